@@ -1,14 +1,14 @@
-/* The slots of the plugin ABI over a framework. A process may have several: each has a table of its own. */
+/* The slots of the plugin ABI for a framework. A process may have several frameworks; each has its own table. */
 #include <string.h>
 
 #include "queue.h"
 
 enum { MAX_FRAMEWORKS = 8, MAX_OPTIONS = 24 };
 
-/* A framework with the table made for it, for as long as the process lives. */
+/* A framework and the table created for it. It lives as long as the process. */
 typedef struct registration {
   const clv__framework *framework;
-  pthread_mutex_t lock; /* of `library` */
+  pthread_mutex_t lock; /* guards `library` */
   void *library;        /* NULL: not loaded */
   clv_option_info options[MAX_OPTIONS];
   clv_backend table;
@@ -18,7 +18,8 @@ static registration registrations[MAX_FRAMEWORKS];
 static uint32_t registration_count;
 static pthread_mutex_t registrations_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Loads the library unless that was done. What was refused is tried again: it may be there by then. */
+/* Loads the library if it is not loaded. A failed load is tried again on the next call, because the library may be installed by
+ * then. */
 static clv_status load(registration *r, const clv_host *host, void **library, clv_error *error) {
   pthread_mutex_lock(&r->lock);
   clv_status status = r->library != NULL ? CLV_OK : r->framework->load(host, &r->library, error);

@@ -1,5 +1,5 @@
-/* What the files of this folder share: a framework's device, its objects, its verdicts. For the frameworks themselves
- * framework.h is all there is. */
+/* Shared by the files of this folder: a framework's device, its objects, its verdicts. The frameworks themselves use only
+ * framework.h. */
 #ifndef CLEAVE_BACKENDS_FRAMEWORK_DEVICE_H
 #define CLEAVE_BACKENDS_FRAMEWORK_DEVICE_H
 
@@ -9,14 +9,14 @@
 #include "framework.h"
 #include "verdicts.h"
 
-/* What the streams of an asynchronous device share (queue.h). */
+/* State shared by the streams of an asynchronous device (queue.h). */
 typedef struct clv__framework_queue {
-  pthread_mutex_t lock;   /* of all below, and of what streams and events hold */
-  pthread_cond_t changed; /* something was done */
+  pthread_mutex_t lock;   /* guards everything below, and the contents of streams and events */
+  pthread_cond_t changed; /* signals progress */
   bool closing;
-  bool abandoned;   /* closing while a run does not end */
-  uint32_t waiting; /* callers that wait for `changed` */
-  uint32_t working; /* threads that are there */
+  bool abandoned;   /* closed while a run does not end */
+  uint32_t waiting; /* number of callers that wait for `changed` */
+  uint32_t working; /* number of running threads */
   struct clv__framework_notice *unused;
 } clv__framework_queue;
 
@@ -30,7 +30,7 @@ struct clv_device {
   clv__objects objects;
   clv__framework_queue queue;
   clv__verdicts verdicts;
-  char verdicts_key[512]; /* the fingerprint, and whose table and ways of trying they come from */
+  char verdicts_key[512]; /* fingerprint, and the versions of Cleave and of the framework's table and trials */
 };
 
 /* ---- Devices (open.c). `library` is the framework's. ---- */
@@ -50,7 +50,7 @@ clv_status clv__framework_copy_out(clv_device *device, clv_stream *stream, void 
 clv_status clv__framework_weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
                                         clv_error *error);
 void clv__framework_weight_release(clv_device *device, clv_weight *weight);
-/* The binding with the address of its data in type.data, and no buffer. */
+/* Resolves a binding: type.data receives the address of its data, and the buffer becomes NULL. */
 clv_status clv__framework_binding_resolve(const clv_binding *binding, clv_binding *resolved, clv_error *error);
 
 /* ---- Executables and instances (model.c) ---- */

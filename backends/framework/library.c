@@ -1,4 +1,4 @@
-/* Finding a framework's library and opening it: see framework.h. */
+/* Finds a framework's library and opens it: see framework.h. */
 #define _GNU_SOURCE /* strverscmp */
 #include <dlfcn.h>
 #include <glob.h>
@@ -12,13 +12,13 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* One attempt to find it: where it was found, and what the loader said last. */
+/* One search: where the library was found, and the loader's last message. */
 typedef struct attempt {
   const clv__library_search *search;
   int flags;
   void *handle;
-  char found[PATH_BYTES]; /* the file that was tried last; "": none was there */
-  char problem[600];      /* what is wrong with it */
+  char found[PATH_BYTES]; /* the last file that was tried; "": none was found */
+  char problem[600];      /* why it could not be opened */
 } attempt;
 
 static bool is_folder(const char *path) {
@@ -36,7 +36,7 @@ static bool open_at(attempt *a, const char *path) {
   return false;
 }
 
-/* A path as a pattern that stands for itself alone. */
+/* Appends a path with its pattern characters escaped. */
 static bool append_escaped(char *pattern, size_t pattern_bytes, const char *path) {
   size_t at = strlen(pattern);
   for (; *path != '\0'; ++path) {
@@ -52,7 +52,7 @@ static int newest_first(const void *a, const void *b) {
   return strverscmp(*(char *const *)b, *(char *const *)a);
 }
 
-/* Tries whatever `pattern` (with its `*`) finds, the newest version first. */
+/* Tries every file that matches `pattern` (with its `*`), the newest version first. */
 static bool open_matching(attempt *a, const char *pattern) {
   glob_t found = {0};
   if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
@@ -68,7 +68,8 @@ static bool open_matching(attempt *a, const char *pattern) {
   return opened;
 }
 
-/* Tries the library's names in `folder` (NULL: below `pattern`, as written), or in a subfolder of it. */
+/* Tries the library's names in `folder`, or in a subfolder of it. If `folder` is NULL, it tries below `pattern`, used
+ * unescaped. */
 static bool open_below(attempt *a, const char *folder, const char *pattern, const char *subfolder) {
   for (const char *const *name = a->search->names; *name != NULL; ++name) {
     char whole[PATH_BYTES] = "";
@@ -89,7 +90,7 @@ static bool open_in_subfolders(attempt *a, const char *folder, const char *patte
   return false;
 }
 
-/* Where the variable says, and nowhere else. */
+/* Searches only the place that the variable names. */
 static clv_status open_said(attempt *a, clv_error *error) {
   const clv__library_search *search = a->search;
   const char *said = search->variable;
@@ -107,8 +108,8 @@ static clv_status open_said(attempt *a, clv_error *error) {
   return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: %s=%s: %s", search->what, search->variable_name, said, a->problem);
 }
 
-/* By name, as the loader finds it, which never looks into the current directory unless it is told to; then versions of it in the
- * folders that every system has, which the loader does not find without a link. */
+/* First searches by name through the loader, which does not search the current directory unless it is configured to. Then
+ * searches for versioned names in the standard system folders, which the loader does not find without a symbolic link. */
 static bool open_by_loader(attempt *a) {
   for (const char *const *name = a->search->names; *name != NULL; ++name) {
     char plain[256];

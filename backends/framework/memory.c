@@ -1,4 +1,4 @@
-/* Memory: buffers are the host's, aligned; weights go into models, so there is nothing to keep of them apart. */
+/* Memory: buffers are aligned host memory. Models contain their weights, so weights need no memory of their own here. */
 #include <string.h>
 
 #include "base/tensor/tensor.h"

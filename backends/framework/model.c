@@ -1,5 +1,5 @@
-/* Executables are models, instances are requests. What a run binds is copied into a launch of the instance, with buffers turned
- * into addresses; launches are made once and used again. */
+/* Executables are models, and instances are requests. The bindings of a run are copied into a launch of the instance, with
+ * buffers replaced by addresses. Launches are reused. */
 #include <string.h>
 
 #include "base/files/sealed.h"
@@ -8,7 +8,7 @@
 
 struct clv_executable {
   clv__object object;
-  void *model; /* NULL: nobody reads what it would make, and there is nothing to do */
+  void *model; /* NULL: the partition has no outputs, so there is nothing to run */
   uint32_t input_count, output_count;
 };
 
@@ -17,7 +17,7 @@ typedef struct launch {
   struct launch *next;
   clv_instance *instance;
   clv__framework_run run;
-  void *cookie; /* the host's */
+  void *cookie; /* the host's, for allocate_output() */
   clv_status (*allocate_output)(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error);
   clv_binding bindings[]; /* inputs, then outputs */
 } launch;
@@ -27,7 +27,7 @@ struct clv_instance {
   clv_device *device;
   clv_executable *executable;
   void *request;
-  launch *unused; /* with the queue's lock held, where streams have threads */
+  launch *unused; /* guarded by the queue's lock if streams have threads */
 };
 
 /* ---- Executables ---- */
@@ -42,7 +42,7 @@ void clv__framework_executable_destroy(clv_device *device, clv_executable *execu
   if (executable != NULL) destroy_executable(device, executable);
 }
 
-/* The model has its own copy of every constant. */
+/* Tells the host that the model has its own copy of every constant. */
 static void let_constants_go(const clv_host *host, const clv_graph_view *graph) {
   if (host->constant_copied == NULL) return;
   uint32_t count = host->graph_value_count(graph);
@@ -150,7 +150,7 @@ static launch *create_launch(clv_instance *instance) {
   return made;
 }
 
-/* One that is not in use. */
+/* Returns a launch that is not in use. */
 static launch *take_launch(clv_instance *instance) {
   clv_device *device = instance->device;
   if (device->is_async) pthread_mutex_lock(&device->queue.lock);
@@ -172,12 +172,12 @@ static void put_back_locked(launch *used) {
   if (device->is_async) pthread_mutex_unlock(&device->queue.lock);
 }
 
-/* The lock is held. */
+/* Called with the lock held. */
 static void finish_launch(clv__framework_work *work) {
   put_back((launch *)work);
 }
 
-/* The host's allocate_output(), with its answer turned into an address. */
+/* Calls the host's allocate_output() and replaces the buffer of the result with its address. */
 static clv_status allocate(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
   launch *self = cookie;
   if (index >= self->run.output_count || self->allocate_output == NULL) {
@@ -232,7 +232,7 @@ clv_status clv__framework_execute(clv_device *device, clv_instance *instance, cl
   clv_status status = fill_launch(self, args, error);
   if (status == CLV_OK && device->is_async) {
     status = clv__framework_enqueue(device, stream, &self->work, error);
-    if (status == CLV_OK) return CLV_OK; /* whoever did it puts the launch back */
+    if (status == CLV_OK) return CLV_OK; /* finish_launch() returns the launch */
   } else if (status == CLV_OK) {
     status = run_launch(&self->work, error);
   }

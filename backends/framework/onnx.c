@@ -1,17 +1,17 @@
-/* A partition as an ONNX model in memory, for frameworks that read those. */
+/* Writes a partition as an ONNX model in memory, for frameworks that read ONNX. */
 #include "base/tensor/tensor.h"
 #include "framework.h"
 
-/* What protobuf's own readers take at most. */
+/* The limit of protobuf's own readers. */
 #define MOST_BYTES ((size_t)INT32_MAX)
-/* Constants up to this size are part of what is tried: those that say something. */
+/* Constants up to this size stay in a trial model, because their values may matter. */
 #define TRIAL_BYTES ((size_t)4096)
 
 static clv_status refuse_size(size_t size_bytes, clv_error *error) {
   return clv__error_set(error, CLV_TOO_LARGE, "as ONNX the partition has %zu bytes; above 2 GiB it cannot be read", size_bytes);
 }
 
-/* Bytes of the constants alone, so that what is too large is never made. */
+/* Counts only the bytes of the constants, so that a model that is too large is never built. */
 static size_t constant_bytes(const clv_host *host, const clv_graph_view *graph, size_t inline_limit_bytes) {
   size_t total = 0, size_bytes;
   uint32_t count = host->graph_value_count(graph);

@@ -1,4 +1,5 @@
-/* A framework's device: opened with its options, described, and closed with whatever was left to it. */
+/* A framework's device: opens it with its options, describes it, and closes it with the objects that the host has not
+ * returned. */
 #include "device.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ static bool is_word(const char *text, const char *const *words) {
   return false;
 }
 
-/* Takes `async` out of the options; `rest` gets the framework's own. */
+/* Separates `async` from the options; `rest` receives the framework's own options. */
 static clv_status read_options(const clv__framework *framework, const clv_device_config *config, clv_option *rest,
                                uint32_t *rest_count, bool *is_async, clv_error *error) {
   static const char *const yes[] = {"1", "on", "true", "yes", NULL}, *const no[] = {"0", "off", "false", "no", NULL};
@@ -104,8 +105,8 @@ clv_status clv__framework_open(const clv__framework *framework, void *library, c
 void clv__framework_close(clv_device *device) {
   if (device == NULL) return;
   clv__verdicts_finish(&device->verdicts);
-  if (!clv__framework_queue_stop(device)) return; /* a run that does not end keeps all that it may touch */
-  clv__objects_finish(&device->objects);          /* given up with the device: instances before executables */
+  if (!clv__framework_queue_stop(device)) return; /* a run that does not end may still use all of this, so it is leaked */
+  clv__objects_finish(&device->objects);          /* objects that the host has not returned: instances before executables */
   device->framework->device_close(device->handle);
   clv__framework_queue_finish(device);
   clv__release(device->allocator, device);

@@ -1,4 +1,4 @@
-/* Streams, events, and the threads that work streams off: see queue.h. */
+/* Streams, events, and the threads that execute streams: see queue.h. */
 #include "queue.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ typedef struct command {
     } copy;
     struct {
       clv_event *event;
-      uint64_t ticket, waits; /* the record meant; of a record: how many waits for earlier ones come before it */
+      uint64_t ticket, waits; /* the record it refers to; for a record, how many waits for earlier records must come first */
     } mark;
   };
 } command;
@@ -29,13 +29,13 @@ struct clv_stream {
   clv_device *device;
   pthread_t thread;
   bool started, ending;
-  pthread_cond_t filled; /* there is something to do */
+  pthread_cond_t filled; /* signals that the ring has work */
   uint64_t enqueued, finished;
   clv_error failure;
   command ring[RING];
 };
 
-/* Someone to be told when a record is reached. */
+/* A notification for when a record is reached. */
 typedef struct clv__framework_notice {
   struct clv__framework_notice *next;
   uint64_t ticket;
@@ -47,7 +47,7 @@ struct clv_event {
   clv__object object;
   clv_device *device;
   uint64_t recorded, reached;
-  uint64_t waits, waited; /* enqueued; over */
+  uint64_t waits, waited; /* enqueued, finished */
   uint64_t pending;       /* commands in rings that refer to it */
   clv_error failure;      /* of the stream, when the last record was reached */
   notice *notices;
@@ -80,13 +80,13 @@ void clv__framework_queue_finish(clv_device *device) {
   pthread_mutex_destroy(&queue->lock);
 }
 
-/* With the lock held. False: the device is being closed, and nothing will happen any more. */
+/* Called with the lock held. Returns false if the device is being closed: no further command will run. */
 static bool wait_for_change(clv__framework_queue *queue) {
   if (queue->abandoned) return false;
   ++queue->waiting;
   pthread_cond_wait(&queue->changed, &queue->lock);
   --queue->waiting;
-  if (queue->abandoned) pthread_cond_broadcast(&queue->changed); /* who closes it counts those that wait */
+  if (queue->abandoned) pthread_cond_broadcast(&queue->changed); /* the thread that closes the queue counts the waiters */
   return !queue->abandoned;
 }
 
@@ -94,7 +94,7 @@ static clv_status refuse_abandoned(clv_error *error) {
   return clv__error_set(error, CLV_DEVICE_ERROR, "the device was closed while a run did not end");
 }
 
-/* ---- What threads do ---- */
+/* ---- Threads ---- */
 
 static bool is_idle(const clv_stream *stream) {
   return stream->enqueued == stream->finished;
@@ -104,12 +104,12 @@ static bool mark_is_ready(const clv_stream *stream, const command *c) {
   const clv_event *event = c->mark.event;
   if (c->kind == COMMAND_WAIT) return event->reached >= c->mark.ticket;
   if (event->reached + 1 != c->mark.ticket) return false;
-  /* Whoever waits for an earlier record gets that one's failure. */
+  /* A stream that waits for an earlier record gets that record's failure. */
   bool same = event->failure.status == CLV_OK && stream->failure.status == CLV_OK;
   return same || event->waited == c->mark.waits;
 }
 
-/* With the lock held; it is given up for every call. */
+/* Called with the lock held; releases it during every call. */
 static void notify_reached(clv_event *event) {
   clv__framework_queue *queue = &event->device->queue;
   for (bool again = true; again;) {
@@ -131,7 +131,7 @@ static void notify_reached(clv_event *event) {
   }
 }
 
-/* A mark that is ready; with the lock held. `event->pending` keeps the event meanwhile. */
+/* Executes a mark that is ready. Called with the lock held. `event->pending` keeps the event alive. */
 static void execute_mark(clv_stream *stream, const command *c) {
   clv_event *event = c->mark.event;
   if (c->kind == COMMAND_WAIT) {
@@ -143,14 +143,14 @@ static void execute_mark(clv_stream *stream, const command *c) {
   notify_reached(event);
 }
 
-/* Work or a copy; without the lock. */
+/* Executes work or a copy, without the lock. */
 static clv_status execute_work(const command *c, clv_error *error) {
   if (c->kind == COMMAND_WORK) return c->work->run(c->work, error);
   if (c->copy.size_bytes > 0) memcpy(c->copy.to, c->copy.from, c->copy.size_bytes);
   return CLV_OK;
 }
 
-/* The stream's first command; with the lock held. False: the device is being closed. */
+/* Executes the stream's first command. Called with the lock held. Returns false if the device is being closed. */
 static bool step(clv_stream *stream) {
   clv__framework_queue *queue = &stream->device->queue;
   const command c = stream->ring[stream->finished % RING];
@@ -167,7 +167,7 @@ static bool step(clv_stream *stream) {
     pthread_mutex_unlock(&queue->lock);
     clv_status status = execute_work(&c, &failure);
     pthread_mutex_lock(&queue->lock);
-    if (queue->abandoned) return false; /* what the work refers to may be the host's, and gone */
+    if (queue->abandoned) return false; /* the work may refer to memory of the host that is already freed */
     failure.status = status;
     if (status != CLV_OK) stream->failure = failure;
   }
@@ -206,7 +206,7 @@ static void destroy_stream(clv_device *device, void *self) {
   clv__object_free(&device->objects, stream);
 }
 
-/* With the queue's lock held. */
+/* Called with the queue's lock held. */
 static void for_streams(clv_device *device, void (*what)(clv_stream *stream)) {
   pthread_mutex_lock(&device->objects.lock);
   for (clv__object *o = device->objects.ring.next; o != &device->objects.ring; o = o->next) {
@@ -235,7 +235,7 @@ bool clv__framework_queue_stop(clv_device *device) {
   int code = 0;
   while (queue->working > 0 && code == 0) code = pthread_cond_timedwait(&queue->changed, &queue->lock, &until);
   bool stopped = queue->working == 0;
-  queue->abandoned = true; /* whoever still waits leaves with an error: nothing will happen any more */
+  queue->abandoned = true; /* callers that still wait return an error, because no further command will run */
   while (queue->waiting > 0) {
     pthread_cond_broadcast(&queue->changed);
     pthread_cond_wait(&queue->changed, &queue->lock);
@@ -339,8 +339,8 @@ void clv__framework_event_destroy(clv_device *device, clv_event *event) {
   if (event != NULL) destroy_event(device, event);
 }
 
-/* On an idle stream a mark that is ready is executed here. That sets nothing else going: nobody can wait for a record before it
- * is there. */
+/* On an idle stream a mark that is ready is executed immediately. This unblocks no other command, because nobody can wait for a
+ * record that is not enqueued yet. */
 static clv_status enqueue_mark(clv_device *device, clv_stream *stream, clv_event *event, command_kind kind, clv_error *error) {
   if (!device->is_async) return CLV_OK;
   pthread_mutex_lock(&device->queue.lock);
@@ -350,7 +350,7 @@ static clv_status enqueue_mark(clv_device *device, clv_stream *stream, clv_event
     if (kind == COMMAND_RECORD) ++event->recorded;
     execute_mark(stream, &c);
   } else {
-    status = make_room(stream, error); /* before the ticket: only a record that is in its ring has one */
+    status = make_room(stream, error); /* must come before the ticket: only a record in its ring may have one */
     if (status == CLV_OK) {
       if (kind == COMMAND_RECORD) {
         c.mark.ticket = ++event->recorded;
@@ -387,7 +387,7 @@ clv_status clv__framework_event_synchronize(clv_device *device, clv_event *event
   return status;
 }
 
-/* With the lock held. Notices are kept and used again. */
+/* Called with the lock held. Notices are reused. */
 static notice *take_notice(clv_device *device) {
   notice *taken = device->queue.unused;
   if (taken == NULL) return clv__allocate_zero(device->allocator, sizeof *taken);

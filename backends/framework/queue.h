@@ -1,29 +1,29 @@
-/* Streams and events. Where a device works in the caller's thread what was called before is over, and there is nothing to keep.
- * Otherwise each stream is a ring of fixed length, so that enqueueing allocates nothing, and a thread that works it off, started
- * by the first work. Marks on a stream that is idle take no thread.
+/* Streams and events. If a device works in the caller's thread, every earlier call is already complete and no queue is needed.
+ * Otherwise each stream has a ring of fixed length, so that enqueueing never allocates, and a thread that executes it. The first
+ * work starts the thread. Marks on an idle stream need no thread.
  *
- * What fails on a stream makes the rest of it skip until stream_synchronize() has reported it. Events carry the failure on to
- * streams and callers that wait for them. A wait is for the last record that was enqueued before it, records of one event are
- * reached in the order in which they were enqueued, so whatever a command waits for was enqueued before it: there is no deadlock
- * to be had. */
+ * After a failure on a stream, the rest of the stream is skipped until stream_synchronize() has reported the failure. Events
+ * carry the failure to the streams and callers that wait for them. A wait is for the last record that was enqueued before it. The
+ * records of one event are reached in the order in which they were enqueued. So a command waits only for commands that were
+ * enqueued before it, and a deadlock is impossible. */
 #ifndef CLEAVE_BACKENDS_FRAMEWORK_QUEUE_H
 #define CLEAVE_BACKENDS_FRAMEWORK_QUEUE_H
 
 #include "device.h"
 
-/* Work for a stream's thread. `run` is left out on a stream that has failed; `done` comes in any case. */
+/* Work for a stream's thread. `run` is skipped on a stream that has failed; `done` is always called. */
 typedef struct clv__framework_work {
   clv_status (*run)(struct clv__framework_work *work, clv_error *error);
   void (*done)(struct clv__framework_work *work);
 } clv__framework_work;
 
 void clv__framework_queue_init(clv__framework_queue *queue);
-/* Ends the streams' threads. False where one did not end in time: it may still touch its stream and what its work refers to, so
- * all of that stays, for ever. */
+/* Ends the streams' threads. Returns false if a thread did not end in time. That thread may still access its stream and the data
+ * of its work, so all of it is leaked on purpose. */
 bool clv__framework_queue_stop(clv_device *device);
 void clv__framework_queue_finish(clv_device *device);
 
-/* On an asynchronous device. CLV_DEVICE_ERROR where the device was closed meanwhile. */
+/* For an asynchronous device. Returns CLV_DEVICE_ERROR if the device was closed in the meantime. */
 clv_status clv__framework_enqueue(clv_device *device, clv_stream *stream, clv__framework_work *work, clv_error *error);
 clv_status clv__framework_enqueue_copy(clv_device *device, clv_stream *stream, void *to, const void *from, size_t size_bytes,
                                        clv_error *error);

@@ -2,8 +2,8 @@
 #include "base/tensor/tensor.h"
 #include "verdicts.h"
 
-/* Constants up to this many elements may be read when a node is judged: axes, sizes, pads. Of floats, scales of Resize and their
- * kind; scalars and weights are data. */
+/* Constants up to this many elements belong to the signature if a verdict may depend on them: axes, sizes, pads. Among floats
+ * these are parameters such as the scales of Resize. Scalars and weights are data. */
 enum { MOST_WHOLE = 32, MOST_REAL = 8 };
 
 static void add_type(clv__hasher *hasher, const clv_tensor *type, bool with_shapes) {
@@ -21,7 +21,7 @@ static void add_bytes(clv__hasher *hasher, const clv_tensor *tensor) {
   clv__hasher_update(hasher, tensor->data, size_bytes);
 }
 
-/* Whether what the constant says may matter. */
+/* Whether a verdict may depend on the constant's value. */
 static bool is_telling(const clv_tensor *constant) {
   size_t count;
   if (constant->data == NULL || !clv__tensor_count(constant, &count)) return false;
@@ -86,7 +86,7 @@ static void add_node(const clv_host *host, const clv_graph_view *graph, uint32_t
   for (uint32_t i = 0; i < node.output_count; ++i) add_value(host, graph, node.outputs[i], with_shapes, hasher);
 }
 
-/* A body, with which of its values is which. */
+/* Adds a body, including its value ids, which show how its nodes are connected. */
 static void add_body(const clv_host *host, const clv_graph_view *body, bool with_shapes, clv__hasher *hasher) {
   uint32_t count = host->graph_node_count(body);
   clv__hasher_u64(hasher, count);

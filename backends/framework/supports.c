@@ -1,5 +1,5 @@
-/* Verdicts: what no framework here can take, then the framework's table, then a trial: the node alone is compiled, once a
- * signature. */
+/* Verdicts. First come the values that no framework here accepts, then the framework's table, then a trial: the node alone is
+ * compiled, once per signature. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ static bool check_value(const clv_device *device, const clv_graph_view *graph, u
   return refuse(verdict, "dynamic shape of '%.120s'", value.name);
 }
 
-/* Values that frameworks cannot be handed. */
+/* Rejects values that cannot be passed to a framework. */
 static bool check_values(const clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict) {
   clv_node_info info = {.struct_size = sizeof info};
   device->host->graph_node(graph, node, &info);
@@ -47,7 +47,7 @@ static clv_status try_part(clv_device *device, const clv_graph_view *part, clv_e
   return status;
 }
 
-/* What is wrong, in one line. */
+/* Copies the error message as one line. */
 static void take_reason(clv_verdict *verdict, const clv_error *error, clv_status status) {
   const char *text = error->message[0] != '\0' ? error->message : clv_status_name(status);
   snprintf(verdict->reason, sizeof verdict->reason, "%.*s", (int)sizeof verdict->reason - 1, text);
@@ -74,7 +74,7 @@ void clv__framework_supports(clv_device *device, const clv_graph_view *graph, ui
   clv_graph_view *part = NULL;
   clv_error error = {0};
   clv_status status = host->graph_part(host->self, graph, &node, 1, &part, &error);
-  bool is_read = status == CLV_OK && host->graph_output_count(part) > 0; /* else compiling it is nothing, and tells nothing */
+  bool is_read = status == CLV_OK && host->graph_output_count(part) > 0; /* else the part is empty and proves nothing */
   if (is_read) status = try_part(device, part, &error);
   host->graph_part_close(host->self, part);
   verdict->supported = status == CLV_OK;

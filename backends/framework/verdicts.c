@@ -1,4 +1,4 @@
-/* A table of verdicts, and its file: see verdicts.h. */
+/* The table of verdicts, and its file: see verdicts.h. */
 #include "verdicts.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "base/memory.h"
 
 enum {
-  MOST_ENTRIES = 8192, /* of a few hundred bytes at most */
-  ENOUGH_NEW = 64      /* to keep them at once */
+  MOST_ENTRIES = 8192, /* limit of the table; each entry has a few hundred bytes at most */
+  ENOUGH_NEW = 64      /* new entries that make it worth storing the table immediately */
 };
 
 static const clv__sealed_kind kind = {.what = "verdicts", .magic = "CLVTRIED", .version = 1};
@@ -52,7 +52,7 @@ static bool grow_slots(clv__verdicts *verdicts) {
   return true;
 }
 
-/* `reason`: NULL: it can. */
+/* `reason`: NULL if the node is supported. */
 static bool insert(clv__verdicts *verdicts, const clv__hash *signature, const char *reason) {
   const clv_allocator *allocator = verdicts->host->allocator;
   if (verdicts->count == MOST_ENTRIES || find(verdicts, signature) != NULL) return false;
@@ -72,7 +72,7 @@ static bool insert(clv__verdicts *verdicts, const clv__hash *signature, const ch
   return true;
 }
 
-/* ---- The file: the key, then signature, u8 1 or 0, and the reason where it is 0 ---- */
+/* ---- The file: the key, then per entry: signature, u8 1 or 0, and the reason if it is 0 ---- */
 
 static bool read_entry(clv__sealed_reader *reader, clv__arena *arena, clv__hash *signature, const char **reason) {
   const uint8_t *bytes = clv__sealed_take_bytes(reader, sizeof signature->bytes);
@@ -134,7 +134,7 @@ static clv_status append(void *cookie, const void *data, size_t size_bytes) {
 static void store_entries(clv__verdicts *verdicts) {
   const clv_host *host = verdicts->host;
   if (verdicts->new_count == 0 || !HAS(host, remember)) return;
-  recall(verdicts); /* others may have kept theirs meanwhile */
+  recall(verdicts); /* another process may have stored entries in the meantime */
   clv__text payload, file;
   clv_error ignored = {0};
   clv__text_init(&payload, host->allocator);
@@ -151,7 +151,7 @@ static void store_entries(clv__verdicts *verdicts) {
   if (status == CLV_OK && !file.failed) {
     status = host->remember(host->self, verdicts->backend, verdicts->key, file.data, file.size_bytes, &ignored);
   }
-  verdicts->new_count = 0; /* what cannot be kept now is tried again some day */
+  verdicts->new_count = 0; /* entries that cannot be stored now are lost, and will be tried again some day */
   clv__text_finish(&file);
   clv__text_finish(&payload);
 }

@@ -1,18 +1,19 @@
-/* What this backend uses of ONNX Runtime's C API, declared here because the Python wheel has the library without its header.
+/* The part of ONNX Runtime's C API that this backend uses. It is declared here because the Python wheel contains the library
+ * without its header.
  *
- * OrtGetApiBase() is the one symbol; it leads to a table of functions for the version of the API that is asked for. The table
- * only grows at its end: a function's place, once released, is its place for ever. So the table below names the functions used,
- * with gaps for those that are not, and every place is checked against the documented order by the assertions at the end. With
- * version CLV__ORT_API_VERSION granted, all of these are there. */
+ * OrtGetApiBase() is the only symbol. It gives access to a table of functions for the requested API version. The table grows only
+ * at its end, so a released function never moves. The table below names the functions that are used, with gaps for the others.
+ * The assertions at the end check every position against the documented order. If the library grants version
+ * CLV__ORT_API_VERSION, all of these functions exist. */
 #ifndef CLEAVE_BACKENDS_ONNXRUNTIME_API_H
 #define CLEAVE_BACKENDS_ONNXRUNTIME_API_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define CLV__ORT_API_VERSION 17u /* of ONNX Runtime 1.17: has the last function of the table */
+#define CLV__ORT_API_VERSION 17u /* of ONNX Runtime 1.17, which has the last function of the table */
 
-typedef struct clv__ort_status clv__ort_status; /* NULL: done */
+typedef struct clv__ort_status clv__ort_status; /* NULL: success */
 typedef struct clv__ort_env clv__ort_env;
 typedef struct clv__ort_threading clv__ort_threading;
 typedef struct clv__ort_options clv__ort_options; /* of a session */

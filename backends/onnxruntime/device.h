@@ -1,11 +1,11 @@
-/* What the files of this folder share: the library, a provider as device, a session as model. */
+/* Shared by the files of this folder: the library, a provider as a device, a session as a model. */
 #ifndef CLEAVE_BACKENDS_ONNXRUNTIME_DEVICE_H
 #define CLEAVE_BACKENDS_ONNXRUNTIME_DEVICE_H
 
 #include "api.h"
 #include "backends/framework/framework.h"
 
-#define CLV__ORT_PROVIDER_SUFFIX "ExecutionProvider" /* of every provider's name; ours go without */
+#define CLV__ORT_PROVIDER_SUFFIX "ExecutionProvider" /* the end of every provider's name; names in Cleave omit it */
 
 typedef struct clv__ort_library {
   const clv__ort_api *api;
@@ -17,22 +17,23 @@ typedef struct clv__ort_device {
   const clv__ort_api *api;
   const clv_host *host;
   clv__ort_env *env;
-  clv__ort_memory *memory; /* the host's, as it is described */
+  clv__ort_memory *memory; /* describes host memory */
   char provider[64];       /* "CPU" */
-  bool is_cpu;             /* ONNX Runtime's own kernels: nothing to append, and nothing falls back to them */
-  bool saturates;          /* u8 times s8: see saturates.c */
-  bool shares_threads;     /* those of the environment */
+  bool is_cpu;             /* ONNX Runtime's own kernels: there is no provider to append, and no fallback to forbid */
+  bool saturates;          /* u8 times s8 may saturate: see saturates.c */
+  bool shares_threads;     /* uses the environment's threads */
   int thread_count;
-  int level; /* of optimisation */
+  int level; /* optimisation level */
   clv_option *provider_options;
   uint32_t provider_option_count;
-  char *option_text;            /* what they point into */
-  struct clv__ort_device *next; /* open ones, in environment.c */
+  char *option_text;            /* holds the keys and values of the options */
+  struct clv__ort_device *next; /* list of open devices, in environment.c */
   char description[160];
   char fingerprint[256];
 } clv__ort_device;
 
-/* CLV_OK for NULL; otherwise the call and the library's own words. Takes the status. (library.c) */
+/* Converts a status. Returns CLV_OK for NULL; otherwise the error has the call and the library's message. Releases the status.
+ * (library.c) */
 clv_status clv__ort_check(const clv__ort_api *api, clv__ort_status *status, const char *call, clv_error *error);
 #define CLV__ORT_TRY(api, function, ...) CLV__TRY(clv__ort_check(api, (api)->function(__VA_ARGS__), #function, error))
 #define CLV__ORT_TRY_GOTO(api, function, ...) CLV__TRY_GOTO(clv__ort_check(api, (api)->function(__VA_ARGS__), #function, error))
@@ -48,21 +49,22 @@ void clv__ort_device_close(void *device);
 enum { CLV__ORT_OPTION_COUNT = 3 };
 extern const clv_option_info clv__ort_options_known[CLV__ORT_OPTION_COUNT];
 
-/* ---- environment.c: what a process has once; it lives while a device is open. ---- */
+/* ---- environment.c: one per process; it lives while a device is open. ---- */
 clv_status clv__ort_environment_join(clv__ort_device *device, bool spins, clv_error *error);
-void clv__ort_environment_leave(clv__ort_device *device); /* one that has not joined may */
-/* For a session: what it says goes to the device's host. */
+void clv__ort_environment_leave(clv__ort_device *device); /* also valid for a device that has not joined */
+/* Logging function of a session: passes its messages to the device's host. */
 void clv__ort_log(void *device, int severity, const char *category, const char *log_id, const char *location,
                   const char *message);
 
-/* ---- doubts.c: whatever ONNX Runtime takes, but for a few nodes ---- */
+/* ---- doubts.c: accepts every node that ONNX Runtime accepts, except a few ---- */
 bool clv__ort_may_support(void *device, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict);
 
-/* ---- saturates.c: u8 times s8 where two products are added in 16 bits ---- */
-bool clv__ort_saturates(void); /* whether the CPU provider does so on this processor */
-/* Whether such products may saturate with this value as their signed operand: constants within 7 bits never do. */
+/* ---- saturates.c: u8 times s8, if two products are added in 16 bits ---- */
+bool clv__ort_saturates(void); /* whether the CPU provider saturates on this processor */
+/* Whether such a product may saturate if this value is its signed operand. Constants that fit in 7 bits never do. */
 bool clv__ort_may_saturate(const clv_value_info *value);
-/* Whether a product's second operand is such a value dequantised: its optimiser makes a product of integers of it. */
+/* Whether a product's second operand is such a value after dequantisation. ONNX Runtime's optimiser would turn it into an integer
+ * product. */
 bool clv__ort_dequantises_widely(const clv_host *host, const clv_graph_view *graph);
 
 /* ---- session.c ---- */
@@ -71,18 +73,18 @@ clv_status clv__ort_model_compile(void *device, const clv_host *host, const clv_
                                   const clv_compile_options *options, void **model, clv_error *error);
 void clv__ort_model_destroy(void *model);
 uint64_t clv__ort_model_bytes(void *model);
-/* Whether a session can be made at all: of one node that does nothing. */
+/* Checks that a session can be created at all, with one node that does nothing. */
 clv_status clv__ort_probe(clv__ort_device *device, clv_error *error);
-/* Options with the device's provider in them. For list() the device has its library, api and provider alone. */
+/* Creates options that contain the device's provider. In list() the device has only its library, api and provider. */
 clv_status clv__ort_options_create(const clv__ort_device *device, clv__ort_options **options, clv_error *error);
 
 typedef struct clv__ort_model {
   clv__ort_device *device;
   clv__ort_session *session;
-  clv__arena arena; /* of what follows */
+  clv__arena arena; /* holds everything below */
   uint32_t input_count, output_count;
   const char **input_names, **output_names;
-  clv_tensor *input_types; /* as compiled: dims may be unknown */
+  clv_tensor *input_types; /* as compiled; dims may be unknown */
   uint64_t size_bytes;
 } clv__ort_model;
 

@@ -1,5 +1,5 @@
-/* What ONNX Runtime takes and then refuses while it runs, or computes otherwise than ONNX says: the nodes that a trial cannot
- * tell. Each was found by ONNX's own operator tests, or by `cleave check-backend`, on 1.31. */
+/* Nodes for which a trial is not enough: ONNX Runtime accepts them, but then reports an error during execution or computes
+ * something else than ONNX specifies. Each case was found by ONNX's own operator tests, or by `cleave check-backend`, on 1.31. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,11 +10,11 @@
 typedef struct question {
   const clv_host *host;
   const clv_graph_view *graph;
-  bool saturates; /* u8 times s8, on this processor */
+  bool saturates; /* u8 times s8 saturates on this processor */
   clv_node_info node;
 } question;
 
-/* False where the input is absent. Nothing that is doubted has a body, whose captures would follow. */
+/* Returns false if the input is absent. Ignores captures, because no operator in this file has a body. */
 static bool get_input(const question *q, uint32_t index, clv_value_info *value) {
   *value = (clv_value_info){.struct_size = sizeof *value};
   if (index >= q->node.input_count || q->node.inputs[index] == CLV_NO_VALUE) return false;
@@ -65,20 +65,22 @@ static const char *doubt_convolution(const question *q) {
 
 static const char *doubt_product(const question *q) {
   clv_value_info zero;
-  bool is_scaled = strcmp(q->node.op, "QLinearMatMul") == 0; /* a, its scale, its zero point; the other has them behind a and b */
+  bool is_scaled = strcmp(q->node.op, "QLinearMatMul") == 0; /* inputs: a, its scale, its zero point; else a, b, zero points */
   if (get_input(q, 2, &zero) && !is_one_number(&zero.type)) return "a zero point for each row";
   if (is_scaled || !get_input(q, 0, &zero) || zero.type.rank < 1) return NULL;
   return zero.type.dims[zero.type.rank - 1] == 0 ? "nothing to sum" : NULL;
 }
 
-/* A channel's own window, as the weights tell: a kernel of its own multiplies 16-bit numbers. */
+/* Whether each channel has its own window, which the weights' shape shows. Such a convolution has a separate kernel, which
+ * multiplies 16-bit numbers. */
 static bool is_depthwise(const question *q, const clv_tensor *weights) {
   clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
   return weights->rank > 1 && weights->dims[1] == 1 && clv__attribute_int(attributes, "group", 1) == weights->dims[0];
 }
 
-/* Products of u8 and s8, saturated: of all operators and dtypes these alone (see saturates.c). ConvInteger multiplies weights by
- * the image, the others what is first by what is second. */
+/* Products of u8 and s8 that saturate. No other combination of operators and dtypes saturates (see saturates.c). ConvInteger
+ * multiplies the weights by the image, so its operands are swapped. The other operators multiply the first operand by the
+ * second. */
 static const char *doubt_saturation(const question *q) {
   const bool is_scaled = q->node.op[0] == 'Q', is_turned = strcmp(q->node.op, "ConvInteger") == 0;
   clv_value_info first, second;
@@ -165,7 +167,7 @@ static const char *doubt_not_4d(const question *q) {
   return get_input(q, 0, &data) && data.type.rank != 4 ? "a rank other than 4" : NULL;
 }
 
-/* Into so many parts that some are empty. */
+/* A split into so many parts that some are empty. */
 static const char *doubt_split(const question *q) {
   clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
   int64_t parts = clv__attribute_int(attributes, "num_outputs", 0), axis = clv__attribute_int(attributes, "axis", 0);

@@ -1,6 +1,6 @@
-/* The environment of ONNX Runtime: one in a process, with the threads that sessions share. It is made by the first device that is
- * opened and goes with the last. A device that wants another number of threads than the first one has threads for each of its
- * sessions. */
+/* The environment of ONNX Runtime: one per process, with the threads that sessions share. The first device to open creates it,
+ * and the last one to close releases it. If a device wants another number of threads than the first one, each of its sessions has
+ * its own threads. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -31,14 +31,15 @@ void clv__ort_log(void *cookie, int severity, const char *category, const char *
   log_line(device->host, severity, message);
 }
 
-/* What no session says: whoever is here hears it. Called from any thread, but never where the lock is held. */
+/* Passes messages that belong to no session to the host of any open device. May be called from any thread. Does nothing while the
+ * lock is held. */
 static void log_anywhere(void *cookie, int severity, const char *category, const char *log_id, const char *location,
                          const char *message) {
   (void)cookie;
   (void)category;
   (void)log_id;
   (void)location;
-  if (pthread_mutex_trylock(&lock) != 0) return; /* the environment is being made or let go: it reports by status */
+  if (pthread_mutex_trylock(&lock) != 0) return; /* the environment is being created or released, and reports by status */
   if (open_devices != NULL) log_line(open_devices->host, severity, message);
   pthread_mutex_unlock(&lock);
 }

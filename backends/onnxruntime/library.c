@@ -1,4 +1,4 @@
-/* Loading ONNX Runtime: its library, the version of its API, and its errors. */
+/* Loads ONNX Runtime: its library, the version of its API, and its errors. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/environment.h"
 #include "device.h"
 
-/* The end of a parenthesis that begins at `at`. */
+/* The end of the parenthesis that begins at `at`. */
 static const char *closing(const char *at) {
   int depth = 0;
   for (; *at != '\0'; ++at) {
@@ -16,8 +16,8 @@ static const char *closing(const char *at) {
   return NULL;
 }
 
-/* Many messages have the place in the library's sources before what they say: "/path/file.cc:12 type function(types) ", and where
- * a check failed "condition was false. ". */
+/* Skips a message's position in the library's sources. Many messages start with "/path/file.cc:12 type function(types) ", and
+ * with "condition was false. " if a check failed. */
 static const char *without_place(const char *message) {
   static const char ending[] = " was false. ";
   const char *place = strstr(message, "/onnxruntime/core/"), *list = place != NULL ? strchr(place, '(') : NULL;
@@ -25,7 +25,7 @@ static const char *without_place(const char *message) {
   if (end == NULL) return message;
   const char *said = end + 1 + strspn(end + 1, " "), *condition = strstr(said, ending);
   if (condition != NULL && condition[sizeof ending - 1 + strspn(condition + sizeof ending - 1, " \n")] != '\0') {
-    said = condition + sizeof ending - 1; /* else the condition is all that it says */
+    said = condition + sizeof ending - 1; /* otherwise the condition is the whole message */
   }
   return *said != '\0' ? said : message;
 }
@@ -37,13 +37,13 @@ clv_status clv__ort_check(const clv__ort_api *api, clv__ort_status *status, cons
   clv__error_set(error, ours, "%s: %s (code %d)", call, without_place(api->GetErrorMessage(status)), code);
   api->ReleaseStatus(status);
   if (error == NULL) return ours;
-  for (char *at = error->message; *at != '\0'; ++at) { /* it may have lines, a message of ours is one */
+  for (char *at = error->message; *at != '\0'; ++at) { /* the message may have several lines, but ours has one */
     if ((unsigned char)*at < ' ') *at = ' ';
   }
   return ours;
 }
 
-/* "1.31.1" speaks every version of the API up to 31. What is older says so on its own, but only on stderr. */
+/* Version "1.31.1" supports every API version up to 31. An older library also reports this itself, but only on stderr. */
 static clv_status check_version(const clv__ort_base *base, const char *path, clv__ort_library *library, clv_error *error) {
   unsigned major = 0, minor = 0;
   const char *version = base->GetVersionString();
@@ -62,7 +62,7 @@ static clv_status check_version(const clv__ort_base *base, const char *path, clv
 }
 
 clv_status clv__ort_load(const clv_host *host, void **out, clv_error *error) {
-  static clv__ort_library library; /* as long as the process; what loads it holds a lock */
+  static clv__ort_library library; /* lives as long as the process; the caller that loads it holds a lock */
   static const char *const names[] = {"libonnxruntime.so*", "libonnxruntime.so.1", NULL};
   static const char *const subfolders[] = {"onnxruntime/capi", NULL};
   const clv__library_search search = {

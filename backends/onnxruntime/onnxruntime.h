@@ -1,5 +1,5 @@
-/* The ONNX Runtime backend: its execution providers as devices ("onnxruntime:CPU"). The library is loaded when a device of it is
- * first asked for. */
+/* The ONNX Runtime backend: its execution providers as devices ("onnxruntime:CPU"). The library is loaded when one of its devices
+ * is first requested. */
 #ifndef CLEAVE_BACKENDS_ONNXRUNTIME_ONNXRUNTIME_H
 #define CLEAVE_BACKENDS_ONNXRUNTIME_ONNXRUNTIME_H
 

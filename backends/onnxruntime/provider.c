@@ -1,4 +1,4 @@
-/* Execution providers as devices: which there are, what they are called, and their options. */
+/* Execution providers as devices: lists them, and reads their names and options. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ const clv_option_info clv__ort_options_known[CLV__ORT_OPTION_COUNT] = {
 
 /* ---- Which there are ---- */
 
-/* "cpu", "gpu", "npu", as far as a provider's name tells; NULL: no device, but a service elsewhere. */
+/* Derives "cpu", "gpu" or "npu" from a provider's name. NULL: a remote service, not a device. */
 static const char *kind_of(const char *provider) {
   static const struct {
     const char *provider, *kind;
@@ -27,7 +27,7 @@ static const char *kind_of(const char *provider) {
   return "gpu";
 }
 
-/* Calls `found` for every provider that the library was built with, its best first. */
+/* Calls `found` for every provider in the library, best first. */
 static clv_status for_providers(const clv__ort_api *api, clv_found_fn found, void *cookie, clv_error *error) {
   char **names = NULL;
   int count = 0;
@@ -51,7 +51,7 @@ typedef struct listing {
   void *cookie;
 } listing;
 
-/* Built in is not here: another library may be missing that it needs. */
+/* A provider in the library may still be unusable, because it may need another library that is missing. */
 static clv_status list_usable(void *cookie, const char *name, const char *kind) {
   const listing *self = cookie;
   clv__ort_device device = {.library = self->library, .api = self->library->api, .is_cpu = strcmp(name, "CPU") == 0};
@@ -98,7 +98,7 @@ static clv_status find_provider(clv__ort_device *device, const char *name, clv_e
   return CLV_OK;
 }
 
-/* "key=value;key=value" split in a copy. */
+/* Splits "key=value;key=value" in a copy. */
 static clv_status read_provider_options(clv__ort_device *device, const char *text, clv_error *error) {
   const clv_allocator *allocator = device->host->allocator;
   size_t length = strlen(text), count = 1;
@@ -151,7 +151,7 @@ static clv_status open_device(clv__ort_device *device, const char *name, const c
   CLV__ORT_TRY(device->api, CreateCpuMemoryInfo, CLV__ORT_ARENA_ALLOCATOR, CLV__ORT_MEMORY_DEFAULT, &device->memory);
   clv_status status = clv__ort_probe(device, error);
   if (status == CLV_OK || !device->shares_threads) return status;
-  device->shares_threads = false; /* the program has made an environment of its own, without threads to share */
+  device->shares_threads = false; /* the program has already created an environment, which has no shared threads */
   return clv__ort_probe(device, error);
 }
 
@@ -160,7 +160,7 @@ static void describe(clv__ort_device *device) {
            device->library->version, device->provider);
   snprintf(device->fingerprint, sizeof device->fingerprint, "onnxruntime %s|%s|optimize=%d", device->library->version,
            device->provider, device->level);
-  if (device->saturates) { /* verdicts, and what sessions are made with */
+  if (device->saturates) { /* verdicts and session options depend on it */
     size_t used = strlen(device->fingerprint);
     snprintf(device->fingerprint + used, sizeof device->fingerprint - used, "|saturates");
   }

@@ -1,20 +1,20 @@
-/* Requests: a session run on memory of the host's. The library's view of a binding is kept from run to run while address and
- * shape are the same, so that a run in steady state makes nothing. */
+/* Requests: a session that runs on host memory. The library's value for a binding is reused as long as its address and shape are
+ * the same, so repeated runs create nothing. */
 #include <string.h>
 
 #include "base/tensor/tensor.h"
 #include "device.h"
 
-/* The library's view of an address. */
+/* The library's value for an address. */
 typedef struct slot {
   clv__ort_value *value;
-  clv_tensor type; /* with its data */
+  clv_tensor type; /* including its data */
 } slot;
 
 typedef struct request {
   clv__ort_model *model;
   slot *slots;             /* inputs, then outputs */
-  clv__ort_value **values; /* the same, for a run */
+  clv__ort_value **values; /* in the same order, as arguments of a run */
 } request;
 
 static const clv_allocator *allocator_of(const request *self) {
@@ -37,7 +37,7 @@ void clv__ort_request_destroy(void *given) {
   clv__release(allocator, self);
 }
 
-/* A session takes the shapes that it was made for, where those were fixed. */
+/* Checks that the shapes are those for which the session was created, if they were fixed. */
 static clv_status check_shapes(const clv__ort_model *model, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
   if (input_count != model->input_count) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, the model has %u", input_count, model->input_count);
@@ -80,9 +80,9 @@ clv_status clv__ort_request_resize(void *given, const clv_tensor *inputs, uint32
   return check_shapes(((request *)given)->model, inputs, input_count, error);
 }
 
-/* The value for a binding: the one of the last run, or another. */
+/* Finds the value for a binding: the last run's value, or a new one. */
 static clv_status bind(request *self, slot *s, const clv_tensor *type, clv_error *error) {
-  static uint64_t nothing; /* what a tensor without elements points to */
+  static uint64_t nothing; /* the address of a tensor without elements */
   const clv__ort_device *device = self->model->device;
   if (s->value != NULL && s->type.data == type->data && clv__tensor_same_type(&s->type, type)) return CLV_OK;
   size_t size_bytes;
@@ -98,7 +98,7 @@ static clv_status bind(request *self, slot *s, const clv_tensor *type, clv_error
   return CLV_OK;
 }
 
-/* The type of what the library made. */
+/* Reads the type of a value that the library created. */
 static clv_status read_type(const clv__ort_api *api, const clv__ort_value *value, clv_tensor *type, clv_error *error) {
   clv__ort_tensor_info *info = NULL;
   int dtype;
@@ -120,7 +120,7 @@ cleanup:
   return status;
 }
 
-/* An output whose size was not known: into memory that the host finds now. */
+/* Copies an output whose size was not known into memory that the host allocates now. */
 static clv_status deliver(request *self, clv__framework_run *run, uint32_t index, clv__ort_value *value, clv_error *error) {
   const clv__ort_api *api = self->model->device->api;
   clv_tensor type;

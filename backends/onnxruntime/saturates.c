@@ -1,5 +1,5 @@
-/* Where ONNX Runtime's products of u8 and s8 come out wrong: with AVX2 and without VNNI its kernels add two of them in 16 bits,
- * and these saturate. Seen on 1.31; its documents call it an overflow of U8S8 products. */
+/* The processors on which ONNX Runtime computes products of u8 and s8 wrongly. With AVX2 and without VNNI its kernels add two
+ * products in 16 bits, and the sum saturates. Seen on 1.31; its documentation calls it an overflow of U8S8 products. */
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #endif
@@ -8,10 +8,10 @@
 #include "base/tensor/tensor.h"
 #include "device.h"
 
-/* As ONNX Runtime chooses its kernels. Those for processors older than AVX2 are exact. */
+/* Follows ONNX Runtime's choice of kernels. The kernels for processors older than AVX2 are exact. */
 bool clv__ort_saturates(void) {
 #if defined(__x86_64__) || defined(__i386__)
-  enum { AVX_VNNI = 1 << 4 }; /* in eax of leaf 7, subleaf 1; not every compiler knows its name */
+  enum { AVX_VNNI = 1 << 4 }; /* in eax of leaf 7, subleaf 1; some compilers have no name for it */
   unsigned a, b, c, d;
   if (!__builtin_cpu_supports("avx2")) return false;
   if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
@@ -40,7 +40,7 @@ static bool is_one_of(const char *op, const char *const *ops) {
   return *ops != NULL;
 }
 
-/* Marks what is made of such numbers by value as it goes: nodes come in the order in which they run. */
+/* Marks, by value, what is computed from such numbers. Nodes come in the order in which they run. */
 static bool has_products(const clv_host *host, const clv_graph_view *graph, uint8_t *marks) {
   static const char *const products[] = {"Conv", "Gemm", "MatMul", NULL};
   static const char *const moves[] = {"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze", NULL};
@@ -67,7 +67,7 @@ static bool has_products(const clv_host *host, const clv_graph_view *graph, uint
 
 bool clv__ort_dequantises_widely(const clv_host *host, const clv_graph_view *graph) {
   uint8_t *marks = clv__allocate_zero(host->allocator, (size_t)host->graph_value_count(graph) + 1);
-  const bool found = marks == NULL || has_products(host, graph, marks); /* without memory: the careful answer */
+  const bool found = marks == NULL || has_products(host, graph, marks); /* without memory, assume the worst */
   clv__release(host->allocator, marks);
   return found;
 }

@@ -1,4 +1,4 @@
-/* Models: a partition as ONNX becomes a session. Verdicts: whether a session of the node alone can be made. */
+/* Models: turns a partition, as ONNX, into a session. Verdicts: checks whether a session for the node alone can be created. */
 #include <string.h>
 
 #include "base/tensor/tensor.h"
@@ -63,7 +63,7 @@ static clv_status set_for_use(const clv__ort_device *device, clv__ort_options *o
   return CLV_OK;
 }
 
-/* Of the rewriting rules this one ends the process on some valid graphs of 1.31; without it a Dropout is a copy. */
+/* Disables one rewriting rule, which kills the process on some valid graphs in 1.31. Without it a Dropout runs as a copy. */
 static clv_status leave_dropout(const clv__ort_device *device, const clv_host *host, const clv_graph_view *graph,
                                 clv__ort_options *options, clv_error *error) {
   bool has_dropout = false;
@@ -78,7 +78,7 @@ static clv_status leave_dropout(const clv__ort_device *device, const clv_host *h
   return CLV_OK;
 }
 
-/* Operands that are dequantised keep being multiplied as floats where products of integers saturate. */
+/* Keeps dequantised operands in float products if integer products would saturate. */
 static clv_status leave_quantised(const clv__ort_device *device, const clv_host *host, const clv_graph_view *graph,
                                   clv__ort_options *options, clv_error *error) {
   if (device->saturates && clv__ort_dequantises_widely(host, graph)) {
@@ -87,8 +87,8 @@ static clv_status leave_quantised(const clv__ort_device *device, const clv_host 
   return CLV_OK;
 }
 
-/* Nothing is rewritten, no thread is started, and what fails is told by the status alone. Kernels that the library would fall
- * back to are not the provider's. */
+/* Disables optimisation and extra threads, and reports errors by status only. Also forbids the library's fallback kernels,
+ * because they are not the provider's. */
 static clv_status set_for_trial(const clv__ort_device *device, clv__ort_options *options, clv_error *error) {
   const clv__ort_api *api = device->api;
   CLV__ORT_TRY(api, SetSessionLogSeverityLevel, options, CLV__ORT_LOG_FATAL);
@@ -98,7 +98,7 @@ static clv_status set_for_trial(const clv__ort_device *device, clv__ort_options 
   return CLV_OK;
 }
 
-/* Takes the options. */
+/* Releases the options. */
 static clv_status create_session(const clv__ort_device *device, clv__ort_options *options, const void *data, size_t size_bytes,
                                  clv__ort_session **session, clv_error *error) {
   const clv__ort_api *api = device->api;
@@ -136,7 +136,7 @@ clv_status clv__ort_node_try(void *device, const clv_host *host, const clv_graph
 }
 
 clv_status clv__ort_probe(clv__ort_device *device, clv_error *error) {
-  /* IR version 8, operator set 13: y = Identity(x), both float[1]. */
+  /* The model y = Identity(x) with IR version 8 and opset 13; both values are float[1]. */
   static const uint8_t model[] = {0x08, 0x08, 0x3a, 0x3b, 0x0a, 0x10, 0x0a, 0x01, 'x',  0x12, 0x01, 'y',  0x22, 0x08,
                                   'I',  'd',  'e',  'n',  't',  'i',  't',  'y',  0x12, 0x05, 'p',  'r',  'o',  'b',
                                   'e',  0x5a, 0x0f, 0x0a, 0x01, 'x',  0x12, 0x0a, 0x0a, 0x08, 0x08, 0x01, 0x12, 0x04,
@@ -151,7 +151,7 @@ static const char *copy_name(clv__ort_model *model, const char *name) {
   return clv__arena_string(&model->arena, name, strlen(name));
 }
 
-/* The names and types by which a session is run. */
+/* Reads the names and types that are needed to run a session. */
 static clv_status describe(clv__ort_model *model, const clv_host *host, const clv_graph_view *graph, clv_error *error) {
   model->input_count = host->graph_input_count(graph);
   model->output_count = host->graph_output_count(graph);

@@ -1,4 +1,4 @@
-/* Executables to files and back. All numbers are little-endian:
+/* Saves executables to files, and loads them. All numbers are little-endian:
  *
  *   the header of base/files/sealed.h, then:
  *     text    fingerprint of the device                       (text: u32 bytes, then the bytes)
@@ -6,9 +6,9 @@
  *     u64     bytes of the graph; the graph, an ONNX model whose weights are its last inputs
  *     u32     programs; each: text family, text defines, text functions, u64 bytes, the driver's binary
  *
- * A file may come from a stranger. The graph goes through the same questions as one from the host, and steps are made from it
- * anew; a binary is only taken for a program that those steps need, and the driver may refuse it. A binary is code, though: who
- * can write files of the cache can have it run on the device (option binaries=off keeps to the sources). */
+ * A file may come from an untrusted source. Its graph passes the same checks as one from the host, and its steps are created
+ * again. A binary is accepted only for a program that those steps need, and the driver may reject it. But a binary is code:
+ * anyone who can write files in the cache can run code on the device. Option binaries=off uses only the sources. */
 #include "plan.h"
 
 enum { MAX_PROGRAMS = 65536 };
@@ -72,7 +72,7 @@ clv_status clv__opencl_executable_save(clv_device *device, clv_executable *execu
 
 /* ---- Reading ---- */
 
-/* The plan's program of these texts, or NULL. */
+/* Finds the plan's program with these texts, or NULL. */
 static clv__opencl_program *find_program(const clv__opencl_plan *plan, const char *family, const char *defines,
                                          const char *functions) {
   for (size_t i = 0; i < plan->steps.count; ++i) {
@@ -94,7 +94,7 @@ static clv_status read_programs(clv__sealed_reader *r, clv_device *device, const
     if (r->failed) return clv__sealed_damaged(r, "ends in a program");
     if (family == NULL || defines == NULL || functions == NULL) return clv__error_memory(r->error, 64);
     clv__opencl_program *program = e->plan != NULL ? find_program(e->plan, family, defines, functions) : NULL;
-    if (program == NULL || !device->binaries) continue; /* sources have changed since: they are compiled */
+    if (program == NULL || !device->binaries) continue; /* if the sources have changed since, compile them instead */
     CLV__TRY(clv__opencl_program_offer(device, program, binary, (size_t)binary_bytes, r->error));
   }
   return r->at == r->size_bytes ? CLV_OK : clv__sealed_damaged(r, "something follows its end");

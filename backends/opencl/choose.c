@@ -1,4 +1,4 @@
-/* Finding devices among those of all platforms. */
+/* Finds devices on all platforms. */
 #include <stdio.h>
 
 #include "device.h"
@@ -15,7 +15,7 @@ int clv__opencl_rank(cl_device_type type) {
   return (type & CL_DEVICE_TYPE_GPU) != 0 ? 0 : (type & CL_DEVICE_TYPE_CPU) != 0 ? 2 : 1;
 }
 
-/* The devices of all platforms, GPUs first, CPUs last, otherwise as the loader has them. */
+/* Lists the devices of all platforms, GPUs first and CPUs last, otherwise in the loader's order. */
 static uint32_t list_devices(const clv__opencl_icd *cl, found *list) {
   cl_platform_id platforms[MAX_PLATFORMS];
   cl_uint platform_count = 0;
@@ -39,7 +39,7 @@ static uint32_t list_devices(const clv__opencl_icd *cl, found *list) {
   return count;
 }
 
-/* "gpu" and "gpu:1" mean GPUs alone; every other name any device. */
+/* "gpu" and "gpu:1" select only GPUs; every other name selects any device. */
 static bool wants_gpu(const char *name) {
   return strncmp(name, "gpu", 3) == 0 && (name[3] == '\0' || name[3] == ':');
 }

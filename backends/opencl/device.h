@@ -1,4 +1,4 @@
-/* The device, and what every file of the backend shares: objects that die with it, buffers, weights. */
+/* The device, and the types shared by all files of the backend: objects that are destroyed with it, buffers, weights. */
 #ifndef CLEAVE_BACKENDS_OPENCL_DEVICE_H
 #define CLEAVE_BACKENDS_OPENCL_DEVICE_H
 
@@ -20,7 +20,7 @@ typedef enum clv__opencl_capture {
   CLV__OPENCL_CAPTURE_LIST
 } clv__opencl_capture;
 
-/* cl_khr_command_buffer; all NULL where the driver has it not, or not for in-order queues. */
+/* cl_khr_command_buffer. All are NULL if the driver does not support it, or not for in-order queues. */
 typedef struct clv__opencl_commands {
   clCreateCommandBufferKHR_fn create;
   clFinalizeCommandBufferKHR_fn finalize;
@@ -41,28 +41,28 @@ struct clv_device {
   cl_platform_id platform;
   cl_device_id id;
   cl_context context;
-  cl_command_queue service; /* what is not on a stream: weights, tables; one caller at a time (service_lock) */
+  cl_command_queue service; /* for work outside streams: weights, tables; one caller at a time (service_lock) */
   cl_device_type type;
   clv__opencl_traits traits;
   clv__opencl_commands commands;
-  bool shares_host; /* its memory is the host's: bindings may be host addresses */
-  bool is_unified;  /* the same DRAM, behind buffers */
+  bool shares_host; /* uses host memory: bindings may be host addresses */
+  bool is_unified;  /* uses the host's DRAM, but through buffers */
   bool stages;      /* large copies go through pinned host memory */
   bool fuse, half, binaries;
   uint64_t memory_bytes;
-  size_t alignment_bytes; /* of buffers, and of what lies in one */
+  size_t alignment_bytes; /* of buffers, and of offsets inside one */
   double flops_per_second, bytes_per_second, launch_seconds, copy_latency_seconds, copy_bytes_per_second;
-  pthread_mutex_t lock;          /* programs, the capture's choice */
-  pthread_mutex_t service_lock;  /* the service queue */
-  pthread_mutex_t build_lock;    /* building programs */
-  pthread_mutex_t staging_lock;  /* stagings, and what they are to write */
+  pthread_mutex_t lock;          /* guards programs and the choice of capture */
+  pthread_mutex_t service_lock;  /* guards the service queue */
+  pthread_mutex_t build_lock;    /* guards program builds */
+  pthread_mutex_t staging_lock;  /* guards stagings and their pending writes */
   clv__opencl_staging *stagings; /* of all streams; NULL: there are none */
   clv__objects objects;
   clv__opencl_program *programs;
-  clv__opencl_notice *notices;  /* to be used again */
-  uint64_t next_id;             /* of buffers: an address may come again, a number does not */
-  clv__opencl_capture capture;  /* as the option says */
-  clv__opencl_capture measured; /* AUTO: not yet */
+  clv__opencl_notice *notices;  /* for reuse */
+  uint64_t next_id;             /* of buffers: an address may be reused, an id is not */
+  clv__opencl_capture capture;  /* from the option */
+  clv__opencl_capture measured; /* AUTO: not measured yet */
   bool can_capture;
   char name[64];
   char space[80];
@@ -75,7 +75,7 @@ struct clv_buffer {
   uint64_t id;
   uint64_t size_bytes;
   cl_mem memory;
-  void *host; /* of devices that share the host's memory: where it is */
+  void *host; /* its host address, on devices that share host memory */
 };
 
 struct clv_weight {
@@ -87,15 +87,15 @@ struct clv_weight {
   cl_mem memory;
 };
 
-/* A cl_mem of at least one byte on the device. */
+/* Creates a cl_mem of at least one byte on the device. */
 clv_status clv__opencl_memory_create(clv_device *device, uint64_t size_bytes, cl_mem *memory, clv_error *error);
-/* A part of `whole`; the offset is a multiple of alignment_bytes. */
+/* Creates a sub-buffer of `whole`; the offset is a multiple of alignment_bytes. */
 clv_status clv__opencl_memory_part(clv_device *device, cl_mem whole, uint64_t offset, uint64_t size_bytes, cl_mem *memory,
                                    clv_error *error);
-/* Host memory as a cl_mem, for devices that share it. */
+/* Wraps host memory as a cl_mem, for devices that share it. */
 clv_status clv__opencl_memory_wrap(clv_device *device, void *host, uint64_t size_bytes, cl_mem *memory, clv_error *error);
 void clv__opencl_memory_release(clv_device *device, cl_mem memory); /* accepts NULL */
-/* Writes and waits, on the service queue. */
+/* Writes on the service queue, and waits. */
 clv_status clv__opencl_memory_write(clv_device *device, cl_mem memory, uint64_t offset, const void *data, uint64_t size_bytes,
                                     clv_error *error);
 
@@ -107,10 +107,11 @@ clv_status clv__opencl_weight_upload(clv_device *device, const char *id, const c
                                      clv_error *error);
 void clv__opencl_weight_release(clv_device *device, clv_weight *weight);
 
-/* Which device (choose.c): the `ordinal`th of all, or of the GPUs where the name says so; sets platform, id and type. */
+/* Chooses the device (choose.c): number `ordinal` of all devices, or of the GPUs if the name says so. Sets platform, id and
+ * type. */
 clv_status clv__opencl_choose(clv_device *device, uint32_t ordinal, clv_error *error);
-int clv__opencl_rank(cl_device_type type); /* in the list of all: 0 GPUs, 1 others, 2 CPUs */
-/* All but those of the CPU, which are the cpu device already: they come by name. */
+int clv__opencl_rank(cl_device_type type); /* order in the list: 0 GPUs, 1 others, 2 CPUs */
+/* Lists all devices except CPUs, which the cpu device already covers. An OpenCL CPU device must be requested by name. */
 clv_status clv__opencl_list(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error);
 
 /* Opening and closing (open.c). */
@@ -120,16 +121,16 @@ clv_status clv__opencl_open(void *self, const clv_host *host, const clv_device_c
                             clv_error *error);
 void clv__opencl_close(clv_device *device);
 
-/* The verdict about a node (supports.c). */
+/* The verdict on a node (supports.c). */
 void clv__opencl_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
 bool clv__opencl_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node);
-/* The question behind it, with the operands' types in hand: inputs, then outputs, `constant` by input. */
+/* The check behind the verdict, with known operand types: inputs, then outputs; `constant` is by input. */
 clv__opencl_node clv__opencl_node_of(const clv_node_info *info, const clv_tensor *types, const bool *constant);
 bool clv__opencl_accepts(const clv_device *device, const clv_node_info *info, const clv__opencl_node *node, char reason[160]);
-/* Nodes whose output has the bytes of their first input (supports.c). */
+/* Whether a node's output is its first input under another shape (supports.c). */
 bool clv__opencl_is_view(const char *domain, const char *op, int32_t opset);
 
-/* A roofline from what the driver says of the device (speed.c). */
+/* A roofline from the driver's description of the device (speed.c). */
 void clv__opencl_speed_init(clv_device *device);
 double clv__opencl_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node);
 double clv__opencl_copy_seconds(clv_device *device, uint64_t size_bytes);

@@ -1,5 +1,5 @@
-/* Executables: a partition taken along as an ONNX model, so that it outlives the host's view and can be saved; its nodes and
- * values in arrays. Everything here holds for models from strangers. */
+/* Executables: a copy of a partition as an ONNX model, so that it outlives the host's view and can be saved. Its nodes and values
+ * are in arrays. All code here must be safe for untrusted models. */
 #include "backends/common/host.h"
 #include "plan.h"
 
@@ -27,7 +27,7 @@ static clv_status refuse(const clv_executable *e, uint32_t value, const char *wh
   return clv__error_set(error, CLV_INVALID_MODEL, "value '%s' %s", e->values[value].name, what);
 }
 
-/* A constant's bytes, aligned; the view may have them anywhere. */
+/* Copies a constant's bytes to aligned memory; the view may have them at any address. */
 static clv_status copy_constant(clv_executable *e, uint32_t value, clv_error *error) {
   clv_tensor *type = &e->values[value].declared;
   size_t size_bytes;
@@ -79,7 +79,7 @@ static clv_status read_values(clv_executable *e, const clv_tensor *input_types, 
   return CLV_OK;
 }
 
-/* Every operand is made before it is read, and once. */
+/* Checks that every value is written before it is read, and only once. */
 static clv_status check_order(clv_executable *e, clv_error *error) {
   bool *there = clv__arena_allocate_zero(&e->arena, e->value_count, sizeof *there);
   if (there == NULL) return clv__error_memory(error, e->value_count);
@@ -95,7 +95,7 @@ static clv_status check_order(clv_executable *e, clv_error *error) {
     }
     for (uint32_t i = 0; i < node->output_count; ++i) {
       if (node->outputs[i] == CLV_NO_VALUE) continue;
-      /* A value that was folded before comes with its data, and its node still there. */
+      /* A value that was already folded has data, although its node still exists. */
       if (there[node->outputs[i]] && e->values[node->outputs[i]].declared.data == NULL) {
         return refuse(e, node->outputs[i], "is made twice", error);
       }
@@ -128,7 +128,7 @@ static clv_status read_model(clv_executable *e, const clv_tensor *input_types, u
   return check_order(e, error);
 }
 
-/* ---- Life ---- */
+/* ---- Creation and destruction ---- */
 
 static void destroy(clv_device *device, void *self) {
   clv_executable *e = self;

@@ -1,11 +1,11 @@
-/* Elementwise nodes are computed where the node before them stores, if that is their only use: the value between is never made.
- */
+/* Fuses elementwise nodes into the node before them, if that node's output has no other use. The elementwise node is computed
+ * where the other one stores, so the intermediate value is elided. */
 #include "plan.h"
 
 typedef struct uses {
-  uint32_t *readers;  /* by value: operands that read it, and outputs that it is */
-  uint32_t *reader;   /* by value: a node that does */
-  uint32_t *producer; /* by value: the node after which its bytes are there; NONE: from the beginning */
+  uint32_t *readers;  /* by value: number of operands that read it plus graph outputs */
+  uint32_t *reader;   /* by value: a node that reads it */
+  uint32_t *producer; /* by value: the node after which its bytes exist; NONE: they always exist */
 } uses;
 
 static bool count_uses(const clv__opencl_plan *plan, clv__arena *arena, uses *u) {
@@ -32,7 +32,8 @@ static bool count_uses(const clv__opencl_plan *plan, clv__arena *arena, uses *u)
   return true;
 }
 
-/* Which element of `operand` belongs to the `at`th of `out`: at / inner % period. False where it is not that simple. */
+/* Finds the index into `operand` for element `at` of `out`, as at / inner % period. Returns false if it does not have that
+ * form. */
 static bool find_period(const clv_tensor *operand, const clv_tensor *out, int64_t *inner, int64_t *period) {
   int32_t missing = out->rank - operand->rank;
   *inner = *period = 1;
@@ -52,7 +53,7 @@ static bool same_shape(const clv_tensor *a, const clv_tensor *b) {
   return clv__tensor_same_type(a, b);
 }
 
-/* Whether node `index` can be computed where `made` is stored by node `at`. */
+/* Whether node `index` can be computed where node `at` stores `made`. */
 static bool find_post(const clv__opencl_plan *plan, const uses *u, uint32_t at, uint32_t index, uint32_t made, clv_tensor *types,
                       bool *constant, clv__opencl_post *post) {
   const clv__opencl_plan_node *node = &plan->nodes[index];
@@ -97,7 +98,7 @@ void clv__opencl_pass_fuse(clv__opencl_plan *plan) {
   clv_tensor *types = clv__arena_allocate_zero(&arena, (size_t)most + 1, sizeof *types);
   bool *constant = clv__arena_allocate_zero(&arena, (size_t)most + 1, sizeof *constant);
   uses u;
-  if (types != NULL && constant != NULL && count_uses(plan, &arena, &u)) { /* without memory nothing is fused */
+  if (types != NULL && constant != NULL && count_uses(plan, &arena, &u)) { /* without memory, skip the fusion */
     for (uint32_t n = 0; n < plan->executable->node_count; ++n) fuse_into(plan, &u, n, types, constant);
   }
   clv__arena_finish(&arena);

@@ -1,15 +1,15 @@
-/* libOpenCL.so.1 at run time: its entry points in one table, and its codes by name. Nothing links against it. */
+/* Loads libOpenCL.so.1 at run time: a table of its entry points, and the names of its error codes. Nothing links against it. */
 #ifndef CLEAVE_BACKENDS_OPENCL_ICD_H
 #define CLEAVE_BACKENDS_OPENCL_ICD_H
 
 #define CL_TARGET_OPENCL_VERSION 300
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue, which devices of every version have */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue, which devices of every version support */
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
 
 #include "base/error.h"
 
-/* clang-format moves these lines to and fro. */
+/* clang-format keeps changing the layout of these lines. */
 /* clang-format off */
 #define CLV__OPENCL_ENTRY_POINTS(X) \
   X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) \
@@ -29,14 +29,15 @@ typedef struct clv__opencl_icd {
 #undef FIELD
 } clv__opencl_icd;
 
-/* The table, loaded once a process and never unloaded (drivers have threads). CLV_NOT_SUPPORTED when there is no loader, or one
- * that lacks an entry point. Any thread. */
+/* Returns the table. It is loaded once per process and never unloaded, because drivers have threads. Returns CLV_NOT_SUPPORTED if
+ * there is no loader, or if it lacks an entry point. Any thread may call it. */
 clv_status clv__opencl_icd_open(const clv__opencl_icd **icd, clv_error *error);
 
-/* "CL_OUT_OF_RESOURCES"; "unknown code" for what is none of them. */
+/* The name of a code, such as "CL_OUT_OF_RESOURCES"; "unknown code" for other values. */
 const char *clv__opencl_code_name(cl_int code);
 
-/* What a failed call comes to: CLV_OUT_OF_MEMORY for codes of memory, CLV_DEVICE_ERROR for others; "clFlush: CL_… (-36)". */
+/* Converts a failed call to an error such as "clFlush: CL_… (-36)". Memory codes give CLV_OUT_OF_MEMORY, others
+ * CLV_DEVICE_ERROR. */
 clv_status clv__opencl_failed(clv_error *error, const char *call, cl_int code);
 
 #define CLV__OPENCL_TRY(error, call_name, call)                                                        \

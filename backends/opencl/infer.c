@@ -1,8 +1,9 @@
-/* The first pass: every value's static type for the given inputs, and small values that follow from shapes and constants. */
+/* The first pass: infers every value's static type for the given inputs, and small values that follow from shapes and
+ * constants. */
 #include "backends/common/fold.h"
 #include "plan.h"
 
-/* Whether `to` can be read from `from` by numpy's broadcasting. */
+/* Whether `from` can be broadcast to `to` by numpy's rules. */
 static bool broadcasts(const clv_tensor *from, const clv_tensor *to) {
   const int32_t lead = to->rank - from->rank;
   if (lead < 0) return false;
@@ -12,8 +13,8 @@ static bool broadcasts(const clv_tensor *from, const clv_tensor *to) {
   return true;
 }
 
-/* Views and Expand read the shape they are given nowhere but here: where it is not known yet, they take the one that their graph
- * says, if it fits. */
+/* Uses the declared shape of a view or Expand whose shape input is unknown here, if the declared shape is valid. Only inference
+ * reads that input. */
 static void take_declared(const clv_executable *e, const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs) {
   size_t declared, given;
   if (node->output_count != 1 || node->outputs[0] == CLV_NO_VALUE || clv__tensor_is_static(&outputs[0])) return;
@@ -24,8 +25,8 @@ static void take_declared(const clv_executable *e, const clv_node_info *node, co
   if (view || expand) outputs[0] = *type;
 }
 
-/* Asks again what supports() was asked, now that everything is known: what the host compiles it has asked about, what a file
- * brings it has not. */
+/* Repeats the check of supports(), now that all types are known. The host has checked what it compiles, but a file is
+ * unchecked. */
 static clv_status check_node(const clv__opencl_plan *plan, uint32_t index, clv_tensor *types, bool *constant, clv_error *error) {
   const clv__opencl_node node = clv__opencl_plan_node_view(plan, index, types, constant);
   char reason[160] = "";
@@ -33,7 +34,7 @@ static clv_status check_node(const clv__opencl_plan *plan, uint32_t index, clv_t
   return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
 }
 
-/* Whether a static type has a size, and any product of its dims a number, also where another dim is 0. */
+/* Whether a static type has a size, and no product of its dims overflows, even if another dim is 0. */
 static bool has_size(const clv_tensor *type) {
   int64_t product = 1;
   size_t size_bytes;

@@ -1,6 +1,6 @@
-/* The last pass: where each value lies. Values made inside that leave are made where they leave; what else is made shares one
- * block of scratch by the time it lives; views have their source's bytes; outputs that are something else are copies at the end.
- */
+/* The last pass: the location of each value. A value that is computed for an output is written directly to the output. Other
+ * computed values share one block of scratch, according to their lifetimes. Views share their source's bytes. Outputs that are an
+ * input, a constant or another output are copied at the end. */
 #include "plan.h"
 
 static uint64_t rounded(const clv__opencl_plan *plan, uint64_t size_bytes) {
@@ -70,7 +70,7 @@ static clv_status allocate_piece(clv__opencl_plan *plan, block *b, clv__opencl_p
   return CLV_OK;
 }
 
-/* By root: the last node that reads or makes it. */
+/* By root: the last node that reads or writes it. */
 static clv_status find_last(const clv__opencl_plan *plan, uint32_t **last, clv_error *error) {
   const clv_executable *e = plan->executable;
   *last = clv__allocate_zero(plan->device->allocator, (size_t)e->value_count * sizeof **last);
@@ -93,7 +93,7 @@ static clv_status find_last(const clv__opencl_plan *plan, uint32_t **last, clv_e
 
 /* ---- Placing ---- */
 
-/* Inputs, weights, constants. */
+/* Locates inputs, weights and constants. */
 static void locate_sources(clv__opencl_plan *plan) {
   const clv_executable *e = plan->executable;
   for (uint32_t v = 0; v < e->value_count; ++v) {
@@ -104,12 +104,12 @@ static void locate_sources(clv__opencl_plan *plan) {
     } else if (e->values[v].weight != CLV__OPENCL_NONE) {
       value->at = (clv__opencl_location){CLV__OPENCL_AT_WEIGHT, e->values[v].weight};
     } else if (value->type.data != NULL) {
-      value->at = (clv__opencl_location){CLV__OPENCL_AT_CONSTANT, CLV__OPENCL_NONE}; /* a piece, if a step reads it */
+      value->at = (clv__opencl_location){CLV__OPENCL_AT_CONSTANT, CLV__OPENCL_NONE}; /* becomes a piece if a step reads it */
     }
   }
 }
 
-/* An output takes the place of what is made for it, unless that leaves as another output already. */
+/* A value that is computed for an output is located in that output, unless it already is another output. */
 static void locate_outputs(clv__opencl_plan *plan) {
   const clv_executable *e = plan->executable;
   for (uint32_t o = 0; o < e->output_count; ++o) {
@@ -139,7 +139,7 @@ static clv_status lay_out_made(clv__opencl_plan *plan, const uint32_t *last, blo
   return CLV_OK;
 }
 
-/* Outputs that are inputs, constants or other outputs too. */
+/* Copies outputs that are also inputs, constants or other outputs. */
 static clv_status copy_outputs(clv__opencl_plan *plan, clv_error *error) {
   const clv_executable *e = plan->executable;
   for (uint32_t o = 0; o < e->output_count; ++o) {
@@ -181,7 +181,7 @@ static clv_status locate_operand(clv__opencl_plan *plan, clv__opencl_operand *op
   return CLV_OK;
 }
 
-/* Values in the steps become places. */
+/* Replaces the values in the steps by locations. */
 static clv_status resolve_operands(clv__opencl_plan *plan, clv_error *error) {
   const clv__opencl_steps *steps = &plan->steps;
   for (size_t s = 0; s < steps->count; ++s) {

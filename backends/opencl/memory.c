@@ -1,4 +1,4 @@
-/* Memory: cl_mem objects, buffers of the host's, and weights. */
+/* Memory: cl_mem objects, the host's buffers, and weights. */
 #include "device.h"
 
 /* ---- cl_mem ---- */
@@ -32,7 +32,7 @@ clv_status clv__opencl_memory_part(clv_device *device, cl_mem whole, uint64_t of
 }
 
 clv_status clv__opencl_memory_wrap(clv_device *device, void *host, uint64_t size_bytes, cl_mem *memory, clv_error *error) {
-  static uint64_t nothing[8]; /* what a tensor without elements points to */
+  static uint64_t nothing[8]; /* the address of a tensor without elements */
   cl_int code = CL_SUCCESS;
   if (size_bytes == 0) host = nothing;
   *memory =
@@ -106,7 +106,7 @@ static void weight_destroy(clv_device *device, void *self) {
 
 enum { COMPARE_BYTES = 1 << 16 };
 
-/* Whether the weight's bytes are these: read back, a piece at a time. */
+/* Whether the weight has these bytes. They are read back one piece at a time. */
 static bool same_bytes(clv_device *device, const clv_weight *weight, const uint8_t *data) {
   uint8_t *piece = clv__allocate(device->allocator, COMPARE_BYTES);
   bool same = piece != NULL;
@@ -122,7 +122,7 @@ static bool same_bytes(clv_device *device, const clv_weight *weight, const uint8
   return same;
 }
 
-/* A weight with this id that is here already. The host calls this from one thread at a time. */
+/* Finds an existing weight with this id. The host calls this from one thread at a time. */
 static clv_weight *find_weight(clv_device *device, const char *id, const clv_tensor *data) {
   clv_weight *found = NULL;
   pthread_mutex_lock(&device->objects.lock);

@@ -1,4 +1,4 @@
-/* Opening a device: its options, and what it can do. */
+/* Opens a device: reads its options and its capabilities. */
 #include <stdio.h>
 
 #include "backends/opencl/run/stream.h"
@@ -6,9 +6,9 @@
 #include "device.h"
 #include "programs.h"
 
-/* ---- What the driver says ---- */
+/* ---- Queries to the driver ---- */
 
-/* A text of the platform (device NULL) or the device: terminated, empty where the driver says nothing. */
+/* Reads a text of the platform (device NULL) or the device. The result is terminated, and empty if the driver returns nothing. */
 static void ask_text(const clv__opencl_icd *cl, cl_platform_id platform, cl_device_id device, cl_uint what, char *text,
                      size_t size_bytes) {
   size_t length = 0;
@@ -29,7 +29,7 @@ static uint64_t ask_number(const clv_device *device, cl_device_info what, size_t
   return size_bytes == 4 ? small : large;
 }
 
-/* A whole word of a list separated by spaces. */
+/* Finds a whole word in a list separated by spaces. */
 static bool has_word(const char *list, const char *word) {
   size_t length = strlen(word);
   for (const char *at = list; (at = strstr(at, word)) != NULL; at += length) {
@@ -81,7 +81,7 @@ typedef struct choices {
   bool staging, says_staging;
 } choices;
 
-/* "auto", or else another word, which sets `value`. */
+/* Reads "auto", or another word, which sets `value`. */
 static clv_status read_choice(const clv_option *option, const char *word, bool *value, clv_error *error) {
   *value = strcmp(option->value, word) == 0;
   if (*value || strcmp(option->value, "auto") == 0) return CLV_OK;
@@ -90,7 +90,7 @@ static clv_status read_choice(const clv_option *option, const char *word, bool *
   return wrong_value(option, values, error);
 }
 
-/* The key is one of the list: the host has seen to that. */
+/* The host has already checked that the key is in the list. */
 static clv_status read_option(clv_device *device, const clv_option *option, choices *chosen, clv_error *error) {
   const char *key = option->key, *value = option->value;
   if (strcmp(key, "f16") == 0) return read_switch(option, &device->half, error);
@@ -115,7 +115,7 @@ static clv_status read_option(clv_device *device, const clv_option *option, choi
   return wrong_value(option, clv__opencl_options[0].values, error);
 }
 
-/* ---- What it can do ---- */
+/* ---- Capabilities ---- */
 
 static void find_commands(clv_device *device) {
   if (!has_extension(device, "cl_khr_command_buffer")) return;
@@ -154,12 +154,12 @@ static void ask_traits(clv_device *device, const choices *chosen) {
   device->is_unified = ask_number(device, CL_DEVICE_HOST_UNIFIED_MEMORY, 4) != 0;
   device->alignment_bytes = (size_t)ask_number(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 4) / 8;
   if (device->alignment_bytes < CLV__ALIGNMENT) device->alignment_bytes = CLV__ALIGNMENT;
-  size_t power = CLV__ALIGNMENT; /* a power of two, whatever the driver says */
+  size_t power = CLV__ALIGNMENT; /* force a power of two, whatever the driver reports */
   while (power < device->alignment_bytes && power < 65536) power *= 2;
   device->alignment_bytes = power;
 }
 
-/* A number of all kernel sources: executables of other ones do not fit, whatever the version says. */
+/* A hash of all kernel sources. Executables from other sources do not fit, even if the version is the same. */
 static uint64_t sources_hash(void) {
   uint64_t hash = UINT64_C(14695981039346656037);
   for (const clv__opencl_source *s = clv__opencl_sources; s->name != NULL; ++s) {
@@ -172,7 +172,7 @@ static const char *switch_text(bool on) {
   return on ? "on" : "off";
 }
 
-/* One of the driver's texts in a digest, however long it is: what differs at its end alone is another driver too. */
+/* Adds one of the driver's texts to a digest, in full length: a difference at its end alone also means another driver. */
 static clv_status digest(const clv_device *device, cl_platform_id platform, cl_device_id id, cl_uint what, clv__hasher *hasher,
                          clv_error *error) {
   size_t size_bytes = 0;
@@ -187,7 +187,8 @@ static clv_status digest(const clv_device *device, cl_platform_id platform, cl_d
   return CLV_OK;
 }
 
-/* Two devices with the same fingerprint share executables: it has all that those depend on, the driver's texts as a digest. */
+/* Two devices with the same fingerprint share executables. So it contains everything that executables depend on, with the
+ * driver's texts as a digest. */
 static clv_status fingerprint(clv_device *device, const choices *chosen, clv_error *error) {
   static const cl_device_info asked[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
   clv__hasher hasher;
@@ -213,7 +214,8 @@ static void describe(clv_device *device) {
   ask_text(device->cl, device->platform, device->id, CL_DRIVER_VERSION, driver, sizeof driver);
   snprintf(device->description, sizeof device->description, "%s, %u units, %.1f GiB (%s)", name, device->traits.compute_units,
            (double)device->memory_bytes / (1024.0 * 1024 * 1024), driver);
-  /* Two names of one device share its memory; every open device has a context, and so a memory, of its own. */
+  /* Two names of one device share its memory if it is host memory. Otherwise every open device has its own context, and so its
+   * own memory. */
   if (device->shares_host)
     snprintf(device->space, sizeof device->space, "host");
   else
@@ -278,7 +280,7 @@ clv_status clv__opencl_open(void *self, const clv_host *host, const clv_device_c
 void clv__opencl_close(clv_device *device) {
   if (device == NULL) return;
   const clv__opencl_icd *cl = device->cl;
-  clv__objects_finish(&device->objects); /* given up with the device: executables before weights before buffers */
+  clv__objects_finish(&device->objects); /* objects that the host has not returned: executables before weights before buffers */
   clv__opencl_programs_finish(device);
   clv__opencl_notices_finish(device);
   if (device->service != NULL) cl->clReleaseCommandQueue(device->service);

@@ -1,4 +1,4 @@
-/* The OpenCL backend's slots of the plugin ABI. What is behind each is in the files beside this one. */
+/* The OpenCL backend's slots of the plugin ABI. The implementation of each is in the other files of this folder. */
 #include "opencl.h"
 
 #include "backends/opencl/run/capture.h"
@@ -18,7 +18,7 @@ static void device_info(clv_device *device, clv_device_info *info) {
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }
 
-/* Nothing to choose: kernels are the same, and round the same, every time. */
+/* Ignores the options: the kernels are the same and round the same way in every run. */
 static clv_status compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
                           clv_executable **executable, clv_error *error) {
   (void)options;

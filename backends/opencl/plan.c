@@ -51,7 +51,7 @@ clv_status clv__opencl_step_add(clv__opencl_plan *plan, clv__opencl_steps *steps
 
 /* ---- Making ---- */
 
-/* Nodes with operand lists of their own, for passes to change. */
+/* Copies the operand lists of nodes, so that passes can change them. */
 static clv_status start_nodes(clv__opencl_plan *plan, clv_error *error) {
   const clv_executable *e = plan->executable;
   for (uint32_t n = 0; n < e->node_count; ++n) {
@@ -115,7 +115,7 @@ static clv_status build(clv__opencl_plan *plan, const clv__opencl_steps *steps, 
   return CLV_OK;
 }
 
-/* All in one write. */
+/* Uploads all constants in one write. */
 static clv_status upload(clv__opencl_plan *plan, clv_error *error) {
   clv_device *device = plan->device;
   if (plan->constants.count == 0) return CLV_OK;

@@ -1,11 +1,11 @@
-/* Executables, and the plan of one for given shapes: what is launched, over which memory.
+/* Executables, and plans: a plan lists the launches of an executable for given shapes, and the memory they use.
  *
- * An executable is the partition as an ONNX model of its own (executable.c); a plan goes through these passes, in this order:
+ * An executable holds the partition as a separate ONNX model (executable.c). A plan is made by these passes, in this order:
  *   infer.c   every value's type for the given inputs; small values that follow from shapes
  *   fuse.c    elementwise nodes into the node before them
  *   lower.c   nodes to steps, by the families' lower()
- *   layout.c  where each value lies; lifetimes in one block of scratch
- * A plan is immutable once made, and shared by the instances of its shapes. */
+ *   layout.c  the location of each value; lifetimes in one block of scratch
+ * A plan is immutable, and the instances with its shapes share it. */
 #ifndef CLEAVE_BACKENDS_OPENCL_PLAN_H
 #define CLEAVE_BACKENDS_OPENCL_PLAN_H
 
@@ -13,10 +13,10 @@
 #include "base/files/sealed.h"
 #include "programs.h"
 
-#define CLV__OPENCL_INLINE_BYTES 1024u /* constants up to this size are the program's; larger ones are weights */
+#define CLV__OPENCL_INLINE_BYTES 1024u /* constants up to this size belong to the program; larger ones are weights */
 #define CLV__OPENCL_MAX_POSTS 4
 
-/* What a cl_mem argument, or an end of a copy, refers to. */
+/* The memory that a cl_mem argument, or an end of a copy, refers to. */
 typedef enum clv__opencl_where {
   CLV__OPENCL_AT_NOWHERE,
   CLV__OPENCL_AT_INPUT,    /* binding `index` */
@@ -24,7 +24,7 @@ typedef enum clv__opencl_where {
   CLV__OPENCL_AT_WEIGHT,   /* weight `index` */
   CLV__OPENCL_AT_CONSTANT, /* piece `index` of the plan's constants */
   CLV__OPENCL_AT_SCRATCH,  /* piece `index` of the instance's scratch */
-  CLV__OPENCL_AT_KEPT      /* kept memory `index` of the instance */
+  CLV__OPENCL_AT_KEPT      /* persistent memory `index` of the instance */
 } clv__opencl_where;
 
 typedef struct clv__opencl_location {
@@ -34,59 +34,59 @@ typedef struct clv__opencl_location {
 
 typedef struct clv__opencl_piece {
   uint64_t offset, size_bytes;
-  const void *data; /* constants: what is uploaded */
+  const void *data; /* constants: the bytes to upload */
 } clv__opencl_piece;
 
-/* What an argument or end of a copy means before values are placed. */
+/* The meaning of an argument or an end of a copy before values have locations. */
 typedef enum clv__opencl_means {
   CLV__OPENCL_MEANS_BYTES,
   CLV__OPENCL_MEANS_VALUE,
-  CLV__OPENCL_MEANS_PLACE /* `at` says it already */
+  CLV__OPENCL_MEANS_PLACE /* `at` is already set */
 } clv__opencl_means;
 
 typedef struct clv__opencl_operand {
   clv__opencl_means means;
-  uint32_t value; /* VALUE; once placed, `at` is where its root is */
+  uint32_t value; /* VALUE; after layout, `at` is its root's location */
   clv__opencl_location at;
   uint32_t size_bytes; /* BYTES */
   const void *bytes;
 } clv__opencl_operand;
 
 typedef struct clv__opencl_step {
-  uint32_t node; /* whose it is, for messages; NONE: a copy at the end */
+  uint32_t node; /* the node it belongs to, for messages; NONE: a copy at the end */
   bool is_copy;
   clv__opencl_program *program;
   const char *kernel;
   uint32_t dimensions;
   size_t global[3], local[3];
   bool has_local;
-  uint32_t operand_count; /* of a copy: to, from */
+  uint32_t operand_count; /* of a copy: 2 (to, from) */
   clv__opencl_operand *operands;
   uint64_t to_offset, from_offset, size_bytes; /* copies */
 } clv__opencl_step;
 
 typedef struct clv__opencl_post {
   clv__opencl_function function;
-  clv__opencl_node shape; /* the node's name and operator, for messages */
+  clv__opencl_node shape; /* for the node's name and operator in messages */
   uint32_t operand;       /* a value, or NONE */
-  bool is_first;          /* the operand is x and what is made is y */
-  int64_t inner, period;  /* which element of the operand: at / inner % period */
+  bool is_first;          /* the operand is x, and the computed value is y */
+  int64_t inner, period;  /* index into the operand: at / inner % period */
 } clv__opencl_post;
 
 typedef struct clv__opencl_plan_node {
-  bool is_dead;                   /* folded, or computed by the node before it */
+  bool is_dead;                   /* folded, or fused into the node before it */
   const clv__opencl_operator *op; /* NULL: a view */
   uint32_t input_count, output_count;
   uint32_t *inputs, *outputs;
   uint32_t post_count;
   clv__opencl_post posts[CLV__OPENCL_MAX_POSTS];
-  uint32_t first_scratch, scratch_count; /* scratch of its own: pieces */
+  uint32_t first_scratch, scratch_count; /* the node's own scratch pieces */
 } clv__opencl_plan_node;
 
 typedef struct clv__opencl_plan_value {
-  clv_tensor type;         /* static; `data`: a known value */
-  uint32_t root;           /* the value whose bytes it has; itself where it is no view */
-  clv__opencl_location at; /* of a root */
+  clv_tensor type;         /* static; `data`: set if the value is known */
+  uint32_t root;           /* the value whose bytes it shares; itself unless it is a view */
+  clv__opencl_location at; /* valid for a root */
 } clv__opencl_plan_value;
 
 typedef struct clv__opencl_steps {
@@ -99,7 +99,7 @@ typedef struct clv__opencl_pieces {
   size_t count, capacity;
 } clv__opencl_pieces;
 
-/* A launch that may find something wrong with its input (faults.h). */
+/* A launch that may report an input error (faults.h). */
 typedef struct clv__opencl_fault_place {
   uint32_t node;
   clv__opencl_explain_fn explain;
@@ -120,15 +120,15 @@ typedef struct clv__opencl_plan {
   clv__opencl_steps steps;
   clv__opencl_pieces scratch, constants, kept;
   clv__opencl_fault_places fault_places;
-  uint32_t kept_faults; /* where there are places: the piece of `kept` that has a fault for each */
+  uint32_t kept_faults; /* if there are fault places: the piece of `kept` with one fault per place */
   uint64_t scratch_bytes, constant_bytes;
   cl_mem constant_memory, *constant_parts;
 } clv__opencl_plan;
 
 typedef struct clv__opencl_value {
   const char *name;
-  clv_tensor declared;            /* as the graph has it; `data`: a small constant */
-  uint32_t weight, input, output; /* index among them, or NONE; of outputs the first */
+  clv_tensor declared;            /* as in the graph; `data`: a small constant */
+  uint32_t weight, input, output; /* index in each list, or NONE; for an output listed twice, the first */
 } clv__opencl_value;
 
 struct clv_executable {
@@ -143,24 +143,25 @@ struct clv_executable {
   clv__opencl_value *values;
   uint32_t *inputs, *outputs, *weights; /* values */
   const char **weight_names;
-  clv_tensor *input_types; /* of compile(), perhaps not all static */
-  clv__opencl_plan *plan;  /* for these, where they are static */
+  clv_tensor *input_types; /* given to compile(); some may not be static */
+  clv__opencl_plan *plan;  /* for input_types, if they are static */
 };
 
 /* ---- Executables (executable.c) ---- */
 
-extern const clv__sealed_kind clv__opencl_executable_kind; /* of its files (blob.c) */
+extern const clv__sealed_kind clv__opencl_executable_kind; /* of executable files (blob.c) */
 
-/* Takes `onnx` over, also when it fails. `input_types` are those of the graph's first inputs; what follows are weights. */
+/* Takes ownership of `onnx`, even on failure. `input_types` are the types of the graph's first inputs. The remaining inputs are
+ * weights. */
 clv_status clv__opencl_executable_open(clv_device *device, void *onnx, size_t onnx_bytes, const clv_tensor *input_types,
                                        uint32_t input_count, clv_executable **executable, clv_error *error);
 clv_status clv__opencl_compile(clv_device *device, const clv_graph_view *graph, clv_executable **executable, clv_error *error);
 void clv__opencl_executable_destroy(clv_device *device, clv_executable *executable);
 void clv__opencl_executable_info(clv_device *device, clv_executable *executable, clv_executable_info *info);
-/* Files (blob.c). */
+/* Saves and loads files (blob.c). */
 clv_status clv__opencl_executable_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
                                        clv_error *error);
-/* Everything of loading but the driver's part: nothing is built, and nothing of OpenCL called. */
+/* Does the part of loading that needs no driver: it builds no program and calls no OpenCL function. */
 clv_status clv__opencl_executable_read(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
                                        clv_error *error);
 clv_status clv__opencl_executable_load(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
@@ -168,7 +169,7 @@ clv_status clv__opencl_executable_load(clv_device *device, const void *data, siz
 
 /* ---- Plans (plan.c) ---- */
 
-/* `inputs` are static types. Programs are registered, not built. */
+/* `inputs` must be static types. Programs are registered, but not built. */
 clv_status clv__opencl_plan_make(clv_executable *executable, const clv_tensor *inputs, clv__opencl_plan **plan, clv_error *error);
 /* Builds the programs and uploads the constants. */
 clv_status clv__opencl_plan_finish(clv__opencl_plan *plan, clv_error *error);
@@ -180,10 +181,11 @@ void clv__opencl_pass_fuse(clv__opencl_plan *plan);
 clv_status clv__opencl_pass_lower(clv__opencl_plan *plan, clv_error *error);
 clv_status clv__opencl_pass_layout(clv__opencl_plan *plan, clv_error *error);
 
-/* ---- Shared by them (plan.c) ---- */
-/* The node with its operands' types, in `storage` of input_count + output_count tensors and input_count flags. */
+/* ---- Shared by the passes (plan.c) ---- */
+/* Describes a node with the types of its operands. `types` has room for input_count + output_count tensors, `constant` for
+ * input_count flags. */
 clv__opencl_node clv__opencl_plan_node_view(const clv__opencl_plan *plan, uint32_t node, clv_tensor *types, bool *constant);
-/* The most operands of one node. */
+/* The largest number of operands of any node. */
 uint32_t clv__opencl_plan_most(const clv__opencl_plan *plan);
 clv_status clv__opencl_piece_add(clv__opencl_plan *plan, clv__opencl_pieces *pieces, uint64_t size_bytes, const void *data,
                                  uint32_t *index, clv_error *error);

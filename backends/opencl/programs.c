@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Divisions and roots as C rounds them, where the device can; nothing that changes results. */
+/* Requests correctly rounded divisions and roots if the device supports them, and nothing that changes results. */
 static const char *build_options(const clv_device *device, char options[128]) {
   cl_device_fp_config config = 0;
   device->cl->clGetDeviceInfo(device->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, NULL);
@@ -74,7 +74,7 @@ clv_status clv__opencl_program_get(clv_device *device, const char *family, const
 
 /* ---- Building ---- */
 
-/* The compiler's log, cut to its beginning, put into the error. */
+/* Puts the beginning of the compiler's log into the error. */
 static clv_status build_failed(clv_device *device, cl_program program, cl_int code, const char *what, clv_error *error) {
   char log[700] = "";
   size_t length = 0;
@@ -121,7 +121,7 @@ static clv_status make_from_source(clv_device *device, clv__opencl_program *prog
   return clv__opencl_program_make(device, 4, texts, sizes, what, &program->program, error);
 }
 
-/* False where the driver refuses it: another driver's, or damaged. */
+/* Returns false if the driver rejects the binary, because it is damaged or from another driver. */
 static bool make_from_binary(clv_device *device, clv__opencl_program *program) {
   cl_int code = CL_SUCCESS, taken = CL_SUCCESS;
   const unsigned char *bytes = program->binary;

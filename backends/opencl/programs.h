@@ -1,4 +1,5 @@
-/* Programs: a family's source under certain defines, built once a device, when first needed; or taken from a binary. */
+/* Programs: a family's source with a set of defines. Each is built once per device when it is first needed, or created from a
+ * binary. */
 #ifndef CLEAVE_BACKENDS_OPENCL_PROGRAMS_H
 #define CLEAVE_BACKENDS_OPENCL_PROGRAMS_H
 
@@ -12,25 +13,25 @@ struct clv__opencl_program {
   char *defines;      /* #define lines before the header */
   char *functions;    /* text between the header and the source */
   cl_program program; /* NULL: not built yet */
-  void *binary;       /* what a file brought, until it is built */
+  void *binary;       /* from a file, until the program is built */
   size_t binary_bytes;
 };
 
-/* The program, not yet built. `functions` is "" where there are none. The same texts give the same program; it lives as long as
- * the device. */
+/* Returns the program, not yet built. `functions` is "" if there are none. The same texts give the same program, which lives as
+ * long as the device. */
 clv_status clv__opencl_program_get(clv_device *device, const char *family, const char *defines, const char *functions,
                                    clv__opencl_program **program, clv_error *error);
-/* Builds it, unless it is built. The error carries the compiler's first lines. */
+/* Builds the program if it is not built. The error contains the first lines of the compiler's log. */
 clv_status clv__opencl_program_build(clv_device *device, clv__opencl_program *program, clv_error *error);
-/* Offers a binary for a program that is not built; the bytes are copied. */
+/* Supplies a binary for a program that is not built; the bytes are copied. */
 clv_status clv__opencl_program_offer(clv_device *device, clv__opencl_program *program, const void *binary, size_t size_bytes,
                                      clv_error *error);
-/* The binary of a built program, allocated; NULL and 0 where the driver gives none. */
+/* Returns the binary of a built program in allocated memory; NULL and 0 if the driver provides none. */
 clv_status clv__opencl_program_binary(clv_device *device, const clv__opencl_program *program, void **binary, size_t *size_bytes,
                                       clv_error *error);
 void clv__opencl_programs_finish(clv_device *device);
 
-/* A program of the device's own, outside the families: for measuring. */
+/* Builds a program outside the families, for measuring. */
 clv_status clv__opencl_program_make(clv_device *device, uint32_t count, const char *const *texts, const size_t *sizes,
                                     const char *what, cl_program *program, clv_error *error);
 

@@ -1,5 +1,4 @@
-/* What the device is likely to take, from what its driver says of it: a roofline. Nothing is measured here, and a profile
- * replaces it. */
+/* Estimates the device's speed from its driver's description: a roofline. Nothing is measured here; a profile replaces it. */
 #include "device.h"
 
 static double number(const clv_device *device, cl_device_info what) {
@@ -7,9 +6,9 @@ static double number(const clv_device *device, cl_device_info what) {
   return device->cl->clGetDeviceInfo(device->id, what, sizeof value, &value, NULL) == CL_SUCCESS ? (double)value : 0;
 }
 
-/* Drivers name units and clock, hardly any names lanes or bandwidth: 64 lanes a unit of a GPU (128 where the local memory says
- * that it is a large one), a vector of a CPU's core; bytes a second by what such devices have. Half of the peak is what kernels
- * reach. */
+/* Drivers report compute units and clock, but rarely lanes or bandwidth. So these are assumed: 64 lanes per unit of a GPU (128 if
+ * it is a large one, with more than 8 GiB of memory), one vector per core of a CPU, and a bandwidth that is typical for the kind
+ * of device. Kernels are assumed to reach half of the peak. */
 void clv__opencl_speed_init(clv_device *device) {
   const double units = number(device, CL_DEVICE_MAX_COMPUTE_UNITS), clock = number(device, CL_DEVICE_MAX_CLOCK_FREQUENCY) * 1e6;
   const double vector = number(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
@@ -32,7 +31,7 @@ double clv__opencl_launch_seconds(clv_device *device) {
   return device->launch_seconds;
 }
 
-/* Elements, as far as they are known. */
+/* The number of elements, as far as it is known. */
 static double count_of(const clv_tensor *tensor, bool *known) {
   if (tensor->dtype == CLV_DTYPE_NONE) return 0;
   if (tensor->rank < 0) *known = false;
@@ -48,7 +47,7 @@ static bool is(const clv_node_info *node, const char *op) {
   return node->domain[0] == '\0' && strcmp(node->op, op) == 0;
 }
 
-/* A multiply-add is two; one an element where nothing better is known. */
+/* A multiply-add counts as two operations. Other operators count one operation per element. */
 static double flops_of(const clv_node_info *node, const clv_tensor *in, const clv_tensor *weight, double in_count,
                        double out_count, double weight_count) {
   clv__attributes attributes = {node->attributes, node->attribute_count};
@@ -63,7 +62,7 @@ static double flops_of(const clv_node_info *node, const clv_tensor *in, const cl
   return in_count > out_count ? in_count : out_count;
 }
 
-/* Bytes that are read once for every edge of a graph: a row of the data each. */
+/* The bytes that a graph operator gathers: one row of the data per edge. */
 static double gathered_bytes(const clv_node_info *node, const clv_tensor *data, double edges) {
   if (strcmp(node->domain, "ai.cleave") != 0 || strncmp(node->op, "Sparse", 6) != 0 || data->rank != 2) return 0;
   return edges * (double)data->dims[1] * (double)clv_dtype_size_bytes(data->dtype);

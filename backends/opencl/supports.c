@@ -1,4 +1,4 @@
-/* The verdict on a node: views, values that follow from shapes, and what a family takes. */
+/* The verdict on a node: views, values that follow from shapes, and the operators of the families. */
 #include <stdio.h>
 
 #include "backends/common/fold.h"
@@ -60,7 +60,7 @@ clv__opencl_node clv__opencl_node_of(const clv_node_info *info, const clv_tensor
                             .is_constant = constant};
 }
 
-/* No operand whose dtype this device cannot even hold. */
+/* Rejects dtypes that this device cannot store. */
 static bool dtypes_fit(const clv_device *device, const clv__opencl_node *node, char reason[160]) {
   for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
     bool output = i >= node->input_count;
@@ -75,7 +75,8 @@ static bool dtypes_fit(const clv_device *device, const clv__opencl_node *node, c
   return true;
 }
 
-/* A view of a known size to a shape that only data tell: from sizes that were known, it would have been told. */
+/* Rejects a view of an input with known size if the output's shape is still unknown. It then depends on data; otherwise inference
+ * would have found it. */
 static bool view_fits(const clv__opencl_node *node, char reason[160]) {
   if (node->input_count == 0 || node->inputs[0].dtype == CLV_DTYPE_NONE) {
     snprintf(reason, 160, "dtype %s not supported", clv_dtype_name(CLV_DTYPE_NONE));
@@ -138,7 +139,7 @@ void clv__opencl_supports(clv_device *device, const clv_graph_view *graph, uint3
   if (types != few) clv__release(device->allocator, types);
 }
 
-/* Heavy work is wanted where there is a GPU, wherever its weights live. */
+/* A GPU prefers heavy operators, wherever their weights are. */
 bool clv__opencl_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node) {
   static const char *const heavy[] = {"Conv", "ConvTranspose", "MatMul", "Gemm", "Attention"};
   if (device->traits.is_cpu) return false;

@@ -1,4 +1,4 @@
-/* OpenVINO's library: found, loaded, its version checked; its types and its errors. */
+/* OpenVINO's library: finds and loads it, and checks its version. Also converts its types and errors. */
 #include "api.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 
 /* ---- Types ---- */
 
-/* The order of ov_element_type_e. */
+/* In the order of ov_element_type_e. */
 static const struct {
   int type;
   clv_dtype dtype;
@@ -39,7 +39,8 @@ void clv__openvino_type_text(int type, char text[24]) {
 
 /* ---- Errors ---- */
 
-/* "Exception from a/b.cpp:12: " and "Check 'x' failed at a/b.cpp:12:" say where in its sources, which helps nobody here. */
+/* Skips the prefixes "Exception from a/b.cpp:12: " and "Check 'x' failed at a/b.cpp:12:". They are positions in OpenVINO's
+ * sources, which do not help a user. */
 static const char *after_place(const char *text) {
   static const char *const openings[] = {"Exception from ", "Check '"};
   for (;;) {
@@ -89,7 +90,7 @@ static clv_status find_entry_points(void *handle, const char *path, clv__openvin
   return CLV_OK;
 }
 
-/* Before anything else of it is looked for: what another version lacks says less than its number. */
+/* Runs before any other entry point is looked up. A wrong version number is a clearer message than a missing entry point. */
 static clv_status check_version(void *handle, const char *path, clv__openvino *ov, clv_error *error) {
   CLV__TRY(find_entry_point(handle, path, "ov_get_openvino_version", &ov->get_openvino_version, error));
   CLV__TRY(find_entry_point(handle, path, "ov_version_free", &ov->version_free, error));
@@ -111,7 +112,7 @@ static clv_status check_version(void *handle, const char *path, clv__openvino *o
 clv_status clv__openvino_load(const clv_host *host, void **library, clv_error *error) {
   (void)host;
   static const char *const names[] = {"libopenvino_c.so*", NULL}, *const subfolders[] = {"openvino/libs", NULL};
-  /* The result is kept for as long as the process lives, as the library is. */
+  /* The result lives as long as the process, as the library does. */
   static clv__openvino loaded;
   clv__library_search search = {
       .what = "OpenVINO",
@@ -124,7 +125,7 @@ clv_status clv__openvino_load(const clv_host *host, void **library, clv_error *e
   char path[1024];
   *library = NULL;
   CLV__TRY(clv__library_open(&search, RTLD_NOW | RTLD_LOCAL, &handle, path, sizeof path, error));
-  CLV__TRY(check_version(handle, path, &loaded, error)); /* one that is refused stays loaded: its destructors are not known */
+  CLV__TRY(check_version(handle, path, &loaded, error)); /* a rejected library stays loaded: its destructors may be unsafe */
   CLV__TRY(find_entry_points(handle, path, &loaded, error));
   *library = &loaded;
   return CLV_OK;

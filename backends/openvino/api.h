@@ -1,22 +1,22 @@
-/* The part of OpenVINO's C API that is used here, declared anew: its headers are not needed to build. The entry points are looked
- * up in a library that is loaded at run time.
+/* The part of OpenVINO's C API that is used here. It is declared again, so that the build does not need OpenVINO's headers. The
+ * entry points are looked up in a library that is loaded at run time.
  *
- * What is written down here and could differ between releases: the numbers of element types (those of 2025.0 were one higher),
- * and the structs passed by value. So versions from CLV__OPENVINO_OLDEST to before CLV__OPENVINO_BEYOND are taken, and every
- * model says the types of its inputs and outputs again when it is compiled. */
+ * Two things here can differ between releases: the numbers of element types (those of 2025.0 were one higher), and the structs
+ * passed by value. So only versions from CLV__OPENVINO_OLDEST up to, but not including, CLV__OPENVINO_BEYOND are accepted. Also,
+ * every compiled model is asked for the types of its inputs and outputs. */
 #ifndef CLEAVE_BACKENDS_OPENVINO_API_H
 #define CLEAVE_BACKENDS_OPENVINO_API_H
 
 #include "base/error.h"
 #include "cleave/plugin/backend.h"
 
-enum { CLV__OPENVINO_OLDEST = 202504, CLV__OPENVINO_BEYOND = 202700 }; /* the year, and two digits for the release in it */
+enum { CLV__OPENVINO_OLDEST = 202504, CLV__OPENVINO_BEYOND = 202700 }; /* the year, then two digits for the release */
 
 typedef struct ov_core ov_core;
 typedef struct ov_model ov_model;
 typedef struct ov_compiled_model ov_compiled_model;
 typedef struct ov_infer_request ov_infer_request;
-typedef struct ov_port ov_port; /* its constant one */
+typedef struct ov_port ov_port; /* the C API's constant port */
 typedef struct ov_tensor ov_tensor;
 
 typedef struct ov_version {
@@ -34,7 +34,7 @@ typedef struct ov_shape {
   int64_t *dims;
 } ov_shape;
 
-/* Either bound of a dimension; -1 above: none. */
+/* The bounds of a dimension. An upper bound of -1 means unbounded. */
 typedef struct ov_dimension {
   int64_t min, max;
 } ov_dimension;
@@ -44,7 +44,7 @@ typedef struct ov_partial_shape {
   ov_dimension *dims;
 } ov_partial_shape;
 
-/* Every call answers 0, or a negative code. */
+/* Every call returns 0, or a negative code. */
 #define CLV__OPENVINO_ENTRY_POINTS(X)                                                                                           \
   X(int, get_openvino_version, (ov_version * version))                                                                          \
   X(void, version_free, (ov_version * version))                                                                                 \
@@ -89,7 +89,7 @@ typedef struct ov_partial_shape {
   X(int, infer_request_infer, (ov_infer_request * request))                                                                     \
   X(void, infer_request_free, (ov_infer_request * request))
 
-/* The library, loaded: its entry points without their "ov_". Never unloaded: it has threads. */
+/* The loaded library: its entry points without their "ov_". It is never unloaded, because it has threads. */
 typedef struct clv__openvino {
 #define FIELD(result, name, parameters) result(*name) parameters;
   CLV__OPENVINO_ENTRY_POINTS(FIELD)
@@ -97,22 +97,23 @@ typedef struct clv__openvino {
   char build[96]; /* "2026.4.1-22982-e213a147257-releases/2026/4" */
 } clv__openvino;
 
-/* Finds it, loads it and checks its version. CLV_NOT_SUPPORTED with the reason. */
+/* Finds and loads the library, and checks its version. Returns CLV_NOT_SUPPORTED with the reason. */
 clv_status clv__openvino_load(const clv_host *host, void **library, clv_error *error);
 
-/* What a failed call comes to: "OpenVINO: ov_core_import_model: GENERAL_ERROR (-1): …", its own last message on one line. */
+/* Formats the error of a failed call: "OpenVINO: ov_core_import_model: GENERAL_ERROR (-1): …". The last part is OpenVINO's last
+ * message, on one line. */
 clv_status clv__openvino_failed(const clv__openvino *ov, clv_error *error, const char *call, int code);
 
-/* Calls an entry point of `ov`, and returns with the error where it fails. */
+/* Calls an entry point of `ov`. If the call fails, returns its error. */
 #define CLV__OPENVINO_TRY(ov, error, name, ...)                                                               \
   do {                                                                                                        \
     int clv__openvino_code = (ov)->name(__VA_ARGS__);                                                         \
     if (clv__openvino_code != 0) return clv__openvino_failed((ov), (error), "ov_" #name, clv__openvino_code); \
   } while (0)
 
-/* Its number of a dtype; 0 (a type that changes) where it has none. */
+/* OpenVINO's number for a dtype; 0 (a dynamic type) if it has none. */
 int clv__openvino_type(clv_dtype dtype);
-/* "f32"; "type 7" where there is no dtype for it. */
+/* Formats a type as "f32", or as "type 7" if no dtype matches. */
 void clv__openvino_type_text(int type, char text[24]);
 
 #endif

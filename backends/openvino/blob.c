@@ -1,5 +1,5 @@
-/* Compiled models as bytes. The C API exports to a path alone: that of a file in memory, which has no name that another process
- * could open or put something else under. */
+/* Compiled models as bytes. The C API exports only to a path. So the path is that of a file in memory, which has no name that
+ * another process could open or replace. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <stdio.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ static void write_ports(const clv__openvino_model *model, clv__text *payload) {
   }
 }
 
-/* What was exported to `file`, mapped. */
+/* Maps the data that was exported to `file` and writes it. */
 static clv_status write_file(int file, const clv__text *payload, clv_write_fn write, void *cookie, clv_error *error) {
   struct stat about;
   if (fstat(file, &about) != 0 || about.st_size <= 0) {
@@ -95,7 +95,7 @@ clv_status clv__openvino_model_load(void *self, const void *data, size_t size_by
   if (clv__sealed_take(&reader, 4) != FORMAT) return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO model: another format");
   CLV__TRY(clv__sealed_check_fingerprint(&reader, ov->build));
   uint32_t input_count = (uint32_t)clv__sealed_take(&reader, 4), output_count = (uint32_t)clv__sealed_take(&reader, 4);
-  /* a name has four bytes at least: a number that would ask for more memory than the file is worth is damaged */
+  /* A name takes at least four bytes. A higher count means that the file is damaged, so reject it before it allocates memory. */
   if (reader.failed || input_count > size_bytes / 4 || output_count > size_bytes / 4) {
     return clv__sealed_damaged(&reader, "its beginning");
   }

@@ -1,4 +1,4 @@
-/* OpenVINO's devices: listed, opened with their options, described. */
+/* OpenVINO's devices: lists them, opens them with their options, and describes them. */
 #include "device.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ const clv_option_info clv__openvino_options[CLV__OPENVINO_OPTION_COUNT] = {
 };
 
 typedef struct settings {
-  uint32_t threads; /* 0: as many as it likes */
+  uint32_t threads; /* 0: OpenVINO decides */
   bool exact, narrow, wide, keeps_nan, fixed, pinned;
 } settings;
 
@@ -35,7 +35,7 @@ static clv_status wrong_value(const clv_option *option, uint32_t which, clv_erro
                         clv__openvino_options[which].values);
 }
 
-/* Which of two words the value is. */
+/* Reads an option whose value must be one of two words. */
 static clv_status read_word(const clv_option *option, uint32_t which, const char *no, const char *yes, bool *value,
                             clv_error *error) {
   *value = strcmp(option->value, yes) == 0;
@@ -97,10 +97,10 @@ static const char *kind_of(const char *name) {
     size_t length = strlen(kinds[i][0]);
     if (strncmp(name, kinds[i][0], length) == 0 && (name[length] == '\0' || name[length] == '.')) return kinds[i][1];
   }
-  return "npu"; /* a plugin of somebody's own */
+  return "npu"; /* a third-party plugin */
 }
 
-/* GPUs and NPUs before the CPU, which is here in any case. */
+/* Lists GPUs and NPUs before the CPU, which is always available. */
 clv_status clv__openvino_list(void *library, clv_found_fn found, void *cookie, clv_error *error) {
   const clv__openvino *ov = library;
   ov_core *core = NULL;
@@ -122,14 +122,14 @@ clv_status clv__openvino_list(void *library, clv_found_fn found, void *cookie, c
 typedef struct wanted_device {
   const char *name;
   bool found;
-  char names[200]; /* all that there are, for people */
+  char names[200]; /* all device names, for the error message */
 } wanted_device;
 
 static clv_status compare_name(void *cookie, const char *name, const char *kind) {
   wanted_device *wanted = cookie;
   (void)kind;
   size_t length = strlen(wanted->name), used = strlen(wanted->names);
-  /* "GPU" is the first of "GPU.0" and "GPU.1" */
+  /* "GPU" means "GPU.0", the first of "GPU.0" and "GPU.1" */
   bool same = strncmp(wanted->name, name, length) == 0 && (name[length] == '\0' || strcmp(name + length, ".0") == 0);
   wanted->found = wanted->found || same;
   snprintf(wanted->names + used, sizeof wanted->names - used, "%s%s", used > 0 ? ", " : "", name);
@@ -138,7 +138,7 @@ static clv_status compare_name(void *cookie, const char *name, const char *kind)
 
 /* ---- Opening ---- */
 
-/* A property's value; false, and "", where the device has no such. */
+/* Reads a property. Returns false and "" if the device does not have it. */
 static bool get_property(const clv__openvino_device *device, const char *key, char *value, size_t value_bytes) {
   char *text = NULL;
   value[0] = '\0';
@@ -155,7 +155,7 @@ static bool set_property(const clv__openvino_device *device, const char *key, co
   return device->ov->core_set_property(device->core, device->name, key, value) == 0;
 }
 
-/* What is set holds for every model that the core compiles or imports for the device. Accelerators have not all of it. */
+/* Properties apply to every model that the core compiles or imports for the device. Accelerators do not have all of them. */
 static void set_properties(clv__openvino_device *device, const settings *s, bool *is_exact) {
   bool is_cpu = strcmp(device->kind, "cpu") == 0;
   char number[16];
@@ -167,7 +167,7 @@ static void set_properties(clv__openvino_device *device, const settings *s, bool
   if (is_cpu) set_property(device, "ENABLE_CPU_PINNING", s->pinned ? "YES" : "NO");
 }
 
-/* What compiled models depend on: the driver too, where a device has one of its own. */
+/* The fingerprint covers everything that compiled models depend on, including the driver if the device has one. */
 static void describe(clv__openvino_device *device, const settings *s, bool is_exact) {
   static const char *const keys[] = {"DEVICE_ARCHITECTURE", "OPTIMIZATION_CAPABILITIES", "GPU_DRIVER_VERSION",
                                      "NPU_DRIVER_VERSION", "NPU_COMPILER_VERSION"};
@@ -193,7 +193,7 @@ static uint64_t memory_limit(const clv__openvino_device *device) {
 
 static clv_status check_is_here(const clv__openvino_device *device, clv_error *error) {
   char value[8];
-  bool is_cpu = strcmp(device->name, "CPU") == 0; /* asking for all others first takes a while */
+  bool is_cpu = strcmp(device->name, "CPU") == 0; /* listing the other devices takes a while, so check the CPU first */
   if (is_cpu && get_property(device, "FULL_DEVICE_NAME", value, sizeof value)) return CLV_OK;
   wanted_device wanted = {.name = device->name};
   CLV__TRY(clv__openvino_list((void *)device->ov, compare_name, &wanted, error));

@@ -1,11 +1,11 @@
-/* What the files of this folder share: a device of OpenVINO, a model compiled for it, a request. */
+/* Shared by the files of this folder: a device of OpenVINO, a model compiled for it, a request. */
 #ifndef CLEAVE_BACKENDS_OPENVINO_DEVICE_H
 #define CLEAVE_BACKENDS_OPENVINO_DEVICE_H
 
 #include "api.h"
 #include "backends/framework/framework.h"
 
-/* A device has a core of its own: what its options set holds for it alone. */
+/* Each device has its own core, so that its properties apply to it alone. */
 typedef struct clv__openvino_device {
   const clv__openvino *ov;
   const clv_host *host;
@@ -17,17 +17,17 @@ typedef struct clv__openvino_device {
   char fingerprint[640];
   bool static_shapes;
   bool narrow;    /* 64-bit integers may be computed as 32-bit ones */
-  bool wide;      /* f16 and bf16 may stay f32 in between */
-  bool keeps_nan; /* operators that lose NaNs are left out */
+  bool wide;      /* intermediate f16 and bf16 results may stay f32 */
+  bool keeps_nan; /* operators that lose NaNs are rejected */
 } clv__openvino_device;
 
 /* An input or output of the view, and its port of the model. */
 typedef struct clv__openvino_port {
   const char *name;
-  clv_tensor type; /* what the host knows of it */
+  clv_tensor type; /* as the host knows it */
   ov_port *port;   /* NULL: an input that the model does not read */
-  bool is_dropped; /* the same, known before there are ports */
-  bool is_open;    /* its shape is the model's to say, run by run */
+  bool is_dropped; /* the model does not read this input; known before the ports are */
+  bool is_open;    /* the model determines its shape in each run */
   bool is_copy;    /* an output that is the same tensor as the port `of` */
   uint32_t of;
 } clv__openvino_port;
@@ -58,9 +58,9 @@ clv_status clv__openvino_node_try(void *device, const clv_host *host, const clv_
 void clv__openvino_model_destroy(void *model);
 clv_status clv__openvino_model_save(void *model, clv_write_fn write, void *cookie, clv_error *error);
 clv_status clv__openvino_model_load(void *device, const void *data, size_t size_bytes, void **model, clv_error *error);
-/* One with places for its ports; NULL when memory is out. */
+/* Creates a model with room for its ports. Returns NULL if there is no memory. */
 clv__openvino_model *clv__openvino_model_new(clv__openvino_device *device, uint32_t input_count, uint32_t output_count);
-/* Finds the ports of a compiled model, whose names and types are there, and checks that they are what is expected. */
+/* Finds the ports of a compiled model whose names and types are already set, and checks that the ports match them. */
 clv_status clv__openvino_model_find_ports(clv__openvino_model *model, clv_error *error);
 
 /* ---- Requests (request.c) ---- */

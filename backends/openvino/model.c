@@ -1,5 +1,5 @@
-/* Models: a partition goes over as ONNX in memory, is compiled, and its inputs and outputs are found again among the ports of
- * what came out, which may have lost inputs that nothing reads. */
+/* Models: a partition is passed as ONNX in memory and compiled. Then its inputs and outputs are matched to the ports of the
+ * compiled model. OpenVINO may have dropped inputs that no node reads. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static bool is_open(ov_partial_shape shape) {
   return false;
 }
 
-/* Whether a shape may be what the host expects: where both know a size, it is the same. */
+/* Whether a shape is compatible with the host's: dims that both know must be equal. */
 static bool agrees(ov_partial_shape shape, const clv_tensor *type) {
   if (type->rank == CLV_RANK_UNKNOWN || shape.rank.min != shape.rank.max) return true;
   if (shape.rank.max != type->rank) return false;
@@ -42,7 +42,7 @@ static void shape_text(ov_partial_shape shape, char *text, size_t text_bytes) {
   snprintf(text + used, text_bytes - used, "]");
 }
 
-/* Checks dtype and shape: what crosses a boundary is the host's to say. */
+/* Checks dtype and shape, because the host decides the types that cross a partition boundary. */
 static clv_status check_port(const clv__openvino *ov, clv__openvino_port *port, const char *what, clv_error *error) {
   int type = 0;
   ov_partial_shape shape = {{0, 0}, NULL};
@@ -66,8 +66,8 @@ static clv_status check_port(const clv__openvino *ov, clv__openvino_port *port, 
   return status;
 }
 
-/* Inputs and outputs stand in the order that they were given in, without the inputs that were dropped. Compiling takes names away
- * from some, so that those are no help here. */
+/* Finds a port by position: ports are in the order of the partition's inputs and outputs, without the dropped inputs. Names do
+ * not help here, because compiling removes some. */
 static clv_status find_port(clv__openvino_model *model, bool is_output, uint32_t index, uint32_t at, clv_error *error) {
   const clv__openvino *ov = model->device->ov;
   clv__openvino_port *port = &model->ports[index];
@@ -79,8 +79,8 @@ static clv_status find_port(clv__openvino_model *model, bool is_output, uint32_t
   return check_port(ov, port, is_output ? "output" : "input", error);
 }
 
-/* Whether two ports are of one tensor: those have the same names, and no other has them; the one that is told of an unchanged set
- * is the same each time. */
+/* Whether two ports are the same tensor. Such ports have the same set of names, and no other port shares a name. OpenVINO returns
+ * the same name each time as long as the set is unchanged. */
 static bool is_same_tensor(const clv__openvino *ov, const ov_port *a, const ov_port *b) {
   char *name_a = NULL, *name_b = NULL;
   bool same = a != NULL && b != NULL && ov->port_get_any_name(a, &name_a) == 0 && ov->port_get_any_name(b, &name_b) == 0 &&
@@ -90,8 +90,9 @@ static bool is_same_tensor(const clv__openvino *ov, const ov_port *a, const ov_p
   return same;
 }
 
-/* An output may be an input (passed on by a Dropout, say), or another output, as one tensor. It has memory for that only once,
- * and where each is given its own, takes one for the other, and writes over inputs: so one is bound, and copied to the others. */
+/* An output may be the same tensor as an input (passed through by a Dropout, for example) or as another output. OpenVINO has
+ * memory for such a tensor only once. If each gets its own memory, OpenVINO confuses them and overwrites inputs. So only one is
+ * bound, and its data is copied to the others. */
 static void find_copy(clv__openvino_model *model, uint32_t output) {
   clv__openvino_port *port = &model->ports[output];
   for (uint32_t i = 0; i < output && !port->is_copy; ++i) {
@@ -146,7 +147,7 @@ void clv__openvino_model_destroy(void *self) {
   clv__release(model->device->allocator, model);
 }
 
-/* Names and types of what goes in and out. */
+/* Sets the names and types of inputs and outputs. */
 static clv_status describe_ports(clv__openvino_model *model, const clv_graph_view *graph, clv_error *error) {
   const clv_host *host = model->device->host;
   for (uint32_t i = 0; i < model->input_count + model->output_count; ++i) {
@@ -162,7 +163,7 @@ static clv_status describe_ports(clv__openvino_model *model, const clv_graph_vie
   return CLV_OK;
 }
 
-/* Which inputs reading has dropped; all have their names at that point. */
+/* Finds the inputs that reading the model has dropped. At that point all of them still have their names. */
 static clv_status find_dropped(clv__openvino_model *model, const ov_model *read, clv_error *error) {
   const clv__openvino *ov = model->device->ov;
   size_t inputs = 0, kept = 0;
@@ -180,7 +181,7 @@ static clv_status find_dropped(clv__openvino_model *model, const ov_model *read,
                         model->input_count, kept);
 }
 
-/* In bf16 where the device does that; else, or where it was not asked for, as the device is set up. */
+/* Compiles in bf16 if that was requested and the device supports it. Otherwise compiles with the device's settings. */
 static int compile_read(const clv__openvino_model *model, ov_model *read, bool in_bf16, ov_compiled_model **compiled) {
   const clv__openvino_device *device = model->device;
   if (in_bf16 &&
@@ -190,7 +191,7 @@ static int compile_read(const clv__openvino_model *model, ov_model *read, bool i
   return device->ov->core_compile_model(device->core, read, device->name, 0, compiled);
 }
 
-/* From bytes to what is compiled. The bytes are copied by then. */
+/* Compiles ONNX bytes. Afterwards OpenVINO has its own copy of the bytes. */
 static clv_status compile_onnx(clv__openvino_model *model, const void *data, size_t size_bytes, bool in_bf16, clv_error *error) {
   const clv__openvino_device *device = model->device;
   ov_model *read = NULL;
@@ -230,11 +231,11 @@ cleanup:
 clv_status clv__openvino_model_compile(void *device, const clv_host *host, const clv_graph_view *graph,
                                        const clv_compile_options *options, void **model, clv_error *error) {
   (void)host;
-  /* its results are the same from run to run, and there is nothing to tune */
+  /* its results are the same in every run, and there is nothing to tune */
   return compile(device, graph, clv__framework_onnx, options->precision == CLV_BF16, model, error);
 }
 
-/* Without its large constants first, which is quick; where they have to be constants, with them. */
+/* First tries without the large constants, which is quick. If they must be constants, tries again with them. */
 clv_status clv__openvino_node_try(void *device, const clv_host *host, const clv_graph_view *part, clv_error *error) {
   (void)host;
   void *model = NULL;

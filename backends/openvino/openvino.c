@@ -1,4 +1,4 @@
-/* The table of OpenVINO among the frameworks. What is behind each slot is in the files beside this one. */
+/* OpenVINO's table of framework slots. Their implementations are in the other files of this folder. */
 #include "openvino.h"
 
 #include "device.h"

@@ -1,13 +1,13 @@
-/* Requests: tensors over the host's own memory, which are set anew only where that has moved; outputs whose size the model finds
- * out are copied from its memory. */
+/* Requests: tensors over the host's own memory. A tensor is set again only if its memory has moved. Outputs whose size the model
+ * determines are copied from the model's memory. */
 #include <string.h>
 
 #include "base/tensor/tensor.h"
 #include "device.h"
 
-/* What was last set at a port. */
+/* The tensor that was last set at a port. */
 typedef struct bound_tensor {
-  ov_tensor *tensor; /* NULL: nothing, the port has the request's own memory */
+  ov_tensor *tensor; /* NULL: none, the port uses the request's own memory */
   const void *data;
   int32_t rank;
   int64_t dims[CLV_MAX_RANK];
@@ -16,7 +16,7 @@ typedef struct bound_tensor {
 typedef struct request {
   clv__openvino_model *model;
   ov_infer_request *infer;
-  bound_tensor bound[]; /* as the model's ports */
+  bound_tensor bound[]; /* in the order of the model's ports */
 } request;
 
 static void release_tensors(request *self) {
@@ -36,7 +36,8 @@ void clv__openvino_request_destroy(void *handle) {
   clv__release(device->allocator, self);
 }
 
-/* Without elements some operators are computed wrongly, and some divide by zero, which ends the process: left to others. */
+/* Rejects inputs without elements. For these OpenVINO computes some operators wrongly; others divide by zero, which kills the
+ * process. Other devices run such inputs. */
 static clv_status check_inputs(const clv__openvino_model *model, const clv_tensor *inputs, uint32_t input_count,
                                clv_error *error) {
   for (uint32_t i = 0; i < input_count; ++i) {
@@ -67,7 +68,7 @@ clv_status clv__openvino_request_create(void *handle, const clv_tensor *inputs, 
   return CLV_OK;
 }
 
-/* Shapes come with the tensors of a run. */
+/* Only checks the inputs: each run's tensors carry their shapes. */
 clv_status clv__openvino_request_resize(void *handle, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
   const request *self = handle;
   if (self->model->device->static_shapes) {
@@ -91,7 +92,7 @@ static clv_status bind(request *self, uint32_t index, const clv_tensor *type, cl
   if (port->port == NULL || port->is_copy || is_bound(bound, type)) return CLV_OK;
   int64_t dims[CLV_MAX_RANK] = {0};
   memcpy(dims, type->dims, (size_t)type->rank * sizeof *dims);
-  void *data = type->data != NULL ? type->data : nothing; /* a tensor without elements has an address all the same */
+  void *data = type->data != NULL ? type->data : nothing; /* even a tensor without elements needs an address */
   ov_tensor *tensor = NULL;
   CLV__OPENVINO_TRY(ov, error, tensor_create_from_host_ptr, clv__openvino_type(port->type.dtype),
                     ((ov_shape){.rank = type->rank, .dims = dims}), data, &tensor);
@@ -107,7 +108,7 @@ static clv_status bind(request *self, uint32_t index, const clv_tensor *type, cl
   return CLV_OK;
 }
 
-/* A port that was given memory keeps it: for one whose size is the model's to find out again, the request is made anew. */
+/* A port keeps memory that was set once. So if the model must determine an output's size again, the request is created anew. */
 static clv_status unbind(request *self, uint32_t index, clv_error *error) {
   const clv__openvino *ov = self->model->device->ov;
   if (self->bound[index].tensor == NULL) return CLV_OK;
@@ -131,7 +132,7 @@ static clv_status bind_all(request *self, const clv__framework_run *run, clv_err
   return CLV_OK;
 }
 
-/* The shape that a tensor has by now. */
+/* Reads the shape that a tensor has after the run. */
 static clv_status read_shape(const clv__openvino *ov, const ov_tensor *tensor, clv_tensor *type, clv_error *error) {
   ov_shape shape = {0, NULL};
   CLV__OPENVINO_TRY(ov, error, tensor_get_shape, tensor, &shape);
@@ -147,7 +148,7 @@ static clv_status read_shape(const clv__openvino *ov, const ov_tensor *tensor, c
   return status;
 }
 
-/* An output in the request's own memory. */
+/* Copies an output out of the request's own memory. */
 static clv_status take_output(request *self, uint32_t index, clv__framework_run *run, clv_error *error) {
   const clv__openvino *ov = self->model->device->ov;
   const clv__openvino_port *port = &self->model->ports[run->input_count + index];
@@ -171,7 +172,7 @@ cleanup:
   return status;
 }
 
-/* An output in the host's memory, of a model that says shapes run by run: it may have come out smaller than the host expects. */
+/* Checks an output in the host's memory whose shape the model determines in each run. It may be smaller than the host expects. */
 static clv_status check_output(request *self, uint32_t index, const clv__framework_run *run, clv_error *error) {
   const clv__openvino *ov = self->model->device->ov;
   const clv_tensor *expected = &run->outputs[index].type;
@@ -185,7 +186,7 @@ static clv_status check_output(request *self, uint32_t index, const clv__framewo
                         self->model->ports[run->input_count + index].name, made, wanted);
 }
 
-/* An output that is an input, or an output before it. */
+/* Copies an output that is the same tensor as an input or an earlier output. */
 static clv_status copy_output(const request *self, uint32_t index, clv__framework_run *run, clv_error *error) {
   uint32_t of = self->model->ports[run->input_count + index].of;
   const clv_tensor *from = of < run->input_count ? &run->inputs[of].type : &run->outputs[of - run->input_count].type;

@@ -1,4 +1,4 @@
-/* What the table cannot say with dtypes alone: attributes for which OpenVINO was found to be wrong, or to have nothing. */
+/* Conditions that the table cannot express as dtypes: attributes that OpenVINO computes wrongly or does not support. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,8 @@ static bool refuse(char reason[160], const char *what) {
   return false;
 }
 
-/* f16 and bf16 are not in its row: a cast to f16 inside a partition is dropped with its rounding, and what arithmetic on them
- * gives has not been rounded yet. To i64 goes what is known to fit 32 bits. */
+/* f16 and bf16 are not in Cast's row. Inside a partition OpenVINO drops a cast to f16 together with its rounding, and its f16
+ * arithmetic gives unrounded results. A cast to i64 is accepted only if the values are known to fit in 32 bits. */
 bool clv__openvino_accepts_cast(const clv__openvino_node *node, char reason[160]) {
   clv_dtype to = node->outputs[0].dtype;
   if (node->halves_are_wide && (to == CLV_F16 || to == CLV_BF16)) return true;
@@ -36,7 +36,7 @@ bool clv__openvino_accepts_lp_pool(const clv__openvino_node *node, char reason[1
   return true;
 }
 
-/* The bias loses what is behind its point, and a window of even size stands one channel off. */
+/* OpenVINO truncates the bias to an integer, and shifts a window of even size by one channel. */
 bool clv__openvino_accepts_lrn(const clv__openvino_node *node, char reason[160]) {
   float bias = clv__attribute_float(node->attributes, "bias", 1.0f);
   if (bias != floorf(bias)) return refuse(reason, "LRN with a bias that is no whole number");
@@ -44,7 +44,7 @@ bool clv__openvino_accepts_lrn(const clv__openvino_node *node, char reason[160])
   return true;
 }
 
-/* Before opset 13 the axes from `axis` on are one: it takes the first of them alone. */
+/* Before opset 13 all axes from `axis` on are flattened into one. OpenVINO uses only the first of them. */
 bool clv__openvino_accepts_softmax(const clv__openvino_node *node, char reason[160]) {
   if (node->opset >= 13) return true;
   const clv_tensor *input = &node->inputs[0];
@@ -56,7 +56,7 @@ bool clv__openvino_accepts_softmax(const clv__openvino_node *node, char reason[1
   return true;
 }
 
-/* It wants indices of the data's size in all other axes. */
+/* OpenVINO requires indices with the same size as the data along all other axes. */
 bool clv__openvino_accepts_gather_elements(const clv__openvino_node *node, char reason[160]) {
   const clv_tensor *data = &node->inputs[0], *indices = &node->inputs[1];
   int64_t axis = clv__attribute_int(node->attributes, "axis", 0);
@@ -96,7 +96,7 @@ bool clv__openvino_accepts_recurrent(const clv__openvino_node *node, char reason
   return true;
 }
 
-/* With a reduction small integers saturate. */
+/* With a reduction, OpenVINO saturates small integers. */
 bool clv__openvino_accepts_scatter(const clv__openvino_node *node, char reason[160]) {
   if (clv__attribute_is(node->attributes, "reduction", "none", true) || node->inputs[0].dtype == CLV_F32) return true;
   return refuse(reason, "a reduction of other than f32");
@@ -119,7 +119,7 @@ bool clv__openvino_accepts_first_output(const clv__openvino_node *node, char rea
   return true;
 }
 
-/* Inference alone: training draws at random. */
+/* Accepts only inference, because training mode draws random numbers. */
 bool clv__openvino_accepts_dropout(const clv__openvino_node *node, char reason[160]) {
   if (clv__openvino_has(node, 2)) {
     const clv_tensor *training = &node->inputs[2];

@@ -1,6 +1,7 @@
-/* Whether a node may be tried on OpenVINO: a table of what it was found to compute right, by operator and dtype, and rules for
- * attributes. What the table says no to is a matter of results, not of what compiles: it computes 64-bit integers as 32-bit ones,
- * f64 as f32, small integers saturating, large ones through f32 in some operators, and keeps f16 and bf16 in f32 in between. */
+/* Whether a node may be tried on OpenVINO. The answer comes from a table of the operators and dtypes that OpenVINO computes
+ * correctly, and from rules for attributes. The table rejects wrong results, not compile errors. OpenVINO computes 64-bit
+ * integers as 32-bit ones and f64 as f32. It saturates small integers, and computes large ones through f32 in some operators. It
+ * keeps intermediate f16 and bf16 results in f32. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static const clv__openvino_rule *find_rule(const char *domain, const char *op) {
 
 /* ---- Verdicts ---- */
 
-/* Without elements some operators are computed wrongly, and some divide by zero, which ends the process. */
+/* Without elements OpenVINO computes some operators wrongly; others divide by zero, which kills the process. */
 static bool has_elements(const clv_tensor *type) {
   for (int32_t i = 0; i < type->rank; ++i) {
     if (type->dims[i] == 0) return false;

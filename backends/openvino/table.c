@@ -1,5 +1,7 @@
-/* What OpenVINO's CPU device was found to compute right, by running every operator over every dtype, against the reference
- * kernels: the other devices are held to the same table, and to what they compile. size-ok: operator table */
+/* The operators and dtypes that OpenVINO's CPU device computes correctly. They were found by running every operator with every
+ * dtype against the reference kernels. The other devices use the same table, and must also compile the node.
+ *
+ * size-ok: operator table */
 #include "table.h"
 
 #include <stddef.h>
@@ -12,7 +14,7 @@
 #define I32 CLV__DTYPE_BIT(CLV_I32)
 #define U32 CLV__DTYPE_BIT(CLV_U32)
 #define U8 CLV__DTYPE_BIT(CLV_U8)
-#define MOVED (F | H | B | I8 | I16 | I32 | U32) /* bytes that only change their place */
+#define MOVED (F | H | B | I8 | I16 | I32 | U32) /* bytes that are only moved */
 #define ANY (MOVED | CLV__DTYPE_BIT(CLV_F64) | CLV__DTYPE_BIT(CLV_I64) | CLV__DTYPE_BIT(CLV_U64))
 
 #define IN(i) (1u << (i))
@@ -21,7 +23,7 @@
 #define CONSTANT(...) .constants = (__VA_ARGS__)
 
 const clv__openvino_rule clv__openvino_rules[] = {
-    /* Of one operand. Those that jump (Floor, Sign) are not for f16 and bf16, which are f32 in between. */
+    /* One operand. Discontinuous operators (Floor, Sign) exclude f16 and bf16, whose intermediate results stay f32. */
     {.op = "Abs", .dtypes = F | H | I16 | I32 | U8},
     {.op = "Neg", .dtypes = F | H | CLV__DTYPE_BIT(CLV_I16) | I32},
     {.op = "Sign", .dtypes = F | I8 | I16 | I32},
@@ -67,7 +69,7 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "Cast", .dtypes = F | B | I8 | I16 | I32, INDEX_OUT(IN(0)), .accepts = clv__openvino_accepts_cast},
     {.op = "Dropout", .dtypes = F | H | B, .constants = IN(1) | IN(2), .accepts = clv__openvino_accepts_dropout},
 
-    /* Of two and more. Integers of 8 bits saturate where they should wrap; 32-bit quotients go through f32. */
+    /* Two or more operands. 8-bit integers saturate instead of wrapping; 32-bit quotients go through f32. */
     {.op = "Add", .dtypes = F | H | I16 | I32 | U32},
     {.op = "Sub", .dtypes = F | H | I16 | I32 | U32},
     {.op = "Mul", .dtypes = F | H | I16 | I32 | U32},
@@ -85,14 +87,14 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "Equal", .dtypes = F | B | I8 | I16 | I32 | U32},
     {.op = "Less", .dtypes = F | B | I8 | I16 | I32},
     {.op = "LessOrEqual", .dtypes = F | B | I8 | I16 | I32},
-    {.op = "Greater", .dtypes = B | I8 | I16 | I32}, /* a NaN is above every number */
+    {.op = "Greater", .dtypes = B | I8 | I16 | I32}, /* NaN compares greater than every number */
     {.op = "GreaterOrEqual", .dtypes = B | I8 | I16 | I32},
     {.op = "BitwiseAnd", .dtypes = I8 | I16 | I32 | U32},
     {.op = "BitwiseOr", .dtypes = I8 | I16 | I32 | U32},
     {.op = "BitwiseXor", .dtypes = I8 | I16 | I32 | U32},
     {.op = "Where", .dtypes = MOVED},
 
-    /* Moving. */
+    /* Data movement. */
     {.op = "Transpose", .dtypes = MOVED},
     {.op = "Reshape", .dtypes = MOVED, INDEX(IN(1))},
     {.op = "Flatten", .dtypes = MOVED},
@@ -103,7 +105,7 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "Slice",
      .dtypes = MOVED,
      INDEX(IN(1) | IN(2) | IN(3) | IN(4)),
-     CONSTANT(IN(1) | IN(2) | IN(3) | IN(4))}, /* an end of 2^63-1 is -1 */
+     CONSTANT(IN(1) | IN(2) | IN(3) | IN(4))}, /* an end of 2^63-1 is read as -1 */
     {.op = "Gather", .dtypes = MOVED, INDEX(IN(1))},
     {.op = "GatherElements", .dtypes = MOVED, INDEX(IN(1)), .accepts = clv__openvino_accepts_gather_elements},
     {.op = "GatherND", .dtypes = MOVED, INDEX(IN(1))},
@@ -172,7 +174,7 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "QuantizeLinear", .dtypes = F | I8, CONSTANT(IN(1) | IN(2))},
     {.op = "DequantizeLinear", .dtypes = F | I8 | I32, CONSTANT(IN(1) | IN(2))},
 
-    /* What compiles and is wrong. */
+    /* Operators that compile but give wrong results. */
     {.op = "Attention", .wrong = "windows, causal masks with a past and masked rows come out wrong"},
     {.op = "BitShift", .wrong = "shifts by the width and of negative numbers come out wrong, 8 bits saturate"},
     {.op = "DFT", .wrong = "axes and shapes of the inverse and of real transforms come out wrong"},

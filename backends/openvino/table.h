@@ -1,4 +1,4 @@
-/* The table of operators that OpenVINO computes right, and the node as its rules see it. */
+/* The table of operators that OpenVINO computes correctly, and the form in which its rules see a node. */
 #ifndef CLEAVE_BACKENDS_OPENVINO_TABLE_H
 #define CLEAVE_BACKENDS_OPENVINO_TABLE_H
 
@@ -6,7 +6,7 @@
 #include "base/tensor/tensor.h"
 #include "cleave/plugin/backend.h"
 
-/* Dtypes of inputs that say where or how much (indices, shapes, axes): values in range fit 32 bits. */
+/* Dtypes of inputs that are positions or sizes (indices, shapes, axes). Their valid values fit in 32 bits. */
 #define CLV__OPENVINO_INDEX (CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64))
 
 typedef struct clv__openvino_node {
@@ -14,10 +14,10 @@ typedef struct clv__openvino_node {
   int32_t opset;
   clv__attributes attributes;
   uint32_t input_count, output_count;
-  const uint32_t *operands, *results; /* CLV_NO_VALUE where absent */
-  const clv_tensor *inputs, *outputs; /* with `data` where it is known */
+  const uint32_t *operands, *results; /* CLV_NO_VALUE if absent */
+  const clv_tensor *inputs, *outputs; /* with `data` if it is known */
   const bool *is_constant;
-  bool halves_are_wide; /* f16 and bf16 may stay f32 in between */
+  bool halves_are_wide; /* intermediate f16 and bf16 results may stay f32 */
 } clv__openvino_node;
 
 static inline bool clv__openvino_has(const clv__openvino_node *node, uint32_t input) {
@@ -30,15 +30,15 @@ static inline bool clv__openvino_has_output(const clv__openvino_node *node, uint
 typedef struct clv__openvino_rule {
   const char *op;
   uint32_t dtypes;        /* of inputs and outputs */
-  uint32_t index_inputs;  /* a bit for each input that is an index instead */
-  uint32_t index_outputs; /* and for each output that may be one too: an i64 that fits 32 bits */
-  uint32_t constants;     /* inputs that have to be constants */
-  bool loses_nan;         /* a NaN becomes a number */
-  bool (*accepts)(const clv__openvino_node *node, char reason[160]); /* optional: attributes, and what else matters */
-  const char *wrong;                                                 /* not NULL: what is wrong with it, and it is not taken */
+  uint32_t index_inputs;  /* one bit per input that is an index; `dtypes` does not apply to it */
+  uint32_t index_outputs; /* one bit per output that may also be an index: an i64 that fits in 32 bits */
+  uint32_t constants;     /* one bit per input that must be a constant */
+  bool loses_nan;         /* it turns NaN into a number */
+  bool (*accepts)(const clv__openvino_node *node, char reason[160]); /* optional: checks attributes and other conditions */
+  const char *wrong;                                                 /* not NULL: the operator is rejected for this reason */
 } clv__openvino_rule;
 
-extern const clv__openvino_rule clv__openvino_rules[]; /* an `op` of NULL ends them */
+extern const clv__openvino_rule clv__openvino_rules[]; /* ends with an `op` of NULL */
 
 /* ---- Rules of families (rules.c) ---- */
 bool clv__openvino_accepts_cast(const clv__openvino_node *node, char reason[160]);

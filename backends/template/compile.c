@@ -1,4 +1,5 @@
-/* A partition becomes a program: a list of steps over numbered values. A real device would be given its code here. */
+/* Compiles a partition to a program: a list of steps over numbered values. A backend for a real device would generate its code
+ * here. */
 #include "template.h"
 
 clv_executable *template_program_create(const clv_host *host, const clv_executable *counts) {
@@ -26,7 +27,7 @@ void template_executable_destroy(clv_device *device, clv_executable *executable)
   clv_host_release(host, executable);
 }
 
-/* A copy of a weight's name: the view is gone when the host asks for it. */
+/* Copies a weight's name, because the view is gone when the host asks for it. */
 static char *copy_name(const clv_host *host, const char *name) {
   const size_t size_bytes = strlen(name) + 1;
   char *copy = clv_host_allocate(host, size_bytes);
@@ -34,7 +35,7 @@ static char *copy_name(const clv_host *host, const char *name) {
   return copy;
 }
 
-/* Every constant is a weight: uploaded once, however many partitions read it. */
+/* Makes every constant a weight. A weight is uploaded once, however many partitions read it. */
 static bool list_weights(const clv_host *host, const clv_graph_view *graph, clv_executable *program) {
   for (uint32_t v = 0, next = 0; v < program->value_count; ++v) {
     clv_value_info value = {.struct_size = sizeof value};
@@ -54,7 +55,7 @@ static clv_status add_step(const clv_host *host, const clv_graph_view *graph, ui
   template_step *step = &program->steps[node];
   host->graph_node(graph, node, &info);
   step->op = template_find_operator(&info);
-  if (step->op == template_operator_count) { /* a promise of the host, broken: it asks supports() first */
+  if (step->op == template_operator_count) { /* the host broke its promise to ask supports() first */
     return clv_host_fail(error, CLV_NOT_SUPPORTED, "node '%.200s': operator %.60s", info.name, info.op);
   }
   for (uint32_t i = 0; i < info.input_count; ++i) step->inputs[i] = info.inputs[i];
@@ -71,7 +72,7 @@ clv_status template_compile(clv_device *device, const clv_graph_view *graph, con
                            .output_count = host->graph_output_count(graph),
                            .value_count = host->graph_value_count(graph),
                            .step_count = host->graph_node_count(graph)};
-  (void)options; /* there is one algorithm for everything */
+  (void)options; /* every operator has only one algorithm */
   *executable = NULL;
   for (uint32_t v = 0; v < counts.value_count; ++v) {
     clv_value_info value = {.struct_size = sizeof value};

@@ -1,4 +1,4 @@
-/* The operators: shapes, work, and kernels. Plain loops stand here for what would be kernels of a device. */
+/* The operators: shapes, work, and kernels. The kernels are plain loops; a real device would have its own. */
 #include "template.h"
 
 /* ---- Element by element, with broadcasting ---- */
@@ -7,7 +7,7 @@ static int64_t dim_from_end(const clv_tensor *tensor, int32_t axis) {
   return axis < tensor->rank ? tensor->dims[tensor->rank - 1 - axis] : 1;
 }
 
-/* The common shape of `a` and `b` without their last `skipped` axes, into the first axes of `output`. */
+/* Broadcasts the shapes of `a` and `b` without their last `skipped` axes. The result becomes the first axes of `output`. */
 static bool broadcast(const clv_tensor *a, const clv_tensor *b, int32_t skipped, clv_tensor *output) {
   const int32_t rank_a = a->rank - skipped, rank_b = b->rank - skipped, rank = rank_a > rank_b ? rank_a : rank_b;
   for (int32_t axis = 0; axis < rank; ++axis) {
@@ -29,8 +29,8 @@ static bool shape_unary(const clv_tensor *inputs, clv_tensor *output) {
   return true;
 }
 
-/* Where the element is that `index` (a position in `shape`'s first `rank` axes) reads from `tensor`, whose last `skipped` axes
- * count as one. */
+/* The index of the element of `tensor` that belongs to `index`, a position in the first `rank` axes of `shape`. The last
+ * `skipped` axes of `tensor` count as one element. */
 static int64_t locate(int64_t index, const clv_tensor *shape, int32_t rank, const clv_tensor *tensor, int32_t skipped) {
   int64_t offset = 0, stride = 1;
   for (int32_t i = 0; i < skipped; ++i) stride *= dim_from_end(tensor, i);
@@ -76,7 +76,7 @@ static double flops_elements(const clv_tensor *inputs, const clv_tensor *output)
 
 /* ---- Products ---- */
 
-/* A vector is a row on the left and a column on the right; the axis that it lacks is taken out of the result again. */
+/* Turns a vector into a matrix: a row on the left, a column on the right. The result omits the added axis. */
 static void as_matrices(const clv_tensor *inputs, clv_tensor *a, clv_tensor *b) {
   *a = inputs[0];
   *b = inputs[1];
@@ -136,7 +136,7 @@ const uint32_t template_operator_count = sizeof template_operators / sizeof *tem
 
 uint32_t template_find_operator(const clv_node_info *node) {
   uint32_t i = 0;
-  if (node->domain[0] != '\0') return template_operator_count; /* "" is ONNX's */
+  if (node->domain[0] != '\0') return template_operator_count; /* "" is the ONNX domain */
   while (i < template_operator_count && strcmp(template_operators[i].name, node->op) != 0) ++i;
   return i;
 }

@@ -1,18 +1,18 @@
-/* A program in one session: shapes known, memory for what is between its steps, and execution. */
+/* A program in one session: infers shapes, allocates memory for intermediate values, and executes. */
 #include "template.h"
 
 struct clv_instance {
   const clv_executable *program;
-  clv_tensor *values;         /* by value: types, and where those are that no binding has */
-  clv_weight *const *weights; /* a copy of the host's list, behind `values` */
-  void *scratch;              /* inner values */
+  clv_tensor *values;         /* by value: types, and the addresses of values that are not bindings */
+  clv_weight *const *weights; /* a copy of the host's list, stored after `values` */
+  void *scratch;              /* memory for intermediate values */
 };
 
 static size_t round_up(size_t size_bytes) {
   return (size_bytes + CLV_HOST_ALIGNMENT - 1) / CLV_HOST_ALIGNMENT * CLV_HOST_ALIGNMENT;
 }
 
-/* The types of all values for inputs of these shapes, and the bytes that inner ones take. */
+/* Infers the types of all values for inputs of these shapes, and the bytes that intermediate values need. */
 static clv_status infer(const clv_executable *program, const clv_tensor *inputs, clv_weight *const *weights, clv_tensor *values,
                         size_t *scratch_bytes, clv_error *error) {
   *scratch_bytes = 0;
@@ -41,7 +41,7 @@ static clv_status infer(const clv_executable *program, const clv_tensor *inputs,
   return CLV_OK;
 }
 
-/* Gives inner values their places. */
+/* Assigns addresses to the intermediate values. */
 static void place(const clv_executable *program, clv_tensor *values, void *scratch) {
   char *at = scratch;
   for (uint32_t s = 0; s < program->step_count; ++s) {
@@ -63,7 +63,7 @@ static clv_status check_inputs(const clv_executable *program, const clv_tensor *
   return CLV_OK;
 }
 
-/* Also for a program that was loaded: what its file said of weights and what comes may differ. */
+/* Checks the weights. This also covers a loaded program: its file may not match the weights that the host passes. */
 static clv_status check_weights(const clv_executable *program, clv_weight *const *weights, uint32_t weight_count,
                                 clv_error *error) {
   if (weight_count != program->weight_count) {
@@ -85,7 +85,7 @@ void template_instance_destroy(clv_device *device, clv_instance *instance) {
   clv_host_release(host, instance);
 }
 
-/* Makes the instance ready for other shapes; where that fails it is as it was. */
+/* Prepares the instance for other shapes. On failure the instance is unchanged. */
 static clv_status prepare(clv_device *device, clv_instance *instance, const clv_tensor *inputs, clv_weight *const *weights,
                           clv_error *error) {
   const clv_host *host = device->base.host;
@@ -146,7 +146,7 @@ clv_status template_instance_resize(clv_device *device, clv_instance *instance, 
 clv_status template_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
                             clv_error *error) {
   const clv_executable *program = instance->program;
-  (void)stream; /* everything is done when this returns */
+  (void)stream; /* all work is complete when this returns */
   if (args->input_count != program->input_count || args->output_count != program->output_count) {
     return clv_host_fail(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs, the program has %u and %u", args->input_count,
                          args->output_count, program->input_count, program->output_count);

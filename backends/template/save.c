@@ -1,23 +1,23 @@
-/* Programs in files: the host keeps them in its cache, under a key of everything that compile() saw. A file may be old, cut off
- * or a stranger's: it is believed in nothing. */
+/* Programs in files. The host keeps them in its cache, under a key of everything that compile() saw. A file may be old, truncated
+ * or malicious, so nothing in it is trusted. */
 #include "template.h"
 
-/* Then values, steps, and for each weight the length of its name and its bytes. Numbers are as this machine has them: the
- * device's fingerprint joins the key, so no other one is given the file. */
+/* The header of a file. Values and steps follow, then for each weight the length of its name and the name's bytes. Numbers are in
+ * this machine's byte order. The device's fingerprint is part of the key, so no other machine receives the file. */
 typedef struct counts {
   uint32_t inputs, outputs, weights, values, steps;
-  uint32_t operators; /* of the table that steps refer to; and no byte of a header is without meaning */
+  uint32_t operators; /* size of the table that steps refer to; the field also keeps the header free of padding */
 } counts;
 
 typedef struct header {
   char magic[8];
-  uint64_t checksum; /* of all that follows */
+  uint64_t checksum; /* over everything that follows */
   counts counts;
 } header;
 
 static const char magic[8] = "clvtmpl1";
 
-/* FNV-1a: against accidents. Who writes a false file on purpose can write a right sum; is_sound() is against that. */
+/* FNV-1a, to detect accidental damage. An attacker can write a valid checksum; is_sound() protects against that. */
 static uint64_t add_to_checksum(uint64_t sum, const void *data, size_t size_bytes) {
   const uint8_t *bytes = data;
   for (size_t i = 0; i < size_bytes; ++i) sum = (sum ^ bytes[i]) * UINT64_C(0x100000001b3);
@@ -82,7 +82,8 @@ static bool read_names(const clv_host *host, reader *r, clv_executable *program)
   return r->left == 0;
 }
 
-/* Whatever a step reads is there before it, and every output is written once. `seen` has room for every output. */
+/* Checks that every value is written before a step reads it, and that every output is written once. `seen` has room for every
+ * output. */
 static bool is_sound(const clv_executable *p, bool *seen) {
   uint32_t outputs = 0;
   for (uint32_t v = 0; v < p->value_count; ++v) {
@@ -130,7 +131,7 @@ clv_status template_executable_load(clv_device *device, const void *data, size_t
                                   .weight_count = head.counts.weights,
                                   .value_count = head.counts.values,
                                   .step_count = head.counts.steps};
-  /* Before anything is allocated: no count may be beyond what the file could hold. */
+  /* Reject counts that exceed what the file can hold, before anything is allocated. */
   if (counted.value_count > r.left / sizeof(template_value) || counted.step_count > r.left / sizeof(template_step) ||
       counted.weight_count > r.left / sizeof(uint32_t) || counted.output_count > counted.step_count) {
     return clv_host_fail(error, CLV_INVALID_MODEL, "the program is cut off");

@@ -1,8 +1,8 @@
-/* What the device can run, and what it says of its own speed. */
+/* Which nodes the device can run, and how fast it is. */
 #include "template.h"
 
-/* Yes means: compile() of this node alone succeeds, and whatever sizes come later are right. Shapes may be unknown here (the
- * device takes any), and so may ranks. */
+/* Yes means that compile() of this node alone succeeds, and that its results are correct for any sizes. Shapes may be unknown
+ * here, because the device accepts any shape. Ranks may be unknown too. */
 void template_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict) {
   const clv_host *host = device->base.host;
   clv_node_info info = {.struct_size = sizeof info};
@@ -36,12 +36,12 @@ void template_supports(clv_device *device, const clv_graph_view *graph, uint32_t
   verdict->supported = true;
 }
 
-/* ---- Speed: what a data sheet would say ---- */
+/* ---- Speed: figures of a data sheet ---- */
 
 #define FLOPS_PER_SECOND 1e9
 #define BYTES_PER_SECOND 4e9
 
-/* Negative where it cannot be told: the node is unknown to the device, or a size is open. */
+/* Negative if the time is unknown: the device does not know the operator, or a size is open. */
 double template_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node) {
   const clv_host *host = device->base.host;
   clv_node_info info = {.struct_size = sizeof info};
@@ -64,7 +64,7 @@ double template_node_seconds(clv_device *device, const clv_graph_view *graph, ui
   return computing > moving ? computing : moving;
 }
 
-/* Host memory: nothing has to move. */
+/* Host memory needs no copy. */
 double template_copy_seconds(clv_device *device, uint64_t size_bytes) {
   (void)device;
   return (double)size_bytes / BYTES_PER_SECOND;

@@ -1,11 +1,11 @@
-/* The plugin's table, its device, and weights. Everything else is in the files beside this one. */
+/* The plugin's table, its device, and weights. The other files of this folder contain the rest. */
 #include "template.h"
 
 static const clv_option_info option_list[] = {
     {"trace", "on or off", "a line in the log for each execution; off"},
 };
 
-/* Keys are those of `option_list`: the host refuses others. */
+/* The host rejects keys that are not in `option_list`. */
 static clv_status read_options(clv_device *device, const clv_device_config *config, clv_error *error) {
   for (uint32_t i = 0; i < config->option_count; ++i) {
     const char *value = config->options[i].value;
@@ -21,7 +21,7 @@ static void close_device(clv_device *device) {
   if (device != NULL) clv_host_release(device->base.host, device);
 }
 
-/* CLV_NOT_SUPPORTED would say: not here, or its driver is not usable. */
+/* CLV_NOT_SUPPORTED would mean that the device is absent, or that its driver is not usable. */
 static clv_status open_device(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                               clv_error *error) {
   (void)self;
@@ -29,7 +29,8 @@ static clv_status open_device(void *self, const clv_host *host, const clv_device
   if (config->ordinal != 0) return clv_host_fail(error, CLV_NOT_FOUND, "there is one such device, no number %u", config->ordinal);
   clv_device *made = clv_host_allocate(host, sizeof *made);
   if (made == NULL) return clv_host_fail(error, CLV_OUT_OF_MEMORY, "no memory for the device");
-  /* The fingerprint holds whatever a program depends on: of a real device also its driver, and options that change code. */
+  /* The fingerprint covers everything that a program depends on. For a real device that includes the driver, and options that
+   * change the generated code. */
   snprintf(made->fingerprint, sizeof made->fingerprint, "template %s, %zu-byte values", TEMPLATE_VERSION, sizeof(template_value));
   clv_host_device_init(&made->base, host, "cpu", "plain loops: a backend to begin with", made->fingerprint);
   const clv_status status = read_options(made, config, error);
@@ -69,7 +70,7 @@ static void weight_release(clv_device *device, clv_weight *weight) {
 static const clv_backend table = {
     .abi_version = CLV_ABI_VERSION,
     .struct_size = sizeof table,
-    .name = "template", /* what devices are called; the file is cleave_template.so */
+    .name = "template", /* the device's name, and part of the file name cleave_template.so */
     .version = TEMPLATE_VERSION,
     .open = open_device,
     .close = close_device,
@@ -93,7 +94,8 @@ static const clv_backend table = {
     .option_count = sizeof option_list / sizeof *option_list,
 };
 
-/* The one symbol of a plugin. `host` is not kept here: one table serves several contexts, and open() is given theirs. */
+/* The only symbol of a plugin. `host` is not kept here: one table serves several contexts, and each open() receives its own
+ * host. */
 CLV_API clv_status clv_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error);
 
 clv_status clv_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {

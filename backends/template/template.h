@@ -1,33 +1,34 @@
-/* What the files of the template share: the operators, the compiled program, and the slots of the plugin ABI that each file has.
+/* Shared by the files of the template: the operators, the compiled program, and the slots of the plugin ABI that each file
+ * implements.
  *
- * The backend computes on the host, in the caller's thread; what would be a driver's work is in operators.c and run.c. */
+ * The backend computes on the host, in the caller's thread. operators.c and run.c do the work of a driver. */
 #ifndef TEMPLATE_H
 #define TEMPLATE_H
 
 #include <cleave/plugin/host_device.h>
 
-#define TEMPLATE_VERSION "1" /* joins cache keys: raise it whenever programs change their meaning */
+#define TEMPLATE_VERSION "1" /* part of the cache keys: raise it whenever the meaning of programs changes */
 
 enum { MAX_INPUTS = 2, NO_OUTPUT = -1 };
 
 struct clv_device {
-  clv_host_device base; /* first: see host_device.h */
+  clv_host_device base; /* must be first: see host_device.h */
   bool trace;
   char fingerprint[64];
 };
 
 struct clv_weight {
-  clv_tensor tensor; /* its data is behind this struct */
+  clv_tensor tensor; /* its data is stored after this struct */
 };
 
 /* ---- Operators (operators.c) ---- */
 
-/* Everything about an operator. Another one is another line in the table. */
+/* Everything about an operator. To add one, add a line to the table. */
 typedef struct template_operator {
   const char *name;
   uint32_t input_count;
-  int32_t since; /* the first opset whose meaning is the one here */
-  /* The output's dims, from inputs whose dims are known; false where they do not fit each other. */
+  int32_t since; /* the first opset with the meaning implemented here */
+  /* Computes the output's dims from inputs with known dims. Returns false if the inputs do not match each other. */
   bool (*shape)(const clv_tensor *inputs, clv_tensor *output);
   void (*run)(const clv_tensor *inputs, const clv_tensor *output);
   double (*flops)(const clv_tensor *inputs, const clv_tensor *output);
@@ -36,25 +37,25 @@ typedef struct template_operator {
 extern const template_operator template_operators[];
 extern const uint32_t template_operator_count;
 
-/* Which operator of the table a node is; template_operator_count: none. */
+/* Finds a node's operator in the table. Returns template_operator_count if there is none. */
 uint32_t template_find_operator(const clv_node_info *node);
 
 /* ---- Programs (compile.c, save.c) ---- */
 
 typedef enum template_source { FROM_INPUT, FROM_WEIGHT, FROM_STEP, SOURCE_COUNT } template_source;
 
-/* A value of the partition: where it comes from, and which output it is, if it is one. */
+/* A value of the partition: where its data comes from, and its index if it is an output. */
 typedef struct template_value {
   uint32_t source, index;
   int32_t output;
 } template_value;
 
 typedef struct template_step {
-  uint32_t op;                         /* in template_operators */
-  uint32_t inputs[MAX_INPUTS], output; /* values */
+  uint32_t op;                         /* index into template_operators */
+  uint32_t inputs[MAX_INPUTS], output; /* indices of values */
 } template_step;
 
-/* A partition as steps in order. It refers to weights by name and holds none. */
+/* A partition as a sequence of steps. It refers to weights by name and contains none. */
 struct clv_executable {
   uint32_t input_count, output_count, weight_count, value_count, step_count;
   template_value *values;
@@ -62,7 +63,7 @@ struct clv_executable {
   char **weights;
 };
 
-/* An empty program with room for what its counts say; NULL where there is no memory. */
+/* Creates an empty program with room for the given counts. Returns NULL if there is no memory. */
 clv_executable *template_program_create(const clv_host *host, const clv_executable *counts);
 
 /* ---- Slots ---- */

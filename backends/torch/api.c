@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The first release whose interface has all that is used, and the one that this was tested with. */
+/* The oldest release that has all the functions used here. It is also the one that this code was tested with. */
 #define OLDEST_VERSION 0x020d000000000000u
 
 static const struct {
@@ -26,7 +26,7 @@ static clv_status missing(const char *path, const char *name, clv_error *error) 
 
 clv_status clv__torch_api_fill(void *library, const char *path, clv__torch_api *api, clv_error *error) {
   const struct {
-    void *to; /* a pointer to a function */
+    void *to; /* address of the function pointer */
     const char *name;
   } functions[] = {
       {&api->layout_strided, "aoti_torch_layout_strided"},

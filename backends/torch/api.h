@@ -1,7 +1,7 @@
-/* What is used of PyTorch's C interface for the ABI-stable parts of libtorch, declared anew: every function is looked up by name
- * in the library that is loaded at run time. The interface is that of PyTorch 2.13 (the headers
- * torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h of its wheel say what each does); functions return 0
- * when all is well. */
+/* The part of PyTorch's C interface for the ABI-stable parts of libtorch that is used here. It is declared again, and every
+ * function is looked up by name in the library that is loaded at run time. The interface is that of PyTorch 2.13. The headers
+ * torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h of its wheel document each function. Functions return 0
+ * on success. */
 #ifndef CLEAVE_BACKENDS_TORCH_API_H
 #define CLEAVE_BACKENDS_TORCH_API_H
 
@@ -9,7 +9,7 @@
 #include "cleave/plugin/backend.h"
 
 typedef uint64_t clv__torch_value; /* an argument or a result: a number, or a handle that the callee takes over */
-typedef struct clv__torch_tensor_ *clv__torch_tensor; /* owned until deleted or given away */
+typedef struct clv__torch_tensor_ *clv__torch_tensor; /* owned until deleted or passed on */
 typedef struct clv__torch_list_ *clv__torch_list;
 typedef struct clv__torch_string_ *clv__torch_string;
 
@@ -18,8 +18,8 @@ enum { CLV__TORCH_DTYPES = CLV_BF16 + 1 };
 typedef struct clv__torch_api {
   uint64_t abi_version;              /* 0x MM mm pp 00 00 00 00 00 as in 2.13.0 */
   char version[32];                  /* "2.13.0" */
-  int32_t dtypes[CLV__TORCH_DTYPES]; /* PyTorch's number of each of ours; -1: none */
-  int32_t cpu, meta;                 /* kinds of devices */
+  int32_t dtypes[CLV__TORCH_DTYPES]; /* PyTorch's numbers of our dtypes; -1: none */
+  int32_t cpu, meta;                 /* PyTorch's numbers of these device kinds */
 
   int32_t (*layout_strided)(void);
   int32_t (*format_contiguous)(void);
@@ -45,14 +45,14 @@ typedef struct clv__torch_api {
   int (*list_push)(clv__torch_list list, clv__torch_value value);
   int (*list_delete)(clv__torch_list list);
   int (*string_new)(const char *data, size_t length, clv__torch_string *string);
-  int (*optional_new)(clv__torch_value **value); /* holds the value of an optional argument that is there */
+  int (*optional_new)(clv__torch_value **value); /* holds the value of an optional argument that is present */
 
   int (*call)(const char *op, const char *overload, clv__torch_value *stack, uint64_t abi_version);
-  const char *(*last_error)(void); /* of the last function that failed on this thread */
-  void (*set_gradients)(bool on);  /* of this thread */
+  const char *(*last_error)(void); /* message of the last function that failed on this thread */
+  void (*set_gradients)(bool on);  /* for this thread */
 } clv__torch_api;
 
-/* Fills `api` from an open library. CLV_NOT_SUPPORTED: a function is missing, or the version is too old. */
+/* Fills `api` from an open library. Returns CLV_NOT_SUPPORTED if a function is missing, or the version is too old. */
 clv_status clv__torch_api_fill(void *library, const char *path, clv__torch_api *api, clv_error *error);
 
 #endif

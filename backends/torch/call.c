@@ -1,4 +1,4 @@
-/* Making calls: see call.h. read.c reads them. */
+/* Makes calls: see call.h. read.c reads them. */
 #include "call.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static bool make_item(const clv__torch_api *api, const clv__torch_argument *argu
     case CLV__TORCH_LAYOUT:
     case CLV__TORCH_FORMAT:
       memcpy(value, &number, sizeof number);
-      return true; /* the lower half, as on any little-endian machine */
+      return true; /* uses the lower half, as on any little-endian machine */
     case CLV__TORCH_DEVICE:
       *value = (clv__torch_value)(uint32_t)api->cpu << 32;
       return true;
@@ -82,7 +82,7 @@ static bool make_argument(const clv__torch_api *api, const clv__torch_argument *
 
 /* ---- Results ---- */
 
-/* Takes a list's tensors, and ends the list. */
+/* Takes the tensors out of a list, and deletes the list. */
 static bool take_list(const clv__torch_api *api, clv__torch_list list, clv__torch_tensor *outputs, uint32_t output_count,
                       uint32_t *taken) {
   size_t size = 0;
@@ -103,7 +103,7 @@ static bool take_list(const clv__torch_api *api, clv__torch_list list, clv__torc
 clv_status clv__torch_call_make(const clv__torch_api *api, const clv__torch_call *call, const clv__torch_tensor *inputs,
                                 clv__torch_value *stack, clv__torch_tensor *outputs, uint32_t output_count, clv_error *error) {
   for (uint32_t i = 0; i < call->argument_count; ++i) {
-    /* Nothing but memory can fail here; what was made for earlier arguments is then lost. */
+    /* Only an allocation can fail here. The values of earlier arguments then leak. */
     if (!make_argument(api, &call->arguments[i], inputs, &stack[i])) return failed(api, call, error);
   }
   if (api->call(call->op, call->overload, stack, api->abi_version) != 0) return failed(api, call, error);

@@ -1,4 +1,4 @@
-/* Calls of ATen's operators: read from the text that a node of domain `aten` carries (docs/ir-json.md has the grammar), and made
+/* Calls of ATen's operators. A call is read from the text of a node of domain `aten` (docs/ir-json.md has the grammar), and made
  * through PyTorch's dispatcher. */
 #ifndef CLEAVE_BACKENDS_TORCH_CALL_H
 #define CLEAVE_BACKENDS_TORCH_CALL_H
@@ -14,44 +14,46 @@ typedef enum clv__torch_kind {
   CLV__TORCH_STRING,
   CLV__TORCH_DTYPE,
   CLV__TORCH_LAYOUT,
-  CLV__TORCH_FORMAT, /* of memory */
+  CLV__TORCH_FORMAT, /* memory format */
   CLV__TORCH_DEVICE
 } clv__torch_kind;
 
 typedef struct clv__torch_item {
   bool is_none;
-  uint32_t input;   /* CLV__TORCH_TENSOR: of the node's inputs */
-  int64_t number;   /* INT, BOOL; DTYPE, LAYOUT and FORMAT as PyTorch numbers them */
+  uint32_t input;   /* CLV__TORCH_TENSOR: index of the node's input */
+  int64_t number;   /* INT, BOOL; also DTYPE, LAYOUT and FORMAT, with PyTorch's numbers */
   double real;      /* FLOAT */
   const char *text; /* STRING */
 } clv__torch_item;
 
-/* An argument as its type says: `int[]? dim` is a list that may be none; `Tensor?[]` one whose items may be. */
+/* An argument, according to its type. `int[]? dim` is a list that may be none. `Tensor?[]` is a list whose items may be none. */
 typedef struct clv__torch_argument {
   clv__torch_kind kind;
   bool is_list, is_optional, items_are_optional;
   bool is_none;
-  uint32_t count; /* of items; 1 where it is no list */
+  uint32_t count; /* number of items; 1 if it is not a list */
   clv__torch_item *items;
 } clv__torch_argument;
 
 typedef struct clv__torch_call {
   const char *op;       /* "aten::linalg_inv" */
-  const char *overload; /* "" where it has none */
+  const char *overload; /* "" if it has none */
   uint32_t argument_count;
   clv__torch_argument *arguments;
   uint32_t return_count;
-  bool *returns_list; /* each result: a tensor, or a list of them */
-  uint32_t room;      /* of the stack: the larger of both counts */
+  bool *returns_list; /* per result: false for a tensor, true for a list of tensors */
+  uint32_t room;      /* size of the stack: the larger of both counts */
 } clv__torch_call;
 
-/* Reads the call of a node, in `arena`. CLV_NOT_SUPPORTED: it has none, or an argument or a result of a type that PyTorch's C
- * interface does not carry (Scalar, Generator): the text names it. CLV_INVALID_MODEL: it is written wrongly. */
+/* Reads the call of a node into `arena`. Returns CLV_NOT_SUPPORTED if the node has no call, or if an argument or result has a
+ * type that PyTorch's C interface does not support (Scalar, Generator); the message names it. Returns CLV_INVALID_MODEL for a
+ * syntax error. */
 clv_status clv__torch_call_read(const clv__torch_api *api, const clv_node_info *node, clv__arena *arena, clv__torch_call *call,
                                 clv_error *error);
 
-/* Makes it. `inputs` stay the caller's; `outputs` are new tensors, as many as the node has, which become the caller's. `stack`
- * has room for `call->room`. CLV_NOT_SUPPORTED: PyTorch has no such operator; CLV_DEVICE_ERROR with its own words. */
+/* Makes the call. The caller keeps `inputs`, and receives `outputs`: new tensors, as many as the node has outputs. `stack` has
+ * room for `call->room` values. Returns CLV_NOT_SUPPORTED if PyTorch does not have the operator, or CLV_DEVICE_ERROR with
+ * PyTorch's message. */
 clv_status clv__torch_call_make(const clv__torch_api *api, const clv__torch_call *call, const clv__torch_tensor *inputs,
                                 clv__torch_value *stack, clv__torch_tensor *outputs, uint32_t output_count, clv_error *error);
 

@@ -28,12 +28,12 @@ struct clv__torch_model {
 
 struct clv__torch_request {
   clv__torch_model *model;
-  clv__torch_tensor *values;   /* those alive */
-  clv__torch_tensor *operands; /* of the node at hand */
+  clv__torch_tensor *values;   /* those that are alive */
+  clv__torch_tensor *operands; /* of the current node */
   clv__torch_value *stack;
 };
 
-/* Whole and in order, for PyTorch: dims, and the strides of a dense tensor. */
+/* Fills dims and strides of a dense tensor, as PyTorch needs them. */
 static void describe(const clv_tensor *type, int64_t *dims, int64_t *strides) {
   int64_t stride = 1;
   for (int32_t d = type->rank; d-- > 0;) {
@@ -43,7 +43,7 @@ static void describe(const clv_tensor *type, int64_t *dims, int64_t *strides) {
   }
 }
 
-/* PyTorch's number of a dtype; -1: it has none. */
+/* PyTorch's number of a dtype; -1 if it has none. */
 static int32_t number_of(const clv__torch_api *api, clv_dtype dtype) {
   return (int)dtype < CLV__TORCH_DTYPES ? api->dtypes[dtype] : -1;
 }
@@ -51,7 +51,7 @@ static int32_t number_of(const clv__torch_api *api, clv_dtype dtype) {
 static clv_status wrap(const clv__torch_api *api, const clv_tensor *tensor, const char *what, clv__torch_tensor *made,
                        clv_error *error) {
   int64_t dims[CLV_MAX_RANK], strides[CLV_MAX_RANK];
-  static uint64_t nothing; /* what a tensor without elements points to */
+  static uint64_t nothing; /* the address of a tensor without elements */
   int32_t dtype = number_of(api, tensor->dtype);
   if (dtype < 0)
     return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: PyTorch has no dtype %s", what, clv_dtype_name(tensor->dtype));
@@ -93,8 +93,8 @@ static clv_status read_values(clv__torch_model *model, const clv_host *host, con
   return CLV_OK;
 }
 
-/* Asks PyTorch whether it knows the operator: a call with tensors that have types and no data. Whatever else it says of those is
- * no answer: many operators run only on data. */
+/* Checks that PyTorch knows the operator, by a call with tensors that have types but no data. Any other error of that call is
+ * ignored, because many operators run only on data. */
 static clv_status check_operator(const clv__torch_model *model, const node *n, clv__torch_request *scratch, clv_error *error) {
   const clv__torch_api *api = model->api;
   clv_status status = CLV_OK;
@@ -262,7 +262,7 @@ static clv_status run_node(clv__torch_request *request, uint32_t index, clv_erro
   return CLV_OK;
 }
 
-/* The type of what PyTorch made; data and strides apart. */
+/* Reads the type of PyTorch's result; data and strides are returned separately. */
 static clv_status look_at(const clv__torch_api *api, clv__torch_tensor tensor, clv_tensor *type, int64_t **strides,
                           clv_error *error) {
   int64_t rank, *dims;
@@ -283,7 +283,7 @@ static clv_status look_at(const clv__torch_api *api, clv__torch_tensor tensor, c
   return CLV_OK;
 }
 
-/* Element by element along the last axis, rows by a counter: PyTorch's results may have any strides. */
+/* Copies element by element along the last axis, and counts through the rows, because PyTorch's results may have any strides. */
 static void copy_strided(const clv_tensor *from, const int64_t *strides, void *to) {
   size_t element = clv_dtype_size_bytes(from->dtype), count = 1;
   int64_t at[CLV_MAX_RANK] = {0};
@@ -342,7 +342,7 @@ static clv_status give_output(clv__torch_request *request, uint32_t index, clv__
 clv_status clv__torch_request_run(clv__torch_request *request, clv__framework_run *run, clv_error *error) {
   clv__torch_model *model = request->model;
   clv_status status = CLV_OK;
-  model->api->set_gradients(false); /* a setting of each thread */
+  model->api->set_gradients(false); /* the setting is per thread */
   for (uint32_t i = 0; status == CLV_OK && i < model->input_count; ++i) {
     release_tensor(request, model->inputs[i]);
     status = wrap(model->api, &run->inputs[i].type, "an input", &request->values[model->inputs[i]], error);

@@ -1,4 +1,4 @@
-/* A partition of ATen nodes: its calls, read once, and what runs them. */
+/* A partition of ATen nodes: reads its calls once, and runs them. */
 #ifndef CLEAVE_BACKENDS_TORCH_MODEL_H
 #define CLEAVE_BACKENDS_TORCH_MODEL_H
 
@@ -8,7 +8,7 @@
 typedef struct clv__torch_model clv__torch_model;
 typedef struct clv__torch_request clv__torch_request;
 
-/* Every node's call is read, and PyTorch asked whether it knows the operator. Constants are copied. */
+/* Reads the call of every node, and checks that PyTorch knows the operator. Constants are copied. */
 clv_status clv__torch_model_compile(const clv__torch_api *api, const clv_host *host, const clv_graph_view *graph,
                                     clv__torch_model **model, clv_error *error);
 void clv__torch_model_destroy(clv__torch_model *model); /* accepts NULL */

@@ -1,4 +1,4 @@
-/* Reading calls: see call.h. The text comes from a file: every byte is looked at before it is believed. */
+/* Reads calls: see call.h. The text comes from a file, so every byte is checked. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@ typedef struct reader {
   const clv__torch_api *api;
   const clv_node_info *node;
   clv__arena *arena;
-  const char *at;       /* in the value */
-  const char *argument; /* all of it, for errors */
+  const char *at;       /* position in the value */
+  const char *argument; /* the whole argument, for errors */
   clv_error *error;
 } reader;
 
@@ -49,7 +49,7 @@ static bool read_kind(const char **at, clv__torch_kind *kind) {
   return false;
 }
 
-/* A type up to the blank behind it. `any` is set where it may be anything as long as it is none ("Generator?"). */
+/* Reads a type, which ends at a blank. `any` is set if the type may be unknown as long as the value is none ("Generator?"). */
 static bool read_type(const char *text, size_t length, clv__torch_argument *argument, bool *any) {
   const char *at = text, *end = text + length;
   *argument = (clv__torch_argument){0};
@@ -101,7 +101,7 @@ static bool read_dtype(reader *r, int64_t *number) {
   return false;
 }
 
-/* A text as JSON writes it. */
+/* Reads a JSON string. */
 static bool read_string(reader *r, const char **text) {
   size_t length = strlen(r->at), used = 0;
   char *out = clv__arena_allocate(r->arena, length + 1);
@@ -112,7 +112,7 @@ static bool read_string(reader *r, const char **text) {
     char c = *r->at;
     if (c == '\\') {
       const char *letter = r->at[1] != '\0' ? strchr(letters, r->at[1]) : NULL;
-      if (letter == NULL) return false; /* \uXXXX: no operator of ATen takes such a text */
+      if (letter == NULL) return false; /* \uXXXX is rejected: no operator of ATen needs it */
       c = meant[letter - letters];
       ++r->at;
     }
@@ -186,7 +186,7 @@ static clv_status read_item(reader *r, clv__torch_kind kind, bool may_be_none, c
   return wrong(r, "an unknown type");
 }
 
-/* "[a, b]": the items, counted first. */
+/* Reads "[a, b]". Counts the items first. */
 static clv_status read_list(reader *r, clv__torch_argument *argument) {
   if (!take_word(&r->at, "[")) return wrong(r, "a list in brackets is needed");
   size_t most = 1;
@@ -203,7 +203,7 @@ static clv_status read_list(reader *r, clv__torch_argument *argument) {
   return take_word(&r->at, "]") ? CLV_OK : wrong(r, "the list has no end");
 }
 
-/* "TYPE NAME=VALUE" */
+/* Reads "TYPE NAME=VALUE". */
 static clv_status read_argument(reader *r, clv__torch_argument *argument) {
   const char *space = strchr(r->argument, ' '), *equals = strchr(r->argument, '=');
   bool any;
@@ -237,7 +237,8 @@ static clv_status read_argument(reader *r, clv__torch_argument *argument) {
 
 /* ---- The node ---- */
 
-/* "linalg_inv.default" of domain `aten` is aten::linalg_inv without an overload; one of another namespace says which. */
+/* "linalg_inv.default" of domain `aten` means aten::linalg_inv without an overload. The name contains the namespace if it is
+ * another one. */
 static clv_status read_name(reader *r, clv__torch_call *call) {
   const char *op = r->node->op, *dot = strrchr(op, '.');
   if (dot == NULL || dot == op || dot[1] == '\0') {
@@ -265,7 +266,7 @@ static const clv_attribute *find_list(const clv_node_info *node, const char *nam
   return NULL;
 }
 
-/* A terminated copy. */
+/* Copies a string and terminates it. */
 static const char *text_of(reader *r, const clv_string *string) {
   return memchr(string->data, '\0', string->size_bytes) != NULL ? ""
                                                                 : clv__arena_string(r->arena, string->data, string->size_bytes);

@@ -1,4 +1,4 @@
-/* The PyTorch backend: ATen operators that have no form in ONNX, called by their schemas. */
+/* The PyTorch backend: calls ATen operators that have no ONNX equivalent, by their schemas. */
 #ifndef CLEAVE_BACKENDS_TORCH_TORCH_H
 #define CLEAVE_BACKENDS_TORCH_TORCH_H
 

@@ -4,7 +4,7 @@
 #include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
 
-/* On the compute engine. */
+/* Runs on the compute engine. */
 static clv_status run(clv__vnpu_launch *launch, double *seconds, clv_error *error) {
   const clv_captured *captured = (const clv_captured *)((const char *)launch - offsetof(clv_captured, launch));
   *seconds = captured->seconds;
@@ -69,7 +69,7 @@ clv_status clv__vnpu_capture_end(clv_device *device, clv_stream *stream, clv_cap
   if (captured == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is not being captured");
   clv__vnpu_stream_set_capture(&device->queue, stream, NULL);
   clv_status status = CLV_OK;
-  if (out != NULL && captured->failure.status != CLV_OK) { /* a part of what was asked for is not what was asked for */
+  if (out != NULL && captured->failure.status != CLV_OK) { /* an incomplete recording must not be returned */
     status = captured->failure.status;
     if (error != NULL) *error = captured->failure;
   }
@@ -83,7 +83,7 @@ clv_status clv__vnpu_capture_end(clv_device *device, clv_stream *stream, clv_cap
 /* ---- Launching ---- */
 
 clv_status clv__vnpu_captured_launch(clv_captured *captured, clv_stream *stream, clv_error *error) {
-  for (size_t i = 0; i < captured->count; ++i) { /* other scratch since: its addresses are in every instruction */
+  for (size_t i = 0; i < captured->count; ++i) { /* scratch moved: rewrite every address */
     clv__vnpu_list *list = &captured->lists[i];
     const uint64_t scratch = list->instance->scratch;
     if (list->scratch != scratch) CLV__TRY(clv__vnpu_list_write(list, scratch, error));

@@ -1,4 +1,4 @@
-/* Captured graphs: executions recorded once, as command lists, and launched as one. */
+/* Captured graphs: executions recorded once as command lists, then launched as a single launch. */
 #ifndef CLEAVE_BACKENDS_VNPU_CAPTURED_H
 #define CLEAVE_BACKENDS_VNPU_CAPTURED_H
 
@@ -8,18 +8,18 @@ struct clv_captured {
   clv__vnpu_live live;
   clv__vnpu_launch launch;
   clv_device *device;
-  clv__arena arena; /* what the lists hold */
+  clv__arena arena; /* holds the lists' arrays */
   clv__vnpu_list *lists;
   size_t count, capacity;
   uint64_t size_bytes;
-  double seconds;    /* by the speed model: one launch, and the instructions of all */
-  clv_error failure; /* of an execution that could not be recorded */
+  double seconds;    /* speed model: one launch, plus the instructions of all executions */
+  clv_error failure; /* the first execution that could not be recorded */
 };
 
 clv_status clv__vnpu_capture_begin(clv_device *device, clv_stream *stream, clv_error *error);
-/* `captured` NULL drops the recording. */
+/* A NULL `captured` drops the recording. */
 clv_status clv__vnpu_capture_end(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error);
-/* One execution on a stream that is being captured. CLV_NOT_SUPPORTED for a dynamic program. */
+/* Records one execution on a stream that is being captured. Returns CLV_NOT_SUPPORTED for a dynamic program. */
 clv_status clv__vnpu_capture_record(clv_captured *captured, clv_instance *instance, const clv_execute_args *args,
                                     clv_error *error);
 clv_status clv__vnpu_captured_launch(clv_captured *captured, clv_stream *stream, clv_error *error);

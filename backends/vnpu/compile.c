@@ -1,4 +1,4 @@
-/* A partition to a program: asks the same questions as supports(), takes the graph along as ONNX, and lays out its memory. */
+/* Compiles a partition to a program: runs the same checks as supports(), stores the graph as ONNX, and lays out its memory. */
 #include "backends/common/host.h"
 #include "base/error.h"
 #include "program.h"

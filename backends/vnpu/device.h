@@ -1,4 +1,4 @@
-/* An open device, and what its parts share. */
+/* An open device, and the state that its parts share. */
 #ifndef CLEAVE_BACKENDS_VNPU_DEVICE_H
 #define CLEAVE_BACKENDS_VNPU_DEVICE_H
 
@@ -7,7 +7,7 @@
 #include "memory.h"
 #include "queue.h"
 
-/* Constants up to this size are part of a program; larger ones are weights that the host uploads. */
+/* Constants up to this size are embedded in a program. Larger ones are weights, which the host uploads. */
 #define CLV__VNPU_INLINE_BYTES 4096u
 
 struct clv_weight {
@@ -20,7 +20,8 @@ struct clv_weight {
   uint32_t users;
 };
 
-/* What a device has made and the host not given back: a device that is given up is closed without that. */
+/* The objects that the device created and the host has not returned. Closing the device destroys them: the host does not return
+ * the objects of a device that it has abandoned. */
 typedef struct clv__vnpu_live {
   struct clv__vnpu_live *next, **link;
 } clv__vnpu_live;
@@ -40,7 +41,7 @@ struct clv_device {
   clv_weight *weights;
   pthread_mutex_t live_lock;
   clv__vnpu_live *buffers, *executables, *instances, *captured; /* each thing begins with its link */
-  char *memory_space;                                           /* its name */
+  char *memory_space;                                           /* the space's name */
   char description[200];
   char fingerprint[2 * CLV__HASH_BYTES + 16];
 };
@@ -69,11 +70,11 @@ void clv__vnpu_device_info(clv_device *device, clv_device_info *info);
 clv_status clv__vnpu_buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error);
 void clv__vnpu_buffer_free(clv_device *device, clv_buffer *buffer); /* accepts NULL, as the next two do */
 void *clv__vnpu_buffer_host_pointer(clv_device *device, clv_buffer *buffer);
-/* Destroys what is among the device's live things. */
+/* Destroys everything that is still in the device's live lists. */
 void clv__vnpu_executable_free(clv_device *device, clv_executable *executable);
 void clv__vnpu_instance_free(clv_device *device, clv_instance *instance);
 
-/* What planning asks (hints.c); seconds below 0: not known. */
+/* The planner's hints (hints.c). Seconds below 0 mean unknown. */
 bool clv__vnpu_hint_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node);
 double clv__vnpu_hint_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node);
 double clv__vnpu_hint_copy_seconds(clv_device *device, uint64_t size_bytes);
@@ -83,6 +84,6 @@ double clv__vnpu_hint_launch_seconds(clv_device *device);
 clv_status clv__vnpu_weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
                                    clv_error *error);
 void clv__vnpu_weight_release(clv_device *device, clv_weight *weight); /* accepts NULL */
-void clv__vnpu_weights_finish(clv_device *device);                     /* all that are left */
+void clv__vnpu_weights_finish(clv_device *device);                     /* releases all remaining weights */
 
 #endif

@@ -1,5 +1,5 @@
-/* The engines: see queue.h. Each takes the first command of some stream, works at it without the lock, and then lets whatever
- * became possible by it happen: marks are executed by whoever made them possible. */
+/* The engines: see queue.h. Each engine takes the first command of a stream, executes it without the lock, and then executes the
+ * marks that became ready. */
 #include "queue_own.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ bool clv__vnpu_mark_is_ready(const clv_stream *stream, const clv__vnpu_command *
   const clv_event *event = command->mark.event;
   if (command->kind == CLV__VNPU_WAIT) return event->reached >= command->mark.ticket;
   if (event->reached + 1 != command->mark.ticket) return false;
-  /* Whoever waits for an earlier record gets that one's failure. */
+  /* A stream that waits for an earlier record gets that record's failure. */
   bool same = event->failure.status == CLV_OK && stream->failure.status == CLV_OK;
   return same || event->waited == command->mark.waits;
 }
@@ -52,14 +52,14 @@ void clv__vnpu_mark_execute(clv_stream *stream, const clv__vnpu_command *command
   if (stream->failure.status == CLV_OK && event->failure.status != CLV_OK) stream->failure = event->failure;
 }
 
-/* ---- What follows from work that was done; with the lock held ---- */
+/* ---- After completed work; with the lock held ---- */
 
 static void finish_launch(clv__vnpu_launch *launch) {
   --launch->in_flight;
   if (launch->done != NULL) launch->done(launch);
 }
 
-/* Executes the stream's next command if that takes no engine: a mark that is ready, or work to skip. */
+/* Executes the stream's next command if it needs no engine: a mark that is ready, or work to skip. */
 static bool advance(clv_stream *stream) {
   const clv__vnpu_command *c = stream->busy ? NULL : clv__vnpu_stream_head(stream);
   if (c == NULL) return false;
@@ -90,7 +90,7 @@ static void advance_streams(clv__vnpu_queue *queue) {
   for (int e = 0; e < CLV__VNPU_ENGINES; ++e) pthread_cond_broadcast(&queue->engines[e].work);
 }
 
-/* Gives up the lock for every call. */
+/* Releases the lock during every call. */
 static void notify_all(clv__vnpu_engine *engine) {
   clv__vnpu_queue *queue = engine->queue;
   while (queue->due != NULL) {
@@ -128,7 +128,7 @@ static clv_status copy(clv__vnpu_queue *queue, const clv__vnpu_command *c, clv_e
   return CLV_OK;
 }
 
-/* A launch that never ends, until the queue is closed. */
+/* A launch that does not end until the queue is closed. */
 static clv_status hang(clv__vnpu_engine *engine, clv_error *error) {
   clv__vnpu_queue *queue = engine->queue;
   pthread_mutex_lock(&queue->lock);
@@ -157,14 +157,14 @@ static uint64_t later(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
-/* Takes one command off its stream. Called with the lock held, which it gives up while it works. */
+/* Executes one command of a stream. Called with the lock held, which it releases during the work. */
 static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   clv__vnpu_queue *queue = engine->queue;
-  const clv__vnpu_command *c = clv__vnpu_stream_head(stream); /* stays where it is until it is finished */
+  const clv__vnpu_command *c = clv__vnpu_stream_head(stream); /* remains in the ring until it is finished */
   uint64_t start_ns = later(later(stream->ready_ns, engine->free_ns), c->enqueued_ns);
   stream->busy = true;
   engine->away = c->kind == CLV__VNPU_LAUNCH;
-  clv__vnpu_rouse(queue); /* for what this engine leaves lying */
+  clv__vnpu_rouse(queue); /* for work that this engine does not take */
   clv__vnpu_queue_unlock(queue);
   clv_error error;
   clv__error_clear(&error);
@@ -185,7 +185,8 @@ static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   notify_all(engine);
 }
 
-/* A stream whose next command is the engine's, or, with `small`, any small copy. Starts after `last`, so that none starves. */
+/* Picks a stream whose next command is for this engine; with `small`, one whose next command is any small copy. Starts after
+ * `last`, so that no stream starves. */
 static clv_stream *pick_kind(clv__vnpu_engine *engine, const clv_stream *last, bool small) {
   clv__vnpu_queue *queue = engine->queue;
   clv_stream *first = NULL;
@@ -200,13 +201,13 @@ static clv_stream *pick_kind(clv__vnpu_engine *engine, const clv_stream *last, b
   return first;
 }
 
-/* A stream whose next command this engine can begin. With the lock held. */
+/* Picks a stream whose next command this engine can start. Called with the lock held. */
 static clv_stream *pick(clv__vnpu_engine *engine, const clv_stream *last) {
   clv_stream *stream = pick_kind(engine, last, false);
   return stream == NULL && engine->kind == CLV__VNPU_COMPUTE ? pick_kind(engine, last, true) : stream;
 }
 
-/* With the lock held. Whoever this engine has woken is told first, and then there may be something to do. */
+/* Called with the lock held. First wakes the threads that this engine has marked, after which there may be new work. */
 static void doze(clv__vnpu_engine *engine) {
   clv__vnpu_queue *queue = engine->queue;
   if (clv__vnpu_queue_is_owing(queue)) {
@@ -230,7 +231,7 @@ static void *engine_thread(void *argument) {
   clv__vnpu_engine *engine = argument;
   clv__vnpu_queue *queue = engine->queue;
 #ifdef __linux__
-  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* a wait of the speed model ends on time */
+  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* makes the speed model's waits end on time */
 #endif
 #ifdef _OPENMP
   if (queue->thread_count > 0) omp_set_num_threads((int)queue->thread_count);
@@ -241,7 +242,7 @@ static void *engine_thread(void *argument) {
     clv_stream *stream = pick(engine, last);
     if (stream != NULL) {
       step(engine, stream);
-      last = stream; /* only compared, never followed: the stream may be gone by then */
+      last = stream; /* only compared, never dereferenced: the stream may already be destroyed */
     } else if (queue->closing && is_empty(queue)) {
       break;
     } else {
@@ -267,5 +268,5 @@ static clv_status start(clv__vnpu_engine *engine, clv_error *error) {
 
 clv_status clv__vnpu_engines_start(clv__vnpu_queue *queue, const clv__vnpu_command *command, clv_error *error) {
   CLV__TRY(start(clv__vnpu_engine_of(queue, command), error));
-  return start(&queue->engines[CLV__VNPU_COMPUTE], error); /* it may copy */
+  return start(&queue->engines[CLV__VNPU_COMPUTE], error); /* it may run copies */
 }

@@ -1,4 +1,4 @@
-/* What planning asks of a device: which nodes it is for, and what its speed model says of nodes, copies and launches. */
+/* The planner's hints: which nodes the device prefers, and the speed model's estimates of nodes, copies and launches. */
 #include <string.h>
 
 #include "backends/common/host.h"
@@ -25,7 +25,7 @@ double clv__vnpu_hint_node_seconds(clv_device *device, const clv_graph_view *gra
   return seconds;
 }
 
-/* What an NPU is for: enough arithmetic a byte to repay bringing the weights. */
+/* An NPU prefers operators with enough arithmetic per byte to repay loading the weights. */
 bool clv__vnpu_hint_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node) {
   static const char *const wanted[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
   clv_node_info info = {.struct_size = sizeof info};

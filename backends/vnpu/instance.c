@@ -1,4 +1,4 @@
-/* Instances: memory for a session's launches, and what is checked before one is enqueued. */
+/* Instances: memory for a session's launches, and the checks before a launch is enqueued. */
 #include "instance.h"
 
 #include <string.h>
@@ -144,7 +144,7 @@ clv_status clv__vnpu_instance_need_scratch(clv_instance *instance, clv_error *er
 
 /* ---- Launches ---- */
 
-/* NULL when the device is closed meanwhile. */
+/* Returns NULL if the device is closed in the meantime. */
 static clv__vnpu_run *run_acquire(clv_instance *instance) {
   clv__vnpu_queue *queue = &instance->device->queue;
   bool open = true;
@@ -159,7 +159,7 @@ static clv__vnpu_run *run_acquire(clv_instance *instance) {
   return run;
 }
 
-/* With the queue's lock held: the queue calls it so. */
+/* The queue calls it with its lock held. */
 static void run_release(clv__vnpu_launch *launch) {
   clv__vnpu_run *run = (clv__vnpu_run *)launch;
   clv_instance *instance = run->list.instance;

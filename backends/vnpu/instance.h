@@ -5,13 +5,13 @@
 #include "list.h"
 #include "queue.h"
 
-enum { CLV__VNPU_LAUNCHES = 4 }; /* of one instance that may be enqueued at once; the next execute() waits for the first */
+enum { CLV__VNPU_LAUNCHES = 4 }; /* launches of one instance in flight; the next execute() waits for the first */
 
 typedef struct clv__vnpu_run {
-  clv__vnpu_launch launch; /* first: the queue knows a run by it */
+  clv__vnpu_launch launch; /* must be first: the queue identifies a run by it */
   struct clv__vnpu_run *next;
   clv__vnpu_list list;
-  clv_binding *outputs; /* the caller's, for outputs that wait */
+  clv_binding *outputs; /* the caller's array, for outputs whose memory the host allocates later */
   void *cookie;
   clv_status (*allocate_output)(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error);
 } clv__vnpu_run;
@@ -23,37 +23,37 @@ struct clv_instance {
   clv__arena arena;
   uint64_t *weights;    /* device addresses */
   uint64_t scratch;     /* device address; 0: none yet */
-  uint64_t own_scratch; /* the instance's own: where the host gave none before the first launch */
+  uint64_t own_scratch; /* allocated by the instance if the host gave none before the first launch */
   uint32_t run_count, idle_count;
   clv__vnpu_run *idle; /* guarded by the queue's lock, as is idle_count */
-  /* Of the compute engine: */
-  clv_tensor *inputs, *outputs;   /* of the instruction that runs */
-  clv_tensor *values;             /* dynamic programs: what each value is, with its data */
-  uint64_t *blocks, *block_bytes; /* dynamic programs: memory held for each value */
+  /* Used only by the compute engine: */
+  clv_tensor *inputs, *outputs;   /* of the current instruction */
+  clv_tensor *values;             /* dynamic programs: the type and data of each value */
+  uint64_t *blocks, *block_bytes; /* dynamic programs: the memory held for each value */
 };
 
 clv_status clv__vnpu_instance_create(clv_device *device, clv_executable *program, const clv_tensor *inputs, uint32_t input_count,
                                      clv_weight *const *weights, uint32_t weight_count, clv_instance **instance,
                                      clv_error *error);
-void clv__vnpu_instance_destroy(clv_instance *instance); /* finishes its launches first; accepts NULL */
+void clv__vnpu_instance_destroy(clv_instance *instance); /* waits for its launches first; accepts NULL */
 clv_status clv__vnpu_instance_execute(clv_instance *instance, clv_stream *stream, clv_execute_args *args, clv_error *error);
 
-/* Scratch from the host; only while nothing of the instance runs. */
+/* Sets scratch memory provided by the host. Call it only while no launch of the instance is in flight. */
 uint64_t clv__vnpu_instance_scratch_bytes(const clv_instance *instance);
 clv_status clv__vnpu_instance_bind_scratch(clv_instance *instance, const clv_buffer *buffer, uint64_t offset_bytes,
                                            clv_error *error);
-/* Gives the instance scratch of its own unless it has some. */
+/* Allocates scratch for the instance if it has none. */
 clv_status clv__vnpu_instance_need_scratch(clv_instance *instance, clv_error *error);
 
-/* A list for one execution of the instance, not bound yet; its arrays are the arena's. */
+/* Creates a list for one execution of the instance, without bindings. The arena owns its arrays. */
 clv_status clv__vnpu_instance_list_init(clv_instance *instance, clv__arena *arena, clv__vnpu_list *list, clv_error *error);
 
-/* One launch, on the compute engine (run.c, run_dynamic.c). `seconds`: what it takes by the speed model. */
+/* Runs one launch on the compute engine (run.c, run_dynamic.c). `seconds` returns its duration according to the speed model. */
 clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, double *seconds, clv_error *error);
-clv_status clv__vnpu_run_list(const clv__vnpu_list *list, clv_error *error); /* a static program */
+clv_status clv__vnpu_run_list(const clv__vnpu_list *list, clv_error *error); /* runs a static program */
 clv_status clv__vnpu_run_dynamic(clv__vnpu_run *run, double *seconds, clv_error *error);
 
-/* Runs a node's kernel on typed operands with data, and rounds its results to the compute dtype (run.c). */
+/* Runs a node's kernel on typed operands that have data, and rounds the results to the compute dtype (run.c). */
 clv_status clv__vnpu_run_kernel(const clv_instance *instance, const clv__vnpu_instruction *instruction, void *scratch,
                                 clv_error *error);
 

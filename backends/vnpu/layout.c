@@ -1,5 +1,5 @@
-/* The scratch of a static program: where its values and its kernels' own scratch lie, and whether a layout from a file is
- * right. And where its operands stand in a command list. */
+/* Lays out the scratch of a static program: its values and its kernels' own scratch. Checks a layout that comes from a file. Also
+ * finds the positions of the operands in a command list. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,17 +7,17 @@
 #include "base/error.h"
 #include "program.h"
 
-/* ---- What lies in the scratch ---- */
+/* ---- Contents of the scratch ---- */
 
-/* Calls `visit` for everything that takes room: its life in instructions, its bytes (rounded) and its offset. Instructions come
- * in order. Stops where it fails. */
+/* Calls `visit` for every piece of scratch: its lifetime in instructions, its bytes (rounded) and its offset. Goes through the
+ * instructions in order, and stops at the first failure. */
 typedef clv_status (*visit_fn)(void *cookie, uint32_t first, uint32_t last, uint64_t size_bytes, uint64_t *offset);
 
 static clv_status each_piece(clv_executable *p, visit_fn visit, void *cookie, clv_error *error) {
   for (uint32_t n = 0; n < p->node_count; ++n) {
     clv__vnpu_instruction *instruction = &p->instructions[n];
     for (uint32_t i = 0; i <= instruction->node.output_count; ++i) {
-      bool is_own = i == instruction->node.output_count; /* after its outputs */
+      bool is_own = i == instruction->node.output_count; /* the kernel's own scratch comes after its outputs */
       uint32_t v = is_own ? CLV_NO_VALUE : instruction->node.outputs[i];
       if (!is_own && (v == CLV_NO_VALUE || p->locations[v].place != CLV__VNPU_SCRATCH)) continue;
       uint64_t size_bytes = is_own ? instruction->scratch_bytes : p->sizes[v];
@@ -130,7 +130,7 @@ typedef struct piece {
   uint64_t offset, end;
   uint32_t first, last;
   uint32_t rank;   /* by offset */
-  uint32_t ending; /* the next one that ends with the same instruction */
+  uint32_t ending; /* the next piece that ends with the same instruction */
 } piece;
 
 typedef struct check {
@@ -161,7 +161,8 @@ static clv_status refuse_overlap(const piece *a, const piece *b, clv_error *erro
   return clv__error_prefix(error, status, "instruction %u", a->first);
 }
 
-/* Instruction by instruction, with the set of what is alive: as none of it overlaps, a new piece has only two neighbours. */
+/* Goes through the instructions and keeps the set of live pieces. As no two of them overlap, a new piece needs comparing only
+ * with its two neighbours. */
 static clv_status sweep(const clv_executable *p, const check *c, piece **by_rank, uint32_t *ends, numbers *alive,
                         clv_error *error) {
   size_t next = 0;
@@ -207,7 +208,7 @@ clv_status clv__vnpu_layout_check(clv_executable *p, clv_error *error) {
 
 /* ---- Operands in a command list ---- */
 
-/* Calls `visit` for every operand that lies in a binding, with its position in a list. */
+/* Calls `visit` for every operand that is in a binding, with its position in a list. */
 static void each_bound(const clv_executable *p, void (*visit)(const clv_executable *p, uint32_t binding, uint32_t position)) {
   for (uint32_t n = 0; n < p->node_count; ++n) {
     const clv__vnpu_instruction *instruction = &p->instructions[n];
@@ -234,7 +235,7 @@ static void count_use(const clv_executable *p, uint32_t binding, uint32_t positi
   ++p->use_starts[binding + 1];
 }
 
-/* While the uses are filled in, use_starts[b] is where the next of b goes. */
+/* While the uses are filled in, use_starts[b] is the index of the next use of b. */
 static void note_use(const clv_executable *p, uint32_t binding, uint32_t position) {
   p->uses[p->use_starts[binding]++] = position;
 }

@@ -57,7 +57,7 @@ static clv_status check_type(const clv_executable *p, uint32_t value, bool outpu
                         clv__vnpu_value_name(p, value), a, b);
 }
 
-/* One binding of an execution. */
+/* Resolves one binding of an execution. */
 static clv_status resolve(const clv__vnpu_list *list, const clv_execute_args *args, uint32_t index, clv__vnpu_operand_at *at,
                           clv_error *error) {
   const clv_executable *p = list->program;
@@ -121,7 +121,7 @@ static uint64_t address_of(const clv__vnpu_list *list, uint32_t value) {
 
 static clv_status set_address(clv__vnpu_list *list, uint32_t position, uint64_t address, uint64_t size_bytes, clv_error *error) {
   list->addresses[position] = address;
-  void *data; /* the device's to use: here it only says that there is memory */
+  void *data; /* only the device uses the pointer; here the call only checks that there is memory */
   return clv__vnpu_space_reach(list->space, address, size_bytes, &data, error);
 }
 
@@ -170,7 +170,7 @@ clv_status clv__vnpu_list_patch(clv__vnpu_list *list, const clv_execute_args *ar
   }
   for (uint32_t b = 0; b < p->input_count + p->output_count; ++b) {
     clv__vnpu_operand_at at;
-    CLV__TRY(resolve(list, args, b, &at, error)); /* as before */
+    CLV__TRY(resolve(list, args, b, &at, error)); /* succeeds, as it did above */
     if (at.address == list->bindings[b].address) continue;
     list->bindings[b] = at;
     for (uint32_t u = p->use_starts[b]; u < p->use_starts[b + 1]; ++u) list->addresses[p->uses[u]] = at.address;

@@ -1,6 +1,6 @@
-/* The device's own memory. It is made of banks, each one piece of host memory behind a range of device addresses; between banks
- * lie addresses that are never valid. Each bank keeps its blocks, used and free, sorted by address: first fit; neighbours merge
- * when nothing fits. */
+/* The device's own memory. It consists of banks. Each bank is one piece of host memory behind a range of device addresses. The
+ * addresses between banks are never valid. Each bank keeps its blocks, used and free, sorted by address. Allocation is first-fit.
+ * Free neighbours are merged when no block fits. */
 #include "memory.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-#define BANK_BYTES (UINT64_C(4) << 20) /* the least a bank has */
+#define BANK_BYTES (UINT64_C(4) << 20) /* minimum size of a bank */
 #define BANK_GAP (UINT64_C(1) << 20)   /* invalid addresses after each bank */
 #define FIRST_ADDRESS (UINT64_C(1) << 32)
 
@@ -27,9 +27,9 @@ typedef struct bank {
   uint8_t *memory;
   block *blocks;
   size_t count, capacity;
-  size_t low;          /* no block before it is free */
-  uint64_t free_bytes; /* of all free blocks */
-  bool is_loose;       /* free neighbours may be apart */
+  size_t low;          /* index: no block before it is free */
+  uint64_t free_bytes; /* sum over all free blocks */
+  bool is_loose;       /* some free neighbours may not be merged */
 } bank;
 
 struct clv__vnpu_space {
@@ -42,13 +42,13 @@ struct clv__vnpu_space {
   uint64_t asked_limit_bytes;
   uint64_t limit_bytes;
   uint32_t alignment_bytes;
-  pthread_mutex_t lock; /* everything below */
+  pthread_mutex_t lock; /* guards everything below */
   uint64_t used_bytes;
   uint64_t next_address;
   bank *banks;
 };
 
-/* Spaces outlive no device; the table only lets devices of one host find each other's by name. */
+/* No space outlives its devices. The table only lets devices of one host find each other's spaces by name. */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static clv__vnpu_space *table;
 
@@ -88,7 +88,7 @@ static clv_status create(const clv_host *host, const char *name, uint64_t limit_
   return CLV_OK;
 }
 
-/* With the table's lock held. NULL in `found` means that a new one is to be made. */
+/* Called with the table's lock held. A NULL `found` means that a new space must be created. */
 static clv_status find_open(const clv_host *host, const char *name, bool shared, uint64_t limit_bytes, uint32_t alignment_bytes,
                             clv__vnpu_space **found, clv_error *error) {
   *found = NULL;
@@ -178,7 +178,7 @@ uint64_t clv__vnpu_space_used(clv__vnpu_space *space) {
   return used;
 }
 
-/* Free neighbours become one. All at once, and not as each is given back: that would move all blocks behind it. */
+/* Merges free neighbours, all in one pass. Merging on every free would move all blocks after it each time. */
 static void merge(bank *b) {
   size_t count = 0;
   for (size_t i = 0; i < b->count; ++i) {
@@ -202,7 +202,7 @@ static block *find_free(bank *b, uint64_t size_bytes) {
   return NULL;
 }
 
-/* First fit in one bank. There is room in `blocks` for the split. */
+/* First fit in one bank. The caller has made room in `blocks` for the split. */
 static bool allocate_in_bank(bank *b, uint64_t size_bytes, uint64_t *address) {
   block *found = find_free(b, size_bytes);
   if (found == NULL && b->is_loose) {
@@ -223,7 +223,7 @@ static bool allocate_in_bank(bank *b, uint64_t size_bytes, uint64_t *address) {
   return true;
 }
 
-/* Gives banks without a used block back, before the space grows by another. */
+/* Frees banks without a used block, before the space grows by another bank. */
 static void trim(clv__vnpu_space *space) {
   for (bank **link = &space->banks; *link != NULL;) {
     bank *b = *link;
@@ -260,7 +260,7 @@ static bank *grow(clv__vnpu_space *space, uint64_t size_bytes) {
   return b;
 }
 
-/* With the lock held. `size_bytes` is rounded. */
+/* Called with the lock held. `size_bytes` is rounded. */
 static bool allocate_locked(clv__vnpu_space *space, uint64_t size_bytes, uint64_t *address) {
   const clv_allocator *allocator = space->host->allocator;
   if (space->is_host) {
@@ -304,7 +304,7 @@ static bank *bank_of(clv__vnpu_space *space, uint64_t address) {
   return b;
 }
 
-/* Index of the block that holds `offset`. */
+/* Index of the block that contains `offset`. */
 static size_t block_at(const bank *b, uint64_t offset) {
   size_t low = 0, high = b->count;
   while (high - low > 1) {
@@ -356,7 +356,7 @@ void *clv__vnpu_space_translate(clv__vnpu_space *space, uint64_t address, uint64
 }
 
 clv_status clv__vnpu_space_reach(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes, void **data, clv_error *error) {
-  static uint64_t nothing[8]; /* tensors without elements have an address too; nobody reads or writes it */
+  static uint64_t nothing[8]; /* the address of tensors without elements; never read or written */
   *data = nothing;
   if (size_bytes == 0) return CLV_OK;
   *data = clv__vnpu_space_translate(space, address, size_bytes);

@@ -1,45 +1,47 @@
-/* The device's own memory: addresses that the host cannot follow, handed out first-fit, poisoned, and checked on every access.
+/* The device's own memory: addresses that the host cannot dereference. Allocation is first-fit, freed memory is poisoned, and
+ * every access is checked.
  *
- * A space belongs to a name: devices of one host that say the same name share it. The space called "host" is plain host memory,
- * whose addresses are host addresses.
+ * Each space has a name: devices of one host that give the same name share the space. The space named "host" is plain host
+ * memory, and its addresses are host addresses.
  *
- * Everything here may be called from any thread. */
+ * Every function here may be called from any thread. */
 #ifndef CLEAVE_BACKENDS_VNPU_MEMORY_H
 #define CLEAVE_BACKENDS_VNPU_MEMORY_H
 
 #include "base/memory.h"
 #include "cleave/plugin/backend.h"
 
-#define CLV__VNPU_POISON 0xff /* every byte of it: a NaN in all float dtypes, -1 in the signed ones */
+#define CLV__VNPU_POISON 0xff /* every byte has this value: NaN in all float dtypes, -1 in the signed integer dtypes */
 
 typedef struct clv__vnpu_space clv__vnpu_space;
 
-/* Opens the space of this name. A `shared` one is joined where another device of the same host has it open, and must then be
- * described alike; one that is not is the device's own, whatever others are called. `limit_bytes` 0: what the machine has.
- * Errors: CLV_INVALID_ARGUMENT when the name is in use with another size or alignment, or both shared and not; CLV_OUT_OF_MEMORY.
- */
+/* Opens the space with this name. A `shared` space that another device of the same host has open is joined; both descriptions
+ * must then match. A space that is not `shared` belongs to this device alone, even if another space has its name. A `limit_bytes`
+ * of 0 means the machine's physical memory. Errors: CLV_INVALID_ARGUMENT if the name is in use with another size or alignment, or
+ * as both shared and not shared; CLV_OUT_OF_MEMORY. */
 clv_status clv__vnpu_space_open(const clv_host *host, const char *name, bool shared, uint64_t limit_bytes,
                                 uint32_t alignment_bytes, clv__vnpu_space **space, clv_error *error);
-/* The last one to leave frees all of it, whatever is still allocated. Accepts NULL. */
+/* The last user to close a space frees all of it, including live allocations. Accepts NULL. */
 void clv__vnpu_space_close(clv__vnpu_space *space);
 
-/* Memory of `size_bytes` (0 gets an address too), poisoned. The address is a multiple of the space's alignment and never 0. */
+/* Allocates `size_bytes` of poisoned memory; a size of 0 also gets an address. The address is a multiple of the space's alignment
+ * and never 0. */
 clv_status clv__vnpu_space_allocate(clv__vnpu_space *space, uint64_t size_bytes, uint64_t *address, clv_error *error);
-/* Poisons and frees. `size_bytes` as it was asked for. Address 0 is nothing. */
+/* Poisons and frees an allocation. `size_bytes` is the size that was requested. Address 0 is ignored. */
 void clv__vnpu_space_free(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes);
-/* What `size_bytes` takes: rounded up to the alignment. */
+/* The size of an allocation of `size_bytes`: rounded up to the alignment. */
 uint64_t clv__vnpu_space_round(const clv__vnpu_space *space, uint64_t size_bytes);
 uint64_t clv__vnpu_space_used(clv__vnpu_space *space);
 bool clv__vnpu_space_is_host(const clv__vnpu_space *space);
 
-/* The device's own view of its memory: NULL unless [address, address + size) lies inside one allocation. Of the host's space
- * every address is taken as it is. Only the device thread and copies use it. */
+/* Translates a device address to a host pointer. Returns NULL unless [address, address + size) lies inside one allocation. In the
+ * host's space every address is accepted unchanged. Only the device thread and copies use this function. */
 void *clv__vnpu_space_translate(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes);
-/* The same with an error that says what was wanted. Nothing, which may have any address, is at one that nobody reads or writes.
- */
+/* Like clv__vnpu_space_translate(), but reports the requested range in an error. A range of 0 bytes is valid at any address; its
+ * pointer is never read or written. */
 clv_status clv__vnpu_space_reach(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes, void **data, clv_error *error);
 
-/* "1.5 GiB" for people. */
+/* Formats a size for people, such as "1.5 GiB". */
 const char *clv__vnpu_bytes_text(uint64_t size_bytes, char text[32]);
 
 #endif

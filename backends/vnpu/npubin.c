@@ -1,5 +1,5 @@
-/* Programs to `.npubin` files and back: see npubin.h. A file may come from a stranger: its numbers are only compared with what
- * the graph inside it implies, and its scratch layout is checked before it is used. */
+/* Saves and loads `.npubin` files: see npubin.h. A file may come from an untrusted source. So its numbers are only compared with
+ * those that its graph implies, and its scratch layout is checked before use. */
 #include "npubin.h"
 
 #include <string.h>
@@ -54,7 +54,7 @@ clv_status clv__vnpu_npubin_save(const clv_executable *p, clv_write_fn write, vo
 
 /* ---- Reading ---- */
 
-/* The place must be the one that the graph implies; only where a made value lies in the scratch is the file's to say. */
+/* The place must be the one that the graph implies. The file decides only the offset of a computed value inside the scratch. */
 static clv_status read_operand(clv__sealed_reader *r, clv_executable *p, uint32_t value, bool makes) {
   uint64_t place = clv__sealed_take(r, 4), index = clv__sealed_take(r, 4), offset = clv__sealed_take(r, 8);
   if (r->failed) return clv__sealed_damaged(r, "ends in an instruction");

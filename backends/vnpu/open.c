@@ -1,4 +1,4 @@
-/* An open device: made from its description, closed with all that is still there; its buffers. */
+/* Opens a device from its description, and closes it with everything that is still live. Also its buffers. */
 #include "device.h"
 
 #include <stdio.h>
@@ -43,7 +43,7 @@ clv_status clv__vnpu_device_open(void *self, const clv_host *host, const clv_dev
   }
   const char *name = config->name != NULL && config->name[0] != '\0' ? config->name : "npu";
   bool named = device->spec.memory_space[0] != '\0';
-  bool shared = named && strcmp(device->spec.memory_space, "host") != 0; /* the host's memory is everybody's already */
+  bool shared = named && strcmp(device->spec.memory_space, "host") != 0; /* host memory is already shared by all */
   const char *space = named ? device->spec.memory_space : strcmp(name, "host") == 0 ? "npu" : name; /* "host" means the host's */
   device->memory_space = clv__arena_string(&device->spec.arena, space, strlen(space));
   if (device->memory_space == NULL) status = clv__error_memory(error, strlen(space));
@@ -82,7 +82,7 @@ void clv__vnpu_device_info(clv_device *device, clv_device_info *info) {
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }
 
-/* ---- What a device has made ---- */
+/* ---- Objects of a device ---- */
 
 clv_status clv__vnpu_buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **out, clv_error *error) {
   *out = NULL;
@@ -122,7 +122,7 @@ void clv__vnpu_instance_free(clv_device *device, clv_instance *instance) {
   clv__vnpu_instance_destroy(instance);
 }
 
-/* A device that hung is closed with everything still there: nobody may give it back any more. */
+/* Destroys all objects that are still live. After a hang the host has not returned them, and must not do so any more. */
 void clv__vnpu_device_close(clv_device *device) {
   if (device == NULL) return;
   clv__vnpu_queue_stop(&device->queue);

@@ -1,4 +1,4 @@
-/* From a graph to a program: see program.h. Everything here holds for graphs from strangers. */
+/* Builds a program from a graph: see program.h. All code here must be safe for untrusted graphs. */
 #include "program.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ static clv_status check_static(const clv_executable *p, uint32_t value, clv_erro
   return CLV_OK;
 }
 
-/* Where inputs, weights and constants are. */
+/* Sets the locations of inputs, weights and constants. */
 static clv_status place_sources(clv_executable *p, const clv_tensor *input_types, clv_error *error) {
   const clv_host *host = p->device->host;
   for (uint32_t i = 0; i < p->input_count + p->weight_count; ++i) {
@@ -71,7 +71,7 @@ static clv_status place_sources(clv_executable *p, const clv_tensor *input_types
     clv_value_info info = {.struct_size = sizeof info};
     host->graph_value(p->view, v, &info);
     if (info.type.data == NULL || p->locations[v].place != CLV__VNPU_NOWHERE) continue;
-    p->types[v] = info.type; /* with its data, until everything is inferred */
+    p->types[v] = info.type; /* keeps its data until inference is complete */
     CLV__TRY(check_static(p, v, error));
     size_t size_bytes = 0, end;
     clv__tensor_size_bytes(&info.type, &size_bytes);
@@ -82,7 +82,7 @@ static clv_status place_sources(clv_executable *p, const clv_tensor *input_types
   return CLV_OK;
 }
 
-/* An operator that nobody knows makes what its graph says it makes. */
+/* The outputs of an unknown operator have the types that the graph declares. */
 static void declared_type(const clv_executable *p, uint32_t value, clv_tensor *type) {
   clv_value_info info = {.struct_size = sizeof info};
   p->device->host->graph_value(p->view, value, &info);
@@ -101,7 +101,8 @@ static void fetch_types(const clv_executable *p, const uint32_t *values, uint32_
   }
 }
 
-/* Infers one node, finds its kernel and asks it. `inputs` and `outputs` have room for the node's. */
+/* Infers one node, finds its kernel and checks that the kernel accepts it. `inputs` and `outputs` have room for the node's
+ * operands. */
 static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inputs, clv_tensor *outputs, clv_error *error) {
   const clv_host *host = p->device->host;
   clv__vnpu_instruction *instruction = &p->instructions[index];
@@ -164,7 +165,7 @@ static clv_status infer_all(clv_executable *p, clv_error *error) {
   return CLV_OK;
 }
 
-/* Values made inside that leave are made where they leave; other outputs are copies at the end. */
+/* A value that a node computes for an output is written directly to that output. Other outputs are copied at the end. */
 static clv_status place_outputs(clv_executable *p, clv_error *error) {
   for (uint32_t o = 0; o < p->output_count; ++o) {
     uint32_t v = p->device->host->graph_output(p->view, o);
@@ -188,7 +189,7 @@ static clv_status place_outputs(clv_executable *p, clv_error *error) {
   return CLV_OK;
 }
 
-/* Sizes, the kernels' scratch, and the time of a launch: what static programs know beforehand. */
+/* Computes what static programs know in advance: sizes, the kernels' scratch, and the time of a launch. */
 static clv_status measure(clv_executable *p, clv_error *error) {
   const clv__vnpu_speed *speed = &p->device->spec.speed;
   clv_tensor *inputs = clv__arena_allocate_zero(&p->arena, (size_t)p->most_inputs + 1, sizeof *inputs);
@@ -274,7 +275,7 @@ void clv__vnpu_program_destroy(clv_executable *p) {
   clv__release(p->device->allocator, p);
 }
 
-/* What a launch needs on the device at once. UINT64_MAX when it is beyond counting. */
+/* The bytes of all values in one place, each rounded to the alignment. UINT64_MAX on overflow. */
 static uint64_t sum_places(const clv_executable *p, clv__vnpu_place place) {
   uint64_t total = 0;
   for (uint32_t v = 0; v < p->value_count; ++v) {

@@ -1,11 +1,11 @@
 /* A compiled partition: the executable of this backend.
  *
- * A program carries its graph as ONNX, without its large weights. Compiling and loading take the same way: the graph is opened,
- * every shape is inferred again from the types of the inputs, and memory is laid out (compiling) or the layout of the file is
- * checked against what was inferred (loading). So nothing that a file says is believed.
+ * A program contains its graph as ONNX, without its large weights. Compiling and loading share one path: open the graph, then
+ * infer every shape again from the types of the inputs. Compiling then lays out the memory. Loading checks the layout in the file
+ * against the inferred shapes. So nothing in a file is trusted.
  *
- * A *static* program knows every shape: its instructions read and write fixed places. A *dynamic* one (an unknown shape, or a
- * body: only where the description allows them) infers and allocates as it goes. */
+ * In a *static* program every shape is known, and its instructions read and write at fixed addresses. A *dynamic* program has an
+ * unknown shape or a body. It infers and allocates as it runs, and exists only if the description allows it. */
 #ifndef CLEAVE_BACKENDS_VNPU_PROGRAM_H
 #define CLEAVE_BACKENDS_VNPU_PROGRAM_H
 
@@ -30,13 +30,13 @@ typedef struct clv__vnpu_location {
 /* One node. */
 typedef struct clv__vnpu_instruction {
   clv_node_info node;
-  const clv__kernel *kernel; /* NULL: it has a body, and the host runs it */
-  uint64_t scratch_offset;   /* the kernel's own scratch, in the instance's */
+  const clv__kernel *kernel; /* NULL: the node has a body, and the host runs it */
+  uint64_t scratch_offset;   /* offset of the kernel's own scratch inside the instance's scratch */
   uint64_t scratch_bytes;
-  uint32_t first_operand; /* in a command list: inputs, outputs, then the kernel's scratch where it has some */
+  uint32_t first_operand; /* position in a command list: inputs, outputs, then the kernel's scratch if it has any */
 } clv__vnpu_instruction;
 
-/* An output that is an input, a constant, or a value that another output holds already. */
+/* An output that must be copied: it is an input, a constant, or a value that another output already holds. */
 typedef struct clv__vnpu_copy {
   uint32_t value;
   uint32_t output;
@@ -53,48 +53,50 @@ struct clv_executable {
   bool is_static;
   uint32_t node_count, value_count, input_count, output_count, weight_count, copy_count;
   clv__vnpu_instruction *instructions;
-  clv_tensor *types;                    /* by value, as far as known, without data */
-  uint64_t *sizes;                      /* by value, bytes; static programs */
+  clv_tensor *types;                    /* by value, as far as known; without data */
+  uint64_t *sizes;                      /* by value, in bytes; static programs */
   clv__vnpu_location *locations;        /* by value */
-  uint32_t *last_uses;                  /* by value: the last instruction that reads or makes it */
+  uint32_t *last_uses;                  /* by value: the last instruction that reads or writes it */
   uint32_t *inputs, *outputs, *weights; /* values */
   const char **weight_names;
   clv__vnpu_copy *copies;
-  uint32_t most_inputs, most_outputs; /* of one instruction */
+  uint32_t most_inputs, most_outputs; /* the maximum over all instructions */
 
-  /* Of command lists (list.h); static programs: */
+  /* For command lists (list.h) of static programs: */
   uint32_t operand_count, first_copy;
-  uint32_t *use_starts, *uses; /* by binding, CSR: its positions in a list */
+  uint32_t *use_starts, *uses; /* by binding, CSR: the binding's positions in a list */
 
   uint64_t scratch_bytes;
   uint64_t constant_bytes;
   uint64_t constants; /* device address */
-  double seconds;     /* a launch, by the speed model (static programs) */
-  bool warned;        /* that a launch took longer than the model says; the compute engine's own */
+  double seconds;     /* duration of a launch, according to the speed model (static programs) */
+  bool warned; /* whether it already warned that a launch took longer than the model says; used only by the compute engine */
 };
 
-/* Opens the graph and infers; no layout yet. Takes `onnx` over, also when it fails. `input_types` are those of the graph's first
- * inputs; what follows are weights. */
+/* Opens the graph and infers its types; does not lay out memory. Takes ownership of `onnx`, even on failure. `input_types` are
+ * the types of the graph's first inputs. The remaining inputs are weights. */
 clv_status clv__vnpu_program_open(const clv_device *device, void *onnx, size_t onnx_bytes, const clv_tensor *input_types,
                                   uint32_t input_count, clv_executable **program, clv_error *error);
-/* After the layout: checks that it fits (CLV_TOO_LARGE when it does not), and puts the constants on the device. */
+/* Call after the layout. Checks that the program fits in the device's memory (otherwise CLV_TOO_LARGE), and uploads the
+ * constants. */
 clv_status clv__vnpu_program_finish(clv_executable *program, clv_error *error);
 void clv__vnpu_program_destroy(clv_executable *program); /* accepts NULL */
 
-/* The name of a value, for messages. */
+/* The name of a value, for error messages. */
 const char *clv__vnpu_value_name(const clv_executable *program, uint32_t value);
 
-/* Lays out the scratch of a static program: what does not live at once may share (layout.c). */
+/* Lays out the scratch of a static program. Pieces that are not alive at the same time may share memory (layout.c). */
 clv_status clv__vnpu_layout_make(clv_executable *program, clv_error *error);
-/* Where each operand stands in a command list, and which of them are bindings; once the program is laid out. */
+/* Finds the position of each operand in a command list, and which operands are bindings. Call after the layout. */
 clv_status clv__vnpu_layout_index(clv_executable *program, clv_error *error);
-/* That no two things that live at once overlap, and all lie inside the scratch. CLV_INVALID_MODEL otherwise. */
+/* Checks that no two pieces that are alive at the same time overlap, and that all lie inside the scratch. Otherwise returns
+ * CLV_INVALID_MODEL. */
 clv_status clv__vnpu_layout_check(clv_executable *program, clv_error *error);
 
-/* A partition, as the host shows it (compile.c). */
+/* Compiles a partition from the host's view of it (compile.c). */
 clv_status clv__vnpu_compile(const clv_device *device, const clv_graph_view *graph, clv_executable **program, clv_error *error);
 
-/* The `.npubin` file (npubin.c). */
+/* Saves and loads the `.npubin` file (npubin.c). */
 clv_status clv__vnpu_npubin_save(const clv_executable *program, clv_write_fn write, void *cookie, clv_error *error);
 clv_status clv__vnpu_npubin_load(const clv_device *device, const void *data, size_t size_bytes, clv_executable **program,
                                  clv_error *error);

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-enum { SMALL_COPY_BYTES = 1 << 16 }; /* takes a few us, as waking a thread does */
+enum { SMALL_COPY_BYTES = 1 << 16 }; /* takes a few us, about as long as waking a thread */
 
 void clv__vnpu_queue_init(clv__vnpu_queue *queue, const clv_allocator *allocator, clv__vnpu_space *space,
                           const clv__vnpu_speed *speed, uint32_t thread_count) {
@@ -38,7 +38,7 @@ void clv__vnpu_queue_stop(clv__vnpu_queue *queue) {
     if (queue->engines[e].started) pthread_join(queue->engines[e].thread, NULL);
   }
   pthread_mutex_lock(&queue->lock);
-  while (queue->waiters != NULL) { /* they leave with an error: nothing will happen any more */
+  while (queue->waiters != NULL) { /* the waiters return an error, because no further command will run */
     queue->abandoned = true;
     pthread_cond_broadcast(&queue->changed);
     pthread_cond_wait(&queue->changed, &queue->lock);
@@ -79,7 +79,7 @@ bool clv__vnpu_queue_wait(clv__vnpu_queue *queue, const uint64_t *count, uint64_
   clv__vnpu_waiter **link = &queue->waiters;
   while (*link != &self) link = &(*link)->next;
   *link = self.next;
-  if (queue->abandoned) pthread_cond_broadcast(&queue->changed); /* who closes it waits for those that wait */
+  if (queue->abandoned) pthread_cond_broadcast(&queue->changed); /* clv__vnpu_queue_stop() waits until all waiters have left */
   return !queue->abandoned;
 }
 
@@ -120,10 +120,10 @@ void clv__vnpu_stream_destroy(clv__vnpu_queue *queue, clv_stream *stream) {
     *link = stream->next;
   }
   pthread_mutex_unlock(&queue->lock);
-  if (drained) clv__release(queue->allocator, stream); /* else the queue does that */
+  if (drained) clv__release(queue->allocator, stream); /* otherwise clv__vnpu_queue_finish() frees it */
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static clv_status report(const clv_error *failure, clv_error *error) {
   if (failure->status != CLV_OK && error != NULL) *error = *failure;
   return failure->status;
@@ -158,7 +158,7 @@ static bool is_idle(const clv_stream *stream) {
   return stream->enqueued == stream->finished;
 }
 
-/* Whether the stream takes commands, and room for one. With the lock held. */
+/* Checks that the stream accepts commands, and waits for room for one. Called with the lock held. */
 static clv_status make_room(clv__vnpu_queue *queue, const clv_stream *stream, clv_error *error) {
   if (stream->captured != NULL) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is being captured: only executions come in between");
@@ -180,7 +180,7 @@ static clv_status enqueue_work(clv__vnpu_queue *queue, clv_stream *stream, clv__
   pthread_mutex_lock(&queue->lock);
   clv_status status = make_room(queue, stream, error);
   if (status == CLV_OK) status = clv__vnpu_engines_start(queue, c, error);
-  if (status == CLV_OK && is_idle(stream) && stream->failure.status != CLV_OK) { /* it would be skipped */
+  if (status == CLV_OK && is_idle(stream) && stream->failure.status != CLV_OK) { /* the command would be skipped */
     if (c->kind == CLV__VNPU_LAUNCH && c->launch->done != NULL) c->launch->done(c->launch);
     clv__vnpu_stir(queue);
   } else if (status == CLV_OK) {
@@ -211,7 +211,7 @@ clv_status clv__vnpu_stream_launch(clv__vnpu_queue *queue, clv_stream *stream, c
 
 /* ---- Events ---- */
 
-/* Brings a notice with it, so that what is taken does not depend on how many happen to be asked for at once. */
+/* Allocates a notice for every event, so that memory use does not depend on how many notifications are pending at once. */
 clv_status clv__vnpu_event_create(clv__vnpu_queue *queue, clv_event **out, clv_error *error) {
   *out = NULL;
   clv_event *event = clv__allocate_zero(queue->allocator, sizeof *event);
@@ -247,18 +247,18 @@ void clv__vnpu_event_destroy(clv__vnpu_queue *queue, clv_event *event) {
   }
   pthread_mutex_unlock(&queue->lock);
   clv__release(queue->allocator, notice);
-  if (passed) clv__release(queue->allocator, event); /* else the queue does that */
+  if (passed) clv__release(queue->allocator, event); /* otherwise clv__vnpu_queue_finish() frees it */
 }
 
-/* On an idle stream a mark that is ready is executed here. That sets nothing else going: nobody can wait for a record before it
- * is there. */
+/* On an idle stream a mark that is ready is executed immediately. This unblocks no other command, because nobody can wait for a
+ * record that is not enqueued yet. */
 static clv_status enqueue_mark(clv__vnpu_queue *queue, clv_stream *stream, clv_event *event, clv__vnpu_command_kind kind,
                                clv_error *error) {
   if (stream->queue != queue || event->queue != queue) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "stream and event belong to another device");
   }
   pthread_mutex_lock(&queue->lock);
-  clv_status status = make_room(queue, stream, error); /* before the ticket: only a record that is in its ring has one */
+  clv_status status = make_room(queue, stream, error); /* must come before the ticket: only a record in its ring may have one */
   if (status == CLV_OK) {
     uint64_t ticket = kind == CLV__VNPU_RECORD ? ++event->recorded : event->recorded;
     clv__vnpu_command c = {.kind = kind, .mark = {event, ticket, event->waits}};
@@ -292,7 +292,7 @@ clv_status clv__vnpu_event_synchronize(clv__vnpu_queue *queue, clv_event *event,
   return status;
 }
 
-/* With the lock held. Notices are kept and used again. */
+/* Called with the lock held. Notices are reused. */
 static clv__vnpu_notice *take_notice(clv__vnpu_queue *queue) {
   clv__vnpu_notice *notice = queue->unused;
   if (notice == NULL) return clv__allocate_zero(queue->allocator, sizeof *notice);

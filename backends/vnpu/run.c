@@ -1,5 +1,5 @@
-/* A launch on the compute engine. Operands are device addresses until the moment a kernel reads them; each is translated, and
- * checked again, on its own. */
+/* A launch on the compute engine. Operands remain device addresses until a kernel reads them. Each one is then translated and
+ * checked again separately. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static float bf16_round(float value) {
   return clv__bf16_to_f32(clv__f32_to_bf16(value));
 }
 
-/* A device that computes in 16 bits gives results that 16 bits can hold. */
+/* A device that computes in 16 bits returns only results that 16 bits can represent. */
 static void round_results(clv_dtype compute, const clv_tensor *outputs, uint32_t count) {
   if (compute == CLV_F32) return;
   for (uint32_t i = 0; i < count; ++i) {

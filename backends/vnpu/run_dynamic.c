@@ -1,5 +1,4 @@
-/* A launch of a dynamic program: shapes are inferred and memory is taken as values come into being. Bodies are run by the host.
- */
+/* A launch of a dynamic program: it infers shapes and allocates memory for each value as it is computed. The host runs bodies. */
 #include <string.h>
 
 #include "backends/common/kernels/bodies.h"
@@ -28,7 +27,7 @@ static clv_status refuse_type(const clv_instance *instance, uint32_t value, cons
                         clv__vnpu_value_name(instance->program, value), a, b);
 }
 
-/* Memory for output `index` of the program, which turned out to be of `type`. */
+/* Finds memory for output `index` of the program, now that its `type` is known. */
 static clv_status output_memory(clv__vnpu_run *run, uint32_t index, uint32_t value, const clv_tensor *type, void **data,
                                 clv_error *error) {
   clv_instance *instance = run->list.instance;
@@ -45,7 +44,7 @@ static clv_status output_memory(clv__vnpu_run *run, uint32_t index, uint32_t val
   return clv__vnpu_space_reach(instance->device->space, at->address, at->size_bytes, data, error);
 }
 
-/* Gives a made value its memory. */
+/* Allocates memory for a computed value. */
 static clv_status allocate_value(clv__vnpu_run *run, uint32_t value, const clv_tensor *type, clv_error *error) {
   clv_instance *instance = run->list.instance;
   const clv__vnpu_location *at = &instance->program->locations[value];
@@ -89,7 +88,7 @@ static clv_status bind_sources(clv__vnpu_run *run, clv_error *error) {
   return CLV_OK;
 }
 
-/* The outputs of a node with bodies, from the host's memory to the device's. Frees all of them in any case. */
+/* Copies the outputs of a node with bodies from the host's memory to the device's. Always frees all of them. */
 static clv_status take_results(clv__vnpu_run *run, const clv_node_info *node, clv_error *error) {
   clv_instance *instance = run->list.instance;
   clv_status status = CLV_OK;

@@ -1,4 +1,5 @@
-/* The verdict on a node: see supports.h. Checks go from what the description says to what needs inference. */
+/* The verdict on a node: see supports.h. The checks start with the description's limits and end with those that need
+ * inference. */
 #include "supports.h"
 
 #include <stdarg.h>
@@ -9,7 +10,7 @@
 #include "backends/common/kernels/kernels.h"
 #include "base/error.h"
 
-/* What is being asked about. */
+/* The node in question. */
 typedef struct question {
   const clv_device *device;
   const clv_graph_view *graph;
@@ -18,12 +19,12 @@ typedef struct question {
   const clv__vnpu_operator *limits;
   clv__arena arena;
   clv_value_info *values; /* inputs, then outputs; absent ones have dtype NONE and the name "" */
-  clv_tensor *types;      /* the same, without data, outputs as inferred where the graph does not say */
+  clv_tensor *types;      /* the same values, without data; outputs are inferred if the graph does not give their types */
   clv_verdict *verdict;
   bool out_of_memory;
 } question;
 
-/* Says no; returns false, so that a check can end with it. */
+/* Sets the verdict to no. Returns false, so that a check can end with it. */
 static bool no(question *q, const char *format, ...) CLV_PRINTF(2, 3);
 static bool no(question *q, const char *format, ...) {
   va_list arguments;
@@ -57,7 +58,7 @@ static bool is_output(const question *q, uint32_t operand) {
   return operand >= q->node.input_count;
 }
 
-/* "input 1 'w'" */
+/* Text such as "input 1 'w'". */
 static const char *operand_text(const question *q, uint32_t operand, char text[80]) {
   bool output = is_output(q, operand);
   snprintf(text, 80, "%s %u '%.50s'", output ? "output" : "input", output ? operand - q->node.input_count : operand,
@@ -96,7 +97,8 @@ static bool check_operator(question *q, bool in_body) {
   if (clv__host_has_body(node) && !spec->control_flow) return no(q, "control flow (%s)", node->op);
   if (clv__host_has_body(node) && !clv__host_is_control_flow(node))
     return no(q, "operator %s has bodies of another kind", node->op);
-  /* What takes everything takes this too, to be planned with: it compiles, and running it says that there is no kernel. */
+  /* A device that accepts any operator also accepts this one, for planning: the node compiles, but running it reports that there
+   * is no kernel. */
   if (!clv__host_has_body(node) && clv__fast_kernel_find(node->domain, node->op) == NULL && !spec->any_operator) {
     return no(q, "operator %s%s%s has no kernel", node->domain, node->domain[0] != '\0' ? ":" : "", node->op);
   }
@@ -130,8 +132,8 @@ static uint32_t allowed_dtypes(const question *q, uint32_t operand) {
   return q->limits->dtypes;
 }
 
-/* Small integer and bool constants (axes, shapes, pads) are parameters of an instruction, not data: their dtype is nobody's
- * limit. */
+/* Small integer and bool constants (axes, shapes, pads) are parameters of an instruction, not data. So no dtype limit applies to
+ * them. */
 static bool is_parameter(const question *q, uint32_t operand) {
   const clv_tensor *type = &q->values[operand].type;
   size_t size_bytes;
@@ -140,7 +142,8 @@ static bool is_parameter(const question *q, uint32_t operand) {
          clv__tensor_size_bytes(type, &size_bytes) && size_bytes <= CLV__VNPU_INLINE_BYTES;
 }
 
-/* Dtypes and ranks. Inside a body only what is known counts: the body is checked before it runs, not typed. */
+/* Checks dtypes and ranks. Inside a body only the known ones are checked, because a body is checked before it runs and is not
+ * typed. */
 static bool check_types(question *q, bool in_body) {
   char where[80], list[80];
   for (uint32_t i = 0; i < operand_count(q); ++i) {
@@ -220,7 +223,7 @@ static bool check_attributes(question *q) {
   return true;
 }
 
-/* The window is the attribute kernel_shape, or the spatial extents of the weight. */
+/* The window is the kernel_shape attribute, or the spatial dims of the weight. */
 static bool check_kernel_extent(question *q) {
   if (q->limits->max_kernel <= 0) return true;
   clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
@@ -238,9 +241,9 @@ static bool check_kernel_extent(question *q) {
   return true;
 }
 
-/* ---- What inference and the kernels say ---- */
+/* ---- Inference and the kernels ---- */
 
-/* Infers the outputs from the inputs alone, as the compiler will. */
+/* Infers the outputs from the inputs alone, as the compiler does. */
 static bool infer(question *q) {
   const clv_host *host = q->device->host;
   clv_tensor *inputs = clv__arena_allocate_zero(&q->arena, (size_t)q->node.input_count + 1, sizeof *inputs);
@@ -250,7 +253,7 @@ static bool infer(question *q) {
     inputs[i] = q->values[i].type;
     size_t size_bytes;
     if (inputs[i].data == NULL) continue;
-    /* Large constants become weights, which a program does not know when it is compiled. */
+    /* Large constants become weights, whose data is not known during compilation. */
     if (!clv__tensor_size_bytes(&inputs[i], &size_bytes) || size_bytes > CLV__VNPU_INLINE_BYTES) inputs[i].data = NULL;
   }
   clv_error error = {0};
@@ -284,7 +287,7 @@ static bool check_kernel(question *q) {
   return clv__kernel_accepts(kernel, &call, reason) || no(q, "%s", reason);
 }
 
-/* Everything the node touches must fit at once: see the compiler, which counts the same. */
+/* All operands of the node must fit in memory at once. The compiler counts them in the same way. */
 static bool check_memory(question *q) {
   const clv_device *device = q->device;
   if (device->spec.memory_bytes == 0) return true;

@@ -1,15 +1,15 @@
-/* What the device can run: its description's limits, and what the kernels that stand in for its circuits take. */
+/* Which nodes the device can run: the limits of its description, and the limits of the kernels that emulate its circuits. */
 #ifndef CLEAVE_BACKENDS_VNPU_SUPPORTS_H
 #define CLEAVE_BACKENDS_VNPU_SUPPORTS_H
 
 #include "device.h"
 #include "operators/run.h"
 
-/* The verdict on one node. A yes means that a program of this node alone compiles. CLV_OUT_OF_MEMORY when the host had none to
- * find out: the verdict is then no. */
+/* The verdict on one node. Yes means that a program of this node alone compiles. Returns CLV_OUT_OF_MEMORY if the host ran out of
+ * memory during the check; the verdict is then no. */
 clv_status clv__vnpu_supports(const clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
 
-/* A kernel call for the node, without scratch and error. */
+/* Builds a kernel call for the node, without scratch and error. */
 clv__kernel_call clv__vnpu_call(const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs);
 
 #endif

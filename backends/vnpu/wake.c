@@ -1,4 +1,5 @@
-/* Who is woken for what: see queue.h. Nobody is signalled who is awake: he looks before he sleeps. */
+/* Decides which threads to wake: see queue.h. A thread that is awake is not signalled, because it checks for work before it
+ * sleeps. */
 #include <string.h>
 
 #include "queue_own.h"

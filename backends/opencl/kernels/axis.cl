@@ -1,4 +1,5 @@
-/* Lines along an axis of [outer, length, inner]: ArgMax, ArgMin, CumSum, CumProd, TopK. Defines: T; GROUP where groups are used. */
+/* Lines along an axis of [outer, length, inner]: ArgMax, ArgMin, CumSum, CumProd, TopK. Defines: T; GROUP for kernels that use
+ * groups. */
 typedef REAL(T) real;
 
 #if IS_FLOAT(T)
@@ -7,7 +8,7 @@ typedef REAL(T) real;
 #define IS_NAN(x) 0
 #endif
 
-/* A NaN beats everything and the first NaN wins, as in numpy. */
+/* NaN beats everything, and the first NaN wins, as in numpy. */
 FUNCTION int clv_beats(real value, real best, int smallest, int last) {
   if (IS_NAN(best)) return 0;
   return (smallest ? value < best : value > best) || (last && value == best) || IS_NAN(value);
@@ -28,7 +29,7 @@ KERNEL(arg)
 }
 
 #ifdef GROUP
-/* One group a line, for few long ones. */
+/* One group per line, for a few long lines. */
 KERNEL_SIZED(arg_group, GROUP, 1, 1)
 (GLOBAL LONG *y, GLOBAL const STORAGE(T) * x, index_t length, index_t inner, int smallest, int last) {
   LOCAL_ARRAY(real, values, GROUP);
@@ -77,14 +78,14 @@ KERNEL(cumulate)
   }
 }
 
-/* Whether element i of a line comes before j: of equals the one with the lower index; a NaN comes last. */
+/* Whether element i of a line comes before j. Of equal elements the one with the lower index comes first. NaN comes last. */
 FUNCTION int clv_precedes(real a, index_t i, real b, index_t j, int largest) {
   if (IS_NAN(a) || IS_NAN(b)) return IS_NAN(a) && IS_NAN(b) ? i < j : IS_NAN(b);
   if (a == b) return i < j;
   return largest ? a > b : a < b;
 }
 
-/* TopK: an item counts how many elements of its line come before its own, which is the place it is written to. */
+/* TopK: an item counts the elements of its line that come before its own. That count is the output position. */
 KERNEL(top)
 (GLOBAL STORAGE(T) * values, GLOBAL LONG *places, GLOBAL const STORAGE(T) * x, index_t count, index_t length, index_t inner,
  index_t k, int largest, int has_values, int has_places) {

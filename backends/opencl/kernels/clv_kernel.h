@@ -1,23 +1,23 @@
-/* What kernels are written in: OpenCL C 1.2 or CUDA C++ (NVRTC) behind the same words. Put before every kernel source, after the
- * defines of the launch.
+/* The dialect of the kernels: the same source compiles as OpenCL C 1.2 and as CUDA C++ (NVRTC). This header precedes every kernel
+ * source, after the defines of the launch.
  *
- *   KERNEL(name)(PARAMETERS) { ... }        a kernel; FUNCTION: a function that kernels call; INLINED: one that becomes a part of
- *                                         them, for loops up to an argument that is a constant where it is called
+ *   KERNEL(name)(PARAMETERS) { ... }        a kernel; FUNCTION: a function that kernels call; INLINED: one that is inlined into
+ *                                         them, for loops whose bound is an argument that is constant at the call
  *   GLOBAL, LOCAL, CONSTANT               address spaces of pointers
  *   LOCAL_ARRAY(type, name, count)        local memory, declared at a kernel's top level
  *   BARRIER()                             of the work group, for local memory
  *   GLOBAL_ID(i) LOCAL_ID(i) GROUP_ID(i)  i in 0..2, as index_t; and GLOBAL_SIZE LOCAL_SIZE GROUP_COUNT
- *   index_t, dims_t                       int, or long where a tensor is huge; dims_t.at[8]
+ *   index_t, dims_t                       int, or long if a tensor is huge; dims_t.at[8]
  *
  * Elements by dtype name (f32 f16 bf16 f64 i8 u8 i16 u16 i32 u32 i64 u64 bool), usually a define such as T:
- *   STORAGE(T)                            how it lies in memory; REAL(T): what it is computed in (f16, bf16: float; bool: uchar)
+ *   STORAGE(T)                            the type in memory; REAL(T): the type for computing (f16, bf16: float; bool: uchar)
  *   LOAD(T, pointer, i) STORE(T, pointer, i, value)    f16 and bf16 are rounded to nearest even
  *   IS_f32(T) IS_FLOAT(T)                 1 or 0, for #if
- *   NUMBER(T, 0.5)                        a constant in the type that a float dtype is computed in
+ *   NUMBER(T, 0.5)                        a constant of the type REAL(T) of a float dtype
  *   POST_PARAMETERS, POST(value, at)      see clv__opencl_pass_posts() in lower.h
- *   clv_say(&faults[fault], kind, ...)    what is wrong with the input, see clv__opencl_pass_fault() in lower.h
+ *   clv_say(&faults[fault], kind, ...)    reports an input error, see clv__opencl_pass_fault() in lower.h
  *
- * Pointers are aligned to their element and no more. Kernels check their bounds: global sizes are rounded up. */
+ * Pointers are aligned only to their element. Kernels must check their bounds, because global sizes are rounded up. */
 #ifdef __OPENCL_VERSION__
 
 #ifdef cl_khr_fp64
@@ -97,7 +97,7 @@ typedef struct {
   index_t at[8];
 } dims_t;
 
-/* What is wrong with a launch's input (clv__opencl_fault in lower.h). Only the first to say something is heard. */
+/* An error in a launch's input (clv__opencl_fault in lower.h). Only the first report is kept. */
 typedef struct {
   int said, kind;
   LONG at, value, limit;
@@ -190,15 +190,15 @@ FUNCTION ushort clv_to_bf16(float value) {
 #define CLV_FLOAT_IS_bf16 1
 #define CLV_FLOAT_IS_f64 1
 
-/* A constant in the type that T is computed in: NUMBER(T, 0.5). */
+/* A constant of the type REAL(T): NUMBER(T, 0.5). */
 #define NUMBER(T, constant) CLV_PASTE(NUMBER_, T)(constant)
 #define NUMBER_f64(constant) constant
 #define NUMBER_f32(constant) constant##f
 #define NUMBER_f16(constant) constant##f
 #define NUMBER_bf16(constant) constant##f
 
-/* The error function within 2e-7, without branches: compilers for CPUs make vectors of it. Below 1 an odd polynomial, above it
- * one minus the exponential of another, both fitted at Chebyshev's points. */
+/* The error function, accurate to 2e-7 and free of branches, so that compilers for CPUs can vectorize it. Below 1 it is an odd
+ * polynomial, above 1 it is one minus the exponential of another polynomial. Both are fitted at Chebyshev's points. */
 FUNCTION float clv_erf(float x) {
   const float a = fabs(x) > 4.0f ? 4.0f : fabs(x), b = a * a;
   float below = -9.67359028e-6f, above = -1.6140616e-6f;
@@ -220,7 +220,8 @@ FUNCTION float clv_erf(float x) {
   return copysign(a < 1.0f ? a * below : 1.0f - exp(-above), x);
 }
 
-/* Where element `i` of a dense block of `dims` (rank of them, the last the innermost) lies by other strides. */
+/* Maps element `i` of a dense block to its offset in another layout. The block has `rank` dims, `dims`, with the last innermost;
+ * the layout is given by `strides`. */
 FUNCTION index_t clv_place(index_t i, int rank, dims_t dims, dims_t strides) {
   index_t place = 0;
   for (int d = rank - 1; d > 0; --d) {

@@ -1,13 +1,14 @@
-/* Elementwise operators of one to three operands that broadcast.
+/* Elementwise operators with one to three operands that broadcast.
  *
- * Defines: OPERANDS (how many), X, Y, Z (their dtypes), T (the result's), EXPRESSION of x, y, z, the constants P and Q, `real` (what x
- * is computed in) and N(0.5) (a constant in it), and RANK: 0 where each operand advances by X_STEP, … (1 or 0), else the number of
- * dimensions it is walked through with steps of its own; with ROWS those around the last, along which it advances by X_STEP. */
+ * Defines: OPERANDS (how many), X, Y, Z (their dtypes), T (the result's dtype), and EXPRESSION. EXPRESSION uses x, y, z, the
+ * constants P and Q, `real` (the type in which x is computed) and N(0.5) (a constant of that type). RANK is 0 if each operand
+ * advances by X_STEP, … (1 or 0). Otherwise it is the number of dimensions, and each operand has a step per dimension. With ROWS,
+ * RANK excludes the last dimension, along which each operand advances by X_STEP. */
 typedef REAL(X) real;
 #define N(constant) NUMBER(X, constant)
 
 #ifdef ROWS
-/* `each` elements of a row of `width`. */
+/* An item computes `each` elements of a row of `width`. */
 KERNEL(rows)
 (GLOBAL const STORAGE(X) * px
 #if OPERANDS > 1

@@ -1,7 +1,7 @@
-/* Reading and writing at listed places. Defines: T (u8 to u64, by size; or the dtype where values are reduced), I (i32 or i64). An
- * index outside its axis reads 0 and writes nothing. */
+/* Reads and writes at indexed positions. Defines: T (u8 to u64, by size; the dtype if values are reduced), I (i32 or i64). An
+ * index out of range reads 0 and writes nothing. */
 
-/* Where a row of `depth` indices points, or -1. */
+/* The offset that a row of `depth` indices selects, or -1. */
 FUNCTION index_t clv_row_place(GLOBAL const STORAGE(I) * indices, index_t row, int depth, dims_t dims, dims_t strides) {
   index_t place = 0;
   for (int d = 0; d < depth; ++d) {
@@ -14,7 +14,7 @@ FUNCTION index_t clv_row_place(GLOBAL const STORAGE(I) * indices, index_t row, i
 }
 
 #ifndef UPDATE
-/* [outer, size, inner] read at `n` indices. */
+/* Reads [outer, size, inner] at `n` indices. */
 KERNEL(gather)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(I) * indices, index_t count, index_t size, index_t n,
  index_t inner) {
@@ -26,7 +26,7 @@ KERNEL(gather)
   y[at] = index >= 0 && index < size ? x[(outer * size + (index_t)index) * inner + column] : (STORAGE(T))0;
 }
 
-/* Element by element: the place of index i in `dims`, its axis replaced; strides of that axis are 0. */
+/* Element by element: the position of element i in `dims`, with its axis replaced. The strides of that axis are 0. */
 KERNEL(gather_elements)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(I) * indices, index_t count, int rank, dims_t dims,
  dims_t strides, index_t size, index_t stride) {
@@ -38,7 +38,7 @@ KERNEL(gather_elements)
   y[at] = index >= 0 && index < size ? x[base + (index_t)index * stride] : (STORAGE(T))0;
 }
 
-/* GatherND: `each` rows a batch, slices of `inner`. */
+/* GatherND: `each` rows per batch, slices of `inner`. */
 KERNEL(gather_rows)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(I) * indices, index_t count, index_t inner, index_t each,
  index_t batch_stride, int depth, dims_t dims, dims_t strides) {
@@ -49,8 +49,8 @@ KERNEL(gather_rows)
 }
 #else /* UPDATE of `to` by `by` */
 
-/* ScatterElements: of the updates only those of one line along the axis can meet, so an item applies a line in order; or, where
- * none may meet and lines are few, a single update. */
+/* ScatterElements. Updates can collide only within one line along the axis, so an item applies the updates of a line in order. If
+ * no updates may collide and there are few lines, an item applies a single update. */
 KERNEL(scatter_elements)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(I) * indices, GLOBAL const STORAGE(T) * updates, index_t count, index_t length,
  index_t inner, int rank, dims_t dims, dims_t strides, index_t size, index_t stride) {
@@ -69,7 +69,7 @@ KERNEL(scatter_elements)
   }
 }
 
-/* ScatterND: rows [GLOBAL_ID(1) * each, …) in order, a column of the slice an item. */
+/* ScatterND: an item applies rows [GLOBAL_ID(1) * each, …) in order, for one column of the slice. */
 KERNEL(scatter_rows)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(I) * indices, GLOBAL const STORAGE(T) * updates, index_t rows, index_t inner,
  index_t each, int depth, dims_t dims, dims_t strides) {

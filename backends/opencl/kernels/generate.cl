@@ -1,11 +1,11 @@
-/* Tensors made of positions. Defines: T; I (the dtype of OneHot's indices). */
+/* Tensors computed from positions. Defines: T; I (the dtype of OneHot's indices). */
 
 KERNEL(fill)(GLOBAL STORAGE(T) * y, index_t count, LONG bits) {
   const index_t at = GLOBAL_ID(0);
   if (at < count) y[at] = (STORAGE(T))bits;
 }
 
-/* Rows [r % rows] keep the columns from r + k on (upper), or up to there. */
+/* Row r keeps the columns from r % rows + k on (upper), or up to that column. */
 KERNEL(trilu)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t count, index_t rows, index_t columns, index_t k, int upper) {
   const index_t at = GLOBAL_ID(0);
@@ -21,7 +21,7 @@ KERNEL(eye)(GLOBAL STORAGE(T) * y, index_t count, index_t columns, index_t k, LO
 }
 
 #ifdef I
-/* [outer, depth, inner] from [outer, inner]; values are off and on. */
+/* [outer, depth, inner] from [outer, inner]; `values` holds the off and on values. */
 KERNEL(one_hot)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(I) * indices, GLOBAL const STORAGE(T) * values, index_t count, index_t depth,
  index_t inner) {

@@ -1,7 +1,7 @@
-/* Elements moved by their size alone: T is u8, u16, u32 or u64. */
+/* Moves elements by size: T is u8, u16, u32 or u64. */
 
-/* y and x are blocks of `dims` at offsets and strides of their own; rows along the last axis, of `width`, in dimension 0, `each`
- * elements an item: on a CPU as many as make a loop worth while. */
+/* y and x are blocks of `dims`, each with its own offset and strides. Dimension 0 runs along the rows of the last axis, of length
+ * `width`. An item moves `each` elements; on a CPU that is enough for an efficient loop. */
 KERNEL(rows)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t width, index_t count, int rank, dims_t dims, dims_t y_strides,
  index_t y_first, index_t y_step, dims_t x_strides, index_t x_first, index_t x_step, index_t each) {
@@ -16,7 +16,7 @@ KERNEL(rows)
   }
 }
 
-/* The same with one dimension, for short rows. */
+/* The same with a single dimension, for short rows. */
 KERNEL(places)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t count, int rank, dims_t dims, dims_t y_strides, index_t y_first,
  dims_t x_strides, index_t x_first) {
@@ -25,7 +25,7 @@ KERNEL(places)
   y[y_first + clv_place(i, rank, dims, y_strides)] = x[x_first + clv_place(i, rank, dims, x_strides)];
 }
 
-/* Matrices [rows, columns] transposed, by tiles in local memory, so that both sides are read and written in runs. */
+/* Transposes matrices [rows, columns] by tiles in local memory, so that reads and writes are both contiguous. */
 #define TILE 16
 KERNEL_SIZED(turn, TILE, TILE, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t rows, index_t columns) {
@@ -38,8 +38,8 @@ KERNEL_SIZED(turn, TILE, TILE, 1)
   if (to_row < columns && to_column < rows) y[matrix + to_row * rows + to_column] = tile[lx * (TILE + 1) + ly];
 }
 
-/* Pad: y[o] = x[o - lead + cut] inside, elsewhere the constant, or what the mode says. mode: 0 constant, 1 reflect, 2 edge, 3 wrap.
- * `length`: what negative pads leave of an axis, from `cut` on. */
+/* Pad: y[o] = x[o - lead + cut] inside, elsewhere the constant, or the element that the mode selects. mode: 0 constant, 1
+ * reflect, 2 edge, 3 wrap. `length`: the part of an axis that remains after negative pads, starting at `cut`. */
 KERNEL(pad)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t count, int rank, dims_t dims, dims_t x_strides, dims_t lead,
  dims_t cut, dims_t length, int mode, LONG constant_bits) {

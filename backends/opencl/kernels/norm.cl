@@ -1,8 +1,9 @@
-/* Normalisations. Defines: T, GROUP, and TS (scale, bias and statistics, which may have another dtype). */
+/* Normalisations. Defines: T, GROUP, and TS (scale and bias) and TM (statistics), which may be other dtypes. */
 typedef REAL(T) real;
 #define PART 128
 
-/* BatchNormalization: `each` elements of a plane of channel plane_index % channels; on a CPU a vector's worth or more. */
+/* BatchNormalization: an item computes `each` elements of a plane of channel plane_index % channels; on a CPU at least a
+ * vector. */
 KERNEL(batch)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  GLOBAL const STORAGE(TM) * mean, GLOBAL const STORAGE(TM) * variance, float epsilon, index_t planes, index_t plane,
@@ -19,7 +20,7 @@ KERNEL(batch)
   }
 }
 
-/* The sum over a group's lanes, in lanes[0] for all. */
+/* Sums over a group's lanes; all lanes can read the result in lanes[0]. */
 #define ADD_LANES(value)                                                       \
   lanes[lane] = (value);                                                       \
   BARRIER();                                                                   \
@@ -28,7 +29,7 @@ KERNEL(batch)
     BARRIER();                                                                 \
   }
 
-/* The sum of EXPRESSION (of `value`) over elements lane, lane + GROUP, …, in parts. */
+/* Sums EXPRESSION (of `value`) over elements lane, lane + GROUP, …, in parts. */
 #define SUM_LANE(total, EXPRESSION)                         \
   {                                                         \
     real part = 0;                                          \
@@ -46,7 +47,7 @@ KERNEL(batch)
     total += part;                                          \
   }
 
-/* LayerNormalization (centred) and RMSNormalization: one group a row of `count` elements. Element e of the tensor takes element
+/* LayerNormalization (centred) and RMSNormalization: one group per row of `count` elements. Element e of the tensor uses element
  * e % size of scale and bias. */
 KERNEL_SIZED(layer, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
@@ -74,7 +75,7 @@ KERNEL_SIZED(layer, GROUP, 1, 1)
   if (lane == 0 && has_inverses) STORE(TM, inverses, row, inverse);
 }
 
-/* InstanceNormalization and GroupNormalization: one group of items a group of `members` planes. */
+/* InstanceNormalization and GroupNormalization: one work group per group of `members` planes. */
 KERNEL_SIZED(groups, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  float epsilon, index_t group_count, index_t members, index_t plane, int scale_by_group POST_PARAMETERS) {
@@ -96,7 +97,7 @@ KERNEL_SIZED(groups, GROUP, 1, 1)
   }
 }
 
-/* MeanVarianceNormalization: one group a kept place; see reduce.cl for the axes. */
+/* MeanVarianceNormalization: one group per kept position; see reduce.cl for the axes. */
 KERNEL_SIZED(deviations, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, int kept_rank, dims_t kept, dims_t kept_strides, index_t count,
  int folded_rank, dims_t folded, dims_t folded_strides) {
@@ -165,7 +166,7 @@ KERNEL(lrn)
 #define LOAD_WIDE(p, i) vload_half16(0, (p) + (i))
 #endif
 
-/* The sum of (x - mean)^power over elements [first, first + count), in parts. */
+/* Sums (x - mean)^power over elements [first, first + count), in parts. */
 FUNCTION float clv_deviation(GLOBAL const STORAGE(T) * x, index_t first, index_t count, float mean, int power) {
   float all[WIDTH], sum = 0;
   index_t i = 0;
@@ -185,7 +186,7 @@ FUNCTION float clv_deviation(GLOBAL const STORAGE(T) * x, index_t first, index_t
   return sum;
 }
 
-/* `layer` with one item a row; scale and bias have an element for each of a row. */
+/* `layer` with one item per row; scale and bias have as many elements as a row. */
 KERNEL(layer_wide)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  index_t rows, index_t count, float epsilon, int centred, int has_bias POST_PARAMETERS) {
@@ -201,7 +202,7 @@ KERNEL(layer_wide)
   }
 }
 
-/* `groups` with one item a group of planes. */
+/* `groups` with one item per group of planes. */
 KERNEL(groups_wide)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  float epsilon, index_t parts, index_t group_count, index_t members, index_t plane, int scale_by_group POST_PARAMETERS) {

@@ -1,10 +1,11 @@
-/* Pools over up to three spatial axes, one item an output. Defines: T; KIND 0 maximum, 1 average, 2 Lp (p 1 or 2, or any). */
+/* Pools over up to three spatial axes, one item per output. Defines: T; KIND 0 maximum, 1 average, 2 Lp (special cases for p 1
+ * and 2). */
 #define KIND_MAX 0
 #define KIND_AVERAGE 1
 #define KIND_LP 2
 typedef REAL(T) real;
 
-/* Taps [first, end) of an axis that fall inside the input from `start` on. */
+/* The taps [first, end) of an axis that fall inside the input, for a window that begins at `start`. */
 #define FIRST_TAP(start, dilation) ((start) < 0 ? (-(start) + (dilation)-1) / (dilation) : 0)
 #define END_TAP(start, dilation, kernel_size, input) \
   ((input) <= (start) ? 0 : ((input) - (start) + (dilation)-1) / (dilation) < (kernel_size) ? ((input) - (start) + (dilation)-1) / (dilation) : (kernel_size))
@@ -21,7 +22,8 @@ FUNCTION real clv_root(real x, int p) {
 #define clv_root(x, p) (x)
 #endif
 
-/* Triples: input, output, kernel, stride, dilation, pad at the beginning, input + pads as far as an average counts them. */
+/* Arguments per axis, as triples: input, output, kernel, stride, dilation, pad at the beginning, and the input plus the pads that
+ * an average counts. */
 KERNEL(pool)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL LONG *indices, index_t count, dims_t input, dims_t output,
  dims_t kernel_size, dims_t stride, dims_t dilation, dims_t pad, dims_t counted_end, int count_padding, int p, int has_indices,

@@ -1,14 +1,14 @@
-/* Matrix products and convolutions: y[z, m, n] = sum over k of A(z, m, k) * B(z, k, n), then the addend and what follows.
+/* Matrix products and convolutions: y[z, m, n] = sum over k of A(z, m, k) * B(z, k, n), plus the addend, then the posts.
  *
- * In a product, A and B are strided matrices. With CONVOLUTION defined, A are weights [out channel, k], n is an output position, and
- * B(k, n) the input element that tap k of position n reads: tables give, for each k, where its weight is and where its element lies
- * from the position's first, so that strides, dilation, padding, groups and the phases of a transposed convolution all come down to
- * the same loops. No matrix of columns is ever stored.
+ * In a product, A and B are strided matrices. With CONVOLUTION defined, A holds weights [out channel, k], and n is an output
+ * position. B(k, n) is then the input element that tap k reads for position n. Tables give, for each k, the position of its
+ * weight, and the position of its element relative to that of the first element. So strides, dilation, padding, groups and the
+ * phases of a transposed convolution all use the same loops. No matrix of columns is ever stored.
  *
- *   tiles    for GPUs: tiles of both sides in local memory, 4x4 results an item
+ *   tiles    for GPUs: tiles of both operands in local memory, 4x4 results per item
  *   panels   for CPUs (with PANELS): 16 columns of B in private memory as vectors, 8 rows at a time
- *   single   one item a result: integers, f64, and convolutions of few channels a group (on CPUs with vectors: lanes)
- *   dots     results that few share: both sides run along the depth
+ *   single   one item per result: integers, f64, and convolutions with few channels per group (on CPUs with vectors: lanes)
+ *   dots     one group per result, for few results: both operands are contiguous along the depth
  *
  * Defines: T. Products and sums are in REAL(T). */
 typedef REAL(T) real;
@@ -24,7 +24,7 @@ typedef REAL(T) real;
   const index_t group = (z) % groups, a_first = group * weight_group, b_first = (z) / groups * x_image + group * x_group; \
   const index_t y_first = (z)*rows * y_plane;
 
-/* A column: where its first element would be, and where that is along each axis. */
+/* A column: the offset where its first element would be, and its position along each axis. */
 typedef struct {
   index_t base, to;
   int p0, p1, p2;
@@ -86,7 +86,7 @@ FUNCTION column_t clv_column(index_t n, index_t base) {
 #if IS_FLOAT(T)
 #define FINISH(sum, m, c) \
   ((real)alpha * (sum) + (has_addend ? (real)beta * LOAD(T, addend, c_first + (m)*c_row + (c).to * c_column) : (real)0))
-#else /* of integers, factors are 1 or whole */
+#else /* for integers, the factors are 1 or whole numbers */
 #define FINISH(sum, m, c)    \
   ((real)(alpha == 1 ? (sum) : (real)((float)(sum) * alpha)) + \
    (has_addend ? (real)(beta * LOAD(T, addend, c_first + (m)*c_row + (c).to * c_column)) : (real)0))
@@ -97,7 +97,7 @@ FUNCTION column_t clv_column(index_t n, index_t base) {
 
 #endif
 
-/* ---- One item a result ---- */
+/* ---- One item per result ---- */
 
 KERNEL(single)(PARAMETERS) {
   const index_t n = GLOBAL_ID(0), m = GLOBAL_ID(1);
@@ -129,7 +129,7 @@ KERNEL_SIZED(tiles, 16, 16, 1)(PARAMETERS) {
   for (int i = 0; i < 4; ++i) {
     for (int j = 0; j < 4; ++j) sums[i][j] = 0;
   }
-  /* Where columns run along memory, an item loads one column of a tile; its place is worked out once. */
+  /* If columns are contiguous in memory, an item loads one column of a tile. Its position is computed once. */
   const index_t own_n = n_first + item % TILE;
   const column_t own = COLUMN(own_n < columns ? own_n : columns - 1);
   for (index_t k_first = 0; k_first < depth; k_first += TILE_DEPTH) {
@@ -177,7 +177,7 @@ KERNEL_SIZED(tiles, 16, 16, 1)(PARAMETERS) {
 
 #ifndef CONVOLUTION
 
-/* One group a result: where both sides run along the depth. */
+/* One group per result, for operands that are both contiguous along the depth. */
 KERNEL_SIZED(dots, GROUP, 1, 1)(PARAMETERS) {
   LOCAL_ARRAY(real, lanes, GROUP);
   const index_t n = GROUP_ID(0), m = GROUP_ID(1), lane = LOCAL_ID(0);
@@ -205,7 +205,7 @@ KERNEL_SIZED(dots, GROUP, 1, 1)(PARAMETERS) {
 #ifdef PANELS
 #define WIDTH 16
 #define PANEL_DEPTH 256
-#define PANEL_ROWS 128 /* most rows an item takes */
+#define PANEL_ROWS 128 /* maximum rows per item */
 #define BLOCK_ROWS 8
 
 #if IS_f32(T)
@@ -218,11 +218,11 @@ KERNEL_SIZED(dots, GROUP, 1, 1)(PARAMETERS) {
 typedef struct {
   int16 base, p0, p1, p2;
   column_t first;
-  int step; /* where the columns lie in one row of the input, so far apart; else 0 */
+  int step; /* their distance, if the columns lie in one row of the input; else 0 */
   int width;
 } columns_t;
 
-/* Blocks of columns are cut out of the rows of the output (`per_row` of each), or out of all of it (per_row 0). */
+/* Blocks of columns are cut out of each row of the output (`per_row` blocks per row), or out of the whole output (per_row 0). */
 #define BLOCK_PARAMETERS index_t per_row,
 #define BLOCK_FIRST(i) (per_row == 0 ? (i)*WIDTH : (i) / per_row * counts.at[2] + (i) % per_row * WIDTH)
 #define BLOCK_COUNT (per_row == 0 ? (columns + WIDTH - 1) / WIDTH : columns / counts.at[2] * per_row)
@@ -253,7 +253,7 @@ FUNCTION columns_t clv_columns(index_t n, index_t per_row, index_t columns, inde
   return c;
 }
 
-/* Columns of one row, side by side or two apart: whole vectors inside the input, element by element at its edges. */
+/* Reads columns of one row that are adjacent or two apart: whole vectors inside the input, single elements at its edges. */
 FUNCTION float16 clv_wide_row(GLOBAL const STORAGE(T) * x, index_t from, int first, int size, int step, int width) {
   if (first >= 0 && step == 1 && first + WIDTH <= size) return LOAD_WIDE(x, from);
   if (first >= 0 && step == 2 && first + 2 * WIDTH <= size) {
@@ -311,7 +311,7 @@ FUNCTION float16 clv_wide(GLOBAL const STORAGE(T) * b, const columns_t *c, index
 }
 #endif
 
-/* The results of a row, side by side but for the phases of a transposed convolution. */
+/* The results of a row are contiguous, except for the phases of a transposed convolution. */
 #ifdef WEIGHTS_SCATTERED
 #define COLUMN_PLACE(j) COLUMN(n_first + (j)).to
 #else
@@ -333,7 +333,7 @@ FUNCTION float16 clv_wide(GLOBAL const STORAGE(T) * b, const columns_t *c, index
     }                                                                 \
   }
 
-/* `rows_each` rows (at most PANEL_ROWS) of 16 columns. */
+/* An item computes `rows_each` rows (at most PANEL_ROWS) of 16 columns. */
 KERNEL(panels)(BLOCK_PARAMETERS index_t rows_each, PARAMETERS) {
   const index_t n_first = BLOCK_FIRST(GLOBAL_ID(0)), m_first = GLOBAL_ID(1) * rows_each;
   if (GLOBAL_ID(0) >= BLOCK_COUNT || m_first >= rows) return;
@@ -367,7 +367,8 @@ KERNEL(panels)(BLOCK_PARAMETERS index_t rows_each, PARAMETERS) {
   for (index_t m = m_first; m < m_end; ++m) STORE_WIDE(sums + (m - m_first) * WIDTH, m)
 }
 
-/* 16 columns of one row, nothing kept: a convolution of few channels, or a product of few rows. */
+/* An item computes 16 columns of one row and keeps nothing in private memory. For convolutions with few channels, or products
+ * with few rows. */
 KERNEL(lanes)(BLOCK_PARAMETERS PARAMETERS) {
   const index_t n_first = BLOCK_FIRST(GLOBAL_ID(0)), m = GLOBAL_ID(1);
   if (GLOBAL_ID(0) >= BLOCK_COUNT || m >= rows) return;
@@ -382,7 +383,7 @@ KERNEL(lanes)(BLOCK_PARAMETERS PARAMETERS) {
 }
 
 #ifndef CONVOLUTION
-/* One item a result, both sides running along the depth. */
+/* One item per result, for operands that are both contiguous along the depth. */
 KERNEL(dots_wide)(PARAMETERS) {
   const index_t n = GLOBAL_ID(0), m = GLOBAL_ID(1);
   if (n >= columns || m >= rows) return;

@@ -1,8 +1,8 @@
-/* Reductions over any axes, mean and variance normalisation among them. An output keeps `kept` axes and folds `folded` ones; both
- * are merged until neighbours differ, so that there are at most four of each.
+/* Reductions over any axes, including mean and variance normalisation. An output keeps `kept` axes and folds `folded` axes.
+ * Neighbouring axes of the same kind are merged, so there are at most four of each.
  *
  * Defines: T (input), R (result), ACCUMULATOR (a type), START, FOLD(total, x), MERGE(total, other), GROUP; SHIFTED for the
- * logarithm of a sum of exponentials. Long sums are taken in parts of PART, which keeps rounding small. */
+ * logarithm of a sum of exponentials. Long sums are computed in parts of PART elements, which limits rounding errors. */
 #define PART 128
 typedef ACCUMULATOR accumulator;
 
@@ -22,13 +22,13 @@ FUNCTION accumulator finish(accumulator total, accumulator shift, index_t folded
 #ifdef SHIFTED
 #define LARGER(total, x) ((x) > (total) || (x) != (x) ? (x) : (total))
 #define LOWEST (-(accumulator)INFINITY)
-/* What exponents are taken off, where it is finite. */
+/* The value to subtract from exponents: the largest, if it is finite. */
 FUNCTION accumulator usable(accumulator largest) {
   return largest - largest == 0 ? largest : 0;
 }
 #endif
 
-/* One item an output: for outputs side by side, which read side by side. */
+/* One item per output, for adjacent outputs that read adjacent elements. */
 KERNEL(columns)
 (GLOBAL STORAGE(R) * y, GLOBAL const STORAGE(T) * x, index_t outputs, int kept_rank, dims_t kept, dims_t kept_strides,
  index_t folded_count, int folded_rank, dims_t folded, dims_t folded_strides, int last) {
@@ -57,7 +57,7 @@ KERNEL(columns)
   STORE(R, y, at, finish(total, shift, folded_count, last));
 }
 
-/* One group an output, for outputs of many elements that lie side by side. */
+/* One group per output, for outputs that fold many contiguous elements. */
 KERNEL_SIZED(rows, GROUP, 1, 1)
 (GLOBAL STORAGE(R) * y, GLOBAL const STORAGE(T) * x, index_t outputs, int kept_rank, dims_t kept, dims_t kept_strides,
  index_t folded_count, int folded_rank, dims_t folded, dims_t folded_strides, int last) {

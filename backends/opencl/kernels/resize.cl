@@ -1,6 +1,7 @@
-/* Resize, one axis at a time: x is [before, input, after], y [before, output, after]. Tables give, for each output position, the
- * input positions it reads (the first -1: outside, takes the constant) and their weights. Defines: T; and X for blend, which is
- * compiled apart: T is then a dtype, and otherwise as wide as one. */
+/* Resize, one axis at a time: x is [before, input, after], y is [before, output, after]. For each output position, tables give
+ * the input positions that it reads, and their weights. A first position of -1 means outside: the result is the constant. Without
+ * X only `pick` is compiled, and T is an unsigned dtype of the element's size. With X only `blend` is compiled, and T is the
+ * output's dtype. */
 
 #ifndef X
 KERNEL(pick)

@@ -1,9 +1,9 @@
-/* Softmax (0), LogSoftmax (1) and Hardmax (2; not `wide`) of lines of `length` elements, `inner` apart, of a tensor [outer, length, inner].
- * Defines: T, GROUP. */
+/* Softmax (0), LogSoftmax (1) and Hardmax (2; not in `wide`) of a tensor [outer, length, inner]. A line has `length` elements
+ * that are `inner` apart. Defines: T, GROUP. */
 typedef REAL(T) real;
 #define LOWEST (-(real)INFINITY)
 
-/* One item a line: lines side by side. */
+/* One item per line, for adjacent lines. */
 KERNEL(columns)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t lines, index_t length, index_t inner, int kind POST_PARAMETERS) {
   const index_t line = GLOBAL_ID(0);
@@ -27,7 +27,7 @@ KERNEL(columns)
   }
 }
 
-/* One group a line of contiguous elements. */
+/* One group per line of contiguous elements. */
 KERNEL_SIZED(rows, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t length, int kind POST_PARAMETERS) {
   LOCAL_ARRAY(real, lanes, GROUP);
@@ -84,7 +84,7 @@ KERNEL_SIZED(rows, GROUP, 1, 1)
 #define LOAD_WIDE(p, i) vload_half16(0, (p) + (i))
 #endif
 
-/* One item a line of contiguous elements. */
+/* One item per line of contiguous elements. */
 KERNEL(wide)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t lines, index_t length, int kind POST_PARAMETERS) {
   const index_t line = GLOBAL_ID(0), first = line * length;

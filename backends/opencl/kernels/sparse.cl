@@ -1,21 +1,22 @@
-/* Graphs in compressed rows: row v of the result is the sum, mean or maximum of the rows of x that sources[offsets[v] ..
- * offsets[v + 1]) name, or, with ATTENTION, their sum by the softmax of what they score. Rows are gathered and reduced at once,
- * the columns in registers; softmax takes one pass, the largest score so far kept as the exponent's origin (Milakov, Gimelshein
- * 2018).
+/* Graphs in compressed rows. Row v of the result reduces the rows of x with the indices sources[offsets[v] .. offsets[v + 1]), by
+ * sum, mean or maximum. With ATTENTION it is their sum weighted by the softmax of their scores. Rows are gathered and reduced in
+ * one pass, with the columns in registers. Softmax also needs one pass: the largest score so far is the exponent's origin
+ * (Milakov, Gimelshein 2018).
  *
- *   rows    LANES items a row of up to HUB edges, each with EACH columns; rows of more it leaves 0
- *   parts   what such hubs have, HUB edges a part, into `partial`
- *   hubs    a hub's parts in their order: a number's sum depends on its row alone, not on how rows lie or on who computes
+ * A row with more than HUB edges is a hub, and its edges are split into parts.
+ *   rows    LANES items per row of up to HUB edges, each with EACH columns; hubs are left 0
+ *   parts   reduces the parts of hubs, HUB edges per part, into `partial`
+ *   hubs    joins a hub's parts in order, so that a result depends only on its row, not on the order of rows or of work
  *   wide_rows, wide_parts   the same with vectors of columns, for CPUs (with VECTORS)
- *   check   offsets that do not ascend, sources outside the data: said (kinds 0 to 2), before anything is made of them
+ *   check   reports offsets that do not ascend and sources outside the data (kinds 0 to 2), before they are used
  *
- * Where a hub's parts begin only the offsets say. But parts of a row are HUB edges apart, and a hub has more than those of a
- * chunk: in a chunk [HUB i, HUB (i + 1)) of the edges there begin at most a part of the hub that holds the chunk's first edge,
- * and the first part of the one that holds the next chunk's. They have the slots 2i and 2i + 1 of `partial`, found by bisection.
+ * Only the offsets determine where a hub's parts begin. A chunk is the edges [HUB i, HUB (i + 1)). The parts of a hub begin HUB
+ * edges apart, and a hub has more edges than a chunk. So at most two parts begin in a chunk: a later part of the hub that
+ * contains the chunk's first edge, and the first part of the hub that contains the next chunk's first edge. They have the slots
+ * 2i and 2i + 1 of `partial`, and are found by bisection.
  *
- * After that a source outside the data is a row of zeros, and offsets that lie read nothing outside.
- * Defines: T, I (of sources), GROUP, LANES, EACH, HUB; REDUCE (0 sum, 1 mean, 2 maximum) or ATTENTION; VECTORS,
- * NARROW, FEW. */
+ * After the check, a source outside the data counts as a row of zeros, and invalid offsets never cause reads out of bounds.
+ * Defines: T, I (of sources), GROUP, LANES, EACH, HUB; REDUCE (0 sum, 1 mean, 2 maximum) or ATTENTION; VECTORS, NARROW, FEW. */
 #ifdef ATTENTION
 #define REDUCE 0
 #define INPUTS                                                                                                           \
@@ -42,12 +43,12 @@ typedef struct {
   GLOBAL const STORAGE(I) * sources;
   index_t rows, columns, data_rows, edges;
 #ifdef ATTENTION
-  index_t heads, width; /* columns a head */
+  index_t heads, width; /* width: columns per head */
   float slope;
 #endif
 } graph_t;
 
-/* Where a slot's numbers lie in `partial`: sums, and the heads' largest scores and weights. */
+/* The layout of a slot in `partial`: sums, then the heads' largest scores and weights. */
 #ifdef ATTENTION
 #define SLOT(slot) ((LONG)(slot) * (g.columns + 2 * g.heads))
 #define LARGEST(slot, head) (SLOT(slot) + g.columns + (head))
@@ -78,13 +79,13 @@ FUNCTION span_t clv_span(const graph_t g, index_t row) {
   return span;
 }
 
-/* The row of x that an edge names, or -1. */
+/* The row of x that an edge refers to, or -1. */
 FUNCTION index_t clv_source(const graph_t g, index_t edge) {
   const LONG source = g.sources[edge];
   return (ULONG)source < (ULONG)g.data_rows ? (index_t)source : -1;
 }
 
-/* The row that holds an edge; `rows` where none does. */
+/* The row that contains an edge; `rows` if none does. */
 FUNCTION index_t clv_row_of(const graph_t g, index_t edge) {
   index_t low = 0, high = g.rows;
   while (low < high) {
@@ -99,12 +100,12 @@ FUNCTION index_t clv_row_of(const graph_t g, index_t edge) {
 
 typedef struct {
   index_t row;
-  span_t span; /* empty: nothing begins in the slot */
+  span_t span; /* empty: no part begins in the slot */
 } part_t;
 
 FUNCTION part_t clv_part(const graph_t g, index_t slot) {
   const index_t first = slot / 2 * HUB, next = first + HUB;
-  const int is_later = slot % 2 == 0; /* than a hub's first part */
+  const int is_later = slot % 2 == 0; /* a later part, not a hub's first part */
   part_t part;
   part.span.begin = part.span.end = 0;
   part.row = clv_row_of(g, is_later ? first : next);
@@ -119,16 +120,17 @@ FUNCTION part_t clv_part(const graph_t g, index_t slot) {
   return part;
 }
 
-/* Items take `each` neighbours on CPUs, and elsewhere what is a stride apart, side by side with the next item. */
+/* On CPUs an item checks `each` neighbours. Elsewhere it strides through the arrays, so that adjacent items read adjacent
+ * elements. */
 KERNEL(check)
 (GLOBAL fault_t *faults, int fault, GLOBAL const LONG *offsets, GLOBAL const STORAGE(I) * sources, index_t rows,
  index_t data_rows, index_t edges, index_t each) {
   const index_t item = GLOBAL_ID(0), first = each > 0 ? item * each : item, step = each > 0 ? 1 : GLOBAL_SIZE(0);
   const LONG last = offsets[rows];
-  const index_t named = last < 0 ? 0 : last < edges ? (index_t)last : edges; /* behind it is padding */
+  const index_t named = last < 0 ? 0 : last < edges ? (index_t)last : edges; /* sources after this are padding */
   const index_t row_end = each > 0 && first + each < rows ? first + each : rows;
   const index_t edge_end = each > 0 && first + each < named ? first + each : named;
-  int is_bad = 0; /* plain loops, which compilers make wide; who is wrong is looked for where somebody is */
+  int is_bad = 0; /* plain loops, which compilers can vectorize; the invalid element is searched for only if there is one */
   if (item == 0 && offsets[0] != 0) clv_say(&faults[fault], 0, 0, offsets[0], 0);
   for (index_t v = first; v < row_end; v += step) is_bad |= offsets[v] > offsets[v + 1] || offsets[v + 1] > edges;
   for (index_t v = first; is_bad && v < row_end; v += step) {
@@ -144,7 +146,7 @@ KERNEL(check)
 
 /* ---- Columns side by side in a group's lanes ---- */
 
-#define AHEAD 4 /* edges whose rows are asked for before the first is used */
+#define AHEAD 4 /* edges whose rows are loaded before the first is used */
 
 typedef struct {
   float total[EACH];
@@ -163,7 +165,7 @@ FUNCTION void clv_begin(state_t *s) {
   }
 }
 
-/* Columns column, column + LANES, … of `count` edges from `edge` on; `count` is a constant of at most AHEAD. */
+/* Adds columns column, column + LANES, … of `count` edges from `edge` on; `count` is a constant of at most AHEAD. */
 INLINED void clv_take(state_t *s, const graph_t g, index_t row, index_t edge, const int count, index_t column) {
   index_t source[AHEAD];
   float value[AHEAD][EACH];
@@ -209,7 +211,7 @@ INLINED void clv_take_all(state_t *s, const graph_t g, index_t row, span_t span,
   for (; edge < span.end; ++edge) clv_take(s, g, row, edge, 1, column);
 }
 
-/* A column's number of a row of `count` edges. */
+/* The result of a column in a row with `count` edges. */
 FUNCTION float clv_finish(const state_t *s, int i, index_t count) {
   if (count == 0) return 0;
 #ifdef ATTENTION
@@ -259,7 +261,7 @@ KERNEL_SIZED(parts, GROUP, 1, 1)(GLOBAL float *partial, INPUTS, index_t slots) {
   }
 }
 
-/* What a slot holds of column c joins what its hub's earlier parts made. */
+/* Joins a slot's values of column c with the results of its hub's earlier parts. */
 FUNCTION void clv_join(state_t *s, int i, const graph_t g, GLOBAL const float *partial, index_t slot, index_t c) {
 #ifdef ATTENTION
   const index_t head = c / g.width;
@@ -273,7 +275,7 @@ FUNCTION void clv_join(state_t *s, int i, const graph_t g, GLOBAL const float *p
 #endif
 }
 
-/* An item (or LANES of them) for each chunk of edges: it joins the parts of the hub that begins there, if one does. */
+/* One item (or LANES items) per chunk of edges. It joins the parts of the hub that begins in the chunk, if there is one. */
 KERNEL_SIZED(hubs, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const float *partial, INPUTS, index_t chunks POST_PARAMETERS) {
   const graph_t g = GRAPH;
@@ -298,14 +300,14 @@ KERNEL_SIZED(hubs, GROUP, 1, 1)
   }
 }
 
-#ifdef VECTORS /* for CPUs; FEW: rows of fewer than WIDTH columns, of attention alone */
+#ifdef VECTORS /* for CPUs; FEW: rows of fewer than WIDTH columns, only for attention */
 
 /* ---- Columns as vectors ---- */
 
 #define WIDTH 16
 #define EDGES 16 /* scores exponentiated at a time */
-#define EARLY 8  /* edges before a row is read it is fetched */
-#ifdef NARROW    /* heads of fewer columns than a vector has, which then holds columns of several */
+#define EARLY 8  /* a row is prefetched this many edges in advance */
+#ifdef NARROW    /* heads have fewer columns than a vector, so a vector holds columns of several heads */
 #define BLOCKS 1 /* vectors held at a time */
 #define HEADS WIDTH
 #else
@@ -321,7 +323,7 @@ KERNEL_SIZED(hubs, GROUP, 1, 1)
 #define LOAD_WIDE(p, i) as_float16(convert_uint16(vload16(0, (p) + (i))) << 16)
 #endif
 
-/* The vector of columns from `at` on of row `row` of x, and how many of them there are. */
+/* Loads the vector of columns from `at` on, of row `row` of x. STORED is the number of valid columns. */
 #ifdef FEW
 #define STORED columns
 INLINED float16 clv_load_wide(const graph_t g, index_t row, index_t at) {
@@ -347,11 +349,11 @@ typedef struct {
   float16 total[BLOCKS];
 #ifdef ATTENTION
   float largest[HEADS], weight[HEADS];
-  int of[WIDTH]; /* with NARROW: which of the heads a column is of */
+  int of[WIDTH]; /* with NARROW: index of each column's head */
 #endif
 } wide_t;
 
-/* Asks for the row that an edge names, up to `count` vectors from column `at` on. */
+/* Prefetches the row that an edge refers to, up to `count` vectors from column `at` on. */
 INLINED void clv_fetch(const graph_t g, index_t edge, index_t limit, const int count, index_t at) {
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch)
@@ -365,7 +367,7 @@ INLINED void clv_fetch(const graph_t g, index_t edge, index_t limit, const int c
 }
 
 #ifndef ATTENTION
-/* Columns [at, at + WIDTH * count) of a row; `count` is a constant. Edges below `limit` are fetched early. */
+/* Reduces columns [at, at + WIDTH * count) of a row; `count` is a constant. Edges below `limit` are prefetched. */
 INLINED void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span, index_t limit, const int count, index_t at) {
 #pragma unroll
   for (int b = 0; b < count; ++b) s->total[b] = START;
@@ -385,7 +387,7 @@ INLINED void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span,
   }
 }
 #else
-/* A number for each head, or for each column of a vector: factors that begin `stride` apart. */
+/* One factor per head or, with NARROW, per column of a vector. Factors are `stride` apart. */
 #ifdef NARROW
 INLINED float16 clv_spread(const wide_t *s, const float *factors, int stride) {
   float all[WIDTH];
@@ -396,7 +398,7 @@ INLINED float16 clv_spread(const wide_t *s, const float *factors, int stride) {
 #define clv_spread(s, factors, stride) (*(factors))
 #endif
 
-/* How many heads lie in columns [at, at + WIDTH * count). */
+/* Returns the number of heads in columns [at, at + WIDTH * count). */
 INLINED int clv_begin_wide(wide_t *s, const graph_t g, const int count, index_t at) {
 #pragma unroll
   for (int b = 0; b < count; ++b) s->total[b] = 0;
@@ -415,7 +417,8 @@ INLINED int clv_begin_wide(wide_t *s, const graph_t g, const int count, index_t 
 #endif
 }
 
-/* The scores of up to EDGES edges for the `h`th of these heads as shares of the row so far: what earlier sums shrink by. */
+/* Turns the scores of up to EDGES edges, for head number `h` of these, into shares of the row so far. Returns the factor by which
+ * earlier sums shrink. */
 FUNCTION float clv_share_out(wide_t *s, const graph_t g, int h, index_t head, index_t row, const index_t *source, int count,
                              float *shares) {
   const float target = LOAD(T, g.to, row * g.heads + head), before = s->largest[h];
@@ -466,8 +469,9 @@ INLINED float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
 #endif
 }
 
-/* DO(count) for all columns of a row: `at` is the first of WIDTH * count, which lie in one head, or in any with NARROW. A head's
- * (a row's) last vector ends with it, whatever it has in common with the one before. */
+/* Executes DO(count) for all columns of a row. `at` is the first of WIDTH * count columns, which lie in one head (with
+ * NARROW, in any heads). The last vector of a head (with NARROW, of a row) ends where the head ends, so it may overlap the
+ * vector before it. */
 #if defined(ATTENTION) && !defined(NARROW)
 #define HEAD_WIDTH width
 #else
@@ -498,7 +502,7 @@ INLINED float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
   }
 #endif
 
-/* One item `each` rows. */
+/* One item per `each` rows. */
 KERNEL(wide_rows)(GLOBAL STORAGE(T) * y, INPUTS, index_t each POST_PARAMETERS) {
   const graph_t g = GRAPH;
   const index_t first = GLOBAL_ID(0) * each, end = first + each < rows ? first + each : rows;

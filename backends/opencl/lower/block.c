@@ -3,7 +3,7 @@
 
 #include "list.h"
 
-/* Rows of at least this many elements are walked in a dimension of their own. */
+/* Rows with at least this many elements get a dimension of their own. */
 #define ROW 32
 
 void clv__opencl_strides(const clv_tensor *tensor, int64_t strides[CLV_MAX_RANK]) {
@@ -22,7 +22,7 @@ void clv__opencl_block_dense(clv__opencl_block *block) {
   }
 }
 
-/* Drops dims of 1 and joins neighbours that go on in both. */
+/* Drops dims of 1, and joins neighbouring dims that are contiguous in both layouts. */
 static void merge(clv__opencl_block *b) {
   int32_t rank = 0;
   for (int32_t d = 0; d < b->rank; ++d) {
@@ -36,7 +36,7 @@ static void merge(clv__opencl_block *b) {
   b->rank = rank;
 }
 
-/* [matrices, columns, rows] of the result, read as [matrices, rows, columns]. */
+/* Whether the block is [matrices, columns, rows] of the result, read as [matrices, rows, columns]. */
 static bool is_transpose(const clv__opencl_block *b) {
   const int32_t r = b->rank;
   if ((r != 2 && r != 3) || b->to_first != 0 || b->from_first != 0) return false;
@@ -84,7 +84,7 @@ static clv_status launch_places(clv__opencl_lowering *l, clv_dtype bits, uint32_
   return clv__opencl_enqueue(l, 2, (int64_t[]){(b->dims[rank] + each - 1) / each, count}, (int64_t[]){each > 1 ? 1 : 64, 1});
 }
 
-/* Axes beyond what a kernel walks are counted here. */
+/* Dims beyond those that a kernel handles are counted through here. */
 static clv_status move_merged(clv__opencl_lowering *l, clv_dtype bits, uint32_t output, uint32_t input,
                               const clv__opencl_block *b) {
   const uint64_t bytes = clv_dtype_size_bytes(bits);

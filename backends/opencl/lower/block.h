@@ -1,4 +1,4 @@
-/* Blocks: elements that lie in one order and are wanted in another, described by strides. */
+/* Blocks: elements that are copied from one layout to another; strides describe both. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_BLOCK_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_BLOCK_H
 
@@ -6,18 +6,19 @@
 
 #define CLV__OPENCL_BLOCK_RANK (2 * CLV_MAX_RANK)
 
-/* Element (i, j, …) goes from from_first + i * from[0] + … to to_first + i * to[0] + …, all in elements. */
+/* Element (i, j, …) is copied from from_first + i * from[0] + … to to_first + i * to[0] + …, all in elements. */
 typedef struct clv__opencl_block {
   int32_t rank;
   int64_t dims[CLV__OPENCL_BLOCK_RANK], to[CLV__OPENCL_BLOCK_RANK], from[CLV__OPENCL_BLOCK_RANK];
   int64_t to_first, from_first;
 } clv__opencl_block;
 
-/* `to` as the dense strides of dims. */
+/* Sets `to` to the dense strides of dims. */
 void clv__opencl_block_dense(clv__opencl_block *block);
 /* Dense strides of a tensor, in elements. */
 void clv__opencl_strides(const clv_tensor *tensor, int64_t strides[CLV_MAX_RANK]);
-/* Launches that move it from an input of the node to an output of the same size of element. Nothing for an empty block. */
+/* Adds launches that copy the block from an input of the node to an output with the same element size. An empty block adds
+ * none. */
 clv_status clv__opencl_block_move(clv__opencl_lowering *l, const clv__opencl_node *node, uint32_t output, uint32_t input,
                                   const clv__opencl_block *block);
 

@@ -1,5 +1,5 @@
-/* Conv and ConvTranspose, as products whose right side is read through tables (see product.cl). A transposed convolution of
- * stride s falls into s phases an axis, each of which sees some of the taps, with stride 1. */
+/* Conv and ConvTranspose, as products whose right operand is read through tables (see product.cl). A transposed convolution of
+ * stride s splits into s phases per axis. Each phase uses some of the taps, with stride 1. */
 #include <stddef.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ typedef clv__window_axis axis;
 
 typedef struct conv {
   const clv__opencl_node *node;
-  int64_t images, groups, in_channels, out_channels; /* channels of a group */
+  int64_t images, groups, in_channels, out_channels; /* channels per group */
   int64_t kernel_volume, input_plane, output_plane;
   bool transposed, has_bias;
   axis axes[AXES];
@@ -21,8 +21,8 @@ typedef struct conv {
 
 /* ---- Tables ---- */
 
-/* For each k: four numbers of where the tap reads (offset from the position's first element, and along the axes), and where its
- * weight is. */
+/* Builds the tables. For each k: four numbers with the input position of the tap (offset from the position's first element, and
+ * coordinates along the axes), and the position of its weight. */
 static clv_status make_tables(clv__opencl_lowering *l, const conv *c, int64_t depth, uint32_t *taps, uint32_t *places,
                               clv_error *error) {
   clv__arena *arena = clv__opencl_lowering_arena(l);
@@ -105,7 +105,7 @@ static clv_status launch(clv__opencl_lowering *l, const conv *c, clv_error *erro
   return clv__opencl_product_end(l, &how);
 }
 
-/* A pointwise convolution sees its planes as single rows. */
+/* Flattens the planes of a pointwise convolution to single rows. */
 static void flatten(conv *c) {
   for (int i = 0; i < AXES; ++i) {
     const axis *a = &c->axes[i];

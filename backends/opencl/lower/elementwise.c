@@ -1,5 +1,5 @@
-/* Launches of elementwise operators (expressions.c has their expressions): over operands that broadcast, or side by side where
- * none does. */
+/* Launches of elementwise operators (expressions.c has their expressions): over operands that broadcast, or over contiguous
+ * operands if none does. */
 #include <stdio.h>
 
 #include "expressions.h"
@@ -20,7 +20,8 @@ static const clv__opencl_expression scale = {"Mean", 1, FLOATS, "x / P", NULL, N
 
 /* ---- Shapes ---- */
 
-/* The output's dimensions, neighbours merged where every operand goes on or stands still, and the operands' steps. */
+/* The output's dims and the operands' steps. Neighbouring dims are merged if every operand is contiguous or constant across
+ * them. */
 typedef struct walk {
   uint32_t rank;
   int64_t dims[CLV_MAX_RANK], steps[3][CLV_MAX_RANK];
@@ -48,10 +49,10 @@ static void make_walk(const clv_tensor *out, const clv_tensor *const *operands, 
 
 /* ---- Lowering ---- */
 
-/* Rows of at least so many elements are walked in a dimension of their own. */
+/* Rows with at least this many elements get a dimension of their own. */
 #define SHORTEST_ROW 32
 
-/* Operands by place and index, so that variadic operators go on from their output. */
+/* Operands by place and index, so that variadic operators can continue from their output. */
 typedef struct operand {
   bool is_output;
   uint32_t index;
@@ -114,7 +115,7 @@ static clv_status lower_plain(clv__opencl_lowering *l, const clv__opencl_node *n
   return launch(l, node, &function, operands, true);
 }
 
-/* Pairs: the first two into the output, each further one onto it. */
+/* Pairwise: the first two operands into the output, then each further operand into the output. */
 static clv_status lower_variadic(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
   bool mean = strcmp(node->op, "Mean") == 0;
   clv__opencl_function function = {
@@ -133,7 +134,8 @@ static clv_status lower_variadic(clv__opencl_lowering *l, const clv__opencl_node
   return launch(l, node, &divide, (operand[]){{true, 0}}, true);
 }
 
-/* With bounds that are known, as any function; with others they are operands. */
+/* With known bounds, Clip is lowered like any function. Otherwise the bounds are tensor operands: both, or one together with the
+ * widest bound of the dtype. */
 static clv_status lower_clip(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
   clv__opencl_function function;
   const bool is_float = clv__opencl_dtype_in(node->inputs[0].dtype, FLOATS);
@@ -153,7 +155,7 @@ static clv_status lower_clip(clv__opencl_lowering *l, const clv__opencl_node *no
   return launch(l, node, &function, (operand[]){{false, 0}, {false, has_low ? 1 : 2}, {false, 2}}, true);
 }
 
-/* ---- What is taken ---- */
+/* ---- Accepted nodes ---- */
 
 static bool accepts_power(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   (void)traits;

@@ -1,5 +1,5 @@
-/* Elementwise operators as expressions, one each (see expressions.h). What they compute is what the portable kernels compute, the
- * odd cases (NaN, division by zero, shifts too far) included. */
+/* Elementwise operators as expressions (see expressions.h). They compute the same results as the portable kernels, including the
+ * special cases (NaN, division by zero, shifts that are too far). */
 #include <math.h>
 #include <stdio.h>
 
@@ -16,7 +16,8 @@
 #define SOFTPLUS "(x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))"
 #define UNIT(of) "((" of ") < 0 ? (real)0 : (" of ") > 1 ? (real)1 : (" of "))"
 
-/* `real` is the type that x is computed in, N(0.5) a constant in it. The first entry with the operator and the dtype holds. */
+/* `real` is the type in which x is computed, N(0.5) a constant of that type. The first entry with the operator and the dtype
+ * applies. */
 static const clv__opencl_expression expressions[] = {
     {"Relu", 1, FLOATS | SIGNED, "x < 0 ? (real)0 : x", NULL, NULL, 0, 0},
     {"LeakyRelu", 1, FLOATS, "x < 0 ? P * x : x", "alpha", NULL, 0.01f, 0},
@@ -111,14 +112,13 @@ static const clv__opencl_expression mod_remainder = {"Mod", 2,    SIGNED, "y == 
 static const clv__opencl_expression mod_unsigned = {"Mod", 2, UNSIGNED, "y == 0 ? (real)0 : (real)(x % y)", NULL, NULL, 0, 0};
 static const clv__opencl_expression where = {"Where", 3, BOOLS, "x != 0 ? y : z", NULL, NULL, 0, 0};
 static const clv__opencl_expression clip = {"Clip", 1, FLOATS, CLV__OPENCL_LIMITED("P", "Q"), NULL, NULL, 0, 0};
-/* Bounds that are tensors: both, or one beside what the dtype has widest. */
-/* A shift by more than the type has leaves nothing, or the sign. */
+/* A shift by more than the type's width gives 0, or the sign. */
 #define TOO_FAR "(ULONG)y >= 8 * sizeof(real)"
 static const clv__opencl_expression shift_left = {"BitShift", 2,    INTEGERS, TOO_FAR " ? (real)0 : (real)((ULONG)x << y)",
                                                   NULL,       NULL, 0,        0};
 static const clv__opencl_expression shift_right = {
     "BitShift", 2, INTEGERS, TOO_FAR " ? (real)(x < 0 ? -1 : 0) : (real)(x >> y)", NULL, NULL, 0, 0};
-/* IsInf, by detect_negative and detect_positive. */
+/* IsInf, indexed by detect_negative and detect_positive. */
 static const clv__opencl_expression infinities[2][2] = {
     {{"IsInf", 1, FLOATS, "0", NULL, NULL, 0, 0}, {"IsInf", 1, FLOATS, "x == (real)INFINITY", NULL, NULL, 0, 0}},
     {{"IsInf", 1, FLOATS, "x == -(real)INFINITY", NULL, NULL, 0, 0},
@@ -142,7 +142,7 @@ static const clv__opencl_expression *find_mod(const clv__opencl_node *node) {
 
 /* ---- Parameters ---- */
 
-/* The widest bounds of a float dtype, which the specification gives as defaults. */
+/* The widest bounds of a float dtype. The specification defines them as the defaults. */
 void clv__opencl_widest_bounds(clv_dtype dtype, double *low, double *high) {
   *high = dtype == CLV_F64 ? 0x1.fffffffffffffp1023 : dtype == CLV_F16 ? 65504 : dtype == CLV_BF16 ? 0x1.fep127 : 0x1.fffffep127;
   *low = -*high;

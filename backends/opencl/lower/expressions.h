@@ -1,4 +1,5 @@
-/* Elementwise operators as expressions: for launches of their own, and for what is computed where another kernel stores. */
+/* Elementwise operators as expressions. They are used for their own launches, and for posts, which are computed where another
+ * kernel stores. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_EXPRESSIONS_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_EXPRESSIONS_H
 
@@ -6,11 +7,11 @@
 
 typedef struct clv__opencl_expression {
   const char *op;
-  uint32_t operands; /* x, y, z */
+  uint32_t operands; /* 1: x, 2: x and y, 3: x, y and z */
   uint32_t dtypes;   /* of x */
   const char *text;
-  const char *p_name, *q_name; /* attributes */
-  float p, q;                  /* their defaults */
+  const char *p_name, *q_name; /* names of the attributes */
+  float p, q;                  /* the attributes' defaults */
 } clv__opencl_expression;
 
 typedef struct clv__opencl_function {
@@ -18,19 +19,19 @@ typedef struct clv__opencl_function {
   double p, q;
 } clv__opencl_function;
 
-/* x between two bounds. The upper one comes last, and wins where it is below the other. */
+/* x limited to two bounds. The upper bound is applied last, so it wins if it is below the lower one. */
 #define CLV__OPENCL_LIMITED(low, high) "(x < " low " ? " low " : x) > " high " ? " high " : (x < " low " ? " low " : x)"
 
-/* The expression of an operator for a dtype; NULL: there is none. */
+/* Finds the expression of an operator for a dtype, or NULL. */
 const clv__opencl_expression *clv__opencl_expression_find(const char *op, clv_dtype dtype);
 static inline bool clv__opencl_dtype_in(clv_dtype dtype, uint32_t mask) {
   return (mask & CLV__DTYPE_BIT(dtype)) != 0;
 }
-/* False when the node is no such operator, or its parameters are not known. */
+/* Returns false if the node is not such an operator, or if its parameters are unknown. */
 bool clv__opencl_function_of(const clv__opencl_node *node, clv__opencl_function *function);
-/* The widest bounds of a float dtype, which the specification of Clip gives as defaults. */
+/* The widest bounds of a float dtype. The specification of Clip defines them as the defaults. */
 void clv__opencl_widest_bounds(clv_dtype dtype, double *low, double *high);
-/* A constant of the type that `dtype` is computed in, exact. */
+/* Formats an exact constant of the type in which `dtype` is computed. */
 void clv__opencl_number_text(clv_dtype dtype, double value, char text[64]);
 
 #endif

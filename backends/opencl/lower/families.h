@@ -1,4 +1,4 @@
-/* The families of operators: one line each. Each is a table clv__opencl_family_<name> in <name>.c. */
+/* The families of operators, one per line. Each is a table clv__opencl_family_<name> in <name>.c. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_FAMILIES_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_FAMILIES_H
 

@@ -1,4 +1,4 @@
-/* The axes of a reduction, merged: those that an output keeps and those that it folds. */
+/* The axes of a reduction, merged: the kept axes, and the folded axes. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_FOLD_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_FOLD_H
 
@@ -12,12 +12,12 @@ typedef struct clv__opencl_axes {
 
 typedef struct clv__opencl_fold {
   clv__opencl_axes kept, folded;
-  bool inner_folded; /* the innermost axis is */
+  bool inner_folded; /* whether the innermost axis is folded */
 } clv__opencl_fold;
 
-/* `axes`: bits of the axes of `input` to fold. */
+/* `axes`: one bit per axis of `input` to fold. */
 void clv__opencl_fold_make(const clv_tensor *input, uint32_t axes, clv__opencl_fold *fold);
-/* Passes them as the kernels of reduce.cl and norm.cl take them: rank, dims, strides. */
+/* Passes the axes as the kernels of reduce.cl and norm.cl expect them: rank, dims, strides. */
 void clv__opencl_pass_axes(clv__opencl_lowering *l, const clv__opencl_axes *axes);
 
 #endif

@@ -1,5 +1,5 @@
-/* Gather*, Scatter*. ONNX lets updates meet only where they are reduced, and then in any order; they are applied in the order of
- * the indices wherever that costs nothing. */
+/* Gather*, Scatter*. ONNX allows updates to collide only if they are reduced, and then in any order. If it costs nothing, updates
+ * are applied in the order of the indices. */
 #include <stdio.h>
 
 #include "block.h"
@@ -76,7 +76,7 @@ static clv_status lower_gather_nd(clv__opencl_lowering *l, const clv__opencl_nod
 
 /* ---- Scatter ------------------------------------------------------------------------------------------------------------- */
 
-/* NULL: the update itself. */
+/* NULL: no reduction, the update replaces the value. */
 static const char *reduction_of(const clv__opencl_node *node) {
   const clv_dtype dtype = node->inputs[0].dtype;
   const bool is_float = (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_FLOAT) != 0;
@@ -87,7 +87,7 @@ static const char *reduction_of(const clv__opencl_node *node) {
   return NULL;
 }
 
-/* The output begins as the data. */
+/* Copies the data to the output before the updates. */
 static clv_status copy_data(clv__opencl_lowering *l, const clv__opencl_node *node) {
   const uint64_t bytes = (uint64_t)clv__opencl_count(&node->inputs[0]) * clv_dtype_size_bytes(node->inputs[0].dtype);
   return clv__opencl_copy(l, CLV__OPENCL_OUTPUT, 0, 0, CLV__OPENCL_INPUT, 0, 0, bytes);
@@ -102,7 +102,8 @@ static void begin_scatter(clv__opencl_lowering *l, const char *kernel, const clv
   clv__opencl_pass_input(l, 2);
 }
 
-/* From so many lines on there is work for all; with fewer, updates that may not meet go each on its own. */
+/* From this many lines on, one item per line occupies the device. With fewer lines, each update that may not collide gets an
+ * item. */
 #define MANY_LINES 256
 
 static clv_status lower_scatter_elements(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
@@ -141,7 +142,8 @@ static clv_status lower_scatter_nd(clv__opencl_lowering *l, const clv__opencl_no
   int64_t strides[CLV_MAX_RANK];
   if (rows == 0 || inner == 0) return CLV_OK;
   clv__opencl_strides(data, strides);
-  /* Rows that may meet are one item's work; so are few ones, where the last then stands. */
+  /* If rows may collide, one item per column applies them all. A few rows are treated in the same way, so that the last one
+   * wins. */
   const bool alone = reduction_of(node) == NULL && rows > 64;
   const int64_t each = alone ? 1 : rows;
   begin_scatter(l, "scatter_rows", node);
@@ -154,7 +156,7 @@ static clv_status lower_scatter_nd(clv__opencl_lowering *l, const clv__opencl_no
   return clv__opencl_enqueue(l, 2, (int64_t[]){inner, rows / each}, NULL);
 }
 
-/* ---- What is taken ---- */
+/* ---- Accepted nodes ---- */
 
 static bool accepts_indices(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   (void)traits;

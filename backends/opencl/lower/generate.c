@@ -1,4 +1,4 @@
-/* Tensors made of positions: ConstantOfShape, EyeLike, Trilu, OneHot. */
+/* Tensors computed from positions: ConstantOfShape, EyeLike, Trilu, OneHot. */
 #include <stdio.h>
 
 #include "list.h"
@@ -35,7 +35,7 @@ static clv_status lower_eye(clv__opencl_lowering *l, const clv__opencl_node *nod
   const clv_tensor element = {.dtype = out->dtype, .data = &one};
   if (clv__opencl_is_empty(out)) return CLV_OK;
   clv__tensor_put(&element, 0, 1, 1, true);
-  if (k > out->dims[1]) k = out->dims[1]; /* beyond the matrix all diagonals are alike */
+  if (k > out->dims[1]) k = out->dims[1]; /* all diagonals outside the matrix are equivalent */
   if (k < -out->dims[0]) k = -out->dims[0];
   clv__opencl_launch(l, "generate", "eye");
   clv__opencl_define_dtype(l, "T", clv__opencl_bits(out->dtype));

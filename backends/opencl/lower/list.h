@@ -1,17 +1,18 @@
-/* Lists of whole numbers that are an attribute in early opsets and an input later, axes counted from either end, and how many
- * items share work. */
+/* Helpers: integer lists that are an attribute in early opsets and an input in later ones, axes counted from either end, and the
+ * number of items that share work. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_LIST_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_LIST_H
 
 #include "lower.h"
 
 typedef struct clv__opencl_list {
-  const int64_t *ints;      /* of an attribute */
-  const clv_tensor *tensor; /* of an input */
+  const int64_t *ints;      /* if it is an attribute */
+  const clv_tensor *tensor; /* if it is an input */
   size_t count;
 } clv__opencl_list;
 
-/* The attribute `name` before opset `since`, else input `index`; an attribute that is there wins before `since`. */
+/* Reads the attribute `name` before opset `since`, otherwise input `index`. Before `since`, the attribute wins if it is
+ * present. */
 static inline clv__opencl_list clv__opencl_list_read(const clv__opencl_node *node, int32_t since, const char *name,
                                                      uint32_t index) {
   clv__opencl_list list = {0};
@@ -33,7 +34,7 @@ static inline int32_t clv__opencl_axis(int64_t axis, int32_t rank) {
   return (int32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* u8, u16, u32 or u64: the dtype that moves elements of `dtype` bit for bit. */
+/* The unsigned dtype u8, u16, u32 or u64 that copies elements of `dtype` bit for bit. */
 static inline clv_dtype clv__opencl_bits(clv_dtype dtype) {
   const size_t bytes = clv_dtype_size_bytes(dtype);
   return bytes == 1 ? CLV_U8 : bytes == 2 ? CLV_U16 : bytes == 4 ? CLV_U32 : CLV_U64;
@@ -50,7 +51,7 @@ static inline int64_t clv__opencl_divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-/* Items of a group for kernels of one group a result: on a CPU enough for its vectors, on a GPU for its latency. */
+/* Group size for kernels with one group per result. On a CPU it is enough for the vectors, on a GPU enough to hide latency. */
 static inline uint32_t clv__opencl_group(const clv__opencl_lowering *l) {
   const clv__opencl_traits *traits = clv__opencl_lowering_traits(l);
   uint32_t group = traits->is_cpu ? 64 : 128;
@@ -58,12 +59,12 @@ static inline uint32_t clv__opencl_group(const clv__opencl_lowering *l) {
   return group;
 }
 
-/* Elements of a row that an item takes: on a CPU enough for a loop of vectors. */
+/* Elements of a row per item. On a CPU it is enough for a vectorized loop. */
 static inline int64_t clv__opencl_each(const clv__opencl_lowering *l) {
   return clv__opencl_lowering_traits(l)->is_cpu ? 1024 : 1;
 }
 
-/* Whether kernels with vectors run it: on a CPU, of f32 and f16. */
+/* Whether the vector kernels apply: on a CPU, for f32 and f16. */
 static inline bool clv__opencl_is_wide(const clv__opencl_lowering *l, clv_dtype dtype) {
   return clv__opencl_lowering_traits(l)->is_cpu && (dtype == CLV_F32 || dtype == CLV_F16);
 }

@@ -1,4 +1,4 @@
-/* Building launches (lower.h), and the pass that turns nodes into steps with it. */
+/* Builds launches (lower.h), and contains the pass that turns nodes into steps. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -10,14 +10,14 @@ enum { MAX_OPERANDS = 40 };
 
 struct clv__opencl_lowering {
   clv__opencl_plan *plan;
-  uint32_t index; /* the node's */
+  uint32_t index; /* of the node */
   const clv__opencl_node *node;
   bool wide, open;
   const char *family, *kernel;
   clv__text defines, functions;
   uint32_t operand_count;
   clv__opencl_operand operands[MAX_OPERANDS];
-  clv_status failed; /* the first failure between launch and enqueue */
+  clv_status failed; /* the first failure since the launch began */
   clv_error error;
   clv_error *out;
 };
@@ -139,7 +139,7 @@ void clv__opencl_pass_table(clv__opencl_lowering *l, uint32_t table) {
   pass(l, place_operand(CLV__OPENCL_AT_CONSTANT, table));
 }
 
-/* All of a plan's are one piece, so that one copy reads them back. */
+/* All faults of a plan are in one piece, so that one copy reads them back. */
 void clv__opencl_pass_fault(clv__opencl_lowering *l, clv__opencl_explain_fn explain) {
   clv__opencl_plan *plan = l->plan;
   clv__opencl_fault_places *places = &plan->fault_places;
@@ -194,7 +194,8 @@ void clv__opencl_pass_dims(clv__opencl_lowering *l, const int64_t *values, uint3
 
 /* ---- Posts ---- */
 
-/* An expression with its parameters P and Q as numbers: those names may mean something else where a post is computed. */
+/* Appends an expression with its parameters P and Q as numbers, because the kernel that computes the post may use those names
+ * itself. */
 static void append_expression(clv__text *text, const clv__opencl_post *post, clv_dtype dtype) {
   char p[64], q[64];
   clv__opencl_number_text(dtype, post->function.p, p);
@@ -212,7 +213,8 @@ static void append_expression(clv__text *text, const clv__opencl_post *post, clv
   }
 }
 
-/* A post's operand among the kernel's parameters, its arguments, and in the chain the element that belongs to `at`. */
+/* Adds a post's operand to the kernel's parameters and arguments, and adds to the chain a load of the element that belongs to
+ * `at`. */
 static void pass_post_operand(clv__opencl_lowering *l, uint32_t index, clv__text *parameters, clv__text *chain) {
   const clv__opencl_post *post = &l->plan->nodes[l->index].posts[index];
   const int64_t count = clv__opencl_count(&l->node->outputs[0]);
@@ -317,7 +319,7 @@ clv_status clv__opencl_enqueue(clv__opencl_lowering *l, uint32_t dimensions, con
 
 clv_status clv__opencl_enqueue_1d(clv__opencl_lowering *l, int64_t count) {
   int64_t local = l->plan->device->traits.group_1d;
-  while (local > 1 && local / 2 >= count) local /= 2; /* few items: no idle ones */
+  while (local > 1 && local / 2 >= count) local /= 2; /* avoid idle items if there are few */
   return clv__opencl_enqueue(l, 1, &count, &local);
 }
 
@@ -351,13 +353,13 @@ clv_status clv__opencl_copy(clv__opencl_lowering *l, clv__opencl_place to, uint3
 
 /* ---- The pass ---- */
 
-/* Half of what an int counts: kernels add a group's size, or a stride, before they check. Of tensors without elements the other
- * dims count. */
+/* Whether indices need a long. The limit is half of an int's range, because kernels add a group's size or a stride before they
+ * check bounds. For tensors without elements, the other dims count. */
 static bool is_wide(const clv__opencl_node *node) {
   for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
     const clv_tensor *type = i < node->input_count ? &node->inputs[i] : &node->outputs[i - node->input_count];
     int64_t product = 1;
-    for (int32_t d = 0; d < type->rank; ++d) product *= type->dims[d] > 0 ? type->dims[d] : 1; /* no overflow: infer.c */
+    for (int32_t d = 0; d < type->rank; ++d) product *= type->dims[d] > 0 ? type->dims[d] : 1; /* cannot overflow: see infer.c */
     if (type->dtype != CLV_DTYPE_NONE && product > INT32_MAX / 2) return true;
   }
   return false;

@@ -4,7 +4,7 @@
 #include "list.h"
 #include "product.h"
 
-/* Two strided matrices, an addend that may be broadcast, and what a batch steps over. */
+/* Two strided matrices, an addend that may be broadcast, and the steps over batches. */
 typedef struct matrices {
   clv__opencl_product p;
   int64_t a_row, a_depth, b_depth, b_column, c_row, c_column;
@@ -43,7 +43,7 @@ static clv_status launch(clv__opencl_lowering *l, matrices *m) {
   return clv__opencl_product_end(l, &how);
 }
 
-/* Steps of an operand over `rank` batch dims; its own leading dims of 1 are broadcast. */
+/* The steps of an operand over `rank` batch dims. Its leading dims of 1 are broadcast. */
 static void batch_steps(const clv_tensor *t, int32_t own, int32_t rank, int64_t matrix, int64_t steps[CLV_MAX_RANK]) {
   int64_t step = matrix;
   for (int32_t i = own - 1; i >= 0; --i) {
@@ -68,7 +68,7 @@ static clv_status lower_matmul(clv__opencl_lowering *l, const clv__opencl_node *
     m.batch[i] = left == 1 ? right : left;
     m.p.batches *= m.batch[i];
   }
-  if (clv__dims_product(b, 0, b_lead) == 1 && a->rank > 2) { /* one matrix on the right: its rows are one long matrix */
+  if (clv__dims_product(b, 0, b_lead) == 1 && a->rank > 2) { /* one matrix on the right: the left batches are one matrix */
     m.p.rows *= m.p.batches;
     m.p.batches = 1;
     m.batch_rank = 0;
@@ -110,7 +110,7 @@ static clv_status lower_gemm(clv__opencl_lowering *l, const clv__opencl_node *no
   return launch(l, &m);
 }
 
-/* Factors of integers go through f32, which would round large ones. */
+/* For integers accepts only alpha 1 and beta 0 or 1. Other factors go through f32, which would round large values. */
 static bool accepts_gemm(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   (void)traits;
   const float alpha = clv__attribute_float(node->attributes, "alpha", 1.0f);

@@ -21,7 +21,7 @@ static clv_status lower_transpose(clv__opencl_lowering *l, const clv__opencl_nod
   return clv__opencl_block_move(l, node, 0, 0, &b);
 }
 
-/* The input as `split` dims, its axes in the order `perm`. */
+/* Views the input as `split` dims, and permutes its axes to the order `perm`. */
 static clv_status permute(clv__opencl_lowering *l, const clv__opencl_node *node, const int64_t split[6], const int32_t perm[6]) {
   clv__opencl_block b = {.rank = 6};
   int64_t strides[6], step = 1;
@@ -56,7 +56,7 @@ static clv_status lower_space_to_depth(clv__opencl_lowering *l, const clv__openc
   return permute(l, node, split, channels_first ? (const int32_t[6]){0, 1, 3, 5, 2, 4} : (const int32_t[6]){0, 3, 5, 1, 2, 4});
 }
 
-/* Rows of `width` elements out of rows of `from_step`, into rows of `to_step`. */
+/* Copies `width` elements from rows of `from_step` to rows of `to_step`. */
 static clv_status move_rows(clv__opencl_lowering *l, const clv__opencl_node *node, uint32_t output, uint32_t input, int64_t rows,
                             int64_t width, int64_t to_first, int64_t to_step, int64_t from_first, int64_t from_step) {
   const clv__opencl_block b = {.rank = 2,
@@ -191,7 +191,7 @@ static bool accepts_tile(const clv__opencl_traits *traits, const clv__opencl_nod
 
 /* ---- Pad ----------------------------------------------------------------------------------------------------------------- */
 
-/* The element that a constant pad takes. */
+/* The element with which a constant pad fills. */
 static int64_t pad_element(const clv__opencl_node *node) {
   const clv_dtype dtype = node->inputs[0].dtype;
   if (node->opset >= 11) {

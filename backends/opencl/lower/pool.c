@@ -59,7 +59,7 @@ static clv_status lower_pool(clv__opencl_lowering *l, const clv__opencl_node *no
   return launch(l, node, &p);
 }
 
-/* The whole plane as one window. */
+/* Pools the whole plane as one window. */
 static clv_status lower_global(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
   (void)error;
   const clv_tensor *x = &node->inputs[0];

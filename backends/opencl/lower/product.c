@@ -1,15 +1,15 @@
-/* See product.h. Measured on PoCL (one core with AVX-512): `panels` reaches 95 GFLOP/s on 512x1024x1024, `tiles` 5, and CLBlast,
- * as tuned for an unknown device, 8; so there is no CLBlast here. */
+/* See product.h. Measured on PoCL (one core with AVX-512), on 512x1024x1024: `panels` reaches 95 GFLOP/s, `tiles` 5, and CLBlast,
+ * as tuned for an unknown device, 8. So this backend does not use CLBlast. */
 #include "product.h"
 
 #include "list.h"
 
-#define WIDTH 16       /* columns of an item of `panels` and `lanes` */
-#define PANEL_ROWS 128 /* most rows of an item of `panels` */
-#define FEW_ROWS 3     /* up to which a panel does not repay its making */
+#define WIDTH 16       /* columns per item of `panels` and `lanes` */
+#define PANEL_ROWS 128 /* maximum rows per item of `panels` */
+#define FEW_ROWS 3     /* with at most this many rows, building a panel does not pay */
 #define TILE 64
 
-/* As many rows an item as leave every core some items; whole blocks of 8. */
+/* Rows per item: as many as leave items for every core, in whole blocks of 8. */
 static int64_t rows_each(const clv__opencl_lowering *l, const clv__opencl_product *p, int64_t blocks) {
   const int64_t wanted = 4 * (int64_t)clv__opencl_lowering_traits(l)->compute_units;
   int64_t each = PANEL_ROWS;
@@ -17,7 +17,7 @@ static int64_t rows_each(const clv__opencl_lowering *l, const clv__opencl_produc
   return each;
 }
 
-/* Vectors of columns: cut out of each row of an output where that leaves few of them half empty. */
+/* Vectors of columns. They are cut out of each row of an output if few of them are then partly empty. */
 static int64_t cut_columns(const clv__opencl_product *p, clv__opencl_product_launch *launch, int64_t most_waste) {
   const int64_t per_row = p->is_convolution ? clv__opencl_divide_up(p->row, WIDTH) : 0, width = per_row * WIDTH;
   launch->has_per_row = p->is_convolution;
@@ -25,7 +25,7 @@ static int64_t cut_columns(const clv__opencl_product *p, clv__opencl_product_lau
   return launch->per_row > 0 ? p->columns / p->row * per_row : clv__opencl_divide_up(p->columns, WIDTH);
 }
 
-/* The kernels with vectors, for CPUs. */
+/* Chooses among the vector kernels, for CPUs. */
 static void choose_wide(const clv__opencl_lowering *l, const clv__opencl_product *p, clv__opencl_product_launch *launch) {
   if (p->both_along_depth && (p->rows <= FEW_ROWS || p->columns <= FEW_ROWS)) {
     launch->kernel = "dots_wide";
@@ -39,7 +39,7 @@ static void choose_wide(const clv__opencl_lowering *l, const clv__opencl_product
     launch->rows_each = rows_each(l, p, launch->global[0]);
     launch->global[1] = clv__opencl_divide_up(p->rows, launch->rows_each);
   }
-  launch->vectors = launch->has_local = true; /* items that are long enough to be a group each */
+  launch->vectors = launch->has_local = true; /* each item is long enough to be a group */
   launch->local[0] = launch->local[1] = launch->local[2] = 1;
 }
 

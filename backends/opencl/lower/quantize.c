@@ -1,10 +1,10 @@
-/* QuantizeLinear and DequantizeLinear, with a scale for all, for each slice of an axis, or for each block of it. */
+/* QuantizeLinear and DequantizeLinear, with one scale, one per slice of an axis, or one per block of it. */
 #include <stdio.h>
 
 #include "list.h"
 
 typedef struct scales {
-  int64_t length, inner, block, count; /* of the axis; of scales along it */
+  int64_t length, inner, block, count; /* of the axis; count: of scales along it */
   bool blocked, whole;
 } scales;
 
@@ -83,7 +83,7 @@ static bool accepts_output(const clv__opencl_node *node, uint32_t dtypes, char r
   return false;
 }
 
-/* The quotient is rounded to f32 alone. */
+/* Accepts only precision f32, because the kernel rounds the quotient to f32. */
 static bool accepts_quantize(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   (void)traits;
   const int64_t given = clv__attribute_int(node->attributes, "precision", 0);

@@ -30,12 +30,12 @@ static const reduction reductions[] = {
     {"ReduceLogSum", "(total) + (x)", ADD, FINISH_LOG, false, false, false},
     {"ReduceLogSumExp", "(total) + exp((x) - shift)", ADD, FINISH_LOG, false, false, true},
     {"ReduceSumSquare", "(total) + (x) * (x)", ADD, FINISH_NONE, false, false, false},
-    /* Maxima of pools pass over a NaN. */
+    /* The maximum of a pool ignores NaN. */
     {"GlobalMaxPool", "(x) > (total) ? (x) : (total)", "(other) > (total) ? (other) : (total)", FINISH_NONE, false, true, false},
     {"GlobalAveragePool", "(total) + (x)", ADD, FINISH_MEAN, false, false, false},
 };
 
-/* Outputs of fewer elements than this are a single item's work. */
+/* A single item computes an output with fewer elements than this. */
 #define FEW 32
 
 void clv__opencl_fold_make(const clv_tensor *input, uint32_t axes, clv__opencl_fold *fold) {
@@ -67,7 +67,7 @@ void clv__opencl_pass_axes(clv__opencl_lowering *l, const clv__opencl_axes *axes
   clv__opencl_pass_dims(l, axes->strides, (uint32_t)axes->rank);
 }
 
-/* ---- What is folded, and in what ---- */
+/* ---- Reductions and their types ---- */
 
 static bool is_float(clv_dtype dtype) {
   return (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_FLOAT) != 0;
@@ -78,7 +78,7 @@ static const char *accumulator_of(clv_dtype dtype) {
   return (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_SIGNED) != 0 ? "LONG" : "ULONG";
 }
 
-/* What an extreme of nothing is, and starts from. */
+/* The extreme of no elements, which is also the start value. */
 static const char *extreme_start(clv_dtype dtype, bool smallest) {
   switch (dtype) {
     case CLV_I8:
@@ -143,7 +143,7 @@ static clv_status launch(clv__opencl_lowering *l, const clv__opencl_node *node, 
   return clv__opencl_enqueue(l, 1, (int64_t[]){fold.kept.count * group}, (int64_t[]){group});
 }
 
-/* The axes as bits: input 1 or the attribute before it; none of them means all, unless the node says otherwise. */
+/* Collects the axes as bits, from input 1 or the older attribute. No axes means all axes, unless the node says otherwise. */
 static clv_status lower_reduce(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
   const int32_t rank = node->inputs[0].rank;
   clv__opencl_list list = clv__opencl_list_read(node, 0, "", 1);
@@ -180,7 +180,7 @@ const clv__opencl_operator clv__opencl_family_reduce[] = {
     {"", "ReduceProd", CLV__DTYPES_NUMBER, false, accepts_axes, lower_reduce},
     {"", "ReduceL1", CLV__DTYPES_NUMBER, false, accepts_axes, lower_reduce},
     {"", "ReduceSumSquare", CLV__DTYPES_NUMBER, false, accepts_axes, lower_reduce},
-    /* Of integers they are computed in double. */
+    /* Integers are excluded: they need double. */
     {"", "ReduceL2", CLV__DTYPES_FLOAT, false, accepts_axes, lower_reduce},
     {"", "ReduceLogSum", CLV__DTYPES_FLOAT, false, accepts_axes, lower_reduce},
     {"", "ReduceLogSumExp", CLV__DTYPES_FLOAT, false, accepts_axes, lower_reduce},

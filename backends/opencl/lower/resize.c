@@ -1,12 +1,12 @@
-/* Resize and Upsample: one axis after another, the last first, each with tables of the input positions (and weights) that an
- * output position reads, which are the reference kernel's (operators/common/resize.h). */
+/* Resize and Upsample: one axis after another, the last first. Each axis has tables of the input positions (and weights) that an
+ * output position reads. They are those of the reference kernel (operators/common/resize.h). */
 #include "operators/common/resize.h"
 
 #include <stdio.h>
 
 #include "list.h"
 
-/* Of one axis, as its kernels read it: `taps` positions and weights for each output position. */
+/* The tables of one axis, as its kernels read them: `taps` positions and weights per output position. */
 typedef struct tables {
   int32_t *places;
   float *weights;
@@ -36,12 +36,12 @@ static clv_status fill_tables(const clv__resize *r, const clv__resize_axis *a, c
 
 /* ---- Launches ---- */
 
-/* Where a stage reads and writes: the operands, or scratch between them. */
+/* The operands of a stage: the node's, or scratch between stages. */
 typedef struct stage {
   bool first, last;
-  uint32_t from, to; /* scratch */
+  uint32_t from, to; /* scratch indices */
   clv_dtype from_dtype, to_dtype;
-  int64_t before, after; /* elements around the axis */
+  int64_t before, after; /* elements before and after the axis */
 } stage;
 
 static void pass_ends(clv__opencl_lowering *l, const stage *s) {
@@ -121,7 +121,7 @@ static clv_status lower_resize(clv__opencl_lowering *l, const clv__opencl_node *
   return CLV_OK;
 }
 
-/* Of integers only elements are picked: their blends round at the edge between two numbers. */
+/* For integers only mode nearest is accepted. Blending would round results that lie on the boundary between two integers. */
 static bool accepts_resize(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   (void)traits;
   const bool picks = clv__attribute_is(node->attributes, "mode", "nearest", true);

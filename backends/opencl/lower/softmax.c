@@ -1,7 +1,7 @@
 /* Softmax, LogSoftmax, Hardmax. */
 #include "list.h"
 
-/* Lines shorter than this are an item's work each. */
+/* A single item computes a line shorter than this. */
 #define SHORT 32
 
 static clv_status lower_softmax(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {

@@ -1,31 +1,31 @@
-/* SparseAggregate and SparseAttention: sums over the rows that a graph in compressed rows names (kernels/sparse.cl). How long
- * rows are only the device knows: launches follow from the number of rows, of columns and of edges. */
+/* SparseAggregate and SparseAttention: sums over the rows that a graph in compressed rows selects (kernels/sparse.cl). Only the
+ * device knows how long rows are. So the launches depend only on the numbers of rows, columns and edges. */
 #include <stdio.h>
 
 #include "list.h"
 
 enum {
-  LANES = 32,       /* of a group, for a row */
-  EACH = 4,         /* columns an item */
-  VECTOR = 16,      /* least columns for vectors */
-  GPU_HUB = 512,    /* edges: the longest row that one row's items take alone; longer ones are shared out in parts of so many */
-  CPU_HUB = 4096,   /* the same on a CPU, where fewer share the work */
-  ROWS_EACH = 16,   /* most rows of an item with vectors */
-  ITEMS_A_UNIT = 16 /* that are wanted of these */
+  LANES = 32,       /* maximum lanes per row */
+  EACH = 4,         /* columns per item */
+  VECTOR = 16,      /* minimum columns for vectors */
+  GPU_HUB = 512,    /* edges: the longest row that one row's items process alone, and the size of a longer row's parts */
+  CPU_HUB = 4096,   /* the same on a CPU, which has fewer items to share the work */
+  ROWS_EACH = 16,   /* maximum rows per item with vectors */
+  ITEMS_A_UNIT = 16 /* items wanted per compute unit */
 };
 
 typedef struct layout {
   bool attends;
-  int64_t rows, columns, data_rows, edges, heads, width; /* width: columns a head */
-  uint32_t offsets, sources;                             /* inputs */
+  int64_t rows, columns, data_rows, edges, heads, width; /* width: columns per head */
+  uint32_t offsets, sources;                             /* indices of inputs */
   int32_t reduce;                                        /* as in sparse.cl */
   bool wide;
-  int64_t lanes, each, tiles; /* a row's columns are in `tiles` groups, a tile's in lanes with `each` */
+  int64_t lanes, each, tiles; /* a row's columns are split into `tiles` groups, each with `lanes` lanes of `each` columns */
   int64_t hub;
 } layout;
 
-/* Columns among lanes, as evenly as they go. Each way is a program of its own: powers of two, and for vectors, which have lanes
- * for little else than joining parts, always the same. */
+/* Shares columns among lanes as evenly as possible. Each choice is a separate program, so the numbers are powers of two. With
+ * vectors they are always the same, because lanes are then used for little else than joining parts. */
 static void share_columns(const clv__opencl_lowering *l, layout *g) {
   const int64_t group = clv__opencl_group(l), most = group < LANES ? group : LANES;
   g->lanes = g->each = 1;
@@ -50,7 +50,7 @@ static layout layout_of(const clv__opencl_lowering *l, const clv__opencl_node *n
   g.reduce = clv__attribute_is(node->attributes, "reduce", "mean", false)  ? 1
              : clv__attribute_is(node->attributes, "reduce", "max", false) ? 2
                                                                            : 0;
-  g.wide = is_cpu && (attends || g.columns >= VECTOR); /* lanes add as quickly as a vector, but exponentials are dear */
+  g.wide = is_cpu && (attends || g.columns >= VECTOR); /* lanes add as fast as a vector, but exponentials are expensive */
   g.hub = is_cpu ? CPU_HUB : GPU_HUB;
   share_columns(l, &g);
   return g;
@@ -73,7 +73,7 @@ static void begin(clv__opencl_lowering *l, const char *kernel, const clv__opencl
   if (g->wide && g->columns < VECTOR) clv__opencl_define(l, "FEW", "1");
 }
 
-/* INPUTS of sparse.cl. */
+/* Passes INPUTS of sparse.cl. */
 static void pass_inputs(clv__opencl_lowering *l, const clv__opencl_node *node, const layout *g) {
   for (uint32_t i = 0; i <= g->sources; ++i) clv__opencl_pass_input(l, i);
   clv__opencl_pass_index(l, g->rows);
@@ -86,14 +86,14 @@ static void pass_inputs(clv__opencl_lowering *l, const clv__opencl_node *node, c
   clv__opencl_pass_float(l, clv__attribute_float(node->attributes, "negative_slope", 0.2f));
 }
 
-/* So many rows, slots or chunks, each in lanes. */
+/* Enqueues `count` rows, slots or chunks, each with its lanes. */
 static clv_status enqueue_lanes(clv__opencl_lowering *l, const layout *g, int64_t count) {
   const int64_t group = clv__opencl_group(l);
   return clv__opencl_enqueue(l, 2, (int64_t[]){clv__opencl_divide_up(count, group / g->lanes) * group, g->tiles},
                              (int64_t[]){group, 1});
 }
 
-/* What the check finds (sparse.cl), as the portable kernel says it. */
+/* Describes what the check found (sparse.cl), in the words of the portable kernel. */
 static void explain(const clv__opencl_fault *fault, char text[160]) {
   const long long at = fault->at, value = fault->value, limit = fault->limit;
   if (fault->kind == 0) snprintf(text, 160, "offsets begin with %lld, not 0", value);
@@ -132,7 +132,7 @@ static clv_status launch_rows(clv__opencl_lowering *l, const clv__opencl_node *n
   return clv__opencl_enqueue(l, 1, (int64_t[]){clv__opencl_divide_up(g->rows, each)}, (int64_t[]){1});
 }
 
-/* Where there are so many edges that a row could have more than its items take. */
+/* Launched if there are enough edges that some row may have more than its items process. */
 static clv_status launch_hubs(clv__opencl_lowering *l, const clv__opencl_node *node, const layout *g, clv_error *error) {
   const int64_t chunks = clv__opencl_divide_up(g->edges, g->hub), pitch = g->columns + (g->attends ? 2 * g->heads : 0);
   int64_t size_bytes;
@@ -171,7 +171,7 @@ static clv_status lower_attention(clv__opencl_lowering *l, const clv__opencl_nod
   return lower(l, node, true, error);
 }
 
-/* ---- What is taken ---- */
+/* ---- Accepted nodes ---- */
 
 #define SPARSE_DTYPES (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
 

@@ -1,4 +1,4 @@
-/* What an execution binds, and issuing all steps of an instance (instance.h). */
+/* Binds the arguments of an execution, and enqueues all steps of an instance (instance.h). */
 #include "instance.h"
 
 void clv__opencl_bound_release(clv_device *device, clv__opencl_bound *bound) {
@@ -34,7 +34,7 @@ static clv_status check_binding(const clv_tensor *expected, const clv_binding *b
                         (unsigned long long)buffer->size_bytes);
 }
 
-/* An output whose size the host did not know when it planned: the instance knows it. */
+/* Allocates an output whose size the host did not know when it planned; the instance knows it. */
 static clv_status give_memory(const clv_execute_args *args, uint32_t index, const clv_tensor *expected, clv_error *error) {
   clv_binding *binding = &args->outputs[index];
   if (binding->type.rank != CLV_RANK_UNKNOWN) return CLV_OK;
@@ -64,13 +64,13 @@ clv_status clv__opencl_instance_check(const clv_instance *instance, const clv_ex
   return CLV_OK;
 }
 
-/* The memory of one binding. */
+/* Creates the memory object of one binding. */
 static clv_status bind_memory(clv_device *device, clv__opencl_bound *bound, const clv_binding *binding, uint64_t size_bytes,
                               clv_error *error) {
   bound->is_owned = true;
   if (binding->buffer == NULL || size_bytes == 0) {
     if (device->shares_host) return clv__opencl_memory_wrap(device, binding->type.data, size_bytes, &bound->memory, error);
-    return clv__opencl_memory_create(device, size_bytes, &bound->memory, error); /* without elements */
+    return clv__opencl_memory_create(device, size_bytes, &bound->memory, error); /* has no elements */
   }
   if (binding->offset_bytes % device->alignment_bytes == 0) {
     return clv__opencl_memory_part(device, binding->buffer->memory, binding->offset_bytes, size_bytes, &bound->memory, error);
@@ -124,7 +124,7 @@ clv_status clv__opencl_instance_bind(clv_device *device, clv_instance *instance,
 
 /* ---- Enqueuing ---- */
 
-/* Bindings whose offset no kernel argument can begin at go through memory of the instance's own. */
+/* If no kernel argument can start at a binding's offset, the data is copied through the instance's own memory. */
 static clv_status move_bound(clv_device *device, clv__opencl_bound *bound, uint32_t count, bool in, cl_command_queue queue,
                              clv_error *error) {
   for (uint32_t i = 0; i < count; ++i) {

@@ -4,10 +4,10 @@
 typedef struct entry {
   clv_instance *instance;
   clv_binding *bindings; /* inputs, then outputs */
-  /* What the command buffer refers to: an instance that is bound anew lets go of its memory. */
+  /* The memory that the command buffer refers to. It is retained, because an instance that is bound again releases its memory. */
   cl_mem *held;
   uint32_t held_count;
-  cl_kernel *kernels; /* by step; NULL where there is no command buffer */
+  cl_kernel *kernels; /* by step; NULL without a command buffer */
   size_t kernel_count;
 } entry;
 
@@ -15,10 +15,10 @@ struct clv_captured {
   clv__object object;
   entry *entries;
   size_t count, capacity;
-  cl_command_buffer_khr commands; /* NULL: the list */
+  cl_command_buffer_khr commands; /* NULL: use the list */
 };
 
-/* ---- Life ---- */
+/* ---- Creation and destruction ---- */
 
 static void drop_commands(clv_device *device, clv_captured *captured) {
   if (captured->commands != NULL) device->commands.release(captured->commands);
@@ -52,7 +52,7 @@ void clv__opencl_captured_destroy(clv_device *device, clv_captured *captured) {
 
 uint64_t clv__opencl_captured_bytes(clv_device *device, const clv_captured *captured) {
   (void)device;
-  enum { COMMAND_BYTES = 1024 }; /* drivers do not say what a recorded command takes */
+  enum { COMMAND_BYTES = 1024 }; /* an estimate: drivers do not report the size of a recorded command */
   uint64_t total = sizeof *captured + captured->capacity * sizeof *captured->entries;
   for (size_t i = 0; i < captured->count; ++i) {
     const clv_instance *instance = captured->entries[i].instance;
@@ -111,7 +111,7 @@ static void hold_entry(clv_device *device, entry *e) {
   }
 }
 
-/* Leaves `commands` NULL where the list has to do. */
+/* Leaves `commands` NULL if the list must be used. */
 static clv_status record(clv_device *device, clv_captured *captured, cl_command_queue queue, clv_error *error) {
   const cl_command_buffer_properties_khr properties[] = {CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};
   cl_int code;
@@ -178,7 +178,8 @@ clv_status clv__opencl_captured_launch(clv_device *device, clv_captured *capture
   return CLV_OK;
 }
 
-/* What is bound anew is enqueued from the list from then on: a command buffer would have to be recorded again each time. */
+/* After rebinding, the executions are enqueued from the list, because a command buffer would have to be recorded again every
+ * time. */
 clv_status clv__opencl_captured_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
                                      clv_error *error) {
   if (index >= captured->count) {

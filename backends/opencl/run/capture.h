@@ -1,12 +1,12 @@
-/* Captured executions: issued again as a command buffer (cl_khr_command_buffer), or as a list of enqueues whose arguments are set
- * already, whichever the driver issues faster. */
+/* Captured executions. They are launched again as a command buffer (cl_khr_command_buffer), or as a list of enqueues whose
+ * arguments are already set, whichever is faster with this driver. */
 #ifndef CLEAVE_BACKENDS_OPENCL_RUN_CAPTURE_H
 #define CLEAVE_BACKENDS_OPENCL_RUN_CAPTURE_H
 
 #include "instance.h"
 
 clv_status clv__opencl_capture_begin(clv_device *device, clv_stream *stream, clv_error *error);
-/* An execution on a stream that records. */
+/* Adds an execution to a stream that is recording. */
 clv_status clv__opencl_capture_add(clv_device *device, clv_captured *captured, clv_instance *instance,
                                    const clv_execute_args *args, clv_error *error);
 clv_status clv__opencl_capture_end(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error);
@@ -16,7 +16,7 @@ clv_status clv__opencl_captured_bind(clv_device *device, clv_captured *captured,
 void clv__opencl_captured_destroy(clv_device *device, clv_captured *captured);
 uint64_t clv__opencl_captured_bytes(clv_device *device, const clv_captured *captured);
 
-/* Which of the two this device takes (capture_choice.c): as the option says, or measured once. */
+/* Which of the two this device uses (capture_choice.c): set by the option, or measured once. */
 clv__opencl_capture clv__opencl_capture_choice(clv_device *device);
 
 #endif

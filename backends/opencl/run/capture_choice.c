@@ -1,9 +1,9 @@
-/* Whether launches are issued faster as a command buffer or one by one: measured once a device, with kernels that do nothing. */
+/* Whether launches are faster as a command buffer or one by one. Measured once per device, with kernels that do nothing. */
 #include "backends/opencl/programs.h"
 #include "base/clock.h"
 #include "capture.h"
 
-/* As many launches as a large partition has: what a driver does with a buffer may not grow with its length alone. */
+/* As many launches as in a large partition, because the cost of a buffer may not be proportional to its length. */
 enum { LAUNCHES = 512, ROUNDS = 7 };
 
 static const char source[] =
@@ -47,7 +47,7 @@ static void tear_down(clv_device *device, trial *t) {
   if (t->program != NULL) device->cl->clReleaseProgram(t->program);
 }
 
-/* The time of one round; 0 where it fails. */
+/* The time of one round; 0 if it fails. */
 static uint64_t time_list(clv_device *device, const trial *t) {
   const size_t items = 1;
   uint64_t begin = clv__clock_ns();
@@ -64,7 +64,7 @@ static uint64_t time_buffer(clv_device *device, const trial *t) {
   return device->cl->clFinish(device->service) == CL_SUCCESS ? clv__clock_ns() - begin : 0;
 }
 
-/* The best of each, taken in turn. */
+/* Compares the best round of each; the rounds alternate. */
 static clv__opencl_capture measure(clv_device *device) {
   trial t = {0};
   uint64_t best_list = UINT64_MAX, best_buffer = UINT64_MAX;
@@ -76,7 +76,7 @@ static clv__opencl_capture measure(clv_device *device) {
     if (buffer < best_buffer) best_buffer = buffer;
   }
   tear_down(device, &t);
-  /* Only where it clearly pays: a list can follow bindings, a buffer is recorded anew. */
+  /* A buffer must be clearly faster: a list can be rebound, but a buffer must be recorded again. */
   return works && best_buffer < best_list / 10 * 9 ? CLV__OPENCL_CAPTURE_BUFFER : CLV__OPENCL_CAPTURE_LIST;
 }
 

@@ -1,19 +1,19 @@
-/* See faults.h. Counts, and the lists of watches, are changed under the device's lock; nothing is called with it held. */
+/* See faults.h. Counts and lists of watches change under the device's lock. No function is called while it is held. */
 #include "faults.h"
 
 #include <stdio.h>
 
 typedef struct place {
-  char name[128], op[32]; /* of the node: it may be gone when it is spoken of */
+  char name[128], op[32]; /* of the node, which may be destroyed before the report */
   clv__opencl_explain_fn explain;
 } place;
 
 struct clv__opencl_faults {
   uint32_t users;
-  bool is_over; /* no instance has it any more */
+  bool is_over; /* the instance is destroyed */
   size_t count;
   cl_mem memory;
-  clv__opencl_fault *found; /* as read back last */
+  clv__opencl_fault *found; /* the values that were last read back */
   place places[];
 };
 
@@ -77,7 +77,7 @@ void clv__opencl_faults_leave(clv_device *device, clv__opencl_faults *faults) {
 
 /* ---- Watches ---- */
 
-/* The `index`th, with one user more; NULL: there are no more. */
+/* Returns item number `index` with one more user, or NULL if there is none. */
 static clv__opencl_faults *item_at(clv_device *device, const clv__opencl_watch *watch, size_t index) {
   pthread_mutex_lock(&device->lock);
   clv__opencl_faults *faults = index < watch->count ? watch->items[index] : NULL;
@@ -86,7 +86,7 @@ static clv__opencl_faults *item_at(clv_device *device, const clv__opencl_watch *
   return faults;
 }
 
-/* One that nobody runs any more makes room: a stream outlives many instances. NULL: there is none. */
+/* Removes and returns faults whose instance is destroyed, or NULL. A stream outlives many instances, so this frees space. */
 static clv__opencl_faults *take_over(clv_device *device, clv__opencl_watch *watch) {
   clv__opencl_faults *taken = NULL;
   pthread_mutex_lock(&device->lock);
@@ -129,7 +129,7 @@ clv_status clv__opencl_faults_watch(clv_device *device, clv__opencl_faults *faul
   if (faults == NULL) return CLV_OK;
   CLV__TRY(make_watch(device, watch, error));
   for (clv__opencl_faults *over; (over = take_over(device, *watch)) != NULL;) release(device, over);
-  return watch_over(device, *watch, faults, error); /* what is read to stays as long as the queue */
+  return watch_over(device, *watch, faults, error); /* the memory that is read into lives as long as the queue */
 }
 
 clv_status clv__opencl_faults_read(clv_device *device, clv__opencl_faults *faults, cl_command_queue queue, clv_error *error) {
@@ -171,7 +171,7 @@ clv_status clv__opencl_watch_join(clv_device *device, clv__opencl_watch **watch,
   return status;
 }
 
-/* ---- Telling ---- */
+/* ---- Reporting ---- */
 
 static clv_status report_fault(const place *at, const clv__opencl_fault *fault, clv_error *error) {
   char text[160];
@@ -179,7 +179,7 @@ static clv_status report_fault(const place *at, const clv__opencl_fault *fault, 
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "node '%s' (%s): %s", at->name, at->op, text);
 }
 
-/* The queue is empty: nothing writes it meanwhile. */
+/* The queue is empty, so no kernel writes the memory at the same time. */
 static void forget(clv_device *device, clv__opencl_faults *faults, cl_command_queue queue) {
   const size_t size_bytes = faults->count * sizeof *faults->found;
   memset(faults->found, 0, size_bytes);

@@ -1,30 +1,32 @@
-/* What kernels find wrong with the numbers that they are given, vertices of a graph say, told to whoever waits for the execution.
+/* Errors that kernels find in their input data, such as invalid vertices of a graph. They are reported to the caller that
+ * waits for the execution.
  *
- * An instance has a clv__opencl_fault for each launch that looks, on the device: the first to find something writes it there. It
- * is read back behind each execution, and stays until the stream is synchronised. A stream watches over those of the instances
- * that ran on it and of the streams that it waited for; an event over its stream's. */
+ * An instance has one clv__opencl_fault in device memory for each launch that checks its input. The first item that finds an
+ * error writes it there. It is read back after each execution, and persists until the stream is synchronised. A stream
+ * watches the faults of the instances that ran on it, and those of the streams it waited for. An event watches the faults of
+ * its stream. */
 #ifndef CLEAVE_BACKENDS_OPENCL_RUN_FAULTS_H
 #define CLEAVE_BACKENDS_OPENCL_RUN_FAULTS_H
 
 #include "backends/opencl/plan.h"
 
-typedef struct clv__opencl_faults clv__opencl_faults; /* of an instance; counted, as it may go before its streams */
-typedef struct clv__opencl_watch clv__opencl_watch;   /* counted: of a stream and the events recorded on it */
+typedef struct clv__opencl_faults clv__opencl_faults; /* an instance's; counted, because the instance may be destroyed first */
+typedef struct clv__opencl_watch clv__opencl_watch;   /* of a stream and its recorded events; reference-counted */
 
-/* For a plan with places where something can be found; `memory` is for as many faults. */
+/* For a plan that has fault places; `memory` has room for one fault per place. */
 clv_status clv__opencl_faults_create(const clv__opencl_plan *plan, cl_mem memory, clv__opencl_faults **faults, clv_error *error);
-/* Of an instance that is destroyed; accepts NULL. */
+/* Call when the instance is destroyed; accepts NULL. */
 void clv__opencl_faults_leave(clv_device *device, clv__opencl_faults *faults);
-/* Before an execution: `*watch` (made where it is NULL) watches over it from now on. NULL faults: nothing to do. */
+/* Call before an execution: from now on `*watch` (created if NULL) watches these faults. Does nothing if `faults` is NULL. */
 clv_status clv__opencl_faults_watch(clv_device *device, clv__opencl_faults *faults, clv__opencl_watch **watch, clv_error *error);
-/* Behind it. */
+/* Call after the execution: reads the faults back. */
 clv_status clv__opencl_faults_read(clv_device *device, clv__opencl_faults *faults, cl_command_queue queue, clv_error *error);
 
-clv__opencl_watch *clv__opencl_watch_share(clv_device *device, clv__opencl_watch *watch); /* the same, or NULL */
+clv__opencl_watch *clv__opencl_watch_share(clv_device *device, clv__opencl_watch *watch); /* returns the same watch, or NULL */
 void clv__opencl_watch_release(clv_device *device, clv__opencl_watch *watch);             /* accepts NULL */
-/* `*watch` (made where it is NULL) watches over all that `other`, which may be NULL, does. */
+/* Makes `*watch` (created if NULL) watch everything that `other` watches. `other` may be NULL. */
 clv_status clv__opencl_watch_join(clv_device *device, clv__opencl_watch **watch, clv__opencl_watch *other, clv_error *error);
-/* What was found, once the executions are over; with a queue it is forgotten. */
+/* Reports the faults found. Call after the executions are complete. With a queue, the faults are also cleared. */
 clv_status clv__opencl_watch_check(clv_device *device, clv__opencl_watch *watch, cl_command_queue queue, clv_error *error);
 
 #endif

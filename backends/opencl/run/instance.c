@@ -1,4 +1,4 @@
-/* See instance.h: making instances, and their scratch. */
+/* See instance.h: creates instances and their scratch. */
 #include "instance.h"
 
 /* ---- Scratch ---- */
@@ -13,7 +13,7 @@ static void scratch_release(clv_device *device, clv_instance *instance) {
   instance->has_scratch = false;
 }
 
-/* Cuts the pieces out of `memory`, from `offset` on, and gives them to the kernels. */
+/* Creates the scratch pieces in `memory`, from `offset` on, and passes them to the kernels. */
 static clv_status scratch_cut(clv_device *device, clv_instance *instance, cl_mem memory, uint64_t offset, clv_error *error) {
   const clv__opencl_plan *plan = instance->plan;
   for (size_t i = 0; i < plan->scratch.count; ++i) {
@@ -45,7 +45,7 @@ clv_status clv__opencl_scratch_own(clv_device *device, clv_instance *instance, c
 
 uint64_t clv__opencl_instance_scratch_bytes(clv_device *device, clv_instance *instance) {
   if (instance->plan->scratch_bytes == 0) return 0;
-  return instance->plan->scratch_bytes + device->alignment_bytes; /* wherever it begins */
+  return instance->plan->scratch_bytes + device->alignment_bytes; /* room to align any start address */
 }
 
 clv_status clv__opencl_instance_bind_scratch(clv_device *device, clv_instance *instance, clv_buffer *buffer,
@@ -64,7 +64,7 @@ clv_status clv__opencl_instance_bind_scratch(clv_device *device, clv_instance *i
   return status;
 }
 
-/* ---- Life ---- */
+/* ---- Creation and destruction ---- */
 
 static void destroy(clv_device *device, void *self) {
   clv_instance *instance = self;
@@ -90,7 +90,7 @@ void clv__opencl_instance_destroy(clv_device *device, clv_instance *instance) {
   if (instance != NULL) destroy(device, instance);
 }
 
-/* Which arguments refer to which binding: two walks, counting and filling. */
+/* Finds the arguments that refer to each binding, in two passes: one counts, one fills. */
 static clv_status index_users(clv_instance *instance, clv_error *error) {
   const clv__opencl_steps *steps = &instance->plan->steps;
   uint32_t total = 0;
@@ -129,7 +129,7 @@ static clv_status make_kernels(clv_device *device, clv_instance *instance, clv_e
   return CLV_OK;
 }
 
-/* Memory that stays with it. */
+/* Allocates the instance's persistent memory. */
 static clv_status keep(clv_device *device, clv_instance *instance, clv_error *error) {
   const clv__opencl_plan *plan = instance->plan;
   for (size_t i = 0; i < plan->kept.count; ++i) {
@@ -147,7 +147,7 @@ static bool same_types(const clv_tensor *a, const clv_tensor *b, uint32_t count)
   return true;
 }
 
-/* The executable's plan where the shapes are those of compile(), else one of the instance's own. */
+/* Uses the executable's plan if the shapes are those of compile(). Otherwise makes a plan for this instance. */
 static clv_status take_plan(clv_instance *instance, const clv_tensor *inputs, clv_error *error) {
   clv_executable *e = instance->executable;
   if (e->plan != NULL && same_types(e->plan->input_types, inputs, e->input_count)) {

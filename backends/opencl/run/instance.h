@@ -1,5 +1,5 @@
-/* Instances: a plan with memory of its own and a kernel object for every launch, its arguments set. An execution sets what its
- * bindings have changed and enqueues the launches; nothing is allocated in between. */
+/* Instances: a plan with its own memory, and one kernel object per launch with its arguments set. An execution sets only the
+ * arguments of changed bindings, and enqueues the launches. It allocates nothing. */
 #ifndef CLEAVE_BACKENDS_OPENCL_RUN_INSTANCE_H
 #define CLEAVE_BACKENDS_OPENCL_RUN_INSTANCE_H
 
@@ -7,15 +7,15 @@
 #include "faults.h"
 #include "stream.h"
 
-/* Where a binding is, and the cl_mem made for it. */
+/* The location of a binding, and the cl_mem created for it. */
 typedef struct clv__opencl_bound {
   uint64_t buffer_id; /* 0: host memory at `host` */
   const void *host;
   uint64_t offset_bytes, size_bytes;
-  cl_mem memory;         /* what kernels see */
-  bool is_owned;         /* a part or wrapper made for it, and not the buffer's own */
-  cl_mem source;         /* where kernels see a copy, for offsets that no part can begin at: the buffer's own memory */
-  uint32_t first, count; /* arguments that refer to it: in clv_instance.users */
+  cl_mem memory;         /* the memory that kernels use */
+  bool is_owned;         /* a sub-buffer or wrapper created for it, not the buffer's own cl_mem */
+  cl_mem source;         /* set if kernels use a copy because no sub-buffer can start at the offset: the buffer's own memory */
+  uint32_t first, count; /* arguments that refer to it: a range of clv_instance.users */
 } clv__opencl_bound;
 
 typedef struct clv__opencl_user {
@@ -30,13 +30,13 @@ struct clv_instance {
   clv__arena arena;
   cl_kernel *kernels;    /* by step; NULL for copies */
   cl_mem *scratch;       /* by piece */
-  cl_mem scratch_memory; /* its own; NULL where the host gave some */
+  cl_mem scratch_memory; /* the instance's own; NULL if the host provided scratch */
   bool has_scratch;
   cl_mem *kept;
   clv_weight **weights;
   clv__opencl_bound *inputs, *outputs;
   clv__opencl_user *users;
-  clv__opencl_faults *faults; /* NULL where no launch looks for any */
+  clv__opencl_faults *faults; /* NULL if no launch checks its input */
 };
 
 clv_status clv__opencl_instance_create(clv_device *device, clv_executable *executable, const clv_tensor *inputs,
@@ -47,21 +47,21 @@ uint64_t clv__opencl_instance_scratch_bytes(clv_device *device, clv_instance *in
 clv_status clv__opencl_instance_bind_scratch(clv_device *device, clv_instance *instance, clv_buffer *buffer,
                                              uint64_t offset_bytes, clv_error *error);
 
-/* Memory of the instance's own, where the host gave none. */
+/* Allocates scratch for the instance if the host provided none. */
 clv_status clv__opencl_scratch_own(clv_device *device, clv_instance *instance, clv_error *error);
 
 /* ---- Steps (step.c) ---- */
 
-/* Whether it changes from one execution, or one scratch, to another. */
+/* Whether the operand can change between executions, or with other scratch. */
 bool clv__opencl_is_bound_later(const clv__opencl_operand *operand);
 clv_status clv__opencl_step_argument(clv_device *device, const clv_instance *instance, const clv__opencl_step *step,
                                      cl_kernel kernel, uint32_t index, clv_error *error);
-/* A kernel object with the arguments that stay, or, `bound`, with all of them. */
+/* Creates a kernel object and sets its constant arguments or, with `bound`, all of them. */
 clv_status clv__opencl_step_kernel(clv_device *device, const clv_instance *instance, const clv__opencl_step *step, bool bound,
                                    cl_kernel *kernel, clv_error *error);
 clv_status clv__opencl_step_enqueue(clv_device *device, const clv_instance *instance, const clv__opencl_step *step,
                                     cl_kernel kernel, cl_command_queue queue, clv_error *error);
-/* Into a command buffer, with a kernel object of its own in *kernel. */
+/* Records the step into a command buffer, with its own kernel object in *kernel. */
 clv_status clv__opencl_step_record(clv_device *device, const clv_instance *instance, const clv__opencl_step *step,
                                    cl_command_buffer_khr commands, cl_kernel *kernel, clv_error *error);
 
@@ -70,14 +70,14 @@ clv_status clv__opencl_step_record(clv_device *device, const clv_instance *insta
 void clv__opencl_bound_release(clv_device *device, clv__opencl_bound *bound);
 /* Checks that the bindings fit the instance's shapes. */
 clv_status clv__opencl_instance_check(const clv_instance *instance, const clv_execute_args *args, clv_error *error);
-/* Sets what has changed since the last time. */
+/* Sets the arguments that changed since the last call. */
 clv_status clv__opencl_instance_bind(clv_device *device, clv_instance *instance, const clv_binding *inputs,
                                      const clv_binding *outputs, clv_error *error);
-/* Enqueues every step, as bound last. */
+/* Enqueues every step with the current bindings. */
 clv_status clv__opencl_instance_enqueue(clv_device *device, clv_instance *instance, cl_command_queue queue, clv_error *error);
-/* The same into a command buffer, which is finalized by the caller. False in *fits: not all of it can be recorded. Each launch is
- * of a kernel object of its own, put into `kernels` (by step; for the caller to release): there are drivers that read arguments
- * when a command buffer is enqueued, not when it is recorded. */
+/* Records every step into a command buffer, which the caller finalizes. *fits becomes false if some step cannot be recorded. Each
+ * launch has its own kernel object, stored in `kernels` (by step; the caller releases them), because some drivers read the
+ * arguments when a command buffer is enqueued, not when it is recorded. */
 clv_status clv__opencl_instance_record(clv_device *device, clv_instance *instance, cl_command_buffer_khr commands,
                                        cl_kernel *kernels, bool *fits, clv_error *error);
 

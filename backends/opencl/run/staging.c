@@ -1,13 +1,15 @@
 /* See staging.h.
  *
- * Into the device, bytes are copied to a piece in the call and go on from there. Host memory that an earlier copy has yet to
- * write is not read in the call: such a copy is left to the driver, in the queue's order. Out of the device, a callback copies
- * from the piece to where the bytes belong and opens a gate, which the queue waits for: whoever waits for the stream has them. */
+ * Copies into the device: the call copies the bytes to a piece, and the transfer continues from there. If an earlier copy has yet
+ * to write the host memory, the call must not read it. The driver then does the copy, in the order of the queue.
+ *
+ * Copies out of the device: a callback copies from the piece to the destination and opens a gate. The queue waits for the gate,
+ * so a caller that waits for the stream has the bytes. */
 #include "staging.h"
 
 #include "backends/opencl/device.h"
 
-/* Whether the command is over, right or wrong. */
+/* Whether the command has finished, with or without an error. */
 static bool is_over(const clv__opencl_icd *cl, cl_event event) {
   cl_int status = CL_QUEUED;
   return cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) == CL_SUCCESS &&
@@ -19,7 +21,7 @@ static void let_go(const clv__opencl_icd *cl, cl_event *event) {
   *event = NULL;
 }
 
-/* ---- Life ---- */
+/* ---- Creation and destruction ---- */
 
 void clv__opencl_staging_init(clv_device *device, clv__opencl_staging *s) {
   if (!device->stages) return;
@@ -81,7 +83,7 @@ static bool piece_make(clv_device *device, clv__opencl_pinned *p) {
   return p->host != NULL;
 }
 
-/* The first piece from `*next` on that nothing uses any more, and the number after its; NULL: there is none. */
+/* Returns the first unused piece from `*next` on, and advances `*next` behind it. NULL if there is none. */
 static clv__opencl_pinned *piece_take(clv_device *device, clv__opencl_staging *s, int *next) {
   while (*next < CLV__OPENCL_PINNED && !s->is_off) {
     clv__opencl_pinned *p = &s->pieces[(*next)++];
@@ -99,21 +101,21 @@ static size_t piece_bytes(uint64_t left) {
   return left < CLV__OPENCL_PINNED_BYTES ? (size_t)left : CLV__OPENCL_PINNED_BYTES;
 }
 
-/* ---- What is to be written on the host ---- */
+/* ---- Pending writes to host memory ---- */
 
-/* `event` is let go of here. */
+/* Takes ownership of `event`. */
 static void note_out(clv_device *device, clv__opencl_staging *s, cl_event event, const void *to, uint64_t size_bytes) {
   const uintptr_t from = (uintptr_t)to, end = from + (uintptr_t)size_bytes;
   pthread_mutex_lock(&device->staging_lock);
   const bool is_first = s->last_out == NULL || is_over(device->cl, s->last_out);
   if (is_first || from < s->out_from) s->out_from = from;
   if (is_first || end > s->out_to) s->out_to = end;
-  let_go(device->cl, &s->last_out); /* the queue is in order: with the new one it is over too */
+  let_go(device->cl, &s->last_out); /* the queue is in order, so the new event implies the old one */
   s->last_out = event;
   pthread_mutex_unlock(&device->staging_lock);
 }
 
-/* Whether a copy out of the device, on any stream, may have yet to write what is read here. */
+/* Whether a pending copy out of the device, on any stream, may write the memory that is read here. */
 static bool is_awaited(clv_device *device, const void *data, uint64_t size_bytes) {
   const uintptr_t from = (uintptr_t)data, end = from + (uintptr_t)size_bytes;
   bool awaited = false;
@@ -150,7 +152,7 @@ clv_status clv__opencl_stage_in(clv_device *device, clv__opencl_staging *s, cl_c
 
 /* ---- Out ---- */
 
-/* The piece may be used again, or its stream be gone, as soon as it does not land any more. */
+/* As soon as `is_landing` is false, the piece may be reused, or its stream destroyed. */
 static void CL_CALLBACK landed(cl_event event, cl_int status, void *user_data) {
   clv__opencl_pinned *p = user_data;
   const clv__opencl_icd *cl = p->cl;
@@ -162,7 +164,7 @@ static void CL_CALLBACK landed(cl_event event, cl_int status, void *user_data) {
   cl->clReleaseEvent(gate);
 }
 
-/* The read of a piece lands by itself. False: it will not, and its bytes have to be read another way. */
+/* Arranges the callback for a piece's read. Returns false if that fails: the bytes must then be read in another way. */
 static bool piece_lands(clv_device *device, clv__opencl_pinned *p, cl_event read, void *to, size_t size_bytes) {
   const clv__opencl_icd *cl = device->cl;
   cl_int code;
@@ -170,7 +172,7 @@ static bool piece_lands(clv_device *device, clv__opencl_pinned *p, cl_event read
   p->size_bytes = size_bytes;
   p->gate = cl->clCreateUserEvent(device->context, &code);
   if (p->gate == NULL) return false;
-  cl->clRetainEvent(p->gate); /* the callback's */
+  cl->clRetainEvent(p->gate); /* for the callback */
   atomic_store_explicit(&p->is_landing, true, memory_order_release);
   if (cl->clSetEventCallback(read, CL_COMPLETE, landed, p) == CL_SUCCESS) return true;
   atomic_store_explicit(&p->is_landing, false, memory_order_relaxed);
@@ -179,7 +181,7 @@ static bool piece_lands(clv_device *device, clv__opencl_pinned *p, cl_event read
   return false;
 }
 
-/* Reads into pieces as many bytes as they take, each once; `gates` open when they are where they belong. */
+/* Reads as many bytes as fit into pieces, using each piece once. The `gates` open when the bytes are at their destination. */
 static clv_status read_pieces(clv_device *device, clv__opencl_staging *s, cl_command_queue queue, uint8_t *to, cl_mem from,
                               uint64_t from_offset, uint64_t size_bytes, uint64_t *at, cl_event *gates, cl_uint *gate_count,
                               clv_error *error) {
@@ -221,7 +223,7 @@ clv_status clv__opencl_stage_out(clv_device *device, clv__opencl_staging *s, cl_
     code = cl->clEnqueueBarrierWithWaitList(queue, gate_count, gates, &done);
     if (code != CL_SUCCESS) status = clv__opencl_failed(error, "clEnqueueBarrierWithWaitList", code);
   }
-  if (status != CLV_OK && gate_count > 0) { /* nothing lands after who failed has gone on */
+  if (status != CLV_OK && gate_count > 0) { /* after a failed call, no callback may write to the destination */
     cl->clFlush(queue);
     cl->clWaitForEvents(gate_count, gates);
   }

@@ -1,6 +1,6 @@
-/* Copies through pinned host memory: on devices with memory of their own a driver may take its time in the call for memory that
- * it has not pinned, and the thread that hands out work to all devices must not wait. Each stream has two pieces that are mapped
- * for good; a copy takes those that are free and leaves the rest to the driver, so that nothing here ever waits. */
+/* Copies through pinned host memory. On a device with its own memory, a driver may block in a call that copies from memory it has
+ * not pinned. The thread that dispatches work to all devices must not block. So each stream has two permanently mapped pieces. A
+ * copy uses the free pieces and passes the rest to the driver, so nothing here ever waits. */
 #ifndef CLEAVE_BACKENDS_OPENCL_RUN_STAGING_H
 #define CLEAVE_BACKENDS_OPENCL_RUN_STAGING_H
 
@@ -12,40 +12,40 @@
 enum {
   CLV__OPENCL_PINNED = 2,
   CLV__OPENCL_PINNED_BYTES = 4 << 20,
-  CLV__OPENCL_STAGED_BYTES = 256 << 10 /* smaller copies are the driver's */
+  CLV__OPENCL_STAGED_BYTES = 256 << 10 /* smaller copies go to the driver directly */
 };
 
 typedef struct clv__opencl_pinned {
   const clv__opencl_icd *cl;
-  cl_mem memory; /* NULL: not made yet */
+  cl_mem memory; /* NULL: not created yet */
   uint8_t *host;
   cl_event busy; /* the command that reads or writes it; NULL: none */
-  /* On its way out of the device: what `landed` needs, and the event that says that it has. */
+  /* For a copy out of the device: the data that `landed` needs, and the event that signals completion. */
   atomic_bool is_landing;
   cl_event gate;
   void *to;
   size_t size_bytes;
 } clv__opencl_pinned;
 
-/* Part of a stream; one thread at a time uses it. */
+/* Part of a stream; only one thread at a time may use it. */
 typedef struct clv__opencl_staging {
-  struct clv__opencl_staging *previous, *next; /* of the device's streams (staging_lock) */
-  bool is_listed;                              /* among them; false where the device stages nothing */
-  bool is_off;                                 /* there was no memory for pieces: it is not asked for again */
+  struct clv__opencl_staging *previous, *next; /* list of the device's streams (staging_lock) */
+  bool is_listed;                              /* in that list; false if the device does not stage copies */
+  bool is_off;                                 /* allocating a piece failed; do not try again */
   clv__opencl_pinned pieces[CLV__OPENCL_PINNED];
-  /* Host memory that copies out of the device have yet to write (staging_lock): within these addresses, until this event. */
+  /* Host memory that pending copies out of the device will write (staging_lock): this address range, until this event. */
   cl_event last_out;
   uintptr_t out_from, out_to;
 } clv__opencl_staging;
 
 void clv__opencl_staging_init(clv_device *device, clv__opencl_staging *staging);
-/* When the stream's queue is through. */
+/* Call after the stream's queue has finished. */
 void clv__opencl_staging_finish(clv_device *device, clv__opencl_staging *staging);
 
-/* Waits for what lands on the host: where a queue fails it may be through before that. */
+/* Waits for pending copies to host memory. After a failure, a queue may finish before they do. */
 void clv__opencl_staging_settle(clv_device *device, clv__opencl_staging *staging);
 
-/* Enqueue copies, in ranges that were checked. */
+/* Enqueue copies. The caller has checked the ranges. */
 clv_status clv__opencl_stage_in(clv_device *device, clv__opencl_staging *staging, cl_command_queue queue, cl_mem to,
                                 uint64_t to_offset, const void *from, uint64_t size_bytes, clv_error *error);
 clv_status clv__opencl_stage_out(clv_device *device, clv__opencl_staging *staging, cl_command_queue queue, void *to, cl_mem from,

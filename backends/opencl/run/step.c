@@ -1,4 +1,4 @@
-/* One step of a plan in an instance: its arguments, its kernel object, issuing and recording it. */
+/* One step of a plan in an instance: sets its arguments, creates its kernel object, enqueues and records it. */
 #include "instance.h"
 
 static cl_mem memory_at(const clv_instance *instance, const clv__opencl_location *at) {
@@ -21,7 +21,7 @@ static cl_mem memory_at(const clv_instance *instance, const clv__opencl_location
   return NULL;
 }
 
-/* A message that says whose kernel it was. */
+/* Formats an error that names the kernel's node. */
 static clv_status step_failed(const clv_instance *instance, const clv__opencl_step *step, const char *call, cl_int code,
                               clv_error *error) {
   clv_status status = clv__opencl_failed(error, call, code);

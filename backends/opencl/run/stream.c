@@ -6,7 +6,7 @@
 
 static void stream_destroy(clv_device *device, void *self) {
   clv_stream *stream = self;
-  /* Copies that are on their way when a device is given up use memory of the host's, which goes once it is closed. */
+  /* When an abandoned device is closed, pending copies may still use host memory, which is freed after the close. */
   if (stream->queue != NULL) device->cl->clFinish(stream->queue);
   clv__opencl_staging_finish(device, &stream->staging);
   if (stream->queue != NULL) device->cl->clReleaseCommandQueue(stream->queue);
@@ -35,13 +35,13 @@ clv_status clv__opencl_stream_queue(clv_device *device, clv_stream *stream, cl_c
   return CLV_OK;
 }
 
-/* Waits for an event, and says what its command came to. */
+/* Waits for an event, and returns its command's status. */
 static clv_status wait_for(clv_device *device, cl_event event, clv_error *error) {
   const clv__opencl_icd *cl = device->cl;
   cl_int status = CL_COMPLETE;
   cl_int code = cl->clWaitForEvents(1, &event);
   if (cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) == CL_SUCCESS && status < 0) {
-    return clv__opencl_failed(error, "a command of the queue", status); /* the command's own code says more than the wait's */
+    return clv__opencl_failed(error, "a command of the queue", status); /* more specific than the wait's code */
   }
   return code == CL_SUCCESS ? CLV_OK : clv__opencl_failed(error, "clWaitForEvents", code);
 }
@@ -66,8 +66,8 @@ static clv_status not_recording(const clv_stream *stream, const char *what, clv_
 
 struct clv_event {
   clv__object object;
-  pthread_mutex_t lock;     /* of both: they are replaced while other threads wait for those before */
-  cl_event marker;          /* NULL: never recorded, or recorded where nothing was ever enqueued */
+  pthread_mutex_t lock;     /* guards both: they are replaced while other threads wait for the old ones */
+  cl_event marker;          /* NULL: never recorded, or recorded on a stream that was never used */
   clv__opencl_watch *watch; /* of the stream */
 };
 
@@ -90,7 +90,8 @@ void clv__opencl_event_destroy(clv_device *device, clv_event *event) {
   if (event != NULL) event_destroy(device, event);
 }
 
-/* The marker, retained; NULL where there is nothing to wait for. With `watch` also what its stream watches over, or NULL. */
+/* Returns the marker, retained; NULL if there is nothing to wait for. `watch`, if not NULL, receives the watch of its stream, or
+ * NULL. */
 static cl_event marker_of(clv_device *device, clv_event *event, clv__opencl_watch **watch) {
   pthread_mutex_lock(&event->lock);
   cl_event marker = event->marker;
@@ -106,7 +107,7 @@ clv_status clv__opencl_event_record(clv_device *device, clv_event *event, clv_st
   cl_event marker = NULL, before;
   if (stream->queue != NULL) {
     CLV__OPENCL_TRY(error, "clEnqueueMarkerWithWaitList", cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
-    /* Whoever waits on another queue, or for the callback, does not flush this one. */
+    /* A wait on another queue, or for the callback, does not flush this queue. */
     cl_int code = cl->clFlush(stream->queue);
     if (code != CL_SUCCESS) {
       cl->clReleaseEvent(marker);
@@ -156,8 +157,8 @@ clv_status clv__opencl_event_synchronize(clv_device *device, clv_event *event, c
   return status;
 }
 
-/* What a driver's callback needs: it may come after the event was recorded again or destroyed, so it is its own. Kept when the
- * callback has come, so that being notified again and again allocates nothing. */
+/* The data of a driver's callback. It is a separate object, because the callback may come after the event was recorded again or
+ * destroyed. It is reused after the callback, so repeated notifications allocate nothing. */
 struct clv__opencl_notice {
   clv__opencl_notice *next;
   clv_device *device;
@@ -192,11 +193,11 @@ void clv__opencl_notices_finish(clv_device *device) {
 static void CL_CALLBACK reached(cl_event marker, cl_int status, void *user_data) {
   clv__opencl_notice *notice = user_data;
   (void)marker;
-  (void)status; /* event_synchronize() says it */
+  (void)status; /* event_synchronize() reports it */
   clv_notify_fn notify = notice->notify;
   void *cookie = notice->cookie;
   notice_give(notice);
-  notify(cookie); /* last: the device may be closed when it returns */
+  notify(cookie); /* must be last: the device may be closed when it returns */
 }
 
 clv_status clv__opencl_event_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error) {

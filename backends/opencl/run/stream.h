@@ -1,4 +1,4 @@
-/* Streams are in-order queues, events are markers in them. What failed in a queue is said when it is waited for. */
+/* Streams are in-order queues, and events are markers in them. A failure in a queue is reported when a caller waits for it. */
 #ifndef CLEAVE_BACKENDS_OPENCL_RUN_STREAM_H
 #define CLEAVE_BACKENDS_OPENCL_RUN_STREAM_H
 
@@ -8,16 +8,16 @@
 
 struct clv_stream {
   clv__object object;
-  cl_command_queue queue;  /* made when first used */
+  cl_command_queue queue;  /* created on first use */
   clv_captured *recording; /* between capture_begin() and capture_end() */
   clv__opencl_staging staging;
-  clv__opencl_watch *watch; /* what kernels of its executions find wrong; NULL where none looks */
+  clv__opencl_watch *watch; /* input errors of its executions; NULL if no kernel checks its input */
 };
 
-/* The stream's queue. */
+/* Returns the stream's queue. */
 clv_status clv__opencl_stream_queue(clv_device *device, clv_stream *stream, cl_command_queue *queue, clv_error *error);
 
-/* Frees what notifications have left, when the device is closed. */
+/* Frees the reusable notices when the device is closed. */
 void clv__opencl_notices_finish(clv_device *device);
 
 clv_status clv__opencl_stream_create(clv_device *device, clv_stream **stream, clv_error *error);

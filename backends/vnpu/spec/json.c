@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/tensor/tensor.h"
 
-/* "npu.json: line 4: operators.Conv.attributes: …" */
+/* Formats an error such as "npu.json: line 4: operators.Conv.attributes: …". */
 clv_status clv__spec_fail(clv__spec_reader *r, const char *format, ...) {
   char what[600], place[200] = "";
   va_list arguments;
@@ -32,7 +32,7 @@ clv_status clv__spec_no_memory(clv__spec_reader *r) {
   return clv__error_memory(r->error, r->size_bytes);
 }
 
-/* Goes down to `key`; every push has its pop on the way that succeeds (a failure needs no more places). */
+/* Descends to `key`. Every push needs a pop on the success path; a failure needs no pops. */
 void clv__spec_push(clv__spec_reader *r, const char *key) {
   r->path[r->depth++] = key;
 }
@@ -40,7 +40,7 @@ void clv__spec_pop(clv__spec_reader *r) {
   --r->depth;
 }
 
-/* Every key of `object` must be one of `allowed` (ended by NULL). */
+/* Checks that every key of `object` is one of `allowed`, which ends with NULL. */
 clv_status clv__spec_check_keys(clv__spec_reader *r, json_t *object, const char *const *allowed) {
   if (!json_is_object(object)) return clv__spec_fail(r, "must be an object");
   const char *key;
@@ -101,7 +101,7 @@ clv_status clv__spec_u32(clv__spec_reader *r, json_t *object, const char *key, u
   return CLV_OK;
 }
 
-/* A figure: zero or more. */
+/* Reads a number that is zero or more. */
 clv_status clv__spec_figure(clv__spec_reader *r, json_t *object, const char *key, double *number) {
   json_t *value = json_object_get(object, key);
   if (value == NULL) return CLV_OK;
@@ -112,7 +112,7 @@ clv_status clv__spec_figure(clv__spec_reader *r, json_t *object, const char *key
   return CLV_OK;
 }
 
-/* "1073741824", "64M", "1 GiB". False when it is none, or above 2^62. */
+/* Parses "1073741824", "64M" or "1 GiB". Returns false if the text is not a size, or is above 2^62. */
 bool clv__spec_parse_bytes(const char *text, uint64_t *size_bytes) {
   if (*text < '0' || *text > '9') return false;
   char *end;
@@ -157,7 +157,7 @@ clv_dtype clv__spec_dtype(const char *name) {
   return CLV_DTYPE_NONE;
 }
 
-/* A list of dtype names as a mask. `value` may be NULL: then the mask stays. */
+/* Reads a list of dtype names into a mask. If `value` is NULL, the mask is unchanged. */
 clv_status clv__spec_dtypes(clv__spec_reader *r, json_t *value, uint32_t *mask) {
   if (value == NULL) return CLV_OK;
   if (!json_is_array(value)) return clv__spec_fail(r, "must be a list of dtypes, such as [\"f32\", \"f16\"]");

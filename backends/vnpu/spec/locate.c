@@ -1,4 +1,5 @@
-/* Finds the line of a key in JSON text that a parser has already found valid: the parser keeps no positions, people want them. */
+/* Finds the line of a key in JSON text that a parser has already accepted. The parser keeps no positions, but error messages need
+ * them. */
 #include <string.h>
 
 #include "json.h"

@@ -1,4 +1,4 @@
-/* What a description says of operators: dtypes, ranks, attributes and inputs that each of them takes. */
+/* Reads the limits of the operators in a description: their dtypes, ranks, attributes and inputs. */
 #include <string.h>
 
 #include "base/error.h"
@@ -6,7 +6,7 @@
 #include "json.h"
 #include "spec.h"
 
-/* {"1": ["i32", "i64"]}: dtypes of single operands. */
+/* Reads the dtypes of single operands, such as {"1": ["i32", "i64"]}. */
 static clv_status read_operands(clv__spec_reader *r, json_t *object, const char *key, const clv__vnpu_operand **operands,
                                 uint32_t *count) {
   json_t *map = json_object_get(object, key);
@@ -146,7 +146,7 @@ clv_status clv__spec_operators(clv__spec_reader *r, json_t *root) {
   if (!is_all && !json_is_object(value))
     return clv__spec_fail(r, "must be \"all\", or an object from each operator to its limits");
   json_t *map = is_all ? NULL : value;
-  /* One more, the last, stands for the operators that have no entry: those of "all". */
+  /* The extra last entry is shared by the operators that have no entry of their own: those of "all". */
   clv__vnpu_operator *items = clv__arena_allocate_zero(&spec->arena, json_object_size(map) + 1, sizeof *items);
   if (items == NULL) return clv__spec_no_memory(r);
   spec->operators = items;

@@ -1,6 +1,5 @@
-/* Reads a device's description (its members: json.c, operators.c) and the options given for it. Every mistake is
- * reported with its place and what would be allowed.
- */
+/* Reads a device's description (json.c and operators.c read its members) and its options. Every mistake is reported with its
+ * position and the allowed values. */
 #include "spec.h"
 
 #include <errno.h>
@@ -94,7 +93,7 @@ static clv_status read_root(clv__spec_reader *r, json_t *root) {
     clv__spec_push(r, "alignment");
     return clv__spec_fail(r, "must be a power of two");
   }
-  /* Kernels want the alignment of their elements; a device that asks for less than the library gives gets the library's. */
+  /* Kernels need the alignment of their elements. So an alignment below the library's is raised to the library's. */
   spec->alignment_bytes = alignment < (int64_t)CLV__ALIGNMENT ? CLV__ALIGNMENT : (uint32_t)alignment;
   CLV__TRY(clv__spec_int(r, root, "max_rank", 0, CLV_MAX_RANK, &rank));
   spec->max_rank = (int32_t)rank;
@@ -143,7 +142,7 @@ const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT] = {
     {"fail", "which launch fails: 1 is the first, 0 none", "for tests; 0"},
 };
 
-/* Keys are those of the list: the host has seen to that. */
+/* The host has already checked the keys against the list. */
 static clv_status apply_option(clv__vnpu_spec *spec, const clv_option *option, clv_error *error) {
   const char *value = option->value != NULL ? option->value : "";
   bool is_read = true;
@@ -173,7 +172,8 @@ static clv_status apply_option(clv__vnpu_spec *spec, const clv_option *option, c
                         clv__vnpu_options[i].values);
 }
 
-/* The description in one spelling, then what the options made of it. Faults leave programs as they are. */
+/* Writes the description in canonical form, then the values that the options changed. Fault options are omitted because they do
+ * not change programs. */
 static clv_status make_canonical(clv__spec_reader *r, json_t *root) {
   clv__vnpu_spec *spec = r->spec;
   char *json = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);

@@ -1,4 +1,4 @@
-/* The speed model: see speed.h. A roofline from the figures of the description, or lines of their own for single operators. */
+/* The speed model: see speed.h. A roofline computed from the description's figures, or linear models for single operators. */
 #include "speed.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/tensor/attribute.h"
 #include "base/tensor/tensor.h"
 
-#define SPIN_NS UINT64_C(60000) /* a sleeping thread wakes about that late: the last stretch is spent awake */
+#define SPIN_NS UINT64_C(60000) /* a sleeping thread may wake this late, so the last part of a wait spins */
 
 uint64_t clv__vnpu_wait_until(uint64_t start_ns, double seconds) {
   uint64_t now = clv__clock_ns();
@@ -25,7 +25,7 @@ uint64_t clv__vnpu_wait_until(uint64_t start_ns, double seconds) {
   return end;
 }
 
-/* Time for `amount` at `rate` a second; none where the rate is not given. */
+/* Time for `amount` at `rate` per second; 0 if the rate is not given. */
 static double at_rate(double amount, double rate) {
   return rate > 0 ? amount / rate : 0;
 }
@@ -54,7 +54,7 @@ static double product_of_ints(const clv_node_info *node, const char *name) {
   return product;
 }
 
-/* A multiply-add is two. Exact where products of matrices are, one an element elsewhere. */
+/* A multiply-add counts as two operations. Exact for matrix products; one operation per element for other operators. */
 static double flops_of(const clv_node_info *node, const clv_tensor *inputs, const clv_tensor *outputs) {
   double in = node->input_count > 0 ? count_of(&inputs[0]) : 0;
   double out = node->output_count > 0 ? count_of(&outputs[0]) : 0;
@@ -75,7 +75,7 @@ static double flops_of(const clv_node_info *node, const clv_tensor *inputs, cons
   return in > out ? in : out;
 }
 
-/* The bytes of input 0 under another shape: hardware gives them another name. */
+/* A node whose output is input 0 with another shape. On hardware this only renames the bytes. */
 static bool is_view(const clv_node_info *node) {
   static const char *const views[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"};
   for (size_t i = 0; i < sizeof views / sizeof *views; ++i) {
@@ -84,7 +84,7 @@ static bool is_view(const clv_node_info *node) {
   return false;
 }
 
-/* ---- Operators with figures of their own ---- */
+/* ---- Operators with their own figures ---- */
 
 static bool is_called(const char *name, const clv_node_info *node) {
   size_t length = strlen(node->domain);
@@ -99,7 +99,7 @@ static const clv__vnpu_operator_speed *find_operator(const clv__vnpu_speed *spee
   return NULL;
 }
 
-/* The operand that says which rows: the last one of ai.cleave's operators over a graph. */
+/* Elements of the operand that selects rows: for ai.cleave's graph operators, the last operand. */
 static double edges_of(const clv_node_info *node, const clv_tensor *inputs) {
   bool is_ours = strcmp(node->domain, "ai.cleave") == 0 && strncmp(node->op, "Sparse", 6) == 0;
   if (is_ours && node->input_count > 0) return count_of(&inputs[node->input_count - 1]);
