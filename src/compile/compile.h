@@ -19,10 +19,10 @@ const char *clv__source_word(clv__source source); /* "memory", "folder", "disk",
 
 typedef struct clv__origin {
   clv__source source;
-  char reason[224]; /* why it was compiled: what the cache lacks, what is wrong with it, or why it is not used; "" if it was found
-                     */
-  bool is_missed;   /* missing or unusable in the folder: `reason` explains it, even if it was found elsewhere */
-  double ms;        /* the time to get it, without uploading weights */
+  char reason[224];   /* why it was compiled: the problem with the cache, or why it is not used; "" if it was found
+                       */
+  bool is_missed;     /* missing or unusable in the folder: `reason` explains it, even if it was found elsewhere */
+  double ms;          /* the time to get it, without uploading weights */
   bool is_to_be_kept; /* compiled, and clv__executable_keep() has not run yet */
 } clv__origin;
 
@@ -38,8 +38,7 @@ typedef struct clv__compiled {
 
 /* Totals over clv__program_init() and every clv__program_compile(). */
 typedef struct clv__program_counters {
-  uint32_t from_memory, from_folder, from_disk, compiled,
-      not_kept; /* executables by source; `compiled` counts those that were cached */
+  uint32_t from_memory, from_folder, from_disk, compiled, not_kept; /* executables by source; `compiled`: those cached */
   double executables_ms, weights_ms;
   uint64_t uploaded_bytes, shared_bytes; /* of weights: copied to a device; already there */
 } clv__program_counters;

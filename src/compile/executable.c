@@ -49,8 +49,8 @@ static void warn(const obtaining *o, const char *text) {
   clv__context_log(o->devices->context, 1, "cache: %s", text);
 }
 
-/* Loads the executable from a file's contents. Leaves it NULL, with the reason in `text`, if the device or our checks reject it.
- */
+/* Loads the executable from a file's contents. Leaves it NULL, with the reason in `text`, if the device or our checks reject
+ * it. */
 static clv_status take(obtaining *o, const clv__cache_info *info, const void *payload, size_t payload_bytes, char *text,
                        size_t text_bytes) {
   clv_error error = {0};

@@ -16,7 +16,7 @@
 
 #define MARK ".new-"
 
-/* ---- What is in a folder ---- */
+/* ---- The files of a folder ---- */
 
 static bool has_form(const char *name, size_t length, const char *begin, const char *end) {
   size_t from = strlen(begin), to = strlen(end);
@@ -81,7 +81,7 @@ static clv_status check_contents(clv__folder_stage *stage, const char *directory
                         directory);
 }
 
-/* ---- The folder beside it ---- */
+/* ---- The staging folder ---- */
 
 /* The part of the target after its last slash. */
 static char *last_part(char *path) {

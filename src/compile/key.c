@@ -5,7 +5,7 @@
 
 #include "graph/content.h"
 
-/* ---- Structure. Nothing here reads a name but those that mean something: operators, domains, attributes. ---- */
+/* ---- Structure. Reads only names with a meaning: operators, domains, attributes. ---- */
 
 /* Symbols are numbered in the order in which a view uses them, because their own numbers and names differ between equal models. A
  * view has few of them. */
@@ -19,8 +19,7 @@ static uint64_t number_of(symbols *known, int64_t dim) {
   for (uint32_t i = 0; i < known->count; ++i) {
     if (known->dims[i] == dim) return i;
   }
-  if (known->count == MOST_SYMBOLS)
-    return (uint64_t)dim; /* falls back to its own number: equal models may then miss each other */
+  if (known->count == MOST_SYMBOLS) return (uint64_t)dim; /* its own number: equal models may then miss each other */
   known->dims[known->count] = dim;
   return known->count++;
 }

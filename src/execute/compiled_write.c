@@ -78,7 +78,7 @@ static clv_status write_plan(writing *w, const char *directory, clv_error *error
   return clv_plan_read(w->graph, given->devices, path, NULL, &w->plan, error);
 }
 
-/* ---- What a session compiles ---- */
+/* ---- Executables that a session compiles ---- */
 
 static clv_status add_executables(writing *w, clv_error *error) {
   const clv__engine *engine = w->session->engine;

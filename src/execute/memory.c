@@ -122,7 +122,7 @@ static clv_status bound_memory(clv__prepared *prepared, clv_error *error) {
   return CLV_OK;
 }
 
-/* ---- Where memory decides, the schedule gives way ---- */
+/* ---- Edges that the schedule needs for shared memory ---- */
 
 typedef struct edges {
   const clv_allocator *allocator;
@@ -280,8 +280,8 @@ static uint32_t staged_devices(const clv__prepared *prepared) {
   return devices;
 }
 
-/* The steps whose completion the host must see: they produce values whose size is known only then, or that the host cuts or pads.
- */
+/* The steps whose completion the host must see: they produce values whose size is known only then, or that the host cuts or
+ * pads. */
 static clv_status find_late(clv__prepared *prepared, const bool **late, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   uint32_t staged = staged_devices(prepared);

@@ -70,7 +70,7 @@ void clv__slot_cut(const clv__prepared *prepared, const clv__slot *from, const c
   clv__bucket_cut(&padded, to);
 }
 
-/* ---- Copies of a partition's own ---- */
+/* ---- A partition's own copies ---- */
 
 typedef struct staging {
   clv__request *request;

@@ -145,7 +145,7 @@ clv_status clv__order_make(const clv_session *session, const clv_tensor *inputs,
   return CLV_OK;
 }
 
-/* ---- What the command and the tests see ---- */
+/* ---- Queries of the command and the tests ---- */
 
 const clv_plan *clv__session_plan(clv_session *session) {
   pthread_mutex_lock(&session->lock);

@@ -16,7 +16,7 @@
 
 typedef struct clv__request clv__request;
 typedef struct clv__prepared clv__prepared;
-typedef struct clv__capture clv__capture; /* capture.c */
+typedef struct clv__capture clv__capture; /* capture/capture.c */
 
 enum { CLV__HELD_SCRATCH = 16 };
 
@@ -169,10 +169,9 @@ struct clv_session {
   clv__engine *engine;
   clv__request *requests[CLV_MAX_IN_FLIGHT];
   bool is_busy[CLV_MAX_IN_FLIGHT];
-  pthread_mutex_t
-      turns[CLV__MAX_DEVICES]; /* by device: a device that works in its caller's thread serves one request at a time */
-  clv__async *async;           /* created on first use */
-  uint32_t last_request;       /* the request of the last run that ended */
+  pthread_mutex_t turns[CLV__MAX_DEVICES]; /* a device that works in its caller's thread serves one request at a time */
+  clv__async *async;                       /* created on first use */
+  uint32_t last_request;                   /* the request of the last run that ended */
   bool time_steps;
   double compile_ms;
   uint32_t incident_count;
@@ -269,8 +268,8 @@ bool clv__stage_is_uncut(const clv__partition_state *state);
 clv_status clv__stage_finish(clv__partition_state *state, clv_error *error);
 void clv__stage_release(clv__partition_state *state);
 
-/* memory.c: creates the slots of all boundary values, with their lifetimes and locations, and the schedule that separates them.
- */
+/* memory.c: creates the slots of all boundary values, with their lifetimes and locations, and the schedule that separates
+ * them. */
 clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error);
 void clv__prepared_release_memory(clv__prepared *prepared);
 static inline clv__slot *clv__prepared_slot(const clv__prepared *prepared, clv_value_id value, uint32_t space) {
@@ -334,8 +333,8 @@ void clv__request_stop_callbacks(clv__request *request);
 void clv__request_abandon(clv__request *request);
 void clv__request_free(clv__request *request); /* request.c */
 
-/* capture.c: what a prepared set can capture. This is decided at the beginning of a run, captured partition by partition, and
- * kept at the end of the run, when nothing runs. The end returns whether to repeat the run without the graphs that may have
+/* capture/capture.c: what a prepared set can capture. This is decided at the beginning of a run, captured partition by partition,
+ * and kept at the end of the run, when nothing runs. The end returns whether to repeat the run without the graphs that may have
  * caused its failure. Between runs, clv__capture_drop() releases a device's graphs. clv__capture_forget() may also run during
  * one: it releases the partition's graph at once, because memory that it refers to goes away. clv__capture_holds(): captured
  * graphs of the set on the device are kept. */

@@ -9,8 +9,8 @@
 /* How often a wait for news wakes up: other sessions may give devices up. */
 enum { LOOK_EVERY_NS = 50000000 };
 
-/* Signals after releasing the lock, because the woken thread needs it. The board stays allocated meanwhile: clv__board_drain().
- */
+/* Signals after releasing the lock, because the woken thread needs it. The board stays allocated meanwhile:
+ * clv__board_drain(). */
 void clv__board_tell(void *cookie) {
   clv__mark *mark = cookie;
   clv__board *board = &mark->request->board;

@@ -81,8 +81,7 @@ static clv_status number_groups(const delegating *d, clv__arena *arena, clv_erro
   size_t count = problem->node_count;
   clv_status status = CLV_OK;
   uint32_t next = 0, *groups = clv__arena_allocate(arena, count * sizeof *groups);
-  uint32_t *numbers =
-      clv__allocate(arena->allocator, (count + 1) * sizeof *numbers); /* for one device: new number by its own group number */
+  uint32_t *numbers = clv__allocate(arena->allocator, (count + 1) * sizeof *numbers); /* of one device: by its own number */
   if (groups == NULL || numbers == NULL) {
     status = clv__error_memory(error, count * sizeof *groups);
     goto cleanup;

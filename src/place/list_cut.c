@@ -32,7 +32,7 @@ static uint32_t any_node_of(const walk *w, uint32_t partition) {
   return w->cut->nodes[partition]; /* during the cut: the first node of each */
 }
 
-/* ---- What a node takes into its partition ---- */
+/* ---- The inputs that a node adds to its partition ---- */
 
 /* The memory space in which a value is computed, or starts. */
 static uint32_t birth_of(const walk *w, uint32_t value) {
@@ -122,8 +122,8 @@ static uint32_t bound_inputs(const walk *w, uint32_t view, uint32_t partition) {
   return fresh;
 }
 
-/* Returns whether `view` can be in `partition`, which may be closed: its inputs are computed there or before, and there is room.
- */
+/* Returns whether `view` can be in `partition`, which may be closed: its inputs are computed there or before, and there is
+ * room. */
 static bool fits_earlier(const walk *w, uint32_t view, uint32_t partition) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[view], limit = limit_of(w, device);

@@ -10,10 +10,9 @@ enum { CLV__PROPAGATE_COPIES = 30 }; /* the copy_limit of `propagate` */
 
 typedef struct clv__list_cut {
   const uint32_t *order; /* the list: nodes in a topological order; NULL: in the order of their numbers */
-  uint32_t copy_limit; /* the most values and streamed weights copied for one partition, if its device states no limit of inputs;
-                          0: none */
-  const char *joined;  /* cause of a view that moves to the device of the run around it */
-  uint32_t closed;     /* bit d: no view may join a run of device d */
+  uint32_t copy_limit;   /* most values and streamed weights copied per partition if its device has no input limit; 0: none */
+  const char *joined;    /* cause of a view that moves to the device of the run around it */
+  uint32_t closed;       /* bit d: no view may join a run of device d */
 } clv__list_cut;
 
 /* Cuts `placing` (devices, causes, groups, streamed) and stores the cut in it. A view inside the run of another device goes into

@@ -94,9 +94,8 @@ typedef struct juggling {
   uint32_t *turns, turn;
   uint32_t *pending; /* by node: reads of values that are not computed yet */
   uint32_t *stack;
-  uint32_t *ready[16],
-      ready_counts[16];     /* by device: nodes that it can run now; another device may have run some of them since */
-  uint32_t *run, run_count; /* the nodes that the last turn ran, in order */
+  uint32_t *ready[16], ready_counts[16]; /* by device: nodes that it can run now; others may have run some since */
+  uint32_t *run, run_count;              /* the nodes that the last turn ran, in order */
 } juggling;
 
 /* Devices that may run a ready node in a turn of `device`. If the source of a view runs in this turn, the source has no device

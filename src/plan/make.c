@@ -210,8 +210,7 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
   CLV__TRY(clv__plan_set_cut(plan, &placing.cut, placing.streamed, error));
   bool changed = true;
   *memory_changed = false;
-  while (changed) { /* terminates: a node only moves to later devices or to one without limits, and the streamed pieces only
-                       shrink */
+  while (changed) { /* ends: nodes only move to later devices or to one without limits, and streamed pieces only shrink */
     CLV__TRY(clv__place_within_memory(plan, &placing, &changed, error));
     *memory_changed = *memory_changed || changed;
     if (changed) CLV__TRY(cut_again(plan, strategy, &placing, error));

@@ -146,8 +146,7 @@ static clv_status relieve(clv__fitting *f, const clv__partition *partition, uint
   const clv__partition *wanting = partition;
   clv__way *move = f->move, *stream = f->stream;
   char note[256];
-  f->excess =
-      needed > f->limit ? needed - f->limit : f->limit / 16; /* only the compiler knows how much, so try a little at a time */
+  f->excess = needed > f->limit ? needed - f->limit : f->limit / 16; /* only the compiler knows how much: a little at a time */
   CLV__TRY(clv__fitting_move(f, partition, move, error));
   CLV__TRY(clv__fitting_stream(f, partition, stream, error));
   if (move->device == CLV__NONE && stream->device == CLV__NONE) CLV__TRY(find_room(f, &partition, stream, error));
@@ -183,8 +182,7 @@ static clv_status fit_device(clv__fitting *f, bool *changed, clv_error *error) {
       continue;
     }
     uint64_t needed = f->used + added + passing + (compiles ? scratch : clv__partition_peak_bytes(plan, partition));
-    forget_resident(partition,
-                    f->resident); /* the others that share its values count them again; overestimating slightly is safe */
+    forget_resident(partition, f->resident); /* sharers count its values again; a little too much is safe */
     CLV__TRY(relieve(f, partition, needed, error));
     *changed = true;
   }

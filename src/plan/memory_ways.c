@@ -113,8 +113,8 @@ static clv_status takes_inputs(const clv__fitting *f, const clv__partition *part
   return status;
 }
 
-/* Returns whether the weight is worth streaming. Small weights stay, and so do those that the device holds for other partitions.
- */
+/* Returns whether the weight is worth streaming. Small weights stay, and so do those that the device holds for other
+ * partitions. */
 static bool is_streamable(const clv__fitting *f, uint32_t weight) {
   const clv__problem *problem = f->plan->problem;
   return problem->weight_bytes[weight] >= STREAMED_LEAST_BYTES &&

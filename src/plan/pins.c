@@ -63,8 +63,7 @@ static clv_status fix_nodes(const clv_plan *plan, const clv_plan_options *option
     goto cleanup;
   }
   CLV__TRY_GOTO(fix_all(plan, NULL, options->forces, options->force_count, pinned, error));
-  CLV__TRY_GOTO(fix_all(plan, &names, options->pins, options->pin_count, pinned,
-                        error)); /* after forces: a pin is more specific and wins */
+  CLV__TRY_GOTO(fix_all(plan, &names, options->pins, options->pin_count, pinned, error)); /* a pin is narrower: it wins */
 cleanup:
   clv__map_finish(&names);
   return status;

@@ -22,9 +22,8 @@ typedef struct clv__partition {
   const clv_graph_view *view;
   /* Sizes are open and the device takes fixed sizes, so each bucket is compiled separately (compile/bucket.h). */
   bool is_bucketed;
-  const clv_graph_view
-      *typical;          /* if bucketed: the view at typical sizes, for compiling and counting before the sizes are known */
-  uint64_t weight_bytes; /* of the constants that it reads */
+  const clv_graph_view *typical; /* if bucketed: the view at typical sizes, used before the sizes are known */
+  uint64_t weight_bytes;         /* of the constants that it reads */
 } clv__partition;
 
 typedef enum clv__boundary {
@@ -96,15 +95,13 @@ struct clv_plan {
   const char *gone_why[CLV__MAX_DEVICES]; /* by device: "taken out: …" */
   /* For a plan derived from another one by removing devices (plan/without.c). Shapes, prices and the user's options belong to the
    * original plan, which must outlive this one. */
-  const clv_plan *origin; /* the original plan; NULL: this is an original */
-  const uint32_t
-      *same_partitions; /* by partition: the partition of the previous plan whose executable it can reuse, or CLV__NO_ID */
+  const clv_plan *origin;          /* the original plan; NULL: this is an original */
+  const uint32_t *same_partitions; /* by partition: the previous plan's partition whose executable it can reuse, or CLV__NO_ID */
 
   clv__price price;
   clv__bounds bounds;
-  uint64_t predicted_ns, lower_bound_ns; /* by the objective */
-  double time_load_ms, time_capability_ms, time_cost_ms, time_place_ms,
-      time_split_ms; /* the time to make the plan; not in the file */
+  uint64_t predicted_ns, lower_bound_ns;                                               /* by the objective */
+  double time_load_ms, time_capability_ms, time_cost_ms, time_place_ms, time_split_ms; /* of making it; not in the file */
 };
 
 /* By value: types with sizes as far as planning knows them; typical sizes if they are open. */

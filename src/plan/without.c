@@ -6,7 +6,7 @@
 #include "place/node.h"
 #include "plan/without.h"
 
-/* ---- Placing what has to go ---- */
+/* ---- Placing the nodes of lost devices ---- */
 
 static clv__place_input input_of(const clv_plan *plan, const clv__problem *problem) {
   return (clv__place_input){.problem = problem,
@@ -69,7 +69,7 @@ static clv_status stream_lost(clv__leaving *l, clv_error *error) {
   return CLV_OK;
 }
 
-/* ---- The cut: the old partitions, in their order, and in the place of each that has to change what becomes of it ---- */
+/* ---- The cut: the old partitions in order; one that changes is replaced by its pieces ---- */
 
 /* Returns whether the partition stays whole: on one device and in one group, if that device is the old one or has no limits. */
 static bool is_whole(const clv__leaving *l, uint32_t partition) {
@@ -88,8 +88,7 @@ static bool is_whole(const clv__leaving *l, uint32_t partition) {
 typedef struct composing {
   clv__cut *cut;
   uint32_t node_count;
-  uint32_t *first,
-      *next; /* pieces by old partition, in order: the first piece, and by piece the next one; CLV__NONE ends the list */
+  uint32_t *first, *next; /* pieces in order: by old partition the first, by piece the next; CLV__NONE ends */
 } composing;
 
 static void add_partition(composing *c, uint32_t device, const uint32_t *nodes, uint32_t count) {
@@ -212,7 +211,7 @@ static clv_status place_anew(clv__leaving *l, clv_error *error) {
   return CLV_OK;
 }
 
-/* ---- What can be used on ---- */
+/* ---- Partitions that stay usable ---- */
 
 static bool streams_alike(const clv__leaving *l, uint32_t node, uint32_t device) {
   const clv__problem *problem = l->plan->problem;

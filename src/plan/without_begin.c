@@ -1,5 +1,5 @@
-/* Prepares a plan without some of its devices, up to its problem: like the original, except that these devices reject everything.
- */
+/* Prepares a plan without some of its devices, up to its problem: like the original, except that these devices reject
+ * everything. */
 #include <stdio.h>
 #include <string.h>
 

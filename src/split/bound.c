@@ -166,8 +166,8 @@ static void start_prices(const clv__reduced *reduced, pricing *p) {
   }
 }
 
-/* Lets all groups choose their nodes. The bound is the total cost minus the prices that, for each node, all groups but one pay.
- */
+/* Lets all groups choose their nodes. The bound is the total cost minus the prices that, for each node, all groups but one
+ * pay. */
 static clv_status choose(serial *s, pricing *p, uint64_t *bound, clv_error *error) {
   const clv__problem *problem = s->reduced->problem;
   uint32_t all = (1u << problem->device_count) - 1;

@@ -6,8 +6,8 @@
  * many partitions as the path has such runs. There is one more if the first partition of S is on another device than the first
  * run, and one more if the last partition is on another device than the last run. Take the maximum over all paths, then the
  * minimum over the choices of the first and the last device: this is a bound for S. Bounds of disjoint sets add up. With exactly
- * two devices it is exact: see convex.c, where the number of slots that start with a device is the longest path counted this way.
- */
+ * two devices it is exact: see convex.c, where the number of slots that start with a device is the longest path counted this
+ * way. */
 #include <string.h>
 
 #include "split/split.h"
@@ -21,8 +21,8 @@ typedef struct search {
   uint32_t *longest; /* by node: the number of runs of the set on a path that ends there */
 } search;
 
-/* Counts the runs of `set` on the longest path that ends with a run on each device, plus one if the first run is not on `first`.
- */
+/* Counts the runs of `set` on the longest path that ends with a run on each device, plus one if the first run is not on
+ * `first`. */
 static void count_runs(const search *s, uint32_t set, uint32_t first, uint32_t most[32]) {
   const clv__problem *problem = s->problem;
   memset(most, 0, 32 * sizeof *most);

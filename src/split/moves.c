@@ -1,6 +1,6 @@
 /* Transfers for partitions in a given order. A value is copied to a memory space at most once, just before the first partition
- * there that reads it. It stays resident in both spaces. A copy between the memories of two devices passes through host memory.
- */
+ * there that reads it. It stays resident in both spaces. A copy between the memories of two devices passes through host
+ * memory. */
 #include <string.h>
 
 #include "split/split.h"

@@ -40,7 +40,7 @@ typedef struct clv__problem {
   /* Nodes. */
   const uint32_t *read_offsets, *reads;   /* CSR: the distinct values that a node reads; a view's source comes first */
   const uint32_t *write_offsets, *writes; /* CSR */
-  const uint16_t *supports;               /* bit d: device d can run it. For a view too, only the devices whose bit is set */
+  const uint16_t *supports;               /* bit d: device d can run it; this holds for views too */
   const uint16_t *prefers;                /* bit d: device d prefers to run it although its weights live elsewhere */
   const uint32_t *pins;                   /* a device, or CLV__NONE. A pinned device supports the node */
   const uint8_t *flags;
@@ -63,10 +63,9 @@ typedef struct clv__problem {
   const uint32_t *weight_offsets, *weights; /* CSR by node */
   const uint64_t *weight_bytes;             /* by weight */
   const uint64_t *weight_in_ns;             /* [weight * space_count + space]: host -> space, if it is streamed */
-  const uint16_t *streams;      /* by weight: bit d: it can be streamed to device d; NULL: every weight can, to every device */
-  const uint32_t *weight_homes; /* by weight: the device the user put it on, or CLV__NONE: host memory */
-  const uint32_t
-      *weight_operands; /* by entry of `weights`: its input index at its node; NULL: its position among the node's weights */
+  const uint16_t *streams;         /* by weight: bit d: it can be streamed to device d; NULL: every weight can, to every device */
+  const uint32_t *weight_homes;    /* by weight: the device the user put it on, or CLV__NONE: host memory */
+  const uint32_t *weight_operands; /* by entry of `weights`: its input index; NULL: its position among the node's weights */
 
   /* Maps back to the graph; NULL for hand-made problems in tests. */
   const uint32_t *node_ids, *value_ids, *weight_ids;

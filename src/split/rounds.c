@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- Node sets: claimed together, or joined to see what it costs ---- */
+/* ---- Node sets: claimed together, or joined to try their cost ---- */
 
 static void find_roots(const clv__convex *c, clv__node_sets *sets) {
   for (uint32_t i = 0; i < c->problem->node_count; ++i) sets->root[i] = clv__find(sets->root, i);

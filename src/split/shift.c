@@ -12,8 +12,7 @@ typedef struct shift {
   const clv__edges *in, *out;
   bool backward;
   uint32_t changed;            /* nodes moved in this pass */
-  uint32_t *offsets, *nodes;   /* by position: its nodes at the start of the pass, in an order in which a node comes before those
-                                  that wait for it */
+  uint32_t *offsets, *nodes;   /* by position: its nodes at the start of the pass, in topological order */
   uint32_t *members, *workers; /* by position: its current nodes; those of them that are not views */
   uint32_t *near;              /* by colour: the next position above that has workers */
   uint32_t *root, *next;       /* sets of fused nodes: a representative, and a ring */

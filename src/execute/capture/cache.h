@@ -57,8 +57,8 @@ clv__graph_verdict clv__graph_cache_ask(clv__graph_cache *cache, const clv__grap
 /* Keeps a captured graph. The key is copied. `destroy` runs once on `content`: on eviction, on removal, or with the cache; never
  * while the entry is entered. The entry is returned entered, for its first launch, which does not count as a hit. On CLV_OK the
  * cache owns `content` and the caller owns the entry until clv__graph_entry_remove(), which is required even after an eviction.
- * Exception: if there was no room, `entry` is NULL and the caller keeps `content`. The caller also keeps it on CLV_OUT_OF_MEMORY.
- */
+ * Exception: if there was no room, `entry` is NULL and the caller keeps `content`. The caller also keeps it on
+ * CLV_OUT_OF_MEMORY. */
 clv_status clv__graph_cache_insert(clv__graph_cache *cache, const clv__graph_key *key, void *content, uint64_t bytes,
                                    void (*destroy)(void *content), clv__graph_entry **entry, clv_error *error);
 /* Records that the key's capture failed: it is not tried again. */

@@ -11,8 +11,8 @@
  *   content    byte count, then the bytes, or their hash if there are many; for strings: count, then texts
  *   body       inputs, edge..., nodes, node..., outputs, edge...; its values are numbered from 0 again
  *
- * Numbers use 7 bits per byte, the lowest first. Numbers that may be negative alternate in sign. Texts begin with their length.
- */
+ * Numbers use 7 bits per byte, the lowest first. Numbers that may be negative alternate in sign. Texts begin with their
+ * length. */
 #include "execute/capture/key.h"
 
 #include "base/text.h"

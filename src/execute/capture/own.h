@@ -10,8 +10,7 @@ struct clv__capture {
   clv__graph_cache *cache;
   clv__graph_key key;
   clv__arena key_arena;
-  bool follows_shapes;     /* a partition's sizes change between shapes of the bucket: then its graphs are released and the key
-                              changes */
+  bool follows_shapes;     /* a partition's sizes vary within the bucket: new shapes release the graphs and change the key */
   bool is_key_stale;       /* the set's shapes changed since the key was made */
   bool is_unconfirmed;     /* the shapes are new in this run: not worth capturing before they recur */
   clv__graph_entry *entry; /* NULL: none */

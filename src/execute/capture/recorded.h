@@ -26,8 +26,7 @@ typedef enum clv__follow {
   CLV__FOLLOW_AT_PLACE,  /* nothing has moved */
   CLV__FOLLOW_PATCHED,   /* the bindings now have this run's locations */
   CLV__FOLLOW_RECAPTURE, /* the device cannot patch: capture the graph again; its partitions are bound */
-  CLV__FOLLOW_NEITHER /* the device cannot patch, and the capture is only a few runs old, so capturing again is not worth it. The
-                         graph stays as it is */
+  CLV__FOLLOW_NEITHER    /* it cannot patch, and the capture is too recent to repeat it: the graph stays as it is */
 } clv__follow;
 /* Moves the graph's bindings to their current locations and counts them in `patches`. The first partition must be bound. */
 clv_status clv__recorded_follow(clv__recorded *recorded, clv__request *request, uint32_t first, clv__follow *how,

@@ -48,7 +48,7 @@ clv__graph_cache *clv__capture_cache(const clv_session *session, uint32_t device
   return cache;
 }
 
-/* ---- What can be captured ---- */
+/* ---- Partitions that can be captured ---- */
 
 bool clv__capture_is_possible(const clv__device *device) {
   const clv_backend *backend = device->backend;

@@ -68,7 +68,7 @@ static clv_status make_fragments(work *w, const uint32_t *const *keys, uint32_t 
   return CLV_OK;
 }
 
-/* ---- Values: those that leave their fragment, or the model, or enter it ---- */
+/* ---- Values that cross a fragment's or the model's boundary ---- */
 
 static bool leaves(const work *w, uint32_t value) {
   const clv__problem *fine = w->fine;

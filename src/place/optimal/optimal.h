@@ -1,5 +1,5 @@
 /* Shared by the files of `optimal`: scores, solutions, the evaluator that prices a placement in full, the state that prices the
- * move of a single node at once, the moves of the local search, and coarser problems. Only src/place/optimal*.c needs it. */
+ * move of a single node at once, the moves of the local search, and coarser problems. Only src/place/optimal needs it. */
 #ifndef CLEAVE_PLACE_OPTIMAL_OPTIMAL_H
 #define CLEAVE_PLACE_OPTIMAL_OPTIMAL_H
 
@@ -26,7 +26,7 @@ typedef struct clv__score {
 
 bool clv__score_less(const clv__score *a, const clv__score *b);
 
-/* ---- The evaluator: analysis/evaluate.c ---- */
+/* ---- The evaluator: evaluate.c ---- */
 
 /* Prices placements of one problem in full: cut, moves, price, memory. */
 typedef struct clv__evaluator {
@@ -160,8 +160,8 @@ clv_status clv__swap(const clv__problem *problem, uint32_t rounds, const clv_all
 
 /* ---- List scheduling: list.c ---- */
 
-/* Places each node, the most urgent first, on the device that finishes it earliest, if devices and copies work at the same time.
- */
+/* Places each node, the most urgent first, on the device that finishes it earliest, if devices and copies work at the same
+ * time. */
 clv_status clv__list_schedule(const clv__problem *problem, const clv_allocator *allocator, uint32_t *devices, clv_error *error);
 
 /* ---- Candidates: pool.c ---- */
@@ -217,7 +217,7 @@ void clv__optimal_prefer(const clv__problem *problem, uint32_t device, uint32_t 
 /* Fills the pool: cuts at several prices, single devices, list schedules. */
 clv_status clv__optimal_start(clv__optimal *o);
 
-/* ---- Memory: plan/memory.c ---- */
+/* ---- Memory: memory.c ---- */
 
 /* If weights exceed a device's memory: raises the price per byte until a cut fits. */
 clv_status clv__optimal_fit(clv__optimal *o);

@@ -46,8 +46,8 @@ static void list_weights(streamer *s, uint32_t device) {
   if (s->order_count > 1) qsort(s->order, s->order_count, sizeof *s->order, compare_ranked);
 }
 
-/* Streams the weights that do not fit beside a buffer of `buffer` bytes. A group ends when its streamed weights fill the buffer.
- */
+/* Streams the weights that do not fit beside a buffer of `buffer` bytes. A group ends when its streamed weights fill the
+ * buffer. */
 static void stream_device(streamer *s, uint32_t device, uint64_t room, uint64_t buffer) {
   const clv__problem *problem = s->problem;
   uint64_t resident = 0, filled = 0;

@@ -11,8 +11,8 @@ typedef struct clv__flow clv__flow;
 #define CLV__FLOW_INFINITE ((int64_t)1 << 61)
 #define CLV__FLOW_LIMIT ((int64_t)1 << 58)
 
-/* Creates a network of `vertex_count` inner vertices with room for `edge_count` edges. Both directions of an edge count as one.
- */
+/* Creates a network of `vertex_count` inner vertices with room for `edge_count` edges. Both directions of an edge count as
+ * one. */
 clv_status clv__flow_create(const clv_allocator *allocator, uint32_t vertex_count, uint32_t edge_count, clv__flow **flow,
                             clv_error *error);
 void clv__flow_destroy(clv__flow *flow); /* accepts NULL */

@@ -11,8 +11,8 @@
 
 #define NO_ARC UINT32_MAX
 #define NO_VERTEX UINT32_MAX
-#define ENDLESS                                                                                                   \
-  (CLV__FLOW_LIMIT * 2) /* what infinite capacities become: with all finite ones taken off, still above the limit \
+#define ENDLESS                                                                                      \
+  (CLV__FLOW_LIMIT * 2) /* replaces infinite capacities: still above the limit minus all finite ones \
                          */
 
 enum {
@@ -30,7 +30,7 @@ typedef struct clv__flow_arc { /* the reverse of an arc is arc ^ 1 */
 
 typedef struct clv__flow_vertex {
   int64_t excess;
-  uint32_t first;       /* first arc. Of an eliminated vertex: its neighbour u */
+  uint32_t first;       /* its first arc. Of an eliminated vertex: its neighbour u */
   uint32_t label;       /* its degree during the reduction; then a lower bound on the distance to the source */
   uint32_t current;     /* the arc to continue with. Of an eliminated vertex: its neighbour w, or NO_VERTEX */
   uint32_t next, prior; /* neighbours in the list that contains it */

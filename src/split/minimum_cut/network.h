@@ -19,9 +19,8 @@ typedef struct clv__network_options {
   uint32_t one, other;                         /* devices; ties go to `one` */
   const uint32_t *fixed;                       /* by node, may be NULL: the device it stays on (any device), or CLV__NONE: free */
   const uint64_t *penalty_one, *penalty_other; /* by node, may be NULL: added to its time there (multipliers of memory budgets) */
-  bool launches; /* charge one launch for each of the two devices that has a node other than a view */
-  clv__network_path
-      path; /* count 0: no path. Otherwise, instead of `launches`: charge the first node's launch and one per change */
+  bool launches;          /* charge one launch for each of the two devices that has a node other than a view */
+  clv__network_path path; /* count 0: none. Else replaces `launches`: charges the first node's launch and one per change */
 } clv__network_options;
 
 /* Fills `devices` (by node; a fixed node gets its fixed device) and `cost_ns`. The cost is the least possible:

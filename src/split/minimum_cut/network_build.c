@@ -11,7 +11,7 @@
  * Nodes that are not free are constants: costs that they share with free nodes become terminals of those. */
 #include "split/minimum_cut/network_own.h"
 
-/* What one value's copies depend on. */
+/* The inputs that determine the copies of one value. */
 typedef struct copies {
   uint32_t producer;
   network_place from; /* by memory space: a node of a third device may share a side's memory */
@@ -192,8 +192,8 @@ static void charge_copy(clv__network *n, uint32_t value, const copies *c, networ
   }
 }
 
-/* The costs that do not depend on the free nodes: for readers in the memory of third devices, once the value is in host memory.
- */
+/* The costs that do not depend on the free nodes: for readers in the memory of third devices, once the value is in host
+ * memory. */
 static void add_third_copies(clv__network *n, uint32_t value, uint32_t spaces) {
   if (n->flow != NULL) return;
   for (spaces &= ~1u; spaces != 0; spaces &= spaces - 1) {
