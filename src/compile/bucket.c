@@ -1,4 +1,4 @@
-/* The rule of buckets, and partitions described by it: see bucket.h. */
+/* The bucket rule, and the description of partitions by it: see bucket.h. */
 #include "compile/bucket.h"
 
 #include <stddef.h>
@@ -9,9 +9,9 @@
 
 #define USUAL_MULTIPLE 64
 #define MOST_MULTIPLE (1u << 20)
-#define LONGER 1.25 /* what padding may make of a time */
+#define LONGER 1.25 /* the most that padding may multiply a time by */
 
-/* What all bucketed partitions take, by one size: `fixed` + n `each`. */
+/* The time of all bucketed partitions as a function of one size n: `fixed` + n `each`. */
 typedef struct line {
   double fixed, each; /* seconds */
 } line;
@@ -20,7 +20,7 @@ struct clv__bucket_rule {
   const clv_plan *plan;
   clv__arena arena;
   int64_t multiple;
-  line *lines; /* by symbol: those that are their own base */
+  line *lines; /* by symbol, for base symbols */
 };
 
 /* ---- Sizes ---- */
@@ -51,7 +51,7 @@ int64_t clv__bucket_size(const clv__bucket_rule *rule, uint32_t symbol, int64_t 
   if (rule == NULL || size < 0 || symbol >= rule->plan->open->symbol_count) return size;
   uint32_t base = rule->plan->open->base[symbol];
   int64_t factor = rule->plan->open->factor[symbol];
-  if (size % factor != 0) return size; /* not of this plan */
+  if (size % factor != 0) return size; /* not a size of this plan */
   return __builtin_mul_overflow(pad_base(rule, base, size / factor), factor, &padded) ? size : padded;
 }
 
@@ -67,7 +67,7 @@ clv_tensor clv__bucket_type(const clv__bucket_rule *rule, clv_value_id value, co
 
 /* ---- Types of a partition at given sizes ---- */
 
-/* By value id: the types of a partition's values where each base symbol has the size that `sizes` gives. */
+/* By value id: the types of a partition's values, with the sizes of the base symbols from `sizes`. */
 static clv_tensor *types_at(const clv_plan *plan, const clv_graph_view *view, const int64_t *sizes, clv__arena *arena) {
   clv_tensor *types = clv__arena_copy(arena, view->types, plan->graph->value_count * sizeof *types);
   for (uint32_t v = 0; types != NULL && v < view->value_count; ++v) {
@@ -94,12 +94,12 @@ static double seconds_of(const clv_plan *plan, uint32_t device, const clv_graph_
   if (stated >= 0) return stated;
   const clv__nominal *nominal = clv__nominal_find(d->info.kind);
   clv__work work;
-  if (!clv__node_work(view, view->nodes[node], &work)) return 0; /* no memory: this node does not count */
+  if (!clv__node_work(view, view->nodes[node], &work)) return 0; /* out of memory: this node counts as 0 */
   double arithmetic = work.flops / nominal->flops_per_second, traffic = work.bytes / nominal->bytes_per_second;
   return arithmetic > traffic ? arithmetic : traffic;
 }
 
-/* All bucketed partitions at these sizes. */
+/* Sums the times of all bucketed partitions at these sizes. */
 static clv_status time_all(const clv_plan *plan, const int64_t *sizes, double *seconds, clv_error *error) {
   *seconds = 0;
   clv__arena arena;
@@ -122,7 +122,7 @@ static clv_status time_all(const clv_plan *plan, const int64_t *sizes, double *s
   return status;
 }
 
-/* Marks the symbols that bucketed partitions have to do with. */
+/* Marks the symbols that bucketed partitions use. */
 static void mark_symbols(const clv_plan *plan, bool *is_used) {
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     const clv_graph_view *view = plan->partitions[p].view;
@@ -193,7 +193,7 @@ void clv__bucket_rule_destroy(clv__bucket_rule *rule) {
 
 /* ---- A partition ---- */
 
-/* Notes the padded size of every base symbol that an input shows. */
+/* Records the padded size of every base symbol that an input reveals. */
 static clv_status read_input(const clv__bucket_rule *rule, clv_value_id value, const clv_tensor *exact, int64_t *sizes,
                              clv_error *error) {
   const clv_plan *plan = rule->plan;
@@ -215,8 +215,8 @@ static clv_status read_input(const clv__bucket_rule *rule, clv_value_id value, c
   return CLV_OK;
 }
 
-/* Types at the bucket of the view's inputs or outputs, and which are padded. An exact type that is not known counts as padded:
- * nothing may be taken from the device as it is. */
+/* Lists the types of the view's inputs or outputs at the bucket, and which of them are padded. An unknown exact type counts as
+ * padded, so nothing is used directly from the device. */
 static bool list_types(const clv_graph_view *view, const uint32_t *values, uint32_t count, const clv_tensor *types,
                        const clv_tensor *exact, clv__arena *arena, const clv_tensor **out, const bool **out_padded) {
   clv_tensor *list = clv__arena_allocate_zero(arena, count, sizeof *list);

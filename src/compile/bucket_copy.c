@@ -1,13 +1,13 @@
-/* Between a tensor and the corner of a longer one: see bucket.h. Axes that agree are joined, so that what is copied at once is as
- * long as can be. */
+/* Copies between a tensor and the corner of a longer one: see bucket.h. Axes with equal sizes are merged, so that each copy is as
+ * long as possible. */
 #include <string.h>
 
 #include "compile/bucket.h"
 
-/* Two shapes with axes of the same size in both joined to the one before. */
+/* Two shapes; an axis of the same size in both is merged into the previous one. */
 typedef struct corner {
   int32_t rank;
-  size_t exact[CLV_MAX_RANK], padded[CLV_MAX_RANK]; /* the last in bytes */
+  size_t exact[CLV_MAX_RANK], padded[CLV_MAX_RANK]; /* the last axis is in bytes */
 } corner;
 
 static corner make_corner(const clv_tensor *exact, const clv_tensor *padded) {
@@ -17,7 +17,7 @@ static corner make_corner(const clv_tensor *exact, const clv_tensor *padded) {
     size_t own = (size_t)exact->dims[d], longer = (size_t)padded->dims[d];
     c.exact[c.rank - 1] *= own;
     c.padded[c.rank - 1] *= longer;
-    bool is_outer = true; /* nothing but ones before: no axis more */
+    bool is_outer = true; /* only axes of size 1 come before it: no further axis */
     for (int32_t e = 0; e < d; ++e) is_outer = is_outer && padded->dims[e] == 1;
     if (own == longer || is_outer) continue;
     c.exact[c.rank] = c.padded[c.rank] = 1;

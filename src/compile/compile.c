@@ -52,7 +52,7 @@ static void count_source(clv__program_counters *counters, const clv__origin *ori
   counters->executables_ms += origin->ms;
 }
 
-/* One partition on its way: obtained, perhaps finished with others, then settled. */
+/* One partition in progress: obtained, possibly finished together with others, then kept and uploaded. */
 typedef struct work {
   uint32_t partition, device;
   const clv_graph_view *view;
@@ -83,7 +83,7 @@ static clv_status obtain(clv__program *program, work *w, clv__arena *arena, clv_
   return CLV_OK;
 }
 
-/* Keeps, counts, and uploads the weights. */
+/* Caches and counts the executable, and uploads its weights. */
 static clv_status keep_and_upload(clv__program *program, work *w, clv__arena *arena, clv_error *error) {
   clv_devices *devices = program->plan->devices;
   clv__compiled *compiled = w->compiled;
@@ -109,7 +109,7 @@ static bool is_new(const work *w, uint32_t device) {
   return w->device == device && w->compiled->use != NULL && w->compiled->origin.source != CLV__SOURCE_MEMORY;
 }
 
-/* After finish() an executable may hold more memory; the weights that it wants are the same. */
+/* After finish() an executable may hold more memory; its weights are unchanged. */
 static clv_status ask_again(const clv__device *device, clv__compiled *compiled, clv_error *error) {
   clv__shared_executable *e = compiled->use->of;
   clv_executable_info info = {.struct_size = sizeof info};
@@ -140,13 +140,14 @@ static clv_status finish_once(clv__program *program, uint32_t d, work *list, uin
     list[i].compiled->origin.ms += each;
     status = ask_again(device, list[i].compiled, error);
   }
-  for (uint32_t i = 0; status == CLV_OK && i < count; ++i) { /* also those that found a new one in memory */
+  for (uint32_t i = 0; status == CLV_OK && i < count; ++i) { /* including those that share a new executable */
     if (list[i].device == d) list[i].compiled->info = list[i].compiled->use->of->info;
   }
   return status;
 }
 
-/* Where some came from the disk, it may be those: they are compiled, and all is tried once more. */
+/* Finishes the executables of a device. If that fails and some came from disk, those may be the cause: they are compiled, and
+ * everything is tried once more. */
 static clv_status finish_device(clv__program *program, uint32_t d, work *list, uint32_t count, clv__arena *arena,
                                 clv_error *error) {
   clv_devices *devices = program->plan->devices;
@@ -184,7 +185,7 @@ static clv_status finish_device(clv__program *program, uint32_t d, work *list, u
 
 /* ---- Programs ---- */
 
-/* A device without finish() has one partition after the other whole, so that no weight is in memory for longer than it takes. */
+/* A device without finish() completes one partition after the other, so that no weight is in memory for longer than necessary. */
 static clv_status compile_all(clv__program *program, work *list, uint32_t count, clv__arena *arena, clv_error *error) {
   clv_devices *devices = program->plan->devices;
   for (uint32_t i = 0; i < count; ++i) {

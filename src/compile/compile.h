@@ -1,5 +1,5 @@
-/* Partitions to executables: found among those that other sessions use, or on disk, or compiled; weights uploaded once a device.
- */
+/* Gets an executable for each partition: shared with another session, loaded from disk, or compiled. Uploads each weight once per
+ * device. */
 #ifndef CLEAVE_COMPILE_COMPILE_H
 #define CLEAVE_COMPILE_COMPILE_H
 
@@ -7,39 +7,40 @@
 #include "compile/share.h"
 #include "plan/plan.h"
 
-/* Where an executable came from. */
+/* The source of an executable. */
 typedef enum clv__source {
-  CLV__SOURCE_MEMORY,   /* another session of these devices has it */
+  CLV__SOURCE_MEMORY,   /* another session of these devices uses it */
   CLV__SOURCE_FOLDER,   /* compiled ahead of time */
-  CLV__SOURCE_DISK,     /* the cache's directory had it */
-  CLV__SOURCE_COMPILED, /* and is in the cache now */
-  CLV__SOURCE_NOT_KEPT  /* compiled, and it will be again */
+  CLV__SOURCE_DISK,     /* found in the cache's directory */
+  CLV__SOURCE_COMPILED, /* compiled, and now in the cache */
+  CLV__SOURCE_NOT_KEPT  /* compiled, but not cached: the next session compiles it again */
 } clv__source;
 const char *clv__source_word(clv__source source); /* "memory", "folder", "disk", "compiled", "not kept" */
 
 typedef struct clv__origin {
   clv__source source;
-  char reason[224];   /* of compiling: what the cache lacks, what is wrong with it, why it is not used; "" where it was found */
-  bool is_missed;     /* it was not in the folder, or of no use: `reason` is why, even where it was found elsewhere */
-  double ms;          /* that getting it took; uploading weights is apart */
-  bool is_to_be_kept; /* compiled, and clv__executable_keep() is still to come */
+  char reason[224];   /* why it was compiled: the problem with the cache, or why it is not used; "" if it was found
+                       */
+  bool is_missed;     /* missing or unusable in the folder: `reason` explains it, even if it was found elsewhere */
+  double ms;          /* the time to get it, without uploading weights */
+  bool is_to_be_kept; /* compiled, and clv__executable_keep() has not run yet */
 } clv__origin;
 
 typedef struct clv__compiled {
-  clv_executable *executable; /* shared: only clv__program_drop() gives it back */
+  clv_executable *executable; /* shared: only clv__program_drop() releases it */
   clv_executable_info info;
-  clv_weight **weights; /* info.weight_count of them, shared as well */
+  clv_weight **weights; /* info.weight_count of them, also shared */
   clv__origin origin;
-  const clv_graph_view *view; /* what it is of */
+  const clv_graph_view *view; /* the view that it was compiled for */
   clv__executable_use *use;
   clv__weight_use *weight_uses; /* of `weights` */
 } clv__compiled;
 
-/* What clv__program_init() and every clv__program_compile() came to, added up. */
+/* Totals over clv__program_init() and every clv__program_compile(). */
 typedef struct clv__program_counters {
-  uint32_t from_memory, from_folder, from_disk, compiled, not_kept; /* executables, by source; `compiled` are those kept */
+  uint32_t from_memory, from_folder, from_disk, compiled, not_kept; /* executables by source; `compiled`: those cached */
   double executables_ms, weights_ms;
-  uint64_t uploaded_bytes, shared_bytes; /* of weights: brought to a device; found there */
+  uint64_t uploaded_bytes, shared_bytes; /* of weights: copied to a device; already there */
 } clv__program_counters;
 
 typedef struct clv__program {
@@ -51,33 +52,33 @@ typedef struct clv__program {
   clv__compiled *partitions;
   clv__program_counters counters;
   uint64_t uploaded_bytes; /* counters.uploaded_bytes */
-  uint32_t failed_device;  /* whose call made clv__program_init() or _compile() fail, or CLV__NO_ID; kept by _finish() */
+  uint32_t failed_device;  /* the device whose call failed clv__program_init() or _compile(), or CLV__NO_ID; _finish() keeps it */
 } clv__program;
 
-/* Gets an executable for every partition of the plan, and uploads what they ask for. `program` is the caller's storage; the plan
- * and its graph outlive it, and so does `folder`, which may be NULL. All functions here take the devices' lock. */
+/* Gets an executable for every partition of the plan, and uploads their weights. `program` is the caller's storage. The plan, its
+ * graph and `folder` (may be NULL) must outlive it. All functions here take the devices' lock. */
 clv_status clv__program_init(const clv_plan *plan, const clv_compile_options *options, const clv_compiled *folder,
                              clv__program *program, clv_error *error);
-/* One partition again, as `view` sees it (other shapes); `compiled` is the caller's. What it lists is in `arena`, which, like the
- * constants that `view` sees, lives until it is dropped. */
+/* Gets an executable for one partition again, for the shapes of `view`. `compiled` is the caller's storage. Its arrays live in
+ * `arena`. The arena and the constants of `view` must live until clv__program_drop(). */
 clv_status clv__program_compile(clv__program *program, uint32_t partition, const clv_graph_view *view, clv__arena *arena,
                                 clv__compiled *compiled, clv_error *error);
-/* Gives back what clv__program_compile() made for the caller; accepts one that is all zero, and clears it. */
+/* Releases the result of clv__program_compile() and clears it; accepts one that is all zero. */
 void clv__program_drop(clv__program *program, uint32_t partition, clv__compiled *compiled);
 void clv__program_finish(clv__program *program);
 
-/* Parts of clv__program_compile() (executable.c). An executable for `view` on `device`, from wherever it is to be had.
- * `by_device` tells whether a failure is the device's own. */
+/* Parts of clv__program_compile() (executable.c). Gets an executable for `view` on `device` from the nearest source. `by_device`
+ * says whether the device itself caused a failure. */
 clv_status clv__executable_obtain(clv__share *share, const clv_compiled *folder, clv_devices *devices, uint32_t device,
                                   const clv_graph_view *view, const clv_compile_options *options, clv__arena *arena,
                                   clv__executable_use **use, clv__origin *origin, bool *by_device, clv_error *error);
-/* What a file of it says of itself; the text and the weights are the executable's. */
+/* Fills the description for a cache file. The text and the weights belong to the executable. */
 void clv__executable_describe(const clv_devices *devices, const clv_graph_view *view, const clv__shared_executable *executable,
                               clv__cache_info *info);
-/* Writes what was compiled to the cache; where that fails the origin says so. */
+/* Writes a compiled executable to the cache. If that fails, the origin has the reason. */
 void clv__executable_keep(clv_devices *devices, const clv_graph_view *view, const clv__shared_executable *executable,
                           clv__origin *origin);
-/* Takes it out of the cache. */
+/* Removes it from the cache. */
 void clv__executable_forget(clv_devices *devices, const clv__shared_executable *executable);
 
 #endif

@@ -1,5 +1,5 @@
-/* One executable, from the nearest place that has it: another session of these devices, the cache on disk, the compiler. Whatever
- * is wrong with the cache, the way on is to compile, and to say why. */
+/* Gets one executable from the nearest source: another session of these devices, the folder, the cache on disk, or the compiler.
+ * Any problem with the cache leads to compiling, with a reason. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,10 +15,10 @@ typedef struct obtaining {
   const clv_compile_options *options;
   clv__arena *arena;
   clv__key key;
-  clv__cache *cache; /* NULL: not used, origin->reason says why */
+  clv__cache *cache; /* NULL: not used; origin->reason says why */
   clv__origin *origin;
-  clv_executable *executable; /* until somebody owns it */
-  uint32_t *weights;          /* by weight of the executable: the view's value */
+  clv_executable *executable; /* until it has an owner */
+  uint32_t *weights;          /* by weight of the executable: the value of the view */
 } obtaining;
 
 static void say(clv__origin *origin, const char *text) {
@@ -32,7 +32,7 @@ static void destroy(obtaining *o) {
 
 /* ---- From disk ---- */
 
-/* What the file says are weights must be constants of this view; the key promised that, its writer may not have kept it. */
+/* The file's weights must be constants of this view. The key guarantees that, but the writer of the file may have broken it. */
 static bool takes_weights(obtaining *o, const clv__cache_info *info) {
   clv_executable_info made = {.struct_size = sizeof made};
   o->device->backend->executable_info(o->device->handle, o->executable, &made);
@@ -49,7 +49,8 @@ static void warn(const obtaining *o, const char *text) {
   clv__context_log(o->devices->context, 1, "cache: %s", text);
 }
 
-/* What a file has becomes the executable. Leaves it NULL, with the reason in `text`, where the device or we do not take it. */
+/* Loads the executable from a file's contents. Leaves it NULL, with the reason in `text`, if the device or our checks reject
+ * it. */
 static clv_status take(obtaining *o, const clv__cache_info *info, const void *payload, size_t payload_bytes, char *text,
                        size_t text_bytes) {
   clv_error error = {0};
@@ -64,7 +65,7 @@ static clv_status take(obtaining *o, const clv__cache_info *info, const void *pa
   return status;
 }
 
-/* From what was compiled ahead of time; the folder stays as it is, whatever is wrong with it. */
+/* Loads from the folder compiled ahead of time. Never changes the folder, whatever is wrong with it. */
 static void load_from_folder(obtaining *o) {
   clv__folder_found found;
   clv_error error = {0};
@@ -84,7 +85,7 @@ static void load_from_folder(obtaining *o) {
   clv__context_log(o->devices->context, 1, "%s: %s", o->folder->directory, text);
 }
 
-/* Leaves `executable` NULL, and the reason in the origin, where there is none to be had. */
+/* Loads from the cache. Leaves `executable` NULL, with the reason in the origin, if none is usable. */
 static void load(obtaining *o) {
   clv__cached cached;
   clv_error error = {0};
@@ -92,7 +93,7 @@ static void load(obtaining *o) {
   clv_status status = clv__cache_get(o->cache, &o->key, &cached, &error);
   if (status != CLV_OK) {
     snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, error.message);
-    if (!o->origin->is_missed) say(o->origin, text); /* why it is not in the folder says more */
+    if (!o->origin->is_missed) say(o->origin, text); /* the reason why the folder lacks it is more useful */
     if (status != CLV_NOT_FOUND) warn(o, text);
     return;
   }
@@ -107,7 +108,7 @@ static void load(obtaining *o) {
 
 /* ---- Compiled ---- */
 
-/* Which value each weight is that the executable asks for by name. */
+/* Finds the value for each weight that the executable requests by name. */
 static clv_status find_weights(obtaining *o, clv_error *error) {
   clv_executable_info info = {.struct_size = sizeof info};
   o->device->backend->executable_info(o->device->handle, o->executable, &info);
@@ -145,7 +146,7 @@ static clv_status save(void *self, clv_write_fn write, void *cookie, clv_error *
   return s->device->backend->executable_save(s->device->handle, s->executable, write, cookie, error);
 }
 
-/* "Conv ×53, Relu ×49, Add ×16", the most frequent first, for people who list the cache. */
+/* "Conv ×53, Relu ×49, Add ×16", the most frequent first, for users who list the cache. */
 static void list_operators(const clv_graph_view *view, char text[CLV__CACHE_TEXT_BYTES]) {
   enum { MOST_KINDS = 64 };
   const char *kinds[MOST_KINDS];
@@ -230,7 +231,7 @@ static clv_status compile(obtaining *o, bool *by_device, clv_error *error) {
   return CLV_OK;
 }
 
-/* From disk, where there is one: the folder before the cache. */
+/* Looks on disk: in the folder first, then in the cache. */
 static void look_for(obtaining *o) {
   const char *reason = NULL;
   clv_error error = {0};

@@ -1,5 +1,5 @@
-/* Reading a folder of what was compiled ahead of time. It may come from a stranger, be half copied or be of another machine: what
- * its list says is checked, and what an executable says is its backend's to doubt. */
+/* Reads a folder compiled ahead of time. It may come from an untrusted source, be half copied, or belong to another machine. So
+ * its list is checked here, and the backend checks the contents of each executable. */
 #include "compile/folder.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static const char *keep(const reading *r, const char *text) {
   return clv__arena_string(&r->compiled->arena, text, strlen(text));
 }
 
-/* A file's name, of the folder itself: no path leads out of it. */
+/* A plain file name in the folder itself: it cannot lead out of the folder. */
 static bool is_plain(const char *name) {
   return name != NULL && name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL;
 }
@@ -72,7 +72,8 @@ static clv_status read_texts(const reading *r, const json_t *list, const char *w
   return CLV_OK;
 }
 
-/* Names of devices, and what else they are opened with. A description that is no word of its own is a file here. */
+/* Reads the names of devices and the other options to open them. A description that is not a built-in name is a file in the
+ * folder. */
 static clv_status read_devices(const reading *r, const json_t *root) {
   clv_devices_options *options = &r->compiled->devices;
   *options = (clv_devices_options)CLV_DEVICES_OPTIONS_INIT;
@@ -117,7 +118,7 @@ static clv_status read_options(const reading *r, const json_t *root) {
   return CLV_OK;
 }
 
-/* What keys it has is all that is asked of it now; that its bytes are whole, when it is loaded. */
+/* Reads only the key now. The load checks that the bytes are complete. */
 static void read_key(const reading *r, clv__folder_executable *executable) {
   clv_error error = {0};
   clv__file_map map;
@@ -306,8 +307,8 @@ static clv_status check(const clv_compiled *compiled, const clv__folder_executab
   return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", executable->file);
 }
 
-/* What the nearest one differs in; or, where that is its structure or weights, as another partition's would, what is wrong with
- * one that cannot be looked into. */
+/* Reports how the nearest executable differs. If it differs in structure or weights, it probably belongs to another partition;
+ * then reports the problem of an unreadable executable instead, if there is one. */
 static clv_status explain(const clv_compiled *compiled, const clv__key *key, clv_error *error) {
   uint32_t best = CLV__KEY_ALL;
   const char *problem = NULL;

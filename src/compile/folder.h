@@ -1,6 +1,6 @@
-/* Folders of what was compiled ahead of time (cleave/compiled.h): how they are read, how executables are found in them, and the
- * parts of writing one. Executables are files as the cache has them, found by key like there, but named by a list, never changed
- * and never removed: the folder may be anybody's and read-only. */
+/* Folders of executables that were compiled ahead of time (cleave/compiled.h): reading a folder, finding executables in it, and
+ * the parts of writing one. Executables are files in the cache's format and are found by key, as in the cache. But a list names
+ * them, and they are never changed or removed: anybody may own the folder, and it may be read-only. */
 #ifndef CLEAVE_COMPILE_FOLDER_H
 #define CLEAVE_COMPILE_FOLDER_H
 
@@ -14,7 +14,7 @@
 #define CLV__FOLDER_PROFILE "profile.json"
 enum { CLV__FOLDER_VERSION = 1 };
 
-/* An executable that the list names. */
+/* An executable in the list. */
 typedef struct clv__folder_executable {
   const char *file; /* its name in the folder */
   const char *path;
@@ -22,35 +22,36 @@ typedef struct clv__folder_executable {
   uint32_t partition;
   bool has_key;
   clv__key key;
-  char problem[224]; /* why it has none: it is not there, damaged; "" otherwise */
+  char problem[224]; /* why it has no key: the file is missing or damaged; "" otherwise */
 } clv__folder_executable;
 
 typedef struct clv__folder_partition {
   const char *device, *model; /* its ONNX file */
   uint64_t model_bytes;
   uint32_t node_count;
-  const char *reason; /* why it has no executable; NULL: it has */
+  const char *reason; /* why it has no executable; NULL: it has one */
 } clv__folder_partition;
 
 struct clv_compiled {
   clv_context *context;
   clv__arena arena;
   const char *directory, *model_path, *plan_path, *source;
-  uint64_t other_bytes; /* of model, weights, plan and list */
+  uint64_t other_bytes; /* of the model, the weights, the plan and the list */
   clv_devices_options devices;
   clv_session_options session;
   uint32_t partition_count, executable_count;
   clv__folder_partition *partitions;
   clv__folder_executable *executables; /* by partition */
   uint32_t key_count;
-  const clv__folder_executable **by_key; /* those that have one, in order */
+  const clv__folder_executable **by_key; /* the executables that have a key, sorted by it */
 };
 
-/* Whether `path` is a directory that has a list (which may be damaged). */
+/* Returns whether `path` is a directory that has a list (which may be damaged). */
 bool clv__folder_recognise(const char *path);
 
-/* The executable of a key, its file mapped and checked; `found->data` is NULL and the status CLV_NOT_FOUND where there is none,
- * with what the nearest one differs in. Any other error is what is wrong with the one that there is. */
+/* The executable of a key, with its file mapped and checked. If there is none, `found->data` is NULL and the status is
+ * CLV_NOT_FOUND; the error explains how the nearest executable differs. Any other error describes what is wrong with the
+ * executable that was found. */
 typedef struct clv__folder_found {
   const char *file;
   clv__file_map map;
@@ -61,26 +62,26 @@ typedef struct clv__folder_found {
 clv_status clv__folder_find(const clv_compiled *compiled, const clv__key *key, clv__folder_found *found, clv_error *error);
 void clv__folder_found_finish(const clv_compiled *compiled, clv__folder_found *found);
 
-/* Whether a folder can be written there: asked before the work. */
+/* Checks, before the work starts, that a folder can be written there. */
 clv_status clv__folder_check(const clv_allocator *allocator, const char *directory, clv_error *error);
 
-/* ---- Writing: into a folder beside the one that is asked for (folder_stage.c), which then takes its place; the files of it
- * (folder_write.c). ---- */
+/* ---- Writing: files go into a staging folder beside the target (folder_stage.c), which then replaces the target. folder_write.c
+ * writes the files. ---- */
 
 typedef struct clv__folder_stage {
   const clv_allocator *allocator;
-  char *target;  /* as it will be found: a link is followed */
-  char *folder;  /* beside it */
+  char *target;  /* the path with links resolved */
+  char *folder;  /* the staging folder, beside the target */
   int lock;      /* -1: there is no folder */
-  bool replaces; /* there is one to be replaced */
+  bool replaces; /* there is a folder to replace */
 } clv__folder_stage;
 
-/* Checks `directory`, removes what killed processes left beside it, and makes the folder. Whatever it comes to,
- * clv__folder_stage_end() may be called. */
+/* Checks `directory`, removes the leftovers of killed processes beside it, and creates the folder. clv__folder_stage_end() may be
+ * called whatever this returns. */
 clv_status clv__folder_stage_begin(const clv_allocator *allocator, const char *directory, clv__folder_stage *stage,
                                    clv_error *error);
 clv_status clv__folder_stage_commit(clv__folder_stage *stage, clv_error *error);
-/* Removes what was not committed. */
+/* Removes everything that was not committed. */
 void clv__folder_stage_end(clv__folder_stage *stage);
 
 typedef struct clv__folder_writer clv__folder_writer;
@@ -88,16 +89,17 @@ typedef struct clv__folder_writer clv__folder_writer;
 clv_status clv__folder_begin(const clv_plan *plan, const char *directory, clv__folder_writer **writer, clv_error *error);
 /* Writes the model, every partition of the plan, and the weights of all of them. */
 clv_status clv__folder_write_models(clv__folder_writer *writer, clv_error *error);
-/* Writes the plan as one of `graph`, which was loaded from the model. */
+/* Writes the plan for `graph`, which was loaded from the model. */
 clv_status clv__folder_write_plan(clv__folder_writer *writer, const clv_graph *graph, clv_error *error);
-/* The path of a file of the folder that is being written, until the writer does something else. */
+/* Returns the path of a file in the folder being written. It is valid until the next call on the writer. */
 const char *clv__folder_path(clv__folder_writer *writer, const char *name, clv_error *error);
-/* Writes what is saved of one more executable of a partition, or why nothing is. The devices are locked. */
+/* Writes the saved form of one more executable of a partition, or the reason why there is none. The caller holds the devices'
+ * lock. */
 clv_status clv__folder_add_executable(clv__folder_writer *writer, uint32_t partition, const clv__compiled *compiled,
                                       clv_error *error);
-/* Writes the list, and puts the folder in its place. */
+/* Writes the list, and moves the folder to its target. */
 clv_status clv__folder_commit(clv__folder_writer *writer, const clv_compiled_options *options, clv_error *error);
-/* Removes what was not committed; accepts NULL. */
+/* Removes everything that was not committed; accepts NULL. */
 void clv__folder_end(clv__folder_writer *writer);
 
 #endif

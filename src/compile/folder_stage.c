@@ -1,5 +1,5 @@
-/* A folder that appears whole: it is made beside its target and takes its place at the end. One that is there is replaced only
- * where every file in it is one of ours. */
+/* Makes a folder appear atomically: it is built beside its target and replaces it at the end. An existing folder is replaced only
+ * if all files in it are ours. */
 #define _GNU_SOURCE /* renameat2, flock */
 #include <dirent.h>
 #include <errno.h>
@@ -16,14 +16,14 @@
 
 #define MARK ".new-"
 
-/* ---- What is in a folder ---- */
+/* ---- The files of a folder ---- */
 
 static bool has_form(const char *name, size_t length, const char *begin, const char *end) {
   size_t from = strlen(begin), to = strlen(end);
   return length > from + to && memcmp(name, begin, from) == 0 && memcmp(name + length - to, end, to) == 0;
 }
 
-/* A file that is written here; `length` bytes of its name count. */
+/* Returns whether this is the name of a file that we write; only `length` bytes of it count. */
 static bool is_written(const char *name, size_t length) {
   static const char *const names[] = {CLV__FOLDER_LIST, CLV__FOLDER_PLAN, CLV__FOLDER_MODEL, CLV__FOLDER_WEIGHTS,
                                       CLV__FOLDER_PROFILE};
@@ -34,7 +34,7 @@ static bool is_written(const char *name, size_t length) {
          has_form(name, length, "npu-", ".json");
 }
 
-/* Or one that was being written when a process was killed (base/files/file_writer.h). */
+/* The same, including a temporary file of a killed process (base/files/file_writer.h). */
 static bool is_ours(const char *name) {
   const char *temporary = strstr(name, ".tmp-");
   return is_written(name, temporary != NULL ? (size_t)(temporary - name) : strlen(name));
@@ -44,7 +44,7 @@ static bool is_self_or_parent(const char *name) {
   return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Removes our files from a folder, and the folder where nothing else is in it. */
+/* Removes our files from a folder, and the folder itself if nothing else is in it. */
 static void remove_folder(const char *path) {
   DIR *listing = opendir(path);
   if (listing == NULL) return;
@@ -55,7 +55,7 @@ static void remove_folder(const char *path) {
   (void)rmdir(path);
 }
 
-/* Whether the folder at the target may go: it is empty, or has nothing but our files, a list among them. */
+/* Checks that the folder at the target may be removed: it is empty, or has only our files, including a list. */
 static clv_status check_contents(clv__folder_stage *stage, const char *directory, clv_error *error) {
   DIR *listing = opendir(stage->target);
   if (listing == NULL) {
@@ -81,15 +81,15 @@ static clv_status check_contents(clv__folder_stage *stage, const char *directory
                         directory);
 }
 
-/* ---- The folder beside it ---- */
+/* ---- The staging folder ---- */
 
-/* The part of the target behind its last slash. */
+/* The part of the target after its last slash. */
 static char *last_part(char *path) {
   char *slash = strrchr(path, '/');
   return slash == NULL ? path : slash + 1;
 }
 
-/* A link is followed: it goes on naming what it names. */
+/* Finds the real target of a link. The link itself stays as it is. */
 static clv_status find_target(clv__folder_stage *stage, const char *directory, bool *is_there, clv_error *error) {
   char resolved[PATH_MAX];
   size_t length = strlen(directory);
@@ -109,10 +109,10 @@ static clv_status find_target(clv__folder_stage *stage, const char *directory, b
   return CLV_OK;
 }
 
-/* Folders like ours that nobody is at work in. */
+/* Removes staging folders that no process uses. */
 static void sweep(const clv__folder_stage *stage) {
   char *name = last_part(stage->folder);
-  size_t prefix = strlen(name) - 6; /* the letters of mkdtemp() */
+  size_t prefix = strlen(name) - 6; /* without the random letters of mkdtemp() */
   char saved = *name;
   *name = '\0';
   DIR *listing = opendir(stage->folder[0] == '\0' ? "." : stage->folder);
@@ -161,7 +161,7 @@ clv_status clv__folder_check(const clv_allocator *allocator, const char *directo
   return status;
 }
 
-/* Where the system cannot exchange two folders, the old one steps aside: for a moment there is none. */
+/* If the system cannot exchange two folders, the old one is renamed first: for a moment there is no folder. */
 static int exchange(const clv__folder_stage *stage) {
   if (renameat2(AT_FDCWD, stage->folder, AT_FDCWD, stage->target, RENAME_EXCHANGE) == 0) return 0;
   if (errno != ENOSYS && errno != EINVAL) return -1;
@@ -181,7 +181,7 @@ clv_status clv__folder_stage_commit(clv__folder_stage *stage, clv_error *error) 
   bool done = chmod(stage->folder, 0777 & ~mask) == 0;
   done = done && (stage->replaces ? exchange(stage) : rename(stage->folder, stage->target)) == 0;
   if (!done) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot put it in its place: %s", stage->target, strerror(errno));
-  if (stage->replaces) remove_folder(stage->folder); /* it is the old one now */
+  if (stage->replaces) remove_folder(stage->folder); /* it is now the old one */
   clv__release(stage->allocator, stage->folder);
   stage->folder = NULL;
   return CLV_OK;

@@ -1,4 +1,4 @@
-/* The files of a folder of what is compiled ahead of time: models that share one file of weights, executables, and the list. */
+/* Writes the files of a folder compiled ahead of time: models that share one file of weights, executables, and the list. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "compile/folder.h"
 #include "formats/onnx/onnx.h"
 
-/* Smaller constants stay in the models: their readers want shapes and axes at hand. */
+/* Smaller constants stay in the models, because their readers need shapes and axes at hand. */
 enum { LEAST_BYTES = 1024, WEIGHT_ALIGNMENT = 64 };
 #define NOWHERE UINT64_MAX
 
@@ -18,7 +18,7 @@ struct clv__folder_writer {
   const clv_plan *plan;
   const clv_allocator *allocator;
   clv__folder_stage stage;
-  clv__text path; /* of the last clv__folder_path() */
+  clv__text path; /* the result of the last clv__folder_path() */
   clv__file_writer weights;
   uint64_t weights_bytes;
   uint64_t *offsets; /* by value of the graph; NOWHERE: not written yet */
@@ -101,7 +101,7 @@ void clv__folder_end(clv__folder_writer *writer) {
 
 /* ---- Models ---- */
 
-/* Where a constant lies in the file of weights: it is put there when it is first asked for. */
+/* Returns the offset of a constant in the file of weights. The first request writes it there. */
 static clv_status place(void *self, clv_value_id value, const clv_tensor *data, bool *is_outside, uint64_t *offset,
                         clv_error *error) {
   static const uint8_t zeros[WEIGHT_ALIGNMENT];
@@ -184,7 +184,7 @@ clv_status clv__folder_add_executable(clv__folder_writer *writer, uint32_t parti
   }
   clv__cache_info info;
   clv__executable_describe(writer->plan->devices, compiled->view, executable, &info);
-  CLV__TRY(clv__key_add_constants(compiled->view, &info.key, error)); /* without a cache nobody needed it yet */
+  CLV__TRY(clv__key_add_constants(compiled->view, &info.key, error)); /* without a cache, nobody has needed it yet */
   char name[64];
   size_t before = json_array_size(files);
   snprintf(name, sizeof name, before == 0 ? "partition-%u" CLV__CACHE_SUFFIX : "partition-%u-%zu" CLV__CACHE_SUFFIX, partition,
@@ -233,7 +233,7 @@ static json_t *devices_json(const clv_devices *devices) {
   return list;
 }
 
-/* Descriptions of virtual NPUs: those that are files come along. */
+/* Adds the descriptions of virtual NPUs. Those that are files are copied into the folder. */
 static clv_status add_specs(clv__folder_writer *writer, const clv_devices_options *options, json_t *list, clv_error *error) {
   for (uint32_t i = 0; i < options->npu_spec_count; ++i) {
     const char *spec = options->npu_specs[i];

@@ -5,10 +5,10 @@
 
 #include "graph/content.h"
 
-/* ---- Structure. Nothing here reads a name but those that mean something: operators, domains, attributes. ---- */
+/* ---- Structure. Reads only names with a meaning: operators, domains, attributes. ---- */
 
-/* Symbols are numbered as they are first met in a view: their own numbers, and their names, differ between equal models. A view
- * has few of them. */
+/* Symbols are numbered in the order in which a view uses them, because their own numbers and names differ between equal models. A
+ * view has few of them. */
 enum { MOST_SYMBOLS = 256 };
 typedef struct symbols {
   int64_t dims[MOST_SYMBOLS];
@@ -19,7 +19,7 @@ static uint64_t number_of(symbols *known, int64_t dim) {
   for (uint32_t i = 0; i < known->count; ++i) {
     if (known->dims[i] == dim) return i;
   }
-  if (known->count == MOST_SYMBOLS) return (uint64_t)dim; /* its own number then: equal models may miss each other */
+  if (known->count == MOST_SYMBOLS) return (uint64_t)dim; /* its own number: equal models may then miss each other */
   known->dims[known->count] = dim;
   return known->count++;
 }
@@ -100,7 +100,7 @@ static void hash_ids(clv__hasher *hasher, const uint32_t *ids, uint32_t count) {
   clv__hasher_update(hasher, ids, (size_t)count * sizeof *ids);
 }
 
-/* Of a body everything counts, its constants too. Its symbols are known around it by their names. */
+/* Hashes everything in a body, including constants. Its symbols are known outside by their names. */
 static void hash_body(clv__hasher *hasher, const clv_graph *body) {
   symbols none = {.count = 0};
   clv__hasher_u64(hasher, body->symbol_count);

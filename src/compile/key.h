@@ -1,17 +1,18 @@
-/* What an executable is of, in five hashes: two partitions with the same five have the same executable, whatever their nodes and
- * values are called and whichever model they are part of. Apart, they tell why a partition misses one that is nearly its own. */
+/* Identifies an executable by five hashes. Two partitions with the same five hashes have the same executable, whatever the names
+ * of their nodes and values and whatever their models. Comparing the hashes one by one explains why a partition misses an
+ * executable that almost matches. */
 #ifndef CLEAVE_COMPILE_KEY_H
 #define CLEAVE_COMPILE_KEY_H
 
 #include "cache/key.h"
 #include "device/device.h"
 
-/* All parts but the constants', which are zero: cheap, no weight is read. */
+/* Computes all parts except that of the constants, which is zero. This is cheap: it reads no weight. */
 void clv__key_make(const clv_graph_view *view, const clv__device *device, const clv_compile_options *options, clv__key *key);
-/* Adds the constants'. Those of the graph itself are hashed once a graph. */
+/* Adds the part of the constants. Constants of the graph itself are hashed once per graph. */
 clv_status clv__key_add_constants(const clv_graph_view *view, clv__key *key, clv_error *error);
 
-/* Whether a value of the view has its bytes: such are what the constants' part is of, and may be weights. */
+/* Returns whether the view has the bytes of a value. The key's part for constants covers these values; they may be weights. */
 static inline bool clv__key_has_bytes(const clv_graph_view *view, uint32_t value) {
   return clv__value_is_constant(view->graph, view->types, view->values[value]) && clv__view_type(view, value)->data != NULL;
 }

@@ -6,7 +6,7 @@
 
 #include "graph/content.h"
 
-/* Chains by hash, doubled when they grow long. */
+/* Hash chains; the table doubles when they grow long. */
 typedef clv__share_link thing;
 typedef struct table {
   thing **buckets;
@@ -86,7 +86,7 @@ clv_status clv__share_get(clv_devices *devices, clv__share **share, clv_error *e
 
 /* ---- Executables ---- */
 
-/* Where the bytes of the view's constants are, by value; those of no constant are NULL. */
+/* Lists the bytes of the view's constants, by value; NULL for values that are not constants. */
 static const void **list_constants(const clv_graph_view *view, clv__arena *arena) {
   const void **data = clv__arena_allocate_zero(arena, view->value_count, sizeof *data);
   for (uint32_t v = 0; data != NULL && v < view->value_count; ++v) {
@@ -105,8 +105,8 @@ static bool same_constants(const clv_graph_view *view, const void *const *mine, 
   return true;
 }
 
-/* Of all that equal executables have in common: the key, and a few bytes of their first constants. Thousands of partitions may
- * differ in nothing but weights, and should not be found in each other's place. */
+/* Hashes what equal executables have in common: the key, and a few bytes of their first constants. Thousands of partitions may
+ * differ only in their weights, and should not share a chain. */
 static uint64_t hash_key(uint32_t device, const clv__key *key, const clv_graph_view *view, const void *const *constants) {
   enum { CONSTANTS = 16, BYTES = 32 };
   uint64_t hash = mix(MIX_START, &device, sizeof device);
@@ -193,7 +193,7 @@ void clv__share_drop(clv__share *share, clv__executable_use *use) {
 
 /* ---- Weights ---- */
 
-/* Of the type and of a few bytes at the begin, the middle and the end: the rest is compared. */
+/* Hashes the type and a few bytes at the beginning, the middle and the end. A comparison covers the rest. */
 static uint64_t hash_weight(uint32_t device, const clv_tensor *data, size_t size_bytes) {
   enum { SAMPLE_BYTES = 64 };
   uint64_t hash = mix(MIX_START, &device, sizeof device);

@@ -1,11 +1,11 @@
-/* What the sessions of one set of devices have in common: executables and weights that are on a device already, counted by use.
+/* Executables and weights that the sessions of one set of devices share. They are already on a device and are counted by use.
  *
- * Two things are the same when their bytes are: an executable's key without its constants is equal, and the constants are the
- * same memory or compare equal; likewise for a weight. So nothing has to be hashed, and nothing to be known of where constants
- * come from: whoever uses a thing lends its own bytes to compare with, which stay as long as the use does, and as long as
- * anything is kept somebody uses it.
+ * Two executables are the same if their keys without constants are equal, and their constants are the same memory or compare
+ * equal. Two weights are the same if their bytes are. So nothing needs to be hashed, and the origin of constants does not matter:
+ * each user lends its own bytes for the comparison. These bytes stay as long as the use does, and a thing is kept only as long as
+ * it has a use.
  *
- * All functions are called under the devices' lock. */
+ * The caller of every function holds the devices' lock. */
 #ifndef CLEAVE_COMPILE_SHARE_H
 #define CLEAVE_COMPILE_SHARE_H
 
@@ -16,13 +16,13 @@ typedef struct clv__share clv__share; /* CLV__ATTACHED_PROGRAMS */
 typedef struct clv__shared_executable clv__shared_executable;
 typedef struct clv__shared_weight clv__shared_weight;
 
-/* A thing in a table by hash: first in what it is a part of. */
+/* Links a thing into a hash table. It is the first member of the thing's struct. */
 typedef struct clv__share_link {
   struct clv__share_link *next;
   uint64_t hash;
 } clv__share_link;
 
-/* One use: it stays where it is, in the arena of whoever uses the thing. */
+/* One use. It lives in the arena of the user and never moves. */
 typedef struct clv__executable_use {
   struct clv__executable_use *next, *previous;
   clv__shared_executable *of;
@@ -42,7 +42,7 @@ struct clv__shared_executable {
   clv__executable_use *uses;
   clv_executable *executable;
   clv_executable_info info;
-  uint32_t *weights; /* info.weight_count: the value of the view that each is */
+  uint32_t *weights; /* info.weight_count entries: the value of the view for each weight */
 };
 
 struct clv__shared_weight {
@@ -53,24 +53,24 @@ struct clv__shared_weight {
   clv_weight *weight;
 };
 
-/* Made when first asked for. */
+/* Gets the share of the devices; creates it on the first call. */
 clv_status clv__share_get(clv_devices *devices, clv__share **share, clv_error *error);
 
-/* Begins a use of the executable of this key and view; NULL where there is none. It is made in `arena`, which outlives it, as do
- * the constants of the view. */
+/* Begins a use of the executable with this key and view; NULL if there is none. The use is allocated in `arena`. The arena and
+ * the constants of the view must outlive it. */
 clv_status clv__share_find(clv__share *share, uint32_t device, const clv__key *key, const clv_graph_view *view, clv__arena *arena,
                            clv__executable_use **use, clv_error *error);
-/* Adds an executable and begins its first use. `weights` is copied. On failure the executable stays the caller's. */
+/* Adds an executable and begins its first use. Copies `weights`. On failure the caller still owns the executable. */
 clv_status clv__share_add(clv__share *share, uint32_t device, const clv__key *key, const clv_graph_view *view, clv__arena *arena,
                           clv_executable *executable, const uint32_t *weights, clv__executable_use **use, clv_error *error);
-/* Ends a use, and with the last one the executable. Accepts NULL. */
+/* Ends a use. The last one destroys the executable. Accepts NULL. */
 void clv__share_drop(clv__share *share, clv__executable_use *use);
 
-/* Begins a use, in the caller's memory, of a weight with these bytes, which is uploaded as `name` where there is none. The bytes
- * stay as long as the use. */
+/* Begins a use of a weight with these bytes. `use` is the caller's memory. If there is no such weight, it is uploaded as `name`.
+ * The bytes must outlive the use. */
 clv_status clv__share_weight(clv__share *share, uint32_t device, const char *name, const clv_tensor *data, clv__weight_use *use,
                              bool *uploaded, clv_error *error);
-/* Accepts one that is zero, and clears it. */
+/* Ends a use and clears it; accepts one that is all zero. */
 void clv__share_drop_weight(clv__share *share, clv__weight_use *use);
 
 #endif

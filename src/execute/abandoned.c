@@ -1,6 +1,7 @@
-/* What a request leaves behind when a device that works for it is given up. The device may still read and write what it was
- * shown, tell of events, and ask for room for outputs; a thread may sit in a call of it. All of that lives until the devices are
- * closed: marks and board, arrays that launches refer to, and threads that wait. (Memory is the pool's: device/pool.h.) */
+/* The remains of a request after a device that works for it is given up. The device may still read and write the memory it was
+ * given, report events, and ask for room for outputs; a thread may be blocked in a call to it. So all of that lives until the
+ * devices are closed: marks and board, arrays that launches refer to, and waiting threads. (The pool owns the memory:
+ * device/pool.h.) */
 #include <sched.h>
 
 #include "execute/session_own.h"
@@ -17,7 +18,7 @@ void clv__request_stop_callbacks(clv__request *request) {
   while (atomic_load(&request->callers) > 0) sched_yield();
 }
 
-/* The devices are closed: threads that waited for one go on, and end. */
+/* After the devices are closed, threads that waited for one continue and end. */
 static void finish(void *self) {
   for (clv__request *request = self, *next; request != NULL; request = next) {
     next = request->next_abandoned;

@@ -1,4 +1,4 @@
-/* Where slots lie in their space's arena: those that are never alive together share bytes (base/arrange.h). */
+/* Places slots in their space's arena: slots that are never alive together share bytes (base/arrange.h). */
 #include "base/arrange.h"
 
 #include "execute/session_own.h"
@@ -7,7 +7,7 @@ static bool meet_in_steps(const clv__slot *a, const clv__slot *b) {
   return a->first <= b->last && b->first <= a->last;
 }
 
-/* True where all that touch `a` are over before `b` begins, in whatever order devices work. */
+/* Returns whether all users of `a` complete before `b` begins, in whatever order the devices work. */
 static bool is_over(const clv__schedule *schedule, const clv__slot *a, const clv__slot *b) {
   const uint32_t *clock = &schedule->clocks[(size_t)b->first * schedule->lane_count];
   for (uint32_t i = 0; i < schedule->lane_count; ++i) {

@@ -1,5 +1,5 @@
-/* Runs that go on while their caller does something else: a queue, and threads of the session that take from it, as many as
- * requests may be in flight. Made when the first run is started. */
+/* Asynchronous runs: a queue, and session threads that take runs from it, as many as requests may be in flight. Created when the
+ * first run is started. */
 #include <string.h>
 
 #include "execute/session_own.h"
@@ -9,7 +9,7 @@ struct clv_run {
   clv_run *next;
   clv__order order;
   atomic_bool is_cancelled;
-  bool is_done; /* under the async's lock */
+  bool is_done; /* protected by the async's lock */
   clv_error result;
   clv_tensor inputs[]; /* copies */
 };
@@ -77,7 +77,7 @@ void clv__async_destroy(clv__async *async) {
   clv__release(async->session->allocator, async);
 }
 
-/* With the lock held: a thread for one run more, unless one is idle or there are as many as may be. */
+/* The caller holds the lock. Adds a thread for one more run, unless one is idle or the limit is reached. */
 static clv_status add_thread(clv__async *async, clv_error *error) {
   uint32_t waiting = 0;
   for (const clv_run *run = async->first; run != NULL; run = run->next) ++waiting;

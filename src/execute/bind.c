@@ -1,5 +1,5 @@
-/* The caller's tensors: inputs checked and bound, outputs written in place where that is safe, everything else copied once the
- * run is over. What devices read and write in host memory is aligned to its element. */
+/* The caller's tensors. Checks and binds inputs, writes outputs in place if that is safe, and copies everything else after the
+ * run. Host memory that devices read and write is aligned to its element. */
 #include <string.h>
 
 #include "execute/session_own.h"
@@ -65,7 +65,7 @@ clv_status clv__request_bind_inputs(clv__request *request, const clv_tensor *inp
 
 /* ---- Outputs ---- */
 
-/* A run reads inputs until its end: what overlaps one is not written before. */
+/* A run reads its inputs until its end, so an output that overlaps one must not be written earlier. */
 static bool overlaps_input(const clv__order *order, const void *data, size_t size_bytes) {
   const char *from = data;
   for (uint32_t i = 0; i < order->input_count; ++i) {
@@ -78,7 +78,7 @@ static bool overlaps_input(const clv__order *order, const void *data, size_t siz
   return false;
 }
 
-/* The slot whose bytes output `index` can be: NULL where there is none, and where its size is only known after the run. */
+/* The slot that can use the memory of output `index`; NULL if there is none, or if its size is known only after the run. */
 static clv__slot *writable_slot(clv__request *request, uint32_t index) {
   clv_value_id value = output_value(clv__request_plan(request), index);
   clv__slot *slot = clv__prepared_slot(request->prepared, value, CLV__SPACE_HOST);
@@ -119,7 +119,7 @@ clv_status clv__request_bind_outputs(clv__request *request, const clv__order *or
                             "run's before it is read",
                             plan->graph->values[value].name);
     }
-    if (output->data == NULL || (host != NULL && !host->size_known)) continue; /* `type` is then the last run's, or unknown */
+    if (output->data == NULL || (host != NULL && !host->size_known)) continue; /* `type` is then from the last run, or unknown */
     if (clv__tensor_is_static(type)) CLV__TRY(check_room(plan, type, output, value, "is", error));
     if (slot == NULL || slot->bound != NULL || !clv__is_aligned(output->data, type->dtype) || clv__request_is_careful(request)) {
       continue;
@@ -127,14 +127,14 @@ clv_status clv__request_bind_outputs(clv__request *request, const clv__order *or
     if (!clv__tensor_size_bytes(type, &size_bytes) || overlaps_input(order, output->data, size_bytes)) continue;
     slot->bound = output->data;
   }
-  for (uint32_t i = 0; i < all; ++i) { /* listed again without room: that one is the session's memory */
+  for (uint32_t i = 0; i < all; ++i) { /* listed again without room: the session allocates that one */
     clv__slot *slot = writable_slot(request, i);
     if (slot != NULL && order->outputs[i].data == NULL) slot->bound = NULL;
   }
   return CLV_OK;
 }
 
-/* Where an output's bytes are after the run. */
+/* The location of an output's bytes after the run. */
 static const void *output_data(clv__request *request, const clv_tensor *inputs, uint32_t index) {
   const clv_plan *plan = clv__request_plan(request);
   const clv_graph *graph = plan->graph;
@@ -151,7 +151,7 @@ clv_status clv__request_hand_over(clv__request *request, const clv__order *order
   const clv_plan *plan = clv__request_plan(request);
   const clv_tensor *types = request->prepared->types;
   size_t size_bytes;
-  for (uint32_t i = 0; i < order->output_count; ++i) { /* all of them, or none */
+  for (uint32_t i = 0; i < order->output_count; ++i) { /* all of them or none */
     clv_value_id value = output_value(plan, i);
     if (!clv__tensor_size_bytes(&types[value], &size_bytes)) {
       return clv__error_set(error, CLV_INTERNAL_ERROR, "output '%s' has no shape after the run", plan->graph->values[value].name);

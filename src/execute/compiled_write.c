@@ -1,12 +1,12 @@
-/* Compiling ahead of time: the model, the plan and what a session of them compiled, in a folder (cleave/compiled.h). The session
- * is one of the model as it was written: what is kept is what whoever runs the folder will ask for. */
+/* Compiles ahead of time: writes the model, the plan and the executables of a session of them into a folder (cleave/compiled.h).
+ * The session uses the model as written, so its executables are exactly those that a user of the folder will request. */
 #include <string.h>
 
 #include "base/options.h"
 #include "compile/folder.h"
 #include "execute/session_own.h"
 
-/* Everything that is made on the way. */
+/* Everything created on the way. */
 typedef struct writing {
   const clv_plan *given;
   clv_compiled_options options;
@@ -24,7 +24,7 @@ static clv_status read_options(writing *w, const clv_compiled_options *options, 
   CLV__TRY(clv__options_list(w->options.inputs, w->options.input_count, "types of inputs", error));
   CLV__TRY(
       clv__options_read(&w->session_options, sizeof w->session_options, w->options.session, "CLV_SESSION_OPTIONS_INIT", error));
-  /* What fails is an error, now that somebody is there to see it. */
+  /* A failure is an error here, because the user is present to see it. */
   w->session_options.no_fallback = true;
   w->session_options.in_flight = 1;
   w->options.session = &w->session_options;
@@ -33,7 +33,7 @@ static clv_status read_options(writing *w, const clv_compiled_options *options, 
 
 /* ---- The model as it was written ---- */
 
-/* Whether the names are the same ones, in the same order. */
+/* Returns whether the names are the same, in the same order. */
 static bool same_values(const clv_graph *a, const clv_value_id *x, const clv_graph *b, const clv_value_id *y, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     if ((x[i] == CLV__NO_ID) != (y[i] == CLV__NO_ID)) return false;
@@ -49,7 +49,7 @@ static bool same_node(const clv_graph *a, const clv__node *x, const clv_graph *b
          same_values(a, x->outputs, b, y->outputs, x->output_count);
 }
 
-/* The plan speaks of nodes by name: what was written has to say the same as what was read. */
+/* The plan refers to nodes by name, so the written model must match the original. */
 static clv_status check_same(const clv_graph *a, const clv_graph *b, clv_error *error) {
   if (a->node_count != b->node_count || a->input_count != b->input_count || a->output_count != b->output_count ||
       !same_values(a, a->inputs, b, b->inputs, a->input_count) || !same_values(a, a->outputs, b, b->outputs, a->output_count))
@@ -63,7 +63,7 @@ static clv_status check_same(const clv_graph *a, const clv_graph *b, clv_error *
   return CLV_OK;
 }
 
-/* Writes the models and the plan, and reads them as whoever runs them will. */
+/* Writes the models and the plan, and reads them back as their users will. */
 static clv_status write_plan(writing *w, const char *directory, clv_error *error) {
   const clv_plan *given = w->given;
   CLV__TRY(clv__folder_begin(given, directory, &w->writer, error));
@@ -78,7 +78,7 @@ static clv_status write_plan(writing *w, const char *directory, clv_error *error
   return clv_plan_read(w->graph, given->devices, path, NULL, &w->plan, error);
 }
 
-/* ---- What a session compiles ---- */
+/* ---- Executables that a session compiles ---- */
 
 static clv_status add_executables(writing *w, clv_error *error) {
   const clv__engine *engine = w->session->engine;

@@ -1,6 +1,5 @@
-/* The driver: one thread walks all lanes of a request. Steps of asynchronous devices are enqueued as soon as what they wait for
- * on the host is over; a step of a device that works in its caller's thread is done here and now, when nothing can be enqueued.
- */
+/* The driver: one thread walks all lanes of a request. It enqueues a step of an asynchronous device as soon as the steps that the
+ * host must wait for are complete. When nothing can be enqueued, it runs a step of a device that works in the caller's thread. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -10,16 +9,16 @@ typedef struct drive {
   clv__request *request;
   const clv__order *order;
   const clv__schedule *schedule;
-  uint64_t news;                      /* of the board, when it was looked at */
-  uint32_t completed[CLV__MAX_LANES]; /* as of then */
-  uint32_t steps_told;                /* to the progress callback */
+  uint64_t news;                      /* of the board, at the last look */
+  uint32_t completed[CLV__MAX_LANES]; /* at the last look */
+  uint32_t steps_told;                /* steps reported to the progress callback */
 } drive;
 
 static bool is_synchronous(const clv__request *request, uint32_t lane) {
   return clv__request_device(request, clv__lane_device(lane))->info.is_synchronous;
 }
 
-/* Who is told that a step is over knows that all is that comes before it. */
+/* A completed step implies that all its predecessors completed. */
 static void imply(drive *d) {
   const clv__schedule *s = d->schedule;
   for (uint32_t i = 0; i < s->lane_count; ++i) {
@@ -75,7 +74,7 @@ static bool is_watched(const drive *d, const clv__track *track) {
   return track->is_watched || d->request->session->is_traced;
 }
 
-/* Records the step's event, and asks to be told when it is reached where that matters to the host. */
+/* Records the step's event. If the host needs its completion, also requests a notification. */
 static clv_status record(drive *d, uint32_t step, const clv__track *track, clv_error *error) {
   clv__request *request = d->request;
   uint32_t index = clv__lane_device(track->lane);
@@ -95,7 +94,7 @@ static clv_status record(drive *d, uint32_t step, const clv__track *track, clv_e
   return is_watched(d, track) ? clv__request_watch(request, mark, error) : CLV_OK;
 }
 
-/* A step that the host was told of: over, but did it fail? */
+/* Checks whether a completed step failed. */
 static clv_status check_step(const drive *d, uint32_t step, clv_error *error) {
   clv__request *request = d->request;
   const clv__track *track = &d->schedule->tracks[step];
@@ -117,12 +116,12 @@ static clv_status check_waits(const drive *d, const clv__track *track, clv_error
   return CLV_OK;
 }
 
-/* What this thread did from `begin_ns` until now. */
+/* Traces the time of this thread from `begin_ns` until now. */
 static void trace_span(clv__request *request, clv__trace_kind kind, uint32_t step, uint64_t begin_ns) {
   clv__trace_add(request, (clv__trace_event){.kind = kind, .step = step, .begin_ns = begin_ns, .end_ns = clv__clock_ns()});
 }
 
-/* A step, and with it those that were captured together with it. */
+/* Issues a step, and with it the steps captured in the same graph. */
 static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   clv__request *request = d->request;
   const clv__track *track = &d->schedule->tracks[step];
@@ -150,7 +149,7 @@ static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   return CLV_OK;
 }
 
-/* A device that works in this thread works for one request of the session at a time. */
+/* A device that works in this thread serves one request of the session at a time. */
 static clv_status issue_in_turn(drive *d, uint32_t step, clv_error *error) {
   clv_session *session = d->request->session;
   if (session->options.in_flight == 1) return issue(d, step, error);
@@ -161,7 +160,7 @@ static clv_status issue_in_turn(drive *d, uint32_t step, clv_error *error) {
   return status;
 }
 
-/* Whatever can be begun now; `any` tells that something was. */
+/* Issues everything that can begin now; `any` says whether there was something. */
 static clv_status issue_ready(drive *d, bool *any, clv_error *error) {
   const clv__schedule *schedule = d->schedule;
   *any = false;
@@ -184,15 +183,15 @@ static clv_status issue_ready(drive *d, bool *any, clv_error *error) {
     uint32_t step = schedule->lane_steps[lane][issued];
     if (!can_issue(d, &schedule->tracks[step])) continue;
     *any = true;
-    return issue_in_turn(d, step, error); /* then look again: something may have become ready meanwhile */
+    return issue_in_turn(d, step, error); /* then look again: other steps may have become ready */
   }
   return CLV_OK;
 }
 
 /* ---- Waiting ---- */
 
-/* The device of the oldest step that the host was to be told of: the one to blame when nothing comes back. Of other steps it
- * cannot be said whether they are over. */
+/* The device of the oldest watched step that has not completed: it gets the blame if no notification arrives. The completion of
+ * unwatched steps is unknown. */
 static uint32_t slowest_device(const drive *d) {
   uint32_t oldest = CLV__NO_ID, device = CLV__NO_ID;
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
@@ -209,7 +208,7 @@ static uint32_t slowest_device(const drive *d) {
   return device;
 }
 
-/* The run waits for a device that another run gave up. */
+/* Fails if the run waits for a device that another run gave up. */
 static clv_status check_lost(drive *d, clv_error *error) {
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
     uint32_t lane = d->schedule->lanes[i], index = clv__lane_device(lane);
@@ -222,7 +221,7 @@ static clv_status check_lost(drive *d, clv_error *error) {
 static clv_status give_up(drive *d, clv_error *error) {
   uint32_t index = slowest_device(d);
   if (index != CLV__NO_ID) return clv__request_lose(d->request, index, error);
-  CLV__TRY(check_lost(d, error)); /* at this very moment */
+  CLV__TRY(check_lost(d, error)); /* another run may have given it up just now */
   return clv__error_set(error, CLV_INTERNAL_ERROR, "a run waits for no device");
 }
 
@@ -249,7 +248,7 @@ static clv_status wait(drive *d, clv_error *error) {
 
 /* ---- The end ---- */
 
-/* Bits of devices that are not given up and have yet to tell of a step. */
+/* Bits of the devices that are not given up and still owe a notification. */
 static uint32_t find_expected(clv__request *request, uint64_t *news) {
   const clv_devices *devices = request->session->devices;
   uint32_t expected = 0;
@@ -262,7 +261,7 @@ static uint32_t find_expected(clv__request *request, uint64_t *news) {
   return expected;
 }
 
-/* Waits until all have told the board who were asked to: the next run would take it for its own. */
+/* Waits until all requested notifications have arrived. Otherwise the next run would take them for its own. */
 static void hear_all(clv__request *request) {
   uint64_t news;
   for (uint32_t expected; (expected = find_expected(request, &news)) != 0;) {
@@ -273,12 +272,12 @@ static void hear_all(clv__request *request) {
   }
 }
 
-/* After a failure, nothing may run on in the caller's memory: waits for all that was enqueued, within the device's time limit.
- * Then streams that have failed are good again. */
+/* After a failure, nothing may still run in the caller's memory: waits for everything that was enqueued, within the device's time
+ * limit. Afterwards failed streams are usable again. */
 static void drain(drive *d) {
   clv__request *request = d->request;
   const clv__schedule *schedule = d->schedule;
-  for (uint32_t i = 0; i < schedule->lane_count; ++i) { /* the last step that was issued need not be one that is watched */
+  for (uint32_t i = 0; i < schedule->lane_count; ++i) { /* the last issued step of a lane is not necessarily watched */
     uint32_t lane = schedule->lanes[i], issued = request->issued[lane];
     if (is_synchronous(request, lane) || issued == 0) continue;
     if (clv__request_device(request, clv__lane_device(lane))->is_lost) continue;
@@ -306,7 +305,7 @@ static clv_status finish(const drive *d, uint32_t step, clv_error *error) {
   return status;
 }
 
-/* What steps that are over wrote is cut, before anybody is told to read it. */
+/* Cuts the padding of completed steps before anything may read their outputs. */
 static clv_status cut(const drive *d, clv_error *error) {
   clv__request *request = d->request;
   for (uint32_t t = 0; t < d->schedule->step_count && request->engine->buckets != NULL; ++t) {
@@ -332,7 +331,7 @@ static clv_status tell_progress(drive *d, clv_error *error) {
   if (d->order->options.progress == NULL) return CLV_OK;
   uint32_t done = 0;
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) done += d->completed[d->schedule->lanes[i]];
-  if (done <= d->steps_told) return CLV_OK; /* less: a run that is repeated */
+  if (done <= d->steps_told) return CLV_OK; /* fewer: the run is being repeated */
   d->steps_told = done;
   if (d->order->options.progress(d->order->options.user_data, done, d->schedule->step_count)) return CLV_OK;
   return clv__error_set(error, CLV_CANCELLED, "the run was cancelled by its progress callback");
@@ -353,13 +352,13 @@ static clv_status walk(drive *d, clv_error *error) {
     uint32_t lane = d->schedule->lanes[i];
     CLV__TRY(check_step(d, d->schedule->lane_steps[lane][d->schedule->lane_ends[lane] - 1], error));
   }
-  hear_all(d->request); /* of steps that others implied */
+  hear_all(d->request); /* for steps that others implied */
   return CLV_OK;
 }
 
 static void begin(clv__request *request) {
   memset(request->issued, 0, sizeof request->issued);
-  memset(request->board.completed, 0, sizeof request->board.completed); /* nobody is left who could tell it anything */
+  memset(request->board.completed, 0, sizeof request->board.completed); /* no thread can notify it any more */
   request->pending_first = CLV__NO_ID;
   for (uint32_t s = 0; s < clv__request_plan(request)->step_count; ++s) {
     request->marks[s].is_uncut = false;

@@ -1,9 +1,9 @@
-/* An engine's life, and the constants that a run hands over or reads. */
+/* The life of an engine, and the constants that a run returns or reads. */
 #include <string.h>
 
 #include "execute/session_own.h"
 
-/* The bytes of a constant, or a copy where they lie unaligned in the model's file. */
+/* The bytes of a constant, or an aligned copy if they are unaligned in the model's file. */
 static clv_status align_constant(clv__engine *engine, const clv_tensor *constant, const void **data, clv_error *error) {
   size_t size_bytes;
   *data = constant->data;

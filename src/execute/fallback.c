@@ -1,5 +1,5 @@
-/* Devices that fail are taken out of a session: what they ran is placed again on those that are left, a new engine takes the
- * place of the old one, and what failed is done again from the start. When no plan is left the caller gets the first error. */
+/* Removes failing devices from a session: their nodes are placed again on the remaining devices, a new engine replaces the old
+ * one, and the failed operation starts again. If no plan is left, the caller gets the first error. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,17 +7,17 @@
 #include "execute/session_own.h"
 #include "plan/make.h"
 
-/* What one call, a run or a session's creation, has met so far. */
+/* The failures of one call so far: of a run or of a session's creation. */
 typedef struct fallback {
   clv_session *session;
   clv_error first;      /* the first failure; CLV_OK: none */
-  char tried[512];      /* what came after it */
-  uint32_t trimmed;     /* bits of devices that were out of memory, once */
-  uint64_t begin_ns;    /* of what is in vain if it fails */
-  uint32_t taken_count; /* incidents after the session's, which are its own when the engine is there */
+  char tried[512];      /* the later failures */
+  uint32_t trimmed;     /* bits of the devices that have been out of memory once */
+  uint64_t begin_ns;    /* the start of the time that is wasted if the attempt fails */
+  uint32_t taken_count; /* incidents not yet in the session; they move there with the new engine */
 } fallback;
 
-static void begin(fallback *f, clv_session *session) { /* `tried` is long, and seldom used */
+static void begin(fallback *f, clv_session *session) { /* sets only what is needed: `tried` is long and rarely used */
   f->session = session;
   f->first.status = CLV_OK;
   f->tried[0] = '\0';
@@ -25,7 +25,7 @@ static void begin(fallback *f, clv_session *session) { /* `tried` is long, and s
   f->begin_ns = clv__clock_ns();
 }
 
-/* What another device may do better; not what all would answer, nor what the caller wanted. */
+/* Errors that another device may avoid. Excludes errors common to all devices, and what the caller requested. */
 static bool is_of_device(clv_status status) {
   return status == CLV_DEVICE_ERROR || status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE || status == CLV_NOT_SUPPORTED ||
          status == CLV_INTERNAL_ERROR || status == CLV_IO_ERROR;
@@ -46,7 +46,7 @@ static void list_devices(const clv_devices *devices, uint32_t bits, char *text, 
   }
 }
 
-/* A failure of what `gone` is left out of already. */
+/* Records a failure of a plan that already excludes `gone`. */
 static void note_failure(fallback *f, clv_status status, uint32_t gone, const clv_error *error) {
   if (f->first.status == CLV_OK) {
     f->first = *error;
@@ -60,8 +60,8 @@ static void note_failure(fallback *f, clv_status status, uint32_t gone, const cl
   if (written < 0 || (size_t)written >= sizeof f->tried - used) f->tried[used] = '\0';
 }
 
-/* The first error, with what was tried after it where there is room; but cancelling, time limits and the caller's mistakes as
- * they are. */
+/* Returns the first error, followed by the later attempts if there is room. Cancellation, time limits and the caller's mistakes
+ * are returned unchanged. */
 static clv_status fail(const fallback *f, clv_status status, clv_error *error) {
   if (f->first.status == CLV_OK || !is_of_device(status)) return status;
   *error = f->first;
@@ -76,7 +76,7 @@ void clv__incident_text(const clv_devices *devices, const clv__incident *inciden
   char onto[128];
   const char *name = devices->items[incident->device].name, *why = incident->text;
   size_t length = strlen(name);
-  if (strncmp(why, name, length) == 0 && strncmp(why + length, ": ", 2) == 0) why += length + 2; /* said already */
+  if (strncmp(why, name, length) == 0 && strncmp(why + length, ": ", 2) == 0) why += length + 2; /* already in the message */
   list_devices(devices, incident->onto, onto, sizeof onto);
   if (incident->partition_count == 0) {
     snprintf(text, size_bytes, "%s was taken out: %s", name, why);
@@ -101,7 +101,7 @@ bool clv__session_incident(clv_session *session, uint32_t index, clv__incident *
   return is_there;
 }
 
-/* What has gone on since the last failure was its cost. */
+/* The time since the last failure was its cost. */
 static void close_incident(fallback *f) {
   uint64_t now_ns = clv__clock_ns();
   if (f->taken_count > 0) {
@@ -114,7 +114,7 @@ static void close_incident(fallback *f) {
 static void note_incident(fallback *f, const clv_plan *old, const clv_plan *plan, uint32_t device, clv_status status,
                           const clv_error *error) {
   close_incident(f);
-  clv_session *session = f->session; /* nobody else writes there: session->replacing */
+  clv_session *session = f->session; /* no other thread writes there: session->replacing is held */
   clv__incident *incident = &session->incidents[session->incident_count + f->taken_count++];
   *incident = (clv__incident){.device = device, .status = status};
   snprintf(incident->text, sizeof incident->text, "%.*s", (int)sizeof incident->text - 1, error->message);
@@ -127,7 +127,7 @@ static void note_incident(fallback *f, const clv_plan *old, const clv_plan *plan
 
 /* ---- Another engine ---- */
 
-/* True where the same may be tried again: memory was short, and what was kept of it is free now. */
+/* Returns true if the same operation may be tried again: memory was short, and cached blocks have been freed. */
 static bool trim(fallback *f, clv_status status, uint32_t device) {
   if (status != CLV_OUT_OF_MEMORY || (f->trimmed >> device & 1u) != 0) return false;
   f->trimmed |= 1u << device;
@@ -135,7 +135,7 @@ static bool trim(fallback *f, clv_status status, uint32_t device) {
   return true;
 }
 
-/* A plan without the device that failed with `error`. */
+/* Makes a plan without the device that failed with `error`. */
 static clv_status take_out(fallback *f, const clv_plan *plan, uint32_t device, clv_status status, const clv_error *error,
                            clv_plan **next) {
   clv_error refusal = {0};
@@ -147,7 +147,8 @@ static clv_status take_out(fallback *f, const clv_plan *plan, uint32_t device, c
   return refused;
 }
 
-/* An engine for `plan`, or, where devices fail on the way, for one without them. `own` (or NULL) is `plan` and goes to it. */
+/* Makes an engine for `plan`, or, if devices fail on the way, for a plan without them. `own` (or NULL) is `plan`; the engine
+ * takes ownership. */
 static clv_status make_engine(fallback *f, const clv_plan *plan, clv_plan *own, clv__engine **engine) {
   clv_session *session = f->session;
   for (;;) {
@@ -169,7 +170,7 @@ static clv_status make_engine(fallback *f, const clv_plan *plan, clv_plan *own, 
   }
 }
 
-/* What was found out on the way is the session's from now on. */
+/* Moves the results of the fallback to the session. */
 static void take_over(fallback *f, clv__engine *engine) {
   clv_session *session = f->session;
   close_incident(f);
@@ -178,7 +179,7 @@ static void take_over(fallback *f, clv__engine *engine) {
   clv__engine *old = session->engine;
   session->engine = engine;
   session->incident_count += f->taken_count;
-  if (f->taken_count > 0) session->trace_count = 0; /* of steps that are no more */
+  if (f->taken_count > 0) session->trace_count = 0; /* its steps belong to a plan that no longer exists */
   pthread_mutex_unlock(&session->lock);
   f->taken_count = 0;
   for (uint32_t i = first; i < session->incident_count; ++i) {
@@ -204,11 +205,11 @@ clv_status clv__session_begin(clv_session *session, clv_error *error) {
 
 /* ---- Attempts ---- */
 
-/* What became of one of them. */
+/* The failure of one attempt. */
 typedef struct failure {
   clv_status status;
-  uint32_t device; /* CLV__NO_ID: none is to blame */
-  uint32_t gone;   /* of the plan that failed */
+  uint32_t device; /* CLV__NO_ID: no device is to blame */
+  uint32_t gone;   /* bits of the devices that the failed plan excluded */
 } failure;
 
 static clv_status replace(fallback *f, const failure *what, const clv_error *error) {
@@ -221,8 +222,8 @@ static clv_status replace(fallback *f, const failure *what, const clv_error *err
   return CLV_OK;
 }
 
-/* Sees to it that the next attempt may fare better. Requests that fail at the same time take turns: the second finds the plan
- * without the device, and has but to be run again. */
+/* Prepares the next attempt. Requests that fail at the same time take turns: the second one finds a plan without the device, and
+ * only has to run again. */
 static bool fall_back(fallback *f, const failure *what, const clv_error *error) {
   clv_session *session = f->session;
   bool is_one = what->device != CLV__NO_ID && is_of_device(what->status) && (what->gone >> what->device & 1u) == 0;

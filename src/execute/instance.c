@@ -1,4 +1,4 @@
-/* Instances: a partition's executable made ready for the shapes of a prepared set, with scratch of the request's. */
+/* Instances: a partition's executable, prepared for the shapes of a prepared set, with the request's scratch. */
 #include <string.h>
 
 #include "execute/session_own.h"
@@ -13,7 +13,7 @@ void clv__instance_drop(clv__partition_state *state) {
   state->scratch_generation = 0;
 }
 
-/* The partition's view for the sizes of this run. What the plan did not know as a constant stays computed. */
+/* The partition's view for the sizes of this run. Values that were not constants in the plan stay computed. */
 static clv_status view_exactly(clv__partition_state *state, const clv_graph_view **view, clv_error *error) {
   const clv_plan *plan = clv__request_plan(state->prepared->request);
   const clv__partition *partition = &plan->partitions[state->index];
@@ -33,7 +33,7 @@ static clv_status view_exactly(clv__partition_state *state, const clv_graph_view
   return CLV_OK;
 }
 
-/* Gets an executable for these sizes, and says so where that took a compiler. */
+/* Gets an executable for these sizes, and logs it if that needed a compiler. */
 static clv_status recompile(clv__partition_state *state, const char *why, clv_error *error) {
   clv__request *request = state->prepared->request;
   const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
@@ -87,7 +87,7 @@ clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *er
   if (size_bytes == 0) return CLV_OK;
   const clv__block *block = &request->scratch[d];
   if (size_bytes > block->size_bytes) {
-    CLV__TRY(clv__request_synchronize(request, 2 * d, error)); /* what runs still uses the old */
+    CLV__TRY(clv__request_synchronize(request, 2 * d, error)); /* running work still uses the old one */
     CLV__TRY(clv__request_reserve_scratch(request, d, size_bytes, error));
   }
   if (state->scratch_generation == block->generation) return CLV_OK;
@@ -146,11 +146,11 @@ static void fill_inputs(clv__partition_state *state) {
   for (uint32_t i = 0; i < partition->view->input_count; ++i) {
     clv_value_id value = partition->view->values[partition->view->inputs[i]];
     state->instance_inputs[i] = *clv__prepared_type(prepared, partition, value);
-    state->instance_inputs[i].data = NULL; /* a streamed weight is an input like any other */
+    state->instance_inputs[i].data = NULL; /* a streamed weight is an ordinary input */
   }
 }
 
-/* An executable of fixed shapes is made for others; one that takes any just serves. */
+/* Compiles an executable of fixed shapes again for other shapes; one for any shapes is reused. */
 static clv_status create_for_shapes(clv__partition_state *state, clv_error *error) {
   clv__request *request = state->prepared->request;
   uint32_t device = clv__request_plan(request)->partitions[state->index].device;
@@ -180,7 +180,7 @@ static clv_status make(clv__partition_state *state, clv_error *error) {
                            clv__request_device(request, partition->device)->name);
 }
 
-/* The same instance for other shapes, where the device can: false where one has to be made. */
+/* Resizes the same instance for other shapes, if the device can. Returns false if a new one is needed. */
 static bool resize(clv__partition_state *state) {
   clv__request *request = state->prepared->request;
   const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
@@ -217,7 +217,7 @@ clv_status clv__instance_fit(clv__partition_state *state, clv_error *error) {
   clv_devices *devices = prepared->request->session->devices;
   clv__devices_lock(devices);
   clv__capture_forget(state->prepared, state->index);
-  state->is_fixed = false; /* its sizes are others from run to run */
+  state->is_fixed = false; /* its sizes change from run to run */
   clv_status status = resize(state) ? CLV_OK : make(state, error);
   if (status == CLV_OK) status = clv__scratch_follow(state->prepared, error);
   clv__devices_unlock(devices);

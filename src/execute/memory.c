@@ -1,6 +1,6 @@
-/* Memory of boundary values: what passes between partitions, in and out. (What lives inside a partition is its backend's
- * business.) Each value in each memory space is a slot with a life in steps; arrange.c says where it lies; and the schedule makes
- * whoever writes to bytes wait for those who had them before. */
+/* Memory of boundary values: values between partitions, inputs and outputs. (Values inside a partition are the backend's
+ * responsibility.) Each value in each memory space is a slot with a lifetime in steps. arrange.c places the slots. The schedule
+ * makes a writer of bytes wait for all earlier users of those bytes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ uint32_t clv__space_owner(const clv_plan *plan, uint32_t space) {
   for (uint32_t d = 0; d < devices->count && space != CLV__SPACE_HOST; ++d) {
     if (devices->items[d].space != space) continue;
     if ((plan->gone >> d & 1u) == 0 && !devices->items[d].is_lost) return d;
-    if (owner == CLV__NO_ID) owner = d; /* where all are gone; the pool says so when it is asked */
+    if (owner == CLV__NO_ID) owner = d; /* if all are lost; the pool reports it on allocation */
   }
   return owner;
 }
@@ -59,7 +59,7 @@ static void collect(clv__prepared *prepared) {
   }
 }
 
-/* Who must be done with a slot's bytes before another may have them. */
+/* Records the steps that must complete before another slot may reuse the bytes. */
 static void mark_touch(clv__prepared *prepared, clv_value_id value, uint32_t space, uint32_t step) {
   const clv__schedule *schedule = &prepared->schedule;
   const clv__track *track = &schedule->tracks[step];
@@ -91,8 +91,8 @@ static clv_status arrange_space(clv__prepared *prepared, uint32_t space, clv_err
   return arranged;
 }
 
-/* The most that is alive in a space at one step, where steps come one after the other: a bound on any plan of this memory for a
- * run that overlaps nothing. `change[s]` is what step s adds to what was alive. */
+/* The most that is alive in a space at one step if steps run one after the other: a lower bound on this memory for a run that
+ * overlaps nothing. `change[s]` is the change of the live bytes at step s. */
 static uint64_t bound_space(const clv__prepared *prepared, uint32_t space, int64_t *change) {
   uint32_t steps = prepared->schedule.step_count;
   memset(change, 0, ((size_t)steps + 1) * sizeof *change);
@@ -122,7 +122,7 @@ static clv_status bound_memory(clv__prepared *prepared, clv_error *error) {
   return CLV_OK;
 }
 
-/* ---- Where memory decides, the schedule gives way ---- */
+/* ---- Edges that the schedule needs for shared memory ---- */
 
 typedef struct edges {
   const clv_allocator *allocator;
@@ -139,7 +139,7 @@ static clv_status add_edge(edges *list, uint32_t before, uint32_t after, clv_err
   return CLV_OK;
 }
 
-/* `after` waits for all that touch the slot before it. */
+/* Makes `after` wait for all users of the slot before it. */
 static clv_status add_edges(edges *list, const clv__schedule *schedule, const clv__slot *slot, uint32_t after, clv_error *error) {
   for (uint32_t i = 0; i < schedule->lane_count; ++i) {
     const uint32_t *steps = schedule->lane_steps[schedule->lanes[i]];
@@ -165,7 +165,7 @@ static int by_after(const void *a, const void *b) {
 
 static clv_status collect_edges(clv__prepared *prepared, edges *list, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
-  for (uint32_t s = 0; s < plan->step_count; ++s) { /* a weight is copied again into the bytes it had */
+  for (uint32_t s = 0; s < plan->step_count; ++s) { /* a weight is copied again into its previous bytes */
     if (!plan->steps[s].is_transfer) continue;
     const clv__transfer *transfer = &plan->transfers[plan->steps[s].index];
     if (transfer->boundary != CLV__BOUNDARY_WEIGHT) continue;
@@ -225,7 +225,7 @@ static clv_status make_slots(clv__prepared *prepared, clv_error *error) {
   return CLV_OK;
 }
 
-/* Calls `visit` for every value of open size that enters or leaves partitions that are bucketed, or not. */
+/* Calls `visit` for every value of open size that enters or leaves partitions that are bucketed, or those that are not. */
 static void visit_open(clv__prepared *prepared, bool bucketed, void (*visit)(clv__partition_state *, clv__slot *)) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
@@ -251,8 +251,9 @@ static void mark_staged(clv__partition_state *state, clv__slot *slot) {
   state->is_staged = state->is_staged || !slot->is_padded;
 }
 
-/* What has which size. In memory that only bucketed partitions use, values have their bucket's, and copies pad and cut. In memory
- * that they share with others, values have their exact size, and bucketed partitions copies of their own. */
+/* Determines the size of each value. In memory that only bucketed partitions use, values have their bucket's size, and copies pad
+ * and cut. In memory shared with other partitions, values have their exact size, and bucketed partitions have copies of their
+ * own. */
 static clv_status share_with_buckets(clv__prepared *prepared, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   if (prepared->request->engine->buckets == NULL) return CLV_OK;
@@ -269,7 +270,7 @@ static clv_status share_with_buckets(clv__prepared *prepared, clv_error *error) 
   return CLV_OK;
 }
 
-/* Devices on which partitions have copies of their own, which the host pads and cuts: bits. */
+/* Bits of the devices whose partitions have copies of their own, which the host pads and cuts. */
 static uint32_t staged_devices(const clv__prepared *prepared) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   uint32_t devices = 0;
@@ -279,7 +280,8 @@ static uint32_t staged_devices(const clv__prepared *prepared) {
   return devices;
 }
 
-/* The steps that the host has to see the end of: they make values whose size is known only then, or that it cuts or pads. */
+/* The steps whose completion the host must see: they produce values whose size is known only then, or that the host cuts or
+ * pads. */
 static clv_status find_late(clv__prepared *prepared, const bool **late, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   uint32_t staged = staged_devices(prepared);

@@ -1,11 +1,11 @@
-/* What the devices of a session say of their own steps. */
+/* Step times that a session's devices report themselves. */
 #include "execute/session_own.h"
 
 static bool can_tell(const clv__device *device) {
   return !device->is_lost && device->backend->instance_time_steps != NULL && device->backend->instance_steps != NULL;
 }
 
-/* What the request's last run was prepared as. */
+/* The prepared set of the request's last run. */
 static const clv__prepared *prepared_of(const clv_session *session, uint32_t index) {
   const clv__request *request = session->requests[index];
   return request != NULL && request->engine == session->engine ? request->prepared : NULL;
@@ -18,7 +18,7 @@ static clv_status time_prepared(clv_session *session, const clv__prepared *prepa
     if (prepared->partitions[p].instance == NULL || !can_tell(device)) continue;
     clv__error_clear(error);
     const clv_status status = device->backend->instance_time_steps(device->handle, prepared->partitions[p].instance, on, error);
-    if (status == CLV_OK || status == CLV_NOT_SUPPORTED) continue; /* clv__session_operators() says it again */
+    if (status == CLV_OK || status == CLV_NOT_SUPPORTED) continue; /* clv__session_operators() reports it again */
     return clv__error_prefix(error, status, "partition %u on %s: timing its steps", p, device->name);
   }
   return CLV_OK;
@@ -27,7 +27,7 @@ static clv_status time_prepared(clv_session *session, const clv__prepared *prepa
 clv_status clv__session_time_operators(clv_session *session, bool on, clv_error *error) {
   clv_status status = CLV_OK;
   clv__devices_lock(session->devices);
-  for (uint32_t r = 0; r < CLV_MAX_IN_FLIGHT && status == CLV_OK; ++r) { /* the next run takes whichever is free */
+  for (uint32_t r = 0; r < CLV_MAX_IN_FLIGHT && status == CLV_OK; ++r) { /* the next run may take any free request */
     const clv__prepared *prepared = prepared_of(session, r);
     if (prepared != NULL) status = time_prepared(session, prepared, on, error);
   }

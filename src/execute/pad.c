@@ -1,5 +1,5 @@
-/* Copies between a slot and host memory, with padding on the way in and cutting on the way out where the device has the value at
- * its bucket's size; and, where a device of fixed shapes shares memory with others, its own copies of what they have. */
+/* Copies between a slot and host memory. If the device has the value at its bucket's size, the copy pads on the way in and cuts
+ * on the way out. If a device of fixed shapes shares memory with others, it gets its own copies of their values. */
 #include <string.h>
 
 #include "execute/session_own.h"
@@ -8,7 +8,7 @@ static bool is_longer(const clv__prepared *prepared, const clv__slot *slot) {
   return slot->is_padded && !clv__same_dims(&prepared->placed[slot->value], &prepared->types[slot->value]);
 }
 
-/* The slot's bytes at its bucket's size, in host memory. */
+/* Allocates host memory for the slot's bytes at its bucket's size. */
 static clv_status get_staging(clv__prepared *prepared, clv__slot *slot, clv_tensor *padded, clv_error *error) {
   size_t size_bytes;
   *padded = prepared->placed[slot->value];
@@ -22,7 +22,7 @@ static clv_status get_staging(clv__prepared *prepared, clv__slot *slot, clv_tens
   return CLV_OK;
 }
 
-/* The model's bytes where a device that is given up may read them even when the model is gone: copied once. */
+/* Copies the model's bytes once, because a device that is given up may read them even after the model is gone. */
 static clv_status keep_constant(clv__prepared *prepared, clv__slot *to, clv_tensor *bytes, clv_error *error) {
   size_t size_bytes;
   const void *data = bytes->data;
@@ -70,7 +70,7 @@ void clv__slot_cut(const clv__prepared *prepared, const clv__slot *from, const c
   clv__bucket_cut(&padded, to);
 }
 
-/* ---- Copies of a partition's own ---- */
+/* ---- A partition's own copies ---- */
 
 typedef struct staging {
   clv__request *request;
@@ -86,7 +86,8 @@ static clv_status begin(const clv__partition_state *state, staging *s, clv_error
   return clv__request_stream(s->request, 2 * s->device_index, &s->stream, error);
 }
 
-/* Room for the value at its bucket's size, and in host memory behind that, where the device has other memory, at its own. */
+/* Allocates room for the value at its bucket's size. If the device has other memory than the host, host memory also has room for
+ * the exact size behind it. */
 static clv_status make_room(const staging *s, clv__staged *staged, const clv_tensor *padded, const clv_tensor *exact,
                             size_t *exact_offset, clv_error *error) {
   clv_devices *devices = s->request->session->devices;
@@ -107,7 +108,7 @@ static clv_status make_room(const staging *s, clv__staged *staged, const clv_ten
                             clv__pool_allocate(devices, s->device_index, size_bytes, &staged->device, error));
 }
 
-/* What the partition is to read or write in place of what is at `binding`, which becomes that. */
+/* Replaces `binding` by the memory that the partition reads or writes instead. */
 static clv_status stage(const staging *s, clv__staged *staged, const clv_tensor *padded, bool is_input, clv_binding *binding,
                         clv_error *error) {
   clv_binding from = *binding;
@@ -192,7 +193,7 @@ static clv_status cut_staged(const staging *s, const clv__staged *staged, const 
   CLV__TRY(clv__request_synchronize(s->request, 2 * s->device_index, error));
   clv__bucket_cut(&longer, &exact);
   CLV__TRY(backend->copy_in(s->device->handle, s->stream, to->buffer, to->offset_bytes, exact.data, exact_bytes, error));
-  return clv__request_synchronize(s->request, 2 * s->device_index, error); /* others may read it on streams of theirs */
+  return clv__request_synchronize(s->request, 2 * s->device_index, error); /* others may read it on their own streams */
 }
 
 clv_status clv__stage_finish(clv__partition_state *state, clv_error *error) {

@@ -1,7 +1,7 @@
-/* A request made ready for a set of input shapes: types, memory, schedule, instances. Those used last are kept.
+/* Prepares a request for a set of input shapes: types, memory, schedule, instances. The most recently used sets are kept.
  *
- * Where devices take fixed shapes, a set serves all shapes of one bucket (compile/bucket.h): memory is as large as the bucket
- * needs, and from shape to shape only types change, and what depends on the exact ones. */
+ * If devices take fixed shapes, a set serves all shapes of one bucket (compile/bucket.h). Memory is as large as the bucket needs.
+ * From shape to shape only the types change, and what depends on the exact ones. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -43,7 +43,7 @@ static clv_status allocate_bindings(clv__prepared *prepared, clv_error *error) {
   return CLV_OK;
 }
 
-/* Shapes for actual inputs, where the plan left sizes open; NULL where it did not, or nothing is given. */
+/* Infers the shapes for actual inputs if the plan left sizes open; NULL if it did not, or if no inputs are given. */
 static clv_status infer_actual(const clv__request *request, const clv_tensor *inputs, clv__shapes **shapes, clv_error *error) {
   const clv_plan *plan = clv__request_plan(request);
   const clv_graph *graph = plan->graph;
@@ -53,7 +53,7 @@ static clv_status infer_actual(const clv__request *request, const clv_tensor *in
   size_t most = (size_t)plan->size_count + graph->input_count;
   clv__shape_given *given = clv__allocate_zero(allocator, most * sizeof *given);
   if (given == NULL) return clv__error_memory(error, most * sizeof *given);
-  uint32_t count = 0; /* the plan's first: a symbol may be in no input */
+  uint32_t count = 0; /* the plan's sizes first: a symbol may occur in no input */
   for (uint32_t i = 0; i < plan->size_count; ++i) given[count++] = plan->sizes[i];
   for (uint32_t i = 0; i < graph->input_count; ++i) {
     if (inputs[i].dtype == CLV_DTYPE_NONE) continue;
@@ -65,7 +65,7 @@ static clv_status infer_actual(const clv__request *request, const clv_tensor *in
   return status;
 }
 
-/* The types of this run, and those of its bucket. Constants stay those of the plan. */
+/* Sets the types of this run and those of its bucket. Constants stay those of the plan. */
 static void set_types(clv__prepared *prepared, const clv_tensor *inputs, const clv__shapes *shapes) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv_graph *graph = plan->graph;
@@ -146,8 +146,8 @@ static bool is_exactly_for(const clv__prepared *prepared, const clv_tensor *inpu
   return true;
 }
 
-/* True when bucketed partitions have the sizes at these shapes that they have in the set. That is not a question of inputs alone:
- * of a cache that grows, [T] and [T + 1] lie in two buckets where T is the last of its own. */
+/* Returns whether bucketed partitions have the same sizes at these shapes as in the set. Inputs alone do not determine this: for
+ * a growing cache, [T] and [T + 1] are in two buckets if T is the last size of its own. */
 static bool is_of_bucket(const clv__prepared *prepared, const clv__shapes *shapes) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__bucket_rule *rule = prepared->request->engine->buckets;
@@ -160,17 +160,17 @@ static bool is_of_bucket(const clv__prepared *prepared, const clv__shapes *shape
       if (!clv__same_dims(&placed, &prepared->placed[value])) return false;
     }
   }
-  for (uint32_t i = 0; i < prepared->slot_count; ++i) { /* what memory and schedule were made for */
+  for (uint32_t i = 0; i < prepared->slot_count; ++i) { /* memory and schedule depend on this */
     const clv__slot *slot = &prepared->slots[i];
     if (clv__tensor_is_static(&shapes->types[slot->value]) != slot->size_known) return false;
   }
   return true;
 }
 
-/* Other shapes of the same bucket. Executables, instances and graphs of the bucket stay; other partitions are resized, and values
- * of sizes that are no bucket's and are longer now get memory of their own. */
+/* Adapts the set to other shapes of the same bucket. Executables, instances and graphs of the bucket stay. Other partitions are
+ * resized. Values that are not at a bucket's size, and that are longer now, get memory of their own. */
 static clv_status refit(clv__prepared *prepared, const clv_tensor *inputs, const clv__shapes *shapes, clv_error *error) {
-  prepared->is_whole = false; /* until all of it is for these */
+  prepared->is_whole = false; /* until everything fits the new shapes */
   set_types(prepared, inputs, shapes);
   for (uint32_t i = 0; i < prepared->slot_count; ++i) {
     clv__slot *slot = &prepared->slots[i];
@@ -193,8 +193,8 @@ static bool has_graphs(const clv__prepared *prepared) {
   return false;
 }
 
-/* Sets beyond the limit go, the least recently used first, but for those whose captured graphs are kept: a graph keeps what it
- * uses. One that was only good for memory's size goes at once. */
+/* Evicts sets beyond the limit, the least recently used first, except those whose captured graphs are kept, because a graph keeps
+ * its memory. A set that only served to size the memory is evicted at once. */
 static void trim(clv__request *request) {
   uint32_t limit = request->session->options.prepared_shapes, kept = 0;
   for (clv__prepared **link = &request->prepared; *link != NULL;) {
@@ -226,7 +226,7 @@ static clv_status make_new(clv__request *request, const clv_tensor *inputs, cons
   request->prepared = prepared;
   ++request->prepared_count;
   trim(request);
-  status = clv__scratch_follow(prepared, error); /* a later instance may have needed more than an earlier one was given */
+  status = clv__scratch_follow(prepared, error); /* a later instance may need more than an earlier one was given */
   clv__scratch_sweep(request);
   return status;
 }
@@ -235,9 +235,9 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, const
   uint64_t begin_ns = clv__clock_ns();
   clv__devices_lock(request->session->devices);
   clv_status status = make_new(request, inputs, shapes, false, error);
-  if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* plans count on no more than steps in order need */
+  if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* plans assume serial steps */
     clv__request_free_memory(request);
-    clv__pool_trim(request->session->devices); /* a kept block may be larger than what is asked for next */
+    clv__pool_trim(request->session->devices); /* a cached block may be larger than the next request */
     request->failed_device = CLV__NO_ID;
     status = make_new(request, inputs, shapes, true, error);
   }
@@ -247,7 +247,7 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, const
   return status;
 }
 
-/* The set at `link` is the one to run with. */
+/* Makes the set at `link` the current one. */
 static clv_status bring_to_front(clv__request *request, clv__prepared **link, clv_error *error) {
   clv__prepared *prepared = *link;
   if (link == &request->prepared) return CLV_OK;
@@ -265,7 +265,7 @@ static clv_status prepare_for(clv__request *request, const clv_tensor *inputs, c
     CLV__TRY(bring_to_front(request, link, error));
     clv_status status = refit(request->prepared, inputs, shapes, error);
     if (status != CLV_OUT_OF_MEMORY || request->failed_device == CLV__NO_ID) return status;
-    request->failed_device = CLV__NO_ID; /* memory planned anew takes less than what has grown */
+    request->failed_device = CLV__NO_ID; /* memory planned anew takes less than memory that has grown */
     break;
   }
   return prepare(request, inputs, shapes, error);

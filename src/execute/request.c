@@ -1,4 +1,4 @@
-/* A request's life: its streams, events and memory; and whose turn it is. */
+/* The life of a request: its streams, events and memory; and the allocation of requests to runs. */
 #include <string.h>
 #include <time.h>
 
@@ -23,7 +23,7 @@ clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream 
   return CLV_OK;
 }
 
-/* Room in a block: another one where this one is too small. */
+/* Makes room in a block: replaces it if it is too small. */
 static clv_status reserve(clv__request *request, uint32_t device, clv__block *block, uint64_t size_bytes, clv_error *error) {
   if (size_bytes <= block->size_bytes) return CLV_OK;
   clv_devices *devices = request->session->devices;
@@ -39,7 +39,7 @@ clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t si
   return status == CLV_OK ? status : clv__error_prefix(error, status, "memory of boundary values");
 }
 
-/* Where captured graphs use the block it stays, for as long as they do. Where there are too many such blocks they go. */
+/* Keeps the block for as long as captured graphs use it. If there are too many such blocks, drops the graphs. */
 static void hold_scratch(clv__request *request, uint32_t device) {
   clv__block *block = &request->scratch[device];
   if (block->generation == 0 || !clv__scratch_is_held(request, block)) return;
@@ -108,7 +108,7 @@ static clv_status create(clv_session *session, uint32_t index, clv__engine *engi
   return CLV_OK;
 }
 
-/* Lets go of all that devices have for it. What only matters to devices that were given up stays. */
+/* Releases everything that devices hold for the request. Keeps what devices that were given up may still use. */
 static void close_down(clv__request *request, bool has_lost_device) {
   clv_devices *devices = request->session->devices;
   uint32_t mark_count = request->engine->plan->step_count + CLV__MAX_LANES;
@@ -224,7 +224,7 @@ void clv__session_sweep(clv_session *session) {
   }
 }
 
-/* Drivers that wait look again: whether their run was cancelled. */
+/* Waiting drivers check again whether their run was cancelled. */
 void clv__session_wake(clv_session *session) {
   pthread_mutex_lock(&session->lock);
   for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {

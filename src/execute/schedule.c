@@ -1,5 +1,5 @@
-/* See schedule.h. Every step has a vector clock (Fidge, 1988; Mattern, 1989): what is over in each lane before it begins. A wait
- * that the clock covers already is left out. */
+/* See schedule.h. Every step has a vector clock (Fidge, 1988; Mattern, 1989): the steps of each lane that complete before it
+ * begins. A wait that the clock already covers is left out. */
 #include "execute/schedule.h"
 
 #include <string.h>
@@ -15,8 +15,8 @@ typedef struct maker {
   const clv__schedule_rules *rules;
   clv__schedule *schedule;
   uint32_t needed[CLV__MAX_LANES]; /* by lane: 1 + the last step to wait for; 0: none */
-  bool late[CLV__MAX_LANES];       /* by lane: one of the steps to wait for tells sizes */
-  uint32_t *waits;                 /* of all steps, one after the other */
+  bool late[CLV__MAX_LANES];       /* by lane: the size of some awaited value is known only at run time */
+  uint32_t *waits;                 /* of all steps, concatenated */
   size_t wait_count;
 } maker;
 
@@ -32,25 +32,25 @@ static void join(uint32_t *clock, const uint32_t *other, uint32_t count) {
   }
 }
 
-/* What `step` must wait for is in `needed`: the clock, and the waits that are not implied by the others. */
+/* `needed` has the steps that `step` must wait for. Sets its clock, and the waits that no other wait implies. */
 static void set_waits(maker *m, uint32_t step) {
   clv__schedule *s = m->schedule;
   clv__track *track = &s->tracks[step];
   uint32_t lanes = s->lane_count, own = s->lane_index[track->lane];
   uint32_t *clock = &s->clocks[(size_t)step * lanes];
-  if (track->position > 0) { /* whoever follows in a stream begins after what went before */
+  if (track->position > 0) { /* a step in a stream begins after the steps before it */
     uint32_t previous = s->lane_steps[track->lane][track->position - 1];
     memcpy(clock, &s->clocks[(size_t)previous * lanes], lanes * sizeof *clock);
     clock[own] = track->position;
   }
   track->waits = &m->waits[m->wait_count];
   for (int on_host = 0; on_host < 2; ++on_host) {
-    for (uint32_t i = lanes; i-- > 0;) { /* any order is right; later lanes tend to know more */
+    for (uint32_t i = lanes; i-- > 0;) { /* any order is correct; later lanes tend to imply more */
       uint32_t lane = s->lanes[i], last = m->needed[lane];
       bool is_host = m->late[lane] || clv__lane_device(lane) != clv__lane_device(track->lane);
       if (last == 0 || is_host != (on_host == 1)) continue;
       clv__track *other = &s->tracks[last - 1];
-      if (!m->late[lane] && clock[i] > other->position) continue; /* its own lane's are always covered */
+      if (!m->late[lane] && clock[i] > other->position) continue; /* steps of its own lane are always covered */
       m->waits[m->wait_count++] = last - 1;
       ++track->wait_count;
       track->device_waits += on_host == 0;
@@ -62,7 +62,8 @@ static void set_waits(maker *m, uint32_t step) {
   }
 }
 
-/* The end of a run waits for all lanes. One whose last step is over before another's begins is waited for by waiting for that. */
+/* The end of a run waits for all lanes. If the last step of a lane completes before the last step of another begins, waiting for
+ * the latter suffices. */
 static void watch_ends(clv__schedule *s) {
   for (uint32_t i = 0; i < s->lane_count; ++i) {
     uint32_t end = s->lane_ends[s->lanes[i]];
@@ -72,7 +73,7 @@ static void watch_ends(clv__schedule *s) {
       is_implied = s->clocks[(size_t)other * s->lane_count + i] == end;
     }
     clv__track *last = &s->tracks[s->lane_steps[s->lanes[i]][end - 1]];
-    last->is_recorded = true; /* whether it failed is asked in any case */
+    last->is_recorded = true; /* its failure is checked in any case */
     last->is_watched |= !is_implied;
   }
 }
@@ -109,7 +110,7 @@ clv_status clv__schedule_make(const clv_plan *plan, const clv__schedule_rules *r
   size_t cells;
   if (!clv__multiply(plan->step_count, schedule->lane_count, &cells)) return clv__error_memory(error, SIZE_MAX);
   schedule->clocks = clv__arena_allocate_zero(arena, cells, sizeof *schedule->clocks);
-  m.waits = clv__arena_allocate_zero(arena, cells, sizeof *m.waits); /* at most one a lane and step */
+  m.waits = clv__arena_allocate_zero(arena, cells, sizeof *m.waits); /* at most one per lane and step */
   if (schedule->clocks == NULL || m.waits == NULL) return clv__error_memory(error, cells * sizeof *m.waits);
   size_t edge = 0;
   for (uint32_t i = 0; i < plan->step_count; ++i) {

@@ -1,4 +1,4 @@
-/* What a session holds, in figures. */
+/* Statistics of a session. */
 #include "execute/session_own.h"
 
 static void add_request(const clv__request *request, clv__session_stats *stats) {

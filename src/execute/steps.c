@@ -1,4 +1,4 @@
-/* One step of a run: a partition executed or a value copied, enqueued on its lane's stream. */
+/* One step of a run: executes a partition or copies a value, enqueued on its lane's stream. */
 #include <string.h>
 
 #include "execute/session_own.h"
@@ -29,14 +29,14 @@ static clv_status get_room(clv__partition_state *state, uint32_t index, const cl
   clv_value_id value = partition->view->values[partition->view->outputs[index]];
   clv__slot *slot = clv__prepared_slot(prepared, value, plan->devices->items[partition->device].space);
   size_t size_bytes;
-  if (partition->is_bucketed && clv__same_dims(type, &prepared->placed[value])) { /* what it was given */
+  if (partition->is_bucketed && clv__same_dims(type, &prepared->placed[value])) { /* the partition received this type */
     *binding = state->outputs[index];
     return CLV_OK;
   }
   if (slot == NULL || !clv__tensor_size_bytes(type, &size_bytes)) {
     return clv__error_set(error, CLV_INTERNAL_ERROR, "an output's size is asked for without a shape");
   }
-  /* Another shape than was planned: what the caller gave room for is too small or too large. */
+  /* The shape differs from the plan, so the caller's memory is too small or too large. */
   if (slot->size_known && !clv__same_dims(&prepared->types[value], type)) slot->bound = NULL;
   prepared->types[value] = *type;
   prepared->types[value].data = NULL;
@@ -46,7 +46,7 @@ static clv_status get_room(clv__partition_state *state, uint32_t index, const cl
   return CLV_OK;
 }
 
-/* Comes from any thread; from a device that was given up even when the run is long over. */
+/* May be called from any thread, and by a device that was given up even long after the run. */
 static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
   clv__partition_state *state = cookie;
   clv__request *request = state->prepared->request;
@@ -58,7 +58,7 @@ static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor
     const clv__device *device = clv__request_device(request, clv__request_plan(request)->partitions[state->index].device);
     status = clv__device_check(device, error);
     if (status == CLV_OK) status = get_room(state, index, type, binding, error);
-    if (status == CLV_OK) status = clv__device_check(device, error); /* given up meanwhile, it is shown no memory that is new */
+    if (status == CLV_OK) status = clv__device_check(device, error); /* a device given up in the meantime gets no new memory */
   }
   atomic_fetch_sub(&request->callers, 1);
   return status;
@@ -80,7 +80,7 @@ clv_status clv__request_bind(clv__request *request, uint32_t index, clv_error *e
     const clv__slot *slot = clv__prepared_slot(prepared, value, space);
     state->outputs[i] = clv__prepared_binding(prepared, slot);
     if (slot->size_known) continue;
-    prepared->types[value].rank = CLV_RANK_UNKNOWN; /* what the last run made is not this run's */
+    prepared->types[value].rank = CLV_RANK_UNKNOWN; /* the type of the last run does not apply to this run */
     state->outputs[i] = (clv_binding){.type = {.dtype = prepared->types[value].dtype, .rank = CLV_RANK_UNKNOWN}};
   }
   return state->staged != NULL ? clv__stage_bindings(state, error) : CLV_OK;

@@ -1,6 +1,6 @@
-/* Verification: every partition is run on the reference evaluator's inputs, so that the first wrong partition is the one named,
- * and not one that was fed with its errors. A partition with an operator that only its device knows has no reference: what the
- * device makes of the reference's inputs is passed on, and counted. */
+/* Verification: every partition runs on the reference evaluator's inputs, so that the report names the first wrong partition, and
+ * not a later one that received its errors. A partition with an operator that only its device implements has no reference. The
+ * device's result for the reference inputs is passed on instead, and the partition is counted. */
 #include <math.h>
 #include <string.h>
 
@@ -9,12 +9,12 @@
 #include "base/tensor/compare.h"
 #include "execute/session_own.h"
 
-/* What the reference makes of each value between partitions. In memory of the pool: a device that is given up may still read it.
- */
+/* The reference value of each value between partitions. Their memory is from the pool, because a device that is given up may
+ * still read it. */
 typedef struct reference {
   clv__request *request;
-  clv_tensor *values; /* by value id; `data` NULL where not needed */
-  clv__block *blocks; /* that it lies in */
+  clv_tensor *values; /* by value id; `data` is NULL if not needed */
+  clv__block *blocks; /* the memory of the values */
 } reference;
 
 static clv_status keep_value(reference *ref, clv_value_id value, const clv_tensor *tensor, clv_error *error) {
@@ -30,8 +30,8 @@ static clv_status keep_value(reference *ref, clv_value_id value, const clv_tenso
   return CLV_OK;
 }
 
-/* Whether numbers are rounded to integers on the way. One next to the middle between two may fall to either side, and what is
- * computed from it moves by steps. */
+/* Returns whether the partition rounds numbers to integers. A number close to the middle between two integers may round either
+ * way, and values computed from it change in steps. */
 static bool rounds(const clv_graph_view *view) {
   static const char *const ops[] = {"QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul"};
   for (uint32_t n = 0; n < view->node_count; ++n) {
@@ -43,9 +43,9 @@ static bool rounds(const clv_graph_view *view) {
   return false;
 }
 
-#define ROUNDED_TOLERANCE 0.1 /* of the largest magnitude */
+#define ROUNDED_TOLERANCE 0.1 /* as a share of the largest magnitude */
 
-/* What may be allowed beyond the dtype's own tolerance: `precision` is what the session's devices may compute f32 in. */
+/* The tolerance beyond the dtype's own: `precision` is the dtype in which the session's devices may compute f32. */
 static double share_allowed(const clv_graph_view *view, clv_dtype dtype, clv_dtype precision) {
   const bool is_coarse = precision != CLV_DTYPE_NONE && dtype == CLV_F32;
   if ((dtype == CLV_F32 || dtype == CLV_I8 || dtype == CLV_U8) && rounds(view)) return ROUNDED_TOLERANCE;
@@ -66,7 +66,7 @@ static void compare(const clv_tensor *expected, const clv_tensor *actual, double
   worst->tolerance = difference.tolerance;
 }
 
-/* Puts a reference value, or a streamed weight, into the slot a partition reads. */
+/* Copies a reference value, or a streamed weight, into the slot that a partition reads. */
 static clv_status feed(clv__request *request, uint32_t device_index, const clv_tensor *value, bool is_constant, clv__slot *slot,
                        clv_error *error) {
   size_t size_bytes;
@@ -84,7 +84,7 @@ static clv_status feed(clv__request *request, uint32_t device_index, const clv_t
                             clv__slot_copy_in(request, device_index, stream, slot, value, is_constant, error));
 }
 
-/* Reads what a partition wrote into `copy` (taken here when it lies on a device). */
+/* Reads a partition's output; if it is on a device, copies it into `copy`, which this allocates. */
 static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot *slot, clv_tensor *actual, clv__block *copy,
                         clv_error *error) {
   *copy = (clv__block){0};
@@ -135,14 +135,14 @@ static clv_status check_output(reference *ref, const clv__partition *partition, 
   return status;
 }
 
-/* The value that a partition reads: a weight that is streamed, or what the reference has. */
+/* The value that a partition reads: a streamed weight, or the reference's value. */
 static const clv_tensor *input_of(const reference *ref, clv_value_id value, bool *is_constant) {
-  const clv_tensor *streamed = &clv__request_plan(ref->request)->shapes->types[value]; /* the reference makes none of a weight */
+  const clv_tensor *streamed = &clv__request_plan(ref->request)->shapes->types[value]; /* the reference has no copy of a weight */
   *is_constant = streamed->data != NULL;
   return *is_constant ? streamed : &ref->values[value];
 }
 
-/* What the partition should make. */
+/* Computes the expected outputs of the partition. */
 static clv_status evaluate_partition(reference *ref, const clv_graph_view *view, clv_error *error) {
   const clv_allocator *allocator = ref->request->session->allocator;
   size_t count = (size_t)view->input_count + view->output_count;
@@ -160,7 +160,7 @@ static clv_status evaluate_partition(reference *ref, const clv_graph_view *view,
   return status;
 }
 
-/* The bytes of what a partition reads in the host's memory, which it must leave as they are: they are the reference's own. */
+/* Hashes a partition's inputs in host memory. The partition must not change them, because they belong to the reference. */
 static void hash_inputs(const reference *ref, const clv__partition *partition, clv__hash *hash) {
   const clv_plan *plan = clv__request_plan(ref->request);
   const clv_graph_view *view = partition->view;
@@ -255,7 +255,7 @@ static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__m
     ++mismatch->partitions_checked;
   }
   for (uint32_t i = 0; i < request->prepared->slot_count; ++i) {
-    request->prepared->slots[i].bound = NULL; /* the reference's memory goes now */
+    request->prepared->slots[i].bound = NULL; /* the reference's memory is freed now */
   }
   for (uint32_t v = 0; v < count && ref.blocks != NULL; ++v) clv__pool_free(request->session->devices, &ref.blocks[v]);
   clv__release(allocator, ref.blocks);
@@ -263,7 +263,7 @@ static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__m
   return status;
 }
 
-/* What is asked for, and what it came to. */
+/* The arguments and the result. */
 typedef struct asked {
   const clv_tensor *inputs;
   uint32_t input_count;

@@ -1,4 +1,4 @@
-/* Telling the board that a step is over: by the backend's own notification, or, where it has none, by a thread that waits. */
+/* Notifies the board that a step completed: by the backend's own notification, or otherwise by a waiting thread. */
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
@@ -6,10 +6,11 @@
 #include "base/clock.h"
 #include "execute/session_own.h"
 
-/* Of waiting for news: devices may be given up by other sessions. */
+/* How often a wait for news wakes up: other sessions may give devices up. */
 enum { LOOK_EVERY_NS = 50000000 };
 
-/* Signals when the lock is free again: who wakes up needs it. Nobody frees the board meanwhile: clv__board_drain(). */
+/* Signals after releasing the lock, because the woken thread needs it. The board stays allocated meanwhile:
+ * clv__board_drain(). */
 void clv__board_tell(void *cookie) {
   clv__mark *mark = cookie;
   clv__board *board = &mark->request->board;
@@ -75,8 +76,8 @@ clv_status clv__request_lose(clv__request *request, uint32_t index, clv_error *e
                                            session->options.device_time_limit_s));
 }
 
-/* A thread that waits for one event after the other. Events of one device come in the order in which they were recorded on each
- * stream, and the run waits for all of them: which of two streams is waited for first costs time, not more. */
+/* A thread that waits for one event after the other. On each stream, events complete in the order in which they were recorded,
+ * and the run waits for all of them. So the order in which two streams are awaited only costs time. */
 struct clv__watcher {
   clv__request *request;
   const clv__device *device;
@@ -98,7 +99,7 @@ static void *watch(void *cookie) {
     watcher->first = (watcher->first + 1) % watcher->capacity;
     --watcher->count;
     pthread_mutex_unlock(&watcher->lock);
-    if (!watcher->device->is_lost) { /* asked again, with its text */
+    if (!watcher->device->is_lost) { /* the driver asks again, to get the error text */
       (void)watcher->device->backend->event_synchronize(watcher->device->handle, mark->event, NULL);
     }
     clv__board_tell(mark);
@@ -204,7 +205,7 @@ clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *e
   if (mark->event == NULL) status = device->backend->event_create(device->handle, &mark->event, NULL);
   if (status == CLV_OK) status = device->backend->event_record(device->handle, mark->event, request->streams[lane], NULL);
   if (status == CLV_OK) status = begin_watching(request, mark, NULL);
-  if (status != CLV_OK) return CLV_OK; /* without, then */
+  if (status != CLV_OK) return CLV_OK; /* then go on without it */
   uint64_t news;
   while (!is_told(request, mark, &news)) {
     if (device->is_lost) return clv__request_blame(request, d, clv__device_check(device, error));

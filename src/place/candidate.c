@@ -1,4 +1,4 @@
-/* A strategy's word made comparable: placed, cut, with its moves and its price. */
+/* Turns the result of a strategy into a comparable candidate: placed and cut, with its moves and its price. */
 #include "place/place.h"
 
 clv_status clv__place_candidate(const clv__place_input *input, clv__place_fn place, clv__arena *arena, clv__candidate *candidate,

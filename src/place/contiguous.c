@@ -1,8 +1,8 @@
 /* `contiguous`: each node goes to the first device, in order of priority, that supports it. Views go where their source is, so
- * that no boundary is made for them. */
+ * they cause no boundary. */
 #include "place/list_cut.h"
 
-/* The device of a view's source; CLV__NONE where the node is no view, or nothing on a device made the source. */
+/* The device of a view's source; CLV__NONE if the node is not a view, or if no node computes the source. */
 static uint32_t source_device(const clv__problem *problem, uint32_t node, const uint32_t *devices) {
   if ((problem->flags[node] & CLV__NODE_VIEW) == 0) return CLV__NONE;
   uint32_t producer = problem->producers[problem->reads[problem->read_offsets[node]]];

@@ -1,6 +1,6 @@
-/* `delegate`: the delegates (all devices but the last), in order of priority, each take the runs of the list that they can, of
- * nodes that are still free, runs of one node and the last run included; or the groups that they chose for themselves. What is
- * left goes to the last device, or to any that can. Views go with their source. */
+/* `delegate`: the delegates are all devices but the last. In order of priority, each takes the free nodes that it supports, in
+ * runs of the list, including runs of one node and the last run; or it takes the groups that it chose itself. The rest goes to
+ * the last device, or to any device that can run it. Views go with their source. */
 #include <string.h>
 
 #include "place/groups.h"
@@ -11,7 +11,7 @@ typedef struct delegating {
   const clv__problem *problem;
   const uint32_t *const *claims;
   clv__placing *placing;
-  uint32_t closed; /* bit d: d chose groups, and takes nothing else */
+  uint32_t closed; /* bit d: d chose groups, and takes nothing outside them */
   uint32_t last;
 } delegating;
 
@@ -29,7 +29,7 @@ static uint32_t takers(const delegating *d, uint32_t node) {
   return mask;
 }
 
-/* Without a cause it is a view of a graph input: it waits for its readers. */
+/* A node without a cause afterwards is a view of a graph input: it waits for its readers. */
 static clv_status place_node(const delegating *d, uint32_t node, bool wait, clv_error *error) {
   const clv__problem *problem = d->problem;
   uint32_t *device = &d->placing->devices[node], take = takers(d, node);
@@ -60,7 +60,7 @@ static clv_status place_node(const delegating *d, uint32_t node, bool wait, clv_
   return CLV_OK;
 }
 
-/* A view that waited goes to its first reader that has a device, if it can. */
+/* A view that waited goes to its first reader's device that can run it. */
 static clv_status place_waiting(const delegating *d, uint32_t node, clv_error *error) {
   const clv__problem *problem = d->problem;
   uint32_t value = problem->writes[problem->write_offsets[node]];
@@ -75,13 +75,13 @@ static clv_status place_waiting(const delegating *d, uint32_t node, clv_error *e
   return place_node(d, node, false, error);
 }
 
-/* Groups numbered anew, so that no two devices share a number and there are no more of them than nodes. */
+/* Renumbers groups, so that no two devices share a number and there are at most as many groups as nodes. */
 static clv_status number_groups(const delegating *d, clv__arena *arena, clv_error *error) {
   const clv__problem *problem = d->problem;
   size_t count = problem->node_count;
   clv_status status = CLV_OK;
   uint32_t next = 0, *groups = clv__arena_allocate(arena, count * sizeof *groups);
-  uint32_t *numbers = clv__allocate(arena->allocator, (count + 1) * sizeof *numbers); /* of one device, by its own */
+  uint32_t *numbers = clv__allocate(arena->allocator, (count + 1) * sizeof *numbers); /* of one device: by its own number */
   if (groups == NULL || numbers == NULL) {
     status = clv__error_memory(error, count * sizeof *groups);
     goto cleanup;

@@ -1,18 +1,18 @@
-/* See groups.h. Groups are contracted to one item each, named by its first node, and the items are taken as their producers are
- * done, the first in the list first. When none is left that can be taken, groups wait for each other (or one for itself, through
- * nodes outside): then the first gives out what it has ready. */
+/* See groups.h. Each group contracts to one item, named by its first node. Items are taken when their producers are done, the
+ * first in the list first. If no item is ready, groups wait for each other, or one waits for itself through nodes outside. Then
+ * the first item releases the nodes that are ready. */
 #include "place/groups.h"
 
 #include <string.h>
 
-enum { BREAKS = 32 }; /* a group that has been broken this often falls apart into nodes, so that time stays linear */
+enum { BREAKS = 32 }; /* a group broken up this often is split into single nodes, so that the time stays linear */
 
 typedef struct ordering {
   const clv__problem *problem;
   uint32_t *item_of; /* by node */
   uint32_t *next;    /* by node: the next member of its item */
-  uint32_t *head;    /* by item: its first member that is left */
-  uint32_t *pending; /* by item: reads of what other items have still to make */
+  uint32_t *head;    /* by item: its first remaining member */
+  uint32_t *pending; /* by item: reads of values that other items have not computed yet */
   uint8_t *breaks;   /* by item */
   uint8_t *done;     /* by node */
   uint32_t *heap, heap_count;
@@ -71,7 +71,7 @@ static bool is_ready(const ordering *o, uint32_t node) {
   return true;
 }
 
-/* What of the item is ready, or becomes so on the way, is taken; members are ascending, so one walk finds all. */
+/* Takes the members of the item that are ready or become ready on the way. Members are ascending, so one walk finds all. */
 static void break_item(ordering *o, uint32_t item) {
   uint32_t *link = &o->head[item];
   while (*link != CLV__NONE) {
@@ -125,7 +125,7 @@ static void order_items(ordering *o) {
       o->head[item] = CLV__NONE;
       continue;
     }
-    while (o->done[lowest]) ++lowest; /* everything before it is done, so it is ready: its item waits for another member's sake */
+    while (o->done[lowest]) ++lowest; /* all nodes before it are done, so it is ready; its item waits because of another member */
     break_item(o, o->item_of[lowest]);
   }
 }

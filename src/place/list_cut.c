@@ -1,4 +1,4 @@
-/* See list_cut.h. One walk over the list; what it keeps is by partition, by value and by weight. */
+/* See list_cut.h. One walk over the list, with state by partition, by value and by weight. */
 #include "place/list_cut.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 typedef struct part {
   uint32_t node_count;
   uint32_t inputs; /* as its device counts them */
-  bool streams;    /* takes in a streamed weight */
+  bool streams;    /* it takes in a streamed weight */
 } part;
 
 typedef struct walk {
@@ -17,8 +17,8 @@ typedef struct walk {
   clv__placing *placing;
   clv__cut *cut;
   part *parts;
-  uint32_t *copied;      /* by value: memory spaces it was copied to; where it was made apart */
-  uint32_t *seen;        /* by value: the last partition (+ 1) that reads it from outside; of devices that state a limit */
+  uint32_t *copied;      /* by value: memory spaces it was copied to, not counting the one it was computed in */
+  uint32_t *seen;        /* by value, for devices that state a limit: the last partition (+ 1) that reads it from outside */
   uint32_t *weight_seen; /* by weight: the last partition (+ 1) that it is streamed for */
   uint32_t latest[16];   /* by device: its last partition */
   uint32_t lead;         /* the device of the first run */
@@ -29,12 +29,12 @@ static uint32_t group_of(const walk *w, uint32_t node) {
 }
 
 static uint32_t any_node_of(const walk *w, uint32_t partition) {
-  return w->cut->nodes[partition]; /* while cutting: the first node of each */
+  return w->cut->nodes[partition]; /* during the cut: the first node of each */
 }
 
-/* ---- What a node takes into its partition ---- */
+/* ---- The inputs that a node adds to its partition ---- */
 
-/* The memory space that a value is made in, or begins in. */
+/* The memory space in which a value is computed, or starts. */
 static uint32_t birth_of(const walk *w, uint32_t value) {
   const clv__problem *problem = w->problem;
   uint32_t producer = problem->producers[value];
@@ -47,7 +47,7 @@ static bool is_copied(const walk *w, uint32_t value, uint32_t space) {
   return birth_of(w, value) != space && (w->copied[value] >> space & 1u) == 0;
 }
 
-/* Streamed weights that partition `into` has not taken in yet. What views have beside their source is no data. */
+/* Streamed weights that partition `into` has not taken in yet. The operands of a view other than its source are not data. */
 static uint32_t count_streamed(const walk *w, uint32_t node, uint32_t into) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[node], fresh = 0;
@@ -64,8 +64,8 @@ static uint32_t limit_of(const walk *w, uint32_t device) {
   return stated > 0 ? stated : w->options->copy_limit;
 }
 
-/* How much the node would add to the inputs of partition `into`: values from outside where the device states a limit, copies
- * where it does not. Exact: a node reads each value once. */
+/* How many inputs the node would add to partition `into`: values from outside if the device states a limit, copies otherwise. The
+ * count is exact, because a node reads each value once. */
 static uint32_t count_inputs(const walk *w, uint32_t node, uint32_t into) {
   const clv__problem *problem = w->problem;
   const uint32_t *devices = w->placing->devices;
@@ -84,7 +84,7 @@ static uint32_t count_inputs(const walk *w, uint32_t node, uint32_t into) {
   return is_stated ? fresh : fresh + count_streamed(w, node, into);
 }
 
-/* `inputs`: what count_inputs() said. */
+/* Adds the node to partition `into`. `inputs` is the result of count_inputs(). */
 static void take(walk *w, uint32_t node, uint32_t into, uint32_t inputs) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[node], space = problem->spaces[device];
@@ -96,7 +96,7 @@ static void take(walk *w, uint32_t node, uint32_t into, uint32_t inputs) {
   for (uint32_t r = problem->read_offsets[node]; inputs > 0 && r < problem->read_offsets[node + 1]; ++r) {
     uint32_t value = problem->reads[r];
     if (problem->limits[device].max_inputs == 0) {
-      if (is_copied(w, value, space)) w->copied[value] |= 1u << space | 1u; /* it passes through the host's */
+      if (is_copied(w, value, space)) w->copied[value] |= 1u << space | 1u; /* it passes through host memory */
     } else if (w->seen[value] < into + 1) {
       w->seen[value] = into + 1;
     }
@@ -108,7 +108,7 @@ static void take(walk *w, uint32_t node, uint32_t into, uint32_t inputs) {
 
 /* ---- Views ---- */
 
-/* What `view` would at most add to the inputs of an earlier partition, whose own are no longer known one by one. */
+/* Upper bound on the inputs that `view` would add to an earlier partition, whose individual inputs are no longer known. */
 static uint32_t bound_inputs(const walk *w, uint32_t view, uint32_t partition) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[view], fresh = 0;
@@ -122,7 +122,8 @@ static uint32_t bound_inputs(const walk *w, uint32_t view, uint32_t partition) {
   return fresh;
 }
 
-/* Whether `view` can be in `partition`, which may be closed: what it reads is made there or before, and there is room. */
+/* Returns whether `view` can be in `partition`, which may be closed: its inputs are computed there or before, and there is
+ * room. */
 static bool fits_earlier(const walk *w, uint32_t view, uint32_t partition) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[view], limit = limit_of(w, device);
@@ -136,14 +137,14 @@ static bool fits_earlier(const walk *w, uint32_t view, uint32_t partition) {
   return limit == 0 || w->parts[partition].inputs + bound_inputs(w, view, partition) <= limit;
 }
 
-/* The partition before the open one that the view goes into: its source's, or the last of its device. */
+/* The partition before the open one that takes the view: that of its source, or the last one of its device. */
 static uint32_t find_earlier(const walk *w, uint32_t view) {
   uint32_t source = clv__node_source(w->problem, view), latest = w->latest[w->placing->devices[view]];
   if (source != CLV__NONE && fits_earlier(w, view, w->cut->partition_of[source])) return w->cut->partition_of[source];
   return latest != CLV__NONE && fits_earlier(w, view, latest) ? latest : CLV__NONE;
 }
 
-/* True where the view has found a place in an earlier partition; it may have changed its device to that of the run. */
+/* Returns true if the view found a place in an earlier partition. If not, its device may have changed to that of the run. */
 static bool place_view(walk *w, uint32_t view) {
   bool is_open = w->cut->count > 0;
   uint32_t around = is_open ? w->cut->devices[w->cut->count - 1] : w->lead;
@@ -164,7 +165,7 @@ static bool place_view(walk *w, uint32_t view) {
 
 /* ---- The walk ---- */
 
-/* Whether the node can be in the open partition; if so, what it adds to the inputs there. */
+/* Returns whether the node can be in the open partition; if so, `inputs` is what it adds there. */
 static bool fits_open(const walk *w, uint32_t node, uint32_t *inputs) {
   if (w->cut->count == 0) return false;
   uint32_t open = w->cut->count - 1, device = w->placing->devices[node];
@@ -191,7 +192,7 @@ static clv_status open_with(walk *w, uint32_t node, uint32_t *inputs, clv_error 
       clv__problem_node_name(w->problem, node, text), *inputs, clv__problem_device_name(w->problem, device, device_text), limit);
 }
 
-/* The nodes of each partition, ascending. */
+/* Collects the nodes of each partition, ascending. */
 static void gather(const clv__problem *problem, const part *parts, clv__cut *cut) {
   uint32_t *offsets = cut->offsets;
   offsets[0] = 0;

@@ -1,10 +1,10 @@
-/* What strategies ask of a node. */
+/* Questions that strategies ask about a node. */
 #ifndef CLEAVE_PLACE_NODE_H
 #define CLEAVE_PLACE_NODE_H
 
 #include "split/problem.h"
 
-/* Bit d: device d may run it: its pin alone where it has one. */
+/* Bit d: device d may run the node. If the node is pinned, only its pin may. */
 static inline uint32_t clv__node_choices(const clv__problem *problem, uint32_t node) {
   return problem->pins[node] == CLV__NONE ? problem->supports[node] : 1u << problem->pins[node];
 }
@@ -13,7 +13,7 @@ static inline bool clv__node_is_view(const clv__problem *problem, uint32_t node)
   return (problem->flags[node] & CLV__NODE_VIEW) != 0 && problem->read_offsets[node] < problem->read_offsets[node + 1];
 }
 
-/* The node that makes a view's source; CLV__NONE where it is a graph input. */
+/* The node that computes the source of a view; CLV__NONE if the source is a graph input. */
 static inline uint32_t clv__node_source(const clv__problem *problem, uint32_t view) {
   return problem->producers[problem->reads[problem->read_offsets[view]]];
 }

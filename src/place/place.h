@@ -1,10 +1,10 @@
-/* Placement strategies: each decides, for every node, the device that runs it, and says why. */
+/* Placement strategies. Each chooses, for every node, the device that runs it and a cause. */
 #ifndef CLEAVE_PLACE_PLACE_H
 #define CLEAVE_PLACE_PLACE_H
 
 #include "split/split.h"
 
-/* What one pass of `propagate` left: for --explain-passes. Nodes first, then values. */
+/* The state after one pass of `propagate`, for --explain-passes. Nodes first, then values. */
 typedef struct clv__pass {
   const char *name;          /* "1", "2a", "2b", "2c", "2d", "3", "4", "5" */
   const uint32_t *devices;   /* by node: CLV__NONE is printed as -1 */
@@ -13,33 +13,33 @@ typedef struct clv__pass {
   const char *const *value_causes;
   const uint32_t *weight_devices;
   const char *const *weight_causes;
-  const uint32_t *partition_of; /* after the pass that cuts; NULL before */
-  const clv__cut *cut;          /* the same pass; NULL before */
-  const clv__moves *moves;      /* what goes into its partitions; NULL before */
+  const uint32_t *partition_of; /* set from the pass that cuts; NULL before */
+  const clv__cut *cut;          /* likewise */
+  const clv__moves *moves;      /* the copies into its partitions; NULL before */
 } clv__pass;
 
 typedef struct clv__place_input {
   const clv__problem *problem;
   clv__objective objective;
   clv__split_mode split; /* how the placement will be cut */
-  bool split_is_given;   /* by the user: not the strategy's own */
+  bool split_is_given;   /* by the user; otherwise it is the strategy's default */
   bool record_passes;
-  /* Groups that delegates claimed for themselves (by device, then by node a group number of at most node_count, or CLV__NONE);
-   * NULL for a device that answers node by node. NULL: none does. */
+  /* Groups that delegates claimed for themselves: by device, then by node, a group number of at most node_count, or CLV__NONE. An
+   * entry is NULL for a device that answers node by node. NULL: no device claims groups. */
   const uint32_t *const *claims;
 } clv__place_input;
 
-/* What a strategy says. Arrays by node, in the arena given. */
+/* The result of a strategy. Arrays by node, in the arena that the caller passes. */
 typedef struct clv__placing {
   uint32_t *devices;
   const char **causes; /* static texts */
-  uint32_t *groups;    /* NULL, or what must not share a partition */
-  bool has_cut;        /* the strategy has cut it as well: then `cut` holds */
+  uint32_t *groups;    /* NULL, or by node: nodes of different groups must not share a partition */
+  bool has_cut;        /* the strategy has also cut the placement; then `cut` is valid */
   clv__cut cut;
-  uint16_t *streamed; /* by weight: bits of devices it is streamed on; NULL: none */
+  uint16_t *streamed; /* by weight: bits of the devices on which it is streamed; NULL: none */
   uint32_t pass_count;
   const clv__pass *passes;
-  const char *note; /* NULL, or a sentence for the plan; in the arena */
+  const char *note; /* NULL, or a sentence for the plan, allocated in the arena */
 } clv__placing;
 
 typedef clv_status (*clv__place_fn)(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
@@ -48,11 +48,11 @@ typedef struct clv__strategy {
   const char *name;
   const char *summary; /* one line, for help texts */
   clv__place_fn place;
-  clv__split_mode split; /* its own */
-  uint32_t copy_limit;   /* of its linear cut: values copied for one partition, where a device states no limit; 0: none */
+  clv__split_mode split; /* its default */
+  uint32_t copy_limit;   /* for its linear cut: the most values copied for one partition if a device states no limit; 0: none */
 } clv__strategy;
 
-/* Ended by an entry with name NULL. */
+/* The last entry has the name NULL. */
 extern const clv__strategy clv__strategies[];
 const clv__strategy *clv__strategy_find(const char *name);
 
@@ -63,12 +63,12 @@ clv_status clv__place_propagate(const clv__place_input *input, clv__arena *arena
 clv_status clv__place_propagate_graph(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
 clv_status clv__place_delegate(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
 clv_status clv__place_ready(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
-/* Everything on `device`, where it supports everything (CLV_NOT_SUPPORTED otherwise): what --compare and `optimal` hold the
- * others against. */
+/* Places everything on `device`. Returns CLV_NOT_SUPPORTED unless the device supports every node. --compare and `optimal` use it
+ * as the baseline. */
 clv_status clv__place_single(const clv__place_input *input, uint32_t device, clv__arena *arena, clv__placing *placing,
                              clv_error *error);
 
-/* Places with `strategy` and cuts, moves and prices what it says. */
+/* Places with `strategy`, then cuts, plans the moves and prices the result. */
 typedef struct clv__candidate {
   clv__placing placing;
   clv__cut cut;
@@ -78,10 +78,10 @@ typedef struct clv__candidate {
 clv_status clv__place_candidate(const clv__place_input *input, clv__place_fn place, clv__arena *arena, clv__candidate *candidate,
                                 clv_error *error);
 
-/* The same for a placing that is there already (candidate->placing). */
+/* The same for an existing placing (candidate->placing). */
 clv_status clv__place_price(const clv__place_input *input, clv__arena *arena, clv__candidate *candidate, clv_error *error);
 
-/* The allocations of a placing's arrays, causes "" and devices CLV__NONE. */
+/* Allocates the arrays of a placing. All causes are "" and all devices CLV__NONE. */
 clv_status clv__placing_init(const clv__problem *problem, clv__arena *arena, clv__placing *placing, clv_error *error);
 
 #endif

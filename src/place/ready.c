@@ -1,13 +1,13 @@
-/* `ready`: everything that is ready here, then everything that is ready there. For two devices these are the fewest alternations
- * that any placement has: a node runs in the first phase whose device can run it once all that it reads is made, and both devices
- * are tried as the first. Nodes that both can run stay with the device whose turn it is. With more devices, the turn goes to the
- * one that can run the most. */
+/* `ready`: runs everything that is ready on one device, then everything that is ready on the other. For two devices this gives
+ * the fewest alternations of any placement: a node runs in the first phase whose device can run it once all its inputs are
+ * computed. Both devices are tried as the first. A node that both can run stays with the device whose turn it is. With more
+ * devices, the turn goes to the one that can run the most nodes. */
 #include <string.h>
 
 #include "place/node.h"
 #include "place/place.h"
 
-/* A view goes with its source; one of a graph input has no source on a device and waits for its readers. */
+/* A view goes with its source. A view of a graph input has no source on a device and waits for its readers. */
 static bool is_free_view(const clv__problem *problem, uint32_t node, const uint8_t *waits) {
   if (!clv__node_is_view(problem, node) || problem->pins[node] != CLV__NONE) return false;
   if (problem->supports[node] != (1u << problem->device_count) - 1) return false;
@@ -24,7 +24,8 @@ static uint32_t device_of_source(const clv__problem *problem, uint32_t node, uin
   return follows ? at : CLV__NONE;
 }
 
-/* Views that waited go to the reader whose turn comes first; from the end of the list, as one may read another. */
+/* Views that waited go to the reader whose turn comes first. The walk starts at the end of the list, because a view may read
+ * another. */
 static void place_waiting(const clv__problem *problem, const uint8_t *waits, uint32_t *turns, clv__placing *placing) {
   for (uint32_t n = problem->node_count; n-- > 0;) {
     if (!waits[n]) continue;
@@ -33,7 +34,7 @@ static void place_waiting(const clv__problem *problem, const uint8_t *waits, uin
       uint32_t reader = problem->readers[i];
       if (best == CLV__NONE || turns[reader] < turns[best]) best = reader;
     }
-    uint32_t host = 0; /* what nobody reads is an output, and ends in host memory */
+    uint32_t host = 0; /* an unread value is an output, and ends in host memory */
     while (host + 1 < problem->device_count && problem->spaces[host] != 0) ++host;
     placing->devices[n] = best == CLV__NONE ? host : placing->devices[best];
     placing->causes[n] = "view";
@@ -49,10 +50,10 @@ typedef struct phases {
   uint32_t *turns; /* by node */
 } phases;
 
-/* `turn`: the last phase of what the node reads. */
+/* `turn`: the last phase among the inputs of the node. */
 static inline void take_turn_of(const clv__problem *problem, uint32_t node, uint32_t turn, uint32_t source, phases *p) {
   uint32_t choices = clv__node_choices(problem, node);
-  if (source != CLV__NONE) { /* a view goes with its source, where it can */
+  if (source != CLV__NONE) { /* a view goes with its source if possible */
     uint32_t at = (p->turns[source] + p->first) & 1u;
     if (device_of_source(problem, node, at) != CLV__NONE) choices = 1u << at;
   }
@@ -66,7 +67,7 @@ static void place_two(const clv__problem *problem, const uint8_t *waits, uint32_
                       clv__placing *placing) {
   phases a = {0, CLV__NONE, 0, turns}, b = {1, CLV__NONE, 0, other};
   for (uint32_t n = 0; n < problem->node_count; ++n) {
-    if (waits[n]) continue; /* phase 0: nobody waits for it */
+    if (waits[n]) continue; /* phase 0: nothing waits for it */
     uint32_t turn_a = 0, turn_b = 0;
     for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];
@@ -91,14 +92,14 @@ typedef struct juggling {
   const uint8_t *waits;
   clv__placing *placing;
   uint32_t *turns, turn;
-  uint32_t *pending; /* by node: reads of what is not made yet */
+  uint32_t *pending; /* by node: reads of values that are not computed yet */
   uint32_t *stack;
-  uint32_t *ready[16], ready_counts[16]; /* by device: nodes that it can run now; some may have run elsewhere since */
-  uint32_t *run, run_count;              /* what the last turn ran, in order */
+  uint32_t *ready[16], ready_counts[16]; /* by device: nodes that it can run now; others may have run some since */
+  uint32_t *run, run_count;              /* the nodes that the last turn ran, in order */
 } juggling;
 
-/* Devices that may run a node that is ready, in a turn of `device`: where a view's source is in this turn, it has no place yet.
- */
+/* Devices that may run a ready node in a turn of `device`. If the source of a view runs in this turn, the source has no device
+ * yet. */
 static uint32_t choices_of(const juggling *j, uint32_t node, uint32_t device) {
   uint32_t choices = clv__node_choices(j->problem, node);
   if (!clv__node_is_view(j->problem, node)) return choices;
@@ -115,7 +116,7 @@ static void add_ready(juggling *j, uint32_t node, uint32_t choices) {
   }
 }
 
-/* Runs a node: its readers that become ready are put on the stack, or, where the turn is real, with the other devices. */
+/* Runs a node. Its readers that become ready go on the stack or, if the turn is real, to the lists of the other devices. */
 static void finish(juggling *j, uint32_t node, uint32_t device, bool is_real, uint32_t *depth) {
   const clv__problem *problem = j->problem;
   j->run[j->run_count++] = node;
@@ -134,7 +135,7 @@ static void finish(juggling *j, uint32_t node, uint32_t device, bool is_real, ui
   }
 }
 
-/* A turn of `device`: all that it can run now, one after the other. If it is not real, nothing of it remains. */
+/* A turn of `device`: runs all nodes that it can, one after the other. If the turn is not real, its effects are undone. */
 static uint32_t take_turn(juggling *j, uint32_t device, bool is_real) {
   const clv__problem *problem = j->problem;
   uint32_t depth = 0, kept = 0;

@@ -1,4 +1,4 @@
-/* Everything on one device: what every split has to beat. */
+/* Places everything on one device: the baseline for every split. */
 #include "place/place.h"
 
 clv_status clv__place_single(const clv__place_input *input, uint32_t device, clv__arena *arena, clv__placing *placing,

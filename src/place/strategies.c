@@ -1,4 +1,4 @@
-/* The table of strategies, and what they begin with. */
+/* The table of strategies, and their common initialisation. */
 #include <string.h>
 
 #include "place/list_cut.h"

@@ -1,5 +1,4 @@
-/* A plan beside what it might have been: every strategy, every single device; and with operators that a device does not run yet.
- */
+/* Compares a plan with its alternatives: every strategy, every single device, and operators that a device does not run yet. */
 #ifndef CLEAVE_PLAN_COMPARE_H
 #define CLEAVE_PLAN_COMPARE_H
 
@@ -9,32 +8,32 @@
 typedef struct clv__comparison {
   const char *name; /* of a strategy, or of a device that runs everything */
   bool is_single;
-  bool is_plan;        /* the strategy that the plan was made with */
-  const char *refusal; /* NULL; or why there is no such plan: then the figures are 0 */
+  bool is_plan;        /* the strategy that made the plan */
+  const char *refusal; /* NULL; or why there is no such plan: then all figures are 0 */
   uint32_t partitions;
-  uint32_t transfers; /* between partitions; those of the graph's own inputs and outputs apart */
+  uint32_t transfers; /* between partitions, not counting the graph's own inputs and outputs */
   uint64_t transfer_bytes;
   uint64_t serial_ns, overlapped_ns, throughput_ns;
-  uint64_t predicted_ns; /* of the plan's objective */
-  double gap;            /* to the plan's bound; negative where it cannot be said */
+  uint64_t predicted_ns; /* by the plan's objective */
+  double gap;            /* to the plan's bound; negative if it is unknown */
 } clv__comparison;
 
-/* Places and cuts the plan's problem in every way there is, under the same prices; strategies first, in their own order, then the
- * devices. Rows and texts live in `arena`. What memory allows is not considered beyond what the strategies do. */
+/* Places and cuts the plan's problem in every available way, under the same prices: first the strategies in their own order, then
+ * the devices. Rows and texts live in `arena`. Memory limits count only as far as the strategies respect them. */
 clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__comparison **rows, uint32_t *count, clv_error *error);
 
 typedef struct clv__what_if {
   const char *op;         /* as the user would write it */
-  uint32_t device, nodes; /* `nodes` that it does not run now */
+  uint32_t device, nodes; /* `nodes`: how many it does not run now */
   uint32_t partitions;
   uint64_t predicted_ns;
-  int64_t saved_ns; /* of the plan's time */
+  int64_t saved_ns; /* reduction of the plan's time */
 } clv__what_if;
 
-/* The plan again, made with `options` (those it was made with) and all of `supposes` at once; `row` gets its first operator. */
+/* Makes the plan again with its original `options` and all of `supposes` at once. `row` gets the first operator of `supposes`. */
 clv_status clv__plan_what_if(const clv_plan *plan, const clv_plan_options *options, const clv_assignment *supposes,
                              uint32_t count, clv__what_if *row, clv_error *error);
-/* Each operator that some device refuses, alone: the most time saved first. */
+/* Tries each operator that some device rejects, one at a time. Rows are sorted by the time saved, the most first. */
 clv_status clv__plan_what_if_all(const clv_plan *plan, const clv_plan_options *options, clv__arena *arena, clv__what_if **rows,
                                  uint32_t *count, clv_error *error);
 

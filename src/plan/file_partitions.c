@@ -1,4 +1,5 @@
-/* The partitions of a plan file: nodes and devices by name, each node that runs once, in an order that can be run. */
+/* Reads the partitions of a plan file. Nodes and devices appear by name, each node that runs appears once, and the order must be
+ * executable. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,14 +11,14 @@ clv_status clv__plan_keep_text(clv_plan *plan, const json_t *object, const char 
   return text == NULL || *kept != NULL ? CLV_OK : clv__error_memory(error, strlen(text));
 }
 
-/* The cut as the file has it: filled partition by partition. */
+/* The cut of the file, filled partition by partition. */
 typedef struct reading {
   clv_plan *plan;
   clv__map names; /* of nodes */
   clv__map weights;
   clv__cut cut;
   uint16_t *streamed; /* by weight */
-  uint32_t *read_by;  /* by weight: the last partition (+ 1) seen to read it; of those that stream */
+  uint32_t *read_by;  /* by weight, for streamed weights: the last partition (+ 1) known to read it */
   bool is_streaming;
 } reading;
 
@@ -26,7 +27,7 @@ static int compare_nodes(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Weights that are streamed to the partition's device. */
+/* Reads the weights that are streamed to the partition's device. */
 static clv_status read_streamed(reading *r, const json_t *item, uint32_t index, clv_error *error) {
   const json_t *list = json_object_get(item, "streamed");
   const clv__problem *problem = r->plan->problem;
@@ -66,7 +67,7 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
   const json_t *nodes = json_object_get(item, "nodes");
   size_t count = json_array_size(nodes);
   if (count == 0) return clv__error_set(error, CLV_INVALID_MODEL, "it has no nodes");
-  uint32_t *ids = r->cut.nodes + r->cut.offsets[index]; /* has room: each node that runs is taken once */
+  uint32_t *ids = r->cut.nodes + r->cut.offsets[index]; /* has room: each node that runs appears only once */
   for (size_t i = 0; i < count; ++i) {
     const char *name = json_string_value(json_array_get(nodes, i));
     clv_node_id id = name == NULL ? CLV__NO_ID : clv__map_find(names, name);
@@ -92,7 +93,7 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
   return read_streamed(r, item, index, error);
 }
 
-/* Partitions are listed in the order they run: what one reads was made before, or in it. */
+/* Partitions are listed in execution order: the inputs of a partition must be computed before it or in it. */
 static clv_status check_order(const reading *r, clv_error *error) {
   const clv__problem *problem = r->plan->problem;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -109,7 +110,8 @@ static clv_status check_order(const reading *r, clv_error *error) {
   return CLV_OK;
 }
 
-/* Causes and notes, of the nodes that still are where the file says it put them; the others were moved by hand: `file`. */
+/* Reads causes and notes for nodes that are still on the device of the file's placement. Nodes that were moved by hand get the
+ * cause `file`. */
 static clv_status read_causes(clv_plan *plan, const json_t *root, const clv__map *names, clv_error *error) {
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     plan->placement.causes[n] = plan->shapes->node_folded[n] ? "const" : "file";

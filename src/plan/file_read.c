@@ -1,5 +1,5 @@
-/* A plan file read back: a placement and partitions, whose transfers are worked out again. It may have been edited, or come from
- * a stranger: what does not fit is refused with its reason. */
+/* Reads a plan file: a placement and partitions. Transfers are computed again. The file may have been edited or come from an
+ * untrusted source, so invalid contents are rejected with a reason. */
 #include <jansson.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *cou
   return CLV_OK;
 }
 
-/* The names of the values that the plan keeps: they live as long as `root`. */
+/* Reads the names of the values that the plan keeps. They live as long as `root`. */
 static clv_status read_kept(const json_t *root, const char ***names, uint32_t *count, const clv_allocator *allocator,
                             clv_error *error) {
   const json_t *list = json_object_get(root, "kept");
@@ -64,7 +64,7 @@ static uint32_t device_called(const clv_plan *plan, const json_t *name) {
   return text == NULL ? CLV__NO_ID : clv__devices_find(plan->devices, text);
 }
 
-/* The nodes that the user fixed, where they still are: they narrow the bound. What is wrong in the file is said later. */
+/* Reads the nodes that the user pinned and that are still on their devices: they tighten the bound. Errors are reported later. */
 static clv_status read_pins(clv_plan *plan, const json_t *root, uint32_t **out, clv_error *error) {
   const clv_graph *graph = plan->graph;
   uint32_t *placed = clv__arena_allocate(&plan->arena, graph->node_count * sizeof *placed);
@@ -103,7 +103,7 @@ static clv_status read_pins(clv_plan *plan, const json_t *root, uint32_t **out, 
   return status;
 }
 
-/* "linear", "convex", "fewest", or nothing said: for people alone. */
+/* "linear", "convex", "fewest", or absent. The value is only informative. */
 static clv_status read_split(const json_t *root, clv__split_mode *mode, clv_error *error) {
   const char *text = json_string_value(json_object_get(root, "split"));
   *mode = CLV__SPLIT_LINEAR;
@@ -114,7 +114,7 @@ static clv_status read_split(const json_t *root, clv__split_mode *mode, clv_erro
   return clv__error_set(error, CLV_INVALID_MODEL, "split '%s' is unknown", text);
 }
 
-/* "latency", "overlap", "throughput", or nothing said. */
+/* "latency", "overlap", "throughput", or absent. */
 static clv_status read_objective(const json_t *root, clv__objective *objective, clv_error *error) {
   const char *text = json_string_value(json_object_get(root, "objective"));
   *objective = CLV__LATENCY;
@@ -125,7 +125,8 @@ static clv_status read_objective(const json_t *root, clv__objective *objective, 
   return clv__error_set(error, CLV_INVALID_MODEL, "objective '%s' is unknown", text);
 }
 
-/* What the file decided, once the plan knows its graph's shapes. The devices are locked: prices ask backends as well. */
+/* Applies the decisions of the file once the shapes of the graph are known. The caller holds the devices' lock, because prices
+ * also query backends. */
 static clv_status fill_plan(clv_plan *plan, const json_t *root, const clv__profile *profile, clv_error *error) {
   clv_graph_view *whole;
   uint32_t *pins;

@@ -1,4 +1,4 @@
-/* The plan as JSON: readable, diffable, the same bytes for the same inputs. */
+/* Writes the plan as JSON: readable, diffable, and byte-identical for identical inputs. */
 #include <jansson.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static clv_status json_memory(clv_error *error) {
 
 /* Jansson's "_new" functions take ownership and pass NULL on, so one check at the end is enough. */
 
-/* For texts from outside the model, whose names are UTF-8: paths, and what backends say. */
+/* For texts from outside the model, whose names are UTF-8: paths and messages of backends. */
 static json_t *text_or_null(const char *text) {
   json_t *string = text == NULL ? NULL : json_string(text);
   return string != NULL ? string : json_null();
@@ -26,19 +26,19 @@ static json_t *value_names(const clv_graph *graph, const clv_graph_view *view, c
   return names;
 }
 
-/* How all of it is written. */
+/* The format of the whole file. */
 #define PLAN_FLAGS (JSON_INDENT(1) | JSON_REAL_PRECISION(15))
 
-/* Prices are whole nanoseconds: these digits are all there are. */
+/* Prices are whole nanoseconds, so no digits are lost. */
 static json_t *milliseconds(uint64_t time_ns) {
   return json_real((double)time_ns / 1e6);
 }
 
-/* Weights that are copied in before partition `index`. */
+/* Lists the weights that are copied in before partition `index`. */
 static json_t *streamed_json(const clv_plan *plan, uint32_t index) {
   const clv__move *moves = plan->moves.items;
   uint32_t low = 0, high = plan->moves.count;
-  while (low < high) { /* they are in order of the partitions */
+  while (low < high) { /* moves are sorted by partition */
     uint32_t middle = low + (high - low) / 2;
     if (moves[middle].before < index)
       low = middle + 1;
@@ -166,7 +166,7 @@ static json_t *devices_json(const clv_plan *plan) {
   return list;
 }
 
-/* Each time with the bound that no plan is below; `predicted_ms` and `lower_bound_ms` are those of the objective. */
+/* Writes each time with its lower bound. `predicted_ms` and `lower_bound_ms` are those of the objective. */
 static void set_times(json_t *root, const clv_plan *plan) {
   double gap = clv__plan_gap(plan);
   json_object_set_new(root, "predicted_ms", milliseconds(plan->predicted_ns));
@@ -240,7 +240,7 @@ clv_status clv__plan_to_json(const clv_plan *plan, bool timings, char **text, cl
   return *text == NULL ? clv__error_memory(error, length + 2) : CLV_OK;
 }
 
-/* A path as seen from the plan's folder: both absolute, the common part dropped. */
+/* Makes a path relative to the plan's folder: makes both absolute and drops the common part. */
 static void relative(const char *plan_path, const char *other_path, char out[PATH_MAX]) {
   char folder[PATH_MAX], other[PATH_MAX], copy[PATH_MAX];
   snprintf(out, PATH_MAX, "%s", other_path);

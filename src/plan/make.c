@@ -11,7 +11,7 @@ static double now_ms(void) {
   return (double)clv__clock_ns() / 1e6;
 }
 
-/* What another format calls the operator with, where the node has kept it: " Tensor A=%0, bool upper=False". */
+/* The operator call in another format, if the node has kept it: " Tensor A=%0, bool upper=False". */
 static void call_text(const clv__node *node, char *text, size_t room) {
   const clv_attribute *call = clv__attribute_find(node->attributes, "call");
   size_t used = 0;
@@ -57,14 +57,14 @@ static clv_status check_assignments(const clv_assignment *items, uint32_t count,
   return CLV_OK;
 }
 
-/* What the texts of the options mean. */
+/* The parsed texts of the options. */
 typedef struct chosen {
   const clv__strategy *strategy;
   clv__split_mode split;
   clv__objective objective;
 } chosen;
 
-/* The index of `word` in a list ended by NULL; an error that lists what there is. */
+/* Finds the index of `word` in a NULL-terminated list. The error lists the known words. */
 static clv_status choose(const char *what, const char *word, const char *const *words, uint32_t *index, clv_error *error) {
   char known[256] = "";
   size_t used = 0;
@@ -123,7 +123,7 @@ typedef struct claiming {
   uint32_t *groups; /* by problem node */
 } claiming;
 
-/* A group is taken whole or not at all; one of no nodes is none, so that there are never more than nodes. */
+/* A group is taken whole or not at all. An empty group is skipped, so there are never more groups than nodes. */
 static clv_status add_claim(void *cookie, const uint32_t *nodes, uint32_t count) {
   claiming *c = cookie;
   if (count == 0) return CLV_OK;
@@ -139,7 +139,7 @@ static clv_status add_claim(void *cookie, const uint32_t *nodes, uint32_t count)
   return CLV_OK;
 }
 
-/* `claims`: by device, NULL where a device answers node by node; all NULL where every one does. */
+/* `claims`: by device; NULL for a device that answers node by node. NULL as a whole if every device does. */
 static clv_status ask_claims(clv_plan *plan, const clv_graph_view *whole, const uint32_t *const **claims, clv_error *error) {
   *claims = NULL;
   const clv_graph *graph = plan->graph;
@@ -168,7 +168,7 @@ static clv_status ask_claims(clv_plan *plan, const clv_graph_view *whole, const 
 
 /* ---- The plan ---- */
 
-/* What a strategy said of the problem's nodes, as the graph's. */
+/* Copies the strategy's causes from the problem's nodes to the graph's nodes. */
 static void keep_causes(clv_plan *plan, const clv__placing *placing) {
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     uint32_t at = plan->problem_nodes[n];
@@ -180,7 +180,7 @@ static void keep_causes(clv_plan *plan, const clv__placing *placing) {
   plan->passes = placing->passes;
 }
 
-/* The strategy's word cut once more, after memory has changed it. */
+/* Cuts the strategy's placement again after memory has changed it. */
 static clv_status cut_again(clv_plan *plan, const clv__strategy *strategy, clv__placing *placing, clv_error *error) {
   clv__cut *cut = &placing->cut;
   if (plan->split == CLV__SPLIT_LINEAR && strategy->split == CLV__SPLIT_LINEAR) {
@@ -193,7 +193,7 @@ static clv_status cut_again(clv_plan *plan, const clv__strategy *strategy, clv__
   return clv__plan_set_cut(plan, cut, placing->streamed, error);
 }
 
-/* `memory_changed`: what the strategy said did not fit some device. */
+/* `memory_changed`: the strategy's result did not fit some device. */
 static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *input,
                                   bool *memory_changed, clv_error *error) {
   double start = now_ms();
@@ -210,7 +210,7 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
   CLV__TRY(clv__plan_set_cut(plan, &placing.cut, placing.streamed, error));
   bool changed = true;
   *memory_changed = false;
-  while (changed) { /* ends: a node moves to later devices or to one without limits, and what is streamed gets less */
+  while (changed) { /* ends: nodes only move to later devices or to one without limits, and streamed pieces only shrink */
     CLV__TRY(clv__place_within_memory(plan, &placing, &changed, error));
     *memory_changed = *memory_changed || changed;
     if (changed) CLV__TRY(cut_again(plan, strategy, &placing, error));
@@ -220,8 +220,8 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
   return CLV_OK;
 }
 
-/* `optimal` is the best of all under its own idea of memory. Where a device's compiler asked for more, that may no longer hold:
- * then the others are carried through as well, and the best of what came out is kept. */
+/* `optimal` is the best of all strategies under its own model of memory. If a device's compiler asked for more, that may no
+ * longer hold. Then the other strategies are also carried through, and the best result is kept. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error) {
   bool memory_changed;
   clv_status first = place_and_split(plan, strategy, given, &memory_changed, error), status = first;
@@ -235,7 +235,7 @@ clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const 
     if (s == strategy) continue;
     plan->split = input.split = given->split_is_given ? given->split : s->split;
     last = s;
-    status = place_and_split(plan, s, &input, &memory_changed, &why); /* refused: no candidate */
+    status = place_and_split(plan, s, &input, &memory_changed, &why); /* the strategy fails: not a candidate */
     if (status == CLV_OK && plan->predicted_ns < least) best = s, least = plan->predicted_ns;
   }
   if (status == CLV_OUT_OF_MEMORY) return clv__error_memory(error, sizeof *plan);

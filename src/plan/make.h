@@ -1,34 +1,34 @@
-/* What making a plan consists of beside the strategy: what the user fixed, and what memory allows. */
+/* The parts of making a plan other than the strategy: the user's choices and the memory limits. */
 #ifndef CLEAVE_PLAN_MAKE_H
 #define CLEAVE_PLAN_MAKE_H
 
 #include "place/place.h"
 #include "plan/plan.h"
 
-/* Resolves pins, forces and homes to devices (pins.c), in the plan's arena. A pin on a device that does not support the node, or
+/* Resolves pins, forces and homes to devices, in the plan's arena (pins.c). A pin on a device that does not support the node, or
  * a pattern that matches nothing, is an error. */
 clv_status clv__fixed_resolve(clv_plan *plan, const clv_plan_options *options, clv__fixed *fixed, clv_error *error);
 
-/* Turns the refusals of the operators supposed into a yes (suppose.c). A pattern that matches nothing is an error. */
+/* Changes the rejections of the supposed operators to a yes (suppose.c). A pattern that matches nothing is an error. */
 clv_status clv__suppose(clv_plan *plan, const clv_assignment *items, uint32_t count, clv_error *error);
 
-/* A node that no device supports refuses the plan, with every device's reason (make.c, as the next). */
+/* Returns an error with every device's reason if no device supports some node (make.c, as is the next function). */
 clv_status clv__plan_check_supported(const clv_plan *plan, clv_error *error);
 /* Places, cuts, fits into memory and prices: from plan->problem to the finished plan. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error);
 
-/* The same plan without the devices of `lost` (bits) and those that it had lost before: they answer "taken out: <reason>" to
- * every node, and no slot of theirs is called. Nodes of other devices stay where they are, in the partitions that they are in,
- * and nodes that were on a lost one are placed again by the plan's strategy (cause "lost") within their partitions; where that
- * does not fit, everything is placed again. Pins hold. plan->same_partitions says what can go on as it is. The new plan needs the
- * first one of its kind (plan->origin), not `plan`. Errors: CLV_NOT_SUPPORTED where a pin or no other device is left for a node.
- */
+/* Makes the same plan without the devices of `lost` (bits) and those that it lost before. These answer "taken out: <reason>" for
+ * every node, and none of their functions is called. Nodes of other devices keep their devices and partitions. The plan's
+ * strategy places the nodes of lost devices again (cause "lost") within their partitions. If that does not fit, it places
+ * everything again. Pins hold. plan->same_partitions lists the partitions that continue unchanged. The original plan
+ * (plan->origin) must outlive the new one; `plan` need not. Errors: CLV_NOT_SUPPORTED if a node is pinned to a lost device, or if
+ * no other device can run it. */
 clv_status clv__plan_without(const clv_plan *plan, uint32_t lost, const char *reason, clv_plan **out, clv_error *error);
 
-/* Looks for a partition that does not fit its device's memory (memory.c), and moves it to the next device that supports all of
- * its nodes, or has its weights streamed, in pieces where need be: whichever the prices favour. Changes devices, causes, groups
- * and streamed weights of `placing`, and the notes of the plan; `changed`: the plan must be cut again. CLV_NOT_SUPPORTED where
- * there is no way, as for pinned nodes whose weights do not fit even in pieces. */
+/* Finds a partition that does not fit its device's memory (memory.c). It then moves the partition to the next device that
+ * supports all of its nodes, or streams its weights, in pieces if necessary: whichever costs less. Updates the devices, causes,
+ * groups and streamed weights of `placing`, and the notes of the plan. `changed`: the plan must be cut again. CLV_NOT_SUPPORTED
+ * if neither works, for example for pinned nodes whose weights do not fit even in pieces. */
 clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, bool *changed, clv_error *error);
 
 #endif

@@ -1,16 +1,16 @@
-/* A device's memory: what does not fit goes to the next device that can run it, or its weights are streamed, whichever is
- * cheaper. On a device live together the weights of all its partitions, each once; every value that crosses a boundary there; and
- * each partition's scratch, which its compiler alone knows: where a generous guess comes near the limit, the compiler is asked.
- * Streamed weights live only while their partition runs. */
+/* Device memory: a partition that does not fit moves to the next device that can run it, or its weights are streamed, whichever
+ * is cheaper. A device holds at the same time the weights of all its partitions, each once; every value that crosses a boundary
+ * there; and each partition's scratch. Only its compiler knows the scratch: if a generous guess comes near the limit, the
+ * compiler is asked. Streamed weights live only while their partition runs. */
 #include <stdio.h>
 #include <string.h>
 
 #include "plan/memory.h"
 
-/* What kernels may want beside the values they work on, in a guess. */
+/* A guess of the memory that kernels need on top of the values they work on. */
 #define SCRATCH_GUESS_BYTES ((uint64_t)16 << 20)
-/* Nodes that are cut again to compare the two ways out of one partition after the other; what is left then follows the last
- * comparison, so that time stays linear. */
+/* The number of nodes cut again to compare the two remedies, over all partitions. Beyond it, the last comparison decides the
+ * rest, so that the time stays linear. */
 #define COMPARED_NODES ((uint64_t)10000000)
 
 static uint64_t count_value(const clv__partition *partition, uint32_t value, uint32_t *resident) {
@@ -22,8 +22,8 @@ static uint64_t count_value(const clv__partition *partition, uint32_t value, uin
   return clv__tensor_size_bytes(clv__view_type(view, value), &size_bytes) ? clv__align_up(size_bytes, CLV__ALIGNMENT) : 0;
 }
 
-/* Bytes of constants and boundary values that the partition adds to its device; `resident` holds a bit a device for each value.
- */
+/* Bytes of constants and boundary values that the partition adds to its device. `resident` holds one bit per device for each
+ * value. */
 static uint64_t count_resident(const clv_plan *plan, const clv__partition *partition, uint32_t *resident) {
   const clv_graph_view *view = partition->view;
   uint64_t total = 0;
@@ -42,8 +42,8 @@ static void forget_resident(const clv__partition *partition, uint32_t *resident)
   for (uint32_t v = 0; v < partition->view->value_count; ++v) resident[partition->view->values[v]] &= ~(1u << partition->device);
 }
 
-/* The scratch that the partition's executable says it needs. False: the compiler finds it too large for its device. Any other
- * failure is for the session to report. */
+/* Gets the scratch that the partition's executable requires. Returns false if the compiler finds it too large for its device. The
+ * session reports any other failure. */
 static bool ask_compiler(const clv_plan *plan, const clv__partition *partition, uint64_t *scratch_bytes) {
   const clv__device *device = &plan->devices->items[partition->device];
   clv_compile_options options = {.struct_size = sizeof options};
@@ -59,7 +59,7 @@ static bool ask_compiler(const clv_plan *plan, const clv__partition *partition, 
   return true;
 }
 
-/* Whether everything fits by the guess. */
+/* Returns whether everything fits by the guess. */
 static bool is_roomy(const clv_plan *plan, uint32_t device, uint32_t *resident) {
   uint64_t total = 0, limit = plan->devices->items[device].info.memory_limit_bytes;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
@@ -102,13 +102,13 @@ static clv_status refuse(const clv__fitting *f, const clv__partition *partition,
                         (unsigned long long)f->limit);
 }
 
-/* What is on the device for a partition's sake alone, for good or while it runs. */
+/* The bytes that the device holds only for this partition, permanently or while it runs. */
 static uint64_t held_bytes(const clv__fitting *f, const clv__partition *partition) {
   return partition->weight_bytes + clv__streamed_bytes(f->plan, (uint32_t)(partition - f->plan->partitions));
 }
 
-/* Where the partition itself can go nowhere: one before it on the device makes room, the one that holds most of those that can.
- */
+/* If the partition itself has no remedy, an earlier one on the device makes room: the one that holds the most among those that
+ * can. */
 static clv_status find_room(clv__fitting *f, const clv__partition **partition, clv__way *w, clv_error *error) {
   const clv__partition *wanting = *partition, *last = NULL;
   w->device = CLV__NONE;
@@ -132,7 +132,7 @@ static clv_status find_room(clv__fitting *f, const clv__partition **partition, c
   return CLV_OK;
 }
 
-/* Where both ways are open: sets `moves_were_better`. */
+/* If both remedies are possible: sets `moves_were_better`. */
 static clv_status compare_ways(clv__fitting *f, clv__way *move, clv__way *stream, clv_error *error) {
   if (f->compared >= COMPARED_NODES) return CLV_OK;
   CLV__TRY(clv__fitting_price(f, move, error));
@@ -146,7 +146,7 @@ static clv_status relieve(clv__fitting *f, const clv__partition *partition, uint
   const clv__partition *wanting = partition;
   clv__way *move = f->move, *stream = f->stream;
   char note[256];
-  f->excess = needed > f->limit ? needed - f->limit : f->limit / 16; /* the compiler alone knows how much: a little at a time */
+  f->excess = needed > f->limit ? needed - f->limit : f->limit / 16; /* only the compiler knows how much: a little at a time */
   CLV__TRY(clv__fitting_move(f, partition, move, error));
   CLV__TRY(clv__fitting_stream(f, partition, stream, error));
   if (move->device == CLV__NONE && stream->device == CLV__NONE) CLV__TRY(find_room(f, &partition, stream, error));
@@ -174,7 +174,7 @@ static clv_status fit_device(clv__fitting *f, bool *changed, clv_error *error) {
     const clv__partition *partition = &plan->partitions[p];
     if (partition->device != f->device) continue;
     uint64_t scratch = 0, added = count_resident(plan, partition, f->resident), passing = clv__streamed_bytes(plan, p);
-    if (passing < f->passing) passing = f->passing; /* room for the largest is kept throughout */
+    if (passing < f->passing) passing = f->passing; /* room for the largest is reserved throughout */
     bool compiles = f->used + added + passing <= f->limit && ask_compiler(plan, partition, &scratch);
     if (compiles && f->used + added + passing + scratch <= f->limit) {
       f->used += added + scratch;
@@ -182,7 +182,7 @@ static clv_status fit_device(clv__fitting *f, bool *changed, clv_error *error) {
       continue;
     }
     uint64_t needed = f->used + added + passing + (compiles ? scratch : clv__partition_peak_bytes(plan, partition));
-    forget_resident(partition, f->resident); /* counted again where others share its values: a little too much is safe */
+    forget_resident(partition, f->resident); /* sharers count its values again; a little too much is safe */
     CLV__TRY(relieve(f, partition, needed, error));
     *changed = true;
   }

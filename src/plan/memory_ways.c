@@ -1,9 +1,9 @@
-/* See memory.h: the two ways out for a partition that does not fit. */
+/* See memory.h: the two remedies for a partition that does not fit. */
 #include "plan/memory.h"
 
 #include <string.h>
 
-/* Smaller weights stay: shapes and scales that devices want to know when they compile. */
+/* Smaller weights stay on the device: shapes and scales that devices need at compile time. */
 #define STREAMED_LEAST_BYTES 4096
 
 uint64_t clv__streamed_bytes(const clv_plan *plan, uint32_t partition) {
@@ -34,8 +34,8 @@ static bool supports_all(const clv_plan *plan, const clv__partition *partition, 
   return true;
 }
 
-/* The next device after the partition's own that supports all of its nodes; else the first of those before it whose memory has no
- * limit: nothing comes back from there. CLV__NONE where there is neither. */
+/* The next device after the partition's own that supports all of its nodes; otherwise the first of the earlier devices without a
+ * memory limit, because nothing comes back from there. CLV__NONE if there is neither. */
 static uint32_t next_device(const clv_plan *plan, const clv__partition *partition) {
   for (uint32_t d = partition->device + 1; d < plan->devices->count; ++d) {
     if (supports_all(plan, partition, d)) return d;
@@ -87,7 +87,7 @@ clv_status clv__fitting_move(const clv__fitting *f, const clv__partition *partit
   return CLV_OK;
 }
 
-/* Whether the device takes the partition's nodes with their weights as inputs. */
+/* Asks whether the device takes the partition's nodes with their weights as inputs. */
 static clv_status takes_inputs(const clv__fitting *f, const clv__partition *partition, bool *takes, clv_error *error) {
   const clv_plan *plan = f->plan;
   const clv__device *device = &plan->devices->items[f->device];
@@ -113,14 +113,15 @@ static clv_status takes_inputs(const clv__fitting *f, const clv__partition *part
   return status;
 }
 
-/* Whether the weight is worth streaming: small ones stay, and so do those that are on the device for others. */
+/* Returns whether the weight is worth streaming. Small weights stay, and so do those that the device holds for other
+ * partitions. */
 static bool is_streamable(const clv__fitting *f, uint32_t weight) {
   const clv__problem *problem = f->plan->problem;
   return problem->weight_bytes[weight] >= STREAMED_LEAST_BYTES &&
          (f->resident[problem->weight_ids[weight]] >> f->device & 1u) == 0;
 }
 
-/* Whether weights of the partition could be streamed that are not yet. */
+/* Returns whether the partition has streamable weights that are not streamed yet. */
 static bool has_resident(const clv__fitting *f, const clv__partition *partition) {
   const clv__problem *problem = f->plan->problem;
   for (uint32_t i = 0; i < partition->node_count; ++i) {
@@ -134,7 +135,8 @@ static bool has_resident(const clv__fitting *f, const clv__partition *partition)
   return false;
 }
 
-/* Bytes of a node's weights that could be streamed; with `w` they are, and `is_new` says whether one was not before. */
+/* The bytes of a node's streamable weights. With `w`, it also streams them, and `is_new` says whether one was not streamed
+ * before. */
 static uint64_t stream_node(const clv__fitting *f, uint32_t node, clv__way *w, bool *is_new) {
   const clv__problem *problem = f->plan->problem;
   uint64_t bytes = 0;
@@ -149,8 +151,8 @@ static uint64_t stream_node(const clv__fitting *f, uint32_t node, clv__way *w, b
   return bytes;
 }
 
-/* How much at the partition's beginning may stay on the device where only what is too much is streamed, and the room that the
- * rest then needs at a time: what is too much, or the largest node. */
+/* The bytes of weights at the partition's beginning that may stay on the device if only the excess is streamed. `room_bytes`
+ * becomes the room that the rest then needs at a time: the excess, or the largest node. */
 static uint64_t keep_bytes(const clv__fitting *f, const clv__partition *partition, uint64_t *room_bytes) {
   uint64_t total = 0, largest = f->excess;
   for (uint32_t i = 0; i < partition->node_count; ++i) {
@@ -163,8 +165,8 @@ static uint64_t keep_bytes(const clv__fitting *f, const clv__partition *partitio
   return total - f->excess - largest;
 }
 
-/* Streams what is not on the device already, but for the first `keep` bytes; a new group begins where the weights of the one
- * before fill `room_bytes`. False where a node's own weights do not fit, or nothing is left to stream. */
+/* Streams the weights that are not on the device already, except for the first `keep` bytes. A new group begins when the weights
+ * of the previous one fill `room_bytes`. Returns false if the weights of one node do not fit, or if nothing is left to stream. */
 static bool stream_nodes(const clv__fitting *f, const clv__partition *partition, uint64_t keep, uint64_t room_bytes,
                          clv__way *w) {
   uint64_t kept = 0, filled = 0;
@@ -179,7 +181,7 @@ static bool stream_nodes(const clv__fitting *f, const clv__partition *partition,
     uint64_t bytes = stream_node(f, node, w, &is_new);
     if (bytes > room_bytes) return false;
     if (filled + bytes > room_bytes || (keep > 0 && group == CLV__NONE)) {
-      group = f->plan->problem->node_count + 1 + node; /* a number that no strategy gives, and no other group has */
+      group = f->plan->problem->node_count + 1 + node; /* a number that no strategy and no other group uses */
       filled = 0;
     }
     filled += bytes;
@@ -194,10 +196,10 @@ clv_status clv__fitting_stream(const clv__fitting *f, const clv__partition *part
   CLV__TRY(takes_inputs(f, partition, &takes, error));
   uint64_t flowing = clv__partition_peak_bytes(f->plan, partition), room = f->limit - f->used;
   uint64_t streamed = clv__streamed_bytes(f->plan, (uint32_t)(partition - f->plan->partitions));
-  flowing -= streamed < flowing ? streamed : flowing; /* they are inputs of it, and what the room is for */
+  flowing -= streamed < flowing ? streamed : flowing; /* they count as its inputs, but are what the room is for */
   bool has_room = takes && f->used < f->limit && room > flowing;
   room -= flowing;
-  if (streamed > 0 && room > streamed / 2 && !has_resident(f, partition)) room = streamed / 2; /* as it is, it does not fit */
+  if (streamed > 0 && room > streamed / 2 && !has_resident(f, partition)) room = streamed / 2; /* it does not fit as it is */
   uint64_t keep = streamed == 0 ? keep_bytes(f, partition, &room) : 0;
   if (!has_room || !stream_nodes(f, partition, keep, room, w)) w->device = CLV__NONE;
   return CLV_OK;

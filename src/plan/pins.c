@@ -1,4 +1,4 @@
-/* What the user fixed: --pin by node name, --force by operator, --weights and --value by value name. */
+/* The user's choices: --pin by node name, --force by operator, --weights and --value by value name. */
 #include <string.h>
 
 #include "base/text.h"
@@ -12,7 +12,7 @@ static bool is_plain(const char *pattern) {
   return strpbrk(pattern, "*?") == NULL;
 }
 
-/* Plain node names are looked up in a map: random placements pin every node of a graph by name. */
+/* Looks up plain node names in a map, because random placements pin every node of a graph by name. */
 static clv_status fix_by_name(const clv_plan *plan, const clv__map *names, const clv_assignment *pin, uint32_t device,
                               uint32_t *pinned, uint32_t *hits, clv_error *error) {
   const clv_graph *graph = plan->graph;
@@ -69,7 +69,7 @@ cleanup:
   return status;
 }
 
-/* `weights`: initializers; otherwise inputs, outputs and what flows between. */
+/* `weights`: only initializers; otherwise inputs, outputs and values between nodes. */
 static clv_status fix_values(const clv_plan *plan, const clv_assignment *items, uint32_t count, bool weights, uint32_t *homes,
                              clv_error *error) {
   const clv_graph *graph = plan->graph;

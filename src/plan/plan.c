@@ -1,4 +1,4 @@
-/* A plan's life, and what is counted for a partition. */
+/* The life of a plan, and the memory that a partition needs. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -36,7 +36,8 @@ cleanup:
   return status;
 }
 
-/* A node whose outputs that are read are known is not run; one that nobody read until now is then not made. */
+/* A node does not run if all of its outputs that something reads are known. An output that nothing else reads is then not
+ * computed, so it cannot be kept. */
 static clv_status check_kept(const clv_plan *plan, clv_error *error) {
   for (uint32_t i = 0; i < plan->kept_count; ++i) {
     const clv__value *value = &plan->graph->values[plan->kept[i]];
@@ -63,7 +64,7 @@ static clv_status take_sizes(clv_plan *plan, const clv_size *sizes, uint32_t siz
   return CLV_OK;
 }
 
-/* Integer weights stay integers where every device that may get them knows what to do with them. */
+/* Integer weights stay integers if every device that may get them supports them directly. */
 static size_t fold_limit(const clv_devices *devices) {
   for (uint32_t d = 0; d < devices->count; ++d) {
     if (!devices->items[d].info.keeps_quantised) return CLV__FOLD_ALL;
@@ -74,7 +75,7 @@ static size_t fold_limit(const clv_devices *devices) {
 clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const clv_size *sizes, uint32_t size_count,
                             const char *const *keeps, uint32_t keep_count, clv_plan **out, clv_error *error) {
   *out = NULL;
-  if (graph->allocator != clv__context_allocator(devices->context)) { /* what one allocates here the other releases there */
+  if (graph->allocator != clv__context_allocator(devices->context)) { /* memory allocated by one is released by the other */
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "graph and devices are of contexts with different allocators");
   }
   clv_plan *plan = clv__allocate_zero(graph->allocator, sizeof *plan);
@@ -134,7 +135,7 @@ static const clv_tensor *types_of(clv_plan *plan, uint32_t device, const uint16_
   return by_device[device] = types;
 }
 
-/* Types with typical sizes, constant where `types` are. */
+/* Types with typical sizes, with the same constants as `types`. */
 static const clv_tensor *typical_of(clv_plan *plan, uint32_t device, const clv_tensor *types, const clv_tensor **by_device) {
   if (types == plan->shapes->types) return plan->open->typical;
   if (by_device[device] != NULL) return by_device[device];
@@ -143,7 +144,7 @@ static const clv_tensor *typical_of(clv_plan *plan, uint32_t device, const clv_t
   return by_device[device] = typical;
 }
 
-/* Whether the device takes fixed sizes and the nodes have open ones. */
+/* Returns whether the device takes fixed sizes and the nodes have open ones. */
 static bool is_bucketed(const clv_plan *plan, uint32_t device, const clv_node_id *nodes, uint32_t count) {
   if (plan->open == NULL || plan->open->typical == NULL || !plan->devices->items[device].info.static_shapes_only) return false;
   for (uint32_t i = 0; i < count; ++i) {
@@ -220,7 +221,7 @@ double clv__plan_gap(const clv_plan *plan) {
   return ((double)plan->predicted_ns - (double)plan->lower_bound_ns) / (double)plan->lower_bound_ns;
 }
 
-/* Values are made in node order and die after their last reader inside; what enters or leaves lives throughout. */
+/* Values are computed in node order and die after their last reader inside. Inputs and outputs live throughout. */
 uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *partition) {
   const clv_graph_view *view = clv__partition_sized(partition);
   uint32_t *last = clv__allocate_zero(plan->graph->allocator, (size_t)view->value_count * sizeof *last);
@@ -248,7 +249,7 @@ uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *p
       uint32_t value = operands[k];
       if (value == CLV_NO_VALUE || last[value] != i || clv__view_type(view, value)->data != NULL) continue;
       alive -= padded_bytes(clv__view_type(view, value));
-      last[value] = UINT32_MAX; /* once, even where a node reads it twice */
+      last[value] = UINT32_MAX; /* count it once, even if a node reads it twice */
     }
   }
   clv__release(plan->graph->allocator, last);

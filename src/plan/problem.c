@@ -1,4 +1,4 @@
-/* From a graph, its verdicts and a cost model to the arrays of problem.h. */
+/* Converts a graph, its verdicts and a cost model to the arrays of problem.h. */
 #include "split/problem.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "operators/infer.h"
 #include "plan/plan.h"
 
-/* The arrays while they are made. */
+/* The arrays under construction. */
 typedef struct making {
   clv_plan *plan;
   const clv__fixed *fixed;
@@ -64,12 +64,12 @@ static bool is_view(const making *m, const clv__node *node) {
   if (op == NULL || (op->flags & CLV__OP_VIEW) == 0 || node->input_count == 0 || node->inputs[0] == CLV__NO_ID) return false;
   if (is_constant(m, node->inputs[0])) return false;
   for (uint32_t i = 1; i < node->output_count; ++i) {
-    if (node->outputs[i] != CLV__NO_ID) return false; /* a mask is no view */
+    if (node->outputs[i] != CLV__NO_ID) return false; /* a node with a mask output is not a view */
   }
   return true;
 }
 
-/* Reads, writes and weights of every node as CSR; each once, in the order of the operands. */
+/* Builds reads, writes and weights of every node as CSR, each once, in the order of the operands. */
 static void connect(making *m) {
   const clv_graph *graph = m->plan->graph;
   clv__problem *problem = m->problem;
@@ -120,7 +120,7 @@ static void connect(making *m) {
   problem->node_ids = node_ids, problem->node_names = names, problem->flags = flags;
 }
 
-/* Producers, and readers as CSR: two passes over the reads. */
+/* Builds producers, and readers as CSR: two passes over the reads. */
 static void index_values(making *m) {
   clv__problem *problem = m->problem;
   uint32_t *producers = take(m, problem->value_count, sizeof *producers);
@@ -188,8 +188,8 @@ static void describe_devices(making *m) {
   problem->spaces = spaces, problem->limits = limits, problem->launch_ns = launch_ns, problem->device_names = names;
 }
 
-/* A node that was measured as too large for a device does not run there, unless the user put it there or no other device takes
- * it. */
+/* A node that was measured as too large for a device does not run there, unless the user fixed its device or no other device
+ * supports it. */
 static bool is_too_large(const making *m, uint32_t node, uint32_t device) {
   clv__capability *capability = &m->plan->capability;
   clv_node_id id = m->problem->node_ids[node];
@@ -265,7 +265,7 @@ static void price_copies(making *m) {
   problem->in_ns = in_ns, problem->out_ns = out_ns, problem->weight_in_ns = weight_in_ns;
 }
 
-/* Devices that were given up are not there any more. */
+/* Removes the devices that were given up. */
 static void leave_lost(clv_plan *plan, clv__problem *problem) {
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
     if (!plan->devices->items[d].is_lost) continue;

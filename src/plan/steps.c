@@ -1,4 +1,4 @@
-/* Steps: the partitions and the transfers before each, with what they wait for; and what the plan comes to. */
+/* Builds the steps: each partition after its transfers, with their dependencies. Also computes the plan's price and bounds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,8 +6,8 @@
 
 typedef struct work {
   clv_plan *plan;
-  uint32_t *maker;        /* [value * space_count + space]: the step that puts it there, or CLV__NONE */
-  uint32_t *dependencies; /* of the step that is being made */
+  uint32_t *maker;        /* [value * space_count + space]: the step that puts the value there, or CLV__NONE */
+  uint32_t *dependencies; /* of the current step */
   size_t dependency_count, dependency_capacity;
 } work;
 
@@ -26,7 +26,7 @@ static int compare_steps(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Each step once, ascending. */
+/* Sorts the dependencies and removes duplicates. */
 static void sort_dependencies(work *w) {
   size_t unique = 0;
   if (w->dependency_count > 1) qsort(w->dependencies, w->dependency_count, sizeof *w->dependencies, compare_steps);
@@ -79,7 +79,7 @@ static clv_status add_partition(work *w, uint32_t index, uint32_t first_move, ui
   const clv__cut *cut = &plan->cut;
   uint32_t space = problem->spaces[cut->devices[index]], first_step = plan->step_count;
   for (uint32_t i = first_move; i < end_move; ++i) CLV__TRY(add_transfer(w, i, error));
-  for (uint32_t i = first_move; i < end_move; ++i) { /* a streamed weight has no maker: its step is known here alone */
+  for (uint32_t i = first_move; i < end_move; ++i) { /* a streamed weight has no entry in `maker`: its step is known only here */
     if (plan->moves.items[i].is_weight) CLV__TRY(depend(w, first_step + i - first_move, error));
   }
   for (uint32_t i = cut->offsets[index]; i < cut->offsets[index + 1]; ++i) {

@@ -1,16 +1,16 @@
-/* Which weights a device would take as inputs instead of constants: only those can be streamed to it. Asked where it may matter
- * alone: for devices whose memory could be too small, and where the user has put weights elsewhere. */
+/* Finds the weights that a device takes as inputs instead of constants: only those can be streamed to it. It asks only if the
+ * answer may matter: for devices whose memory could be too small, and if the user has placed weights elsewhere. */
 #include "plan/plan.h"
 
-/* Weights from here on are worth streaming whatever becomes of the smaller ones, which are often shapes and scales. */
+/* Weights of at least this size are worth streaming on their own. Smaller ones are often shapes and scales. */
 #define LARGE_BYTES 4096
 
 typedef struct asking {
   const clv_plan *plan;
   const clv__problem *problem;
-  clv__arena arena; /* of the views */
+  clv__arena arena; /* for the views */
   uint16_t *streams;
-  uint32_t asked; /* bits of devices */
+  uint32_t asked; /* bits of the devices */
 } asking;
 
 static uint64_t total_bytes(const clv__problem *problem) {
@@ -29,13 +29,13 @@ static uint32_t devices_to_ask(const clv__problem *problem) {
   for (uint32_t w = 0; w < problem->weight_count && !is_put; ++w) is_put = problem->weight_homes[w] != CLV__NONE;
   for (uint32_t d = 0; d < problem->device_count; ++d) {
     uint64_t limit = problem->limits[d].memory_bytes;
-    bool is_small = limit > 0 && total > limit / 2; /* what compilers want beside comes to less than half */
+    bool is_small = limit > 0 && total > limit / 2; /* compilers need less than half for other data */
     if (problem->spaces[d] != 0 && (is_put || is_small)) devices |= 1u << d;
   }
   return devices;
 }
 
-/* The graph with the weights of `least_bytes` and more as inputs. */
+/* Builds a view of the graph with the weights of at least `least_bytes` as inputs. */
 static clv_status open_weights(asking *a, uint64_t least_bytes, const clv_graph_view **out, clv_error *error) {
   const clv__problem *problem = a->problem;
   const clv_graph *graph = a->plan->graph;
@@ -57,7 +57,7 @@ static bool takes(const asking *a, const clv_graph_view *view, uint32_t node, ui
   return verdict.supported;
 }
 
-/* A weight is streamed to a device where every node that could run there takes it. */
+/* A weight can be streamed to a device only if every node that could run there accepts it as an input. */
 static void ask_node(const asking *a, const clv_graph_view *all, const clv_graph_view *large, uint32_t node, uint32_t device) {
   const clv__problem *problem = a->problem;
   uint32_t first = problem->weight_offsets[node], end = problem->weight_offsets[node + 1];

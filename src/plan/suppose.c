@@ -1,4 +1,4 @@
-/* "What if": operators that a device is supposed to run although it says no. */
+/* "What if": treats operators as supported by a device that rejects them. */
 #include <string.h>
 
 #include "base/text.h"

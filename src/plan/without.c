@@ -1,12 +1,12 @@
-/* A plan made again without some of its devices: what they ran goes elsewhere, what others run stays as it is, so that their
- * executables and what they have computed can be used on. No backend is asked anything but for memory. */
+/* Makes a plan again without some of its devices. Their nodes go elsewhere, and all others stay, so that existing executables and
+ * computed values remain usable. Backends are queried only about memory. */
 #include <stdio.h>
 #include <string.h>
 
 #include "place/node.h"
 #include "plan/without.h"
 
-/* ---- Placing what has to go ---- */
+/* ---- Placing the nodes of lost devices ---- */
 
 static clv__place_input input_of(const clv_plan *plan, const clv__problem *problem) {
   return (clv__place_input){.problem = problem,
@@ -16,7 +16,7 @@ static clv__place_input input_of(const clv_plan *plan, const clv__problem *probl
                             .claims = plan->claims};
 }
 
-/* The strategy's word with every node that can stay pinned to where it is. Where there is no choice it is not asked. */
+/* Runs the strategy with every node that can stay pinned to its device. The strategy is skipped if there is no choice. */
 static clv_status place_lost(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   clv__placing *placing = &l->placing;
@@ -41,14 +41,15 @@ static clv_status place_lost(clv__leaving *l, clv_error *error) {
   if (groups == NULL) return clv__error_memory(error, held.node_count * sizeof *groups);
   for (uint32_t n = 0; n < held.node_count; ++n) {
     uint32_t first = l->old->cut.offsets[l->old->cut.partition_of[n]];
-    groups[n] = l->old->cut.nodes[first]; /* a number that no other partition has */
+    groups[n] = l->old->cut.nodes[first]; /* a number that no other partition uses */
   }
   placing->groups = groups;
   placing->has_cut = false;
   return CLV_OK;
 }
 
-/* Weights that others stream, or keep, where nodes stay that read them: as it was; elsewhere as the strategy says. */
+/* Keeps each weight streamed or resident as before on devices whose nodes read it in the old plan. Elsewhere the strategy
+ * decides. */
 static clv_status stream_lost(clv__leaving *l, clv_error *error) {
   const clv__problem *problem = l->plan->problem;
   const uint16_t *before = l->old->streamed, *said = l->placing.streamed;
@@ -68,9 +69,9 @@ static clv_status stream_lost(clv__leaving *l, clv_error *error) {
   return CLV_OK;
 }
 
-/* ---- The cut: the old partitions, in their order, and in the place of each that has to change what becomes of it ---- */
+/* ---- The cut: the old partitions in order; one that changes is replaced by its pieces ---- */
 
-/* All of it on one device, in one group, and within that device's limits. */
+/* Returns whether the partition stays whole: on one device and in one group, if that device is the old one or has no limits. */
 static bool is_whole(const clv__leaving *l, uint32_t partition) {
   const clv__cut *cut = &l->old->cut;
   const clv__problem *problem = l->plan->problem;
@@ -87,7 +88,7 @@ static bool is_whole(const clv__leaving *l, uint32_t partition) {
 typedef struct composing {
   clv__cut *cut;
   uint32_t node_count;
-  uint32_t *first, *next; /* pieces by old partition, in their order: the first, and by piece the next; CLV__NONE ends */
+  uint32_t *first, *next; /* pieces in order: by old partition the first, by piece the next; CLV__NONE ends */
 } composing;
 
 static void add_partition(composing *c, uint32_t device, const uint32_t *nodes, uint32_t count) {
@@ -100,7 +101,7 @@ static void add_partition(composing *c, uint32_t device, const uint32_t *nodes, 
   cut->offsets[cut->count] = c->node_count += count;
 }
 
-/* Partitions of `pieces` lie within old ones, and are in an order in which they can run: so are those of one old partition. */
+/* Partitions of `pieces` lie within old ones. They are in an executable order, and so are the pieces of each old partition. */
 static void compose(clv__leaving *l, const clv__cut *pieces, composing *c) {
   const clv__cut *old = &l->old->cut;
   for (uint32_t p = 0; p < old->count; ++p) {
@@ -149,7 +150,7 @@ static clv_status cut_again(clv__leaving *l, clv_error *error) {
 
 /* ---- What is said of it ---- */
 
-/* Why a node is not where it was: a note that nodes of one device share. */
+/* The note that explains why a node moved; nodes from the same device share it. */
 static clv_status note_moved(clv__leaving *l, const char **notes, uint32_t from, const char **note, clv_error *error) {
   if (notes[from] == NULL) {
     char text[256];
@@ -160,7 +161,7 @@ static clv_status note_moved(clv__leaving *l, const char **notes, uint32_t from,
   return CLV_OK;
 }
 
-/* `causes`: of the problem's nodes; those of nodes that were on a lost device become "lost". */
+/* `causes`: of the problem's nodes. The cause of nodes that were on a lost device becomes "lost". */
 static clv_status explain_moved(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   const char *notes[CLV__MAX_DEVICES] = {NULL};
@@ -173,7 +174,7 @@ static clv_status explain_moved(clv__leaving *l, clv_error *error) {
   return CLV_OK;
 }
 
-/* Within each old partition. CLV_NOT_SUPPORTED where memory, or a strategy, wants more room than that. */
+/* Places within each old partition. CLV_NOT_SUPPORTED if memory or a strategy needs more freedom than that. */
 static clv_status place_in_place(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   bool changed = true;
@@ -183,7 +184,7 @@ static clv_status place_in_place(clv__leaving *l, clv_error *error) {
   for (uint32_t n = 0; n < plan->problem->node_count; ++n)
     l->placing.causes[n] = plan->placement.causes[plan->problem->node_ids[n]];
   CLV__TRY(cut_again(l, error));
-  while (changed) { /* ends as in make.c */
+  while (changed) { /* terminates as in make.c */
     CLV__TRY(clv__place_within_memory(plan, &l->placing, &changed, error));
     if (changed) CLV__TRY(cut_again(l, error));
   }
@@ -192,7 +193,8 @@ static clv_status place_in_place(clv__leaving *l, clv_error *error) {
   return clv__plan_set_steps(plan, error);
 }
 
-/* Everything as if the devices had never been there; nodes that were on one say so where nothing else was to be said. */
+/* Places everything as if the devices had never existed. Nodes of lost devices get the note that explains their move, if they
+ * have no other note. */
 static clv_status place_anew(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   const char *notes[CLV__MAX_DEVICES] = {NULL}, *note = plan->note;
@@ -209,7 +211,7 @@ static clv_status place_anew(clv__leaving *l, clv_error *error) {
   return CLV_OK;
 }
 
-/* ---- What can be used on ---- */
+/* ---- Partitions that stay usable ---- */
 
 static bool streams_alike(const clv__leaving *l, uint32_t node, uint32_t device) {
   const clv__problem *problem = l->plan->problem;
@@ -256,7 +258,7 @@ clv_status clv__plan_without(const clv_plan *old, uint32_t lost, const char *rea
   plan->origin = old->origin != NULL ? old->origin : old;
   plan->gone = old->gone | l.lost;
   l.strategy = clv__strategy_find(old->placement.strategy);
-  if (l.strategy == NULL) l.strategy = &clv__strategies[0]; /* a file that names none of ours */
+  if (l.strategy == NULL) l.strategy = &clv__strategies[0]; /* the file names none of our strategies */
   clv__devices_lock(plan->origin->devices);
   clv_status status = clv__leaving_begin(&l, reason, error);
   if (status == CLV_OK) {

@@ -1,4 +1,5 @@
-/* A plan without some of its devices, up to its problem: as the first one, but that these devices answer no to everything. */
+/* Prepares a plan without some of its devices, up to its problem: like the original, except that these devices reject
+ * everything. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@ clv_status clv__leaving_text(clv__arena *arena, const char *text, const char **c
   return text == NULL || *copy != NULL ? CLV_OK : clv__error_memory(error, strlen(text));
 }
 
-/* Their names and why they went: the text of each, and the plan's note of all. */
+/* Builds the reason text of each lost device, and the plan's note about all of them. */
 static clv_status explain_gone(clv__leaving *l, const char *reason, clv_error *error) {
   clv_plan *plan = l->plan;
   char note[512], text[160];
@@ -41,7 +42,7 @@ static clv_status answer_no(clv_plan *plan, clv_error *error) {
   return CLV_OK;
 }
 
-/* A copy of `bits` without those of devices that are gone. */
+/* Copies `bits` without those of lost devices. */
 static clv_status without_bits(clv_plan *plan, const uint16_t *bits, size_t count, const uint16_t **out, clv_error *error) {
   uint16_t *left = clv__arena_copy(&plan->arena, bits, count * sizeof *left);
   if (left == NULL) return clv__error_memory(error, count * sizeof *left);
@@ -50,7 +51,7 @@ static clv_status without_bits(clv_plan *plan, const uint16_t *bits, size_t coun
   return CLV_OK;
 }
 
-/* Where the user has put values and weights: what was on a device that is gone is in host memory. */
+/* Copies the user's homes of values and weights. Homes on lost devices become host memory. */
 static clv_status bring_home(clv_plan *plan, const uint32_t *homes, size_t count, const uint32_t **out, clv_error *error) {
   uint32_t *left = clv__arena_copy(&plan->arena, homes, count * sizeof *left);
   if (left == NULL) return clv__error_memory(error, count * sizeof *left);
@@ -100,7 +101,7 @@ static clv_status check_pins(const clv_plan *plan, clv_error *error) {
   return CLV_OK;
 }
 
-/* Causes and notes as they are; notes may be the old plan's own and are copied, each once where several nodes share it. */
+/* Copies causes and notes. Notes may belong to the old plan, so they are copied, once if several nodes share one. */
 static clv_status copy_placement(clv__leaving *l, clv_error *error) {
   const clv__placement *from = &l->old->placement;
   clv__placement *to = &l->plan->placement;
@@ -131,7 +132,7 @@ clv_status clv__leaving_begin(clv__leaving *l, const char *reason, clv_error *er
   plan->is_supposed = first->is_supposed;
   plan->size_count = first->size_count, plan->sizes = first->sizes;
   plan->kept_count = first->kept_count, plan->kept = first->kept, plan->is_kept = first->is_kept;
-  plan->claims = first->claims; /* those of devices that are gone claim what they do not support */
+  plan->claims = first->claims; /* claims of lost devices have no effect: they no longer support those nodes */
   plan->profile = first->profile, plan->profile_path = first->profile_path;
   plan->split = l->old->split, plan->split_is_given = first->split_is_given, plan->objective = first->objective;
   CLV__TRY(explain_gone(l, reason, error));

@@ -1,18 +1,19 @@
-/* What no plan without recomputation is below. Memory, limits of partitions and streamed weights only add to what a plan takes,
- * so none of them is looked at. The serial time of a plan is node + transfer + fusion cost of its placement and its launches;
- * each of these is below that:
+/* Lower bounds on every plan without recomputation. Memory, limits of partitions and streamed weights only add to the time of a
+ * plan, so the bounds ignore them. The serial time of a plan is the node + transfer + fusion cost of its placement plus its
+ * launches. Each of these is below that:
  *
  *   sums     every node at its least reduced cost (bound_own.h), and one launch
- *   cuts     one group of devices against all others as if they were one device that takes, of each node, copy, fusion and
- *            launch, the best price that any of them asks. Whatever a plan does on them costs no less, nor does a copy between
- *            them, which is left out. For two devices nothing is relaxed but the launches
- *   prices   for several groups, each by its own memory: all that a copy costs is paid by the memory it goes to or comes from, as
- *            it always passes through the host's. So a placement costs the sum, over groups, of what depends on which nodes are
- *            in that group alone, and is bound to put every node into exactly one. Each node is given a price for that, and the
- *            groups choose by themselves, each by a minimum cut (A. M. Geoffrion, "Lagrangean relaxation for integer
- *            programming", Math. Programming Study 2, 1974); any prices give a bound, better ones a better bound
+ *   cuts     one group of devices against all others. A group acts as one device that takes, for each node, copy, fusion and
+ *            launch, the best price among its devices. Any plan on these devices costs at least as much. Copies within the group
+ *            are left out, which also cannot raise the price. For two devices only the launches are relaxed
+ *   prices   for several groups, one per memory space: the space that a copy goes to or comes from pays all of it, because every
+ *            copy passes through host memory. So the cost of a placement is a sum over groups, and each term depends only on the
+ *            set of nodes in that group; the constraint is that every node is in exactly one group. Each node gets a price for
+ *            that constraint, and each group then chooses its nodes alone, by a minimum cut (A. M. Geoffrion, "Lagrangean
+ *            relaxation for integer programming", Math. Programming Study 2, 1974). Any prices give a bound; better prices give
+ *            a better bound
  *
- * Launches are charged along one path (network.h) in the last two. */
+ * The last two charge launches along one path (network.h). */
 #include "split/bound_own.h"
 
 #include <string.h>
@@ -99,7 +100,7 @@ static clv_status bound_one(serial *s, clv_error *error) {
   return status;
 }
 
-/* With two the cut is exact but for the launches: one for each device in use, or those along the path. */
+/* With two devices the cut is exact except for launches: one for each device in use, or those along the path. */
 static clv_status bound_two(serial *s, clv_error *error) {
   const clv__problem *problem = s->reduced->problem;
   clv__network_options options = {.one = 0, .other = 1, .launches = true};
@@ -134,12 +135,12 @@ static clv_status bound_group(serial *s, uint32_t group, clv_error *error) {
 typedef struct pricing {
   uint32_t group_count;
   uint16_t groups[MOST_GROUPS]; /* devices, by memory space in use */
-  uint64_t *prices;             /* by node: what a group pays that does not take it */
-  uint64_t *reach;              /* by node: how far prices go in the first step */
+  uint64_t *prices;             /* by node: the price that each group that leaves it out pays */
+  uint64_t *reach;              /* by node: how far its price moves in the first step */
   uint8_t *takers, *is_other;   /* by node */
 } pricing;
 
-/* A node's price begins half way between what it costs in its best group and in its second best. */
+/* The initial price of a node is halfway between its costs in its best and its second-best group. */
 static void start_prices(const clv__reduced *reduced, pricing *p) {
   const clv__problem *problem = reduced->problem;
   for (uint32_t node = 0; node < problem->node_count; ++node) {
@@ -165,7 +166,8 @@ static void start_prices(const clv__reduced *reduced, pricing *p) {
   }
 }
 
-/* All groups choose; what that costs less the prices paid for each node by all groups but one. False where it cannot be told. */
+/* Lets all groups choose their nodes. The bound is the total cost minus the prices that, for each node, all groups but one
+ * pay. */
 static clv_status choose(serial *s, pricing *p, uint64_t *bound, clv_error *error) {
   const clv__problem *problem = s->reduced->problem;
   uint32_t all = (1u << problem->device_count) - 1;
@@ -188,7 +190,7 @@ static clv_status choose(serial *s, pricing *p, uint64_t *bound, clv_error *erro
   return CLV_OK;
 }
 
-/* Nodes that nobody took become dearer to leave, those that several took cheaper. */
+/* Raises the price of leaving out a node that no group took, and lowers it for a node that several groups took. */
 static void adjust(const clv__problem *problem, pricing *p, uint32_t step) {
   for (uint32_t node = 0; node < problem->node_count; ++node) {
     uint64_t change = p->reach[node] / (1 + step / 2);
@@ -231,7 +233,7 @@ static clv_status bound_many(serial *s, clv_error *error) {
       if (problem->spaces[other] == problem->spaces[d]) group |= 1u << other;
     }
     CLV__TRY(bound_group(s, 1u << d, error));
-    if ((group & ((1u << d) - 1)) != 0) continue; /* of an earlier device */
+    if ((group & ((1u << d) - 1)) != 0) continue; /* the space of an earlier device */
     p.groups[p.group_count++] = (uint16_t)group;
     if (group != 1u << d && group != all) CLV__TRY(bound_group(s, group, error));
   }

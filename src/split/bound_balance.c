@@ -1,11 +1,12 @@
-/* What the fullest lane of two devices has, copies included: each memory space but the host's has a lane for its copies. The
- * weighted mean of all lanes is below the fullest; its least value over all placements is a minimum cut whose prices are
- * multiplied by the weights of their lanes. Weights grow where the load is above the mean; every step gives a bound. */
+/* A lower bound on the fullest lane of two devices, including copies: every memory space except the host's has a lane for its
+ * copies. The weighted mean of all lanes is at most the fullest lane. The least weighted mean over all placements is a minimum
+ * cut whose prices are multiplied by the weights of their lanes. Each step raises the weights of lanes whose load is above the
+ * mean, and every step gives a bound. */
 #include <string.h>
 
 #include "split/bound_own.h"
 
-enum { LANES = 4, BALANCE_STEPS = 16 }; /* two devices, and the copies of the memory of each */
+enum { LANES = 4, BALANCE_STEPS = 16 }; /* two devices, and the copies of each one's memory */
 
 typedef struct balance {
   const clv__problem *problem;
@@ -17,7 +18,7 @@ static uint32_t device_of(const balance *b, uint32_t node) {
   return b->on_other[node] ? 1 : 0;
 }
 
-/* The copies of a value go onto the lanes of the spaces that they come from or lead to. */
+/* Adds the copies of a value to the lanes of the spaces they come from or lead to. */
 static void load_copies(balance *b, uint32_t value) {
   const clv__problem *problem = b->problem;
   uint32_t producer = problem->producers[value], home = CLV__NONE;
@@ -65,7 +66,7 @@ static void reweigh(balance *b, uint32_t step) {
   for (int i = 0; i < LANES; ++i) b->weights[i] /= total;
 }
 
-/* The bound of the weights as they are, and the placement that has it. */
+/* Computes the bound for the current weights, and the placement that reaches it. */
 static clv_status bound_now(const balance *b, clv__network_path path, const clv_allocator *allocator, uint8_t *on_other,
                             uint32_t *space_weights, uint64_t *bound, clv_error *error) {
   uint32_t device_weights[2], total = 0;
@@ -87,7 +88,7 @@ clv_status clv__bound_balance(const clv__reduced *reduced, clv__network_path pat
                               uint64_t *time_ns, clv_error *error) {
   const clv__problem *problem = reduced->problem;
   *time_ns = 0;
-  if (problem->device_count != 2 || problem->spaces[0] == problem->spaces[1]) return CLV_OK; /* no copies to take in */
+  if (problem->device_count != 2 || problem->spaces[0] == problem->spaces[1]) return CLV_OK; /* there are no copies to include */
   size_t size_bytes = problem->space_count * sizeof(uint32_t) + problem->node_count;
   uint32_t *space_weights = clv__allocate_zero(allocator, size_bytes);
   if (space_weights == NULL) return clv__error_memory(error, size_bytes);

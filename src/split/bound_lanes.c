@@ -1,13 +1,13 @@
-/* Bounds for devices that run side by side: nothing ends before the longest way through the graph has been gone, on the best
- * devices for it; and the fullest lane has at least any weighted mean of what is on all. */
+/* Bounds for devices that run side by side. First, no plan ends before the longest path through the graph has run, each node on
+ * its best device. Second, the fullest lane has at least any weighted mean of the loads of all lanes. */
 #include <string.h>
 
 #include "split/bound_own.h"
 
 /* ---- The longest way ---- */
 
-/* When each node ends at the earliest on each device, in half nanoseconds. A value that changes the device waits for its copies;
- * its reader is then in another partition than its producer, and pays that one's launch. */
+/* The earliest end of each node on each device, in half nanoseconds. A value that changes the device waits for its copies. Its
+ * reader is then in another partition than its producer, and pays the launch of that partition. */
 typedef struct earliest {
   const clv__reduced *reduced;
   uint64_t *ends; /* [node * device_count + device] */
@@ -20,7 +20,7 @@ static inline uint64_t later(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
-/* When the value can be in host memory. */
+/* The earliest time at which the value can be in host memory. */
 static uint64_t in_host_at(const earliest *e, uint32_t value) {
   const clv__problem *problem = e->reduced->problem;
   uint32_t producer = problem->producers[value];
@@ -34,7 +34,8 @@ static uint64_t in_host_at(const earliest *e, uint32_t value) {
   return at;
 }
 
-/* Raises `starts` (by device) to when this value lets its reader run; `launches`: what a new partition adds for that reader. */
+/* Raises `starts` (by device) to the time at which this value lets its reader run. `launches` is what a new partition adds for
+ * that reader. */
 static void wait_for(const earliest *e, uint32_t value, const uint64_t *launches, uint64_t *starts) {
   const clv__problem *problem = e->reduced->problem;
   uint32_t producer = problem->producers[value], device_count = problem->device_count;
@@ -85,14 +86,14 @@ clv_status clv__bound_way(const clv__reduced *reduced, const clv_allocator *allo
 
 enum { WEIGHT_STEPS = 32, WEIGHT_ONE = 1 << 24 };
 
-/* One lane's weight of the whole, and what lies on it where every node takes its cheapest lane by weight. */
+/* The share of each lane in the weighted sum, and its load if every node takes its cheapest lane by weight. */
 typedef struct lanes {
   const clv__reduced *reduced;
   double weights[16], loads[16];
 } lanes;
 
-/* With weights that sum to one, the fullest lane has at least the weighted sum of all, and that is at least the sum over nodes of
- * the least weighted time: what this returns, with the loads that reach it. */
+/* If the weights sum to one, the fullest lane has at least the weighted sum of all lanes. That sum is at least the sum over nodes
+ * of their least weighted times. Returns the latter, and stores the loads that reach it. */
 static double weigh(lanes *l) {
   const clv__problem *problem = l->reduced->problem;
   uint32_t device_count = problem->device_count;
@@ -113,7 +114,8 @@ static double weigh(lanes *l) {
   return sum;
 }
 
-/* The same in whole numbers, launches included: of every device that some node must be on, or of one. */
+/* The same bound in whole numbers, including the launches of every device that some node must be on, or of one device if there is
+ * none. */
 static uint64_t weigh_exactly(const clv__reduced *reduced, const uint64_t *weights) {
   const clv__problem *problem = reduced->problem;
   uint32_t device_count = problem->device_count;
@@ -145,7 +147,7 @@ static uint64_t weigh_rounded(const lanes *l) {
   return total == 0 ? 0 : weigh_exactly(l->reduced, weights);
 }
 
-/* Two lanes: what is moved from one to the other only falls as its weight grows, so the best weight is found by halving. */
+/* Two lanes: as the weight of a lane grows, work only leaves it. So bisection finds the best weight. */
 static void balance_two(lanes *l) {
   double low = 0, high = 1;
   for (int step = 0; step < WEIGHT_STEPS; ++step) {
@@ -160,7 +162,7 @@ static void balance_two(lanes *l) {
   }
 }
 
-/* More: weights grow where the load is above the mean, in ever smaller steps; the best are kept. */
+/* More lanes: weights grow where the load is above the mean, in ever smaller steps. The best weights are kept. */
 static void balance_many(lanes *l) {
   uint32_t device_count = l->reduced->problem->device_count;
   double best[16] = {0}, most = -1;
@@ -190,7 +192,7 @@ uint64_t clv__bound_work(const clv__reduced *reduced) {
   if (device_count == 2) balance_two(&l);
   if (device_count > 2) balance_many(&l);
   best = weigh_rounded(&l);
-  for (uint32_t d = 0; d < device_count; ++d) { /* what a device must do, and nobody else can */
+  for (uint32_t d = 0; d < device_count; ++d) { /* the work that only this device can do */
     for (uint32_t other = 0; other < device_count; ++other) weights[other] = other == d;
     best = later(best, weigh_exactly(reduced, weights));
   }

@@ -1,4 +1,5 @@
-/* Which of several groupings: begun with each colour, by every rule, from both ends, squeezed, with fused pairs kept together. */
+/* Tries several groupings and keeps the best: starting with each colour, by every rule, from both ends, squeezed, and with fused
+ * pairs kept together. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +17,8 @@ static uint32_t work_of(const clv__convex *c) {
   return c->problem->node_count + c->in.offsets[c->problem->node_count] + 1;
 }
 
-/* Runs again by the slots found, from either end: what is ready earlier than thought leaves later slots empty. In small graphs
- * each slot in turn is also tried to be done without. */
+/* Runs again along the slots found, from either end: nodes that are ready earlier than before leave later slots empty. In small
+ * graphs it also tries to skip each slot in turn. */
 static void squeeze(clv__rounds *r, clv__slots *best, clv__slots *other, uint32_t *guide, uint64_t budget) {
   enum { MOST_SQUEEZES = 4 };
   clv__convex *c = r->c;
@@ -36,7 +37,7 @@ static void squeeze(clv__rounds *r, clv__slots *best, clv__slots *other, uint32_
   }
 }
 
-/* By every rule and in both directions, the best of them squeezed. */
+/* Tries every rule in both directions, and squeezes the best results. */
 static clv_status many_colors(clv__rounds *r, clv__slots *best, clv__slots *other, clv_error *error) {
   enum { SMALL = 1024, MOST_STARTS = 8, MOST_WORK = 1 << 17 };
   clv__convex *c = r->c;
@@ -58,7 +59,7 @@ static clv_status many_colors(clv__rounds *r, clv__slots *best, clv__slots *othe
   return CLV_OK;
 }
 
-/* Begun with either colour. */
+/* Tries both colours as the first. */
 static void two_colors(clv__rounds *r, clv__slots *best, clv__slots *other, bool *has_best) {
   for (uint32_t start = 0; start < 2; ++start) {
     clv__rounds_way way = {false, CLV__ROUNDS_LONGEST, start, NULL, 0, CLV__NONE};
@@ -91,7 +92,7 @@ static int compare_pairs(const void *a, const void *b) {
   return (x->producer > y->producer) - (x->producer < y->producer);
 }
 
-/* The pairs that are apart in `slots`, the greatest saving first. */
+/* Collects the pairs that `slots` separates, in descending order of their savings. */
 static uint32_t find_pairs(const clv__convex *c, const clv__slots *slots, pair *pairs) {
   uint32_t count = 0;
   for (uint32_t node = 0; node < c->problem->node_count; ++node) {
@@ -106,7 +107,7 @@ static uint32_t find_pairs(const clv__convex *c, const clv__slots *slots, pair *
 }
 
 clv_status clv__slots_keep_pairs(clv__convex *c, clv__slots *best, clv_error *error) {
-  enum { MOST_WORK = 1 << 18, LEAST_TRIALS = 16 }; /* with less there is no point in beginning */
+  enum { MOST_WORK = 1 << 18, LEAST_TRIALS = 16 }; /* with fewer trials there is no point in starting */
   CLV__TRY(clv__convex_edges(c, error));
   uint32_t n = c->problem->node_count;
   uint64_t work = 2 * (uint64_t)work_of(c), trials = MOST_WORK / work;
@@ -121,7 +122,7 @@ clv_status clv__slots_keep_pairs(clv__convex *c, clv__slots *best, clv_error *er
   CLV__TRY(clv__slots_init(c, &other, error));
   uint32_t count = find_pairs(c, best, pairs);
   for (uint32_t i = 0; i < count && i < trials; ++i) {
-    if (best->of_node[pairs[i].producer] == best->of_node[pairs[i].reader]) continue; /* by now */
+    if (best->of_node[pairs[i].producer] == best->of_node[pairs[i].reader]) continue; /* an earlier trial joined them */
     bool has_best = true;
     uint64_t cost_ns = best->cost_ns;
     memcpy(root, r.sets.root, bytes);

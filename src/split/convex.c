@@ -1,5 +1,5 @@
-/* The convex split: partitions that are convex and whose graph is acyclic, of least time and then fewest, or the fewest. Colours,
- * edges and slots are made here; what else there is to it, and in which order, is in find_slots(). */
+/* The convex split: convex partitions with an acyclic graph, of the least time and then the fewest, or simply the fewest. This
+ * file builds the colours, edges and slots; find_slots() shows the other steps and their order. */
 #include "split/convex.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ clv_status clv__slots_init(clv__convex *c, clv__slots *slots, clv_error *error) 
   return clv__error_memory(error, n * sizeof *slots->of_node);
 }
 
-/* What is saved between nodes of one device in different slots. */
+/* The savings lost between nodes of one device in different slots. */
 static uint64_t lost_savings(const clv__convex *c, const clv__slots *slots) {
   const clv__problem *problem = c->problem;
   uint64_t lost = 0;
@@ -32,7 +32,7 @@ static uint64_t lost_savings(const clv__convex *c, const clv__slots *slots) {
   return lost;
 }
 
-/* Everything but the savings. */
+/* Prices everything except the savings. */
 static void price_launches(const clv__convex *c, clv__slots *slots) {
   const clv__problem *problem = c->problem;
   slots->cost_ns = 0;
@@ -168,7 +168,7 @@ clv_status clv__convex_edges(clv__convex *c, clv_error *error) {
 
 /* ---- Candidates ---- */
 
-/* The linear cut, launches priced. */
+/* Takes the linear cut and prices its launches. */
 static void take_runs(const clv__convex *c, clv__slots *slots) {
   slots->count = 0;
   for (uint32_t node = 0; node < c->problem->node_count; ++node) {
@@ -178,10 +178,10 @@ static void take_runs(const clv__convex *c, clv__slots *slots) {
   price_launches(c, slots);
 }
 
-/* Never to be worse than the linear cut. */
+/* Ensures that the result is never worse than the linear cut. */
 static clv_status compare_with_runs(clv__convex *c, clv__slots *best, clv__slots *other, clv_error *error) {
   take_runs(c, other);
-  if (!clv__slots_better(c, other, best)) return CLV_OK; /* whatever savings it loses */
+  if (!clv__slots_better(c, other, best)) return CLV_OK; /* whatever savings the linear cut loses */
   clv__slots_price(c, other);
   if (!clv__slots_better(c, other, best)) return CLV_OK;
   CLV__TRY(clv__slots_shift(c, other, error));

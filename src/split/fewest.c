@@ -1,26 +1,28 @@
-/* How few partitions a placement can have: the exact number for two devices, a bound from below for more.
+/* The fewest partitions that a placement can have: the exact number for two devices, a lower bound for more.
  *
- * Write the partitions of an acyclic grouping down in a topological order and keep those of a set S of devices. A path through
- * the graph visits partitions in this order. Each time it comes to a node of S from another device's node, inside S or out of it,
- * it comes to a partition not visited before: a path out of a partition and back into it there is not. So there are as many
- * partitions of S as the path has such runs; one more where the first partition of S is of another device than the first run,
- * and one more where the last is of another than the last run. The least over what devices come first and last of the most over
- * all paths is a bound for S, and bounds of disjoint sets add up. With two devices in all it is exact: see convex.c, where the
- * number of slots begun with a device is just the longest path so counted. */
+ * Take an acyclic grouping, list its partitions in a topological order, and keep those of a set S of devices. A path through the
+ * graph visits partitions in this order. Each time it enters a node of S from a node of another device, inside S or outside, it
+ * enters a partition that it has not visited before, because no path leaves a partition and returns to it. So S has at least as
+ * many partitions as the path has such runs. There is one more if the first partition of S is on another device than the first
+ * run, and one more if the last partition is on another device than the last run. Take the maximum over all paths, then the
+ * minimum over the choices of the first and the last device: this is a bound for S. Bounds of disjoint sets add up. With exactly
+ * two devices it is exact: see convex.c, where the number of slots that start with a device is the longest path counted this
+ * way. */
 #include <string.h>
 
 #include "split/split.h"
 
-enum { MOST_EXACT = 4 }; /* devices for which every set is looked at */
+enum { MOST_EXACT = 4 }; /* up to this many devices, every set is tried */
 
 typedef struct search {
   const clv__problem *problem;
   const uint32_t *devices;
-  uint32_t used;     /* bits: devices that have a node */
-  uint32_t *longest; /* by node: runs of the set on a path that ends there */
+  uint32_t used;     /* bits of the devices that have a node */
+  uint32_t *longest; /* by node: the number of runs of the set on a path that ends there */
 } search;
 
-/* Runs of `set` on the longest path that ends with a run on each device, one more where the first is not on `first`. */
+/* Counts the runs of `set` on the longest path that ends with a run on each device, plus one if the first run is not on
+ * `first`. */
 static void count_runs(const search *s, uint32_t set, uint32_t first, uint32_t most[32]) {
   const clv__problem *problem = s->problem;
   memset(most, 0, 32 * sizeof *most);
@@ -55,7 +57,7 @@ static uint32_t bound_of_set(const search *s, uint32_t set) {
   return least;
 }
 
-/* The best way to part the devices into sets: sets are built up from smaller ones. */
+/* The best division of the devices into sets: larger sets are built from smaller ones. */
 static uint32_t bound_of_parts(const search *s) {
   uint32_t devices[MOST_EXACT], count = 0, best[1u << MOST_EXACT] = {0};
   for (uint32_t bits = s->used; bits != 0; bits &= bits - 1) devices[count++] = (uint32_t)__builtin_ctz(bits);

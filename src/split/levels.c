@@ -1,20 +1,21 @@
-/* Two colours: the fewest slots.
+/* The fewest slots for two colours.
  *
- * Take any acyclic grouping and write its partitions down in a topological order; merging neighbours of one colour keeps the
- * order and makes no more of them, so some alternating list is as short as the grouping.
- * Among the lists that begin with A, "everything of A that is ready, then everything of B that is ready, and so on" is the
- * shortest: by induction, after k steps it has run all that any such list has run after k steps, since whatever the other ran in
- * step k has its predecessors in what was run before or is of the same colour and ready too. So the shorter of the two lists, one
- * begun with A and one with B, is the fewest. The step in which a node runs is its level: the longest way to it, counted in
- * changes of colour. No node that is moved to a later step (a view to its neighbours, a node to what it is fused with) changes
- * the number as long as no step is added. */
+ * Take any acyclic grouping and list its partitions in a topological order. Merging neighbours of one colour keeps the order and
+ * adds no partitions, so some alternating list is as short as the grouping.
+ *
+ * Among the lists that begin with A, "all nodes of A that are ready, then all nodes of B that are ready, and so on" is the
+ * shortest. By induction, after k steps it has run everything that any such list has run after k steps: a node that the other
+ * list runs in step k has its predecessors among the nodes that ran before, or they have the same colour and are ready too. So
+ * the shorter of the two lists, one that begins with A and one with B, has the fewest slots. The step in which a node runs is its
+ * level: the longest path to it, counted in changes of colour. Moving a node to a later step (a view to its neighbours, a node to
+ * the one it is fused with) does not change the count as long as no step is added. */
 #include "split/convex.h"
 
 #include <string.h>
 
-/* Levels for two colours, begun with either: a level's parity is its colour, so that the step to a producer's or the next one is
- * one operation. `levels` holds pairs: begun with colour 0, with colour 1. Whether each has a node at level 0 goes to `begins`.
- */
+/* Computes the levels for two colours, starting with either. The parity of a level is its colour, so finding the step of a
+ * producer's colour or the next one is a single operation. `levels` holds pairs: starting with colour 0, starting with colour 1.
+ * `begins` gets whether each has a node at level 0. */
 static void find_levels(const clv__convex *c, uint32_t *levels, bool begins[2]) {
   const clv__problem *problem = c->problem;
   begins[0] = begins[1] = false;
@@ -48,8 +49,8 @@ static void take_levels(const clv__convex *c, const uint32_t *levels, uint32_t s
   clv__slots_price(c, slots);
 }
 
-/* Every node as late as it can run in the same slots, into `late`; whether all nodes of some slot that do work could run later.
- */
+/* Moves every node as late as it can run in the same slots, into `late`. Returns whether all working nodes of some slot could run
+ * later. */
 static bool take_latest(const clv__convex *c, clv__slots *slots, clv__slots *late) {
   const clv__problem *problem = c->problem;
   uint32_t n = problem->node_count, last = slots->count - 1, *latest = late->of_node;
@@ -81,11 +82,11 @@ clv_status clv__slots_levels(clv__convex *c, clv__slots *best, clv__slots *other
   if (levels == NULL) return clv__error_memory(error, bytes);
   find_levels(c, levels, begins);
   take_levels(c, levels, begins[0] ? 0 : 1, best);
-  if (begins[0] && begins[1]) { /* begun with nothing, it is the other one, a slot later */
+  if (begins[0] && begins[1]) { /* it starts with an empty slot: it equals the other one, a slot later */
     take_levels(c, levels, 1, other);
     clv__slots_take_better(c, best, other);
   }
-  /* Without views every slot has a node of the longest path, which does work and can run nowhere else. */
+  /* Without views every slot has a node of the longest path. That node does work and can run in no other slot. */
   bool is_loose = (c->has_views || best->loses) && take_latest(c, best, other);
   *has_other = is_loose || best->loses;
   if (*has_other) clv__slots_price(c, other);

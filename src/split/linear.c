@@ -1,5 +1,5 @@
-/* The linear cut: the node order is walked once, and a partition ends where the device or the group changes or a limit of the
- * device is met. */
+/* The linear cut: walks the node order once. A partition ends where the device or the group changes or a limit of the device is
+ * reached. */
 #include <string.h>
 
 #include "split/split.h"
@@ -12,8 +12,8 @@ typedef struct walk {
   uint32_t first, inputs;
 } walk;
 
-/* How many values `node` would add to those that the partition reads from outside. Exact: each value once, marked as seen. A
- * producer at or after the partition's first node is inside: the walk is linear. */
+/* Returns how many values `node` would add to those that the partition reads from outside. The count is exact: each value counts
+ * once and is marked as seen. The walk is linear, so a producer is inside if it is at or after the partition's first node. */
 static uint32_t count_new_inputs(walk *w, uint32_t node) {
   const clv__problem *problem = w->problem;
   uint32_t fresh = 0, stamp = w->cut->count;

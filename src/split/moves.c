@@ -1,12 +1,13 @@
-/* Transfers: the partitions' order is given; a value is copied to a memory space at most once, just before the first partition
- * there that reads it, and stays resident in both. Between two devices' memories it passes through the host's. */
+/* Transfers for partitions in a given order. A value is copied to a memory space at most once, just before the first partition
+ * there that reads it. It stays resident in both spaces. A copy between the memories of two devices passes through host
+ * memory. */
 #include <string.h>
 
 #include "split/split.h"
 
 typedef struct work {
   const clv__problem *problem;
-  uint32_t *resident; /* by value: bit a memory space */
+  uint32_t *resident; /* by value: one bit per memory space */
   clv__move *items;
   size_t count, capacity;
 } work;
@@ -36,7 +37,7 @@ static clv_status bring(work *w, uint32_t value, uint32_t space, uint32_t before
   return add(w, &out, arena, error);
 }
 
-/* Streamed weights of a partition, each once: `seen` (by weight) holds the last partition (+ 1) that has it. */
+/* Adds the streamed weights of a partition, each once: `seen` (by weight) holds the last partition (+ 1) that has it. */
 static clv_status stream(work *w, const clv__cut *cut, uint32_t partition, const uint16_t *streamed, uint32_t *seen,
                          clv__arena *arena, clv_error *error) {
   const clv__problem *problem = w->problem;

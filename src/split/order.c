@@ -1,12 +1,12 @@
-/* An order to run pieces in that lets devices overlap: list scheduling. Of all pieces that wait for nothing more, the one that
- * can begin first comes next; where several can, the one with the most still to come after it. */
+/* Orders pieces so that devices overlap, by list scheduling. Among the pieces that wait for nothing more, the one that can start
+ * first comes next. Among ties, the piece with the most work after it wins. */
 #include <string.h>
 
 #include "split/convex.h"
 
-enum { MOST_DEVICES = 32 }; /* checked where colours are made */
+enum { MOST_DEVICES = 32 }; /* checked when the colours are built */
 
-/* A heap of pieces: the one with the greatest key is on top, the first one of those. */
+/* A heap of pieces: the greatest key is on top; among ties, the first piece. */
 typedef struct heap {
   const uint64_t *keys;
   uint32_t *items, count;
@@ -34,7 +34,7 @@ static uint32_t pop(heap *h) {
   return top;
 }
 
-/* One device: pieces that it could begin when it is free, and those that what they read is not there for. */
+/* One device: `now` has the pieces that it could start when it is free, `later` those whose inputs are not ready by then. */
 typedef struct lane {
   heap now, later;
   uint64_t free_at;
@@ -44,9 +44,9 @@ typedef struct scheduler {
   const clv__convex *c;
   const clv__slots *slots;
   const uint32_t *offsets, *nodes; /* by piece */
-  uint64_t *times, *tails;         /* by piece: what it takes; that and all that follows */
-  uint64_t *sooner;                /* by piece: CLV__NO_TIME less when what it reads is there, so that the first is on top */
-  uint32_t *pending;               /* by piece: reads of values that are not made yet */
+  uint64_t *times, *tails;         /* by piece: its time; its time plus everything that follows */
+  uint64_t *sooner;  /* by piece: CLV__NO_TIME minus the time at which its inputs are ready, so that the earliest is on top */
+  uint32_t *pending; /* by piece: reads of values that are not computed yet */
   lane lanes[MOST_DEVICES];
 } scheduler;
 
@@ -60,7 +60,7 @@ static uint64_t copy_ns(const scheduler *s, uint32_t value, uint32_t from, uint3
   return clv__sum_ns(out, from != to && to != 0 ? clv__in_ns(problem, value, to) : 0);
 }
 
-/* Pieces are numbered in a topological order, so that from the last to the first all that follows is known. */
+/* Pieces are numbered in a topological order, so a walk from the last to the first knows everything that follows. */
 static void find_times(scheduler *s) {
   const clv__problem *problem = s->c->problem;
   for (uint32_t p = s->slots->count; p-- > 0;) {
@@ -85,7 +85,7 @@ static void find_times(scheduler *s) {
   }
 }
 
-/* The device that can begin something first. CLV__NONE: there is nothing left. */
+/* Returns the device that can start a piece first, or CLV__NONE if nothing is left. */
 static uint32_t find_lane(scheduler *s) {
   uint32_t best = CLV__NONE;
   uint64_t best_start = 0;
@@ -101,7 +101,7 @@ static uint32_t find_lane(scheduler *s) {
   return best;
 }
 
-/* What reads the values of a piece that ends at `end`. */
+/* Releases the readers of the values of a piece that ends at `end`. */
 static void release_readers(scheduler *s, uint32_t piece, uint64_t end) {
   const clv__problem *problem = s->c->problem;
   uint32_t space = problem->spaces[device_of(s, piece)];

@@ -1,5 +1,5 @@
-/* From slots to partitions: parts of a slot that could run at different times are taken asunder where a launch costs nothing,
- * what exceeds a device's limits is cut, and the pieces are put in the order in which they can begin. */
+/* Turns slots into partitions: separates parts of a slot that could run at different times if a launch costs nothing, cuts what
+ * exceeds a device's limits, and puts the pieces into the order in which they can start. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,11 +34,11 @@ static void drop_empty(const clv__convex *c, clv__slots *slots, uint32_t *number
 
 /* ---- Parts that could run at different times ---- */
 
-/* Connected nodes of a slot; what matters of them to other devices: the last slot there that they wait for, the first that waits
- * for them. Parts that are alike in this have nothing from being apart. */
+/* Connected nodes of a slot. For other devices, only two properties matter: the last slot there that the part waits for, and the
+ * first slot that waits for it. Parts that agree in both gain nothing from being separate. */
 typedef struct part {
   uint32_t slot, after, before, root;
-  bool works; /* some node is no view */
+  bool works; /* some node is not a view */
 } part;
 
 static int compare_parts(const void *a, const void *b) {
@@ -53,7 +53,7 @@ static bool is_free(const clv__convex *c, const clv__slots *slots, uint32_t node
   return c->problem->launch_ns[c->color_devices[slots->colors[slots->of_node[node]]]] == 0;
 }
 
-/* Each part's `part` is at the index `index[root]`. */
+/* Finds the parts. The part of a root is at index `index[root]`. */
 static uint32_t find_parts(const clv__convex *c, const clv__slots *slots, const lists *l, uint32_t *root, uint32_t *index,
                            part *parts) {
   const clv__problem *problem = c->problem;
@@ -105,7 +105,7 @@ static clv_status take_asunder(clv__convex *c, clv__slots *slots, const lists *l
          ++end) {
       now = now || parts[end].works;
     }
-    /* Views alone go with the part before, or take the next one in. */
+    /* A part that has only views joins the previous part, or absorbs the next one. */
     bool first = i == 0 || parts[i].slot != parts[i - 1].slot;
     if (first || (now && works)) colors[count++] = slots->colors[parts[i].slot];
     works = first ? now : works || now;
@@ -121,12 +121,12 @@ static clv_status take_asunder(clv__convex *c, clv__slots *slots, const lists *l
 
 typedef struct limiter {
   const clv__convex *c;
-  const uint32_t *pieces; /* by node: done ones, CLV__NONE for others */
+  const uint32_t *pieces; /* by node: its piece if it is done, otherwise CLV__NONE */
   uint32_t *seen;         /* by value: the last piece (+ 1) that reads it from outside */
   uint32_t piece, nodes, inputs;
 } limiter;
 
-/* How many values more the piece would read from outside with `node` in it. Exact: they are marked as seen. */
+/* Returns how many more values the piece would read from outside with `node`. The count is exact: values are marked as seen. */
 static uint32_t count_new_inputs(limiter *m, uint32_t node) {
   const clv__problem *problem = m->c->problem;
   uint32_t fresh = 0;
@@ -139,7 +139,8 @@ static uint32_t count_new_inputs(limiter *m, uint32_t node) {
   return fresh;
 }
 
-/* Cuts each slot's nodes, in this order of them, wherever the piece would exceed a limit; into `made`, which is initialised. */
+/* Cuts each slot's nodes, in the given order, whenever the piece would exceed a limit. The result goes into `made`, which must be
+ * initialised. */
 static clv_status cut_in_order(clv__convex *c, const clv__slots *slots, const lists *l, const uint32_t *order, clv__slots *made,
                                clv_error *error) {
   const clv__problem *problem = c->problem;
@@ -178,7 +179,7 @@ static clv_status cut_in_order(clv__convex *c, const clv__slots *slots, const li
   return CLV_OK;
 }
 
-/* Each slot's nodes so that chains stay together: what a node makes ready comes next, the read that saves most first. */
+/* Orders each slot's nodes so that chains stay together: the nodes that a node makes ready come next, greatest saving first. */
 static clv_status order_by_depth(clv__convex *c, const clv__slots *slots, const lists *l, uint32_t *order, clv_error *error) {
   const clv__problem *problem = c->problem;
   uint32_t n = problem->node_count;
@@ -204,7 +205,7 @@ static clv_status order_by_depth(clv__convex *c, const clv__slots *slots, const 
         uint32_t next = c->out.nodes[e - 1];
         if (slots->of_node[next] != s || --waits[next] > 0) continue;
         stack[held++] = next;
-        if (held > first + 1 && c->out.savings[e - 1] < most) { /* the dearest stays on top */
+        if (held > first + 1 && c->out.savings[e - 1] < most) { /* the greatest saving stays on top */
           stack[held - 1] = stack[held - 2];
           stack[held - 2] = next;
         } else {
@@ -216,7 +217,7 @@ static clv_status order_by_depth(clv__convex *c, const clv__slots *slots, const 
   return CLV_OK;
 }
 
-/* Which nodes share a piece is a matter of the order in which they are taken: two are tried. */
+/* The order of the nodes decides which of them share a piece, so two orders are tried. */
 static clv_status cut_for_limits(clv__convex *c, clv__slots *slots, const lists *l, clv_error *error) {
   clv__slots cut, other;
   CLV__TRY(clv__slots_init(c, &cut, error));

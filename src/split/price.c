@@ -1,5 +1,5 @@
-/* What a cut, a placement and a single change of a placement take: sums and one walk over the steps, in integer nanoseconds. Sums
- * stop at CLV__NO_TIME instead of running over. */
+/* The time of a cut, of a placement, and of a single change of a placement: sums and one walk over the steps, in integer
+ * nanoseconds. Sums saturate at CLV__NO_TIME instead of overflowing. */
 #include <string.h>
 
 #include "split/split.h"
@@ -14,11 +14,11 @@ typedef struct schedule {
   const clv__problem *problem;
   const clv__cut *cut;
   uint64_t *free_at, *used; /* by lane: devices, then the copies of memory spaces */
-  uint64_t *ready;          /* [value * space_count + space]: when it is there; CLV__NO_TIME while it is not */
+  uint64_t *ready;          /* [value * space_count + space]: when it is available; CLV__NO_TIME until then */
   clv__price *price;
 } schedule;
 
-/* Puts a step on its lane, not before `from`; when it begins. */
+/* Puts a step on its lane, not before `from`. Returns its start. */
 static uint64_t occupy(schedule *s, uint32_t lane, uint64_t from, uint64_t time_ns) {
   uint64_t start = later(s->free_at[lane], from), end = clv__sum_ns(start, time_ns);
   s->free_at[lane] = end;
@@ -52,7 +52,7 @@ static clv_status run_move(schedule *s, const clv__moves *moves, uint32_t index,
   return CLV_OK;
 }
 
-/* Not before `from`: when its streamed weights are there. */
+/* Runs a partition, not before `from`, the time at which its streamed weights are available. */
 static clv_status run_partition(schedule *s, uint32_t partition, uint64_t from, clv_error *error) {
   const clv__problem *problem = s->problem;
   const clv__cut *cut = s->cut;
@@ -147,7 +147,7 @@ cleanup:
 
 /* ---- A placement ---- */
 
-/* What it takes to have a value, made in `home`, in all memory spaces of `wanted` (bits), each once, by way of the host's. */
+/* The time to copy a value computed in `home` to all memory spaces of `wanted` (bits), each once, through host memory. */
 static uint64_t copies_ns(const clv__problem *problem, uint32_t value, uint32_t home, uint32_t wanted) {
   uint64_t time_ns = 0;
   wanted &= ~(1u << home);
@@ -159,7 +159,7 @@ static uint64_t copies_ns(const clv__problem *problem, uint32_t value, uint32_t 
   return time_ns;
 }
 
-/* The memory spaces that a value is read in (bits). With `counts` that does not take a look at every reader. */
+/* The memory spaces in which a value is read (bits). With `counts` it does not visit every reader. */
 static uint32_t read_in(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts, uint32_t value) {
   uint32_t spaces = 0;
   if (counts == NULL) {
@@ -173,7 +173,7 @@ static uint32_t read_in(const clv__problem *problem, const uint32_t *devices, co
   return spaces;
 }
 
-/* Whether any other than `node` reads the value in `space`. */
+/* Returns whether any node other than `node` reads the value in `space`. */
 static bool is_read_by_others(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts,
                               uint32_t value, uint32_t node, uint32_t space) {
   if (counts != NULL) return counts->by_space[(size_t)value * problem->space_count + space] > 1;
@@ -183,7 +183,7 @@ static bool is_read_by_others(const clv__problem *problem, const uint32_t *devic
   return false;
 }
 
-/* What the copies of a value take that is made in `home` and read in `spaces`. */
+/* The time of all copies of a value that is computed in `home` and read in `spaces`. */
 static uint64_t transfer_ns(const clv__problem *problem, uint32_t value, uint32_t home, uint32_t spaces) {
   return copies_ns(problem, value, home, spaces | (problem->is_output[value] ? 1u : 0u));
 }
@@ -201,7 +201,7 @@ clv_status clv__reader_counts_make(const clv__problem *problem, const uint32_t *
   size_t filled_bytes = (size_t)problem->value_count * sizeof(uint32_t);
   uint32_t *filled = clv__allocate_zero(arena->allocator, filled_bytes);
   bool failed = by_space == NULL || reads_of == NULL || filled == NULL;
-  /* Readers are listed in ascending order, so that walking the nodes meets each value's readers in the order of its list. */
+  /* Readers are listed in ascending order, so walking the nodes meets each value's readers in the order of its list. */
   for (uint32_t node = 0; node < problem->node_count && !failed; ++node) {
     for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
       uint32_t value = problem->reads[r];
@@ -234,7 +234,7 @@ clv_status clv__price_placement(const clv__problem *problem, const uint32_t *dev
   return CLV_OK;
 }
 
-/* What is saved at `node` were it on `device`: with those that it reads from and those that read it. */
+/* The savings at `node` if it were on `device`: with its producers and with its readers. */
 static uint64_t savings_ns(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts, uint32_t node,
                            uint32_t device) {
   uint64_t saved = 0;

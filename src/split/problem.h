@@ -1,9 +1,9 @@
-/* What placing and splitting work on: the nodes that run and the values that flow, as plain arrays beside the graph, with what
- * every device says of them and what everything costs. Strategies, the split, prices and bounds see nothing else, so that each
- * can be tested on arrays made up by hand.
+/* The input of placing and splitting: plain arrays, separate from the graph, of the nodes that run, the values that flow, the
+ * verdict of each device on each node, and all costs. Strategies, the split, prices and bounds see nothing else, so tests can run
+ * each of them on hand-made arrays.
  *
- * Nodes are dense and in the graph's (topological) order; folded ones are left out. Values are those that flow: graph inputs that
- * are read, and what nodes make. Constants are no values here: they are weights. All times are integer nanoseconds. */
+ * Nodes are dense and keep the graph's topological order; folded nodes are left out. Values are the graph inputs that something
+ * reads, and the outputs of nodes. Constants are weights, not values. All times are integer nanoseconds. */
 #ifndef CLEAVE_SPLIT_PROBLEM_H
 #define CLEAVE_SPLIT_PROBLEM_H
 
@@ -13,17 +13,17 @@
 #include "base/memory.h"
 
 #define CLV__NONE UINT32_MAX                 /* no node, value, device or partition */
-#define CLV__NO_TIME UINT64_MAX              /* of a node on a device that cannot run it */
-#define CLV__MAX_TIME_NS ((uint64_t)1 << 50) /* no single price is above: about 13 days; sums of 2^12 of them fit */
+#define CLV__NO_TIME UINT64_MAX              /* time of a node on a device that cannot run it */
+#define CLV__MAX_TIME_NS ((uint64_t)1 << 50) /* limit of a single price: about 13 days; 2^12 of them add up without overflow */
 
 enum {
-  CLV__NODE_VIEW = 1u << 0,        /* output 0 has the bytes of reads[0]: no work, no launch, no copy for its sake */
-  CLV__NODE_LIGHT_WEIGHT = 1u << 1 /* its weights are too small to choose a device by (RotaryEmbedding) */
+  CLV__NODE_VIEW = 1u << 0,        /* output 0 has the bytes of reads[0]: no work, no launch, no copy of its own */
+  CLV__NODE_LIGHT_WEIGHT = 1u << 1 /* its weights are too small to influence the choice of a device (RotaryEmbedding) */
 };
 
-/* What a device takes in one partition, and in all. 0: no limit. */
+/* The limits of a device, per partition and in total. 0: no limit. */
 typedef struct clv__limits {
-  uint32_t max_inputs; /* distinct values read from outside, weights apart */
+  uint32_t max_inputs; /* distinct values read from outside, without weights */
   uint32_t max_nodes;
   uint64_t memory_bytes;
 } clv__limits;
@@ -34,46 +34,46 @@ typedef struct clv__problem {
   /* Devices, in the order of priority; space 0 is host memory. */
   const uint32_t *spaces;    /* by device */
   const clv__limits *limits; /* by device */
-  const uint64_t *launch_ns; /* by device: what a partition takes beside its nodes */
-  uint32_t gone;             /* bits of devices that were taken out: they support nothing and copy nothing */
+  const uint64_t *launch_ns; /* by device: the overhead of one partition on top of its nodes */
+  uint32_t gone;             /* bits of the devices that were removed: they support nothing and copy nothing */
 
   /* Nodes. */
   const uint32_t *read_offsets, *reads;   /* CSR: the distinct values that a node reads; a view's source comes first */
   const uint32_t *write_offsets, *writes; /* CSR */
-  const uint16_t *supports;               /* bit d: device d can run it. A view is also supported where it says so only */
-  const uint16_t *prefers;                /* bit d: device d wants it although its weights live elsewhere */
+  const uint16_t *supports;               /* bit d: device d can run it; this holds for views too */
+  const uint16_t *prefers;                /* bit d: device d prefers to run it although its weights live elsewhere */
   const uint32_t *pins;                   /* a device, or CLV__NONE. A pinned device supports the node */
   const uint8_t *flags;
   const uint64_t
-      *node_ns; /* [node * device_count + device]: alone in a partition, its launch apart; CLV__NO_TIME where not supported */
-  /* [read * device_count + device], `read` an index into `reads`: what is saved where the producer of that value and its reader
-   * are in one partition on that device. 0 where the value is a graph input. NULL: nothing anywhere. Halves of all savings that a
-   * node takes part in never exceed its time there: clv__problem_clamp_savings() sees to it. */
+      *node_ns; /* [node * device_count + device]: alone in a partition, without its launch; CLV__NO_TIME if not supported */
+  /* [read * device_count + device], where `read` is an index into `reads`: the time saved if the producer of that value and its
+   * reader share a partition on that device. 0 if the value is a graph input. NULL: no savings at all. For each node, half the
+   * sum of all savings it takes part in never exceeds its time on that device; clv__problem_clamp_savings() ensures this. */
   const uint64_t *saving_ns;
 
   /* Values. */
-  const uint32_t *producers;                /* by value: a node, or CLV__NONE for a graph input, which begins in host memory */
+  const uint32_t *producers;                /* by value: a node, or CLV__NONE for a graph input, which starts in host memory */
   const uint32_t *reader_offsets, *readers; /* CSR by value: nodes, ascending, each once */
   const uint8_t *is_output;                 /* by value: it must be in host memory at the end */
-  const uint64_t *value_bytes;              /* 0 where only a run can tell */
-  const uint64_t *in_ns, *out_ns; /* [value * space_count + space]: host -> space, space -> host; 0 for the host's own */
-  const uint32_t *value_homes;    /* by value: the device whose memory the user gave it, or CLV__NONE */
+  const uint64_t *value_bytes;              /* 0 if only a run can determine it */
+  const uint64_t *in_ns, *out_ns;           /* [value * space_count + space]: host -> space, space -> host; 0 for host memory */
+  const uint32_t *value_homes;              /* by value: the device in whose memory the user placed it, or CLV__NONE */
 
-  /* Weights: on a device once, however many nodes read them there; uploaded before the first run. */
+  /* Weights: a device holds each weight once, however many nodes read it there. Weights are uploaded before the first run. */
   const uint32_t *weight_offsets, *weights; /* CSR by node */
   const uint64_t *weight_bytes;             /* by weight */
-  const uint64_t *weight_in_ns;             /* [weight * space_count + space]: host -> space, where it is streamed */
-  const uint16_t *streams;                  /* by weight: bit d: it can be streamed to device d; NULL: every one can */
-  const uint32_t *weight_homes;             /* by weight: the device the user put it on, or CLV__NONE: host memory */
-  const uint32_t *weight_operands; /* by entry of `weights`: which input of its node it is; NULL: the how-manieth weight */
+  const uint64_t *weight_in_ns;             /* [weight * space_count + space]: host -> space, if it is streamed */
+  const uint16_t *streams;         /* by weight: bit d: it can be streamed to device d; NULL: every weight can, to every device */
+  const uint32_t *weight_homes;    /* by weight: the device the user put it on, or CLV__NONE: host memory */
+  const uint32_t *weight_operands; /* by entry of `weights`: its input index; NULL: its position among the node's weights */
 
-  /* The way back to the graph; NULL for problems made up by tests. */
+  /* Maps back to the graph; NULL for hand-made problems in tests. */
   const uint32_t *node_ids, *value_ids, *weight_ids;
   const char *const *node_names, *const *value_names, *const *weight_names;
   const char *const *device_names;
 } clv__problem;
 
-/* Of times; stops at CLV__NO_TIME instead of running over. */
+/* Adds times; saturates at CLV__NO_TIME instead of overflowing. */
 static inline uint64_t clv__sum_ns(uint64_t a, uint64_t b) {
   uint64_t sum;
   return __builtin_add_overflow(a, b, &sum) ? CLV__NO_TIME : sum;
@@ -81,7 +81,7 @@ static inline uint64_t clv__sum_ns(uint64_t a, uint64_t b) {
 static inline bool clv__can_run(const clv__problem *problem, uint32_t node, uint32_t device) {
   return (problem->supports[node] >> device & 1u) != 0;
 }
-/* Bits of the devices that verdict and pin leave to a node. */
+/* Bits of the devices that the verdicts and the pin allow for a node. */
 static inline uint32_t clv__node_devices(const clv__problem *problem, uint32_t node) {
   uint32_t pin = problem->pins[node];
   return pin == CLV__NONE ? problem->supports[node] : problem->supports[node] & 1u << pin;
@@ -106,28 +106,28 @@ static inline bool clv__is_gone(const clv__problem *problem, uint32_t device) {
   return (problem->gone >> device & 1u) != 0;
 }
 
-/* The first device that works in a space: it does the copies there. device_count where none does. */
+/* The first device that works in a space; it performs the copies there. device_count if there is none. */
 static inline uint32_t clv__space_device(const clv__problem *problem, uint32_t space) {
   uint32_t device = 0;
   while (device < problem->device_count && (problem->spaces[device] != space || clv__is_gone(problem, device))) ++device;
   return device;
 }
 
-/* A node's name for messages; its number where there are no names. */
+/* A node's name for messages, or its number if there are no names. */
 static inline const char *clv__problem_node_name(const clv__problem *problem, uint32_t node, char text[16]) {
   if (problem->node_names != NULL) return problem->node_names[node];
   snprintf(text, 16, "#%u", node);
   return text;
 }
 
-/* The same for a device. */
+/* A device's name for messages, or its number if there are no names. */
 static inline const char *clv__problem_device_name(const clv__problem *problem, uint32_t device, char text[16]) {
   if (problem->device_names != NULL) return problem->device_names[device];
   snprintf(text, 16, "device %u", device);
   return text;
 }
 
-/* Scales the savings at each node and device so that half their sum does not exceed the node's time there. In place. */
+/* Scales the savings at each node and device, in place, so that half their sum does not exceed the node's time there. */
 void clv__problem_clamp_savings(const clv__problem *problem, uint64_t *saving_ns);
 
 #endif

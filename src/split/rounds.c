@@ -1,11 +1,11 @@
-/* Rounds: one colour after the other, each time everything of it that is ready. With two colours that is the fewest slots (see
- * convex.c); with more, which colour comes next is a matter of judgement. Node sets may wait for each other: then one is undone.
- */
+/* Rounds: takes one colour after the other, each time all nodes of it that are ready. With two colours this gives the fewest
+ * slots (see convex.c). With more, a heuristic chooses the next colour. If node sets wait for each other, one of them is broken
+ * up. */
 #include "split/rounds.h"
 
 #include <string.h>
 
-/* ---- Node sets: claimed together, or joined to see what it costs ---- */
+/* ---- Node sets: claimed together, or joined to try their cost ---- */
 
 static void find_roots(const clv__convex *c, clv__node_sets *sets) {
   for (uint32_t i = 0; i < c->problem->node_count; ++i) sets->root[i] = clv__find(sets->root, i);
@@ -53,7 +53,7 @@ static void begin_ready(clv__rounds *r, uint32_t set, const uint32_t *tails) {
   r->weight[color] += (uint64_t)longest + 1;
 }
 
-/* Every member a set of its own, waiting for what is not there yet. */
+/* Makes every member a set of its own that waits for its missing inputs. */
 static void undo_set(clv__rounds *r, uint32_t set, const clv__edges *in, const uint32_t *tails, const clv__slots *slots) {
   uint32_t member = set;
   do {
@@ -86,8 +86,7 @@ static uint32_t choose(const clv__rounds *r, clv__rounds_rule rule, uint32_t wan
   return best;
 }
 
-/* Runs everything that is ready of the colour at `index` of the active ones, and what becomes ready by it; how many nodes that
- * is. */
+/* Runs all ready nodes of the active colour at `index`, and those that become ready by it. Returns the number of nodes. */
 static uint32_t drain(clv__rounds *r, uint32_t index, uint32_t slot, const clv__edges *out, const uint32_t *tails,
                       clv__slots *slots) {
   uint32_t done = 0, color = r->active[index], stack = r->heads[color];
@@ -115,7 +114,8 @@ static uint32_t drain(clv__rounds *r, uint32_t index, uint32_t slot, const clv__
   return done;
 }
 
-/* The index of the next colour among the active ones; `position` walks along the guide. CLV__NONE at its end. */
+/* Returns the index of the next colour among the active ones, or CLV__NONE at the end of the guide. `position` walks along the
+ * guide. */
 static uint32_t choose_next(const clv__rounds *r, const clv__rounds_way *way, uint32_t slot, uint32_t *position) {
   if (way->guide == NULL) return choose(r, way->rule, slot == 0 ? way->start : CLV__NONE);
   for (; *position < way->guide_count; ++*position) {
@@ -155,7 +155,7 @@ bool clv__rounds_run(clv__rounds *r, const clv__rounds_way *way, clv__slots *slo
   reset(r, way, in, slots);
   slots->count = 0;
   while (done < n) {
-    if (r->active_count == 0) { /* node sets wait for each other: undo the one of a node that waits for none */
+    if (r->active_count == 0) { /* node sets wait for each other: break up the set of a node that waits for nothing */
       while (slots->of_node[way->backward ? n - 1 - waiting : waiting] != CLV__NONE) ++waiting;
       undo_set(r, r->sets.root[way->backward ? n - 1 - waiting : waiting], in, tails, slots);
     }

@@ -1,48 +1,50 @@
-/* Rounds: one colour after the other, each time everything of it that is ready. See rounds.c. */
+/* Rounds: takes one colour after the other, each time all nodes of it that are ready. See rounds.c. */
 #ifndef CLEAVE_SPLIT_ROUNDS_H
 #define CLEAVE_SPLIT_ROUNDS_H
 
 #include "split/convex.h"
 
-/* Nodes that go together: a set is ready when all of it is. A root stands for each; what is kept by root is kept there. */
+/* Nodes that must stay together. A set is ready when all its members are. One member, the root, represents the set; arrays `by
+ * root` are indexed by it. */
 typedef struct clv__node_sets {
   uint32_t *root; /* by node */
-  uint32_t *next; /* by node: the others, in a ring */
+  uint32_t *next; /* by node: the next member, in a ring */
 } clv__node_sets;
 
 typedef struct clv__rounds {
   clv__convex *c;
   clv__node_sets sets;
-  uint32_t *pending; /* by root: edges from outside that are not there yet */
+  uint32_t *pending; /* by root: edges from outside whose producers have not run yet */
   uint32_t *link;    /* by root: ready lists */
   uint32_t *heads, *longest, *active;
-  uint64_t *weight; /* by colour: of what is ready */
+  uint64_t *weight; /* by colour: the weight of its ready nodes */
   uint32_t active_count;
-  uint32_t *tails[2]; /* forward, backward: by node, the longest chain of changes that begins there */
+  uint32_t *tails[2]; /* forward, backward: by node, the longest chain of colour changes that starts there */
 } clv__rounds;
 
 typedef enum clv__rounds_rule {
-  CLV__ROUNDS_LONGEST,  /* the colour from which the longest chain of changes begins */
+  CLV__ROUNDS_LONGEST,  /* the colour that starts the longest chain of changes */
   CLV__ROUNDS_HEAVIEST, /* the colour with the largest sum of such chains */
-  CLV__ROUNDS_CHEAPEST  /* the colour with the shortest launch: the others gather work meanwhile */
+  CLV__ROUNDS_CHEAPEST  /* the colour with the shortest launch: meanwhile the others accumulate work */
 } clv__rounds_rule;
 
-/* How a run chooses the next colour: by a rule, the first time `start` if something of that is ready; or by the slots of an
- * earlier run, one of which may be left out. */
+/* How a run chooses the next colour. With a rule, the first colour is `start` if one of its nodes is ready. With a guide, the run
+ * follows the slots of an earlier run; one of them may be skipped. */
 typedef struct clv__rounds_way {
-  bool backward; /* from the last slot to the first, everything that nothing waits for any more */
+  bool backward; /* from the last slot to the first: a node is ready once all its readers have run */
   clv__rounds_rule rule;
   uint32_t start; /* a colour, or CLV__NONE */
   const uint32_t *guide;
   uint32_t guide_count, left_out;
 } clv__rounds_way;
 
-/* Node sets are what was claimed together. */
+/* Initialises the rounds. The node sets are the groups that were claimed together. */
 clv_status clv__rounds_init(clv__rounds *r, clv__convex *c, clv_error *error);
-/* Fills `slots`, priced. False where the guide does not suffice. Undoes node sets that wait for each other. */
+/* Fills `slots` and prices them. Returns false if the guide ends before all nodes have run. Breaks up node sets that wait for
+ * each other. */
 bool clv__rounds_run(clv__rounds *r, const clv__rounds_way *way, clv__slots *slots);
 
-/* From now on the two nodes and all that go with them go together. */
+/* Merges the sets of the two nodes: from now on all their members stay together. */
 void clv__node_sets_join(const clv__convex *c, clv__node_sets *sets, uint32_t x, uint32_t y);
 
 #endif

@@ -1,10 +1,10 @@
-/* Savings held to what the nodes that they are of take, so that no partition costs less than nothing. */
+/* Limits savings to the times of the nodes involved, so that no partition has a negative cost. */
 #include "split/problem.h"
 
 typedef unsigned __int128 wide; /* products of two times */
 
-/* A node with more operands is fused with none of them. It keeps the search for a saving below from growing with the square of
- * a node's operands. */
+/* A node with more operands than this is fused with none of them. This keeps the search for a saving below from growing with the
+ * square of a node's operands. */
 enum { MOST_FUSED_READS = 64 };
 
 static bool is_wide(const clv__problem *problem, uint32_t node) {
@@ -18,7 +18,8 @@ static uint64_t *saving_of(const clv__problem *problem, uint32_t value, uint32_t
   return &saving_ns[(size_t)r * problem->device_count + device];
 }
 
-/* The sum of all savings that `node` takes part in; with `sum` other than 0 each becomes its share of `budget` instead. */
+/* Returns the sum of all savings that `node` takes part in. If `sum` is not 0, it instead replaces each with its share of
+ * `budget`. */
 static wide visit(const clv__problem *problem, uint32_t node, uint32_t device, uint64_t budget, wide sum, uint64_t *saving_ns) {
   wide total = 0;
   for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
@@ -30,7 +31,7 @@ static wide visit(const clv__problem *problem, uint32_t node, uint32_t device, u
   for (uint32_t w = problem->write_offsets[node]; w < problem->write_offsets[node + 1]; ++w) {
     uint32_t value = problem->writes[w];
     for (uint32_t i = problem->reader_offsets[value]; i < problem->reader_offsets[value + 1]; ++i) {
-      if (is_wide(problem, problem->readers[i])) continue; /* 0 by now */
+      if (is_wide(problem, problem->readers[i])) continue; /* already 0 */
       uint64_t *saving = saving_of(problem, value, problem->readers[i], device, saving_ns);
       if (*saving > budget) *saving = budget;
       if (sum != 0) *saving = (uint64_t)(*saving * (wide)budget / sum);
@@ -47,7 +48,7 @@ void clv__problem_clamp_savings(const clv__problem *problem, uint64_t *saving_ns
     size_t end = (size_t)problem->read_offsets[node + 1] * problem->device_count;
     for (size_t i = first; i < end; ++i) saving_ns[i] = 0;
   }
-  /* One pass will do: scaling at a node makes the sums at others only smaller. */
+  /* One pass is enough: scaling at a node only reduces the sums at other nodes. */
   for (uint32_t node = 0; node < problem->node_count; ++node) {
     for (uint32_t device = 0; device < problem->device_count; ++device) {
       uint64_t time_ns = clv__node_ns(problem, node, device);

@@ -1,21 +1,21 @@
-/* Shifting: nodes go to a later or an earlier slot of their colour where that keeps a saving, puts views with nodes that do work,
- * or leaves a slot empty. Every step is checked against what it costs, so a grouping never gets worse. What is tried, slot by
- * slot: the whole slot into the next one; all of it but views; everything that is fused together there; single nodes. */
+/* Shifting: moves nodes to a later or an earlier slot of their colour if that keeps a saving, puts views with nodes that do work,
+ * or empties a slot. Every step is checked against its cost, so a grouping never gets worse. For each slot it tries to move: the
+ * whole slot into the next one; everything except views; everything that is fused together; single nodes. */
 #include <string.h>
 
 #include "split/convex.h"
 
-/* One direction: positions are slots counted so that edges of `out` go to the same or a higher one. */
+/* One direction: positions are slots, counted so that edges of `out` lead to the same or a higher position. */
 typedef struct shift {
   const clv__convex *c;
   clv__slots *slots;
   const clv__edges *in, *out;
   bool backward;
   uint32_t changed;            /* nodes moved in this pass */
-  uint32_t *offsets, *nodes;   /* by position: its nodes at the begin of the pass, those first that others may wait for */
-  uint32_t *members, *workers; /* by position: nodes now; those of them that are no views */
+  uint32_t *offsets, *nodes;   /* by position: its nodes at the start of the pass, in topological order */
+  uint32_t *members, *workers; /* by position: its current nodes; those of them that are not views */
   uint32_t *near;              /* by colour: the next position above that has workers */
-  uint32_t *root, *next;       /* fused together: a representative, and a ring */
+  uint32_t *root, *next;       /* sets of fused nodes: a representative, and a ring */
   uint8_t *tried;              /* by representative */
 } shift;
 
@@ -28,8 +28,8 @@ static inline bool is_view(const shift *s, uint32_t node) {
   return (s->c->problem->flags[node] & CLV__NODE_VIEW) != 0;
 }
 
-/* The position that `node` may not be above, those at `but` left out of account. That of another colour will do: nothing of the
- * node's colour is there. */
+/* The highest position that `node` may take, ignoring its neighbours at `but`. The position may be that of another colour: the
+ * node's colour has nothing there. */
 static uint32_t bound_of(const shift *s, uint32_t node, uint32_t but) {
   uint32_t bound = CLV__NONE;
   for (uint32_t i = s->out->offsets[node]; i < s->out->offsets[node + 1]; ++i) {
@@ -47,8 +47,8 @@ static void move(shift *s, uint32_t node, uint32_t to) {
   ++s->changed;
 }
 
-/* Whether it pays that `members` nodes, `workers` of them no views, leave `from` for `to`, where they save `gain` and lose
- * `loss`. */
+/* Returns whether it pays to move `members` nodes, `workers` of them not views, from `from` to `to`, where they save `gain` and
+ * lose `loss`. */
 static bool pays(const shift *s, uint32_t color, uint32_t from, uint32_t to, uint32_t members, uint32_t workers, uint64_t gain,
                  uint64_t loss) {
   uint64_t launch = s->c->problem->launch_ns[s->c->color_devices[color]];
@@ -58,8 +58,8 @@ static bool pays(const shift *s, uint32_t color, uint32_t from, uint32_t to, uin
   return s->members[from] == members || (s->workers[from] == 0 && s->workers[to] > 0);
 }
 
-/* Where a node and those in its ring would go: the position, not above `bound`, of the greatest single saving; and what is saved
- * there. CLV__NONE: nowhere. */
+/* Finds the target of a node and its ring: the position, at most `bound`, of the greatest single saving, and the total saving
+ * there. CLV__NONE if there is none. */
 static uint32_t find_target(const shift *s, uint32_t first, bool ring, uint32_t from, uint32_t bound, uint64_t *gain) {
   uint32_t target = CLV__NONE, node = first;
   uint64_t most = 0;
@@ -98,7 +98,7 @@ static void move_slot(shift *s, uint32_t at) {
   for (uint32_t i = first; i < end; ++i) move(s, s->nodes[i], to);
 }
 
-/* Everything that does work, and what waits for that, where views stay: a launch less. */
+/* Moves all working nodes and everything that waits for them; the views stay. This saves one launch. */
 static void move_workers(shift *s, uint32_t at) {
   uint32_t first = s->offsets[at], end = s->offsets[at + 1];
   if (s->workers[at] == 0 || s->workers[at] == s->members[at]) return;
@@ -133,7 +133,7 @@ static void move_workers(shift *s, uint32_t at) {
   }
 }
 
-/* Rings of what is fused together at `at`. */
+/* Builds the rings of fused nodes at `at`. */
 static void make_rings(shift *s, uint32_t at) {
   for (uint32_t i = s->offsets[at]; i < s->offsets[at + 1]; ++i) {
     s->root[s->nodes[i]] = s->next[s->nodes[i]] = s->nodes[i];

@@ -1,4 +1,4 @@
-/* The ways of cutting, and the words for what is chosen. */
+/* Dispatches to the split modes, and defines the names of modes and objectives. */
 #include "split/split.h"
 
 const char *clv__split_name(clv__split_mode mode) {

@@ -1,6 +1,5 @@
-/* From a placement to partitions, transfers, a price and bounds. All of it on arrays (problem.h); results live in the arena
- * given.
- */
+/* Turns a placement into partitions and transfers, and computes its price and its bounds. Everything works on arrays (problem.h).
+ * Results live in the arena that the caller passes. */
 #ifndef CLEAVE_SPLIT_SPLIT_H
 #define CLEAVE_SPLIT_SPLIT_H
 
@@ -22,19 +21,20 @@ typedef enum clv__split_mode {
   CLV__SPLIT_CONVEX, /* least predicted time, then fewest partitions */
   CLV__SPLIT_FEWEST  /* fewest partitions: exact for two devices, a heuristic for more */
 } clv__split_mode;
-const char *clv__split_name(clv__split_mode mode); /* as options and files have it */
+const char *clv__split_name(clv__split_mode mode); /* as spelled in options and files */
 
-/* Cuts the placement `devices` (by node). `groups` (by node, may be NULL) keeps apart what a delegate claimed apart: nodes of
- * different groups share no partition; CLV__NONE is a group too. Limits of devices are honoured: a run that would exceed them is
- * cut; a node whose own inputs exceed its device's limit is an error (CLV_NOT_SUPPORTED, by index; see problem.node_ids). */
+/* Cuts the placement `devices` (by node). `groups` (by node, may be NULL) separates what a delegate claimed separately: nodes of
+ * different groups never share a partition. CLV__NONE counts as a group too. The cut honours the limits of devices: it splits a
+ * run that would exceed them. A node whose own inputs exceed its device's limit is an error (CLV_NOT_SUPPORTED; the message names
+ * the node by index, see problem.node_ids). */
 clv_status clv__split(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, clv__split_mode mode,
                       clv__arena *arena, clv__cut *cut, clv_error *error);
 clv_status clv__split_linear(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, clv__arena *arena,
                              clv__cut *cut, clv_error *error); /* linear.c */
 clv_status clv__split_convex(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, bool fewest,
                              clv__arena *arena, clv__cut *cut, clv_error *error); /* convex.c */
-/* The fewest partitions that any acyclic grouping of this placement has (limits and groups apart): exact for two devices, a lower
- * bound for more. */
+/* Computes the fewest partitions in any acyclic grouping of this placement, ignoring limits and groups. The count is exact for
+ * two devices and a lower bound for more. */
 clv_status clv__split_fewest_bound(const clv__problem *problem, const uint32_t *devices, clv__arena *arena, uint32_t *count,
                                    clv_error *error);
 
@@ -42,10 +42,10 @@ clv_status clv__split_fewest_bound(const clv__problem *problem, const uint32_t *
 
 /* A copy of a value (or a streamed weight) between host memory and a device's. */
 typedef struct clv__move {
-  uint32_t value;    /* of the problem: a value, or a weight where `is_weight` */
-  bool is_weight;    /* streamed: copied again before every partition that reads it */
+  uint32_t value;    /* index into the problem's values, or into its weights if `is_weight` */
+  bool is_weight;    /* a streamed weight: copied again before every partition that reads it */
   uint32_t from, to; /* memory spaces; one of them is the host's */
-  uint32_t before;   /* the partition it must be done before; cut.count: at the end, for outputs */
+  uint32_t before;   /* the partition that needs the copy; cut.count: at the end, for outputs */
 } clv__move;
 
 typedef struct clv__moves {
@@ -53,25 +53,28 @@ typedef struct clv__moves {
   clv__move *items; /* in execution order: ascending by `before` */
 } clv__moves;
 
-/* A value is copied to a memory space at most once, just before the first partition there that reads it, and stays resident in
- * both; between two devices' memories it passes through the host's; nothing is copied where spaces are shared. `streamed` (by
- * weight, may be NULL) has bit d where the weight is streamed on device d. */
+/* A value is copied to a memory space at most once, just before the first partition there that reads it. It then stays resident
+ * in both spaces. A copy between the memories of two devices passes through host memory. Devices that share a memory space need
+ * no copy. `streamed` (by weight, may be NULL) has bit d set if the weight is streamed on device d. */
 clv_status clv__split_moves(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed, clv__arena *arena,
                             clv__moves *moves, clv_error *error);
 
 /* ---- Prices ---- */
 
 typedef enum clv__objective {
-  CLV__LATENCY,   /* steps one after the other */
-  CLV__OVERLAP,   /* devices and copies at the same time, one request */
-  CLV__THROUGHPUT /* many requests at once: what the busiest device takes for one */
+  CLV__LATENCY,   /* steps run one after the other */
+  CLV__OVERLAP,   /* devices and copies run at the same time, for one request */
+  CLV__THROUGHPUT /* many requests at once: the time that the busiest device spends on one request */
 } clv__objective;
-const char *clv__objective_name(clv__objective objective); /* as options and files have it */
+const char *clv__objective_name(clv__objective objective); /* as spelled in options and files */
 
-/* Of a partition: launch + nodes - savings of the reads inside it. A partition of views alone takes nothing.
- * serial: the sum of partitions and moves. overlapped: steps in order, each on its device's lane (moves on a copy lane of the
- * memory space that is not the host's), begun when the lane is free and what it waits for is done. throughput: the fullest lane.
- */
+/* The time of a partition is its launch, plus its nodes, minus the savings of the reads inside it. A partition that has only
+ * views takes no time.
+ *   serial      the sum of all partitions and moves
+ *   overlapped  the end of a schedule that keeps the order of the steps. Each step runs on the lane of its device; a move runs on
+ *               the copy lane of its memory space that is not the host's. A step starts when its lane is free and its inputs are
+ *               ready.
+ *   throughput  the load of the fullest lane */
 typedef struct clv__price {
   uint64_t serial_ns, overlapped_ns, throughput_ns;
   uint64_t *partition_ns, *move_ns;             /* in the arena */
@@ -83,24 +86,26 @@ clv_status clv__price_cut(const clv__problem *problem, const clv__cut *cut, cons
 static inline uint64_t clv__price_of(const clv__price *price, clv__objective objective) {
   return objective == CLV__LATENCY ? price->serial_ns : objective == CLV__OVERLAP ? price->overlapped_ns : price->throughput_ns;
 }
-/* Node + transfer + fusion cost of a placement, launches and partitions apart: what the minimum cut minimises. */
+/* Computes the node + transfer + fusion cost of a placement, without launches and partitions. The minimum cut minimises this
+ * cost. */
 clv_status clv__price_placement(const clv__problem *problem, const uint32_t *devices, uint64_t *time_ns, clv_error *error);
-/* Who reads what where, in one placement: made for those that ask for the price of many moves. */
+/* Counts the readers of each value per memory space in one placement, for callers that price many moves. */
 typedef struct clv__reader_counts {
-  const uint32_t *by_space; /* [value * space_count + space]: how many nodes read it there */
-  const uint32_t *reads;    /* by entry of problem->readers: its index in problem->reads */
+  const uint32_t *by_space; /* [value * space_count + space]: how many nodes read the value there */
+  const uint32_t *reads;    /* by entry of problem->readers: the index of that read in problem->reads */
 } clv__reader_counts;
 clv_status clv__reader_counts_make(const clv__problem *problem, const uint32_t *devices, clv__arena *arena,
                                    clv__reader_counts *counts, clv_error *error);
 
-/* By how much that changes where `node` alone moves to `device` (which must support it). `counts` are those of `devices`, or
- * NULL. Time grows with the degree of the node; without counts also with that of the values it touches. */
+/* Returns the change of clv__price_placement() if only `node` moves to `device`, which must support it. `counts` belongs to
+ * `devices`, or is NULL. The time grows with the degree of the node, and without `counts` also with the degrees of the values
+ * that it touches. */
 int64_t clv__price_move(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts, uint32_t node,
                         uint32_t device);
 
 /* ---- Bounds ---- */
 
-/* No plan without recomputation is below: of the serial time, the overlapped time and the throughput. */
+/* Lower bounds on the serial time, the overlapped time and the throughput of every plan without recomputation. */
 typedef struct clv__bounds {
   uint64_t serial_ns, overlapped_ns, throughput_ns;
 } clv__bounds;

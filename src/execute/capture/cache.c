@@ -1,8 +1,9 @@
 /* See cache.h.
  *
- * An entry's life: resident, in the list; then evicted, in the other list, its content gone or, while it is entered, going when
- * it is left; then removed by its owner. Whether it is entered and whether it was evicted are two bits of one atomic, so that of
- * the owner, who enters and leaves without the lock, and the one who evicts, exactly one destroys the content. */
+ * The life of an entry: it is resident, in one list. On eviction it moves to the other list, and its content is destroyed, at
+ * once or, if the entry is entered, when it is left. Finally its owner removes it. "Entered" and "evicted" are two bits of one
+ * atomic. The owner enters and leaves without the lock, so the atomic ensures that exactly one of the owner and the evicting
+ * thread destroys the content. */
 #include "execute/capture/cache.h"
 
 #include <pthread.h>
@@ -14,32 +15,32 @@
 enum { ENTERED = 1u, EVICTED = 2u };
 
 struct clv__graph_entry {
-  clv__graph_entry *next, *previous; /* in one of the lists */
+  clv__graph_entry *next, *previous; /* in one of the two lists */
   clv__graph_entry *next_going;
   atomic_uint state;
-  _Atomic(uint64_t) hits;      /* written by the owner alone */
+  _Atomic(uint64_t) hits;      /* only the owner writes it */
   _Atomic(uint64_t) last_used; /* the cache's clock */
   void *content;
   void (*destroy)(void *content);
   uint64_t bytes;
-  uint64_t counted; /* of `hits`, those that are in the key's sightings */
-  uint32_t key;     /* among the sightings */
-  bool is_going;    /* its content is being destroyed by the one who evicted it: the owner waits */
-  bool is_chosen;   /* to make room */
+  uint64_t counted; /* how many of `hits` the key's sightings already have */
+  uint32_t key;     /* index in the sightings */
+  bool is_going;    /* the evicting thread is destroying its content; the owner waits */
+  bool is_chosen;   /* chosen to make room */
 };
 
 struct clv__graph_cache {
   const clv_allocator *allocator;
   pthread_mutex_t lock;
-  pthread_cond_t gone; /* no entry `is_going` that was before */
+  pthread_cond_t gone; /* signals that an entry is no longer `is_going` */
   uint32_t entry_limit;
   uint64_t byte_limit;
   bool on_first_sight;
   clv__graph_entry *resident, *evicted;
   clv__sightings sightings;
   _Atomic(uint64_t) clock;
-  clv__graph_counters counters; /* but for hits and those below */
-  uint64_t inserted;            /* a tick of the clock each; all others are hits */
+  clv__graph_counters counters; /* all except hits and those below */
+  uint64_t inserted;            /* insertions; each ticks the clock once, all other ticks are hits */
   _Atomic(uint64_t) patches, recaptures, saved_ns;
 };
 
@@ -97,7 +98,7 @@ void clv__graph_cache_destroy(clv__graph_cache *cache) {
 
 /* ---- Admission; all under the lock ---- */
 
-/* Hits are counted by owners without the lock: takes over those that the sightings do not have yet. */
+/* Owners count hits without the lock. Transfers those that the sightings do not have yet. */
 static void count_hits(clv__graph_cache *cache, clv__graph_entry *entry) {
   uint64_t hits = atomic_load_explicit(&entry->hits, memory_order_relaxed);
   clv__sightings_count(&cache->sightings, entry->key, hits - entry->counted);
@@ -120,17 +121,17 @@ static void choose_none(clv__graph_cache *cache) {
   for (clv__graph_entry *entry = cache->resident; entry != NULL; entry = entry->next) entry->is_chosen = false;
 }
 
-/* Clearly more often: owners that run the same keys at different times would else push out each other's graphs without end. */
+/* Requires a clear margin. Otherwise owners that run the same keys at different times would evict each other's graphs forever. */
 static bool is_seen_more(uint32_t seen, uint32_t resident) {
   return seen > resident + resident / 4;
 }
 
-/* Whether a graph of `bytes` may come in. What has to go for it is then chosen. */
+/* Returns whether a graph of `bytes` may be admitted. If so, marks the entries to evict for it. */
 static bool choose_room(clv__graph_cache *cache, uint32_t seen, uint64_t bytes) {
   uint64_t entries = cache->counters.entries, held = cache->counters.bytes;
   if (cache->entry_limit == 0 || bytes > cache->byte_limit) return false;
   while (entries >= cache->entry_limit || held > cache->byte_limit - bytes) {
-    clv__graph_entry *entry = least_recent(cache); /* there is one: an empty cache has room */
+    clv__graph_entry *entry = least_recent(cache); /* not NULL, because an empty cache has room */
     if (!is_seen_more(seen, cache->sightings.items[entry->key].count)) {
       choose_none(cache);
       return false;
@@ -142,7 +143,7 @@ static bool choose_room(clv__graph_cache *cache, uint32_t seen, uint64_t bytes) 
   return true;
 }
 
-/* A resident entry is not one any more. */
+/* Removes an entry from the resident list. */
 static void take_out(clv__graph_cache *cache, clv__graph_entry *entry) {
   unlink_entry(&cache->resident, entry);
   count_hits(cache, entry);
@@ -151,7 +152,7 @@ static void take_out(clv__graph_cache *cache, clv__graph_entry *entry) {
   cache->counters.bytes -= entry->bytes;
 }
 
-/* Evicts what is chosen. Those whose contents are to be destroyed now, by destroy_contents(), come as a list by `next_going`. */
+/* Evicts the chosen entries. Returns those whose contents destroy_contents() must destroy now, linked by `next_going`. */
 static clv__graph_entry *evict_chosen(clv__graph_cache *cache) {
   clv__graph_entry *going = NULL;
   for (clv__graph_entry *entry = cache->resident, *next; entry != NULL; entry = next) {
@@ -160,7 +161,7 @@ static clv__graph_entry *evict_chosen(clv__graph_cache *cache) {
     take_out(cache, entry);
     link_entry(&cache->evicted, entry);
     ++cache->counters.evictions;
-    if ((atomic_fetch_or(&entry->state, EVICTED) & ENTERED) != 0) continue; /* then its owner does, when it leaves */
+    if ((atomic_fetch_or(&entry->state, EVICTED) & ENTERED) != 0) continue; /* then its owner destroys it on leaving */
     entry->is_going = true;
     entry->next_going = going;
     going = entry;
@@ -168,7 +169,7 @@ static clv__graph_entry *evict_chosen(clv__graph_cache *cache) {
   return going;
 }
 
-/* Without the lock: it may take a while. Owners that remove such an entry wait. */
+/* Runs without the lock, because it may take a while. Owners that remove such an entry wait. */
 static void destroy_contents(clv__graph_cache *cache, clv__graph_entry *going) {
   if (going == NULL) return;
   for (clv__graph_entry *entry = going; entry != NULL; entry = entry->next_going) entry->destroy(entry->content);
@@ -212,7 +213,7 @@ static clv__graph_verdict judge(clv__graph_cache *cache, const clv__sighting *se
 }
 
 clv__graph_verdict clv__graph_cache_ask(clv__graph_cache *cache, const clv__graph_key *key, char *difference, size_t size_bytes) {
-  clv__graph_verdict verdict = CLV__GRAPH_EAGER_SIGHT; /* where memory is out */
+  clv__graph_verdict verdict = CLV__GRAPH_EAGER_SIGHT; /* if out of memory */
   pthread_mutex_lock(&cache->lock);
   ++cache->counters.misses;
   for (clv__graph_entry *entry = cache->resident; entry != NULL; entry = entry->next) count_hits(cache, entry);
@@ -231,7 +232,7 @@ static uint64_t tick(clv__graph_cache *cache) {
   return atomic_fetch_add_explicit(&cache->clock, 1, memory_order_relaxed) + 1;
 }
 
-/* Makes `entry` a resident one where there is room; false where there is none, or no memory for its key. */
+/* Makes `entry` resident if there is room. Returns false if there is none, or no memory for its key. */
 static bool admit(clv__graph_cache *cache, clv__graph_entry *entry, const clv__graph_key *key, clv__graph_entry **going,
                   bool *out_of_memory) {
   entry->key = clv__sightings_index(&cache->sightings, &key->hash);
@@ -240,7 +241,7 @@ static bool admit(clv__graph_cache *cache, clv__graph_entry *entry, const clv__g
   clv__sighting *seen = &cache->sightings.items[entry->key];
   seen->graph_bytes = entry->bytes;
   if (!choose_room(cache, seen->count, entry->bytes)) return false;
-  /* Before others go: it might be forgotten for them. */
+  /* Before evicting others, because that could evict this key's statistics. */
   if (!clv__sightings_add_graph(&cache->sightings, entry->key, key)) {
     *out_of_memory = seen->graph_count == 0;
     choose_none(cache);

@@ -1,7 +1,7 @@
-/* See capture.h, and cache.h for which graphs are kept.
+/* See capture.h. cache.h explains which graphs are kept.
  *
- * An entry is all captured partitions of a prepared set of shapes on one device. It belongs to the set, whose instances and
- * memory its graphs refer to; it is entered from the beginning of a run to its end. */
+ * An entry is all captured partitions of a prepared set of shapes on one device. It belongs to the set, because its graphs refer
+ * to the set's instances and memory. It stays entered from the beginning of a run to its end. */
 #include "execute/capture/capture.h"
 #include "base/clock.h"
 
@@ -19,12 +19,12 @@ void clv__capture_drop(clv__prepared *prepared, uint32_t device) {
 bool clv__capture_holds(const clv__prepared *prepared, uint32_t device) {
   const clv__capture *capture = prepared->captures[device];
   if (capture == NULL || capture->entry == NULL) return false;
-  return capture->recorded != NULL || clv__graph_entry_is_kept(capture->entry); /* in a run it is there whatever happens */
+  return capture->recorded != NULL || clv__graph_entry_is_kept(capture->entry); /* during a run the recording stays in any case */
 }
 
 /* ---- A run ---- */
 
-/* What is left of this run is issued launch by launch, and what was captured is let go of when it is over. */
+/* Issues the rest of this run launch by launch, and releases the captured graphs when it ends. */
 static void stop(clv__capture *capture, const char *why) {
   capture->is_over = true;
   capture->issue = CLV__ISSUE_EAGER;
@@ -43,10 +43,10 @@ void clv__capture_forget(clv__prepared *prepared, uint32_t partition) {
   stop(capture, "its memory changed during the run");
 }
 
-/* What to do in this run when there is no graph. */
+/* Decides what to do in this run if there is no graph. */
 static void decide(clv__request *request, uint32_t device, clv__capture *capture) {
   const clv_context *context = request->session->devices->context;
-  bool is_logged = clv__context_is_logged(context); /* telling a difference costs what comparing keys does */
+  bool is_logged = clv__context_is_logged(context); /* describing a difference costs a comparison of keys */
   char difference[256] = "";
   capture->issue = CLV__ISSUE_EAGER;
   if (capture->is_unconfirmed) {
@@ -92,14 +92,14 @@ void clv__capture_begin_run(clv__request *request) {
       capture->issue = CLV__ISSUE_REPLAYED;
       continue;
     }
-    clv__capture_drop(prepared, d); /* it went for another */
+    clv__capture_drop(prepared, d); /* it was evicted */
     decide(request, d, capture);
   }
 }
 
 /* ---- The partitions of a graph ---- */
 
-/* The graph is made, or refers to where everything is now. `issue` says how its partitions are then issued. */
+/* Captures the graph, or updates it to the current locations. `issue` is how its partitions are then issued. */
 static clv_status ready(clv__request *request, clv__capture *capture, uint32_t first, clv_stream *stream, clv__issue *issue,
                         clv_error *error) {
   uint64_t execute_ns = 0, patches = 0;
@@ -116,14 +116,14 @@ static clv_status ready(clv__request *request, clv__capture *capture, uint32_t f
     if (how == CLV__FOLLOW_NEITHER) *issue = CLV__ISSUE_EAGER;
     if (how == CLV__FOLLOW_RECAPTURE) *issue = CLV__ISSUE_CAPTURED;
   }
-  if (capture->is_over) *issue = CLV__ISSUE_EAGER; /* an instance was not as it should be */
+  if (capture->is_over) *issue = CLV__ISSUE_EAGER; /* an instance had to change */
   if (*issue != CLV__ISSUE_CAPTURED) return CLV_OK;
   CLV__TRY(clv__recorded_capture(capture->recorded, request, first, stream, &execute_ns, error));
   if (capture->issue == CLV__ISSUE_CAPTURED) capture->run_ns += execute_ns;
   return CLV_OK;
 }
 
-/* CLV_OK with the state's `issue` EAGER: not launched, by choice. */
+/* CLV_OK with the state's `issue` EAGER: deliberately not launched. */
 static clv_status replay(clv__request *request, clv__capture *capture, uint32_t first, clv_stream *stream, clv_error *error) {
   clv__partition_state *states = request->prepared->partitions;
   clv__issue issue;
@@ -131,7 +131,7 @@ static clv_status replay(clv__request *request, clv__capture *capture, uint32_t 
   states[first].why = "its memory moved, and the device cannot follow";
   if (issue == CLV__ISSUE_EAGER) return CLV_OK;
   clv_status status = clv__recorded_launch(capture->recorded, first, stream, error);
-  /* Partitions that ran may have written where earlier ones read: then it takes a whole run to repeat it. */
+  /* Partitions that ran may have overwritten inputs of earlier ones. Then only a whole run can repeat it. */
   capture->is_broken = status != CLV_OK && states[first].next != CLV__NO_ID;
   if (status != CLV_OK) return status;
   capture->is_used = true;
@@ -149,12 +149,12 @@ static clv_status execute(clv__request *request, const clv__device *device, uint
   clv_execute_args args = clv__request_args(request, partition);
   clv_instance *instance = request->prepared->partitions[partition].instance;
   clv__error_clear(error);
-  CLV__TRY(clv__device_check(device, error)); /* making the graph may have found out */
+  CLV__TRY(clv__device_check(device, error)); /* the device may have been lost while the graph was captured */
   return device->backend->execute(device->handle, instance, stream, &args, error);
 }
 
-/* What a graph could not do is done launch by launch. If that works its key is not tried again; if it does not either, the graph
- * is not what is wrong. */
+/* Executes launch by launch after a graph failed. If that works, its key is not tried again. If it fails too, the graph is not
+ * the cause. */
 static clv_status do_without(clv__request *request, clv__capture *capture, const clv__device *device, uint32_t index,
                              clv_stream *stream, clv_error *error) {
   clv__context_log(request->session->devices->context, 2, "partition %u on %s: not captured: %s", index, device->name,
@@ -172,7 +172,7 @@ static clv_status issue(clv__request *request, clv__capture *capture, const clv_
                         clv_stream *stream, clv_error *error) {
   clv__partition_state *state = &request->prepared->partitions[index];
   clv_status status = CLV_OK;
-  /* Others than the first come here where the first was issued alone: then they are, too. */
+  /* A partition other than the first gets here only if the first was issued alone; then it is issued alone too. */
   if (capture->issue != CLV__ISSUE_EAGER && state->first == index) status = replay(request, capture, index, stream, error);
   if (capture->is_broken) return status;
   if (status != CLV_OK)
@@ -193,14 +193,14 @@ clv_status clv__capture_execute(clv__request *request, uint32_t index, clv_strea
   state->issue = CLV__ISSUE_EAGER;
   state->why = NULL;
   if (capture == NULL) return execute(request, device, index, stream, error);
-  bool is_timed = !device->info.is_synchronous && capture->issue != CLV__ISSUE_CAPTURED; /* else it is the time of kernels */
+  bool is_timed = !device->info.is_synchronous && capture->issue != CLV__ISSUE_CAPTURED; /* else it is the kernels' time */
   uint64_t begin_ns = is_timed ? clv__clock_ns() : 0;
   clv_status status = issue(request, capture, device, index, stream, error);
   if (is_timed) capture->run_ns += clv__clock_ns() - begin_ns;
   return status;
 }
 
-/* ---- Its end: everything enqueued is over. ---- */
+/* ---- The end of a run: everything enqueued has completed ---- */
 
 static void keep(clv__capture *capture) {
   clv_status status =
@@ -214,8 +214,8 @@ static void keep(clv__capture *capture) {
   }
 }
 
-/* What issuing everything takes is known from a run that did so, else from the one that captured it: devices check and note what
- * is recorded as they do what is executed. */
+/* The time to issue everything comes from a run that did so, or otherwise from the capturing run: devices check and record a
+ * captured launch much as they do an executed one. */
 static void count_time(const clv__device *device, clv__capture *capture) {
   if (device->info.is_synchronous || capture->is_over || capture->run_ns == 0) return;
   if (capture->issue != CLV__ISSUE_REPLAYED) {
@@ -225,7 +225,7 @@ static void count_time(const clv__device *device, clv__capture *capture) {
   }
 }
 
-/* A run that failed with graphs on the device is repeated without them. If that works their key is not tried again. */
+/* A run that failed with graphs on the device is repeated without them. If that works, their key is not tried again. */
 static bool is_to_be_repeated(const clv__request *request, uint32_t device, clv_status status) {
   const clv__capture *capture = request->prepared->captures[device];
   if (status == CLV_OK || request->failed_device != device || clv__request_device(request, device)->is_lost) return false;

@@ -1,5 +1,5 @@
-/* Capture and replay: a request's partitions on a device that can, recorded once for each set of shapes and issued again as one.
- */
+/* Capture and replay: records a request's partitions once for each set of shapes, and issues them again as one, on capable
+ * devices. */
 #ifndef CLEAVE_EXECUTE_CAPTURE_CAPTURE_H
 #define CLEAVE_EXECUTE_CAPTURE_CAPTURE_H
 
@@ -9,13 +9,13 @@
 
 typedef struct clv__issue_info {
   clv__issue issue;
-  const char *why; /* of EAGER: static storage */
+  const char *why; /* the reason for EAGER: static storage */
 } clv__issue_info;
 
-/* Of partition `index` of the session's current plan, in the last run of the request that ran last, runs that are timed step by
- * step aside. No run goes on. */
+/* Describes partition `index` of the session's current plan in the last run of the request that ran last. Runs that are timed
+ * step by step do not count. No run may be in progress. */
 void clv__session_issue(clv_session *session, uint32_t index, clv__issue_info *info);
-/* The counters of the device's captured graphs, of all sessions; false where it has none. */
+/* Returns the counters of the device's captured graphs over all sessions; false if it has none. */
 bool clv__session_graphs(const clv_session *session, uint32_t device, clv__graph_counters *counters);
 
 #endif

@@ -1,5 +1,5 @@
-/* Where two keys of captured graphs first differ. Reads both field by field, in the order that key.c writes: up to the
- * first difference they have the same fields, so that one walk serves both. */
+/* Finds the first difference of two keys of captured graphs. Reads both field by field, in the order that key.c writes. Up to the
+ * first difference both have the same fields, so one walk serves both. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #include "execute/capture/key.h"
 #include "execute/capture/key_own.h"
 
-enum { SHOWN = 8 }; /* numbers of a list */
+enum { SHOWN = 8 }; /* how many numbers of a list are shown */
 
 typedef struct cursor {
   const uint8_t *at, *end;
@@ -16,9 +16,9 @@ typedef struct cursor {
 typedef struct comparison {
   cursor now, before;
   const char *const *nodes, *const *values; /* names, or NULL */
-  uint32_t node_count, value_count;         /* met so far */
+  uint32_t node_count, value_count;         /* seen so far */
   char *text;
-  size_t size_bytes, used; /* `used`: where the place ends that stands before every message */
+  size_t size_bytes, used; /* `used`: the end of the location that begins every message */
 } comparison;
 
 /* ---- Messages ---- */
@@ -87,7 +87,7 @@ static clv_tensor get_type(cursor *at) {
   return type;
 }
 
-/* Sizes that are not known, too, are the same where they are written so. */
+/* Unknown sizes are equal if they are written alike. */
 static bool same_type(const clv_tensor *a, const clv_tensor *b) {
   if (a->dtype != b->dtype || a->rank != b->rank) return false;
   return a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
@@ -100,7 +100,7 @@ static bool say_types(comparison *c, const clv_tensor *now, const clv_tensor *be
   return say(c, "%s, was %s", is, was);
 }
 
-/* True where the two numbers differ; `now` is set in any case. */
+/* Returns whether the two numbers differ; sets `now` in any case. */
 static bool count_differs(comparison *c, const char *what, uint64_t *now) {
   *now = get(&c->now);
   uint64_t before = get(&c->before);
@@ -117,7 +117,7 @@ static void list_text(const clv_tensor *list, size_t count, char *text, size_t s
   if (used < size_bytes) snprintf(text + used, size_bytes - used, count > SHOWN ? ",...]" : "]");
 }
 
-/* "[1,2], was [1,3]"; where lists are long the part that is shown begins with what differs. */
+/* "[1,2], was [1,3]". In long lists the part shown begins at the first difference. */
 static bool say_lists(comparison *c, const char *what, clv_dtype dtype, const void *now, const void *before, size_t count) {
   char is[160], was[160];
   size_t element = clv_dtype_size_bytes(dtype), first = 0;
@@ -135,7 +135,7 @@ static bool say_lists(comparison *c, const char *what, clv_dtype dtype, const vo
   return say(c, "%sfrom element %zu on %s, was %s", what, first, is, was);
 }
 
-/* Two contents of one type. */
+/* Compares two contents of one type. */
 static bool content_differs(comparison *c, clv_dtype dtype) {
   uint64_t now = get(&c->now), before = get(&c->before);
   if (now != before) return say(c, "%llu bytes are known, was %llu", (unsigned long long)now, (unsigned long long)before);
@@ -175,7 +175,7 @@ static const char *role(uint64_t flags) {
                                             : "stays inside";
 }
 
-/* The value met last. */
+/* The last value seen. */
 static bool value_differs(comparison *c) {
   uint64_t now = get(&c->now), before = get(&c->before);
   clv_tensor type = get_type(&c->now), old = get_type(&c->before);
@@ -213,7 +213,7 @@ static bool edges_differ(comparison *c, const char *what, size_t place) {
     }
     if (now <= c->value_count) continue;
     size_t used = c->used;
-    c->used = place; /* a value is named without the node that meets it first */
+    c->used = place; /* the message names a value without the node that uses it first */
     ++c->value_count;
     if (value_differs(c)) return true;
     c->used = used;

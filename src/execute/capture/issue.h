@@ -5,9 +5,9 @@
 /* How a partition was issued in the last run of its request. */
 typedef enum clv__issue {
   CLV__ISSUE_NONE,     /* not yet */
-  CLV__ISSUE_EAGER,    /* launch by launch; why: clv__session_issue() */
+  CLV__ISSUE_EAGER,    /* launch by launch; clv__session_issue() has the reason */
   CLV__ISSUE_CAPTURED, /* recorded in this run, then launched */
-  CLV__ISSUE_REPLAYED  /* launched as it was recorded before */
+  CLV__ISSUE_REPLAYED  /* launched from an earlier recording */
 } clv__issue;
 
 #endif

@@ -1,17 +1,18 @@
-/* Writing a captured graph's key. See key.h; difference.c reads two of them side by side, in the same order:
+/* Writes a captured graph's key. See key.h. difference.c reads two keys side by side, in the same order:
  *
  *   key        text device, text fingerprint, partitions, nodes of all, partition...
  *   partition  nodes, node...
  *   node       text domain, text op, opset, attributes, attribute..., inputs, edge..., outputs, edge...
- *   edge       0: absent; 1 + the value's number; a value met for the first time has the next number, and then follows
- *   value      flags, type, its place among captures (CAPTURE), 1 + the number of the first value that has its memory or 0,
+ *   edge       0: absent; 1 + the value's number; a value seen for the first time gets the next number, and follows
+ *   value      flags, type, its index among captures (CAPTURE), 1 + the number of the first value that shares its memory or 0,
  *              content (CONTENT)
  *   type       dtype, rank, dims
  *   attribute  text name, kind, is_list, count, then by kind: numbers, floats, texts, type and content, body
- *   content    bytes, then they or, where they are many, their hash; of strings: how many, then texts
+ *   content    byte count, then the bytes, or their hash if there are many; for strings: count, then texts
  *   body       inputs, edge..., nodes, node..., outputs, edge...; its values are numbered from 0 again
  *
- * Numbers have 7 bits a byte, the lowest first; those that may be negative alternate in sign. Texts begin with their length. */
+ * Numbers use 7 bits per byte, the lowest first. Numbers that may be negative alternate in sign. Texts begin with their
+ * length. */
 #include "execute/capture/key.h"
 
 #include "base/text.h"
@@ -19,16 +20,16 @@
 
 typedef struct writer {
   const clv_graph *graph;
-  const clv_tensor *types;     /* by value; NULL in bodies: as declared */
+  const clv_tensor *types;     /* by value; NULL in bodies, which use the declared types */
   const clv_value_id *aliases; /* by value, or NULL */
   const uint8_t *boundary;     /* by value: flags; NULL in bodies */
-  uint32_t *numbers;           /* by value: 1 + its number; 0: not met yet */
-  uint32_t *memory;            /* by value that others may share memory with: 1 + the number of the first that does */
+  uint32_t *numbers;           /* by value: 1 + its number; 0: not seen yet */
+  uint32_t *memory;            /* by value that others may share memory with: 1 + the number of the first value that does */
   uint32_t value_count, node_count;
   const char **value_names, **node_names; /* NULL in bodies */
   clv__text *out;
   clv__arena *scratch;
-  bool failed; /* memory is out, in `scratch` */
+  bool failed; /* out of memory, in `scratch` */
 } writer;
 
 static void put(clv__text *out, uint64_t number) {
@@ -58,7 +59,7 @@ static void put_type(clv__text *out, const clv_tensor *type) {
   for (int32_t i = 0; i < type->rank; ++i) put_signed(out, type->dims[i]);
 }
 
-/* `size_bytes` is that of `tensor`; 0: its data is not known, or there is none. */
+/* `size_bytes` is the size of `tensor`; 0: its data is unknown, or there is none. */
 static void put_content(clv__text *out, const clv_tensor *tensor, size_t size_bytes) {
   if (tensor->dtype == CLV_STRING) {
     put(out, size_bytes / sizeof(clv_string));
@@ -183,7 +184,7 @@ static bool is_taken(const clv_plan *plan, uint32_t device, const bool *captured
   return plan->partitions[partition].device == device && captured[partition];
 }
 
-/* Which values enter and leave the partitions. */
+/* Marks the values that enter and leave the partitions. */
 static void mark_boundary(const clv_plan *plan, uint32_t device, const bool *captured, uint8_t *boundary) {
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     if (!is_taken(plan, device, captured, p)) continue;

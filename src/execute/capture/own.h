@@ -1,5 +1,5 @@
-/* The state of captured graphs of one prepared set on one device, shared by set.c (what can be captured) and capture.c
- * (what is done in a run). */
+/* The captured graphs of one prepared set on one device. Shared by set.c (what can be captured) and capture.c (the actions during
+ * a run). */
 #ifndef CLEAVE_EXECUTE_CAPTURE_OWN_H
 #define CLEAVE_EXECUTE_CAPTURE_OWN_H
 
@@ -10,29 +10,29 @@ struct clv__capture {
   clv__graph_cache *cache;
   clv__graph_key key;
   clv__arena key_arena;
-  bool follows_shapes;     /* a partition has other sizes with other shapes of the bucket: then graphs go and the key changes */
-  bool is_key_stale;       /* the set has other shapes since it was made */
-  bool is_unconfirmed;     /* they are of this run: not worth capturing before they come again */
+  bool follows_shapes;     /* a partition's sizes vary within the bucket: new shapes release the graphs and change the key */
+  bool is_key_stale;       /* the set's shapes changed since the key was made */
+  bool is_unconfirmed;     /* the shapes are new in this run: not worth capturing before they recur */
   clv__graph_entry *entry; /* NULL: none */
-  clv__recorded *recorded; /* of this run: the entry's, or in the making */
-  clv__issue issue;        /* of this run, from here on */
+  clv__recorded *recorded; /* in this run: the entry's, or the one being captured */
+  clv__issue issue;        /* how the rest of this run is issued */
   const char *why;
-  bool is_over;      /* in this run: its graphs are not to be kept */
-  bool is_used;      /* in this run: a graph was launched */
-  bool is_broken;    /* in this run: a launch failed, and nobody knows how far it came */
-  bool is_suspected; /* the run failed with graphs, and is repeated without them until it is over */
-  uint64_t eager_ns; /* of the host, to issue all partitions one by one, without waiting; 0: not known */
-  uint64_t run_ns;   /* so far in this run */
+  bool is_over;      /* in this run: do not keep its graphs */
+  bool is_used;      /* in this run: some graph was launched */
+  bool is_broken;    /* in this run: a launch failed, and it is unknown how far it got */
+  bool is_suspected; /* the run failed with graphs, and is being repeated without them */
+  uint64_t eager_ns; /* host time to issue all partitions one by one, without waiting; 0: not known */
+  uint64_t run_ns;   /* so far, in this run */
 };
 
 bool clv__capture_is_possible(const clv__device *device);
-/* Why nothing is captured with these settings, on any device; NULL: it may be. */
+/* The reason why these settings disable capturing on every device; NULL: they do not. */
 const char *clv__capture_is_off(const clv__settings *settings);
-/* Makes the key of what the set is on the device now. */
+/* Makes the key for the set's current state on the device. */
 clv_status clv__capture_make_key(const clv__prepared *prepared, uint32_t device, clv_error *error);
-/* Says which of the device's partitions are captured together: `first` and `next` of their states. */
+/* Determines which of the device's partitions are captured together: sets `first` and `next` of their states. */
 void clv__capture_join(clv__prepared *prepared, uint32_t device);
-/* The device's cache, of all sessions; NULL where there is none. */
+/* The device's cache, shared by all sessions; NULL if there is none. */
 clv__graph_cache *clv__capture_cache(const clv_session *session, uint32_t device);
 
 #endif

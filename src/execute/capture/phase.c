@@ -3,7 +3,7 @@
 
 enum {
   MOST_STEPS = 12,   /* between a product and the softmax: scale, cap, bias, mask, casts */
-  MOST_VISITS = 256, /* nodes looked at for one softmax */
+  MOST_VISITS = 256, /* nodes visited for one softmax */
 };
 
 static bool is_onnx(const clv__node *node, const char *op) {
@@ -18,8 +18,8 @@ static bool is_one_of(const clv__node *node, const char *const *ops) {
   return false;
 }
 
-/* What stands between product and softmax, or softmax and product, and leaves each row of scores a row: columns may join and go
- * (attention sinks). */
+/* Operators between product and softmax, or softmax and product, that keep each row of scores a row. They may add or remove
+ * columns (attention sinks). */
 static bool keeps_rows(const clv__node *node) {
   static const char *const ops[] = {"Mul",      "Div",     "Add",    "Sub", "Where",  "Cast",    "CastLike",
                                     "Identity", "Clip",    "Min",    "Max", "Tanh",   "Reshape", "Unsqueeze",
@@ -37,13 +37,13 @@ static bool is_computed(const search *s, clv_value_id value) {
   return value != CLV__NO_ID && !clv__value_is_constant(s->graph, s->types, value);
 }
 
-/* A product of two values that are both computed: not a layer with weights. */
+/* A product of two computed values, as opposed to a layer with weights. */
 static bool is_product(const search *s, const clv__node *node) {
   static const char *const ops[] = {"MatMul", "Einsum", "Gemm", "MatMulInteger", NULL};
   return is_one_of(node, ops) && node->input_count >= 2 && is_computed(s, node->inputs[0]) && is_computed(s, node->inputs[1]);
 }
 
-/* Whether `value` comes from a product, through what keeps rows. */
+/* Returns whether `value` comes from a product, through operators that keep rows. */
 static bool comes_from_product(search *s, clv_value_id value, uint32_t steps) {
   clv_node_id producer = is_computed(s, value) ? s->graph->values[value].producer : CLV__NO_ID;
   if (producer == CLV__NO_ID || s->visits == MOST_VISITS) return false;
@@ -58,7 +58,7 @@ static bool comes_from_product(search *s, clv_value_id value, uint32_t steps) {
   return false;
 }
 
-/* Whether a product reads `value`, through what keeps rows. */
+/* Returns whether a product reads `value`, through operators that keep rows. */
 static bool goes_to_product(search *s, clv_value_id value, uint32_t steps) {
   for (uint32_t i = s->graph->use_offsets[value]; i < s->graph->use_offsets[value + 1]; ++i) {
     if (s->visits == MOST_VISITS) return false;
@@ -70,7 +70,8 @@ static bool goes_to_product(search *s, clv_value_id value, uint32_t steps) {
   return false;
 }
 
-/* The dim before the last, but of five (batch, sequence, heads, 3, head: queries, keys and values packed) the second. */
+/* The dimension before the last. With five dimensions (batch, sequence, heads, 3, head: packed queries, keys and values), the
+ * second. */
 static int64_t rows_of(const clv_tensor *type) {
   return type->rank < 2 ? CLV_DIM_UNKNOWN : type->rank == 5 ? type->dims[1] : type->dims[type->rank - 2];
 }
@@ -80,7 +81,7 @@ static bool is_last_axis(const clv__node *softmax, const clv_tensor *scores) {
   return axis == -1 || (scores->rank > 0 && axis == scores->rank - 1);
 }
 
-/* Whether a node is attention, or the middle of its pattern; `length` is then the number of its queries. */
+/* Returns whether a node is attention, or the middle of its pattern; `length` is then the number of its queries. */
 static bool read_node(search *s, const clv__node *node, int64_t *length) {
   static const char *const whole[] = {"Attention",
                                       "QAttention",
@@ -100,7 +101,7 @@ static bool read_node(search *s, const clv__node *node, int64_t *length) {
   }
   bool is_softmax = is_onnx(node, "Softmax");
   if (node->domain[0] == '\0' && !is_softmax) return false;
-  if (clv__node_matches_op(node, "*scaled_dot_product*attention*")) { /* whole, or the softmax of what it was taken apart into */
+  if (clv__node_matches_op(node, "*scaled_dot_product*attention*")) { /* whole, or the softmax of its decomposition */
     *length = first->rank < 2 ? CLV_DIM_UNKNOWN : first->dims[first->rank - 2];
     return true;
   }

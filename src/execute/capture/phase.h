@@ -1,4 +1,4 @@
-/* Whether a run is a prefill or a decode step of a model with attention: read from the attention nodes and the actual types. */
+/* Tells whether a run is a prefill or a decode step of a model with attention, from its attention nodes and the actual types. */
 #ifndef CLEAVE_EXECUTE_CAPTURE_PHASE_H
 #define CLEAVE_EXECUTE_CAPTURE_PHASE_H
 
@@ -6,21 +6,21 @@
 
 typedef enum clv__phase_kind {
   CLV__PHASE_NONE,    /* no attention */
-  CLV__PHASE_PREFILL, /* some attention has several queries, or nobody can tell how many */
+  CLV__PHASE_PREFILL, /* some attention has several queries, or an unknown number */
   CLV__PHASE_DECODE   /* each has one query (or none) */
 } clv__phase_kind;
 
 typedef struct clv__phase {
   clv__phase_kind kind;
   uint32_t attention_count;
-  clv_node_id node;     /* the attention (of a pattern: the Softmax) with the most queries; CLV__NO_ID where there is none */
-  int64_t query_length; /* its queries; CLV_DIM_UNKNOWN */
+  clv_node_id node;     /* the attention node (in a pattern: the Softmax) with the most queries; CLV__NO_ID if there is none */
+  int64_t query_length; /* the number of its queries; CLV_DIM_UNKNOWN */
 } clv__phase;
 
-/* Attention is: ONNX's Attention and the operators of that kind in com.microsoft; ATen's scaled_dot_product_attention,
- * kept whole or taken apart by the model's reader; and the pattern that most exporters write out, MatMul of two computed values,
- * then scale, mask and the like, Softmax over the last axis, and MatMul with a computed value. Bodies of If, Loop and Scan are
- * not looked into. `types` by value: as they are in the run. */
+/* The following count as attention: ONNX's Attention and similar operators of com.microsoft; ATen's scaled_dot_product_attention,
+ * whole or decomposed by the model's reader; and the pattern that most exporters emit: MatMul of two computed values, then scale,
+ * mask and similar operators, Softmax over the last axis, and MatMul with a computed value. Bodies of If, Loop and Scan are not
+ * searched. `types` is by value: the types of the run. */
 void clv__phase_read(const clv_graph *graph, const clv_tensor *types, clv__phase *phase);
 
 #endif

@@ -2,12 +2,12 @@
 #include "execute/capture/recorded.h"
 #include "base/clock.h"
 
-/* A graph whose memory moves, on a device that cannot give it other memory, is captured again after so many runs at the
- * earliest: with memory that moves every run, capturing would cost more than it saves. */
+/* If a graph's memory moves on a device that cannot patch graphs, the graph is captured again only after this many runs. With
+ * memory that moves in every run, capturing would cost more than it saves. */
 enum { RUNS_A_CAPTURE = 8 };
 
-/* Where a binding was. Generations tell a buffer from another one at its address; memory of the caller's has none: whatever is at
- * that address in a run is what the run is about. */
+/* The location of a binding. A generation distinguishes a buffer from a later one at the same address. The caller's memory has
+ * none: the content at its address belongs to the run. */
 typedef struct location {
   const clv_buffer *buffer;
   uint64_t offset_bytes, generation;
@@ -20,11 +20,11 @@ typedef struct operand {
 } operand;
 
 typedef struct graph {
-  location *locations;    /* of the partition's bindings; what follows is the graph's that this partition is the first of */
+  location *locations;    /* of the partition's bindings; the fields below describe the graph that starts with this partition */
   clv_captured *captured; /* NULL: none */
   uint64_t bytes;
-  uint32_t age; /* runs since it was captured */
-  /* All is where it was while these are the same, and the operands in `loose`, which the caller may move, are where they were. */
+  uint32_t age; /* runs since the capture */
+  /* Nothing has moved if these are unchanged, and the operands in `loose`, which the caller may move, are at their locations. */
   uint64_t arena_generation, moves;
   operand *loose;
   size_t loose_count, loose_capacity;
@@ -91,7 +91,7 @@ static clv_value_id value_of(const clv_graph_view *view, uint32_t index) {
   return view->values[index < view->input_count ? view->inputs[index] : view->outputs[index - view->input_count]];
 }
 
-/* True when a binding is elsewhere than `locations` say. With `note` they say so afterwards. */
+/* Returns whether a binding differs from `locations`. With `note` it also updates them. */
 static bool have_moved(const clv__request *request, uint32_t partition, location *locations, bool note) {
   const clv__partition_state *state = &request->prepared->partitions[partition];
   const clv__partition *p = &clv__request_plan(request)->partitions[partition];
@@ -108,7 +108,7 @@ static bool have_moved(const clv__request *request, uint32_t partition, location
   return moved;
 }
 
-/* Memory that the caller may give, or not, from run to run. */
+/* Memory that the caller may provide or not, run by run. */
 static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id value) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__value *v = &plan->graph->values[value];
@@ -116,7 +116,7 @@ static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id
   return space == CLV__SPACE_HOST && (v->is_input || v->is_output || is_kept);
 }
 
-/* Without binding anything but what is loose. */
+/* Checks without binding anything except loose operands. */
 static bool have_not_moved(const clv__recorded *r, const clv__request *request, uint32_t first) {
   const graph *g = &r->graphs[first];
   const clv__prepared *prepared = request->prepared;
@@ -138,7 +138,7 @@ static void note_arenas(graph *g, const clv__request *request, uint32_t space) {
   g->moves = request->prepared->moves;
 }
 
-/* Where all its bindings are. */
+/* Records the locations of all bindings of the graph. */
 static clv_status note_locations(clv__recorded *r, clv__request *request, uint32_t first, clv_error *error) {
   graph *g = &r->graphs[first];
   g->loose_count = 0;
@@ -213,7 +213,7 @@ clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32
 
 /* ---- Following ---- */
 
-/* CLV_NOT_SUPPORTED: the device cannot. What was patched is noted. */
+/* CLV_NOT_SUPPORTED: the device cannot patch. Records what was patched. */
 static clv_status patch(clv__recorded *r, clv__request *request, uint32_t first, uint64_t *patches, clv_error *error) {
   const clv_backend *backend = r->device->backend;
   uint32_t index = 0;

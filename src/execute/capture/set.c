@@ -48,7 +48,7 @@ clv__graph_cache *clv__capture_cache(const clv_session *session, uint32_t device
   return cache;
 }
 
-/* ---- What can be captured ---- */
+/* ---- Partitions that can be captured ---- */
 
 bool clv__capture_is_possible(const clv__device *device) {
   const clv_backend *backend = device->backend;
@@ -71,14 +71,14 @@ static bool all_static(const clv_graph_view *view, const clv_tensor *types) {
   return true;
 }
 
-/* Launches are the same in every run of the same shapes: no size of the partition's follows from data. */
+/* Returns whether launches are the same in every run of the same shapes: no size in the partition depends on data. */
 static bool is_fixed(const clv__prepared *prepared, uint32_t index) {
   const clv__partition *partition = &clv__request_plan(prepared->request)->partitions[index];
   if (prepared->partitions[index].instance == NULL) return false;
   return all_static(partition->view, partition->is_bucketed ? prepared->placed : prepared->types);
 }
 
-/* They are not with other shapes of the set's bucket. */
+/* Returns whether launches differ for other shapes of the set's bucket. */
 static bool follows_shapes(const clv__prepared *prepared, uint32_t index) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__partition *partition = &plan->partitions[index];
@@ -86,8 +86,8 @@ static bool follows_shapes(const clv__prepared *prepared, uint32_t index) {
   return !all_static(partition->view, plan->shapes->types);
 }
 
-/* True when nothing has to happen between two steps that follow each other on a lane: the second waits for nothing else, and
- * nobody waits for the first alone. */
+/* Returns whether two consecutive steps of a lane can be issued as one: the second waits for nothing else, and nothing waits for
+ * only the first. */
 static bool belong_together(const clv__prepared *prepared, uint32_t before, uint32_t after) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__track *tracks = prepared->schedule.tracks;
@@ -166,7 +166,7 @@ clv_status clv__capture_prepare(clv__prepared *prepared, clv_error *error) {
 clv_status clv__capture_refit(clv__prepared *prepared, clv_error *error) {
   const clv_devices *devices = prepared->request->session->devices;
   const clv_plan *plan = clv__request_plan(prepared->request);
-  (void)error; /* the key is made when it is asked for */
+  (void)error; /* the key is made on first use */
   if (clv__capture_is_off(clv__context_settings(devices->context)) != NULL) return CLV_OK;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     clv__capture *capture = prepared->captures[plan->partitions[p].device];

@@ -12,7 +12,7 @@ void clv__sightings_finish(clv__sightings *sightings) {
 }
 
 static size_t bucket_of(const clv__sightings *sightings, const clv__hash *hash) {
-  size_t number; /* any bits of it are as good as others */
+  size_t number; /* any of its bits are equally good */
   memcpy(&number, hash->bytes, sizeof number);
   return number & (sightings->bucket_count - 1);
 }
@@ -21,7 +21,7 @@ static bool is_free(const clv__sighting *item) {
   return item->last_seen == 0;
 }
 
-/* As many buckets as items, at least. */
+/* Keeps at least as many buckets as items. */
 static bool spread(clv__sightings *s) {
   size_t count = s->bucket_count == 0 ? 64 : s->bucket_count;
   while (count <= s->used) count *= 2;
@@ -52,7 +52,7 @@ static void forget(clv__sightings *s, uint32_t index) {
   --s->graphless;
 }
 
-/* Of keys without a graph; there is one. */
+/* The key to evict among those without a graph; there is at least one. */
 static uint32_t least_wanted(const clv__sightings *s) {
   uint32_t worst = CLV__NO_ID;
   for (uint32_t i = 0; i < s->used; ++i) {
@@ -100,7 +100,7 @@ void clv__sightings_count(clv__sightings *s, uint32_t index, uint64_t times) {
 void clv__sightings_age(clv__sightings *s) {
   uint64_t halvings = s->sum / s->window;
   s->sum %= s->window;
-  for (uint64_t i = 0; i < halvings && i < 32; ++i) { /* then nothing is left to halve */
+  for (uint64_t i = 0; i < halvings && i < 32; ++i) { /* after 32 halvings nothing is left */
     for (uint32_t k = 0; k < s->used; ++k) {
       clv__sighting *other = &s->items[k];
       other->count = other->graph_count > 0 ? other->count / 2 + 1 : (other->count + 1) / 2;

@@ -1,15 +1,15 @@
-/* Why a node is where it is, told from where the cut at the true prices put it. */
+/* Derives the cause of a node from its device in the cut at the true prices. */
 #include "place/optimal/optimal.h"
 
-/* The causes of `optimal`. Nodes placed as another strategy placed them have that strategy's causes.
+/* The causes of `optimal`. If the placement comes from another strategy, its nodes have that strategy's causes.
  *   usr      fixed by the user
  *   only     the only device that can run it
  *   single   everything on one device is cheapest
- *   view     moves no data: it stays where its source is, or where it is read
+ *   view     moves no data: it stays with its source, or with its reader
  *   cut      the minimum cut of node, transfer and fusion times puts it there
- *   back     given back: the boundary that the cut would draw here costs more, launches counted, than it gains
- *   load     moved from where the cut put it, so that devices work at the same time
- *   memory   moved from where the cut put it, as that does not fit the device's memory */
+ *   back     returned: the boundary that the cut would draw here costs more, with launches, than it gains
+ *   load     moved from its device in the cut, so that devices work at the same time
+ *   memory   moved from its device in the cut, because that does not fit the device's memory */
 static const char *cause_of(const clv__optimal *o, const uint32_t *devices, uint32_t node, bool is_single) {
   const clv__problem *problem = o->problem;
   if (problem->pins[node] != CLV__NONE) return "usr";

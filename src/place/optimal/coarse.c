@@ -1,6 +1,6 @@
-/* A problem whose nodes are fragments of another's: nodes that several cuts agree to keep together. As every key is the partition
- * number of an acyclic cut, each edge goes from a fragment to itself or to one whose keys are nowhere smaller: sorted by keys the
- * fragments are in topological order. */
+/* A problem whose nodes are fragments of another problem: nodes that several cuts agree to keep together. Every key is the
+ * partition number of an acyclic cut. So each edge leads from a fragment to itself, or to one in which no key is smaller. Sorting
+ * fragments by their keys therefore gives a topological order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ static clv_status make_fragments(work *w, const uint32_t *const *keys, uint32_t 
   return CLV_OK;
 }
 
-/* ---- Values: those that leave their fragment, or the model, or enter it ---- */
+/* ---- Values that cross a fragment's or the model's boundary ---- */
 
 static bool leaves(const work *w, uint32_t value) {
   const clv__problem *fine = w->fine;
@@ -117,8 +117,8 @@ static clv_status make_values(work *w) {
 
 /* ---- Nodes ---- */
 
-/* What the fragments read, and what is saved where a reader joins the fragment that it reads from. Savings within a fragment are
- * its own. */
+/* Collects the reads of the fragments, and the savings if a reader joins the fragment it reads from. Savings within a fragment
+ * reduce its own time. */
 static clv_status make_reads(work *w, uint64_t *node_ns) {
   const clv__problem *fine = w->fine;
   uint32_t devices = fine->device_count, count = 0, *offsets, *reads, *slot;

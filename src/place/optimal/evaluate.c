@@ -1,4 +1,4 @@
-/* The full price of a placement: cut as the plan will be, with its moves, launches and memory. */
+/* The full price of a placement: cut as in the final plan, with its moves, launches and memory. */
 #include "place/optimal/optimal.h"
 
 bool clv__score_less(const clv__score *a, const clv__score *b) {
@@ -20,7 +20,7 @@ void clv__evaluator_init(clv__evaluator *evaluator, const clv__problem *problem,
                          const clv_allocator *allocator) {
   *evaluator = (clv__evaluator){.problem = problem, .objective = objective, .split = split};
   evaluator->effort = 60 + (uint64_t)problem->node_count + problem->value_count + problem->read_offsets[problem->node_count];
-  if (objective == CLV__OVERLAP && split == CLV__SPLIT_CONVEX) evaluator->effort *= 7; /* that many cuts are tried */
+  if (objective == CLV__OVERLAP && split == CLV__SPLIT_CONVEX) evaluator->effort *= 7; /* as many cuts are tried */
   for (uint32_t d = 0; d < problem->device_count; ++d) evaluator->has_limits |= problem->limits[d].memory_bytes != 0;
   clv__arena_init(&evaluator->arena, allocator);
 }
@@ -29,7 +29,7 @@ void clv__evaluator_finish(clv__evaluator *evaluator) {
   clv__arena_finish(&evaluator->arena);
 }
 
-/* Cuts and prices in `arena`. What the split refuses has the worst score. */
+/* Cuts and prices in `arena`. A placement that the split rejects gets the worst score. */
 static clv_status cut_and_price(const clv__evaluator *evaluator, const uint32_t *devices, const uint32_t *groups, bool reorder,
                                 clv__arena *arena, clv__cut *cut, clv__score *score, clv_error *error) {
   const clv__problem *problem = evaluator->problem;
@@ -55,8 +55,9 @@ static void start_anew(clv__arena *arena) {
   clv__arena_init(arena, arena->allocator);
 }
 
-/* Where devices work at the same time, a cut that merges less may be better, and so may another order: the partitions kept apart
- * by what they wait for, by what waits for them, by both; each as it comes and with the most urgent partitions first. */
+/* If devices work at the same time, a cut that merges less may be better, and so may another order. So this also separates
+ * partitions by what they wait for, by what waits for them, and by both, each in the given order and with the most urgent
+ * partitions first. */
 static clv_status try_orders(clv__evaluator *evaluator, const uint32_t *devices, clv__score *score, clv_error *error) {
   const clv__problem *problem = evaluator->problem;
   clv__arena arena = {evaluator->arena.allocator, NULL}, groups_arena;

@@ -1,11 +1,11 @@
-/* What a cut needs of the devices' memories, and by how much that exceeds them. */
+/* Computes the device memory that a cut needs, and by how much that exceeds the limits. */
 #include "place/optimal/optimal.h"
 
 typedef struct tally {
   const clv__problem *problem;
   const clv__cut *cut;
   const uint16_t *streamed;
-  uint16_t *resident;      /* by weight: the devices it is counted on */
+  uint16_t *resident;      /* by weight: the devices on which it is already counted */
   uint32_t *streamed_seen; /* by weight: the last partition (+ 1) that counted it */
   uint32_t *value_seen;    /* by value, likewise */
 } tally;
@@ -36,7 +36,7 @@ static uint64_t count_weights(tally *t, uint32_t node, uint32_t partition, uint6
   return bytes;
 }
 
-/* Boundary values and streamed weights of a partition; what it adds to the resident ones goes to `resident_bytes`. */
+/* Counts the boundary values and streamed weights of a partition. Adds its new resident weights to `resident_bytes`. */
 static uint64_t count_partition(tally *t, uint32_t partition, uint64_t *resident_bytes) {
   const clv__problem *problem = t->problem;
   uint64_t bytes = 0;

@@ -1,7 +1,7 @@
-/* What a placement takes at least, however it is cut: cheap next to cutting it, and enough to see that most are no use. */
+/* The least time of a placement, however it is cut. It is cheap compared to cutting, and enough to discard most placements. */
 #include "place/optimal/optimal.h"
 
-/* A launch for each device that has any work. */
+/* One launch for each device that has any work. */
 static uint64_t launches_by_device(const clv__problem *problem, const uint32_t *devices) {
   uint64_t time_ns = 0;
   uint32_t used = 0;
@@ -14,9 +14,9 @@ static uint64_t launches_by_device(const clv__problem *problem, const uint32_t *
   return time_ns;
 }
 
-/* Along one way through the graph every change of the device is a partition more. Nodes that are views are walked over, as they
- * may be in a partition of views alone. `launches` and `last` are by node: the dearest way to it, and the device it was on last.
- */
+/* Along one path through the graph every change of device adds a partition. The walk passes over views, because they may be in a
+ * partition that has only views. `launches` and `last` are by node: the launches of the most expensive path to it, and the last
+ * device on that path. */
 static uint64_t launches_along(const clv__problem *problem, const uint32_t *devices, uint64_t *launches, uint8_t *last) {
   uint64_t most = 0;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -37,7 +37,7 @@ static uint64_t launches_along(const clv__problem *problem, const uint32_t *devi
   return most;
 }
 
-/* What the busiest device takes: its nodes, with all their savings. */
+/* The load of the busiest device: its nodes, with all their savings. */
 static uint64_t busiest_ns(const clv__problem *problem, const uint32_t *devices) {
   uint64_t load[16] = {0}, saved[16] = {0}, most = 0;
   for (uint32_t n = 0; n < problem->node_count; ++n) {

@@ -1,5 +1,6 @@
-/* List scheduling for devices that work at the same time: nodes in the order of urgency (the longest way from them to the end),
- * each on the device that finishes it earliest. A start for the local search, which prices what this only estimates. */
+/* List scheduling for devices that work at the same time. Nodes are taken in the order of urgency (the longest path from them to
+ * the end), each on the device that finishes it earliest. The result only estimates times; it is a start for the local search,
+ * which prices in full. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ typedef struct urgent {
 typedef struct scheduler {
   const clv__problem *problem;
   urgent *order;
-  uint64_t *ready;   /* [value * space_count + space]: UINT64_MAX while it is not there */
+  uint64_t *ready;   /* [value * space_count + space]: when it is available; UINT64_MAX until then */
   uint64_t *free_at; /* by device, then the copies of memory spaces */
   uint32_t *devices;
 } scheduler;
@@ -37,7 +38,7 @@ static int compare_urgent(const void *a, const void *b) {
   return x->node < y->node ? -1 : x->node > y->node;
 }
 
-/* A node is at least as urgent as what reads it, and comes before it in the list, so the order is topological. */
+/* A node is at least as urgent as its readers, and precedes them in the list, so the order is topological. */
 static void rank(scheduler *s, uint64_t *ranks) {
   const clv__problem *problem = s->problem;
   for (uint32_t n = problem->node_count; n-- > 0;) {
@@ -54,7 +55,7 @@ static void rank(scheduler *s, uint64_t *ranks) {
   qsort(s->order, problem->node_count, sizeof *s->order, compare_urgent);
 }
 
-/* When the value is in the device's memory; with `commit` the copies are made. */
+/* Returns when the value is in the device's memory. With `commit` it schedules the copies. */
 static uint64_t bring(scheduler *s, uint32_t value, uint32_t space, bool commit) {
   const clv__problem *problem = s->problem;
   uint64_t *ready = &s->ready[(size_t)value * problem->space_count], at = ready[space], home_at = ready[0];
@@ -72,7 +73,7 @@ static uint64_t bring(scheduler *s, uint32_t value, uint32_t space, bool commit)
   return at;
 }
 
-/* When `device` would be done with the node. Where nothing that it reads was made there, a partition begins. */
+/* Returns when `device` would finish the node. If none of its inputs was computed on that device, a new partition begins. */
 static uint64_t run(scheduler *s, uint32_t node, uint32_t device, bool commit) {
   const clv__problem *problem = s->problem;
   uint64_t start = s->free_at[device], time = clv__node_ns(problem, node, device), saved = 0;

@@ -1,5 +1,5 @@
-/* Placements whose weights do not fit: a price for every byte on the devices that have too few (Lagrangian multipliers, found by
- * doubling and halving), and filling devices one after the other. */
+/* Placements whose weights do not fit. Tries a price per byte on the devices that lack memory (Lagrangian multipliers, found by
+ * doubling and bisection), and filling devices one after the other. */
 #include <string.h>
 
 #include "place/optimal/optimal.h"
@@ -10,7 +10,7 @@ static uint64_t add_capped(uint64_t a, uint64_t b) {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Nanoseconds for 1,024 bytes at which all weights together are as dear as all nodes. */
+/* Nanoseconds per 1,024 bytes at which all weights together cost as much as all nodes. */
 static uint64_t unit_price(const clv__problem *problem) {
   uint64_t time = 0, bytes = 1;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -43,8 +43,8 @@ static clv_status cut_at_price(clv__optimal *o, uint64_t price, bool *fits) {
   return clv__pool_add(&o->pool, o->scratch, o->error);
 }
 
-/* Fills each device with the weights of the nodes that `from` has there, first or last nodes first; what does not fit any more
- * goes to the next device that can run it. */
+/* Fills each device with the weights of the nodes that `from` puts there, the first or the last nodes first. Nodes that no longer
+ * fit go to the next device that can run them. */
 static void fill(const clv__optimal *o, const uint32_t *from, bool backwards, uint32_t share, uint64_t *used, uint32_t *seen) {
   const clv__problem *problem = o->problem;
   memset(used, 0, problem->device_count * sizeof *used);

@@ -1,12 +1,12 @@
-/* Changes worth trying: whole partitions, what lies between two partitions of one device, nodes at boundaries; for small problems
- * also the upper and lower parts of partitions and pairs of nodes. Their estimates are exact but for launches, which are guessed
- * from the neighbours in the graph of partitions. */
+/* Finds changes worth trying: whole partitions, nodes between two partitions of one device, nodes at boundaries; for small
+ * problems also the upper and lower parts of partitions and pairs of nodes. Estimates are exact except for launches, which are
+ * estimated from the neighbours in the graph of partitions. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "place/optimal/optimal.h"
 
-#define PAIR_WORK 64u /* of all pairs, in times of the problem's edges */
+#define PAIR_WORK 64u /* work limit for all pairs, as a multiple of the problem's edges */
 
 typedef struct maker {
   clv__state *state;
@@ -16,7 +16,7 @@ typedef struct maker {
   uint32_t *below, *above; /* by node: stamps */
   uint64_t *degrees;       /* by node */
   uint32_t stamp;
-  size_t start; /* of the change being made, in changes->nodes */
+  size_t start; /* of the current change, in changes->nodes */
   bool is_full;
   clv_error *error;
 } maker;
@@ -46,7 +46,7 @@ static clv_status push(maker *m, uint32_t node) {
   return CLV_OK;
 }
 
-/* Keeps what was pushed since begin(); `launch_ns` is the guess of what it does to launches. */
+/* Keeps the nodes pushed since begin() as a change. `launch_ns` estimates its effect on launches. */
 static clv_status keep(maker *m, uint32_t device, int64_t launch_ns) {
   clv__changes *c = m->changes;
   if (c->node_count == m->start) return CLV_OK;
@@ -90,7 +90,7 @@ static bool is_read_on(const maker *m, uint32_t node, uint32_t device) {
 
 /* ---- Kinds ---- */
 
-/* A partition, as far as it can go, to another device: on its own there, or joined to neighbours. */
+/* Moves the nodes of a partition that can run on another device there: on its own, or joined to neighbours. */
 static clv_status move_partition(maker *m, uint32_t partition, uint32_t device) {
   const clv__cut *cut = m->cut;
   uint32_t size = cut->offsets[partition + 1] - cut->offsets[partition];
@@ -142,7 +142,7 @@ static bool is_above(const maker *m, uint32_t node, uint32_t partition) {
   return false;
 }
 
-/* Whatever lies on a path from partition `first` to partition `last`, both on one device, goes there: they become one. */
+/* Moves all nodes on paths from partition `first` to partition `last`, both on one device, to that device. The two become one. */
 static clv_status close_gap(maker *m, uint32_t first, uint32_t last) {
   const clv__cut *cut = m->cut;
   uint32_t device = cut->devices[first];
@@ -172,7 +172,7 @@ static clv_status close_gap(maker *m, uint32_t first, uint32_t last) {
   return keep(m, device, launch);
 }
 
-/* `span`: how many partitions of the device to reach over. */
+/* `span`: how many partitions of the device to reach across. */
 static clv_status close_gaps(maker *m, uint32_t span) {
   uint32_t recent[16][4], seen[16] = {0};
   for (uint32_t p = 0; p < m->cut->count && !m->is_full; ++p) {
@@ -185,7 +185,7 @@ static clv_status close_gaps(maker *m, uint32_t span) {
   return CLV_OK;
 }
 
-/* A node, alone or with its readers on the same device, to a device that touches it (or to any). */
+/* Moves a node, alone or with its readers on the same device, to a device that touches it (or to any). */
 static clv_status move_nodes(maker *m, bool anywhere) {
   const clv__problem *problem = m->problem;
   for (uint32_t n = 0; n < problem->node_count && !m->is_full; ++n) {
@@ -214,7 +214,7 @@ static clv_status move_pair(maker *m, uint32_t a, uint32_t b) {
   return CLV_OK;
 }
 
-/* What a move of each node takes: its own edges, and those that it shares what it makes with. */
+/* The work of moving each node: its own edges, and those of the nodes that share its outputs. */
 static void count_degrees(const maker *m) {
   const clv__problem *problem = m->problem;
   for (uint32_t n = 0; n < problem->node_count; ++n) m->degrees[n] = problem->read_offsets[n + 1] - problem->read_offsets[n];
@@ -224,8 +224,8 @@ static void count_degrees(const maker *m) {
   }
 }
 
-/* Producer and reader, and two readers of one value, together. One with very many neighbours would be moved with each of them:
- * there is an end to that. */
+/* Moves pairs together: producer and reader, and two readers of one value. A node with very many neighbours would pair with each
+ * of them, so the number of pairs is limited. */
 static clv_status move_pairs(maker *m) {
   const clv__problem *problem = m->problem;
   count_degrees(m);
@@ -246,7 +246,8 @@ static clv_status move_pairs(maker *m) {
   return CLV_OK;
 }
 
-/* A node with everything above it in its partition (or below it), to another device: shifts a boundary by more than one node. */
+/* Moves a node with everything above it (or below it) in its partition to another device. This shifts a boundary by more than one
+ * node. */
 static clv_status move_part(maker *m, uint32_t node, bool upwards, uint32_t device) {
   const clv__cut *cut = m->cut;
   uint32_t p = cut->partition_of[node], first = cut->offsets[p], end = cut->offsets[p + 1];

@@ -1,12 +1,12 @@
-/* `optimal`: least predicted time. The exact minimum cut of node, transfer and fusion times (pairs of devices in turn, where
- * there are more than two), and whatever every other strategy and every single device comes to, are priced in full; from the best
- * of them a local search goes on, first on fragments that they agree on, then on nodes. What is given out is the best of all that
- * was seen, so never worse than another strategy under the same prices. All effort is counted, never timed. */
+/* `optimal`: the least predicted time. It prices in full the exact minimum cut of node, transfer and fusion times (pairs of
+ * devices in turn if there are more than two), the result of every other strategy, and every single device. A local search
+ * continues from the best of them, first on fragments that they agree on, then on nodes. The result is the best placement seen,
+ * so it is never worse than another strategy under the same prices. All effort is counted, never timed. */
 #include "place/optimal/optimal.h"
 
 #include <string.h>
 
-/* Effort of the local searches (see clv__evaluator), and the nodes up to which they are deep. */
+/* The effort of the local searches (see clv__evaluator), and the number of nodes up to which they are deep. */
 #define DEEP_EFFORT ((uint64_t)600000)
 #define FRAGMENT_EFFORT ((uint64_t)120000)
 #define SWAP_EFFORT ((uint64_t)300000)
@@ -14,7 +14,7 @@
 #define SHALLOW_EFFORT ((uint64_t)100000)
 enum { DEEP_NODES = 320, DEEP_TIMES = 1200, SHALLOW_TIMES = 2, FRAGMENTS = 200, SEARCH_STARTS = 3, KEYS = 3 };
 
-/* A strategy's word with its own cut, as good as the best so far or better. */
+/* The result of a strategy with its own cut, if it is at least as good as the best so far. */
 typedef struct rival {
   const clv__strategy *strategy;
   clv__score score;
@@ -46,11 +46,11 @@ static clv_status try_strategy(clv__optimal *o, const clv__strategy *strategy, c
   bool hopeless = false;
   clv_status status = strategy->place(&its, arena, &candidate.placing, o->error);
   if (status == CLV_OK) status = clv__pool_is_hopeless(&o->pool, candidate.placing.devices, &hopeless, o->error);
-  if (status == CLV_NOT_SUPPORTED || hopeless) return CLV_OK; /* it has no answer here, or no good one */
+  if (status == CLV_NOT_SUPPORTED || hopeless) return CLV_OK; /* the strategy has no answer here, or only a hopeless one */
   if (status != CLV_OK) return status;
   const clv__placing *placing = &candidate.placing;
   if (!placing->has_cut && placing->groups == NULL && placing->streamed == NULL && its.split == o->evaluator.split) {
-    return clv__pool_add(&o->pool, placing->devices, o->error); /* cut as ours are */
+    return clv__pool_add(&o->pool, placing->devices, o->error); /* it is cut like our own placements */
   }
   clv__score score;
   status = clv__place_price(&its, arena, &candidate, o->error);
@@ -74,7 +74,7 @@ static clv_status try_strategies(clv__optimal *o, rival *best) {
   return CLV_OK;
 }
 
-/* With more than two devices: the best of all, exact for each pair in turn. */
+/* With more than two devices: improves the best placement, exactly for each pair in turn. */
 static clv_status swap_best(clv__optimal *o) {
   uint32_t times = 1 + clv__optimal_times(o, SWAP_EFFORT, 10, 3);
   for (uint32_t i = 0; i < times && i < o->pool.count; ++i) {
@@ -95,10 +95,10 @@ static clv_status search_from(clv__optimal *o, uint32_t solution, uint64_t budge
   return clv__pool_add(&o->pool, o->scratch, o->error);
 }
 
-/* Small problems: deep, from several starts. */
+/* Small problems: searches deeply, from several starts. */
 static clv_status search_deep(clv__optimal *o) {
   uint32_t count = o->pool.count < SEARCH_STARTS ? o->pool.count : SEARCH_STARTS;
-  uint64_t effort = o->input->objective == CLV__OVERLAP ? 3 * DEEP_EFFORT : DEEP_EFFORT; /* an evaluation is seven there */
+  uint64_t effort = o->input->objective == CLV__OVERLAP ? 3 * DEEP_EFFORT : DEEP_EFFORT; /* an evaluation tries seven cuts then */
   uint64_t budget = clv__optimal_times(o, effort, 1, DEEP_TIMES) * o->evaluator.effort;
   uint64_t hashes[SEARCH_STARTS];
   for (uint32_t i = 0; i < count; ++i) hashes[i] = o->pool.solutions[i].hash;
@@ -110,8 +110,8 @@ static clv_status search_deep(clv__optimal *o) {
   return CLV_OK;
 }
 
-/* On the fragments that the best placements agree on. The evaluator of the coarser problem says the finer one's prices where
- * fragments stay whole. */
+/* Searches on the fragments that the best placements agree on. The evaluator of the coarser problem gives the original prices as
+ * long as fragments stay whole. */
 static clv_status search_fragments(clv__optimal *o, const clv__coarse *coarse) {
   const clv__problem *problem = &coarse->problem;
   uint32_t fragments = problem->node_count;
@@ -162,7 +162,7 @@ static clv_status refuse_memory(clv__optimal *o, const uint32_t *devices) {
       (unsigned long long)o->problem->limits[device].memory_bytes);
 }
 
-/* The split's own reason why the first placement cannot be cut. */
+/* Reports the split's own reason why the first placement cannot be cut. */
 static clv_status refuse_split(clv__optimal *o) {
   clv__cut cut;
   clv__arena arena;
@@ -204,14 +204,14 @@ static clv_status give(clv__optimal *o, const uint32_t *devices, const clv__plac
   return clv__cut_copy(&o->evaluator.cut, o->problem->node_count, arena, &placing->cut, o->error);
 }
 
-/* Streaming competes where the cut alone, or the best that fits, would use more memory than there is. */
+/* Tries streaming if the cut alone, or the best placement that fits, would exceed the memory. */
 static clv_status try_streaming(clv__optimal *o, clv__placing *streaming, clv__score *score, const uint32_t **devices) {
   *score = CLV__SCORE_WORST;
   if (!o->evaluator.has_limits || o->reference_fits) return CLV_OK;
   uint32_t singles = o->problem->device_count, times = 1 + clv__optimal_times(o, STREAM_EFFORT, 13, UINT16_MAX);
   for (uint32_t i = 0; i < 1 + singles + o->pool.count; ++i) {
     bool fits = score->excess_bytes == 0 || (o->pool.count > 0 && o->pool.solutions[0].score.excess_bytes == 0);
-    if (i >= times && fits) break; /* the more there is to do, the sooner enough is tried */
+    if (i >= times && fits) break; /* the larger the problem, the fewer tries suffice */
     const uint32_t *from = o->reference;
     if (i > singles) {
       from = o->pool.solutions[i - 1 - singles].devices;
@@ -248,8 +248,8 @@ static clv_status choose(clv__optimal *o, const rival *best, clv__arena *arena, 
   return give(o, devices, &streaming, arena, placing);
 }
 
-/* Whether there is nothing to search for: one device, or a time that nothing can be below, which is asked where the search would
- * take longer than the bound. What is equal in time may still do with fewer partitions; that is left to the split. */
+/* Sets `enough` if there is nothing to search for: one device, or a time that equals a lower bound. The bound is computed only if
+ * the search would take longer than that. A placement of equal time might have fewer partitions; the split takes care of that. */
 static clv_status is_least(clv__optimal *o, bool *enough) {
   clv__bounds bounds;
   *enough = o->pool.count == 0 || o->problem->device_count == 1;

@@ -1,4 +1,4 @@
-/* Cuts for devices that work at the same time: what to keep apart, and what to run first. */
+/* Cuts for devices that work at the same time: which nodes to separate, and which partitions to run first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@ static uint32_t later(uint32_t a, uint32_t b) {
   return a > b ? a : b;
 }
 
-/* How many times the longest way to the node changes the device. */
+/* The number of changes of device on the longest path to the node. */
 static void count_above(const clv__problem *problem, const uint32_t *devices, uint32_t *depths) {
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     depths[n] = 0;
@@ -19,7 +19,7 @@ static void count_above(const clv__problem *problem, const uint32_t *devices, ui
   }
 }
 
-/* And the longest way from it. */
+/* The number of changes of device on the longest path from it. */
 static void count_below(const clv__problem *problem, const uint32_t *devices, uint32_t *depths) {
   for (uint32_t n = problem->node_count; n-- > 0;) {
     depths[n] = 0;
@@ -45,7 +45,7 @@ clv_status clv__wait_groups(const clv__problem *problem, const uint32_t *devices
     uint32_t most = 0;
     count_below(problem, devices, other);
     for (uint32_t n = 0; n < problem->node_count; ++n) most = later(most, other[n]);
-    if ((uint64_t)(most + 1) * (most + 1) < CLV__NONE) { /* two depths as one number */
+    if ((uint64_t)(most + 1) * (most + 1) < CLV__NONE) { /* both depths fit into one number */
       for (uint32_t n = 0; n < problem->node_count; ++n) groups[n] = groups[n] * (most + 1) + other[n];
     }
   }
@@ -63,8 +63,8 @@ static int compare_ranked(const void *a, const void *b) {
   return x->partition < y->partition ? -1 : x->partition > y->partition;
 }
 
-/* The time from the beginning of each partition to the end, the longest way; it falls along every edge, or stays, so that this
- * order with the old one for ties is one to run them in. */
+/* The time from the start of each partition to the end, along the longest path. It never rises along an edge. So sorting by it,
+ * with the old order for ties, gives a valid order. */
 static void rank_partitions(const clv__problem *problem, const clv__cut *cut, ranked *order, uint64_t *ranks) {
   for (uint32_t p = cut->count; p-- > 0;) {
     uint64_t time = problem->launch_ns[cut->devices[p]], below = 0;

@@ -1,4 +1,4 @@
-/* The best placements met so far. */
+/* The best placements found so far. */
 #include <string.h>
 
 #include "place/optimal/optimal.h"
@@ -23,7 +23,8 @@ clv_status clv__pool_is_hopeless(const clv__pool *pool, const uint32_t *devices,
   return clv__is_hopeless(pool->evaluator, devices, &pool->solutions[0].score, hopeless, error);
 }
 
-/* Where a placement of this score belongs; the last one makes room. CLV__NONE where the pool is full of better ones. */
+/* Finds the position of a placement with this score and evicts the last placement if the pool is full. CLV__NONE if the pool is
+ * full of better ones. */
 static clv_status make_room(clv__pool *pool, const clv__score *score, uint32_t *at, clv_error *error) {
   size_t size_bytes = pool->evaluator->problem->node_count * sizeof(uint32_t);
   clv__solution fresh = {0};
@@ -56,7 +57,7 @@ clv_status clv__pool_add(clv__pool *pool, const uint32_t *devices, clv_error *er
   clv__score score;
   uint32_t at;
   CLV__TRY(clv__evaluate(pool->evaluator, devices, &score, error));
-  if (score.time_ns == UINT64_MAX) return CLV_OK; /* the split refuses it */
+  if (score.time_ns == UINT64_MAX) return CLV_OK; /* the split rejects it */
   CLV__TRY(make_room(pool, &score, &at, error));
   if (at == CLV__NONE) return CLV_OK;
   clv__solution *solution = &pool->solutions[at];
@@ -64,7 +65,7 @@ clv_status clv__pool_add(clv__pool *pool, const uint32_t *devices, clv_error *er
   memcpy(solution->partition_of, pool->evaluator->cut.partition_of, problem->node_count * sizeof *devices);
   solution->hash = hash;
   solution->score = score;
-  if (at == 0) { /* the cut's memory changes hands */
+  if (at == 0) { /* the cut's memory changes owner */
     clv__arena arena = pool->best_arena;
     pool->best_arena = pool->evaluator->arena;
     pool->best_cut = pool->evaluator->cut;

@@ -1,12 +1,12 @@
-/* Local search on the full price. The estimates of the changes order them; what counts is the price after cutting again. Many
- * changes that do not touch each other are tried at once while that helps, then one by one. The effort is counted, never
- * timed, so that the same inputs give the same plan. */
+/* Local search on the full price. Estimates only order the changes; the price after cutting again decides. It tries many changes
+ * that do not touch each other at once while that helps, then one at a time. The effort is counted, never timed, so the same
+ * inputs give the same plan. */
 #include <string.h>
 
 #include "base/random.h"
 #include "place/optimal/optimal.h"
 
-/* Kicks in vain after which a small problem has been searched through: it has few placements. */
+/* The number of fruitless kicks after which a small problem counts as searched: it has few placements. */
 enum { SEEN_SLOTS = 8192, MOST_KICKS = 3, FRUITLESS = 8, FRUITLESS_A_NODE = 4 };
 
 typedef struct search {
@@ -36,7 +36,7 @@ static bool is_spent(const search *s) {
   return s->evaluator->spent + s->evaluator->effort > s->limit;
 }
 
-/* Evaluates `trial`; where that is better it becomes the placement. */
+/* Evaluates `trial`; if it is better, it becomes the placement. */
 static clv_status try_trial(search *s, bool *better) {
   *better = false;
   uint64_t hash = hash_devices(s->trial, s->problem->node_count), *slot = &s->seen[hash % SEEN_SLOTS];
@@ -51,7 +51,7 @@ static clv_status try_trial(search *s, bool *better) {
   if (!clv__score_less(&score, &s->score)) return CLV_OK;
   *better = true;
   s->score = score;
-  clv__arena arena = s->cut_arena; /* the cut's memory changes hands */
+  clv__arena arena = s->cut_arena; /* the cut's memory changes owner */
   s->cut_arena = s->evaluator->arena;
   s->evaluator->arena = arena;
   s->cut = s->evaluator->cut;
@@ -63,7 +63,7 @@ static void apply(search *s, const clv__change *change) {
   for (uint32_t i = 0; i < change->count; ++i) s->trial[s->changes.nodes[change->first + i]] = change->device;
 }
 
-/* Marks the partitions that the change and its neighbours are in; false, and nothing marked, where one is marked already. */
+/* Marks the partitions of the change and of its neighbours. Returns false and marks nothing if one of them is already marked. */
 static bool touch(search *s, const clv__change *change) {
   const clv__problem *problem = s->problem;
   const uint32_t *nodes = &s->changes.nodes[change->first], *partition_of = s->cut.partition_of;
@@ -74,7 +74,7 @@ static bool touch(search *s, const clv__change *change) {
       s->touched[partition_of[node]] |= (uint8_t)pass;
     }
   }
-  /* Partitions above may be shared with other changes; those that it reads from are enough to keep chains apart. */
+  /* Partitions above may be shared with other changes. Marking those it reads from is enough to separate chains. */
   for (uint32_t i = 0; i < change->count; ++i) {
     for (uint32_t r = problem->read_offsets[nodes[i]]; r < problem->read_offsets[nodes[i] + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];
@@ -84,7 +84,7 @@ static bool touch(search *s, const clv__change *change) {
   return true;
 }
 
-/* The best changes that do not touch each other, all at once; then the better half of them, and so on. */
+/* Tries the best changes that do not touch each other, all at once; then the better half of them, and so on. */
 static clv_status try_batch(search *s, bool *better) {
   *better = false;
   uint32_t most = UINT32_MAX;
@@ -122,7 +122,7 @@ static clv_status make_changes(search *s) {
   return CLV_OK;
 }
 
-/* To where no change helps any more. */
+/* Descends until no change helps. */
 static clv_status descend(search *s) {
   bool better = true;
   while (better && !is_spent(s)) {
@@ -133,16 +133,16 @@ static clv_status descend(search *s) {
   return CLV_OK;
 }
 
-/* Takes the placement in `trial` as it is, better or not. */
+/* Accepts the placement in `trial`, better or not. */
 static clv_status set_placement(search *s) {
   bool better;
   s->score = CLV__SCORE_WORST;
   s->seen[hash_devices(s->trial, s->problem->node_count) % SEEN_SLOTS] = 0;
   CLV__TRY(try_trial(s, &better));
-  return better ? CLV_OK : CLV_NOT_SUPPORTED; /* the split refuses it */
+  return better ? CLV_OK : CLV_NOT_SUPPORTED; /* the split rejects it */
 }
 
-/* From the best placement, a few changes at random whether they help or not, and down again. */
+/* From the best placement, applies a few random changes whether they help or not, and descends again. */
 static clv_status kick(search *s, uint32_t *best, clv__score *best_score) {
   memcpy(s->trial, best, s->problem->node_count * sizeof *best);
   clv_status status = set_placement(s);

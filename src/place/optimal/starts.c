@@ -1,9 +1,9 @@
-/* Placements to start from: the exact cut, cuts at prices that tell it of launches and loads, single devices, list schedules. */
+/* Initial placements: the exact cut, cuts at prices that stand for launches and loads, single devices, list schedules. */
 #include <string.h>
 
 #include "place/optimal/optimal.h"
 
-/* Of cuts at other prices; one is as dear as about three evaluations. */
+/* The effort of cuts at other prices; one costs as much as about three evaluations. */
 #define CUT_EFFORT ((uint64_t)200000)
 enum { SWAP_ROUNDS = 4 };
 
@@ -19,7 +19,7 @@ void clv__optimal_prefer(const clv__problem *problem, uint32_t device, uint32_t 
   }
 }
 
-/* The best placement so far, placed anew at other prices. */
+/* Places the best placement so far anew at other prices. */
 static clv_status cut_at(clv__optimal *o, const clv__reprice *prices) {
   clv__arena arena;
   clv__problem repriced;
@@ -42,14 +42,14 @@ static clv_status cut_at_boundaries(clv__optimal *o) {
   return CLV_OK;
 }
 
-/* What each device does of the placement in `scratch`, launches apart. */
+/* The load of each device in the placement in `scratch`, without launches. */
 static void measure_loads(const clv__optimal *o, uint64_t *loads) {
   const clv__problem *problem = o->problem;
   memset(loads, 0, problem->device_count * sizeof *loads);
   for (uint32_t n = 0; n < problem->node_count; ++n) loads[o->scratch[n]] += clv__node_ns(problem, n, o->scratch[n]);
 }
 
-/* Devices that do more than their share get dearer, the others cheaper, by less each time. */
+/* Raises the prices of devices with more than their share and lowers the others', by less each time. */
 static clv_status cut_at_loads(clv__optimal *o) {
   uint32_t devices = o->problem->device_count, times = 2 + clv__optimal_times(o, CUT_EFFORT, 3, 10);
   clv__reprice prices = CLV__REPRICE_AS_IS;
@@ -70,7 +70,7 @@ static clv_status cut_at_loads(clv__optimal *o) {
   return CLV_OK;
 }
 
-/* Whether what the cut says fits the devices' memories. */
+/* Checks whether the cut fits the devices' memories. */
 static clv_status check_fit(clv__optimal *o) {
   clv__score score;
   o->reference_fits = true;

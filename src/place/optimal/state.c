@@ -1,5 +1,5 @@
-/* A placement under change: counts of readers by memory space make the price of moving one node a matter of the node's own
- * edges, however many readers a value has. */
+/* A placement that changes. With the counts of readers by memory space, the price of moving one node depends only on the node's
+ * own edges, however many readers a value has. */
 #include "place/optimal/optimal.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static uint32_t home_space(const clv__state *state, uint32_t value) {
   return producer == CLV__NONE ? 0 : state->problem->spaces[state->devices[producer]];
 }
 
-/* What bringing the value from `home` to everyone who reads it takes. */
+/* The time to copy the value from `home` to all its readers. */
 static uint64_t transfer_ns(const clv__state *state, uint32_t value, uint32_t home) {
   const clv__problem *problem = state->problem;
   const uint32_t *counts = &state->reader_counts[(size_t)value * problem->space_count];
@@ -54,7 +54,7 @@ static uint64_t transfer_ns(const clv__state *state, uint32_t value, uint32_t ho
   return time;
 }
 
-/* What the node saves where it is, by the fusions with its neighbours. */
+/* The time that the node saves on its device by fusions with its neighbours. */
 static uint64_t saved_ns(const clv__state *state, uint32_t node) {
   const clv__problem *problem = state->problem;
   if (problem->saving_ns == NULL) return 0;

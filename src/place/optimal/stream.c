@@ -1,5 +1,5 @@
-/* Weights that do not fit stay in host memory and are copied in before each partition that reads them, into room that the next
- * partition uses again; a partition ends where its streamed weights fill that room. */
+/* Weights that do not fit stay in host memory. Each partition that reads them copies them in first, into a buffer that the next
+ * partition reuses. A partition ends when its streamed weights fill the buffer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +14,13 @@ typedef struct streamer {
   const clv__problem *problem;
   const uint32_t *devices;
   clv__placing *placing;
-  uint32_t *slots; /* by weight: where in `order`, plus 1; 0: not on the device */
-  ranked *order;   /* weights on the device, those to keep resident first */
+  uint32_t *slots; /* by weight: its index in `order`, plus 1; 0: not on the device */
+  ranked *order;   /* weights on the device, in the order in which to keep them resident */
   uint32_t *seen;  /* by weight: the last group (+ 1) that has it */
   uint32_t order_count, group;
 } streamer;
 
-/* Those read most often first: streaming one costs a copy for every partition that reads it. */
+/* Sorts the weights read most often first, because streaming a weight costs one copy for every partition that reads it. */
 static int compare_ranked(const void *a, const void *b) {
   const ranked *x = a, *y = b;
   if (x->readers != y->readers) return x->readers > y->readers ? -1 : 1;
@@ -46,7 +46,8 @@ static void list_weights(streamer *s, uint32_t device) {
   if (s->order_count > 1) qsort(s->order, s->order_count, sizeof *s->order, compare_ranked);
 }
 
-/* What does not fit beside a buffer of `buffer` bytes is streamed; a group ends where its streamed weights fill the buffer. */
+/* Streams the weights that do not fit beside a buffer of `buffer` bytes. A group ends when its streamed weights fill the
+ * buffer. */
 static void stream_device(streamer *s, uint32_t device, uint64_t room, uint64_t buffer) {
   const clv__problem *problem = s->problem;
   uint64_t resident = 0, filled = 0;
@@ -129,7 +130,7 @@ clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__ar
     *score = fresh;
     placing->streamed = trial.streamed;
     placing->groups = trial.groups;
-    trial.streamed = kept.streamed; /* the arrays change hands: the old ones are written over next */
+    trial.streamed = kept.streamed; /* the arrays change owner: the next trial overwrites the old ones */
     trial.groups = kept.groups;
   }
   return CLV_OK;

@@ -1,17 +1,17 @@
-/* Passes 3 and 4 of `propagate`: what nothing has spread to goes where most of what it reads is; what shares a memory space with
- * a device of higher priority goes there; views follow their source. */
+/* Passes 3 and 4 of `propagate`. A node that no device has spread to goes to the device that can read most of its inputs. A node
+ * on a device that shares its memory space with one of higher priority moves to the latter. Views follow their source. */
 #include <string.h>
 
 #include "place/propagate/propagate.h"
 
-enum { MAX_SPACES = 17 }; /* a memory space a device, and the host's */
+enum { MAX_SPACES = 17 }; /* one memory space per device, and the host's */
 
 typedef struct third_pass {
   clv__propagation *p;
   uint32_t better[16]; /* by device: those of higher priority in the same memory space */
 } third_pass;
 
-/* The supported device that can read the most of what the node reads; a tie, or nothing, goes to the first. */
+/* The supported device that can read the most inputs of the node. Ties, or no readable inputs, go to the first. */
 static uint32_t most_readable(const clv__propagation *p, uint32_t node) {
   const clv__problem *problem = p->problem;
   uint32_t counts[MAX_SPACES] = {0}, best = CLV__NONE;
@@ -29,7 +29,7 @@ static uint32_t most_readable(const clv__propagation *p, uint32_t node) {
   return best;
 }
 
-/* Whether all that the node reads is in its own memory space. */
+/* Returns whether all inputs of the node are in the memory space of its device. */
 static bool all_readable(const clv__propagation *p, uint32_t node) {
   const clv__problem *problem = p->problem;
   uint32_t space = problem->spaces[p->devices[node]];
@@ -43,14 +43,14 @@ static bool all_readable(const clv__propagation *p, uint32_t node) {
   return true;
 }
 
-/* Nodes come in the order of the list, so that everything a node reads has its device. */
+/* Nodes come in the order of the list, so every producer of a node's inputs already has its device. */
 static clv_status assign_best(const third_pass *s, uint32_t node, clv_error *error) {
   clv__propagation *p = s->p;
   const clv__problem *problem = p->problem;
   if (p->devices[node] == CLV__NONE && clv__node_is_view(problem, node)) {
     uint32_t device = clv__propagate_value_device(p, problem->reads[problem->read_offsets[node]]);
     if (clv__can_run(problem, node, device)) {
-      p->devices[node] = device; /* its cause is pass 4's */
+      p->devices[node] = device; /* pass 4 sets its cause */
       return CLV_OK;
     }
   }

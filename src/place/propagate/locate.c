@@ -1,6 +1,6 @@
-/* Pass 1 of `propagate`: nodes whose place is decided before anything spreads. A node runs where the user pinned it; where the
- * memory of what it makes is; or where its weights are, unless a device of higher priority wants it although they are in host
- * memory. */
+/* Pass 1 of `propagate`: nodes whose place is fixed before anything spreads. A node runs where the user pinned it, where the
+ * memory of its outputs is, or where its weights are. The exception to the last: a device of higher priority wants the node
+ * although its weights are in host memory. */
 #include <string.h>
 
 #include "place/propagate/propagate.h"
@@ -15,7 +15,7 @@ static const char *const weight_causes[] = {WEIGHT_CAUSES(),  WEIGHT_CAUSES(1), 
 
 typedef struct locating {
   clv__propagation *p;
-  const uint32_t *homes; /* by value, NULL: none; a view's home is its source's too */
+  const uint32_t *homes; /* by value, NULL: none; the home of a view is also the home of its source */
   uint32_t host;         /* bit d: d works in host memory, or is the last */
 } locating;
 
@@ -26,7 +26,7 @@ static bool has_homes(const uint32_t *homes, uint32_t count) {
   return false;
 }
 
-/* What the user gave memory to, and what that is a view of: they are the same bytes. */
+/* Finds the homes of values that the user placed and of the sources of their views: these are the same bytes. */
 static clv_status find_homes(locating *l, clv__arena *arena, clv_error *error) {
   const clv__problem *problem = l->p->problem;
   if (!has_homes(problem->value_homes, problem->value_count)) return CLV_OK;
@@ -49,7 +49,7 @@ static uint32_t mates(const clv__problem *problem, uint32_t device) {
   return mask;
 }
 
-/* Of the devices that can read what is at `home`, the one that runs the node: `home` itself, or the first. */
+/* Among the devices that can read what is at `home`, returns the one that runs the node: `home` itself, or the first. */
 static uint32_t runs_at(const clv__problem *problem, uint32_t node, uint32_t home) {
   if (clv__can_run(problem, node, home)) return home;
   uint32_t able = problem->supports[node] & mates(problem, home);
@@ -69,7 +69,7 @@ static bool locate_by_buffers(const locating *l, uint32_t node) {
   return false;
 }
 
-/* The first weight that is anywhere the node can run decides. */
+/* The first weight in a place where the node can run decides. */
 static bool locate_by_weights(const locating *l, uint32_t node) {
   const clv__problem *problem = l->p->problem;
   uint32_t supports = problem->supports[node],
@@ -80,7 +80,8 @@ static bool locate_by_weights(const locating *l, uint32_t node) {
       device = runs_at(problem, node, home);
     else
       device = (supports & l->host) == 0 ? CLV__NONE : (uint32_t)__builtin_ctz(supports & l->host);
-    /* Host memory is asked of every device before the one that is there; where none there can run the node, of all. */
+    /* For weights in host memory, every device before the one located there may claim the node, or every device if none located
+     * there can run it. */
     if (home == CLV__NONE || (l->host >> home & 1u) != 0) {
       uint32_t before = device == CLV__NONE ? wants : wants & ((1u << device) - 1);
       if (before != 0) {

@@ -1,6 +1,7 @@
-/* `propagate`: the multi-pass assignment by location. What is somewhere already (buffers, inputs, weights) decides first, then
- * devices spread from there, what is left goes where it can read most, and views follow; then the list is cut. `propagate-graph`
- * differs in one thing: devices spread along the edges of the graph and not to neighbours in the list. */
+/* `propagate`: the multi-pass assignment by location. Data that already has a location (buffers, inputs, weights) decides first.
+ * Then devices spread from there, the remaining nodes go to the device that can read most of their inputs, and views follow.
+ * Finally the list is cut. `propagate-graph` differs in one way: devices spread along the edges of the graph instead of to
+ * neighbours in the list. */
 #include "place/propagate/propagate.h"
 
 #include <stdio.h>
@@ -25,7 +26,7 @@ static const sweep_entry sweeps[] = {
 typedef struct passes {
   const clv__propagation *p;
   clv__arena *arena;
-  clv__pass *items; /* NULL: not asked for */
+  clv__pass *items; /* NULL: not requested */
   uint32_t count;
 } passes;
 
@@ -36,7 +37,7 @@ static clv_status record(passes *to, const char *name, const clv__cut *cut, cons
   return CLV_OK;
 }
 
-/* The last device is taken for the host's. Where it is something else, the plan says so. */
+/* The last device counts as the host. If it is not, the plan says so. */
 static clv_status note_host(const clv__propagation *p, clv__arena *arena, const char **note, clv_error *error) {
   const clv__problem *problem = p->problem;
   const char *name = problem->device_names == NULL ? NULL : problem->device_names[p->last];
@@ -51,8 +52,8 @@ static clv_status note_host(const clv__propagation *p, clv__arena *arena, const 
   return *note == NULL ? clv__error_memory(error, strlen(text)) : CLV_OK;
 }
 
-/* Weights that the user put into one memory and that are read in another: streamed there, host memory apart. What a view has
- * beside its source is no data. */
+/* Finds weights that the user placed in one memory and that are read in another: they are streamed there, except to host memory.
+ * The operands of a view other than its source are not data. */
 static clv_status find_streamed(const clv__problem *problem, clv__arena *arena, clv__placing *placing, clv_error *error) {
   if (problem->weight_homes == NULL) return CLV_OK;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -88,7 +89,7 @@ cleanup:
   return status;
 }
 
-/* Pass 5. Where the user asks for another cut, that one is made later, and there is no such pass. */
+/* Pass 5. If the user asks for another kind of cut, that happens later, and this pass does not exist. */
 static clv_status cut_list(const clv__place_input *input, clv__placing *placing, passes *recorded, clv_error *error) {
   if (input->split != CLV__SPLIT_LINEAR) return CLV_OK;
   const clv__list_cut options = {.copy_limit = CLV__PROPAGATE_COPIES, .joined = "5.cur"};

@@ -1,4 +1,4 @@
-/* The multi-pass assignment by location, between its passes (propagate.c is the way through). */
+/* Shared by the passes of the multi-pass assignment by location. propagate.c runs them in order. */
 #ifndef CLEAVE_PLACE_PROPAGATE_PROPAGATE_H
 #define CLEAVE_PLACE_PROPAGATE_PROPAGATE_H
 
@@ -7,13 +7,13 @@
 
 typedef struct clv__propagation {
   const clv__problem *problem;
-  uint32_t *devices;   /* by node. A view has one from pass 3 on, its cause only from pass 4 on */
+  uint32_t *devices;   /* by node. A view has a device from pass 3 on, and a cause from pass 4 on */
   const char **causes; /* by node: "" while it has no device */
   uint32_t last;       /* the last device: it counts as host */
-  uint32_t left;       /* nodes without a device, views apart */
+  uint32_t left;       /* nodes without a device, not counting views */
 } clv__propagation;
 
-/* Where a value is: its home, the last device for a graph input without one, or where its maker is. */
+/* The location of a value: the device of its producer. For a graph input: its home, or the last device if it has none. */
 static inline uint32_t clv__propagate_value_device(const clv__propagation *p, uint32_t value) {
   uint32_t producer = p->problem->producers[value];
   if (producer != CLV__NONE) return p->devices[producer];
@@ -21,20 +21,20 @@ static inline uint32_t clv__propagate_value_device(const clv__propagation *p, ui
   return home != CLV__NONE ? home : p->last;
 }
 
-/* Where a weight is, as its reader sees it: its home, or host memory. CLV__NONE where it is too small to count and was not put
- * anywhere: it comes to its reader. */
+/* The location of a weight as its reader sees it: its home, or host memory. CLV__NONE if the weight is too small to count and the
+ * user did not place it: then it goes to its reader. */
 static inline uint32_t clv__propagate_weight_device(const clv__propagation *p, uint32_t node, uint32_t weight) {
   uint32_t home = p->problem->weight_homes == NULL ? CLV__NONE : p->problem->weight_homes[weight];
   if (home != CLV__NONE) return home;
   return (p->problem->flags[node] & CLV__NODE_LIGHT_WEIGHT) != 0 ? CLV__NONE : p->last;
 }
 
-/* Pass 1 (locate.c): pins, then buffers, inputs and weights that are somewhere already. */
+/* Pass 1 (locate.c): places nodes by their pins, then by buffers, inputs and weights that already have a location. */
 clv_status clv__propagate_locate(clv__propagation *p, clv__arena *arena, clv_error *error);
 
-/* One sweep of pass 2: a device spreads from the nodes it has to neighbours without one that it supports, along the list
- * or along the edges of the graph (sweep.c). `host` says whether the last device spreads too.
- * Views are passed through. A node that the device does not support does not stop it: what follows may be supported again. */
+/* One sweep of pass 2 (sweep.c). A device spreads from its nodes to neighbours that have no device and that it supports, along
+ * the list or along the edges of the graph. `host` says whether the last device spreads too. Views pass a device through. A node
+ * that the device does not support does not stop it, because later nodes may be supported again. */
 typedef struct clv__sweep {
   bool up, host;
   const char *cause;
@@ -47,7 +47,7 @@ void clv__propagate_along_edges(clv__propagation *p, const clv__sweep *sweep, ui
 clv_status clv__propagate_best(clv__propagation *p, clv_error *error);
 void clv__propagate_views(clv__propagation *p);
 
-/* What a pass left, into the arena (record.c): for the last pass with its cut and moves, NULL for the others. */
+/* Records the state after a pass in the arena (record.c). The last pass has its cut and moves; the others pass NULL. */
 clv_status clv__propagate_record(const clv__propagation *p, const char *name, const clv__cut *cut, const clv__moves *moves,
                                  clv__arena *arena, clv__pass *pass, clv_error *error);
 

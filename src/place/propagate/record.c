@@ -1,4 +1,4 @@
-/* What each pass of `propagate` left, kept for --explain-passes. */
+/* Records the state after each pass of `propagate` for --explain-passes. */
 #include <string.h>
 
 #include "place/propagate/propagate.h"
@@ -29,7 +29,7 @@ static void record_values(const clv__propagation *p, recording *r) {
   }
 }
 
-/* A weight that is nowhere yet comes to its first reader, in pass 4. */
+/* A weight without a location goes to its first reader, in pass 4. */
 static void record_weights(const clv__propagation *p, bool settled, recording *r) {
   const clv__problem *problem = p->problem;
   for (uint32_t w = 0; w < problem->weight_count; ++w) {

@@ -1,4 +1,4 @@
-/* Pass 2 of `propagate`: devices spread along the list, or, in `propagate-graph`, along the edges. */
+/* Pass 2 of `propagate`: devices spread along the list or, in `propagate-graph`, along the edges. */
 #include <string.h>
 
 #include "place/propagate/propagate.h"
@@ -24,12 +24,12 @@ void clv__propagate_along_list(clv__propagation *p, const clv__sweep *sweep) {
 
 /* ---- Along the edges ---- */
 
-/* Down from producers to readers in the order of the list, up from readers to producers in the reverse order. Every node hands on
- * one device: its own, or, while it has none, the one that came to it, as a neighbour in a list would. Where several come, the
- * one of the most values does; of as many, the first in priority. */
+/* A downward sweep goes from producers to readers in the order of the list, an upward sweep from readers to producers in the
+ * reverse order. Every node hands on one device: its own or, while it has none, the one that reached it, as a neighbour in a list
+ * would. If several devices reach it, the one carried by the most values wins; among ties, the first in priority. */
 enum { NOTHING = 0xff, MAX_DEVICES = 16 };
 
-/* How many values bring each device. */
+/* The number of values that carry each device. */
 typedef struct arrivals {
   uint32_t counts[MAX_DEVICES];
   uint32_t mask;
@@ -42,7 +42,7 @@ static inline void arrive(arrivals *a, uint8_t device) {
   ++a->counts[device];
 }
 
-/* The device of `mask` that most values bring. */
+/* The device of `mask` that the most values carry. */
 static uint8_t strongest(const arrivals *a, uint32_t mask) {
   uint8_t best = NOTHING;
   for (; mask != 0; mask &= mask - 1) {
@@ -53,7 +53,7 @@ static uint8_t strongest(const arrivals *a, uint32_t mask) {
 }
 
 static void arrive_from_producers(const clv__problem *problem, uint32_t node, const uint8_t *flows, arrivals *a) {
-  /* A view only hands on its source. */
+  /* A view only hands on the device of its source. */
   uint32_t end = clv__node_is_view(problem, node) ? problem->read_offsets[node] + 1 : problem->read_offsets[node + 1];
   for (uint32_t r = problem->read_offsets[node]; r < end; ++r) {
     uint32_t producer = problem->producers[problem->reads[r]];
@@ -66,7 +66,7 @@ static void arrive_from_readers(const clv__problem *problem, uint32_t node, cons
     uint32_t value = problem->writes[w];
     for (uint32_t i = problem->reader_offsets[value]; i < problem->reader_offsets[value + 1]; ++i) {
       uint32_t reader = problem->readers[i];
-      /* Through a view flows what is done with its source alone, not with what else it reads. */
+      /* A view passes its device upwards only to its source, not to its other operands. */
       if (clv__node_is_view(problem, reader) && problem->reads[problem->read_offsets[reader]] != value) continue;
       arrive(a, flows[reader]);
     }

@@ -1,17 +1,17 @@
-/* Minimum cuts. The network is first reduced (flow_reduce.c); what is left is solved by the push-relabel method of A. V. Goldberg
- * and R. E. Tarjan, "A new approach to the maximum-flow problem" (J. ACM 35, 1988): highest label first, with gap relabelling and
- * exact labels from time to time, as B. V. Cherkassky and Goldberg found best ("On implementing the push-relabel method for the
- * maximum flow problem", Algorithmica 19, 1997). Only its first phase is needed: a cut, not a flow. Unlike augmenting paths, it
- * moves much flow over a long way at once. Whatever has reached the end of it when work is stopped could be a flow, so it is
- * below every cut. */
+/* Minimum cuts. flow_reduce.c first shrinks the network. The rest is solved by the push-relabel method of A. V. Goldberg and R.
+ * E. Tarjan, "A new approach to the maximum-flow problem" (J. ACM 35, 1988): highest label first, with gap relabelling and
+ * periodic exact labels, which B. V. Cherkassky and Goldberg found best ("On implementing the push-relabel method for the maximum
+ * flow problem", Algorithmica 19, 1997). Only its first phase is needed, because the result is a cut, not a flow. Unlike
+ * augmenting paths, the method moves much flow over a long distance at once. If the work limit stops it, the flow that has
+ * arrived by then is a feasible value, so it is below every cut. */
 #include "split/minimum_cut/flow_own.h"
 
 #include <assert.h>
 
-#define RELABEL_WORK 12u /* of a relabelling, in arcs looked at */
-#define SEARCH_WORK 4u   /* exact labels are made anew after so many times what it takes to make them */
-/* Work after which a solution is left as it is, in times of what exact labels take, and however small the network is: long
- * ladders take time that grows with the square of their length. */
+#define RELABEL_WORK 12u /* cost of a relabelling, in arcs visited */
+#define SEARCH_WORK 4u   /* recompute exact labels after this many times the work of computing them */
+/* The work limit of a solution, as a multiple of the work of exact labels, and its minimum for small networks. Long ladders take
+ * time that grows with the square of their length. */
 #define MOST_SEARCHES 64u
 #define LEAST_LIMIT 4000000u
 
@@ -48,7 +48,7 @@ void clv__flow_destroy(clv__flow *flow) {
   clv__release(flow->allocator, flow);
 }
 
-/* Takes a capacity into account: infinite ones become one number, and the finite ones are counted. */
+/* Accounts for a capacity: replaces infinite ones by one number and sums the finite ones. */
 static int64_t take(clv__flow *flow, int64_t capacity) {
   if (capacity >= CLV__FLOW_LIMIT) return ENDLESS;
   if (capacity < 0) {
@@ -84,8 +84,8 @@ void clv__flow_edge(clv__flow *flow, uint32_t a, uint32_t b, int64_t forward, in
 
 /* ---- Push and relabel ---- */
 
-/* Vertices by label. Those with excess that may still reach the source wait in `active`, a stack through `next`; the others are
- * in `idle`, a list through `next` and `prior`. Label `end` is of those that cannot reach it any more: they are in no list. */
+/* Vertices by label. Those with excess that may still reach the source wait in `active`, a stack through `next`. The others are
+ * in `idle`, a list through `next` and `prior`. Vertices with label `end` can no longer reach the source and are in no list. */
 typedef struct levels {
   clv__flow *flow;
   uint32_t *active, *idle; /* by label */
@@ -130,7 +130,7 @@ static void list_by_excess(levels *l, uint32_t v) {
   }
 }
 
-/* One layer of a search against the flow: those not yet labelled from which a vertex of the layer can be reached. */
+/* One layer of a search against the flow: the unlabelled vertices from which a vertex of the layer can be reached. */
 static void search_from(levels *l, uint32_t v) {
   clv__flow *flow = l->flow;
   clv__flow_arc *arcs = flow->arcs;
@@ -145,7 +145,8 @@ static void search_from(levels *l, uint32_t v) {
   }
 }
 
-/* Exact labels: distances to the vertices that drain into the source, by breadth-first search. The lists are its layers. */
+/* Computes exact labels, the distances to the vertices that drain into the source, by breadth-first search. The lists are its
+ * layers. */
 static void label_exactly(levels *l) {
   clv__flow *flow = l->flow;
   for (uint32_t i = 0; i <= l->highest; ++i) l->active[i] = l->idle[i] = NO_VERTEX;
@@ -166,7 +167,7 @@ static void label_exactly(levels *l) {
   }
 }
 
-/* Nobody has label `gap`: who is above it cannot reach the source. */
+/* No vertex has label `gap`, so no vertex above it can reach the source. */
 static void close_gap(levels *l, uint32_t gap) {
   clv__flow_vertex *vertices = l->flow->vertices;
   for (uint32_t label = gap + 1; label <= l->highest; ++label) {
@@ -190,7 +191,7 @@ static void receive(levels *l, uint32_t u, int64_t amount) {
   }
 }
 
-/* The least label that leaves `v` a way, and the arc it goes over. */
+/* Sets the least label at which `v` has an outgoing arc, and that arc. */
 static void relabel(levels *l, uint32_t v) {
   clv__flow *flow = l->flow;
   clv__flow_vertex *vertex = &flow->vertices[v];
@@ -209,7 +210,7 @@ static void relabel(levels *l, uint32_t v) {
   vertex->label = least;
 }
 
-/* Pushes the excess of `v`, which is in no list, to lower neighbours; raises it where there is none. */
+/* Pushes the excess of `v`, which is in no list, to lower neighbours, and raises `v` if there is none. */
 static void discharge(levels *l, uint32_t v) {
   clv__flow *flow = l->flow;
   clv__flow_arc *arcs = flow->arcs;
@@ -239,7 +240,7 @@ static void discharge(levels *l, uint32_t v) {
   }
 }
 
-/* Takes out what the reduction decided, so that only arcs between live vertices are left. */
+/* Removes what the reduction decided, so that only arcs between live vertices remain. */
 static uint32_t prune(clv__flow *flow, uint32_t *arc_count, int64_t *excess) {
   uint32_t count = 0;
   *arc_count = 0;
@@ -288,10 +289,10 @@ static clv_status solve_rest(clv__flow *flow, clv_error *error) {
     spent += l.work;
     label_exactly(&l);
     if (spent <= limit || l.highest_active == 0) continue;
-    flow->is_cut_short = true; /* what has arrived is below any cut; who still reaches the place is on its side */
+    flow->is_cut_short = true; /* the flow so far is below any cut; vertices that can still reach its end are on its side */
     break;
   }
-  label_exactly(&l); /* what can still be reached from has a distance, and drains */
+  label_exactly(&l); /* vertices that still have a path to the source have a distance, and drain */
   for (uint32_t v = 0; v < flow->vertex_count; ++v) {
     clv__flow_vertex *vertex = &flow->vertices[v];
     if (vertex->state == VERTEX_LIVE) vertex->state = vertex->label < l.end ? VERTEX_DRAINS : VERTEX_KEEPS;

@@ -1,8 +1,9 @@
-/* What the two phases of the minimum cut share: flow_reduce.c makes the network small, flow.c solves what is left.
+/* Shared by the two phases of the minimum cut: flow_reduce.c shrinks the network, flow.c solves the rest.
  *
- * The network is kept mirrored: flow runs from the sink to the source. The search at the end, for what can still reach the place
- * that flow runs to, then finds the cut nearest to the source. So `excess` is what a vertex gets from the sink, negative where it
- * can pass flow on to the source; a vertex that ends on the side of the source `drains`, the others `keep` their excess. */
+ * The network is stored mirrored: flow runs from the sink to the source. The final search, for the vertices that can still reach
+ * the end of the flow, then finds the cut nearest to the source. So `excess` is what a vertex receives from the sink, and is
+ * negative if the vertex can pass flow on to the source. A vertex that ends on the source's side `drains`; the others `keep`
+ * their excess. */
 #ifndef CLEAVE_SPLIT_MINIMUM_CUT_FLOW_OWN_H
 #define CLEAVE_SPLIT_MINIMUM_CUT_FLOW_OWN_H
 
@@ -10,8 +11,8 @@
 
 #define NO_ARC UINT32_MAX
 #define NO_VERTEX UINT32_MAX
-#define ENDLESS                                                                                                   \
-  (CLV__FLOW_LIMIT * 2) /* what infinite capacities become: with all finite ones taken off, still above the limit \
+#define ENDLESS                                                                                      \
+  (CLV__FLOW_LIMIT * 2) /* replaces infinite capacities: still above the limit minus all finite ones \
                          */
 
 enum {
@@ -19,20 +20,20 @@ enum {
   VERTEX_KEEPS = 1,
   VERTEX_DRAINS = 2,
   VERTEX_ELIMINATED = 4, /* its side follows from its neighbours': bit 4 + 2 * u drains + w drains */
-  VERTEX_QUEUED = 8      /* of a live vertex */
+  VERTEX_QUEUED = 8      /* only for a live vertex */
 };
 
-typedef struct clv__flow_arc { /* arc ^ 1 is its reverse */
-  int64_t capacity;            /* what is left of it */
+typedef struct clv__flow_arc { /* the reverse of an arc is arc ^ 1 */
+  int64_t capacity;            /* the residual capacity */
   uint32_t head, next;
 } clv__flow_arc;
 
 typedef struct clv__flow_vertex {
   int64_t excess;
-  uint32_t first;       /* arc. Of an eliminated vertex: its neighbour u */
-  uint32_t label;       /* degree while the network is reduced, then the distance to the source, from below */
-  uint32_t current;     /* arc to go on with. Of an eliminated vertex: its neighbour w, or NO_VERTEX */
-  uint32_t next, prior; /* in the list that it is in */
+  uint32_t first;       /* its first arc. Of an eliminated vertex: its neighbour u */
+  uint32_t label;       /* its degree during the reduction; then a lower bound on the distance to the source */
+  uint32_t current;     /* the arc to continue with. Of an eliminated vertex: its neighbour w, or NO_VERTEX */
+  uint32_t next, prior; /* neighbours in the list that contains it */
   uint8_t state;
 } clv__flow_vertex;
 
@@ -42,7 +43,7 @@ struct clv__flow {
   clv__flow_vertex *vertices;
   clv__flow_arc *arcs;
   int64_t cost;   /* flow already sent */
-  int64_t finite; /* of all finite capacities */
+  int64_t finite; /* the sum of all finite capacities */
   bool refused;   /* a capacity was negative */
   bool is_cut_short;
   uint32_t eliminated;
@@ -55,10 +56,10 @@ static inline int64_t clv__flow_plus(int64_t a, int64_t b) {
   return a + b < ENDLESS ? a + b : ENDLESS;
 }
 
-/* Gives the vertex `plus` from the sink and `minus` to the source; what passes straight through is flow. */
+/* Adds `plus` from the sink and `minus` to the source to the vertex. The part that passes straight through counts as flow. */
 void clv__flow_feed(clv__flow *flow, clv__flow_vertex *vertex, int64_t plus, int64_t minus);
-/* Decides or eliminates vertices until none is left to which a rule applies; clv__flow_expand() gives the eliminated ones their
- * sides when those of all others are known. */
+/* Decides or eliminates vertices until no rule applies to any vertex. clv__flow_expand() assigns sides to the eliminated vertices
+ * once the sides of all others are known. */
 void clv__flow_reduce(clv__flow *flow);
 void clv__flow_expand(clv__flow *flow);
 

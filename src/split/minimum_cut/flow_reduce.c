@@ -1,11 +1,11 @@
-/* Makes a network smaller without changing its minimum cuts. Three rules, applied until none fits: a vertex whose terminals
- * outweigh its edges is decided by them; one with a single neighbour becomes part of that neighbour's terminals; one with two
- * becomes an edge between them (the least cost over its two sides is a submodular function of theirs, and every such function of
- * two is an edge and terminals). Chains, trees and series-parallel graphs vanish altogether. */
+/* Shrinks a network without changing its minimum cuts. Three rules apply until none fits. A vertex whose terminals outweigh its
+ * edges is decided by them. A vertex with one neighbour becomes part of that neighbour's terminals. A vertex with two neighbours
+ * becomes an edge between them: the least cost over its two sides is a submodular function of their sides, and every such
+ * function of two is an edge plus terminals. Chains, trees and series-parallel graphs vanish entirely. */
 #include "split/minimum_cut/flow_own.h"
 
-#define SCAN_DEGREE 16u /* vertices of more neighbours are looked at once, and again when they have fewer */
-#define MERGE_DEGREE 8u /* how far to look for an edge that a new one can join */
+#define SCAN_DEGREE 16u /* vertices with more neighbours are visited once, and again when they have fewer */
+#define MERGE_DEGREE 8u /* how far to search for an existing edge that a new one can be merged into */
 
 void clv__flow_feed(clv__flow *flow, clv__flow_vertex *vertex, int64_t plus, int64_t minus) {
   if (vertex->excess >= 0) {
@@ -50,7 +50,7 @@ static void decide(reduction *r, uint32_t v, uint8_t side) {
   }
 }
 
-/* What `v` costs where `u` and `w` are, on its better side; ties keep. */
+/* The cost of `v` on its better side, given the sides of `u` and `w`; ties keep. */
 static int64_t least_cost(const clv__flow *flow, uint32_t v, uint32_t a, bool u_drains, uint32_t b, bool w_drains, bool *drains) {
   const clv__flow_arc *arcs = flow->arcs;
   int64_t excess = flow->vertices[v].excess;
@@ -71,7 +71,7 @@ static int64_t least_cost(const clv__flow *flow, uint32_t v, uint32_t a, bool u_
   return *drains ? drain : keep;
 }
 
-/* `difference`: what a vertex costs more where it keeps than where it drains. */
+/* `difference`: the cost of a vertex if it keeps, minus its cost if it drains. */
 static int64_t feed_difference(clv__flow *flow, uint32_t v, int64_t difference) {
   clv__flow_feed(flow, &flow->vertices[v], difference < 0 ? -difference : 0, difference > 0 ? difference : 0);
   return difference > 0 ? difference : 0;
@@ -107,7 +107,7 @@ static uint32_t find_arc(const clv__flow *flow, uint32_t from, uint32_t to) {
   return NO_ARC;
 }
 
-/* Joins u and w by an edge, in the place of arc `a` (v -> u) and its reverse; v is gone. */
+/* Joins u and w by an edge that replaces arc `a` (v -> u) and its reverse; v is removed. */
 static void join(reduction *r, uint32_t a, uint32_t u, uint32_t w, int64_t forward, int64_t backward) {
   clv__flow *flow = r->flow;
   clv__flow_arc *arcs = flow->arcs;
@@ -135,8 +135,8 @@ static void join(reduction *r, uint32_t a, uint32_t u, uint32_t w, int64_t forwa
   enqueue(r, w);
 }
 
-/* A function f of the sides of u and w is an edge and terminals. Its edge's two capacities have a given sum; how it is divided is
- * free, and chosen so that no constant below zero is left over. */
+/* A function f of the sides of u and w is an edge plus terminals. Only the sum of the edge's two capacities is determined. It is
+ * divided so that no negative constant remains. */
 static void eliminate_link(reduction *r, uint32_t v, uint32_t a, uint32_t b) {
   clv__flow *flow = r->flow;
   uint32_t u = flow->arcs[a].head, w = flow->arcs[b].head;

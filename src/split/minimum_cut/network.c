@@ -1,10 +1,10 @@
-/* Two-sided placements by minimum cut: which nodes are free, the network and its cut, and the launches. */
+/* Two-sided placements by minimum cut: finds the free nodes, solves the network, and adds the launches. */
 #include <string.h>
 
 #include "split/minimum_cut/network_own.h"
 
-/* Which nodes are free; the others' sides. `kept` (PLACE_ONE, PLACE_OTHER; PLACE_FREE: none) is the side that all nodes but views
- * are kept on. False where a node, `lost`, can be nowhere. */
+/* Numbers the free nodes and records the sides of the others. `kept` is the side on which all nodes except views are kept
+ * (PLACE_ONE, PLACE_OTHER; PLACE_FREE: none). Returns false if a node, `lost`, fits on neither side. */
 static bool number(clv__network *n, network_place kept, uint32_t *lost) {
   const clv__problem *problem = n->problem;
   n->free_count = 0;
@@ -23,7 +23,7 @@ static bool number(clv__network *n, network_place kept, uint32_t *lost) {
   return true;
 }
 
-/* Solves for the nodes numbered: their places, and what the placement costs. */
+/* Solves for the numbered nodes: their places, and the cost of the placement. */
 static clv_status cut(clv__network *n, const clv_allocator *allocator, uint8_t *places, int64_t *cost, clv_error *error) {
   n->flow = NULL;
   n->edge_count = 0;
@@ -65,9 +65,9 @@ static int64_t launches_of(const clv__problem *problem, const uint8_t *places, c
   return (int64_t)sum;
 }
 
-/* A launch for each side in use. No vertex is needed for that: placements that use both sides pay both, so that the best of them
- * is that of the cut without launches, or there is one that uses a single side and is no worse; of those there are two, but for
- * where the views are. `trial` is room for another placement. */
+/* Adds a launch for each side in use. This needs no vertex, because all placements that use both sides pay both launches. So the
+ * best placement is either the cut without launches or one that uses a single side. There are two of the latter, apart from where
+ * their views are. `trial` is room for another placement. */
 static clv_status cut_with_launches(clv__network *n, const uint64_t launches[2], const clv_allocator *allocator, uint8_t *places,
                                     uint8_t *trial, int64_t *cost, clv_error *error) {
   bool used[2], used_alone[2];
@@ -94,7 +94,7 @@ static uint32_t spaces_of(const clv__problem *problem, uint16_t devices) {
   return spaces;
 }
 
-/* Room for the placement, and the nodes numbered; `places` has twice as many as there are nodes. */
+/* Allocates room for the placement and numbers the nodes. `places` has twice as many entries as there are nodes. */
 static clv_status begin(clv__network *n, const clv_allocator *allocator, uint8_t **places, clv_error *error) {
   const clv__problem *problem = n->problem;
   size_t bytes = (size_t)problem->node_count * (sizeof *n->vertices + 2);

@@ -1,23 +1,23 @@
-/* The network of a two-sided placement. Every cost is a function of where one node is, or of where the nodes of one value are:
+/* Builds the network of a two-sided placement. Every cost is a function of the side of one node, or of the sides of the nodes of
+ * one value:
  *
  *   a node      its time on either side: terminals
- *   a fusion    -s where both ends are on the side: the producer is given s to leave that side, and the edge s to be cut
- *   a copy      paid where the producer is on one side (or elsewhere) and any reader on the other: an auxiliary vertex
- *               between the producer and the readers, all edges of the same capacity: cutting the one before it is never dearer
- *               than cutting those behind it, and serves all readers
- *   an output   on its way out of either side's memory: terminals
- *   a launch    along the path: an edge from each node of it to the next
+ *   a fusion    -s if both ends are on the side: the producer pays s to leave that side, and the edge s to be cut
+ *   a copy      paid if the producer is on one side (or elsewhere) and any reader on the other: an auxiliary vertex between the
+ *               producer and the readers, all edges of the same capacity. Cutting the edge before it never costs more than
+ * cutting the edges behind it, and serves all readers an output   on its way out of either side's memory: terminals a launch
+ * along the path: an edge from each node of it to the next
  *
- * Nodes that are not free are constants: what they share with free ones is left as terminals of those. */
+ * Nodes that are not free are constants: costs that they share with free nodes become terminals of those. */
 #include "split/minimum_cut/network_own.h"
 
-/* What one value's copies depend on. */
+/* The inputs that determine the copies of one value. */
 typedef struct copies {
   uint32_t producer;
-  network_place from; /* by memory space: a third device's node may live in a side's */
-  bool is_read[2];    /* on that side, by a node that is not free */
+  network_place from; /* by memory space: a node of a third device may share a side's memory */
+  bool is_read[2];    /* a node that is not free reads it on that side */
   uint32_t free_count, free_reader;
-  uint32_t third_spaces; /* of readers in neither side's memory */
+  uint32_t third_spaces; /* memory spaces of readers in neither side's memory */
 } copies;
 
 static network_place opposite(network_place side) {
@@ -37,14 +37,14 @@ static int64_t to_capacity(uint64_t cost) {
   return cost < (uint64_t)CLV__FLOW_LIMIT ? (int64_t)cost : CLV__FLOW_INFINITE;
 }
 
-/* `cost` where the vertex is on `side`. */
+/* Charges `cost` if the vertex is on `side`. */
 static void charge_vertex(clv__network *n, uint32_t vertex, network_place side, uint64_t cost) {
   if (n->flow == NULL || cost == 0) return;
   int64_t capacity = to_capacity(cost);
   clv__flow_terminal(n->flow, vertex, side == PLACE_ONE ? capacity : 0, side == PLACE_ONE ? 0 : capacity);
 }
 
-/* The same for a node that may be known to be there, or not to be. */
+/* The same for a node that may have a fixed side, or be on neither. */
 static void charge(clv__network *n, uint32_t node, network_place side, uint64_t cost) {
   network_place place = clv__network_place(n, node);
   if (place == PLACE_FREE) {
@@ -94,7 +94,7 @@ static uint64_t side_saving_ns(const clv__network *n, uint32_t read, network_pla
   return most;
 }
 
-/* From host memory into the side's, or back, whichever of the memory spaces `spaces` is the cheapest. */
+/* The cheapest copy between host memory and any of the memory spaces `spaces`, in or out. */
 static uint64_t least_copy_ns(const clv__network *n, uint32_t value, uint32_t spaces, bool is_in) {
   uint64_t least = UINT64_MAX;
   if ((spaces & 1u) != 0) return 0;
@@ -153,7 +153,7 @@ static void look_at_readers(const clv__network *n, uint32_t value, copies *c) {
   }
 }
 
-/* `cost` where any of several free readers is on `side` and the producer is not: over a vertex in between. */
+/* Charges `cost` if any of several free readers is on `side` and the producer is not, through an auxiliary vertex. */
 static void charge_copy_once(clv__network *n, uint32_t value, const copies *c, network_place side, uint64_t cost) {
   const clv__problem *problem = n->problem;
   int64_t capacity = to_capacity(cost);
@@ -171,8 +171,8 @@ static void charge_copy_once(clv__network *n, uint32_t value, const copies *c, n
   }
 }
 
-/* The same for any readers, and a producer on the other side or in neither memory. `pair`, where not NULL, takes what belongs to
- * the edge between the producer and the only reader. */
+/* The same for any readers, and for a producer on the other side or in neither memory. If `pair` is not NULL, it collects the
+ * cost of the edge between the producer and the only reader. */
 static void charge_copy(clv__network *n, uint32_t value, const copies *c, network_place side, uint64_t cost, int64_t pair[2]) {
   if (cost == 0 || c->from == side) return;
   if (c->is_read[side]) {
@@ -192,7 +192,8 @@ static void charge_copy(clv__network *n, uint32_t value, const copies *c, networ
   }
 }
 
-/* What is paid wherever the free nodes go: for readers in the memory of third devices, once the value is in host memory. */
+/* The costs that do not depend on the free nodes: for readers in the memory of third devices, once the value is in host
+ * memory. */
 static void add_third_copies(clv__network *n, uint32_t value, uint32_t spaces) {
   if (n->flow != NULL) return;
   for (spaces &= ~1u; spaces != 0; spaces &= spaces - 1) {
@@ -200,7 +201,7 @@ static void add_third_copies(clv__network *n, uint32_t value, uint32_t spaces) {
   }
 }
 
-/* The producer is in neither side's memory but in `home`, from which every reader on a side has its own copy. */
+/* The producer is in neither side's memory but in `home`. From there, each side that reads the value gets its own copy. */
 static void add_copies_from_third(clv__network *n, uint32_t value, const copies *c, uint32_t home) {
   uint32_t elsewhere = c->third_spaces & ~(1u << home), one = n->sides[PLACE_ONE].spaces, other = n->sides[PLACE_OTHER].spaces;
   bool on_sides = c->free_count > 0 || c->is_read[PLACE_ONE] || c->is_read[PLACE_OTHER];
@@ -211,9 +212,9 @@ static void add_copies_from_third(clv__network *n, uint32_t value, const copies 
   if ((one & other) == 0) {
     charge_copy(n, value, c, PLACE_ONE, side_in_ns(n, value, PLACE_ONE), NULL);
     charge_copy(n, value, c, PLACE_OTHER, side_in_ns(n, value, PLACE_OTHER), NULL);
-  } else if (one == other && (one & (one - 1)) == 0) { /* the same memory: one copy, for whoever reads */
+  } else if (one == other && (one & (one - 1)) == 0) { /* the same memory: one copy serves readers on both sides */
     if (on_sides && n->flow == NULL) add_constant(n, side_in_ns(n, value, PLACE_ONE), false);
-  } else { /* perhaps the same memory: what `one` pays is paid */
+  } else { /* possibly the same memory: charge what `one` pays */
     charge_copy(n, value, c, PLACE_ONE, side_in_ns(n, value, PLACE_ONE), NULL);
   }
 }
@@ -228,7 +229,7 @@ static void add_copies(clv__network *n, uint32_t value, int64_t pair[2]) {
     add_copies_from_third(n, value, &c, home);
     return;
   }
-  bool in_host = problem->is_output[value] || c.third_spaces != 0; /* whatever the free nodes do */
+  bool in_host = problem->is_output[value] || c.third_spaces != 0; /* wherever the free nodes go */
   uint64_t out[2] = {side_out_ns(n, value, PLACE_ONE), side_out_ns(n, value, PLACE_OTHER)};
   add_third_copies(n, value, c.third_spaces);
   if (in_host && c.from == PLACE_FREE) {
@@ -237,7 +238,7 @@ static void add_copies(clv__network *n, uint32_t value, int64_t pair[2]) {
   } else if (in_host && n->flow == NULL) {
     add_constant(n, out[c.from], false);
   }
-  if ((n->sides[PLACE_ONE].spaces & n->sides[PLACE_OTHER].spaces) != 0) return; /* (perhaps) the same memory */
+  if ((n->sides[PLACE_ONE].spaces & n->sides[PLACE_OTHER].spaces) != 0) return; /* (possibly) the same memory */
   charge_copy(n, value, &c, PLACE_ONE, (in_host ? 0 : out[PLACE_OTHER]) + side_in_ns(n, value, PLACE_ONE), pair);
   charge_copy(n, value, &c, PLACE_OTHER, (in_host ? 0 : out[PLACE_ONE]) + side_in_ns(n, value, PLACE_OTHER), pair);
 }
@@ -257,7 +258,7 @@ static void add_node(clv__network *n, uint32_t node) {
   }
 }
 
-/* Saves what both ends on one side save; `pair` takes what belongs to the edge between two free ends. */
+/* Subtracts the saving of two ends on one side. `pair` collects the cost of the edge between two free ends. */
 static void add_saving(clv__network *n, uint32_t read, uint32_t producer, uint32_t reader, int64_t pair[2]) {
   network_place from = clv__network_place(n, producer), to = clv__network_place(n, reader);
   if (n->problem->saving_ns == NULL) return;
@@ -273,7 +274,7 @@ static void add_saving(clv__network *n, uint32_t read, uint32_t producer, uint32
     if (n->flow == NULL) add_constant(n, saving, true);
     if (from == PLACE_FREE && to == PLACE_FREE) {
       charge(n, producer, opposite(side), saving);
-      pair[opposite(side)] += to_capacity(saving); /* the reader over there, the producer here */
+      pair[opposite(side)] += to_capacity(saving); /* if the reader is on the opposite side and the producer on this one */
     } else if (from == PLACE_FREE) {
       charge(n, producer, opposite(side), saving);
     } else if (to == PLACE_FREE) {

@@ -1,11 +1,11 @@
-/* A two-sided placement on its way to a minimum cut: network_build.c makes the network, network.c asks for it. */
+/* A two-sided placement as a minimum cut: network_build.c builds the network, network.c solves it. */
 #ifndef CLEAVE_SPLIT_MINIMUM_CUT_NETWORK_OWN_H
 #define CLEAVE_SPLIT_MINIMUM_CUT_NETWORK_OWN_H
 
 #include "split/minimum_cut/flow.h"
 #include "split/minimum_cut/network.h"
 
-/* Where something is. Side `one` is the sink's, which a tie goes to. */
+/* The place of a node. Side `one` is the sink's side; ties go to it. */
 typedef enum network_place { PLACE_ONE, PLACE_OTHER, PLACE_FREE, PLACE_THIRD } network_place;
 
 typedef struct network_side {
@@ -25,9 +25,9 @@ typedef struct clv__network {
   uint32_t *vertices;
   uint32_t free_count;
 
-  clv__flow *flow; /* NULL: vertices and edges are only counted */
+  clv__flow *flow; /* NULL: only count vertices and edges */
   uint32_t vertex_count, edge_count;
-  int64_t constant; /* what the cut leaves out */
+  int64_t constant; /* the part of the cost that is not in the cut */
   bool overflow;
 } clv__network;
 
@@ -43,7 +43,7 @@ static inline network_place clv__network_place(const clv__network *network, uint
                                      : PLACE_THIRD;
 }
 
-/* Goes through the problem once: counts, or adds everything to `flow`. */
+/* Walks the problem once. Adds everything to `flow`, or only counts if that is NULL. */
 void clv__network_build(clv__network *network);
 
 #endif

@@ -1,14 +1,15 @@
-/* The path whose launches a bound charges: of all ways through the graph the one with the most forced changes of device, then the
- * most changes between nodes that are faster elsewhere, then the most nodes. One pass, in the graph's order. */
+/* The path whose launches a bound charges. Among all paths through the graph it has the most forced changes of device; among
+ * ties, the most changes between nodes that are faster on different devices; then the most nodes. One pass in the graph's
+ * order. */
 #include "split/minimum_cut/network_own.h"
 
 #define FORCED_CHANGE ((uint64_t)1 << 42)
 #define LIKELY_CHANGE ((uint64_t)1 << 21)
 
-/* The best way that ends at a node, or at the last node before a view: what it is worth, and the node (CLV__NONE: no way). */
+/* The best path that ends at a node, or at the last node before a view: its score, and that node (CLV__NONE: no path). */
 typedef struct ways {
   uint64_t *worth;
-  uint32_t *last, *before; /* `before`: the one in front of the node on its way */
+  uint32_t *last, *before; /* `before`: the previous node on the path */
 } ways;
 
 static uint32_t fastest(const clv__problem *problem, uint32_t node) {
