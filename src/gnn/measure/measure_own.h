@@ -41,8 +41,7 @@ clv_status clv__measure_entries_try(clv__measuring *m, clv_error *error);
 /* All that is left, smaller sizes first, until the time is over. */
 clv_status clv__measure_entries_rest(clv__measuring *m, clv_error *error);
 
-/* ---- What a schedule takes beside blocks and copies: threads that wait for each other, devices that go on to another executable
- * (overheads.c) ---- */
+/* ---- Schedule costs besides blocks and copies: waiting threads, devices that switch executables (overheads.c) ---- */
 
 /* Merging: from one thread's telling that its part is done to another's going on. Values are in the host's memory by then, where
  * each part has left its own rows: nothing is copied. Exchanging: from the end of a layer's threads to the begin of the next

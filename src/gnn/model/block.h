@@ -27,8 +27,8 @@ static inline clv__block_form clv__block_form_open(bool same_rows) {
 static inline clv__block_form clv__block_form_fixed(clv__layer_sizes sizes) {
   return (clv__block_form){.is_fixed = true, .same_rows = sizes.rows == sizes.targets, .sizes = sizes};
 }
-/* Rounds rows and edges up to multiples of `step` (1: adds only the dummy vertex). If edges are padded, it adds one more row
- * before rounding. */
+/* Rounds rows and edges up to multiples of `step`. If that pads the edges, it adds the dummy vertex to the rows before rounding.
+ */
 clv__block_form clv__block_form_padded(uint64_t rows, uint64_t edges, uint64_t step);
 
 typedef struct clv__block {
