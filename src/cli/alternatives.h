@@ -1,4 +1,4 @@
-/* --compare and --what-if: a plan beside what it might have been. */
+/* --compare and --what-if: compares a plan with its alternatives. */
 #ifndef CLEAVE_CLI_ALTERNATIVES_H
 #define CLEAVE_CLI_ALTERNATIVES_H
 
@@ -16,11 +16,12 @@ typedef struct cli_alternatives {
   uint32_t what_if_count;
 } cli_alternatives;
 
-/* Works out what the options ask for; the comparison also where `always_compare`. `alternatives` is the caller's storage. */
+/* Computes what the options ask for. With `always_compare`, includes the comparison in any case. The caller owns
+ * `alternatives`. */
 clv_status cli_alternatives_find(cli_invocation *cli, const cli_job *job, bool always_compare, cli_alternatives *alternatives,
                                  clv_error *error);
 void cli_alternatives_text(const cli_job *job, const cli_alternatives *alternatives, clv__text *text);
 void cli_alternatives_json(const cli_job *job, const cli_alternatives *alternatives, json_t *root);
-void cli_alternatives_finish(cli_alternatives *alternatives); /* accepts a zeroed one */
+void cli_alternatives_finish(cli_alternatives *alternatives); /* accepts a zeroed struct */
 
 #endif

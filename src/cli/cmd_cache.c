@@ -1,4 +1,4 @@
-/* `cleave cache`: the executables on disk: listed, checked, pruned. */
+/* `cleave cache`: lists, verifies and prunes the executables on disk. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,9 +10,9 @@
 #include "report/label.h"
 #include "report/table.h"
 
-/* One file, as the walk saw it. */
+/* One file found by the directory walk. */
 typedef struct entry {
-  const char *name, *problem; /* "": none */
+  const char *name, *problem; /* problem "": none */
   const char *backend, *version, *device, *description, *operators;
   uint32_t node_count, weight_count;
   uint64_t size_bytes;
@@ -22,7 +22,7 @@ typedef struct entry {
 
 typedef struct listing {
   cli_invocation *cli;
-  clv__cache *cache; /* NULL: the directory is not there */
+  clv__cache *cache; /* NULL: the directory does not exist */
   const char *path;
   entry *items;
   size_t count, capacity;
@@ -60,7 +60,7 @@ static clv_status add_entry(void *self, const clv__cache_item *item, clv_error *
   return kept ? CLV_OK : clv__error_memory(error, sizeof *item);
 }
 
-/* The last used first. */
+/* Most recently used first. */
 static int compare_entries(const void *a, const void *b) {
   const entry *x = a, *y = b;
   if (x->used.tv_sec != y->used.tv_sec) return x->used.tv_sec > y->used.tv_sec ? -1 : 1;
@@ -75,7 +75,7 @@ static clv_status open_cache(listing *l, clv_error *error) {
   }
   l->path = settings->cache_directory;
   clv_status status = clv__cache_open(l->cli->allocator, l->path, UINT64_MAX, false, &l->cache, error);
-  return status == CLV_NOT_FOUND ? CLV_OK : status; /* nothing was ever kept */
+  return status == CLV_NOT_FOUND ? CLV_OK : status; /* nothing was ever stored */
 }
 
 static clv_status read_entries(listing *l, clv__cache_depth depth, clv_error *error) {
@@ -214,7 +214,7 @@ static clv_status verify(listing *l, clv_error *error) {
   for (size_t i = 0; i < l->count; ++i) {
     const entry *e = &l->items[i];
     whole += e->is_whole;
-    if (e->is_whole || e->is_unfinished) continue; /* what nobody reads cannot be bad */
+    if (e->is_whole || e->is_unfinished) continue; /* files that are never read cannot be bad */
     ++wrong;
     json_array_append_new(bad, problem_json(e));
     clv__label_name(&text, e->name);
@@ -242,12 +242,12 @@ static clv_status verify(listing *l, clv_error *error) {
 
 /* ---- prune ---- */
 
-/* "500", "64K", "500M", "2G": with binary units, as sizes are printed; "90s", "15m", "12h", "30d". */
+/* Parses "500", "64K", "500M", "2G" (binary units, as sizes are printed) and "90s", "15m", "12h", "30d". */
 static bool parse_amount(const char *text, const char *units, const uint64_t *factors, uint64_t *amount) {
   char *end;
   if (text[0] < '0' || text[0] > '9') return false;
   *amount = strtoull(text, &end, 10);
-  if (*end == '\0') return units[0] == 'K'; /* a plain number is bytes; an age has a unit */
+  if (*end == '\0') return units[0] == 'K'; /* a plain number means bytes; an age needs a unit */
   const char *unit = strchr(units, *end);
   return unit != NULL && end[1] == '\0' && !__builtin_mul_overflow(*amount, factors[unit - units], amount);
 }

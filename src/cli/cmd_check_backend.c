@@ -1,4 +1,4 @@
-/* `cleave check-backend`: the conformance kit for a plugin or a device. */
+/* `cleave check-backend`: runs the conformance kit on a plugin or a device. */
 #include <string.h>
 
 #include "cleave/check.h"

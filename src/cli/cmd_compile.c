@@ -1,4 +1,4 @@
-/* `cleave compile`: a plan with everything that it needs to run, in a directory. */
+/* `cleave compile`: writes a plan and everything that it needs to run into a directory. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -13,7 +13,7 @@ typedef struct compiling {
   cli_invocation *cli;
   cli_job job;
   const char *directory;
-  clv_compiled *compiled; /* as it was written */
+  clv_compiled *compiled; /* the result as written */
   double compile_ms;
 } compiling;
 
@@ -29,7 +29,7 @@ static clv_status write_it(compiling *c, clv_error *error) {
   clv_devices_options devices = cli_devices_options(cli);
   clv_compiled_options options = CLV_COMPILED_OPTIONS_INIT;
   cli_job_session_options(cli, &c->job, &session);
-  session.compiled = NULL; /* a folder that is compiled again is */
+  session.compiled = NULL; /* compile the folder again instead of reusing it */
   if (c->job.compiled != NULL && devices.npu_spec_count == 0 && devices.device_option_count == 0)
     devices = *clv_compiled_devices_options(c->job.compiled);
   options.session = &session;
@@ -47,7 +47,7 @@ static clv_status write_it(compiling *c, clv_error *error) {
   return clv_compiled_open(cli->context, c->directory, &c->compiled, error);
 }
 
-/* Files and bytes of all of it. */
+/* Counts all files and their bytes. */
 static uint64_t total_bytes(const clv_compiled *compiled) {
   uint64_t total = compiled->other_bytes;
   for (uint32_t p = 0; p < compiled->partition_count; ++p) total += compiled->partitions[p].model_bytes;

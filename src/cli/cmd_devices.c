@@ -1,4 +1,4 @@
-/* `cleave devices`: what is here, and what each can do. */
+/* `cleave devices`: lists the available devices and their capabilities. */
 #include "cli/console.h"
 #include "cli/inspect/probe.h"
 #include "cli/job.h"

@@ -1,4 +1,4 @@
-/* `cleave plan`: the split of a model, printed, explained, written, drawn. */
+/* `cleave plan`: prints, explains, writes and draws the split of a model. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -40,7 +40,7 @@ static clv_status write_picture(cli_invocation *cli, const cli_job *job, cli_opt
   return write_text(path, &text, error);
 }
 
-/* The model is never written over, whatever the options say; a plan file only by a plan. */
+/* Protects inputs: no option may overwrite the model, and only a plan may overwrite a plan file. */
 static clv_status check_target(cli_invocation *cli, const cli_job *job, cli_option_id option, clv_error *error) {
   const char *path = cli_text(cli, option, NULL), *name = cli_option_table[option].name;
   if (path == NULL) return CLV_OK;
@@ -70,7 +70,7 @@ static clv_status write_files(cli_invocation *cli, const cli_job *job, const cli
   return write_picture(cli, job, OPTION_DOT, clv__report_dot, error);
 }
 
-/* The document of the plan file, and what differs from run to run. */
+/* Prints the plan file's document plus the data that varies between runs. */
 static clv_status print_json(cli_invocation *cli, const cli_job *job, const cli_alternatives *alternatives, clv_error *error) {
   char *text;
   CLV__TRY(clv__plan_to_json(job->plan, true, &text, error));
@@ -128,7 +128,7 @@ static clv_status print_text(cli_invocation *cli, const cli_job *job, const cli_
   return status;
 }
 
-/* Where open sizes keep nodes off a device of fixed shapes: it may look as if it could do little. */
+/* Notes that open sizes keep nodes off a device with static shapes. Otherwise the device may appear to support little. */
 static void note_open_sizes(cli_invocation *cli, const cli_job *job) {
   const clv_plan *plan = job->plan;
   if (plan->open == NULL || job->from_plan_file) return;

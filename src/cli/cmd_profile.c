@@ -1,4 +1,4 @@
-/* `cleave profile`: measures devices, alone or by the nodes of models, into a file of costs. */
+/* `cleave profile`: measures devices, alone or with the nodes of models, and writes a file of costs. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@
 enum {
   DEFAULT_RUNS = 15,
   MOST_MODELS = 64,
-  SHAKY = 8,     /* a spread of more than one part in so many */
-  MOST_SHAKY = 8 /* in more than one of so many things: that is noted */
+  SHAKY = 8,     /* a relative spread above 1 / SHAKY is shaky */
+  MOST_SHAKY = 8 /* noted if more than 1 / MOST_SHAKY of the measurements are shaky */
 };
 
 typedef struct profiling {
@@ -26,9 +26,9 @@ typedef struct profiling {
   clv__profile *profile;
   clv__measure_options options;
   char day[16];
-  const char *subject; /* the model at work, or "" */
+  const char *subject; /* the current model, or "" */
   uint32_t measured[CLV__MAX_DEVICES];
-  uint32_t device, first; /* at work; the first that was */
+  uint32_t device, first; /* the current device; the first device measured */
   clv_status status;
   clv_error *error;
 } profiling;
@@ -87,7 +87,7 @@ static clv_status measure_model(profiling *p, const char *path, clv_error *error
   CLV__TRY_GOTO(cli_graph_load(cli, path, &graph, error));
   CLV__TRY_GOTO(cli_inputs_read(cli, graph, &inputs, error));
   bool quiet = cli->quiet;
-  cli->quiet = quiet || p->device != p->first; /* what becomes of open sizes is said once */
+  cli->quiet = quiet || p->device != p->first; /* report open sizes only once */
   status = cli_inputs_sizes(cli, graph, &inputs, true, &sizes, &count, error);
   cli->quiet = quiet;
   if (status != CLV_OK) goto cleanup;
@@ -128,8 +128,8 @@ static clv_status measure_common(profiling *p, clv_error *error) {
   }
 }
 
-/* Everything of one device. On a thread of its own: the workers of its parallel loops end with it, and none is left to share the
- * cores with the next device. */
+/* Measures one device completely, on a thread of its own. The worker threads of its parallel loops end with that thread and do
+ * not compete with the next device for cores. */
 static void *measure_device(void *argument) {
   profiling *p = argument;
   const cli_options *options = p->cli->options;
@@ -141,7 +141,7 @@ static void *measure_device(void *argument) {
   return NULL;
 }
 
-/* The host's own devices come first: what drives others keeps threads until it is closed. */
+/* Host devices come first, because the drivers of other devices keep threads until the devices are closed. */
 static clv_status measure_all(profiling *p, clv_error *error) {
   p->error = error;
   p->first = CLV__NO_ID;
@@ -166,7 +166,7 @@ static int compare_reals(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* How far the prices are from the blocks they were worked out of: the median, as a part. Negative without blocks. */
+/* The median relative error of the prices against the blocks that they were derived from. Negative if there are no blocks. */
 static double median_error(const profiling *p, const clv__profile_device *tables) {
   double *errors = clv__arena_allocate_zero(&p->cli->arena, (size_t)tables->block_count + 1, sizeof *errors);
   if (errors == NULL || tables->block_count == 0) return -1;
@@ -182,7 +182,7 @@ static const clv__profile_device *tables_of(const profiling *p, uint32_t device)
   return p->profile->devices[clv__profile_find_device(p->profile, p->devices->items[device].info.fingerprint)];
 }
 
-/* Runs of one thing that lie far apart were disturbed. */
+/* Repeated measurements that differ widely were disturbed. */
 static void note_disturbed(profiling *p) {
   uint32_t disturbed = 0, total = 0;
   for (uint32_t d = 0; d < p->devices->count; ++d) {
@@ -196,7 +196,7 @@ static void note_disturbed(profiling *p) {
            total);
 }
 
-/* The measured time of the largest copy of a kind, as bytes a second; 0 where there is none. */
+/* The measured rate, in bytes per second, of the largest copy of a kind; 0 if there is none. */
 static double copy_rate(const clv__profile_device *tables, clv__copy_kind kind) {
   if (tables->copy_counts[kind] == 0) return 0;
   const clv__profile_copy *last = &tables->copies[kind][tables->copy_counts[kind] - 1];

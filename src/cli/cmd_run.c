@@ -1,4 +1,4 @@
-/* `cleave run`: a model or a plan, once; its outputs shown, written, verified. */
+/* `cleave run`: runs a model or a plan once; shows, writes and verifies its outputs. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -16,7 +16,7 @@ typedef struct run {
   cli_invocation *cli;
   cli_job job;
   clv_session *session;
-  uint32_t value_count; /* the graph's outputs, then the kept values */
+  uint32_t value_count; /* graph outputs, then kept values */
   clv_tensor *outputs;
   cli_value *values;
   bool verified;
@@ -54,7 +54,7 @@ static clv_status run_once(run *r, clv_error *error) {
   uint64_t runs = cli_number(cli, OPTION_RUNS, 1);
   for (uint64_t i = 0; i < runs; ++i) {
     clv__session_trace(r->session, i + 1 == runs && cli_is_given(cli, OPTION_TRACE));
-    memset(r->outputs, 0, r->value_count * sizeof *r->outputs); /* the session's own memory */
+    memset(r->outputs, 0, r->value_count * sizeof *r->outputs); /* uses the session's own memory */
     cli_progress(cli, "running %s", r->job.path);
     start = clv__clock_ns();
     CLV__TRY(clv_session_run(r->session, r->job.inputs.tensors, r->job.inputs.count, r->outputs, r->value_count, error));
@@ -64,7 +64,7 @@ static clv_status run_once(run *r, clv_error *error) {
   return CLV_OK;
 }
 
-/* After the outputs were shown: the session's memory, which they lie in, serves the partitions again. */
+/* Call after showing the outputs: verification reuses the session's memory, which contains them. */
 static clv_status verify(run *r, clv_error *error) {
   cli_progress(r->cli, "verifying %s", r->job.path);
   CLV__TRY(clv__session_verify(r->session, r->job.inputs.tensors, r->job.inputs.count, &r->mismatch, error));
@@ -73,7 +73,7 @@ static clv_status verify(run *r, clv_error *error) {
   return CLV_OK;
 }
 
-/* "[0,3,2]" of a flat index, or "5" where the shape is not known. */
+/* Appends a flat index as "[0,3,2]", or as "5" if the shape is unknown. */
 static void append_position(const clv_plan *plan, clv_value_id value, size_t element, clv__text *text) {
   const clv_tensor *type = &plan->shapes->types[value];
   size_t count;
@@ -110,7 +110,7 @@ static void write_verdict(const run *r, clv__text *text) {
                    m->expected, m->actual - m->expected, m->tolerance, m->largest);
 }
 
-/* And of devices that were taken out, now or before. */
+/* Also prints the devices that were taken out of service, in this run or before. */
 static clv_status print_verdict(run *r, clv_error *error) {
   clv__text text;
   clv__text_init(&text, r->cli->allocator);

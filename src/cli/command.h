@@ -1,5 +1,4 @@
-/* What a command of `cleave` is, and what every command is given. A new command is a file cmd_<verb>.c and a line in
- * CLI_COMMANDS. */
+/* Defines a command of `cleave` and its arguments. To add a command, add a file cmd_<verb>.c and a line in CLI_COMMANDS. */
 #ifndef CLEAVE_CLI_COMMAND_H
 #define CLEAVE_CLI_COMMAND_H
 
@@ -8,7 +7,7 @@
 #include "cleave/context.h"
 #include "cli/environment.h"
 
-/* In the order of the help text. */
+/* In help-text order. */
 #define CLI_COMMANDS(X) \
   X(devices)            \
   X(inspect)            \
@@ -22,7 +21,7 @@
   X(cache)              \
   X(check_backend)
 
-/* CLI_IN(plan): the command's bit, for the option table. */
+/* CLI_IN(plan) is the command's bit for the option table. */
 #define CLI_COMMAND_INDEX(verb) CLI_INDEX_##verb,
 enum { CLI_COMMANDS(CLI_COMMAND_INDEX) CLI_COMMAND_COUNT };
 #undef CLI_COMMAND_INDEX
@@ -36,14 +35,14 @@ typedef struct cli_options cli_options;
 /* One invocation of the command. */
 typedef struct cli_invocation {
   const clv_allocator *allocator;
-  clv__arena arena; /* lives to the end */
+  clv__arena arena; /* lives until the program ends */
   cli_environment environment;
   const cli_options *options;
   clv_context *context;
   bool json, verbose, quiet;
-  bool color_out, color_err; /* of standard output, of standard error */
-  bool progress_shown;       /* a line of progress stands on standard error */
-  int exit_status;           /* what main returns, when no error decides it */
+  bool color_out, color_err; /* for standard output and standard error */
+  bool progress_shown;       /* a progress line is visible on standard error */
+  int exit_status;           /* main's result, unless an error decides it */
 } cli_invocation;
 
 typedef struct cli_command {
@@ -54,16 +53,16 @@ typedef struct cli_command {
   const char *description; /* paragraphs, wrapped */
   const char *examples;    /* lines */
   clv_status (*execute)(cli_invocation *cli, clv_error *error);
-  /* The help of a command that has verbs: of all of it (`verb` NULL) or of one. NULL: cli_help_command(). */
+  /* Prints the help of a command that has verbs: of the whole command (`verb` NULL) or of one verb. NULL: cli_help_command(). */
   clv_status (*help)(cli_invocation *cli, const char *verb, clv_error *error);
 } cli_command;
 
 extern const cli_command *const cli_commands[CLI_COMMAND_COUNT];
 
-/* Wrong usage: exit status 2. Returns CLV_INVALID_ARGUMENT, for `return cli_usage(…)`. */
+/* Reports wrong usage: exit status 2. Returns CLV_INVALID_ARGUMENT, for `return cli_usage(…)`. */
 clv_status cli_usage(cli_invocation *cli, clv_error *error, const char *format, ...) CLV_PRINTF(3, 4);
 
-/* The nearest of `count` names to a misspelt one, or NULL where none is near. */
+/* Returns the name nearest to a misspelt one, or NULL if none is near. */
 const char *cli_nearest(const char *wrong, const char *const *names, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* The help texts: from the table of commands and the table of options. */
+/* Prints the help texts from the command table and the option table. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,10 +10,10 @@
 enum {
   HELP_COLUMN = 27,
   LINE_END = 80,
-  FULL_LINE = 90 /* of a description's lines in the source: a shorter one ends its paragraph */
+  FULL_LINE = 90 /* columns of a source line of a description; a shorter line ends its paragraph */
 };
 
-/* Words from `text`, `length` bytes, in lines that begin at `indent`; the first continues a line of `used` columns. */
+/* Prints the words of `text`, `length` bytes, in lines indented by `indent`. The first line continues one with `used` columns. */
 static void print_words(const char *text, size_t length, int used, int indent) {
   const char *end = text + length;
   if (used > 0 && used >= indent) {
@@ -44,7 +44,7 @@ static void print_wrapped(const char *text, int used) {
   print_words(text, strlen(text), used, HELP_COLUMN);
 }
 
-/* Where the text of an entry of a list ("  word   text") begins. */
+/* The column where the text of a list entry ("  word   text") starts. */
 static size_t entry_indent(const char *line) {
   size_t begin = strspn(line, " "), word = strcspn(line + begin, " \n");
   return begin + word + strspn(line + begin + word, " ");
@@ -118,7 +118,7 @@ void cli_help_option(const cli_option *option) {
   print_wrapped(text, used);
 }
 
-/* An option as one command takes it. */
+/* Prints an option as one command takes it. */
 static void help_option_of(uint32_t command, cli_option_id id) {
   cli_option option = cli_option_table[id];
   for (uint32_t i = 0; i < cli_option_words_count; ++i) {

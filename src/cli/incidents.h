@@ -1,4 +1,4 @@
-/* What `run` and `bench` say of devices that were taken out. */
+/* How `run` and `bench` report devices that were taken out of service. */
 #ifndef CLEAVE_CLI_INCIDENTS_H
 #define CLEAVE_CLI_INCIDENTS_H
 
@@ -6,7 +6,7 @@
 #include "cli/json.h"
 #include "execute/session.h"
 
-/* A line for each; nothing where all went well. */
+/* Writes one line per device; nothing if there was no incident. */
 void cli_incidents_write(cli_invocation *cli, clv_session *session, clv__text *text);
 /* [{device, status, error, partitions, placed_on, cost_ms}] */
 json_t *cli_incidents_json(clv_session *session);

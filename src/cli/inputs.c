@@ -1,4 +1,4 @@
-/* See job.h: the inputs of a run, from files, or random. */
+/* The inputs of a run, from files or random. See job.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static uint32_t find_input(const clv_graph *graph, const char *name, size_t leng
   return CLV__NO_ID;
 }
 
-/* How many inputs have no default, and one of them. */
+/* Counts the inputs without a default, and returns one of them in `one`. */
 static uint32_t count_needed(const clv_graph *graph, uint32_t *one) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < graph->input_count; ++i) {
@@ -53,7 +53,7 @@ static bool ends_with(const char *text, const char *end) {
   return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* The input that "NAME=REST" means: names may hold `=` themselves, so every one of them is tried. */
+/* Finds the input that "NAME=REST" refers to. Names may contain `=`, so it tries every `=`. */
 static uint32_t split_name(const clv_graph *graph, const char *text, const char **rest) {
   for (const char *equals = strchr(text, '='); equals != NULL; equals = strchr(equals + 1, '=')) {
     uint32_t input = find_input(graph, text, (size_t)(equals - text));
@@ -88,7 +88,7 @@ static clv_status read_one(cli_invocation *cli, const clv_graph *graph, const ch
     clv__release(cli->allocator, tensor.data);
     return status;
   }
-  clv__release(cli->allocator, inputs->tensors[index].data); /* given twice: the last one counts */
+  clv__release(cli->allocator, inputs->tensors[index].data); /* given twice: the last one wins */
   inputs->tensors[index] = tensor;
   inputs->is_given[index] = true;
   return CLV_OK;
@@ -112,7 +112,7 @@ void cli_inputs_finish(cli_invocation *cli, cli_inputs *inputs) {
 
 /* ---- Sizes ---- */
 
-/* "1x3x224x224" (or with commas); "" is a scalar. */
+/* Parses "1x3x224x224" (or with commas); "" is a scalar. */
 static bool parse_shape(const char *text, clv_size *size) {
   size->rank = 0;
   while (*text != '\0') {
@@ -146,7 +146,7 @@ static clv_status dim_option(cli_invocation *cli, const char *text, clv_size *si
   return cli_usage(cli, error, "option '--dim': '%s' is no size", equals + 1);
 }
 
-/* The size that a symbol has by what was given, or -1. */
+/* Returns a symbol's size from the given sizes, or -1. */
 static int64_t bound_size(const clv_graph *graph, const clv_size *sizes, uint32_t count, int64_t dim) {
   uint64_t symbol = (uint64_t)(-2 - dim);
   for (uint32_t i = 0; i < count; ++i) {
@@ -171,7 +171,7 @@ static bool has_shape(const clv_size *sizes, uint32_t count, const char *name) {
   return false;
 }
 
-/* Completes the shape of an input for which none is given. `noted` collects what was made up. */
+/* Completes the shape of an input without a given shape. `noted` collects the assumed sizes. */
 static clv_status complete(const clv_graph *graph, const clv__value *input, clv_size *sizes, uint32_t *count, clv__text *noted,
                            clv_error *error) {
   const clv_tensor *type = &input->type;
@@ -259,7 +259,7 @@ static void fill_random(clv_tensor *tensor, size_t count, uint64_t state) {
 
 /* ---- Buckets ---- */
 
-/* The size of a symbol among the inputs, or -1. */
+/* Returns a symbol's size among the inputs, or -1. */
 static int64_t size_of_run(const cli_job *job, uint32_t symbol) {
   for (uint32_t i = 0; i < job->inputs.count; ++i) {
     const clv_tensor *type = &job->plan->shapes->types[job->graph->inputs[i]], *is = &job->inputs.tensors[i];
@@ -270,7 +270,7 @@ static int64_t size_of_run(const cli_job *job, uint32_t symbol) {
   return -1;
 }
 
-/* Says what devices of fixed shapes make of sizes that the plan leaves open. */
+/* Reports the padded sizes that devices with static shapes use for sizes that the plan leaves open. */
 static clv_status note_buckets(cli_invocation *cli, const cli_job *job, clv_error *error) {
   clv_session_options options;
   clv__bucket_rule *rule;
@@ -297,7 +297,7 @@ static clv_status note_buckets(cli_invocation *cli, const cli_job *job, clv_erro
 
 /* ---- All of them ---- */
 
-/* An input as the plan has it, what that leaves open as the sizes of the run say. */
+/* Returns an input's type from the plan, with open sizes taken from the run. */
 static clv_tensor type_of_run(const cli_job *job, uint32_t index) {
   const clv_graph *graph = job->graph;
   clv_tensor type = job->plan->shapes->types[graph->inputs[index]];
@@ -333,7 +333,8 @@ clv_status cli_inputs_fill(cli_invocation *cli, cli_job *job, uint64_t seed, clv
     }
     type.data = clv__allocate(cli->allocator, size_bytes);
     if (type.data == NULL) return clv__error_prefix(error, clv__error_memory(error, size_bytes), "input '%s'", value->name);
-    uint64_t state = seed ^ ((uint64_t)i + 1) * 0xd1342543de82ef95u; /* an input's numbers do not depend on the others */
+    uint64_t state =
+        seed ^ ((uint64_t)i + 1) * 0xd1342543de82ef95u; /* makes an input's numbers independent of the other inputs */
     fill_random(&type, count, state);
     inputs->tensors[i] = type;
   }

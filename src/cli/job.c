@@ -25,7 +25,8 @@ clv_devices_options cli_devices_options(const cli_invocation *cli) {
   return options;
 }
 
-/* What the arguments do not say is as a folder was compiled; its settings of devices come before those of the arguments. */
+/* Options without an argument keep the value that a folder was compiled with. The folder's device settings precede those of
+ * the arguments. */
 static clv_status complete_devices(cli_invocation *cli, const clv_compiled *compiled, clv_devices_options *options,
                                    clv_error *error) {
   const clv_devices_options *kept = clv_compiled_devices_options(compiled);
@@ -73,8 +74,8 @@ static bool has_key(const clv__file_map *map, const char *quoted) {
   return memmem(map->data, map->size_bytes, quoted, strlen(quoted)) != NULL;
 }
 
-/* A plan file is JSON, and so is a model that is no ONNX: that one has inputs, and no plan. (A quote within a text is escaped: a
- * key in quotes is no part of one.) */
+/* Distinguishes plan files from JSON models (formats other than ONNX): a model has inputs and no plan. Searching for a quoted
+ * key is safe, because quotes inside a JSON string are escaped. */
 static clv_status is_plan_file(const char *path, bool *is_plan, clv_error *error) {
   clv__file_map map;
   *is_plan = false;
@@ -90,7 +91,8 @@ static const char *text_of(cli_invocation *cli, const json_t *object, const char
   return text == NULL ? NULL : clv__arena_string(&cli->arena, text, strlen(text));
 }
 
-/* The profile that the plan was priced with, seen from the plan's folder; without it prices are nominal, which is said. */
+/* Finds the profile that the plan was priced with, relative to the plan's folder. If it is missing, prices are nominal, and a
+ * note says so. */
 static clv_status find_profile(cli_invocation *cli, cli_job *job, const char *name, clv_error *error) {
   if (name == NULL || name[0] == '\0' || cli_is_given(cli, OPTION_PROFILE)) return CLV_OK;
   char *joined = name[0] == '/' ? NULL : clv__path_beside(cli->allocator, job->path, name);
@@ -106,7 +108,7 @@ static clv_status find_profile(cli_invocation *cli, cli_job *job, const char *na
   return status;
 }
 
-/* What a JSON file is that is neither a model nor a plan of one, and what takes it; NULL: a plan. */
+/* Identifies a JSON file that is neither a model nor a model's plan, and names the command that accepts it. NULL: a plan. */
 static const char *other_file(const json_t *root) {
   if (json_object_get(root, "cleave_plan") != NULL) return NULL;
   const char *format = json_string_value(json_object_get(root, "format"));
@@ -119,7 +121,7 @@ static const char *other_file(const json_t *root) {
   return "neither a plan (\"cleave_plan\" is missing) nor a model (\"graph_inputs\" is missing)";
 }
 
-/* What a plan file says of its model and its devices, as far as it says it; clv_plan_read() checks everything. */
+/* Reads the model and the devices from a plan file, as far as present. clv_plan_read() validates everything. */
 static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **device_list, clv_error *error) {
   json_error_t where;
   json_t *root = json_load_file(job->path, 0, &where);
@@ -159,7 +161,7 @@ static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **devi
   return status;
 }
 
-/* A plan file does not hold the descriptions of its devices. A CPU with more cores is no news; another NPU is. */
+/* A plan file does not contain its devices' descriptions. Notes a different NPU, but not a CPU with more cores. */
 static void note_other_devices(cli_invocation *cli, const cli_job *job) {
   for (size_t i = 0; i < job->planned_count; ++i) {
     const cli_planned_device *planned = &job->planned[i];
@@ -178,7 +180,7 @@ static clv_status refuse_decided(cli_invocation *cli, cli_option_id option, clv_
                    cli_option_table[option].name);
 }
 
-/* What a plan file has decided already; sizes it may have left open, see complete_sizes(). */
+/* Rejects options that a plan file has already decided. Sizes may still be open; see complete_sizes(). */
 static clv_status refuse_planning_options(cli_invocation *cli, clv_error *error) {
   static const cli_option_id decided[] = {OPTION_STRATEGY, OPTION_SPLIT,   OPTION_OBJECTIVE, OPTION_PIN,  OPTION_PINS,
                                           OPTION_FORCE,    OPTION_WEIGHTS, OPTION_VALUE,     OPTION_DUMP, OPTION_EXPLAIN_PASSES};
@@ -193,7 +195,7 @@ clv_status cli_graph_load(cli_invocation *cli, const char *path, clv_graph **gra
   return clv_graph_load_params(cli->context, path, params->values, params->count, graph, error);
 }
 
-/* A compiled folder is its plan file, with what was compiled. */
+/* A compiled folder consists of its plan file and the compiled executables. */
 static clv_status open_folder(cli_invocation *cli, cli_job *job, clv_error *error) {
   struct stat info;
   if (stat(job->path, &info) != 0 || !S_ISDIR(info.st_mode)) return CLV_OK;
@@ -231,7 +233,7 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
   return cli_inputs_read(cli, job->graph, &job->inputs, error);
 }
 
-/* The sizes of runs of a plan file. */
+/* Completes the sizes for runs of a plan file. */
 static clv_status complete_sizes(cli_invocation *cli, cli_job *job, bool to_run, clv_error *error) {
   if (to_run && clv__plan_has_open_inputs(job->plan)) {
     CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, true, &job->sizes, &job->size_count, error));

@@ -1,4 +1,4 @@
-/* What most commands begin with: the devices opened, the model loaded, the plan made or read. */
+/* The common start of most commands: opens the devices, loads the model, makes or reads the plan. */
 #ifndef CLEAVE_CLI_JOB_H
 #define CLEAVE_CLI_JOB_H
 
@@ -9,52 +9,52 @@
 /* The inputs of a run, in the order of the graph's inputs. */
 typedef struct cli_inputs {
   uint32_t count;
-  clv_tensor *tensors; /* dtype none: not given (yet), or left to its default */
+  clv_tensor *tensors; /* dtype none: not given (yet), or uses its default */
   bool *is_given;
 } cli_inputs;
 
 /* A device as a plan file names it. */
 typedef struct cli_planned_device {
-  const char *name, *fingerprint; /* NULL where the file does not say it */
+  const char *name, *fingerprint; /* NULL if the file does not have it */
 } cli_planned_device;
 
 typedef struct cli_job {
-  const char *path;       /* as the user gave it; of a compiled folder its plan file */
-  const char *model_path; /* of the model; the same but for plan files */
+  const char *path;       /* as the user gave it; for a compiled folder, its plan file */
+  const char *model_path; /* the model's path; differs from `path` only for plan files */
   bool from_plan_file;
-  clv_compiled *compiled;      /* NULL: it is no compiled folder */
+  clv_compiled *compiled;      /* NULL: not a compiled folder */
   cli_planned_device *planned; /* the devices of a plan file */
   size_t planned_count;
-  const char *profile; /* the file of measured costs that a plan file names; NULL where it names none or it is not there */
+  const char *profile; /* the file of measured costs that a plan file names; NULL if it names none or the file does not exist */
   clv_devices *devices;
   clv_graph *graph;
   cli_inputs inputs;
-  clv_plan_options options; /* that the plan was made with; not of a plan file */
+  clv_plan_options options; /* the plan was made with these; unused for plan files */
   clv_plan *plan;
-  clv_size *sizes; /* of runs, where they are to be completed: what was said, and 1 for what nobody said */
+  clv_size *sizes; /* sizes of runs, if they must be completed: the given ones, and 1 for all others */
   uint32_t size_count;
   double load_ms, plan_ms;
 } cli_job;
 
-/* Opens the devices of --devices; of `fallback` (may be NULL) where it is not given. */
+/* Opens the devices of --devices, or those of `fallback` (may be NULL) if it is not given. */
 clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devices **devices, clv_error *error);
 
-/* What the arguments say of devices, for them to be opened again; --devices may be NULL. */
+/* Returns the device options from the arguments, so that devices can be reopened. The --devices list may be NULL. */
 clv_devices_options cli_devices_options(const cli_invocation *cli);
 
 /* Loads a model, with the weights of --params. */
 clv_status cli_graph_load(cli_invocation *cli, const char *path, clv_graph **graph, clv_error *error);
-/* Loads the model `path`, or the model of the plan file or compiled folder `path`, and opens the devices; reads the --input
- * files. */
+/* Loads the model `path`, or the model that the plan file or compiled folder `path` refers to. Opens the devices and reads the
+ * --input files. */
 clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv_error *error);
-/* Plans (or reads the plan file). `to_run`: sizes that nobody gave become 1, which is noted; with --bucket, and of a plan file
- * that leaves sizes open, they are those of the runs alone. `keeps`: --dump. */
+/* Makes the plan (or reads the plan file). With `to_run`, unspecified sizes become 1, with a note. With --bucket, and for a
+ * plan file with open sizes, these sizes apply to the runs only. --dump sets the plan's `keeps`. */
 clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool to_run, clv_error *error);
-/* The options of a session, as the arguments say them; what they do not say is as the folder was compiled. */
+/* Sets a session's options from the arguments. Options without an argument keep the value that the folder was compiled with. */
 void cli_job_session_options(cli_invocation *cli, const cli_job *job, clv_session_options *options);
-/* Says what of a compiled folder was of no use here, and why. */
+/* Reports which parts of a compiled folder could not be used, and why. */
 void cli_job_note_compiled(cli_invocation *cli, const cli_job *job, const clv_session *session);
-/* Adds "did you mean …?" to the refusal of one of `items`, which `option` has said. Returns the error's status. */
+/* Adds "did you mean …?" to the error that rejects one of `items`, which come from `option`. Returns the error's status. */
 clv_status cli_suggest(cli_invocation *cli, const cli_job *job, cli_option_id option, const clv_assignment *items, uint32_t count,
                        clv_error *error);
 /* Accepts a zeroed job. */
@@ -64,14 +64,14 @@ void cli_job_finish(cli_invocation *cli, cli_job *job);
 
 /* Reads the --input files into `inputs`. */
 clv_status cli_inputs_read(cli_invocation *cli, const clv_graph *graph, cli_inputs *inputs, clv_error *error);
-/* The sizes that --shape, --dim and the given inputs say, and, with `static_sizes`, 1 for what is then still open; in the arena.
- */
+/* Collects the sizes from --shape, --dim and the given inputs, in the arena. With `static_sizes`, sizes that are still open
+ * become 1. */
 clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const cli_inputs *inputs, bool static_sizes,
                             clv_size **sizes, uint32_t *count, clv_error *error);
-/* Checks the job's sizes against what the model declares, where no plan is made for them. */
+/* Checks the job's sizes against the model's declarations. For use when no plan is made for these sizes. */
 clv_status cli_inputs_check_sizes(cli_invocation *cli, const cli_job *job, clv_error *error);
-/* Fills what is missing with seeded random numbers: floats in [-1, 1), integers 0 to 9, bools. Inputs with a default keep it.
- * Says what sizes are padded to. */
+/* Fills missing inputs with seeded random numbers: floats in [-1, 1), integers 0 to 9, bools. Inputs with a default keep it.
+ * Reports the sizes that inputs are padded to. */
 clv_status cli_inputs_fill(cli_invocation *cli, cli_job *job, uint64_t seed, clv_error *error);
 void cli_inputs_finish(cli_invocation *cli, cli_inputs *inputs);
 

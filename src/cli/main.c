@@ -1,4 +1,4 @@
-/* `cleave`: finds the command, reads its options, makes the context, and turns what it came to into an exit status. */
+/* `cleave`: finds the command, parses its options, creates the context, and converts the result to an exit status. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -88,7 +88,7 @@ static clv_status run_command(cli_invocation *cli, const cli_command *command, i
   return status;
 }
 
-/* The words before any command: --help, --version, help VERB. */
+/* Handles --help, --version and help VERB, then runs the command. */
 static clv_status dispatch(cli_invocation *cli, int count, char **arguments, clv_error *error) {
   const cli_command *command;
   if (count < 2) return cli_usage(cli, error, "a command is missing; 'cleave --help' lists them");

@@ -1,10 +1,11 @@
-/* Files that a command is to write: whether they can be written is asked before the work, which may take hours. */
+/* Checks before the work, which may take hours, that a command's output files can be written. */
 #include <sys/stat.h>
 
 #include "base/files/file_writer.h"
 #include "cli/options/options.h"
 
-/* What is there and no plain file (a pipe, a terminal) is left alone: opening it would be seen at the other end. */
+/* Skips existing paths that are not regular files (a pipe, a terminal), because opening them would be visible at the other
+ * end. */
 static clv_status check(const char *path, clv_error *error) {
   struct stat about;
   if (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) return CLV_OK;

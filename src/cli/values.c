@@ -17,7 +17,7 @@ enum { FIRST_ELEMENTS = 4, NAME_COLUMNS = 44, FILE_NAME_BYTES = 200 };
 
 typedef struct summary {
   double least, largest, mean;
-  size_t counted;    /* numbers among the elements */
+  size_t counted;    /* finite elements */
   size_t not_finite; /* NaN and infinities */
 } summary;
 
@@ -128,8 +128,8 @@ json_t *cli_values_json(const clv_graph *graph, const cli_value *values, uint32_
 
 /* ---- Files ---- */
 
-/* The name as it is, but for what parts paths and what steers terminals, and a leading dot, so that no file is hidden and none is
- * "..". Long names lose their end, at the end of a character. */
+/* Keeps the name, except for path separators, characters that control terminals, and a leading dot, so that no file is hidden
+ * or named "..". Long names are truncated at a character boundary. */
 static void file_name(const char *name, char out[FILE_NAME_BYTES]) {
   size_t used = 0;
   uint32_t character;
@@ -147,7 +147,7 @@ static clv_status make_folder(const char *folder, clv_error *error) {
   char path[4096];
   size_t length = strlen(folder);
   if (length >= sizeof path) return clv__error_set(error, CLV_INVALID_ARGUMENT, "path of %zu bytes is too long", length);
-  for (size_t i = 1; i <= length; ++i) { /* and the folders around it */
+  for (size_t i = 1; i <= length; ++i) { /* also creates the parent folders */
     if (folder[i] != '/' && folder[i] != '\0') continue;
     memcpy(path, folder, i);
     path[i] = '\0';
@@ -170,7 +170,8 @@ clv_status cli_values_write(cli_invocation *cli, const char *folder, cli_value *
     char *path = clv__arena_allocate(&cli->arena, room);
     if (path == NULL) return clv__error_memory(error, room);
     snprintf(path, room, "%s/%s", folder, name);
-    for (uint32_t k = 0, number = 2; k < i; ++k) { /* another value has the file: try the next number, from the first again */
+    for (uint32_t k = 0, number = 2; k < i;
+         ++k) { /* another value has this file name: try the next number, checking again from the first */
       if (values[k].file == NULL || strcmp(values[k].file, path) != 0) continue;
       snprintf(path, room, "%s/%s-%u.npy", folder, base, number++);
       k = UINT32_MAX;

@@ -13,7 +13,7 @@
 #include "formats/onnx/onnx.h"
 #include "graph/view.h"
 
-/* A block as a file: what tells it from others. */
+/* The properties that distinguish a block's file from others. */
 typedef struct kind {
   uint32_t layer, first, last;
   bool is_static;

@@ -8,8 +8,8 @@
 #include "gnn/plan/piece.h"
 #include "gnn/run/single.h"
 
-/* For tables from before it was measured what it costs that a thread waits for another one: a wake-up, roughly. Small beside any
- * block worth sharing out. */
+/* For tables from before merging was measured: the approximate cost of waking a thread that waits for another. It is small
+ * compared with any block worth sharing out. */
 #define MERGE_NS 20e3
 
 /* ---- The machine ---- */
@@ -31,7 +31,7 @@ static clv_status make_machine(clv__gnn_planning *p, uint64_t pad_step, clv_erro
   return CLV_OK;
 }
 
-/* A stage that a device refuses in one layer it is not given in any. */
+/* If a device rejects a stage in one layer, it does not get that stage in any layer. */
 static clv_status ask_layers(clv__gnn_planning *p, clv_error *error) {
   uint32_t count = p->model->layer_count;
   p->stages = clv__arena_allocate_zero(&p->arena, count, sizeof *p->stages);
@@ -56,11 +56,11 @@ static clv_status ask_layers(clv__gnn_planning *p, clv_error *error) {
 
 /* ---- The cuts ---- */
 
-/* Where the parts come from. */
+/* The source of the parts. */
 typedef struct cutting {
   const uint32_t *ks;
   uint32_t count;
-  const clv__membership *given; /* [count]; NULL: METIS or the cache is asked */
+  const clv__membership *given; /* [count]; NULL: use METIS or the cache */
   clv__cache *cache;
   void (*progress)(void *user_data, uint32_t k);
   void *user_data;
@@ -108,7 +108,7 @@ static clv_status make_cuts(clv__gnn_planning *p, const cutting *how, clv_error 
     p->cut_count = i + 1;
     p->cuts[i].membership.k = k;
     clv_status status = make_cut(p, how, i, &p->cuts[i], error);
-    /* Errors of METIS's cuts say which k. */
+    /* Errors from METIS already name k. */
     if (status != CLV_OK) return how->given == NULL ? status : clv__error_prefix(error, status, "k = %u", k);
     p->choose_cuts[i] = (clv__choose_cut){k, p->cuts[i].pieces};
   }
@@ -162,7 +162,7 @@ void clv__gnn_planning_finish(clv__gnn_planning *p) {
 
 static double overhead_of(const clv__tables *tables, clv__overhead_kind kind, const char *device, double otherwise_ns) {
   const clv__table_overhead *overhead = clv__tables_find_overhead(tables, kind, device);
-  return overhead != NULL ? round(overhead->time_ns) : otherwise_ns; /* whole nanoseconds, as all times of a plan */
+  return overhead != NULL ? round(overhead->time_ns) : otherwise_ns; /* whole nanoseconds, like all times of a plan */
 }
 
 static void take_overheads(clv__gnn_planning *p, const clv__tables *tables) {
@@ -262,7 +262,7 @@ static clv_status check_plan(const clv__gnn_plan *plan, const clv__gnn_model *mo
   return CLV_OK;
 }
 
-/* The plan's own membership: METIS's, or what is given. */
+/* Returns the plan's own membership: METIS's, or `given`. */
 static clv_status plan_membership(const clv_allocator *allocator, const clv__gnn_plan *plan, const clv__gnn_graph *graph,
                                   const clv__membership *given, clv__cache *cache, clv__membership *membership,
                                   clv_error *error) {
@@ -291,7 +291,7 @@ clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gn
   if (status == CLV_OK)
     status = clv__partitioned_make(allocator, looped != NULL ? looped : graph, &membership, partitioned, error);
   if (status == CLV_OK && plan->k == 1)
-    partitioned->graph = looped; /* its rows are this one's */
+    partitioned->graph = looped; /* owns the graph that its rows belong to */
   else
     clv__gnn_graph_destroy(looped);
   clv__membership_finish(allocator, &membership);

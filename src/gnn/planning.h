@@ -1,6 +1,6 @@
-/* From a graph, a model and open devices to a choice: the graph is cut for every k, the layers become chains, the devices a
- * machine, tables price them, and clv__choose() chooses. What runs is a schedule (run.h) over the subgraphs of the k that was
- * chosen. */
+/* Goes from a graph, a model and open devices to a choice. Partitions the graph for every k, converts the layers to chains and
+ * the devices to a machine, prices them with tables, and calls clv__choose(). The result to run is a schedule (run.h) over the
+ * subgraphs of the chosen k. */
 #ifndef CLEAVE_GNN_PLANNING_H
 #define CLEAVE_GNN_PLANNING_H
 
@@ -10,7 +10,7 @@
 #include "gnn/plan/plan.h"
 #include "gnn/run/run.h"
 
-/* The graph that a model aggregates over: with self loops for GCN and GAT. */
+/* One partitioning of the graph that the model aggregates over. GCN and GAT use the graph with self loops. */
 typedef struct clv__gnn_cut {
   clv__membership membership;
   uint64_t edge_count, cut_edges, communication_volume;
@@ -23,52 +23,52 @@ typedef struct clv__gnn_planning {
   const clv__gnn_model *model;
   const clv__gnn_graph *graph;
   clv__gnn_graph *looped; /* NULL: the graph itself */
-  uint64_t seed;          /* of METIS */
+  uint64_t seed;          /* METIS's seed */
   clv__machine machine;
   clv__stages *stages; /* [layer_count] */
   clv__chain *chains;
   clv__stage_table **runs;
   uint32_t cut_count;
-  clv__gnn_cut *cuts; /* by k */
+  clv__gnn_cut *cuts; /* sorted by k */
   clv__choose_cut *choose_cuts;
-  clv__costs *costs;  /* [layer_count], once there are tables */
-  double exchange_ns; /* between two layers, as these tables say */
+  clv__costs *costs;  /* [layer_count], set once there are tables */
+  double exchange_ns; /* time between two layers, from these tables */
 } clv__gnn_planning;
 
-/* Asks the devices, and cuts the graph for each of `ks` (ascending), from the cache (may be NULL) where it was before. `progress`
- * (may be NULL) is told of each k before it is cut. Model, graph and devices outlive it. Errors: those of clv__gnn_check_fit(),
- * of clv__membership_make(), and CLV_INVALID_ARGUMENT for more devices than can share a graph. */
+/* Queries the devices and partitions the graph for each of `ks` (ascending), using `cache` (may be NULL) for known
+ * partitionings. Calls `progress` (may be NULL) before each k. Model, graph and devices must outlive the planning. Errors:
+ * those of clv__gnn_check_fit() and clv__membership_make(), and CLV_INVALID_ARGUMENT for more devices than can share a graph. */
 clv_status clv__gnn_planning_init(clv__gnn_planning *planning, clv_devices *devices, const clv__gnn_model *model,
                                   const clv__gnn_graph *graph, const uint32_t *ks, uint32_t k_count, uint64_t seed,
                                   uint64_t pad_step, clv__cache *cache, void (*progress)(void *user_data, uint32_t k),
                                   void *user_data, clv_error *error);
-/* The same over parts that are given, one membership for each k, ascending; they are copied. CLV_INVALID_ARGUMENT where one is
- * not of the graph. */
+/* Like clv__gnn_planning_init(), but with given memberships, one for each k, ascending. Copies them. Returns
+ * CLV_INVALID_ARGUMENT if one does not match the graph. */
 clv_status clv__gnn_planning_init_parts(clv__gnn_planning *planning, clv_devices *devices, const clv__gnn_model *model,
                                         const clv__gnn_graph *graph, const clv__membership *given, uint32_t count,
                                         uint64_t pad_step, clv_error *error);
 void clv__gnn_planning_finish(clv__gnn_planning *planning); /* accepts a zeroed one */
 
-/* Prices and chooses; what merging, switching and exchanging take is as the tables say too, not as the options do. `tables` must
- * have every device: CLV_NOT_FOUND; measured ones must be those of these devices: CLV_INVALID_ARGUMENT. The choice lives in the
- * planning's arena. */
+/* Prices and chooses. The tables also give the merge, switch and exchange costs; they override the options. Returns
+ * CLV_NOT_FOUND unless `tables` has every device, and CLV_INVALID_ARGUMENT if measured tables come from different devices. The
+ * planning's arena owns the choice. */
 clv_status clv__gnn_planning_choose(clv__gnn_planning *planning, const clv__tables *tables, const clv__choose_options *options,
                                     clv__choice *choice, clv_error *error);
 
-/* The choice as a plan, which outlives all this. The names are of files: information. */
+/* Converts the choice to a plan that outlives the planning. The path names are informational. */
 clv_status clv__gnn_planning_plan(const clv__gnn_planning *planning, const clv__tables *tables, const clv__choice *choice,
                                   const char *model_path, const char *graph_path, clv__gnn_plan **plan, clv_error *error);
 
-/* What a plan says to run; it and `arena` outlive the schedule. */
+/* Extracts from a plan what a run needs. The plan and `arena` must outlive the schedule. */
 clv_status clv__gnn_schedule_of(clv__arena *arena, const clv__gnn_plan *plan, clv__gnn_schedule *schedule, clv_error *error);
 
-/* The subgraphs that a plan was made for: as `given` says, or, where it is NULL, by METIS or from the cache (may be NULL).
- * CLV_INVALID_ARGUMENT where graph, model or cut are not those of the plan. */
+/* Rebuilds the subgraphs that a plan was made for: from `given`, or, if it is NULL, from METIS or the cache (may be NULL).
+ * Returns CLV_INVALID_ARGUMENT if the graph, model or partitioning does not match the plan. */
 clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gnn_plan *plan, const clv__gnn_model *model,
                                    const clv__gnn_graph *graph, const clv__membership *given, clv__cache *cache,
                                    clv__partitioned *partitioned, clv_error *error);
 
-/* The subgraphs of one k: with self loops where the model wants them. */
+/* Builds the subgraphs of one k, with self loops if the model needs them. */
 clv_status clv__gnn_planning_subgraphs(const clv__gnn_planning *planning, uint32_t k, clv__partitioned *partitioned,
                                        clv_error *error);
 

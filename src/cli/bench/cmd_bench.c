@@ -1,4 +1,4 @@
-/* `cleave bench`: how long a model takes, as a whole and step by step. */
+/* `cleave bench`: measures a model's latency, as a whole and step by step. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static clv_status time_steps(bench *b, clv_error *error) {
   clv__session_time_steps(b->session, true);
   for (uint32_t run = 0; run < b->step_runs; ++run) {
     CLV__TRY(bench_run_once(b, &ignored, error));
-    if (clv__session_incident_count(b->session) != before) break; /* other steps */
+    if (clv__session_incident_count(b->session) != before) break; /* the plan changed, and with it the steps */
     for (uint32_t s = 0; s < steps; ++s) {
       samples[(size_t)s * b->step_runs + run] = (double)clv__session_step_time_ns(b->session, s) / 1e6;
     }
@@ -93,7 +93,8 @@ static clv_status time_steps(bench *b, clv_error *error) {
   return CLV_OK;
 }
 
-/* Runs of their own: waiting after each step would lengthen those above. They are the last, so that the plan is the session's. */
+/* Uses separate runs, because waiting after each step would lengthen the measured ones. These are the last, so that the plan
+ * is the session's current one. */
 static clv_status measure_steps(bench *b, clv_error *error) {
   uint32_t before;
   do {
@@ -103,7 +104,7 @@ static clv_status measure_steps(bench *b, clv_error *error) {
   return CLV_OK;
 }
 
-/* Runs of their own as well. */
+/* Uses separate runs, like measure_steps(). */
 static clv_status trace_runs(bench *b, clv_error *error) {
   const char *path = cli_text(b->cli, OPTION_TRACE, NULL);
   if (path == NULL) return CLV_OK;

@@ -1,4 +1,4 @@
-/* Several requests in flight: as many runs as that are under way at any time. See bench.h. */
+/* Keeps a fixed number of requests in flight. See bench.h. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -35,7 +35,7 @@ clv_status bench_make_rooms(bench *b, clv_error *error) {
 typedef struct flight {
   clv_run *run;
   uint64_t start_ns;
-  uint32_t index; /* which run it is */
+  uint32_t index; /* number of the run */
 } flight;
 
 static clv_status take_off(bench *b, flight *f, uint32_t place, uint32_t index, clv_error *error) {
@@ -57,7 +57,7 @@ clv_status bench_measure_flow(bench *b, clv_error *error) {
   flight flights[CLV_MAX_IN_FLIGHT] = {{0}};
   clv_status status = CLV_OK;
   uint64_t start = clv__clock_ns();
-  for (uint32_t i = 0; status == CLV_OK && i < b->runs; ++i) { /* runs end in the order in which they began, or nearly so */
+  for (uint32_t i = 0; status == CLV_OK && i < b->runs; ++i) { /* runs end roughly in the order in which they started */
     flight *f = &flights[i % b->in_flight];
     status = land(b, f, error);
     if (status == CLV_OK) status = take_off(b, f, i % b->in_flight, i, error);

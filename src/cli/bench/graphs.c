@@ -1,4 +1,4 @@
-/* What `cleave bench` says of captured graphs: how each partition was issued in the last run, and the devices' counters. */
+/* Reports captured graphs for `cleave bench`: how each partition was issued in the last run, and the devices' counters. */
 #include "cli/bench/bench.h"
 #include "cli/json.h"
 #include "execute/capture/capture.h"
@@ -9,7 +9,7 @@ static const char *state_word(clv__issue issue) {
   return words[issue];
 }
 
-/* False where the session runs another plan by now: a device was taken out. */
+/* Returns false if the session now runs another plan, because a device was taken out of service. */
 static bool issue_of(const bench *b, uint32_t partition, clv__issue_info *info) {
   if (clv__session_plan(b->session) != b->job.plan) return false;
   clv__session_issue(b->session, partition, info);
@@ -32,7 +32,7 @@ void bench_issue_text(const bench *b, uint32_t partition, clv__text *text) {
   if (info.issue == CLV__ISSUE_EAGER) clv__text_append(text, ": %s", info.why);
 }
 
-/* A device that works in the caller's thread spends the time on its kernels: what issuing took is not known apart. */
+/* A synchronous device executes its kernels in the caller's thread, so the issue time cannot be separated. */
 static bool knows_saved(const bench *b, uint32_t device) {
   return !b->job.devices->items[device].info.is_synchronous;
 }

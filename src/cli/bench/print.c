@@ -9,7 +9,7 @@
 
 enum { SHOWN_STEPS = 30 };
 
-/* The nearest rank of sorted numbers: the least that `share` of them do not exceed. */
+/* Nearest-rank percentile of sorted numbers: the smallest number that at least `share` of them do not exceed. */
 static double percentile(const double *sorted, uint32_t count, double share) {
   double rank = share * count;
   uint32_t index = (uint32_t)rank;
@@ -83,7 +83,7 @@ static json_t *memory_json(const bench *b) {
   return object;
 }
 
-/* Where executables came from: partition by partition, and added up. */
+/* The sources of executables, per partition and in total. */
 static json_t *executables_json(const bench *b) {
   clv__session_stats stats;
   clv__session_stats_get(b->session, &stats);
@@ -107,7 +107,7 @@ static json_t *executables_json(const bench *b) {
   return object;
 }
 
-/* "executables: 2 from disk, 1 compiled (…)": the first reason that something was compiled. */
+/* "executables: 2 from disk, 1 compiled (…)", with the first reason for compiling. */
 static void write_executables(const bench *b, clv__text *text) {
   clv__session_stats stats;
   clv__session_stats_get(b->session, &stats);
@@ -136,7 +136,7 @@ static void write_executables(const bench *b, clv__text *text) {
   clv__text_append(text, "\n");
 }
 
-/* A row a memory space. */
+/* Writes one row per memory space. */
 static void write_memory(const bench *b, clv__text *text) {
   clv__session_stats stats;
   clv__session_stats_get(b->session, &stats);

@@ -1,4 +1,4 @@
-/* `cleave gnn generate`: a seeded random graph, written as npz. */
+/* `cleave gnn generate`: writes a seeded random graph as npz. */
 #include "base/clock.h"
 #include "cli/console.h"
 #include "cli/gnn/gnn.h"

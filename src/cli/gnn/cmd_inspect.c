@@ -1,4 +1,4 @@
-/* `cleave gnn inspect`: what a graph is like, and what it is cut into for each k. */
+/* `cleave gnn inspect`: shows a graph's statistics and its partitioning for each k. */
 #include "cli/console.h"
 #include "cli/gnn/gnn.h"
 #include "cli/json.h"

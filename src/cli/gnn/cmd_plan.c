@@ -1,4 +1,4 @@
-/* `cleave gnn plan`: how many subgraphs, what runs where, and what it should take. */
+/* `cleave gnn plan`: determines the number of subgraphs, what runs where, and the predicted time. */
 #include "cli/console.h"
 #include "cli/gnn/report.h"
 #include "cli/json.h"

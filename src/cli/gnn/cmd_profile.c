@@ -1,4 +1,4 @@
-/* `cleave gnn profile`: measures what plans are priced with, or takes over what was measured elsewhere. */
+/* `cleave gnn profile`: measures the costs that price plans, or imports costs measured elsewhere. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ static bool tell(void *user_data, const clv__gnn_measure_progress *at) {
   return true;
 }
 
-/* The columns of the file's first line that end with "_ms" are of devices. */
+/* Columns in the file's header line that end with "_ms" belong to devices. */
 static clv_status find_columns(cli_gnn_job *job, const clv__file_map *map, clv__import_column *columns, uint32_t *count,
                                clv_error *error) {
   const char *at = (const char *)map->data, *end = memchr(at, '\n', map->size_bytes);
@@ -56,7 +56,7 @@ static clv_status find_columns(cli_gnn_job *job, const clv__file_map *map, clv__
   return CLV_OK;
 }
 
-/* "npu=4-7": of the column of npu. */
+/* "npu=4-7" sets the stages of the npu's column. */
 static clv_status take_stages(cli_gnn_job *job, const char *text, clv__import_column *columns, uint32_t count, clv_error *error) {
   size_t length = strcspn(text, "=");
   unsigned first, last;
@@ -71,7 +71,7 @@ static clv_status take_stages(cli_gnn_job *job, const char *text, clv__import_co
   return cli_usage(job->cli, error, "option '--stages': '%.*s' has no column in what is imported", (int)length, text);
 }
 
-/* The columns as they are of one layer: its stages, and whether edges matter to them. */
+/* Adapts the columns to one layer: its stages, and whether edges matter to them. */
 static clv_status place_columns(const cli_gnn_job *job, uint32_t layer, const clv__import_column *columns, uint32_t count,
                                 clv__import_column *placed, clv_error *error) {
   const clv__chain *chain = &job->planning.chains[layer];
@@ -108,7 +108,7 @@ static clv_status import(cli_gnn_job *job, const char *path, clv_error *error) {
   return strncmp(error->message, path, strlen(path)) == 0 ? status : clv__error_prefix(error, status, "%s", path);
 }
 
-/* What plans will have to do without. */
+/* Reports the measurements that plans will lack. */
 static void tell_left_out(const cli_gnn_job *job, const clv__gnn_measured *measured) {
   if (measured->needless > 0 && job->cli->verbose)
     cli_note(job->cli, "%u of %u blocks take longer than their layer does on the same device: no plan needs them",
@@ -205,7 +205,7 @@ static clv_status profile(cli_gnn_job *job, clv_error *error) {
   if (path == NULL) cli_note(cli, "nothing is kept: -o FILE says where to write the costs");
   CLV__TRY(cli_gnn_cut(job, error));
   clv__tables_init(&job->tables, clv__context_allocator(cli->context));
-  if (path != NULL && access(path, F_OK) == 0) { /* extended */
+  if (path != NULL && access(path, F_OK) == 0) { /* extend the existing file */
     clv_status status = clv__tables_read(&job->tables, path, error);
     if (status != CLV_OK)
       return clv__error_prefix(error, status, "'%s' is there and cannot be extended: name another file", path);
@@ -216,7 +216,7 @@ static clv_status profile(cli_gnn_job *job, clv_error *error) {
     }
   }
   if (csv != NULL) CLV__TRY(import(job, csv, error));
-  CLV__TRY(measure(job, csv != NULL, &measured, error)); /* what is imported has no copies */
+  CLV__TRY(measure(job, csv != NULL, &measured, error)); /* imported tables have no copies */
   tell_left_out(job, &measured);
   if (path != NULL) CLV__TRY(clv__tables_write(&job->tables, path, error));
   return print(job, path, &measured, error);

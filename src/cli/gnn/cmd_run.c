@@ -1,4 +1,4 @@
-/* `cleave gnn run`: a model over a graph, by a plan on several devices, or in one piece. */
+/* `cleave gnn run`: runs a model over a graph, by a plan on several devices, or in one piece. */
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "report/gnn/trace.h"
 #include "report/label.h"
 
-#define TOLERANCE 1e-5 /* of the largest number of the result: f32 sums in another order */
+#define TOLERANCE 1e-5 /* relative to the largest number of the result: f32 sums differ in their order */
 
 static const cli_gnn_option options[] = {
     {OPTION_GNN_PLAN, NULL, NULL},
@@ -30,15 +30,15 @@ static const cli_gnn_option options[] = {
 typedef struct running {
   cli_gnn_job job;
   const char *output;
-  char *state_path;           /* beside the output */
-  clv__gnn_schedule schedule; /* layer_count 0: in one piece */
+  char *state_path;           /* next to the output */
+  clv__gnn_schedule schedule; /* layer_count 0: runs in one piece */
   clv__stages *stages;
   clv__partitioned partitioned;
   clv__gnn_run *run;
   clv__gnn_record record;
   clv__gnn_account account;
   clv_tensor out;
-  double compile_ms, measured_ms, worst; /* worst: negative unless it was verified */
+  double compile_ms, measured_ms, worst; /* worst: negative unless verified */
   uint32_t runs;
 } running;
 
@@ -221,7 +221,7 @@ static clv_status tell(const running *r, clv_error *error) {
 
 /* ---- All of it ---- */
 
-/* Rows between layers are kept only beside a file that a later run can name again. */
+/* Keeps rows between layers only if there is an output file, because a later run needs its name to find them. */
 static clv_status find_state(running *r, clv_error *error) {
   struct stat about;
   cli_invocation *cli = r->job.cli;
@@ -236,7 +236,7 @@ static clv_status find_state(running *r, clv_error *error) {
   if (r->state_path == NULL) return clv__error_memory(error, length + sizeof ".state");
   memcpy(r->state_path, r->output, length);
   memcpy(r->state_path + length, ".state", sizeof ".state");
-  clv__file_writer_sweep(r->output); /* of runs that were killed while they wrote it */
+  clv__file_writer_sweep(r->output); /* leftovers of runs killed while writing it */
   return CLV_OK;
 }
 
@@ -261,7 +261,7 @@ static clv_status run(running *r, clv_error *error) {
   if (r->output != NULL) {
     cli_progress(cli, "writing %s", r->output);
     CLV__TRY(clv__npz_write(cli->allocator, r->output, names, &r->out, 1, false, error));
-    if (r->state_path != NULL && has_plan) clv__gnn_run_forget(r->state_path); /* only now nothing can be lost any more */
+    if (r->state_path != NULL && has_plan) clv__gnn_run_forget(r->state_path); /* safe now: the result is saved */
   }
   return tell(r, error);
 }

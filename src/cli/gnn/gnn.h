@@ -1,11 +1,11 @@
-/* What a verb of `cleave gnn` is. A new one is a file cmd_gnn_<verb>.c that ends with its cli_gnn_verb, and a word in
- * CLI_GNN_VERBS: its help text is made of what stands there. */
+/* Defines a verb of `cleave gnn`. To add a verb, add a file cmd_<verb>.c that ends with its cli_gnn_verb, and a word in
+ * CLI_GNN_VERBS. The help text comes from these definitions. */
 #ifndef CLEAVE_CLI_GNN_GNN_H
 #define CLEAVE_CLI_GNN_GNN_H
 
 #include "cli/options/options.h"
 
-/* In the order of the help text. */
+/* In help-text order. */
 #define CLI_GNN_VERBS(X) \
   X(generate)            \
   X(inspect)             \
@@ -16,25 +16,25 @@
 #define CLI_GNN_SEED_HELP "of METIS: the same one gives the same cut"
 #define CLI_GNN_CACHE_HELP "where cuts are kept, and compiled blocks; empty: nowhere"
 
-/* An option as a verb takes it. */
+/* A verb's use of an option. */
 typedef struct cli_gnn_option {
   cli_option_id id;
-  const char *help, *fallback; /* NULL: as the table of options says */
+  const char *help, *fallback; /* NULL: as in the option table */
 } cli_gnn_option;
 
 typedef struct cli_gnn_verb {
   const char *name;
-  const char *operands;    /* "GRAPH"; "" where there is none: operands[0] of the options is the verb itself */
-  const char *wanted;      /* options that it cannot do without, as the usage line has them */
+  const char *operands;    /* "GRAPH"; "" if none: operands[0] of the options is the verb itself */
+  const char *wanted;      /* required options, as in the usage line */
   const char *summary;     /* one line */
   const char *description; /* paragraphs, wrapped */
   const char *examples;    /* lines */
   const cli_gnn_option *options;
-  size_t option_count; /* beside those that all commands take */
+  size_t option_count; /* besides the options of all commands */
   clv_status (*execute)(cli_invocation *cli, clv_error *error);
 } cli_gnn_verb;
 
-/* kset.c: "1,2,10..20" as ascending numbers without repetition, in the arena. A usage error where it is none. */
+/* kset.c: parses "1,2,10..20" into ascending numbers without repetition, in the arena. Otherwise reports a usage error. */
 clv_status cli_kset_parse(cli_invocation *cli, const char *text, uint32_t **ks, uint32_t *count, clv_error *error);
 
 #endif

@@ -29,7 +29,7 @@ static void tell_cut(void *user_data, uint32_t k) {
   cli_progress(user_data, "cutting into %u", k);
 }
 
-/* Where each cut came from, with -v. */
+/* With -v, reports where each partitioning came from. */
 static void tell_cuts(const cli_gnn_job *job) {
   for (uint32_t c = 0; c < job->planning.cut_count; ++c) {
     const clv__membership *membership = &job->planning.cuts[c].membership;
@@ -77,7 +77,7 @@ clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error) {
   return CLV_OK;
 }
 
-/* The quick mode's moves, with -v. */
+/* With -v, reports the quick mode's moves. */
 static void tell_move(void *user, uint32_t k, uint32_t layer, const clv__assign_move *move, const clv__pep *from,
                       const clv__pep *to) {
   const cli_gnn_job *job = user;

@@ -1,5 +1,5 @@
-/* What plan, profile and run of `cleave gnn` begin with: model, graph and devices; the graph cut for every k of --kset; tables,
- * and the choice of a plan. */
+/* The common start of plan, profile and run of `cleave gnn`: model, graph and devices; the graph partitioned for every k of
+ * --kset; tables; and the choice of a plan. */
 #ifndef CLEAVE_CLI_GNN_JOB_H
 #define CLEAVE_CLI_GNN_JOB_H
 
@@ -15,13 +15,13 @@ typedef struct cli_gnn_job {
   clv__gnn_planning planning;
   clv__tables tables;
   clv__choice choice;
-  clv__gnn_plan *plan;             /* what was chosen */
-  clv__membership *parts;          /* [part_count]: what --parts gives, by k, and for k = 1 */
-  uint32_t part_count;             /* 0: METIS cuts */
-  double load_ms, cut_ms, plan_ms; /* cut: METIS and subgraphs */
+  clv__gnn_plan *plan;             /* the chosen plan */
+  clv__membership *parts;          /* [part_count]: from --parts, sorted by k; includes k = 1 */
+  uint32_t part_count;             /* 0: METIS partitions the graph */
+  double load_ms, cut_ms, plan_ms; /* cut_ms: METIS and subgraphs */
 } cli_gnn_job;
 
-/* Options that cli_gnn_load(), cli_gnn_cut() and cli_gnn_choose() look at. */
+/* Options that cli_gnn_load(), cli_gnn_cut() and cli_gnn_choose() read. */
 #define CLI_GNN_JOB_OPTIONS                                                                                                 \
   {OPTION_MODEL, "the GNN: JSON with its weights beside it, or ONNX", ""}, {OPTION_GNN_GRAPH, NULL, NULL},                  \
       {OPTION_DEVICES, NULL, NULL}, {OPTION_NPU_SPEC, NULL, NULL}, {OPTION_DEVICE_OPTION, NULL, NULL},                      \
@@ -36,13 +36,13 @@ typedef struct cli_gnn_job {
 #define CLI_GNN_HTML_HELP "write a page: timelines, every k, and every block with what was predicted and, of a run, measured"
 
 clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error);
-/* parts.c: what --parts names, if it does; of the ks that --kset has, where both are given. */
+/* parts.c: reads the files of --parts, if given. If --kset is also given, both must have the same ks. */
 clv_status cli_gnn_parts_read(cli_gnn_job *job, clv_error *error);
-/* For --kset or --parts, and for 1. */
+/* Partitions for --kset or --parts, and for k = 1. */
 clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error);
 /* Sets choice and plan. */
 clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error);
-void cli_gnn_job_finish(cli_gnn_job *job); /* accepts a zeroed one */
+void cli_gnn_job_finish(cli_gnn_job *job); /* accepts a zeroed job */
 
 static inline const clv__chosen_k *cli_gnn_chosen(const cli_gnn_job *job) {
   return &job->choice.items[job->choice.chosen];

@@ -1,4 +1,4 @@
-/* Sets of numbers of subgraphs, as --kset writes them. See gnn.h. */
+/* Parses --kset, a set of subgraph counts. See gnn.h. */
 #include <stdlib.h>
 
 #include "cli/gnn/gnn.h"

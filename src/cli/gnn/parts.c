@@ -1,4 +1,4 @@
-/* Parts that were made elsewhere, as --parts names them: a file for each k, and k = 1, which needs none. */
+/* Reads partitionings computed elsewhere, from the files of --parts: one per k. k = 1 needs no file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static bool has_k(const cli_gnn_job *job, uint32_t k) {
   return false;
 }
 
-/* With --kset both must mean the same. */
+/* With --kset, both must have the same ks. */
 static clv_status check_kset(cli_gnn_job *job, const char *const *paths, clv_error *error) {
   cli_invocation *cli = job->cli;
   uint32_t *ks, count;
@@ -57,7 +57,7 @@ clv_status cli_gnn_parts_read(cli_gnn_job *job, clv_error *error) {
     ++job->part_count;
     if (is_twice) return cli_usage(cli, error, "%s: another --parts is of k = %u too", given->values[i], parts->k);
   }
-  CLV__TRY(check_kset(job, given->values, error)); /* while they are in the order of the paths */
+  CLV__TRY(check_kset(job, given->values, error)); /* before sorting: in the order of the paths */
   if (!has_k(job, 1)) CLV__TRY(add_whole(job, error));
   qsort(job->parts, job->part_count, sizeof *job->parts, compare_parts);
   return CLV_OK;

@@ -1,5 +1,5 @@
-/* See report.h. All of it comes from the plan, so that a plan of a file is told of as one that was just made; what only
- * making it knows (how the graph was cut) is added where it is there. */
+/* Reports a plan. All data comes from the plan, so that a plan from a file gives the same report as a new one. Data that only
+ * a new plan has (how the graph was cut) is added if available. See report.h. */
 #include "cli/gnn/report.h"
 
 #include <math.h>
@@ -229,7 +229,7 @@ static void ratio_cell(double measured_ns, double predicted_ns, clv__table *tabl
     clv__table_cell(table, "-");
 }
 
-/* Which executables became one, and what for. */
+/* Reports which executables were merged, and the gain. */
 static void append_merges(const clv__gnn_account *account, uint32_t l, clv__text *text) {
   const clv__gnn_plan_layer *planned = &account->plan->layers[l];
   for (uint32_t i = 0; i < planned->merge_count; ++i) {

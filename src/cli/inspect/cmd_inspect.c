@@ -1,4 +1,4 @@
-/* `cleave inspect`: what a model is made of, and what the devices say of it. */
+/* `cleave inspect`: shows the contents of a model and its support by the devices. */
 #include <string.h>
 
 #include "cli/inspect/inspect.h"
@@ -41,7 +41,7 @@ static int compare_rows(const cli_inspected_operator *a, const cli_inspected_ope
   return strcmp(a->op, b->op);
 }
 
-/* A value that some node reads when the model runs. */
+/* Returns whether some node reads the value at run time. */
 static bool is_read(const cli_inspection *in, clv_value_id value) {
   const clv_graph *graph = in->job.graph;
   for (uint32_t u = graph->use_offsets[value]; u < graph->use_offsets[value + 1]; ++u) {
@@ -50,7 +50,7 @@ static bool is_read(const cli_inspection *in, clv_value_id value) {
   return graph->values[value].is_output;
 }
 
-/* Initializers, weights whose bytes are elsewhere, and what folding makes of them or out of nothing. */
+/* Counts initializers, weights stored elsewhere, and the results of constant folding. */
 static void count_parameters(cli_inspection *in) {
   const clv_graph *graph = in->job.graph;
   for (clv_value_id v = 0; v < graph->value_count; ++v) {
@@ -91,7 +91,7 @@ static void count_everything(cli_inspection *in) {
       row->supported[d] += !folded && clv__capability_reason(&in->capability, n, d) == NULL;
     }
   }
-  for (uint32_t i = 1; i < in->row_count; ++i) { /* insertion: few rows */
+  for (uint32_t i = 1; i < in->row_count; ++i) { /* insertion sort: there are few rows */
     cli_inspected_operator row = in->rows[i];
     uint32_t k = i;
     for (; k > 0 && compare_rows(&row, &in->rows[k - 1]) < 0; --k) in->rows[k] = in->rows[k - 1];

@@ -1,4 +1,4 @@
-/* What `cleave inspect` has found out, and how it is told: as text, or as JSON. */
+/* The findings of `cleave inspect`, and their output as text or JSON. */
 #ifndef CLEAVE_CLI_INSPECT_INSPECT_H
 #define CLEAVE_CLI_INSPECT_INSPECT_H
 
@@ -9,7 +9,7 @@ typedef struct cli_inspected_operator {
   uint32_t count, folded;
   double flops;
   bool flops_complete;
-  uint32_t supported[CLV__MAX_DEVICES]; /* nodes, by device */
+  uint32_t supported[CLV__MAX_DEVICES]; /* nodes per device */
 } cli_inspected_operator;
 
 typedef struct cli_inspection {
@@ -20,17 +20,17 @@ typedef struct cli_inspection {
   clv__capability capability;
   bool has_capability;
   uint64_t parameter_count, parameter_bytes, folded_nodes;
-  uint64_t unbound_bytes;              /* of parameters that the file does not hold */
-  uint64_t folded_count, folded_bytes; /* elements computed when planning that nodes read at run time */
+  uint64_t unbound_bytes;              /* bytes of parameters that the file does not contain */
+  uint64_t folded_count, folded_bytes; /* elements computed at planning time that nodes read at run time */
   uint32_t parameter_values;
   double flops;
-  bool flops_complete; /* false where shapes are open, or an operator is unknown */
+  bool flops_complete; /* false if shapes are open or an operator is unknown */
   cli_inspected_operator *rows;
   uint32_t row_count;
   clv_tensor *operands;
 } cli_inspection;
 
-/* FLOPs of a node at the sizes that are known; false where they do not tell. */
+/* Computes a node's FLOPs from the known sizes. Returns false if they do not suffice. */
 bool cli_inspected_flops(cli_inspection *in, clv_node_id id, double *flops);
 
 clv_status cli_inspect_text(cli_inspection *in, clv_error *error); /* text.c */

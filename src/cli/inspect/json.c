@@ -1,4 +1,4 @@
-/* What `cleave inspect --json` prints. */
+/* The JSON output of `cleave inspect`. */
 #include "cli/json.h"
 #include "cli/inspect/inspect.h"
 #include "report/label.h"

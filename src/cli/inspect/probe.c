@@ -9,11 +9,19 @@
 
 enum { OPSET = 21, MAX_OPERANDS = 8 };
 
-/* Operands to try, a letter each; the last one is repeated until there are enough. An operator counts as supported when one of
- * these lines suits both it and the device. f h b u i  runtime f32, f16, bool, u8, i64 of the rank that follows      w  constant
- * f32 [4,4,1,1]     c  constant f32 [4] s m r p    constant i64: [1], [-1], four ones, eight zeros               z  constant i64
- * scalar 4       g  constant f32 [2] t          constant f32 scalar        q  constant f32 [4] of ones        j  runtime i64
- * [4,1]          e  runtime i64 [5]          n  absent */
+/* Operands to try, one letter each; the last one repeats until there are enough. An operator counts as supported if one of these
+ * lines suits both it and the device.
+ *   f h b u i  runtime f32, f16, bool, u8, i64 of the rank that follows
+ *   w          constant f32 [4,4,1,1]
+ *   c          constant f32 [4]
+ *   o s m r p  constant i64: [0], [1], [-1], four ones, eight zeros
+ *   z          constant i64 scalar 4
+ *   g          constant f32 [2]
+ *   t          constant f32 scalar
+ *   q          constant f32 [4] of ones
+ *   j          runtime i64 [4,1]
+ *   e          runtime i64 [5]
+ *   n          absent */
 static const char *const trials[] = {
     "f4",     "f2",       "f1",
     "f0",     "f3",       "i2",
@@ -107,9 +115,9 @@ static void add_operand(builder *b, char kind, int32_t rank) {
   ++b->count;
 }
 
-/* A graph of one node, or NULL where the line does not suit the operator. */
+/* Builds a graph with one node. Returns NULL if the line does not suit the operator. */
 static clv_graph *make_graph(const clv_allocator *allocator, const clv__op *op, const char *trial) {
-  /* Attributes that some operators cannot do without. The others do not get them: frameworks refuse what they do not know. */
+  /* Attributes that some operators require. Other operators do not get them, because frameworks reject unknown attributes. */
   static const int64_t number[] = {1}, two[] = {2}, window[] = {1, 1};
   static const clv_string equation = {"ij,jk->ik", 9};
   static float zero;
@@ -186,7 +194,7 @@ static void ask(const clv_devices *devices, const clv_graph *graph, bool *suppor
   clv__shapes_destroy(shapes);
 }
 
-/* Operators with a body are left out: what a device says of them is what it says of the body. */
+/* Omits operators with a body: a device's support depends on the body. */
 static uint32_t list_ops(const clv__op **ops) {
 #define FAMILY(name) clv__ops_##name,
   static const clv__op *const families[] = {CLV__FAMILIES(FAMILY)};

@@ -1,4 +1,4 @@
-/* What `cleave inspect` prints. */
+/* The text output of `cleave inspect`. */
 #include <string.h>
 
 #include "cli/console.h"
@@ -6,7 +6,7 @@
 #include "report/label.h"
 #include "report/table.h"
 
-enum { MOST_REASONS = 6, NAME_COLUMNS = 80 }; /* of a device, without -v; of a name in a table */
+enum { MOST_REASONS = 6, NAME_COLUMNS = 80 }; /* reasons per device, without -v; columns of a name in a table */
 
 static bool inputs_are_open(const cli_inspection *in) {
   const clv_graph *graph = in->job.graph;
@@ -47,7 +47,7 @@ static void write_summary(cli_inspection *in, clv__text *text) {
   }
   clv__label_count(in->flops, number);
   clv__text_append(text, "%s%s%sFLOP a run%s\n", in->flops_complete ? "" : "at least ", number,
-                   strchr(number, ' ') != NULL ? "" : " ", /* GFLOP, but 7 FLOP */
+                   strchr(number, ' ') != NULL ? "" : " ", /* "GFLOP", but "7 FLOP" */
                    in->flops_complete    ? ""
                    : inputs_are_open(in) ? " (shapes are open: --shape and --dim set them)"
                                          : " (of some nodes it shows only when they run)");
@@ -111,8 +111,8 @@ static void write_operators(cli_inspection *in, clv__text *text) {
   clv__table_finish(&table);
 }
 
-/* The reasons of one device, each once with the number of its nodes and the first of them. Verdicts with the same text share it.
- */
+/* Writes a device's reasons, each once with its number of nodes and the first of them. Verdicts with the same text share a
+ * line. */
 static void write_reasons(cli_inspection *in, uint32_t device, clv__text *text) {
   const clv_graph *graph = in->job.graph;
   uint32_t distinct = 0;
@@ -160,7 +160,7 @@ static void write_nodes(cli_inspection *in, clv__text *text) {
   const clv_graph *graph = in->job.graph;
   clv__table table;
   char label[CLV__LABEL_BYTES];
-  bool from_source = false; /* another format than ONNX */
+  bool from_source = false; /* set for formats other than ONNX */
   for (clv_node_id n = 0; n < graph->node_count; ++n) from_source = from_source || graph->nodes[n].source_op[0] != '\0';
   clv__table_init(&table, in->cli->allocator, from_source ? "rlllllr" : "rllllr", true);
   static const char *const titles[] = {"#", "node", "from", "operator", "reads", "writes", "FLOP"};

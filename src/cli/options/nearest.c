@@ -5,7 +5,7 @@
 
 enum { LONGEST = 48 };
 
-/* Edits (insert, delete, replace, swap of neighbours) that turn one into the other. */
+/* The edit distance (insertions, deletions, replacements, swaps of neighbours). */
 static size_t distance(const char *a, const char *b) {
   size_t rows[3][LONGEST + 1], a_length = strlen(a), b_length = strlen(b);
   if (a_length > LONGEST || b_length > LONGEST) return SIZE_MAX / 4;
@@ -36,8 +36,8 @@ const char *cli_nearest(const char *wrong, const char *const *names, size_t coun
   for (size_t i = 0; i < count; ++i) {
     size_t edits = distance(wrong, names[i]), longer = strlen(wrong) > strlen(names[i]) ? strlen(wrong) : strlen(names[i]);
     size_t prefix = common_prefix(wrong, names[i]);
-    if (edits > 1 + longer / 2 || (edits > 2 && prefix == 0)) continue; /* nothing a person would have meant */
-    long score = (long)edits - (long)prefix;                            /* beginnings are seldom misspelt */
+    if (edits > 1 + longer / 2 || (edits > 2 && prefix == 0)) continue; /* too far for a plausible typo */
+    long score = (long)edits - (long)prefix;                            /* the first letters are seldom misspelt */
     if (nearest != NULL && score >= best) continue;
     nearest = names[i];
     best = score;

@@ -1,4 +1,4 @@
-/* See options.h: reading arguments against the table. */
+/* Parses arguments with the option table. See options.h. */
 #include "cli/options/options.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static bool takes(const cli_command *command, const cli_option *option) {
   return false;
 }
 
-/* Names the commands that do take an option. */
+/* Lists the commands that take an option. */
 static void list_takers(const cli_option *option, char *list, size_t size_bytes) {
   list[0] = '\0';
   for (uint32_t i = 0; i < CLI_COMMAND_COUNT; ++i) {
@@ -123,7 +123,7 @@ typedef struct parser {
   char **arguments;
 } parser;
 
-/* An argument that begins with a dash, and its value. */
+/* Parses an argument that starts with a dash, and its value. */
 static clv_status parse_option(parser *p, clv_error *error) {
   const char *argument = p->arguments[p->at++], *equals = argument[1] == '-' ? strchr(argument, '=') : NULL;
   size_t length = equals != NULL ? (size_t)(equals - argument) : strlen(argument);

@@ -1,5 +1,5 @@
-/* The options of all commands: one table says how each is written, which commands take it, and what it does; parsing and the help
- * texts both come from it. */
+/* The options of all commands. One table defines each option's syntax, its commands and its effect. Parsing and the help texts
+ * both use it. */
 #ifndef CLEAVE_CLI_OPTIONS_OPTIONS_H
 #define CLEAVE_CLI_OPTIONS_OPTIONS_H
 
@@ -93,7 +93,7 @@ typedef enum cli_option_kind {
   CLI_ANY_TEXT,   /* may be empty */
   CLI_MAYBE_TEXT, /* a value after `=`, or the next argument once the operands are complete */
   CLI_PAIR,       /* TEXT=TEXT */
-  CLI_NUMBER,     /* a whole number of at least `least` */
+  CLI_NUMBER,     /* an integer of at least `least` */
   CLI_REAL,       /* a number of at least 0 */
   CLI_CHOICE      /* one of `choices`, separated by '|' */
 } cli_option_kind;
@@ -102,21 +102,21 @@ typedef struct cli_option {
   const char *name; /* without the dashes */
   char letter;      /* or 0 */
   cli_option_kind kind;
-  bool repeats;      /* may be given several times; otherwise the last one counts */
-  uint32_t commands; /* CLI_IN() bits */
+  bool repeats;      /* may be given several times; otherwise the last one wins */
+  uint32_t commands; /* bits from CLI_IN() */
   uint64_t least;
-  const char *value;    /* its value in help texts; of CLI_CHOICE also what is allowed */
-  const char *fallback; /* what holds when it is not given; NULL: nothing worth saying */
+  const char *value;    /* the value's name in help texts; for CLI_CHOICE also the allowed values */
+  const char *fallback; /* the value if it is not given; NULL: not worth stating */
   const char *help;
 } cli_option;
 
 extern const cli_option cli_option_table[OPTION_COUNT];
 
-/* What help texts say of an option in one command, where the table's words are of several. */
+/* Help texts of an option for one command, if the table's texts describe several commands. */
 typedef struct cli_option_words {
-  uint32_t command; /* its index in cli_commands */
+  uint32_t command; /* index in cli_commands */
   cli_option_id id;
-  const char *help, *fallback; /* fallback NULL: as the table says */
+  const char *help, *fallback; /* fallback NULL: as in the table */
 } cli_option_words;
 extern const cli_option_words cli_option_words_table[];
 extern const uint32_t cli_option_words_count;
@@ -133,33 +133,34 @@ struct cli_options {
   cli_given given[OPTION_COUNT];
 };
 
-/* Reads the arguments after the verb. Errors are usage errors. */
+/* Parses the arguments after the verb. All errors are usage errors. */
 clv_status cli_options_parse(cli_invocation *cli, const cli_command *command, int count, char **arguments, cli_options *options,
                              clv_error *error);
 
 static inline bool cli_is_given(const cli_invocation *cli, cli_option_id id) {
   return cli->options->given[id].count > 0;
 }
-/* The (last) value, or `fallback` where it is not given. */
+/* Returns the (last) value, or `fallback` if it is not given. */
 const char *cli_text(const cli_invocation *cli, cli_option_id id, const char *fallback);
 uint64_t cli_number(const cli_invocation *cli, cli_option_id id, uint64_t fallback);
 double cli_real(const cli_invocation *cli, cli_option_id id, double fallback);
 
-/* The plan options that the arguments say (pins, pin files, forces, strategy), in the arena. Sizes and keeps are the caller's. */
+/* Collects the plan options from the arguments (pins, pin files, forces, strategy), in the arena. The caller sets sizes and
+ * keeps. */
 clv_status cli_plan_options(cli_invocation *cli, clv_plan_options *options, clv_error *error);
 
-/* run.c: the options of the context and of sessions, as the arguments say them; what they do not say is left to the
- * environment, and then to the library. */
+/* run.c: sets the options of the context and of sessions from the arguments. Options without an argument are left to the
+ * environment, then to the library. */
 void cli_context_options(cli_invocation *cli, clv_context_options *options);
 void cli_session_options(cli_invocation *cli, clv_session_options *options);
 
-/* outputs.c: fails where a file that the arguments name for writing cannot be written. */
+/* outputs.c: fails if an output file named by the arguments cannot be written. */
 clv_status cli_outputs_check(const cli_invocation *cli, clv_error *error);
 
-/* help.c: texts on standard output. */
+/* help.c: prints texts on standard output. */
 void cli_help(const cli_invocation *cli);
 void cli_help_command(const cli_invocation *cli, const cli_command *command);
-/* A description: lines are joined and wrapped again; those that begin with blanks are entries of a list. */
+/* Prints a description. Joins its lines and wraps them again; a line that starts with blanks is a list entry. */
 void cli_help_text(const char *text);
 void cli_help_option(const cli_option *option);
 

@@ -22,14 +22,14 @@ bool cli_pin_read(const char *text, size_t length, cli_pin *pin) {
 clv_status cli_pins_each(const char *name, const char *text, size_t size_bytes,
                          clv_status (*found)(void *self, const char *line, size_t length, clv_error *error), void *self,
                          clv_error *error) {
-  if (size_bytes == 0) return CLV_OK; /* an empty file has no text */
+  if (size_bytes == 0) return CLV_OK; /* `text` may be NULL for an empty file */
   const char *at = text, *end = text + size_bytes;
   for (uint32_t number = 1; at < end; ++number) {
     const char *line_end = memchr(at, '\n', (size_t)(end - at));
     if (line_end == NULL) line_end = end;
     const char *first = at, *last = line_end;
     while (first < last && is_space(*first)) ++first;
-    for (const char *hash = first; hash < last; ++hash) { /* a name may hold # as well: a comment comes after a blank */
+    for (const char *hash = first; hash < last; ++hash) { /* a name may contain #: a comment starts after a blank */
       if (*hash == '#' && (hash == first || is_space(hash[-1]))) last = hash;
     }
     while (last > first && is_space(last[-1])) --last;

@@ -1,4 +1,4 @@
-/* Pins, pin files, forces and the strategy, as the arguments say them. */
+/* Reads pins, pin files, forces and the strategy from the arguments. */
 #include <string.h>
 
 #include "base/files/file.h"
@@ -9,7 +9,7 @@
 typedef struct assignments {
   cli_invocation *cli;
   clv_assignment *items;
-  size_t count, capacity; /* on the heap until they are complete */
+  size_t count, capacity; /* on the heap until complete */
 } assignments;
 
 static clv_status add(void *self, const char *text, size_t length, clv_error *error) {

@@ -1,4 +1,4 @@
-/* The options of the context and of sessions, as the arguments say them. See options.h. */
+/* Sets the options of the context and of sessions from the arguments. See options.h. */
 #include <string.h>
 
 #include "cli/console.h"
@@ -15,7 +15,7 @@ void cli_context_options(cli_invocation *cli, clv_context_options *options) {
   if (strcmp(prefill, "off") == 0) options->prefill_graph = CLV_SWITCH_OFF;
   if (strcmp(prefill, "on") == 0) options->prefill_graph = CLV_SWITCH_ON;
   if (cli_is_given(cli, OPTION_GRAPH_CACHE)) {
-    uint64_t entries = cli_number(cli, OPTION_GRAPH_CACHE, 0); /* beyond INT32_MAX all is the same */
+    uint64_t entries = cli_number(cli, OPTION_GRAPH_CACHE, 0); /* values beyond INT32_MAX are equivalent */
     options->graph_cache_entries = entries > INT32_MAX ? INT32_MAX : (int32_t)entries;
   }
   options->cache_directory = cli_text(cli, OPTION_CACHE_DIR, NULL);

@@ -1,4 +1,4 @@
-/* "Did you mean …?" for the nodes, operators, values and devices that --pin, --force, --weights, --value and --what-if name. */
+/* Suggests "did you mean …?" for the nodes, operators, values and devices of --pin, --force, --weights, --value and --what-if. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void add(candidates *list, const char *name) {
   if (name[0] != '\0') list->names[list->count++] = name;
 }
 
-/* aten.cat.default is what a model says, aten.cat what people type. */
+/* A model contains aten.cat.default; people type aten.cat. */
 static void add_operator(candidates *list, const clv__node *node) {
   const char *first = strchr(node->source_op, '.'), *last = strrchr(node->source_op, '.');
   bool has_overload = first != NULL && last != first;
@@ -47,7 +47,7 @@ static bool is_known(const cli_invocation *cli, const char *device) {
   return clv__backends_find(clv__context_backends(cli->context), device, &rest) != NULL;
 }
 
-/* What the list is, and, of a device that there is beside it, how it gets there. */
+/* Adds the device list to the message. If the device exists but is not in the list, also shows how to add it. */
 static clv_status say_list(const cli_job *job, const char *device, bool known, clv_error *error) {
   char list[512] = "";
   size_t used = 0;
@@ -67,7 +67,7 @@ clv_status cli_suggest(cli_invocation *cli, const cli_job *job, cli_option_id op
   char separator = option == OPTION_WHAT_IF ? '@' : '=';
   if (error == NULL || error->status != CLV_INVALID_ARGUMENT) return error == NULL ? CLV_INVALID_ARGUMENT : error->status;
   bool is_helped = strstr(error->message, "did you mean") != NULL;
-  for (uint32_t i = 0; i < count && wrong == NULL && !is_helped; ++i) { /* the one that the message quotes */
+  for (uint32_t i = 0; i < count && wrong == NULL && !is_helped; ++i) { /* find the item that the message quotes */
     char quoted[512];
     int length = snprintf(quoted, sizeof quoted, "'%s%c%s'", items[i].pattern, separator, items[i].device);
     if (length > 0 && (size_t)length < sizeof quoted && strstr(error->message, quoted) != NULL) wrong = &items[i];
@@ -75,7 +75,7 @@ clv_status cli_suggest(cli_invocation *cli, const cli_job *job, cli_option_id op
   if (wrong == NULL) return error->status;
   size_t most = 2 * (size_t)(graph->node_count + graph->value_count) + job->devices->count;
   candidates list = {cli, clv__arena_allocate_zero(&cli->arena, most, sizeof *list.names), 0};
-  if (list.names == NULL) return error->status; /* a suggestion is worth no error of its own */
+  if (list.names == NULL) return error->status; /* a missing suggestion is not an error */
   bool is_device = clv__devices_find(job->devices, wrong->device) == CLV__NO_ID;
   if (is_device) cli->exit_status = CLI_EXIT_USAGE;
   if (is_device && is_known(cli, wrong->device)) return say_list(job, wrong->device, true, error);

@@ -1,4 +1,4 @@
-/* The options, in the order of the help texts. */
+/* The options, in help-text order. */
 #include "cli/options/options.h"
 
 #define PLANS (CLI_IN(plan) | CLI_IN(run) | CLI_IN(compile) | CLI_IN(bench) | CLI_IN(test))

@@ -17,17 +17,18 @@ typedef struct test {
   cli_test_result *result;
   clv__arena arena;
   clv_graph *graph;
-  clv_plan_options plan; /* the tester's, as far as it means this graph */
+  clv_plan_options plan; /* the tester's options that apply to this graph */
   cli_data_set *sets;
   uint32_t set_count;
-  clv_plan *base; /* as planned, for the shapes of the data set `base_set` */
+  clv_plan *base; /* the strategy's plan for the shapes of data set `base_set` */
   clv_session *base_session;
   uint32_t base_set;
   clv_size *sizes;
   clv_tensor *outputs;
 } test;
 
-/* Ends the case: what an error means depends on how far it had come. The reason does not repeat the path, which the line has. */
+/* Ends the case with a status. Its meaning depends on how far the case had come. Removes the path from the reason, because the
+ * output line already has it. */
 static bool end(test *t, cli_test_status status, const char *before, const char *reason) {
   size_t length = strlen(t->path);
   if (strncmp(reason, t->path, length) == 0 && reason[length] == ':')
@@ -40,8 +41,8 @@ static bool end(test *t, cli_test_status status, const char *before, const char 
   return false;
 }
 
-/* Of pins and forces those that mean a node of this graph: the plan refuses the others as slips, here they are for other
- * directories. */
+/* Keeps the pins and forces that match a node of this graph. The planner would reject the others as typos, but here they are
+ * for other directories. */
 static clv_status keep_matching(test *t, const clv_assignment **items, uint32_t *count, bool by_operator, clv_error *error) {
   clv_assignment *kept = clv__arena_allocate_zero(&t->arena, *count, sizeof *kept);
   uint32_t kept_count = 0;
@@ -89,7 +90,7 @@ static bool load(test *t) {
   return status == CLV_OK || end(t, CLI_TEST_ERROR, "", error.message);
 }
 
-/* Plan options for the shapes of a data set; with --bucket for any. */
+/* Plan options for the shapes of a data set, or, with --bucket, for any shapes. */
 static clv_plan_options options_for(test *t, const cli_data_set *set) {
   clv_plan_options options = t->plan;
   bool is_open = cli_is_given(t->tester->cli, OPTION_BUCKET);
@@ -114,11 +115,11 @@ static bool same_shapes(const cli_data_set *a, const cli_data_set *b) {
 static clv_status make_session(test *t, const clv_plan *plan, clv_session **session, clv_error *error) {
   clv_session_options options;
   cli_session_options(t->tester->cli, &options);
-  options.no_fallback = true; /* it is the devices that are tested */
+  options.no_fallback = true; /* the test is about these devices */
   return clv_session_create(plan, &options, session, error);
 }
 
-/* The plan as the strategy makes it, for the shapes of a data set; the one at hand where they are the same. */
+/* Makes the strategy's plan for the shapes of a data set. Reuses the current plan if the shapes are the same. */
 static bool make_base(test *t, uint32_t set) {
   bool is_open = cli_is_given(t->tester->cli, OPTION_BUCKET);
   if (t->base != NULL && (is_open || same_shapes(&t->sets[set], &t->sets[t->base_set]))) return true;
@@ -134,7 +135,7 @@ static bool make_base(test *t, uint32_t set) {
   return end(t, status == CLV_NOT_SUPPORTED ? CLI_TEST_UNSUPPORTED : CLI_TEST_ERROR, "", error.message);
 }
 
-/* Runs a session on a data set and compares what comes out. */
+/* Runs a session on a data set and compares the outputs. */
 static bool check(test *t, clv_session *session, const cli_data_set *set, const char *before) {
   clv_error error = {0};
   memset(t->outputs, 0, set->output_count * sizeof *t->outputs);
@@ -181,11 +182,11 @@ static bool run_placement(test *t, uint32_t number) {
   clv_assignment *pins;
   if (fine && cli_placement_pins(t->base, seed, &arena, &pins, &options.pin_count, &error) == CLV_OK) {
     options.pins = pins;
-    options.force_count = 0; /* what they fix, the pins fix too */
+    options.force_count = 0; /* the pins already include the forced nodes */
     clv_status status = clv_plan_make(t->graph, t->tester->devices, &options, &plan, &error);
     ++t->result->placements;
     if (status == CLV_NOT_SUPPORTED)
-      ++t->result->refused; /* every node is where it is supported: it is the memory */
+      ++t->result->refused; /* every node is on a device that supports it, so memory is the cause */
     else if (status != CLV_OK)
       fine = end(t, CLI_TEST_ERROR, before, error.message);
     else if (make_session(t, plan, &session, &error) != CLV_OK)

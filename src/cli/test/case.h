@@ -1,4 +1,4 @@
-/* One ONNX test directory: run as planned, and under random placements. */
+/* Runs one ONNX test directory: as planned, and under random placements. */
 #ifndef CLEAVE_CLI_TEST_CASE_H
 #define CLEAVE_CLI_TEST_CASE_H
 
@@ -10,7 +10,7 @@ typedef enum cli_test_status { CLI_TEST_PASS, CLI_TEST_FAIL, CLI_TEST_UNSUPPORTE
 enum { CLI_TEST_STATUS_COUNT = 4 };
 static const char *const cli_test_status_names[CLI_TEST_STATUS_COUNT] = {"PASS", "FAIL", "UNSUPPORTED", "ERROR"};
 
-/* What all cases share. */
+/* State shared by all cases. */
 typedef struct cli_tester {
   cli_invocation *cli;
   clv_devices *devices;
@@ -22,7 +22,7 @@ typedef struct cli_tester {
 
 typedef struct cli_test_result {
   cli_test_status status;
-  uint32_t placements, refused; /* tried, and refused for want of memory */
+  uint32_t placements, refused; /* number tried; number rejected for lack of memory */
   char reason[1400];            /* "" for a plain PASS */
 } cli_test_result;
 

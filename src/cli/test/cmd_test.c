@@ -1,4 +1,4 @@
-/* `cleave test`: ONNX test directories, a line each. */
+/* `cleave test`: runs ONNX test directories and prints one line per directory. */
 #include <string.h>
 
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-/* Whether a result is the expected one. */
+/* Compares a result with the expected one. */
 #ifndef CLEAVE_CLI_TEST_COMPARE_H
 #define CLEAVE_CLI_TEST_COMPARE_H
 
@@ -7,11 +7,12 @@
 
 typedef struct cli_tolerance {
   double relative, absolute;
-  bool is_default; /* then f16 and bf16 get their own */
+  bool is_default; /* then f16 and bf16 use their own tolerance */
 } cli_tolerance;
 
-/* True when dtype and shape are the same and every element agrees: floats within absolute + relative * |expected| (NaN agrees
- * with NaN, infinities with themselves), everything else exactly. Otherwise says in `why` what differs, by the worst element. */
+/* Returns true if dtype and shape are equal and every element agrees: floats within absolute + relative * |expected| (NaN
+ * agrees with NaN, infinities with themselves), everything else exactly. Otherwise `why` describes the difference at the worst
+ * element. */
 bool cli_compare(const clv_tensor *expected, const clv_tensor *actual, const cli_tolerance *tolerance, clv__text *why);
 
 #endif

@@ -75,7 +75,8 @@ clv_status cli_test_find(const clv_allocator *allocator, clv__arena *arena, cons
 
 /* ---- Data sets ---- */
 
-/* Inputs that a file is for: where there are no more files than inputs without a default they are meant, else all in order. */
+/* Returns the input that a file is for. If there are no more files than inputs without a default, files belong to those
+ * inputs; otherwise to all inputs in order. */
 static uint32_t input_index(const clv_graph *graph, uint32_t file, uint32_t file_count) {
   uint32_t needed = 0;
   for (uint32_t i = 0; i < graph->input_count; ++i) needed += graph->values[graph->inputs[i]].type.data == NULL;
@@ -86,7 +87,7 @@ static uint32_t input_index(const clv_graph *graph, uint32_t file, uint32_t file
   return file;
 }
 
-/* One past the highest K for which kind_K.pb is there. */
+/* Returns one more than the highest K for which kind_K.pb exists. */
 static uint32_t count_files(const char *folder, const char *kind) {
   uint32_t count = 0;
   size_t length = strlen(kind);
@@ -140,7 +141,7 @@ static int compare_numbers(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The numbers N of the folders test_data_set_N, ascending. */
+/* Lists the numbers N of the folders test_data_set_N, ascending. */
 static clv_status list_sets(clv__arena *arena, const char *path, unsigned long **numbers, uint32_t *count, clv_error *error) {
   static const char prefix[] = "test_data_set_";
   *count = 0;
@@ -175,7 +176,7 @@ clv_status cli_test_read(const clv_allocator *allocator, clv__arena *arena, cons
     (*sets)[i].name = clv__arena_string(arena, name, strlen(name));
     const char *folder = join(arena, path, name);
     if (folder == NULL || (*sets)[i].name == NULL) return clv__error_memory(error, strlen(path));
-    *count = i + 1; /* what is read so far, in a failure too */
+    *count = i + 1; /* counts what has been read, also on failure */
     CLV__TRY(read_set(allocator, arena, folder, graph, &(*sets)[i], error));
   }
   return CLV_OK;

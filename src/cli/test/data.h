@@ -1,4 +1,4 @@
-/* The files of ONNX test directories: where they are, and what they hold. */
+/* Finds and reads the files of ONNX test directories. */
 #ifndef CLEAVE_CLI_TEST_DATA_H
 #define CLEAVE_CLI_TEST_DATA_H
 
@@ -8,8 +8,8 @@
 /* A data set: test_data_set_N with input_K.pb and output_K.pb. */
 typedef struct cli_data_set {
   const char *name;    /* "test_data_set_0" */
-  clv_tensor *inputs;  /* in the order of the graph's inputs; dtype none where there is no file */
-  clv_tensor *outputs; /* in the order of the graph's outputs; the same */
+  clv_tensor *inputs;  /* in graph input order; dtype none if there is no file */
+  clv_tensor *outputs; /* in graph output order; dtype none if there is no file */
   uint32_t input_count, output_count;
 } cli_data_set;
 
@@ -18,12 +18,12 @@ typedef struct cli_test_paths {
   size_t count, capacity;
 } cli_test_paths;
 
-/* Appends `path` where it holds a model.onnx, else the test directories below it, by name; `path` itself where there is none.
- * Paths are in `arena`. */
+/* Appends `path` if it contains a model.onnx; otherwise the test directories below it, by name; otherwise `path` itself. Paths
+ * are in `arena`. */
 clv_status cli_test_find(const clv_allocator *allocator, clv__arena *arena, const char *path, cli_test_paths *paths,
                          clv_error *error);
 
-/* Reads every data set of a directory, in the order of their numbers. */
+/* Reads every data set of a directory, in numeric order. */
 clv_status cli_test_read(const clv_allocator *allocator, clv__arena *arena, const char *path, const clv_graph *graph,
                          cli_data_set **sets, uint32_t *count, clv_error *error);
 void cli_test_release(const clv_allocator *allocator, cli_data_set *sets, uint32_t count);

@@ -8,7 +8,7 @@
 
 static uint32_t choose(const clv_plan *base, clv_node_id node, uint64_t *state) {
   uint32_t able[CLV__MAX_DEVICES], count = 0;
-  uint64_t bits = clv__random(state); /* one a node, so that a node's choice does not depend on what the others support */
+  uint64_t bits = clv__random(state); /* one draw per node, so that a node's choice does not depend on the devices of others */
   if (strcmp(base->placement.causes[node], "usr") == 0) return base->placement.devices[node];
   for (uint32_t d = 0; d < base->devices->count; ++d) {
     if (clv__capability_reason(&base->capability, node, d) == NULL) able[count++] = d;
@@ -25,8 +25,8 @@ clv_status cli_placement_pins(const clv_plan *base, uint64_t seed, clv__arena *a
   uint32_t count = 0;
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
     uint32_t device = base->placement.devices[n] == CLV__NO_ID ? CLV__NO_ID : choose(base, n, &state);
-    if (device == CLV__NO_ID) continue;                        /* known when planning: it runs nowhere */
-    if (strpbrk(graph->nodes[n].name, "*?") != NULL) continue; /* as a pattern the name would mean other nodes too */
+    if (device == CLV__NO_ID) continue;                        /* folded at planning time: runs nowhere */
+    if (strpbrk(graph->nodes[n].name, "*?") != NULL) continue; /* as a pattern, the name would also match other nodes */
     pins[count++] = (clv_assignment){graph->nodes[n].name, base->devices->items[device].name};
   }
   *out = pins;

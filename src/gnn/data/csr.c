@@ -1,5 +1,5 @@
-/* Rows out of edges: a first pass counts them, a second one puts each in its place. Threads share a piece of edges by the rows
- * they are for, so that the order in a row is that of the edges, whatever the number of threads. */
+/* Builds rows from edges. The first pass counts the edges per row; the second places each edge. Each thread handles the edges
+ * of its own range of rows, so that the order within a row matches the edge order for any number of threads. */
 #include <string.h>
 #ifdef _OPENMP
 #include <omp.h>
@@ -14,11 +14,11 @@ enum { PIECE_EDGES = 1 << 20, MOST_THREADS = 16 };
 typedef struct builder {
   const clv_allocator *allocator;
   clv__edge_source *source;
-  uint32_t *sources, *destinations; /* a piece */
+  uint32_t *sources, *destinations; /* one chunk of edges */
   uint64_t *offsets;                /* [capacity + 1]; row v counts in offsets[v + 1] */
   uint64_t capacity;
   uint64_t vertex_count, edge_count; /* seen so far */
-  uint64_t mark;                     /* a sum over all edges: the second pass must come to the same */
+  uint64_t mark;                     /* checksum over all edges: the second pass must arrive at the same value */
 } builder;
 
 uint32_t clv__edge_threads(void) {
@@ -51,7 +51,7 @@ static clv_status grow(builder *b, uint64_t vertex_count, clv_error *error) {
   return CLV_OK;
 }
 
-/* The largest id of a piece and its part of the mark. */
+/* Computes the largest id in a chunk and the chunk's share of the checksum. */
 static void survey(const builder *b, size_t count, uint32_t *largest, uint64_t *mark) {
   uint32_t most = 0;
   uint64_t sum = 0;
@@ -73,7 +73,7 @@ static void count_piece(builder *b, size_t count) {
   for (uint32_t t = 0; t < threads; ++t) {
     uint64_t from = b->vertex_count * t / threads, span = b->vertex_count * (t + 1) / threads - from;
     for (size_t e = 0; e < count; ++e) {
-      if (b->destinations[e] - from < span) ++counts[b->destinations[e]]; /* below `from` wraps around: beyond the span */
+      if (b->destinations[e] - from < span) ++counts[b->destinations[e]]; /* ids below `from` wrap around and exceed the span */
     }
   }
 }
@@ -94,14 +94,14 @@ static clv_status count_edges(builder *b, clv_error *error) {
     b->edge_count += count;
     b->mark += mark;
     if (b->source->vertex_count != CLV__VERTICES_UNKNOWN)
-      b->vertex_count = b->source->vertex_count; /* it may have come to light with this piece */
+      b->vertex_count = b->source->vertex_count; /* this chunk may have revealed the count */
     else if (largest >= b->vertex_count)
       b->vertex_count = (uint64_t)largest + 1;
     CLV__TRY(grow(b, b->vertex_count, error));
     count_piece(b, count);
   }
   if (b->source->vertex_count == CLV__VERTICES_UNKNOWN) {
-    b->source->least_edges = b->edge_count; /* the estimate has served */
+    b->source->least_edges = b->edge_count; /* replaces the estimate */
     uint64_t limit = clv__vertices_limit(b->edge_count);
     if (b->vertex_count > limit) {
       return clv__error_set(
@@ -115,7 +115,7 @@ static clv_status count_edges(builder *b, clv_error *error) {
   return grow(b, b->vertex_count, error);
 }
 
-/* offsets[v + 1] becomes where row v begins; as edges are placed it moves on to where row v + 1 begins. */
+/* Sets offsets[v + 1] to the start of row v. Placing edges then advances it to the start of row v + 1. */
 static void begin_rows(builder *b) {
   uint64_t start = 0;
   for (uint64_t v = 0; v < b->vertex_count; ++v) {
@@ -125,7 +125,7 @@ static void begin_rows(builder *b) {
   }
 }
 
-/* The first row at or behind an edge. */
+/* The first row that starts at or after `edge`. */
 static uint64_t row_at(const builder *b, uint64_t edge) {
   uint64_t low = 0, high = b->vertex_count;
   while (low < high) {
@@ -147,7 +147,7 @@ static void place_piece(builder *b, size_t count, const uint64_t *bounds, uint32
       uint32_t v = b->destinations[e];
       if (v - from >= span) continue;
       uint64_t at = cursors[v]++;
-      if (at < edge_count) placed[at] = b->sources[e]; /* beyond it when the file is another by now: seen at the end */
+      if (at < edge_count) placed[at] = b->sources[e]; /* out of range if the file changed between passes; detected at the end */
     }
   }
 }

@@ -1,4 +1,5 @@
-/* Compressed rows by destination, made out of edges. Row v lists the sources of v's in-edges, in the order of the edges. */
+/* Builds compressed rows (CSR) by destination from a stream of edges. Row v lists the sources of v's in-edges, in the order of
+ * the edges. */
 #ifndef CLEAVE_GNN_DATA_CSR_H
 #define CLEAVE_GNN_DATA_CSR_H
 
@@ -12,11 +13,11 @@ typedef struct clv__csr {
   const uint32_t *sources; /* [edge_count] */
 } clv__csr;
 
-/* Rows by destination, each in the order of the edges. Allocated: see clv__csr_finish(). */
+/* Builds the rows by destination. Each row keeps the order of the edges. Allocates: release with clv__csr_finish(). */
 clv_status clv__csr_build(const clv_allocator *allocator, clv__edge_source *source, clv__csr *csr, clv_error *error);
 void clv__csr_finish(const clv_allocator *allocator, clv__csr *csr);
 
-/* Threads that share work on arrays of edges. */
+/* The number of threads that work on edge arrays in parallel. */
 uint32_t clv__edge_threads(void);
 
 #endif

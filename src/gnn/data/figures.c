@@ -13,7 +13,7 @@ clv_status clv__graph_figures_make(const clv_allocator *allocator, const clv__cs
                                    clv_error *error) {
   size_t n = csr->vertex_count;
   *figures = (clv__graph_figures){.rows_bytes = (n + 1) * sizeof *csr->offsets + csr->edge_count * sizeof *csr->sources};
-  uint32_t *seen = clv__allocate_zero(allocator, n * sizeof *seen); /* the last row, plus one, that a source was seen in */
+  uint32_t *seen = clv__allocate_zero(allocator, n * sizeof *seen); /* the last row that contained this source, plus one */
   uint64_t *out = clv__allocate_zero(allocator, n * sizeof *out);
   bool *joined = clv__allocate_zero(allocator, n * sizeof *joined);
   clv_status status = CLV_OK;

@@ -1,4 +1,4 @@
-/* What a graph is like, in numbers. */
+/* Statistics of a graph and of its partitioning. */
 #ifndef CLEAVE_GNN_DATA_FIGURES_H
 #define CLEAVE_GNN_DATA_FIGURES_H
 
@@ -11,20 +11,20 @@ typedef struct clv__range {
 typedef struct clv__graph_figures {
   clv__range in_degree, out_degree;
   uint64_t sourceless; /* vertices without an in-edge */
-  uint64_t isolated;   /* vertices without any edge but loops */
+  uint64_t isolated;   /* vertices whose only edges are self loops */
   uint64_t loops;      /* edges v -> v */
-  uint64_t repeated;   /* edges that stand in their row before */
-  uint64_t rows_bytes; /* of the compressed rows in memory */
+  uint64_t repeated;   /* edges that already occur earlier in their row */
+  uint64_t rows_bytes; /* size of the compressed rows in memory */
 } clv__graph_figures;
 
 clv_status clv__graph_figures_make(const clv_allocator *allocator, const clv__csr *csr, clv__graph_figures *figures,
                                    clv_error *error);
 
-/* Least and most over the subgraphs, and sums. */
+/* Minimum and maximum over the subgraphs, and sums. */
 typedef struct clv__cut_figures {
   clv__range owned, halo, in_edges;
   uint64_t cut_edges, communication_volume;
-  uint32_t empty; /* parts that own nothing */
+  uint32_t empty; /* parts that own no vertices */
 } clv__cut_figures;
 
 void clv__cut_figures_make(const clv__partitioned *partitioned, clv__cut_figures *figures);

@@ -1,5 +1,6 @@
-/* Graphs by the R-MAT model: an edge falls into one quadrant of the adjacency matrix after the other. Every number comes from the
- * seed and the edge's position, so that edges are made twice rather than kept, by any number of threads. */
+/* Generates R-MAT graphs. Each edge descends through the adjacency matrix, one quadrant per level. The seed and the edge's
+ * position determine every random number. Any number of threads can therefore generate the edges twice instead of keeping
+ * them. */
 #include <string.h>
 
 #include "base/error.h"
@@ -8,17 +9,17 @@
 
 enum { MOST_SCALE = 31, SCRAMBLE_ROUNDS = 4 };
 
-/* Thresholds of the quadrants in 2^32: 0.57, 0.19, 0.19, 0.05. */
+/* Quadrant thresholds, scaled by 2^32: 0.57, 0.19, 0.19, 0.05. */
 static const uint32_t to_b = 2448131359u, to_c = 3264175145u, to_d = 4080218931u;
 
 typedef struct generator {
-  clv__edge_source source; /* the first member: what the builder sees */
+  clv__edge_source source; /* must be first: the builder sees only this member */
   uint32_t scale;
   uint64_t edge_count, at, key;
   uint32_t scramble[SCRAMBLE_ROUNDS][2]; /* odd factors and offsets */
 } generator;
 
-/* A permutation of the ids: R-MAT's low ids are its hubs. Each round is invertible modulo 2^scale. */
+/* Permutes the ids, because R-MAT's low ids are its hubs. Each round is invertible modulo 2^scale. */
 static uint32_t scrambled(const generator *g, uint32_t id) {
   uint32_t mask = (uint32_t)(((uint64_t)1 << g->scale) - 1), shift = g->scale / 2 + 1;
   for (uint32_t r = 0; r < SCRAMBLE_ROUNDS; ++r) {
@@ -69,7 +70,7 @@ static clv_status make_features(const clv_allocator *allocator, uint32_t vertex_
   if (data == NULL) return clv__error_memory(error, size_bytes);
   size_t count = size_bytes / sizeof *data;
 #pragma omp parallel for if (count > 1 << 14) schedule(static)
-  for (size_t i = 0; i < count; ++i) { /* 24 bits: every value is exact */
+  for (size_t i = 0; i < count; ++i) { /* 24 bits: f32 represents every value exactly */
     data[i] = (float)(int32_t)(clv__mix64(key + i) >> 40) / 8388608.0f - 1.0f;
   }
   made.data = data;

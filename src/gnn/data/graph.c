@@ -1,5 +1,4 @@
-/* Graphs around their rows: made from edges in memory, with self loops, destroyed. Readers and generators come here at their end.
- */
+/* Constructs and destroys graphs: from edges in memory, from rows, and with self loops. Readers and generators end here. */
 #include "gnn/data/graph.h"
 
 #include <string.h>
@@ -7,7 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* Offsets and sources are hashed in pieces by several threads, then joined with the counts. */
+/* Several threads hash chunks of the offsets and sources. The chunk hashes are then combined with the counts. */
 static void hash_rows(const clv__csr *csr, clv__hash *hash) {
   clv__hash_block blocks[2] = {{.data = csr->offsets, .size_bytes = ((size_t)csr->vertex_count + 1) * sizeof *csr->offsets},
                                {.data = csr->sources, .size_bytes = (size_t)csr->edge_count * sizeof *csr->sources}};
@@ -55,7 +54,7 @@ void clv__gnn_graph_destroy(clv__gnn_graph *graph) {
 /* ---- From edges in memory ---- */
 
 typedef struct given {
-  clv__edge_source source; /* the first member: what the builder sees */
+  clv__edge_source source; /* must be first: the builder sees only this member */
   const uint32_t *sources, *destinations;
   uint64_t edge_count, at;
 } given;
@@ -84,7 +83,7 @@ static clv_status next_given(clv__edge_source *source, uint32_t *sources, uint32
   return CLV_OK;
 }
 
-/* A tensor with data of its own. */
+/* Returns a tensor with its own copy of the data. */
 static clv_status copy_tensor(const clv_allocator *allocator, const clv_tensor *from, clv_tensor *to, clv_error *error) {
   size_t size_bytes;
   if (!clv__tensor_size_bytes(from, &size_bytes)) return clv__error_set(error, CLV_INVALID_ARGUMENT, "a tensor without a size");
@@ -130,7 +129,7 @@ cleanup:
 
 /* ---- Self loops ---- */
 
-/* Edges of a row that come from elsewhere; copied where `to` is not NULL. */
+/* Counts the row's edges from other vertices. Copies their sources to `to` unless it is NULL. */
 static uint64_t other_sources(const clv__csr *csr, uint32_t v, uint32_t *to) {
   uint64_t count = 0;
   for (uint64_t e = csr->offsets[v]; e < csr->offsets[v + 1]; ++e) {

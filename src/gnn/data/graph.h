@@ -1,6 +1,5 @@
-/* Graphs of GNNs: compressed rows by destination, with features and labels. Row v lists the sources of v's in-edges, in the order
- * of the file; multi-edges and self loops stay. Vertices are 32-bit, edges are counted in 64 bits. A graph is immutable once
- * made. */
+/* GNN graphs: compressed rows by destination, with features and labels. Row v lists the sources of v's in-edges in file order.
+ * Multi-edges and self loops are kept. Vertex ids are 32-bit; edge counts are 64-bit. A graph is immutable once constructed. */
 #ifndef CLEAVE_GNN_DATA_GRAPH_H
 #define CLEAVE_GNN_DATA_GRAPH_H
 
@@ -14,36 +13,39 @@ typedef struct clv__gnn_graph {
   clv_tensor features; /* f32 [vertex_count, F]; no dtype: none */
   clv_tensor labels;   /* i64 [vertex_count]; no dtype: none */
   clv__hash hash;      /* of the structure: vertices, offsets, sources */
-  bool borrows;        /* features and labels are another graph's, which outlives this one */
+  bool borrows;        /* another graph owns features and labels and outlives this one */
 } clv__gnn_graph;
 
-/* Reads a graph by what its file is: npz (`edge_index` [2,m], optionally `x` [n,F], `y` [n], `num_nodes`), METIS `.graph`, or a
- * text list of edges ("source destination" a line, `#` and `%` begin comments; either may be gzip). Without `x` and `num_nodes`
- * the vertices are as many as the largest id says. Memory beside the CSR is bounded: files are read twice, not kept. Errors:
- * CLV_NOT_FOUND, CLV_IO_ERROR, CLV_INVALID_MODEL with the place (line, edge), the value and what it should be: ids out of range
- * or negative, features that are not finite, shapes that do not fit. */
+/* Reads a graph. The file's first bytes and its name's ending determine its format:
+ * - npz (`edge_index` [2,m]; optional: `x` [n,F], `y` [n], `num_nodes`);
+ * - METIS `.graph`, may be gzip-compressed;
+ * - a text edge list, one "source destination" per line, `#` and `%` start comments; may be gzip-compressed.
+ * Without `x` and `num_nodes`, the largest id determines the vertex count. Memory beyond the CSR is bounded: files are read
+ * twice and not kept. Errors: CLV_NOT_FOUND, CLV_IO_ERROR, and CLV_INVALID_MODEL for ids that are negative or out of range,
+ * features that are not finite, and shapes that do not match. CLV_INVALID_MODEL names the place (line, edge), the value and
+ * the expected value. */
 clv_status clv__gnn_graph_read(const clv_allocator *allocator, const char *path, clv__gnn_graph **graph, clv_error *error);
-/* From edges in memory, for tests and generators: `sources[i]` to `destinations[i]`. `features` and `labels` (NULL: none) are
- * copied. */
+/* Builds a graph from edges in memory, for tests and generators. Edge i goes from `sources[i]` to `destinations[i]`. Copies
+ * `features` and `labels` (NULL: none). */
 clv_status clv__gnn_graph_make(const clv_allocator *allocator, uint32_t vertex_count, uint64_t edge_count,
                                const uint32_t *sources, const uint32_t *destinations, const clv_tensor *features,
                                const clv_tensor *labels, clv__gnn_graph **graph, clv_error *error);
-/* A graph around rows, which become its own whatever this comes to; features and labels too (NULL: none). */
+/* Wraps rows in a graph. The graph takes ownership of `csr`, `features` and `labels` (NULL: none), even on failure. */
 clv_status clv__gnn_graph_wrap(const clv_allocator *allocator, clv__csr *csr, clv_tensor *features, clv_tensor *labels,
                                clv__gnn_graph **graph, clv_error *error);
 void clv__gnn_graph_destroy(clv__gnn_graph *graph); /* accepts NULL */
 
-/* Writes npz, as it is read above. Whole or not at all. */
+/* Writes the graph as npz, in the format that clv__gnn_graph_read() reads. Writes the whole file or nothing. */
 clv_status clv__gnn_graph_write(const clv__gnn_graph *graph, const char *path, clv_error *error);
 
-/* A graph by the R-MAT model (Chakrabarti, Zhan, Faloutsos 2004; a, b, c, d = 0.57, 0.19, 0.19, 0.05 as in Graph500): 2^scale
- * vertices, edges_per_vertex times as many edges, ids shuffled, features of `feature_count` (0: none) uniform in [-1, 1). The
- * same seed gives the same graph, whatever the number of threads. */
+/* Generates a graph by the R-MAT model (Chakrabarti, Zhan, Faloutsos 2004) with a, b, c, d = 0.57, 0.19, 0.19, 0.05 as in
+ * Graph500. It has 2^scale vertices and edges_per_vertex times as many edges. Ids are shuffled. The `feature_count` features
+ * (0: none) are uniform in [-1, 1). The same seed gives the same graph for any number of threads. */
 clv_status clv__gnn_graph_generate(const clv_allocator *allocator, uint32_t scale, uint32_t edges_per_vertex,
                                    uint32_t feature_count, uint64_t seed, clv__gnn_graph **graph, clv_error *error);
 
-/* The same graph with exactly one edge v -> v, at the end of each row: what GCN and GAT aggregate over, as PyTorch Geometric has
- * them. Features and labels are the first graph's, which must outlive this one. */
+/* Returns the same graph with exactly one self loop per vertex, at the end of its row. GCN and GAT aggregate over this graph,
+ * as in PyTorch Geometric. The result borrows features and labels from `graph`, which must outlive it. */
 clv_status clv__gnn_graph_with_loops(const clv__gnn_graph *graph, clv__gnn_graph **looped, clv_error *error);
 
 #endif

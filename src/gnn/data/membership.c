@@ -1,4 +1,4 @@
-/* Which part a vertex is in: from the cache, or from METIS and then into the cache. */
+/* Determines each vertex's part: from the cache, or by METIS, whose result is then cached. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,10 +20,10 @@ static void hash_text(const char *text, uint64_t first, uint64_t second, clv__ha
   clv__hasher_finish(&hasher, hash);
 }
 
-/* No executable has it: no operator is in the structure's part. */
+/* The key cannot collide with an executable's key: its structure part contains no operator. */
 static clv__key membership_key(const clv__gnn_graph *graph, uint32_t k, uint64_t seed) {
   clv__key key = {0};
-  hash_text("parts of a graph", 0x01020304 /* in another byte order it is another key */, 0, &key.parts[CLV__KEY_STRUCTURE]);
+  hash_text("parts of a graph", 0x01020304 /* makes the key depend on the byte order */, 0, &key.parts[CLV__KEY_STRUCTURE]);
   const uint32_t order = 0x01020304;
   uint8_t bytes[sizeof order];
   memcpy(bytes, &order, sizeof order);
@@ -33,7 +33,7 @@ static clv__key membership_key(const clv__gnn_graph *graph, uint32_t k, uint64_t
   return key;
 }
 
-/* False where nothing is kept, or what is kept is of no use (and then removed). */
+/* Returns false if there is no entry or the entry is unusable. Evicts an unusable entry. */
 static bool recall(clv__cache *cache, const clv__key *key, uint32_t k, uint32_t vertex_count, uint32_t *parts) {
   clv__cached cached;
   if (clv__cache_get(cache, key, &cached, NULL) != CLV_OK) return false;
@@ -63,7 +63,7 @@ static clv_status save_kept(void *self, clv_write_fn write, void *cookie, clv_er
   return write(cookie, k->parts, (size_t)k->head[1] * sizeof *k->parts);
 }
 
-/* A cache that does not take it costs the next run METIS's time, and nothing else. */
+/* Ignores failures: the next run would only have to repeat METIS's work. */
 static void remember(clv__cache *cache, const clv__key *key, const clv__gnn_graph *graph, uint32_t k, uint64_t seed,
                      const uint32_t *parts) {
   clv__cache_info info = {.key = *key};
@@ -79,7 +79,7 @@ static void remember(clv__cache *cache, const clv__key *key, const clv__gnn_grap
 
 /* ---- Making it ---- */
 
-/* Runs of vertices of nearly equal weight: as good as any cut where no edge joins two vertices. */
+/* Assigns consecutive runs of vertices of nearly equal weight to the parts. If no edge joins two vertices, no cut is better. */
 static void deal(const clv__csr *csr, uint32_t k, uint32_t *parts) {
   uint64_t total = csr->vertex_count + csr->edge_count, before = 0;
   for (uint32_t v = 0; v < csr->vertex_count; ++v) {

@@ -1,5 +1,5 @@
-/* Membership that was made elsewhere: text with one part number a line, in the order of the vertices, as METIS's gpmetis writes
- * it to GRAPH.part.K. Nothing of it is believed: every vertex has a part, every part a vertex. */
+/* Reads a membership that another tool computed: text with one part number per line, in vertex order, as METIS's gpmetis
+ * writes it to GRAPH.part.K. The content is validated: every vertex has a part and every part a vertex. */
 #include <string.h>
 
 #include "base/error.h"
@@ -8,14 +8,14 @@
 #include "gnn/data/readers.h"
 
 typedef struct reading {
-  uint32_t vertex_count, filled, limit; /* parts are below the limit */
-  uint32_t most;                        /* the largest that was read */
-  bool is_named;                        /* the limit is what the file's name says */
+  uint32_t vertex_count, filled, limit; /* `limit`: part numbers are below it */
+  uint32_t most;                        /* the largest part number read */
+  bool is_named;                        /* the file name determines the limit */
   uint64_t lines;
   uint32_t *parts;
 } reading;
 
-/* The K of "GRAPH.part.K", also where ".gz" follows; 0: the name says nothing. */
+/* Returns the K of "GRAPH.part.K", also if ".gz" follows; 0 if the name has none. */
 static uint32_t named_k(const char *path) {
   static const char mark[] = ".part.";
   const char *last = NULL;

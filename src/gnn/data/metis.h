@@ -1,10 +1,10 @@
-/* METIS, kept apart: what it is asked, and what comes back. */
+/* Isolates METIS: the graph it receives and the partitioning it returns. */
 #ifndef CLEAVE_GNN_DATA_METIS_H
 #define CLEAVE_GNN_DATA_METIS_H
 
 #include "gnn/data/graph.h"
 
-/* An undirected graph as METIS takes it: no loops, no edge twice. */
+/* An undirected graph in METIS's format, without self loops or duplicate edges. */
 typedef struct clv__metis_graph {
   int32_t vertex_count;
   int32_t *offsets;    /* [vertex_count + 1] */
@@ -12,15 +12,16 @@ typedef struct clv__metis_graph {
   int32_t *weights;    /* [vertex_count]: 1 + in-edges */
 } clv__metis_graph;
 
-/* Symmetrises and deduplicates. Graphs beyond 32-bit indices are CLV_INVALID_ARGUMENT with the limit. */
+/* Symmetrises and deduplicates the edges. Returns CLV_INVALID_ARGUMENT, naming the limit, for graphs beyond 32-bit indices. */
 clv_status clv__metis_graph_make(const clv_allocator *allocator, const clv__csr *csr, clv__metis_graph *graph, clv_error *error);
 void clv__metis_graph_finish(const clv_allocator *allocator, clv__metis_graph *graph);
 
-/* METIS_PartGraphKway by communication volume: a part below k for each vertex. CLV_OUT_OF_MEMORY, CLV_DEVICE_ERROR (METIS refused
- * or died: its code, and what to do), CLV_IO_ERROR (no process could be started). One call at a time; others wait. */
+/* Runs METIS_PartGraphKway with the communication-volume objective. Writes a part number below k for each vertex. Errors:
+ * CLV_OUT_OF_MEMORY; CLV_DEVICE_ERROR if METIS refused or died (the message gives its code and the remedy); CLV_IO_ERROR if no
+ * process could be started. Concurrent calls run one at a time. */
 clv_status clv__metis_part(const clv__metis_graph *graph, uint32_t k, uint64_t seed, uint32_t *parts, clv_error *error);
 
-/* What stands for its version and options in keys of caches. */
+/* Identifies METIS's version and options in cache keys. */
 const char *clv__metis_identity(void);
 
 #endif

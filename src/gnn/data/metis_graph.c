@@ -1,4 +1,4 @@
-/* The undirected graph that METIS is asked about: both directions of every edge, then without those that were there already. */
+/* Builds the undirected graph for METIS: adds both directions of every edge, then removes duplicates. */
 #include <string.h>
 
 #include "base/error.h"
@@ -7,12 +7,12 @@
 
 typedef struct maker {
   const clv__csr *csr;
-  uint64_t *cursors; /* [n + 1]; where row v goes on */
-  uint32_t *seen;    /* [n]: the last row, plus one, that a neighbour was seen in */
+  uint64_t *cursors; /* [n + 1]: next write position in row v */
+  uint32_t *seen;    /* [n]: the last row that contained this neighbour, plus one */
   int32_t *neighbours;
 } maker;
 
-/* Counts both ends of every edge but loops; cursors[v] becomes where row v begins. */
+/* Counts both ends of every edge except self loops. Sets cursors[v] to the start of row v. */
 static uint64_t count_ends(maker *m) {
   const clv__csr *csr = m->csr;
   for (uint32_t v = 0; v < csr->vertex_count; ++v) {
@@ -44,7 +44,8 @@ static void place_ends(maker *m) {
   }
 }
 
-/* Moves each row's first occurrences to the front of what is left; after place_ends() cursors[v] is where row v ends. */
+/* Compacts each row to the first occurrence of every neighbour. Expects cursors[v] at the end of row v, where place_ends()
+ * leaves it. */
 static bool keep_first(maker *m, int32_t *offsets) {
   uint64_t kept = 0, begin = 0;
   for (uint32_t v = 0; v < m->csr->vertex_count; ++v) {

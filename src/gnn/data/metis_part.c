@@ -1,6 +1,6 @@
-/* The call into METIS, in a process of its own. In this one it would catch SIGTERM and SIGABRT for everybody, print when memory
- * is out or a bisection comes out empty, and draw from the C library's rand(): what another thread draws would change the parts.
- */
+/* Runs METIS in a child process. In this process, METIS would catch SIGTERM and SIGABRT for everybody and print when memory
+ * runs out or a bisection is empty. It also draws from the C library's rand(), so that draws by other threads would change the
+ * partitioning. */
 #define _GNU_SOURCE /* pipe2 */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,13 +21,14 @@
 
 _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with 32-bit indices");
 
-/* A child that inherits a lock of the C library which another thread held (rand()'s is such a one) stands still: it is given up,
- * and another is made. Short waits first, for such a child never starts; then long ones, for a machine may be busy. */
+/* A child hangs if it inherits a C library lock that another thread held at the fork, for example rand()'s. Such a child is
+ * killed and another one started. The first waits are short, because a hung child never starts. Later waits are long, because
+ * the machine may be busy. */
 enum { STARTED = 'S', FIRST_WAIT_MS = 40, LONGEST_WAIT_MS = 10000, START_ATTEMPTS = 24 };
 
 typedef struct child {
   pid_t id;
-  int from; /* what it says: STARTED, then METIS's code */
+  int from; /* the child's output: STARTED, then METIS's code */
 } child;
 
 const char *clv__metis_identity(void) {
@@ -50,7 +51,7 @@ static int call_metis(const clv__metis_graph *graph, uint32_t k, uint64_t seed, 
                              &part_count, NULL, NULL, options, &objective, parts);
 }
 
-/* Everything that the other process does. It leaves by _exit(): what this one would do at its end is not its business. */
+/* Everything the child process does. It exits through _exit() so that it does not run this process's exit handlers. */
 static void run_child(const clv__metis_graph *graph, uint32_t k, uint64_t seed, idx_t *parts, int to, pid_t parent) {
   static const int defaults[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
   sigset_t none;
@@ -58,14 +59,14 @@ static void run_child(const clv__metis_graph *graph, uint32_t k, uint64_t seed, 
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1); /* it was gone before */
+  if (getppid() != parent) _exit(1); /* the parent died before prctl() took effect */
   int nowhere = open("/dev/null", O_RDWR);
   if (nowhere >= 0) {
     dup2(nowhere, STDIN_FILENO);
     dup2(nowhere, STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
   }
-  srand(1); /* stands still here where it would later: see above */
+  srand(1); /* if rand()'s lock is held, hang here rather than later: see above */
   void *volatile probe = malloc(1 << 16);
   free(probe);
   const char started = STARTED;
@@ -79,7 +80,7 @@ static clv_status start(const clv__metis_graph *graph, uint32_t k, uint64_t seed
   int ends[2];
   pid_t parent = getpid();
   if (pipe2(ends, O_CLOEXEC) != 0) return clv__error_set(error, CLV_IO_ERROR, "METIS: no pipe: %s", strerror(errno));
-  sigset_t all, before; /* no handler of this program may run in the child */
+  sigset_t all, before; /* the child must not run this program's signal handlers */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   c->id = fork();
@@ -93,7 +94,7 @@ static clv_status start(const clv__metis_graph *graph, uint32_t k, uint64_t seed
   return clv__error_set(error, CLV_IO_ERROR, "METIS: no process for it: %s", strerror(code));
 }
 
-/* Waits for its end; what it ended with, where that can be told (a program may collect its children by itself). */
+/* Waits for the child to end. Returns its exit status if available: the program may reap its children itself. */
 static bool finish(child *c, bool kill_it, int *how) {
   close(c->from);
   if (kill_it) kill(c->id, SIGKILL);
@@ -157,7 +158,7 @@ static clv_status ask(const clv__metis_graph *graph, uint32_t k, uint64_t seed, 
 }
 
 clv_status clv__metis_part(const clv__metis_graph *graph, uint32_t k, uint64_t seed, uint32_t *parts, clv_error *error) {
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* memory: several graphs at once would each take much */
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* limits memory: several graphs at once would take too much */
   size_t size_bytes = (size_t)graph->vertex_count * sizeof *parts;
   idx_t *shared = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return clv__error_memory(error, size_bytes);

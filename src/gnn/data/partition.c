@@ -1,5 +1,5 @@
-/* Subgraphs out of a membership: what each part owns, what it must read, its rows in local ids. Two walks over the edges, the
- * parts shared by threads: one finds halos and counts, one fills. */
+/* Builds the subgraphs of a membership: each part's owned vertices, its halo, and its rows in local ids. It walks the edges
+ * twice: once to find the halos and count, once to fill. The threads share the parts. */
 #include "gnn/data/partition.h"
 
 #include <stdlib.h>
@@ -15,14 +15,14 @@ typedef struct splitter {
   const clv__csr *csr;
   const uint32_t *parts;
   uint32_t k;
-  uint64_t *begins; /* [k + 1]: of each part in `owned` */
+  uint64_t *begins; /* [k + 1]: where each part starts in `owned` */
   uint32_t *owned;  /* [n]: vertices by part, ascending in each */
-  uint32_t *local;  /* [n]: a vertex's place in its part */
+  uint32_t *local;  /* [n]: a vertex's index in its part */
   uint32_t **halos; /* [k]: ascending; allocated */
   clv__subgraph *subgraphs;
 } splitter;
 
-/* What a thread needs to know sources apart: the part that a vertex was last seen from, plus one, and its local id there. */
+/* What a thread needs to recognise a source: the part that last used the vertex, plus one, and its local id in that part. */
 typedef struct scratch {
   uint32_t *seen, *place;
 } scratch;
@@ -47,7 +47,7 @@ static clv_status group_vertices(splitter *s, clv_error *error) {
   return CLV_OK;
 }
 
-/* Sorts ids by digits, in time of order `count`; `other` has as much room. */
+/* Radix-sorts the ids in O(count) time. `other` has the same capacity. */
 static void sort_ids(uint32_t *ids, uint32_t *other, uint32_t count) {
   for (uint32_t shift = 0; shift < 32; shift += DIGIT_BITS) {
     uint32_t starts[DIGITS] = {0}, start = 0, most = 0;
@@ -71,7 +71,7 @@ static int compare_ids(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* Marks the sources from other parts, and counts. `place` serves as the list of them: there are at most n. */
+/* Marks the sources from other parts and counts them. `place` also serves as their list: there are at most n. */
 static clv_status find_halo(splitter *s, uint32_t p, scratch *own) {
   const clv__csr *csr = s->csr;
   clv__subgraph *sub = &s->subgraphs[p];
@@ -90,7 +90,7 @@ static clv_status find_halo(splitter *s, uint32_t p, scratch *own) {
   }
   sub->halo_count = found;
   if (found == 0) return CLV_OK;
-  bool is_short = found < 2 * DIGITS; /* digits would cost more than the ids */
+  bool is_short = found < 2 * DIGITS; /* a radix sort would cost more than a comparison sort */
   uint32_t *halo = clv__allocate(s->allocator, (is_short ? 1 : 2) * (size_t)found * sizeof *halo);
   if (halo == NULL) return CLV_OUT_OF_MEMORY;
   memcpy(halo, own->place, found * sizeof *halo);
@@ -128,7 +128,7 @@ static bool scratch_init(const splitter *s, scratch *own) {
   return own->seen != NULL && own->place != NULL;
 }
 
-/* One walk over all parts, each by one thread. */
+/* Walks all parts once. One thread handles each part. */
 static clv_status walk(splitter *s, bool filling, clv_error *error) {
   uint32_t threads = s->csr->edge_count < 1 << 14 ? 1 : clv__edge_threads();
   bool failed = false;
@@ -158,7 +158,8 @@ static clv_status allocate_parts(splitter *s, clv__partitioned *made, clv_error 
     clv__subgraph *sub = &s->subgraphs[p];
     size_t vertices_bytes = ((size_t)sub->owned_count + sub->halo_count) * sizeof *sub->vertices;
     size_t offsets_bytes = ((size_t)sub->owned_count + 1) * sizeof *sub->offsets;
-    size_t sources_bytes = (size_t)sub->edge_count * sizeof *sub->sources; /* part of what the graph has in memory */
+    size_t sources_bytes =
+        (size_t)sub->edge_count * sizeof *sub->sources; /* cannot overflow: the graph's own sources fit in memory */
     sub->vertices = clv__arena_allocate_data(&made->arena, vertices_bytes);
     sub->offsets = clv__arena_allocate_data(&made->arena, offsets_bytes);
     sub->sources = clv__arena_allocate_data(&made->arena, sources_bytes);
@@ -170,7 +171,7 @@ static clv_status allocate_parts(splitter *s, clv__partitioned *made, clv_error 
   return CLV_OK;
 }
 
-/* One part: its ids are the graph's, and nothing of the edges is copied. */
+/* Handles k = 1: local ids equal global ids, and no edges are copied. */
 static clv_status take_whole(splitter *s, clv__partitioned *made, clv_error *error) {
   uint32_t n = s->csr->vertex_count;
   uint32_t *vertices = clv__arena_allocate_data(&made->arena, (size_t)n * sizeof *vertices);

@@ -1,4 +1,4 @@
-/* Reading a graph: what the file is decides who reads it. */
+/* Reads a graph: detects the file's format and calls its reader. */
 #include <string.h>
 
 #include "base/error.h"

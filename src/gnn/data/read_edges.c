@@ -1,25 +1,25 @@
-/* Lists of edges as text: "source destination" a line, apart by blanks, tabs or a comma; `#` and `%` begin comments. Blocks are
- * cut into pieces at ends of lines, which threads read at the same time. */
+/* Reads text edge lists: "source destination" per line, separated by blanks, tabs or a comma; `#` and `%` start comments.
+ * Blocks are split at line ends into pieces that threads parse in parallel. */
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "gnn/data/readers.h"
 
-enum { MOST_PIECES = 16, LEAST_PIECE = 1 << 16, EDGE_BYTES = 4 /* "0 1\n": no edge takes less, but the last */ };
+enum { MOST_PIECES = 16, LEAST_PIECE = 1 << 16, EDGE_BYTES = 4 /* "0 1\n": no edge takes fewer bytes, except the last */ };
 
 typedef struct piece {
   const char *from, *to;
   uint32_t *sources, *destinations;
   size_t count, lines;
   clv_status status;
-  clv_error error; /* without the line, which is known when all pieces before it are read */
+  clv_error error; /* lacks the line number until all earlier pieces are parsed */
 } piece;
 
 typedef struct reader {
-  clv__edge_source source; /* the first member: what the builder sees */
+  clv__edge_source source; /* must be first: the builder sees only this member */
   clv__text_blocks *blocks;
-  uint64_t lines; /* before the block */
+  uint64_t lines; /* lines before the block */
 } reader;
 
 static clv_status wrong_word(const char *what, const char *at, const char *end, clv_error *error) {
@@ -46,7 +46,7 @@ static const char *skip_blanks(const char *at, const char *end) {
   return at;
 }
 
-/* One line from its first word on; `*text` is left at its end. */
+/* Parses one line, starting at its first word. Leaves `*text` at the line's end. */
 static clv_status read_line(piece *p, const char **text, clv_error *error) {
   const char *at = *text, *end = p->to;
   if (at < end && *at != '\n' && *at != '#' && *at != '%') {
@@ -83,7 +83,7 @@ static void read_piece(piece *p) {
   }
 }
 
-/* Cuts [data, end) at ends of lines. Where a piece may write its edges follows from where it begins. */
+/* Splits [data, end) into pieces at line ends. A piece's start determines where it may write its edges. */
 static uint32_t cut_pieces(const char *data, size_t size_bytes, uint32_t *sources, uint32_t *destinations, piece *pieces) {
   uint32_t wanted = clv__edge_threads(), count = 0;
   if (wanted > MOST_PIECES) wanted = MOST_PIECES;
@@ -92,7 +92,7 @@ static uint32_t cut_pieces(const char *data, size_t size_bytes, uint32_t *source
   const char *at = data, *end = data + size_bytes;
   for (uint32_t i = 0; i < wanted && at < end; ++i) {
     const char *to = i + 1 == wanted ? end : data + size_bytes / wanted * (i + 1);
-    if (to <= at) continue; /* a long line reached beyond it */
+    if (to <= at) continue; /* a long line extends beyond this point */
     if (to < end) {
       to = memchr(to, '\n', (size_t)(end - to));
       to = to == NULL ? end : to + 1;
@@ -104,7 +104,7 @@ static uint32_t cut_pieces(const char *data, size_t size_bytes, uint32_t *source
   return count;
 }
 
-/* All of a block: its edges one behind the other at the begin of the arrays. */
+/* Parses a whole block. Its edges end up contiguous at the start of the arrays. */
 static clv_status read_block(reader *r, const char *data, size_t size_bytes, uint32_t *sources, uint32_t *destinations,
                              size_t *count, clv_error *error) {
   piece pieces[MOST_PIECES];
@@ -130,7 +130,7 @@ static clv_status next_edges(clv__edge_source *source, uint32_t *sources, uint32
                              clv_error *error) {
   reader *r = (reader *)source;
   *count = 0;
-  while (*count == 0) { /* a block may be comments alone */
+  while (*count == 0) { /* a block may consist of comments only */
     const char *data;
     size_t size_bytes;
     CLV__TRY(clv__text_blocks_next(r->blocks, &data, &size_bytes, error));
@@ -149,7 +149,7 @@ static clv_status rewind_edges(clv__edge_source *source, clv_error *error) {
 
 clv_status clv__graph_read_edges(const clv_allocator *allocator, const clv__bytes_at *bytes, clv__gnn_graph **graph,
                                  clv_error *error) {
-  enum { LINE_BYTES = 24 }; /* hardly a line takes more */
+  enum { LINE_BYTES = 24 }; /* few lines are longer */
   reader r = {.source = {CLV__VERTICES_UNKNOWN, 0, rewind_edges, next_edges}};
   clv__csr csr;
   *graph = NULL;

@@ -1,6 +1,6 @@
-/* METIS's .graph files: a header "vertices edges [format [weights a vertex]]", then a line a vertex with its neighbours, counted
- * from 1; `%` begins a comment line. Each edge stands in the lines of both of its ends, so the rows are the in-edges as they are.
- * Sizes and weights are those of partitioning: they are checked and passed over. */
+/* Reads METIS .graph files: a header "vertices edges [format [weights per vertex]]", then one line per vertex with its
+ * neighbours, counted from 1. `%` starts a comment line. Each edge appears in the lines of both its ends, so the lines are the
+ * in-edge rows as they stand. Sizes and weights only matter for partitioning: the reader validates and skips them. */
 #include <string.h>
 
 #include "base/error.h"
@@ -9,22 +9,22 @@
 typedef enum word_kind { WORD_NUMBER, WORD_LINE_END, WORD_FILE_END } word_kind;
 
 typedef struct reader {
-  clv__edge_source source; /* the first member: what the builder sees */
+  clv__edge_source source; /* must be first: the builder sees only this member */
   clv__text_blocks *blocks;
-  const char *at, *end; /* what is left of the block */
+  const char *at, *end; /* the rest of the block */
   bool at_line_begin, in_comment, at_file_end;
   uint64_t line;
-  /* the header */
+  /* parsed from the header */
   bool has_header;
-  uint64_t vertex_count, edge_count; /* as it says; the latter counts both directions as one */
-  uint64_t skipped_words;            /* a vertex: its size and its weights */
+  uint64_t vertex_count, edge_count; /* as in the header; edge_count counts both directions as one edge */
+  uint64_t skipped_words;            /* per vertex: its size and weights */
   bool has_edge_weights;
-  /* where in the rows */
-  uint64_t row, listed, words; /* `words` of this row so far */
-  uint32_t neighbour;          /* whose weight comes next */
+  /* position in the rows */
+  uint64_t row, listed, words; /* `words` counts the words of this row so far */
+  uint32_t neighbour;          /* the neighbour whose weight comes next */
 } reader;
 
-/* The next block once one is used up; false at the end of the file. */
+/* Fetches the next block once the current one is used up. Sets `any` to false at the end of the file. */
 static clv_status refill(reader *r, bool *any, clv_error *error) {
   size_t size_bytes;
   *any = true;
@@ -44,7 +44,7 @@ static clv_status wrong_word(const reader *r, clv_error *error) {
                         (unsigned long long)r->line, clv__word_length(r->at, r->end), r->at);
 }
 
-/* Words do not cross blocks: these end at white space. */
+/* A word never crosses a block boundary: these blocks end at white space. */
 static clv_status read_number(reader *r, uint64_t *number, clv_error *error) {
   const char *at = r->at;
   *number = 0;
@@ -135,7 +135,7 @@ static clv_status read_header(reader *r, clv_error *error) {
   return take_format(r, numbers, count, error);
 }
 
-/* What stands at the end of a vertex's line. */
+/* Runs the checks at the end of a vertex's line. */
 static clv_status end_row(reader *r, clv_error *error) {
   if (r->words < r->skipped_words) {
     return clv__error_set(error, CLV_INVALID_MODEL, "vertex %llu has %llu of the %llu sizes and weights that the header tells",
@@ -151,7 +151,7 @@ static clv_status end_row(reader *r, clv_error *error) {
 }
 
 static clv_status end_file(reader *r, clv_error *error) {
-  if (r->row < r->vertex_count && r->words > 0) CLV__TRY(end_row(r, error)); /* a last line that does not end */
+  if (r->row < r->vertex_count && r->words > 0) CLV__TRY(end_row(r, error)); /* the last line has no newline */
   if (r->row < r->vertex_count) {
     return clv__error_set(error, CLV_INVALID_MODEL, "the header tells %llu vertices, but there are lines of %llu",
                           (unsigned long long)r->vertex_count, (unsigned long long)r->row);
@@ -161,11 +161,11 @@ static clv_status end_file(reader *r, clv_error *error) {
                           "the header tells %llu edges, each in the lines of both its ends, but %llu neighbours are listed",
                           (unsigned long long)r->edge_count, (unsigned long long)r->listed);
   }
-  r->source.vertex_count = r->vertex_count; /* a line each: now it is known to be true */
+  r->source.vertex_count = r->vertex_count; /* confirmed: one line per vertex was read */
   return CLV_OK;
 }
 
-/* A number in a vertex's line: its size, a weight, a neighbour or its edge's weight. */
+/* Interprets a number in a vertex's line: the vertex's size, a weight, a neighbour or its edge's weight. */
 static clv_status take_word(reader *r, uint64_t number, bool *is_edge, clv_error *error) {
   uint64_t word = r->words++;
   *is_edge = false;
@@ -215,7 +215,7 @@ static clv_status rewind_edges(clv__edge_source *source, clv_error *error) {
 
 clv_status clv__graph_read_metis(const clv_allocator *allocator, const clv__bytes_at *bytes, clv__gnn_graph **graph,
                                  clv_error *error) {
-  enum { NEIGHBOUR_BYTES = 12 }; /* hardly one takes more */
+  enum { NEIGHBOUR_BYTES = 12 }; /* few neighbours take more */
   reader r = {.source = {CLV__VERTICES_UNKNOWN, 0, rewind_edges, next_edges}};
   clv__csr csr;
   *graph = NULL;

@@ -1,5 +1,5 @@
-/* Graphs in npz files: `edge_index` [2,m] of any integer type, `x` [n,F] of any number type, `y` [n], `num_nodes`. Other arrays
- * are left alone. Edges and features are read piece by piece: no array is in memory but in the form that is kept. */
+/* Reads graphs from npz files: `edge_index` [2,m] of any integer type, `x` [n,F] of any numeric type, `y` [n], `num_nodes`.
+ * Other arrays are ignored. Edges and features are read in batches: only the final form of an array is ever held in memory. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "formats/arrays/npz.h"
 #include "gnn/data/readers.h"
 
-enum { BATCH = 1 << 16 }; /* elements as they are in the file, on their way */
+enum { BATCH = 1 << 16 }; /* elements per batch, in the file's type */
 
 static bool is_integer(clv_dtype dtype) {
   return (CLV__DTYPES_INTEGER & CLV__DTYPE_BIT(dtype)) != 0;
@@ -36,23 +36,23 @@ typedef struct reader {
   clv__edge_source source; /* the first member: what the builder sees */
   const clv_allocator *allocator;
   const clv__npz *npz;
-  clv__npz_stream *heads, *tails; /* sources and destinations; in Fortran order one stream has both in turn */
+  clv__npz_stream *heads, *tails; /* sources and destinations; in Fortran order one stream alternates between both */
   void *batch;                    /* [2 * BATCH] elements of any width */
   clv_dtype dtype;
   bool in_turn;
   uint64_t edge_count, at, passes;
 } reader;
 
-/* Integers of any type as ids. Returns the first that is none, or `count`. */
-#define CONVERT(type)                                                         \
-  do {                                                                        \
-    const type *from = (const type *)data + start;                            \
-    for (; e < count; ++e) {                                                  \
-      uint64_t id = (uint64_t)from[e * step]; /* negative ones: very large */ \
-      if (id >= limit) return e;                                              \
-      ids[e] = (uint32_t)id;                                                  \
-    }                                                                         \
-    return e;                                                                 \
+/* Converts integers of any type to ids. Returns the index of the first that is not a valid id, or `count`. */
+#define CONVERT(type)                                                                  \
+  do {                                                                                 \
+    const type *from = (const type *)data + start;                                     \
+    for (; e < count; ++e) {                                                           \
+      uint64_t id = (uint64_t)from[e * step]; /* negative numbers become very large */ \
+      if (id >= limit) return e;                                                       \
+      ids[e] = (uint32_t)id;                                                           \
+    }                                                                                  \
+    return e;                                                                          \
   } while (0)
 
 static size_t convert_ids(clv_dtype dtype, const void *data, size_t start, size_t step, size_t count, uint64_t limit,
@@ -124,8 +124,8 @@ static void close_streams(reader *r) {
   r->heads = r->tails = NULL;
 }
 
-/* The second row begins where the first one ends. The first time through it is looked at on the way there, so that the checksum
- * of the whole array is compared. */
+/* The second row starts where the first one ends. On the first call, the stream also reads through the first row, so that the
+ * checksum of the whole array is verified. */
 static clv_status rewind_edges(clv__edge_source *source, clv_error *error) {
   reader *r = (reader *)source;
   close_streams(r);
@@ -173,7 +173,7 @@ static clv_status read_edges(const clv_allocator *allocator, const clv__npz *npz
 
 typedef struct features {
   clv__npz_stream *stream;
-  clv_tensor batch; /* as in the file */
+  clv_tensor batch; /* in the file's type */
   float *values;
   uint64_t rows, columns;
   bool is_fortran;
@@ -218,7 +218,7 @@ static clv_status fill_features(features *f, clv_error *error) {
   return CLV_OK;
 }
 
-/* The type alone, to begin with: how many vertices there are decides which edges are right. */
+/* Reads the type only. Edge validation needs the vertex count first. */
 static clv_status open_features(const clv__npz *npz, features *f, clv_error *error) {
   CLV__TRY(clv__npz_stream_open(npz, "x", &f->stream, error));
   const clv__npy_header *header = clv__npz_stream_header(f->stream);
@@ -288,7 +288,7 @@ static clv_status read_labels(const clv_allocator *allocator, const clv__npz *np
   return status;
 }
 
-/* What `num_nodes` claims takes no bytes in the file, so it is held against the edges there are. */
+/* A claim in `num_nodes` takes no bytes in the file, so it is checked against the actual edge count. */
 static clv_status read_vertex_count(const clv__npz *npz, const clv_allocator *allocator, uint64_t *vertex_count,
                                     clv_error *error) {
   clv_tensor read;
@@ -308,7 +308,7 @@ static clv_status read_vertex_count(const clv__npz *npz, const clv_allocator *al
   return CLV_OK;
 }
 
-/* What `x` [n,0] and `num_nodes` say costs no bytes in the file: it must be plausible for the edges. */
+/* `x` [n,0] and `num_nodes` take no bytes in the file, so their vertex count must be plausible for the number of edges. */
 static clv_status check_plausible(const clv__npz *npz, uint64_t vertex_count, const features *f, clv_error *error) {
   if (vertex_count == CLV__VERTICES_UNKNOWN || (f->stream != NULL && f->columns > 0)) return CLV_OK;
   reader r = {.npz = npz};

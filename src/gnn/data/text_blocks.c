@@ -1,4 +1,4 @@
-/* See text_blocks.h. Read by calls rather than mapped: a file that shrinks meanwhile is an error, not a signal. */
+/* See text_blocks.h. Uses read() rather than mmap(): a file that shrinks meanwhile causes an error, not a signal. */
 #include "gnn/data/text_blocks.h"
 
 #include <errno.h>
@@ -19,13 +19,13 @@ struct clv__text_blocks {
   const clv_allocator *allocator;
   int file; /* -1: memory */
   const uint8_t *memory;
-  uint64_t size_bytes, at; /* of the file */
+  uint64_t size_bytes, at; /* of the file, in bytes */
   bool by_word;
   bool is_packed, inflating, at_end, in_member;
   z_stream inflate;
   uint8_t *packed;
   char *block;
-  size_t begin, end; /* what of the block was not given yet */
+  size_t begin, end; /* the part of the block not yet returned */
 };
 
 static clv_status open_file(const char *path, int *file, uint64_t *size_bytes, clv_error *error) {
@@ -44,7 +44,7 @@ static clv_status open_file(const char *path, int *file, uint64_t *size_bytes, c
   return CLV_OK;
 }
 
-/* Bytes of the file as they are; fewer than `room` only at its end. */
+/* Reads the file's raw bytes. Returns fewer than `room` only at the end. */
 static clv_status read_raw(int file, void *to, size_t room, size_t *count, clv_error *error) {
   *count = 0;
   while (*count < room) {
@@ -86,7 +86,7 @@ static clv_status fill_raw(clv__text_blocks *b, void *to, size_t room, size_t *c
   return CLV_OK;
 }
 
-/* Unpacks up to `room` bytes. A file may be several members, one after the other. */
+/* Decompresses up to `room` bytes. A gzip file may consist of several concatenated members. */
 static clv_status fill_unpacked(clv__text_blocks *b, char *to, size_t room, size_t *count, clv_error *error) {
   *count = 0;
   while (*count < room) {
@@ -144,7 +144,7 @@ static clv_status prepare(clv__text_blocks *b, clv_error *error) {
   b->inflate.zalloc = clv__zlib_allocate;
   b->inflate.zfree = clv__zlib_release;
   b->inflate.opaque = (void *)b->allocator;
-  b->inflating = inflateInit2(&b->inflate, MAX_WBITS + 16) == Z_OK; /* 16: with gzip's header and checksum */
+  b->inflating = inflateInit2(&b->inflate, MAX_WBITS + 16) == Z_OK; /* + 16: expect gzip's header and checksum */
   return b->inflating ? CLV_OK : clv__error_memory(error, 1 << 15);
 }
 

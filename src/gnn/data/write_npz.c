@@ -1,5 +1,5 @@
-/* Writing graphs as npz: `edge_index` (i64, as Python's libraries want it), `num_nodes`, and `x` and `y` where they are. The
- * edges are those of the rows, one after the other, so that reading gives the same rows. */
+/* Writes graphs as npz: `edge_index` (i64, as Python's libraries expect), `num_nodes`, and `x` and `y` if present. Edges are
+ * written row by row, so that reading them restores the same rows. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/tensor/tensor.h"

@@ -1,4 +1,4 @@
-/* Which blocks are measured, in which order, and for how long: see measure_own.h. */
+/* Selects the blocks to measure, their order and their time. See measure_own.h. */
 #include "gnn/measure/measure_own.h"
 
 #include <math.h>
@@ -9,13 +9,13 @@
 #include "base/error.h"
 #include "gnn/measure/point.h"
 
-/* A block is needless where it takes so much longer than the layer does on its device, and the layer so long that this is no
- * noise: whoever would give a subgraph's block to that device does better to give it all stages. */
+/* A block is needless if it takes this factor longer than the whole layer on its device, and the layer takes long enough to
+ * exclude noise. It would then be better to give that device all stages of the subgraph. */
 #define LONGER 1.25
 #define LEAST_NS 1e6
-#define FIRST_PART 0.5 /* of the time at most for sizes of whole layers that are not needed */
+#define FIRST_PART 0.5 /* maximum fraction of the time for the optional sizes of whole layers */
 
-enum { LEAST_WORK = 1000 }; /* what takes no time at all is not measured in no time */
+enum { LEAST_WORK = 1000 }; /* a minimum: measuring takes time even if the block takes none */
 
 /* ---- Which blocks ---- */
 
@@ -26,7 +26,7 @@ static bool runs(const clv__gnn_planning *p, uint32_t layer, uint32_t device, ui
   return p->runs[layer]->runs[device][first][last] && !p->chains[layer].blocks[first][last].is_empty;
 }
 
-/* Devices that are in the tables from before, and not among these: what they run is not known here. */
+/* Counts devices in the tables that are not among the open ones. It is unknown which blocks they run. */
 static uint32_t count_strangers(const clv__measuring *m) {
   uint32_t count = 0;
   for (uint32_t t = 0; t < m->tables->device_count; ++t) {
@@ -38,8 +38,8 @@ static uint32_t count_strangers(const clv__measuring *m) {
   return count < CLV__PEP_BLOCKS ? count : CLV__PEP_BLOCKS;
 }
 
-/* Whether `left` blocks on devices that are not in `used` can be stages `at` to the last, `wanted` among them if it is not behind
- * `at`. */
+/* Returns whether `left` blocks on devices outside `used` can cover stages `at` to the last. If `wanted` starts at or after
+ * `at`, it must be among them. */
 static bool can_hold(const clv__measuring *m, const clv__measure_entry *wanted, uint32_t at, uint32_t used, uint32_t left) {
   const clv__gnn_planning *p = m->planning;
   uint32_t stages = p->chains[wanted->layer].stage_count, devices = p->machine.device_count;
@@ -55,12 +55,12 @@ static bool can_hold(const clv__measuring *m, const clv__measure_entry *wanted, 
   return false;
 }
 
-/* That it runs, where nothing is to be left out or the layer needs other devices, which may follow; else that a plan may hold it.
- */
+/* If nothing is to be omitted, or if the layer needs further devices that may follow, returns whether the block runs.
+ * Otherwise returns whether a plan may hold it. */
 static bool is_wanted(const clv__measuring *m, const clv__measure_entry *entry) {
   const clv__gnn_planning *p = m->planning;
   const clv__measure_entry nothing = {.layer = entry->layer, .first = CLV__TABLE_STAGES};
-  for (uint32_t before = 0; before < entry->layer; ++before) { /* layers that are alike have one table */
+  for (uint32_t before = 0; before < entry->layer; ++before) { /* identical layers share one table */
     if (strcmp(p->chains[before].layer, p->chains[entry->layer].layer) == 0) return false;
   }
   if (!runs(p, entry->layer, entry->device, entry->first, entry->last)) return false;
@@ -85,7 +85,7 @@ static clv_status add(clv__measuring *m, clv__measure_entry *entry, size_t *capa
   if (!clv__array_reserve(p->arena.allocator, (void **)&m->entries, capacity, m->count + 1u, sizeof *entry, m->count))
     return clv__error_memory(error, sizeof *entry);
   clv__measure_sizes_find(p, block, p->machine.devices[entry->device].is_static, m->options->steps, &entry->sizes);
-  uint32_t count = entry->sizes.count, middle = count / 2; /* with enough for a line below it; a real one */
+  uint32_t count = entry->sizes.count, middle = count / 2; /* an actual size with enough smaller ones for a fit */
   if (middle + 1 < CLV__MEASURE_ENOUGH && count > 0) middle = count < CLV__MEASURE_ENOUGH ? count - 1 : CLV__MEASURE_ENOUGH - 1;
   while (middle > 0 && entry->sizes.items[middle].share.targets == 0) --middle;
   entry->trial = entry->sizes.count > 0 && entry->sizes.items[middle].share.targets > 0 ? middle : CLV__NO_ID;
@@ -93,7 +93,7 @@ static clv_status add(clv__measuring *m, clv__measure_entry *entry, size_t *capa
   return CLV_OK;
 }
 
-/* First ones in front, in the order in which they were found; then those that move less where they are tried. */
+/* Sorts: is_first entries in the order found, then the others by the bytes that they move at their trial size. */
 static void sort(clv__measuring *m) {
   for (uint32_t i = 1; i < m->count; ++i) {
     clv__measure_entry entry = m->entries[i];
@@ -163,7 +163,7 @@ static bool is_done(const clv__measure_entry *entry, uint32_t size) {
   return (entry->done >> size & 1u) != 0 || is_too_large;
 }
 
-/* By the block's own pace, its device's, or anybody's; negative: nothing was measured yet. */
+/* Time per unit of work: the block's own, otherwise its device's, otherwise the overall one. Negative: nothing measured yet. */
 static double pace_of(const clv__measuring *m, const clv__measure_entry *entry) {
   double spent[2] = {0, 0}, work[2] = {0, 0};
   if (entry->work > 0) return entry->spent_ns / entry->work;
@@ -183,7 +183,7 @@ static double needed_s(const clv__measuring *m, const clv__measure_entry *entry,
   return 1e-9 * fmax(0, pace_of(m, entry)) * work_of(entry, size);
 }
 
-/* A block that is tried gets what is smaller, too: of a single size nothing could be said. */
+/* A tried block also gets its smaller sizes: a single size allows no fit. */
 static bool is_promised(const clv__measure_entry *entry, uint32_t size) {
   bool is_out = entry->is_needless || entry->is_cut_off || is_done(entry, size);
   if (entry->is_first) return !is_out && entry->sizes.items[size].is_needed;
@@ -199,7 +199,7 @@ static double promised_s(const clv__measuring *m) {
   return sum_s;
 }
 
-/* `part`: of the time that there is. */
+/* `part` is a fraction of the available time. */
 static bool has_time_for(const clv__measuring *m, double seconds, double part) {
   return m->options->limit_s <= 0 || spent_s(m) + promised_s(m) + seconds <= part * m->options->limit_s;
 }
@@ -254,7 +254,7 @@ static clv_status keep(clv__measuring *m, const clv__measure_entry *entry, const
                          entry->last, point, error);
 }
 
-/* Against all stages of the layer on the same device, of the same share. */
+/* Compares with all stages of the layer on the same device, for the same share. */
 static bool is_needless(const clv__measuring *m, const clv__measure_entry *entry, const clv__table_point *point) {
   const clv__gnn_planning *p = m->planning;
   const clv__measured_size *size = &entry->sizes.items[entry->trial];
@@ -275,7 +275,7 @@ static bool is_needless(const clv__measuring *m, const clv__measure_entry *entry
 
 clv_status clv__measure_entries_try(clv__measuring *m, clv_error *error) {
   clv__table_point point;
-  for (uint32_t pass = 0; pass < 2; ++pass) { /* what is needed in any case; the others as far as there is time */
+  for (uint32_t pass = 0; pass < 2; ++pass) { /* first the required sizes, then the others as time allows */
     for (uint32_t e = 0; e < m->count && m->entries[e].is_first; ++e) {
       clv__measure_entry *entry = &m->entries[e];
       for (uint32_t s = 0; s < entry->sizes.count; ++s) {

@@ -1,5 +1,5 @@
-/* See copies.h. Sizes go down from the largest by halves. Small copies are quicker than a line through the large ones has
- * them (caches): where one line does not hold all, the smallest are left out, and count as the smallest that stays. */
+/* Sizes go down from the largest by halves. Caches make small copies faster than a line through the large ones predicts. If
+ * one line does not fit all, the smallest sizes are omitted and take the time of the smallest remaining one. See copies.h. */
 #include "gnn/measure/copies.h"
 
 #include <stddef.h>
@@ -12,11 +12,11 @@
 
 enum { MOST_SIZES = 12, LEAST_SIZES = 4, MOST_RUNS = 64, ROW_BYTES = 256, STRIDE = 4 };
 #define LEAST_BYTES UINT64_C(4096)
-#define LONG_NS UINT64_C(100000000) /* what has taken longer in all is copied no oftener */
+#define LONG_NS UINT64_C(100000000) /* stop repeating once the copies have taken this long in total */
 
 typedef struct line {
   uint32_t count;
-  clv__copy_point points[MOST_SIZES]; /* the largest first */
+  clv__copy_point points[MOST_SIZES]; /* sorted from the largest */
 } line;
 
 static void add_point(line *l, uint64_t size_bytes, uint64_t *samples_ns, uint32_t runs) {

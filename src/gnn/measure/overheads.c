@@ -1,5 +1,4 @@
-/* Overheads: see measure_own.h. What is measured is done as run/layer.c does it: one lock, one condition that everybody is told
- * of. */
+/* Measures overheads; see measure_own.h. It works like run/layer.c: one lock, and one condition that wakes everybody. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 
 enum { ROUNDS = 8, MOST_ROUNDS = 64, WARM = 4 };
 
-/* At least ROUNDS for each run that is asked for: all of this is short. */
+/* At least ROUNDS for each requested run: all of this is short. */
 static uint32_t rounds_of(uint32_t runs) {
   return runs > MOST_ROUNDS / ROUNDS ? MOST_ROUNDS : runs * ROUNDS;
 }
@@ -29,10 +28,10 @@ static clv_status put(clv__tables *tables, clv__overhead_kind kind, const char *
 typedef struct court {
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  uint32_t turn, turns; /* even: the caller's */
+  uint32_t turn, turns; /* even: the caller's turn */
 } court;
 
-/* Waits for a turn, and gives the next one away. */
+/* Waits for its turn, then passes it on. */
 static void play(court *c, uint32_t turn) {
   pthread_mutex_lock(&c->lock);
   while (c->turn != turn) pthread_cond_wait(&c->changed, &c->lock);
@@ -52,7 +51,7 @@ static clv_status start(pthread_t *thread, court *c, clv_error *error) {
   return code == 0 ? CLV_OK : clv__error_set(error, CLV_OUT_OF_MEMORY, "no thread to measure with: %s", strerror(code));
 }
 
-/* Both ways of a turn: one way is half of it. */
+/* Times a round trip; one way is half of it. */
 static clv_status measure_merge(clv__tables *tables, uint32_t rounds, clv_error *error) {
   court c = {.turns = 2 * (rounds + WARM)};
   uint64_t samples[MOST_ROUNDS], before_ns = 0;
@@ -72,8 +71,8 @@ static clv_status measure_merge(clv__tables *tables, uint32_t rounds, clv_error 
   return status == CLV_OK ? put(tables, CLV__OVERHEAD_MERGE, "", samples, rounds - 1, error) : status;
 }
 
-/* A layer's threads, one for each device but the caller's, from their creation to the end of the last; nothing is done in them
- * but taking the lock once. */
+/* Times a layer's threads, one for each device except the caller's, from creation to the end of the last. The threads only
+ * take the lock once. */
 static clv_status measure_exchange(clv__tables *tables, uint32_t device_count, uint32_t rounds, clv_error *error) {
   uint64_t samples[MOST_ROUNDS];
   court courts[CLV__PEP_DEVICES];
@@ -110,7 +109,7 @@ clv_status clv__measure_threads(clv__tables *tables, uint32_t device_count, uint
 
 /* ---- Devices ---- */
 
-/* The first block of the first layer that the device runs and that computes something; false: there is none. */
+/* Finds the first block of the first layer that the device runs and that computes something. Returns false if there is none. */
 static bool find_block(const clv__gnn_planning *p, uint32_t device, clv__measured_block *b) {
   for (uint32_t layer = 0; layer < p->model->layer_count; ++layer) {
     uint32_t stages = p->chains[layer].stage_count;
@@ -137,7 +136,7 @@ clv_status clv__measure_switches(const clv__gnn_planning *p, const clv__gnn_meas
     uint64_t edges = p->chains[b.layer].blocks[b.first][b.last].reads_edges ? clv__pad_up(EDGES_A_ROW * ROWS, step) : 0;
     const clv__layer_sizes one = {rows, rows, edges}, other = {rows + step, rows + step, edges};
     clv_status status = clv__measure_turns(&b, one, other, rounds, samples, error);
-    if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE) { /* of a device that has no room for two: nothing is said */
+    if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE) { /* no room for two executables: record nothing */
       clv__error_clear(error);
       continue;
     }

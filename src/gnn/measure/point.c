@@ -1,4 +1,4 @@
-/* See point.h. Values are made up: edges evenly over the targets, their sources anywhere among the rows. */
+/* Uses synthetic values: the edges are distributed evenly over the targets, with random sources among the rows. See point.h. */
 #include "gnn/measure/point.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "plan/plan.h"
 
 enum { MOST_RUNS = 64, FRESH = 4099 };
-#define LONG_NS UINT64_C(300000000) /* what has taken longer in all runs no oftener */
+#define LONG_NS UINT64_C(300000000) /* stop repeating once the runs have taken this long in total */
 
 static const clv__machine_device *device_of(const clv__measured_block *b) {
   return &b->planning->machine.devices[b->device];
@@ -27,7 +27,7 @@ static uint64_t edges_before(clv__layer_sizes sizes, uint64_t target) {
 
 /* ---- Values ---- */
 
-/* Rows of features, and what stages make: nothing depends on which numbers they are, so that a few serve again and again. */
+/* Fills features and intermediate values. The numbers do not affect the time, so a few are repeated. */
 static void fill_numbers(float *numbers, uint64_t count, uint64_t *seed) {
   uint64_t fresh = count < FRESH ? count : FRESH;
   for (uint64_t i = 0; i < fresh; ++i) {
@@ -51,7 +51,7 @@ static clv_status fill(const clv_allocator *allocator, const clv__stages *stages
   for (uint64_t i = 0; i < rows * columns && has_meaning; ++i) {
     uint64_t chance = *seed = clv__mix64(*seed);
     switch (value) {
-      case CLV__VALUE_OFFSETS: /* edges evenly */
+      case CLV__VALUE_OFFSETS: /* distributes the edges evenly */
         ((int64_t *)data)[i] = (int64_t)edges_before(sizes, i);
         break;
       case CLV__VALUE_SOURCES:
@@ -83,18 +83,18 @@ typedef struct working {
   clv__block_run run;
   clv__layer_values values;
   clv__csr csr;
-  clv__sweep sweep;   /* piece 0: all at once */
-  void *sweep_memory; /* NULL then */
+  clv__sweep sweep;   /* piece 0: not swept */
+  void *sweep_memory; /* NULL if not swept */
 } working;
 
-/* Runs by a plan sweep what they run in the host's memory. */
+/* Like a plan's run, sweeps blocks that run in host memory. */
 static clv__sweep find_sweep(const clv__measured_block *b, const clv__csr *csr) {
   const clv__machine_device *about = device_of(b);
   if (about->is_static || about->space != 0) return (clv__sweep){0, 0};
   return clv__sweep_find(&b->planning->stages[b->layer], b->first, b->last, csr);
 }
 
-/* What the pieces leave their rows in. */
+/* Allocates the memory for the pieces' results. */
 static clv_status prepare_sweep(working *w, clv_error *error) {
   const clv__stages *stages = &w->block->planning->stages[w->block->layer];
   w->sweep_memory = clv__allocate(w->allocator, clv__sweep_bytes(&w->sweep));
@@ -111,7 +111,7 @@ static clv_status prepare_sweep(working *w, clv_error *error) {
   return clv__block_prepare(&w->run, clv__sweep_sizes(&w->sweep, w->sizes.rows), error);
 }
 
-/* Compiled, with all that it reads. `compile_ns` 0: an earlier run had compiled it. */
+/* Compiles the block and prepares its inputs. `compile_ns` is 0 if an earlier run had compiled it. */
 static clv_status begin(working *w, uint64_t *compile_ns, clv_error *error) {
   const clv__measured_block *b = w->block;
   const clv__gnn_planning *p = b->planning;
@@ -146,7 +146,7 @@ static clv_status run_once(working *w, clv_error *error) {
 static clv_status time_runs(working *w, clv__measure *measure, clv_error *error) {
   uint64_t samples[MOST_RUNS], sum_ns = 0;
   uint32_t runs = w->block->options->runs < MOST_RUNS ? w->block->options->runs : MOST_RUNS;
-  for (uint32_t i = 0; i <= runs; ++i) { /* the first one prepares */
+  for (uint32_t i = 0; i <= runs; ++i) { /* the first run warms up */
     uint64_t begin_ns = clv__clock_ns();
     CLV__TRY(run_once(w, error));
     uint64_t took_ns = clv__clock_ns() - begin_ns;
@@ -198,7 +198,7 @@ clv_status clv__measure_block(const clv__measured_block *b, clv__layer_sizes siz
     if (w.sweep.piece > 0) point->peak_bytes += clv__sweep_bytes(&w.sweep);
     if (about->is_static) point->compile_ns = (double)compile_ns;
   } else if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE || (status == CLV_NOT_SUPPORTED && about->is_static)) {
-    clv__error_clear(error); /* of fixed shapes the device is asked about each size, and of some says that they have no room */
+    clv__error_clear(error); /* a device with static shapes is asked about each size; it may lack room for some */
     point->infeasible = true;
     status = CLV_OK;
   }
@@ -208,7 +208,7 @@ clv_status clv__measure_block(const clv__measured_block *b, clv__layer_sizes siz
 
 /* ---- Two in turns ---- */
 
-/* What it reads twice over: the runs of a pair read other memory, as those of two subgraphs do. */
+/* Two copies of the inputs: the two runs of a pair read different memory, like the runs of two subgraphs. */
 typedef struct pair {
   working w;
   clv_tensor inputs[2][CLV__LAYER_VALUES];
@@ -236,7 +236,7 @@ static void end_pair(pair *p) {
   end(&p->w);
 }
 
-/* One run of each: the first behind the other executable, the second behind its own. */
+/* Runs each copy once: the first run follows the other executable, the second follows its own. */
 static clv_status run_pair(pair *p, uint64_t took_ns[2], clv_error *error) {
   for (uint32_t which = 0; which < 2; ++which) {
     for (uint32_t i = 0; i < p->w.run.block.input_count; ++i)
@@ -259,7 +259,7 @@ clv_status clv__measure_turns(const clv__measured_block *b, clv__layer_sizes one
     pairs[i].w = (working){.block = b, .allocator = allocator, .sizes = sizes[i]};
     status = begin_pair(&pairs[i], error);
   }
-  for (uint32_t r = 0; r <= rounds && status == CLV_OK; ++r) { /* the first round prepares */
+  for (uint32_t r = 0; r <= rounds && status == CLV_OK; ++r) { /* the first round warms up */
     for (uint32_t i = 0; i < 2 && status == CLV_OK; ++i) {
       uint64_t took_ns[2];
       status = run_pair(&pairs[i], took_ns, error);
@@ -275,7 +275,7 @@ clv_status clv__measure_turns(const clv__measured_block *b, clv__layer_sizes one
 
 /* ---- What a device says of itself ---- */
 
-/* The block as planning would give it to the device: a launch for each partition, and its nodes. */
+/* Sums up the block as planning would place it on the device: a launch per partition, and its nodes. */
 static clv_status add_up(const clv_plan *plan, const clv__device *device, double *seconds, clv_error *error) {
   const clv_backend *backend = device->backend;
   bool states = backend->struct_size >= offsetof(clv_backend, launch_seconds) + sizeof backend->launch_seconds;
@@ -296,7 +296,7 @@ static clv_status add_up(const clv_plan *plan, const clv__device *device, double
                         device->name);
 }
 
-/* The pieces that a run would cut the block into. */
+/* Finds the pieces that a run would divide the block into. */
 static clv_status model_sweep(const clv__measured_block *b, clv__layer_sizes sizes, clv__sweep *sweep, clv_error *error) {
   const clv_allocator *allocator = b->planning->arena.allocator;
   size_t size_bytes = ((size_t)sizes.targets + 1) * sizeof(uint64_t);

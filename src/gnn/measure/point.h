@@ -1,4 +1,4 @@
-/* One block of a layer at one size, on one device: between measure.c and point.c. */
+/* Measures one block of a layer at one size on one device. */
 #ifndef CLEAVE_GNN_MEASURE_POINT_H
 #define CLEAVE_GNN_MEASURE_POINT_H
 
@@ -7,23 +7,23 @@
 typedef struct clv__measured_block {
   const clv__gnn_planning *planning;
   const clv__gnn_measure_options *options;
-  const clv__tables *tables; /* copies are there */
+  const clv__tables *tables; /* contains the copies */
   uint32_t layer, device, first, last;
 } clv__measured_block;
 
-/* As a run by a plan has it: compiled for the size where the device's shapes are fixed, open otherwise, and piece by piece where
- * the run does that. Sets the point's time, spread and peak, and, of fixed shapes, what compiling took; or that it is
- * infeasible. */
+/* Measures the block as a run executes it: compiled for the size on a device with static shapes, otherwise open, and piece by
+ * piece if a run does that. Sets the point's time, spread and peak and, for static shapes, the compile time. If the device
+ * lacks memory, marks the point as infeasible. */
 clv_status clv__measure_block(const clv__measured_block *block, clv__layer_sizes sizes, clv__table_point *point,
                               clv_error *error);
-/* What the device's speed model says of the same. CLV_NOT_SUPPORTED where there is none. */
+/* Sets the same from the device's speed model. Returns CLV_NOT_SUPPORTED if there is none. */
 clv_status clv__model_block(const clv__measured_block *block, clv__layer_sizes sizes, clv__table_point *point, clv_error *error);
 
-/* What copies take beside the block, by the tables; 0 where they do not know, and of a device in the host's memory. */
+/* Returns the block's copy time from the tables. 0 if the tables do not have it, or if the device uses host memory. */
 double clv__measured_copies_ns(const clv__measured_block *block, clv__layer_sizes sizes);
 
-/* What a run takes longer behind one of another executable: of two, of either size, in turns of two. 2 * `rounds` samples, 0
- * where it takes no longer. */
+/* Measures the extra time of a run that follows a run of another executable. Runs two executables, one per size, in turns of
+ * two runs each. Writes 2 * `rounds` samples; a sample is 0 if there is no extra time. */
 clv_status clv__measure_turns(const clv__measured_block *block, clv__layer_sizes one, clv__layer_sizes other, uint32_t rounds,
                               uint64_t *samples_ns, clv_error *error);
 

@@ -1,4 +1,4 @@
-/* See sizes.h. All shares are gone through twice: for the bounds, then for what lies between. */
+/* Visits all shares twice: first to find the bounds, then for the sizes in between. See sizes.h. */
 #include "gnn/measure/sizes.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "gnn/plan/pep_cost.h"
 
 enum { ENOUGH = CLV__MEASURE_ENOUGH };
-#define SAME 0.02 /* sizes this near are one: less than the tolerance of the tables */
+#define SAME 0.02 /* sizes this close count as one; less than the tables' tolerance */
 
 enum bound { LEAST_ROWS, MOST_ROWS, LEAST_EDGES, MOST_EDGES, LEAST_SLOPE, MOST_SLOPE, BOUNDS };
 
@@ -19,7 +19,7 @@ typedef struct finding {
   uint64_t least_work, most_work;
   clv__measured_size bounds[BOUNDS];
   uint32_t steps;
-  clv__measured_size least[CLV__MEASURE_MOST_STEPS], most[CLV__MEASURE_MOST_STEPS]; /* rows 0: nothing in this range */
+  clv__measured_size least[CLV__MEASURE_MOST_STEPS], most[CLV__MEASURE_MOST_STEPS]; /* rows 0: none in this range */
 } finding;
 
 clv__layer_sizes clv__measure_sizes_of(const clv__gnn_planning *planning, const clv__chain_block *block, bool is_static,
@@ -33,7 +33,7 @@ static uint64_t work_of(const clv__measured_size *size) {
   return size->sizes.rows + size->sizes.edges;
 }
 
-/* Edges a row; where there are none, targets a row. */
+/* Edges per row; if there are no edges, targets per row. */
 static double slope_of(const finding *f, const clv__measured_size *size) {
   double over = (double)(f->block->reads_edges ? size->sizes.edges : size->sizes.targets);
   return over / (double)size->sizes.rows;
@@ -64,7 +64,7 @@ static void see_between(finding *f, const clv__measured_size *size) {
   if (f->most[step].sizes.rows == 0 || slope > slope_of(f, &f->most[step])) f->most[step] = *size;
 }
 
-/* Every share of every subgraph of every cut. */
+/* Visits every share of every subgraph of every cut. */
 static void go_through(finding *f, void (*see)(finding *f, const clv__measured_size *size)) {
   const clv__gnn_planning *p = f->planning;
   for (uint32_t c = 0; c < p->cut_count; ++c) {
@@ -97,7 +97,8 @@ static void put(clv__measure_sizes *sizes, const clv__measured_size *size) {
   sizes->items[sizes->count++] = *size;
 }
 
-/* Too few for a line: the graph is small, or padded to few sizes. Others beyond the largest tell what lies between as well. */
+/* Adds sizes beyond the largest if there are too few for a fit, because the graph is small or padded to few sizes. They also
+ * determine the sizes in between. */
 static void add_larger(const finding *f, clv__measure_sizes *sizes) {
   const clv__layer_sizes most = {f->bounds[MOST_ROWS].sizes.rows, f->bounds[MOST_ROWS].sizes.targets,
                                  f->bounds[MOST_EDGES].sizes.edges};
@@ -117,8 +118,8 @@ static int compare_sizes(const void *a, const void *b) {
   return (x->targets > y->targets) - (x->targets < y->targets);
 }
 
-/* Every second one, then all others, as far as need be: not those that take as long as the largest, unless there are no others.
- */
+/* Marks every second size as needed, then others until there are enough. Uses the largest quarter of the sizes only if there are
+ * no others, because they take longest. */
 static void need_enough(clv__measure_sizes *sizes) {
   uint32_t needed = 0;
   for (uint32_t i = 0; i < sizes->count; ++i) needed += sizes->items[i].is_needed;
@@ -141,7 +142,7 @@ void clv__measure_sizes_find(const clv__gnn_planning *planning, const clv__chain
   for (uint32_t i = 0; i < sizes->count; ++i) sizes->items[i].is_needed = true;
   go_through(&f, see_between);
   for (uint32_t s = 0; s < steps; ++s) {
-    if (s + 1 == steps && sizes->count >= ENOUGH) break; /* nearly the largest, which takes longest, and is among the bounds */
+    if (s + 1 == steps && sizes->count >= ENOUGH) break; /* close to the largest, which is already a bound and takes longest */
     if (f.least[s].sizes.rows > 0) put(sizes, &f.least[s]);
     if (f.most[s].sizes.rows > 0) put(sizes, &f.most[s]);
   }

@@ -1,4 +1,4 @@
-/* Blocks as graphs, and what devices say of them. See block.h. */
+/* Builds blocks as graphs and asks devices whether they support them. See block.h. */
 #include "gnn/model/block.h"
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ static clv_status add_inputs(clv__block *block, clv__emitter *emitter, clv_error
     CLV__TRY(clv__builder_input(emitter->builder, id, error));
     block->inputs[block->input_count++] = (clv__layer_value)v;
   }
-  for (size_t p = 0; p < sizeof pairs / sizeof *pairs; ++p) { /* the same rows: one value serves for both */
+  for (size_t p = 0; p < sizeof pairs / sizeof *pairs; ++p) { /* same rows: one value serves both */
     clv__value_set both = CLV__VALUE_BIT(pairs[p][0]) | CLV__VALUE_BIT(pairs[p][1]);
     if (block->form.same_rows && (block->reads & both) == CLV__VALUE_BIT(pairs[p][1]))
       emitter->ids[pairs[p][0]] = emitter->ids[pairs[p][1]];
@@ -150,7 +150,7 @@ clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__bloc
   clv__shapes *shapes;
   *runs = false;
   reason[0] = '\0';
-  if (!block->form.is_fixed && devices->items[device].info.static_shapes_only) { /* it would be given padded ones */
+  if (!block->form.is_fixed && devices->items[device].info.static_shapes_only) { /* it would receive padded shapes */
     clv__block_form form = clv__block_form_padded(LEAST_ROWS, LEAST_EDGES, LEAST_ROWS);
     clv__block fixed;
     CLV__TRY(clv__block_make(clv__context_allocator(devices->context), &block->stages, block->first, block->last, &form, &fixed,
@@ -167,7 +167,7 @@ clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__bloc
   return status;
 }
 
-/* One block, of every device. */
+/* Asks every device about one block. */
 static clv_status ask_all(clv_devices *devices, const clv__stages *stages, uint32_t first, uint32_t last, clv__stage_table *table,
                           clv_error *error) {
   clv__block_form form = clv__block_form_open(false);

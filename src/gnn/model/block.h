@@ -1,6 +1,6 @@
-/* Blocks of a layer as graphs, which any device compiles and any session runs: the inputs are what the block reads, the outputs
- * what it makes (stage.h), both in the order of clv__layer_value, named by clv__layer_value_name(). Weights are the model's own
- * bytes: it must outlive the graph. */
+/* Blocks of a layer as graphs. Any device can compile them and any session can run them. The graph's inputs are the values
+ * that the block reads and its outputs are those that it computes (stage.h). Both are in clv__layer_value order and named by
+ * clv__layer_value_name(). The weights point into the model, which must outlive the graph. */
 #ifndef CLEAVE_GNN_MODEL_BLOCK_H
 #define CLEAVE_GNN_MODEL_BLOCK_H
 
@@ -9,15 +9,15 @@
 #include "gnn/data/partition.h"
 #include "gnn/model/stage.h"
 
-/* What sizes a block is made for.
+/* The sizes that a block is built for.
  *
- * Open: any, in one graph: dimensions "rows", "targets", "edges". Fixed: these. The padded form, for devices of fixed shapes, is
- * fixed with same_rows: n_pad rows and as many targets, m_pad edges. Behind the rows that there are come zeros, of which the last
- * is the dummy vertex that padded edges belong to; offsets repeat the last one; sources and destinations are the dummy vertex.
- * What is made of the padding is to be dropped. */
+ * Open: one graph for any sizes, with symbolic dimensions "rows", "targets", "edges". Fixed: exactly `sizes`. The padded form,
+ * for devices with static shapes, is fixed with same_rows: n_pad rows, as many targets, m_pad edges. Padding rows are zero;
+ * the last one is the dummy vertex that padding edges belong to. Padding offsets repeat the last offset. Padding sources and
+ * destinations are the dummy vertex. Callers must discard the results of the padding. */
 typedef struct clv__block_form {
   bool is_fixed;
-  bool same_rows; /* targets are the rows: sizes.targets == sizes.rows where they are fixed */
+  bool same_rows; /* targets equal rows: sizes.targets == sizes.rows if fixed */
   clv__layer_sizes sizes;
 } clv__block_form;
 
@@ -27,14 +27,14 @@ static inline clv__block_form clv__block_form_open(bool same_rows) {
 static inline clv__block_form clv__block_form_fixed(clv__layer_sizes sizes) {
   return (clv__block_form){.is_fixed = true, .same_rows = sizes.rows == sizes.targets, .sizes = sizes};
 }
-/* Rows and edges rounded up to multiples of `step` (1: none but the dummy vertex); one row more is asked for where edges are
- * padded. */
+/* Rounds rows and edges up to multiples of `step`. If that pads the edges, it adds the dummy vertex to the rows before rounding.
+ */
 clv__block_form clv__block_form_padded(uint64_t rows, uint64_t edges, uint64_t step);
 
 typedef struct clv__block {
   clv_graph *graph;
   clv__stages stages;
-  uint32_t first, last; /* of its stages */
+  uint32_t first, last; /* stages [first, last) */
   clv__block_form form;
   clv__value_set reads, makes;
   uint32_t input_count, output_count;
@@ -45,43 +45,44 @@ clv_status clv__block_make(const clv_allocator *allocator, const clv__stages *st
                            const clv__block_form *form, clv__block *block, clv_error *error);
 void clv__block_finish(clv__block *block); /* accepts a zeroed one */
 
-/* Whether a device runs all of a block; otherwise `reason` names the first node that it does not, and why. Devices of fixed
- * shapes are asked about fixed ones: an open form is judged as they would be given it. */
+/* Returns whether a device can run the whole block. If not, `reason` names the first unsupported node and the cause. Devices
+ * with static shapes are queried with fixed shapes: an open form is converted to the padded form that they would receive. */
 clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__block *block, bool *runs, char reason[200],
                           clv_error *error);
 
-/* What each device says of each block of a layer. */
+/* Which device can run which block of a layer. */
 typedef struct clv__stage_table {
   uint32_t stage_count, device_count;
   bool runs[CLV__MAX_DEVICES][CLV__MOST_STAGES][CLV__MOST_STAGES + 1]; /* [device][first][last] */
-  char reasons[CLV__MAX_DEVICES][CLV__MOST_STAGES][200];               /* [device][stage alone]; "": it runs */
+  char reasons[CLV__MAX_DEVICES][CLV__MOST_STAGES][200];               /* [device][single stage]; "": supported */
 } clv__stage_table;
 clv_status clv__stage_table_make(clv_devices *devices, const clv__stages *stages, clv__stage_table *table, clv_error *error);
 
 /* ---- Running ---- */
 
-/* All values of a layer at work, by kind. dtype none: not there (yet). */
+/* All values of a layer during a run, by kind. dtype none: not available (yet). */
 typedef struct clv__layer_values {
   clv_tensor items[CLV__LAYER_VALUES];
 } clv__layer_values;
 
-/* A block compiled for one device of a set, or (device CLV__NO_ID) for all of it, placed as any model is. */
+/* A block compiled for one device of a set, or, if device is CLV__NO_ID, for the whole set, placed like any model. */
 typedef struct clv__block_run {
-  clv__block block; /* its own */
+  clv__block block; /* owned */
   clv_plan *plan;
   clv_session *session;
 } clv__block_run;
 
-/* Takes `block` over, whatever this comes to. A device that does not run all of it is an error with the reason. */
+/* Takes ownership of `block`, even on failure. Returns an error with the reason if the device cannot run the whole block. */
 clv_status clv__block_open(clv_devices *devices, uint32_t device, clv__block *block, const clv_session_options *options,
                            clv__block_run *run, clv_error *error);
 void clv__block_close(clv__block_run *run); /* accepts a zeroed one */
 
-/* Prepares for a run with these sizes, so that the first one takes no longer than the next. */
+/* Prepares a run with these sizes, so that the first run takes no longer than later ones. */
 clv_status clv__block_prepare(clv__block_run *run, clv__layer_sizes sizes, clv_error *error);
 
-/* Runs once: reads values->items of what the block reads, and writes those of what it makes: where these have data, there (their
- * types must be right); otherwise into the session's memory, valid until the next run, before which they must be cleared. */
+/* Runs the block once. Reads the block's inputs from values->items and writes its outputs there. An output item that has data
+ * receives the result in place; its type must be correct. Any other output item is set to the session's memory, which is valid
+ * until the next run; clear the item before that run. */
 clv_status clv__block_execute(clv__block_run *run, clv__layer_values *values, clv_error *error);
 
 #endif

@@ -1,5 +1,5 @@
-/* The nodes of the stages of a layer. Whatever way a layer is cut, the same sums are taken in the same order; a scale is applied
- * before rows are gathered or after, which is the same number for number. */
+/* Emits the nodes of a layer's stages. Every way to cut a layer computes the same sums in the same order. Scaling before or
+ * after the gather gives bit-identical numbers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static clv_value_id value(clv__emitter *emitter, clv__layer_value which) {
   return clv__emit_value(emitter, which);
 }
 
-/* A value between two nodes. */
+/* An intermediate value between two nodes. */
 static clv_value_id between(clv__emitter *emitter) {
   char name[64];
   clv_value_id id = CLV__NO_ID;
@@ -59,7 +59,7 @@ static clv_value_id node(clv__emitter *emitter, const char *op, operands inputs)
 #define NODE2(op, a, b) node(emitter, op, (operands){{a, b}, 2})
 #define NODE3(op, a, b, c) node(emitter, op, (operands){{a, b, c}, 3})
 
-/* A node that makes a value of the layer. */
+/* Emits a node that computes a value of the layer. */
 static void finish_as(clv__emitter *emitter, const char *op, operands inputs, clv__layer_value which) {
   add_node(emitter, "", op, inputs, value(emitter, which), NULL);
 }
@@ -71,7 +71,7 @@ static clv_value_id constant(clv__emitter *emitter, const char *name, const clv_
   return id;
 }
 
-/* A small constant of numbers, copied into the graph. */
+/* Copies a small numeric constant into the graph. */
 static clv_value_id small(clv__emitter *emitter, clv_dtype dtype, int32_t rank, int64_t count, const void *data) {
   char name[64];
   size_t size_bytes = (size_t)count * clv_dtype_size_bytes(dtype);
@@ -96,7 +96,7 @@ static clv_value_id cast(clv__emitter *emitter, clv_value_id from, clv_dtype to)
   return output;
 }
 
-/* Rows as they are stored, to compute with, and back. */
+/* Convert rows from the storage dtype to f32 for computing, and back. */
 static clv_value_id widen(clv__emitter *emitter, clv_value_id from) {
   return emitter->stages->storage == CLV_F32 ? from : cast(emitter, from, CLV_F32);
 }
@@ -104,12 +104,12 @@ static clv_value_id narrow(clv__emitter *emitter, clv_value_id from) {
   return emitter->stages->storage == CLV_F32 ? from : cast(emitter, from, emitter->stages->storage);
 }
 
-/* A value of the layer that is there by another name. */
+/* Gives a computed value the name of a layer value. */
 static void pass_on(clv__emitter *emitter, clv_value_id from, clv__layer_value as) {
   finish_as(emitter, "Identity", (operands){{from}, 1}, as);
 }
 
-/* Rows times a weight that is kept as state_dict has it, [columns of the result, columns]; `bias` may be absent. */
+/* Multiplies rows by a weight in state_dict's layout, [columns of the result, columns]. `bias` may be absent. */
 static void multiply(clv__emitter *emitter, clv_value_id rows, const char *name, const clv_tensor *weight, const clv_tensor *bias,
                      clv_value_id output) {
   static const int64_t one[] = {1};
@@ -119,7 +119,7 @@ static void multiply(clv__emitter *emitter, clv_value_id rows, const char *name,
   add_node(emitter, "", "Gemm", inputs, output, &transposed);
 }
 
-/* The same into a value of the layer that is kept in the storage dtype. */
+/* Like multiply(), but into a layer value of the storage dtype. */
 static void multiply_stored(clv__emitter *emitter, clv_value_id rows, const char *name, const clv_tensor *weight,
                             clv__layer_value as) {
   if (emitter->stages->storage == CLV_F32) {
@@ -151,7 +151,7 @@ static clv_value_id aggregate(clv__emitter *emitter, clv_value_id data, clv_valu
   return output;
 }
 
-/* Sums (or means) of rows as the layer has them: scaled for GCN, in f32. */
+/* Sums (or averages) rows as the layer defines it: scaled for GCN, in f32. */
 static void aggregate_as(clv__emitter *emitter, clv_value_id data, clv_value_id sources, const char *how, clv__layer_value as) {
   const clv__stages *stages = emitter->stages;
   if (stages->type == CLV__GNN_GCN) {
@@ -179,7 +179,7 @@ static void emit_attention(clv__emitter *emitter) {
   if (emitter->stages->storage != CLV_F32) pass_on(emitter, widen(emitter, stored), CLV__VALUE_SUM);
 }
 
-/* One pass over the edges. */
+/* Emits one pass over the edges. */
 static void emit_fused(clv__emitter *emitter, const clv__layer_step *step) {
   const clv__stages *stages = emitter->stages;
   if (stages->type == CLV__GNN_GAT) {
@@ -193,7 +193,7 @@ static void emit_fused(clv__emitter *emitter, const clv__layer_step *step) {
                is_mean ? CLV__VALUE_MEAN : CLV__VALUE_SUM);
 }
 
-/* The lengths of rows: how far each offset is from the next. */
+/* Computes row lengths: the differences between consecutive offsets. */
 static void emit_reduce_count(clv__emitter *emitter) {
   static const int64_t zero[] = {0}, one[] = {1}, minus[] = {-1}, end[] = {INT64_MAX};
   clv_value_id offsets = value(emitter, CLV__VALUE_OFFSETS), first = numbers(emitter, 1, one);
@@ -212,7 +212,7 @@ static void emit_normalize(clv__emitter *emitter) {
 
 /* ---- What is done for every vertex ---- */
 
-/* a . (W x) = (W^T a) . x: the scores of all heads as one product, [heads, in]. */
+/* Uses a . (W x) = (W^T a) . x to compute the scores of all heads with one product, [heads, in]. */
 static clv_tensor fold_scores(clv__emitter *emitter, const clv_tensor *attention) {
   const clv__gnn_layer *layer = emitter->stages->layer;
   const int64_t dims[] = {layer->heads, layer->in};
@@ -329,7 +329,7 @@ static void emit_score(clv__emitter *emitter) {
   add_node(emitter, "", "LeakyRelu", (operands){{both}, 1}, value(emitter, CLV__VALUE_SCORES), &alpha);
 }
 
-/* The sum of a row that has edges is 1 at least, its largest being exp(0): the maximum with 1 is for rows without. */
+/* A row with edges sums to at least 1, because its largest term is exp(0). The Max with 1 is for rows without edges. */
 static void emit_softmax(clv__emitter *emitter) {
   static const float one = 1;
   clv_value_id scores = value(emitter, CLV__VALUE_SCORES), positions = value(emitter, CLV__VALUE_POSITIONS);

@@ -1,5 +1,5 @@
-/* What a compiled block holds in the memory of its device, and whether it was compiled. Apart from the tables that this goes
- * into: they have names of their own for things that sessions have too. */
+/* Computes a compiled block's memory on its device, and whether it was compiled. This is separate from the cost tables because
+ * both the tables and sessions define their own types for the same things. */
 #include <string.h>
 
 #include "execute/session.h"

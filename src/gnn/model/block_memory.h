@@ -1,15 +1,16 @@
-/* What a compiled block holds in memory, and where it came from. */
+/* The memory of a compiled block, and where its executables came from. */
 #ifndef CLEAVE_GNN_MODEL_BLOCK_MEMORY_H
 #define CLEAVE_GNN_MODEL_BLOCK_MEMORY_H
 
 #include "gnn/model/block.h"
 
-/* Weights, executables, values and scratch of the last run's shapes, in memory space `space` of the devices. */
+/* Bytes of weights, executables, values and scratch for the shapes of the last run, in the devices' memory space `space`. */
 uint64_t clv__block_peak_bytes(const clv__block_run *run, uint32_t space, clv_devices *devices);
 
-/* Whether all of it was compiled for this run, rather than found in memory or in the cache. */
+/* Returns whether every partition was compiled for this run, rather than found in memory or in the cache. */
 bool clv__block_was_compiled(const clv__block_run *run);
-/* What was compiled for it is not kept on disk: it is of sizes that no other run has. Accepts one that was never opened. */
+/* Removes the executables compiled for this run from the disk cache: no other run has the same sizes. Accepts a run that was
+ * never opened. */
 void clv__block_forget(clv__block_run *run);
 
 #endif

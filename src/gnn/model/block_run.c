@@ -1,4 +1,4 @@
-/* Blocks compiled and run: a plan and a session around each. See block.h. */
+/* Compiles and runs blocks: each has its own plan and session. See block.h. */
 #include <stdio.h>
 #include <string.h>
 

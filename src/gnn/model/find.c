@@ -9,7 +9,7 @@ static clv_status find_inputs(clv__finder *f) {
   for (uint32_t i = 0; i < graph->input_count; ++i) {
     clv_value_id id = graph->inputs[i];
     const clv_tensor *type = &f->shapes->types[id];
-    if (graph->values[id].type.data != NULL) continue; /* it has a default: a weight */
+    if (graph->values[id].type.data != NULL) continue; /* an input with a default is a weight */
     bool is_float = type->dtype == CLV_F32 && type->rank == 2, is_index = type->dtype == CLV_I64 || type->dtype == CLV_I32;
     clv_value_id *place = is_float ? &f->features : &f->edges;
     if ((!is_float && (!is_index || type->rank != 2)) || *place != CLV__NO_ID) {
@@ -38,7 +38,7 @@ clv_status clv__finder_init(clv__finder *f, const clv_allocator *allocator, cons
   for (uint32_t n = 0; n < graph->node_count; ++n) {
     const clv__node *node = &graph->nodes[n];
     bool depends = false;
-    if (clv__find_is(node, "Shape") || clv__find_is(node, "Size")) continue; /* of how many, not of which */
+    if (clv__find_is(node, "Shape") || clv__find_is(node, "Size")) continue; /* depends on the shape, not on the values */
     for (uint32_t i = 0; i < node->input_count; ++i) depends |= node->inputs[i] != CLV__NO_ID && f->of_features[node->inputs[i]];
     for (uint32_t o = 0; o < node->output_count; ++o) {
       if (node->outputs[o] != CLV__NO_ID) f->of_features[node->outputs[o]] = depends;
@@ -107,7 +107,7 @@ bool clv__find_same(const clv__finder *f, clv_value_id a, clv_value_id b, int de
   if (known != NULL || other != NULL) return same_constant(known, other);
   const clv__node *x = clv__find_maker(f, a), *y = clv__find_maker(f, b);
   if (x == NULL || y == NULL || strcmp(x->op, y->op) != 0 || x->input_count != y->input_count) return false;
-  if (x == y) return false; /* two outputs of one node */
+  if (x == y) return false; /* two different outputs of one node */
   for (uint32_t o = 0; o < x->output_count; ++o) {
     if (x->outputs[o] == a && (o >= y->output_count || y->outputs[o] != b)) return false;
   }

@@ -1,6 +1,6 @@
-/* Models as JSON: {"type", "weights", "layers": [{"in", "out", "activation", "heads", "concat", "bias", "prefix"}]}. Every key is
- * checked; the weights lie beside the file, by the names that PyTorch Geometric's state_dict gives them behind the layer's prefix
- * ("convs.<layer>." where none is said). */
+/* Reads models from JSON: {"type", "weights", "layers": [{"in", "out", "activation", "heads", "concat", "bias", "prefix"}]}.
+ * Every key is checked. The weights are in a file next to the JSON, named as in PyTorch Geometric's state_dict after the
+ * layer's prefix ("convs.<layer>." by default). */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -30,7 +30,7 @@ static clv_status check_keys(json_t *object, const char *const *known, clv_error
   return CLV_OK;
 }
 
-/* A whole number from 1 to `most`; `fallback` (0: there is none) where it is not said. */
+/* Reads an integer from 1 to `most`. `fallback` (0: none) applies if the key is missing. */
 static clv_status get_count(const json_t *object, const char *key, uint32_t most, uint32_t fallback, uint32_t *count,
                             clv_error *error) {
   const json_t *value = json_object_get(object, key);
@@ -53,7 +53,8 @@ static clv_status get_truth(const json_t *object, const char *key, bool *truth, 
   return CLV_OK;
 }
 
-/* The place of a text among `words`, which end with NULL. `fallback`: of what is not said; NULL: it must be. */
+/* Returns the index of a text among `words`, which end with NULL. `fallback` applies if the key is missing; with NULL, the key
+ * is required. */
 static clv_status get_word(const json_t *object, const char *key, const char *const *words, const char *fallback, uint32_t *place,
                            clv_error *error) {
   const json_t *value = json_object_get(object, key);
@@ -85,7 +86,7 @@ static clv_status take(const reading *r, const char *prefix, const char *suffix,
   return clv__error_set(r->error, CLV_INVALID_MODEL, "weight '%s' (%s) is missing in %s", name, shape, r->weights_path);
 }
 
-/* A layer with weights of which the model says nothing would compute something else. */
+/* Rejects weights of a layer that the model does not use: the layer would compute something else. */
 static clv_status check_unused(const reading *r, const char *prefix, const char *const *known, bool has_bias) {
   for (size_t i = 0; i < clv__gnn_weights_count(r->weights); ++i) {
     const char *name = clv__gnn_weights_name(r->weights, i);
@@ -101,7 +102,7 @@ static clv_status check_unused(const reading *r, const char *prefix, const char 
 }
 
 static clv_status read_weights(const reading *r, clv__gnn_layer *layer, const char *prefix, bool has_bias) {
-  /* The bias first. */
+  /* The bias comes first. */
   static const char *const sage[] = {"lin_l.bias", "lin_l.weight", "lin_r.weight", NULL};
   static const char *const gcn[] = {"bias", "lin.weight", NULL};
   static const char *const gat[] = {"bias", "lin.weight", "lin_src.weight", "att_src", "att_dst", NULL};

@@ -1,4 +1,4 @@
-/* See model.h: which reader a file is given to, and what all of them check. */
+/* Selects the reader for a file and holds the checks that all readers share. See model.h. */
 #include "gnn/model/model.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ void clv__gnn_model_destroy(clv__gnn_model *model) {
 
 /* ---- Weights ---- */
 
-/* Dims of 1 in front come and go. */
+/* Ignores leading dims of 1. */
 static bool same_dims(const clv_tensor *from, int32_t rank, const int64_t *dims) {
   int32_t skip = from->rank - rank;
   for (int32_t i = 0; i < skip; ++i) {

@@ -1,5 +1,5 @@
-/* GNN models: layers and their weights. From JSON with npz or safetensors, named as PyTorch Geometric's state_dict names them, or
- * recognised in an ONNX graph. */
+/* GNN models: layers and their weights. A model comes from JSON with npz or safetensors weights, named as in PyTorch
+ * Geometric's state_dict, or is recognised in an ONNX graph. */
 #ifndef CLEAVE_GNN_MODEL_MODEL_H
 #define CLEAVE_GNN_MODEL_MODEL_H
 
@@ -11,11 +11,12 @@
 typedef enum clv__gnn_type { CLV__GNN_SAGE, CLV__GNN_GCN, CLV__GNN_GAT } clv__gnn_type;
 typedef enum clv__gnn_activation { CLV__GNN_NONE, CLV__GNN_RELU, CLV__GNN_ELU } clv__gnn_activation;
 
-/* What the weights are, by type:
- *   SAGE  mean of in-neighbours (0 where there are none) times `neighbour` + bias, plus the vertex itself times `self`
+/* The meaning of the weights, by type:
+ *   SAGE  mean of in-neighbours (0 if there are none) times `neighbour` + bias, plus the vertex itself times `self`
  *   GCN   with self loops, each edge u -> v weighing 1 / sqrt(d(u) d(v)), d counting in-edges: sum times `neighbour`, + bias
- *   GAT   with self loops, h = x times `neighbour`, [heads, out] a row; the score of u -> v is leaky_relu(a_dst h(v) + a_src
- * h(u), 0.2), softmax over the in-edges of v; heads are concatenated, or averaged; + bias */
+ *   GAT   with self loops, h = x times `neighbour`, [heads, out] per row;
+ *         score(u -> v) = leaky_relu(a_dst h(v) + a_src h(u), 0.2), softmax over the in-edges of v;
+ *         heads are concatenated, or averaged; + bias */
 typedef struct clv__gnn_layer {
   uint32_t in, out; /* widths; `out` is that of one head */
   uint32_t heads;
@@ -27,7 +28,7 @@ typedef struct clv__gnn_layer {
   clv_tensor att_src, att_dst; /* GAT: f32 [heads, out] */
 } clv__gnn_layer;
 
-/* The width of what a layer gives. */
+/* The width of a layer's result. */
 static inline uint32_t clv__gnn_layer_width(const clv__gnn_layer *layer) {
   return layer->concat ? layer->heads * layer->out : layer->out;
 }
@@ -39,13 +40,14 @@ typedef struct clv__gnn_model {
   clv__gnn_layer *layers;
 } clv__gnn_model;
 
-/* `path` is JSON or ONNX. Weights named in the JSON are relative to it. Errors name the layer, the weight, both shapes. */
+/* Reads a model. `path` is a JSON or ONNX file. Weight files named in the JSON are relative to it. Errors name the layer, the
+ * weight and both shapes. */
 clv_status clv__gnn_model_read(const clv_allocator *allocator, const char *path, clv__gnn_model **model, clv_error *error);
 void clv__gnn_model_destroy(clv__gnn_model *model); /* accepts NULL */
 
-/* What a model is: type, widths, activations and weights. */
+/* Hashes the model's type, widths, activations and weights. */
 void clv__gnn_model_hash(const clv__gnn_model *model, clv__hash *hash);
-/* Type, dims and data; a tensor without dtype is like no other. */
+/* Hashes the tensor's dtype, dims and data. A tensor without dtype hashes unlike any other. */
 void clv__hasher_tensor(clv__hasher *hasher, const clv_tensor *tensor);
 
 #endif

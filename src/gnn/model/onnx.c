@@ -1,15 +1,15 @@
-/* Models recognised in ONNX graphs. From the output backwards, a layer is
+/* Recognises models in ONNX graphs. From the output backwards, a layer is
  *
  *   an activation (Relu, Elu or none) of a sum (Add) of
  *     biases: constants;
  *     GraphSAGE's own part: a product (Gemm, MatMul) of the layer's input and a constant;
- *     an aggregate: ScatterElements or ScatterND with reduction "add" (or SparseAggregate) of gathered rows, which may have been
- *     multiplied by coefficients of edges, and may be divided afterwards; the product with the weight comes before or after. GAT:
- *     the coefficients depend on features, by two sums (ReduceSum) of products with constants, gathered for both ends of the
- * edge.
+ *     an aggregate: ScatterElements or ScatterND with reduction "add" (or SparseAggregate) of gathered rows. Edge
+ *     coefficients may multiply the rows, and a division may follow. The product with the weight comes before or after.
+ *     GAT: the coefficients depend on features, through two sums (ReduceSum) of products with constants, gathered for
+ *     both ends of the edge.
  *
- * Reshapes, casts, expansions and slices are looked through, and how indices, degrees and the softmax are written is not looked
- * at: instead the model that was recognised is compared with the graph, number by number (prove.c). */
+ * The recogniser looks through reshapes, casts, expansions and slices. It does not examine how the graph computes indices,
+ * degrees and the softmax. Instead, prove.c compares the recognised model with the graph, number by number. */
 #include <stdio.h>
 
 #include "formats/onnx/onnx.h"
@@ -20,18 +20,18 @@ enum { MOST_TERMS = 6 };
 
 typedef struct product {
   clv_value_id x;
-  const clv_tensor *weight; /* [out, in], or [in, out] */
-  bool is_transposed;       /* the latter */
-  const clv_tensor *bias;   /* NULL: none */
+  const clv_tensor *weight; /* [out, in], or [in, out] if transposed */
+  bool is_transposed;
+  const clv_tensor *bias; /* NULL: none */
 } product;
 
-/* What a layer was found to be. */
+/* The recognised parts of a layer. */
 typedef struct found {
   clv__gnn_type type;
   clv_value_id x;
   clv__gnn_activation activation;
   product neighbour, self;
-  bool has_self, is_averaged; /* over heads */
+  bool has_self, is_averaged; /* is_averaged: over heads */
   const clv_tensor *biases[MOST_TERMS];
   uint32_t bias_count;
   const clv_tensor *att_src, *att_dst;
@@ -39,7 +39,7 @@ typedef struct found {
 
 typedef struct aggregate {
   const clv__node *scatter;
-  clv_value_id rows, index, coefficients; /* rows gathered by index; coefficients CLV__NO_ID: none */
+  clv_value_id rows, index, coefficients; /* rows are gathered by index; coefficients CLV__NO_ID: none */
   bool is_averaged;
 } aggregate;
 
@@ -76,7 +76,7 @@ static bool is_scatter(const clv__finder *f, const clv__node *node) {
   return clv__attribute_is(node->attributes, "reduction", "add", false) && clv__find_of_features(f, node->inputs[2]);
 }
 
-/* The scatter behind reshapes, a mean over heads and a division. */
+/* Finds the scatter behind reshapes, a mean over heads and a division. */
 static const clv__node *find_scatter(const clv__finder *f, clv_value_id value, bool *is_averaged, int depth) {
   const clv__node *node = clv__find_maker(f, clv__find_through_shapes(f, value));
   if (node == NULL || depth > 4) return NULL;
@@ -123,7 +123,7 @@ static bool match_aggregate(const clv__finder *f, clv_value_id value, aggregate 
 
 /* ---- Attention ---- */
 
-/* The constant of a sum over products with it: [1, heads, out]. */
+/* Returns the constant, [1, heads, out], whose product with the value is summed. */
 static const clv_tensor *match_score(const clv__finder *f, const clv__node *gather, clv_value_id rows) {
   const clv__node *sum = clv__find_maker(f, clv__find_through_shapes(f, gather->inputs[0]));
   if (sum == NULL || !clv__find_is(sum, "ReduceSum")) return NULL;
@@ -136,8 +136,8 @@ static const clv_tensor *match_score(const clv__finder *f, const clv__node *gath
   return NULL;
 }
 
-/* The two sums that the coefficients are made of. Nodes come in topological order: the last node is looked at first, so that one
- * way back through those that matter is enough. */
+/* Finds the two sums that the coefficients are computed from. Nodes are in topological order, so one backward pass over the
+ * relevant nodes suffices. */
 static clv_status find_scores(const clv__finder *f, const aggregate *a, found *layer) {
   bool *wanted = clv__allocate_zero(f->allocator, f->graph->value_count + 1);
   uint32_t count = 0;
@@ -201,7 +201,7 @@ static clv_status add_term(const clv__finder *f, clv_value_id value, found *laye
   return CLV_OK;
 }
 
-/* Terms of the sum, in `values`. */
+/* Collects the terms of the sum in `values`. */
 static uint32_t flatten(const clv__finder *f, clv_value_id value, clv_value_id *values, uint32_t count) {
   clv_value_id at = clv__find_constant(f, value) == NULL ? clv__find_through_shapes(f, value) : value;
   const clv__node *node = clv__find_maker(f, at);
@@ -234,7 +234,7 @@ static clv_status find_layer(const clv__finder *f, clv_value_id value, found *la
 
 /* ---- Weights ---- */
 
-/* As state_dict has it, whichever way the graph does. */
+/* Copies the weight in state_dict's layout, whichever layout the graph uses. */
 static clv_status take_product(const clv__finder *f, clv__gnn_model *model, const char *name, const product *p,
                                clv_tensor *weight) {
   const int64_t dims[] = {p->weight->dims[p->is_transposed], p->weight->dims[!p->is_transposed]};

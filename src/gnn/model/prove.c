@@ -1,4 +1,4 @@
-/* The proof that a model which was recognised in a graph computes what the graph does. */
+/* Proves that a recognised model computes what its graph computes. */
 #include <math.h>
 
 #include "analysis/evaluate.h"
@@ -19,7 +19,7 @@ typedef struct proof {
   float *degrees;
 } proof;
 
-/* The sizes that the graph was exported for, or small ones. */
+/* Chooses the sizes that the graph was exported for, or small ones. */
 static clv_status choose_sizes(proof *p) {
   const clv_tensor *x = &p->f->shapes->types[p->f->features], *edges = &p->f->shapes->types[p->f->edges];
   int64_t n = x->dims[0] >= 0 ? x->dims[0] : FEW_VERTICES;
@@ -32,7 +32,7 @@ static clv_status choose_sizes(proof *p) {
   return CLV_OK;
 }
 
-/* One loop, at vertex 0. The last vertex has no edge. */
+/* Creates one self loop, at vertex 0. The last vertex has no edges. */
 static void fill_edges(proof *p) {
   uint32_t connected = p->n > 2 ? p->n - 1 : p->n;
   for (int64_t e = 0; e < p->m; ++e) {
@@ -40,7 +40,7 @@ static void fill_edges(proof *p) {
     uint32_t from = (uint32_t)(bits % connected), to = (uint32_t)((bits >> 32) % connected);
     if (from == to) to = (to + 1) % connected;
     if (e == 0) from = to = 0;
-    p->sources[e] = e % 8 == 7 ? p->sources[e - 1] : from; /* some twice */
+    p->sources[e] = e % 8 == 7 ? p->sources[e - 1] : from; /* repeats some edges */
     p->destinations[e] = e % 8 == 7 ? p->destinations[e - 1] : to;
     clv__tensor_put(&p->edges, (size_t)e, 0, p->sources[e], false);
     clv__tensor_put(&p->edges, (size_t)(p->m + e), 0, p->destinations[e], false);

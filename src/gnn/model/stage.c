@@ -1,4 +1,5 @@
-/* See stage.h. What each stage reads and makes, by type of layer and by whether it is transformed first; the rest follows. */
+/* Defines what each stage reads and computes, by layer type and by whether the transform comes first. Everything else follows
+ * from that. See stage.h. */
 #include "gnn/model/stage.h"
 
 #define BIT(name) CLV__VALUE_BIT(CLV__VALUE_##name)
@@ -146,7 +147,7 @@ static void single_step(const clv__stages *stages, clv__stage stage, clv__layer_
   }
 }
 
-/* The place of `stage` in the block that ends before `last`, or UINT32_MAX. */
+/* Returns the index of `stage` in the block that ends before `last`, or UINT32_MAX. */
 static uint32_t find_stage(const clv__stages *stages, uint32_t first, uint32_t last, clv__stage stage) {
   for (uint32_t s = first; s < last; ++s) {
     if (stages->items[s] == stage) return s;

@@ -1,17 +1,17 @@
-/* The stages of a layer: their order, what each reads and makes, and so what crosses when a layer is cut into blocks, contiguous
- * runs of stages.
+/* The stages of a layer: their order, and what each one reads and computes. This determines which values cross block boundaries
+ * if a layer is cut into blocks, contiguous runs of stages.
  *
  *   GraphSAGE  gather, message, reduce-sum, reduce-count, normalize, transform, activate
  *   GCN        normalise-degree, gather, message, reduce-sum, transform, activate
  *   GAT        transform, gather-both, score, softmax, weighted-message, reduce-sum, activate
  *
- * A layer that narrows (GraphSAGE, GCN: it gives fewer columns than it reads) is transformed before the rows are gathered: the
- * transform is linear, so that nothing but rounding changes, and fewer columns go along the edges. The choice follows from the
- * layer alone: all plans of a layer make the same one.
+ * A GraphSAGE or GCN layer whose output is narrower than its input runs the transform before the gather. The transform is linear,
+ * so only the rounding changes, and fewer columns move along the edges. This depends on the layer alone: all plans of a layer use
+ * the same order.
  *
- * A layer works on a subgraph in local ids: `targets` are the vertices that it makes rows of, `rows` those that it reads, of
- * which the targets are the first; offsets and sources say which rows the in-edges of each target come from. Of GCN and GAT the
- * edges hold the self loops (clv__gnn_graph_with_loops()). */
+ * A layer works on a subgraph in local ids. `rows` are the vertices that it reads; `targets` are those whose results it
+ * computes, and come first among the rows. Offsets and sources give the source rows of each target's in-edges. For GCN and
+ * GAT, the edges include the self loops (clv__gnn_graph_with_loops()). */
 #ifndef CLEAVE_GNN_MODEL_STAGE_H
 #define CLEAVE_GNN_MODEL_STAGE_H
 
@@ -35,23 +35,24 @@ typedef enum clv__stage {
 
 enum { CLV__MOST_STAGES = 7 };
 
-/* The values of a layer. `in` and `out` are its widths, `width` that of what is aggregated: `in`, or, after the transform, its
- * result's; all f32 where nothing is said. */
+/* The values of a layer. `in` and `out` are the layer's widths. `width` is the width of the aggregated rows: `in`, or the
+ * transform's output width if the transform comes first. Values are f32 unless stated otherwise. */
 typedef enum clv__layer_value {
-  /* What a subgraph and the layer before give. */
+  /* Inputs from the subgraph and the previous layer. */
   CLV__VALUE_ROWS, /* [rows, in]; of the storage dtype */
-  CLV__VALUE_OWN,  /* [targets, in]; of the storage dtype: the first of ROWS, a value of its own for blocks that need no others */
-  CLV__VALUE_DEGREES,      /* GCN: [rows, 1]: in-edges of each, loops included, wherever they come from; 1 in padding */
+  CLV__VALUE_OWN,  /* [targets, in]; of the storage dtype: the first of ROWS, a separate value for blocks that read no other rows
+                    */
+  CLV__VALUE_DEGREES, /* GCN: [rows, 1]: in-edges per row, counting self loops and sources outside the subgraph; 1 in padding */
   CLV__VALUE_OWN_DEGREES,  /* GCN: [targets, 1]: the first of DEGREES */
   CLV__VALUE_OFFSETS,      /* i64 [targets + 1] */
   CLV__VALUE_SOURCES,      /* i32 [edges]: rows */
-  CLV__VALUE_DESTINATIONS, /* i32 [edges]: targets; only where softmax is cut off, as the next */
-  CLV__VALUE_POSITIONS,    /* i32 [edges]: 0, 1, 2, …; only where messages are reduced that another block has made */
-  /* What stages make. */
+  CLV__VALUE_DESTINATIONS, /* i32 [edges]: targets; needed only if a block boundary separates the softmax, as the next */
+  CLV__VALUE_POSITIONS,    /* i32 [edges]: 0, 1, 2, …; needed only to reduce messages from another block */
+  /* Values that stages compute. */
   CLV__VALUE_SCALE,             /* GCN: [rows, 1]: 1 / sqrt(degree) */
   CLV__VALUE_OWN_SCALE,         /* GCN: [targets, 1] */
-  CLV__VALUE_PROJECTED,         /* transformed first, GAT: [rows, width]; of the storage dtype */
-  CLV__VALUE_OWN_PROJECTED,     /* GraphSAGE, transformed first: [targets, width]: the vertex itself, and the bias */
+  CLV__VALUE_PROJECTED,         /* transform first, or GAT: [rows, width]; of the storage dtype */
+  CLV__VALUE_OWN_PROJECTED,     /* GraphSAGE, transform first: [targets, width]: the vertex's own part, and the bias */
   CLV__VALUE_SOURCE_SCORE,      /* GAT: [rows, heads] */
   CLV__VALUE_TARGET_SCORE,      /* GAT: [targets, heads] */
   CLV__VALUE_GATHERED,          /* [edges, width]; of the storage dtype */
@@ -69,11 +70,10 @@ typedef enum clv__layer_value {
   CLV__LAYER_VALUES
 } clv__layer_value;
 
-typedef uint32_t clv__value_set; /* a bit for each */
+typedef uint32_t clv__value_set; /* one bit per value */
 #define CLV__VALUE_BIT(value) (UINT32_C(1) << (value))
-#define CLV__VALUES_GIVEN                                                                              \
-  (CLV__VALUE_BIT(CLV__VALUE_SCALE) - 1) /* by a subgraph and the layer before; all others stages make \
-                                          */
+#define CLV__VALUES_GIVEN \
+  (CLV__VALUE_BIT(CLV__VALUE_SCALE) - 1) /* from the subgraph and the previous layer; stages compute the others */
 
 typedef enum clv__layer_dimension {
   CLV__DIMENSION_ROWS,
@@ -85,7 +85,7 @@ typedef enum clv__layer_dimension {
 
 typedef struct clv__value_shape {
   clv__layer_dimension dimension;
-  uint32_t columns; /* 0: of rank 1 */
+  uint32_t columns; /* 0: rank 1 */
   clv_dtype dtype;
 } clv__value_shape;
 
@@ -93,7 +93,7 @@ typedef struct clv__value_shape {
 typedef struct clv__stages {
   const clv__gnn_layer *layer;
   clv__gnn_type type;
-  clv_dtype storage; /* of rows that are gathered: CLV_F32, CLV_BF16 */
+  clv_dtype storage; /* of gathered rows: CLV_F32 or CLV_BF16 */
   bool transform_first;
   uint32_t count;
   clv__stage items[CLV__MOST_STAGES];
@@ -102,22 +102,22 @@ typedef struct clv__stages {
 void clv__stages_of(clv__gnn_type type, const clv__gnn_layer *layer, clv_dtype storage, clv__stages *stages);
 
 const char *clv__stage_name(clv__stage stage);             /* "reduce-sum" */
-const char *clv__layer_value_name(clv__layer_value value); /* "rows": of graph inputs and outputs too */
+const char *clv__layer_value_name(clv__layer_value value); /* "rows"; also names graph inputs and outputs */
 
 /* A block is stages [first, last). */
 
-/* What it reads: given values, and values that earlier blocks make. Stages that can be fused are: a block that holds gather,
- * message and reduce-sum (GraphSAGE: up to normalize; GAT: gather-both to reduce-sum) is one pass over the edges, without a value
- * of their length. `same_rows`: the targets are the rows (a whole graph; the padded form), so that of OWN and ROWS, or the two
- * degrees, one will do: the latter where either is read by gathering. */
+/* The values that the block reads: inputs of the layer, and values from earlier blocks. The block fuses stages if it can: with
+ * gather, message and reduce-sum inside (GraphSAGE: through normalize; GAT: gather-both through reduce-sum), it makes one pass
+ * over the edges and materialises no value of their length. With `same_rows`, the targets are the rows (a whole graph, or the
+ * padded form). One of ROWS and OWN, and one of the two degrees, then suffices: ROWS or DEGREES if the block gathers from it. */
 clv__value_set clv__block_reads(const clv__stages *stages, uint32_t first, uint32_t last, bool same_rows);
-/* What it makes that a later stage reads, or RESULT. */
+/* The values that the block computes and a later stage reads, or RESULT. */
 clv__value_set clv__block_makes(const clv__stages *stages, uint32_t first, uint32_t last);
-/* What crosses from one block of a layer to a later one, which need not be the next. */
+/* The values that cross from one block of a layer to a later one, not necessarily the next. */
 static inline clv__value_set clv__block_crossing(const clv__stages *stages, const uint32_t from[2], const uint32_t to[2]) {
   return clv__block_makes(stages, from[0], from[1]) & clv__block_reads(stages, to[0], to[1], false);
 }
-/* A block that computes nothing (GraphSAGE's message alone): not worth a device of its own. */
+/* Returns whether a block computes nothing (GraphSAGE's message alone) and therefore does not justify a device of its own. */
 bool clv__block_is_empty(const clv__stages *stages, uint32_t first, uint32_t last);
 
 /* dtype none: the layer has no such value. */
@@ -129,17 +129,17 @@ typedef struct clv__layer_sizes {
 } clv__layer_sizes;
 
 uint64_t clv__layer_dimension_size(clv__layer_dimension dimension, clv__layer_sizes sizes);
-/* Bytes of a value, of all values of a set. */
+/* The bytes of a value, or of all values of a set. */
 uint64_t clv__layer_value_bytes(const clv__stages *stages, clv__layer_value value, clv__layer_sizes sizes);
 uint64_t clv__layer_set_bytes(const clv__stages *stages, clv__value_set set, clv__layer_sizes sizes);
 
-/* How a block is made of steps, for who builds it (block.c): stages [first, last) that run as one. */
+/* Stages [first, last) that execute as one step. block.c builds a block from steps. */
 typedef struct clv__layer_step {
   uint32_t first, last;
   bool is_fused; /* one pass over the edges; otherwise a single stage */
   clv__value_set reads, makes;
 } clv__layer_step;
-/* The step that begins with stage `first` in a block that ends before `last`. */
+/* The step that starts at stage `first` in a block that ends before `last`. */
 clv__layer_step clv__layer_step_at(const clv__stages *stages, uint32_t first, uint32_t last);
 
 #endif

@@ -1,4 +1,4 @@
-/* The tensors of a file of weights, npz or safetensors, by name. */
+/* Reads tensors by name from a weight file, npz or safetensors. */
 #include <string.h>
 
 #include "base/text.h"
@@ -8,11 +8,11 @@
 
 struct clv__gnn_weights {
   const clv_allocator *allocator;
-  clv__npz *npz; /* one of the two */
+  clv__npz *npz; /* exactly one of the two is set */
   clv__safetensors *safetensors;
 };
 
-/* What a zip file begins with, whatever it is called. */
+/* Detects a zip file by its first bytes, whatever its name. */
 static clv_status is_zip(const char *path, bool *zip, clv_error *error) {
   clv__file_map map;
   CLV__TRY(clv__file_map_open(path, &map, error));

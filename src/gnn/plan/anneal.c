@@ -1,19 +1,19 @@
-/* Simulated annealing over plans and sequence together: makespans are a maximum, so that most single moves change nothing and a
- * descent ends early. Seeded, so that the same question has the same answer. */
+/* Simulated annealing over plans and sequence together. A makespan is a maximum, so most single moves do not change it and a
+ * descent stops early. The seed makes the result reproducible. */
 #include <math.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "gnn/plan/simulate.h"
 
-#define WARMEST 0.03      /* relative to the makespan: the first moves */
-#define COOLEST 0.0003    /* the last */
-#define LEAST_EXCESS 1e-9 /* of a load, which is added up in another order than a schedule */
+#define WARMEST 0.03      /* temperature of the first moves, relative to the makespan */
+#define COOLEST 0.0003    /* of the last moves */
+#define LEAST_EXCESS 1e-9 /* relative, for loads: they are summed in a different order than in a schedule */
 
-/* What is undone when a move is not taken. */
+/* The state to restore if a move is rejected. */
 typedef struct move {
-  uint32_t piece, choice; /* before */
-  uint32_t from, to;      /* places */
+  uint32_t piece, choice; /* before the move */
+  uint32_t from, to;      /* positions */
 } move;
 
 static void relocate(uint32_t *sequence, uint32_t from, uint32_t to) {
@@ -30,7 +30,7 @@ void clv__search_anneal(clv__search *search, clv__candidate *candidate, const ui
   const uint32_t *offsets = works->offsets;
   uint32_t count = candidate->count;
   uint64_t state = seed;
-  uint32_t *choices = search->trial, *sequence = search->best; /* the current ones; the candidate holds the best */
+  uint32_t *choices = search->trial, *sequence = search->best; /* the current state; the candidate holds the best */
   double now = candidate->makespan_ns;
   memcpy(choices, candidate->choices, count * sizeof *choices);
   memcpy(sequence, candidate->sequence, count * sizeof *sequence);
@@ -39,21 +39,20 @@ void clv__search_anneal(clv__search *search, clv__candidate *candidate, const ui
   for (uint32_t step = 0; step < steps && search->budget > 0; ++step, warm *= cooling) {
     uint32_t from = clv__random_below(&state, count), kind = clv__random_below(&state, 8), piece = sequence[from];
     move made = {piece, choices[piece], from, from};
-    if (kind < 5) { /* another plan; those that load the machine least are tried most */
+    if (kind < 5) { /* another plan; plans with the least load are tried most often */
       uint32_t plans = offsets[piece + 1] - offsets[piece];
       double where = clv__random_real(&state);
       choices[piece] = ranked[offsets[piece] + (uint32_t)(where * where * where * plans)];
     }
     if (kind >= 3) made.to = clv__random_below(&state, count);
-    double most =
-        now - warm * log(1 - clv__random_real(&state)); /* what is taken: all that is shorter, and some of the longer ones */
+    double most = now - warm * log(1 - clv__random_real(&state)); /* accepts all shorter makespans and some longer ones */
     double changed[CLV__PEP_DEVICES];
     memcpy(changed, loads, sizeof changed);
     if (choices[piece] != made.choice) {
       clv__pep_work_add(&works->items[offsets[piece] + made.choice], -1, changed);
       clv__pep_work_add(&works->items[offsets[piece] + choices[piece]], 1, changed);
     }
-    if (clv__most_loaded(changed) > most * (1 + LEAST_EXCESS)) { /* nor can the schedule be: it is not looked at */
+    if (clv__most_loaded(changed) > most * (1 + LEAST_EXCESS)) { /* the schedule exceeds it too: skip the simulation */
       --search->budget;
       choices[piece] = made.choice;
       continue;

@@ -1,4 +1,4 @@
-/* See assign.h: options, what an assignment is worth, and the quick mode. The tree is in assign_bound.c. */
+/* Options, the value of an assignment, and the quick mode. assign_bound.c has the tree. See assign.h. */
 #include "gnn/plan/assign.h"
 
 #include <math.h>
@@ -44,15 +44,15 @@ typedef struct task {
   double load, head, tail;
 } task;
 
-/* In the order of falling tails; few, so that a sort by insertion is quicker than a call. */
+/* Inserts in order of decreasing tail. There are so few tasks that insertion sort beats a library call. */
 static void insert_task(task *tasks, uint32_t count, task made) {
   uint32_t at = count;
   for (; at > 0 && tasks[at - 1].tail < made.tail; --at) tasks[at] = tasks[at - 1];
   tasks[at] = made;
 }
 
-/* The largest, over sets of tasks, of smallest head + loads + smallest tail: those with heads and tails from some value on are
- * enough to look at. */
+/* Computes the maximum, over subsets of tasks, of smallest head + loads + smallest tail. It suffices to consider subsets
+ * defined by minimum values of head and tail. */
 static double worst_set(task *tasks, uint32_t count) {
   double worst = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -84,7 +84,7 @@ double clv__assign_value(const clv__assign *assign, const uint32_t *choices) {
     }
     if (used == 0) continue;
     value = clv__larger(value, loads + head + tail);
-    value = clv__larger(value, worst_set(tasks, used)); /* of the first, where there are more: still a bound */
+    value = clv__larger(value, worst_set(tasks, used)); /* uses only the first SOME tasks; still a bound */
   }
   return value;
 }
@@ -103,12 +103,12 @@ double clv__assign_largest_load(const clv__assign *assign, const uint32_t *choic
 
 /* ---- The quick mode ---- */
 
-/* The best move off the bottleneck; false: none lowers the largest load. */
+/* Finds the best move off the bottleneck device. Returns false if none lowers the largest load. */
 static bool best_move(const clv__assign *assign, const uint32_t *choices, clv__assign_move *best) {
   double loads[CLV__PEP_DEVICES] = {0};
   *best = (clv__assign_move){.piece = CLV__NO_ID};
   best->before_ns = clv__assign_largest_load(assign, choices, &best->bottleneck);
-  best->after_ns = best->before_ns * (1 - 1e-9); /* rounding is no gain */
+  best->after_ns = best->before_ns * (1 - 1e-9); /* ignore gains from rounding */
   bool found = false;
   for (uint32_t i = 0; i < assign->count; ++i) {
     for (uint32_t d = 0; d < assign->device_count; ++d) loads[d] += assign->options[assign->offsets[i] + choices[i]].load[d];
@@ -130,7 +130,7 @@ static bool best_move(const clv__assign *assign, const uint32_t *choices, clv__a
 void clv__assign_greedy(const clv__assign *assign, uint32_t *choices, void (*moves)(void *user, const clv__assign_move *move),
                         void *user) {
   clv__assign_move move;
-  memset(choices, 0, assign->count * sizeof *choices); /* lists are by time */
+  memset(choices, 0, assign->count * sizeof *choices); /* lists are sorted by time: 0 is the fastest plan */
   while (best_move(assign, choices, &move)) {
     choices[move.piece] = move.to;
     if (moves != NULL) moves(user, &move);

@@ -1,11 +1,11 @@
-/* Which plan each subgraph gets, before anything is put in order: min over assignments of the largest, over devices, of
+/* Assigns a plan to each subgraph, before any ordering. Minimises over assignments the maximum over devices of
  *
  *   load + smallest head + smallest tail
  *
- * A device's first task cannot begin before the shortest of what precedes its tasks has run, and nothing is over before the
- * shortest of what follows them has (as in flow shops): no schedule of the assignment is shorter. Nor is any shorter than its
- * longest plan. The bound further uses that all devices keep to one sequence (simulate.h): one
- * subgraph is the first on all of its devices, one the last. */
+ * A device's first task cannot start before the shortest predecessor of its tasks has run, and the schedule cannot end before
+ * the shortest successor has run (as in flow shops). So no schedule of the assignment is shorter than this value, or than the
+ * assignment's longest plan. The bound also uses the fact that all devices follow one sequence (simulate.h): one subgraph is
+ * first on all of its devices, and one is last. */
 #ifndef CLEAVE_GNN_PLAN_ASSIGN_H
 #define CLEAVE_GNN_PLAN_ASSIGN_H
 
@@ -14,8 +14,8 @@
 typedef struct clv__option {
   double load[CLV__PEP_DEVICES], head[CLV__PEP_DEVICES], tail[CLV__PEP_DEVICES];
   double time;
-  uint32_t devices; /* a bit for each that it uses */
-  uint32_t index;   /* in its subgraph's list */
+  uint32_t devices; /* one bit per device used */
+  uint32_t index;   /* index in its subgraph's list */
 } clv__option;
 
 typedef struct clv__assign {
@@ -23,47 +23,48 @@ typedef struct clv__assign {
   uint32_t device_count, count;
   const uint32_t *offsets; /* [count + 1] */
   clv__option *options;
-  uint32_t *twins; /* [count]: the subgraph before with the very same options, or CLV__NO_ID: their plans may change places */
+  uint32_t *twins; /* [count]: the previous subgraph with identical options, or CLV__NO_ID; twins can swap plans */
 } clv__assign;
 
-/* Every list has a plan. */
+/* Every list must have a plan. */
 clv_status clv__assign_init(clv__assign *assign, clv__arena *arena, uint32_t device_count, const clv__pep_list *lists,
                             uint32_t count, clv_error *error);
 
-/* The value above of one assignment; stronger still: over any of a device's tasks, not only all of them. */
+/* Computes the value above for one assignment. It is stronger than the formula: it also takes the maximum over subsets of a
+ * device's tasks, not only over all of them. */
 double clv__assign_value(const clv__assign *assign, const uint32_t *choices);
-/* The largest load: what the greedy lowers. */
+/* The largest load, which the greedy algorithm lowers. */
 double clv__assign_largest_load(const clv__assign *assign, const uint32_t *choices, uint32_t *device);
 
-/* A move of the greedy: this subgraph to this plan. */
+/* A move of the greedy algorithm: a subgraph changes to another plan. */
 typedef struct clv__assign_move {
   uint32_t piece, from, to, bottleneck;
   double before_ns, after_ns;
 } clv__assign_move;
 
-/* The quick mode: every subgraph's fastest plan; then, as long as it helps, of the bottleneck device's subgraphs the one whose
- * other plan lowers the largest load most takes it. `moves` (may be NULL) is told of each. */
+/* Runs the quick mode. It starts with every subgraph's fastest plan. As long as it helps, it takes the bottleneck device's
+ * subgraphs and changes the plan whose alternative lowers the largest load most. It calls `moves` (may be NULL) for each move. */
 void clv__assign_greedy(const clv__assign *assign, uint32_t *choices, void (*moves)(void *user, const clv__assign_move *move),
                         void *user);
 
-/* For each subgraph its plans by the weighted sum of their loads, least first: what each costs the machine where the devices are
- * worth what they are in the relaxation. `ranked` is as long as all lists. */
+/* Ranks each subgraph's plans by the weighted sum of their loads, lowest first. The weights are the devices' prices in the
+ * relaxation, so the sum is a plan's cost to the machine. `ranked` is as long as all lists together. */
 clv_status clv__assign_rank(const clv__assign *assign, double upper_ns, uint32_t *ranked, clv_error *error);
 
-/* Gets assignments that may be better than what there is, in order of discovery; answers the best makespan known by now.
- * `proven_ns` may be set to what no schedule of the assignment is below, as far as that matters: up to goal_ns. */
+/* Receives assignments that may be better than the best so far, in order of discovery. Returns the best makespan known so far.
+ * May set `proven_ns` to a lower bound on every schedule of the assignment. Only the part of the bound up to goal_ns matters. */
 typedef double (*clv__assign_try)(void *user, const uint32_t *choices, double goal_ns, double *proven_ns);
 
 typedef struct clv__assign_result {
-  double bound_ns; /* no schedule with these plans is shorter */
-  uint64_t nodes;  /* of the tree */
-  uint64_t steps;  /* of the budget that was used; a little more than there were at most */
-  bool is_closed;  /* the bound is as close as was asked for, or exact */
+  double bound_ns; /* lower bound on every schedule with these plans */
+  uint64_t nodes;  /* nodes of the tree */
+  uint64_t steps;  /* budget steps used; may slightly exceed the budget */
+  bool is_closed;  /* the bound is exact or within the tolerance */
 } clv__assign_result;
 
-/* Branch and bound on the value, until the bound is within `tolerance` (relative) of `upper_ns`, the makespan of a schedule that
- * there is, or `budget` steps, each some operations, are spent. What is open then counts with its own bound, so that the bound
- * always holds. */
+/* Runs branch and bound on the value. It stops when the bound is within `tolerance` (relative) of `upper_ns`, the makespan of
+ * an existing schedule, or when it has used `budget` steps of several operations each. Open nodes then contribute their own
+ * bounds, so the result is always a valid bound. */
 clv_status clv__assign_bound(const clv__assign *assign, double upper_ns, double tolerance, uint64_t budget,
                              clv__assign_try attempt, void *user, clv__assign_result *result, clv_error *error);
 

@@ -1,7 +1,7 @@
-/* The tree behind clv__assign_bound(). Its upper part branches on what the heads and tails of a device are at least: a *frame*
- * says which devices are used and from what values on, so that options below fall away and the value gains head and tail for
- * free. The frame with the least bound is next; where parting brings nothing more it is bounded by loads (assign_loads.c), and
- * searched (assign_search.c) when it holds all others down. */
+/* Implements the tree behind clv__assign_bound(). Its upper part branches on the minimum heads and tails of a device. A
+ * *frame* states which devices are used and the minimum values on each. Options below the minimum drop out, and the value
+ * gains head and tail for free. The frame with the smallest bound comes next. If splitting no longer helps, assign_loads.c
+ * bounds the frame by loads. assign_search.c searches it once its bound is the smallest of all. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "gnn/plan/assign_tree.h"
 
 enum { ROUNDS = 4 };
-#define LEAST_GAIN 5e-4 /* relative: of a split */
+#define LEAST_GAIN 5e-4 /* relative gain of a split */
 
 /* ---- The upper part ---- */
 
@@ -39,8 +39,8 @@ static int compare_reals(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Where to part the values that the smallest of a side may have: at the middle one of those over the least. False: there is but
- * one. */
+/* Finds where to split the values that the smallest head or tail may have: the median of those above the minimum. Returns
+ * false if there is only one value. */
 static bool middle_value(clv__bounding *b, const clv__frame *f, uint32_t device, int side, double *values, double *least,
                          double *middle) {
   uint32_t count = 0, above = 0;
@@ -58,7 +58,8 @@ static bool middle_value(clv__bounding *b, const clv__frame *f, uint32_t device,
   return true;
 }
 
-/* The two halves of a frame, by what promises most; false: nothing does. `values` has room for all options. */
+/* Splits a frame into two halves by the most promising criterion. Returns false if no split gains enough. `values` must have
+ * room for all options. */
 static bool split(clv__bounding *b, const clv__frame *f, double *values, clv__frame halves[2]) {
   double most = LEAST_GAIN * f->bound, value = 0;
   uint32_t device = CLV__NO_ID;
@@ -90,14 +91,14 @@ static void order_pieces(clv__bounding *b, double *values) {
     for (uint32_t o = assign->offsets[i]; o < assign->offsets[i + 1]; ++o) {
       for (uint32_t d = 0; d < assign->device_count; ++d) most = clv__larger(most, assign->options[o].load[d]);
     }
-    uint32_t at = i; /* by insertion, the largest first; twins stay in their order */
+    uint32_t at = i; /* insertion sort, largest first; twins keep their order */
     for (; at > 0 && values[b->order[at - 1]] < most; --at) b->order[at] = b->order[at - 1];
     b->order[at] = i;
     values[i] = most;
   }
 }
 
-/* The frame's bound and options, as close as multipliers bring them. False: nothing below the goal is in it. */
+/* Tightens the frame's bound and options as far as multipliers can. Returns false if the frame has nothing below the goal. */
 static bool tighten(clv__bounding *b, clv__frame *f) {
   if (!clv__frame_fill(b, f)) return false;
   for (int round = 0; round < ROUNDS; ++round) {
@@ -121,8 +122,8 @@ static void search_frame(clv__bounding *b, const clv__frame *f) {
   b->open = clv__smaller(before, clv__larger(b->open, f->bound));
 }
 
-/* A frame that splitting brings no further goes back once, with a closer bound: what is searched is the frame that holds the
- * bound of all down. False: no memory. */
+/* Processes a frame. If splitting no longer helps, pushes the frame back once with a tighter bound, so that the search handles
+ * only the frame that limits the overall bound. Returns false if memory runs out. */
 static bool process_frame(clv__bounding *b, clv__frame *f, double *values) {
   clv__frame halves[2];
   double closer;

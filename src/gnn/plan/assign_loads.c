@@ -1,21 +1,22 @@
-/* A closer bound of a frame than its multipliers give: no mixture of assignments, but one. The load of one device against the
- * weighted sum of the others', as in a knapsack: for each load of the first, in cells, the least that the others have, subgraph
- * by subgraph. Loads are rounded down, so that it stays a bound. What the frame says must be there is part of the state. */
+/* Computes a tighter bound of a frame than its multipliers do, because it considers single assignments rather than mixtures.
+ * It sets the load of one device against the weighted sum of the others', as in a knapsack: for each load of the first, in
+ * cells, it finds the minimum of the others', subgraph by subgraph. Loads are rounded down, so that the result remains a
+ * bound. The state includes the frame's needs that are met. */
 #include <math.h>
 #include <string.h>
 
 #include "gnn/plan/assign_tree.h"
 
-enum { CELLS = 128, FINER = 6, CELLS_A_STEP = 128 }; /* CELLS: for each subgraph */
+enum { CELLS = 128, FINER = 6, CELLS_A_STEP = 128 }; /* CELLS: per subgraph */
 #define LEAST_WEIGHT 1e-3
-#define MOST_ROOM ((size_t)48 << 20) /* bytes: as fine as that allows */
+#define MOST_ROOM ((size_t)48 << 20) /* bytes; limits the resolution */
 
 typedef struct loads {
   clv__bounding *b;
   const clv__frame *f;
   uint32_t device, cells, states;
-  double others[CLV__PEP_DEVICES]; /* weights, but of `device` */
-  double width, base, base_other;  /* of a cell; what is there in any case, heads and tails with it */
+  double others[CLV__PEP_DEVICES]; /* weights, except that of `device` */
+  double width, base, base_other;  /* width of a cell; the unavoidable loads, including heads and tails */
   float *layers;                   /* [count + 1][states][cells] */
 } loads;
 
@@ -27,7 +28,7 @@ static double other_load(const loads *l, const clv__option *option) {
   return clv__option_weigh(option, l->others, l->b->assign->device_count);
 }
 
-/* The least of each subgraph is there in any case. False: that is beyond the goal. */
+/* Adds each subgraph's minimum to the bases. Returns false if that exceeds the goal. */
 static bool set_bases(loads *l) {
   const clv__bounding *b = l->b;
   l->base = b->bonus[CLV__HEAD][l->device] + b->bonus[CLV__TAIL][l->device];
@@ -46,7 +47,7 @@ static bool set_bases(loads *l) {
   return l->width > 0 && l->base_other < clv__bounding_goal(b);
 }
 
-/* What an option adds to the bases. */
+/* An option's addition to the bases. */
 typedef struct step {
   uint32_t cells, met;
   float other;
@@ -56,7 +57,7 @@ static step step_of(const loads *l, const clv__option *option, double least, dou
   step s = {.met = clv__option_meets(l->b, l->f, option)};
   double cells = floor((option->load[l->device] - least) / l->width * (1 - 1e-12));
   s.cells = cells < l->cells ? (uint32_t)cells : l->cells;
-  s.other = (float)((other_load(l, option) - least_other) * (1 - 1e-7)); /* not above what it is */
+  s.other = (float)((other_load(l, option) - least_other) * (1 - 1e-7)); /* never above the true value */
   return s;
 }
 
@@ -87,7 +88,7 @@ static void add_piece(const loads *l, uint32_t piece) {
   }
 }
 
-/* The assignment that ends in this cell: of each subgraph an option that leads there. */
+/* Reconstructs the assignment that ends in this cell: for each subgraph, an option that leads there. */
 static void trace(const loads *l, uint32_t cell, uint32_t *choices) {
   const clv__bounding *b = l->b;
   uint32_t state = l->states - 1;
@@ -105,11 +106,12 @@ static void trace(const loads *l, uint32_t cell, uint32_t *choices) {
         found = true;
       }
     }
-    if (!found) choices[piece] = b->live[b->live_offsets[piece]]->index; /* rounding: any will do to be tried */
+    if (!found)
+      choices[piece] = b->live[b->live_offsets[piece]]->index; /* rounding: any option will do, as the assignment is only tried */
   }
 }
 
-/* With `device` by itself. */
+/* Computes the bound with `device` as the single device. */
 static double bound_by(loads *l, uint32_t *choices, double *least) {
   const clv__bounding *b = l->b;
   uint32_t count = b->assign->count, best = CLV__NO_ID;
@@ -131,7 +133,7 @@ static double bound_by(loads *l, uint32_t *choices, double *least) {
   return bound;
 }
 
-/* With as many cells. `error`: what more of them may add at most. False: no memory. */
+/* Computes the bound with `cells` cells. `error` is the most that more cells could add. Returns false if memory runs out. */
 static bool bound_with(loads *l, uint32_t cells, double *bound, double *error) {
   clv__bounding *b = l->b;
   double least = INFINITY;
@@ -147,14 +149,14 @@ static bool bound_with(loads *l, uint32_t cells, double *bound, double *error) {
     *bound = clv__larger(*bound, bound_by(l, b->choices, &least));
     *error = clv__larger(*error, l->width * b->assign->count);
     b->used += (uint64_t)cells * l->states * b->live_offsets[b->assign->count] / CELLS_A_STEP;
-    if (weighty == 2) break; /* the other way around is the same */
+    if (weighty == 2) break; /* with two devices, the reverse gives the same bound */
   }
   clv__release(b->allocator, l->layers);
   if (isfinite(least) && *bound < clv__bounding_goal(b)) clv__bounding_try(b);
   return true;
 }
 
-/* Whether there is room for as many cells, and budget. */
+/* Returns whether memory and budget suffice for this many cells. */
 static bool is_affordable(const loads *l, uint64_t cells) {
   const clv__bounding *b = l->b;
   uint64_t steps = cells * l->states * b->live_offsets[b->assign->count] / CELLS_A_STEP;

@@ -1,14 +1,15 @@
-/* A frame's bound by multipliers: for any weights of the devices that sum to 1, the weighted load of every assignment is at least
- * the sum of each subgraph's least (Lagrange's relaxation; its best weights give what the linear program gives). Since all
- * devices keep to one sequence, some subgraph is first on all of its devices, and one last: the cheapest way to be that is added,
- * in reduced cost and weighted heads or tails. Options whose reduced cost is too high fall away. */
+/* Bounds a frame by multipliers. For any device weights that sum to 1, the weighted load of every assignment is at least the
+ * sum of each subgraph's minimum (Lagrangian relaxation; the best weights give the value of the linear program). All devices
+ * follow one sequence, so some subgraph is first on all of its devices, and one is last. The bound therefore adds the cheapest
+ * way to be first and to be last, in reduced cost and weighted heads or tails. Options whose reduced cost is too high are
+ * removed. */
 #include <math.h>
 #include <string.h>
 
 #include "gnn/plan/assign_tree.h"
 
 enum { STEPS = 120 };
-#define LEAST_COST 1e-4 /* relative to the goal: of a need */
+#define LEAST_COST 1e-4 /* of a need, relative to the goal */
 
 /* ---- Frames ---- */
 
@@ -22,7 +23,7 @@ static bool is_allowed(const clv__bounding *b, const clv__frame *f, const clv__o
   return true;
 }
 
-/* What used devices gain. */
+/* Sets the gains of used devices. */
 static void set_bonus(clv__bounding *b, const clv__frame *f) {
   for (uint32_t d = 0; d < b->assign->device_count; ++d) {
     double head = INFINITY, tail = INFINITY;
@@ -35,7 +36,7 @@ static void set_bonus(clv__bounding *b, const clv__frame *f) {
   }
 }
 
-/* False: a subgraph has none left. */
+/* Returns false if a subgraph has no options left. */
 bool clv__frame_fill(clv__bounding *b, const clv__frame *f) {
   const clv__assign *assign = b->assign;
   uint32_t used = 0;
@@ -52,7 +53,7 @@ bool clv__frame_fill(clv__bounding *b, const clv__frame *f) {
   return true;
 }
 
-/* The bound that these weights give; `slope` is how it changes with them. */
+/* Computes the bound for these weights. `slope` is its derivative with respect to them. */
 static double weighted_bound(clv__bounding *b, const double *weights, double *slope) {
   uint32_t devices = b->assign->device_count;
   const clv__option *end[CLV__SIDES] = {NULL, NULL}, *instead[CLV__SIDES] = {NULL, NULL};
@@ -69,7 +70,7 @@ static double weighted_bound(clv__bounding *b, const double *weights, double *sl
     sum += least;
     for (uint32_t d = 0; d < devices; ++d) slope[d] += best->load[d];
     for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1] && b->assign->count > 1; ++o) {
-      if (b->live[o]->devices == 0) continue; /* nothing to run: first is another */
+      if (b->live[o]->devices == 0) continue; /* nothing to run: cannot be first */
       for (int side = CLV__HEAD; side < CLV__SIDES; ++side) {
         double more = b->scratch[o] - least;
         if (more >= b->ends[side]) continue;
@@ -89,7 +90,7 @@ static double weighted_bound(clv__bounding *b, const double *weights, double *sl
   return sum + b->ends[CLV__HEAD] + b->ends[CLV__TAIL];
 }
 
-/* The bound where a subgraph takes an option that costs `more` than its cheapest: it may be the first or the last itself. */
+/* The bound if a subgraph takes an option that costs `more` than its cheapest. The subgraph may itself be first or last. */
 static double bound_with(const clv__bounding *b, const clv__option *option, double more, const double *weights) {
   double bound = b->sum + more;
   for (int side = CLV__HEAD; side < CLV__SIDES && b->assign->count > 1; ++side)
@@ -98,7 +99,7 @@ static double bound_with(const clv__bounding *b, const clv__option *option, doub
   return bound;
 }
 
-/* The nearest point whose coordinates are not negative and sum to 1. */
+/* Projects onto the nearest point whose coordinates are non-negative and sum to 1. */
 static void project(double *weights, uint32_t count) {
   bool is_out[CLV__PEP_DEVICES] = {false};
   for (uint32_t round = 0; round <= count; ++round) {
@@ -119,7 +120,7 @@ static void project(double *weights, uint32_t count) {
   }
 }
 
-/* Climbs by subgradients with Polyak's steps towards the goal. The best weights stay in the frame. */
+/* Ascends by subgradients with Polyak's step sizes towards the goal. Keeps the best weights in the frame. */
 double clv__frame_relax(clv__bounding *b, clv__frame *f) {
   uint32_t devices = b->assign->device_count;
   double weights[CLV__PEP_DEVICES], slope[CLV__PEP_DEVICES], best = -INFINITY, scale = 1;
@@ -147,8 +148,8 @@ double clv__frame_relax(clv__bounding *b, clv__frame *f) {
   return best;
 }
 
-/* The bound by what must be there: where a device must be used, or have a head or a tail below some value, the cheapest such
- * option. The frame's weights are in force. */
+/* Computes the bound from the frame's requirements: if a device must be used, or must have a head or tail below some value,
+ * the bound includes the cheapest such option. Uses the frame's weights. */
 double clv__frame_demand(clv__bounding *b, const clv__frame *f) {
   const clv__assign *assign = b->assign;
   double cheapest[3][CLV__PEP_DEVICES], slope[CLV__PEP_DEVICES], worst = 0;
@@ -176,7 +177,7 @@ double clv__frame_demand(clv__bounding *b, const clv__frame *f) {
   return worst;
 }
 
-/* Takes out options that no assignment below the goal has. False: none was. */
+/* Removes options that occur in no assignment below the goal. Returns false if there were none. */
 bool clv__frame_shrink(clv__bounding *b, const clv__frame *f) {
   const clv__assign *assign = b->assign;
   uint32_t used = 0, before = b->live_offsets[assign->count];
@@ -208,7 +209,7 @@ uint32_t clv__option_meets(const clv__bounding *b, const clv__frame *f, const cl
   return met;
 }
 
-/* How much more than its subgraph's cheapest the cheapest option is that meets this. */
+/* The extra cost of the cheapest option that meets this need over its subgraph's cheapest option. */
 static double cost_of(const clv__bounding *b, const clv__frame *f, const clv__frame_need *need) {
   double cost = INFINITY;
   for (uint32_t i = 0; i < b->assign->count; ++i) {

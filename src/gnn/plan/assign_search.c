@@ -1,5 +1,5 @@
-/* The lower part of the tree: subgraph by subgraph, bounded by some multipliers at once, none of which is changed on the way.
- * What a frame needs and no subgraph has brought so far must come from those that are left, at what it costs there. */
+/* Searches the lower part of the tree, subgraph by subgraph. Several fixed sets of multipliers bound it at once. The remaining
+ * subgraphs must meet each need of the frame that is still unmet, at its cost there. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define MOVED 0.15
 
-enum { LEAF_STEPS = 8 }; /* a subgraph: what looking at an assignment takes */
+enum { LEAF_STEPS = 8 }; /* per subgraph: the cost of examining an assignment */
 
 /* ---- The lower part: subgraph by subgraph ---- */
 
@@ -20,7 +20,7 @@ static double *rest_of(clv__bounding *b, uint32_t multiplier, uint32_t depth) {
   return b->rests[multiplier] + ((size_t)depth << CLV__MOST_NEEDS);
 }
 
-/* What the subgraphs from a depth on cost at least, for each set of needs that they are to meet. */
+/* Computes the minimum cost of the subgraphs from each depth on, for each set of needs that they must meet. */
 static void set_rests(clv__bounding *b, uint32_t multiplier) {
   uint32_t needs = 1u << b->need_count;
   for (uint32_t open = 0; open < needs; ++open) rest_of(b, multiplier, b->assign->count)[open] = open == 0 ? 0 : INFINITY;
@@ -46,8 +46,7 @@ static void prepare_search(clv__bounding *b, const clv__frame *f) {
     double *alone = weights_of(b, b->multiplier_count++);
     for (uint32_t e = 0; e < devices; ++e) alone[e] = e == d ? 1 : 0;
   }
-  for (uint32_t d = 0; d < devices;
-       ++d) { /* what has been decided may load one device more than another: some of its worth moved */
+  for (uint32_t d = 0; d < devices; ++d) { /* earlier decisions may overload a device: shift some weight */
     for (uint32_t e = 0; e < devices && b->multiplier_count < CLV__MOST_MULTIPLIERS; ++e) {
       if (e == d || f->weights[d] <= 0) continue;
       double *moved = weights_of(b, b->multiplier_count++);
@@ -89,7 +88,7 @@ static int compare_branches(const void *a, const void *b) {
 
 enum { MOST_BRANCHES = 128 };
 
-/* `open`: needs that nobody meets so far. */
+/* `open`: the needs not met so far. */
 static void search(clv__bounding *b, uint32_t depth, uint32_t open, const double *partial, uint64_t limit) {
   const clv__assign *assign = b->assign;
   if (depth == assign->count) {
@@ -99,12 +98,13 @@ static void search(clv__bounding *b, uint32_t depth, uint32_t open, const double
   uint32_t i = b->order[depth], count = 0, twin = assign->twins[i], rest = 0;
   branch branches[MOST_BRANCHES];
   for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o) {
-    if (twin != CLV__NO_ID && b->live[o]->index < b->choices[twin]) continue; /* the same with both changed over */
+    if (twin != CLV__NO_ID && b->live[o]->index < b->choices[twin])
+      continue; /* skip: equals the same assignment with the twins swapped */
     double bound = 0;
     for (uint32_t l = 0; l < b->multiplier_count; ++l)
       bound = clv__larger(bound, partial[l] + b->costs[l][o] + rest_of(b, l, depth + 1)[open & ~b->met[o]] + b->constants[l]);
     if (bound >= clv__bounding_goal(b)) continue;
-    if (count == MOST_BRANCHES) { /* left open */
+    if (count == MOST_BRANCHES) { /* leave the rest open */
       b->open = clv__smaller(b->open, bound);
       ++rest;
       continue;
@@ -115,7 +115,7 @@ static void search(clv__bounding *b, uint32_t depth, uint32_t open, const double
   ++b->nodes;
   if (count > 1) qsort(branches, count, sizeof *branches, compare_branches);
   for (uint32_t k = 0; k < count; ++k) {
-    if (branches[k].bound >= clv__bounding_goal(b)) return; /* so are the others */
+    if (branches[k].bound >= clv__bounding_goal(b)) return; /* the following branches reach the goal too */
     if (b->used >= limit) {
       b->open = clv__smaller(b->open, branches[k].bound);
       return;

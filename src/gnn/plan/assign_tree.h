@@ -1,5 +1,5 @@
-/* What the files of the tree behind clv__assign_bound() share: assign_bound.c has the upper part of it, assign_relax.c the bound
- * of a frame, assign_loads.c a closer one, assign_search.c the lower part. */
+/* Shared by the files of the tree behind clv__assign_bound(): assign_bound.c has the upper part of the tree, assign_relax.c
+ * the bound of a frame, assign_loads.c a tighter bound, and assign_search.c the lower part. */
 #ifndef CLEAVE_GNN_PLAN_ASSIGN_TREE_H
 #define CLEAVE_GNN_PLAN_ASSIGN_TREE_H
 
@@ -13,10 +13,10 @@ typedef struct clv__frame {
       high[CLV__SIDES][CLV__PEP_DEVICES]; /* the smallest head or tail lies in [low, high) */
   uint8_t use[CLV__PEP_DEVICES];
   double bound, weights[CLV__PEP_DEVICES];
-  bool is_leaf; /* nothing is left but to search it */
+  bool is_leaf; /* cannot be split further, only searched */
 } clv__frame;
 
-/* What a frame says must be there: a subgraph that uses the device and whose head or tail there is below the frame's. */
+/* A requirement of a frame: some subgraph uses the device, and its head or tail there is below the frame's upper limit. */
 typedef struct clv__frame_need {
   uint32_t device;
   int side;
@@ -27,28 +27,28 @@ typedef struct clv__bounding {
   const clv_allocator *allocator;
   double upper, tolerance, best_value;
   uint64_t budget, used, nodes;
-  double open; /* the least bound of what was left open */
+  double open; /* the smallest bound among nodes left open */
   clv__assign_try attempt;
   void *user;
   clv__frame *frames; /* a heap */
   size_t frame_count, frame_capacity;
-  /* The frame at work: its options, of subgraph i from live_offsets[i] on. */
+  /* The current frame: its live options; those of subgraph i start at live_offsets[i]. */
   const clv__option **live;
-  double *scratch; /* weighted loads of the live ones */
+  double *scratch; /* weighted loads of the live options */
   uint32_t *live_offsets;
-  double bonus[CLV__SIDES][CLV__PEP_DEVICES]; /* of devices that the first or last subgraph does not use */
-  double ends[CLV__SIDES];                    /* the cheapest first and last, as of the last weighted_bound() */
-  double sum;                                 /* and the rest of it */
-  clv__frame_need needs[CLV__MOST_NEEDS];     /* those that cost something, see clv__frame_needs() */
+  double bonus[CLV__SIDES][CLV__PEP_DEVICES]; /* for devices that the first or last subgraph does not use */
+  double ends[CLV__SIDES];                    /* the cheapest first and last, from the last weighted_bound() */
+  double sum;                                 /* the remaining part of that bound */
+  clv__frame_need needs[CLV__MOST_NEEDS];     /* the needs with a cost, see clv__frame_needs() */
   uint32_t need_count;
-  /* The lower part. */
+  /* State of the lower part. */
   double multipliers[CLV__MOST_MULTIPLIERS][CLV__PEP_DEVICES], constants[CLV__MOST_MULTIPLIERS];
   uint32_t multiplier_count, *order, *choices;
-  uint8_t *met;                                                        /* needs that live options meet */
+  uint8_t *met;                                                        /* the needs that each live option meets */
   double *costs[CLV__MOST_MULTIPLIERS], *rests[CLV__MOST_MULTIPLIERS]; /* of live options; see assign_search.c */
 } clv__bounding;
 
-/* What a bound must reach to be enough. */
+/* The value at which a bound is high enough. */
 static inline double clv__bounding_goal(const clv__bounding *b) {
   return clv__smaller(b->best_value, b->upper / (1 + b->tolerance));
 }
@@ -67,7 +67,7 @@ static inline double clv__option_weigh(const clv__option *option, const double *
   return sum;
 }
 
-/* Weighted heads (tails) where this is the first (the last) subgraph. */
+/* The weighted heads (tails) if this subgraph is the first (last). */
 static inline double clv__bounding_weigh_end(const clv__bounding *b, const clv__option *option, int side, const double *weights) {
   double sum = 0;
   for (uint32_t d = 0; d < b->assign->device_count; ++d)
@@ -77,29 +77,30 @@ static inline double clv__bounding_weigh_end(const clv__bounding *b, const clv__
 
 /* ---- assign_relax.c ---- */
 
-/* Puts a frame to work: its options become the live ones. False: a subgraph has none. */
+/* Makes a frame current: its options become the live ones. Returns false if a subgraph has none. */
 bool clv__frame_fill(clv__bounding *b, const clv__frame *f);
-/* The bound by multipliers; the best of them stay in the frame. */
+/* Computes the bound by multipliers. Keeps the best multipliers in the frame. */
 double clv__frame_relax(clv__bounding *b, clv__frame *f);
-/* The bound with what the frame says must be there. */
+/* Computes the bound with the frame's requirements. */
 double clv__frame_demand(clv__bounding *b, const clv__frame *f);
-/* Takes out options that no assignment below the goal has; false: none was. Behind clv__frame_demand(). */
+/* Removes options that occur in no assignment below the goal. Returns false if there were none. Call after
+ * clv__frame_demand(). */
 bool clv__frame_shrink(clv__bounding *b, const clv__frame *f);
 
-/* Finds the needs of the frame at work. */
+/* Finds the needs of the current frame. */
 void clv__frame_needs(clv__bounding *b, const clv__frame *f);
-/* A bit for each of them that the option meets. */
+/* Returns one bit for each need that the option meets. */
 uint32_t clv__option_meets(const clv__bounding *b, const clv__frame *f, const clv__option *option);
 
 /* ---- assign_loads.c ---- */
 
-/* The least of the larger of two loads, that of one device and the weighted sum of the others', over all assignments of the
- * frame; the assignment that has it is tried. False: no memory. */
+/* Computes a tighter bound: the minimum, over all assignments of the frame, of the larger of two loads, one device's and the
+ * weighted sum of the others'. Tries the assignment that attains it. Returns false if memory runs out. */
 bool clv__frame_loads(clv__bounding *b, const clv__frame *f, double *bound);
 
 /* ---- assign_search.c ---- */
 
-/* Subgraph by subgraph, until `limit` is used. What is left open counts in `open`. */
+/* Searches subgraph by subgraph until `limit` steps are used. The unsearched rest lowers `open`. */
 void clv__frame_search(clv__bounding *b, const clv__frame *f, uint64_t limit);
 /* Tries the assignment in `choices`. */
 void clv__bounding_try(clv__bounding *b);

@@ -1,4 +1,4 @@
-/* See buckets.h: which buckets there are, and which pairs of them pay. */
+/* Finds the buckets and the pairs worth merging. See buckets.h. */
 #include "gnn/plan/buckets.h"
 
 #include <math.h>
@@ -7,21 +7,21 @@
 
 #include "gnn/plan/pep_cost.h"
 
-enum { MOST_COMPARED = 160 }; /* buckets that are all compared with each other; of more, each with the next ones */
+enum { MOST_COMPARED = 160 }; /* up to this many buckets, all pairs are compared; beyond it, each with the next ones only */
 
-/* A part of a plan, in the bucket that it runs in. */
+/* A part of a plan, as a member of the bucket that it runs in. */
 typedef struct member {
-  uint32_t subgraph, block, part, next; /* next: of the bucket, or CLV__NO_ID */
+  uint32_t subgraph, block, part, next; /* next: the next member of the bucket, or CLV__NO_ID */
 } member;
 
 typedef struct bucket {
   uint32_t device, first, last;
   clv__layer_sizes sizes;
-  uint32_t head; /* CLV__NO_ID: it was merged into another */
+  uint32_t head; /* the first member; CLV__NO_ID: merged into another bucket */
 } bucket;
 
 typedef struct offer {
-  double added_ns; /* INFINITY: it cannot be, or was refused */
+  double added_ns; /* INFINITY: cannot merge, or rejected */
   bool is_known;
 } offer;
 
@@ -30,7 +30,7 @@ typedef struct merging {
   uint32_t bucket_count, member_count, reach;
   bucket *buckets;
   member *members;
-  offer *offers; /* [bucket_count][reach]: with each of the next ones */
+  offer *offers; /* [bucket_count][reach]: one per following bucket */
   clv__pep_work *works;
   const clv__pep_work **sequence;
   clv__bucket_merge *merges;
@@ -52,7 +52,7 @@ static int compare_buckets(const void *a, const void *b) {
   return (x->head > y->head) - (x->head < y->head);
 }
 
-/* One for each part at first; those of the same size then become one. */
+/* Creates one bucket per part, then combines those of equal size. */
 static clv_status find_buckets(merging *m, clv_error *error) {
   const clv__bucketing *b = m->b;
   size_t most = (size_t)b->cut->k * CLV__PEP_DEVICES;
@@ -94,7 +94,7 @@ static clv__layer_sizes join(const bucket *a, const bucket *b) {
   return both;
 }
 
-/* The part at another size; padded edges need a row that is padded too. */
+/* Prices the part at another size. Padded edges need a padded row. */
 static bool price_at(const merging *m, const member *at, clv__layer_sizes sizes, clv__pep_part *part) {
   const clv__pep *pep = &m->b->peps[at->subgraph];
   clv__block_question questions[CLV__PEP_BLOCKS];
@@ -142,14 +142,14 @@ static double simulate(const merging *m) {
   return clv__simulate_time(b->costs->machine, m->sequence, b->cut->k);
 }
 
-/* All members get the size; `counted` those that it is new for. */
+/* Sets the size of all members. `counted` counts those whose size changes. */
 static void set_sizes(const merging *m, uint32_t head, clv__layer_sizes sizes, uint32_t *counted) {
   for (uint32_t i = head; i != CLV__NO_ID; i = m->members[i].next) {
     const member *at = &m->members[i];
     clv__pep_block *block = block_of(m, at);
     clv__pep_part *part = &block->parts[at->part];
     *counted += part->padded.rows != sizes.rows || part->padded.edges != sizes.edges;
-    (void)price_at(m, at, sizes, part); /* it was asked before */
+    (void)price_at(m, at, sizes, part); /* priced before, cannot fail */
     block->time_ns = 0;
     for (uint32_t p = 0; p < block->part_count; ++p) block->time_ns = clv__larger(block->time_ns, block->parts[p].time_ns);
     block->time_ns += block->merge_ns;
@@ -158,7 +158,7 @@ static void set_sizes(const merging *m, uint32_t head, clv__layer_sizes sizes, u
   }
 }
 
-/* False: the schedule would get longer by more than is saved, and all is as before. */
+/* Returns false and restores everything if the schedule would grow by more than the merge saves. */
 static bool try_merge(merging *m, bucket *a, bucket *b, double added_ns) {
   clv__bucket_merge merge = {a->device, a->first, a->last, 0, {a->sizes, b->sizes}, join(a, b), added_ns, compile_ns(m, a)};
   uint32_t ignored = 0, last = a->head;
@@ -179,7 +179,7 @@ static bool try_merge(merging *m, bucket *a, bucket *b, double added_ns) {
   return true;
 }
 
-/* What was known of the bucket is so no longer. */
+/* Invalidates all offers that involve the bucket. */
 static void forget(merging *m, uint32_t which) {
   for (uint32_t i = 0; i < m->bucket_count; ++i) {
     for (uint32_t r = 0; r < m->reach; ++r) {
@@ -188,7 +188,7 @@ static void forget(merging *m, uint32_t which) {
   }
 }
 
-/* The pair that gains most; false: none gains. */
+/* Finds the pair with the largest gain. Returns false if none gains. */
 static bool find_best(merging *m, uint32_t *first, uint32_t *second) {
   double most = 0;
   for (uint32_t i = 0; i < m->bucket_count; ++i) {

@@ -1,29 +1,30 @@
-/* Buckets: the sizes that devices of fixed shapes have executables for, one for each block and padded size. Two of them are
- * merged into one that is as large as either where the time that its padding adds, over all parts of all subgraphs, is less than
- * what compiling one more executable takes, as the tables have it; where they do not say, all stay. */
+/* A bucket is a size for which a device with static shapes has an executable: one for each block and padded size. Two buckets
+ * merge into one that covers both sizes if the added padding time, over all parts of all subgraphs, is less than the time to
+ * compile one more executable. The tables give the compile time. If they lack it, all buckets stay. */
 #ifndef CLEAVE_GNN_PLAN_BUCKETS_H
 #define CLEAVE_GNN_PLAN_BUCKETS_H
 
 #include "gnn/plan/choose.h"
 
-/* A layer's plans, whose parts are padded further. */
+/* A layer's plans, whose parts may receive more padding. */
 typedef struct clv__bucketing {
   clv__arena *arena;
   const clv__costs *costs;
   const clv__choose_cut *cut;
   clv__pep *peps;           /* [k] */
   const uint32_t *sequence; /* [k] */
-  /* What it came to. */
+  /* Results. */
   double makespan_ns;
   uint32_t merge_count;
   const clv__bucket_merge *merges;
 } clv__bucketing;
 
-/* The best pair first, until none pays. No merge makes the schedule longer, by simulation, than it saves of compiling. */
+/* Merges the best pair first, until no merge pays. A merge never lengthens the simulated schedule by more than it saves in
+ * compile time. */
 clv_status clv__buckets_merge(clv__bucketing *bucketing, clv_error *error);
 
-/* The same of what was chosen for a layer, and of each device alone (`lists` has its plans), so that the one is still no slower
- * than the other: plans, sequence, timeline and times of single devices of `chosen`. */
+/* Merges the buckets of a layer's chosen plans, and of each device alone (`lists` has its plans), so that the chosen plans
+ * stay no slower than a single device. Updates plans, sequence, timeline and single-device times of `chosen`. */
 clv_status clv__choose_buckets(clv__arena *arena, const clv__costs *costs, const clv__choose_cut *cut, const clv__pep_list *lists,
                                clv__chosen_layer *chosen, clv_error *error);
 

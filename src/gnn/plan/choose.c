@@ -1,4 +1,4 @@
-/* See choose.h: all layers at every k, and which k is the best. */
+/* Plans all layers at every k and chooses the best k. See choose.h. */
 #include "gnn/plan/choose.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ typedef struct asking {
   uint64_t reserve;
 } asking;
 
-/* A k without a plan says why; only a lack of memory ends it all. */
+/* A k without a plan records its reason. Only running out of memory aborts the whole choice. */
 static clv_status choose_cut(asking *a, const clv__choose_cut *cut, clv__chosen_k *item, clv_error *error) {
   const clv__machine *machine = a->costs->machine;
   *item = (clv__chosen_k){.k = cut->k, .has_plan = true};
@@ -53,7 +53,7 @@ static int compare_cuts(const void *a, const void *b) {
   return (x->k > y->k) - (x->k < y->k);
 }
 
-/* The cuts by k; the whole graph is one more where it is not among them: what the parts own, without a halo. */
+/* Sorts the cuts by k. If the whole graph (k = 1) is missing, adds it: the vertices that the parts own, without a halo. */
 static clv_status all_cuts(clv__arena *arena, const clv__choose_cut *cuts, uint32_t cut_count, const clv__choose_cut ***sorted,
                            uint32_t *count, clv_error *error) {
   clv__choose_cut *whole = clv__arena_allocate_zero(arena, 1, sizeof *whole);
@@ -93,7 +93,7 @@ static void find_best_single(clv__choice *choice, uint32_t devices) {
   }
 }
 
-/* The next best k, and what the chosen one has over it and over one device: why k. */
+/* Explains the choice of k: the next best k, and the gain over it and over a single device. */
 static void explain(clv__choice *choice, const clv__machine *machine) {
   const clv__chosen_k *best = &choice->items[choice->chosen], *next = NULL;
   for (uint32_t c = 0; c < choice->k_count; ++c) {

@@ -1,10 +1,10 @@
-/* Buckets of what was chosen for a layer, and of single devices: see buckets.h. */
+/* Merges the buckets of a layer's chosen plans, and of single devices. See buckets.h. */
 #include <math.h>
 #include <string.h>
 
 #include "gnn/plan/buckets.h"
 
-#define ORDER_BUDGET 200000u /* simulated tasks in search of a better sequence */
+#define ORDER_BUDGET 200000u /* simulated tasks for the search of a better sequence */
 
 typedef struct merging {
   clv__arena *arena;
@@ -12,7 +12,7 @@ typedef struct merging {
   const clv__choose_cut *cut;
 } merging;
 
-/* Plans after their buckets were merged. */
+/* Plans after merging their buckets. */
 typedef struct merged {
   clv__pep *peps;
   uint32_t *sequence;
@@ -29,7 +29,7 @@ static clv_status make_room(const merging *s, merged *made, clv_error *error) {
   return clv__error_memory(error, s->cut->k * sizeof *made->peps);
 }
 
-/* Subgraphs that have come to share a plan want to be neighbours. */
+/* Reorders the sequence: subgraphs that now share a plan should be adjacent. */
 static clv_status order(const merging *s, merged *made, clv_error *error) {
   uint32_t k = s->cut->k;
   clv__search search;
@@ -52,7 +52,7 @@ static clv_status order(const merging *s, merged *made, clv_error *error) {
   return CLV_OK;
 }
 
-/* `made` has plans and sequence. */
+/* `made` must have plans and sequence. */
 static clv_status merge(const merging *s, merged *made, clv_error *error) {
   clv__bucketing bucketing = {
       .arena = s->arena, .costs = s->costs, .cut = s->cut, .peps = made->peps, .sequence = made->sequence};
@@ -63,7 +63,7 @@ static clv_status merge(const merging *s, merged *made, clv_error *error) {
   return made->merge_count > 0 ? order(s, made, error) : CLV_OK;
 }
 
-/* All of it on one device; without merges nothing becomes of it. */
+/* Plans everything on one device. The result counts only if buckets were merged. */
 static clv_status merge_single(const merging *s, const clv__pep_list *lists, uint32_t device, merged *made, clv_error *error) {
   CLV__TRY(make_room(s, made, error));
   for (uint32_t i = 0; i < s->cut->k; ++i) {
@@ -96,7 +96,7 @@ static clv_status adopt(const merging *s, const merged *made, clv__chosen_layer 
     ++chosen->clusters[chosen->cluster_count - 1].count;
   }
   clv__simulate(s->costs->machine, sequence, k, &chosen->timeline, NULL, &tasks);
-  /* With fewer switches than the plans that the bounds are of. */
+  /* May have fewer switches than the plans that the bounds refer to. */
   chosen->bound_ns = fmin(chosen->bound_ns, floor(chosen->timeline.makespan_ns));
   chosen->bound_all_ns = fmin(chosen->bound_all_ns, floor(chosen->timeline.makespan_ns));
   return CLV_OK;
@@ -126,7 +126,7 @@ clv_status clv__choose_buckets(clv__arena *arena, const clv__costs *costs, const
     }
   }
   if (mine.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return mine.merge_count > 0 ? adopt(&s, &mine, chosen, error) : CLV_OK;
-  /* As it was, which no device alone is faster than, unless merging saved it switches. */
+  /* Keep the original plans. No single device is faster, unless merging saved it switches. */
   if (best.peps == NULL || chosen->timeline.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return CLV_OK;
   chosen->from = "one device";
   return adopt(&s, &best, chosen, error);

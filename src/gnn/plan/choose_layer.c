@@ -1,5 +1,5 @@
-/* The plans and the schedule of one layer at one k. Candidates are improved by the simulation; then come whatever the tree behind
- * the bound comes upon, and what there is among pipelines alone and among shared blocks alone. */
+/* Finds the plans and the schedule of one layer at one k. The simulation improves the candidates. Further candidates come from
+ * the tree behind the bound, and from pipelines alone and shared blocks alone. */
 
 #include <assert.h>
 #include <math.h>
@@ -17,17 +17,17 @@ enum {
   ROUNDS = 10,
   MOST_STALE = 2,
   ANNEALING_STEPS = 30000,
-  LONGER = 3, /* where the bound stays open */
+  LONGER = 3, /* for layers whose bound stays open */
   LARGE = 20
 };
 #define FULL_BUDGET 8000000u
-#define LARGE_BUDGET 4000000u /* single subgraphs matter less there: many are near any split */
-#define LAST_BUDGET 40000000u /* at most of the reserve */
+#define LARGE_BUDGET 4000000u /* single subgraphs matter less there: many splits are almost equally good */
+#define LAST_BUDGET 40000000u /* at most this much of the reserve */
 #define GLANCE_BUDGET 300000u
 #define QUICK_BUDGET 1000000u
 
-/* What the tree finds: all sequences where they are few; a search of all plans around, which takes long, only from what is near
- * enough. */
+/* Handles an assignment that the tree found. If there are few sequences, tries them all. Searches the neighbouring plans only
+ * if the assignment is close enough, because that takes long. */
 static double attempt(void *user, const uint32_t *choices, double goal_ns, double *proven_ns) {
   clv__choosing *c = user;
   memcpy(c->trial.choices, choices, c->k * sizeof *choices);
@@ -48,7 +48,7 @@ static double attempt(void *user, const uint32_t *choices, double goal_ns, doubl
   return c->best.makespan_ns;
 }
 
-/* Each start with a seed of its own, and others the next time. */
+/* Anneals each start with its own seed. Later calls use new seeds. */
 static clv_status anneal(clv__choosing *c, uint32_t steps, clv_error *error) {
   assert(c->search.works == &c->works);
   CLV__TRY(clv__assign_rank(&c->assign, c->best.makespan_ns, c->ranked, error));
@@ -64,18 +64,18 @@ static bool is_close(const clv__choosing *c, double bound) {
   return c->k < 2 || c->best.makespan_ns <= bound * (1 + c->options->tolerance) * (1 + 1e-9);
 }
 
-/* From here on only what the best schedule uses is of interest. */
+/* Restricts the following steps to the plans of the best schedule. */
 static void keep_only_best(clv__choosing *c) {
   for (uint32_t s = 0; s < c->start_count; ++s) clv__candidate_copy(&c->starts[s], &c->best);
 }
 
-/* What one pass over all plans, or over some, came to. */
+/* The result of a pass over all plans, or over some of them. */
 typedef struct outcome {
   double bound_ns, bound_all_ns;
 } outcome;
 
-/* Narrowed and bounded again, until the bound is near or nothing changes any more. `cutoff_ns`: what cannot become shorter than
- * this is of no interest. */
+/* Narrows the plans and bounds again, until the bound is close or nothing changes. Stops if the result cannot become shorter
+ * than `cutoff_ns`. */
 static clv_status close_in(clv__choosing *c, uint64_t budget, uint32_t steps, double cutoff_ns, outcome *out, clv_error *error) {
   bool is_quick = c->options->effort == CLV__EFFORT_QUICK;
   uint32_t rounds = is_quick || c->k > LARGE ? 1 : ROUNDS, stale = 0, options = 0;
@@ -92,15 +92,15 @@ static clv_status close_in(clv__choosing *c, uint64_t budget, uint32_t steps, do
     bool is_same = c->best.makespan_ns == before && c->assign.offsets[c->k] == options;
     stale = is_same ? stale + 1 : 0;
     before = c->best.makespan_ns, options = c->assign.offsets[c->k];
-    if (is_same) continue; /* nor would the bound be another */
+    if (is_same) continue; /* the bound would be the same too */
     CLV__TRY(clv__assign_bound(&c->assign, c->best.makespan_ns, c->options->tolerance, budget / 2, is_quick ? NULL : attempt, c,
                                &result, error));
-    out->bound_ns = fmax(out->bound_ns, result.bound_ns); /* of fewer plans than before: what held, holds */
+    out->bound_ns = fmax(out->bound_ns, result.bound_ns); /* fewer plans than before: earlier bounds remain valid */
   }
   return CLV_OK;
 }
 
-/* Where the bound is still not near: once more, from what all k and layers share. */
+/* If the bound is still not close, tries once more with the reserve that all k and layers share. */
 static clv_status try_last(clv__choosing *c, outcome *out, clv_error *error) {
   clv__assign_result result;
   uint64_t budget = *c->reserve < LAST_BUDGET ? *c->reserve : LAST_BUDGET;
@@ -115,7 +115,7 @@ static clv_status try_last(clv__choosing *c, outcome *out, clv_error *error) {
   return CLV_OK;
 }
 
-/* Whether any schedule can be shorter than that. */
+/* Returns whether any schedule can be shorter than `time_ns`. */
 static clv_status can_beat(clv__choosing *c, double time_ns, bool *can, clv_error *error) {
   clv__assign_result result;
   double tolerance = c->options->tolerance;
@@ -139,11 +139,11 @@ static clv_status choose_among(clv__choosing *c, const clv__choose_cut *cut, dou
   c->search.budget = 2 * budget;
   clv__choosing_start(c);
   if (!is_quick) CLV__TRY(anneal(c, steps, error));
-  bool is_small = c->k <= MOST_WHOLE && !is_quick; /* few enough for all plans in all sequences */
+  bool is_small = c->k <= MOST_WHOLE && !is_quick; /* few enough to try all plans in all sequences */
   c->sequence_nodes = ALL_NODES;
   CLV__TRY(clv__assign_bound(&c->assign, c->best.makespan_ns, options->tolerance, is_small ? budget : budget / 16,
                              is_small ? attempt : NULL, c, &all, error));
-  if (c->k == 2 && !is_quick) { /* what was tried is all that there is */
+  if (c->k == 2 && !is_quick) { /* the tried candidates are exhaustive */
     clv__choosing_try_pairs(c);
     all.bound_ns = c->best.makespan_ns;
   }
@@ -151,8 +151,8 @@ static clv_status choose_among(clv__choosing *c, const clv__choose_cut *cut, dou
   return close_in(c, budget, steps, cutoff_ns, out, error);
 }
 
-/* Plans of one kind, chosen from as if there were no others: lists are cut to their best plans, which may leave those out. What
- * is better than what there is takes its place; the bound is then about the plans of this kind that were kept. */
+/* Chooses among plans of one kind alone, because the lists of best plans may omit them. A better result replaces the current
+ * one. The bound then refers to the kept plans of this kind. */
 static clv_status try_apart(clv__choosing *c, const clv__choose_cut *cut, const clv__pep_options *peps, const char *from,
                             outcome *out, clv_error *error) {
   clv__choose_options options = *c->options;
@@ -168,7 +168,7 @@ static clv_status try_apart(clv__choosing *c, const clv__choose_cut *cut, const 
   options.peps = *peps;
   options.moves = NULL;
   clv_status status = choose_among(&apart, cut, c->best.makespan_ns, &found, error);
-  if (status == CLV_NOT_SUPPORTED) { /* no such plans */
+  if (status == CLV_NOT_SUPPORTED) { /* no plans of this kind */
     clv__error_clear(error);
     return CLV_OK;
   }
@@ -178,7 +178,7 @@ static clv_status try_apart(clv__choosing *c, const clv__choose_cut *cut, const 
   apart.options = c->options;
   apart.best_from = from;
   *c = apart;
-  c->search.works = &c->works; /* not those of what goes now */
+  c->search.works = &c->works; /* not those of `apart`, which goes out of scope */
   return CLV_OK;
 }
 
@@ -221,7 +221,7 @@ clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_
     if (options->peps.most_blocks != 1) CLV__TRY(try_apart(&c, cut, &shares, "shares", &out, error));
   }
   CLV__TRY(try_last(&c, &out, error));
-  /* whole nanoseconds, as all times */
+  /* whole nanoseconds, like all times */
   chosen->bound_all_ns = floor(fmin(out.bound_all_ns, c.best.makespan_ns));
   chosen->bound_ns = fmax(floor(fmin(out.bound_ns, c.best.makespan_ns)), chosen->bound_all_ns);
   CLV__TRY(give(&c, error));

@@ -1,9 +1,9 @@
-/* See choose_own.h: the plans of a layer's subgraphs, all of them, and then those that are left to choose from. */
+/* Lists all plans of a layer's subgraphs, then narrows the lists. See choose_own.h. */
 #include <string.h>
 
 #include "gnn/plan/choose_own.h"
 
-/* What is made from the lists. */
+/* Prepares the data derived from the lists. */
 static clv_status prepare(clv__choosing *c, clv_error *error) {
   size_t total = 0;
   uint32_t *offsets = clv__arena_allocate_zero(c->arena, c->k + 1u, sizeof *offsets);
@@ -24,7 +24,7 @@ static clv_status prepare(clv__choosing *c, clv_error *error) {
 
 clv_status clv__choosing_make_lists(clv__choosing *c, const clv__choose_cut *cut, clv_error *error) {
   clv__pep_options options = c->options->peps;
-  options.top_k = 0; /* which are the best is known later: clv__choosing_narrow() */
+  options.top_k = 0; /* clv__choosing_narrow() later selects the best */
   c->lists = clv__arena_allocate_zero(c->arena, c->k, sizeof *c->lists);
   if (c->lists == NULL) return clv__error_memory(error, c->k * sizeof *c->lists);
   for (uint32_t i = 0; i < c->k; ++i) {
@@ -54,7 +54,7 @@ bool clv__choosing_same_form(const clv__pep *a, const clv__pep *b) {
   return true;
 }
 
-/* Whether a good schedule has this form somewhere. */
+/* Returns whether a good schedule uses this form for any subgraph. */
 static bool is_useful(const clv__choosing *c, const clv__pep *pep) {
   for (uint32_t i = 0; i < c->k; ++i) {
     if (clv__choosing_same_form(pep, &c->lists[i].items[c->best.choices[i]])) return true;
@@ -68,7 +68,7 @@ static bool is_useful(const clv__choosing *c, const clv__pep *pep) {
 clv_status clv__choosing_narrow(clv__choosing *c, clv_error *error) {
   clv__pep_list *kept = clv__arena_allocate_zero(c->arena, c->k, sizeof *kept);
   clv__pep **items = clv__arena_allocate_zero(c->arena, c->k, sizeof *items);
-  uint32_t **moved = clv__arena_allocate_zero(c->arena, c->k, sizeof *moved); /* to where each plan comes */
+  uint32_t **moved = clv__arena_allocate_zero(c->arena, c->k, sizeof *moved); /* each plan's new index */
   if (kept == NULL || items == NULL || moved == NULL) return clv__error_memory(error, c->k * sizeof *kept);
   for (uint32_t i = 0; i < c->k; ++i) {
     const clv__pep_list *list = &c->lists[i];

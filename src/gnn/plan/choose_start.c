@@ -1,4 +1,4 @@
-/* See choose_own.h: the candidates that a search begins with, and the best that there is. */
+/* Finds the initial candidates of a search, and the best one. See choose_own.h. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ void clv__choosing_keep_best(clv__choosing *c, const clv__candidate *candidate, 
   c->best_from = from;
 }
 
-/* Remembers the trial if it is among the best to start from. */
+/* Keeps the trial if it is among the best starts. */
 static void keep_start(clv__choosing *c, const char *from) {
   uint32_t worst = 0;
   for (uint32_t s = 0; s < c->start_count; ++s) {
@@ -35,12 +35,12 @@ static void try_trial(clv__choosing *c, const char *from) {
   if (c->options->effort == CLV__EFFORT_QUICK)
     clv__search_order(&c->search, &c->trial);
   else
-    clv__search_begin(&c->search, &c->trial); /* the best of them are searched later */
+    clv__search_begin(&c->search, &c->trial); /* the search later improves the best of them */
   clv__choosing_keep_best(c, &c->trial, from);
   keep_start(c, from);
 }
 
-/* Alone on the device; of a subgraph without vertices there is nothing to run anywhere. */
+/* Returns whether the plan runs on this device alone. A plan of a subgraph without vertices runs nothing and also counts. */
 static bool runs_on(const clv__pep *pep, uint32_t device) {
   return clv__pep_single(pep) == device || pep->time_ns <= 0;
 }
@@ -62,7 +62,7 @@ static void try_singles(clv__choosing *c) {
   }
 }
 
-/* One form for all; a subgraph that does not have it takes its fastest plan. */
+/* Tries one form for all subgraphs. A subgraph that lacks the form uses its fastest plan. */
 static void try_one_form_for_all(clv__choosing *c) {
   for (uint32_t form = 0; form < c->lists[0].count && c->k > 1; ++form) {
     for (uint32_t i = 0; i < c->k; ++i) {
@@ -78,7 +78,7 @@ static void try_one_form_for_all(clv__choosing *c) {
   }
 }
 
-/* Smooth where the largest load is not: each change for the better counts, on whichever device. */
+/* A smooth measure, unlike the largest load: it rewards every improvement on any device. */
 static double imbalance(const double *loads, const double *without, const clv__option *option, uint32_t devices) {
   double sum = 0;
   for (uint32_t d = 0; d < devices; ++d) {
@@ -88,7 +88,7 @@ static double imbalance(const double *loads, const double *without, const clv__o
   return sum * sum;
 }
 
-/* Each subgraph in turn takes the plan that leaves the loads most even and low, until none changes. */
+/* Each subgraph in turn takes the plan that makes the loads most even and low, until none changes. */
 static void try_balanced(clv__choosing *c) {
   uint32_t devices = c->costs->machine->device_count;
   double loads[CLV__PEP_DEVICES] = {0};

@@ -1,5 +1,5 @@
-/* See pep.h. All cuts of the stages into up to three blocks, all ways to give devices to them; prices of blocks are made once and
- * put together; what cannot be part of a better schedule is dropped. */
+/* Enumerates all cuts of the stages into up to three blocks, and all assignments of devices to them. Prices each block once
+ * and combines the prices. Discards plans that cannot be part of a better schedule. See pep.h. */
 #include "gnn/plan/pep.h"
 
 #include <math.h>
@@ -106,11 +106,13 @@ void clv__pep_describe(const clv__pep *pep, const clv__machine *machine, clv__te
 
 /* ---- What is kept ----
  *
- * A plan A makes B superfluous when every device that A uses B uses too, for as long or longer; any two devices of which A needs
- * one before the other, B needs in that order too; and what is merged behind a device takes B as long or longer. Then in any
- * schedule B's tasks can be taken out and A's put in their places, device for device: each fits its place, none begins before
- * what it waits for has ended, and nothing that follows is later. So no schedule needs B, whatever the other subgraphs do, and
- * the optimum of the assignment (by loads, heads and tails, or by the schedule) is not lost. Of two that do this to each other
+ * Plan A dominates plan B if all of these hold:
+ * - B uses every device that A uses, for at least as long;
+ * - for any two devices that A needs in some order, B needs them in the same order;
+ * - on each of these devices, merging takes B at least as long as A.
+ * In any schedule, A's tasks can then replace B's, device by device. Each task fits into its place, none starts before the tasks
+ * that it waits for have ended, and nothing that follows is later. So no schedule needs B, whatever the other subgraphs do, and
+ * the optimum of the assignment (by loads, heads and tails, or by the schedule) is preserved. If two plans dominate each other,
  * one stays. */
 static bool makes_superfluous(const clv__pep *a, const clv__pep *b) {
   for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) {
@@ -140,7 +142,7 @@ static bool keep(making *m, const clv__pep *pep) {
   }
   m->kept_count = left;
   if (place == NULL && left < MOST_KEPT) place = clv__allocate(m->allocator, sizeof *place);
-  if (place == NULL) return left >= MOST_KEPT; /* so many that one is not missed */
+  if (place == NULL) return left >= MOST_KEPT; /* the list is full: drop this plan; otherwise out of memory */
   *place = *pep;
   m->kept[m->kept_count++] = place;
   return true;
@@ -148,7 +150,7 @@ static bool keep(making *m, const clv__pep *pep) {
 
 /* ---- All of them ---- */
 
-/* The memory, not the host's, that all devices of both sets have in common. */
+/* Returns whether all devices of both sets share one memory other than the host's. */
 static bool share_space(const clv__machine *machine, uint32_t set, uint32_t other) {
   uint32_t space = CLV__NO_ID;
   for (uint32_t d = 0; d < machine->device_count; ++d) {
@@ -161,13 +163,13 @@ static bool share_space(const clv__machine *machine, uint32_t set, uint32_t othe
 
 void clv__block_questions(const clv__machine *machine, uint32_t blocks, const uint32_t *cuts, const uint32_t *sets,
                           clv__block_question *questions) {
-  /* Values cross further than to the next block, so that they stay in a memory only where there are two blocks. */
+  /* Values may cross beyond the next block, so they stay in device memory only if there are exactly two blocks. */
   bool stays = blocks == 2 && share_space(machine, sets[0], sets[1]);
   for (uint32_t b = 0; b < blocks; ++b)
     questions[b] = (clv__block_question){cuts[b], cuts[b + 1], sets[b], stays && b == 1, stays && b == 0};
 }
 
-/* Blocks between `cuts` on `sets`: the product of their variants. */
+/* Combines the blocks between `cuts` on `sets`: the product of their variants. */
 static bool put_together(making *m, uint32_t blocks, const uint32_t *cuts, const uint32_t *sets) {
   const clv__block_answers *answers[CLV__PEP_BLOCKS];
   clv__block_question questions[CLV__PEP_BLOCKS];
@@ -213,7 +215,7 @@ static bool all_cuts(making *m, uint32_t blocks, const uint32_t *sets) {
   return true;
 }
 
-/* Every device goes into one of the blocks, or into none; no block stays empty. */
+/* Puts every device into one of the blocks or into none. No block may be empty. */
 static bool all_sets(making *m) {
   uint32_t devices = m->costs->machine->device_count;
   const clv__pep_options *o = m->options;
@@ -224,7 +226,7 @@ static bool all_sets(making *m) {
     for (uint32_t way = 0; way < ways; ++way) {
       uint32_t sets[CLV__PEP_BLOCKS + 1] = {0};
       for (uint32_t d = 0, left = way; d < devices; ++d, left /= blocks + 1) sets[left % (blocks + 1)] |= 1u << d;
-      bool full = true; /* sets[blocks]: in none */
+      bool full = true; /* sets[blocks]: unused devices */
       for (uint32_t b = 0; b < blocks; ++b)
         full = full && sets[b] != 0 && (o->most_parts == 0 || (uint32_t)__builtin_popcount(sets[b]) <= o->most_parts);
       if (full && !all_cuts(m, blocks, sets)) return false;
@@ -239,7 +241,7 @@ static int compare_plans(const void *a, const void *b) {
   return (x->key > y->key) - (x->key < y->key);
 }
 
-/* By time; the first `top_k`, and those on one device, which are always candidates. */
+/* Fills the list, sorted by time: the first `top_k` plans, and those on one device, which are always candidates. */
 static clv_status fill_list(making *m, clv__arena *arena, clv_error *error) {
   uint32_t wanted = m->options->top_k == 0 ? m->kept_count : m->options->top_k, others = 0;
   if (m->kept_count > 1) qsort(m->kept, m->kept_count, sizeof *m->kept, compare_plans);
@@ -253,7 +255,7 @@ static clv_status fill_list(making *m, clv__arena *arena, clv_error *error) {
   return CLV_OK;
 }
 
-/* Nothing can run it: the first reason that there is. */
+/* No device can run the layer: reports the first reason. */
 static clv_status refuse(const making *m, clv_error *error) {
   const clv__costs *costs = m->costs;
   uint32_t stages = costs->chain->stage_count;

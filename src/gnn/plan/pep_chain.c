@@ -1,4 +1,4 @@
-/* What plans need to know of a layer and of a machine: bytes of every block, and which table prices it. */
+/* Derives what plans need about a layer and a machine: the bytes of every block, and the table that prices it. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,12 +1,12 @@
-/* What a block costs, and how a block on several devices is shared out: in-edges decide where the owned vertices are cut, each
- * part pays for the halo that it reads, and the cuts lie where all parts end together. */
+/* Prices a block and divides a block among several devices. The in-edges determine where the owned vertices are cut. Each part
+ * pays for the halo that it reads. The cuts are placed so that all parts end together. */
 #include "gnn/plan/pep_cost.h"
 
 #include <math.h>
 
 #include "gnn/data/partition.h"
 
-enum { BISECTIONS = 16 }; /* 1/65536 of the edges; shares are rounded to 1/20 in the end */
+enum { BISECTIONS = 16 }; /* 1/65536 of the edges; shares are finally rounded to 1/20 */
 
 void clv__piece_share(const clv__piece *piece, double from, double to, clv__share *share) {
   if (piece->share != NULL && (from > 0 || to < 1)) {
@@ -48,14 +48,15 @@ static void size_part(const pricing *p, const clv__share *share, clv__pep_part *
   part->padded.targets = part->padded.rows;
 }
 
-/* What is laid out when it is made: what was padded, without its padding, and the graph's result, in the order of its vertices.
- * All else is left where it is to be. */
+/* The bytes rearranged after computing: padded results lose their padding, and the graph's final result is put into vertex
+ * order. All other results are written in place. */
 static double laid_out(const pricing *p, bool is_static, const clv__pep_part *part) {
   bool is_result = p->costs->is_last && p->question->last == p->costs->chain->stage_count && p->piece->halo > 0;
   return is_static || is_result ? bytes_of(&p->block->out, part->sizes) : 0;
 }
 
-/* What moves: rows are gathered unless the part reads those of the whole graph as they lie; padding lays out all that is read. */
+/* Prices data movement. A part gathers its rows unless it reads the whole graph's rows in place. Padding copies everything
+ * that is read. */
 static clv__known price_moves(const pricing *p, bool is_part, clv__pep_part *part) {
   const clv__machine_device *device = &p->costs->machine->devices[part->device];
   const clv__chain_block *block = p->block;
@@ -78,7 +79,7 @@ static clv__known price_moves(const pricing *p, bool is_part, clv__pep_part *par
   return clv__copy_table_time(p->costs->out[part->device], (uint64_t)out, &part->out_ns) ? CLV__KNOWN : CLV__UNKNOWN;
 }
 
-/* As its sizes are. `is_part`: of a block with others. */
+/* Prices the part for its sizes. `is_part`: the block has other parts. */
 static clv__known price_sizes(const pricing *p, bool is_part, clv__pep_part *part) {
   const clv__machine_device *device = &p->costs->machine->devices[part->device];
   const clv__block_table *table = p->costs->blocks[part->device][p->question->first][p->question->last];
@@ -95,7 +96,7 @@ static clv__known price_sizes(const pricing *p, bool is_part, clv__pep_part *par
     if (peak > device->memory_bytes || held > (double)device->memory_bytes) return CLV__INFEASIBLE;
   }
   known = price_moves(p, is_part, part);
-  /* Whole nanoseconds: written to a plan and read again they are the same. */
+  /* Whole nanoseconds stay the same when a plan is written and read back. */
   part->pack_ns = round(part->pack_ns), part->in_ns = round(part->in_ns);
   part->compute_ns = round(part->compute_ns), part->out_ns = round(part->out_ns);
   part->time_ns = part->pack_ns + part->in_ns + part->compute_ns + part->out_ns;
@@ -117,8 +118,8 @@ clv__known clv__pep_part_price(const clv__costs *costs, const clv__piece *piece,
 
 /* ---- Sharing out ---- */
 
-/* What balancing goes by: the same, on past the ends of the tables, which only decide where the cuts lie. A share whose price is
- * not known is refused after rounding. */
+/* The price that guides balancing. It extrapolates beyond the tables, which only affects where the cuts lie. A share with an
+ * unknown price is rejected after rounding. */
 static double guide(const pricing *p, uint32_t device, double from, double to) {
   const clv__costs *costs = p->costs;
   const clv__table_fit *fit = &costs->blocks[device][p->question->first][p->question->last]->time;
@@ -132,8 +133,8 @@ static double guide(const pricing *p, uint32_t device, double from, double to) {
          fit->per_target * (double)part.padded.targets + part.pack_ns + part.in_ns + part.out_ns;
 }
 
-/* The cuts between `count` devices behind `from`: the first gets so much that it ends with all others. Time grows with a share,
- * so that halving finds where. Gives the time. */
+/* Cuts between `count` devices after `from`, so that the first device ends together with all others. Time grows with the
+ * share, so bisection finds the cut. Returns the time. */
 static double balance(const pricing *p, const uint32_t *devices, uint32_t count, double from, double *cuts) {
   if (count == 1) return guide(p, devices[0], from, 1);
   double low = from, high = 1, mine = 0, others = 0;
@@ -149,7 +150,7 @@ static double balance(const pricing *p, const uint32_t *devices, uint32_t count,
   return clv__larger(mine, others);
 }
 
-/* Prices the block with these cuts, in twentieths; keeps it where all is known. */
+/* Prices the block with these cuts, in twentieths. Keeps it if all prices are known. */
 static clv__known try_cuts(const pricing *p, const uint32_t *devices, uint32_t count, const int *cuts, double ideal_ns,
                            clv__block_answers *answers) {
   clv__pep_block block = {.first = p->question->first, .last = p->question->last, .part_count = count};
@@ -189,12 +190,12 @@ void clv__block_price(const clv__costs *costs, const clv__piece *piece, const cl
   }
   if (count > 1) ideal_ns = balance(&p, devices, count, 0, cuts);
   for (uint32_t i = 0; i + 1 < count; ++i) {
-    int around = count == 2 ? (int)variants : 0; /* the ways multiply */
+    int around = count == 2 ? (int)variants : 0; /* the number of combinations multiplies */
     least[i] = (int)floor(cuts[i] * CLV__PEP_SHARES) - around;
     most[i] = (int)ceil(cuts[i] * CLV__PEP_SHARES) + around;
     at[i] = least[i];
   }
-  for (bool more = true; more;) { /* all ways of rounding, counted like an odometer */
+  for (bool more = true; more;) { /* enumerates all roundings like an odometer */
     bool ascends = true;
     for (uint32_t i = 0; i + 1 < count; ++i) ascends = ascends && at[i] > (i == 0 ? 0 : at[i - 1]) && at[i] < CLV__PEP_SHARES;
     if (ascends) {

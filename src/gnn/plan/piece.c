@@ -1,5 +1,5 @@
-/* See piece.h. How many rows a range of shares reads beside its own is counted for all ranges at once: of each row, which shares'
- * edges come from it, as bits; a range reads it from the first of these on, unless it owns it. */
+/* Counts, for all ranges of shares at once, the rows that a range reads beyond its own. For each row, a bit set holds the
+ * shares whose edges read it. A range reads the row from the first of these shares on, unless it owns the row. See piece.h. */
 #include "gnn/plan/piece.h"
 
 #include <math.h>
@@ -15,13 +15,13 @@ typedef struct shares {
   uint64_t halo[CUTS][CUTS + 1];       /* [from][to] */
 } shares;
 
-/* Row u counts in all ranges from `from` on that reach beyond its first reader, and, where it is owned behind `from`, no further
- * than to its owner. Written as differences along `to`. */
+/* Counts row u in each range that starts at `from` and extends beyond u's first reader. If u's owner comes after `from`, only
+ * ranges that end before the owner count. Stores the counts as differences along `to`. */
 static void count_row(shares *s, uint32_t readers, uint32_t owner) {
   for (uint32_t from = 0; from < CLV__PEP_SHARES && readers >> from != 0; ++from) {
     uint32_t reader = from + (uint32_t)__builtin_ctz(readers >> from);
     uint32_t end = owner != CLV__NO_ID && owner >= from ? owner : CLV__PEP_SHARES;
-    if (reader >= end) continue; /* its own owner's range begins before anyone reads it */
+    if (reader >= end) continue; /* a range that includes the first reader also includes the owner */
     ++s->halo[from][reader + 1];
     --s->halo[from][end + 1];
   }
@@ -41,7 +41,7 @@ static void count_halos(shares *s, const clv__subgraph *sub, const uint32_t *cut
   }
 }
 
-/* Between two cuts. */
+/* Interpolates between two cuts. */
 static double between(double low, double high, double part) {
   return low + (high - low) * part;
 }
@@ -49,7 +49,7 @@ static double between(double low, double high, double part) {
 static void share_of(const void *user, double from, double to, clv__share *share) {
   const shares *s = user;
   double a = fmin(fmax(from, 0), 1) * CLV__PEP_SHARES, b = fmin(fmax(to, 0), 1) * CLV__PEP_SHARES;
-  uint32_t i = (uint32_t)(a + 1e-9), k = (uint32_t)(b + 1e-9); /* cuts are exact */
+  uint32_t i = (uint32_t)(a + 1e-9), k = (uint32_t)(b + 1e-9); /* exact at cuts */
   double x = fmax(0, a - i), y = fmax(0, b - k);
   if (x < 1e-9) x = 0;
   if (y < 1e-9) y = 0;

@@ -1,4 +1,4 @@
-/* Making a plan from what was chosen, and writing it. Reading is in plan_read.c. */
+/* Makes a plan from a choice, and writes it. plan_read.c reads plans. */
 #include "gnn/plan/plan.h"
 
 #include <jansson.h>
@@ -54,7 +54,7 @@ static clv_status make_layer(clv__gnn_plan *plan, const clv__costs *costs, const
 }
 
 void clv__gnn_overhead_add(clv__gnn_overhead *overhead, clv__layer_sizes sizes, clv__layer_sizes padded) {
-  /* Plan files may be edited: sizes need not make sense. */
+  /* Plan files may be edited: sizes may be inconsistent. */
   if (sizes.rows > sizes.targets) overhead->halo_rows += sizes.rows - sizes.targets;
   if (padded.rows > sizes.rows) overhead->padding_rows += padded.rows - sizes.rows;
   if (padded.edges > sizes.edges) overhead->padding_edges += padded.edges - sizes.edges;
@@ -160,14 +160,14 @@ double clv__gnn_plan_k_gap(const clv__gnn_plan_k *item) {
 
 /* ---- Writing ---- */
 
-/* Whole nanoseconds have no more digits than are written. */
+/* All digits of whole nanoseconds are written. */
 static json_t *milliseconds(double time_ns) {
   return isfinite(time_ns) ? json_real(round(time_ns) / 1e6) : json_null();
 }
 
 static void set_text(json_t *object, const char *key, const char *text) {
   json_t *string = json_string(text);
-  json_object_set_new(object, key, string != NULL ? string : json_string("?")); /* paths need not be UTF-8 */
+  json_object_set_new(object, key, string != NULL ? string : json_string("?")); /* a path may not be valid UTF-8 */
 }
 
 static void set_size(json_t *object, const char *key, uint64_t size) {

@@ -1,4 +1,5 @@
-/* A plan of GNN inference, and its file: all that a run needs. JSON, readable, the same bytes for the same plan. */
+/* A plan of GNN inference and its file. It contains everything that a run needs. The file is readable JSON; the same plan
+ * gives the same bytes. */
 #ifndef CLEAVE_GNN_PLAN_PLAN_H
 #define CLEAVE_GNN_PLAN_PLAN_H
 
@@ -7,21 +8,21 @@
 enum { CLV__GNN_PLAN_VERSION = 1 };
 
 typedef struct clv__gnn_plan_layer {
-  const char *layer; /* its key, as in tables */
+  const char *layer; /* the layer's key in the tables */
   uint32_t stage_count;
-  clv__pep *peps;     /* [k]: of each subgraph */
-  uint32_t *sequence; /* [k]: subgraphs in the order that every device keeps to */
+  clv__pep *peps;     /* [k]: one per subgraph */
+  uint32_t *sequence; /* [k]: subgraphs in the order that every device follows */
   uint32_t cluster_count;
   clv__cluster *clusters;
   clv__timeline timeline; /* predicted */
   double bound_ns, bound_all_ns, rounding_ns;
   const char *from;
   uint32_t merge_count;
-  clv__bucket_merge *merges; /* executables that became one */
+  clv__bucket_merge *merges; /* merged executables */
 } clv__gnn_plan_layer;
 
-/* What is worked on beyond the graph: rows that parts gather beside those that they make, and what static devices are given
- * beyond that. Sums over all layers and parts. */
+/* Work beyond the graph itself: rows that parts gather in addition to those that they compute, and the padding that static
+ * devices add. Sums over all layers and parts. */
 typedef struct clv__gnn_overhead {
   uint64_t halo_rows, padding_rows, padding_edges;
 } clv__gnn_overhead;
@@ -30,37 +31,37 @@ void clv__gnn_overhead_add(clv__gnn_overhead *overhead, clv__layer_sizes sizes, 
 
 typedef struct clv__gnn_plan_k {
   uint32_t k;
-  const char *reason; /* why there is no plan; NULL: there is */
+  const char *reason; /* why there is no plan; NULL: there is one */
   double makespan_ns, bound_ns;
-  double busy_ns[CLV__PEP_DEVICES], idle_ns[CLV__PEP_DEVICES], single_ns[CLV__PEP_DEVICES]; /* single: INFINITY where it cannot */
+  double busy_ns[CLV__PEP_DEVICES], idle_ns[CLV__PEP_DEVICES], single_ns[CLV__PEP_DEVICES]; /* single: INFINITY if not possible */
   uint32_t switches;
   clv__gnn_overhead overhead;
 } clv__gnn_plan_k;
 
 typedef struct clv__gnn_plan {
   clv__arena arena;
-  /* What it was made for. */
+  /* The inputs that the plan was made for. */
   const char *model, *model_hash, *graph, *graph_hash, *membership_key, *tables_hash;
   uint64_t seed;
   clv__table_origin origin;
-  clv__machine machine; /* names, spaces, static or not, padding, queues, costs of merging and switching */
+  clv__machine machine; /* names, memory spaces, static or not, padding, queues, merge and switch costs */
   double exchange_ns;
-  /* What was decided. */
+  /* The decisions. */
   uint32_t k, layer_count;
   clv__gnn_plan_layer *layers;
-  double makespan_ns, bound_ns, best_single_ns; /* INFINITY: no device runs all of it */
-  const char *best_single_device, *why;         /* the device: "" where there is none */
+  double makespan_ns, bound_ns, best_single_ns; /* best_single_ns INFINITY: no device runs everything */
+  const char *best_single_device, *why;         /* best_single_device "": there is none */
   uint32_t best_single_k, per_k_count;
   clv__gnn_plan_k *per_k;
 } clv__gnn_plan;
 
-/* What a plan says of its inputs. NULL texts become "". */
+/* A plan's information about its inputs. NULL texts become "". */
 typedef struct clv__gnn_plan_names {
   const char *model, *model_hash, *graph, *graph_hash, *membership_key, *tables_hash;
   uint64_t seed;
 } clv__gnn_plan_names;
 
-/* A copy of what was chosen: it outlives choice, costs and tables. */
+/* Copies the choice into a plan. The plan outlives choice, costs and tables. */
 clv_status clv__gnn_plan_make(const clv_allocator *allocator, const clv__gnn_plan_names *names, const clv__costs *costs,
                               const clv__choice *choice, double exchange_ns, clv__gnn_plan **plan, clv_error *error);
 void clv__gnn_plan_destroy(clv__gnn_plan *plan); /* accepts NULL */
@@ -69,13 +70,13 @@ double clv__gnn_plan_k_gap(const clv__gnn_plan_k *item);
 
 clv_status clv__gnn_plan_print(const clv__gnn_plan *plan, clv__text *text, clv_error *error);
 clv_status clv__gnn_plan_write(const clv__gnn_plan *plan, const char *path, clv_error *error);
-/* Refuses what does not hold together: blocks that leave stages out, devices in two of them, sequences that leave subgraphs out.
- * The timelines are simulated from the parts' times, whatever was edited. */
+/* Parses a plan. Rejects inconsistent plans: blocks that omit stages, devices in two blocks, sequences that omit subgraphs.
+ * Simulates the timelines from the parts' times, so that an edited file stays consistent. */
 clv_status clv__gnn_plan_parse(const clv_allocator *allocator, const char *text, size_t size_bytes, const char *name,
                                clv__gnn_plan **plan, clv_error *error);
 clv_status clv__gnn_plan_read(const clv_allocator *allocator, const char *path, clv__gnn_plan **plan, clv_error *error);
 
-/* Clusters and timeline of a layer, from its plans and sequence. For the two ways to make a plan. */
+/* Computes a layer's clusters and timeline from its plans and sequence. Both ways to construct a plan use it. */
 clv_status clv__gnn_plan_layer_simulate(clv__gnn_plan *plan, clv__gnn_plan_layer *layer, clv_error *error);
 
 #endif

@@ -1,6 +1,5 @@
-/* Reading a plan. The file may come from anywhere, and may have been edited: every key is known, every number in range, every
- * index points at something, and what is said twice agrees. What follows from the rest (loads, clusters, timelines) is worked out
- * again. */
+/* Reads plans. The file is untrusted and may have been edited. Every key must be known, every number in range, every index
+ * valid, and redundant statements consistent. Derived data (loads, clusters, timelines) is recomputed. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -31,7 +30,7 @@ static clv_status get_index(const reading *r, const json_t *object, const char *
   return CLV_OK;
 }
 
-/* In nanoseconds; `null` is INFINITY where it may be. */
+/* In nanoseconds. `null` is INFINITY if allowed. */
 static clv_status take_time(const reading *r, const json_t *value, const char *where, const char *key, bool may_be_null,
                             double *time_ns) {
   *time_ns = INFINITY;
@@ -197,7 +196,7 @@ static clv_status read_sequence(const reading *r, const json_t *item, const char
   return CLV_OK;
 }
 
-/* They follow from the rest: an edit of one without the other is found. */
+/* Clusters follow from the rest of the plan. This detects an edit of one without the other. */
 static clv_status check_clusters(const reading *r, const json_t *item, const char *where, const clv__gnn_plan_layer *layer) {
   static const char *const keys[] = {"first", "count", NULL};
   json_t *list;
@@ -218,7 +217,7 @@ static clv_status check_clusters(const reading *r, const json_t *item, const cha
   return CLV_OK;
 }
 
-/* Told of, and nothing else: what parts are padded to, they say themselves. */
+/* Informational only: the parts state their own padded sizes. */
 static clv_status read_merge(const reading *r, json_t *item, const char *where, uint32_t stages, clv__bucket_merge *merge) {
   static const char *const keys[] = {"device", "first", "last", "from", "into", "parts", "padding_ms", "compiling_ms", NULL};
   json_t *from;
@@ -284,7 +283,7 @@ static clv_status read_layer(const reading *r, json_t *item, uint32_t number) {
 static clv_status read_machine(const reading *r, const json_t *root) {
   static const char *const keys[] = {"devices", "pad_step", "queue_depth", "merge_ms", "switch_ms", "exchange_ms", NULL};
   static const char *const device_keys[] = {"name", "space", "static", "switch_ms", NULL};
-  double switch_ns = 0; /* of all devices: as plans were written before each had its own */
+  double switch_ns = 0; /* for all devices: older plans have a single switch time */
   clv__machine *machine = &r->plan->machine;
   json_t *object = json_object_get(root, "machine"), *devices;
   CLV__TRY(clv__json_check_keys(&r->json, object, "machine", keys));

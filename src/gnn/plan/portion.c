@@ -23,7 +23,7 @@ uint32_t clv__subgraph_vertex_at(const clv__subgraph *subgraph, double share) {
   return low;
 }
 
-/* `places[u]`: the portion's id of the subgraph's vertex u, CLV__NO_ID where it is not read. */
+/* `places[u]`: the portion's id of the subgraph's vertex u, or CLV__NO_ID if it is not read. */
 static clv_status number_rows(clv__arena *arena, clv__portion *portion, uint32_t *places, clv_error *error) {
   const clv__subgraph *sub = portion->subgraph;
   uint32_t count = sub->owned_count + sub->halo_count, used = portion->to - portion->from;

@@ -1,29 +1,29 @@
-/* Portions: what a part of a block works on, a range of a subgraph's owned vertices with the rows that they read, in ids of its
- * own. A block on several devices is shared out so, by in-edges. */
+/* A portion is the work of one part of a block: a range of a subgraph's owned vertices and the rows that they read, in local
+ * ids of its own. A block on several devices is split into portions by in-edges. */
 #ifndef CLEAVE_GNN_PLAN_PORTION_H
 #define CLEAVE_GNN_PLAN_PORTION_H
 
 #include "gnn/data/partition.h"
 #include "gnn/model/stage.h"
 
-/* The owned vertex before which `share` (0 to 1) of the subgraph's in-edges lie, rounded up to a whole vertex; where there are no
- * edges, of its vertices. Ascends with the share: 0 gives 0, 1 all of them. Whoever prices a share and whoever runs it must round
- * alike, so that both ask here. */
+/* Returns the owned vertex before which `share` (0 to 1) of the subgraph's in-edges lie, rounded up to a whole vertex. If the
+ * subgraph has no edges, counts vertices instead. Increases with the share: 0 gives 0, 1 gives all vertices. Pricing and
+ * running must round alike, so both call this function. */
 uint32_t clv__subgraph_vertex_at(const clv__subgraph *subgraph, double share);
 
 typedef struct clv__portion {
   const clv__subgraph *subgraph;
-  uint32_t from, to;        /* its targets, of the owned vertices */
-  uint64_t first_edge;      /* of the subgraph's */
-  clv__layer_sizes sizes;   /* rows: targets first, then all others that their in-edges come from, ascending */
-  bool is_whole;            /* its ids are the subgraph's */
-  const uint32_t *rows;     /* [sizes.rows]: the subgraph's ids; NULL where it is whole */
+  uint32_t from, to;        /* its targets: a range of the owned vertices */
+  uint64_t first_edge;      /* index among the subgraph's edges */
+  clv__layer_sizes sizes;   /* rows: targets first, then all other sources of their in-edges, ascending */
+  bool is_whole;            /* its ids equal the subgraph's */
+  const uint32_t *rows;     /* [sizes.rows]: the subgraph's ids; NULL if is_whole */
   const uint32_t *vertices; /* [sizes.rows]: the graph's ids */
-  const uint64_t *offsets;  /* [sizes.targets + 1], from 0 */
+  const uint64_t *offsets;  /* [sizes.targets + 1], starting at 0 */
   const uint32_t *sources;  /* [sizes.edges]: rows */
 } clv__portion;
 
-/* The arrays of one that is not whole are in `arena`. */
+/* `arena` owns the arrays unless the portion is the whole subgraph. */
 clv_status clv__portion_make(clv__arena *arena, const clv__subgraph *subgraph, uint32_t from, uint32_t to, clv__portion *portion,
                              clv_error *error);
 

@@ -1,5 +1,5 @@
-/* The search for a sequence, and for plans, by the makespan that the simulation gives: Johnson's rule and clusters to begin with,
- * then moves that make it shorter. See simulate.h. */
+/* Searches for a sequence and for plans that minimise the simulated makespan. Starts with Johnson's rule and clusters, then
+ * applies moves that shorten it. See simulate.h. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct clv__search_place {
   double first_ns, rest_ns;
 };
 
-#define LEAST_GAIN 1e-9 /* relative: rounding is no gain */
+#define LEAST_GAIN 1e-9 /* relative; ignores gains from rounding */
 
 clv_status clv__search_init(clv__search *search, clv__arena *arena, const clv__pep_works *works, clv_error *error) {
   uint32_t count = works->count;
@@ -52,7 +52,7 @@ static double price(clv__search *search, const clv__candidate *candidate, const 
   return clv__simulate_time(search->works->machine, search->sequence, candidate->count);
 }
 
-/* The same, as far as it is shorter than what the candidate has: INFINITY otherwise. */
+/* Like price(), but returns INFINITY unless the result is shorter than the candidate's makespan. */
 static double price_shorter(clv__search *search, const clv__candidate *candidate, const uint32_t *sequence, const double *loads) {
   for (uint32_t i = 0; i < candidate->count; ++i) search->sequence[i] = chosen(search, candidate, sequence[i]);
   search->budget -= search->budget < candidate->count ? search->budget : candidate->count;
@@ -71,9 +71,9 @@ static double longest(const clv__pep_work *work, uint32_t block) {
   return most + work->merge_ns[block];
 }
 
-/* Johnson's rule (1954) for two machines, optimal for a cluster of two blocks on one device each with room in the queue: those
- * whose first block is the shorter come first, the shortest first; the others by their second, the longest first. Where blocks
- * are three the outer two pairs stand for them. */
+/* Johnson's rule (1954) for two machines. It is optimal for a cluster of two blocks on one device each, if the queue has room.
+ * Subgraphs with the shorter first block come first, in increasing order of it. The others follow, in decreasing order of
+ * their second block. With three blocks, the first two and the last two take the place of the two machines. */
 static int compare_places(const void *a, const void *b) {
   const clv__search_place *x = a, *y = b;
   if (x->key != y->key) return (x->key > y->key) - (x->key < y->key);
@@ -101,7 +101,7 @@ static void begin_by_rule(clv__search *search, clv__candidate *candidate) {
 
 /* ---- Moves ---- */
 
-/* `trial` gets `sequence` with the `length` subgraphs at `from` taken out and put in so that they begin at `to` of the rest. */
+/* Copies `sequence` to `trial`, moving the `length` subgraphs at `from` so that they start at position `to` among the rest. */
 static void move_run(const uint32_t *sequence, uint32_t count, uint32_t from, uint32_t length, uint32_t to, uint32_t *trial) {
   uint32_t used = 0;
   for (uint32_t i = 0; i <= count; ++i) {
@@ -121,7 +121,7 @@ static uint32_t run_length(const clv__search *search, const clv__candidate *cand
   return to - from;
 }
 
-/* The best place for a run of the sequence; true where the makespan falls. */
+/* Finds the best position for a run of the sequence. Returns true if the makespan falls. */
 static bool improve_run(clv__search *search, clv__candidate *candidate, uint32_t from, uint32_t length) {
   bool improved = false;
   double loads[CLV__PEP_DEVICES] = {0};
@@ -162,8 +162,8 @@ void clv__search_order(clv__search *search, clv__candidate *candidate) {
 
 /* ---- All sequences ---- */
 
-/* Without switches and with queues that never fill, so that no schedule is longer for it: all that counts of a beginning is then
- * which subgraphs it has, and when each device is free behind it. */
+/* The state after the first subgraphs of a sequence, without switches and with unlimited queues. This relaxation lengthens no
+ * schedule. Only the set of subgraphs and the times when each device becomes free then matter. */
 typedef struct beginning {
   double free_ns[CLV__PEP_DEVICES], makespan_ns;
 } beginning;
@@ -175,8 +175,8 @@ struct clv__search_memory {
 
 typedef struct enumeration {
   clv__search *search;
-  clv__candidate *candidate; /* its sequence and makespan are the best known */
-  double goal_ns;            /* what is longer, by the relaxed time, is of no interest */
+  clv__candidate *candidate; /* holds the best known sequence and makespan */
+  double goal_ns;            /* prune sequences that are longer, in relaxed time */
   uint32_t nodes;
   bool is_spent;
 } enumeration;
@@ -203,7 +203,7 @@ static bool is_no_later(const beginning *a, const beginning *b) {
   return good;
 }
 
-/* Whether another beginning with the same subgraphs was no later in anything; remembers this one if not. */
+/* Returns whether an earlier state with the same subgraphs was no later in any respect. Otherwise stores this one. */
 static bool was_seen(clv__search *search, uint32_t subset, const beginning *at) {
   uint32_t slot = subset * 2654435761u >> 18, place = CLV__NO_ID;
   for (uint32_t probe = 0; probe < MEMORY_PROBES; ++probe) {
@@ -218,7 +218,7 @@ static bool was_seen(clv__search *search, uint32_t subset, const beginning *at) 
   return false;
 }
 
-/* What follows each device's task of a plan; INFINITY: it has none. */
+/* Computes the time after each device's task in a plan. INFINITY: the device has no task. */
 static void tails_of(const clv__pep_work *work, double *tails) {
   double after = 0;
   for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) tails[d] = INFINITY;
@@ -228,13 +228,13 @@ static void tails_of(const clv__pep_work *work, double *tails) {
   }
 }
 
-/* A device's task that is still to do: not before `start`, with `tail` behind it. */
+/* A device's remaining task: it starts no earlier than `start`, and `tail` follows it. */
 typedef struct rest {
   double start, time, tail;
 } rest;
 
-/* The largest, over sets of tasks, of the earliest start, all times and the shortest tail: those from some start and tail on are
- * enough to look at. `tasks` are in the order of falling tails. */
+/* Computes the maximum, over subsets of tasks, of earliest start + all times + shortest tail. It suffices to consider subsets
+ * defined by a minimum start and tail. `tasks` must be sorted by decreasing tail. */
 static double worst_set(const rest *tasks, uint32_t count) {
   double worst = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -254,9 +254,9 @@ static void insert_rest(rest *tasks, uint32_t *count, rest made) {
   tasks[at] = made;
 }
 
-/* What no sequence that begins with the first `depth` subgraphs of `trial` is below. Each device has its other tasks to do, not
- * before the first of them can begin; then the shortest of what follows them; but one of the others is the last on all of its
- * devices, and what follows there is its own. */
+/* A lower bound on all sequences that start with the first `depth` subgraphs of `trial`. Each device runs its remaining tasks,
+ * no earlier than the first of them can start, followed by the shortest of their tails. One of the remaining subgraphs is the
+ * last on all of its devices, so its own tails follow there. */
 static double bound_rest(const enumeration *e, uint32_t depth, const double *free_ns) {
   const clv__search *search = e->search;
   rest tasks[CLV__PEP_DEVICES][MOST_ENUMERATED];
@@ -281,7 +281,7 @@ static double bound_rest(const enumeration *e, uint32_t depth, const double *fre
       ready = end + work->merge_ns[b];
     }
   }
-  for (uint32_t i = depth; i < e->candidate->count; ++i) { /* this one is the last */
+  for (uint32_t i = depth; i < e->candidate->count; ++i) { /* assume that this one is last */
     double bound = 0;
     tails_of(chosen(search, e->candidate, search->trial[i]), own);
     for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) {
@@ -325,7 +325,7 @@ static void enumerate(enumeration *e, uint32_t depth, uint32_t subset, const beg
 double clv__search_sequences(clv__search *search, clv__candidate *candidate, double goal_ns, uint32_t *nodes) {
   if (candidate->count > MOST_ENUMERATED) return 0;
   if (search->memory == NULL) search->memory = clv__arena_allocate_zero(search->arena, MEMORY_SLOTS, sizeof *search->memory);
-  if (search->memory == NULL) return 0; /* nothing is proven */
+  if (search->memory == NULL) return 0; /* proves nothing */
   enumeration e = {search, candidate, goal_ns, *nodes, false};
   beginning none = {.makespan_ns = 0};
   ++search->generation;
@@ -337,7 +337,7 @@ double clv__search_sequences(clv__search *search, clv__candidate *candidate, dou
 
 /* ---- Plans ---- */
 
-/* Where `piece` would go with its new plan: to its own place, before or behind each cluster of the same key, to both ends. */
+/* Tries positions for `piece` with its new plan: its own, before or after each cluster with the same key, and both ends. */
 static bool try_places(clv__search *search, clv__candidate *candidate, uint32_t at, const double *loads) {
   uint32_t count = candidate->count, piece = candidate->sequence[at];
   uint64_t key = chosen(search, candidate, piece)->key;
@@ -376,7 +376,7 @@ void clv__search_plans(clv__search *search, clv__candidate *candidate) {
         double with[CLV__PEP_DEVICES];
         memcpy(with, loads, sizeof with);
         clv__pep_work_add(chosen(search, candidate, piece), 1, with);
-        if (clv__most_loaded(with) >= candidate->makespan_ns) continue; /* in any order */
+        if (clv__most_loaded(with) >= candidate->makespan_ns) continue; /* in any sequence */
         if (try_places(search, candidate, at, with)) {
           kept = choice;
           improved = true;

@@ -1,11 +1,11 @@
-/* See simulate.h. Since every device keeps to the sequence, what waits for what is known beforehand, and one pass over the
- * sequence meets all events in an order that they could happen in. */
+/* Every device follows the sequence, so dependencies are known in advance. One pass over the sequence visits all events in a
+ * possible order. See simulate.h. */
 #include "gnn/plan/simulate.h"
 
 #include <math.h>
 #include <string.h>
 
-#define ROUNDING 1e-9 /* of loads, which are added up in another order than a schedule */
+#define ROUNDING 1e-9 /* relative, for loads: they are summed in a different order than in a schedule */
 
 void clv__pep_work_of(const clv__pep *pep, clv__pep_work *work) {
   *work = (clv__pep_work){.key = pep->key, .block_count = (uint8_t)pep->block_count};
@@ -19,18 +19,18 @@ void clv__pep_work_of(const clv__pep *pep, clv__pep_work *work) {
   }
 }
 
-/* Where the devices and queues are. */
+/* The state of the devices and queues. */
 typedef struct running {
   double free_ns[CLV__PEP_DEVICES];
   uint64_t last_key[CLV__PEP_DEVICES];
   bool used[CLV__PEP_DEVICES];
-  double done_ns[CLV__PEP_BLOCKS + 1][CLV__QUEUE_DEPTH]; /* of the cluster's last places */
+  double done_ns[CLV__PEP_BLOCKS + 1][CLV__QUEUE_DEPTH]; /* end times of the cluster's last positions */
   double makespan_ns;
-  uint32_t run; /* place in its cluster */
+  uint32_t run; /* position in its cluster */
 } running;
 
-/* All questions at once: what only one of them asks for costs the others nothing. `left`, where it is not NULL, has what each
- * device is still to do, and the pass ends where that cannot be done within `limit_ns`. */
+/* Serves all variants. It is inlined so that features which only one caller needs cost the others nothing. If `left` is not
+ * NULL, it holds each device's remaining work, and the pass stops once that work cannot finish within `limit_ns`. */
 static inline __attribute__((always_inline)) double pass(const clv__machine *machine, const clv__pep_work *const *sequence,
                                                          uint32_t count, double *left, double limit_ns, clv__timeline *timeline,
                                                          clv__task_time *tasks) {

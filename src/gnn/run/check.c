@@ -1,4 +1,5 @@
-/* What a schedule must be to be run: of this model and these subgraphs, for devices that are open, each block whole. */
+/* Checks that a schedule can run: it must match the model and the subgraphs, its devices must be open, and each block must be
+ * complete. */
 #include "base/error.h"
 #include "gnn/run/own.h"
 

@@ -1,5 +1,5 @@
-/* One layer on all devices: a thread for each, tasks in the order of the subgraphs, waiting for each other by counts under one
- * lock. Since all keep to that order, the first task that is not done never waits for a later one. */
+/* Runs one layer on all devices. Each device has a thread. Tasks run in subgraph order and wait for each other through
+ * counters guarded by one lock. All devices follow the same order, so the first unfinished task never waits for a later one. */
 #include <pthread.h>
 #include <string.h>
 
@@ -14,13 +14,13 @@ typedef struct shared {
   const clv__run_rows *in, *out;
   const clv__gnn_run_options *options;
   uint64_t start_ns;
-  pthread_mutex_t lock, telling; /* telling: progress is called by one at a time */
+  pthread_mutex_t lock, telling; /* telling: serialises the calls of progress */
   pthread_cond_t changed;
-  clv_status status; /* the first error, under the lock */
+  clv_status status; /* the first error; guarded by the lock */
   clv_error error;
-  double weight_done; /* of all layers, under the lock */
+  double weight_done; /* over all layers; guarded by the lock */
   uint32_t done;
-  uint32_t last_told; /* under `telling` */
+  uint32_t last_told; /* guarded by `telling` */
 } shared;
 
 typedef struct worker {
@@ -30,7 +30,7 @@ typedef struct worker {
   bool is_started;
 } worker;
 
-/* The first error stays; everybody leaves. */
+/* Keeps the first error and makes every thread leave. */
 static void fail(shared *s, clv_status status, const clv_error *error) {
   pthread_mutex_lock(&s->lock);
   if (s->status == CLV_OK) {
@@ -48,14 +48,14 @@ static bool may_begin(const shared *s, const clv__gnn_task *task) {
   uint32_t depth = s->run->schedule->machine->queue_depth;
   if (task->block > 0 && place->left[task->block - 1] > 0) return false;
   if (task->block + 1 == place->block_count || place->run < depth) return true;
-  return s->layer->places[task->place - depth].left[task->block + 1] == 0; /* same cluster: as many blocks */
+  return s->layer->places[task->place - depth].left[task->block + 1] == 0; /* same cluster: same number of blocks */
 }
 
-/* The room that the place has its crossing values in. Under the lock. */
+/* Assigns a room for crossing values to the place. Call with the lock held. */
 static clv_status take_room(shared *s, clv__run_place *place, clv_error *error) {
   clv__gnn_run *run = s->run;
   uint32_t room = 0;
-  while (run->room_is_taken[room]) ++room; /* there are as many as places */
+  while (run->room_is_taken[room]) ++room; /* there are as many rooms as places */
   clv__run_memory *memory = &run->rooms[room];
   if (memory->size_bytes < s->layer->room_bytes) {
     clv__release(run->allocator, memory->data);
@@ -69,7 +69,7 @@ static clv_status take_room(shared *s, clv__run_place *place, clv_error *error) 
   return CLV_OK;
 }
 
-/* Waits for the task's turn. False: the run is over. */
+/* Waits for the task's turn. Returns false if the run is over. */
 static bool begin_task(shared *s, const clv__run_task *task, char **room) {
   clv__run_place *place = &s->layer->places[task->said.place];
   clv_error error = {0};
@@ -96,9 +96,9 @@ static void tell(shared *s) {
       .layer = s->layer_index, .layer_count = run->schedule->layer_count, .done = s->done, .of = run->task_count};
   pthread_mutex_unlock(&s->lock);
   bool goes_on = true;
-  if (progress.done > s->last_told) { /* whoever is late has nothing new to tell */
+  if (progress.done > s->last_told) { /* a late caller has nothing new to report */
     progress.elapsed_s = 1e-9 * (double)(clv__clock_ns() - s->start_ns);
-    double mine = done - run->weight_begun; /* of this run: the layers of another one tell nothing of its pace */
+    double mine = done - run->weight_begun; /* excludes layers of an earlier run, which say nothing about this run's pace */
     progress.left_s = mine > 0 ? progress.elapsed_s * (run->weight - done) / mine : -1;
     s->last_told = progress.done;
     goes_on = s->options->progress(s->options->user_data, &progress);
@@ -157,7 +157,7 @@ static void *work_off(void *argument) {
   return NULL;
 }
 
-/* The first worker's thread is the caller's. */
+/* The first worker runs on the caller's thread. */
 static void start_and_join(shared *s, worker *workers, uint32_t count) {
   for (uint32_t i = 1; i < count; ++i) {
     int code = pthread_create(&workers[i].thread, NULL, work_off, &workers[i]);
@@ -174,7 +174,7 @@ static void start_and_join(shared *s, worker *workers, uint32_t count) {
   }
 }
 
-/* Devices that have something to do; one that works in the host's memory, and so perhaps in its caller's thread, comes first. */
+/* Finds the devices that have tasks. A device that works in host memory comes first, because it may need the caller's thread. */
 static uint32_t find_workers(shared *s, worker *workers) {
   const clv__machine *machine = s->run->schedule->machine;
   uint32_t count = 0;

@@ -1,4 +1,4 @@
-/* A run made ready: what the plan says is checked, and turned into tasks with their memory. run.c runs them. */
+/* Prepares a run: checks the plan and converts it into tasks with memory. run.c executes them. */
 #include <string.h>
 
 #include "base/error.h"
@@ -7,7 +7,7 @@
 
 /* ---- Vertices ---- */
 
-/* Where rows lie between layers: what a subgraph owns is one piece. */
+/* Assigns rows between layers to vertices, so that each subgraph's owned rows are contiguous. */
 static clv_status number_vertices(clv__gnn_run *run, clv_error *error) {
   const clv__partitioned *parts = run->partitioned;
   uint32_t used = 0, n = run->vertex_count;
@@ -69,8 +69,8 @@ static bool reads_dimension(const clv__stages *stages, const clv__pep_block *blo
   return false;
 }
 
-/* What a part works on, and what it is padded to: the plan's sizes where these are enough, so that several share an executable.
- */
+/* Determines the sizes of a part and its padding. Uses the plan's padded sizes if they suffice, so that several parts share an
+ * executable. */
 static void size_task(const clv__gnn_run *run, const clv__stages *stages, const clv__pep_block *block, const clv__pep_part *part,
                       bool is_static, const clv__portion *portion, clv__gnn_task *said) {
   clv__layer_sizes *sizes = &said->sizes;
@@ -110,7 +110,7 @@ static clv_status make_task(clv__gnn_run *run, uint32_t layer, const clv__gnn_ta
   return clv__run_program_find(run, &task->said, is_static, &task->program, error);
 }
 
-/* What crosses between the blocks, and where it is put. */
+/* Lays out the values that cross between the blocks. */
 static clv_status lay_out(const clv__gnn_run *run, const clv__stages *stages, const clv__pep *pep, clv__run_place *place,
                           clv_error *error) {
   const clv__subgraph *sub = &run->partitioned->subgraphs[place->subgraph];
@@ -165,7 +165,7 @@ static clv_status make_layers(clv__gnn_run *run, clv_error *error) {
   return CLV_OK;
 }
 
-/* Progress goes by predicted times where all tasks have one. */
+/* Weighs progress by predicted times if all tasks have one. */
 static void weigh(clv__gnn_run *run) {
   bool is_predicted = true;
   for (uint32_t i = 0; i < run->schedule->layer_count; ++i) {

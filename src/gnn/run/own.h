@@ -1,4 +1,4 @@
-/* What the files of a run share: check.c and plan/make.c (made), run.c (layer after layer), program.c (executables),
+/* Shared by the files of a run: check.c and make.c (preparing a run), run.c (layer after layer), program.c (executables),
  * values.c (what a task reads and writes), layer.c (threads), state.c (the file between two layers). */
 #ifndef CLEAVE_GNN_RUN_OWN_H
 #define CLEAVE_GNN_RUN_OWN_H
@@ -8,31 +8,31 @@
 #include "gnn/run/run.h"
 #include "gnn/run/sweep.h"
 
-/* A block compiled for one device, open or for one padded size. */
+/* A block compiled for one device, either open or for one padded size. */
 typedef struct clv__run_program {
-  uint32_t layer, first, last, device; /* the machine's */
+  uint32_t layer, first, last, device; /* device: index in the machine */
   bool is_static;
-  clv__layer_sizes sizes; /* where it is static */
-  uint32_t uses;          /* tasks of a run */
+  clv__layer_sizes sizes; /* set if is_static */
+  uint32_t uses;          /* the run's tasks that use it */
   clv__block_run run;
 } clv__run_program;
 
 typedef struct clv__run_task {
   clv__gnn_task said;
   const clv__portion *portion;
-  clv__sweep sweep; /* of devices in the host's memory: the portion is run piece by piece */
-  size_t program;   /* of the run's */
-  double weight;    /* of progress */
+  clv__sweep sweep; /* for devices in host memory: runs the portion piece by piece */
+  size_t program;   /* index among the run's programs */
+  double weight;    /* share of progress */
 } clv__run_task;
 
-/* Where the values that cross inside of a subgraph's PEP are, in the memory that the place is given. */
+/* The location of the values that cross between blocks of a subgraph's PEP, within the room assigned to the place. */
 typedef struct clv__run_place {
-  uint32_t subgraph, cluster, block_count, run; /* run: its place within the cluster */
-  uint32_t first_task[CLV__PEP_BLOCKS + 1];     /* of each block, and the end */
-  uint32_t left[CLV__PEP_BLOCKS];               /* tasks of a block that are not done; under the lock */
+  uint32_t subgraph, cluster, block_count, run; /* run: its position within the cluster */
+  uint32_t first_task[CLV__PEP_BLOCKS + 1];     /* index of each block's first task, and the end */
+  uint32_t left[CLV__PEP_BLOCKS];               /* unfinished tasks per block; guarded by the lock */
   clv__value_set crossing;
   size_t offsets[CLV__LAYER_VALUES], size_bytes;
-  uint32_t room; /* CLV__NO_ID: none (yet); under the lock */
+  uint32_t room; /* CLV__NO_ID: none (yet); guarded by the lock */
 } clv__run_place;
 
 typedef struct clv__run_layer {
@@ -40,10 +40,10 @@ typedef struct clv__run_layer {
   clv__run_place *places; /* [k] */
   uint32_t task_count, cluster_count;
   clv__run_task *tasks;
-  size_t room_bytes; /* the most that a place needs */
+  size_t room_bytes; /* the largest size that a place needs */
 } clv__run_layer;
 
-/* Memory that grows and is used again. */
+/* A buffer that grows and is reused. */
 typedef struct clv__run_memory {
   void *data;
   size_t size_bytes;
@@ -51,7 +51,7 @@ typedef struct clv__run_memory {
 
 typedef struct clv__run_portion {
   clv__portion portion;
-  struct clv__run_portion *next; /* of the subgraph */
+  struct clv__run_portion *next; /* next portion of the same subgraph */
 } clv__run_portion;
 
 struct clv__gnn_run {
@@ -62,23 +62,23 @@ struct clv__gnn_run {
   const clv__partitioned *partitioned;
   const clv__gnn_schedule *schedule;
   clv__arena arena;
-  uint32_t device_of[CLV__PEP_DEVICES]; /* the machine's device among `devices` */
+  uint32_t device_of[CLV__PEP_DEVICES]; /* maps the machine's devices to indices in `devices` */
   uint32_t vertex_count, task_count;
   clv__run_layer *layers;      /* [layer_count] */
   clv__run_portion **portions; /* [k] */
   clv__run_program *programs;
   size_t program_count, program_capacity;
-  bool is_in_order;  /* the vertices are in the order of `rows` anyway */
-  uint32_t *rows;    /* [vertex_count]: where a vertex's row lies between layers: subgraph after subgraph */
-  float *degrees;    /* [vertex_count]: GCN */
-  float *between[2]; /* the rows of inner layers, in turn */
+  bool is_in_order;  /* vertex order equals the order of `rows` */
+  uint32_t *rows;    /* [vertex_count]: row index of each vertex between layers: subgraph after subgraph */
+  float *degrees;    /* [vertex_count]: for GCN */
+  float *between[2]; /* the rows of inner layers, alternating */
   clv__run_memory scratch[CLV__PEP_DEVICES];
-  /* Rooms for values that cross, given to places and back; under the lock while a layer runs. */
+  /* Rooms for crossing values. Places borrow and return them, guarded by the lock while a layer runs. */
   clv__run_memory *rooms; /* [k] */
   bool *room_is_taken;
-  /* Of the last run. */
+  /* Results of the last run. */
   clv__gnn_task *said;                                           /* [task_count] */
-  double *layer_ns, state_ns, weight, weight_done, weight_begun; /* begun: what had been done before */
+  double *layer_ns, state_ns, weight, weight_done, weight_begun; /* weight_begun: done before this run */
   uint32_t first_layer, tasks_done;
 };
 
@@ -88,25 +88,25 @@ static inline clv__csr clv__run_portion_csr(const clv__portion *portion) {
 
 /* ---- program.c ---- */
 
-/* The program for a task, made where it is the first that needs it; programs may move until all are there, so that the index is
- * what is given. */
+/* Finds the program for a task, or creates it if the task is the first to need it. Returns its index, because programs may
+ * move until all exist. */
 clv_status clv__run_program_find(clv__gnn_run *run, const clv__gnn_task *task, bool is_static, size_t *index, clv_error *error);
 clv_status clv__run_programs_open(clv__gnn_run *run, clv_error *error);
 void clv__run_programs_close(clv__gnn_run *run);
 
 /* ---- values.c ---- */
 
-/* Rows of all vertices, at `order` (NULL: as they are numbered) of them. */
+/* The rows of all vertices. `order` gives each vertex's row; NULL: vertex order. */
 typedef struct clv__run_rows {
   float *data;
   const uint32_t *order;
   uint32_t columns;
 } clv__run_rows;
 
-/* Memory to lay out what the task reads, of its device; one task at a time uses it. */
+/* Reserves the device's memory for laying out the task's inputs. Only one task at a time uses it. */
 clv_status clv__run_task_reserve(clv__gnn_run *run, const clv__run_layer *layer, const clv__run_task *task, clv_error *error);
 
-/* Runs one task: packs, executes, lays out. `room` is where crossing values are. */
+/* Runs one task: packs, executes, lays out. `room` holds the crossing values. */
 clv_status clv__run_task_execute(clv__gnn_run *run, clv__run_layer *layer, clv__run_task *task, const clv__run_rows *in,
                                  const clv__run_rows *out, char *room, uint64_t start_ns, clv_error *error);
 
@@ -117,18 +117,20 @@ clv_status clv__run_layer_execute(clv__gnn_run *run, uint32_t layer, const clv__
 
 /* ---- state.c ---- */
 
-/* Hash of what a state belongs to. */
+/* Hashes everything that a state depends on. */
 void clv__run_state_key(const clv__gnn_run *run, const clv_tensor *features, clv__hash *key);
 clv_status clv__run_state_write(const char *path, const clv__hash *key, uint32_t layers_done, const float *rows, size_t count,
                                 clv_error *error);
-/* `layers_done` 0: there is no file. `rows`, with room for the widest layer, gets what the last layer that is done gave. */
+/* Reads a state. `layers_done` is 0 if there is no file. `rows` must have room for the widest layer; it receives the result of
+ * the last completed layer. */
 clv_status clv__run_state_read(const clv__gnn_run *run, const char *path, const clv__hash *key, uint32_t *layers_done,
                                float *rows, clv_error *error);
-/* The same of what a file holds; of the run it needs vertices, layers and their widths. `path` is for errors. */
+/* Like clv__run_state_read(), but parses a file's content. Uses only the run's vertices, layers and widths. `path` is for
+ * error messages. */
 clv_status clv__run_state_parse(const clv__gnn_run *run, const char *path, const void *data, size_t size_bytes,
                                 const clv__hash *key, uint32_t *layers_done, float *rows, clv_error *error);
 
-/* Whether the plan can be run; finds its devices among those that are open (check.c). */
+/* check.c: checks that the schedule can run, and finds its devices among the open ones. */
 clv_status clv__run_check_schedule(clv__gnn_run *run, clv_error *error);
 
 #endif

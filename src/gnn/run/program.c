@@ -1,11 +1,12 @@
-/* The executables of a run: one for each block of a layer and device, and, on devices of fixed shapes, for each padded size. */
+/* The executables of a run: one for each block of a layer and device, and, on devices with static shapes, one for each padded
+ * size. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "gnn/run/own.h"
 
-enum { MOST_SHAPES = 64 }; /* kept ready in a session */
+enum { MOST_SHAPES = 64 }; /* shapes that a session keeps prepared */
 
 static bool is_it(const clv__run_program *program, const clv__gnn_task *task, bool is_static) {
   return program->layer == task->layer && program->first == task->first && program->last == task->last &&
@@ -36,7 +37,7 @@ static clv_status open_program(clv__gnn_run *run, clv__run_program *program, clv
   clv_session_options options = CLV_SESSION_OPTIONS_INIT;
   clv__block_form form = program->is_static ? clv__block_form_fixed(program->sizes) : clv__block_form_open(false);
   clv__block block;
-  options.no_fallback = true; /* the plan says where things run */
+  options.no_fallback = true; /* the plan decides where blocks run */
   options.prepared_shapes = program->uses < MOST_SHAPES ? program->uses : MOST_SHAPES;
   clv_status status =
       clv__block_make(run->allocator, &run->layers[program->layer].stages, program->first, program->last, &form, &block, error);
@@ -47,7 +48,7 @@ static clv_status open_program(clv__gnn_run *run, clv__run_program *program, clv
                            run->schedule->machine->devices[program->device].name);
 }
 
-/* What a task's first run would do beside computing, so that it is done before the clock starts. */
+/* Does everything besides computing that a task's first run would do, before the clock starts. */
 static clv_status prepare_task(clv__gnn_run *run, const clv__run_layer *layer, const clv__run_task *task, clv_error *error) {
   clv__run_program *program = &run->programs[task->program];
   if (task->portion->sizes.targets == 0) return CLV_OK;

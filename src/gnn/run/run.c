@@ -1,4 +1,4 @@
-/* See run.h: layer after layer, and what it came to. */
+/* Runs layer after layer and collects the results. See run.h. */
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -6,7 +6,7 @@
 #include "base/files/file_writer.h"
 #include "gnn/run/own.h"
 
-/* Layers that a state has done count as done. */
+/* Counts the layers of a resumed state as done. */
 static void skip_layers(clv__gnn_run *run, uint32_t layers) {
   run->first_layer = layers;
   run->weight_done = 0;
@@ -35,7 +35,7 @@ static clv_status run_layers(clv__gnn_run *run, const clv_tensor *features, clv_
     if (i == 0) in = (clv__run_rows){features->data, NULL, in.columns};
     if (i + 1 == count) result = (clv__run_rows){out->data, NULL, width};
     uint64_t begin_ns = clv__clock_ns();
-    /* Tasks are timed as if layers followed each other at once, as they are predicted: the state is not in it. */
+    /* Excludes the state file's time, so that layers follow each other directly, as predicted. */
     CLV__TRY(clv__run_layer_execute(run, i, &in, &result, options, begin_ns - spent_ns, error));
     uint64_t end_ns = clv__clock_ns();
     run->layer_ns[i] = (double)(end_ns - begin_ns);
@@ -58,7 +58,7 @@ clv_status clv__gnn_run_execute(clv__gnn_run *run, const clv_tensor *features, c
   if (keeps) clv__file_writer_sweep(options->state_path);
   if (keeps) clv__run_state_key(run, features, &key);
   if (keeps && options->resume) {
-    /* The buffer depends on the number that is read: a single inner layer has one. */
+    /* The buffer depends on the layer index: with a single inner layer, only one buffer exists. */
     float *rows = run->between[0];
     CLV__TRY(clv__run_state_read(run, options->state_path, &key, &layers_done, rows, error));
     if (layers_done > 0 && layers_done % 2 == 0) {
@@ -77,7 +77,7 @@ void clv__gnn_run_forget(const char *state_path) {
 
 /* ---- What it came to ---- */
 
-/* A device changes when its next task is of another cluster, or layer. */
+/* A device switches if its next task belongs to another cluster or layer. */
 static uint32_t count_switches(const clv__gnn_run *run) {
   uint32_t switches = 0;
   for (uint32_t d = 0; d < run->schedule->machine->device_count; ++d) {

@@ -1,35 +1,35 @@
-/* A plan at work: layer after layer, subgraphs in the order of the plan, each by its PEP, all devices at the same time. Between
- * two layers the owned rows of all subgraphs are exchanged, which makes any depth exact.
+/* Executes a plan: layer after layer, subgraphs in the plan's order, each by its PEP, with all devices working in parallel.
+ * Between two layers, the subgraphs exchange their owned rows. The result is therefore exact for any depth.
  *
- * Every device has one thread, which does its tasks in the order of the subgraphs, as simulate.h has it: a task begins when the
- * block before it is done, and, within a cluster, when the block behind it is done with the subgraph queue_depth places earlier.
- * Values that cross from a block to a later one are whole in the host's memory: each part writes its rows of them. Of rows that
- * come from elsewhere each part gathers those that it reads. */
+ * Every device has one thread, which runs its tasks in subgraph order, as simulate.h describes. A task starts when the
+ * previous block is done and, within a cluster, when the next block has finished the subgraph queue_depth positions earlier.
+ * Values that cross from a block to a later one are complete in host memory, because each part writes its rows of them. Each
+ * part gathers the rows that it reads from elsewhere. */
 #ifndef CLEAVE_GNN_RUN_RUN_H
 #define CLEAVE_GNN_RUN_RUN_H
 
 #include "gnn/model/block.h"
 #include "gnn/plan/pep.h"
 
-/* What runs in which order: of each layer all subgraphs, once, with their PEPs. Of a PEP only blocks, devices, shares and padded
- * sizes are looked at (sizes that are too small are not used: they are worked out again). All of it outlives the run. */
+/* What runs, and in which order: for each layer all subgraphs, once each, with their PEPs. Only a PEP's blocks, devices,
+ * shares and padded sizes are used. Padded sizes that are too small are recomputed. All data must outlive the run. */
 typedef struct clv__gnn_place {
   uint32_t subgraph;
   const clv__pep *pep;
 } clv__gnn_place;
 
 typedef struct clv__gnn_schedule {
-  const clv__machine *machine; /* its devices are found by name among those that run */
+  const clv__machine *machine; /* its devices are matched by name with the open devices */
   uint32_t layer_count, k;
   const clv__gnn_place *const *layers; /* [layer_count][k] */
 } clv__gnn_schedule;
 
 typedef struct clv__gnn_run clv__gnn_run;
 
-/* Compiles every block that the schedule has, for each of its devices: open where the device takes any shape, padded where it
- * does not. `graph` has the features, and the hash that a state is kept under; `partitioned` is of the rows that are aggregated
- * over: with self loops for GCN and GAT. All outlive the run. Errors: those of clv__gnn_check_fit(); CLV_INVALID_ARGUMENT where
- * schedule, model and subgraphs do not fit; those of blocks, with layer, block and device in front. */
+/* Compiles every block of the schedule for each of its devices: open if the device accepts any shape, otherwise padded.
+ * `graph` provides the features, and the hash that identifies a state. `partitioned` has the rows for aggregation, with self
+ * loops for GCN and GAT. All must outlive the run. Errors: those of clv__gnn_check_fit(); CLV_INVALID_ARGUMENT if schedule,
+ * model and subgraphs do not match; those of blocks, prefixed with layer, block and device. */
 clv_status clv__gnn_run_create(clv_devices *devices, const clv__gnn_model *model, const clv__gnn_graph *graph,
                                const clv__partitioned *partitioned, const clv__gnn_schedule *schedule, clv__gnn_run **run,
                                clv_error *error);
@@ -37,53 +37,53 @@ void clv__gnn_run_destroy(clv__gnn_run *run); /* accepts NULL */
 
 typedef struct clv__gnn_progress {
   uint32_t layer, layer_count;
-  uint32_t done, of; /* tasks of all layers */
-  double elapsed_s,
-      left_s; /* left: by predicted times as far as there are any, else by rows and edges; negative: not known yet */
+  uint32_t done, of;        /* number of tasks over all layers */
+  double elapsed_s, left_s; /* left_s uses predicted times if available, otherwise rows and edges; negative: not known yet */
 } clv__gnn_progress;
 
 typedef struct clv__gnn_run_options {
-  /* Called after each task, one call at a time, in a thread of the run; false cancels it. May be NULL. */
+  /* Called after each task, one call at a time, on a thread of the run. Returning false cancels the run. May be NULL. */
   bool (*progress)(void *user_data, const clv__gnn_progress *progress);
   void *user_data;
-  /* Where the rows are kept after each layer but the last, so that a run that was killed can go on; NULL: nowhere. What writers
-   * that were killed left beside it is removed first. The file stays when the run is over, until clv__gnn_run_forget(). */
+  /* File that keeps the rows after each layer except the last, so that a killed run can resume; NULL: none. Leftovers of
+   * killed writers next to it are removed first. The file remains after the run, until clv__gnn_run_forget(). */
   const char *state_path;
-  bool resume; /* goes on with the file where there is one: of another graph, model or plan is CLV_INVALID_ARGUMENT */
+  bool resume; /* resume from the file if it exists; CLV_INVALID_ARGUMENT if it belongs to another graph, model or plan */
 } clv__gnn_run_options;
 #define CLV__GNN_RUN_OPTIONS_INIT \
   { NULL, NULL, NULL, false }
 
-/* Runs all layers. `features` f32 [n, F] (NULL: the graph's), `out` f32 [n, width of the last layer], both with data. `options`
- * may be NULL. The first error of any device ends it, with layer, subgraph, block and device in front; what `out` holds is then
- * unspecified. CLV_CANCELLED. One call at a time. */
+/* Runs all layers. `features` is f32 [n, F] (NULL: the graph's) and `out` is f32 [n, width of the last layer]; both must have
+ * data. `options` may be NULL. The first error of any device ends the run, prefixed with layer, subgraph, block and device;
+ * `out` is then unspecified. Returns CLV_CANCELLED if cancelled. Not reentrant: one call at a time. */
 clv_status clv__gnn_run_execute(clv__gnn_run *run, const clv_tensor *features, clv_tensor *out,
                                 const clv__gnn_run_options *options, clv_error *error);
 
-/* Removes the rows that a run kept: for when its result is in safety. */
+/* Removes a run's state file. Call it once the result is saved. */
 void clv__gnn_run_forget(const char *state_path);
 
 /* ---- What it came to ---- */
 
 typedef struct clv__gnn_task {
   uint32_t layer, place, cluster;                      /* clusters are counted from 0 in each layer */
-  uint32_t subgraph, block, part, first, last, device; /* the machine's */
-  clv__layer_sizes sizes, padded;                      /* the same unless the device is static */
-  double predicted_ns;                                 /* 0: the PEP says nothing */
-  uint64_t begin_ns, packed_ns, computed_ns, end_ns;   /* of the layers' time: gathering and padding first, laying out last */
+  uint32_t subgraph, block, part, first, last, device; /* device: index in the machine */
+  clv__layer_sizes sizes, padded;                      /* equal unless the device is static */
+  double predicted_ns;                                 /* 0: the PEP has no prediction */
+  uint64_t begin_ns, packed_ns, computed_ns,
+      end_ns; /* since the start of the layers: begin to packed is gathering and padding; computed to end is laying out */
 } clv__gnn_task;
 
-/* Of the last run, by layer and place. `first_layer`: what was resumed has no times. */
+/* The last run, by layer and place. `first_layer`: resumed layers before it have no times. */
 typedef struct clv__gnn_record {
   const clv__gnn_task *tasks;
   uint32_t task_count, first_layer;
   const double *layer_ns;           /* [layer_count] */
-  double measured_ns;               /* all layers that ran, without what follows */
-  double state_ns;                  /* spent on the state's file */
-  uint32_t cluster_count, switches; /* clusters of all layers; a device's changes from one to another */
-  uint32_t executables;             /* sessions that were made */
-  uint64_t halo_rows, packed_rows;  /* rows gathered beside the targets; rows that static devices got beyond those there are */
-  uint64_t packed_edges;            /* the same of edges */
+  double measured_ns;               /* all executed layers, without anything after them */
+  double state_ns;                  /* time spent on the state file */
+  uint32_t cluster_count, switches; /* clusters over all layers; cluster changes of devices */
+  uint32_t executables;             /* number of sessions created */
+  uint64_t halo_rows, packed_rows;  /* rows gathered in addition to targets; padding rows for static devices */
+  uint64_t packed_edges;            /* padding edges for static devices */
 } clv__gnn_record;
 
 void clv__gnn_run_record(const clv__gnn_run *run, clv__gnn_record *record);

@@ -5,20 +5,20 @@
 
 #include "gnn/run/sweep.h"
 
-/* A layer: one block, or, where the graph is large, what is done for all rows and then the rest, piece by piece. */
+/* A layer: one block or, for a large graph, a block for all rows and then a sweep for the rest. */
 typedef struct single_layer {
-  clv__block_run whole;   /* no session: none */
-  clv__block_sweep sweep; /* the same */
+  clv__block_run whole;   /* no session: unused */
+  clv__block_sweep sweep; /* no session: unused */
 } single_layer;
 
 struct clv__gnn_single {
   const clv_allocator *allocator;
   const clv__gnn_model *model;
-  const clv__gnn_graph *graph; /* the features' */
-  clv__gnn_graph *looped;      /* GCN, GAT: the graph with self loops; else NULL */
-  const clv__csr *csr;         /* what is aggregated over */
-  float *degrees;              /* GCN */
-  float *between[2];           /* results of layers, in turn */
+  const clv__gnn_graph *graph; /* provides the features */
+  clv__gnn_graph *looped;      /* for GCN and GAT: the graph with self loops; otherwise NULL */
+  const clv__csr *csr;         /* the rows that are aggregated over */
+  float *degrees;              /* for GCN */
+  float *between[2];           /* results of inner layers, alternating */
   single_layer *layers;
 };
 
@@ -123,7 +123,7 @@ void clv__gnn_single_destroy(clv__gnn_single *single) {
   clv__release(single->allocator, single);
 }
 
-/* The session reads what it is given: the pointers lose their const, not their meaning. */
+/* Casting away const is safe: the session only reads its inputs. */
 static clv_tensor given(clv_dtype dtype, int64_t count, const void *data) {
   return clv__tensor_make(dtype, 1, &count, (void *)(uintptr_t)data);
 }

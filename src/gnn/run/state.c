@@ -1,6 +1,6 @@
-/* The rows between two layers, kept in a file while a run goes on: magic, key, how many layers are done, how many numbers follow,
- * their hash, the numbers. The key is a hash of graph, features, model, subgraphs and plan: a state is of no use to another run.
- */
+/* Keeps the rows between two layers in a file during a run. The file has a magic number, a key, the number of completed
+ * layers, the count of numbers, their hash, and the numbers. The key hashes graph, features, model, subgraphs and plan: only
+ * the same run can use the state. */
 #include <string.h>
 
 #include "base/error.h"
@@ -40,7 +40,7 @@ void clv__run_state_key(const clv__gnn_run *run, const clv_tensor *features, clv
   clv__hasher_tensor(&hasher, features);
   clv__gnn_model_hash(run->model, &hash);
   clv__hasher_update(&hasher, &hash, sizeof hash);
-  clv__hash_bytes(run->rows, (size_t)run->vertex_count * sizeof *run->rows, &hash); /* whose the vertices are */
+  clv__hash_bytes(run->rows, (size_t)run->vertex_count * sizeof *run->rows, &hash); /* maps vertices to rows */
   clv__hasher_update(&hasher, &hash, sizeof hash);
   clv__hasher_u64(&hasher, schedule->k);
   for (uint32_t d = 0; d < schedule->machine->device_count; ++d) clv__hasher_string(&hasher, schedule->machine->devices[d].name);

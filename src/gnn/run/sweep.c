@@ -10,8 +10,8 @@ uint32_t clv__stages_sweep_from(const clv__stages *stages) {
   return stages->transform_first ? 1 : 0;
 }
 
-/* So many that the widest value between stages fits a cache; where that makes many pieces, a larger and slower one, since all
- * threads wait for each other at the end of each piece. */
+/* Chooses the piece so that the widest value between stages fits a cache. If that gives many pieces, uses larger pieces
+ * despite slower access, because all threads synchronise after each piece. */
 static uint32_t piece_of(const clv__stages *stages, uint32_t vertex_count) {
   uint32_t in = stages->layer->in, out = clv__gnn_layer_width(stages->layer);
   uint64_t row_bytes = sizeof(float) * (uint64_t)(in > out ? in : out);
@@ -55,7 +55,8 @@ clv__sweep clv__sweep_find(const clv__stages *stages, uint32_t first, uint32_t l
 
 /* ---- A piece ---- */
 
-/* Offsets from 0; sources where the graph's end before the room for a piece does. */
+/* The size of the offsets, which start at 0. A copy of the sources follows them; it is used if fewer edges remain in the graph
+ * than a piece has room for. */
 static size_t offset_bytes(const clv__sweep *sweep) {
   return clv__align_up(((size_t)sweep->piece + 1) * sizeof(int64_t), CLV__ALIGNMENT);
 }
@@ -64,7 +65,7 @@ size_t clv__sweep_bytes(const clv__sweep *sweep) {
   return offset_bytes(sweep) + sweep->piece_edges * sizeof(int32_t);
 }
 
-/* Rows from `begin` on of a value of the targets. */
+/* The rows from `begin` on, of a value of the targets. */
 static clv_tensor slice(const clv__sweep *sweep, const clv_tensor *whole, uint64_t begin) {
   clv_tensor part = *whole;
   size_t row_bytes = clv_dtype_size_bytes(whole->dtype) * (size_t)clv__dims_product(whole, 1, whole->rank);
@@ -73,7 +74,7 @@ static clv_tensor slice(const clv__sweep *sweep, const clv_tensor *whole, uint64
   return part;
 }
 
-/* The edges of a piece. Behind the graph's last one there may be less than room is for. */
+/* Sets the edges of a piece. Near the end of the graph, fewer edges may remain than a piece has room for. */
 static void set_edges(const clv__sweep *sweep, const clv__csr *csr, uint64_t begin, char *memory, clv__layer_values *values) {
   const uint64_t *offsets = csr->offsets + begin;
   uint64_t first = offsets[0], left = csr->edge_count - first;

@@ -1,12 +1,12 @@
-/* What a task reads and writes. Everything is used where it lies if it lies as the block wants it; rows from elsewhere are
- * gathered, and for devices of fixed shapes all is laid out with its padding (block.h says what that is made of). */
+/* Prepares what a task reads and writes. Values are used in place if their layout fits the block. Rows from elsewhere are
+ * gathered. For devices with static shapes, everything is laid out with padding (block.h defines its content). */
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "gnn/run/own.h"
 
-enum { LARGE_BYTES = 8 << 20 }; /* from here on copies are worth several threads */
+enum { LARGE_BYTES = 8 << 20 }; /* larger copies use several threads */
 
 typedef struct work {
   const clv__gnn_run *run;
@@ -26,7 +26,7 @@ typedef struct work {
 typedef struct value_size {
   clv__value_shape shape;
   size_t row_bytes;
-  uint64_t real, padded; /* rows of it */
+  uint64_t real, padded; /* number of rows */
 } value_size;
 
 static value_size size_of(const work *w, clv__layer_value value) {
@@ -54,7 +54,7 @@ static inline size_t row_at(const uint32_t *ids, const uint32_t *order, uint64_t
   return order == NULL ? ids[i] : order[ids[i]];
 }
 
-/* The first of `count` rows where they lie one behind the other; SIZE_MAX where they do not. */
+/* Returns the first of `count` rows if they are contiguous, otherwise SIZE_MAX. */
 static size_t find_run(const uint32_t *ids, const uint32_t *order, uint64_t count) {
   size_t first = count > 0 ? row_at(ids, order, 0) : 0;
   for (uint64_t i = 1; i < count; ++i) {
@@ -77,7 +77,7 @@ static void scatter_rows(char *to, const char *from, size_t row_bytes, const uin
 
 /* ---- What it reads ---- */
 
-/* Rows `from` + `start`, as they are or padded with zeros. */
+/* Returns the rows of `from` in place, or copies them with zero padding. */
 static const void *use_or_pad(work *w, const value_size *size, const void *from) {
   if (size->padded == size->real) return from;
   char *to = take_scratch(w, size->padded * size->row_bytes);
@@ -86,7 +86,7 @@ static const void *use_or_pad(work *w, const value_size *size, const void *from)
   return to;
 }
 
-/* Of values that all vertices have: those of the portion's rows, or of its targets, which come first among them. */
+/* For values of all vertices: returns the portion's rows, or its targets, which are the first of its rows. */
 static const void *read_rows(work *w, const value_size *size, const void *from, const uint32_t *order) {
   const uint32_t *ids = w->portion->vertices;
   size_t first = find_run(ids, order, size->real);
@@ -97,7 +97,7 @@ static const void *read_rows(work *w, const value_size *size, const void *from, 
   return to;
 }
 
-/* A vertex without edges of its own: none is divided by zero. */
+/* Padding rows get degree 1, so that no division by zero occurs. */
 static const void *read_degrees(work *w, const value_size *size) {
   float *to = take_scratch(w, size->padded * size->row_bytes);
   gather_rows((char *)to, (const char *)w->run->degrees, sizeof *to, w->portion->vertices, NULL, size->real);
@@ -137,7 +137,7 @@ static const void *read_positions(work *w, const value_size *size) {
   return to;
 }
 
-/* The portion's place in a value that crosses; of rows only a whole one has one. */
+/* Returns the portion's position in a crossing value. For values of rows, only a whole portion has one. */
 static char *crossing_at(const work *w, clv__layer_value value, const value_size *size) {
   char *begin = w->room + w->place->offsets[value];
   if (size->shape.dimension == CLV__DIMENSION_TARGETS) return begin + (size_t)w->portion->from * size->row_bytes;
@@ -161,7 +161,7 @@ static void read_value(work *w, clv__layer_value value) {
     case CLV__VALUE_ROWS:
       data = read_rows(w, &size, w->in->data, w->in->order);
       break;
-    case CLV__VALUE_OWN: /* behind ROWS, whose first they are */
+    case CLV__VALUE_OWN: /* read after ROWS; equals its first rows */
       data = w->values.items[CLV__VALUE_ROWS].dtype != CLV_DTYPE_NONE ? w->values.items[CLV__VALUE_ROWS].data
                                                                       : read_rows(w, &size, w->in->data, w->in->order);
       break;
@@ -188,7 +188,7 @@ static void read_value(work *w, clv__layer_value value) {
   w->values.items[value] = tensor_of(&size, size.padded, data != NULL ? data : w->scratch);
 }
 
-/* More than enough for all that is laid out anew. */
+/* Reserves at least as much as everything that is laid out. */
 static clv_status reserve_scratch(clv__gnn_run *run, work *w, clv_error *error) {
   clv__run_memory *memory = &run->scratch[w->said->device];
   size_t needed = (CLV__LAYER_VALUES + 1) * CLV__ALIGNMENT;
@@ -198,7 +198,7 @@ static clv_status reserve_scratch(clv__gnn_run *run, work *w, clv_error *error) 
     if (!clv__multiply(size.padded, size.row_bytes, &bytes) || !clv__add(needed, bytes, &needed))
       return clv__error_memory(error, SIZE_MAX);
   }
-  if (w->sweep->piece > 0) { /* a result that is not made in its place */
+  if (w->sweep->piece > 0) { /* for a result that is not computed in place */
     value_size size = size_of(w, CLV__VALUE_RESULT);
     size_t bytes;
     if (!clv__multiply(size.real, size.row_bytes, &bytes) || !clv__add(needed, bytes, &needed) ||
@@ -224,7 +224,7 @@ clv_status clv__run_task_reserve(clv__gnn_run *run, const clv__run_layer *layer,
 
 /* ---- What it writes ---- */
 
-/* Pieces leave what they make where it is to be, or in scratch. */
+/* Runs the pieces. They write to the outputs' final places, or to scratch. */
 static clv_status sweep_task(work *w, clv__run_program *program, clv_error *error) {
   const clv__csr csr = clv__run_portion_csr(w->portion);
   for (uint32_t i = 0; i < w->block->output_count; ++i) {
@@ -235,12 +235,12 @@ static clv_status sweep_task(work *w, clv__run_program *program, clv_error *erro
   return clv__sweep_execute(w->sweep, &csr, &program->run, take_scratch(w, clv__sweep_bytes(w->sweep)), &w->values, error);
 }
 
-/* The row of `out` at which the targets' lie one behind the other, or SIZE_MAX. */
+/* Returns the first row of `out` if the targets' rows are contiguous in it, otherwise SIZE_MAX. */
 static size_t result_at(const work *w) {
   return find_run(w->portion->vertices, w->out->order, w->portion->sizes.targets);
 }
 
-/* Where a device leaves a value as it is to be, it leaves it in its place. */
+/* Directs an output to its final place if the device can write it there directly. */
 static void place_output(work *w, clv__layer_value value) {
   const value_size size = size_of(w, value);
   char *data = NULL;
@@ -259,7 +259,7 @@ static void place_output(work *w, clv__layer_value value) {
 static void move_output(const work *w, clv__layer_value value, const clv_tensor *asked) {
   const value_size size = size_of(w, value);
   const clv_tensor *made = &w->values.items[value];
-  if (asked->dtype != CLV_DTYPE_NONE || size.real == 0) return; /* it is where it was asked to be */
+  if (asked->dtype != CLV_DTYPE_NONE || size.real == 0) return; /* already in place */
   if (value == CLV__VALUE_RESULT)
     scatter_rows((char *)w->out->data, made->data, size.row_bytes, w->portion->vertices, w->out->order, size.real);
   else

@@ -1,4 +1,4 @@
-/* Tables that were measured elsewhere: n_nodes,n_edges,<device>_ms…,status. The file may come from anywhere. */
+/* Imports tables measured elsewhere: n_nodes,n_edges,<device>_ms…,status. The file is untrusted. */
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ typedef struct line {
 
 typedef struct importing {
   const char *name;
-  unsigned long number; /* of the line */
+  unsigned long number; /* line number */
   clv_error *error;
 } importing;
 
@@ -31,7 +31,7 @@ static clv_status bad(const importing *in, const char *format, ...) {
   return clv__error_set(in->error, CLV_INVALID_MODEL, "%s: line %lu: %s", in->name, in->number, what);
 }
 
-/* Fields without the blanks around them. */
+/* Splits a line into fields and trims the blanks around them. */
 static clv_status take_line(const importing *in, const char *text, size_t size_bytes, line *out) {
   out->count = 0;
   for (size_t at = 0; at <= size_bytes; ++at) {
@@ -85,7 +85,7 @@ static clv_status find_column(const importing *in, const line *header, const cha
   return CLV_OK;
 }
 
-/* "OK", or what ends with "OOM", as "GPU_OOM": a row says of itself whether something ran out of memory. */
+/* Checks a row's status: "OK", or a text that ends with "OOM", such as "GPU_OOM", if anything in the row ran out of memory. */
 static clv_status check_status(const importing *in, const char *field, bool ran_out) {
   size_t length = strlen(field);
   bool is_out = length >= 3 && strcmp(field + length - 3, "OOM") == 0;
@@ -97,7 +97,7 @@ static clv_status check_status(const importing *in, const char *field, bool ran_
 
 typedef struct layout {
   uint32_t n, m, status, fields;
-  uint32_t of[MOST_FIELDS]; /* of each wanted column */
+  uint32_t of[MOST_FIELDS]; /* index of each wanted column */
 } layout;
 
 static clv_status read_header(const importing *in, const line *header, const clv__import_column *columns, uint32_t column_count,
@@ -142,8 +142,8 @@ static int compare_rows(const void *a, const void *b) {
   return compare_reals(&x->time_ns, &y->time_ns);
 }
 
-/* Puts what one column says in. Rows of the same size (a block that reads no edges has many) become one point: their median, the
- * distance of their quarters as its spread. */
+/* Adds the values of one column. Rows of equal size (frequent for a block that reads no edges) become one point: the median,
+ * with the interquartile range as its spread. */
 static clv_status put_rows(clv__tables *tables, const char *layer, const clv__import_column *column, row *rows, uint32_t count,
                            clv_error *error) {
   if (!column->has_edges) {
@@ -156,7 +156,7 @@ static clv_status put_rows(clv__tables *tables, const char *layer, const clv__im
       times += rows[end].kind == CELL_TIME;
     const row *middle = &rows[r + times / 2];
     clv__table_point point = {.n = rows[r].n, .m = rows[r].m, .origin = CLV__IMPORTED};
-    point.infeasible = times < end - r; /* one that ran out of memory is enough */
+    point.infeasible = times < end - r; /* one out-of-memory row suffices */
     if (!point.infeasible) {
       point.time_ns = times % 2 == 1 ? middle->time_ns : (middle[-1].time_ns + middle->time_ns) / 2;
       point.spread_ns = rows[r + times * 3 / 4].time_ns - rows[r + times / 4].time_ns;

@@ -1,4 +1,4 @@
-/* See tables.h: fits are made from points, and say no more than they know. */
+/* Fits tables to their points, and claims no more than the points support. See tables.h. */
 #include "gnn/tables/tables.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LEFT_OUT = 512 }; /* points that are left out in turn; more are sampled */
+enum { MOST_LEFT_OUT = 512 }; /* points left out in turn; beyond this number, a sample */
 
 static int compare_points(const void *a, const void *b) {
   const clv__table_point *x = a, *y = b;
@@ -39,7 +39,8 @@ static int compare_reals(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Each point in turn is left out and foretold by the others. `spreads` are those of the points, relative. */
+/* Fits the points. Cross-validates by leaving out each point in turn and predicting it from the others. `spreads` are the
+ * points' relative spreads. */
 static clv__table_fit fit_points(const clv__fit_point *points, uint32_t count, double *spreads) {
   clv__fit whole, part;
   clv__table_fit fit = {.points = count};
@@ -47,11 +48,11 @@ static clv__table_fit fit_points(const clv__fit_point *points, uint32_t count, d
   fit.is_good = clv__fit_points(points, count, &whole);
   fit.base = whole.base_ns, fit.per_n = whole.per_flop_ns, fit.per_m = whole.per_byte_ns, fit.per_target = whole.per_other_ns;
   uint32_t left_out = 0, step = count / MOST_LEFT_OUT + 1;
-  clv__fit_point *others = (clv__fit_point *)points; /* put back below */
+  clv__fit_point *others = (clv__fit_point *)points; /* restored below */
   for (uint32_t p = 0; p < count && left_out < MOST_LEFT_OUT; p += step) {
     clv__fit_point left = others[p];
     others[p] = others[count - 1];
-    /* With three unknowns in four points and one left out, there is nothing to check with. */
+    /* With three unknowns and four points, leaving one out leaves nothing to check against. */
     bool made = count > 4 && (clv__fit_points(others, count - 1, &part), part.points == count - 1);
     others[p] = left;
     if (!made || left.time_ns <= 0) continue;
@@ -76,12 +77,13 @@ static void widen(double value, double *least, double *most) {
   *least = fmin(*least, value), *most = fmax(*most, value);
 }
 
-/* For fits; the rows that are made are an amount of their own only where some point makes fewer than it reads. */
+/* Converts a point for fitting. The computed rows are a separate variable only if some point computes fewer rows than it
+ * reads. */
 static clv__fit_point fit_point_of(const clv__table_point *point, bool has_targets, double value) {
   return (clv__fit_point){(double)point->n, (double)point->m, value, has_targets ? (double)clv__table_targets(point) : 0};
 }
 
-/* `points` and `spreads` have room for all. */
+/* `points` and `spreads` must have room for all points. */
 static void fit_table(clv__block_table *table, clv__fit_point *points, double *spreads) {
   uint32_t count = 0, peaks = 0;
   bool has_targets = false;
@@ -170,7 +172,7 @@ clv__known clv__table_time(const clv__block_table *table, uint64_t n, uint64_t m
   double rows = (double)n, edges = (double)m;
   for (uint32_t p = table->first_infeasible; p < table->end_infeasible; ++p) {
     const clv__table_point *point = &table->points[p];
-    if (point->n > n) break; /* they are in order */
+    if (point->n > n) break; /* points are sorted */
     if (point->infeasible && point->m <= m) return CLV__INFEASIBLE;
   }
   if (!table->time.is_good || n == 0) return CLV__UNKNOWN;
@@ -194,7 +196,8 @@ bool clv__copy_table_time(const clv__copy_table *table, uint64_t size_bytes, dou
   const clv__copy_point *points = table->points, *last = &points[table->point_count - 1];
   double bytes = (double)size_bytes;
   if (bytes > (double)last->size_bytes * (1 + CLV__TABLE_TOLERANCE)) return false;
-  uint32_t low = 0, high = table->point_count - 1; /* points[low] is no larger, points[high] is, where there are such */
+  uint32_t low = 0,
+           high = table->point_count - 1; /* points[low] is not larger and points[high] is larger, if such points exist */
   if (size_bytes <= points[0].size_bytes) high = 0;
   while (high > low + 1) {
     uint32_t middle = low + (high - low) / 2;

@@ -1,5 +1,5 @@
-/* Tables as JSON: points only, since fits follow from them. Read strictly: every key known, every number in range, no size twice.
- */
+/* Reads and writes tables as JSON. The file has points only, because fits follow from them. Reading is strict: every key must
+ * be known, every number in range, and no size may occur twice. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -87,7 +87,7 @@ clv_status clv__tables_print(const clv__tables *tables, clv__text *text, clv_err
   json_object_set_new(root, "devices", devices);
   json_object_set_new(root, "blocks", blocks);
   json_object_set_new(root, "copies", copies);
-  if (tables->overhead_count > 0) { /* files of before have none */
+  if (tables->overhead_count > 0) { /* older files have none */
     json_t *overheads = json_array();
     for (uint32_t o = 0; o < tables->overhead_count; ++o) json_array_append_new(overheads, overhead_json(&tables->overheads[o]));
     json_object_set_new(root, "overheads", overheads);

@@ -9,7 +9,7 @@ static double scatter(uint64_t *state) {
   return 1 + 0.02 * (2 * clv__random_real(state) - 1);
 }
 
-/* Bytes a row and an edge that a block reads and makes; an edge along which rows are gathered costs one. */
+/* Bytes per row and per edge that a block reads and computes. An edge along which rows are gathered counts as one row. */
 static void traffic(const clv__chain *chain, uint32_t first, uint32_t last, double *row, double *edge) {
   const clv__chain_block *block = &chain->blocks[first][last];
   const clv__size_rule *given = &block->given[0], *made = &block->made[0], *out = &block->out;
@@ -20,7 +20,7 @@ static void traffic(const clv__chain *chain, uint32_t first, uint32_t last, doub
   }
 }
 
-/* Operations a row: each column read into each column made, of the vertex and of its neighbours' mean. */
+/* Operations per row: each column read times each column computed, for the vertex and for its neighbours' mean. */
 static double operations(const clv__chain *chain, uint32_t first, uint32_t last) {
   uint32_t at = chain->stage_count;
   for (uint32_t s = first; s < last; ++s) at = chain->stages[s] == CLV__STAGE_TRANSFORM ? s : at;
@@ -53,7 +53,7 @@ static clv_status put(clv__tables *tables, const clv__synthetic_options *options
   return CLV_OK;
 }
 
-/* Points like those of the measured block, but of what it lacks: fewer rows, fewer edges a row. */
+/* Adds points like those of the measured block, in the ranges that it lacks: fewer rows, fewer edges per row. */
 static clv_status put_beside(clv__tables *tables, const clv__synthetic_options *options, const clv__block_table *measured,
                              uint64_t *state, clv_error *error) {
   static const double parts[] = {0.0005, 0.01, 0.1, 0.4, 1}, densities[] = {0, 0.1, 0.5};
@@ -91,7 +91,8 @@ static clv_status complete_device(clv__tables *tables, const clv__machine_device
   if (found == NULL || !found->time.is_good)
     return clv__error_set(error, CLV_NOT_FOUND, "%s: stages %u to %u of layer %s are not in the tables, or without a good fit",
                           assumed->device, assumed->first, assumed->last, chain->layer);
-  clv__block_table measured = *found; /* tables may move; its points stay where they are unless some are put beside them, last */
+  clv__block_table measured = *found; /* a copy, because adding tables may move them; its points move only when it gains points
+                                         itself, which happens last */
   for (uint32_t first = 0; first < chain->stage_count; ++first) {
     for (uint32_t last = first + 1; last <= chain->stage_count; ++last) {
       bool runs = !chain->blocks[first][last].is_empty;

@@ -1,22 +1,22 @@
-/* Where measured tables are silent: points by a documented rule, marked as synthetic. For experiments with virtual devices, never
- * for real ones. */
+/* Fills gaps in measured tables with points from a documented rule, marked as synthetic. For experiments with virtual devices,
+ * never for real ones. */
 #ifndef CLEAVE_GNN_TABLES_SYNTHETIC_H
 #define CLEAVE_GNN_TABLES_SYNTHETIC_H
 
 #include "gnn/plan/pep.h"
 
-/* What is assumed of a device. Its measured block gives what a row and an edge cost there; of a block that was not measured
+/* The assumptions about a device. Its measured block gives its cost per row and per edge. A block without measurements takes
  *
  *   time = base + (rows * B_row + edges * B_edge) + rows * F / flops
  *
- * with base, B_row and B_edge those of the measured block's fit, the latter two scaled by the bytes a row and an edge that either
- * block reads and makes (of rows that are gathered along an edge: their width), and F the operations a row of a transform, of
- * which the measured block's own have been taken off. Times are scattered by up to 2 %, seeded. Sizes: `rows` up to most_rows,
- * each with 0 to most_density edges a row. Sizes that ran out of memory in the measured block do so in every block that reads
- * edges. */
+ * base, B_row and B_edge come from the measured block's fit. B_row and B_edge are scaled by the ratio of the two blocks' bytes
+ * per row and per edge, read and written. For rows gathered along an edge, that is their width. F is the number of operations
+ * per row of a transform, minus the measured block's own. Seeded noise varies times by up to 2 %. Sizes have up to most_rows
+ * `rows`, each with 0 to most_density edges. Sizes that ran out of memory in the measured block do so in every block that
+ * reads edges. */
 typedef struct clv__synthetic_device {
   const char *device;
-  uint32_t first, last; /* its measured block */
+  uint32_t first, last; /* the measured block's stages */
   double flops_per_second;
 } clv__synthetic_device;
 
@@ -26,12 +26,13 @@ typedef struct clv__synthetic_options {
   uint64_t most_rows;
   double most_density;
   uint64_t seed;
-  double copy_bytes_per_second, copy_base_ns; /* between the host and each device, either way */
+  double copy_bytes_per_second, copy_base_ns; /* between the host and each device, in either direction */
   double pack_bytes_per_second;
 } clv__synthetic_options;
 
-/* Completes the tables for a layer on a machine: blocks without points get them, measured blocks get some below and above their
- * range, missing copies too. The measured block of each device must be in the tables with a good fit: CLV_NOT_FOUND. */
+/* Completes the tables for a layer on a machine. Blocks without points get points; measured blocks get some below and above
+ * their range; missing copies are added. Returns CLV_NOT_FOUND unless the tables have each device's measured block with a good
+ * fit. */
 clv_status clv__tables_complete(clv__tables *tables, const clv__machine *machine, const clv__chain *chain,
                                 const clv__synthetic_options *options, clv_error *error);
 

@@ -1,4 +1,4 @@
-/* See tables.h: points, devices and overheads, kept by name. fit.c makes fits of them. */
+/* Stores points, devices and overheads by name. fit.c fits them. See tables.h. */
 #include "gnn/tables/tables.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define LARGEST_TIME_NS 1e18
-#define LARGEST_SIZE ((uint64_t)1 << 52) /* doubles hold it exactly */
+#define LARGEST_SIZE ((uint64_t)1 << 52) /* a double represents it exactly */
 
 const char *clv__table_origin_name(clv__table_origin origin) {
   static const char *const names[] = {"measured", "imported", "synthetic"};

@@ -1,10 +1,10 @@
-/* Cost tables of blocks and copies: what was measured, and what can be said between the points.
+/* Cost tables of blocks and copies: measured points, and estimates between them.
  *
- * T_comp and Mem_peak of (device, layer, stages first to last as one fused block) over n, the rows that the block reads, m, the
- * edges (0 where it reads none), and t, the rows that it makes: a + b n + c m + d t, none of them negative; where all points make
- * as many rows as they read, d is 0. T_comm of (from, to) over bytes: by the sizes beside. What
- * lies outside of what was measured is unknown, what is as large as a point that ran out of memory is infeasible; neither has a
- * time. */
+ * T_comp and Mem_peak are tabulated per (device, layer, stages first to last as one fused block). Their variables are n, the
+ * rows that the block reads; m, its edges (0 if it reads none); and t, the rows that it computes. The fit is a + b n + c m + d
+ * t with non-negative coefficients; d is 0 if all points compute as many rows as they read. T_comm is tabulated per (from, to)
+ * and interpolated between neighbouring sizes in bytes. A size outside the measured range is unknown. A size as large as a
+ * point that ran out of memory is infeasible. Neither has a time. */
 #ifndef CLEAVE_GNN_TABLES_TABLES_H
 #define CLEAVE_GNN_TABLES_TABLES_H
 
@@ -14,10 +14,10 @@
 #include "cost/fit.h"
 
 enum { CLV__TABLES_VERSION = 1, CLV__TABLE_STAGES = 8 };
-#define CLV__TABLE_HOST "host" /* the other end of copies */
+#define CLV__TABLE_HOST "host" /* the other end of a copy */
 
-/* Sizes this little beyond the smallest and the largest that were measured, in n, m and m / n, still count as measured: subgraphs
- * are never quite equal. */
+/* Sizes beyond the smallest and largest measured ones by up to this fraction, in n, m and m / n, still count as measured,
+ * because subgraphs never have exactly equal sizes. */
 #define CLV__TABLE_TOLERANCE 0.05
 
 typedef enum clv__table_origin { CLV__MEASURED, CLV__IMPORTED, CLV__SYNTHETIC } clv__table_origin;
@@ -26,76 +26,76 @@ const char *clv__table_origin_name(clv__table_origin origin);
 typedef enum clv__known { CLV__KNOWN, CLV__UNKNOWN, CLV__INFEASIBLE } clv__known;
 
 typedef struct clv__table_point {
-  uint64_t n, m, targets; /* targets, 0: n */
-  bool infeasible;        /* it ran out of memory: no time */
+  uint64_t n, m, targets; /* targets 0: the same as n */
+  bool infeasible;        /* ran out of memory: has no time */
   clv__table_origin origin;
-  double time_ns, spread_ns; /* the median, and how far the quarters lie apart; 0: one run, or not known */
-  uint64_t peak_bytes;       /* 0: not known */
-  double compile_ns;         /* of an executable for this size alone; 0: not known, or executables take any size */
+  double time_ns, spread_ns; /* the median and the interquartile range; spread 0: one run, or unknown */
+  uint64_t peak_bytes;       /* 0: unknown */
+  double compile_ns;         /* of an executable for this size alone; 0: unknown, or executables take any size */
 } clv__table_point;
 
-/* The rows that it makes: all that it reads where none are stated. */
+/* The rows that the block computes: all rows that it reads unless stated. */
 static inline uint64_t clv__table_targets(const clv__table_point *point) {
   return point->targets == 0 ? point->n : point->targets;
 }
 
-/* One fit with how far to trust it. */
+/* A fit and its reliability. */
 typedef struct clv__table_fit {
   bool is_good;
   double base, per_n, per_m, per_target;
-  double error;       /* median of |predicted - measured| / measured over points that were left out of the fit, one by one */
-  double worst_error; /* the largest of these */
-  double spread;      /* median of spread / time: what no fit can do better than */
+  double error;       /* median of |predicted - measured| / measured, leaving out one point of the fit at a time */
+  double worst_error; /* the largest of those */
+  double spread;      /* median of spread / time: no fit can do better */
   uint32_t points;
 } clv__table_fit;
 
 typedef struct clv__block_table {
   const char *device, *layer; /* the layer's key: type, widths, dtype */
-  uint32_t first, last;       /* stages, counted from 0; last is not in it */
+  uint32_t first, last;       /* stages [first, last), counted from 0 */
   uint32_t point_count;
-  clv__table_point *points; /* by n, then m */
+  clv__table_point *points; /* sorted by n, then m */
   size_t capacity;
-  clv__table_origin origin; /* the least trusted of its points' */
+  clv__table_origin origin; /* the least trusted origin of its points */
   clv__table_fit time, peak;
-  double compile_ns;                                                    /* the median of its points'; 0: not known */
-  uint32_t first_infeasible, end_infeasible;                            /* where among the points the infeasible ones lie */
-  double least_n, most_n, least_m, most_m, least_density, most_density; /* of the points that have a time */
+  double compile_ns;                                                    /* the median over its points; 0: unknown */
+  uint32_t first_infeasible, end_infeasible;                            /* the range of infeasible points */
+  double least_n, most_n, least_m, most_m, least_density, most_density; /* over the points that have a time */
 } clv__block_table;
 
 typedef struct clv__copy_point {
   uint64_t size_bytes;
   clv__table_origin origin;
   double time_ns, spread_ns;
-  double smooth_ns; /* what no larger one is below; set by fits */
+  double smooth_ns; /* the least time of this and all larger sizes; set by fits */
 } clv__copy_point;
 
 typedef struct clv__copy_table {
   const char *from, *to; /* devices, or CLV__TABLE_HOST; from the host to the host: packing */
   uint32_t point_count;
-  clv__copy_point *points; /* by size */
+  clv__copy_point *points; /* sorted by size */
   size_t capacity;
   clv__table_origin origin;
-  clv__table_fit time; /* per_n: a byte */
+  clv__table_fit time; /* per_n: per byte */
 } clv__copy_table;
 
-/* What a schedule takes beside blocks and copies. */
+/* What a schedule costs in addition to blocks and copies. */
 typedef enum clv__overhead_kind {
-  CLV__OVERHEAD_MERGE,    /* a block is done on several devices: its end comes to who waits for it; for each part but one */
-  CLV__OVERHEAD_SWITCH,   /* a device goes on to another executable */
-  CLV__OVERHEAD_EXCHANGE, /* all devices are done with a layer, and begin the next */
+  CLV__OVERHEAD_MERGE,    /* signalling the end of a block that ran on several devices to its waiters; per part except one */
+  CLV__OVERHEAD_SWITCH,   /* a device switches to another executable */
+  CLV__OVERHEAD_EXCHANGE, /* all devices finish a layer and start the next */
   CLV__OVERHEADS
 } clv__overhead_kind;
 const char *clv__overhead_name(clv__overhead_kind kind);
 
 typedef struct clv__table_overhead {
   clv__overhead_kind kind;
-  const char *device; /* of a switch; "": of all */
+  const char *device; /* of a switch; "": all devices */
   clv__table_origin origin;
   double time_ns, spread_ns;
 } clv__table_overhead;
 
-/* What a device was when it was measured: another machine's costs are not this one's. Devices whose costs were imported, or made
- * up, need not be here. */
+/* Identifies a device as it was when measured: costs from one machine do not apply to another. Devices with imported or
+ * synthetic costs may be absent. */
 typedef struct clv__tables_device {
   const char *name, *fingerprint;
 } clv__tables_device;
@@ -103,50 +103,52 @@ typedef struct clv__tables_device {
 typedef struct clv__tables {
   clv__arena arena;
   uint32_t table_count, copy_count, device_count, overhead_count;
-  clv__tables_device *devices; /* by name */
-  clv__block_table *tables;    /* in the order of device, layer, first, last once they are fitted */
+  clv__tables_device *devices; /* sorted by name */
+  clv__block_table *tables;    /* sorted by device, layer, first, last once fitted */
   clv__copy_table *copies;
-  clv__table_overhead *overheads; /* by kind, then device */
+  clv__table_overhead *overheads; /* sorted by kind, then device */
   size_t table_capacity, copy_capacity, device_capacity, overhead_capacity;
 } clv__tables;
 
 void clv__tables_init(clv__tables *tables, const clv_allocator *allocator);
 void clv__tables_finish(clv__tables *tables);
 
-/* Puts a point in, over one that is there for the same sizes. CLV_INVALID_ARGUMENT for numbers that are none, CLV_OUT_OF_MEMORY.
- * Fits are as before until clv__tables_fit(). */
+/* Adds a point, replacing one for the same sizes. Returns CLV_INVALID_ARGUMENT for invalid numbers, or CLV_OUT_OF_MEMORY. Fits
+ * do not change until clv__tables_fit(). */
 clv_status clv__tables_put(clv__tables *tables, const char *device, const char *layer, uint32_t first, uint32_t last,
                            const clv__table_point *point, clv_error *error);
 clv_status clv__tables_put_copy(clv__tables *tables, const char *from, const char *to, const clv__copy_point *point,
                                 clv_error *error);
 clv_status clv__tables_put_overhead(clv__tables *tables, const clv__table_overhead *overhead, clv_error *error);
-/* CLV_INVALID_ARGUMENT where it was another device that was measured. */
+/* Adds a device. Returns CLV_INVALID_ARGUMENT if the tables were measured on a different device. */
 clv_status clv__tables_put_device(clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
-/* The same question, without putting it in: what is not in the tables is no error. */
+/* Makes the same check without adding the device. A device that is not in the tables is not an error. */
 clv_status clv__tables_check_device(const clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
-/* Sorts and fits; the same points give the same tables in whatever order they came. */
+/* Sorts and fits. The same points give the same tables, in any insertion order. */
 clv_status clv__tables_fit(clv__tables *tables, clv_error *error);
 
-/* NULL: there is none. */
+/* Returns NULL if there is none. */
 const clv__block_table *clv__tables_find(const clv__tables *tables, const char *device, const char *layer, uint32_t first,
                                          uint32_t last);
 const clv__copy_table *clv__tables_find_copy(const clv__tables *tables, const char *from, const char *to);
-/* `device`: "" but for switches. */
+/* `device` is "" except for switches. */
 const clv__table_overhead *clv__tables_find_overhead(const clv__tables *tables, clv__overhead_kind kind, const char *device);
 
-/* `targets` may be anything up to n, whatever was measured: a time is a straight line between none and all. */
+/* `targets` may be any number up to n, whatever was measured: the time is linear from none to all. */
 clv__known clv__table_time(const clv__block_table *table, uint64_t n, uint64_t m, uint64_t targets, double *time_ns);
-/* Never an unknown one where the time is known: 0 where no peak was measured. */
+/* Known whenever the time is known; 0 if no peak was measured. */
 uint64_t clv__table_peak(const clv__block_table *table, uint64_t n, uint64_t m, uint64_t targets);
-/* Between two sizes that were measured a straight line (caches make one line over all sizes wrong), never less for more bytes.
- * Below the smallest: the smallest's. False above the largest, and of a single size. No bytes take no time. */
+/* Interpolates linearly between the two nearest measured sizes, because caches make one line over all sizes wrong. Never less
+ * for more bytes. Below the smallest size, returns the smallest size's time. Returns false above the largest size, and if
+ * fewer than two sizes were measured. Zero bytes take no time. */
 bool clv__copy_table_time(const clv__copy_table *table, uint64_t size_bytes, double *time_ns);
-/* Why a time is not known, with the way out: for errors. */
+/* Explains why a time is unknown and what to do, for error messages. */
 void clv__table_reason(const clv__block_table *table, uint64_t n, uint64_t m, char *reason, size_t room);
 
 /* ---- Files ---- */
 
-/* Which block a column of an imported file measures: `has_edges` false where it reads no edges, so that m says nothing. */
+/* The block that a column of an imported file measures. `has_edges` is false if the block reads no edges; m is then
+ * irrelevant. */
 typedef struct clv__import_column {
   const char *column; /* "cpu_ms" */
   const char *device;
@@ -154,12 +156,13 @@ typedef struct clv__import_column {
   bool has_edges;
 } clv__import_column;
 
-/* CSV: n_nodes,n_edges,<device>_ms…,status. None, or nothing: not measured; -1: out of memory, and then status ends with OOM, and
- * is OK otherwise (the column may be missing). Columns that nobody asks for are an error, and so is what is no number. */
+/* Imports CSV: n_nodes,n_edges,<device>_ms…,status. A time of "None" or an empty field means not measured; -1 means out of
+ * memory. The status ends with OOM in that case and is OK otherwise; the column may be missing. Columns that no import asks
+ * for, and fields that are not numbers, are errors. */
 clv_status clv__tables_import(clv__tables *tables, const char *layer, const clv__import_column *columns, uint32_t column_count,
                               const char *text, size_t size_bytes, const char *name, clv_error *error);
 
-/* JSON, the same bytes for the same tables; fitted when read. */
+/* Writes JSON: the same bytes for the same tables. Tables are fitted when read. */
 clv_status clv__tables_print(const clv__tables *tables, clv__text *text, clv_error *error);
 clv_status clv__tables_write(const clv__tables *tables, const char *path, clv_error *error);
 clv_status clv__tables_parse(clv__tables *tables, const char *text, size_t size_bytes, const char *name, clv_error *error);
