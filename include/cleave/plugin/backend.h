@@ -166,8 +166,9 @@ typedef struct clv_host {
   clv_status (*recall)(void *self, const char *backend, const char *key, void **data, size_t *size_bytes, clv_error *error);
   clv_status (*remember)(void *self, const char *backend, const char *key, const void *data, size_t size_bytes, clv_error *error);
 
-  /* As evaluate_node(), but `run_node`, which gets `cookie`, runs the node, or those of its bodies: the host's own kernels are
-   * reference loops. It is called in the caller's thread, for one node at a time. NULL is the same as evaluate_node(). */
+  /* Like evaluate_node(), but calls `run_node` with `cookie` to run the node, or each node of its bodies. The host's own kernels
+   * are reference loops, which are slow. The calls come from the caller's thread, one at a time. If `run_node` is NULL, this is
+   * evaluate_node(). */
   clv_status (*evaluate_node_with)(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
                                    clv_run_node_fn run_node, void *cookie, clv_error *error);
 } clv_host;
