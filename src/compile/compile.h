@@ -19,8 +19,7 @@ const char *clv__source_word(clv__source source); /* "memory", "folder", "disk",
 
 typedef struct clv__origin {
   clv__source source;
-  char reason[224];   /* why it was compiled: the problem with the cache, or why it is not used; "" if it was found
-                       */
+  char reason[224];   /* why it was compiled: what the cache lacks, its fault, or why it is not used; "" if found */
   bool is_missed;     /* missing or unusable in the folder: `reason` explains it, even if it was found elsewhere */
   double ms;          /* the time to get it, without uploading weights */
   bool is_to_be_kept; /* compiled, and clv__executable_keep() has not run yet */

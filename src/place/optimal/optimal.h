@@ -134,13 +134,13 @@ clv_status clv__coarse_make(const clv__problem *problem, const uint32_t *const *
 
 /* ---- The same problem at other prices: reprice.c ---- */
 
-/* Factors in 1024ths, except for `byte`. Prices tell the minimum cut about costs that it does not model: launches per partition,
+/* All fields are in 1024ths. Prices tell the minimum cut about costs that it does not model: launches per partition,
  * loads, memory. */
 typedef struct clv__reprice {
   uint32_t boundary; /* share of a launch, added wherever a value crosses from one device to another */
   uint32_t load[16]; /* by device: factor for the time of its nodes and launches */
   uint32_t copies;   /* factor for the time of transfers */
-  uint64_t byte[16]; /* by device: nanoseconds per byte of weights, added to the nodes that read them */
+  uint64_t byte[16]; /* by device: of a nanosecond per byte of weights, added to the nodes that read them */
 } clv__reprice;
 
 #define CLV__REPRICE_AS_IS \
