@@ -6,14 +6,14 @@
 #include "cli/options/options.h"
 #include "plan/plan.h"
 
-/* The inputs of a run, in the order of the graph's inputs. */
+/* The inputs of a run, in graph input order. */
 typedef struct cli_inputs {
   uint32_t count;
   clv_tensor *tensors; /* dtype none: not given (yet), or uses its default */
   bool *is_given;
 } cli_inputs;
 
-/* A device as a plan file names it. */
+/* A device's entry in a plan file. */
 typedef struct cli_planned_device {
   const char *name, *fingerprint; /* NULL if the file does not have it */
 } cli_planned_device;

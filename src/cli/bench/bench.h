@@ -1,4 +1,4 @@
-/* What `cleave bench` measures (cmd_bench.c, flow.c) and prints (print.c, graphs.c). */
+/* The measurements (cmd_bench.c, flow.c) and the output (print.c, graphs.c) of `cleave bench`. */
 #ifndef CLEAVE_CLI_BENCH_BENCH_H
 #define CLEAVE_CLI_BENCH_BENCH_H
 

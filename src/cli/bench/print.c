@@ -1,4 +1,4 @@
-/* What `cleave bench` prints. See bench.h. */
+/* Prints the results of `cleave bench`. See bench.h. */
 #include "cli/bench/bench.h"
 #include "cli/console.h"
 #include "cli/incidents.h"

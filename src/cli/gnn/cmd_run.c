@@ -221,7 +221,7 @@ static clv_status tell(const running *r, clv_error *error) {
 
 /* ---- All of it ---- */
 
-/* Keeps rows between layers only if there is an output file, because a later run needs its name to find them. */
+/* Keeps rows between layers only if the output is a regular file, because a later run must find them by its name. */
 static clv_status find_state(running *r, clv_error *error) {
   struct stat about;
   cli_invocation *cli = r->job.cli;

@@ -1,4 +1,4 @@
-/* "Did you mean …?": the name nearest to a misspelt one. */
+/* "Did you mean …?": finds the name nearest to a misspelt one. */
 #include <string.h>
 
 #include "cli/command.h"

@@ -22,7 +22,7 @@ typedef struct splitter {
   clv__subgraph *subgraphs;
 } splitter;
 
-/* What a thread needs to recognise a source: the part that last used the vertex, plus one, and its local id in that part. */
+/* A thread's data for recognising a source: the part that last used the vertex, plus one, and its local id in that part. */
 typedef struct scratch {
   uint32_t *seen, *place;
 } scratch;

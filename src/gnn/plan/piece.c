@@ -15,8 +15,8 @@ typedef struct shares {
   uint64_t halo[CUTS][CUTS + 1];       /* [from][to] */
 } shares;
 
-/* Counts row u in each range that starts at `from` and extends beyond u's first reader. If u's owner comes after `from`, only
- * ranges that end before the owner count. Stores the counts as differences along `to`. */
+/* Counts row u in each range that starts at `from` and extends beyond u's first reader. If u's owner is at or after `from`,
+ * only ranges that end before the owner's share count. Stores the counts as differences along `to`. */
 static void count_row(shares *s, uint32_t readers, uint32_t owner) {
   for (uint32_t from = 0; from < CLV__PEP_SHARES && readers >> from != 0; ++from) {
     uint32_t reader = from + (uint32_t)__builtin_ctz(readers >> from);

@@ -11,8 +11,8 @@
 #include "gnn/model/block.h"
 #include "gnn/plan/pep.h"
 
-/* What runs, and in which order: for each layer all subgraphs, once each, with their PEPs. Only a PEP's blocks, devices,
- * shares and padded sizes are used. Padded sizes that are too small are recomputed. All data must outlive the run. */
+/* Defines what runs, and in which order: for each layer all subgraphs, once each, with their PEPs. Only a PEP's blocks,
+ * devices, shares and padded sizes are used. Padded sizes that are too small are recomputed. All data must outlive the run. */
 typedef struct clv__gnn_place {
   uint32_t subgraph;
   const clv__pep *pep;

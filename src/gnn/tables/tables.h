@@ -78,7 +78,7 @@ typedef struct clv__copy_table {
   clv__table_fit time; /* per_n: per byte */
 } clv__copy_table;
 
-/* What a schedule costs in addition to blocks and copies. */
+/* A schedule's costs in addition to blocks and copies. */
 typedef enum clv__overhead_kind {
   CLV__OVERHEAD_MERGE,    /* signalling the end of a block that ran on several devices to its waiters; per part except one */
   CLV__OVERHEAD_SWITCH,   /* a device switches to another executable */
