@@ -3,8 +3,7 @@
     python bench/frameworks.py [MODEL...] [--devices DEVICE]... [--runs N] [--threads N] [--rounds N]
                                 [--as-they-are] [--check]
 
-MODEL is a file, or a light model's name (squeezenet); a model of one tiny node and the light ones when not said. `bench_frameworks` (built
-with the tests) measures, compares what both compute, and gives medians of runs and the median of the differences of neighbouring bursts;
+MODEL is a file, or a light model's name (squeezenet); a model of one tiny node and the light ones when not said. `bench_frameworks` (built by `make bench`) measures, compares what both compute, and gives medians of runs and the median of the differences of neighbouring bursts;
 the table has those of the round with the median difference. --check fails above 3 % and 30 us a run: for a quiet machine. A framework that
 is not here is left out, and that is said.
 
