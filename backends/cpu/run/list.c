@@ -22,7 +22,6 @@ clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t a
   memset(call, 0, size_bytes);
   call->size_bytes = (uint32_t)size_bytes;
   call->step = step & MOST_STEPS;
-  call->lane = list->lane & (CLV__CPU_MAX_LANES - 1);
   list->size_bytes += size_bytes;
   return call;
 }
