@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/files/file.h"
+#include "base/strict_json.h"
 #include "gnn/plan/plan.h"
-#include "gnn/strict_json.h"
 
 enum { MOST_K = 65536, MOST_LAYERS = 256, MOST_NAME_BYTES = 4096, MOST_PER_K = 4096 };
 #define MOST_FILE_BYTES ((size_t)1 << 30)

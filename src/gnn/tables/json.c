@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/files/file.h"
-#include "gnn/strict_json.h"
+#include "base/strict_json.h"
 #include "gnn/tables/tables.h"
 
 enum { MOST_POINTS = 4096, MOST_TABLES = 4096, MOST_NAME_BYTES = 256 };

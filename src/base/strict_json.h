@@ -1,6 +1,6 @@
 /* Reads untrusted JSON strictly: only known keys, and numbers within bounds. Errors start with the file's name. */
-#ifndef CLEAVE_GNN_STRICT_JSON_H
-#define CLEAVE_GNN_STRICT_JSON_H
+#ifndef CLEAVE_BASE_STRICT_JSON_H
+#define CLEAVE_BASE_STRICT_JSON_H
 
 #include <jansson.h>
 

@@ -1,5 +1,5 @@
 /* See strict_json.h. */
-#include "gnn/strict_json.h"
+#include "base/strict_json.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
