@@ -88,7 +88,7 @@ clv_status clv__cpu_list_patch(clv__cpu_list *list, const void *place, uint32_t 
 /* Sorts the patches and records the range of each base. The block does not grow after that. */
 clv_status clv__cpu_list_seal(clv__cpu_list *list, clv_error *error);
 
-/* ---- Making (list_make.c) ---- */
+/* ---- The whole (list.c) ---- */
 
 /* Addresses are invalid before place() and bind(). `like` may be NULL; otherwise it is another list of the plan and must outlive
  * this one. The new list reuses the oneDNN memories of `like` that contain no binding. They follow the place of `like`. */

@@ -214,8 +214,4 @@ clv_status clv__optimal_fit(clv__optimal *o);
 clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__arena *arena, clv__placing *placing,
                                clv__score *score);
 
-/* ---- Causes: cause.c ---- */
-
-void clv__optimal_causes(const clv__optimal *o, const uint32_t *devices, const char **causes);
-
 #endif
