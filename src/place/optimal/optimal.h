@@ -104,7 +104,7 @@ typedef struct clv__changes {
 } clv__changes;
 
 /* Finds changes worth trying from the placement in `state`, cut by `cut`, the most promising first: whole partitions, nodes
- * between two partitions of one device, nodes at boundaries, and, if `deep`, parts of partitions and pairs of nodes. */
+ * between two partitions of one device, nodes at boundaries, and, if `deep`, pairs of nodes. */
 clv_status clv__changes_make(clv__state *state, const clv__cut *cut, bool deep, clv__changes *changes, clv_error *error);
 void clv__changes_finish(clv__changes *changes);
 
