@@ -1,22 +1,23 @@
 /* See kernels.h. */
-#include "backends/common/kernels/kernels.h"
+#include "backends/common/kernels.h"
 
 #include <assert.h>
 #include <pthread.h>
 
-#include "backends/common/kernels/families.h"
 #include "base/lookup.h"
 
-#define FAMILY(name) clv__fast_##name,
-static const clv__kernel *const families[] = {CLV__FAST_FAMILIES(FAMILY)};
-#undef FAMILY
+extern const clv__kernel_versions clv__kernel_table_base, clv__kernel_table_v3, clv__kernel_table_v4;
 
 static clv__lookup lookup;
 static pthread_once_t lookup_once = PTHREAD_ONCE_INIT;
 
+const clv__kernel_versions *clv__kernels(void) {
+  return CLV__FOR_ISA(clv__kernel_table);
+}
+
 static void fill_lookup(void) {
-  for (size_t i = 0; i < sizeof families / sizeof *families; ++i) {
-    for (const clv__kernel *kernel = families[i]; kernel->op != NULL; ++kernel) {
+  for (const clv__kernel *const *family = clv__kernels()->families; *family != NULL; ++family) {
+    for (const clv__kernel *kernel = *family; kernel->op != NULL; ++kernel) {
       const bool added = clv__lookup_add(&lookup, kernel->domain, kernel->op, kernel);
       assert(added);
       (void)added;

@@ -8,6 +8,7 @@
 #include "backends/cpu/run/executable.h"
 #include "backends/cpu/run/stream.h"
 #include "backends/cpu/tune/tune.h"
+#include "base/isa.h"
 #include "cpu.h"
 
 struct clv_buffer {
@@ -146,7 +147,7 @@ static clv_status open_notes(clv_device *device, clv_error *error) {
 }
 
 static void describe(clv_device *device) {
-  char library[64], cores[96] = "", on[112] = "";
+  char library[96], cores[96] = "", on[112] = "";
   int threads = device->thread_count;
 #ifdef _OPENMP
   if (threads == 0) threads = omp_get_max_threads();
@@ -156,6 +157,8 @@ static void describe(clv_device *device) {
     snprintf(on, sizeof on, " on cores %s", cores);
   }
   clv__dnn_describe(library, sizeof library);
+  const size_t used = strlen(library);
+  snprintf(library + used, sizeof library - used, ", kernels %s", clv__isa_name(clv__isa_used()));
   snprintf(device->description, sizeof device->description, "%s, %d thread%s%.48s", library, threads, threads == 1 ? "" : "s",
            on);
   char lanes[16] = "";

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "backends/common/host.h"
-#include "backends/common/kernels/kernels.h"
+#include "backends/common/kernels.h"
 #include "device.h"
 
 #define MAX_DEPTH 64 /* for nested bodies */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backends/common/host.h"
-#include "backends/common/kernels/kernels.h"
+#include "backends/common/kernels.h"
 #include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
 #include "supports.h"

@@ -1,7 +1,7 @@
 /* A launch of a dynamic program: it infers shapes and allocates memory for each value as it is computed. The host runs bodies. */
 #include <string.h>
 
-#include "backends/common/kernels/bodies.h"
+#include "backends/common/bodies.h"
 #include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
 #include "instance.h"

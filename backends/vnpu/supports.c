@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backends/common/host.h"
-#include "backends/common/kernels/kernels.h"
+#include "backends/common/kernels.h"
 #include "base/error.h"
 
 /* The node in question. */

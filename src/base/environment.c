@@ -10,6 +10,7 @@ const clv__variable_info clv__variables[CLV__VARIABLE_COUNT] = {
     [CLV__VARIABLE_GRAPH_CACHE] = {"CLEAVE_GRAPH_CACHE", "a whole number from 0 to 2147483647", "as --graph-cache"},
     [CLV__VARIABLE_PREFILL_GRAPH] = {"CLEAVE_PREFILL_GRAPH", BOOLEANS, "as --prefill-graph"},
     [CLV__VARIABLE_CACHE_DIR] = {"CLEAVE_CACHE_DIR", NULL, "as --cache-dir"},
+    [CLV__VARIABLE_ISA] = {"CLEAVE_ISA", "v2, v3 or v4", "the most recent x86-64 level whose instructions the CPU device uses"},
     [CLV__VARIABLE_PLUGIN_PATH] = {"CLEAVE_PLUGIN_PATH", NULL, "folders of plugins, separated by colons"},
     [CLV__VARIABLE_OPENVINO] = {"CLEAVE_OPENVINO", NULL, "OpenVINO: its C library, or a folder that holds it"},
     [CLV__VARIABLE_ONNXRUNTIME] = {"CLEAVE_ONNXRUNTIME", NULL, "ONNX Runtime: its library, or a folder that holds it"},

@@ -5,6 +5,7 @@
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "base/isa.h"
 #include "base/memory.h"
 
 #define DEFAULT_GRAPH_ENTRIES 12u
@@ -94,6 +95,13 @@ static clv_status read_graph(const clv_context_options *options, clv__settings *
   return CLV_OK;
 }
 
+/* The limit is the process's: nothing of it is kept here. */
+static clv_status check_isa(clv_error *error) {
+  const char *text = variable(CLV__VARIABLE_ISA);
+  clv__isa limit;
+  return text == NULL || clv__isa_read(text, &limit) ? CLV_OK : unreadable(CLV__VARIABLE_ISA, text, error);
+}
+
 /* NULL unless it is an absolute path: a relative one is invalid here. */
 static const char *absolute(clv__variable which) {
   const char *text = variable(which);
@@ -134,6 +142,7 @@ static clv_status read_cache_directory(const clv_context_options *options, const
 clv_status clv__settings_read(const clv_context_options *options, const clv_allocator *allocator, clv__settings *settings,
                               clv_error *error) {
   *settings = (clv__settings){.cache_bytes = options->cache_bytes > 0 ? options->cache_bytes : DEFAULT_CACHE_BYTES};
+  CLV__TRY(check_isa(error));
   CLV__TRY(read_graph(options, settings, error));
   CLV__TRY(read_plugin_path(options, allocator, settings, error));
   return read_cache_directory(options, allocator, settings, error);

@@ -5,7 +5,7 @@
 #define CLEAVE_TESTS_FAST_EVALUATE_H
 
 #include "analysis/evaluate.h"
-#include "backends/common/kernels/bodies.h"
+#include "backends/common/bodies.h"
 
 static inline clv_status evaluate_fast(const clv_graph *graph, const clv_tensor *inputs, clv_tensor *outputs, clv__value_fn watch,
                                        void *cookie, const clv_allocator *allocator, clv_error *error) {

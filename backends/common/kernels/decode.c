@@ -2,7 +2,6 @@
  * moves bytes. The others compute in f32 (SwiGLU of f64 in f64). */
 #include <math.h>
 
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
@@ -56,7 +55,7 @@ static int64_t rotary_angles_at(const rotary *r, int64_t token) {
 }
 
 /* `line` has room for two heads and two rows of angles. */
-CLV__MULTIVERSION static void rotate(const rotary *r, int64_t first, const float *cosines, const float *sines, float *line) {
+static void rotate(const rotary *r, int64_t first, const float *cosines, const float *sines, float *line) {
   const int64_t half = r->half, pair = r->interleaved ? 2 : 1, other = r->interleaved ? 1 : half;
   float *out = line + r->size;
   clv__row_to_f32(r->x->dtype, r->x->data, first, r->size, line);
@@ -117,8 +116,8 @@ static void convolution_line(const clv__kernel_call *call, int64_t row, int64_t 
   clv__row_to_f32(x->dtype, x->data, row * length, length, line + kept);
 }
 
-CLV__MULTIVERSION static void convolve(const float *line, const float *taps, int64_t tap_count, float bias, bool silu,
-                                       int64_t length, float *sums) {
+static void convolve(const float *line, const float *taps, int64_t tap_count, float bias, bool silu, int64_t length,
+                     float *sums) {
   for (int64_t i = 0; i < length; ++i) sums[i] = bias;
   for (int64_t k = 0; k < tap_count; ++k) {
     const float tap = taps[k], *from = line + k;

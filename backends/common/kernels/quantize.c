@@ -4,14 +4,12 @@
 #include <stdio.h>
 
 #include "base/tensor/small.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef __AVX512F__
 #include <immintrin.h>
-#define HAS_AVX512
 #endif
 
 enum { BLOCK = 256, RUN = 4096 };
@@ -148,7 +146,7 @@ static const float round_by = 0x1.8p23f; /* adding and subtracting it rounds num
 
 /* One scale for the whole tensor: f32 to u8 or, with `offset` 128, to i8 (computed 128 higher, because unsigned bytes convert
  * faster). */
-CLV__MULTIVERSION
+
 static void quantize_whole(const float *x, uint8_t *y, int64_t count, float scale, float least, float most, float zero,
                            int offset) {
   for (int64_t i = 0; i < count; ++i) {
@@ -160,12 +158,11 @@ static void quantize_whole(const float *x, uint8_t *y, int64_t count, float scal
   }
 }
 
-#ifdef HAS_AVX512
+#ifdef __AVX512F__
 /* The same without a division: multiplies by the inverse and then corrects the error (Markstein 1990). It rounds to the same byte
  * as the quotient. This was tested for every significand of a scale next to every tie. For infinite numbers, the correction is
  * NaN. Returns the number of elements processed. */
-__attribute__((target("avx512f"))) static int64_t quantize_inverse(const float *x, uint8_t *y, int64_t count, float scale,
-                                                                   float least, float most, float zero) {
+static int64_t quantize_inverse(const float *x, uint8_t *y, int64_t count, float scale, float least, float most, float zero) {
   const __m512 factor = _mm512_set1_ps(scale), inverse = _mm512_set1_ps(1.0f / scale);
   const __m512 low = _mm512_set1_ps(least), high = _mm512_set1_ps(most);
   const __m512i middle = _mm512_set1_epi32((int)zero);
@@ -182,19 +179,9 @@ __attribute__((target("avx512f"))) static int64_t quantize_inverse(const float *
   }
   return i;
 }
+
 #endif
 
-/* Processes the elements that allow this, and returns their number: none if relevant values could leave the range of f32. */
-static int64_t by_inverse(const float *x, uint8_t *y, int64_t count, float scale, float least, float most, float zero) {
-#ifdef HAS_AVX512
-  if (__builtin_cpu_supports("avx512f") && scale >= 0x1p-60f && scale <= 0x1p60f) {
-    return quantize_inverse(x, y, count, scale, least, most, zero);
-  }
-#endif
-  return 0;
-}
-
-CLV__MULTIVERSION
 static void dequantize_whole(const uint8_t *x, float *y, int64_t count, float scale, int zero, int offset) {
   for (int64_t i = 0; i < count; ++i) y[i] = (float)((int)(uint8_t)(x[i] ^ offset) - offset - zero) * scale;
 }
@@ -210,7 +197,12 @@ static void quantize(const runs *r, int64_t first, int64_t count, const float *s
   if (r->direct) {
     const float zero = (float)zeros[0], *from = (const float *)r->x->data + first;
     uint8_t *to = (uint8_t *)r->y->data + first;
-    const int64_t done = by_inverse(from, to, count, scales[0], low - zero, high - zero, zero);
+    int64_t done = 0;
+#ifdef __AVX512F__
+    if (scales[0] >= 0x1p-60f && scales[0] <= 0x1p60f) { /* no relevant value leaves the range of f32 */
+      done = quantize_inverse(from, to, count, scales[0], low - zero, high - zero, zero);
+    }
+#endif
     quantize_whole(from + done, to + done, count - done, scales[0], low - zero, high - zero, zero,
                    r->y->dtype == CLV_I8 ? 128 : 0);
     return;
@@ -284,7 +276,7 @@ static clv_status run_dequantize(const clv__kernel_call *call) {
 }
 
 /* Widens [*low, *high] to include all values that are not NaN. */
-CLV__MULTIVERSION
+
 static void widen_range(const float *values, int64_t count, float *low, float *high) {
   enum { LANES = 64 };
   float lows[LANES], highs[LANES];

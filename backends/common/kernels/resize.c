@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
@@ -94,8 +93,7 @@ static void tables_fill(resize *r, char *scratch) {
 }
 
 /* Applies one axis to a slice seen as [before, input, after]. */
-CLV__MULTIVERSION static void axis_apply(const resize *r, int32_t axis, int64_t before, int64_t after, const double *in,
-                                         double *out) {
+static void axis_apply(const resize *r, int32_t axis, int64_t before, int64_t after, const double *in, double *out) {
   const clv__resize_axis *a = &r->of.axes[axis];
   const table *t = &r->tables[axis];
   for (int64_t b = 0; b < before; ++b, in += a->input * after) {

@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "operators/common/multiversion.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
@@ -46,7 +45,7 @@ static clv_status check_offsets(const clv__kernel_call *call, const clv__sparse 
 }
 
 /* The first edge in [begin, end) with an invalid source, or -1. */
-CLV__MULTIVERSION static int64_t find_bad(const clv__sparse *s, int64_t begin, int64_t end) {
+static int64_t find_bad(const clv__sparse *s, int64_t begin, int64_t end) {
   uint64_t limit = (uint64_t)s->data_rows;
   bool bad = false;
   if (s->sources->dtype == CLV_I32) {
@@ -202,15 +201,15 @@ CLV__INLINE void sum_rows(const aggregate *a, clv_dtype dtype, int64_t first, in
   }
 }
 
-CLV__MULTIVERSION static void sum_rows_f32(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
+static void sum_rows_f32(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
   sum_rows(a, CLV_F32, first, last, from, to);
 }
 
-CLV__MULTIVERSION static void sum_rows_bf16(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
+static void sum_rows_bf16(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
   sum_rows(a, CLV_BF16, first, last, from, to);
 }
 
-CLV__MULTIVERSION static void sum_rows_f16(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
+static void sum_rows_f16(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
   sum_rows(a, CLV_F16, first, last, from, to);
 }
 

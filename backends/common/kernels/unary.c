@@ -7,7 +7,6 @@
 
 #include "backends/common/kernels/elementwise.h"
 #include "operators/common/exponential.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 
 /* Up to two numbers from attributes: `a` and `b` in the expressions. */
@@ -33,7 +32,7 @@ typedef struct parameters {
   FLOAT_ROW(name##_f32, float, float, expression) \
   FLOAT_ROW(name##_f64, double, double, expression)
 /* Only for f32, if the expression has no branches and calls nothing. */
-#define VECTOR_ROW(row_name, expression) CLV__MULTIVERSION FLOAT_ROW(row_name, float, float, expression)
+#define VECTOR_ROW(row_name, expression) FLOAT_ROW(row_name, float, float, expression)
 #define VECTOR_OP(name, expression)  \
   VECTOR_ROW(name##_f32, expression) \
   FLOAT_ROW(name##_f64, double, double, expression)
@@ -242,9 +241,10 @@ typedef struct clip_bounds {
       target[i] = x > high ? high : x;                                  \
     }                                                                   \
   }
-CLV__MULTIVERSION CLIP_ROW(f32, float, f32) CLIP_ROW(f64, double, f64) CLIP_ROW(i8, int8_t, i64) CLIP_ROW(i16, int16_t, i64)
-    CLIP_ROW(i32, int32_t, i64) CLIP_ROW(i64, int64_t, i64) CLIP_ROW(u8, uint8_t, u64) CLIP_ROW(u16, uint16_t, u64)
-        CLIP_ROW(u32, uint32_t, u64) CLIP_ROW(u64, uint64_t, u64)
+CLIP_ROW(f32, float, f32)
+CLIP_ROW(f64, double, f64) CLIP_ROW(i8, int8_t, i64) CLIP_ROW(i16, int16_t, i64) CLIP_ROW(i32, int32_t, i64)
+    CLIP_ROW(i64, int64_t, i64) CLIP_ROW(u8, uint8_t, u64) CLIP_ROW(u16, uint16_t, u64) CLIP_ROW(u32, uint32_t, u64)
+        CLIP_ROW(u64, uint64_t, u64)
 
     /* The widest bounds of a dtype, which are the specification's defaults. */
     static void clip_defaults(clv_dtype dtype, clip_bounds *bounds) {

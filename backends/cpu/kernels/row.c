@@ -1,7 +1,6 @@
 /* One row times a constant matrix. The time is dominated by reading the matrix. A loop over panels of columns reads it faster
- * than oneDNN's product does. row_product.c makes the step. */
+ * than oneDNN's product does. */
 #include "row.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/threads.h"
 
 #define PANEL CLV__CPU_ROW_PANEL
@@ -38,16 +37,16 @@ static inline __attribute__((always_inline)) void sum_panel(const float *row, in
 }
 
 /* sums[j] = the product of the row with column j of a panel. */
-CLV__MULTIVERSION static void panel_sums(const float *row, int64_t depth, const float *panel, float *sums) {
+static void panel_sums(const float *row, int64_t depth, const float *panel, float *sums) {
   sum_panel(row, depth, panel, sums, false);
 }
 
-CLV__MULTIVERSION static void panel_sums_far(const float *row, int64_t depth, const float *panel, float *sums) {
+static void panel_sums_far(const float *row, int64_t depth, const float *panel, float *sums) {
   sum_panel(row, depth, panel, sums, true);
 }
 
 /* The same for a bf16 panel. Its bits are the upper half of an f32's. */
-CLV__MULTIVERSION static void panel_sums_bf16(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
+static void panel_sums_bf16(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
   lanes total[PANEL / LANES] = {{0}};
   for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
     const float x = row[k];
@@ -75,7 +74,7 @@ void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
     float sums[PANEL];
     const int64_t first = p * PANEL, left = row->columns - first, count = left < PANEL ? left : PANEL;
     if (row->dtype == CLV_F16) {
-      row->panel_f16(source, row->depth, (const uint16_t *)weights + p * row->panel_elements, sums);
+      clv__cpu_panel_f16(source, row->depth, (const uint16_t *)weights + p * row->panel_elements, sums);
     } else if (row->dtype == CLV_BF16) {
       panel_sums_bf16(source, row->depth, (const uint16_t *)weights + p * row->panel_elements, sums);
     } else {

@@ -1,23 +1,13 @@
-/* The row step's innermost loop over f16 panels. Widens in registers if the CPU has an instruction for it. */
-#include "operators/common/multiversion.h"
+/* The row step's innermost loop over f16 panels. Widens in registers if the instruction set allows it. */
 #include "operators/common/rows.h"
 #include "row.h"
 
 #define PANEL CLV__CPU_ROW_PANEL
 
-CLV__MULTIVERSION static void sums_portable(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
-  float total[PANEL] = {0};
-  for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
-    for (int j = 0; j < PANEL; ++j) total[j] += row[k] * clv__f16_widen(panel[j]);
-  }
-  memcpy(sums, total, sizeof total);
-}
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <cpuid.h>
+#if defined(__AVX512F__)
 #include <immintrin.h>
 
-__attribute__((target("avx512f"))) static void sums_avx512(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
+void clv__cpu_panel_f16(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
   __m512 total[PANEL / 16];
   for (int j = 0; j < PANEL / 16; ++j) total[j] = _mm512_setzero_ps();
   for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
@@ -29,9 +19,10 @@ __attribute__((target("avx512f"))) static void sums_avx512(const float *row, int
   }
   for (int j = 0; j < PANEL / 16; ++j) _mm512_storeu_ps(sums + 16 * j, total[j]);
 }
+#elif defined(__F16C__) && defined(__FMA__)
+#include <immintrin.h>
 
-__attribute__((target("avx2,fma,f16c"))) static void sums_avx2(const float *row, int64_t depth, const uint16_t *panel,
-                                                               float *sums) {
+void clv__cpu_panel_f16(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
   __m256 total[PANEL / 8];
   for (int j = 0; j < PANEL / 8; ++j) total[j] = _mm256_setzero_ps();
   for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
@@ -43,15 +34,12 @@ __attribute__((target("avx2,fma,f16c"))) static void sums_avx2(const float *row,
   }
   for (int j = 0; j < PANEL / 8; ++j) _mm256_storeu_ps(sums + 8 * j, total[j]);
 }
-#endif
-
-clv__cpu_panel_f16_fn clv__cpu_panel_f16(void) {
-#if defined(__x86_64__) && defined(__GNUC__)
-  if (__builtin_cpu_supports("avx512f")) return sums_avx512;
-  unsigned a, b, c = 0, d;
-  const bool has_f16c =
-      __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0; /* not every compiler has a name for this feature */
-  if (has_f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return sums_avx2;
-#endif
-  return sums_portable;
+#else
+void clv__cpu_panel_f16(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
+  float total[PANEL] = {0};
+  for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
+    for (int j = 0; j < PANEL; ++j) total[j] += row[k] * clv__f16_widen(panel[j]);
+  }
+  memcpy(sums, total, sizeof total);
 }
+#endif

@@ -1,7 +1,7 @@
 /* Reads a view into a program: one pass over values, one over nodes. */
 #include "program.h"
 
-#include "backends/common/kernels/kernels.h"
+#include "backends/common/kernels.h"
 
 static char *copy_text(clv__arena *arena, const char *text) {
   return clv__arena_string(arena, text, strlen(text));

@@ -1,7 +1,7 @@
 /* Runs node by node: for partitions with data-dependent shapes, and for If, Loop and Scan. Infers each node's shapes from its
  * actual inputs. Frees a value after its last reader. */
 
-#include "backends/common/kernels/bodies.h"
+#include "backends/common/bodies.h"
 #include "base/clock.h"
 #include "executable.h"
 

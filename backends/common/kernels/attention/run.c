@@ -6,7 +6,6 @@
 #include "backends/common/kernels/attention/product.h"
 #include "base/memory.h"
 #include "operators/common/exponential.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/common/turn.h"
@@ -24,7 +23,7 @@ enum {
 };
 
 /* Replaces each number by e to (number - origin). Returns the sum. */
-CLV__MULTIVERSION static double exponentials_f32(float *numbers, int64_t count, float origin) {
+static double exponentials_f32(float *numbers, int64_t count, float origin) {
   double sums[LANES] = {0}, sum = 0;
   int64_t j = 0;
   for (; j < count; ++j) numbers[j] = clv__exp_f32(numbers[j] - origin);

@@ -97,8 +97,7 @@ static const REAL *NAME(block_of)(const NAME(tiles) * t, const clv__attention_ro
 }
 
 /* Applies mask numbers [count, LANES] to as many scores, which are `columns` apart. */
-CLV__MULTIVERSION static void NAME(mask_lanes)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores,
-                                               int64_t columns) {
+static void NAME(mask_lanes)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores, int64_t columns) {
   const NAME(lanes) fill = (REAL)mask->fill - (NAME(lanes)){0};
   const bool adds = mask->kind == CLV__ATTENTION_ADDS;
   for (int64_t j = 0; j < count; ++j) {
@@ -165,7 +164,7 @@ static void NAME(limit_panel)(const NAME(tiles) * t, const NAME(panel) * p, int6
 
 /* Turns scores of LANES queries into their contributions to the sums: e to (score - the largest so far). Returns whether the
  * earlier sums must shrink. */
-CLV__MULTIVERSION static bool NAME(absorb)(REAL *scores, int64_t count, int64_t columns, REAL *most, REAL *total, REAL *shrink) {
+static bool NAME(absorb)(REAL *scores, int64_t count, int64_t columns, REAL *most, REAL *total, REAL *shrink) {
   const NAME(lanes) before = *(const NAME(lanes) *)most;
   NAME(lanes) top = before, sum = {0}, less;
   for (int64_t j = 0; j < count; ++j) { /* a NaN never becomes the largest; it returns in the sum */
@@ -192,7 +191,7 @@ CLV__MULTIVERSION static bool NAME(absorb)(REAL *scores, int64_t count, int64_t 
 }
 
 /* Multiplies numbers [count, columns] of LANES queries by one factor per query. */
-CLV__MULTIVERSION static void NAME(scale)(REAL *numbers, int64_t count, int64_t columns, const REAL *factors) {
+static void NAME(scale)(REAL *numbers, int64_t count, int64_t columns, const REAL *factors) {
   const NAME(lanes) times = *(const NAME(lanes) *)factors;
   for (int64_t j = 0; j < count; ++j) *(NAME(lanes) *)(numbers + j * columns) *= times;
 }

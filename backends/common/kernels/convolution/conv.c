@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "backends/common/kernels/matmul/gemm.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/common/window_axis.h"

@@ -6,7 +6,6 @@
 
 #include "backends/common/kernels/recurrent/recurrent.h"
 #include "operators/common/exponential.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/common/turn.h"
@@ -23,9 +22,9 @@ typedef struct phase {
 
 /* Disables two gcc passes that duplicate a common computation on both sides of a branch. */
 #if defined(__GNUC__) && !defined(__clang__)
-#define PLAIN CLV__MULTIVERSION __attribute__((optimize("no-tree-pre", "no-thread-jumps")))
+#define PLAIN __attribute__((optimize("no-tree-pre", "no-thread-jumps")))
 #else
-#define PLAIN CLV__MULTIVERSION
+#define PLAIN
 #endif
 
 /* The time index of step `step` of a sequence; false once the sequence has ended. */
