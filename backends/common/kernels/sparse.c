@@ -148,7 +148,8 @@ typedef struct aggregate {
   clv_tensor *out;
 } aggregate;
 
-/* Sums columns [at, at + 16 * count) of a row. `count` is a constant of at most CLV__LANE_BLOCKS. Prefetches edges below `limit`.
+/* Sums `count` vectors of columns of a row from `at` on. `count` is a constant of at most CLV__LANE_BLOCKS. Prefetches edges
+ * below `limit`.
  */
 CLV__INLINE void sum_lanes(const aggregate *a, clv_dtype dtype, const int count, int64_t v, int64_t at, int64_t limit,
                            float scale) {

@@ -75,7 +75,7 @@ typedef struct edge_group {
   int64_t ahead, limit;
 } edge_group;
 
-/* Adds a group's rows to 16 * count columns from `at` on. Heads are a multiple of a vector wide. */
+/* Adds a group's rows to `count` vectors of columns from `at` on. Heads are a multiple of a vector wide. */
 CLV__INLINE void add_lanes(const attention *a, clv_dtype dtype, const int count, const edge_group *group, int64_t at,
                            const row_state *state) {
   clv__lanes total[CLV__LANE_BLOCKS], *sums = (clv__lanes *)(state->sums + at);

@@ -1,8 +1,9 @@
 /* See piece.h. */
 #include "piece.h"
+#include "backends/common/kernels/vector.h"
 
 enum {
-  LANES = 16,   /* per vector */
+  LANES = CLV__VECTOR_BYTES / sizeof(float),
   AT_A_TIME = 4 /* vectors processed at a time */
 };
 

@@ -1,15 +1,17 @@
 /* One row times a constant matrix. The time is dominated by reading the matrix. A loop over panels of columns reads it faster
  * than oneDNN's product does. */
 #include "row.h"
+#include "backends/common/kernels/vector.h"
 #include "operators/common/threads.h"
 
 #define PANEL CLV__CPU_ROW_PANEL
-#define LANES 16
 
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
+/* A panel is summed in vectors: in one pass, or in two if they would not fit in 16 registers. */
+enum { LANES = CLV__VECTOR_BYTES / sizeof(float), VECTORS = PANEL / LANES < 8 ? PANEL / LANES : 8, COLUMNS = VECTORS * LANES };
 
-typedef uint16_t narrow_lanes __attribute__((vector_size(LANES * sizeof(uint16_t)), aligned(sizeof(uint16_t)), may_alias));
-typedef uint32_t wide_lanes __attribute__((vector_size(LANES * sizeof(uint32_t)), aligned(sizeof(uint32_t))));
+typedef float lanes __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(float)), may_alias));
+typedef uint16_t narrow_lanes __attribute__((vector_size(CLV__VECTOR_BYTES / 2), aligned(sizeof(uint16_t)), may_alias));
+typedef uint32_t wide_lanes __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(uint32_t))));
 
 /* How far ahead to prefetch the next lines of a panel. The hardware prefetcher stops at each page. A panel in a near cache is
  * read faster without prefetching. */
@@ -19,24 +21,21 @@ static inline __attribute__((always_inline)) void ask_ahead(const void *panel, s
   for (size_t at = 0; at < size_bytes; at += LINE_BYTES) __builtin_prefetch((const char *)panel + AHEAD_BYTES + at);
 }
 
+/* sums[j] = the product of the row with column j of a panel. */
 static inline __attribute__((always_inline)) void sum_panel(const float *row, int64_t depth, const float *panel, float *sums,
                                                             bool far) {
-  lanes a = {0}, b = {0}, c = {0}, d = {0};
-  for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
-    const float x = row[k];
-    if (far) ask_ahead(panel, PANEL * sizeof *panel);
-    a += x * *(const lanes *)panel;
-    b += x * *(const lanes *)(panel + LANES);
-    c += x * *(const lanes *)(panel + 2 * LANES);
-    d += x * *(const lanes *)(panel + 3 * LANES);
+  for (int column = 0; column < PANEL; column += COLUMNS) {
+    lanes total[VECTORS] = {{0}};
+    const float *at = panel + column;
+    for (int64_t k = 0; k < depth; ++k, at += PANEL) {
+      if (far) ask_ahead(at, COLUMNS * sizeof *at);
+#pragma GCC unroll 8
+      for (int v = 0; v < VECTORS; ++v) total[v] += row[k] * *(const lanes *)(at + v * LANES);
+    }
+    memcpy(sums + column, total, sizeof total);
   }
-  *(lanes *)sums = a;
-  *(lanes *)(sums + LANES) = b;
-  *(lanes *)(sums + 2 * LANES) = c;
-  *(lanes *)(sums + 3 * LANES) = d;
 }
 
-/* sums[j] = the product of the row with column j of a panel. */
 static void panel_sums(const float *row, int64_t depth, const float *panel, float *sums) {
   sum_panel(row, depth, panel, sums, false);
 }
@@ -47,16 +46,19 @@ static void panel_sums_far(const float *row, int64_t depth, const float *panel, 
 
 /* The same for a bf16 panel. Its bits are the upper half of an f32's. */
 static void panel_sums_bf16(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
-  lanes total[PANEL / LANES] = {{0}};
-  for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
-    const float x = row[k];
-    ask_ahead(panel, PANEL * sizeof *panel);
-    for (int i = 0; i < PANEL / LANES; ++i) {
-      const wide_lanes bits = __builtin_convertvector(*(const narrow_lanes *)(panel + i * LANES), wide_lanes) << 16;
-      total[i] += x * (lanes)bits;
+  for (int column = 0; column < PANEL; column += COLUMNS) {
+    lanes total[VECTORS] = {{0}};
+    const uint16_t *at = panel + column;
+    for (int64_t k = 0; k < depth; ++k, at += PANEL) {
+      ask_ahead(at, COLUMNS * sizeof *at);
+#pragma GCC unroll 8
+      for (int v = 0; v < VECTORS; ++v) {
+        const wide_lanes bits = __builtin_convertvector(*(const narrow_lanes *)(at + v * LANES), wide_lanes) << 16;
+        total[v] += row[k] * (lanes)bits;
+      }
     }
+    memcpy(sums + column, total, sizeof total);
   }
-  memcpy(sums, total, sizeof total);
 }
 
 void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {

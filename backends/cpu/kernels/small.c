@@ -1,7 +1,8 @@
 /* Small matrix products. */
 #include "small.h"
+#include "backends/common/kernels/vector.h"
 
-#define LANES 8
+#define LANES (CLV__VECTOR_BYTES < 32 ? 4 : 8) /* products are small: wider vectors would often stay empty */
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
