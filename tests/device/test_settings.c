@@ -2,8 +2,8 @@
 #include "device/device.h"
 #include "machine.h"
 
-static const char *const names[] = {"CLEAVE_GRAPH",     "CLEAVE_GRAPH_CACHE", "CLEAVE_PREFILL_GRAPH",
-                                    "CLEAVE_CACHE_DIR", "XDG_CACHE_HOME",     "HOME"};
+static const char *const names[] = {
+    "CLEAVE_ISA", "CLEAVE_GRAPH", "CLEAVE_GRAPH_CACHE", "CLEAVE_PREFILL_GRAPH", "CLEAVE_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
 
 /* The variables above alone, as "NAME=text;NAME=text"; the rest of them unset. */
 static void set_environment(const char *text) {
@@ -182,6 +182,8 @@ static void unreadable(void **state) {
       {"CLEAVE_PREFILL_GRAPH=auto",
        "environment: CLEAVE_PREFILL_GRAPH is 'auto': it must be 0, 1, on, off, true, false, yes or no; correct it, or unset it"},
       {"CLEAVE_PREFILL_GRAPH=01", NULL},
+      {"CLEAVE_ISA=avx2", "environment: CLEAVE_ISA is 'avx2': it must be v2, v3 or v4; correct it, or unset it"},
+      {"CLEAVE_ISA=v5", NULL},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     clv_error error = {0};
