@@ -8,6 +8,8 @@
 
 extern const clv__kernel_versions clv__kernel_table_base, clv__kernel_table_v3, clv__kernel_table_v4;
 
+enum { MOST = 256 };
+static clv__kernel kernels[MOST]; /* the fast ones, with the dtypes and limits of their references */
 static clv__lookup lookup;
 static pthread_once_t lookup_once = PTHREAD_ONCE_INIT;
 
@@ -16,10 +18,15 @@ const clv__kernel_versions *clv__kernels(void) {
 }
 
 static void fill_lookup(void) {
-  for (const clv__kernel *const *family = clv__kernels()->families; *family != NULL; ++family) {
-    for (const clv__kernel *kernel = *family; kernel->op != NULL; ++kernel) {
-      const bool added = clv__lookup_add(&lookup, kernel->domain, kernel->op, kernel);
-      assert(added);
+  uint32_t count = 0;
+  for (const clv__fast_kernel *const *family = clv__kernels()->families; *family != NULL; ++family) {
+    for (const clv__fast_kernel *fast = *family; fast->op != NULL && count < MOST; ++fast) {
+      const clv__kernel *reference = clv__kernel_find(fast->domain, fast->op);
+      assert(reference != NULL);
+      kernels[count] =
+          (clv__kernel){fast->domain, fast->op, reference->dtypes, fast->run, fast->scratch_bytes, reference->accepts};
+      const bool added = clv__lookup_add(&lookup, fast->domain, fast->op, &kernels[count++]);
+      assert(added && count < MOST);
       (void)added;
     }
   }

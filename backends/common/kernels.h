@@ -6,6 +6,7 @@
 #include "backends/common/kernels/attention/attention.h"
 #include "backends/common/kernels/channels.h"
 #include "backends/common/kernels/elementwise.h"
+#include "backends/common/kernels/families.h"
 #include "backends/common/kernels/recurrent/recurrent.h"
 #include "base/isa.h"
 #include "operators/common/rows.h"
@@ -13,7 +14,7 @@
 
 /* One version of everything in backends/common/kernels. Each function is described where it is declared. */
 typedef struct clv__kernel_versions {
-  const clv__kernel *const *families; /* tables of fast kernels, as in kernels/families.h; ends with NULL */
+  const clv__fast_kernel *const *families; /* ends with NULL */
   const clv__kernel *recurrent_prepared;
   __typeof__(&clv__attention_run) attention_run;
   __typeof__(&clv__attention_scratch_bytes) attention_scratch_bytes;

@@ -2,11 +2,11 @@
  * moves bytes. The others compute in f32 (SwiGLU of f64 in f64). */
 #include <math.h>
 
+#include "backends/common/kernels/families.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
-#define SMALL_FLOATS (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
 enum { CHUNK = 256 };
 
 static bool has_input(const clv__kernel_call *call, uint32_t input) {
@@ -160,7 +160,6 @@ static size_t convolution_scratch(const clv__kernel_call *call) {
 }
 
 /* ---- TensorScatter ---- */
-
 static clv_status run_scatter(const clv__kernel_call *call) {
   const clv_tensor *cache = &call->inputs[0], *update = &call->inputs[1];
   if (clv__tensor_is_empty(cache)) return CLV_OK;
@@ -193,7 +192,6 @@ static clv_status run_scatter(const clv__kernel_call *call) {
 }
 
 /* ---- SwiGLU ---- */
-
 static void swiglu_f64(const clv__kernel_call *call, int64_t first, int64_t count, float alpha) {
   const double *a = (const double *)call->inputs[0].data + first, *b = (const double *)call->inputs[1].data + first;
   double *y = (double *)call->outputs[0].data + first;
@@ -225,10 +223,10 @@ static clv_status run_swiglu(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__fast_decode[] = {
-    {"", "RotaryEmbedding", SMALL_FLOATS, run_rotary, rotary_scratch, NULL},
-    {"", "CausalConvWithState", SMALL_FLOATS, run_convolution, convolution_scratch, NULL},
-    {"", "TensorScatter", CLV__DTYPES_ANY | CLV__DTYPES_F8, run_scatter, NULL, NULL},
-    {"", "SwiGLU", CLV__DTYPES_FLOAT, run_swiglu, NULL, NULL},
+const clv__fast_kernel clv__fast_decode[] = {
+    {"", "RotaryEmbedding", run_rotary, rotary_scratch},
+    {"", "CausalConvWithState", run_convolution, convolution_scratch},
+    {"", "TensorScatter", run_scatter, NULL},
+    {"", "SwiGLU", run_swiglu, NULL},
     {.op = NULL},
 };

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "backends/common/kernels/families.h"
 #include "base/tensor/small.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
@@ -146,7 +147,6 @@ static const float round_by = 0x1.8p23f; /* adding and subtracting it rounds num
 
 /* One scale for the whole tensor: f32 to u8 or, with `offset` 128, to i8 (computed 128 higher, because unsigned bytes convert
  * faster). */
-
 static void quantize_whole(const float *x, uint8_t *y, int64_t count, float scale, float least, float most, float zero,
                            int offset) {
   for (int64_t i = 0; i < count; ++i) {
@@ -276,7 +276,6 @@ static clv_status run_dequantize(const clv__kernel_call *call) {
 }
 
 /* Widens [*low, *high] to include all values that are not NaN. */
-
 static void widen_range(const float *values, int64_t count, float *low, float *high) {
   enum { LANES = 64 };
   float lows[LANES], highs[LANES];
@@ -328,49 +327,9 @@ static clv_status run_dynamic(const clv__kernel_call *call) {
   return call->outputs[0].dtype != CLV_DTYPE_NONE ? run_quantize(&quantize_call) : CLV_OK;
 }
 
-static bool accepts_target(int64_t dtype, uint32_t dtypes, char reason[160]) {
-  if (clv__dtype_is_known(dtype) && clv__dtype_is_in((clv_dtype)dtype, dtypes)) return true;
-  if (clv__dtype_is_known(dtype))
-    snprintf(reason, 160, "output of dtype %s not supported", clv_dtype_name((clv_dtype)dtype));
-  else
-    snprintf(reason, 160, "output_dtype %lld not supported", (long long)dtype);
-  return false;
-}
-
-#define SCALES CLV__DTYPE_BIT(CLV_F8E8M0) /* powers of two, valid only as scales */
-#define SMALL_INTEGERS (CLV__DTYPE_BIT(CLV_U8) | CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_U16) | CLV__DTYPE_BIT(CLV_I16))
-#define SMALL_FLOATS (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
-#define QUANTIZED (SMALL_INTEGERS | (CLV__DTYPES_SMALL & ~SCALES))
-
-static bool accepts_operand(const clv__kernel_call *call, uint32_t index, uint32_t dtypes, char reason[160]) {
-  if (index >= call->input_count || call->inputs[index].dtype == CLV_DTYPE_NONE) return true;
-  if (clv__dtype_is_in(call->inputs[index].dtype, dtypes)) return true;
-  snprintf(reason, 160, "dtype %s not supported (input %u)", clv_dtype_name(call->inputs[index].dtype), index);
-  return false;
-}
-
-static bool accepts_quantize(const clv__kernel_call *call, char reason[160]) {
-  const int64_t precision = clv__attribute_int(call->attributes, "precision", 0);
-  if (precision != 0 && precision != CLV_F32 && precision != CLV_F16 && precision != CLV_BF16) {
-    snprintf(reason, 160, "precision %lld not supported", (long long)precision);
-    return false;
-  }
-  const int64_t wanted = clv__attribute_int(call->attributes, "output_dtype", 0);
-  return accepts_operand(call, 0, SMALL_FLOATS | CLV__DTYPE_BIT(CLV_I32), reason) &&
-         accepts_operand(call, 1, SMALL_FLOATS | CLV__DTYPE_BIT(CLV_I32) | SCALES, reason) &&
-         accepts_operand(call, 2, QUANTIZED, reason) && (wanted == 0 || accepts_target(wanted, QUANTIZED, reason));
-}
-
-static bool accepts_dequantize(const clv__kernel_call *call, char reason[160]) {
-  const int64_t wanted = clv__attribute_int(call->attributes, "output_dtype", 0);
-  if (!accepts_operand(call, 0, QUANTIZED | CLV__DTYPE_BIT(CLV_I32), reason)) return false;
-  if (!accepts_operand(call, 1, SMALL_FLOATS | SCALES, reason)) return false;
-  return accepts_target(wanted != 0 ? wanted : (int64_t)call->inputs[1].dtype, SMALL_FLOATS, reason);
-}
-
-const clv__kernel clv__fast_quantize[] = {
-    {"", "QuantizeLinear", SMALL_FLOATS | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPES_SMALL, run_quantize, NULL, accepts_quantize},
-    {"", "DequantizeLinear", QUANTIZED | CLV__DTYPE_BIT(CLV_I32) | SCALES, run_dequantize, NULL, accepts_dequantize},
-    {"", "DynamicQuantizeLinear", CLV__DTYPE_BIT(CLV_F32), run_dynamic, NULL, NULL},
-    {NULL, NULL, 0, NULL, NULL, NULL},
+const clv__fast_kernel clv__fast_quantize[] = {
+    {"", "QuantizeLinear", run_quantize, NULL},
+    {"", "DequantizeLinear", run_dequantize, NULL},
+    {"", "DynamicQuantizeLinear", run_dynamic, NULL},
+    {.op = NULL},
 };

@@ -1,6 +1,7 @@
 /* Resize and Upsample. Each axis has a table that lists, per output position, the input positions to read and their weights.
  * Linear and cubic interpolation are separable, so the axes are applied one after another, in f64, to one slice at a time. */
 #include "operators/common/resize.h"
+#include "backends/common/kernels/families.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -203,22 +204,8 @@ static clv_status resize_run(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-static bool resize_accepts(const clv__kernel_call *call, char reason[160]) {
-  clv__attributes a = call->attributes;
-  bool interpolates = !clv__attribute_is(a, "mode", "nearest", true);
-  if (interpolates && call->inputs[0].dtype == CLV_BOOL) {
-    snprintf(reason, 160, "bool can only be resized with mode nearest");
-    return false;
-  }
-  if (!interpolates && clv__attribute_int(a, "antialias", 0) != 0) {
-    snprintf(reason, 160, "antialias has no meaning for mode nearest");
-    return false;
-  }
-  return true;
-}
-
-const clv__kernel clv__fast_resize[] = {
-    {"", "Resize", CLV__DTYPES_ANY, resize_run, resize_scratch_bytes, resize_accepts},
-    {"", "Upsample", CLV__DTYPES_ANY, resize_run, resize_scratch_bytes, resize_accepts},
-    {0},
+const clv__fast_kernel clv__fast_resize[] = {
+    {"", "Resize", resize_run, resize_scratch_bytes},
+    {"", "Upsample", resize_run, resize_scratch_bytes},
+    {.op = NULL},
 };

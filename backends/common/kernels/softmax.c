@@ -3,6 +3,7 @@
 #include <math.h>
 #include <tgmath.h>
 
+#include "backends/common/kernels/families.h"
 #include "operators/common/exponential.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
@@ -265,9 +266,9 @@ static clv_status run_hardmax(const clv__kernel_call *call) {
   return run(call, HARDMAX);
 }
 
-const clv__kernel clv__fast_softmax[] = {
-    {"", "Softmax", CLV__DTYPES_FLOAT, run_softmax, scratch_bytes, NULL},
-    {"", "LogSoftmax", CLV__DTYPES_FLOAT, run_log_softmax, scratch_bytes, NULL},
-    {"", "Hardmax", CLV__DTYPES_FLOAT, run_hardmax, scratch_bytes, NULL},
-    {NULL, NULL, 0, NULL, NULL, NULL},
+const clv__fast_kernel clv__fast_softmax[] = {
+    {"", "Softmax", run_softmax, scratch_bytes},
+    {"", "LogSoftmax", run_log_softmax, scratch_bytes},
+    {"", "Hardmax", run_hardmax, scratch_bytes},
+    {.op = NULL},
 };

@@ -1,6 +1,7 @@
 /* Sums, means and maxima over the rows named by a graph in compressed rows, without an array of edges times columns. Each row is
  * gathered and reduced in one go, with its columns in registers. sparse_attention.c contains attention. */
 #include "backends/common/kernels/sparse.h"
+#include "backends/common/kernels/families.h"
 
 #include <math.h>
 
@@ -215,7 +216,6 @@ static void sum_rows_f16(const aggregate *a, int64_t first, int64_t last, int64_
 }
 
 /* ---- Maxima ---- */
-
 static void max_rows(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
   enum { BLOCK = 128 };
   const clv__sparse *s = &a->s;
@@ -257,10 +257,8 @@ static clv_status run_aggregate(const clv__kernel_call *call) {
   return clv__sparse_for_rows(call, &a.s, CLV__LANES, (double)a.s.columns / 8, aggregate_rows, &a);
 }
 
-#define SPARSE_DTYPES (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
-
-const clv__kernel clv__fast_sparse[] = {
-    {"ai.cleave", "SparseAggregate", SPARSE_DTYPES, run_aggregate, NULL, NULL},
-    {"ai.cleave", "SparseAttention", SPARSE_DTYPES, clv__sparse_attention, clv__sparse_attention_scratch, NULL},
+const clv__fast_kernel clv__fast_sparse[] = {
+    {"ai.cleave", "SparseAggregate", run_aggregate, NULL},
+    {"ai.cleave", "SparseAttention", clv__sparse_attention, clv__sparse_attention_scratch},
     {.op = NULL},
 };

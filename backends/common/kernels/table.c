@@ -3,7 +3,7 @@
 #include "backends/common/kernels/families.h"
 
 #define FAMILY(name) clv__fast_##name,
-static const clv__kernel *const families[] = {CLV__FAST_FAMILIES(FAMILY) NULL};
+static const clv__fast_kernel *const families[] = {CLV__FAST_FAMILIES(FAMILY) NULL};
 #undef FAMILY
 
 extern const clv__kernel_versions clv__kernel_table;

@@ -1,5 +1,6 @@
 /* ConvInteger and QLinearConv: 8-bit operands, exact i32 sums, one output row at a time. Padding has the value of the zero point,
  * so it adds nothing. */
+#include "backends/common/kernels/families.h"
 #include "operators/common/requantize.h"
 #include "operators/common/threads.h"
 #include "operators/common/window.h"
@@ -148,8 +149,8 @@ static clv_status run_conv(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__fast_conv_integer[] = {
-    {"", "ConvInteger", CLV__BYTES, run_conv, NULL, NULL},
-    {"", "QLinearConv", CLV__BYTES, run_conv, NULL, NULL},
+const clv__fast_kernel clv__fast_conv_integer[] = {
+    {"", "ConvInteger", run_conv, NULL},
+    {"", "QLinearConv", run_conv, NULL},
     {.op = NULL},
 };

@@ -1,5 +1,6 @@
 /* MatMulInteger and QLinearMatMul: 8-bit operands, exact i32 sums. Zero points and scales apply to the whole tensor, to each row
  * of A (or of Y), or to each column of B. */
+#include "backends/common/kernels/families.h"
 #include "operators/common/requantize.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
@@ -147,8 +148,8 @@ static clv_status run_matmul(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__fast_matmul_integer[] = {
-    {"", "MatMulInteger", CLV__BYTES, run_matmul, NULL, NULL},
-    {"", "QLinearMatMul", CLV__BYTES, run_matmul, NULL, NULL},
+const clv__fast_kernel clv__fast_matmul_integer[] = {
+    {"", "MatMulInteger", run_matmul, NULL},
+    {"", "QLinearMatMul", run_matmul, NULL},
     {.op = NULL},
 };
