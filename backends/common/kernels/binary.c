@@ -139,9 +139,7 @@ enum { DTYPE_COUNT = CLV__DTYPE_COUNT };
 #define SAME_BITS(name) \
   UNSIGNED(name), [CLV_I8] = name##_u8, [CLV_I16] = name##_u16, [CLV_I32] = name##_u32, [CLV_I64] = name##_u64
 
-#define NUMBER_AND_BOOL (CLV__DTYPES_NUMBER | CLV__DTYPE_BIT(CLV_BOOL))
-
-/* X(operator, run function, dtypes, cost, rows by dtype) */
+/* X(operator, run function, cost, rows by dtype) */
 #define BINARY_OPERATORS(X)                                                                                       \
   X("Add", run_binary, 1, FLOATS(add), SAME_BITS(add))                                                            \
   X("Sub", run_binary, 1, FLOATS(sub), SAME_BITS(sub))                                                            \

@@ -1,15 +1,9 @@
-/* Cast, CastLike and BitCast between all dtypes except strings.
- *
- * Integers keep their low bits. Floats are truncated towards zero. The specification leaves floats undefined that do not fit an
- * integer; here they saturate (integers of less than a byte keep the low bits, as in ONNX's own tests), and a NaN becomes 0. To
- * bool: everything except zero is true. To a small float: rounded to even, with the attributes saturate and round_mode. */
-#include <stdio.h>
-
+/* Cast, CastLike and BitCast, in blocks on several threads. src/operators/cast/run.c states the rules. */
+#include "backends/common/kernels/families.h"
 #include "base/tensor/small.h"
 #include "operators/common/move.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
-#include "operators/run.h"
 
 enum { BLOCK = 256, TASK = 4096 /* both are a whole number of bytes in every dtype */ };
 
@@ -20,13 +14,9 @@ typedef struct small_cast {
   clv__small_round round;
 } small_cast;
 
-static bool read_round(const clv__kernel_call *call, clv__small_round *round) {
-  static const char *const names[] = {[CLV__SMALL_UP] = "up", [CLV__SMALL_DOWN] = "down", [CLV__SMALL_NEAREST] = "nearest"};
-  for (int i = 0; i < 3; ++i) {
-    *round = (clv__small_round)i;
-    if (clv__attribute_is(call->attributes, "round_mode", names[i], i == CLV__SMALL_UP)) return true;
-  }
-  return false;
+static clv__small_round read_round(const clv__kernel_call *call) {
+  if (clv__attribute_is(call->attributes, "round_mode", "down", false)) return CLV__SMALL_DOWN;
+  return clv__attribute_is(call->attributes, "round_mode", "nearest", false) ? CLV__SMALL_NEAREST : CLV__SMALL_UP;
 }
 
 /* Converts through double, which holds every number of the other dtypes except 64-bit integers. So there is one rounding. */
@@ -78,8 +68,7 @@ static clv_status run_cast(const clv__kernel_call *call) {
   int64_t total = clv__dims_product(from, 0, from->rank);
   if (total == 0) return CLV_OK;
   if (from->dtype == to->dtype) return run_bit_cast(call);
-  small_cast how = {.saturate = clv__attribute_int(call->attributes, "saturate", 1) != 0};
-  (void)read_round(call, &how.round);
+  const small_cast how = {.saturate = clv__attribute_int(call->attributes, "saturate", 1) != 0, .round = read_round(call)};
   clv__small_clear(to);
   int64_t tasks = (total + TASK - 1) / TASK;
   const int threads = clv__kernel_threads(tasks, 2.0 * (double)total);
@@ -92,33 +81,9 @@ static clv_status run_cast(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-static bool accepts_target(const clv__kernel_call *call, clv_dtype dtype, char reason[160]) {
-  clv__small_round round;
-  if (!clv__dtype_is_in(dtype, CLV__DTYPES_ANY | CLV__DTYPES_SMALL)) {
-    snprintf(reason, 160, "a cast to dtype %s not supported", clv_dtype_name(dtype));
-    return false;
-  }
-  if (dtype != CLV_F8E8M0 || read_round(call, &round)) return true;
-  snprintf(reason, 160, "a round_mode other than up, down and nearest");
-  return false;
-}
-
-static bool accepts_cast(const clv__kernel_call *call, char reason[160]) {
-  int64_t to = clv__attribute_int(call->attributes, "to", 0);
-  if (clv__dtype_is_known(to)) return accepts_target(call, (clv_dtype)to, reason);
-  snprintf(reason, 160, "a cast to ONNX's dtype %lld not supported", (long long)to);
-  return false;
-}
-
-static bool accepts_cast_like(const clv__kernel_call *call, char reason[160]) {
-  return call->input_count < 2 || accepts_target(call, call->inputs[1].dtype, reason);
-}
-
-#define CASTABLE (CLV__DTYPES_ANY | CLV__DTYPES_SMALL)
-
-const clv__kernel clv__kernels_cast[] = {
-    {"", "Cast", CASTABLE, run_cast, NULL, accepts_cast},
-    {"", "CastLike", CASTABLE, run_cast, NULL, accepts_cast_like},
-    {"", "BitCast", CASTABLE, run_bit_cast, NULL, accepts_cast},
-    {NULL, NULL, 0, NULL, NULL, NULL},
+const clv__fast_kernel clv__fast_cast[] = {
+    {"", "Cast", run_cast, NULL},
+    {"", "CastLike", run_cast, NULL},
+    {"", "BitCast", run_bit_cast, NULL},
+    {.op = NULL},
 };

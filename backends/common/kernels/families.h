@@ -30,7 +30,9 @@ typedef struct clv__fast_kernel {
   X(sparse)                   \
   X(einsum)                   \
   X(resize)                   \
-  X(recurrent)
+  X(recurrent)                \
+  X(normalize)                \
+  X(cast)
 
 #define CLV__DECLARE_FAST(family) extern const clv__fast_kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)

@@ -222,39 +222,3 @@ void clv__row_from_i64(clv_dtype dtype, void *data, int64_t first, int64_t count
       break;
   }
 }
-
-double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power) {
-  double lanes[CLV__ROW_LANES] = {0}, chunk[CLV__ROW_CHUNK], sum = 0;
-  while (count > 0) {
-    int64_t n = count < CLV__ROW_CHUNK ? count : CLV__ROW_CHUNK, i = 0;
-    clv__row_to_f64(x->dtype, x->data, first, n, chunk);
-    if (power == 1) {
-      for (; i + CLV__ROW_LANES <= n; i += CLV__ROW_LANES) {
-        for (int l = 0; l < CLV__ROW_LANES; ++l) lanes[l] += chunk[i + l] - mean;
-      }
-      for (; i < n; ++i) sum += chunk[i] - mean;
-    } else {
-      for (; i + CLV__ROW_LANES <= n; i += CLV__ROW_LANES) {
-        for (int l = 0; l < CLV__ROW_LANES; ++l) lanes[l] += (chunk[i + l] - mean) * (chunk[i + l] - mean);
-      }
-      for (; i < n; ++i) sum += (chunk[i] - mean) * (chunk[i] - mean);
-    }
-    first += n;
-    count -= n;
-  }
-  for (int l = 0; l < CLV__ROW_LANES; ++l) sum += lanes[l];
-  return sum;
-}
-
-void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean,
-                                       double factor, double shift) {
-  double chunk[CLV__ROW_CHUNK];
-  while (count > 0) {
-    int64_t n = count < CLV__ROW_CHUNK ? count : CLV__ROW_CHUNK;
-    clv__row_to_f64(x->dtype, x->data, first, n, chunk);
-    for (int64_t i = 0; i < n; ++i) chunk[i] = (chunk[i] - mean) * factor + shift;
-    clv__row_from_f64(y->dtype, y->data, first, n, chunk);
-    first += n;
-    count -= n;
-  }
-}

@@ -1,12 +1,49 @@
 /* Normalizations with one scale per channel: BatchNormalization (inference), InstanceNormalization, GroupNormalization; and the
- * table of the whole family. All compute in f64 and round once. */
-#include "operators/normalize/run.h"
+ * table of the whole family. */
+#include "backends/common/kernels/normalize/normalize.h"
 
 #include <math.h>
-#include <stdio.h>
 
+#include "backends/common/kernels/families.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
+
+enum { LANES = 8 /* partial sums, so that sums vectorise; their order depends only on the count */ };
+
+double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power) {
+  double lanes[LANES] = {0}, chunk[CLV__NORMALIZE_CHUNK], sum = 0;
+  while (count > 0) {
+    int64_t n = count < CLV__NORMALIZE_CHUNK ? count : CLV__NORMALIZE_CHUNK, i = 0;
+    clv__row_to_f64(x->dtype, x->data, first, n, chunk);
+    if (power == 1) {
+      for (; i + LANES <= n; i += LANES) {
+        for (int l = 0; l < LANES; ++l) lanes[l] += chunk[i + l] - mean;
+      }
+      for (; i < n; ++i) sum += chunk[i] - mean;
+    } else {
+      for (; i + LANES <= n; i += LANES) {
+        for (int l = 0; l < LANES; ++l) lanes[l] += (chunk[i + l] - mean) * (chunk[i + l] - mean);
+      }
+      for (; i < n; ++i) sum += (chunk[i] - mean) * (chunk[i] - mean);
+    }
+    first += n;
+    count -= n;
+  }
+  for (int l = 0; l < LANES; ++l) sum += lanes[l];
+  return sum;
+}
+
+void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean, double factor, double shift) {
+  double chunk[CLV__NORMALIZE_CHUNK];
+  while (count > 0) {
+    int64_t n = count < CLV__NORMALIZE_CHUNK ? count : CLV__NORMALIZE_CHUNK;
+    clv__row_to_f64(x->dtype, x->data, first, n, chunk);
+    for (int64_t i = 0; i < n; ++i) chunk[i] = (chunk[i] - mean) * factor + shift;
+    clv__row_from_f64(y->dtype, y->data, first, n, chunk);
+    first += n;
+    count -= n;
+  }
+}
 
 static clv_status batch_run(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
@@ -24,23 +61,6 @@ static clv_status batch_run(const clv__kernel_call *call) {
     clv__row_affine(x, &call->outputs[0], p * plane, plane, mean, scale / sqrt(variance + epsilon), bias);
   }
   return CLV_OK;
-}
-
-static bool batch_accepts(const clv__kernel_call *call, char reason[160]) {
-  if (clv__attribute_int(call->attributes, "training_mode", 0) != 0) {
-    snprintf(reason, 160, "training_mode is not supported");
-    return false;
-  }
-  if (clv__attribute_int(call->attributes, "spatial", 1) == 0) {
-    snprintf(reason, 160, "spatial 0 (statistics for every activation) is not supported");
-    return false;
-  }
-  for (uint32_t i = 1; i < call->output_count; ++i) {
-    if (call->outputs[i].dtype == CLV_DTYPE_NONE) continue;
-    snprintf(reason, 160, "output %u exists only in training", (unsigned)i);
-    return false;
-  }
-  return true;
 }
 
 /* Computes statistics over `groups` equal parts of the channels of each image. Scale and bias have one element per channel, or
@@ -76,15 +96,14 @@ static clv_status group_run(const clv__kernel_call *call) {
   return groups_run(call, clv__attribute_int(call->attributes, "num_groups", 1), call->opset < 21);
 }
 
-const clv__kernel clv__kernels_normalize[] = {
-    {"", "BatchNormalization", CLV__DTYPES_FLOAT, batch_run, NULL, batch_accepts},
-    {"", "InstanceNormalization", CLV__DTYPES_FLOAT, instance_run, NULL, NULL},
-    {"", "GroupNormalization", CLV__DTYPES_FLOAT, group_run, NULL, NULL},
-    {"", "LayerNormalization", CLV__DTYPES_FLOAT, clv__kernel_layer_normalization, NULL, NULL},
-    {"", "RMSNormalization", CLV__DTYPES_FLOAT, clv__kernel_layer_normalization, NULL, NULL},
-    {"", "MeanVarianceNormalization", CLV__DTYPES_FLOAT, clv__kernel_mean_variance_normalization,
-     clv__kernel_mean_variance_scratch_bytes, NULL},
-    {"", "LpNormalization", CLV__DTYPES_FLOAT, clv__kernel_lp_normalization, NULL, NULL},
-    {"", "LRN", CLV__DTYPES_FLOAT, clv__kernel_lrn, NULL, NULL},
-    {0},
+const clv__fast_kernel clv__fast_normalize[] = {
+    {"", "BatchNormalization", batch_run, NULL},
+    {"", "InstanceNormalization", instance_run, NULL},
+    {"", "GroupNormalization", group_run, NULL},
+    {"", "LayerNormalization", clv__layer_normalization, NULL},
+    {"", "RMSNormalization", clv__layer_normalization, NULL},
+    {"", "MeanVarianceNormalization", clv__mean_variance_normalization, clv__mean_variance_scratch_bytes},
+    {"", "LpNormalization", clv__lp_normalization, NULL},
+    {"", "LRN", clv__lrn, NULL},
+    {.op = NULL},
 };
