@@ -335,14 +335,14 @@ const cli_command cli_command_cache = {
     .operands = "ls|verify|prune",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "compiled partitions that are kept on disk",
+    .summary = "list, check or remove the compiled partitions on disk",
     .description =
-        "Compiled partitions are kept in a directory, so that the next start of a model compiles nothing. They are found by\n"
-        "their content (operators, weights, shapes, device, driver, options): what does not fit any more is never used, and\n"
-        "every file may be removed at any time. 'run' and 'bench' keep the directory within 1 GiB.\n"
-        "  ls      what is there, the last used first; -v with file names\n"
-        "  verify  reads every file and names those that are bad; exit status 1 where there is one\n"
-        "  prune   removes what is damaged, what killed processes left behind, and the least recently used",
+        "Compiled partitions are kept in a directory, so that the next start of a model compiles nothing. Each file is found by\n"
+        "a hash of its content (operators, weights, shapes, device, driver, options), so an outdated file is never used, and\n"
+        "you can remove any file at any time. 'run' and 'bench' limit the directory to 1 GiB.\n"
+        "  ls      lists the files, the most recently used first; -v shows file names\n"
+        "  verify  reads every file and reports damaged ones; the exit status is 1 if there are any\n"
+        "  prune   removes damaged files, files left behind by killed processes, and the least recently used files",
     .examples =
         "  cleave cache ls\n"
         "  cleave cache verify --cache-dir /var/cache/cleave\n"

@@ -153,14 +153,14 @@ const cli_command cli_command_check_backend = {
     .operands = "LIB.so|DEVICE",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "whether a plugin keeps its promises",
+    .summary = "test whether a plugin conforms to the plugin interface",
     .description =
-        "The conformance kit: opens the device of a plugin (a path) or one that is known here (cpu, npu, opencl, ...), and\n"
-        "holds it to what the plugin interface promises, section by section; docs/conformance.md says what each looks at.\n"
-        "Results are compared with those of the reference evaluator. Each section runs in a process of its own: a\n"
-        "backend that crashes, or does not come back for two minutes, is reported, and the next section goes on.\n"
-        "What a backend may leave out is skipped; -v lists the reasons. Everything random is drawn from --seed.\n"
-        "The exit status is 0 if nothing failed.",
+        "Runs the conformance kit on the device of a plugin (given by its path) or on a known device (cpu, npu, opencl, ...). "
+        "It\n"
+        "checks what the plugin interface requires, section by section; docs/conformance.md describes the sections. Results are\n"
+        "compared with those of the reference evaluator. Each section runs in a separate process: if a backend crashes, or does\n"
+        "not answer for two minutes, this is reported, and the next section runs. Optional features that a backend lacks are\n"
+        "skipped; -v lists the reasons. All random choices depend on --seed. The exit status is 0 if nothing failed.",
     .examples =
         "  cleave check-backend ./libmynpu.so\n"
         "  cleave check-backend npu --npu-spec all --section operators --seed 7\n"

@@ -166,12 +166,12 @@ cleanup:
 const cli_command cli_command_devices = {
     .name = "devices",
     .operands = "",
-    .summary = "what is here, and what each device can do",
+    .summary = "list the devices, and the operators each supports",
     .description =
-        "Opens the devices of --devices, or all that are found, and describes them: memory, and how many of the operators\n"
-        "that Cleave knows each of them can run. Whether it runs a node of a model depends on types, shapes and attributes\n"
-        "too: see 'cleave inspect MODEL'. -v lists the options of each device, and the operators. What was not found, or\n"
-        "could not be loaded, is listed with the reason.",
+        "Opens the devices of --devices, or all that are found, and shows their memory and how many of Cleave's operators they\n"
+        "support. Whether a device can run a node of a model also depends on types, shapes and attributes: see 'cleave inspect\n"
+        "MODEL'. -v lists the options and operators of each device. Devices that were not found or could not be loaded are\n"
+        "listed with the reason.",
     .examples =
         "  cleave devices\n"
         "  cleave devices --devices npu,cpu -v\n"

@@ -176,14 +176,14 @@ const cli_command cli_command_plan = {
     .operands = "MODEL|PLAN",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "the split of a model between devices, and why",
+    .summary = "show how a model is split between devices, and why",
     .description =
-        "Decides which node runs where, groups nodes into partitions, and lists the partitions and the transfers between them\n"
-        "in the order they run. Transfers of the graph's own inputs and outputs are counted apart; -v lists them too.\n"
-        "Times are predicted: from measured costs (--profile, made by 'cleave profile'), from what a device states of itself, "
-        "or\n"
-        "from nominal figures; the last line says which. No plan without recomputation is below the bound.\n"
-        "A plan file that was written with -o is shown again, as it is.",
+        "Assigns each node to a device, groups nodes into partitions, and lists the partitions and the transfers between them\n"
+        "in execution order. Transfers of the model's inputs and outputs are counted separately; -v lists them too.\n"
+        "Times are predicted from measured costs (--profile, written by 'cleave profile'), from a device's own estimates, or\n"
+        "from nominal figures; the last line says which. The bound is a lower bound on the time of any plan without "
+        "recomputation.\n"
+        "Given a plan file that was written with -o, shows that plan.",
     .examples =
         "  cleave plan resnet50.onnx --devices npu,cpu --force MaxPool=cpu\n"
         "  cleave plan resnet50.onnx --devices npu,cpu --pin '/layer4/*=cpu' -o plan.json --svg plan.svg\n"

@@ -280,13 +280,14 @@ const cli_command cli_command_profile = {
     .operands = "[MODEL...]",
     .min_operands = 0,
     .max_operands = MOST_MODELS,
-    .summary = "measured costs of the devices, for planning",
+    .summary = "measure the costs of the devices, for planning",
     .description =
-        "Measures, with warm-up and medians, what each device of --devices takes: to launch a partition, to copy, for every\n"
-        "distinct node of the models, and for blocks of them, which tell what is saved where nodes run together. Without a\n"
-        "model, common operators in several sizes. The file knows devices by their fingerprint; one that is there already is\n"
-        "extended, so that several models and devices share it. Measure on a quiet machine, with the --threads and\n"
-        "--npu-spec that will be used: another number of threads is another device.",
+        "Measures, for each device of --devices, the time to launch a partition, to copy data, to run every distinct node of "
+        "the\n"
+        "models, and to run blocks of nodes, which shows what is saved when nodes run together. Each time is the median of\n"
+        "several runs after a warm-up. Without a model, measures common operators in several sizes. An existing profile is\n"
+        "extended, so several models and devices can share one file. Measure on an idle machine, with the same --threads and\n"
+        "--npu-spec as for the runs: with another number of threads, the CPU counts as another device.",
     .examples =
         "  cleave profile resnet50.onnx --devices npu,cpu -o costs.json\n"
         "  cleave profile bert.onnx --dim sequence=128 -o costs.json\n"

@@ -109,8 +109,8 @@ static void test_help_words(void **state) {
   static const struct {
     const char *arguments, *said, *unsaid;
   } cases[] = {
-      {"help plan", "write the plan", "measured costs, for --profile"},
-      {"help profile", "write the measured costs", "the plan,"},
+      {"help plan", "write the plan", "write the result"},
+      {"help profile", "write the measured costs", "write the result"},
       {"help run", "[default: 1]", "of random placements"},
       {"help bench", "[default: 50]", "bench: 50"},
       {"help profile", "[default: 15]", "bench: 50"},

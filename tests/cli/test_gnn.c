@@ -129,7 +129,7 @@ static void help_is_of_the_verb(void **state) {
     expect(arguments, 0, texts[i].usage);
     assert_string_equal(out, first);
   }
-  expect("--help", 0, "'cleave gnn VERB --help' tells the options of a verb.");
+  expect("--help", 0, "'cleave gnn VERB --help' shows the options of a verb.");
   expect("pln --help", 2, "did you mean 'plan'?");
 }
 
@@ -143,7 +143,7 @@ static void wrong_usage_is_told(void **state) {
   expect("generate x --rmat 3", 2, "'x' is one argument too many");
   expect("generate --rmat 3", 2, "-o FILE is missing");
   expect("generate -o x.npz", 2, "--rmat SCALE is missing");
-  expect("generate --rmat 32 -o x.npz", 2, "scale 32 is above 31");
+  expect("generate --rmat 32 -o x.npz", 2, "scale 32 is above the maximum of 31");
   expect("inspect small.txt --rmat 3", 2, "option '--rmat' is of 'cleave gnn generate', not of 'inspect'");
   static const char *const sets[] = {"''", "0", "3..1", "1,,2", "1..", "x", "4294967296", "1-3", "1,2,"};
   for (size_t i = 0; i < sizeof sets / sizeof *sets; ++i) {

@@ -16,9 +16,9 @@ static const cli_gnn_option options[] = {
     CLI_GNN_JOB_OPTIONS,
     {OPTION_IMPORT, NULL, NULL},
     {OPTION_STAGES, NULL, NULL},
-    {OPTION_RUNS, "measurements of each block, size and copy; the median counts", "5"},
+    {OPTION_RUNS, "how often to measure each block, size and copy; the median is used", "5"},
     {OPTION_SECONDS, NULL, NULL},
-    {OPTION_OUTPUT, "where the costs are written, for --profile of plan and run; a file that is there is extended", NULL},
+    {OPTION_OUTPUT, "write the costs, for --profile of plan and run; an existing profile is extended", NULL},
 };
 
 static bool tell(void *user_data, const clv__gnn_measure_progress *at) {
@@ -234,12 +234,13 @@ const cli_gnn_verb cli_gnn_verb_profile = {
     .name = "profile",
     .operands = "",
     .wanted = "--model FILE --graph FILE",
-    .summary = "measures what plans are priced with",
+    .summary = "measure the costs that plans are based on",
     .description =
-        "The blocks of the model's layers that plans on these devices may hold, over the sizes that --kset cuts the graph into;\n"
-        "copies too. Plans are priced by these numbers alone: between the sizes by fits whose error is told, beyond them not\n"
-        "at all. Whole layers come first; other blocks are tried, and left out where the layer itself takes less time. Costs\n"
-        "of blocks that were measured elsewhere are taken over with --import; copies are measured here all the same.",
+        "Measures the blocks of the model's layers that plans for these devices may contain, on the subgraphs of every k of\n"
+        "--kset, and copies between devices. Plans are priced from these measurements alone. Between the measured sizes, prices\n"
+        "are interpolated by fits, whose error is shown; outside them, there are no prices. Whole layers are measured first.\n"
+        "Other blocks are skipped if they take longer than their whole layer. --import reads costs of blocks that were measured\n"
+        "elsewhere; copies are still measured here.",
     .examples =
         "  cleave gnn profile --model sage.json --graph cora.npz --devices cpu,npu --kset 1,2,4..8 -o costs.json\n"
         "  cleave gnn profile --model sage.json --graph cora.npz --devices gpu,cpu --import measured.csv -o costs.json\n"

@@ -19,12 +19,12 @@ static const cli_gnn_option options[] = {
     {OPTION_GNN_PLAN, NULL, NULL},
     CLI_GNN_JOB_OPTIONS,
     CLI_GNN_CHOICE_OPTIONS,
-    {OPTION_VERIFY, "compare with the whole graph in one piece", NULL},
-    {OPTION_RUNS, "how many runs; the last one is told of", "1"},
+    {OPTION_VERIFY, "compare the result with that of the whole graph in one piece", NULL},
+    {OPTION_RUNS, "number of runs; the last one is reported", "1"},
     {OPTION_RESUME, NULL, NULL},
     {OPTION_TRACE, NULL, NULL},
     {OPTION_HTML, CLI_GNN_HTML_HELP, NULL},
-    {OPTION_OUTPUT, "write the results: 'out' [n, classes], in the graph's order, as npz", NULL},
+    {OPTION_OUTPUT, "write the result to FILE, as npz: array 'out' [n, classes], in the graph's vertex order", NULL},
 };
 
 typedef struct running {
@@ -281,10 +281,11 @@ const cli_gnn_verb cli_gnn_verb_run = {
     .name = "run",
     .operands = "",
     .wanted = "--model FILE --graph FILE",
-    .summary = "runs a model over a graph",
+    .summary = "run a model on a graph",
     .description =
-        "By --plan; or planned now, with --profile; without either in one piece, on the devices together. Of runs by a plan\n"
-        "are told, for each block, what was predicted and what was measured.",
+        "With --plan, runs that plan. With --profile, makes a plan first. With neither, runs the whole graph in one piece on "
+        "the\n"
+        "given devices. A run with a plan shows the predicted and the measured time of each block.",
     .examples =
         "  cleave gnn run --model sage.json --graph cora.npz --output out.npz\n"
         "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz --html "
