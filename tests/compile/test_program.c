@@ -175,7 +175,7 @@ static void sessions_share(void **state) {
   clv__program first, second, third;
   start(&m, plan, false, &first);
   assert_origin(first.partitions[0].origin, CLV__SOURCE_NOT_KEPT, "no cache directory");
-  assert_origin(first.partitions[1].origin, CLV__SOURCE_NOT_KEPT, "keeps no executables");
+  assert_origin(first.partitions[1].origin, CLV__SOURCE_NOT_KEPT, "cannot save executables");
   assert_int_equal(first.counters.not_kept, 2);
   assert_int_equal(first.counters.uploaded_bytes, WIDTH * WIDTH * 4); /* both weights have the same bytes */
   assert_int_equal(first.counters.shared_bytes, WIDTH * WIDTH * 4);
@@ -344,7 +344,7 @@ static void hits_and_misses(void **state) {
   assert_origin(fresh(&f, "npu", "all", plain, true), CLV__SOURCE_DISK, NULL);
   assert_origin(fresh(&f, "npu", "all", (variant){"x", 4, 1, 0, WIDTH * WIDTH * 8 + 17}, false), CLV__SOURCE_DISK, NULL);
   assert_origin(fresh(&f, "npu", "default", plain, false), CLV__SOURCE_DISK, NULL);
-  assert_origin(fresh(&f, "cpu", NULL, plain, false), CLV__SOURCE_NOT_KEPT, "keeps no executables");
+  assert_origin(fresh(&f, "cpu", NULL, plain, false), CLV__SOURCE_NOT_KEPT, "cannot save executables");
   assert_origin(fresh(NULL, "npu", "all", plain, false), CLV__SOURCE_NOT_KEPT, "no cache directory");
   folder_remove(f.path);
 }

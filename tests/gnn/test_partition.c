@@ -495,7 +495,7 @@ static void wrong_parts_are_refused(void **state) {
       {"x.txt", "0 1\n1\n", 2, {"line 1", "'0 1'"}},
       {"x.txt", "0\n2\n2\n", 3, {"x.txt: part 1 of 3 has no vertices"}},
       {"g.part.4", "0\n1\n2\n0\n", 4, {"g.part.4: part 3 of 4 has no vertices"}},
-      {"g.part.2", "0\n1\n2\n0\n", 4, {"g.part.2: line 3", "part 2 of vertex 2", "below 2"}},
+      {"g.part.2", "0\n1\n2\n0\n", 4, {"g.part.2: line 3", "part 2 of vertex 2", "there are 2 parts"}},
       {"g.part.9", "0\n1\n", 2, {"g.part.9: ", "says 9 parts", "1 to 2"}},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {

@@ -265,7 +265,7 @@ def check_parts(tally, made, asked, folder):
     for name, expected, file, status in (
             ("too few", ["short.txt", "3999 vertices", "4000"], write("short.txt", halves[1:]), 1),
             ("too many", ["long.txt", "line 4001", "4000"], write("long.txt", halves + [0]), 1),
-            ("a part out of range", ["odd.part.2", "line 3", "part 2 ", "below 2"], write("odd.part.2", [0, 1, 2] + halves[3:]), 1),
+            ("a part out of range", ["odd.part.2", "line 3", "part 2 ", "there are 2 parts"], write("odd.part.2", [0, 1, 2] + halves[3:]), 1),
             ("an empty part", ["gap.txt", "part 1 of 3"], write("gap.txt", [2 * part for part in halves]), 1),
             ("words", ["words.txt", "line 1", "'zero'"], write("words.txt", ["zero"] + halves[1:]), 1),
             ("no file", ["none.txt", "cannot open"], path("none.txt"), 1)):
