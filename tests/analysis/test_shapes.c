@@ -295,18 +295,18 @@ static void contradictions(void **state) {
     int64_t value;
     const char *text;
   } cases[] = {
-      {"Reshape", "x,five", NULL, 0, "node 'bad' (Reshape): f32[4,6] cannot take the shape of f32[5]"},
+      {"Reshape", "x,five", NULL, 0, "node 'bad' (Reshape): f32[4,6] cannot be reshaped to f32[5]"},
       {"Reshape", "x,minus", NULL, 0, "new dimension 0 is -2"},
       {"Transpose", "x", "perm", 0, "attribute perm has 1 entries for rank 2"},
       {"Concat", "x,x", "axis", 5, "5 out of range for rank 2"},
-      {"Squeeze", "x,zero", NULL, 0, "axis 0 to be dropped has size 4, not 1"},
+      {"Squeeze", "x,zero", NULL, 0, "axis 0 cannot be squeezed: its size is 4, not 1"},
       {"Unsqueeze", "x,five", NULL, 0, "5 out of range for rank 3"},
       {"Split", "x", "num_outputs", 3, "num_outputs is 3, there are 1"},
       {"Expand", "x,five", NULL, 0, "does not broadcast"},
-      {"Tile", "x,five", NULL, 0, "1 repeats for rank 2"},
+      {"Tile", "x,five", NULL, 0, "1 repeats given for rank 2"},
       {"Gather", "x,x", NULL, 0, "indices are f32"},
       {"Slice", "x,five,five,five", NULL, 0, "5 out of range for rank 2"},
-      {"TopK", "x,huge", NULL, 0, "k is 7, axis 1 has 6"},
+      {"TopK", "x,huge", NULL, 0, "k is 7, but axis 1 has size 6"},
       {"ConstantOfShape", "minus", NULL, 0, "dimension 0 is -2"},
       {"Reshape", "x", NULL, 0, "it has 1 inputs where 2 are needed"},
   };
@@ -344,7 +344,7 @@ static void uneven_parts(void **state) {
     clv_status status = clv__shapes_infer(graph, NULL, 0, SIZE_MAX, &shapes, &error);
     if (opset < 18) {
       assert_int_equal(status, CLV_INVALID_MODEL);
-      assert_non_null(strstr(error.message, "node 'cut' (Split): 5 elements do not split into 2 equal parts"));
+      assert_non_null(strstr(error.message, "node 'cut' (Split): 5 elements cannot be split into 2 equal parts"));
     } else {
       assert_ok(status, error);
       expect(graph, shapes, "y", "f32[3]");

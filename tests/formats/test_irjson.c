@@ -326,8 +326,8 @@ static void hostile_nodes(void **state) {
   refused(ONE(IR_TENSOR("stranger", "1", "float32"), Y, "", "aten.relu.default"), CLV_INVALID_MODEL,
           "'stranger'): no graph input, weight or node's output");
   refused(ONE(X, IR_TENSOR("y", "2,4", "float32"), "", "aten.relu.default"), CLV_INVALID_MODEL,
-          "is read as f32[2,3], it is f32[2,4]");
-  refused(ONE("", Y, "", "aten.relu.default"), CLV_INVALID_MODEL, "it has 0 inputs where 1 or more are needed");
+          "is read as f32[2,3], but is f32[2,4]");
+  refused(ONE("", Y, "", "aten.relu.default"), CLV_INVALID_MODEL, "it has 0 inputs; expected 1 or more");
   refused(ONE(X, Y, "\"dim\":2", "aten.softmax.int"), CLV_INVALID_MODEL, "attrs.dim is 2, out of range for rank 2");
   refused(ONE(X, Y, "\"dim\":\"a\"", "aten.softmax.int"), CLV_INVALID_MODEL, "attrs.dim is a text where an integer");
   refused(ONE(X, Y, "\"dim\":[0,0]", "aten.mean.dim"), CLV_INVALID_MODEL, "names axis 0 twice");

@@ -227,7 +227,7 @@ static void test_odd(void **unused) {
   check_choice(&g, &choice, 1);
   assert_ok(choose(&arena, &g, cuts, 2, CLV__EFFORT_FULL, &choice), error);
   assert_false(choice.items[1].has_plan);
-  assert_non_null(strstr(choice.items[1].reason, "outside what was measured"));
+  assert_non_null(strstr(choice.items[1].reason, "is outside the measured range"));
   assert_ok(choose(&arena, &g, &empty, 1, CLV__EFFORT_FULL, &choice), error);
   assert_true(choice.items[choice.chosen].makespan_ns == 0);
   assert_int_equal(choose(&arena, &g, &only, 1, CLV__EFFORT_FULL, &choice), CLV_NOT_SUPPORTED);
