@@ -308,7 +308,7 @@ static void contradictions(void **state) {
       {"Slice", "x,five,five,five", NULL, 0, "5 out of range for rank 2"},
       {"TopK", "x,huge", NULL, 0, "k is 7, but axis 1 has size 6"},
       {"ConstantOfShape", "minus", NULL, 0, "dimension 0 is -2"},
-      {"Reshape", "x", NULL, 0, "it has 1 inputs where 2 are needed"},
+      {"Reshape", "x", NULL, 0, "it has 1 inputs; expected 2"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     test_graph g;

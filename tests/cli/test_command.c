@@ -481,7 +481,7 @@ static void test_buckets(void **state) {
   expect_error("run open.json --dim M=5 -q", 1, "no symbolic dimension is called 'M'");
   expect_error("run open.onnx --bucket 8 --dim N=5 --shape x=6x4", 1, "dimension 'N' is 5 by 'N' and 6 by 'x'");
   expect_error("run open.onnx --bucket 0", 2, "option '--bucket'");
-  expect_error("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 4294967295 -q", 1, "is useful");
+  expect_error("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 4294967295 -q", 1, "above the maximum of");
   expect("plan open.onnx --devices npu,cpu --dim N=3 -o fixed.json -q", 0, NULL, "");
   expect_error("run fixed.json --dim N=3", 2, "option '--dim' has no effect on a plan file, which has decided it");
   expect_error("plan open.json --dim N=3", 2, "option '--dim' has no effect on a plan file, which has decided it");

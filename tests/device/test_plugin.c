@@ -228,10 +228,10 @@ static void all_there_are(void **state) {
   }
   static const struct {
     const char *name, *says;
-  } left_out[] = {{"vnpu", "only by name"},        {"fails", "driver 7 is asleep"}, {"unresolved", "nobody_has"},
-                  {"other_abi", "plugin ABI 2"},   {"cpu", "called 'cpu' already"}, {"no_symbol", "no plugin"},
-                  {"needs_newer", "needs a host"}, {"too_short", "at least"},       {"lacks_slot", "compile"},
-                  {"file", "is called 'other'"},   {"relative", "must begin with"}, {"auto", "a meaning of its own"}};
+  } left_out[] = {{"vnpu", "give them by name"},         {"fails", "driver 7 is asleep"}, {"unresolved", "nobody_has"},
+                  {"other_abi", "plugin ABI version 2"}, {"cpu", "named 'cpu' already"},  {"no_symbol", "not a plugin"},
+                  {"needs_newer", "needs a host"},       {"too_short", "at least"},       {"lacks_slot", "compile"},
+                  {"file", "is named 'other'"},          {"relative", "must start with"}, {"auto", "is reserved"}};
   for (size_t i = 0; i < sizeof left_out / sizeof *left_out; ++i) {
     bool is_told = false;
     for (uint32_t k = 0; k < devices->left_out_count; ++k) {

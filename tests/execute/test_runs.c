@@ -155,7 +155,7 @@ static void no_room_of_its_own(void **state) {
   clv_tensor outputs[MOST_OUTPUTS] = {{0}};
   clv_error error = {0};
   assert_int_equal(clv_session_run(s.session, j.inputs, 2, outputs, s.graph->output_count, &error), CLV_INVALID_ARGUMENT);
-  assert_non_null(strstr(error.message, "has no room: with several requests in flight"));
+  assert_non_null(strstr(error.message, "has no memory: with several requests in flight"));
   assert_ok(clv_session_run(s.session, j.inputs, 2, j.outputs, s.graph->output_count, &error), error);
   check_job(&s, &j);
   finish_job(&s, &j);

@@ -199,7 +199,7 @@ static void gnn_plan(void **state) {
   (void)state;
   static const corpus_seed seeds[] = {{"plan", NULL},
                                       {"truncated", "near end of file"},
-                                      {"version", "version 7 is not known"},
+                                      {"version", "version 7 is unknown"},
                                       {"device-twice", "has two parts"},
                                       {"sequence", "sequence"},
                                       {"unknown-key", "extra"}};

@@ -366,8 +366,9 @@ static void hostile_constants(void **state) {
   refused(CONSTANT("w", "{\"data\":[[1,2],[3,4.5]]}"), CLV_INVALID_MODEL, "element 3 is a fraction, its dtype is i32");
   refused(CONSTANT("w", "{\"data\":[[1,2],[3,4000000000]]}"), CLV_INVALID_MODEL, "element 3 is 4000000000, its dtype is i32");
   refused(CONSTANT("w", "{\"data\":[1,2,3,4],\"dtype\":\"float32\"}"), CLV_INVALID_MODEL, "the weight is i32");
-  refused(CONSTANT("v", "{\"data\":[1]}"), CLV_INVALID_MODEL, "constants.v.dtype is not there");
-  refused(CONSTANT("v", "{\"data\":[[[[[[[[[1]]]]]]]]],\"dtype\":\"int64\"}"), CLV_NOT_SUPPORTED, "nested deeper than 8");
+  refused(CONSTANT("v", "{\"data\":[1]}"), CLV_INVALID_MODEL, "constants.v.dtype is missing");
+  refused(CONSTANT("v", "{\"data\":[[[[[[[[[1]]]]]]]]],\"dtype\":\"int64\"}"), CLV_NOT_SUPPORTED,
+          "nested more than 8 levels deep");
   clv_graph *graph = load(CONSTANT("w", "{\"data\":[1,2,3,4]}"));
   clv_value_id weight = clv__graph_find_value(graph, "w");
   assert_false(graph->values[weight].is_unbound);

@@ -170,7 +170,7 @@ static void damaged_headers_are_refused(void **state) {
        CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "dim 0", CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", "rank", CLV_NOT_SUPPORTED},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1", "cut off", CLV_INVALID_MODEL},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1", "truncated", CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}", "fortran_order", CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'shape': (1,)}", "'fortran_order' is missing", CLV_INVALID_MODEL},
       {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "Python objects", CLV_NOT_SUPPORTED},

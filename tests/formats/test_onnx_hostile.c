@@ -179,7 +179,7 @@ static void nesting_is_limited(void **state) {
   begin(&model);
   model_nested(&model, DEEP, marks);
   assert_true(model.size_bytes < 100000);
-  expect(&model, CLV_NOT_SUPPORTED, "nested deeper than 64");
+  expect(&model, CLV_NOT_SUPPORTED, "nested more than 64 levels deep");
   begin(&model);
   model_nested(&model, CLV__ONNX_MAX_DEPTH, marks);
   clv_error error;
@@ -204,7 +204,7 @@ static void functions_cannot_run_away(void **state) {
   clv__proto_end(&model, model_node(&model, GRAPH_NODE, "", "local", "f", "", ""), 0);
   model_close(&model, graph);
   add_function(&model, "f", "f", 1);
-  expect(&model, CLV_NOT_SUPPORTED, "nested deeper than 64");
+  expect(&model, CLV_NOT_SUPPORTED, "nested more than 64 levels deep");
 
   begin(&model);
   graph = model_open(&model, 9);

@@ -332,8 +332,8 @@ static void wrong_text_is_refused(void **state) {
       {"a.graph", "2 1\n2\n0\n", "line 3: vertex 2 has the neighbour 0"},
       {"a.graph", "2 1 1\n2 5\n1\n", "vertex 2: its last neighbour has no edge weight"},
       {"a.graph", "2 1 10 2\n1 1 2\n1\n", "vertex 2 has 1 of the 2 sizes and weights"},
-      {"a.graph", "2 1\n2.0\n1\n", "line 2: '2.0' is no whole number"},
-      {"a.graph", "2 1\n2\n99999999999999999999999\n", "is no whole number"},
+      {"a.graph", "2 1\n2.0\n1\n", "line 2: '2.0' is not a whole number"},
+      {"a.graph", "2 1\n2\n99999999999999999999999\n", "is not a whole number"},
   };
   for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
     clv__gnn_graph *graph;
@@ -684,7 +684,7 @@ static void generated_graphs_are_seeded(void **state) {
   clv__gnn_graph_destroy(b);
   clv__gnn_graph_destroy(c);
   assert_int_equal(clv__gnn_graph_generate(allocator, 32, 1, 0, 0, &a, &error), CLV_INVALID_ARGUMENT);
-  assert_non_null(strstr(error.message, "at most 31"));
+  assert_non_null(strstr(error.message, "above the maximum of 31"));
   assert_ok(clv__gnn_graph_generate(allocator, 0, 5, 0, 0, &a, &error), error);
   assert_int_equal(a->csr.edge_count, 5);
   clv__gnn_graph_destroy(a);

@@ -392,7 +392,7 @@ def check_refused(tally, made, asked, folder, plan_path, rng):
         np.savez(path("odd.npz"), **arrays)
         refuse(tally, name, ["odd.npz", *expected], *plan(made["model"], path("odd.npz")))
     cut_file(made["graph"], path("cut.npz"))
-    refuse(tally, "half a graph", ["cut.npz", "cut off"], *plan(made["model"], path("cut.npz")))
+    refuse(tally, "half a graph", ["cut.npz", "truncated"], *plan(made["model"], path("cut.npz")))
     weights = dict(np.load(os.path.join(folder, "model.npz")))
     np.savez(path("lacking.npz"), **{key: value for key, value in weights.items() if key != "convs.1.lin_r.weight"})
     with open(made["model"], encoding="utf-8") as file:

@@ -133,7 +133,7 @@ static void of_one_device(void **state) {
   for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
     if (strstr(text.data, parts[i]) == NULL) fail_msg("no '%s' in\n%s", parts[i], text.data);
   }
-  assert_null(strstr(text.data, "does not tell"));
+  assert_null(strstr(text.data, "does not report"));
   assert_false(text.failed);
   clv__text_finish(&text);
   close_session(&a);
