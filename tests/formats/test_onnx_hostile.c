@@ -276,16 +276,16 @@ static void absurd_tensors_are_refused(void **state) {
   expect_tensor(CLV_F32, large, 1, 16, CLV_INVALID_MODEL, "has 16 bytes of raw_data");
   expect_tensor(CLV_F32, negative, 1, 16, CLV_INVALID_MODEL, "dim 0 is -1");
   expect_tensor(CLV_F32, ones, 9, 4, CLV_NOT_SUPPORTED, "rank 9");
-  expect_tensor(CLV_F32, two, 1, 9, CLV_INVALID_MODEL, "has 9 bytes of raw_data, but f32[2] takes 8");
+  expect_tensor(CLV_F32, two, 1, 9, CLV_INVALID_MODEL, "has 9 bytes of raw_data, but f32[2] needs 8");
   expect_tensor(14, two, 1, 2, CLV_NOT_SUPPORTED, "tensor 'w': elements of type 14 (complex64)");
   expect_tensor(27, two, 1, 2, CLV_NOT_SUPPORTED, "float6e2m3");
-  expect_tensor(CLV_F8E4M3FN, two, 1, 3, CLV_INVALID_MODEL, "has 3 bytes of raw_data, but f8e4m3fn[2] takes 2");
-  expect_tensor(CLV_I4, two, 1, 2, CLV_INVALID_MODEL, "has 2 bytes of raw_data, but i4[2] takes 1");
-  expect_tensor(CLV_U2, two, 1, 0, CLV_INVALID_MODEL, "has data of 0 bytes, but its dims make 1");
+  expect_tensor(CLV_F8E4M3FN, two, 1, 3, CLV_INVALID_MODEL, "has 3 bytes of raw_data, but f8e4m3fn[2] needs 2");
+  expect_tensor(CLV_I4, two, 1, 2, CLV_INVALID_MODEL, "has 2 bytes of raw_data, but i4[2] needs 1");
+  expect_tensor(CLV_U2, two, 1, 0, CLV_INVALID_MODEL, "has 0 bytes of data, but its shape needs 1");
   expect_tensor(99, two, 1, 2, CLV_NOT_SUPPORTED, "99");
   expect_tensor(0, two, 1, 2, CLV_INVALID_MODEL, "no element type");
   expect_tensor(CLV_STRING, two, 1, 2, CLV_INVALID_MODEL, "strings in raw_data");
-  expect_tensor(CLV_F32, two, 1, 0, CLV_INVALID_MODEL, "has data of 0 elements, but its dims make 2");
+  expect_tensor(CLV_F32, two, 1, 0, CLV_INVALID_MODEL, "has 0 elements of data, but its shape needs 2");
 }
 
 static void models_that_are_none_are_refused(void **state) {
@@ -440,11 +440,11 @@ static void external_data_stays_in_the_folder(void **state) {
 
 static void external_data_has_the_right_size(void **state) {
   (void)state;
-  expect_external("w.bin", "8", "12", CLV_INVALID_MODEL, "has 16 bytes, but 12 from byte 8 on are needed");
+  expect_external("w.bin", "8", "12", CLV_INVALID_MODEL, "has 16 bytes, but 12 are needed from byte 8");
   expect_external("w.bin", "18446744073709551615", "12", CLV_INVALID_MODEL, "has 16 bytes");
-  expect_external("w.bin", "18446744073709551616", "12", CLV_INVALID_MODEL, "no size in bytes");
-  expect_external("w.bin", "-4", "12", CLV_INVALID_MODEL, "no size in bytes");
-  expect_external("w.bin", "4", "13", CLV_INVALID_MODEL, "has 13 bytes of external data, but its type takes 12");
+  expect_external("w.bin", "18446744073709551616", "12", CLV_INVALID_MODEL, "not a size in bytes");
+  expect_external("w.bin", "-4", "12", CLV_INVALID_MODEL, "not a size in bytes");
+  expect_external("w.bin", "4", "13", CLV_INVALID_MODEL, "has 13 bytes of external data, but its type needs 12");
 }
 
 int main(void) {
