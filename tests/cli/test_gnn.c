@@ -151,9 +151,9 @@ static void wrong_usage_is_told(void **state) {
     snprintf(arguments, sizeof arguments, "inspect small.txt --kset %s", sets[i]);
     expect(arguments, 2, "option '--kset'");
   }
-  expect("inspect small.txt --kset 1..100000", 2, "is more than");
-  expect("inspect small.txt --kset 1,4", 1, "small.txt: k 4: a graph of 3 vertices can be cut into 1 to 3 parts");
-  expect("inspect bad.txt", 1, "bad.txt: line 2: 'x' is no destination");
+  expect("inspect small.txt --kset 1..100000", 2, "has more than");
+  expect("inspect small.txt --kset 1,4", 1, "small.txt: k = 4: a graph with 3 vertices can have 1 to 3 parts");
+  expect("inspect bad.txt", 1, "bad.txt: line 2: 'x' is not a valid destination");
   expect("inspect absent.npz", 1, "absent.npz: cannot open");
   expect("generate --rmat 3 -o no/where.npz", 1, "no/where.npz: cannot create");
 }

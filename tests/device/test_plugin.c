@@ -260,8 +260,8 @@ static void keys(void **state) {
       {"opencl", "opencl:colour=red", "option 'colour' is unknown; opencl has capture"},
       {"npu", "npu:frequency=0", "device option frequency=0: must be a number above 0"},
       {"cpu", "cpu:fuse=maybe", "option fuse=maybe: expected on or off"},
-      {"cpu:cores=0", NULL, "device 'cpu:cores=0': 'cores=0' is no number; options are given apart"},
-      {"cpu:", NULL, "device 'cpu:': '' is no number"},
+      {"cpu:cores=0", NULL, "device 'cpu:cores=0': 'cores=0' is not a device number; give options separately"},
+      {"cpu:", NULL, "device 'cpu:': '' is not a device number"},
   };
   test_allocator counting;
   clv_context *context = open_context(&counting, GOOD);

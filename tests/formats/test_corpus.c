@@ -150,11 +150,11 @@ static void gnn_graph(void **state) {
                                          {"npz", "x.npz", NULL},
                                          {"npz-stored", "x.npz", NULL},
                                          {"npz-turned", "x.npz", NULL},
-                                         {"far-id", "x.txt", "number the vertices anew"},
-                                         {"negative", "x.txt", "'-1' is no destination"},
-                                         {"metis-gz-cut", "x.graph", "cut off"},
+                                         {"far-id", "x.txt", "renumber the vertices"},
+                                         {"negative", "x.txt", "'-1' is not a valid destination"},
+                                         {"metis-gz-cut", "x.graph", "truncated"},
                                          {"claims", "x.graph", "edges 18446744073709551615 in the header"},
-                                         {"npz-nan", "x.npz", "should be finite"},
+                                         {"npz-nan", "x.npz", "must be finite"},
                                          {"npz-claims", "x.npz", "4000000000 vertices without features"}};
   replay("gnn_graph", fuzz_gnn_graph);
   for (size_t i = 0; i < sizeof seeds / sizeof *seeds; ++i) {

@@ -297,7 +297,7 @@ static void test_file(void **unused) {
   static const struct {
     const char *from, *to, *says;
   } edits[] = {{"\"cleave_gnn_plan\": 1", "\"cleave_gnn_plan\": 2", "plan again"},
-               {"\"from\": 0,", "\"from\": 1,", "shares must follow"},
+               {"\"from\": 0,", "\"from\": 1,", "shares must be consecutive"},
                {"\"to\": 20,", "\"to\": 19,", "shares end at 19"},
                {"\"first\": 0,\n     \"last\"", "\"first\": 1,\n     \"last\"", "stages 1 to"},
                {"\"seed\": 9", "\"seeds\": 9", "unknown key 'seeds'"},

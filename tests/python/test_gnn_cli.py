@@ -400,7 +400,7 @@ def check_refused(tally, made, asked, folder, plan_path, rng):
     with open(path("lacking.json"), "w", encoding="utf-8") as file:
         json.dump(dict(model, weights="lacking.npz"), file)
     refuse(tally, "a weight missing", ["lacking.json", "layer 1", "convs.1.lin_r.weight", "lacking.npz"], *plan(path("lacking.json"), made["graph"]))
-    refuse(tally, "k larger than n", ["k 4001", "1 to 4000"], *plan(made["model"], made["graph"], "--kset", "1,4001"))
+    refuse(tally, "k larger than n", ["k = 4001", "1 to 4000"], *plan(made["model"], made["graph"], "--kset", "1,4001"))
     specs = ("--npu-spec", "default", "--npu-spec", "all")
     refuse(tally, "a device that has no profile", ["costs.json", "npu1", "cleave gnn profile", "--devices"], "plan", *asked[:4], "--cache-dir", "",
            "--devices", "cpu,npu,npu1", *specs, "--threads", "1", "--profile", made["costs"])
@@ -413,10 +413,10 @@ def check_refused(tally, made, asked, folder, plan_path, rng):
     with open(made["costs"], "rb") as file:
         tally.add("and leaving it as it is", None if file.read() == before else "it was changed")
     np.savez(path("other.npz"), **dict(good, edge_index=good["edge_index"][:, 1:]))
-    refuse(tally, "a plan of another graph", ["plan.json", "another graph", "plan anew"], "run", "--model", made["model"], "--graph",
+    refuse(tally, "a plan of another graph", ["plan.json", "another graph", "plan again"], "run", "--model", made["model"], "--graph",
            path("other.npz"), *gnn_made.DEVICES, "--plan", plan_path)
     other, *_ = random_model(folder, "graphsage", gnn_made.WIDTHS, 2, rng, "other")
-    refuse(tally, "a plan of another model", ["plan.json", "another model", "plan anew"], "run", "--model", other, "--graph", made["graph"],
+    refuse(tally, "a plan of another model", ["plan.json", "another model", "plan again"], "run", "--model", other, "--graph", made["graph"],
            *gnn_made.DEVICES, "--plan", plan_path)
     cut_file(plan_path, path("cut.json"))
     refuse(tally, "half a plan", ["cut.json", "line "], "run", *asked, "--plan", path("cut.json"))
