@@ -62,7 +62,7 @@ static clv_status print_json(cli_invocation *cli, const clv_check_report *report
 /* ---- For people ---- */
 
 static void write_table(const cli_invocation *cli, const clv_check_report *report, clv__text *text) {
-  static const char *const titles[] = {"section", "passed", "failed", "skipped", "time", "what it looks at"};
+  static const char *const titles[] = {"section", "passed", "failed", "skipped", "time", "what it checks"};
   char time[CLV__LABEL_BYTES];
   clv__table table;
   clv__table_init(&table, cli->allocator, "lrrrrl", true);
@@ -113,7 +113,7 @@ static clv_status print_report(cli_invocation *cli, const clv_check_report *repo
   }
   clv__text_append(&text, "%s%u passed, %u failed%s, %u skipped%s\n", cli_begin(cli, report->failed > 0 ? CLI_RED : CLI_GREEN),
                    report->passed, report->failed, cli_reset(cli), report->skipped,
-                   report->skipped > 0 && !cli->verbose && !cli->quiet ? "; -v tells why" : "");
+                   report->skipped > 0 && !cli->verbose && !cli->quiet ? "; -v shows why" : "");
   return cli_print(cli, &text, error);
 }
 
@@ -122,7 +122,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   const char *device = given->operands[0];
   size_t length = strlen(device);
   if (strchr(device, '/') == NULL && length > 3 && strcmp(device + length - 3, ".so") == 0) {
-    return cli_usage(cli, error, "'%s': a plugin is named by its path: ./%s", device, device);
+    return cli_usage(cli, error, "'%s': a plugin is given by its path: ./%s", device, device);
   }
   clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
   devices.npu_spec_count = given->given[OPTION_NPU_SPEC].count;

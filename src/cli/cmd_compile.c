@@ -20,8 +20,7 @@ typedef struct compiling {
 static clv_status write_it(compiling *c, clv_error *error) {
   cli_invocation *cli = c->cli;
   c->directory = cli_text(cli, OPTION_FOLDER, NULL);
-  if (c->directory == NULL)
-    return cli_usage(cli, error, "option '--output' is missing: -o DIR says where what is compiled is written");
+  if (c->directory == NULL) return cli_usage(cli, error, "option '-o DIR' is missing: the directory to write");
   CLV__TRY(clv__folder_check(cli->allocator, c->directory, error));
   CLV__TRY(cli_job_load(cli, cli->options->operands[0], &c->job, error));
   CLV__TRY(cli_job_plan(cli, &c->job, true, error));
@@ -104,9 +103,9 @@ static clv_status print_text(const compiling *c, clv_error *error) {
   clv__label_plural(&text, compiled->partition_count, "partition");
   clv__text_append(&text, ", ");
   clv__label_plural(&text, compiled->executable_count, "executable");
-  clv__text_append(&text, ", %s in all; 'cleave run ", clv__label_size(total_bytes(compiled), size));
+  clv__text_append(&text, ", %s in total; run it with 'cleave run ", clv__label_size(total_bytes(compiled), size));
   clv__label_name(&text, c->directory);
-  clv__text_append(&text, "' runs it\n");
+  clv__text_append(&text, "'\n");
   return cli_print(cli, &text, error);
 }
 

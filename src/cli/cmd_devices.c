@@ -61,7 +61,7 @@ static json_t *device_json(const clv__device *device, const cli_probe *probe, ui
 
 static void list_operators(const clv_devices *devices, const cli_probe *probe, clv__text *text) {
   for (uint32_t d = 0; d < devices->count; ++d) {
-    clv__text_append(text, "\n%s can run, with operands that suit it:\n ", devices->items[d].name);
+    clv__text_append(text, "\n%s supports these operators, for some types, shapes and attributes:\n ", devices->items[d].name);
     size_t column = 1;
     for (uint32_t i = 0; i < probe->count; ++i) {
       if (!probe->supported[(size_t)i * probe->device_count + d]) continue;
@@ -83,7 +83,7 @@ static void list_options(const cli_invocation *cli, const clv_devices *devices, 
     if (backend->option_count == 0) continue;
     clv__table table;
     clv__table_init(&table, cli->allocator, "lll", true);
-    static const char *const titles[] = {"option", "values", "what it is for; what holds without it"};
+    static const char *const titles[] = {"option", "values", "meaning"};
     for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
     for (uint32_t i = 0; i < backend->option_count; ++i) {
       const clv_option_info *option = &backend->options[i];
@@ -91,7 +91,8 @@ static void list_options(const cli_invocation *cli, const clv_devices *devices, 
       clv__table_cell(&table, "%s", option->values != NULL ? option->values : "");
       clv__table_cell(&table, "%s", option->help != NULL ? option->help : "");
     }
-    clv__text_append(text, "\n%s takes, as --device-option %s:OPTION=VALUE\n", devices->items[d].name, devices->items[d].name);
+    clv__text_append(text, "\nOptions of %s, given as --device-option %s:OPTION=VALUE\n", devices->items[d].name,
+                     devices->items[d].name);
     clv__table_write(&table, 2, cli->color_out, text);
     clv__table_finish(&table);
   }
@@ -101,7 +102,7 @@ static void list_left_out(const cli_invocation *cli, const clv_devices *devices,
   if (devices->left_out_count == 0) return;
   clv__table table;
   clv__table_init(&table, cli->allocator, "ll", true);
-  clv__table_cell(&table, "left out");
+  clv__table_cell(&table, "not available");
   clv__table_cell(&table, "because");
   for (uint32_t i = 0; i < devices->left_out_count; ++i) {
     clv__table_cell(&table, "%s", devices->left_out[i].name);

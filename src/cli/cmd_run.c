@@ -94,9 +94,9 @@ static void write_verdict(const run *r, clv__text *text) {
   if (m->partition == CLV__NO_ID) {
     clv__text_append(text, "%sverified%s ", cli_begin(r->cli, CLI_GREEN), cli_reset(r->cli));
     clv__label_plural(text, m->partitions_checked - m->partitions_unknown, "partition");
-    clv__text_append(text, ": all equal the reference within tolerance");
+    clv__text_append(text, ": all match the reference within tolerance");
     if (m->partitions_unknown > 0)
-      clv__text_append(text, "; %u not: the reference does not know their operators", m->partitions_unknown);
+      clv__text_append(text, "; %u not verified: the reference does not support their operators", m->partitions_unknown);
     clv__text_append(text, "\n");
     return;
   }

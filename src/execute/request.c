@@ -36,7 +36,7 @@ static clv_status reserve(clv__request *request, uint32_t device, clv__block *bl
 clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t size_bytes, clv_error *error) {
   uint32_t device = clv__space_owner(clv__request_plan(request), space);
   clv_status status = reserve(request, device, &request->arenas[space], size_bytes, error);
-  return status == CLV_OK ? status : clv__error_prefix(error, status, "memory of boundary values");
+  return status == CLV_OK ? status : clv__error_prefix(error, status, "memory for values between partitions");
 }
 
 /* Keeps the block for as long as captured graphs use it. If there are too many such blocks, drops the graphs. */

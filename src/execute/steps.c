@@ -34,7 +34,7 @@ static clv_status get_room(clv__partition_state *state, uint32_t index, const cl
     return CLV_OK;
   }
   if (slot == NULL || !clv__tensor_size_bytes(type, &size_bytes)) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "an output's size is asked for without a shape");
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "the device asked for an output's memory without giving its shape");
   }
   /* The shape differs from the plan, so the caller's memory is too small or too large. */
   if (slot->size_known && !clv__same_dims(&prepared->types[value], type)) slot->bound = NULL;
@@ -53,7 +53,7 @@ static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor
   atomic_fetch_add(&request->callers, 1);
   clv_status status = CLV_OK;
   if (atomic_load(&request->refuses_callbacks)) {
-    status = clv__error_set(error, CLV_DEVICE_ERROR, "the run is over");
+    status = clv__error_set(error, CLV_DEVICE_ERROR, "the run has ended");
   } else {
     const clv__device *device = clv__request_device(request, clv__request_plan(request)->partitions[state->index].device);
     status = clv__device_check(device, error);

@@ -146,13 +146,16 @@ static void given_refused(void **state) {
     const char *text;
   } cases[] = {
       {{{"X", true, 0, {2}}}, 1, CLV_NOT_FOUND, "there are: N, M"},
-      {{{"y", false, 1, {2}}}, 1, CLV_NOT_FOUND, "there are: x"},
+      {{{"y", false, 1, {2}}}, 1, CLV_NOT_FOUND, "the inputs are: x"},
       {{{"x", false, 4, {1, 4, 2, 64}}}, 1, CLV_INVALID_ARGUMENT, "f32[1,4,2,64]"},
       {{{"x", false, 3, {1, 3, 2}}}, 1, CLV_INVALID_ARGUMENT, "f32[1,3,2]"},
-      {{{"x", false, 3, {1, 3, 2}}}, 1, CLV_INVALID_ARGUMENT, "declared f32[N,3,M,64] and"},
-      {{{"N", true, 0, {INT64_MAX / 2}}, {"M", true, 0, {9}}}, 2, CLV_INVALID_ARGUMENT, "no machine has that many bytes"},
+      {{{"x", false, 3, {1, 3, 2}}}, 1, CLV_INVALID_ARGUMENT, "declared as f32[N,3,M,64], so"},
+      {{{"N", true, 0, {INT64_MAX / 2}}, {"M", true, 0, {9}}}, 2, CLV_INVALID_ARGUMENT, "too large for any machine"},
       {{{"x", false, 99, {1, 3, 2}}}, 1, CLV_INVALID_ARGUMENT, "input 'x'"},
-      {{{"N", true, 0, {2}}, {"x", false, 4, {3, 3, 2, 64}}}, 2, CLV_INVALID_ARGUMENT, "dimension 'N' is 2 by 'N' and 3 by 'x'"},
+      {{{"N", true, 0, {2}}, {"x", false, 4, {3, 3, 2, 64}}},
+       2,
+       CLV_INVALID_ARGUMENT,
+       "dimension 'N' is 2 according to 'N', but 3 according to 'x'"},
       {{{"N", true, 0, {-2}}}, 1, CLV_INVALID_ARGUMENT, "cannot be -2"},
   };
   clv_graph *graph = flatten_by_hand();
@@ -301,7 +304,7 @@ static void contradictions(void **state) {
       {"Concat", "x,x", "axis", 5, "5 out of range for rank 2"},
       {"Squeeze", "x,zero", NULL, 0, "axis 0 cannot be squeezed: its size is 4, not 1"},
       {"Unsqueeze", "x,five", NULL, 0, "5 out of range for rank 3"},
-      {"Split", "x", "num_outputs", 3, "num_outputs is 3, there are 1"},
+      {"Split", "x", "num_outputs", 3, "num_outputs is 3, but there are 1"},
       {"Expand", "x,five", NULL, 0, "does not broadcast"},
       {"Tile", "x,five", NULL, 0, "1 repeats given for rank 2"},
       {"Gather", "x,x", NULL, 0, "indices are f32"},

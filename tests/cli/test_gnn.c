@@ -141,10 +141,10 @@ static void wrong_usage_is_told(void **state) {
   expect("inspct g", 2, "unknown verb 'inspct' of 'gnn'; did you mean 'inspect'?");
   expect("inspect", 2, "GRAPH is missing: cleave gnn inspect GRAPH");
   expect("generate x --rmat 3", 2, "'x' is one argument too many");
-  expect("generate --rmat 3", 2, "-o FILE is missing");
-  expect("generate -o x.npz", 2, "--rmat SCALE is missing");
+  expect("generate --rmat 3", 2, "'-o FILE' is missing");
+  expect("generate -o x.npz", 2, "'--rmat SCALE' is missing");
   expect("generate --rmat 32 -o x.npz", 2, "scale 32 is above the maximum of 31");
-  expect("inspect small.txt --rmat 3", 2, "option '--rmat' is of 'cleave gnn generate', not of 'inspect'");
+  expect("inspect small.txt --rmat 3", 2, "option '--rmat' belongs to 'cleave gnn generate', not to 'inspect'");
   static const char *const sets[] = {"''", "0", "3..1", "1,,2", "1..", "x", "4294967296", "1-3", "1,2,"};
   for (size_t i = 0; i < sizeof sets / sizeof *sets; ++i) {
     char arguments[64];

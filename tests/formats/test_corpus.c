@@ -177,7 +177,7 @@ static void gnn_tables(void **state) {
   static const corpus_seed seeds[] = {{"tables", NULL},
                                       {"csv", NULL},
                                       {"truncated", "near end of file"},
-                                      {"twice", "there twice"},
+                                      {"twice", "appears twice"},
                                       {"negative", "'time_ns' is -"},
                                       {"status", "status is 'OK', but a time is -1"}};
   clv__text tables, plan;

@@ -281,13 +281,13 @@ static void hostile(void **state) {
   (void)state;
   refused("", CLV_INVALID_MODEL, "line 1, column 0");
   refused("{", CLV_INVALID_MODEL, "line 1");
-  refused("{\"cleave_plan\": 1}", CLV_INVALID_MODEL, "it is a plan");
-  refused("{}", CLV_INVALID_MODEL, "\"graph_inputs\" is not there");
+  refused("{\"cleave_plan\": 1}", CLV_INVALID_MODEL, "this is a plan");
+  refused("{}", CLV_INVALID_MODEL, "\"graph_inputs\" is missing");
   refused("{\"graph_inputs\":[],\"graph_outputs\":[],\"nodes\":{}}", CLV_INVALID_MODEL, "\"nodes\" is an object");
   refused("{\"graph_inputs\":[],\"graph_inputs\":[],\"graph_outputs\":[],\"nodes\":[]}", CLV_INVALID_MODEL, "duplicate");
   refused("{\"graph_inputs\":[],\"graph_outputs\":[],\"nodes\":[NaN]}", CLV_INVALID_MODEL, "line 1, column");
   refused("{\"graph_inputs\":[1],\"graph_outputs\":[],\"nodes\":[]}", CLV_INVALID_MODEL, "graph_inputs[0] is an integer");
-  refused("{\"graph_inputs\":[],\"graph_outputs\":[],\"nodes\":[7]}", CLV_INVALID_MODEL, "nodes[0]: its name is not there");
+  refused("{\"graph_inputs\":[],\"graph_outputs\":[],\"nodes\":[7]}", CLV_INVALID_MODEL, "nodes[0]: name is missing");
   refused("{\"graph_inputs\":[],\"graph_outputs\":[],\"nodes\":[],\"weights\":{}}", CLV_INVALID_MODEL, "weights is an object");
   refused("{\"graph_inputs\":[],\"graph_outputs\":[],\"nodes\":[],\"constants\":[]}", CLV_INVALID_MODEL, "constants is a list");
   refused("{\"graph_inputs\":[],\"graph_outputs\":[],\"nodes\":[],\"weight_name_mapping\":{\"p\":\"q\"}}", CLV_INVALID_MODEL,

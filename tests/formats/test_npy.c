@@ -165,10 +165,10 @@ static void damaged_headers_are_refused(void **state) {
   static const bad_header headers[] = {
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776, 1099511627776)}", "too large for any memory",
        CLV_INVALID_MODEL},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "dim 0", CLV_INVALID_MODEL},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "dimension 0", CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000,)}", "takes 4000000 bytes, but the file has 4",
        CLV_INVALID_MODEL},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "dim 0", CLV_INVALID_MODEL},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "dimension 0", CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", "rank", CLV_NOT_SUPPORTED},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1", "truncated", CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}", "fortran_order", CLV_INVALID_MODEL},

@@ -254,7 +254,7 @@ static void missing_and_doubled_values_are_named(void **state) {
   model_tensor(&model, GRAPH_INITIALIZER, "w", CLV_F32, dims, 1, &one, sizeof one);
   model_tensor(&model, GRAPH_INITIALIZER, "w", CLV_F32, dims, 1, &one, sizeof one);
   model_close(&model, graph);
-  expect(&model, CLV_INVALID_MODEL, "initializer 'w' is there twice");
+  expect(&model, CLV_INVALID_MODEL, "initializer 'w' appears twice");
 }
 
 static void expect_tensor(int dtype, const int64_t *dims, size_t rank, size_t raw_bytes, clv_status wanted, const char *text) {
@@ -272,9 +272,10 @@ static void absurd_tensors_are_refused(void **state) {
   static const int64_t huge[] = {1LL << 40, 1LL << 40}, large[] = {1LL << 40}, negative[] = {-1},
                        ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
   static const int64_t two[] = {2};
-  expect_tensor(CLV_F32, huge, 2, 16, CLV_INVALID_MODEL, "tensor 'w': f32[1099511627776,1099511627776] is more than memory");
+  expect_tensor(CLV_F32, huge, 2, 16, CLV_INVALID_MODEL,
+                "tensor 'w': f32[1099511627776,1099511627776] is too large for any memory");
   expect_tensor(CLV_F32, large, 1, 16, CLV_INVALID_MODEL, "has 16 bytes of raw_data");
-  expect_tensor(CLV_F32, negative, 1, 16, CLV_INVALID_MODEL, "dim 0 is -1");
+  expect_tensor(CLV_F32, negative, 1, 16, CLV_INVALID_MODEL, "dimension 0 is -1");
   expect_tensor(CLV_F32, ones, 9, 4, CLV_NOT_SUPPORTED, "rank 9");
   expect_tensor(CLV_F32, two, 1, 9, CLV_INVALID_MODEL, "has 9 bytes of raw_data, but f32[2] needs 8");
   expect_tensor(14, two, 1, 2, CLV_NOT_SUPPORTED, "tensor 'w': elements of type 14 (complex64)");

@@ -68,7 +68,7 @@ def check_help(tally):
     tally.add("help of all verbs", f"{missing}, or options" if missing or "--rmat SCALE  " in text else None)
     refuse(tally, "help of a verb that is none", ["did you mean 'plan'?"], "pln", "--help", status=2)
     # what the help says of an option holds: it is taken, and those of others are not
-    refuse(tally, "an option of another verb", ["'--rmat' is of 'cleave gnn generate'"], "plan", "--rmat", "3", status=2)
+    refuse(tally, "an option of another verb", ["'--rmat' belongs to 'cleave gnn generate'"], "plan", "--rmat", "3", status=2)
 
 
 # --- what is printed
@@ -200,8 +200,8 @@ def check_buckets(tally, made, asked, folder):
         wrong.append(f"padding of {plain['padding_rows']} and {merged['padding_rows']} rows")
     tally.add("executables merged where compiling takes longer", f"{wrong}" if wrong else None)
     text, quiet = (oracle.cleave("gnn", "run", *asked, "--plan", plan_path, *more) for more in (("-v",), ()))
-    lines = [line for line in text.splitlines() if "compiling one more 40.000 ms" in line and " rows and edges run as " in line]
-    tally.add("-v tells which", None if len(lines) == len(merges) and "compiling one more" not in quiet else f"{lines} of {merges}")
+    lines = [line for line in text.splitlines() if "one executable less saves 40.000 ms" in line and " share the executable for " in line]
+    tally.add("-v tells which", None if len(lines) == len(merges) and "one executable less" not in quiet else f"{lines} of {merges}")
 
 
 # --- METIS
@@ -218,7 +218,7 @@ def check_metis(tally, made, asked, folder):
     expected = [[(1, False, False), (2, False, True), (4, False, True)], [(1, False, False), (2, True, False), (4, True, False)]]
     tally.add("METIS once for each k", None if said == expected else f"{said}")
     done = subprocess.run([oracle.COMMAND, "gnn", *arguments, "-v"], capture_output=True, text=True, check=True).stderr
-    missing = [k for k in (2, 4) if f"k = {k}: the cut is from the cache" not in done]
+    missing = [k for k in (2, 4) if f"k = {k}: subgraphs from the cache" not in done]
     tally.add("-v says where cuts are from", f"{missing} in {done}" if missing else None)
     ran = told("run", *asked, "--plan", plan_path)
     tally.add("a run by the plan asks METIS nothing", None if ran["cut_from_cache"] and ran["cut_metis_seconds"] == 0 else
@@ -309,10 +309,10 @@ def check_import(tally, folder, rng):
         wrong.append(f"{halves} is made up")
     tally.add("import: planned by it", f"{wrong}" if wrong else None)
     text = oracle.cleave("gnn", "plan", *asked, "--profile", costs, "--kset", "1,20")
-    tally.add("import: what is outside is told of", None if "prices are from imported tables" in text and "k = 20 has no plan: " in text
-              and "outside what was measured" in text else text)
-    refuse(tally, "stages of no column", ["'tpu' has no column"], *take, "--stages", "tpu=0-4", status=2)
-    refuse(tally, "stages beyond the layer", ["layer 0 has the stages 0-7, not 4-9"], *take, "--stages", "npu=4-9", status=2)
+    tally.add("import: what is outside is told of", None if "prices are from imported costs" in text and "k = 20 has no plan: " in text
+              and "is outside the measured range" in text else text)
+    refuse(tally, "stages of no column", ["no column for device 'tpu'"], *take, "--stages", "tpu=0-4", status=2)
+    refuse(tally, "stages beyond the layer", ["layer 0 has stages 0-7, so 4-9 is out of range"], *take, "--stages", "npu=4-9", status=2)
     refuse(tally, "stages without import", ["--import"], "profile", *asked, "--stages", "npu=4-7", status=2)
 
 
@@ -354,8 +354,8 @@ def check_rows(tally, asked, folder):
             file.write(f"{CSV}50,100,1,OK\n{row}\n")
         refuse(tally, f"import: {name}", ["bad.csv", *expected], *take)
     for name, text, expected in (("empty", "", ["bad.csv", "empty"]), ("a head alone", CSV, ["no rows"]),
-                                 ("no device", "n_nodes,n_edges,status\n1,2,OK\n", ["no column is of a device", "DEVICE_ms"]),
-                                 ("no edges", "n_nodes,cpu_ms\n1,2\n", ["n_nodes and n_edges must be there"]),
+                                 ("no device", "n_nodes,n_edges,status\n1,2,OK\n", ["no device column", "DEVICE_ms"]),
+                                 ("no edges", "n_nodes,cpu_ms\n1,2\n", ["n_nodes and n_edges are needed"]),
                                  ("a column too many", f"{CSV[:-1]},note\n1,2,3,OK,x\n", ["'note'"])):
         with open(csv, "w", encoding="utf-8") as file:
             file.write(text)
@@ -420,8 +420,8 @@ def check_refused(tally, made, asked, folder, plan_path, rng):
            *gnn_made.DEVICES, "--plan", plan_path)
     cut_file(plan_path, path("cut.json"))
     refuse(tally, "half a plan", ["cut.json", "line "], "run", *asked, "--plan", path("cut.json"))
-    refuse(tally, "costs for a plan", ["costs.json", "this is no plan"], "run", *asked, "--plan", made["costs"])
-    refuse(tally, "a plan for costs", ["plan.json", "these are no tables"], "plan", *asked, "--profile", plan_path)
+    refuse(tally, "costs for a plan", ["costs.json", "not a plan"], "run", *asked, "--plan", made["costs"])
+    refuse(tally, "a plan for costs", ["plan.json", "not a file of GNN costs"], "plan", *asked, "--profile", plan_path)
     cut_file(made["costs"], path("cut_costs.json"))
     refuse(tally, "half a profile", ["cut_costs.json", "line "], "plan", *asked, "--profile", path("cut_costs.json"))
     refuse(tally, "a page of a run in one piece", ["--html", "--plan"], "run", *asked, "--html", path("page.html"), status=2)

@@ -68,7 +68,7 @@ void bench_write_graphs(const bench *b, clv__text *text) {
                      clv__label_size(c.bytes, size), (unsigned long long)(c.hits + c.captures),
                      (unsigned long long)(c.hits + c.misses));
     if (c.failures > 0) clv__text_append(text, ", %llu failed", (unsigned long long)c.failures);
-    if (knows_saved(b, d)) clv__text_append(text, "; %.3f ms of the host saved", (double)c.saved_ns / 1e6);
+    if (knows_saved(b, d)) clv__text_append(text, "; %.3f ms of host time saved", (double)c.saved_ns / 1e6);
     clv__text_append(text, "\n");
   }
 }

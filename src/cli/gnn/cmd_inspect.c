@@ -212,7 +212,7 @@ const cli_gnn_verb cli_gnn_verb_inspect = {
     .name = "inspect",
     .operands = "GRAPH",
     .wanted = "",
-    .summary = "describe a graph, and its subgraphs made by METIS",
+    .summary = "describe a graph, and its partitioning by METIS",
     .description =
         "With --kset, also shows for each number of subgraphs: the vertices, halo vertices and in-edges of the smallest and the\n"
         "largest subgraph, the cut edges, the rows that cross between subgraphs, and METIS's time. The partitioning is kept in\n"

@@ -126,7 +126,7 @@ static clv_status export(cli_gnn_job *job, clv_error *error) {
   if (folder == NULL) return CLV_OK;
   CLV__TRY(clv__gnn_schedule_of(&job->cli->arena, job->plan, &schedule, error));
   CLV__TRY(clv__gnn_export(&job->planning, &schedule, folder, &count, error));
-  cli_note(job->cli, "%s: %u blocks as ONNX", folder, count);
+  cli_note(job->cli, "%s: %u blocks written as ONNX", folder, count);
   return CLV_OK;
 }
 
@@ -154,7 +154,7 @@ const cli_gnn_verb cli_gnn_verb_plan = {
     .name = "plan",
     .operands = "",
     .wanted = "--model FILE --graph FILE --profile FILE",
-    .summary = "choose the number of subgraphs and their devices, and predict the time",
+    .summary = "choose the number of subgraphs and their devices",
     .description =
         "Partitions the graph into k subgraphs, for k = 1 and every k of --kset, and plans each subgraph and layer: blocks of\n"
         "stages, each on one device or divided among several. Shows for every k the predicted time (makespan), a lower bound\n"

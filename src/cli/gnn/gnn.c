@@ -50,8 +50,8 @@ static clv_status check_options(cli_invocation *cli, const cli_gnn_verb *verb, c
     if (!cli_is_given(cli, (cli_option_id)id) || verb_takes(verb, (cli_option_id)id)) continue;
     for (size_t i = 0; i < VERB_COUNT; ++i) {
       if (!verb_takes(verbs[i], (cli_option_id)id)) continue;
-      return cli_usage(cli, error, "option '--%s' is of 'cleave gnn %s', not of '%s'", cli_option_table[id].name, verbs[i]->name,
-                       verb->name);
+      return cli_usage(cli, error, "option '--%s' belongs to 'cleave gnn %s', not to '%s'", cli_option_table[id].name,
+                       verbs[i]->name, verb->name);
     }
     return cli_usage(cli, error, "'gnn %s' takes no option '--%s'", verb->name, cli_option_table[id].name);
   }
@@ -67,7 +67,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
     return cli_usage(cli, error, "%s is missing: cleave gnn %s %s", verb->operands, verb->name, verb->operands);
   }
   if (!takes_operand && cli->options->operand_count > 1) {
-    return cli_usage(cli, error, "'%s' is one argument too many: 'gnn %s' takes options alone", cli->options->operands[1],
+    return cli_usage(cli, error, "'%s' is one argument too many: 'gnn %s' takes only options", cli->options->operands[1],
                      verb->name);
   }
   return verb->execute(cli, error);
