@@ -32,7 +32,8 @@ static clv_status bind_symbol(const clv_graph *graph, const clv__shape_given *gi
   char list[400] = "";
   for (uint32_t k = 0; k < graph->symbol_count; ++k) list_name(list, sizeof list, graph->symbols[k]);
   return clv__error_set(error, CLV_NOT_FOUND, "no symbolic dimension is named '%s'; there %s: %s", given->name,
-                        graph->symbol_count == 0 ? "is none" : "are", graph->symbol_count == 0 ? "all are fixed" : list);
+                        graph->symbol_count == 0 ? "are none" : "are",
+                        graph->symbol_count == 0 ? "all dimensions have fixed sizes" : list);
 }
 
 /* Like clv__tensor_text(), with the names of symbols. */

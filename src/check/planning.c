@@ -43,7 +43,7 @@ static void check_nodes(clv__check_scene *scene) {
     }
     if (b->prefers != NULL) {
       bool one = b->prefers(check->handle, view, n), two = b->prefers(check->handle, view, n);
-      clv__check_that(check, one == two, scene->what, "prefers of node %u: the second result differs", n);
+      clv__check_that(check, one == two, scene->what, "prefers() of node %u returned different results when called twice", n);
     }
   }
 }

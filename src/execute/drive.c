@@ -160,7 +160,7 @@ static clv_status issue_in_turn(drive *d, uint32_t step, clv_error *error) {
   return status;
 }
 
-/* Issues everything that can begin now; `any` says whether there was something. */
+/* Issues all steps that can begin now. Sets *any if there was at least one. */
 static clv_status issue_ready(drive *d, bool *any, clv_error *error) {
   const clv__schedule *schedule = d->schedule;
   *any = false;

@@ -23,7 +23,7 @@ void test_graph_node(test_graph *graph, const char *name, const char *op, const 
 /* The same with one attribute of ints (count 1: a scalar). */
 void test_graph_node_ints(test_graph *graph, const char *name, const char *op, const char *inputs, const char *outputs,
                           const char *attribute, bool is_list, size_t count, const int64_t *values);
-clv_value_id test_graph_value(test_graph *graph, const char *name); /* new where there is none of that name */
+clv_value_id test_graph_value(test_graph *graph, const char *name); /* created if no value has this name */
 clv_graph *test_graph_end(test_graph *graph, const char *outputs);
 
 /* conv, relu, matmul, add, relu2, concat, softmax: the example of the documentation. */

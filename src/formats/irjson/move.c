@@ -55,7 +55,7 @@ static void lower_slice(aten *n) {
   if (narrow && __builtin_add_overflow(start, end, &end)) end = INT64_MAX;
   start = start < 0 ? 0 : start > size ? size : start;
   end = end < start ? start : end > size ? size : end;
-  if (step < 1) clv__aten_fail(n, "attrs.step is %lld", (long long)step);
+  if (step < 1) clv__aten_fail(n, "attrs.step is %lld, but must be above 0", (long long)step);
   if (n->status != CLV_OK) return;
   clv__aten_return(n, 0, start == 0 && end == size && step == 1 ? x : clv__aten_slice(n, x, axis, start, end, step));
 }

@@ -94,7 +94,8 @@ static clv_status read_shape(const clv__irjson *file, const json_t *shape, const
     }
     type->dims[i] = json_integer_value(dim);
     if (type->dims[i] < 0) {
-      return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.shape[%d] is %lld", where, (int)i, (long long)type->dims[i]);
+      return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.shape[%d] is %lld, but must not be negative", where, (int)i,
+                            (long long)type->dims[i]);
     }
   }
   return CLV_OK;

@@ -139,8 +139,8 @@ static clv_status check_groups(clv__infer *infer, int64_t groups, int64_t offset
   const int64_t channels = x->dims[1], outputs = w->dims[0];
   int64_t wanted;
   if (groups < 1 || offset_groups < 1) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "group is %lld, offset_group is %lld", (long long)groups,
-                          (long long)offset_groups);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "group is %lld and offset_group is %lld; both must be above 0",
+                          (long long)groups, (long long)offset_groups);
   }
   bool fits = channels < 0 || channels % offset_groups == 0;
   fits = fits && (outputs < 0 || outputs % groups == 0);

@@ -72,7 +72,8 @@ static clv_status infer_constant_of_shape(clv__infer *infer) {
   int64_t dims[CLV_MAX_RANK];
   for (uint32_t i = 0; i < want.count; ++i) {
     if (clv__element_is_number(want.elements[i]) && want.elements[i] < 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "dimension %u is %lld", i, (long long)want.elements[i]);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "dimension %u is %lld, but must not be negative", i,
+                            (long long)want.elements[i]);
     }
     dims[i] = clv__dim_from_element(want.elements[i]);
   }
@@ -176,7 +177,8 @@ static clv_status infer_one_hot(clv__infer *infer) {
   clv__content content;
   if (one_element(depth)) {
     size = clv__tensor_get_int(depth, 0);
-    if (size < 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "the depth is %lld", (long long)size);
+    if (size < 0)
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "the depth is %lld, but must not be negative", (long long)size);
   } else if (clv__infer_elements(infer, 1, &content) && content.count == 1) {
     size = clv__dim_from_element(content.elements[0]);
   }

@@ -232,7 +232,8 @@ static clv_status infer_expand(clv__infer *infer) {
   clv_tensor parts[2] = {*data, {.rank = (int32_t)want.count}}, out = {.rank = CLV_RANK_UNKNOWN};
   for (uint32_t i = 0; i < want.count; ++i) {
     if (clv__element_is_number(want.elements[i]) && want.elements[i] < 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "target dimension %u is %lld", i, (long long)want.elements[i]);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "target dimension %u is %lld, but must not be negative", i,
+                            (long long)want.elements[i]);
     }
     parts[1].dims[i] = clv__dim_from_element(want.elements[i]);
   }

@@ -32,7 +32,7 @@ static clv_status check_image(clv__infer *infer, int64_t *block) {
   const clv_tensor *data = &infer->inputs[0];
   *block = clv__attribute_int(infer->attributes, "blocksize", 0);
   if (*block < 1 || *block > 65535) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute blocksize is %lld", (long long)*block);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute blocksize is %lld; expected 1 to 65535", (long long)*block);
   }
   if (data->rank >= 0 && data->rank != 4) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "input has rank %d; expected 4", data->rank);

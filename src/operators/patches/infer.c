@@ -22,7 +22,8 @@ static clv_status sizes_read(clv__infer *infer, uint32_t input, const char *what
   }
   for (uint32_t i = 0; content->known && i < content->count; ++i) {
     if (!clv__element_is_number(content->elements[i]) || content->elements[i] >= 0) continue;
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s[%u] is %lld", what, (unsigned)i, (long long)content->elements[i]);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s[%u] is %lld, but must not be negative", what, (unsigned)i,
+                          (long long)content->elements[i]);
   }
   return CLV_OK;
 }

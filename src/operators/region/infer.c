@@ -89,7 +89,7 @@ static clv_status check_roi_attributes(clv__infer *infer, int64_t *height, int64
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "sampling_ratio is %lld, outside [0, %d]", (long long)ratio,
                           MOST_SAMPLES);
   }
-  if (!isfinite(scale)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "spatial_scale is %g", scale);
+  if (!isfinite(scale)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "spatial_scale is %g, which is not finite", scale);
   if (!clv__attribute_is(a, "mode", "avg", true) && !clv__attribute_is(a, "mode", "max", false)) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "mode is not one of avg, max");
   }

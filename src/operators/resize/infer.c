@@ -45,7 +45,8 @@ static clv_status by_sizes(clv__infer *infer, const clv__content *sizes, const c
   for (int32_t i = 0; i < axes->count; ++i) {
     int64_t element = sizes->elements[i];
     if (clv__element_is_number(element) && element < 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "sizes[%d] is %lld", (int)i, (long long)element);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "sizes[%d] is %lld, but must not be negative", (int)i,
+                            (long long)element);
     }
     if (stretch) dims[axes->axes[i]] = clv__dim_from_element(element);
     known = known && clv__element_is_number(element) && x->dims[axes->axes[i]] > 0;
@@ -59,7 +60,8 @@ static clv_status by_sizes(clv__infer *infer, const clv__content *sizes, const c
   for (int32_t i = 0; i < axes->count; ++i) {
     double size = floor(scale * (double)x->dims[axes->axes[i]] + 0.5);
     if (known && !(size < 0x1p62)) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d would have %g elements", (int)axes->axes[i], size);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d would have %g elements, which is too many",
+                            (int)axes->axes[i], size);
     }
     dims[axes->axes[i]] = known ? (int64_t)size : x->dims[axes->axes[i]] == 0 ? 0 : CLV_DIM_UNKNOWN;
   }
@@ -207,7 +209,8 @@ static clv_status infer_affine_grid(clv__infer *infer) {
   for (int32_t i = 0; i <= spatial; ++i) {
     int64_t element = known ? content.elements[i == 0 ? 0 : i + 1] : CLV__ELEMENT_UNKNOWN;
     if (clv__element_is_number(element) && element < 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "size[%d] is %lld", i == 0 ? 0 : (int)i + 1, (long long)element);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "size[%d] is %lld, but must not be negative",
+                            i == 0 ? 0 : (int)i + 1, (long long)element);
     }
     dims[i] = clv__dim_from_element(element);
   }

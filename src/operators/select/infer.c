@@ -31,7 +31,8 @@ static clv_status infer_topk(clv__infer *infer) {
   } else if (clv__infer_vector(infer, 1, &content) && content.count == 1) {
     k = content.elements[0];
   }
-  if (clv__element_is_number(k) && k < 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "k is %lld", (long long)k);
+  if (clv__element_is_number(k) && k < 0)
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "k is %lld, but must not be negative", (long long)k);
   clv__infer_set(infer, 0, data->dtype, data->rank, data->dims);
   clv__infer_set(infer, 1, CLV_I64, data->rank, data->dims);
   if (data->rank < 0) return CLV_OK;

@@ -14,7 +14,7 @@ static clv_status scalar_of(clv__infer *infer, uint32_t input, const char *what,
   if (!clv__infer_vector(infer, input, &content) || content.count != 1) return CLV_OK;
   *element = content.elements[0];
   if (!clv__element_is_number(*element) || (*element >= least && *element <= INT64_C(1) << 48)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s is %lld", what, (long long)*element);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s is %lld, which is out of range", what, (long long)*element);
 }
 
 static double transform_flops(const clv_tensor *out, int64_t length) {

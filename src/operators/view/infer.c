@@ -37,7 +37,8 @@ static clv_status read_target(clv__infer *infer, const clv__content *target, res
     bool number = clv__element_is_number(element);
     r->dims[i] = clv__dim_from_element(element);
     if (number && element < -1) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "new dimension %u is %lld", i, (long long)element);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "new dimension %u is %lld; the least value is -1", i,
+                            (long long)element);
     }
     if (number && element == -1) {
       if (r->has_minus_one) return clv__error_set(infer->error, CLV_INVALID_MODEL, "two new dimensions are -1");
