@@ -1,5 +1,5 @@
-/* Section planning: everything besides verdicts that a device tells the planner: wishes, estimates, its own groups, the list of
- * devices. All of it is optional. */
+/* Section planning: the optional information for the planner besides verdicts: preferences, estimates, node groups, and the list
+ * of devices. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

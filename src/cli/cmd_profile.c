@@ -158,7 +158,7 @@ static clv_status measure_all(profiling *p, clv_error *error) {
   return CLV_OK;
 }
 
-/* ---- What is printed ---- */
+/* ---- Output ---- */
 
 static int compare_reals(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;

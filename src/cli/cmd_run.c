@@ -110,7 +110,7 @@ static void write_verdict(const run *r, clv__text *text) {
                    m->expected, m->actual - m->expected, m->tolerance, m->largest);
 }
 
-/* Also prints the devices that were taken out of service, in this run or before. */
+/* Also prints the devices that were removed, in this run or before. */
 static clv_status print_verdict(run *r, clv_error *error) {
   clv__text text;
   clv__text_init(&text, r->cli->allocator);

@@ -248,7 +248,7 @@ static clv_status wait(drive *d, clv_error *error) {
 
 /* ---- The end ---- */
 
-/* Bits of the devices that are not given up and still owe a notification. */
+/* Bits of the devices that are not removed and still owe a notification. */
 static uint32_t find_expected(clv__request *request, uint64_t *news) {
   const clv_devices *devices = request->session->devices;
   uint32_t expected = 0;

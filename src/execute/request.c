@@ -108,7 +108,7 @@ static clv_status create(clv_session *session, uint32_t index, clv__engine *engi
   return CLV_OK;
 }
 
-/* Releases everything that devices hold for the request. Keeps what devices that were given up may still use. */
+/* Releases everything that devices hold for the request. Keeps what devices that were removed may still use. */
 static void close_down(clv__request *request, bool has_lost_device) {
   clv_devices *devices = request->session->devices;
   uint32_t mark_count = request->engine->plan->step_count + CLV__MAX_LANES;

@@ -46,7 +46,7 @@ static clv_status get_room(clv__partition_state *state, uint32_t index, const cl
   return CLV_OK;
 }
 
-/* May be called from any thread, and by a device that was given up even long after the run. */
+/* May be called from any thread, and by a device that was removed even long after the run. */
 static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
   clv__partition_state *state = cookie;
   clv__request *request = state->prepared->request;
@@ -58,7 +58,7 @@ static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor
     const clv__device *device = clv__request_device(request, clv__request_plan(request)->partitions[state->index].device);
     status = clv__device_check(device, error);
     if (status == CLV_OK) status = get_room(state, index, type, binding, error);
-    if (status == CLV_OK) status = clv__device_check(device, error); /* a device given up in the meantime gets no new memory */
+    if (status == CLV_OK) status = clv__device_check(device, error); /* a device removed in the meantime gets no new memory */
   }
   atomic_fetch_sub(&request->callers, 1);
   return status;

@@ -9,7 +9,7 @@
 #include "base/tensor/compare.h"
 #include "execute/session_own.h"
 
-/* The reference value of each value between partitions. Their memory is from the pool, because a device that is given up may
+/* The reference value of each value between partitions. Their memory is from the pool, because a device that is removed may
  * still read it. */
 typedef struct reference {
   clv__request *request;

@@ -9,7 +9,7 @@ static const char *state_word(clv__issue issue) {
   return words[issue];
 }
 
-/* Returns false if the session now runs another plan, because a device was taken out of service. */
+/* Returns false if the session now runs another plan, because a device was removed. */
 static bool issue_of(const bench *b, uint32_t partition, clv__issue_info *info) {
   if (clv__session_plan(b->session) != b->job.plan) return false;
   clv__session_issue(b->session, partition, info);

@@ -86,7 +86,7 @@ static clv_status tell_json(void *user, uint32_t layer, uint32_t subgraph, const
   return json_array_append_new(t->list, object) == 0 ? CLV_OK : clv__error_memory(error, sizeof(json_t));
 }
 
-/* ---- What is printed ---- */
+/* ---- Output ---- */
 
 static clv_status print_json(cli_gnn_job *job, const clv__gnn_account *account, clv_error *error) {
   json_t *root = json_object();

@@ -171,7 +171,7 @@ static clv_status verify(running *r, clv_error *error) {
   return status;
 }
 
-/* ---- What is printed ---- */
+/* ---- Output ---- */
 
 static clv_status tell_json(const running *r, clv_error *error) {
   const cli_gnn_job *job = &r->job;

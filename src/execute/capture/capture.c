@@ -271,7 +271,7 @@ bool clv__capture_end_run(clv__request *request, clv_status status) {
   return again;
 }
 
-/* ---- What reports see ---- */
+/* ---- For reports ---- */
 
 static const char *why_eager(const clv__prepared *prepared, const clv__partition_state *state) {
   const clv_session *session = prepared->request->session;

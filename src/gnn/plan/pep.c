@@ -104,7 +104,7 @@ void clv__pep_describe(const clv__pep *pep, const clv__machine *machine, clv__te
   }
 }
 
-/* ---- What is kept ----
+/* ---- The plans kept ----
  *
  * Plan A dominates plan B if all of these hold:
  * - B uses every device that A uses, for at least as long;
