@@ -32,7 +32,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                           "what to minimise. latency: the time of a run, one step after the other; overlap: the time of a run, "
                           "devices working at the same time; throughput: the time of the busiest device"},
     [OPTION_PROFILE] = {"profile", 0, CLI_TEXT, false, PLANS | CLI_IN(gnn), 0, "FILE", NULL,
-                        "measured costs, written by 'cleave profile'; without a profile, prices are estimates"},
+                        "measured costs, written by 'cleave profile'; without a profile, costs are estimates"},
     [OPTION_PIN] = {"pin", 0, CLI_PAIR, true, PLANS, 0, "PATTERN=DEV", NULL,
                     "run nodes whose name matches PATTERN on DEV, or fail; * and ? match as in file names"},
     [OPTION_PINS] =
