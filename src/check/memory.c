@@ -109,7 +109,7 @@ static void check_limit(clv__check *check) {
     clv__check_that(check, taken <= limit, "a memory that is full", "%llu bytes of %llu could be allocated",
                     (unsigned long long)taken, (unsigned long long)limit);
     if (round == 0) first = taken;
-    clv__check_that(check, round == 0 || taken >= first, "a memory that was full and is empty again",
+    clv__check_that(check, round == 0 || taken >= first, "a memory that was filled and emptied",
                     "%llu bytes could be allocated, but %llu before", (unsigned long long)taken, (unsigned long long)first);
     while (count > 0) check->backend->buffer_free(check->handle, buffers[--count]);
   }

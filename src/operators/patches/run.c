@@ -118,7 +118,7 @@ clv_status clv__patches_unpooled(clv__attributes attributes, const clv_tensor *x
     }
     size += w.kernel[i] - w.pad_begin[i] - w.pad_end[i];
     if (size < 0) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "axis %d would have %lld elements", (int)i + 2, (long long)size);
+      return clv__error_set(error, CLV_INVALID_MODEL, "axis %d would have a negative size of %lld", (int)i + 2, (long long)size);
     }
     dims[i + 2] = size;
   }
