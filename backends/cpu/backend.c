@@ -91,15 +91,16 @@ static bool read_switch(const char *text, bool *on) {
 
 #define ON_OFF "on or off"
 static const clv_option_info option_list[] = {
-    {"profile", ON_OFF, "what each step takes, logged when an instance goes; off"},
-    {"fuse", ON_OFF, "several nodes in one step; on"},
-    {"onednn", ON_OFF, "kernels of oneDNN; on. Off: the portable ones alone"},
-    {"winograd", ON_OFF, "convolutions by Winograd's algorithm where they are quicker; on"},
+    {"profile", ON_OFF, "log the time of each step when an instance is destroyed (default: off)"},
+    {"fuse", ON_OFF, "fuse several nodes into one step (default: on)"},
+    {"onednn", ON_OFF, "use the kernels of oneDNN; off: only the portable ones (default: on)"},
+    {"winograd", ON_OFF, "use Winograd's algorithm for convolutions if it is faster (default: on)"},
     {"lanes", "on, off, or a number from 2 to 16",
-     "independent steps side by side, each on one thread, where that pays; on. A number: so many lanes wherever there can be"},
+     "run independent steps in parallel lanes, one thread each, if that is faster; a number: always up to that many lanes "
+     "(default: on)"},
     {"cores", "numbers and ranges, such as 0-3,8",
-     "the cores that its threads run on, one thread a core where --threads is not given; any"},
-    {"node", "the number of a NUMA node", "its cores, as cores says; any"},
+     "the cores to run on, with one thread per core unless --threads is given (default: any)"},
+    {"node", "the number of a NUMA node", "run on the cores of this NUMA node (default: any)"},
 };
 
 static bool read_lanes(const char *text, int *lanes) {
@@ -181,12 +182,12 @@ static clv_status cpu_open(void *self, const clv_host *host, const clv_device_co
   (void)self;
   *device = NULL;
   if (config->ordinal != 0) {
-    return clv__error_set(error, CLV_NOT_FOUND, "there is one CPU device, no number %u", config->ordinal);
+    return clv__error_set(error, CLV_NOT_FOUND, "there is only one CPU device, so number %u does not exist", config->ordinal);
   }
   const char *rest = config->name != NULL ? strchr(config->name, ':') : NULL;
   if (rest != NULL && (rest[1] == '\0' || strspn(rest + 1, "0") != strlen(rest + 1))) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                          "'%.80s' is no number; options are given apart (--device-option cpu:KEY=VALUE)", rest + 1);
+                          "'%.80s' is not a device number; give options separately (--device-option cpu:KEY=VALUE)", rest + 1);
   }
   clv_device *made = clv__allocate_zero(host->allocator, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
@@ -269,7 +270,8 @@ static clv_status copy_in(clv_device *device, clv_stream *stream, clv_buffer *to
   (void)stream;
   void *part = clv__cpu_buffer_part(to, to_offset, size_bytes);
   if (part == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a copy of %llu bytes at %llu leaves a buffer of %llu bytes",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "a copy of %llu bytes at offset %llu does not fit the buffer of %llu bytes",
                           (unsigned long long)size_bytes, (unsigned long long)to_offset, (unsigned long long)to->size_bytes);
   }
   if (size_bytes > 0) memcpy(part, from, (size_t)size_bytes);
@@ -282,7 +284,8 @@ static clv_status copy_out(clv_device *device, clv_stream *stream, void *to, clv
   (void)stream;
   const void *part = clv__cpu_buffer_part(from, from_offset, size_bytes);
   if (part == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a copy of %llu bytes at %llu leaves a buffer of %llu bytes",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "a copy of %llu bytes at offset %llu does not fit the buffer of %llu bytes",
                           (unsigned long long)size_bytes, (unsigned long long)from_offset, (unsigned long long)from->size_bytes);
   }
   if (size_bytes > 0) memcpy(to, part, (size_t)size_bytes);
@@ -355,7 +358,7 @@ clv_status clv__cpu_backend_query(const clv_host *host, void *user_data, const c
   (void)user_data;
   *backend = NULL;
   if (host->abi_version != CLV_ABI_VERSION) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the CPU backend speaks ABI version %u, the host %u", CLV_ABI_VERSION,
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the CPU backend has plugin ABI version %u, the host %u", CLV_ABI_VERSION,
                           host->abi_version);
   }
   *backend = &cpu_backend;

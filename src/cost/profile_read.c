@@ -51,10 +51,10 @@ static clv_status check_keys(const reading *r, json_t *object, const char *where
 
 static clv_status get_text(reading *r, const json_t *object, const char *where, const char *key, const char **text) {
   const json_t *value = json_object_get(object, key);
-  if (!json_is_string(value)) return bad(r, "%s: '%s' must be a text", where, key);
+  if (!json_is_string(value)) return bad(r, "%s: '%s' must be a string", where, key);
   size_t length = json_string_length(value);
   if (length > LONGEST_TEXT || strlen(json_string_value(value)) != length)
-    return bad(r, "%s: '%s' is a text of %zu bytes, or holds a zero", where, key, length);
+    return bad(r, "%s: '%s' is a string of %zu bytes, which is too long, or contains a zero byte", where, key, length);
   *text = clv__arena_string(&r->profile->arena, json_string_value(value), length);
   return *text != NULL ? CLV_OK : clv__error_memory(r->error, length);
 }
@@ -65,7 +65,7 @@ static clv_status get_integer(const reading *r, const json_t *object, const char
   if (!json_is_integer(value)) return bad(r, "%s: '%s' must be a whole number", where, key);
   json_int_t got = json_integer_value(value);
   if (got < 0 || (uint64_t)got > most)
-    return bad(r, "%s: '%s' is %lld, outside 0 to %llu", where, key, (long long)got, (unsigned long long)most);
+    return bad(r, "%s: '%s' is %lld; expected 0 to %llu", where, key, (long long)got, (unsigned long long)most);
   *number = (uint64_t)got;
   return CLV_OK;
 }
@@ -75,7 +75,7 @@ static clv_status get_amount(const reading *r, const json_t *object, const char 
   if (!json_is_number(value)) return bad(r, "%s: '%s' must be a number", where, key);
   *number = json_number_value(value);
   if (!isfinite(*number) || *number < 0 || *number > 1e30)
-    return bad(r, "%s: '%s' is %g, outside 0 to 1e30", where, key, *number);
+    return bad(r, "%s: '%s' is %g; expected 0 to 1e30", where, key, *number);
   return CLV_OK;
 }
 
@@ -130,7 +130,7 @@ static clv_status read_operator(reading *r, json_t *item, size_t number) {
   CLV__TRY(check_keys(r, item, where, keys));
   CLV__TRY(get_text(r, item, where, "signature", &signature));
   if (clv__profile_find_operator(r->device, signature) != CLV__MAP_NONE)
-    return bad(r, "%s: '%.100s' is there twice", where, signature);
+    return bad(r, "%s: '%.100s' appears twice", where, signature);
   CLV__TRY(clv__profile_find_or_add_operator(r->profile, r->device, signature, &index, r->error));
   clv__profile_operator *made = &r->device->operators[index];
   CLV__TRY(get_amount(r, item, where, "flops", &made->flops));
@@ -153,14 +153,14 @@ static clv_status read_saving(reading *r, json_t *item, size_t number) {
   uint32_t index, operators = r->device->operator_count;
   snprintf(where, sizeof where, "savings[%zu]", number);
   CLV__TRY(check_keys(r, item, where, keys));
-  if (operators == 0) return bad(r, "%s: there are no operators", where);
+  if (operators == 0) return bad(r, "%s: 'operators' is empty", where);
   CLV__TRY(get_integer(r, item, where, "producer", operators - 1, &producer));
   CLV__TRY(get_integer(r, item, where, "consumer", operators - 1, &consumer));
   CLV__TRY(get_amount(r, item, where, "bytes", &bytes));
   CLV__TRY(get_integer(r, item, where, "saving_ns", CLV__PROFILE_MAX_NS, &saving));
-  if (saving % 2 != 0) return bad(r, "%s: 'saving_ns' is %llu, and must be even", where, (unsigned long long)saving);
+  if (saving % 2 != 0) return bad(r, "%s: 'saving_ns' is %llu, but must be even", where, (unsigned long long)saving);
   if (clv__profile_find_saving(r->device, (uint32_t)producer, (uint32_t)consumer) != CLV__MAP_NONE)
-    return bad(r, "%s: this edge is there twice", where);
+    return bad(r, "%s: this edge appears twice", where);
   CLV__TRY(
       clv__profile_find_or_add_saving(r->profile, r->device, (uint32_t)producer, (uint32_t)consumer, bytes, &index, r->error));
   r->device->savings[index].saving_ns = saving;
@@ -173,7 +173,7 @@ static clv_status read_terms(reading *r, const json_t *item, const char *where, 
   json_t *array;
   CLV__TRY(get_array(r, item, where, key, &array));
   size_t size = json_array_size(array);
-  if (size > limit) return bad(r, "%s: '%s' lists %zu of %u", where, key, size, limit);
+  if (size > limit) return bad(r, "%s: '%s' has %zu entries, for %u", where, key, size, limit);
   if (!clv__array_reserve(r->profile->arena.allocator, (void **)&r->terms, &r->term_capacity, used + size, sizeof *r->terms,
                           used))
     return clv__error_memory(r->error, size * sizeof *r->terms);
@@ -184,8 +184,10 @@ static clv_status read_terms(reading *r, const json_t *item, const char *where, 
       return bad(r, "%s: %s[%zu] is not a pair of whole numbers", where, key, i);
     json_int_t index = json_integer_value(first), times = json_integer_value(second);
     if (index <= last || index >= limit)
-      return bad(r, "%s: %s[%zu] is index %lld after %lld, of %u", where, key, i, (long long)index, (long long)last, limit);
-    if (times < 1 || times > MOST_COUNT) return bad(r, "%s: %s[%zu] is there %lld times", where, key, i, (long long)times);
+      return bad(r, "%s: %s[%zu] is index %lld after %lld; indices must ascend and be below %u", where, key, i, (long long)index,
+                 (long long)last, limit);
+    if (times < 1 || times > MOST_COUNT)
+      return bad(r, "%s: %s[%zu] has an invalid count of %lld", where, key, i, (long long)times);
     r->terms[used + i] = (clv__profile_term){(uint32_t)index, (uint32_t)times};
     last = index;
   }
@@ -201,7 +203,7 @@ static clv_status read_block(reading *r, json_t *item, size_t number) {
   CLV__TRY(check_keys(r, item, where, keys));
   CLV__TRY(get_text(r, item, where, "key", &block.key));
   if (clv__map_find(&r->device->block_index, block.key) != CLV__MAP_NONE)
-    return bad(r, "%s: '%.100s' is there twice", where, block.key);
+    return bad(r, "%s: '%.100s' appears twice", where, block.key);
   CLV__TRY(get_measure(r, item, where, &block.total));
   CLV__TRY(read_terms(r, item, where, "nodes", r->device->operator_count, 0, &block.node_count));
   CLV__TRY(read_terms(r, item, where, "cut", r->device->saving_count, block.node_count, &block.edge_count));
@@ -214,7 +216,7 @@ static clv_status read_table(reading *r, const json_t *object, const char *key,
                              clv_status (*read_item)(reading *, json_t *, size_t)) {
   json_t *array;
   CLV__TRY(get_array(r, object, "device", key, &array));
-  if (json_array_size(array) > MOST_COUNT) return bad(r, "'%s' lists %zu entries", key, json_array_size(array));
+  if (json_array_size(array) > MOST_COUNT) return bad(r, "'%s' has too many entries: %zu", key, json_array_size(array));
   for (size_t i = 0; i < json_array_size(array); ++i) CLV__TRY(read_item(r, json_array_get(array, i), i));
   return CLV_OK;
 }
@@ -230,7 +232,7 @@ static clv_status read_device(reading *r, json_t *object) {
   CLV__TRY(check_keys(r, object, "device", keys));
   CLV__TRY(get_text(r, object, "device", "fingerprint", &fingerprint));
   if (clv__profile_find_device(r->profile, fingerprint) != CLV__NO_ID)
-    return bad(r, "fingerprint '%.100s' is there twice", fingerprint);
+    return bad(r, "fingerprint '%.100s' appears twice", fingerprint);
   CLV__TRY(clv__profile_find_or_add_device(r->profile, fingerprint, &r->device, r->error));
   clv__profile_device *device = r->device;
   CLV__TRY(get_text(r, object, "device", "name", &device->name));
@@ -256,10 +258,10 @@ static clv_status read_root(reading *r, json_t *root) {
   uint64_t version;
   json_t *devices;
   if (!json_is_object(root) || format == NULL || strcmp(format, "cleave-profile") != 0)
-    return bad(r, "this is no profile: 'format' must be 'cleave-profile'");
+    return bad(r, "not a profile: 'format' must be 'cleave-profile'");
   CLV__TRY(get_integer(r, root, "profile", "version", UINT32_MAX, &version));
   if (version != CLV__PROFILE_VERSION) {
-    return bad(r, "version %llu is not known; this library reads version %d: measure again with 'cleave profile'",
+    return bad(r, "unknown version %llu; this library reads version %d: measure again with 'cleave profile'",
                (unsigned long long)version, CLV__PROFILE_VERSION);
   }
   CLV__TRY(check_keys(r, root, "profile", keys));
@@ -269,7 +271,7 @@ static clv_status read_root(reading *r, json_t *root) {
   CLV__TRY(get_text(r, host, "host", "system", &r->profile->host_system));
   CLV__TRY(get_text(r, host, "host", "cleave", &r->profile->cleave_version));
   CLV__TRY(get_array(r, root, "profile", "devices", &devices));
-  if (json_array_size(devices) > 4096) return bad(r, "'devices' lists %zu entries", json_array_size(devices));
+  if (json_array_size(devices) > 4096) return bad(r, "'devices' has too many entries: %zu", json_array_size(devices));
   for (size_t i = 0; i < json_array_size(devices); ++i) {
     r->in_device = true;
     r->device_number = (uint32_t)i;
@@ -297,7 +299,7 @@ clv_status clv__profile_parse(const char *text, size_t size_bytes, const char *n
   json_error_t where;
   *out = NULL;
   if (size_bytes > MOST_FILE_BYTES)
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s: %zu bytes are no profile", name, size_bytes);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s: a file of %zu bytes cannot be a profile", name, size_bytes);
   json_t *root = json_loadb(text == NULL ? "" : text, size_bytes, JSON_REJECT_DUPLICATES, &where);
   if (root == NULL) {
     return clv__error_set(error, CLV_INVALID_MODEL, "%s: line %d, column %d: %s", name, where.line, where.column, where.text);

@@ -60,7 +60,7 @@ static const char *variable(clv__variable which) {
 }
 
 static clv_status unreadable(clv__variable which, const char *text, clv_error *error) {
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "environment: %s is '%.200s': it must be %s; correct it, or unset it",
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "environment variable %s is '%.200s'; it must be %s",
                         clv__variables[which].name, text, clv__variables[which].values);
 }
 
@@ -71,7 +71,7 @@ static clv_status read_graph(const clv_context_options *options, clv__settings *
     settings->graph = CLV_GRAPH_AUTO;
     if (text != NULL && !read_mode(text, &settings->graph)) return unreadable(CLV__VARIABLE_GRAPH, text, error);
   } else if (options->graph != CLV_GRAPH_OFF && options->graph != CLV_GRAPH_ON && options->graph != CLV_GRAPH_AUTO) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: graph is %d, which is no clv_graph_mode",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: graph is %d, which is not a clv_graph_mode",
                           (int)options->graph);
   }
   settings->graph_cache_entries =
@@ -89,7 +89,7 @@ static clv_status read_graph(const clv_context_options *options, clv__settings *
     if (text != NULL && !read_boolean(text, &settings->prefill_graph))
       return unreadable(CLV__VARIABLE_PREFILL_GRAPH, text, error);
   } else if (options->prefill_graph != CLV_SWITCH_OFF && options->prefill_graph != CLV_SWITCH_ON) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: prefill_graph is %d, which is no clv_switch",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: prefill_graph is %d, which is not a clv_switch",
                           (int)options->prefill_graph);
   }
   return CLV_OK;

@@ -10,7 +10,7 @@
 
 #include "plan.h"
 
-/* ---- What a step would take (lanes_cost.c). ---- */
+/* ---- Estimated times of steps (lanes_cost.c). ---- */
 
 typedef struct clv__cpu_task {
   double alone_us, together_us; /* on one thread, and on all of them */
@@ -48,7 +48,7 @@ typedef struct clv__cpu_schedule {
 clv_status clv__cpu_schedule_make(const clv__cpu_tasks *tasks, const clv__cpu_team *team, clv__arena *arena,
                                   clv__cpu_schedule *schedule, clv_error *error);
 
-/* ---- Who waits for whom (lanes_waits.c). ---- */
+/* ---- Waits between lanes (lanes_waits.c). ---- */
 
 /* Takes `count` steps of a stretch in list order, with their lanes; `before` lists earlier steps of the stretch. clocks[i *
  * lane_count + l] is the number of steps of lane l that are sure to be complete when step i begins, whatever the speed of the
@@ -57,7 +57,7 @@ clv_status clv__cpu_waits_make(uint32_t count, const uint8_t *lanes, uint32_t la
                                const uint32_t *before, clv__arena *arena, uint32_t *clocks, clv__cpu_wait **waits,
                                uint32_t *wait_counts, clv_error *error);
 
-/* ---- What comes before what (lanes_order.c). ---- */
+/* ---- Order of steps (lanes_order.c). ---- */
 
 /* Step s depends on before[offsets[s]] … before[offsets[s + 1] - 1], all below s, possibly with duplicates. */
 clv_status clv__cpu_order_find(const clv__cpu_plan *plan, clv__arena *arena, uint32_t **offsets, uint32_t **before,

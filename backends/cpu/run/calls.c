@@ -253,5 +253,5 @@ clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *err
     case CLV__CPU_STEP_OWN:
       return add_own(list, step, error);
   }
-  return clv__error_set(error, CLV_INTERNAL_ERROR, "step %u is of no kind", step);
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "step %u has an unknown kind", step);
 }

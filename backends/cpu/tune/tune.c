@@ -168,7 +168,7 @@ bool clv__cpu_tune_kept(const clv__cpu_plan *plan, const char *step, const char 
   for (uint32_t w = 0; w < count; ++w) {
     if (strcmp(names[w], choice) != 0) continue;
     *chosen = w;
-    log_choice(plan->device, step, choice, "as kept");
+    log_choice(plan->device, step, choice, "as stored");
     return true;
   }
   return false;

@@ -121,7 +121,7 @@ static clv_status get_time(const reading *r, const json_t *object, const char *w
   if (!json_is_number(value)) return clv__json_bad(&r->json, "%s: '%s' must be a number", where, key);
   *number = json_number_value(value);
   if (!isfinite(*number) || *number < 0 || *number > 1e18)
-    return clv__json_bad(&r->json, "%s: '%s' is %g, outside 0 to 1e18", where, key, *number);
+    return clv__json_bad(&r->json, "%s: '%s' is %g; expected 0 to 1e18", where, key, *number);
   return CLV_OK;
 }
 
@@ -130,7 +130,7 @@ static clv_status get_name(const reading *r, const json_t *object, const char *w
   size_t length = json_string_length(value);
   *name = json_string_value(value);
   if (*name == NULL || length == 0 || length > MOST_NAME_BYTES || strlen(*name) != length)
-    return clv__json_bad(&r->json, "%s: '%s' must be a text of 1 to %d bytes", where, key, MOST_NAME_BYTES);
+    return clv__json_bad(&r->json, "%s: '%s' must be a string of 1 to %d bytes", where, key, MOST_NAME_BYTES);
   return CLV_OK;
 }
 
@@ -141,7 +141,7 @@ static clv_status get_origin(const reading *r, const json_t *object, const char 
     *origin = (clv__table_origin)o;
     if (strcmp(name, clv__table_origin_name(*origin)) == 0) return CLV_OK;
   }
-  return clv__json_bad(&r->json, "%s: 'origin' is '%.40s', and must be measured, imported or synthetic", where, name);
+  return clv__json_bad(&r->json, "%s: 'origin' is '%.40s'; expected measured, imported or synthetic", where, name);
 }
 
 static clv_status get_list(const reading *r, const json_t *object, const char *where, const char *key, size_t most,
@@ -158,7 +158,7 @@ static clv_status read_point(const reading *r, json_t *item, const char *where, 
   static const char *const infeasible_keys[] = {"n", "m", "targets", "origin", "infeasible", NULL};
   const json_t *infeasible = json_object_get(item, "infeasible");
   if (infeasible != NULL && !json_is_true(infeasible))
-    return clv__json_bad(&r->json, "%s: 'infeasible' must be true where it is there", where);
+    return clv__json_bad(&r->json, "%s: 'infeasible' must be true if it is present", where);
   *point = (clv__table_point){.infeasible = infeasible != NULL};
   CLV__TRY(clv__json_check_keys(&r->json, item, where, point->infeasible ? infeasible_keys : keys));
   CLV__TRY(clv__json_size(&r->json, item, where, "n", (uint64_t)1 << 52, &point->n));
@@ -186,18 +186,18 @@ static clv_status read_table(const reading *r, json_t *item, size_t number) {
   CLV__TRY(get_name(r, item, where, "layer", &layer));
   CLV__TRY(clv__json_size(&r->json, item, where, "last", CLV__TABLE_STAGES, &last));
   CLV__TRY(clv__json_size(&r->json, item, where, "first", CLV__TABLE_STAGES, &first));
-  if (first >= last) return clv__json_bad(&r->json, "%s: stages %" PRIu64 " to %" PRIu64 " are no block", where, first, last);
+  if (first >= last) return clv__json_bad(&r->json, "%s: stages %" PRIu64 " to %" PRIu64 " are not a block", where, first, last);
   CLV__TRY(get_list(r, item, where, "points", MOST_POINTS, &points));
-  if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: there are no points", where);
+  if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: 'points' is empty", where);
   if (clv__tables_find(r->tables, device, layer, (uint32_t)first, (uint32_t)last) != NULL)
-    return clv__json_bad(&r->json, "%s: this block of '%.40s' is there twice", where, device);
+    return clv__json_bad(&r->json, "%s: this block of '%.40s' appears twice", where, device);
   for (size_t i = 0; i < json_array_size(points); ++i) {
     clv__table_point point;
     snprintf(where, sizeof where, "blocks[%zu]: points[%zu]", number, i);
     CLV__TRY(read_point(r, json_array_get(points, i), where, &point));
     CLV__TRY(clv__tables_put(r->tables, device, layer, (uint32_t)first, (uint32_t)last, &point, r->json.error));
     if (r->tables->tables[r->tables->table_count - 1].point_count != i + 1)
-      return clv__json_bad(&r->json, "%s: this size is there twice", where);
+      return clv__json_bad(&r->json, "%s: this size appears twice", where);
   }
   return CLV_OK;
 }
@@ -213,9 +213,9 @@ static clv_status read_copy(const reading *r, json_t *item, size_t number) {
   CLV__TRY(get_name(r, item, where, "from", &from));
   CLV__TRY(get_name(r, item, where, "to", &to));
   CLV__TRY(get_list(r, item, where, "points", MOST_POINTS, &points));
-  if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: there are no points", where);
+  if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: 'points' is empty", where);
   if (clv__tables_find_copy(r->tables, from, to) != NULL)
-    return clv__json_bad(&r->json, "%s: this direction is there twice", where);
+    return clv__json_bad(&r->json, "%s: this direction appears twice", where);
   for (size_t i = 0; i < json_array_size(points); ++i) {
     json_t *each = json_array_get(points, i);
     clv__copy_point point = {0};
@@ -227,7 +227,7 @@ static clv_status read_copy(const reading *r, json_t *item, size_t number) {
     CLV__TRY(get_time(r, each, where, "spread_ns", &point.spread_ns));
     CLV__TRY(clv__tables_put_copy(r->tables, from, to, &point, r->json.error));
     if (r->tables->copies[r->tables->copy_count - 1].point_count != i + 1)
-      return clv__json_bad(&r->json, "%s: this size is there twice", where);
+      return clv__json_bad(&r->json, "%s: this size appears twice", where);
   }
   return CLV_OK;
 }
@@ -245,7 +245,7 @@ static clv_status read_devices(const reading *r, const json_t *root) {
     CLV__TRY(get_name(r, json_array_get(devices, i), where, "name", &name));
     CLV__TRY(get_name(r, json_array_get(devices, i), where, "fingerprint", &fingerprint));
     CLV__TRY(clv__tables_put_device(r->tables, name, fingerprint, r->json.error));
-    if (r->tables->device_count != i + 1) return clv__json_bad(&r->json, "%s: '%.100s' is there twice", where, name);
+    if (r->tables->device_count != i + 1) return clv__json_bad(&r->json, "%s: '%.100s' appears twice", where, name);
   }
   return CLV_OK;
 }
@@ -261,15 +261,15 @@ static clv_status read_overhead(const reading *r, json_t *item, size_t number) {
   CLV__TRY(get_name(r, item, where, "kind", &name));
   while (overhead.kind < CLV__OVERHEADS && strcmp(clv__overhead_name(overhead.kind), name) != 0) ++overhead.kind;
   if (overhead.kind == CLV__OVERHEADS)
-    return clv__json_bad(&r->json, "%s: 'kind' is '%.40s', and must be merge, switch or exchange", where, name);
+    return clv__json_bad(&r->json, "%s: 'kind' is '%.40s'; expected merge, switch or exchange", where, name);
   if (overhead.kind == CLV__OVERHEAD_SWITCH) CLV__TRY(get_name(r, item, where, "device", &overhead.device));
   if (overhead.kind != CLV__OVERHEAD_SWITCH && json_object_get(item, "device") != NULL)
-    return clv__json_bad(&r->json, "%s: 'device' is for switches", where);
+    return clv__json_bad(&r->json, "%s: 'device' is only for kind 'switch'", where);
   CLV__TRY(get_origin(r, item, where, &overhead.origin));
   CLV__TRY(get_time(r, item, where, "time_ns", &overhead.time_ns));
   CLV__TRY(get_time(r, item, where, "spread_ns", &overhead.spread_ns));
   CLV__TRY(clv__tables_put_overhead(r->tables, &overhead, r->json.error));
-  return r->tables->overhead_count == before + 1 ? CLV_OK : clv__json_bad(&r->json, "%s: it is there twice", where);
+  return r->tables->overhead_count == before + 1 ? CLV_OK : clv__json_bad(&r->json, "%s: it appears twice", where);
 }
 
 static clv_status read_overheads(const reading *r, const json_t *root) {
@@ -286,12 +286,12 @@ static clv_status read_root(const reading *r, json_t *root) {
   uint64_t version;
   json_t *blocks, *copies;
   if (format == NULL || strcmp(format, FORMAT) != 0)
-    return clv__json_bad(&r->json, "these are no tables: 'format' must be '" FORMAT "'");
+    return clv__json_bad(&r->json, "not a file of GNN costs: 'format' must be '" FORMAT "'");
   CLV__TRY(clv__json_size(&r->json, root, "tables", "version", UINT32_MAX, &version));
   if (version != CLV__TABLES_VERSION)
-    return clv__json_bad(
-        &r->json, "version %" PRIu64 " is not known; this library reads version %d: measure again with 'cleave gnn profile'",
-        version, CLV__TABLES_VERSION);
+    return clv__json_bad(&r->json,
+                         "version %" PRIu64 " is unknown; this library reads version %d: measure again with 'cleave gnn profile'",
+                         version, CLV__TABLES_VERSION);
   CLV__TRY(clv__json_check_keys(&r->json, root, "tables", keys));
   CLV__TRY(read_devices(r, root));
   CLV__TRY(get_list(r, root, "tables", "blocks", MOST_TABLES, &blocks));
@@ -306,7 +306,8 @@ clv_status clv__tables_parse(clv__tables *tables, const char *text, size_t size_
   json_error_t where;
   const clv_allocator *allocator = tables->arena.allocator;
   reading r = {.json = {name, error}, .tables = tables};
-  if (size_bytes > MOST_FILE_BYTES) return clv__json_bad(&r.json, "%zu bytes are no tables", size_bytes);
+  if (size_bytes > MOST_FILE_BYTES)
+    return clv__json_bad(&r.json, "a file of %zu bytes cannot be a file of GNN costs", size_bytes);
   json_t *root = json_loadb(text == NULL ? "" : text, size_bytes, JSON_REJECT_DUPLICATES, &where);
   if (root == NULL) return clv__json_bad(&r.json, "line %d, column %d: %s", where.line, where.column, where.text);
   clv__tables_finish(tables);
