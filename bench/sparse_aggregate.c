@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "backends/common/kernels/kernels.h"
+#include "backends/common/kernels.h"
 #include "base/tensor/tensor.h"
 #include "bench.h"
 #include "gnn/data/graph.h"

@@ -1,12 +1,12 @@
-"""What every strategy makes of the models, predicted and measured side by side; writes docs/strategies.md.
+"""Compares the predicted and the measured times of every strategy on well-known models; writes docs/strategies.md.
 
     python bench/strategies.py [MODEL...] [--profile FILE] [-o docs/strategies.md]
 
 MODEL is a light model (light_resnet50: needs CLEAVE_DATA or ../shared/data) or a generated one at its published size (resnet50, bert);
-all of both when not said. The costs of the CPU and of the default virtual NPU are measured first, unless --profile names a file; then
-each strategy's plan is predicted from them, and run. The virtual NPU computes on the same processor: its times are those of an emulation,
-and say how well plans are predicted, not what an NPU is worth. Both devices compute on one thread: with two devices' teams of OpenMP
-threads on the same cores, waiting at barriers would be most of what is measured.
+default: all of them. First measures the costs of the CPU and of the default virtual NPU, unless --profile names a file. Then predicts and
+runs each strategy's plan. The virtual NPU computes on the same processor: its times are those of an emulation, and show how well plans are
+predicted, not the benefit of an NPU. Both devices compute on one thread. With the OpenMP threads of two devices on the same cores, waiting
+at barriers would dominate the measurements.
 """
 import argparse
 import json
@@ -30,8 +30,8 @@ SECONDS_A_PLAN = 1.0
 
 
 def cleave(*arguments, threads=1):
-    """The JSON document that a command prints; None where it refuses."""
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))  # of the virtual NPU's emulation; the CPU device is told below
+    """The JSON document that a command prints; None if it fails."""
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))  # for the virtual NPU's emulation; --threads sets those of the CPU device
     done = subprocess.run([COMMAND, *arguments, "--threads", str(threads), "--json"], capture_output=True, text=True, check=False,
                           env=environment)
     if done.returncode != 0:
@@ -74,7 +74,7 @@ def table(name, rows):
 
 
 def summary(all_rows):
-    """The median error over models: of each model, the median over its distinct plans."""
+    """The median error over models; the error of a model is the median over its distinct plans."""
     by_model = []
     for _, rows in all_rows:
         errors = {round(row["predicted"], 6): abs(row["predicted"] / row["measured"] - 1) for _, row in rows if row is not None}
@@ -84,25 +84,26 @@ def summary(all_rows):
     optimal = [(name, dict(rows)) for name, rows in all_rows]
     best = sum(1 for _, rows in optimal if rows["optimal"] is not None and rows["optimal"]["measured"] <=
                1.05 * min(row["measured"] for row in rows.values() if row is not None))
-    return [f"Predicted within {100 * statistics.median(by_model):.1f} % of measured at the median over {len(by_model)} models "
-            f"({100 * statistics.median(every):.1f} % over all {len(every)} plans, worst {100 * max(every):.0f} %). "
-            f"What `optimal` chose was measured as the fastest, or within 5 % of it, for {best} of {len(optimal)} models.", "",
-            "Where it was not, it had chosen many partitions for a gain of a few percent: what nodes save together is fitted, and the best "
-            "plan by such prices is the one that profits most from their errors. One device alone is then the safer choice.", ""]
+    return [f"The median error of the predicted times is {100 * statistics.median(by_model):.1f} % over {len(by_model)} models, and "
+            f"{100 * statistics.median(every):.1f} % over all {len(every)} plans; the largest error is {100 * max(every):.0f} %. For {best} of "
+            f"{len(optimal)} models, the plan of `optimal` was measured as the fastest, or within 5 % of it.", "",
+            "For the other models, `optimal` chose many partitions for a predicted gain of a few percent. The savings of nodes that run together "
+            "are fitted, and the search favours the plans whose predictions err most in their favour. For these models, one device alone is the "
+            "safer choice.", ""]
 
 
-# An NPU that lacks the operator in the middle of every block of a residual network: Add. What a launch and a copy take decides
-# whether the boundaries pay.
+# An NPU without Add, the operator in the middle of every block of a residual network. The costs of launches and copies decide whether
+# partition boundaries are worthwhile.
 WORST_CASE = {"operators": {op: {} for op in ("Conv", "BatchNormalization", "Relu", "MaxPool", "GlobalAveragePool", "Flatten", "Gemm", "Softmax")},
               "static_shapes": True, "memory": "1G"}
-WORST_SPEEDS = [("cheap boundaries", 5, 5, 20e9), ("boundaries like a driver's", 50, 50, 5e9), ("dear boundaries", 500, 500, 1e9)]
+WORST_SPEEDS = [("cheap boundaries", 5, 5, 20e9), ("typical boundaries", 50, 50, 5e9), ("expensive boundaries", 500, 500, 1e9)]
 
 
 def worst_case(work, path):
-    """Predictions alone: the NPU states its speed, and that is what is planned with."""
+    """Only predictions, from the speed model of the NPU."""
     lines = ["## One unsupported operator in every block", "",
-             "ResNet-50 and an NPU of 1 TFLOP/s without `Add`, which stands in the middle of all 16 blocks; predicted, the CPU with nominal prices.", "",
-             "| a launch and a copy take | strategy | partitions | transfers | predicted ms | lower bound ms |", "| --- | --- | ---: | ---: | ---: | ---: |"]
+             "Predicted times for ResNet-50 and an NPU of 1 TFLOP/s without `Add`, which is in the middle of all 16 blocks. The CPU has nominal prices.", "",
+             "| cost of a launch + a copy | strategy | partitions | transfers | predicted ms | lower bound ms |", "| --- | --- | ---: | ---: | ---: | ---: |"]
     for what, launch, latency, rate in WORST_SPEEDS:
         spec = os.path.join(work, "worst.json")
         with open(spec, "w", encoding="utf-8") as file:
@@ -136,7 +137,7 @@ def main():
     all_rows = []
     with tempfile.TemporaryDirectory() as work:
         profile = args.profile or os.path.join(work, "costs.json")
-        jobs = []  # name, path, options that make every size known
+        jobs = []  # name, path, options that fix every size
         for name in args.models or [f"light_{name}" for name in LIGHT] + GENERATED:
             if name.startswith("light_"):
                 jobs.append((name, os.path.join(DATA, "onnx-light", f"{name}.onnx"), []))
@@ -157,9 +158,9 @@ def main():
         worst_path = os.path.join(work, "worst.onnx")
         save(make("resnet50", seed=0, full=True)[0], worst_path)
         worst = worst_case(work, worst_path)
-    lines = ["# Strategies", "", "Generated by `python bench/strategies.py`: what every strategy makes of a model with the default virtual NPU and",
-             "the CPU (`--devices npu,cpu`), predicted from measured costs and then measured. The virtual NPU computes on the same",
-             "processor, so its times are an emulation's. Each device computes on one thread.", "", f"Machine: {machine()}.", ""]
+    lines = ["# Strategies", "", "Generated by `python bench/strategies.py`: the plans of every strategy for the default virtual NPU and the CPU",
+             "(`--devices npu,cpu`), with times predicted from measured costs and then measured. The virtual NPU computes on the",
+             "same processor, so its times are those of an emulation. Each device computes on one thread.", "", f"Machine: {machine()}.", ""]
     lines += summary(all_rows)
     lines += ["## Predicted and measured", ""]
     for name, rows in all_rows:

@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_cache(). */
+/* The libFuzzer entry point of fuzz_cache(). */
 #include "target_cache.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_compiled(). */
+/* The libFuzzer entry point of fuzz_compiled(). */
 #include "target_compiled.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

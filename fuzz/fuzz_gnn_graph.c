@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_gnn_graph(). */
+/* The libFuzzer entry point of fuzz_gnn_graph(). */
 #include "target_gnn_graph.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

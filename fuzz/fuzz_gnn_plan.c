@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_gnn_plan(). */
+/* The libFuzzer entry point of fuzz_gnn_plan(). */
 #include "target_gnn_plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_irjson(). */
+/* The libFuzzer entry point of fuzz_irjson(). */
 #include "target_irjson.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_notes(). */
+/* The libFuzzer entry point of fuzz_notes(). */
 #include "target_notes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_npu_spec(). */
+/* The libFuzzer entry point of fuzz_npu_spec(). */
 #include "target_npu_spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

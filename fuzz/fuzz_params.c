@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_params(). */
+/* The libFuzzer entry point of fuzz_params(). */
 #include "target_params.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_pins(). */
+/* The libFuzzer entry point of fuzz_pins(). */
 #include "target_pins.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

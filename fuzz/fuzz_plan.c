@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_plan(). */
+/* The libFuzzer entry point of fuzz_plan(). */
 #include "target_plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

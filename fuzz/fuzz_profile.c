@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_profile(). */
+/* The libFuzzer entry point of fuzz_profile(). */
 #include "target_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

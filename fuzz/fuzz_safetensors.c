@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_safetensors(). */
+/* The libFuzzer entry point of fuzz_safetensors(). */
 #include "target_safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_tensor(). */
+/* The libFuzzer entry point of fuzz_tensor(). */
 #include "targets.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

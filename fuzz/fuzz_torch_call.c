@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_torch_call(). */
+/* The libFuzzer entry point of fuzz_torch_call(). */
 #include "target_torch_call.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

@@ -1,8 +1,8 @@
-"""Holds our own backends to the plugin interface with `cleave check-backend`; the last line is 'N passed, N failed'.
+"""Runs `cleave check-backend` on our own backends; the last line is 'N passed, N failed'.
 
     python3 tools/conformance.py [--every N] [--write] [NAME...]     --write: the report in docs/conformance.md
 
-Needs nothing but Python and a built command. A framework that is not here is said, and left out.
+Needs only Python and a built command. Reports and skips frameworks that are not installed.
 """
 import argparse
 import json
@@ -16,12 +16,12 @@ COMMAND = os.path.join(ROOT, os.environ.get("CLEAVE_COMMAND", "build/cleave"))
 DOCUMENT = os.path.join(ROOT, "docs", "conformance.md")
 BEGIN, END = "<!-- report: tools/conformance.py --write -->\n", "<!-- end of the report -->\n"
 
-# (what it is called here, arguments, every Nth of what there is much of where no --every is given)
+# (name in the report, arguments, every Nth operator case and random graph unless --every is given)
 DEVICES = [
     ("cpu", ["cpu"], 1),
     ("npu", ["npu"], 1),
     ("npu, every operator", ["npu", "--npu-spec", "all"], 1),
-    # Their compilers take their time.
+    # Their compilers are slow.
     ("opencl", ["opencl"], 16),
     ("openvino", ["openvino:CPU"], 40),
     ("onnxruntime", ["onnxruntime:CPU"], 4),
@@ -34,7 +34,7 @@ if os.path.isdir(os.path.join(ROOT, ".venv")):
 
 
 def check(arguments, every):
-    """(report, None), or (None, why there is none)."""
+    """(report, None), or (None, the reason for having no report)."""
     done = subprocess.run([COMMAND, "check-backend", *arguments, "--every", str(every), "--json"], capture_output=True, text=True,
                           errors="replace", env=ENVIRONMENT)
     try:
@@ -71,18 +71,18 @@ def skips_text(section, most):
     skips = sorted(section["skips"], key=lambda skip: (-skip["count"], skip["reason"]))
     lines = [f"  - {escape(skip['reason'])}" + (f" ({skip['count']})" if skip["count"] > 1 else "") for skip in skips[:most]]
     if len(skips) > most:
-        lines.append(f"  - and {len(skips) - most} reasons more")
+        lines.append(f"  - and {len(skips) - most} more reasons")
     return lines
 
 
 def document(results):
-    """The report as Markdown: counts by section, then what was left out and why."""
+    """The report as Markdown: counts per section, then the skipped checks with their reasons."""
     lines = ["| section | " + " | ".join(name for name, _ in results) + " |", "| --- |" + " --- |" * len(results)]
     for i, section in enumerate(results[0][1]["sections"]):
         lines.append(f"| {section['name']} | " + " | ".join(cell(report["sections"][i]) for _, report in results) + " |")
     lines.append("| all | " + " | ".join(cell(report) for _, report in results) + " |")
     for name, report in results:
-        lines += ["", f"### Left out: {name}", "", f"{escape(report['description'])}.", ""]
+        lines += ["", f"### Skipped: {name}", "", f"{escape(report['description'])}.", ""]
         for section in report["sections"]:
             if section["skips"]:
                 lines.append(f"- **{section['name']}**")
@@ -102,7 +102,7 @@ def write(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--every", type=int, metavar="N", help="of what there is much of only every Nth; 1: all")
+    parser.add_argument("--every", type=int, metavar="N", help="run only every Nth operator case and random graph; 1: all")
     parser.add_argument("--write", action="store_true", help="write the report into docs/conformance.md")
     arguments = parser.parse_args()
     results, passed, failed = [], 0, 0

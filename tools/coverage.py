@@ -1,9 +1,9 @@
-"""docs/operators.md, and the README's figure, made from the results of ONNX's operator tests.
+"""Generates docs/operators.md, and a figure of the README, from the results of ONNX's operator tests.
 
-    python tools/coverage.py RESULTS.json       prints what is made of the CPU's results
+    python tools/coverage.py RESULTS.json       prints the part that the CPU's results give
 
-tests/python/test_node_cases.py writes and compares both. Each part stands between two comments: of the CPU the figure, the table and
-what is left out; of another device what it takes alone.
+tests/python/test_node_cases.py writes and compares both. Each part is between two comments: for the CPU, the figure, the table and the
+unsupported tests; for another device, the tests that it passes alone.
 """
 import collections
 import json
@@ -16,22 +16,22 @@ END = "<!-- end of coverage -->"
 DTYPES = {"float": "f32", "double": "f64", "float16": "f16", "bfloat16": "bf16",
           **{f"{sign}int{bits}": f"{sign or 'i'}{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)}}
 
-# Why tests are left out: what they are of, the reason, and how they are known. The first that fits counts.
+# Groups of unsupported tests: name, reason, and condition. The first that fits counts.
 LEFT_OUT = [
-    ("training", "Cleave runs inference: gradients, optimizers, and the training modes of BatchNormalization and Dropout are no part of it",
+    ("training", "Cleave runs inference only: no gradients, optimizers, or training modes of BatchNormalization and Dropout",
      lambda case: any("training" in name for name in (case["name"], *case["operators"]))),
-    ("decoding of pictures", "a codec is no operator of a network, and its result differs from library to library",
+    ("decoding of images", "a codec is not a network operator, and results differ between libraries",
      lambda case: "ImageDecoder" in case["operators"]),
-    ("random numbers", "the results cannot be compared: ONNX leaves the generator open",
+    ("random numbers", "the results cannot be compared: ONNX does not specify the generator",
      lambda case: any(name.startswith(("Bernoulli", "Random", "Multinomial")) for name in case["operators"])),
-    ("sequences, optionals and maps", "values that are no tensors would have to be known to every layer, and every device would refuse them",
+    ("sequences, optionals and maps", "every layer would have to handle values that are not tensors, and every device would reject them",
      lambda case: any("Sequence" in name or "Optional" in name for name in case["operators"])
      or any(dtype in ("sequence", "optional", "map") for dtype in case["dtypes"])),
-    ("classical machine learning", "`ai.onnx.ml` (trees, encoders) is small work that other libraries do on the host",
+    ("classical machine learning", "`ai.onnx.ml` (trees, encoders) is little work, which other libraries do on the host",
      lambda case: any(name.startswith("ai.onnx.ml.") for name in case["operators"])),
-    ("texts", "strings stay on the host: they are stored and moved, not computed with",
+    ("strings", "strings are stored and moved on the host, but not computed with",
      lambda case: "string" in case["dtypes"] or any(name.startswith(("String", "Tfidf", "TfIdf", "Regex")) for name in case["operators"])),
-    ("expected values", "what is expected is the rounding of another implementation, where the exact result is another",
+    ("expected values", "the expected values are those of another implementation's rounding, not the exact result",
      lambda case: case["status"] == "FAIL"),
 ]
 
@@ -41,7 +41,7 @@ def marks(device):
 
 
 def count(cases):
-    """{operator: (passed, tested)}, of those with which something passes."""
+    """{operator: (passed, tested)} for operators with at least one passed test."""
     passed, tested = collections.Counter(), collections.Counter()
     for case in cases:
         for operator in case["operators"]:
@@ -52,12 +52,12 @@ def count(cases):
 
 def figure(cases):
     passed = sum(case["status"] == "PASS" for case in cases)
-    return (f"Of the {len(cases)} operator tests of the onnx package {passed} pass; the other {len(cases) - passed} are of what is left out, "
-            "and reported so.\n")
+    return (f"Of the {len(cases)} operator tests of the onnx package {passed} pass; the other {len(cases) - passed} test unsupported features, "
+            "and are reported as unsupported.\n")
 
 
 def dtypes_of(operator, cases):
-    """Of the tests that pass: of those of nothing but the operator, where there are any."""
+    """The dtypes of the passed tests; of the tests with only this operator, if there are any."""
     passed = [case for case in cases if case["status"] == "PASS" and operator in case["operators"]]
     alone = [case for case in passed if case["operators"] == [operator]] or passed
     found = {DTYPES.get(dtype, dtype) for case in alone for dtype in case["dtypes"]}
@@ -65,7 +65,7 @@ def dtypes_of(operator, cases):
 
 
 def read_versions():
-    """{operator: the versions of its definition}, as this onnx package has them."""
+    """{operator: versions of its definition}, from the installed onnx package."""
     import onnx
     versions = collections.defaultdict(set)
     for schema in onnx.defs.get_all_schemas_with_history():
@@ -88,29 +88,29 @@ def left_out(cases):
         if case["status"] != "PASS":
             groups[next((what for what, _, fits in LEFT_OUT if fits(case)), case["reason"] or case["status"])].append(case)
     reasons = {what: why for what, why, _ in LEFT_OUT}
-    lines = ["| left out | why | tests | as in |", "| --- | --- | --- | --- |"]
+    lines = ["| group | reason | tests | examples |", "| --- | --- | --- | --- |"]
     for what, found in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
         names = [case["name"] for case in found]
         shown = ", ".join(f"`{name}`" for name in names[:3]) + (", …" if len(names) > 3 else "")
-        lines.append(f"| {what} | {reasons.get(what, 'not done')} | {len(names)} | {shown} |")
+        lines.append(f"| {what} | {reasons.get(what, 'not implemented')} | {len(names)} | {shown} |")
     return "\n".join(lines) + "\n"
 
 
 def of_cpu(cases):
-    """{file: text} that the CPU's results make."""
-    whole = f"{figure(cases)}\n{table(cases)}\n## What is left out\n\n{left_out(cases)}"
+    """{file: text} generated from the CPU's results."""
+    whole = f"{figure(cases)}\n{table(cases)}\n## Unsupported\n\n{left_out(cases)}"
     return {README: figure(cases), OPERATORS: whole}
 
 
 def of_device(device, cases):
-    """The same of another device's."""
+    """The same for another device."""
     passed = sum(case["status"] == "PASS" for case in cases)
     listed = ", ".join(f"{name} {taken}/{tested}" for name, (taken, tested) in count(cases).items())
-    return {OPERATORS: f"`{device}` alone passes {passed}, and refuses the others: {listed}.\n"}
+    return {OPERATORS: f"`{device}` alone passes {passed} and rejects the others: {listed}.\n"}
 
 
 def split(path, device):
-    """(before, inside, after) of the device's part of a file, or None where it has none."""
+    """(before, inside, after) of the device's part of a file, or None if there is none."""
     begin, end = marks(device)
     try:
         with open(path, encoding="utf-8") as file:
@@ -122,13 +122,13 @@ def split(path, device):
 
 
 def difference(device, texts):
-    """None where the files hold these texts."""
+    """None if the files contain these texts."""
     for path, text in texts.items():
         parts, name = split(path, device), os.path.relpath(path, ROOT)
         if parts is None:
             return f"{name}: no part between '{marks(device)[0].strip()}' and '{END}'"
         if parts[1] != text:
-            return f"{name} is not what this run makes of it; `make coverage` writes it"
+            return f"{name} differs from the results of this run; `make coverage` updates it"
     return None
 
 

@@ -1,9 +1,10 @@
-"""`make test`: the stages of the tests, one after the other, each with a budget; the last line is 'N passed, N failed'.
+"""`make test`: runs the stages of the tests in order, each with a time budget; the last line is 'N passed, N failed'.
 
     python3 tools/run_tests.py [--sweeps | --all] [STAGE...]
-        --sweeps: what continuous integration runs besides (`make sweeps`); --all: everything; STAGE: only those whose name contains it
+        --sweeps: the additional stages of continuous integration (`make sweeps`); --all: everything;
+        STAGE: only stages whose name contains it
 
-Needs nothing but Python. A stage that takes longer than its budget is said; at three times its budget it is stopped, and has failed.
+Needs only Python. A stage that takes longer than its budget is reported; at three times its budget, it is stopped and counts as failed.
 """
 import argparse
 import os
@@ -17,11 +18,11 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = ".venv/bin/python"
-NO_CACHE = {"CLEAVE_CACHE_DIR": ""}  # tests that want one say where
-# Where the tests' environment has it; found when the stage begins.
+NO_CACHE = {"CLEAVE_CACHE_DIR": ""}  # tests that need a cache set their own
+# Libraries in the tests' Python environment; found when the stage starts.
 ONNXRUNTIME = "CLEAVE_ONNXRUNTIME=$(echo .venv/lib/python3*/site-packages/onnxruntime/capi)"
 OPENVINO = "CLEAVE_OPENVINO=$(echo .venv/lib/python3*/site-packages/openvino/libs)"
-# gcc 12's leak checker takes what it finds before some libraries' thread-local memory for its bounds, and crashes (those that PoCL loads).
+# gcc 12's leak checker misreads the bounds of thread-local memory of some libraries that PoCL loads, and crashes.
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1:intercept_tls_get_addr=0",
               "UBSAN_OPTIONS": "print_stacktrace=1",
               "LSAN_OPTIONS": f"print_suppressions=0:suppressions={ROOT}/tests/leaks.txt"}
@@ -38,13 +39,13 @@ def ctest(folder, *options):
     return f"ctest --test-dir {folder} --output-on-failure -j {os.cpu_count()} {shlex.join(options)}"
 
 
-# Under the sanitizers tests of many random cases try fewer (test_some in tests/support/support.h); the sanitizers' builds have the
-# library's assertions, which the release build leaves out. The presets say which unit tests a build has (tests/CMakeLists.txt).
-# (name, budget in seconds, command, environment); if a stage whose name begins with 'build' fails, the rest is left out.
+# Under the sanitizers, tests with many random cases try fewer (test_some in tests/support/support.h). The sanitizers' builds include the
+# library's assertions, the release build does not. The presets select the unit tests of a build (tests/CMakeLists.txt).
+# (name, budget in seconds, command, environment); if a stage whose name begins with 'build' fails, the remaining stages are skipped.
 
-# `make test`: what proves the product, without a driver or framework that a user may lack.
-NO_OPENCL = {"OCL_ICD_VENDORS": "/nonexistent"}  # an OpenCL driver that is installed is left to the sweeps
-# Not under the sanitizers in `make test`: drivers and frameworks, and kernels, which are tested there as released.
+# `make test`: the essential tests, without drivers and frameworks that a user may not have.
+NO_OPENCL = {"OCL_ICD_VENDORS": "/nonexistent"}  # installed OpenCL drivers are tested in the sweeps
+# Not under the sanitizers in `make test`: drivers and frameworks, and kernels, which the release build tests.
 ELSEWHERE = "^(operators/|backends/(cpu|opencl|openvino|onnxruntime)/)"
 STAGES = [
     ("build", 240, cmake_build("release"), {}),
@@ -62,7 +63,7 @@ STAGES = [
     ("demo", 30, "make --no-print-directory demo", {}),
 ]
 
-# `make sweeps`, which continuous integration runs behind `make test`: lint, threads, drivers and frameworks, browsers, instruction counts.
+# `make sweeps`, which continuous integration runs after `make test`: lint, threads, drivers and frameworks, browsers, instruction counts.
 SWEEPS = [
     ("build", 240, cmake_build("release", "-DCLEAVE_BENCH=ON"), {}),
     ("lint", 120, "tools/lint", {}),
@@ -89,7 +90,7 @@ SWEEPS = [
     ("models, frameworks", 180, f"{PYTHON} tests/python/test_frameworks.py", {}),
 ]
 
-# `make test-all`: both, and these.
+# `make test-all`: both of the above, and these.
 LONGER = [
     ("unit tests, every case, address and undefined sanitizers", 900, ctest("build-asan"), dict(SANITIZERS, CLEAVE_TEST_PERCENT="100")),
     ("random graphs, more", 900, f"{PYTHON} tests/python/test_random_graphs.py --first 100000 --count 3000 --placements 6", {}),
@@ -111,12 +112,12 @@ LONGER = [
 ]
 
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed")
-NINJA = re.compile(r"^\[(\d+)/(\d+)\] ")  # of its steps one in twenty is shown
+NINJA = re.compile(r"^\[(\d+)/(\d+)\] ")  # one in twenty of its steps is shown
 CTEST = re.compile(r"tests passed, (\d+) tests failed out of (\d+)")
 
 
 def run_stage(name, budget, command, environment):
-    """(passed, failed, seconds) of a stage; its output is printed as it comes."""
+    """Returns (passed, failed, seconds) of a stage, and prints its output as it arrives."""
     print(f"== {name} (budget {budget} s)", flush=True)
     start, passed, failed, counted = time.monotonic(), 0, 0, False
     process = subprocess.Popen(["bash", "-euo", "pipefail", "-c", command], cwd=ROOT, env=dict(os.environ, **NO_CACHE, **environment), text=True,
@@ -136,9 +137,9 @@ def run_stage(name, budget, command, environment):
     stop.cancel()
     seconds = time.monotonic() - start
     if process.returncode == -signal.SIGKILL:
-        print(f"stopped after {seconds:.0f} s, three times the budget", flush=True)
+        print(f"stopped after {seconds:.0f} s, at three times the budget", flush=True)
     if process.returncode != 0 and failed == 0:
-        failed = 1  # it ended badly without saying what failed
+        failed = 1  # it failed without counting its failures
     if process.returncode == 0 and not counted:
         passed = 1
     over = ", OVER BUDGET" if seconds > budget else ""
@@ -159,7 +160,7 @@ def main():
     for stage in stages:
         results.append((stage[0], stage[1], *run_stage(*stage)))
         if stage[0].startswith("build") and results[-1][3]:
-            print("the build failed: the other stages are left out")
+            print("the build failed: the remaining stages are skipped")
             break
     print("\nstage                                               passed  failed   seconds  budget")
     for name, budget, passed, failed, seconds in results:

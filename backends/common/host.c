@@ -39,7 +39,7 @@ void clv__host_operand_types(const clv_host *host, const clv_graph_view *graph, 
 
 clv_status clv__host_check_range(uint64_t whole_bytes, uint64_t offset, uint64_t size_bytes, clv_error *error) {
   if (offset <= whole_bytes && size_bytes <= whole_bytes - offset) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "copy of %llu bytes at %llu does not fit the buffer of %llu",
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "a copy of %llu bytes at offset %llu does not fit the buffer of %llu bytes",
                         (unsigned long long)size_bytes, (unsigned long long)offset, (unsigned long long)whole_bytes);
 }
 

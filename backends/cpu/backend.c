@@ -8,6 +8,7 @@
 #include "backends/cpu/run/executable.h"
 #include "backends/cpu/run/stream.h"
 #include "backends/cpu/tune/tune.h"
+#include "base/isa.h"
 #include "cpu.h"
 
 struct clv_buffer {
@@ -90,13 +91,13 @@ static bool read_switch(const char *text, bool *on) {
 
 #define ON_OFF "on or off"
 static const clv_option_info option_list[] = {
-    {"profile", ON_OFF, "what each step takes, logged when an instance goes; off"},
-    {"fuse", ON_OFF, "several nodes in one step; on"},
-    {"onednn", ON_OFF, "kernels of oneDNN; on. Off: the portable ones alone"},
-    {"winograd", ON_OFF, "convolutions by Winograd's algorithm where they are quicker; on"},
+    {"profile", ON_OFF, "log the time of each step when an instance is destroyed (default: off)"},
+    {"fuse", ON_OFF, "fuse several nodes into one step (default: on)"},
+    {"onednn", ON_OFF, "use the kernels of oneDNN; off: only the portable ones (default: on)"},
+    {"winograd", ON_OFF, "use Winograd's algorithm for convolutions if it is faster (default: on)"},
     {"cores", "numbers and ranges, such as 0-3,8",
-     "the cores that its threads run on, one thread a core where --threads is not given; any"},
-    {"node", "the number of a NUMA node", "its cores, as cores says; any"},
+     "the cores to run on, with one thread per core unless --threads is given (default: any)"},
+    {"node", "the number of a NUMA node", "run on the cores of this NUMA node (default: any)"},
 };
 
 /* The host has already checked that all keys are in `option_list`. */
@@ -127,7 +128,7 @@ static clv_status open_notes(clv_device *device, clv_error *error) {
 }
 
 static void describe(clv_device *device) {
-  char library[64], cores[96] = "", on[112] = "";
+  char library[96], cores[96] = "", on[112] = "";
   int threads = device->thread_count;
 #ifdef _OPENMP
   if (threads == 0) threads = omp_get_max_threads();
@@ -137,6 +138,8 @@ static void describe(clv_device *device) {
     snprintf(on, sizeof on, " on cores %s", cores);
   }
   clv__dnn_describe(library, sizeof library);
+  const size_t used = strlen(library);
+  snprintf(library + used, sizeof library - used, ", kernels %s", clv__isa_name(clv__isa_used()));
   snprintf(device->description, sizeof device->description, "%s, %d thread%s%.48s", library, threads, threads == 1 ? "" : "s",
            on);
   snprintf(device->fingerprint, sizeof device->fingerprint, "cpu:%s:%d:%d%d%d%s%s", library, threads, device->fuse,
@@ -157,12 +160,12 @@ static clv_status cpu_open(void *self, const clv_host *host, const clv_device_co
   (void)self;
   *device = NULL;
   if (config->ordinal != 0) {
-    return clv__error_set(error, CLV_NOT_FOUND, "there is one CPU device, no number %u", config->ordinal);
+    return clv__error_set(error, CLV_NOT_FOUND, "there is only one CPU device, so number %u does not exist", config->ordinal);
   }
   const char *rest = config->name != NULL ? strchr(config->name, ':') : NULL;
   if (rest != NULL && (rest[1] == '\0' || strspn(rest + 1, "0") != strlen(rest + 1))) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                          "'%.80s' is no number; options are given apart (--device-option cpu:KEY=VALUE)", rest + 1);
+                          "'%.80s' is not a device number; give options separately (--device-option cpu:KEY=VALUE)", rest + 1);
   }
   clv_device *made = clv__allocate_zero(host->allocator, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
@@ -244,7 +247,8 @@ static clv_status copy_in(clv_device *device, clv_stream *stream, clv_buffer *to
   (void)stream;
   void *part = clv__cpu_buffer_part(to, to_offset, size_bytes);
   if (part == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a copy of %llu bytes at %llu leaves a buffer of %llu bytes",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "a copy of %llu bytes at offset %llu does not fit the buffer of %llu bytes",
                           (unsigned long long)size_bytes, (unsigned long long)to_offset, (unsigned long long)to->size_bytes);
   }
   if (size_bytes > 0) memcpy(part, from, (size_t)size_bytes);
@@ -257,7 +261,8 @@ static clv_status copy_out(clv_device *device, clv_stream *stream, void *to, clv
   (void)stream;
   const void *part = clv__cpu_buffer_part(from, from_offset, size_bytes);
   if (part == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a copy of %llu bytes at %llu leaves a buffer of %llu bytes",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "a copy of %llu bytes at offset %llu does not fit the buffer of %llu bytes",
                           (unsigned long long)size_bytes, (unsigned long long)from_offset, (unsigned long long)from->size_bytes);
   }
   if (size_bytes > 0) memcpy(to, part, (size_t)size_bytes);
@@ -330,7 +335,7 @@ clv_status clv__cpu_backend_query(const clv_host *host, void *user_data, const c
   (void)user_data;
   *backend = NULL;
   if (host->abi_version != CLV_ABI_VERSION) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the CPU backend speaks ABI version %u, the host %u", CLV_ABI_VERSION,
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the CPU backend has plugin ABI version %u, the host %u", CLV_ABI_VERSION,
                           host->abi_version);
   }
   *backend = &cpu_backend;

@@ -72,7 +72,7 @@ static clv_status prepare(clv_instance *instance, const clv_tensor *inputs, uint
   clv_executable *executable = instance->executable;
   clv__cpu_program *program = &executable->program;
   if (input_count != program->input_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, the partition has %u", input_count,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, but the partition has %u", input_count,
                           program->input_count);
   }
   const clv__cpu_plan *plan = executable->plan;
@@ -99,7 +99,7 @@ clv_status clv__cpu_instance_create(clv_device *device, clv_executable *executab
                                     clv_instance **instance, clv_error *error) {
   (void)weights;
   *instance = NULL;
-  if (weight_count != 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weights given, none wanted", weight_count);
+  if (weight_count != 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weights given; expected none", weight_count);
   clv_instance *made = clv__allocate_zero(device->allocator, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   made->executable = executable;
@@ -149,7 +149,7 @@ clv_status clv__cpu_instance_bind_scratch(clv_device *device, clv_instance *inst
   if (size_bytes == 0) return CLV_OK;
   void *memory = buffer != NULL ? clv__cpu_buffer_part(buffer, offset_bytes, size_bytes) : NULL;
   if (memory == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scratch of %llu bytes at %llu is not within its buffer",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scratch of %llu bytes at offset %llu does not fit its buffer",
                           (unsigned long long)size_bytes, (unsigned long long)offset_bytes);
   }
   if ((uintptr_t)memory % CLV__ALIGNMENT != 0) {
@@ -175,7 +175,7 @@ clv_status clv__cpu_output_place(clv_execute_args *args, uint32_t index, const c
   wanted.data = NULL;
   if (binding->type.rank == CLV_RANK_UNKNOWN) {
     if (args->allocate_output == NULL) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u has no memory and no callback to ask for it", index);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u has no memory, and there is no allocate_output()", index);
     }
     CLV__TRY(args->allocate_output(args->cookie, index, &wanted, binding, error));
   }
@@ -183,5 +183,5 @@ clv_status clv__cpu_output_place(clv_execute_args *args, uint32_t index, const c
   char given[96], made[96];
   clv__tensor_text(&binding->type, given, sizeof given);
   clv__tensor_text(&wanted, made, sizeof made);
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u is bound as %s, it is %s", index, given, made);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u is bound as %s, but is %s", index, given, made);
 }

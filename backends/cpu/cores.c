@@ -88,7 +88,8 @@ static clv_status read_node(const char *text, cpu_set_t *set, clv_error *error) 
   snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
   if (read_file(path, set) == CLV_OK) return CLV_OK;
   if (read_file("/sys/devices/system/node/has_cpu", &nodes) == CLV_OK) set_text(&nodes, there, sizeof there);
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "option node=%d: no such NUMA node with cores; there is %s", node, there);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "option node=%d: this NUMA node does not exist or has no cores; there is %s",
+                        node, there);
 }
 
 /* ---- A device's ---- */
@@ -97,7 +98,7 @@ static clv_status read_cores(const char *list, const char *node, cpu_set_t *set,
   cpu_set_t allowed, both;
   char given[256], may[256];
   if (list != NULL && node != NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "options cores and node: give one of them");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "options cores and node: give only one of them");
   }
   if (list != NULL && !read_list(list, set)) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "option cores=%.80s: expected numbers below %d and ranges, such as 0-3,8",
@@ -105,7 +106,7 @@ static clv_status read_cores(const char *list, const char *node, cpu_set_t *set,
   }
   if (node != NULL) CLV__TRY(read_node(node, set, error));
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "options cores and node: the system does not tell which cores there are: %s",
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "options cores and node: the system does not report which cores exist: %s",
                           strerror(errno));
   }
   CPU_AND(&both, set, &allowed);
@@ -117,12 +118,13 @@ static clv_status read_cores(const char *list, const char *node, cpu_set_t *set,
   if (node == NULL && CPU_EQUAL(&both, set)) return CLV_OK;
   if (node != NULL) {
     set_text(set, given, sizeof given);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "option node=%.20s: its cores are %s, this process may use %s", node,
-                          given, may);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "option node=%.20s: its cores are %s, but this process may use only %s",
+                          node, given, may);
   }
   CPU_XOR(&both, set, &both);
   set_text(&both, given, sizeof given);
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "option cores=%.80s: this process may use %s, not %s", list, may, given);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "option cores=%.80s: this process may use only %s, not %s", list, may,
+                        given);
 }
 
 clv_status clv__cpu_cores_create(const clv_allocator *allocator, const char *list, const char *node, clv__cpu_cores **cores,

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "backends/common/host.h"
-#include "backends/common/kernels/kernels.h"
+#include "backends/common/kernels.h"
 #include "device.h"
 
 #define MAX_DEPTH 64 /* for nested bodies */
@@ -12,7 +12,7 @@ static bool node_runs(const clv_host *host, const clv_graph_view *graph, uint32_
 
 static bool body_runs(const clv_host *host, const clv_graph_view *body, int depth, char reason[160]) {
   if (depth > MAX_DEPTH) {
-    snprintf(reason, 160, "bodies nested deeper than %d", MAX_DEPTH);
+    snprintf(reason, 160, "bodies are nested more than %d levels deep", MAX_DEPTH);
     return false;
   }
   const uint32_t count = host->graph_node_count(body);
@@ -121,7 +121,7 @@ static bool node_runs(const clv_host *host, const clv_graph_view *graph, uint32_
     return slices_run(host, graph, &info, reason);
   }
   if (strcmp(info.domain, "ai.onnx.preview") == 0 && strcmp(info.op, "FlexAttention") == 0) return true;
-  snprintf(reason, 160, "operator %.60s with a body", info.op);
+  snprintf(reason, 160, "operator %.60s with a body is not supported", info.op);
   return false;
 }
 

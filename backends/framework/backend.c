@@ -48,7 +48,7 @@ static clv_status list_slot(void *self, const clv_host *host, clv_found_fn found
 static void fill_table(registration *r) {
   static const clv_option_info async = {
       "async", "yes, no",
-      "a thread runs the device's work beside the host's; yes unless the device computes on the host's cores"};
+      "run the device's work in a separate thread (default: yes, unless the device computes on the host's cores)"};
   const clv__framework *framework = r->framework;
   uint32_t count = 0;
   r->options[count++] = async;

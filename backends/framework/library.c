@@ -32,7 +32,7 @@ static bool open_at(attempt *a, const char *path) {
   a->handle = dlopen(path, a->flags);
   if (a->handle != NULL) return true;
   const char *why = dlerror();
-  snprintf(a->problem, sizeof a->problem, "%s", why != NULL ? why : "the loader refused it");
+  snprintf(a->problem, sizeof a->problem, "%s", why != NULL ? why : "the loader rejected it");
   return false;
 }
 
@@ -95,14 +95,14 @@ static clv_status open_said(attempt *a, clv_error *error) {
   const clv__library_search *search = a->search;
   const char *said = search->variable;
   if (strchr(said, '/') == NULL) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: %s=%s is no path: write ./%s for one in the current folder",
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: %s=%s is not a path: write ./%s for a file in the current folder",
                           search->what, search->variable_name, said, said);
   }
   bool folder = is_folder(said);
   bool opened = folder ? open_below(a, said, "", "") || open_in_subfolders(a, said, "") : open_at(a, said);
   if (opened) return CLV_OK;
   if (a->found[0] == '\0') {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: %s=%s holds no %s", search->what, search->variable_name, said,
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: %s=%s does not contain %s", search->what, search->variable_name, said,
                           search->names[0]);
   }
   return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: %s=%s: %s", search->what, search->variable_name, said, a->problem);
@@ -152,11 +152,10 @@ clv_status clv__library_open(const clv__library_search *search, int flags, void 
     CLV__TRY(open_said(&a, error));
   } else if (!open_by_loader(&a) && !open_in_wheels(&a)) {
     if (a.found[0] != '\0') return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: %s", search->what, a.problem);
-    return clv__error_set(
-        error, CLV_NOT_SUPPORTED,
-        "%s is not here: no %s in the loader's path or in site-packages (of VIRTUAL_ENV, the user, the system); "
-        "install it, or say where it is with %s",
-        search->what, search->names[0], search->variable_name);
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "%s was not found: no %s in the loader's path or in site-packages (of VIRTUAL_ENV, the user, the "
+                          "system); install it, or set %s to its path",
+                          search->what, search->names[0], search->variable_name);
   }
   if (path != NULL) snprintf(path, path_bytes, "%s", a.found);
   *handle = a.handle;

@@ -50,7 +50,7 @@ static uint8_t *part_of(const clv_buffer *buffer, uint64_t offset_bytes, uint64_
 }
 
 static clv_status refuse_part(const clv_buffer *buffer, uint64_t offset_bytes, uint64_t size_bytes, clv_error *error) {
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%llu bytes at %llu leave a buffer of %llu bytes",
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%llu bytes at offset %llu do not fit the buffer of %llu bytes",
                         (unsigned long long)size_bytes, (unsigned long long)offset_bytes, (unsigned long long)buffer->size_bytes);
 }
 

@@ -201,7 +201,7 @@ static clv_status run_launch(clv__framework_work *work, clv_error *error) {
 static clv_status fill_launch(launch *self, const clv_execute_args *args, clv_error *error) {
   const clv_executable *executable = self->instance->executable;
   if (args->input_count != executable->input_count || args->output_count != executable->output_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, the partition has %u and %u",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, but the partition has %u and %u",
                           args->input_count, args->output_count, executable->input_count, executable->output_count);
   }
   clv_binding *inputs = self->bindings, *outputs = self->bindings + args->input_count;
@@ -255,7 +255,7 @@ static void destroy_instance(clv_device *device, void *self) {
 
 static clv_status check_inputs(const clv_executable *executable, uint32_t input_count, clv_error *error) {
   if (input_count == executable->input_count) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, the partition has %u", input_count,
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, but the partition has %u", input_count,
                         executable->input_count);
 }
 
@@ -264,7 +264,7 @@ clv_status clv__framework_instance_create(clv_device *device, clv_executable *ex
                                           clv_instance **out, clv_error *error) {
   (void)weights;
   *out = NULL;
-  if (weight_count != 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weights given, none wanted", weight_count);
+  if (weight_count != 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weights given; expected none", weight_count);
   CLV__TRY(check_inputs(executable, input_count, error));
   clv_instance *instance = clv__object_new(&device->objects, sizeof *instance, destroy_instance);
   if (instance == NULL) return clv__error_memory(error, sizeof *instance);

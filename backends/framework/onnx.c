@@ -8,7 +8,8 @@
 #define TRIAL_BYTES ((size_t)4096)
 
 static clv_status refuse_size(size_t size_bytes, clv_error *error) {
-  return clv__error_set(error, CLV_TOO_LARGE, "as ONNX the partition has %zu bytes; above 2 GiB it cannot be read", size_bytes);
+  return clv__error_set(error, CLV_TOO_LARGE, "as ONNX, the partition has %zu bytes; files above 2 GiB cannot be read",
+                        size_bytes);
 }
 
 /* Counts only the bytes of the constants, so that a model that is too large is never built. */

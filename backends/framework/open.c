@@ -24,7 +24,7 @@ static clv_status read_options(const clv__framework *framework, const clv_device
     if (strcmp(option->key, "async") == 0) {
       *is_async = is_word(option->value, yes);
       if (*is_async || is_word(option->value, no)) continue;
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "option async=%s: it is yes or no", option->value);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "option async=%s: expected yes or no", option->value);
     }
     bool known = false;
     for (uint32_t k = 0; k < framework->option_count && !known; ++k) {
@@ -68,7 +68,7 @@ static clv_status open_handle(clv_device *device, void *library, const clv_devic
     CLV__TRY_GOTO(framework->list(library, take_first, &first, error));
     name = first.name;
     if (!first.found) {
-      status = clv__error_set(error, CLV_NOT_SUPPORTED, "%s lists no device", framework->name);
+      status = clv__error_set(error, CLV_NOT_SUPPORTED, "%s reports no devices", framework->name);
       goto cleanup;
     }
   }

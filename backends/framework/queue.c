@@ -91,7 +91,7 @@ static bool wait_for_change(clv__framework_queue *queue) {
 }
 
 static clv_status refuse_abandoned(clv_error *error) {
-  return clv__error_set(error, CLV_DEVICE_ERROR, "the device was closed while a run did not end");
+  return clv__error_set(error, CLV_DEVICE_ERROR, "the device was closed before a run ended");
 }
 
 /* ---- Threads ---- */
@@ -283,7 +283,7 @@ static clv_status make_room(clv_stream *stream, clv_error *error) {
   }
   if (stream->started) return CLV_OK;
   int code = pthread_create(&stream->thread, NULL, work_off, stream);
-  if (code != 0) return clv__error_set(error, CLV_DEVICE_ERROR, "a thread for a stream could not be started: %s", strerror(code));
+  if (code != 0) return clv__error_set(error, CLV_DEVICE_ERROR, "cannot create a thread for a stream: %s", strerror(code));
   stream->started = true;
   ++queue->working;
   return CLV_OK;

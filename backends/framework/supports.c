@@ -19,9 +19,9 @@ static bool check_value(const clv_device *device, const clv_graph_view *graph, u
   if (value.type.dtype == CLV_STRING || clv__dtype_is_in(value.type.dtype, CLV__DTYPES_SMALL)) {
     return refuse(verdict, "dtype %s", clv_dtype_name(value.type.dtype));
   }
-  if (value.type.dtype == CLV_DTYPE_NONE) return refuse(verdict, "the type of '%.120s' is not known", value.name);
+  if (value.type.dtype == CLV_DTYPE_NONE) return refuse(verdict, "the type of '%.120s' is unknown", value.name);
   if (!device->info.static_shapes_only || clv__tensor_is_static(&value.type)) return true;
-  return refuse(verdict, "dynamic shape of '%.120s'", value.name);
+  return refuse(verdict, "'%.120s' has a dynamic shape", value.name);
 }
 
 /* Rejects values that cannot be passed to a framework. */

@@ -120,7 +120,7 @@ static void recall(clv__verdicts *verdicts) {
   if (host->recall(host->self, verdicts->backend, verdicts->key, &data, &size_bytes, &ignored) != CLV_OK) return;
   if (!read_all(verdicts, data, size_bytes) && host->log != NULL) {
     char text[200];
-    snprintf(text, sizeof text, "%s: what was remembered of its operators is damaged: they are tried again", verdicts->backend);
+    snprintf(text, sizeof text, "%s: the stored results of its operator checks are damaged: checking again", verdicts->backend);
     host->log(host->self, 2, text);
   }
   clv__release(host->allocator, data);

@@ -33,8 +33,8 @@ static bool is_one_number(const clv_tensor *type) {
 static const char *doubt_attention(const question *q) {
   clv_value_info query, mask, other;
   bool has_mask = get_input(q, 3, &mask);
-  if (has_mask && get_input(q, 6, &other)) return "a mask with lengths of keys beside it";
-  if (has_output(q, 3)) return "the products of queries and keys as an output: what is masked differs";
+  if (has_mask && get_input(q, 6, &other)) return "a mask together with lengths of keys";
+  if (has_output(q, 3)) return "the products of queries and keys as an output: masked values are wrong";
   if (get_input(q, 4, &other) && !has_output(q, 1)) return "past keys without present ones";
   if (!get_input(q, 0, &query) || query.type.rank < 2) return NULL;
   if (query.type.dims[query.type.rank - 2] == 0) return "no queries";
@@ -47,13 +47,13 @@ static const char *doubt_attention(const question *q) {
 
 static const char *doubt_rotation(const question *q) {
   clv_value_info positions;
-  return get_input(q, 3, &positions) ? "positions: negative ones are an error" : NULL;
+  return get_input(q, 3, &positions) ? "computed positions: negative ones are an error" : NULL;
 }
 
 static const char *doubt_convolution(const question *q) {
   clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
   clv_value_info zero;
-  if (get_input(q, 3, &zero) && !is_one_number(&zero.type)) return "a zero point for each channel of the weights";
+  if (get_input(q, 3, &zero) && !is_one_number(&zero.type)) return "a zero point per channel of the weights";
   bool is_padded = !clv__attribute_is(attributes, "auto_pad", "NOTSET", true);
   size_t count;
   const int64_t *dilations = clv__attribute_ints(attributes, "dilations", &count);
@@ -66,9 +66,9 @@ static const char *doubt_convolution(const question *q) {
 static const char *doubt_product(const question *q) {
   clv_value_info zero;
   bool is_scaled = strcmp(q->node.op, "QLinearMatMul") == 0; /* inputs: a, its scale, its zero point; else a, b, zero points */
-  if (get_input(q, 2, &zero) && !is_one_number(&zero.type)) return "a zero point for each row";
+  if (get_input(q, 2, &zero) && !is_one_number(&zero.type)) return "a zero point per row";
   if (is_scaled || !get_input(q, 0, &zero) || zero.type.rank < 1) return NULL;
-  return zero.type.dims[zero.type.rank - 1] == 0 ? "nothing to sum" : NULL;
+  return zero.type.dims[zero.type.rank - 1] == 0 ? "a sum over no elements" : NULL;
 }
 
 /* Whether each channel has its own window, which the weights' shape shows. Such a convolution has a separate kernel, which
@@ -87,28 +87,28 @@ static const char *doubt_saturation(const question *q) {
   if (!q->saturates || !get_input(q, 0, &first) || !get_input(q, is_scaled ? 3 : 1, &second)) return NULL;
   if ((is_turned ? second : first).type.dtype != CLV_U8 || !clv__ort_may_saturate(is_turned ? &first : &second)) return NULL;
   if (strcmp(q->node.op, "QLinearConv") == 0 && is_depthwise(q, &second.type)) return NULL;
-  return "u8 times s8 saturates on a processor without VNNI";
+  return "products of u8 and s8 saturate on a processor without VNNI";
 }
 
 static const char *doubt_recurrence(const question *q) {
   clv_value_info data;
-  return get_input(q, 0, &data) && data.type.dtype == CLV_F64 ? "dtype f64: an error when it runs" : NULL;
+  return get_input(q, 0, &data) && data.type.dtype == CLV_F64 ? "dtype f64: fails at run time" : NULL;
 }
 
 static const char *doubt_cache(const question *q) {
   clv_value_info places;
-  return get_input(q, 2, &places) ? "places to write to: negative ones are an error" : NULL;
+  return get_input(q, 2, &places) ? "indices to write to: negative ones are an error" : NULL;
 }
 
 static const char *doubt_grid(const question *q) {
   clv_value_info data;
-  return get_input(q, 0, &data) && data.type.rank != 4 && data.type.rank != 5 ? "a rank other than 4 and 5" : NULL;
+  return get_input(q, 0, &data) && data.type.rank != 4 && data.type.rank != 5 ? "a rank other than 4 or 5" : NULL;
 }
 
 static const char *doubt_regions(const question *q) {
   clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
   bool is_old = clv__attribute_is(attributes, "coordinate_transformation_mode", "output_half_pixel", q->node.opset < 16);
-  return is_old ? NULL : "half_pixel: regions that end before they begin are an error";
+  return is_old ? NULL : "half_pixel: regions that end before they start are an error";
 }
 
 static const char *doubt_frames(const question *q) {
@@ -119,7 +119,7 @@ static const char *doubt_frames(const question *q) {
 static const char *doubt_transform(const question *q) {
   clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
   bool is_back = clv__attribute_int(attributes, "inverse", 0) != 0 && clv__attribute_int(attributes, "onesided", 0) != 0;
-  return is_back ? "back from one side: it takes the other side as zeros" : NULL;
+  return is_back ? "an inverse transform of a one-sided input: the other side is treated as zeros" : NULL;
 }
 
 static const char *doubt_unpool(const question *q) {
@@ -129,7 +129,7 @@ static const char *doubt_unpool(const question *q) {
 
 static const char *doubt_reduction(const question *q) {
   clv_value_info data;
-  return get_input(q, 0, &data) && data.type.dtype == CLV_BOOL ? "dtype bool: nothing to reduce is an error" : NULL;
+  return get_input(q, 0, &data) && data.type.dtype == CLV_BOOL ? "dtype bool: reducing no elements is an error" : NULL;
 }
 
 static const char *doubt_resize(const question *q) {
@@ -143,7 +143,7 @@ static const char *doubt_resize(const question *q) {
 static const char *doubt_range(const question *q) {
   clv_value_info value;
   for (uint32_t i = 0; i < 3; ++i) {
-    if (get_input(q, i, &value) && value.type.rank != 0) return "operands that are no scalars";
+    if (get_input(q, i, &value) && value.type.rank != 0) return "operands that are not scalars";
   }
   return NULL;
 }
@@ -176,7 +176,7 @@ static const char *doubt_split(const question *q) {
   if (axis < 0) axis += data.type.rank;
   if (axis < 0 || axis >= data.type.rank || data.type.dims[axis] < 0) return NULL;
   int64_t size = data.type.dims[axis], part = size / parts + (size % parts != 0);
-  return part * (parts - 1) >= size ? "more parts than there is to split" : NULL;
+  return part * (parts - 1) >= size ? "more parts than elements to split" : NULL;
 }
 
 static const char *doubt_scatter(const question *q) {

@@ -50,12 +50,12 @@ static clv_status check_version(const clv__ort_base *base, const char *path, clv
   bool readable = version != NULL && sscanf(version, "%u.%u", &major, &minor) == 2;
   if (!readable || major != 1 || minor < CLV__ORT_API_VERSION) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "%s is ONNX Runtime %.40s; one of 1.%u or later, below 2, is needed", path,
-                          version != NULL ? version : "of no version", CLV__ORT_API_VERSION);
+                          version != NULL ? version : "without a version", CLV__ORT_API_VERSION);
   }
   library->api = base->GetApi(CLV__ORT_API_VERSION);
   if (library->api == NULL) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s is ONNX Runtime %.40s, and does not speak version %u of its API", path,
-                          version, CLV__ORT_API_VERSION);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s is ONNX Runtime %.40s, which does not support version %u of its API",
+                          path, version, CLV__ORT_API_VERSION);
   }
   snprintf(library->version, sizeof library->version, "%s", version);
   return CLV_OK;
@@ -82,7 +82,7 @@ clv_status clv__ort_load(const clv_host *host, void **out, clv_error *error) {
   const clv__ort_base *base = get_base != NULL ? get_base() : NULL;
   clv_status status = base != NULL
                           ? check_version(base, path, &library, error)
-                          : clv__error_set(error, CLV_NOT_SUPPORTED, "%s is no ONNX Runtime: it lacks OrtGetApiBase", path);
+                          : clv__error_set(error, CLV_NOT_SUPPORTED, "%s is not ONNX Runtime: it lacks OrtGetApiBase", path);
   if (status != CLV_OK) {
     dlclose(handle);
     return status;

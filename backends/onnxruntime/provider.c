@@ -6,10 +6,9 @@
 #include "device.h"
 
 const clv_option_info clv__ort_options_known[CLV__ORT_OPTION_COUNT] = {
-    {"optimize", "off, basic, extended, all",
-     "how far ONNX Runtime rewrites a partition before it runs it; all unless told otherwise"},
-    {"spin", "yes, no", "its threads wait for work without sleeping; yes unless told otherwise"},
-    {"provider", "key=value;key=value", "options of the execution provider itself, as ONNX Runtime's documents name them"},
+    {"optimize", "off, basic, extended, all", "how much ONNX Runtime optimises the graph of a partition (default: all)"},
+    {"spin", "yes, no", "its threads spin while they wait for work (default: yes)"},
+    {"provider", "key=value;key=value", "options of the execution provider, with the names of ONNX Runtime's documentation"},
 };
 
 /* ---- Which there are ---- */
@@ -114,7 +113,7 @@ static clv_status read_provider_options(clv__ort_device *device, const char *tex
     size_t part = strcspn(at, ";"), key = strcspn(at, "=;");
     bool last = at[part] == '\0';
     if (key == 0 || key >= part) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "option provider=%.100s: it is key=value;key=value", text);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "option provider=%.100s: expected key=value;key=value", text);
     }
     at[key] = at[part] = '\0';
     device->provider_options[device->provider_option_count++] = (clv_option){at, at + key + 1};
@@ -135,12 +134,13 @@ static clv_status read_option(clv__ort_device *device, const clv_option *option,
   if (strcmp(option->key, "spin") == 0) {
     *spins = strcmp(option->value, "yes") == 0;
     if (*spins || strcmp(option->value, "no") == 0) return CLV_OK;
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "option spin=%.40s: it is yes or no", option->value);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "option spin=%.40s: expected yes or no", option->value);
   }
   for (size_t i = 0; i < sizeof levels / sizeof *levels; ++i) {
     if (strcmp(option->value, levels[i].word) == 0) return device->level = levels[i].level, CLV_OK;
   }
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "option optimize=%.40s: it is off, basic, extended or all", option->value);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "option optimize=%.40s: expected off, basic, extended or all",
+                        option->value);
 }
 
 static clv_status open_device(clv__ort_device *device, const char *name, const clv_device_config *config, clv_error *error) {

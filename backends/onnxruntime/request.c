@@ -40,7 +40,7 @@ void clv__ort_request_destroy(void *given) {
 /* Checks that the shapes are those for which the session was created, if they were fixed. */
 static clv_status check_shapes(const clv__ort_model *model, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
   if (input_count != model->input_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, the model has %u", input_count, model->input_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, but the model has %u", input_count, model->input_count);
   }
   for (uint32_t i = 0; i < input_count; ++i) {
     const clv_tensor *made = &model->input_types[i], *given = &inputs[i];
@@ -51,8 +51,8 @@ static clv_status check_shapes(const clv__ort_model *model, const clv_tensor *in
     char a[100], b[100];
     clv__tensor_text(given, a, sizeof a);
     clv__tensor_text(made, b, sizeof b);
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%.200s' is %s, the model was made for %s", model->input_names[i], a,
-                          b);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%.200s' is %s, but the model was compiled for %s",
+                          model->input_names[i], a, b);
   }
   return CLV_OK;
 }
@@ -89,7 +89,7 @@ static clv_status bind(request *self, slot *s, const clv_tensor *type, clv_error
   if (!clv__tensor_size_bytes(type, &size_bytes)) {
     char text[100];
     clv__tensor_text(type, text, sizeof text);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a binding of type %s has no size", text);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a binding of type %s has an unknown size", text);
   }
   clear_slot(device->api, s);
   s->type = *type;
@@ -109,7 +109,7 @@ static clv_status read_type(const clv__ort_api *api, const clv__ort_value *value
   CLV__ORT_TRY_GOTO(api, GetTensorElementType, info, &dtype);
   CLV__ORT_TRY_GOTO(api, GetDimensionsCount, info, &rank);
   if (rank > CLV_MAX_RANK) {
-    status = clv__error_set(error, CLV_NOT_SUPPORTED, "an output has rank %zu, above %d", rank, CLV_MAX_RANK);
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "an output has rank %zu, above the maximum of %d", rank, CLV_MAX_RANK);
     goto cleanup;
   }
   CLV__ORT_TRY_GOTO(api, GetDimensions, info, type->dims, rank);
@@ -129,7 +129,7 @@ static clv_status deliver(request *self, clv__framework_run *run, uint32_t index
   CLV__TRY(read_type(api, value, &type, error));
   clv_binding *binding = &run->outputs[index];
   if (type.dtype != binding->type.dtype || !clv__tensor_size_bytes(&type, &size_bytes)) {
-    return clv__error_set(error, CLV_DEVICE_ERROR, "output '%.200s' is %s, not %s", self->model->output_names[index],
+    return clv__error_set(error, CLV_DEVICE_ERROR, "output '%.200s' is %s; expected %s", self->model->output_names[index],
                           clv_dtype_name(type.dtype), clv_dtype_name(binding->type.dtype));
   }
   CLV__TRY(run->allocate_output(run->cookie, index, &type, binding, error));

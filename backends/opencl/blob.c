@@ -85,19 +85,19 @@ static clv__opencl_program *find_program(const clv__opencl_plan *plan, const cha
 
 static clv_status read_programs(clv__sealed_reader *r, clv_device *device, const clv_executable *e, clv__arena *arena) {
   uint64_t count = clv__sealed_take(r, 4);
-  if (r->failed || count > MAX_PROGRAMS) return clv__sealed_damaged(r, "more programs than there can be");
+  if (r->failed || count > MAX_PROGRAMS) return clv__sealed_damaged(r, "too many programs");
   for (uint64_t i = 0; i < count; ++i) {
     const char *family = clv__sealed_take_text(r, arena), *defines = clv__sealed_take_text(r, arena),
                *functions = clv__sealed_take_text(r, arena);
     uint64_t binary_bytes = clv__sealed_take(r, 8);
     const uint8_t *binary = clv__sealed_take_bytes(r, binary_bytes);
-    if (r->failed) return clv__sealed_damaged(r, "ends in a program");
+    if (r->failed) return clv__sealed_damaged(r, "truncated in a program");
     if (family == NULL || defines == NULL || functions == NULL) return clv__error_memory(r->error, 64);
     clv__opencl_program *program = e->plan != NULL ? find_program(e->plan, family, defines, functions) : NULL;
     if (program == NULL || !device->binaries) continue; /* if the sources have changed since, compile them instead */
     CLV__TRY(clv__opencl_program_offer(device, program, binary, (size_t)binary_bytes, r->error));
   }
-  return r->at == r->size_bytes ? CLV_OK : clv__sealed_damaged(r, "something follows its end");
+  return r->at == r->size_bytes ? CLV_OK : clv__sealed_damaged(r, "unexpected data after its end");
 }
 
 static clv_status read_executable(clv__sealed_reader *r, clv_device *device, clv__arena *arena, clv_executable **e) {

@@ -46,7 +46,7 @@ static bool wants_gpu(const char *name) {
 
 static clv_status no_device(clv_error *error) {
   return clv__error_set(error, CLV_NOT_SUPPORTED,
-                        "OpenCL's loader knows no device: install the driver of one (pocl-opencl-icd runs on the CPU)");
+                        "the OpenCL loader finds no device: install a driver (pocl-opencl-icd runs on the CPU)");
 }
 
 clv_status clv__opencl_choose(clv_device *device, uint32_t ordinal, clv_error *error) {
@@ -75,7 +75,7 @@ clv_status clv__opencl_list(void *self, const clv_host *host, clv_found_fn repor
   if (count == 0) return no_device(error);
   if (clv__opencl_rank(list[0].type) == 2) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "OpenCL knows the CPU alone, which is the cpu device already; 'opencl:0' uses it all the same");
+                          "the only OpenCL device is the CPU, which the cpu device already uses; 'opencl:0' selects it anyway");
   }
   for (uint32_t i = 0; i < count && clv__opencl_rank(list[i].type) < 2; ++i) {
     char name[16];

@@ -31,8 +31,8 @@ static clv_status refuse(const clv_executable *e, uint32_t value, const char *wh
 static clv_status copy_constant(clv_executable *e, uint32_t value, clv_error *error) {
   clv_tensor *type = &e->values[value].declared;
   size_t size_bytes;
-  if (type->dtype == CLV_STRING) return refuse(e, value, "holds strings, which no device memory does", error);
-  if (!clv__tensor_size_bytes(type, &size_bytes)) return refuse(e, value, "has no size that fits", error);
+  if (type->dtype == CLV_STRING) return refuse(e, value, "contains strings, which device memory cannot hold", error);
+  if (!clv__tensor_size_bytes(type, &size_bytes)) return refuse(e, value, "has an unknown size, or is too large", error);
   void *copy = clv__arena_allocate_data(&e->arena, size_bytes);
   if (copy == NULL) return clv__error_memory(error, size_bytes);
   if (size_bytes > 0) memcpy(copy, type->data, size_bytes);
@@ -55,7 +55,8 @@ static clv_status read_values(clv_executable *e, const clv_tensor *input_types, 
   for (uint32_t i = 0; i < e->input_count + e->weight_count; ++i) {
     uint32_t v = host->graph_input(e->view, i);
     clv__opencl_value *value = &e->values[v];
-    if (value->input != CLV__OPENCL_NONE || value->weight != CLV__OPENCL_NONE) return refuse(e, v, "is an input twice", error);
+    if (value->input != CLV__OPENCL_NONE || value->weight != CLV__OPENCL_NONE)
+      return refuse(e, v, "appears twice as an input", error);
     value->declared.data = NULL;
     if (i < e->input_count) {
       e->inputs[i] = v;
@@ -65,7 +66,7 @@ static clv_status read_values(clv_executable *e, const clv_tensor *input_types, 
     } else {
       size_t size_bytes;
       if (value->declared.dtype == CLV_STRING || !clv__tensor_size_bytes(&value->declared, &size_bytes)) {
-        return refuse(e, v, "is a weight without a size", error);
+        return refuse(e, v, "is a weight of unknown size", error);
       }
       e->weights[i - e->input_count] = v;
       e->weight_names[i - e->input_count] = value->name;
@@ -91,19 +92,19 @@ static clv_status check_order(clv_executable *e, clv_error *error) {
     const clv_node_info *node = &e->nodes[n];
     for (uint32_t i = 0; i < node->input_count; ++i) {
       if (node->inputs[i] != CLV_NO_VALUE && !there[node->inputs[i]])
-        return refuse(e, node->inputs[i], "is made by no node", error);
+        return refuse(e, node->inputs[i], "is not computed by any node", error);
     }
     for (uint32_t i = 0; i < node->output_count; ++i) {
       if (node->outputs[i] == CLV_NO_VALUE) continue;
       /* A value that was already folded has data, although its node still exists. */
       if (there[node->outputs[i]] && e->values[node->outputs[i]].declared.data == NULL) {
-        return refuse(e, node->outputs[i], "is made twice", error);
+        return refuse(e, node->outputs[i], "is computed twice", error);
       }
       there[node->outputs[i]] = true;
     }
   }
   for (uint32_t o = 0; o < e->output_count; ++o) {
-    if (!there[e->outputs[o]]) return refuse(e, e->outputs[o], "is an output that no node makes", error);
+    if (!there[e->outputs[o]]) return refuse(e, e->outputs[o], "is an output that no node computes", error);
   }
   return CLV_OK;
 }

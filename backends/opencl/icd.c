@@ -14,14 +14,14 @@ static void load_table(void) {
   void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
     const char *why = dlerror();
-    snprintf(table_reason, sizeof table_reason, "no OpenCL loader here (%.150s)", why != NULL ? why : "libOpenCL.so.1");
+    snprintf(table_reason, sizeof table_reason, "no OpenCL loader found (%.150s)", why != NULL ? why : "libOpenCL.so.1");
     return;
   }
-#define LOAD(name)                                                                                                   \
-  *(void **)&table.name = dlsym(library, #name);                                                                     \
-  if (table.name == NULL) {                                                                                          \
-    snprintf(table_reason, sizeof table_reason, "libOpenCL.so.1 lacks " #name ": a loader of OpenCL 1.2 is needed"); \
-    return;                                                                                                          \
+#define LOAD(name)                                                                                                 \
+  *(void **)&table.name = dlsym(library, #name);                                                                   \
+  if (table.name == NULL) {                                                                                        \
+    snprintf(table_reason, sizeof table_reason, "libOpenCL.so.1 lacks " #name ": an OpenCL 1.2 loader is needed"); \
+    return;                                                                                                        \
   }
   CLV__OPENCL_ENTRY_POINTS(LOAD)
 #undef LOAD

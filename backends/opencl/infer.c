@@ -48,7 +48,7 @@ static bool has_size(const clv_tensor *type) {
 static clv_status refuse_size(const clv__opencl_plan *plan, uint32_t value, const clv_tensor *type, clv_error *error) {
   char text[100];
   clv__tensor_text(type, text, sizeof text);
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "value '%s' of type %s: this device needs to know its size beforehand",
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "value '%s' of type %s: this device needs to know its size in advance",
                         plan->executable->values[value].name, text);
 }
 

@@ -51,7 +51,7 @@ static void end_lifetimes(block *b, uint32_t node) {
 /* First fit. */
 static clv_status allocate_piece(clv__opencl_plan *plan, block *b, clv__opencl_piece *piece, uint32_t last, clv_error *error) {
   if (piece->size_bytes > UINT64_MAX / 4 || plan->scratch_bytes > UINT64_MAX / 4) {
-    return clv__error_set(error, CLV_TOO_LARGE, "scratch beyond any memory");
+    return clv__error_set(error, CLV_TOO_LARGE, "scratch is too large for any memory");
   }
   uint64_t room = rounded(plan, piece->size_bytes), at = 0;
   size_t index = 0;
@@ -165,7 +165,7 @@ static clv_status lay_out_constants(clv__opencl_plan *plan, clv_error *error) {
     clv__opencl_piece *piece = &plan->constants.items[i];
     piece->offset = plan->constant_bytes;
     if (piece->size_bytes > UINT64_MAX / 4 || plan->constant_bytes > UINT64_MAX / 4) {
-      return clv__error_set(error, CLV_TOO_LARGE, "constants beyond any memory");
+      return clv__error_set(error, CLV_TOO_LARGE, "constants are too large for any memory");
     }
     plan->constant_bytes += rounded(plan, piece->size_bytes);
   }
@@ -190,7 +190,7 @@ static clv_status resolve_operands(clv__opencl_plan *plan, clv_error *error) {
       if (operand->means == CLV__OPENCL_MEANS_VALUE) CLV__TRY(locate_operand(plan, operand, error));
       if (operand->means != CLV__OPENCL_MEANS_VALUE && operand->means != CLV__OPENCL_MEANS_PLACE) continue;
       if (operand->at.where == CLV__OPENCL_AT_NOWHERE) {
-        return clv__error_set(error, CLV_INTERNAL_ERROR, "argument %u of %s has no place", i,
+        return clv__error_set(error, CLV_INTERNAL_ERROR, "argument %u of %s has no memory", i,
                               steps->items[s].is_copy ? "a copy" : steps->items[s].kernel);
       }
     }
@@ -202,7 +202,7 @@ static clv_status check_fits(const clv__opencl_plan *plan, clv_error *error) {
   uint64_t limit = plan->device->traits.max_buffer_bytes, most = plan->scratch_bytes;
   if (plan->constant_bytes > most) most = plan->constant_bytes;
   if (most <= limit) return CLV_OK;
-  return clv__error_set(error, CLV_TOO_LARGE, "scratch of %llu bytes: the device's buffers hold %llu at most",
+  return clv__error_set(error, CLV_TOO_LARGE, "scratch of %llu bytes is needed, but the device's buffers are limited to %llu",
                         (unsigned long long)most, (unsigned long long)limit);
 }
 

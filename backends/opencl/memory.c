@@ -28,7 +28,8 @@ clv_status clv__opencl_memory_part(clv_device *device, cl_mem whole, uint64_t of
   *memory = device->cl->clCreateSubBuffer(whole, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
   if (*memory != NULL) return CLV_OK;
   clv_status status = clv__opencl_failed(error, "clCreateSubBuffer", code);
-  return clv__error_prefix(error, status, "%llu bytes at %llu", (unsigned long long)size_bytes, (unsigned long long)offset);
+  return clv__error_prefix(error, status, "%llu bytes at offset %llu", (unsigned long long)size_bytes,
+                           (unsigned long long)offset);
 }
 
 clv_status clv__opencl_memory_wrap(clv_device *device, void *host, uint64_t size_bytes, cl_mem *memory, clv_error *error) {

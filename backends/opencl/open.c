@@ -53,13 +53,15 @@ static bool has_extension(const clv_device *device, const char *name) {
 
 #define ON_OFF "on or off"
 const clv_option_info clv__opencl_options[CLV__OPENCL_OPTION_COUNT] = {
-    {"capture", "auto, buffer, list or off", "how launches are recorded: the driver's command buffers, or a list of ours; auto"},
-    {"memory", "auto or own", "own: copies even where the host's memory could be shared; auto"},
-    {"staging", "auto, on or off", "large copies through pinned host memory; auto: where the device has memory of its own"},
-    {"kernels", "auto or gpu", "gpu: those for GPUs, on any device; auto"},
-    {"f16", ON_OFF, "nodes of f16, where the driver has it; on"},
-    {"fuse", ON_OFF, "several nodes in one kernel; on"},
-    {"binaries", ON_OFF, "programs are kept as the driver's binaries; on"},
+    {"capture", "auto, buffer, list or off",
+     "how launches are captured: in the driver's command buffers, or in a list of Cleave's own (default: auto)"},
+    {"memory", "auto or own", "own: copy data even if the host's memory could be shared (default: auto)"},
+    {"staging", "auto, on or off",
+     "make large copies through pinned host memory; auto: if the device has its own memory (default: auto)"},
+    {"kernels", "auto or gpu", "which kernels to use; gpu: those for GPUs, on any device (default: auto)"},
+    {"f16", ON_OFF, "support f16, if the driver does (default: on)"},
+    {"fuse", ON_OFF, "fuse several nodes into one kernel (default: on)"},
+    {"binaries", ON_OFF, "save programs as the driver's binaries (default: on)"},
 };
 
 static clv_status wrong_value(const clv_option *option, const char *values, clv_error *error) {

@@ -31,7 +31,7 @@ static clv_status instance_resize(clv_device *device, clv_instance *instance, co
   (void)instance;
   (void)inputs;
   (void)input_count;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "an instance is for one set of shapes: make another");
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "an instance has fixed shapes: create another one");
 }
 
 clv_status clv__opencl_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,

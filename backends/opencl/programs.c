@@ -43,7 +43,7 @@ clv_status clv__opencl_program_get(clv_device *device, const char *family, const
                                    clv__opencl_program **out, clv_error *error) {
   *out = NULL;
   const clv__opencl_source *source = find_source(family);
-  if (source == NULL) return clv__error_set(error, CLV_INTERNAL_ERROR, "no kernels/%s.cl", family);
+  if (source == NULL) return clv__error_set(error, CLV_INTERNAL_ERROR, "kernels/%s.cl does not exist", family);
   uint64_t hash = mix(mix(mix(UINT64_C(14695981039346656037), family), defines), functions);
   clv_status status = CLV_OK;
   pthread_mutex_lock(&device->lock);

@@ -68,7 +68,7 @@ static bool dtypes_fit(const clv_device *device, const clv__opencl_node *node, c
     bool lacks = dtype == CLV_STRING || clv__dtype_is_in(dtype, CLV__DTYPES_SMALL) ||
                  (dtype == CLV_F64 && !device->traits.has_double) || (dtype == CLV_F16 && !device->half);
     if (!lacks) continue;
-    snprintf(reason, 160, "%s %u of dtype %s, which this device has not", output ? "output" : "input",
+    snprintf(reason, 160, "%s %u of dtype %s, which this device does not support", output ? "output" : "input",
              output ? i - node->input_count : i, clv_dtype_name(dtype));
     return false;
   }
@@ -127,7 +127,7 @@ void clv__opencl_supports(clv_device *device, const clv_graph_view *graph, uint3
   if (count > FEW) {
     types = clv__allocate(device->allocator, count * (sizeof *types + sizeof *constant));
     if (types == NULL) {
-      snprintf(verdict->reason, sizeof verdict->reason, "the host's memory is out");
+      snprintf(verdict->reason, sizeof verdict->reason, "the host is out of memory");
       return;
     }
     constant = (bool *)(types + count);

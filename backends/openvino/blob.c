@@ -41,14 +41,14 @@ static clv_status write_file(int file, const clv__text *payload, clv_write_fn wr
   clv_status status = write(cookie, payload->data, payload->size_bytes);
   if (status == CLV_OK) status = write(cookie, data, size_bytes);
   munmap(data, size_bytes);
-  return status == CLV_OK ? CLV_OK : clv__error_set(error, status, "the model's %zu bytes could not be written", size_bytes);
+  return status == CLV_OK ? CLV_OK : clv__error_set(error, status, "cannot write the model's %zu bytes", size_bytes);
 }
 
 clv_status clv__openvino_model_save(void *self, clv_write_fn write, void *cookie, clv_error *error) {
   clv__openvino_model *model = self;
   const clv__openvino *ov = model->device->ov;
   int file = memfd_create("openvino-model", MFD_CLOEXEC);
-  if (file < 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "no file in memory to export to");
+  if (file < 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "cannot create a file in memory for the export");
   char path[64];
   snprintf(path, sizeof path, "/proc/self/fd/%d", file);
   clv__text payload;

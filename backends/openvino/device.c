@@ -11,18 +11,19 @@
 enum { THREADS, PRECISION, INTEGERS, HALVES, NAN_VALUES, SHAPES, PINNING };
 
 const clv_option_info clv__openvino_options[CLV__OPENVINO_OPTION_COUNT] = {
-    [THREADS] = {"threads", "a whole number from 1", "threads that it computes with; --threads where not given"},
+    [THREADS] = {"threads", "a whole number from 1", "number of threads (default: as --threads)"},
     [PRECISION] = {"precision", "exact, default",
-                   "exact, where not given: f32 is computed as f32; default: as the device likes, bf16 or f16"},
+                   "exact: compute f32 as f32; default: let the device choose, possibly bf16 or f16 (default: exact)"},
     [INTEGERS] =
         {"integers", "exact, narrow",
-         "exact, where not given: nodes on 64-bit integers are left out, which it computes as 32-bit ones; narrow: taken"},
-    [HALVES] = {"halves", "exact, wide",
-                "exact, where not given: casts from and to f16 and bf16 are left out, whose rounding it drops; wide: taken"},
+         "exact: reject nodes on 64-bit integers, which OpenVINO computes as 32-bit ones; narrow: accept them (default: exact)"},
+    [HALVES] =
+        {"halves", "exact, wide",
+         "exact: reject casts from and to f16 and bf16, whose rounding OpenVINO skips; wide: accept them (default: exact)"},
     [NAN_VALUES] = {"nan", "lose, keep",
-                    "lose, where not given; keep: operators that it loses NaNs in (Relu, Max, Exp) are left out"},
-    [SHAPES] = {"shapes", "open, fixed", "fixed: models are compiled for known shapes alone; so where not given on an NPU"},
-    [PINNING] = {"pinning", "yes, no", "yes: its threads are bound to cores; no where not given"},
+                    "keep: reject operators in which OpenVINO loses NaNs (Relu, Max, Exp); lose: accept them (default: lose)"},
+    [SHAPES] = {"shapes", "open, fixed", "fixed: compile models only for known shapes (default: open, but fixed on an NPU)"},
+    [PINNING] = {"pinning", "yes, no", "yes: bind its threads to cores (default: no)"},
 };
 
 typedef struct settings {
@@ -31,7 +32,7 @@ typedef struct settings {
 } settings;
 
 static clv_status wrong_value(const clv_option *option, uint32_t which, clv_error *error) {
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "option %s=%.60s: it is %s", option->key, option->value,
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "option %s=%.60s: expected %s", option->key, option->value,
                         clv__openvino_options[which].values);
 }
 
@@ -174,7 +175,7 @@ static void describe(clv__openvino_device *device, const settings *s, bool is_ex
   char full[128], value[160];
   if (!get_property(device, "FULL_DEVICE_NAME", full, sizeof full)) snprintf(full, sizeof full, "?");
   snprintf(device->description, sizeof device->description, "OpenVINO %.*s, %s: %s%s", (int)strcspn(device->ov->build, "-"),
-           device->ov->build, device->name, full, s->exact && !is_exact ? " (which cannot be told to compute f32 as f32)" : "");
+           device->ov->build, device->name, full, s->exact && !is_exact ? " (which has no setting to compute f32 as f32)" : "");
   int used = snprintf(device->fingerprint, sizeof device->fingerprint, "openvino %s %s %s threads=%u%s%s%s%s%s%s",
                       device->ov->build, device->name, full, s->threads, s->exact ? " exact" : "", s->narrow ? " narrow" : "",
                       s->wide ? " wide" : "", s->keeps_nan ? " nan" : "", s->fixed ? " fixed" : "", s->pinned ? " pinned" : "");
@@ -198,7 +199,7 @@ static clv_status check_is_here(const clv__openvino_device *device, clv_error *e
   wanted_device wanted = {.name = device->name};
   CLV__TRY(clv__openvino_list((void *)device->ov, compare_name, &wanted, error));
   if (wanted.found) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO has no device '%s' here: it lists %s", device->name,
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO has no device '%s' here; its devices are %s", device->name,
                         wanted.names[0] != '\0' ? wanted.names : "none");
 }
 

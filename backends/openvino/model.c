@@ -53,14 +53,14 @@ static clv_status check_port(const clv__openvino *ov, clv__openvino_port *port, 
   if (type != clv__openvino_type(port->type.dtype) || type == 0) {
     char text[24];
     clv__openvino_type_text(type, text);
-    status = clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO makes %s '%s' %s, where it is %s", what, port->name, text,
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO has %s '%s' as %s; expected %s", what, port->name, text,
                             clv_dtype_name(port->type.dtype));
   } else if (!agrees(shape, &port->type)) {
     char text[160], expected[160];
     shape_text(shape, text, sizeof text);
     clv__tensor_text(&port->type, expected, sizeof expected);
     status =
-        clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO makes %s '%s' %s, where it is %s", what, port->name, text, expected);
+        clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO has %s '%s' as %s; expected %s", what, port->name, text, expected);
   }
   ov->partial_shape_free(&shape);
   return status;
@@ -109,7 +109,7 @@ clv_status clv__openvino_model_find_ports(clv__openvino_model *model, clv_error 
   CLV__OPENVINO_TRY(ov, error, compiled_model_outputs_size, model->compiled, &outputs);
   for (uint32_t i = 0; i < model->input_count; ++i) kept += !model->ports[i].is_dropped;
   if (inputs != kept || outputs != model->output_count) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO compiled %u inputs and %u outputs to %zu and %zu", kept,
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO compiled %u inputs and %u outputs into %zu and %zu", kept,
                           model->output_count, inputs, outputs);
   }
   for (uint32_t i = 0, at = 0; i < model->input_count; ++i) {
@@ -177,7 +177,7 @@ static clv_status find_dropped(clv__openvino_model *model, const ov_model *read,
     ++kept;
   }
   if (kept == inputs) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO reads %zu inputs of %u, and %zu have their names", inputs,
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO reads %zu of %u inputs, and %zu have the expected names", inputs,
                         model->input_count, kept);
 }
 

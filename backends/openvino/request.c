@@ -138,7 +138,7 @@ static clv_status read_shape(const clv__openvino *ov, const ov_tensor *tensor, c
   CLV__OPENVINO_TRY(ov, error, tensor_get_shape, tensor, &shape);
   clv_status status = CLV_OK;
   if (shape.rank < 0 || shape.rank > CLV_MAX_RANK) {
-    status = clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO made an output of rank %lld; at most %d is taken",
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO produced an output of rank %lld; the maximum is %d",
                             (long long)shape.rank, CLV_MAX_RANK);
   } else {
     type->rank = (int32_t)shape.rank;
@@ -162,7 +162,7 @@ static clv_status take_output(request *self, uint32_t index, clv__framework_run 
   CLV__TRY_GOTO(run->allocate_output(run->cookie, index, &type, &run->outputs[index], error));
   if (!clv__tensor_size_bytes(&type, &size_bytes) || ov->tensor_get_byte_size(tensor, &given_bytes) != 0 ||
       given_bytes != size_bytes || (size_bytes > 0 && ov->tensor_data(tensor, &data) != 0)) {
-    status = clv__error_set(error, CLV_DEVICE_ERROR, "OpenVINO: output '%s' has %zu bytes, where its shape has %zu", port->name,
+    status = clv__error_set(error, CLV_DEVICE_ERROR, "OpenVINO: output '%s' has %zu bytes, but its shape needs %zu", port->name,
                             given_bytes, size_bytes);
   } else if (size_bytes > 0) {
     memcpy(run->outputs[index].type.data, data, size_bytes);
@@ -182,7 +182,7 @@ static clv_status check_output(request *self, uint32_t index, const clv__framewo
   char made[160], wanted[160];
   clv__tensor_text(&type, made, sizeof made);
   clv__tensor_text(expected, wanted, sizeof wanted);
-  return clv__error_set(error, CLV_DEVICE_ERROR, "OpenVINO: output '%s' came out as %s, expected is %s",
+  return clv__error_set(error, CLV_DEVICE_ERROR, "OpenVINO: output '%s' was computed as %s; expected %s",
                         self->model->ports[run->input_count + index].name, made, wanted);
 }
 
@@ -206,8 +206,9 @@ clv_status clv__openvino_request_run(void *handle, clv__framework_run *run, clv_
   request *self = handle;
   const clv__openvino_model *model = self->model;
   if (run->input_count != model->input_count || run->output_count != model->output_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "OpenVINO: %u inputs and %u outputs are bound, the model has %u and %u",
-                          run->input_count, run->output_count, model->input_count, model->output_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "OpenVINO: %u inputs and %u outputs are bound, but the model has %u and %u", run->input_count,
+                          run->output_count, model->input_count, model->output_count);
   }
   CLV__TRY(bind_all(self, run, error));
   CLV__OPENVINO_TRY(model->device->ov, error, infer_request_infer, self->infer);

@@ -39,7 +39,7 @@ bool clv__openvino_accepts_lp_pool(const clv__openvino_node *node, char reason[1
 /* OpenVINO truncates the bias to an integer, and shifts a window of even size by one channel. */
 bool clv__openvino_accepts_lrn(const clv__openvino_node *node, char reason[160]) {
   float bias = clv__attribute_float(node->attributes, "bias", 1.0f);
-  if (bias != floorf(bias)) return refuse(reason, "LRN with a bias that is no whole number");
+  if (bias != floorf(bias)) return refuse(reason, "LRN with a bias that is not a whole number");
   if (clv__attribute_int(node->attributes, "size", 1) % 2 == 0) return refuse(reason, "LRN over an even number of channels");
   return true;
 }
@@ -63,7 +63,7 @@ bool clv__openvino_accepts_gather_elements(const clv__openvino_node *node, char 
   bool same = data->rank == indices->rank && data->rank != CLV_RANK_UNKNOWN;
   if (axis < 0) axis += data->rank;
   for (int32_t i = 0; same && i < data->rank; ++i) same = i == axis || (data->dims[i] >= 0 && data->dims[i] == indices->dims[i]);
-  return same || refuse(reason, "indices of other sizes than the data beside the axis");
+  return same || refuse(reason, "indices whose sizes differ from the data's along other axes");
 }
 
 bool clv__openvino_accepts_resize(const clv__openvino_node *node, char reason[160]) {
@@ -90,7 +90,7 @@ bool clv__openvino_accepts_recurrent(const clv__openvino_node *node, char reason
   if (clv__attribute_int(node->attributes, "layout", 0) != 0) return refuse(reason, "layout 1");
   if (strcmp(node->op, "LSTM") == 0 && clv__openvino_has(node, 7)) return refuse(reason, "LSTM with peepholes");
   if (clv__openvino_has(node, 4)) return refuse(reason, "sequences of several lengths");
-  if (clv__attribute_find(node->attributes, "activations") != NULL) return refuse(reason, "activations of its own");
+  if (clv__attribute_find(node->attributes, "activations") != NULL) return refuse(reason, "non-default activations");
   if (clv__attribute_find(node->attributes, "clip") != NULL) return refuse(reason, "clip");
   if (clv__attribute_int(node->attributes, "input_forget", 0) != 0) return refuse(reason, "input_forget");
   return true;
@@ -99,7 +99,7 @@ bool clv__openvino_accepts_recurrent(const clv__openvino_node *node, char reason
 /* With a reduction, OpenVINO saturates small integers. */
 bool clv__openvino_accepts_scatter(const clv__openvino_node *node, char reason[160]) {
   if (clv__attribute_is(node->attributes, "reduction", "none", true) || node->inputs[0].dtype == CLV_F32) return true;
-  return refuse(reason, "a reduction of other than f32");
+  return refuse(reason, "a reduction of a dtype other than f32");
 }
 
 bool clv__openvino_accepts_pad(const clv__openvino_node *node, char reason[160]) {

@@ -54,7 +54,7 @@ static bool dtype_fits(const clv__openvino_device *device, const clv__openvino_r
            dtype == CLV_I64 && (rule->dtypes & CLV__DTYPE_BIT(CLV_I32)) != 0
                ? ", which OpenVINO computes as i32 (option integers=narrow allows it)"
            : dtype == CLV_F64 ? ", which OpenVINO computes as f32"
-                              : ", not known to be right for this operator");
+                              : ", which is not known to be correct for this operator");
   return false;
 }
 
@@ -93,7 +93,7 @@ static bool accepts(const clv__openvino_device *device, const clv_node_info *inf
   const clv__openvino_rule *rule = find_rule(info->domain, info->op);
   if (rule == NULL || rule->wrong != NULL) {
     snprintf(reason, 160, "operator %.40s%s%.40s: %s", info->domain, info->domain[0] != '\0' ? "." : "", info->op,
-             rule != NULL ? rule->wrong : "not known to be right on OpenVINO");
+             rule != NULL ? rule->wrong : "not known to be correct on OpenVINO");
     return false;
   }
   if (device->keeps_nan && rule->loses_nan) {
@@ -116,7 +116,7 @@ bool clv__openvino_may_support(void *self, const clv_graph_view *graph, uint32_t
   if (count > FEW) {
     types = clv__allocate(device->allocator, count * (sizeof *types + sizeof *constant));
     if (types == NULL) {
-      snprintf(verdict->reason, sizeof verdict->reason, "the host's memory is out");
+      snprintf(verdict->reason, sizeof verdict->reason, "the host is out of memory");
       return false;
     }
     constant = (bool *)(types + count);

@@ -80,7 +80,8 @@ clv_status template_compile(clv_device *device, const clv_graph_view *graph, con
     counts.weight_count += value.is_constant;
   }
   clv_executable *program = template_program_create(host, &counts);
-  if (program == NULL) return clv_host_fail(error, CLV_OUT_OF_MEMORY, "no memory for a program of %u steps", counts.step_count);
+  if (program == NULL)
+    return clv_host_fail(error, CLV_OUT_OF_MEMORY, "not enough memory for a program of %u steps", counts.step_count);
   for (uint32_t v = 0; v < counts.value_count; ++v) program->values[v].output = NO_OUTPUT;
   for (uint32_t i = 0; i < counts.input_count; ++i) {
     program->values[host->graph_input(graph, i)].source = FROM_INPUT;
@@ -88,7 +89,8 @@ clv_status template_compile(clv_device *device, const clv_graph_view *graph, con
   }
   for (uint32_t i = 0; i < counts.output_count; ++i) program->values[host->graph_output(graph, i)].output = (int32_t)i;
   clv_status status = CLV_OK;
-  if (!list_weights(host, graph, program)) status = clv_host_fail(error, CLV_OUT_OF_MEMORY, "no memory for names of weights");
+  if (!list_weights(host, graph, program))
+    status = clv_host_fail(error, CLV_OUT_OF_MEMORY, "not enough memory for the names of weights");
   for (uint32_t n = 0; status == CLV_OK && n < counts.step_count; ++n) status = add_step(host, graph, n, program, error);
   if (status != CLV_OK) {
     template_executable_destroy(device, program);

@@ -21,7 +21,7 @@ static clv_status infer(const clv_executable *program, const clv_tensor *inputs,
     if (value->source == FROM_INPUT) values[v] = inputs[value->index];
     if (value->source == FROM_WEIGHT) values[v] = weights[value->index]->tensor;
     if (value->source != FROM_STEP && clv_host_count(&values[v]) < 0) {
-      return clv_host_fail(error, CLV_INVALID_ARGUMENT, "the shape of value %u is not known", v);
+      return clv_host_fail(error, CLV_INVALID_ARGUMENT, "the shape of value %u is unknown", v);
     }
   }
   for (uint32_t s = 0; s < program->step_count; ++s) {
@@ -31,9 +31,11 @@ static clv_status infer(const clv_executable *program, const clv_tensor *inputs,
     for (uint32_t i = 0; i < op->input_count; ++i) operands[i] = values[step->inputs[i]];
     const bool fits = op->shape(operands, &output);
     const int64_t count = fits ? clv_host_count(&output) : -1;
-    if (count < 0) return clv_host_fail(error, CLV_INVALID_ARGUMENT, "step %u, %s: its operands do not fit", s, op->name);
+    if (count < 0)
+      return clv_host_fail(error, CLV_INVALID_ARGUMENT, "step %u, %s: its operands do not have matching sizes", s, op->name);
     if ((uint64_t)count > SIZE_MAX / 4 / sizeof(float) - *scratch_bytes / sizeof(float)) {
-      return clv_host_fail(error, CLV_OUT_OF_MEMORY, "step %u, %s: %lld elements", s, op->name, (long long)count);
+      return clv_host_fail(error, CLV_OUT_OF_MEMORY, "step %u, %s: unexpected size of %lld elements", s, op->name,
+                           (long long)count);
     }
     values[step->output] = output;
     if (program->values[step->output].output == NO_OUTPUT) *scratch_bytes += round_up((size_t)count * sizeof(float));
@@ -54,7 +56,8 @@ static void place(const clv_executable *program, clv_tensor *values, void *scrat
 
 static clv_status check_inputs(const clv_executable *program, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
   if (input_count != program->input_count) {
-    return clv_host_fail(error, CLV_INVALID_ARGUMENT, "%u inputs, the program has %u", input_count, program->input_count);
+    return clv_host_fail(error, CLV_INVALID_ARGUMENT, "%u inputs given, but the program has %u", input_count,
+                         program->input_count);
   }
   for (uint32_t i = 0; i < input_count; ++i) {
     if (inputs[i].dtype == CLV_F32) continue;
@@ -67,7 +70,8 @@ static clv_status check_inputs(const clv_executable *program, const clv_tensor *
 static clv_status check_weights(const clv_executable *program, clv_weight *const *weights, uint32_t weight_count,
                                 clv_error *error) {
   if (weight_count != program->weight_count) {
-    return clv_host_fail(error, CLV_INVALID_ARGUMENT, "%u weights, the program has %u", weight_count, program->weight_count);
+    return clv_host_fail(error, CLV_INVALID_ARGUMENT, "%u weights given, but the program has %u", weight_count,
+                         program->weight_count);
   }
   for (uint32_t i = 0; i < weight_count; ++i) {
     if (weights[i]->tensor.dtype == CLV_F32) continue;
@@ -94,14 +98,14 @@ static clv_status prepare(clv_device *device, clv_instance *instance, const clv_
   size_t scratch_bytes;
   char *memory = clv_host_allocate(host, value_bytes + program->weight_count * sizeof *weights);
   if (memory == NULL)
-    return clv_host_fail(error, CLV_OUT_OF_MEMORY, "no memory for an instance of %u values", program->value_count);
+    return clv_host_fail(error, CLV_OUT_OF_MEMORY, "not enough memory for an instance with %u values", program->value_count);
   clv_tensor *values = (clv_tensor *)(void *)memory;
   clv_status status = infer(program, inputs, weights, values, &scratch_bytes, error);
   void *scratch = NULL;
   if (status == CLV_OK) {
     scratch = host->allocator->allocate(host->allocator->user_data, scratch_bytes > 0 ? scratch_bytes : 1, CLV_HOST_ALIGNMENT);
     if (scratch == NULL)
-      status = clv_host_fail(error, CLV_OUT_OF_MEMORY, "no memory for %zu bytes of inner values", scratch_bytes);
+      status = clv_host_fail(error, CLV_OUT_OF_MEMORY, "not enough memory for %zu bytes of intermediate values", scratch_bytes);
   }
   if (status != CLV_OK) {
     clv_host_release(host, memory);
@@ -126,7 +130,7 @@ clv_status template_instance_create(clv_device *device, clv_executable *executab
   if (status == CLV_OK) status = check_weights(executable, weights, weight_count, error);
   if (status != CLV_OK) return status;
   clv_instance *made = clv_host_allocate(device->base.host, sizeof *made);
-  if (made == NULL) return clv_host_fail(error, CLV_OUT_OF_MEMORY, "no memory for an instance");
+  if (made == NULL) return clv_host_fail(error, CLV_OUT_OF_MEMORY, "not enough memory for an instance");
   made->program = executable;
   status = prepare(device, made, inputs, weights, error);
   if (status != CLV_OK) {
@@ -148,8 +152,8 @@ clv_status template_execute(clv_device *device, clv_instance *instance, clv_stre
   const clv_executable *program = instance->program;
   (void)stream; /* all work is complete when this returns */
   if (args->input_count != program->input_count || args->output_count != program->output_count) {
-    return clv_host_fail(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs, the program has %u and %u", args->input_count,
-                         args->output_count, program->input_count, program->output_count);
+    return clv_host_fail(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs given, but the program has %u and %u",
+                         args->input_count, args->output_count, program->input_count, program->output_count);
   }
   for (uint32_t v = 0; v < program->value_count; ++v) {
     const template_value *value = &program->values[v];

@@ -117,14 +117,14 @@ clv_status template_executable_load(clv_device *device, const void *data, size_t
   header head;
   *executable = NULL;
   if (!take(&r, &head, sizeof head) || memcmp(head.magic, magic, sizeof magic) != 0) {
-    return clv_host_fail(error, CLV_INVALID_MODEL, "this is no program of the template");
+    return clv_host_fail(error, CLV_INVALID_MODEL, "not a program of the template backend");
   }
   const uint64_t sum = add_to_checksum(CHECKSUM_START, &head.counts, sizeof head.counts);
   if (add_to_checksum(sum, r.at, r.left) != head.checksum) {
     return clv_host_fail(error, CLV_INVALID_MODEL, "the program is damaged: its checksum is wrong");
   }
   if (head.counts.operators != template_operator_count) {
-    return clv_host_fail(error, CLV_INVALID_MODEL, "the program is of another version of the template");
+    return clv_host_fail(error, CLV_INVALID_MODEL, "the program is from another version of the template backend");
   }
   const clv_executable counted = {.input_count = head.counts.inputs,
                                   .output_count = head.counts.outputs,
@@ -134,13 +134,13 @@ clv_status template_executable_load(clv_device *device, const void *data, size_t
   /* Reject counts that exceed what the file can hold, before anything is allocated. */
   if (counted.value_count > r.left / sizeof(template_value) || counted.step_count > r.left / sizeof(template_step) ||
       counted.weight_count > r.left / sizeof(uint32_t) || counted.output_count > counted.step_count) {
-    return clv_host_fail(error, CLV_INVALID_MODEL, "the program is cut off");
+    return clv_host_fail(error, CLV_INVALID_MODEL, "the program is truncated");
   }
   clv_executable *program = template_program_create(host, &counted);
   bool *seen = clv_host_allocate(host, counted.output_count);
   clv_status status = CLV_OK;
   if (program == NULL || seen == NULL) {
-    status = clv_host_fail(error, CLV_OUT_OF_MEMORY, "no memory for a program of %u steps", counted.step_count);
+    status = clv_host_fail(error, CLV_OUT_OF_MEMORY, "not enough memory for a program of %u steps", counted.step_count);
   } else if (!take(&r, program->values, program->value_count * sizeof *program->values) ||
              !take(&r, program->steps, program->step_count * sizeof *program->steps) || !read_names(host, &r, program) ||
              !is_sound(program, seen)) {

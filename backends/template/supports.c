@@ -17,19 +17,21 @@ void template_supports(clv_device *device, const clv_graph_view *graph, uint32_t
     return;
   }
   if (info.input_count != template_operators[op].input_count || info.output_count != 1) {
-    snprintf(verdict->reason, sizeof verdict->reason, "%u inputs and %u outputs", info.input_count, info.output_count);
+    snprintf(verdict->reason, sizeof verdict->reason, "%u inputs and %u outputs are not supported", info.input_count,
+             info.output_count);
     return;
   }
   for (uint32_t i = 0; i <= info.input_count; ++i) {
     const uint32_t id = i < info.input_count ? info.inputs[i] : info.outputs[0];
     clv_value_info value = {.struct_size = sizeof value};
     if (id == CLV_NO_VALUE) {
-      snprintf(verdict->reason, sizeof verdict->reason, "a value is left out");
+      snprintf(verdict->reason, sizeof verdict->reason, "a value is missing");
       return;
     }
     host->graph_value(graph, id, &value);
     if (value.type.dtype != CLV_F32) {
-      snprintf(verdict->reason, sizeof verdict->reason, "dtype %d of '%.60s': f32 (1) alone", (int)value.type.dtype, value.name);
+      snprintf(verdict->reason, sizeof verdict->reason, "dtype %d of '%.60s': only f32 (1) is supported", (int)value.type.dtype,
+               value.name);
       return;
     }
   }

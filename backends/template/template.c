@@ -2,7 +2,7 @@
 #include "template.h"
 
 static const clv_option_info option_list[] = {
-    {"trace", "on or off", "a line in the log for each execution; off"},
+    {"trace", "on or off", "log one line per execution (default: off)"},
 };
 
 /* The host rejects keys that are not in `option_list`. */
@@ -26,13 +26,14 @@ static clv_status open_device(void *self, const clv_host *host, const clv_device
                               clv_error *error) {
   (void)self;
   *device = NULL;
-  if (config->ordinal != 0) return clv_host_fail(error, CLV_NOT_FOUND, "there is one such device, no number %u", config->ordinal);
+  if (config->ordinal != 0)
+    return clv_host_fail(error, CLV_NOT_FOUND, "there is only one such device, so number %u does not exist", config->ordinal);
   clv_device *made = clv_host_allocate(host, sizeof *made);
-  if (made == NULL) return clv_host_fail(error, CLV_OUT_OF_MEMORY, "no memory for the device");
+  if (made == NULL) return clv_host_fail(error, CLV_OUT_OF_MEMORY, "not enough memory for the device");
   /* The fingerprint covers everything that a program depends on. For a real device that includes the driver, and options that
    * change the generated code. */
   snprintf(made->fingerprint, sizeof made->fingerprint, "template %s, %zu-byte values", TEMPLATE_VERSION, sizeof(template_value));
-  clv_host_device_init(&made->base, host, "cpu", "plain loops: a backend to begin with", made->fingerprint);
+  clv_host_device_init(&made->base, host, "cpu", "plain loops: a backend to start from", made->fingerprint);
   const clv_status status = read_options(made, config, error);
   if (status != CLV_OK) {
     close_device(made);
@@ -49,11 +50,11 @@ static clv_status weight_upload(clv_device *device, const char *id, const clv_te
   const clv_host *host = device->base.host;
   const int64_t count = data->dtype == CLV_F32 ? clv_host_count(data) : -1;
   *weight = NULL;
-  if (count < 0) return clv_host_fail(error, CLV_INVALID_ARGUMENT, "weight '%.200s': it is no f32 of a known size", id);
+  if (count < 0) return clv_host_fail(error, CLV_INVALID_ARGUMENT, "weight '%.200s' is not f32, or its size is unknown", id);
   const size_t head = (sizeof **weight + CLV_HOST_ALIGNMENT - 1) / CLV_HOST_ALIGNMENT * CLV_HOST_ALIGNMENT;
   clv_weight *made = clv_host_allocate(host, head + (size_t)count * sizeof(float));
   if (made == NULL)
-    return clv_host_fail(error, CLV_OUT_OF_MEMORY, "weight '%.200s': no memory for %lld floats", id, (long long)count);
+    return clv_host_fail(error, CLV_OUT_OF_MEMORY, "weight '%.200s': not enough memory for %lld floats", id, (long long)count);
   made->tensor = *data;
   made->tensor.data = (char *)made + head;
   memcpy(made->tensor.data, data->data, (size_t)count * sizeof(float));
@@ -101,8 +102,8 @@ CLV_API clv_status clv_backend_query(const clv_host *host, void *user_data, cons
 clv_status clv_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
   (void)user_data;
   if (host->abi_version != CLV_ABI_VERSION) {
-    return clv_host_fail(error, CLV_NOT_SUPPORTED, "built for plugin ABI %u, the host speaks %u", CLV_ABI_VERSION,
-                         host->abi_version);
+    return clv_host_fail(error, CLV_NOT_SUPPORTED, "built for plugin ABI version %u, but the host has version %u",
+                         CLV_ABI_VERSION, host->abi_version);
   }
   *backend = &table;
   return CLV_OK;

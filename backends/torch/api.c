@@ -20,7 +20,7 @@ static const struct {
 };
 
 static clv_status missing(const char *path, const char *name, clv_error *error) {
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "PyTorch at %s: it has no function %s: PyTorch 2.13 or newer is needed", path,
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "PyTorch at %s has no function %s: PyTorch 2.13 or newer is needed", path,
                         name);
 }
 

@@ -6,7 +6,7 @@
 
 static clv_status failed(const clv__torch_api *api, const clv__torch_call *call, clv_error *error) {
   const char *words = api->last_error();
-  if (words == NULL) words = "it does not say why";
+  if (words == NULL) words = "no reason given";
   bool unknown = strncmp(words, "Could not find schema", 21) == 0;
   return clv__error_set(error, unknown ? CLV_NOT_SUPPORTED : CLV_DEVICE_ERROR, "PyTorch %s: %s%s%s: %.*s", api->version, call->op,
                         call->overload[0] != '\0' ? "." : "", call->overload, (int)strcspn(words, "\n"), words);
@@ -121,6 +121,6 @@ clv_status clv__torch_call_make(const clv__torch_api *api, const clv__torch_call
   }
   if (fits && taken == output_count) return CLV_OK;
   for (uint32_t i = 0; i < taken; ++i) (void)api->tensor_delete(outputs[i]);
-  return clv__error_set(error, CLV_INVALID_MODEL, "%s: the file gives it %u outputs, PyTorch %s another number", call->op,
+  return clv__error_set(error, CLV_INVALID_MODEL, "%s: the file gives it %u outputs, but PyTorch %s another number", call->op,
                         output_count, api->version);
 }

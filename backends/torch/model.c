@@ -59,7 +59,7 @@ static clv_status wrap(const clv__torch_api *api, const clv_tensor *tensor, cons
   void *data = tensor->data != NULL ? tensor->data : &nothing;
   if (api->tensor_from_blob(data, tensor->rank, dims, strides, 0, dtype, api->cpu, 0, made) == 0) return CLV_OK;
   const char *words = api->last_error();
-  return clv__error_set(error, CLV_DEVICE_ERROR, "%s: PyTorch makes no tensor of it: %s", what, words != NULL ? words : "");
+  return clv__error_set(error, CLV_DEVICE_ERROR, "%s: PyTorch cannot create a tensor: %s", what, words != NULL ? words : "");
 }
 
 /* ---- Compiling ---- */
@@ -112,7 +112,7 @@ static clv_status check_operator(const clv__torch_model *model, const node *n, c
     if (dtype < 0) {
       status = clv__error_set(error, CLV_NOT_SUPPORTED, "PyTorch has no dtype %s", clv_dtype_name(type.dtype));
     } else if (api->tensor_empty(type.rank, dims, strides, dtype, api->meta, 0, &scratch->operands[made]) != 0) {
-      status = clv__error_set(error, CLV_DEVICE_ERROR, "PyTorch makes no tensor: %s", api->last_error());
+      status = clv__error_set(error, CLV_DEVICE_ERROR, "PyTorch cannot create a tensor: %s", api->last_error());
     }
   }
   if (status == CLV_OK) {
@@ -270,10 +270,10 @@ static clv_status look_at(const clv__torch_api *api, clv__torch_tensor tensor, c
   *type = (clv_tensor){0};
   if (api->tensor_rank(tensor, &rank) != 0 || api->tensor_dims(tensor, &dims) != 0 || api->tensor_strides(tensor, strides) != 0 ||
       api->tensor_dtype(tensor, &dtype) != 0 || api->tensor_data(tensor, &type->data) != 0) {
-    return clv__error_set(error, CLV_DEVICE_ERROR, "PyTorch does not say what it made: %s", api->last_error());
+    return clv__error_set(error, CLV_DEVICE_ERROR, "PyTorch does not describe its result: %s", api->last_error());
   }
   if (rank > CLV_MAX_RANK) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "PyTorch made a tensor of rank %lld", (long long)rank);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "PyTorch produced a tensor of rank %lld", (long long)rank);
   }
   for (int i = 0; i < CLV__TORCH_DTYPES; ++i) {
     if (api->dtypes[i] == dtype) type->dtype = (clv_dtype)i;
@@ -328,7 +328,7 @@ static clv_status give_output(clv__torch_request *request, uint32_t index, clv__
     char is[160], should[160];
     clv__tensor_text(&made, is, sizeof is);
     clv__tensor_text(&binding->type, should, sizeof should);
-    return clv__error_set(error, CLV_INVALID_MODEL, "output %u: PyTorch made %s where the file says %s", index, is, should);
+    return clv__error_set(error, CLV_INVALID_MODEL, "output %u: PyTorch produced %s, but the file says %s", index, is, should);
   }
   if (!clv__tensor_size_bytes(&made, &size_bytes)) return clv__error_memory(error, SIZE_MAX);
   if (size_bytes == 0) return CLV_OK;

@@ -164,31 +164,31 @@ static clv_status read_item(reader *r, clv__torch_kind kind, bool may_be_none, c
   }
   switch (kind) {
     case CLV__TORCH_TENSOR:
-      return read_input(r, &item->input) ? CLV_OK : wrong(r, "a tensor is %N, one of the node's inputs");
+      return read_input(r, &item->input) ? CLV_OK : wrong(r, "a tensor must be %N, one of the node's inputs");
     case CLV__TORCH_INT:
-      return read_int(r, &item->number) ? CLV_OK : wrong(r, "a whole number is needed");
+      return read_int(r, &item->number) ? CLV_OK : wrong(r, "expected a whole number");
     case CLV__TORCH_FLOAT:
-      return read_float(r, &item->real) ? CLV_OK : wrong(r, "a number is needed");
+      return read_float(r, &item->real) ? CLV_OK : wrong(r, "expected a number");
     case CLV__TORCH_STRING:
-      return read_string(r, &item->text) ? CLV_OK : wrong(r, "a text in quotes is needed");
+      return read_string(r, &item->text) ? CLV_OK : wrong(r, "expected a quoted string");
     case CLV__TORCH_DTYPE:
-      return read_dtype(r, &item->number) ? CLV_OK : wrong(r, "a dtype that Cleave knows is needed");
+      return read_dtype(r, &item->number) ? CLV_OK : wrong(r, "expected a dtype that Cleave supports");
     case CLV__TORCH_BOOL:
       item->number = take_word(&r->at, "True");
-      return item->number != 0 || take_word(&r->at, "False") ? CLV_OK : wrong(r, "True or False is needed");
+      return item->number != 0 || take_word(&r->at, "False") ? CLV_OK : wrong(r, "expected True or False");
     case CLV__TORCH_LAYOUT:
       return read_named(r, layout_names, layouts, 1, &item->number) ? CLV_OK : wrong(r, "the layout is not torch.strided");
     case CLV__TORCH_FORMAT:
-      return read_named(r, format_names, formats, 4, &item->number) ? CLV_OK : wrong(r, "an unknown format of memory");
+      return read_named(r, format_names, formats, 4, &item->number) ? CLV_OK : wrong(r, "unknown memory format");
     case CLV__TORCH_DEVICE:
       return take_word(&r->at, "cpu") ? CLV_OK : wrong(r, "the device is not the CPU");
   }
-  return wrong(r, "an unknown type");
+  return wrong(r, "unknown type");
 }
 
 /* Reads "[a, b]". Counts the items first. */
 static clv_status read_list(reader *r, clv__torch_argument *argument) {
-  if (!take_word(&r->at, "[")) return wrong(r, "a list in brackets is needed");
+  if (!take_word(&r->at, "[")) return wrong(r, "expected a list in brackets");
   size_t most = 1;
   for (const char *at = r->at; *at != '\0'; ++at) most += *at == ',';
   if (most > MAX_ITEMS) return wrong(r, "the list is too long");
@@ -197,7 +197,7 @@ static clv_status read_list(reader *r, clv__torch_argument *argument) {
   if (take_word(&r->at, "]")) return CLV_OK;
   do {
     while (*r->at == ' ') ++r->at;
-    if (argument->count == most) return wrong(r, "the list is written wrongly");
+    if (argument->count == most) return wrong(r, "the list is malformed");
     CLV__TRY(read_item(r, argument->kind, argument->items_are_optional, &argument->items[argument->count++]));
   } while (take_word(&r->at, ","));
   return take_word(&r->at, "]") ? CLV_OK : wrong(r, "the list has no end");
@@ -212,7 +212,7 @@ static clv_status read_argument(reader *r, clv__torch_argument *argument) {
                           "argument \"%.100s\" has no type: the file was written without the operator's schema", r->argument);
   }
   if (!read_type(r->argument, (size_t)(space - r->argument), argument, &any)) {
-    return clv__error_set(r->error, CLV_NOT_SUPPORTED, "argument \"%.100s\": PyTorch's C interface does not take its type",
+    return clv__error_set(r->error, CLV_NOT_SUPPORTED, "argument \"%.100s\": PyTorch's C interface does not support its type",
                           r->argument);
   }
   r->at = equals + 1;
@@ -221,7 +221,7 @@ static clv_status read_argument(reader *r, clv__torch_argument *argument) {
     return CLV_OK;
   }
   if (any) {
-    return clv__error_set(r->error, CLV_NOT_SUPPORTED, "argument \"%.100s\": PyTorch's C interface does not take its type",
+    return clv__error_set(r->error, CLV_NOT_SUPPORTED, "argument \"%.100s\": PyTorch's C interface does not support its type",
                           r->argument);
   }
   if (argument->is_list) {
@@ -232,7 +232,7 @@ static clv_status read_argument(reader *r, clv__torch_argument *argument) {
     argument->count = 1;
     CLV__TRY(read_item(r, argument->kind, false, &argument->items[0]));
   }
-  return *r->at == '\0' ? CLV_OK : wrong(r, "something is left behind its value");
+  return *r->at == '\0' ? CLV_OK : wrong(r, "unexpected text after its value");
 }
 
 /* ---- The node ---- */
@@ -242,7 +242,7 @@ static clv_status read_argument(reader *r, clv__torch_argument *argument) {
 static clv_status read_name(reader *r, clv__torch_call *call) {
   const char *op = r->node->op, *dot = strrchr(op, '.');
   if (dot == NULL || dot == op || dot[1] == '\0') {
-    return clv__error_set(r->error, CLV_NOT_SUPPORTED, "operator '%.80s' does not say its overload", op);
+    return clv__error_set(r->error, CLV_NOT_SUPPORTED, "operator '%.80s' has no overload name", op);
   }
   const char *inner = memchr(op, '.', (size_t)(dot - op));
   const char *space = inner == NULL ? "aten" : op, *name = inner == NULL ? op : inner + 1;
@@ -281,7 +281,7 @@ static clv_status read_returns(reader *r, const clv_attribute *list, clv__torch_
     if (text == NULL) return clv__error_memory(r->error, list->strings[i].size_bytes);
     call->returns_list[i] = strcmp(text, "Tensor[]") == 0;
     if (call->returns_list[i] || strcmp(text, "Tensor") == 0) continue;
-    return clv__error_set(r->error, CLV_NOT_SUPPORTED, "a result of type '%.60s' is no tensor", text);
+    return clv__error_set(r->error, CLV_NOT_SUPPORTED, "a result of type '%.60s' is not a tensor", text);
   }
   return CLV_OK;
 }
@@ -292,11 +292,11 @@ clv_status clv__torch_call_read(const clv__torch_api *api, const clv_node_info *
   const clv_attribute *arguments = find_list(node, "call"), *returns = find_list(node, "returns");
   *call = (clv__torch_call){0};
   if (arguments == NULL || returns == NULL) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the file does not say the operator's call with its types");
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the file does not give the operator's call with types");
   }
   if (arguments->count > MAX_ARGUMENTS || returns->count > MAX_ARGUMENTS) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%zu arguments and %zu results, above %d", arguments->count, returns->count,
-                          MAX_ARGUMENTS);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%zu arguments and %zu results; the maximum is %d", arguments->count,
+                          returns->count, MAX_ARGUMENTS);
   }
   CLV__TRY(read_name(&r, call));
   call->argument_count = (uint32_t)arguments->count;

@@ -49,12 +49,12 @@ static clv_status device_open(void *library, const clv_host *host, const char *n
                               void **opened, clv__framework_device_info *info, clv_error *error) {
   (void)config;
   if (name[0] != '\0' && strcmp(name, "CPU") != 0)
-    return clv__error_set(error, CLV_NOT_FOUND, "PyTorch is used on the CPU alone: write torch, not torch:%s", name);
+    return clv__error_set(error, CLV_NOT_FOUND, "PyTorch is supported only on the CPU: write torch, not torch:%s", name);
   device *d = clv__allocate_zero(host->allocator, sizeof *d);
   if (d == NULL) return clv__error_memory(error, sizeof *d);
   d->api = library;
   d->host = host;
-  snprintf(d->description, sizeof d->description, "PyTorch %s, ATen operators that ONNX has no form for", d->api->version);
+  snprintf(d->description, sizeof d->description, "PyTorch %s, for ATen operators without an ONNX equivalent", d->api->version);
   snprintf(d->fingerprint, sizeof d->fingerprint, "torch %s cpu", d->api->version);
   *info = (clv__framework_device_info){
       .kind = "cpu", .description = d->description, .fingerprint = d->fingerprint, .computes_on_host = true};
@@ -75,7 +75,7 @@ static bool may_support(void *self, const clv_graph_view *graph, uint32_t node, 
   *is_sure = false;
   verdict->supported = false;
   if (strcmp(info.domain, "aten") != 0) {
-    snprintf(verdict->reason, sizeof verdict->reason, "no operator of PyTorch's");
+    snprintf(verdict->reason, sizeof verdict->reason, "not a PyTorch operator");
     return false;
   }
   clv__arena arena;

@@ -16,7 +16,7 @@ static clv_status run(clv__vnpu_launch *launch, double *seconds, clv_error *erro
 
 clv_status clv__vnpu_capture_begin(clv_device *device, clv_stream *stream, clv_error *error) {
   if (clv__vnpu_stream_capture(stream) != NULL)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is being captured already");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is already capturing");
   clv_captured *captured = clv__allocate_zero(device->allocator, sizeof *captured);
   if (captured == NULL) return clv__error_memory(error, sizeof *captured);
   captured->device = device;
@@ -32,7 +32,7 @@ static clv_status add_execution(clv_captured *captured, clv_instance *instance, 
   const clv_executable *p = instance->program;
   if (!p->is_static) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "a program that finds its shapes as it runs cannot be captured: run it eagerly");
+                          "a program whose shapes are known only at run time cannot be captured: run it without capture");
   }
   void *lists = captured->lists;
   if (!clv__array_reserve(captured->device->allocator, &lists, &captured->capacity, captured->count + 1, sizeof *captured->lists,
@@ -66,7 +66,7 @@ clv_status clv__vnpu_capture_record(clv_captured *captured, clv_instance *instan
 clv_status clv__vnpu_capture_end(clv_device *device, clv_stream *stream, clv_captured **out, clv_error *error) {
   clv_captured *captured = clv__vnpu_stream_capture(stream);
   if (out != NULL) *out = NULL;
-  if (captured == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is not being captured");
+  if (captured == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is not capturing");
   clv__vnpu_stream_set_capture(&device->queue, stream, NULL);
   clv_status status = CLV_OK;
   if (out != NULL && captured->failure.status != CLV_OK) { /* an incomplete recording must not be returned */
@@ -93,13 +93,13 @@ clv_status clv__vnpu_captured_launch(clv_captured *captured, clv_stream *stream,
 
 clv_status clv__vnpu_captured_bind(clv_captured *captured, uint32_t index, const clv_execute_args *args, clv_error *error) {
   if (index >= captured->count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u is bound, %zu were captured", index, captured->count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u is bound, but %zu were captured", index, captured->count);
   }
   clv__vnpu_queue *queue = &captured->device->queue;
   pthread_mutex_lock(&queue->lock);
   bool runs = captured->launch.in_flight > 0;
   pthread_mutex_unlock(&queue->lock);
-  if (runs) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the captured graph is bound again while it runs");
+  if (runs) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the captured graph cannot be bound while it runs");
   return clv__vnpu_list_patch(&captured->lists[index], args, error);
 }
 

@@ -135,7 +135,7 @@ static clv_status hang(clv__vnpu_engine *engine, clv_error *error) {
   while (!queue->closing) pthread_cond_wait(&engine->work, &queue->lock);
   queue->abandoned = true;
   pthread_mutex_unlock(&queue->lock);
-  return clv__error_set(error, CLV_DEVICE_ERROR, "launch %llu was abandoned: it hung", (unsigned long long)queue->hang_at);
+  return clv__error_set(error, CLV_DEVICE_ERROR, "launch %llu hung and was abandoned", (unsigned long long)queue->hang_at);
 }
 
 static clv_status work_at(clv__vnpu_engine *engine, const clv__vnpu_command *c, double *seconds, clv_error *error) {
@@ -259,7 +259,7 @@ static clv_status start(clv__vnpu_engine *engine, clv_error *error) {
   if (engine->started) return CLV_OK;
   int code = pthread_create(&engine->thread, NULL, engine_thread, engine);
   if (code != 0) {
-    return clv__error_set(error, CLV_DEVICE_ERROR, "pthread_create for the %s engine: %s",
+    return clv__error_set(error, CLV_DEVICE_ERROR, "cannot create a thread for the %s engine: %s",
                           engine->kind == CLV__VNPU_COMPUTE ? "compute" : "copy", strerror(code));
   }
   engine->started = true;

@@ -7,7 +7,7 @@
 
 static clv_status check_inputs(const clv_executable *p, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
   if (input_count != p->input_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs are given, the program has %u", input_count, p->input_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, but the program has %u", input_count, p->input_count);
   }
   for (uint32_t i = 0; i < input_count; ++i) {
     const clv_tensor *type = &p->types[p->inputs[i]];
@@ -17,7 +17,7 @@ static clv_status check_inputs(const clv_executable *p, const clv_tensor *inputs
     char given[100], compiled[100];
     clv__tensor_text(&inputs[i], given, sizeof given);
     clv__tensor_text(type, compiled, sizeof compiled);
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' is %s, the program was compiled for %s: compile it again",
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' is %s, but the program was compiled for %s: compile it again",
                           clv__vnpu_value_name(p, p->inputs[i]), given, compiled);
   }
   return CLV_OK;
@@ -26,7 +26,7 @@ static clv_status check_inputs(const clv_executable *p, const clv_tensor *inputs
 static clv_status take_weights(clv_instance *instance, clv_weight *const *weights, uint32_t weight_count, clv_error *error) {
   const clv_executable *p = instance->program;
   if (weight_count != p->weight_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weights are given, the program has %u", weight_count, p->weight_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weights given, but the program has %u", weight_count, p->weight_count);
   }
   for (uint32_t i = 0; i < weight_count; ++i) {
     const clv_tensor *type = &p->types[p->weights[i]];
@@ -34,7 +34,7 @@ static clv_status take_weights(clv_instance *instance, clv_weight *const *weight
       char given[100] = "nothing", wanted[100];
       if (weights[i] != NULL) clv__tensor_text(&weights[i]->type, given, sizeof given);
       clv__tensor_text(type, wanted, sizeof wanted);
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "weight '%s' is %s, the program wants %s", p->weight_names[i], given,
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "weight '%s' is %s, but the program needs %s", p->weight_names[i], given,
                             wanted);
     }
     instance->weights[i] = weights[i]->address;
@@ -120,7 +120,8 @@ clv_status clv__vnpu_instance_bind_scratch(clv_instance *instance, const clv_buf
   uint64_t needed = clv__vnpu_instance_scratch_bytes(instance), there = buffer != NULL ? buffer->size_bytes : 0;
   if (needed == 0) return CLV_OK;
   if (offset_bytes > there || needed > there - offset_bytes) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scratch of %llu bytes at %llu does not fit its buffer of %llu",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "scratch of %llu bytes at offset %llu does not fit its buffer of %llu bytes",
                           (unsigned long long)needed, (unsigned long long)offset_bytes, (unsigned long long)there);
   }
   if ((buffer->address + offset_bytes) % CLV__ALIGNMENT != 0) {
@@ -137,7 +138,7 @@ clv_status clv__vnpu_instance_need_scratch(clv_instance *instance, clv_error *er
   uint64_t needed = clv__vnpu_instance_scratch_bytes(instance);
   if (needed == 0 || instance->scratch != 0) return CLV_OK;
   clv_status status = clv__vnpu_space_allocate(instance->device->space, needed, &instance->own_scratch, error);
-  if (status != CLV_OK) return clv__error_prefix(error, status, "scratch of an instance");
+  if (status != CLV_OK) return clv__error_prefix(error, status, "scratch for an instance");
   instance->scratch = instance->own_scratch;
   return CLV_OK;
 }

@@ -21,7 +21,7 @@ static clv_status each_piece(clv_executable *p, visit_fn visit, void *cookie, cl
       uint32_t v = is_own ? CLV_NO_VALUE : instruction->node.outputs[i];
       if (!is_own && (v == CLV_NO_VALUE || p->locations[v].place != CLV__VNPU_SCRATCH)) continue;
       uint64_t size_bytes = is_own ? instruction->scratch_bytes : p->sizes[v];
-      if (size_bytes > UINT64_MAX / 4) return clv__error_set(error, CLV_TOO_LARGE, "scratch beyond any memory");
+      if (size_bytes > UINT64_MAX / 4) return clv__error_set(error, CLV_TOO_LARGE, "scratch is too large for any memory");
       if (size_bytes == 0) continue;
       size_bytes = clv__align_up(size_bytes, CLV__ALIGNMENT);
       uint64_t *offset = is_own ? &instruction->scratch_offset : &p->locations[v].offset;
@@ -143,7 +143,7 @@ typedef struct check {
 static clv_status note_piece(void *cookie, uint32_t first, uint32_t last, uint64_t size_bytes, uint64_t *offset) {
   check *c = cookie;
   if (*offset % CLV__ALIGNMENT != 0 || *offset > c->scratch_bytes || size_bytes > c->scratch_bytes - *offset) {
-    return clv__error_set(c->error, CLV_INVALID_MODEL, "scratch at %llu with %llu bytes does not lie inside its %llu",
+    return clv__error_set(c->error, CLV_INVALID_MODEL, "scratch at offset %llu with %llu bytes is outside its %llu bytes",
                           (unsigned long long)*offset, (unsigned long long)size_bytes, (unsigned long long)c->scratch_bytes);
   }
   c->pieces[c->count++] = (piece){.offset = *offset, .end = *offset + size_bytes, .first = first, .last = last};
@@ -156,7 +156,7 @@ static int by_offset(const void *a, const void *b) {
 }
 
 static clv_status refuse_overlap(const piece *a, const piece *b, clv_error *error) {
-  clv_status status = clv__error_set(error, CLV_INVALID_MODEL, "scratch at %llu overlaps what lives at %llu",
+  clv_status status = clv__error_set(error, CLV_INVALID_MODEL, "scratch at offset %llu overlaps live data at %llu",
                                      (unsigned long long)a->offset, (unsigned long long)b->offset);
   return clv__error_prefix(error, status, "instruction %u", a->first);
 }
@@ -246,7 +246,7 @@ clv_status clv__vnpu_layout_index(clv_executable *p, clv_error *error) {
     clv__vnpu_instruction *instruction = &p->instructions[n];
     instruction->first_operand = (uint32_t)operands;
     operands += (uint64_t)instruction->node.input_count + instruction->node.output_count + (instruction->scratch_bytes > 0);
-    if (operands > UINT32_MAX / 2) return clv__error_set(error, CLV_TOO_LARGE, "more operands than a program has room for");
+    if (operands > UINT32_MAX / 2) return clv__error_set(error, CLV_TOO_LARGE, "too many operands for a program");
   }
   p->first_copy = (uint32_t)operands;
   p->operand_count = (uint32_t)operands + 2 * p->copy_count;

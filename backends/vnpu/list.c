@@ -7,7 +7,7 @@
 
 static clv_status refuse_room(const clv_executable *program, const clv_binding *binding, uint32_t value, uint64_t size_bytes,
                               clv_error *error) {
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s': %llu bytes at %llu do not fit its buffer of %llu",
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s': %llu bytes at offset %llu do not fit its buffer of %llu bytes",
                         clv__vnpu_value_name(program, value), (unsigned long long)size_bytes,
                         (unsigned long long)binding->offset_bytes, (unsigned long long)binding->buffer->size_bytes);
 }
@@ -53,7 +53,7 @@ static clv_status check_type(const clv_executable *p, uint32_t value, bool outpu
   char a[100], b[100];
   clv__tensor_text(given, a, sizeof a);
   clv__tensor_text(compiled, b, sizeof b);
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound as %s, the program was compiled for %s",
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound as %s, but the program was compiled for %s",
                         clv__vnpu_value_name(p, value), a, b);
 }
 
@@ -77,7 +77,7 @@ static clv_status resolve(const clv__vnpu_list *list, const clv_execute_args *ar
 
 static clv_status check_counts(const clv_executable *p, const clv_execute_args *args, clv_error *error) {
   if (args->input_count == p->input_count && args->output_count == p->output_count) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, the program has %u and %u",
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, but the program has %u and %u",
                         args->input_count, args->output_count, p->input_count, p->output_count);
 }
 

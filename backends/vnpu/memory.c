@@ -95,16 +95,15 @@ static clv_status find_open(const clv_host *host, const char *name, bool shared,
   for (clv__vnpu_space *space = table; space != NULL; space = space->next) {
     if (space->host != host || strcmp(space->name, name) != 0 || (!space->shared && !shared)) continue;
     if (space->shared != shared) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "memory space '%s' is the name of one that is shared and of a device's own: give one of them another "
-                            "'memory_space'",
-                            name);
+      return clv__error_set(
+          error, CLV_INVALID_ARGUMENT,
+          "memory space '%s' is used both as a shared and as a private name: give one of them another 'memory_space'", name);
     }
     if (space->asked_limit_bytes != limit_bytes || space->alignment_bytes != alignment_bytes) {
       char here[32], there[32];
       return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "memory space '%s' is open with %s aligned to %u, not %s aligned to %u: devices that share one say "
-                            "the same memory and alignment",
+                            "memory space '%s' is open with %s aligned to %u, not %s aligned to %u: devices that share it must "
+                            "state the same memory and alignment",
                             name, clv__vnpu_bytes_text(space->asked_limit_bytes, there), (unsigned)space->alignment_bytes,
                             clv__vnpu_bytes_text(limit_bytes, here), (unsigned)alignment_bytes);
     }
@@ -294,8 +293,8 @@ clv_status clv__vnpu_space_allocate(clv__vnpu_space *space, uint64_t size_bytes,
   clv__vnpu_bytes_text(rounded, asked);
   clv__vnpu_bytes_text(in_use, used);
   clv__vnpu_bytes_text(space->limit_bytes, limit);
-  return clv__error_set(error, CLV_OUT_OF_MEMORY, "memory space '%s': %s asked for, %s of %s in use%s", space->name, asked, used,
-                        limit, fits ? ", and the host has no more" : "");
+  return clv__error_set(error, CLV_OUT_OF_MEMORY, "memory space '%s': %s requested, but %s of %s are in use%s", space->name,
+                        asked, used, limit, fits ? ", and the host has no more memory" : "");
 }
 
 static bank *bank_of(clv__vnpu_space *space, uint64_t address) {

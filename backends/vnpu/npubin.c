@@ -57,13 +57,13 @@ clv_status clv__vnpu_npubin_save(const clv_executable *p, clv_write_fn write, vo
 /* The place must be the one that the graph implies. The file decides only the offset of a computed value inside the scratch. */
 static clv_status read_operand(clv__sealed_reader *r, clv_executable *p, uint32_t value, bool makes) {
   uint64_t place = clv__sealed_take(r, 4), index = clv__sealed_take(r, 4), offset = clv__sealed_take(r, 8);
-  if (r->failed) return clv__sealed_damaged(r, "ends in an instruction");
+  if (r->failed) return clv__sealed_damaged(r, "truncated in an instruction");
   if (value == CLV_NO_VALUE)
-    return place == 0 && index == 0 && offset == 0 ? CLV_OK : clv__sealed_damaged(r, "an absent operand has a place");
+    return place == 0 && index == 0 && offset == 0 ? CLV_OK : clv__sealed_damaged(r, "a missing operand has an address");
   clv__vnpu_location *at = &p->locations[value];
   if (makes && at->place == CLV__VNPU_SCRATCH) at->offset = offset;
   if (place != (uint64_t)at->place || index != at->index || offset != at->offset) {
-    return clv__sealed_damaged(r, "an operand is not where the graph has it");
+    return clv__sealed_damaged(r, "an operand differs from the graph");
   }
   return CLV_OK;
 }
@@ -71,18 +71,18 @@ static clv_status read_operand(clv__sealed_reader *r, clv_executable *p, uint32_
 static clv_status read_stream(clv__sealed_reader *r, clv_executable *p) {
   p->scratch_bytes = clv__sealed_take(r, 8);
   if (clv__sealed_take(r, 4) != p->node_count || r->failed)
-    return clv__sealed_damaged(r, "it has not the instructions that the graph has");
+    return clv__sealed_damaged(r, "its instructions differ from the graph's nodes");
   for (uint32_t n = 0; n < p->node_count; ++n) {
     clv__vnpu_instruction *instruction = &p->instructions[n];
     const clv_node_info *node = &instruction->node;
     uint64_t index = clv__sealed_take(r, 4), scratch_offset = clv__sealed_take(r, 8), scratch_bytes = clv__sealed_take(r, 8),
              operands = clv__sealed_take(r, 4);
-    if (r->failed) return clv__sealed_damaged(r, "ends in an instruction");
+    if (r->failed) return clv__sealed_damaged(r, "truncated in an instruction");
     if (index != n || operands != (uint64_t)node->input_count + node->output_count) {
-      return clv__sealed_damaged(r, "an instruction is not the graph's");
+      return clv__sealed_damaged(r, "an instruction differs from the graph");
     }
     if (scratch_bytes != instruction->scratch_bytes)
-      return clv__sealed_damaged(r, "an instruction's scratch is not what its kernel needs");
+      return clv__sealed_damaged(r, "an instruction's scratch differs from what its kernel needs");
     instruction->scratch_offset = scratch_offset;
     for (uint32_t i = 0; i < node->input_count; ++i) CLV__TRY(read_operand(r, p, node->inputs[i], false));
     for (uint32_t i = 0; i < node->output_count; ++i) CLV__TRY(read_operand(r, p, node->outputs[i], true));
@@ -102,9 +102,9 @@ static clv_status read_program(clv__sealed_reader *r, const clv_device *device, 
   if (status != CLV_OK) return clv__error_prefix(r->error, status, "npubin");
   uint64_t is_static = clv__sealed_take(r, 4);
   if (r->failed || is_static != ((*program)->is_static ? 1u : 0u))
-    return clv__sealed_damaged(r, "static and dynamic are confused");
+    return clv__sealed_damaged(r, "static and dynamic shapes are mixed up");
   if (is_static == 1) CLV__TRY(read_stream(r, *program));
-  if (r->at != r->size_bytes) return clv__sealed_damaged(r, "something follows its end");
+  if (r->at != r->size_bytes) return clv__sealed_damaged(r, "unexpected data after its end");
   status = clv__vnpu_program_finish(*program, r->error);
   return status == CLV_OK ? CLV_OK : clv__error_prefix(r->error, status, "npubin");
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backends/common/host.h"
-#include "backends/common/kernels/kernels.h"
+#include "backends/common/kernels.h"
 #include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
 #include "supports.h"
@@ -42,8 +42,10 @@ static clv_status refuse_value(const clv_executable *p, uint32_t value, const ch
 
 static clv_status check_static(const clv_executable *p, uint32_t value, clv_error *error) {
   size_t size_bytes;
-  if (p->types[value].dtype == CLV_STRING) return refuse_value(p, value, "holds strings, which no device memory does", error);
-  if (!clv__tensor_size_bytes(&p->types[value], &size_bytes)) return refuse_value(p, value, "has no size that fits", error);
+  if (p->types[value].dtype == CLV_STRING)
+    return refuse_value(p, value, "contains strings, which device memory cannot hold", error);
+  if (!clv__tensor_size_bytes(&p->types[value], &size_bytes))
+    return refuse_value(p, value, "has an unknown size, or is too large", error);
   return CLV_OK;
 }
 
@@ -52,7 +54,7 @@ static clv_status place_sources(clv_executable *p, const clv_tensor *input_types
   const clv_host *host = p->device->host;
   for (uint32_t i = 0; i < p->input_count + p->weight_count; ++i) {
     uint32_t v = host->graph_input(p->view, i);
-    if (p->locations[v].place != CLV__VNPU_NOWHERE) return refuse_value(p, v, "is an input twice", error);
+    if (p->locations[v].place != CLV__VNPU_NOWHERE) return refuse_value(p, v, "appears twice as an input", error);
     p->inputs[i] = v;
     if (i < p->input_count) {
       p->types[v] = input_types[i];
@@ -109,7 +111,8 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
   const clv_node_info *node = &instruction->node;
   for (uint32_t i = 0; i < node->input_count; ++i) {
     uint32_t v = node->inputs[i];
-    if (v != CLV_NO_VALUE && p->locations[v].place == CLV__VNPU_NOWHERE) return refuse_value(p, v, "is made by no node", error);
+    if (v != CLV_NO_VALUE && p->locations[v].place == CLV__VNPU_NOWHERE)
+      return refuse_value(p, v, "is not computed by any node", error);
   }
   fetch_types(p, node->inputs, node->input_count, inputs);
   CLV__TRY(host->infer_node(p->view, index, inputs, outputs, error));
@@ -126,7 +129,7 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
       outputs[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
       continue;
     }
-    if (p->locations[v].place != CLV__VNPU_NOWHERE) return refuse_value(p, v, "is made twice", error);
+    if (p->locations[v].place != CLV__VNPU_NOWHERE) return refuse_value(p, v, "is computed twice", error);
     p->locations[v].place = CLV__VNPU_SCRATCH;
     p->types[v] = outputs[i];
     if (clv__tensor_is_static(&outputs[i]))
@@ -170,7 +173,7 @@ static clv_status place_outputs(clv_executable *p, clv_error *error) {
   for (uint32_t o = 0; o < p->output_count; ++o) {
     uint32_t v = p->device->host->graph_output(p->view, o);
     p->outputs[o] = v;
-    if (p->locations[v].place == CLV__VNPU_NOWHERE) return refuse_value(p, v, "is an output that no node makes", error);
+    if (p->locations[v].place == CLV__VNPU_NOWHERE) return refuse_value(p, v, "is an output that no node computes", error);
     if (p->locations[v].place == CLV__VNPU_SCRATCH) {
       p->locations[v] = (clv__vnpu_location){.place = CLV__VNPU_OUTPUT, .index = o};
     } else {
@@ -219,7 +222,7 @@ static clv_status infer_program(clv_executable *p, const clv_tensor *input_types
   CLV__TRY(host->graph_open(host->self, p->onnx, p->onnx_bytes, &p->view, error));
   uint32_t all_inputs = host->graph_input_count(p->view);
   if (all_inputs < input_count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "its graph has %u inputs, %u are needed", all_inputs, input_count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "its graph has %u inputs; expected %u", all_inputs, input_count);
   }
   p->input_count = input_count;
   p->weight_count = all_inputs - input_count;
@@ -239,7 +242,7 @@ static clv_status infer_program(clv_executable *p, const clv_tensor *input_types
   CLV__TRY(place_outputs(p, error));
   if (p->is_static) return measure(p, error);
   if (p->device->spec.static_shapes) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "a shape is not known, and the device's shapes are static");
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "a shape is unknown, but the device needs static shapes");
   }
   return CLV_OK;
 }
@@ -303,7 +306,7 @@ static clv_status check_fits(const clv_executable *p, clv_error *error) {
   if (counted && total <= limit) return CLV_OK;
   char a[32], b[32], c[32], d[32], e[32];
   return clv__error_set(error, CLV_TOO_LARGE,
-                        "weights %s, constants %s, scratch %s, inputs and outputs %s: more than the device's memory of %s",
+                        "weights (%s), constants (%s), scratch (%s), inputs and outputs (%s) exceed the device's memory of %s",
                         clv__vnpu_bytes_text(weights, a), clv__vnpu_bytes_text(constants, b), clv__vnpu_bytes_text(scratch, c),
                         clv__vnpu_bytes_text(bindings, d), clv__vnpu_bytes_text(limit, e));
 }

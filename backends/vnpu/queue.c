@@ -161,7 +161,7 @@ static bool is_idle(const clv_stream *stream) {
 /* Checks that the stream accepts commands, and waits for room for one. Called with the lock held. */
 static clv_status make_room(clv__vnpu_queue *queue, const clv_stream *stream, clv_error *error) {
   if (stream->captured != NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is being captured: only executions come in between");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is capturing: only executions are allowed");
   }
   while (stream->enqueued - stream->finished >= CLV__VNPU_RING) {
     uint64_t room = stream->enqueued - CLV__VNPU_RING + 1;

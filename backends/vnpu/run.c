@@ -32,8 +32,8 @@ clv_status clv__vnpu_run_kernel(const clv_instance *instance, const clv__vnpu_in
   const clv_node_info *node = &instruction->node;
   if (instruction->kernel == NULL) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "no kernel knows operator %s%s%s: a device that takes everything is for planning", node->domain,
-                          node->domain[0] != '\0' ? "." : "", node->op);
+                          "no kernel for operator %s%s%s: a device description that supports every operator is only for planning",
+                          node->domain, node->domain[0] != '\0' ? "." : "", node->op);
   }
   clv__kernel_call call = clv__vnpu_call(node, instance->inputs, instance->outputs);
   call.scratch = scratch;
@@ -111,11 +111,10 @@ static void warn_when_late(clv_executable *p, uint64_t computed_ns, double secon
   if (!p->device->spec.speed.given || p->warned || (double)computed_ns <= seconds * 1e9) return;
   p->warned = true;
   char text[240];
-  snprintf(
-      text, sizeof text,
-      "virtual NPU: a launch of %u nodes computed for %.3f ms, its speed model says %.3f ms: times are those of this machine "
-      "(a larger time_scale restores the proportions)",
-      p->node_count, (double)computed_ns * 1e-6, seconds * 1e3);
+  snprintf(text, sizeof text,
+           "virtual NPU: a launch of %u nodes took %.3f ms, more than the %.3f ms of its speed model, so times are those of this "
+           "machine; a larger time_scale restores the proportions",
+           p->node_count, (double)computed_ns * 1e-6, seconds * 1e3);
   p->device->host->log(p->device->host->self, 1, text);
 }
 

@@ -1,7 +1,7 @@
 /* A launch of a dynamic program: it infers shapes and allocates memory for each value as it is computed. The host runs bodies. */
 #include <string.h>
 
-#include "backends/common/kernels/bodies.h"
+#include "backends/common/bodies.h"
 #include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
 #include "instance.h"
@@ -23,7 +23,7 @@ static clv_status refuse_type(const clv_instance *instance, uint32_t value, cons
   char a[100], b[100];
   clv__tensor_text(made, a, sizeof a);
   clv__tensor_text(bound, b, sizeof b);
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "output '%s' is %s, and bound as %s",
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "output '%s' is %s, but bound as %s",
                         clv__vnpu_value_name(instance->program, value), a, b);
 }
 
@@ -55,7 +55,7 @@ static clv_status allocate_value(clv__vnpu_run *run, uint32_t value, const clv_t
   if (type->dtype == CLV_STRING || !clv__tensor_size_bytes(type, &size_bytes)) {
     char text[100];
     clv__tensor_text(type, text, sizeof text);
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "value '%s' of type %s has no place on the device",
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "value '%s' of type %s cannot be stored on the device",
                           clv__vnpu_value_name(instance->program, value), text);
   }
   if (at->place == CLV__VNPU_OUTPUT) return output_memory(run, at->index, value, made, &made->data, error);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backends/common/host.h"
-#include "backends/common/kernels/kernels.h"
+#include "backends/common/kernels.h"
 #include "base/error.h"
 
 /* The node in question. */
@@ -37,7 +37,7 @@ static bool no(question *q, const char *format, ...) {
 
 static bool no_memory(question *q) {
   q->out_of_memory = true;
-  return no(q, "the host's memory is out");
+  return no(q, "the host is out of memory");
 }
 
 clv__kernel_call clv__vnpu_call(const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs) {
@@ -92,11 +92,10 @@ static bool check_operator(question *q, bool in_body) {
   const clv_node_info *node = &q->node;
   q->limits = clv__vnpu_spec_find(spec, node->domain, node->op);
   if (q->limits == NULL) {
-    return no(q, "operator %s%s%s not in its list", node->domain, node->domain[0] != '\0' ? ":" : "", node->op);
+    return no(q, "operator %s%s%s is not in its description", node->domain, node->domain[0] != '\0' ? ":" : "", node->op);
   }
   if (clv__host_has_body(node) && !spec->control_flow) return no(q, "control flow (%s)", node->op);
-  if (clv__host_has_body(node) && !clv__host_is_control_flow(node))
-    return no(q, "operator %s has bodies of another kind", node->op);
+  if (clv__host_has_body(node) && !clv__host_is_control_flow(node)) return no(q, "operator %s has unsupported bodies", node->op);
   /* A device that accepts any operator also accepts this one, for planning: the node compiles, but running it reports that there
    * is no kernel. */
   if (!clv__host_has_body(node) && clv__fast_kernel_find(node->domain, node->op) == NULL && !spec->any_operator) {
@@ -104,7 +103,7 @@ static bool check_operator(question *q, bool in_body) {
   }
   uint32_t explicit_inputs = node->input_count - node->capture_count;
   if (!in_body && q->limits->max_inputs > 0 && explicit_inputs > q->limits->max_inputs) {
-    return no(q, "%u inputs above %u", explicit_inputs, q->limits->max_inputs);
+    return no(q, "%u inputs; the maximum is %u", explicit_inputs, q->limits->max_inputs);
   }
   return true;
 }
@@ -155,11 +154,11 @@ static bool check_types(question *q, bool in_body) {
     }
     uint32_t allowed = allowed_dtypes(q, i);
     if ((allowed & CLV__DTYPE_BIT(type->dtype)) == 0 && !is_parameter(q, i)) {
-      return no(q, "dtype %s (%s; it takes %s)", clv_dtype_name(type->dtype), operand_text(q, i, where),
+      return no(q, "dtype %s (%s; supported: %s)", clv_dtype_name(type->dtype), operand_text(q, i, where),
                 dtypes_text(allowed, list));
     }
     if (type->rank > q->limits->max_rank) {
-      return no(q, "rank %d above %d (%s)", type->rank, q->limits->max_rank, operand_text(q, i, where));
+      return no(q, "rank %d, above the maximum of %d (%s)", type->rank, q->limits->max_rank, operand_text(q, i, where));
     }
     if (type->rank < 0 && q->limits->max_rank < CLV_MAX_RANK && !in_body) {
       return no(q, "%s: unknown rank", operand_text(q, i, where));
@@ -185,7 +184,7 @@ static bool check_number(question *q, const clv__vnpu_attribute *limit, double v
   for (uint32_t i = 0; i < limit->allowed_count; ++i) {
     if (!limit->allowed[i].is_text && limit->allowed[i].number == value) return true;
   }
-  return limit->allowed_count == 0 || no(q, "%s %g is none that it takes", limit->name, value);
+  return limit->allowed_count == 0 || no(q, "%s %g is not supported", limit->name, value);
 }
 
 static bool check_text(question *q, const clv__vnpu_attribute *limit, const char *value, size_t length) {
@@ -199,7 +198,7 @@ static bool check_text(question *q, const clv__vnpu_attribute *limit, const char
     if (written > 0 && used + (size_t)written < sizeof list) used += (size_t)written;
   }
   return limit->allowed_count == 0 ||
-         no(q, "%s '%.*s' (it takes %s)", limit->name, (int)(length < 40 ? length : 40), value, list);
+         no(q, "%s '%.*s' (supported: %s)", limit->name, (int)(length < 40 ? length : 40), value, list);
 }
 
 static bool check_attributes(question *q) {
@@ -235,7 +234,7 @@ static bool check_kernel_extent(question *q) {
   }
   for (size_t i = 0; i < count; ++i) {
     if (extents[i] > q->limits->max_kernel) {
-      return no(q, "kernel extent %lld above %lld", (long long)extents[i], (long long)q->limits->max_kernel);
+      return no(q, "kernel extent %lld, above the maximum of %lld", (long long)extents[i], (long long)q->limits->max_kernel);
     }
   }
   return true;
@@ -274,7 +273,7 @@ static bool infer(question *q) {
     if (!clv__tensor_is_static(&outputs[i])) {
       return no(q, "%s: its shape depends on data", operand_text(q, q->node.input_count + i, where));
     }
-    if (!clv__tensor_same_type(type, &outputs[i])) return no(q, "its output is %s, the graph says %s", text, said);
+    if (!clv__tensor_same_type(type, &outputs[i])) return no(q, "its output is %s, but the graph says %s", text, said);
   }
   return true;
 }
@@ -296,9 +295,9 @@ static bool check_memory(question *q) {
     size_t size_bytes;
     if (!is_present(q, i)) continue;
     if (!clv__tensor_is_static(&q->types[i])) return true;
-    if (!clv__tensor_size_bytes(&q->types[i], &size_bytes)) return no(q, "a tensor beyond any memory");
+    if (!clv__tensor_size_bytes(&q->types[i], &size_bytes)) return no(q, "a tensor is too large for any memory");
     uint64_t rounded = clv__vnpu_space_round(device->space, size_bytes);
-    if (__builtin_add_overflow(total, rounded, &total)) return no(q, "tensors beyond any memory");
+    if (__builtin_add_overflow(total, rounded, &total)) return no(q, "tensors are too large for any memory");
   }
   const clv__kernel *kernel = clv__fast_kernel_find(q->node.domain, q->node.op);
   clv__kernel_call call = clv__vnpu_call(&q->node, q->types, q->types + q->node.input_count);
@@ -306,7 +305,7 @@ static bool check_memory(question *q) {
   if (scratch > 0 && __builtin_add_overflow(total, clv__vnpu_space_round(device->space, scratch), &total)) total = UINT64_MAX;
   if (total <= device->spec.memory_bytes) return true;
   char needed[32], there[32];
-  return no(q, "needs %s, its memory is %s", clv__vnpu_bytes_text(total, needed),
+  return no(q, "needs %s, but its memory is %s", clv__vnpu_bytes_text(total, needed),
             clv__vnpu_bytes_text(device->spec.memory_bytes, there));
 }
 

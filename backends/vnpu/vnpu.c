@@ -104,7 +104,7 @@ static clv_status instance_resize(clv_device *device, clv_instance *instance, co
   (void)instance;
   (void)inputs;
   (void)input_count;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "a program's shapes are fixed: make another instance, or compile again");
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "a program's shapes are fixed: create another instance, or compile again");
 }
 
 static clv_status execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
@@ -152,7 +152,7 @@ static clv_status list_devices(void *self, const clv_host *host, clv_found_fn fo
   (void)host;
   (void)found;
   (void)cookie;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "its devices are virtual: they come only by name ('npu')");
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "its devices are virtual: give them by name ('npu')");
 }
 
 static const clv_backend backend_table = {
@@ -210,7 +210,7 @@ clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const 
   (void)user_data;
   *backend = NULL;
   if (host->abi_version != CLV_ABI_VERSION) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the host speaks plugin ABI %u, the virtual NPU %u", host->abi_version,
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the host has plugin ABI version %u, the virtual NPU %u", host->abi_version,
                           CLV_ABI_VERSION);
   }
   *backend = &backend_table;
@@ -224,8 +224,8 @@ clv_status clv__vnpu_spec_name(const clv_allocator *allocator, const char *text,
   size_t length = strlen(spec.name);
   clv_status status = CLV_OK;
   if (length >= size_bytes) {
-    status =
-        clv__error_set(error, CLV_INVALID_ARGUMENT, "device name of %zu characters is longer than %zu", length, size_bytes - 1);
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "the device name has %zu characters; the maximum is %zu", length,
+                            size_bytes - 1);
   } else {
     memcpy(name, spec.name, length + 1);
   }

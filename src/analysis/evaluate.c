@@ -10,7 +10,7 @@
 clv_status clv__tensor_clone(const clv_tensor *from, clv_tensor *to, const clv_allocator *allocator, clv_error *error) {
   size_t size_bytes;
   if (!clv__tensor_size_bytes(from, &size_bytes)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a value that is absent or has no known size is passed on");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "one of its inputs is missing or has an unknown size");
   }
   void *data = clv__allocate(allocator, size_bytes);
   if (data == NULL) return clv__error_memory(error, size_bytes);
@@ -49,11 +49,11 @@ static clv_status allocate_outputs(const clv_graph *graph, const clv__node *node
     if (!clv__tensor_is_static(&type)) {
       char text[96];
       clv__tensor_text(&type, text, sizeof text);
-      return clv__error_set(error, CLV_NOT_SUPPORTED, "the shape of its output '%s' cannot be told: %s",
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "the shape of its output '%s' is unknown: %s",
                             graph->values[node->outputs[i]].name, text);
     }
     if (!clv__tensor_size_bytes(&type, &size_bytes)) {
-      return clv__error_set(error, CLV_OUT_OF_MEMORY, "its output '%s' is beyond any memory",
+      return clv__error_set(error, CLV_OUT_OF_MEMORY, "its output '%s' is too large for any memory",
                             graph->values[node->outputs[i]].name);
     }
     type.data = clv__allocate(allocator, size_bytes);
@@ -101,13 +101,13 @@ clv_status clv__node_evaluate_at(const clv_graph *graph, clv_node_id id, const c
   const clv__op *op = clv__op_find(node->domain, node->op);
   clv_status status;
   if (op == NULL) {
-    status = clv__error_set(error, CLV_NOT_SUPPORTED, "operator %s%s%s (opset %d) is not known", node->domain,
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "operator %s%s%s (opset %d) is unknown", node->domain,
                             node->domain[0] != '\0' ? "." : "", node->op, node->opset);
     clv__node_error(node, status, error);
   } else if ((op->flags & CLV__OP_HAS_BODY) == 0) {
     status = evaluate_plain(graph, id, inputs, outputs, how, allocator, error);
   } else if (how->depth >= CLV__MAX_BODY_DEPTH) {
-    status = clv__error_set(error, CLV_NOT_SUPPORTED, "bodies are nested more than %d deep", CLV__MAX_BODY_DEPTH);
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "bodies are nested more than %d levels deep", CLV__MAX_BODY_DEPTH);
     clv__node_error(node, status, error);
   } else {
     const clv__evaluation deeper = {how->depth + 1, how->run_node, how->cookie};
@@ -197,7 +197,7 @@ static clv_status check_input(const clv__value *value, const clv_tensor *given, 
   char want[96], have[96];
   clv__tensor_text(declared, want, sizeof want);
   clv__tensor_text(given, have, sizeof have);
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s is given where %s is declared", value->name, have, want);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is given as %s, but declared as %s", value->name, have, want);
 }
 
 /* Sets the values of a whole graph that exist before the first node: initializers, inputs and captures. */
@@ -278,7 +278,7 @@ static clv_status run_outputs(run *r, clv_tensor *outputs, clv_error *error) {
   for (uint32_t i = 0; i < r->view->output_count; ++i) {
     uint32_t v = r->view->outputs[i];
     if (r->values[v].dtype == CLV_DTYPE_NONE) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "nothing makes output '%s'",
+      return clv__error_set(error, CLV_INVALID_MODEL, "no node produces output '%s'",
                             r->view->graph->values[r->view->values[v]].name);
     }
     if (r->owned[v] && r->readers[v] == 1) {

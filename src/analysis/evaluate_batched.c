@@ -26,13 +26,14 @@ static clv_status read_sizes(batch *b) {
     const bool scanned = i >= b->state_count;
     CLV__TRY(clv__slices_allowed(t, "sequences", b->error));
     if (t->dtype == CLV_DTYPE_NONE || t->rank < (scanned ? 2 : 1)) {
-      return clv__error_set(b->error, CLV_INVALID_MODEL, "input %u has no axes of sequences%s", i + 1,
-                            scanned ? " and steps" : "");
+      return clv__error_set(b->error, CLV_INVALID_MODEL, "input %u has no batch axis%s", i + 1,
+                            scanned ? " or no step axis" : "");
     }
     if (b->sequences < 0) b->sequences = t->dims[0];
     if (scanned && b->steps < 0) b->steps = t->dims[1];
     if (t->dims[0] != b->sequences || (scanned && t->dims[1] != b->steps)) {
-      return clv__error_set(b->error, CLV_INVALID_ARGUMENT, "input %u is of other sequences or steps than the others", i + 1);
+      return clv__error_set(b->error, CLV_INVALID_ARGUMENT,
+                            "input %u differs from the others in its number of sequences or steps", i + 1);
     }
   }
   return CLV_OK;
@@ -43,13 +44,13 @@ static clv_status check_lengths(const batch *b, const clv_tensor *lengths) {
   if (lengths->dtype != CLV_I64 || lengths->rank != 1 || lengths->dims[0] != b->sequences) {
     char text[96];
     clv__tensor_text(lengths, text, sizeof text);
-    return clv__error_set(b->error, CLV_INVALID_ARGUMENT, "the lengths are %s where i64[%lld] is needed", text,
+    return clv__error_set(b->error, CLV_INVALID_ARGUMENT, "the lengths are %s; expected i64[%lld]", text,
                           (long long)b->sequences);
   }
   for (int64_t i = 0; i < b->sequences; ++i) {
     const int64_t length = ((const int64_t *)lengths->data)[i];
     if (length >= 0 && length <= b->steps) continue;
-    return clv__error_set(b->error, CLV_INVALID_ARGUMENT, "length %lld is %lld where there are %lld steps", (long long)i,
+    return clv__error_set(b->error, CLV_INVALID_ARGUMENT, "length %lld is %lld, but there are %lld steps", (long long)i,
                           (long long)length, (long long)b->steps);
   }
   return CLV_OK;
@@ -81,7 +82,8 @@ static clv_status put(const batch *b, uint32_t index, int64_t at, const clv_tens
   }
   if (output->data == NULL) {
     if (one.rank + 1 > CLV_MAX_RANK) {
-      return clv__error_set(b->error, CLV_NOT_SUPPORTED, "output %u of rank %d is above %d", index, one.rank + 1, CLV_MAX_RANK);
+      return clv__error_set(b->error, CLV_NOT_SUPPORTED, "output %u has rank %d, above the maximum of %d", index, one.rank + 1,
+                            CLV_MAX_RANK);
     }
     clv_tensor whole = one;
     whole.rank++;
@@ -94,8 +96,8 @@ static clv_status put(const batch *b, uint32_t index, int64_t at, const clv_tens
   bool same = output->dtype == one.dtype && output->rank == one.rank + 1;
   for (int32_t d = 0; same && d < one.rank; ++d) same = output->dims[d + 1] == one.dims[d];
   if (!same) {
-    return clv__error_set(b->error, CLV_INVALID_ARGUMENT, "output %u of sequence %lld differs in type from that of others", index,
-                          (long long)at);
+    return clv__error_set(b->error, CLV_INVALID_ARGUMENT, "output %u of sequence %lld differs in type from the other sequences",
+                          index, (long long)at);
   }
   if (used > 0) memcpy((char *)output->data + (size_t)at * bytes, result->data, used);
   return CLV_OK;
@@ -132,7 +134,7 @@ clv_status clv__scan_evaluate_batched(const clv_graph *graph, clv_node_id id, co
   b.state_count = b.input_count - (uint32_t)scanned;
   CLV__TRY(read_sizes(&b));
   CLV__TRY(check_lengths(&b, &inputs[0]));
-  if (b.sequences == 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "Scan over no sequence at all");
+  if (b.sequences == 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "Scan over an empty batch");
   const size_t count = (size_t)b.input_count + node->output_count;
   clv_tensor *slices = clv__allocate_zero(allocator, count * sizeof *slices);
   if (slices == NULL) return clv__error_memory(error, count * sizeof *slices);

@@ -33,7 +33,7 @@ static clv_status read_bool(const clv_tensor *tensor, const char *what, bool *va
   if (tensor->dtype != CLV_BOOL || !clv__tensor_count(tensor, &count) || count != 1) {
     char text[96];
     clv__tensor_text(tensor, text, sizeof text);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s is %s where one bool is needed", what, text);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s is %s; expected one bool", what, text);
   }
   *value = *(const uint8_t *)tensor->data != 0;
   return CLV_OK;
@@ -49,7 +49,7 @@ static clv_status evaluate_if(const clv__node *node, const clv_tensor *inputs, c
   const clv_graph *body = clv__node_body(node, name);
   if (body == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "attribute '%s' is missing", name);
   if (body->output_count != node->output_count || body->input_count != 0) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "its %s has %u inputs and %u outputs where 0 and %u are needed", name,
+    return clv__error_set(error, CLV_INVALID_MODEL, "its %s has %u inputs and %u outputs; expected 0 and %u", name,
                           body->input_count, body->output_count, node->output_count);
   }
   CLV__TRY(clv__graph_evaluate_at(body, NULL, inputs + given, outputs, NULL, NULL, how, allocator, error));
@@ -126,7 +126,7 @@ static clv_status empty_slices(loop *l, const clv_graph *graph, clv_node_id id, 
     clv_tensor type = types[l->carried_count + i];
     if (l->node->outputs[l->carried_count + i] == CLV__NO_ID) continue;
     if (type.dtype == CLV_DTYPE_NONE) {
-      status = clv__error_set(l->error, CLV_NOT_SUPPORTED, "no iteration ran, and the type of scan output %u cannot be told", i);
+      status = clv__error_set(l->error, CLV_NOT_SUPPORTED, "no iteration ran, so the type of scan output %u is unknown", i);
       break;
     }
     if (type.rank < 1) type.rank = 1;
@@ -150,7 +150,7 @@ static clv_status evaluate_loop(const clv_graph *graph, clv_node_id id, loop *l,
   uint32_t given = clv__node_explicit_inputs(node);
   if (given < 2 || l->body->input_count != given || l->body->output_count != node->output_count + 1 ||
       node->output_count < given - 2) {
-    return clv__error_set(l->error, CLV_INVALID_MODEL, "it has %u inputs and %u outputs, its body %u and %u", given,
+    return clv__error_set(l->error, CLV_INVALID_MODEL, "it has %u inputs and %u outputs, but its body has %u and %u", given,
                           node->output_count, l->body->input_count, l->body->output_count);
   }
   l->carried_count = given - 2;
@@ -158,11 +158,11 @@ static clv_status evaluate_loop(const clv_graph *graph, clv_node_id id, loop *l,
   CLV__TRY(loop_prepare(l));
   bool has_limit = inputs[0].dtype != CLV_DTYPE_NONE, has_condition = inputs[1].dtype != CLV_DTYPE_NONE, go_on = true;
   if (!has_limit && !has_condition) {
-    return clv__error_set(l->error, CLV_INVALID_MODEL, "without trip count and condition it never ends");
+    return clv__error_set(l->error, CLV_INVALID_MODEL, "it has neither a trip count nor a condition, so it would never end");
   }
   size_t limit_elements;
   if (has_limit && (!clv__tensor_count(&inputs[0], &limit_elements) || limit_elements != 1)) {
-    return clv__error_set(l->error, CLV_INVALID_ARGUMENT, "its trip count is not one number");
+    return clv__error_set(l->error, CLV_INVALID_ARGUMENT, "its trip count is not a single number");
   }
   int64_t limit = has_limit ? clv__tensor_get_int(&inputs[0], 0) : INT64_MAX;
   if (has_condition) CLV__TRY(read_bool(&inputs[1], "the condition", &go_on, l->error));
@@ -282,8 +282,9 @@ static clv_status evaluate_scan(const clv_graph *graph, clv_node_id id, loop *l,
   int64_t scanned = clv__attribute_int(node->attributes, "num_scan_inputs", 0);
   if (scanned < 1 || scanned > 64 || scanned > given || l->body->input_count != given ||
       l->body->output_count != node->output_count || node->output_count < given - (uint32_t)scanned) {
-    return clv__error_set(l->error, CLV_INVALID_MODEL, "it has %u inputs (%lld scanned) and %u outputs, its body %u and %u",
-                          given, (long long)scanned, node->output_count, l->body->input_count, l->body->output_count);
+    return clv__error_set(l->error, CLV_INVALID_MODEL,
+                          "it has %u inputs (%lld scanned) and %u outputs, but its body has %u and %u", given, (long long)scanned,
+                          node->output_count, l->body->input_count, l->body->output_count);
   }
   scan s = {.input_count = (uint32_t)scanned};
   l->carried_count = given - s.input_count;

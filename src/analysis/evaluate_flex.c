@@ -32,7 +32,7 @@ static clv_status run(const flex *f, const char *op, int32_t opset, clv__attribu
                                  .error = f->error};
   const clv_status status = clv__call_evaluate("", &call, f->how, f->allocator);
   if (status == CLV_OK) return CLV_OK;
-  clv__error_prefix(f->error, status, "its step %s", op);
+  clv__error_prefix(f->error, status, "in its decomposition, %s", op);
   clv__release(f->allocator, output->data);
   output->data = NULL;
   return status;
@@ -57,7 +57,7 @@ static clv_status modify(const flex *f, const char *name, clv_tensor *tensor) {
   clv_tensor result = {0};
   if (body == NULL) return CLV_OK;
   if (body->input_count != 1 || body->output_count != 1) {
-    return clv__error_set(f->error, CLV_INVALID_MODEL, "its %s has %u inputs and %u outputs, not one each", name,
+    return clv__error_set(f->error, CLV_INVALID_MODEL, "its %s has %u inputs and %u outputs; expected one each", name,
                           body->input_count, body->output_count);
   }
   const clv_tensor *captures = f->inputs + clv__node_explicit_inputs(f->node);
@@ -67,7 +67,7 @@ static clv_status modify(const flex *f, const char *name, clv_tensor *tensor) {
     clv__tensor_text(tensor, given, sizeof given);
     clv__tensor_text(&result, made, sizeof made);
     clv__release(f->allocator, result.data);
-    return clv__error_set(f->error, CLV_INVALID_ARGUMENT, "its %s makes %s of %s", name, made, given);
+    return clv__error_set(f->error, CLV_INVALID_ARGUMENT, "its %s produces %s from %s", name, made, given);
   }
   clv__release(f->allocator, tensor->data);
   *tensor = result;

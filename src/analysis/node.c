@@ -73,8 +73,9 @@ static clv_status check_opset(const clv__node *node, clv_error *error) {
   if (node->opset >= 7 || node->domain[0] != '\0') return CLV_OK;
   for (size_t i = 0; i < sizeof changed / sizeof *changed; ++i) {
     if (strcmp(node->op, changed[i]) != 0) continue;
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s of opset %d is another operator than that of opset 7: convert the model",
-                          node->op, node->opset);
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "%s of opset %d differs from that of opset 7: convert the model to a newer opset", node->op,
+                          node->opset);
   }
   return CLV_OK;
 }
@@ -82,18 +83,18 @@ static clv_status check_opset(const clv__node *node, clv_error *error) {
 static clv_status check_arity(const clv__op *op, const clv__node *node, clv_error *error) {
   uint32_t inputs = clv__node_explicit_inputs(node);
   if (inputs < op->min_inputs || (op->max_inputs != CLV__ANY_COUNT && inputs > op->max_inputs)) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u inputs where %u%s are needed", inputs, op->min_inputs,
+    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u inputs; expected %u%s", inputs, op->min_inputs,
                           op->max_inputs == op->min_inputs ? "" : " or more");
   }
   if (node->output_count < op->min_outputs || (op->max_outputs != CLV__ANY_COUNT && node->output_count > op->max_outputs)) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u outputs where %u%s are made", node->output_count, op->min_outputs,
+    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u outputs; expected %u%s", node->output_count, op->min_outputs,
                           op->max_outputs == op->min_outputs ? "" : " or more");
   }
   if (op->max_outputs == 1 && node->outputs[0] == CLV__NO_ID) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "its only output is left out");
+    return clv__error_set(error, CLV_INVALID_MODEL, "its only output is omitted");
   }
   for (uint32_t i = 0; (op->flags & CLV__OP_HAS_BODY) == 0 && i < op->min_inputs; ++i) {
-    if (node->inputs[i] == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "input %u is left out", i);
+    if (node->inputs[i] == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "input %u is missing", i);
   }
   return CLV_OK;
 }
@@ -107,11 +108,11 @@ clv_status clv__call_run(const char *domain, const clv__kernel_call *call, const
   const clv__kernel *kernel = clv__kernel_find(domain, call->op);
   char reason[160] = "";
   if (kernel == NULL) {
-    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "there is no kernel for operator %s%s%s", domain,
+    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "no reference kernel for operator %s%s%s", domain,
                           domain[0] != '\0' ? "." : "", call->op);
   }
   if (!clv__kernel_accepts(kernel, call, reason)) {
-    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "its kernel does not take it: %s", reason);
+    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "its reference kernel does not support it: %s", reason);
   }
   return clv__kernel_run(kernel, call, allocator);
 }

@@ -88,7 +88,8 @@ static bool ask(finding *f, clv__padding *padding, uint32_t base, int64_t factor
     for (int32_t d = 0; d < type->rank; ++d) {
       if ((padding->outputs[o] >> d & 1u) == 0) continue;
       if (trace(f, padding, d, base, factor, type->dims[d])) continue;
-      memcpy(padding->reason, "the size of its output does not follow", sizeof "the size of its output does not follow");
+      memcpy(padding->reason, "the size of its output cannot be derived from its inputs",
+             sizeof "the size of its output cannot be derived from its inputs");
       return false;
     }
     covered[o] |= padding->outputs[o];
@@ -102,7 +103,8 @@ static bool outputs_follow(clv__padding *padding, const uint32_t *covered) {
     const clv_tensor *type = &padding->node->outputs[o];
     for (int32_t d = 0; type->dtype != CLV_DTYPE_NONE && type->data == NULL && d < type->rank; ++d) {
       if (type->dims[d] >= 0 || (covered[o] >> d & 1u) != 0) continue;
-      memcpy(padding->reason, "it decides the size of its output", sizeof "it decides the size of its output");
+      memcpy(padding->reason, "padding its input would change the size of its output",
+             sizeof "padding its input would change the size of its output");
       return false;
     }
   }
@@ -129,7 +131,7 @@ static bool is_independent(finding *f, const clv__node *node, const clv__op *op,
   int64_t factor = 0;
   for (uint32_t i = 0; i < count && good; ++i) {
     if (inputs[i].dtype == CLV_DTYPE_NONE || inputs[i].data != NULL) continue;
-    if (inputs[i].rank < 0) good = false, memcpy(padding.reason, "a rank is not known", sizeof "a rank is not known");
+    if (inputs[i].rank < 0) good = false, memcpy(padding.reason, "a rank is unknown", sizeof "a rank is unknown");
     for (int32_t d = 0; d < inputs[i].rank && good; ++d) {
       uint32_t symbol = is_symbol(inputs[i].dims[d]) ? symbol_of(inputs[i].dims[d]) : CLV__NO_ID;
       if (symbol == CLV__NO_ID || (f->base[symbol] == base && f->factor[symbol] == factor)) continue;
@@ -168,7 +170,7 @@ static clv_status find_node(finding *f, clv_node_id id) {
   f->is_open[id] = open;
   const clv__op *op = clv__op_find(node->domain, node->op);
   if (open) {
-    char reason[CLV__REASON_BYTES] = "nothing is known of the operator";
+    char reason[CLV__REASON_BYTES] = "the operator has no rule for padding";
     CLV__TRY(clv__operands_align(inputs, node->input_count, FLOAT_LIMIT, aligned, allocator, f->error));
     bool good = op != NULL && is_independent(f, node, op, aligned, outputs, reason);
     clv__operands_release(inputs, node->input_count, aligned, allocator);

@@ -12,8 +12,8 @@ static void list_name(char *list, size_t size_bytes, const char *name) {
 static clv_status bind(const clv_graph *graph, uint32_t symbol, int64_t size, const char *where, int64_t *bindings,
                        const char **bound_by, clv_error *error) {
   if (bindings[symbol] >= 0 && bindings[symbol] != size) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "dimension '%s' is %lld by '%s' and %lld by '%s'", graph->symbols[symbol],
-                          (long long)bindings[symbol], bound_by[symbol], (long long)size, where);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "dimension '%s' is %lld according to '%s', but %lld according to '%s'",
+                          graph->symbols[symbol], (long long)bindings[symbol], bound_by[symbol], (long long)size, where);
   }
   bindings[symbol] = size;
   bound_by[symbol] = where;
@@ -31,8 +31,9 @@ static clv_status bind_symbol(const clv_graph *graph, const clv__shape_given *gi
   }
   char list[400] = "";
   for (uint32_t k = 0; k < graph->symbol_count; ++k) list_name(list, sizeof list, graph->symbols[k]);
-  return clv__error_set(error, CLV_NOT_FOUND, "no symbolic dimension is called '%s'; there %s: %s", given->name,
-                        graph->symbol_count == 0 ? "is none" : "are", graph->symbol_count == 0 ? "all are fixed" : list);
+  return clv__error_set(error, CLV_NOT_FOUND, "no symbolic dimension is named '%s'; there %s: %s", given->name,
+                        graph->symbol_count == 0 ? "are none" : "are",
+                        graph->symbol_count == 0 ? "all dimensions have fixed sizes" : list);
 }
 
 /* Like clv__tensor_text(), with the names of symbols. */
@@ -63,7 +64,7 @@ static clv_status bind_input(const clv_graph *graph, const clv__shape_given *giv
   if (input == NULL) {
     char list[400] = "";
     for (uint32_t i = 0; i < graph->input_count; ++i) list_name(list, sizeof list, graph->values[graph->inputs[i]].name);
-    return clv__error_set(error, CLV_NOT_FOUND, "no input is called '%s'; there are: %s", given->name, list);
+    return clv__error_set(error, CLV_NOT_FOUND, "no input is named '%s'; the inputs are: %s", given->name, list);
   }
   const clv_tensor *declared = &input->type;
   bool fits = given->rank >= 0 && given->rank <= CLV_MAX_RANK;
@@ -79,7 +80,8 @@ static clv_status bind_input(const clv_graph *graph, const clv__shape_given *giv
         clv__tensor_make(declared->dtype, given->rank < 0 || given->rank > CLV_MAX_RANK ? 0 : given->rank, given->dims, NULL);
     declared_text(graph, declared, want, sizeof want);
     clv__tensor_text(&type, have, sizeof have);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is declared %s and cannot be %s", given->name, want, have);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is declared as %s, so it cannot be %s", given->name, want,
+                          have);
   }
   for (int32_t d = 0; declared->dtype != CLV_DTYPE_NONE && d < declared->rank; ++d) {
     if (declared->dims[d] >= CLV_DIM_UNKNOWN || given->dims[d] < 0) continue;
@@ -102,7 +104,7 @@ static clv_status check_countable(const clv_graph *graph, const int64_t *binding
     if (!is_known || clv__tensor_size_bytes(&type, &size_bytes)) continue;
     char text[200];
     clv__tensor_text(&type, text, sizeof text);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' cannot be %s: no machine has that many bytes", value->name,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' cannot be %s: this is too large for any machine", value->name,
                           text);
   }
   return CLV_OK;

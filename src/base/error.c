@@ -45,5 +45,5 @@ void clv__error_clear(clv_error *error) {
 }
 
 clv_status clv__error_memory(clv_error *error, size_t size_bytes) {
-  return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory: %zu bytes were asked for", size_bytes);
+  return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory: %zu bytes were requested", size_bytes);
 }

@@ -10,7 +10,8 @@ clv_status clv__options_read(void *options, size_t size_bytes, const void *given
   if (given == NULL) return CLV_OK;
   memcpy(&struct_size, given, sizeof struct_size);
   if (struct_size < sizeof struct_size) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "options with struct_size %u: begin with %s", struct_size, initializer);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "options have struct_size %u: initialise them with %s", struct_size,
+                          initializer);
   }
   memcpy(options, given, struct_size < size_bytes ? struct_size : size_bytes);
   return CLV_OK;
@@ -18,13 +19,13 @@ clv_status clv__options_read(void *options, size_t size_bytes, const void *given
 
 clv_status clv__options_list(const void *items, uint32_t count, const char *what, clv_error *error) {
   if (count == 0 || items != NULL) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "options say %u %s and give none", count, what);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "options: %u %s are announced, but the array is NULL", count, what);
 }
 
 clv_status clv__options_texts(const char *const *items, uint32_t count, const char *what, clv_error *error) {
   CLV__TRY(clv__options_list((const void *)items, count, what, error));
   for (uint32_t i = 0; i < count; ++i) {
-    if (items[i] == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "options: number %u of the %s is NULL", i, what);
+    if (items[i] == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "options: entry %u of the %s is NULL", i, what);
   }
   return CLV_OK;
 }

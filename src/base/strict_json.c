@@ -22,7 +22,7 @@ clv_status clv__json_parse(const clv__strict_json *json, const char *text, size_
                            json_t **root) {
   json_error_t at;
   *root = NULL;
-  if (size_bytes > most_bytes) return clv__json_bad(json, "%zu bytes are no %s", size_bytes, kind);
+  if (size_bytes > most_bytes) return clv__json_bad(json, "a file of %zu bytes cannot be a %s", size_bytes, kind);
   *root = json_loadb(text == NULL ? "" : text, size_bytes, JSON_REJECT_DUPLICATES, &at);
   return *root != NULL ? CLV_OK : clv__json_bad(json, "line %d, column %d: %s", at.line, at.column, at.text);
 }
@@ -46,7 +46,7 @@ clv_status clv__json_size(const clv__strict_json *json, const json_t *object, co
   json_int_t got = json_integer_value(value);
   if (!json_is_integer(value)) return clv__json_bad(json, "%s: '%s' must be a whole number", where, key);
   if (got < 0 || (uint64_t)got > most)
-    return clv__json_bad(json, "%s: '%s' is %lld, outside 0 to %" PRIu64, where, key, (long long)got, most);
+    return clv__json_bad(json, "%s: '%s' is %lld; expected 0 to %" PRIu64, where, key, (long long)got, most);
   *size = (uint64_t)got;
   return CLV_OK;
 }
@@ -57,7 +57,7 @@ clv_status clv__json_number(const clv__strict_json *json, const json_t *object, 
   if (!json_is_number(value)) return clv__json_bad(json, "%s: '%s' must be a number", where, key);
   *number = json_number_value(value);
   if (isfinite(*number) && *number >= 0 && *number <= most) return CLV_OK;
-  return clv__json_bad(json, "%s: '%s' is %g, outside 0 to %g", where, key, *number, most);
+  return clv__json_bad(json, "%s: '%s' is %g; expected 0 to %g", where, key, *number, most);
 }
 
 clv_status clv__json_string(const clv__strict_json *json, const json_t *object, const char *where, const char *key, size_t least,
@@ -66,7 +66,7 @@ clv_status clv__json_string(const clv__strict_json *json, const json_t *object, 
   size_t length = json_string_length(value);
   *text = json_string_value(value);
   if (*text != NULL && length >= least && length <= most) return CLV_OK;
-  return clv__json_bad(json, "%s: '%s' must be a text of %zu to %zu bytes", where, key, least, most);
+  return clv__json_bad(json, "%s: '%s' must be a string of %zu to %zu bytes", where, key, least, most);
 }
 
 clv_status clv__json_list(const clv__strict_json *json, const json_t *object, const char *where, const char *key, size_t least,
@@ -75,5 +75,5 @@ clv_status clv__json_list(const clv__strict_json *json, const json_t *object, co
   if (!json_is_array(*list)) return clv__json_bad(json, "%s: '%s' must be a list", where, key);
   size_t count = json_array_size(*list);
   if (count >= least && count <= most) return CLV_OK;
-  return clv__json_bad(json, "%s: '%s' is a list of %zu, outside %zu to %zu", where, key, count, least, most);
+  return clv__json_bad(json, "%s: '%s' has length %zu; expected %zu to %zu", where, key, count, least, most);
 }

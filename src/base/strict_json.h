@@ -15,8 +15,8 @@ typedef struct clv__strict_json {
 
 /* Returns CLV_INVALID_MODEL. In all these functions, `where` describes the position in the part for readers. */
 clv_status clv__json_bad(const clv__strict_json *json, const char *format, ...) CLV_PRINTF(2, 3);
-/* Parses a whole text of at most `most_bytes`, which is a `kind` ("profile"). Keys must not repeat, and texts hold no zero byte.
- * The caller releases the root with json_decref(). */
+/* Parses a whole text of at most `most_bytes`, which is a `kind` ("profile") in messages. Keys must not repeat, and strings must
+ * not contain zero bytes. The caller releases the root with json_decref(). */
 clv_status clv__json_parse(const clv__strict_json *json, const char *text, size_t size_bytes, size_t most_bytes, const char *kind,
                            json_t **root);
 /* Checks that an object has only keys from `known` (NULL at the end). `where` may be NULL. */
@@ -27,7 +27,7 @@ clv_status clv__json_size(const clv__strict_json *json, const json_t *object, co
 /* Reads a finite number from 0 to `most`. */
 clv_status clv__json_number(const clv__strict_json *json, const json_t *object, const char *where, const char *key, double most,
                             double *number);
-/* Reads a text of `least` to `most` bytes. It belongs to the object. */
+/* Reads a string of `least` to `most` bytes. It belongs to the object. */
 clv_status clv__json_string(const clv__strict_json *json, const json_t *object, const char *where, const char *key, size_t least,
                             size_t most, const char **text);
 /* Reads a list of `least` to `most` elements. */

@@ -24,7 +24,7 @@ static clv_status read_file(clv__cache *cache, int file, const struct stat *info
   CLV__TRY(clv__cache_file_read(cache->allocator, cached->data, size_bytes, &cached->info, &cached->payload,
                                 &cached->payload_bytes, error));
   if (memcmp(&cached->info.key, key, sizeof *key) == 0) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: it is of another key than its name says");
+  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: its key does not match its name");
 }
 
 clv_status clv__cache_get(clv__cache *cache, const clv__key *key, clv__cached *cached, clv_error *error) {
@@ -93,7 +93,7 @@ uint32_t clv__key_differences(const clv__key *a, const clv__key *b) {
 void clv__key_explain(uint32_t parts, char *text, size_t size_bytes) {
   static const char *const words[CLV__KEY_PARTS] = {"structure", "shapes or dtypes", "weights", "device or driver", "options"};
   if ((parts & 1u << CLV__KEY_STRUCTURE) != 0) {
-    snprintf(text, size_bytes, "nothing of its structure is kept");
+    snprintf(text, size_bytes, "no executable with this graph structure is cached");
     return;
   }
   size_t used = 0;
@@ -102,7 +102,7 @@ void clv__key_explain(uint32_t parts, char *text, size_t size_bytes) {
     int written = snprintf(text + used, size_bytes - used, "%s%s", used > 0 ? ", " : "other ", words[i]);
     used += written < 0 ? 0 : (size_t)written;
   }
-  if (used < size_bytes) snprintf(text + used, size_bytes - used, " than the nearest that is kept");
+  if (used < size_bytes) snprintf(text + used, size_bytes - used, " than the most similar cached executable");
 }
 
 /* Reads the header of one file; false on any failure. */
@@ -161,7 +161,7 @@ static clv_status write_bytes(writing *w, const uint8_t *data, size_t size_bytes
   while (size_bytes > 0) {
     ssize_t written = pwrite(w->file, data, size_bytes < (1u << 30) ? size_bytes : 1u << 30, (off_t)w->at);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return clv__cache_failed(w->error, "cannot write it", written < 0 ? errno : ENOSPC);
+    if (written <= 0) return clv__cache_failed(w->error, "cannot write the file", written < 0 ? errno : ENOSPC);
     data += written;
     size_bytes -= (size_t)written;
     w->at += (uint64_t)written;
@@ -172,7 +172,7 @@ static clv_status write_bytes(writing *w, const uint8_t *data, size_t size_bytes
 static clv_status write_payload(void *cookie, const void *data, size_t size_bytes) {
   writing *w = cookie;
   if (size_bytes > w->limit_bytes || w->at > w->limit_bytes - size_bytes) {
-    return clv__error_set(w->error, CLV_TOO_LARGE, "it takes more than the cache's limit of %llu bytes",
+    return clv__error_set(w->error, CLV_TOO_LARGE, "larger than the cache's limit of %llu bytes",
                           (unsigned long long)w->limit_bytes);
   }
   return write_bytes(w, data, size_bytes);
@@ -211,9 +211,9 @@ static clv_status write_file(writing *w, const clv_allocator *allocator, const c
   void *map = MAP_FAILED;
   if (status == CLV_OK) {
     if (total == header_bytes && ftruncate(w->file, (off_t)total) != 0)
-      status = clv__cache_failed(w->error, "cannot write it", errno);
+      status = clv__cache_failed(w->error, "cannot write the file", errno);
     if (status == CLV_OK) map = mmap(NULL, (size_t)total, PROT_READ, MAP_SHARED, w->file, 0);
-    if (status == CLV_OK && map == MAP_FAILED) status = clv__cache_failed(w->error, "cannot map it", errno);
+    if (status == CLV_OK && map == MAP_FAILED) status = clv__cache_failed(w->error, "cannot map the file", errno);
   }
   if (status == CLV_OK) {
     clv__text_finish(&header);
@@ -252,11 +252,11 @@ clv_status clv__cache_put(clv__cache *cache, const clv__cache_info *info, clv__c
   clv_status status = CLV_OK;
   w.file = create_unfinished(shard, unfinished, sizeof unfinished);
   if (w.file < 0) {
-    status = clv__cache_failed(&own, "cannot write it", errno);
+    status = clv__cache_failed(&own, "cannot write the file", errno);
   } else {
     status = write_file(&w, cache->allocator, info, save, self);
     if (status == CLV_OK && renameat(shard, unfinished, shard, name + CLV__CACHE_SHARD_DIGITS + 1) != 0) {
-      status = clv__cache_failed(&own, "cannot rename it", errno);
+      status = clv__cache_failed(&own, "cannot rename the file", errno);
     }
     if (status != CLV_OK) (void)unlinkat(shard, unfinished, 0);
     close(w.file);

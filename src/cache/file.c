@@ -106,7 +106,7 @@ static clv_status read_rest(const clv_allocator *allocator, reader *r, clv__cach
   take_text(r, info->description);
   take_text(r, info->operators);
   if (!r->failed && r->at == r->size_bytes) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: its header does not hold what it says");
+  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: its header contradicts itself");
 }
 
 clv_status clv__cache_header_read(const clv_allocator *allocator, const void *data, size_t size_bytes, uint64_t file_bytes,
@@ -116,20 +116,20 @@ clv_status clv__cache_header_read(const clv_allocator *allocator, const void *da
   const uint8_t *magic = take_bytes(&r, 8);
   if (magic == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "truncated: %zu bytes", size_bytes);
   if (memcmp(magic, CLV__CACHE_MAGIC, 8) != 0) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "damaged: it does not begin with its magic");
+    return clv__error_set(error, CLV_INVALID_MODEL, "damaged: the magic number is missing");
   }
   uint64_t version = take(&r, 4), header = take(&r, 4), payload = take(&r, 8);
   if (!r.failed && version != CLV__CACHE_VERSION) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "of format version %llu, this library has %u", (unsigned long long)version,
-                          CLV__CACHE_VERSION);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "format version %llu, but this library uses version %u",
+                          (unsigned long long)version, CLV__CACHE_VERSION);
   }
   if (r.failed || header < CLV__CACHE_FIXED_BYTES || payload > UINT64_MAX - header || header + payload != file_bytes) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "truncated or damaged: %llu bytes where its header says %llu",
+    return clv__error_set(error, CLV_INVALID_MODEL, "truncated or damaged: %llu bytes, but its header says %llu",
                           (unsigned long long)file_bytes, (unsigned long long)(header + payload));
   }
   *header_bytes = header;
   if (header > size_bytes)
-    return clv__error_set(error, CLV_INVALID_MODEL, "damaged: a header of %llu bytes", (unsigned long long)header);
+    return clv__error_set(error, CLV_INVALID_MODEL, "damaged: header size of %llu bytes", (unsigned long long)header);
   r.size_bytes = (size_t)header;
   (void)take_bytes(&r, CLV__HASH_BYTES);
   clv_status status = read_rest(allocator, &r, info, error);
@@ -147,7 +147,7 @@ clv_status clv__cache_file_read(const clv_allocator *allocator, const void *data
   hash_file(data, (size_t)header_bytes, *payload, *payload_bytes, &hash);
   if (memcmp(hash.bytes, (const uint8_t *)data + CLV__CACHE_HASH_AT, sizeof hash.bytes) == 0) return CLV_OK;
   clv__cache_info_finish(allocator, info);
-  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: its hash does not match");
+  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: the checksum does not match");
 }
 
 void clv__cache_info_finish(const clv_allocator *allocator, clv__cache_info *info) {

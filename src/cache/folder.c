@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 clv_status clv__cache_failed(clv_error *error, const char *what, int code) {
-  if (code == ELOOP) return clv__error_set(error, CLV_IO_ERROR, "%s: it is a symbolic link, which is not followed", what);
+  if (code == ELOOP) return clv__error_set(error, CLV_IO_ERROR, "%s is a symbolic link; links are not followed", what);
   return clv__error_set(error, code == ENOENT ? CLV_NOT_FOUND : CLV_IO_ERROR, "%s: %s", what, strerror(code));
 }
 
@@ -40,10 +40,10 @@ static clv_status open_folder(int parent, const char *path, int flags, int *fold
   if (*folder < 0) { /* some systems report a link to a folder as "not a directory" */
     int code = errno;
     bool is_link = (flags & O_NOFOLLOW) != 0 && fstatat(parent, path, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
-    return clv__cache_failed(error, "its folder", is_link ? ELOOP : code);
+    return clv__cache_failed(error, "the cache folder", is_link ? ELOOP : code);
   }
-  clv_status status =
-      fstat(*folder, &info) == 0 ? check_owner(&info, "its folder", error) : clv__cache_failed(error, "its folder", errno);
+  clv_status status = fstat(*folder, &info) == 0 ? check_owner(&info, "the cache folder", error)
+                                                 : clv__cache_failed(error, "the cache folder", errno);
   if (status == CLV_OK) return CLV_OK;
   close(*folder);
   *folder = -1;
@@ -64,7 +64,7 @@ static void make_folders(char *path) {
 clv_status clv__cache_open(const clv_allocator *allocator, const char *path, uint64_t limit_bytes, bool make, clv__cache **out,
                            clv_error *error) {
   *out = NULL;
-  if (path[0] == '\0') return clv__error_set(error, CLV_NOT_FOUND, "the cache's directory has no name");
+  if (path[0] == '\0') return clv__error_set(error, CLV_NOT_FOUND, "the cache directory has an empty name");
   size_t path_bytes = strlen(path) + 1;
   clv__cache *cache = clv__allocate_zero(allocator, sizeof *cache + path_bytes);
   if (cache == NULL) return clv__error_memory(error, sizeof *cache + path_bytes);
@@ -94,21 +94,21 @@ void clv__cache_close(clv__cache *cache) {
 clv_status clv__cache_shard_open(const clv__cache *cache, const char *name, bool make, int *shard, clv_error *error) {
   char folder[CLV__CACHE_SHARD_DIGITS + 1] = {name[0], name[1]};
   if (make && mkdirat(cache->folder, folder, 0700) != 0 && errno != EEXIST) {
-    return clv__cache_failed(error, "cannot make its folder", errno);
+    return clv__cache_failed(error, "cannot create the cache folder", errno);
   }
   return open_folder(cache->folder, folder, O_NOFOLLOW, shard, error);
 }
 
 clv_status clv__cache_file_open(int shard, const char *name, int *file, struct stat *info, clv_error *error) {
   *file = openat(shard, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-  if (*file < 0) return clv__cache_failed(error, "cannot open it", errno);
+  if (*file < 0) return clv__cache_failed(error, "cannot open the file", errno);
   clv_status status = CLV_OK;
   if (fstat(*file, info) != 0) {
-    status = clv__cache_failed(error, "cannot read its size", errno);
+    status = clv__cache_failed(error, "cannot read the file's size", errno);
   } else if (!S_ISREG(info->st_mode)) {
-    status = clv__error_set(error, CLV_IO_ERROR, "it is not a regular file");
+    status = clv__error_set(error, CLV_IO_ERROR, "not a regular file");
   } else if ((info->st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    status = clv__error_set(error, CLV_IO_ERROR, "others may write to it (mode %o)", (unsigned)info->st_mode & 0777);
+    status = clv__error_set(error, CLV_IO_ERROR, "other users can write to it (mode %o)", (unsigned)info->st_mode & 0777);
   } else {
     status = check_owner(info, "it", error);
   }
@@ -128,8 +128,8 @@ clv_status clv__cache_file_bytes(const clv__cache *cache, int file, size_t size_
     size_t most = size_bytes - at < (1u << 30) ? size_bytes - at : 1u << 30;
     ssize_t got = pread(file, (uint8_t *)*data + at, most, (off_t)at);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) status = clv__cache_failed(error, "cannot read it", errno);
-    if (got == 0) status = clv__error_set(error, CLV_INVALID_MODEL, "truncated while it was read");
+    if (got < 0) status = clv__cache_failed(error, "cannot read the file", errno);
+    if (got == 0) status = clv__error_set(error, CLV_INVALID_MODEL, "truncated while being read");
     if (got > 0) at += (size_t)got;
   }
   if (status == CLV_OK) return CLV_OK;

@@ -71,7 +71,7 @@ static clv_status examine(const walk *w, int file, const struct stat *status, co
   clv__cache_name(&info->key, should);
   if (strcmp(should, name) == 0) return CLV_OK;
   clv__cache_info_finish(cache->allocator, info);
-  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: it is of another key than its name says");
+  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: its key does not match its name");
 }
 
 static clv_status visit_file(const walk *w, int shard, const char *base, const char *name, clv_error *error) {
@@ -134,7 +134,7 @@ clv_status clv__cache_walk(clv__cache *cache, clv__cache_depth depth,
   int folder = openat(cache->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *listing = folder < 0 ? NULL : fdopendir(folder);
   if (listing == NULL) {
-    clv_status status = clv__cache_failed(error, "cannot list it", errno);
+    clv_status status = clv__cache_failed(error, "cannot list the cache folder", errno);
     if (folder >= 0) close(folder);
     return clv__error_prefix(error, status, "cache %s", cache->path);
   }

@@ -17,7 +17,7 @@ static void check_shared_input(clv__check *check, bool is_image) {
     clv_error error = {0};
     char text[1024], what[256];
     if (!clv__menu_find(check, is_image, true, &menu)) {
-      clv__check_skip(check, "one buffer as two inputs", "the device takes no operator of two operands that the kit draws");
+      clv__check_skip(check, "one buffer as two inputs", "the device supports none of the kit's two-operand operators");
       return;
     }
     if (!clv__scene_draw(check, &menu, 1 + i, is_image ? image : rows, NULL, true, 30, check->seed + 31u * i, &scene)) continue;
@@ -81,7 +81,7 @@ static clv_status draw_pattern(clv__check *check, clv_dtype dtype, const char *o
 
 static void check_view(clv__check *check, const clv__menu *menu, view_kind kind, pattern p) {
   static const char *const kinds[] = {"Identity", "Reshape", "Flatten", "Unsqueeze"};
-  static const char *const patterns[] = {"of an input", "of an inner value", "of a view", "twice of one value"};
+  static const char *const patterns[] = {"of an input", "of an intermediate value", "of a view", "two of one value"};
   static const char *const unary[] = {"Relu", "Sigmoid", "Tanh", "Abs"};
   char text[1024], what[128];
   snprintf(what, sizeof what, "%s %s as an output", kinds[kind], patterns[p]);
@@ -100,7 +100,7 @@ static void check_view(clv__check *check, const clv__menu *menu, view_kind kind,
     clv__scene_finish(&scene);
     return;
   }
-  clv__check_skip(check, what, "the device does not take %s beside an operator", kinds[kind]);
+  clv__check_skip(check, what, "the device does not support %s together with an operator", kinds[kind]);
 }
 
 /* ---- Offsets ---- */
@@ -157,7 +157,7 @@ static void check_offsets(clv__check *check, clv__check_scene *scene, bool in_bu
     clv__error_clear(&error);
     clv_status status = lay_out(&job, &s, in_buffer, order, gap, &error);
     if (status != CLV_OK) {
-      clv__check_failed_call(check, what, "making room", status, &error);
+      clv__check_failed_call(check, what, "allocating memory", status, &error);
       break;
     }
     clv__check_that(check, clv__check_job_run(&job, scene->truth.values, text, sizeof text), what, "%s", text);
@@ -176,7 +176,7 @@ void clv__check_aliasing(clv__check *check) {
       for (uint32_t p = 0; p < PATTERNS; ++p) check_view(check, &menu, (view_kind)k, (pattern)p);
     }
   } else {
-    clv__check_skip(check, "views as outputs", "the device takes none of the operators that graphs are drawn from");
+    clv__check_skip(check, "views as outputs", "the device supports none of the operators of the kit's random graphs");
   }
   for (uint32_t i = 0; i < 4; ++i) {
     clv__check_scene scene;

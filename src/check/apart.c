@@ -120,7 +120,7 @@ static clv_status take_messages(watch *w, clv_error *error) {
     char first[MOST_TEXT + 1], second[MOST_TEXT + 1];
     memcpy(&head, w->bytes + at, sizeof head);
     if (head.first_bytes > MOST_TEXT || head.second_bytes > MOST_TEXT) {
-      return clv__error_set(error, CLV_INTERNAL_ERROR, "the checking process wrote what is no message");
+      return clv__error_set(error, CLV_INTERNAL_ERROR, "the checking process wrote an invalid message");
     }
     size_t size_bytes = sizeof head + head.first_bytes + head.second_bytes;
     if (w->count - at < size_bytes) break;
@@ -182,11 +182,11 @@ static void tell_end(watch *w, int how) {
   snprintf(what, sizeof what, "%.*s", (int)sizeof what - 1, w->sign->what);
   const char *name = w->report->sections[w->index].name;
   if (w->is_hung) {
-    snprintf(text, sizeof text, "hung in section '%s': it did not come back for %u s", name, w->limit_s);
+    snprintf(text, sizeof text, "hung in section '%s': no answer for %u s", name, w->limit_s);
   } else if (WIFSIGNALED(how)) {
     snprintf(text, sizeof text, "crashed in section '%s' (signal %d, %s)", name, WTERMSIG(how), strsignal(WTERMSIG(how)));
   } else {
-    snprintf(text, sizeof text, "ended the program in section '%s' (exit status %d)", name, WEXITSTATUS(how));
+    snprintf(text, sizeof text, "exited in section '%s' (exit status %d)", name, WEXITSTATUS(how));
   }
   clv__report_add(w->report, w->index, CLV__CHECK_FAIL, what, text);
 }
@@ -210,7 +210,7 @@ static clv_status run_one(const clv__check_request *request, clv_check_report *r
                           clv_error *error) {
   int files[2];
   *sign = (clv__check_sign){0};
-  if (pipe(files) != 0) return clv__error_set(error, CLV_IO_ERROR, "cannot make a pipe: %s", strerror(errno));
+  if (pipe(files) != 0) return clv__error_set(error, CLV_IO_ERROR, "cannot create a pipe: %s", strerror(errno));
   fflush(NULL); /* otherwise buffered output would be written twice */
   pid_t child = fork();
   if (child == 0) {
@@ -220,7 +220,7 @@ static clv_status run_one(const clv__check_request *request, clv_check_report *r
   close(files[1]);
   if (child < 0) {
     close(files[0]);
-    return clv__error_set(error, CLV_IO_ERROR, "cannot make a process: %s", strerror(errno));
+    return clv__error_set(error, CLV_IO_ERROR, "cannot create a process: %s", strerror(errno));
   }
   watch w = {.request = request, .report = report, .index = index, .sign = sign, .file = files[0]};
   w.limit_s = request->options->time_limit_s == 0 ? TIME_LIMIT_S : request->options->time_limit_s;

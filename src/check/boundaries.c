@@ -37,8 +37,8 @@ void clv__check_boundaries(clv__check *check) {
       if (clv__menu_read(check, dtypes[d], is_image != 0, &menu))
         check_menu(check, &menu, count, done, of);
       else
-        clv__check_skip(check, clv_dtype_name(dtypes[d]), "%s: the device takes none of the operators that graphs are drawn from",
-                        clv_dtype_name(dtypes[d]));
+        clv__check_skip(check, clv_dtype_name(dtypes[d]),
+                        "%s: the device supports none of the operators of the kit's random graphs", clv_dtype_name(dtypes[d]));
       done += count;
     }
   }

@@ -94,11 +94,10 @@ static void check_nothing_ran(recording *r) {
     for (size_t k = 0; k < operand->size_bytes; ++k) changed += bytes[k] != CLV__CHECK_POISON;
     clv__release(check->allocator, bytes);
     if (status == CLV_OK) {
-      clv__check_that(check, changed == 0, r->scene.what, "%zu bytes of output %u were written while it was recorded", changed,
-                      i);
+      clv__check_that(check, changed == 0, r->scene.what, "%zu bytes of output %u were written during capture", changed, i);
     }
   }
-  if (status != CLV_OK) clv__check_failed_call(check, r->scene.what, "after recording", status, &error);
+  if (status != CLV_OK) clv__check_failed_call(check, r->scene.what, "after the capture", status, &error);
 }
 
 /* Binds the captured execution to other memory. If that is NOT_SUPPORTED, nothing may have changed. */
@@ -108,7 +107,7 @@ static void check_bind(recording *r, uint64_t seed) {
   clv_error error = {0};
   char text[1024], what[320];
   if (check->backend->captured_bind == NULL) {
-    clv__check_skip(check, "captured_bind", "the backend leaves the slot out: the host captures again");
+    clv__check_skip(check, "captured_bind", "the backend lacks this optional slot: the host captures again");
     return;
   }
   clv_status status = clv__scene_feed(&r->scene, NULL, seed, &error);
@@ -134,10 +133,10 @@ static void check_bind(recording *r, uint64_t seed) {
       clv__check_failed_call(check, what, "captured_launch", status, &error);
     else
       clv__check_that(check, clv__check_job_agrees(&other, r->scene.truth.values, text, sizeof text), what,
-                      "in the memory that it was given: %s", text);
+                      "in its new memory: %s", text);
     /* Binds it back to the first memory. */
     if (feed(r, seed + 1)) status = check->backend->captured_bind(check->handle, r->captured, 0, &r->job.args, &error);
-    if (status != CLV_OK) clv__check_failed_call(check, what, "captured_bind, back", status, &error);
+    if (status != CLV_OK) clv__check_failed_call(check, what, "captured_bind, to the first memory", status, &error);
   }
   if (status == CLV_OK || status == CLV_NOT_SUPPORTED) {
     if (feed(r, seed + 2)) check_launch(r, r->job.stream, "launched in its first memory again");
@@ -180,16 +179,16 @@ static void check_dropped(clv__check *check, uint64_t seed) {
   if (status == CLV_OK) status = check->backend->capture_begin(check->handle, r.job.stream, &error);
   if (status == CLV_OK) {
     (void)clv__check_job_execute(&r.job, &error);
-    clv__check_at(check, "capture_end without a place for the graph");
+    clv__check_at(check, "capture_end with a NULL output");
     status = check->backend->capture_end(check->handle, r.job.stream, NULL, &error);
-    clv__check_that(check, status == CLV_OK, "a recording that is dropped", "capture_end answered '%s': %s",
-                    clv_status_name(status), error.message);
+    clv__check_that(check, status == CLV_OK, "a discarded capture", "capture_end answered '%s': %s", clv_status_name(status),
+                    error.message);
     clv__check_that(check, clv__check_job_run(&r.job, r.scene.truth.values, text, sizeof text),
-                    "an execution after a recording was dropped", "%s", text);
+                    "an execution after a discarded capture", "%s", text);
   } else if (status == CLV_NOT_SUPPORTED) {
-    clv__check_skip(check, "a recording that is dropped", "capturing: %s", error.message);
+    clv__check_skip(check, "a discarded capture", "capturing: %s", error.message);
   } else {
-    clv__check_failed_call(check, "a recording that is dropped", "capture_begin", status, &error);
+    clv__check_failed_call(check, "a discarded capture", "capture_begin", status, &error);
   }
   close_recording(&r);
 }
@@ -198,7 +197,7 @@ void clv__check_capture(clv__check *check) {
   const clv_backend *b = check->backend;
   if (b->capture_begin == NULL || b->capture_end == NULL || b->captured_launch == NULL || b->captured_destroy == NULL ||
       b->captured_bytes == NULL) {
-    clv__check_skip(check, "captured graphs", "the backend leaves the slots out");
+    clv__check_skip(check, "captured graphs", "the backend lacks these optional slots");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 6); ++i) {

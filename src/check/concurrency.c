@@ -74,7 +74,7 @@ static void run_threads(clv__check *check, const char *what, worker *workers, ui
   for (uint32_t i = 0; i < count; ++i) {
     clv__check_that(check, !workers[i].failed, what, "thread %u of %u: %s", i + 1, count, workers[i].text);
   }
-  clv__check_that(check, !t.failed, "buffers taken while others execute", "%s", t.text);
+  clv__check_that(check, !t.failed, "buffers allocated while others execute", "%s", t.text);
 }
 
 static bool begin_worker(clv__check_scene *scene, clv__check_program *program, uint64_t seed, worker *w) {
@@ -85,7 +85,7 @@ static bool begin_worker(clv__check_scene *scene, clv__check_program *program, u
   if (status == CLV_OK) status = clv__check_truth_make(check, scene->graph, w->inputs, &w->truth, &error);
   if (status == CLV_OK) status = clv__check_job_open(program, w->truth.values, &w->job, &error);
   if (status == CLV_OK) return true;
-  clv__check_failed_call(check, scene->what, "one more instance", status, &error);
+  clv__check_failed_call(check, scene->what, "another instance", status, &error);
   return false;
 }
 
@@ -165,7 +165,7 @@ static void check_in_flight(clv__check *check, uint64_t seed) {
     }
     if (status == CLV_OK) status = clv__check_job_wait(&workers[0].job, &error);
     if (status != CLV_OK) {
-      clv__check_failed_call(check, what, "enqueuing it", status, &error);
+      clv__check_failed_call(check, what, "enqueuing", status, &error);
       break;
     }
     for (uint32_t i = 0; i < begun; ++i) {

@@ -8,9 +8,9 @@
 
 /* Checks a call that must fail. */
 static void check_refusal(clv__check *check, const char *what, clv_status status, const clv_error *error) {
-  if (!clv__check_that(check, status != CLV_OK, what, "it answered 'ok', expected a refusal")) return;
-  clv__check_that(check, status > CLV_OK && status <= CLV_TIMED_OUT, what, "status %d is none", (int)status);
-  clv__check_that(check, error->message[0] != '\0', what, "'%s', without a text", clv_status_name(status));
+  if (!clv__check_that(check, status != CLV_OK, what, "it returned 'ok'; expected an error")) return;
+  clv__check_that(check, status > CLV_OK && status <= CLV_TIMED_OUT, what, "invalid status %d", (int)status);
+  clv__check_that(check, error->message[0] != '\0', what, "'%s', without an error text", clv_status_name(status));
 }
 
 /* ---- Unknown nodes ---- */
@@ -27,14 +27,15 @@ static void check_foreign_node(clv__check *check) {
   clv__sketch_foreign(&sketch, "no.such.domain", "NoSuchOperator", "a", "y");
   clv_status status = clv__sketch_end(&sketch, "y", &graph);
   if (status != CLV_OK) {
-    clv__check_failed_call(check, "an unknown operator", "drawing it", status, &error);
+    clv__check_failed_call(check, "an unknown operator", "building the graph", status, &error);
     return;
   }
   status = clv__check_program_view(check, graph, NULL, NULL, 0, &program, &error);
   if (status == CLV_OK) {
     clv__check_at(check, "supports of an unknown operator");
     check->backend->supports(check->handle, program.view, 0, &verdict);
-    clv__check_that(check, !verdict.supported, "supports of an unknown operator", "it says yes to no.such.domain:NoSuchOperator");
+    clv__check_that(check, !verdict.supported, "supports of an unknown operator",
+                    "it claims to support no.such.domain:NoSuchOperator");
     clv__check_at(check, "compile of an unknown operator");
     clv_executable *made = NULL;
     const clv_compile_options options = {.struct_size = sizeof options};
@@ -42,12 +43,12 @@ static void check_foreign_node(clv__check *check) {
     status = check->backend->compile(check->handle, program.view, &options, &made, &error);
     check_refusal(check, "compile of an unknown operator", status, &error);
     clv__check_that(check, status == CLV_OK || made == NULL, "compile of an unknown operator",
-                    "it is refused, and gives an executable");
+                    "it failed, but returned an executable");
     if (made != NULL) check->backend->executable_destroy(check->handle, made);
     made = NULL;
-    clv__check_at(check, "compile of an unknown operator, without a place for the text");
+    clv__check_at(check, "compile of an unknown operator, without room for the error text");
     status = check->backend->compile(check->handle, program.view, &options, &made, NULL);
-    clv__check_that(check, status != CLV_OK, "compile of an unknown operator, error NULL", "it answered 'ok'");
+    clv__check_that(check, status != CLV_OK, "compile of an unknown operator, error NULL", "it returned 'ok'");
     if (status == CLV_OK && made != NULL) check->backend->executable_destroy(check->handle, made);
   } else {
     clv__check_failed_call(check, "an unknown operator", "the kit's own view", status, &error);
@@ -67,7 +68,7 @@ static void check_instance_counts(clv__check *check, clv__check_scene *scene, cl
   uint32_t inputs = job->input_count, weights = program->info.weight_count;
   if (clv__check_job_types(job, scene->truth.values, &scene->arena, &types, &error) != CLV_OK) return;
   for (uint32_t i = 0; i < 3; ++i) {
-    const char *const names[] = {"instance_create with no inputs", "instance_create with an input less",
+    const char *const names[] = {"instance_create with no inputs", "instance_create with one input too few",
                                  "instance_create with no weights"};
     clv_instance *made = NULL;
     if ((i == 1 && inputs < 2) || (i == 2 && weights == 0)) continue;
@@ -92,7 +93,7 @@ static bool check_execute_counts(clv__check *check, clv__check_scene *scene, clv
     const char *what;
     uint32_t inputs, outputs;
   } wrong[] = {{"execute with no inputs", 0, job->output_count},
-               {"execute with an input less", job->input_count - 1, job->output_count},
+               {"execute with one input too few", job->input_count - 1, job->output_count},
                {"execute with no outputs", job->input_count, 0}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     clv_status status = clv__check_job_load(job, scene->truth.values, CLV__CHECK_POISON, &error);
@@ -110,7 +111,7 @@ static bool check_execute_counts(clv__check *check, clv__check_scene *scene, clv
   /* The stream may have failed for good. */
   clv__check_job_finish(job);
   if (!clv__scene_start(scene, job)) return refused;
-  clv__check_that(check, clv__check_job_run(job, scene->truth.values, text, sizeof text), "a right execution after wrong ones",
+  clv__check_that(check, clv__check_job_run(job, scene->truth.values, text, sizeof text), "a valid execution after invalid ones",
                   "%s", text);
   return refused;
 }
@@ -125,7 +126,7 @@ void clv__check_errors(clv__check *check) {
       bool late = check_execute_counts(check, &scene, &job);
       if (job.instance != NULL) check_instance_counts(check, &scene, &job, late);
     } else {
-      clv__check_skip(check, "wrong numbers of operands", "the graph drawn reads none");
+      clv__check_skip(check, "wrong numbers of operands", "the random graph has none");
     }
     clv__check_job_finish(&job);
   }

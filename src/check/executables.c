@@ -43,11 +43,11 @@ static void check_independence(clv__check *check, uint64_t seed) {
     clv__scene_failed(&scene, "compiling it twice", status, &error);
   } else if (clv__scene_start(&scene, &first)) {
     clv__check_that(check, clv__check_job_run(&first, scene.truth.values, text, sizeof text), scene.what,
-                    "with another executable of the same beside it: %s", text);
+                    "next to another executable of the same graph: %s", text);
     clv__check_job_finish(&first);
     clv__check_program_finish(&scene.program);
     clv__check_that(check, clv__check_job_run(&second, scene.truth.values, text, sizeof text), scene.what,
-                    "after another executable of the same was destroyed: %s", text);
+                    "after another executable of the same graph was destroyed: %s", text);
   }
   clv__check_job_finish(&second);
   clv__check_program_finish(&other);
@@ -74,14 +74,14 @@ static void check_without_view(clv__check *check, uint64_t seed) {
     scene.program.executable = NULL;
     scene.program.weights = NULL;
     clv__check_program_finish(&scene.program);
-    clv__check_at(check, "an executable whose view is gone, %s", scene.what);
+    clv__check_at(check, "an executable whose view was destroyed, %s", scene.what);
     status = weights == NULL ? clv__error_memory(&error, 1) : clv__check_job_open(&without, scene.truth.values, &job, &error);
   }
   if (status == CLV_OK) {
     clv__check_that(check, clv__check_job_run(&job, scene.truth.values, text, sizeof text), scene.what,
-                    "after the view that it was compiled from was gone: %s", text);
+                    "after the view that it was compiled from was destroyed: %s", text);
   } else {
-    clv__scene_failed(&scene, "an executable whose view is gone", status, &error);
+    clv__scene_failed(&scene, "an executable whose view was destroyed", status, &error);
   }
   clv__check_job_finish(&job);
   clv__check_program_finish(&without);
@@ -110,12 +110,12 @@ static void check_bytes(clv__check_scene *scene, const void *bytes, size_t size_
   if (status == CLV_OK) status = clv__check_job_execute(&job, &error);
   if (status == CLV_OK) status = clv__check_job_wait(&job, &error);
   if (status != CLV_OK && must)
-    clv__check_failed_call(check, what, is_loaded ? "running what was loaded" : "executable_load", status, &error);
+    clv__check_failed_call(check, what, is_loaded ? "running the loaded executable" : "executable_load", status, &error);
   else if (status != CLV_OK)
-    clv__check_that(check, error.message[0] != '\0', what, "'%s', without a text", clv_status_name(status));
+    clv__check_that(check, error.message[0] != '\0', what, "'%s', without an error text", clv_status_name(status));
   else
     clv__check_that(check, clv__check_job_agrees(&job, scene->truth.values, text, sizeof text), what,
-                    must ? "%s" : "it was taken, and is wrong: %s", text);
+                    must ? "%s" : "it was loaded, but is wrong: %s", text);
   clv__check_job_finish(&job);
   clv__check_program_finish(&program);
 }
@@ -132,7 +132,7 @@ static void check_damage(clv__check_scene *scene, const blob *saved) {
                         : i == 1 ? 1
                         : i == 2 ? saved->size_bytes - 1
                                  : clv__check_below(&dice, (uint32_t)saved->size_bytes);
-    snprintf(how, sizeof how, "cut to %zu of %zu bytes", size_bytes, saved->size_bytes);
+    snprintf(how, sizeof how, "truncated to %zu of %zu bytes", size_bytes, saved->size_bytes);
     /* A separate allocation, so that tools detect reads beyond its end. */
     uint8_t *cut = clv__allocate(check->allocator, size_bytes);
     if (cut == NULL) continue;
@@ -149,7 +149,7 @@ static void check_damage(clv__check_scene *scene, const blob *saved) {
     bytes[at] ^= bit;
   }
   bytes[saved->size_bytes] = 0;
-  check_bytes(scene, bytes, saved->size_bytes + 1, false, "with a byte too many");
+  check_bytes(scene, bytes, saved->size_bytes + 1, false, "with one byte too many");
   for (size_t i = 0; i < saved->size_bytes; ++i) bytes[i] = (uint8_t)clv__check_random(&dice);
   check_bytes(scene, bytes, saved->size_bytes, false, "random bytes");
   clv__release(check->allocator, bytes);
@@ -160,7 +160,7 @@ static void check_refused_write(clv__check_scene *scene) {
   blob full = {.allocator = check->allocator, .refuses = true};
   clv_error error = {0};
   clv_status status = check->backend->executable_save(check->handle, scene->program.executable, write_blob, &full, &error);
-  clv__check_that(check, status != CLV_OK, "executable_save to a full disk", "the write failed, and it answered 'ok'");
+  clv__check_that(check, status != CLV_OK, "executable_save to a full disk", "the write failed, but it returned 'ok'");
   clv__release(check->allocator, full.bytes);
 }
 
@@ -184,12 +184,12 @@ static void check_saved(clv__check *check, uint64_t seed, bool with_damage) {
     check_bytes(&scene, saved.bytes, saved.size_bytes, true, "saved and loaded");
     if (with_damage) check_damage(&scene, &saved);
     clv__check_program_finish(&scene.program);
-    clv__check_at(check, "opening the device anew");
+    clv__check_at(check, "opening the device again");
     status = clv__check_reopen(check, &error);
     if (status == CLV_OK)
-      check_bytes(&scene, saved.bytes, saved.size_bytes, true, "loaded by the device opened anew");
+      check_bytes(&scene, saved.bytes, saved.size_bytes, true, "loaded by the reopened device");
     else
-      clv__check_failed_call(check, scene.what, "opening the device anew", status, &error);
+      clv__check_failed_call(check, scene.what, "opening the device again", status, &error);
   }
   clv__release(check->allocator, saved.bytes);
   if (check->devices != NULL) clv__check_program_finish(&scene.program);
@@ -202,7 +202,7 @@ void clv__check_executables(clv__check *check) {
     check_without_view(check, check->seed + 43u * i);
   }
   if (check->backend->executable_save == NULL || check->backend->executable_load == NULL) {
-    clv__check_skip(check, "saving and loading", "the backend leaves the slots out: it keeps no executables");
+    clv__check_skip(check, "saving and loading", "the backend lacks these optional slots: it cannot save executables");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 4) && check->devices != NULL; ++i) {

@@ -88,9 +88,9 @@ void clv__check_bind(const clv__check *check, const clv__check_operand *operand,
 /* Called from any of the device's threads. */
 static clv_status give_room(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
   clv__check_job *job = cookie;
-  if (index >= job->output_count) return clv__error_set(error, CLV_INVALID_ARGUMENT, "there is no output %u", index);
+  if (index >= job->output_count) return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u does not exist", index);
   __atomic_add_fetch(&job->rooms, 1, __ATOMIC_RELAXED);
-  if (job->refuse_rooms) return clv__error_set(error, CLV_OUT_OF_MEMORY, "no room for output %u, for a test", index);
+  if (job->refuse_rooms) return clv__error_set(error, CLV_OUT_OF_MEMORY, "no memory for output %u, as a test", index);
   clv__check_operand *operand = &job->operands[job->input_count + index];
   clv__check_operand_free(job->check, operand);
   CLV__TRY(clv__check_operand_alloc(job->check, type, operand, error));

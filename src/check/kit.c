@@ -19,7 +19,7 @@ static clv_status unknown_section(const char *name, clv_error *error) {
   for (uint32_t i = 0; i < clv__check_section_count && used < sizeof known; ++i) {
     used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", clv__check_sections[i].name);
   }
-  return clv__error_set(error, CLV_NOT_FOUND, "section '%s' is none; there are: %s", name, known);
+  return clv__error_set(error, CLV_NOT_FOUND, "unknown section '%s'; there are: %s", name, known);
 }
 
 /* The requested sections, in the order in which they run. */
@@ -76,7 +76,7 @@ clv_status clv_check_backend(clv_context *context, const char *device, const clv
   CLV__TRY(clv__options_texts(options.sections, options.section_count, "sections", error));
   bool is_path = strchr(device, '/') != NULL;
   if (strcmp(device, "auto") == 0 || (!is_path && strchr(device, ',') != NULL)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "one device is checked at a time, '%s' names several", device);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "one device is checked at a time, but '%s' names several", device);
   }
   opening.list = device;
   clv__check_request request = {context, device, opening, &options};

@@ -8,13 +8,13 @@ enum { OPENINGS = 12, OBJECTS = 64 };
 
 static void check_set(clv__check *check, const char *what, bool first, bool second, bool third) {
   bool all = first && second && third, none = !first && !second && !third;
-  clv__check_that(check, all || none, what, "some of these optional slots are there and some are not: they come all or none");
+  clv__check_that(check, all || none, what, "only some of these optional slots are set; set all or none");
 }
 
 static void check_table(clv__check *check) {
   const clv_backend *b = check->backend;
   clv__check_that(check, b->name[0] != '\0', "the table: name", "it is empty");
-  clv__check_that(check, b->version[0] != '\0', "the table: version", "it is empty: it joins the keys of caches");
+  clv__check_that(check, b->version[0] != '\0', "the table: version", "it is empty, but it is part of cache keys");
   check_set(check, "executable_save, executable_load", b->executable_save != NULL, b->executable_load != NULL,
             b->executable_load != NULL);
   check_set(check, "instance_scratch_bytes, instance_bind_scratch", b->instance_scratch_bytes != NULL,
@@ -26,13 +26,13 @@ static void check_table(clv__check *check) {
   check_set(check, "capture_begin, captured_destroy, captured_bytes", b->capture_begin != NULL, b->captured_destroy != NULL,
             b->captured_bytes != NULL);
   clv__check_that(check, b->captured_bind == NULL || b->capture_begin != NULL, "captured_bind",
-                  "it is there, and capture_begin is not");
-  clv__check_that(check, b->option_count == 0 || b->options != NULL, "the table: options", "%u of them, and no list",
-                  b->option_count);
+                  "it is set, but capture_begin is not");
+  clv__check_that(check, b->option_count == 0 || b->options != NULL, "the table: options",
+                  "option_count is %u, but the list is NULL", b->option_count);
   for (uint32_t i = 0; b->options != NULL && i < b->option_count; ++i) {
     const clv_option_info *option = &b->options[i];
     bool is_whole = option->key != NULL && option->key[0] != '\0' && option->values != NULL && option->help != NULL;
-    clv__check_that(check, is_whole, "the table: options", "number %u lacks its key, values or help", i);
+    clv__check_that(check, is_whole, "the table: options", "option %u lacks its key, values or help", i);
   }
 }
 
@@ -46,14 +46,14 @@ static void check_info(clv__check *check) {
   check->backend->info(check->handle, &two);
   clv__check_that(check, is_text(one.kind), "info: kind", "it is empty");
   clv__check_that(check, is_text(one.description), "info: description", "it is empty");
-  clv__check_that(check, is_text(one.fingerprint), "info: fingerprint", "it is empty: executables depend on it");
+  clv__check_that(check, is_text(one.fingerprint), "info: fingerprint", "it is empty, but executables depend on it");
   clv__check_that(check, is_text(one.memory_space), "info: memory_space", "it is empty");
   clv__check_that(check, one.alignment_bytes > 0 && (one.alignment_bytes & (one.alignment_bytes - 1)) == 0,
-                  "info: alignment_bytes", "%u is no power of two", one.alignment_bytes);
+                  "info: alignment_bytes", "%u is not a power of two", one.alignment_bytes);
   bool is_same = is_text(one.fingerprint) && is_text(two.fingerprint) && strcmp(one.fingerprint, two.fingerprint) == 0 &&
                  one.memory_limit_bytes == two.memory_limit_bytes && one.alignment_bytes == two.alignment_bytes &&
                  one.is_synchronous == two.is_synchronous && one.static_shapes_only == two.static_shapes_only;
-  clv__check_that(check, is_same, "info, asked twice", "the answers differ");
+  clv__check_that(check, is_same, "info, called twice", "the results differ");
 }
 
 static void check_openings(clv__check *check) {
@@ -65,11 +65,11 @@ static void check_openings(clv__check *check) {
     clv__check_progress(check, i, OPENINGS);
     clv_status status = clv_devices_open(check->context, check->devices_options, &again, &error);
     if (status != CLV_OK) {
-      clv__check_failed_call(check, "open, while it is open already", "open", status, &error);
+      clv__check_failed_call(check, "open, while already open", "open", status, &error);
       return;
     }
     const char *now = again->items[0].info.fingerprint;
-    clv__check_that(check, strcmp(now, fingerprint) == 0, "fingerprint of the device opened again", "'%s', it was '%s'", now,
+    clv__check_that(check, strcmp(now, fingerprint) == 0, "fingerprint of the reopened device", "'%s', but it was '%s'", now,
                     fingerprint);
     clv_devices_close(again);
   }
@@ -88,13 +88,13 @@ static void check_unknown_option(clv__check *check) {
   clv_status status = clv_devices_open(check->context, &options, &devices, &error);
   clv_devices_close(devices);
   if (!clv__check_that(check, status == CLV_INVALID_ARGUMENT, "an unknown option",
-                       "open answered '%s', expected 'invalid argument': a misspelt option must not pass unseen (the table's "
-                       "`options` lists the keys there are; open() of a backend without any refuses them all)",
+                       "open returned '%s'; expected 'invalid argument': a misspelt option must not go unnoticed (the table's "
+                       "`options` lists the valid keys; a backend without options rejects them all)",
                        clv_status_name(status))) {
     return;
   }
-  clv__check_that(check, strstr(error.message, "no-such-option") != NULL, "an unknown option", "the refusal does not name it: %s",
-                  error.message);
+  clv__check_that(check, strstr(error.message, "no-such-option") != NULL, "an unknown option",
+                  "the error does not name the option: %s", error.message);
 }
 
 static void check_nulls(clv__check *check) {
@@ -117,7 +117,7 @@ static void check_objects(clv__check *check) {
   clv_event *events[OBJECTS] = {0};
   clv_status status = CLV_OK;
   uint32_t made = 0;
-  clv__check_at(check, "making %d streams and events", OBJECTS);
+  clv__check_at(check, "creating %d streams and events", OBJECTS);
   for (; made < OBJECTS && status == CLV_OK; ++made) {
     clv__error_clear(&error);
     status = b->stream_create(check->handle, &streams[made], &error);
@@ -130,7 +130,7 @@ static void check_objects(clv__check *check) {
     if (streams[i] != NULL) b->stream_destroy(check->handle, streams[i]);
   }
   if (status != CLV_OK) {
-    clv__check_failed_call(check, "many streams and events", "making, recording or awaiting one", status, &error);
+    clv__check_failed_call(check, "many streams and events", "creating, recording or awaiting one", status, &error);
     return;
   }
   clv__check_pass(check);

@@ -31,9 +31,9 @@ static void check_alignment(clv__check *check) {
     if (pointer == NULL) continue;
     any = true;
     clv__check_that(check, alignment == 0 || (uintptr_t)pointer % alignment == 0, what,
-                    "it begins at %p, no multiple of the %u bytes that info() states", pointer, alignment);
+                    "it starts at %p, which is not a multiple of the %u bytes that info() states", pointer, alignment);
   }
-  if (!any) clv__check_skip(check, "alignment of buffers", "the host cannot address them");
+  if (!any) clv__check_skip(check, "alignment of buffers", "the host cannot access them");
   for (uint32_t i = 0; i < count; ++i) b->buffer_free(check->handle, buffers[i]);
 }
 
@@ -74,12 +74,12 @@ static void check_too_much(clv__check *check, uint64_t size_bytes) {
   clv__check_at(check, "%s", what);
   clv_status status = check->backend->buffer_alloc(check->handle, size_bytes, &buffer, &error);
   if (!clv__check_that(check, status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE, what,
-                       "it answered '%s', expected 'out of memory'", clv_status_name(status))) {
+                       "it returned '%s'; expected 'out of memory'", clv_status_name(status))) {
     if (status == CLV_OK) check->backend->buffer_free(check->handle, buffer);
     return;
   }
-  clv__check_that(check, error.message[0] != '\0', what, "'%s', without a text", clv_status_name(status));
-  clv__check_that(check, buffer == NULL, what, "it is refused, and gives a buffer");
+  clv__check_that(check, error.message[0] != '\0', what, "'%s', without an error text", clv_status_name(status));
+  clv__check_that(check, buffer == NULL, what, "it failed, but returned a buffer");
 }
 
 /* Fills the memory twice, because freed memory must be available again. Less than half of the stated size is an error. */
@@ -104,13 +104,13 @@ static void check_limit(clv__check *check) {
       count += status == CLV_OK;
     }
     clv__check_that(check, status == CLV_OUT_OF_MEMORY && error.message[0] != '\0', "a memory that is full",
-                    "after %llu of %llu bytes it answered '%s': %s", (unsigned long long)taken, (unsigned long long)limit,
+                    "after %llu of %llu bytes it returned '%s': %s", (unsigned long long)taken, (unsigned long long)limit,
                     clv_status_name(status), error.message);
-    clv__check_that(check, taken <= limit, "a memory that is full", "it gave %llu bytes of %llu", (unsigned long long)taken,
-                    (unsigned long long)limit);
+    clv__check_that(check, taken <= limit, "a memory that is full", "%llu bytes of %llu could be allocated",
+                    (unsigned long long)taken, (unsigned long long)limit);
     if (round == 0) first = taken;
-    clv__check_that(check, round == 0 || taken >= first, "a memory that was full and is empty again",
-                    "it gave %llu bytes, before %llu", (unsigned long long)taken, (unsigned long long)first);
+    clv__check_that(check, round == 0 || taken >= first, "a memory that was filled and emptied",
+                    "%llu bytes could be allocated, but %llu before", (unsigned long long)taken, (unsigned long long)first);
     while (count > 0) check->backend->buffer_free(check->handle, buffers[--count]);
   }
 }
@@ -178,7 +178,7 @@ static void check_guards(clv__check_scene *scene, clv__check_job *job) {
     const char *name = scene->graph->values[value].name;
     clv_status status = count_changed(job, i, NULL, false, &changed, &error);
     if (status == CLV_OK) {
-      clv__check_that(check, changed == 0, scene->what, "%zu bytes beside %s '%s' were written", changed,
+      clv__check_that(check, changed == 0, scene->what, "%zu bytes next to %s '%s' were written", changed,
                       is_input ? "input" : "output", name);
     }
     if (status == CLV_OK && is_input) {

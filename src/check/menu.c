@@ -110,7 +110,7 @@ static bool takes(clv__check *check, const clv__menu_item *item, clv_dtype dtype
 bool clv__menu_read(clv__check *check, clv_dtype dtype, bool is_image, clv__menu *menu) {
   bool is_float = (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_FLOAT) != 0, any_work = false;
   *menu = (clv__menu){.dtype = dtype, .is_image = is_image};
-  clv__check_at(check, "asking which operators the device takes in %s", clv_dtype_name(dtype));
+  clv__check_at(check, "asking which operators the device supports for %s", clv_dtype_name(dtype));
   for (uint32_t i = 0; i < ITEM_COUNT; ++i) {
     const clv__menu_item *item = &all_items[i];
     if (item->rank != 0 && item->rank != (is_image ? 4 : 2)) continue;

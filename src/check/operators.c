@@ -29,7 +29,7 @@ static bool ask(asked *a, const clv__check_program *program, uint32_t node) {
     return false;
   }
   if (one.supported != two.supported || (!one.supported && strcmp(one.reason, two.reason) != 0)) {
-    clv__check_fail(check, a->made->what, "supports (%s), asked twice: '%s' and '%s'", op, one.supported ? "yes" : one.reason,
+    clv__check_fail(check, a->made->what, "supports (%s), called twice: '%s' and '%s'", op, one.supported ? "yes" : one.reason,
                     two.supported ? "yes" : two.reason);
     return false;
   }
@@ -70,7 +70,8 @@ static void check_alone(asked *a, clv_node_id node) {
   if (status != CLV_OK)
     clv__check_failed_call(check, a->made->what, "the kit's own view", status, &error);
   else if (clv__check_program_refused(&program, reason) != NULL)
-    clv__check_fail(check, a->made->what, "node %s: yes in its graph, and no alone: %s", a->made->graph->nodes[node].op, reason);
+    clv__check_fail(check, a->made->what, "node %s is supported in its graph, but not alone: %s", a->made->graph->nodes[node].op,
+                    reason);
   else if (clv__check_view_agrees(&program, a->truth.values, text, sizeof text))
     clv__check_pass(check);
   else
@@ -92,13 +93,13 @@ static void check_case(clv__check *check, const clv__check_case *made) {
   } else if (!is_sound) {
     /* already reported */
   } else if (program.view->node_count == 0) {
-    clv__check_skip(check, made->what, "all of it is known before a device is asked");
+    clv__check_skip(check, made->what, "computed before any device is asked");
   } else if (a.refused != NULL) {
     clv__check_skip(check, made->what, "%s: %s", a.refused->op, a.reason);
   } else if (has_strings(&program)) {
-    clv__check_skip(check, made->what, "strings do not cross to devices in this kit");
+    clv__check_skip(check, made->what, "the kit does not pass strings to devices");
   } else if (is_drawn(made->graph)) {
-    clv__check_skip(check, made->what, "its result is drawn anew each time");
+    clv__check_skip(check, made->what, "its result is random");
   } else {
     if (clv__check_view_agrees(&program, a.truth.values, text, sizeof text))
       clv__check_pass(check);

@@ -46,7 +46,7 @@ static void check_copies(clv__check *check) {
     if (status == CLV_OK) status = b->stream_synchronize(check->handle, stream, &error);
     if (status != CLV_OK) break;
     clv__check_that(check, memcmp(back, image + from, count) == 0, what, "what was read back is not what was written");
-    clv__check_that(check, back[count] == 0x11, what, "copy_out wrote beyond its %u bytes", count);
+    clv__check_that(check, back[count] == 0x11, what, "copy_out wrote more than its %u bytes", count);
   }
   if (status != CLV_OK) clv__check_failed_call(check, "copies of odd sizes", "a copy", status, &error);
   if (stream != NULL) b->stream_destroy(check->handle, stream);
@@ -93,7 +93,7 @@ static bool open_chain(clv__check *check, const clv__menu *menu, uint32_t length
   clv_graph *graph;
   clv_status status = clv__menu_chain(check, menu, length, dims, seed, &graph, &error);
   if (status == CLV_OK) return clv__scene_open(check, graph, NULL, true, seed, scene);
-  clv__check_failed_call(check, "a graph of the kit's", "drawing it", status, &error);
+  clv__check_failed_call(check, "a graph of the kit's", "building the graph", status, &error);
   return false;
 }
 
@@ -113,14 +113,14 @@ static bool open_pair(clv__check *check, pair *p) {
   *p = (pair){.check = check};
   bool is_image = !clv__menu_find(check, false, false, &menu);
   if (is_image && !clv__menu_find(check, true, false, &menu)) {
-    clv__check_skip(check, "streams that wait", "the device takes none of the operators that graphs are drawn from");
+    clv__check_skip(check, "streams that wait", "the device supports none of the operators of the kit's random graphs");
     return false;
   }
   const int64_t *dims = is_image ? image : rows;
   bool is_open = open_chain(check, &menu, 16, dims, check->seed, &p->maker) &&
                  open_chain(check, &menu, 1, dims, check->seed + 1, &p->reader);
   if (!is_open) {
-    clv__check_skip(check, "streams that wait", "the device does not take a chain of an operator that it takes alone");
+    clv__check_skip(check, "streams that wait", "the device does not support a chain of an operator that it supports alone");
     close_pair(p);
     return false;
   }
@@ -129,7 +129,7 @@ static bool open_pair(clv__check *check, pair *p) {
   bool is_started = status == CLV_OK && clv__scene_start(&p->maker, &p->made) && clv__scene_start(&p->reader, &p->read);
   if (is_started) status = clv__check_operand_alloc(check, &p->made.operands[p->made.input_count].type, &p->aside, &error);
   if (is_started && status == CLV_OK) return true;
-  if (is_started) clv__check_failed_call(check, "streams that wait", "memory for them", status, &error);
+  if (is_started) clv__check_failed_call(check, "streams that wait", "allocating memory", status, &error);
   close_pair(p);
   return false;
 }
@@ -189,7 +189,7 @@ static void check_event_wait(pair *p, uint32_t round) {
   if (status == CLV_OK) status = clv__check_job_wait(&p->read, &error);
   if (status == CLV_OK && copied.data != NULL) {
     clv__check_that(check, clv__check_same(&p->reader.inputs[0], &copied, "made", text, sizeof text),
-                    "event_wait on another stream", "a copy behind it did not wait: %s", text);
+                    "event_wait on another stream", "a copy after it did not wait: %s", text);
   }
   clv__release(check->allocator, copied.data);
   if (status != CLV_OK) {
@@ -197,7 +197,7 @@ static void check_event_wait(pair *p, uint32_t round) {
     return;
   }
   clv__check_that(check, clv__check_job_agrees(&p->read, p->reader.truth.values, text, sizeof text),
-                  "event_wait on another stream", "what was enqueued behind it did not wait: %s", text);
+                  "event_wait on another stream", "work enqueued after it did not wait: %s", text);
 }
 
 static void check_event_synchronize(pair *p, uint32_t round) {
@@ -218,7 +218,7 @@ static void check_event_synchronize(pair *p, uint32_t round) {
     return;
   }
   clv__check_that(check, clv__check_job_agrees(&p->read, p->reader.truth.values, text, sizeof text), "event_synchronize",
-                  "it came back before the event was reached: %s", text);
+                  "it returned before the event was reached: %s", text);
 }
 
 /* ---- Notices ---- */
@@ -257,7 +257,7 @@ static void check_notice(pair *p, bool is_over, uint32_t round) {
   static uint8_t from[BYTES], to[BYTES];
   clv__check *check = p->check;
   const clv_backend *b = check->backend;
-  const char *what = is_over ? "event_notify of an event that was reached" : "event_notify";
+  const char *what = is_over ? "event_notify of a completed event" : "event_notify";
   clv_error error = {0};
   clv_buffer *buffer = NULL;
   notice n = {.lock = PTHREAD_MUTEX_INITIALIZER, .bytes = to, .expected = from, .size_bytes = BYTES};
@@ -280,8 +280,9 @@ static void check_notice(pair *p, bool is_over, uint32_t round) {
   if (status == CLV_OK) {
     pause_ms(2);
     uint32_t count = notices(&n);
-    clv__check_that(check, count == 1, what, "the notice came %u times, expected once", count);
-    clv__check_that(check, count == 0 || n.was_done, what, "the notice came before the copy in front of the event was done");
+    clv__check_that(check, count == 1, what, "%u notifications; expected one", count);
+    clv__check_that(check, count == 0 || n.was_done, what,
+                    "the notification came before the copy recorded before the event was complete");
   }
   b->buffer_free(check->handle, buffer);
 }
@@ -306,7 +307,8 @@ static void check_failure(clv__check *check) {
   clv__check_job job = {0};
   char text[1024];
   if (draw_counted(check, CLV_F32, &graph, &error) != CLV_OK || !clv__scene_open(check, graph, NULL, true, 1, &scene)) {
-    clv__check_skip(check, what, "the device takes no operator whose output is sized by data: nothing can be made to fail");
+    clv__check_skip(check, what,
+                    "the device supports no operator whose output size depends on data, so the kit cannot cause a failure");
     return;
   }
   if (clv__scene_start(&scene, &job)) {
@@ -314,8 +316,10 @@ static void check_failure(clv__check *check) {
     job.refuse_rooms = true;
     if (status == CLV_OK) status = clv__check_job_execute(&job, &error);
     if (status == CLV_OK) status = clv__check_job_wait(&job, &error);
-    clv__check_that(check, status != CLV_OK, what, "allocate_output() failed; execute() and stream_synchronize() say 'ok'");
-    clv__check_that(check, status == CLV_OK || error.message[0] != '\0', what, "'%s', without a text", clv_status_name(status));
+    clv__check_that(check, status != CLV_OK, what,
+                    "allocate_output() failed, but execute() and stream_synchronize() returned 'ok'");
+    clv__check_that(check, status == CLV_OK || error.message[0] != '\0', what, "'%s', without an error text",
+                    clv_status_name(status));
     clv__check_job_finish(&job);
     if (clv__scene_start(&scene, &job)) {
       clv__check_that(check, clv__check_job_run(&job, scene.truth.values, text, sizeof text), "an execution after a failure",
@@ -342,7 +346,7 @@ void clv__check_order(clv__check *check) {
     const uint32_t rounds = clv__check_thin(check, 4);
     for (uint32_t round = 0; round < 2 * rounds; ++round) check_notice(&p, round % 2 != 0, round);
   } else {
-    clv__check_skip(check, "event_notify", "the backend leaves the slot out: the host waits in a thread of its own");
+    clv__check_skip(check, "event_notify", "the backend lacks this optional slot: the host waits in a separate thread");
   }
   close_pair(&p);
 }

@@ -1,5 +1,5 @@
-/* Section planning: everything besides verdicts that a device tells the planner: wishes, estimates, its own groups, the list of
- * devices. All of it is optional. */
+/* Section planning: the optional information for the planner besides verdicts: preferences, estimates, node groups, and the list
+ * of devices. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,17 +18,17 @@ static void check_estimates(clv__check *check) {
     for (uint64_t size = 1; size <= UINT64_C(1) << 32; size *= 16) {
       double seconds = b->copy_seconds(check->handle, size);
       clv__check_that(check, is_estimate(seconds) && (seconds < 0 || seconds >= last), "copy_seconds",
-                      "%g s for %llu bytes, after %g s for fewer", seconds, (unsigned long long)size, last);
+                      "%g s for %llu bytes, but %g s for fewer", seconds, (unsigned long long)size, last);
       if (seconds > last) last = seconds;
     }
   } else {
-    clv__check_skip(check, "estimates and wishes", "the backend leaves copy_seconds out");
+    clv__check_skip(check, "estimates and preferences", "the backend lacks the optional copy_seconds");
   }
   if (b->launch_seconds != NULL) {
     double seconds = b->launch_seconds(check->handle);
-    clv__check_that(check, is_estimate(seconds), "launch_seconds", "%g s is no estimate", seconds);
+    clv__check_that(check, is_estimate(seconds), "launch_seconds", "%g s is not a valid estimate", seconds);
   } else {
-    clv__check_skip(check, "estimates and wishes", "the backend leaves launch_seconds out");
+    clv__check_skip(check, "estimates and preferences", "the backend lacks the optional launch_seconds");
   }
 }
 
@@ -43,7 +43,7 @@ static void check_nodes(clv__check_scene *scene) {
     }
     if (b->prefers != NULL) {
       bool one = b->prefers(check->handle, view, n), two = b->prefers(check->handle, view, n);
-      clv__check_that(check, one == two, scene->what, "prefers of node %u: the second answer differs", n);
+      clv__check_that(check, one == two, scene->what, "prefers() of node %u returned different results when called twice", n);
     }
   }
 }
@@ -65,13 +65,13 @@ static clv_status add_group(void *cookie, const uint32_t *nodes, uint32_t count)
   const char *problem = count == 0 ? "it is empty" : NULL;
   for (uint32_t i = 0; problem == NULL && i < count; ++i) {
     if (nodes[i] >= view->node_count)
-      problem = "a node is none of the graph's";
+      problem = "a node is not in the graph";
     else if (i > 0 && nodes[i] <= nodes[i - 1])
-      problem = "its nodes do not ascend";
+      problem = "its nodes are not in ascending order";
     else if (!c->is_free[nodes[i]])
       problem = "a node is not free";
     else if (c->taken[nodes[i]])
-      problem = "a node is in a group before";
+      problem = "a node is in an earlier group";
     if (problem == NULL) c->taken[nodes[i]] = true;
   }
   if (problem == NULL) return CLV_OK;
@@ -116,7 +116,7 @@ static void check_list(clv__check *check) {
   clv_error error = {0};
   uint32_t count = 0;
   if (check->backend->list == NULL) {
-    clv__check_skip(check, "list", "the backend leaves list out: it has one device, or more by number");
+    clv__check_skip(check, "list", "the backend lacks the optional list: it has one device, or several chosen by number");
     return;
   }
   const clv_host *host = clv__context_host(check->context);
@@ -125,19 +125,20 @@ static void check_list(clv__check *check) {
     clv__check_skip(check, "list", "%s", error.message);
     return;
   }
-  clv__check_that(check, status == CLV_OK && count > 0, "list", "%u devices, '%s': %s; the one under check is open", count,
+  clv__check_that(check, status == CLV_OK && count > 0, "list", "%u devices, '%s': %s; the device being checked is open", count,
                   clv_status_name(status), error.message);
   status = check->backend->list(check->backend->self, host, refuse_found, NULL, &error);
-  clv__check_that(check, status == CLV_CANCELLED, "list", "`found` answered 'cancelled', list '%s'", clv_status_name(status));
+  clv__check_that(check, status == CLV_CANCELLED, "list", "`found` returned 'cancelled', but list returned '%s'",
+                  clv_status_name(status));
 }
 
 void clv__check_planning(clv__check *check) {
   const clv_backend *b = check->backend;
   check_estimates(check);
   check_list(check);
-  if (b->node_seconds == NULL) clv__check_skip(check, "estimates and wishes", "the backend leaves node_seconds out");
-  if (b->prefers == NULL) clv__check_skip(check, "estimates and wishes", "the backend leaves prefers out");
-  if (b->claim == NULL) clv__check_skip(check, "claim", "the backend leaves claim out: the host groups its nodes");
+  if (b->node_seconds == NULL) clv__check_skip(check, "estimates and preferences", "the backend lacks the optional node_seconds");
+  if (b->prefers == NULL) clv__check_skip(check, "estimates and preferences", "the backend lacks the optional prefers");
+  if (b->claim == NULL) clv__check_skip(check, "claim", "the backend lacks the optional claim: the host groups its nodes");
   for (uint32_t i = 0; i < 4; ++i) {
     clv__check_scene scene;
     if (!clv__scene_plain(check, check->seed + 61u * i, &scene)) return;

@@ -32,11 +32,11 @@ static void check_step(resizing *r, int64_t rows) {
   clv_status status = resize_to(r, rows, &error);
   if (status == CLV_NOT_SUPPORTED) {
     ++r->refusals;
-    if (!clv__check_that(check, error.message[0] != '\0', what, "not supported, without a text")) return;
+    if (!clv__check_that(check, error.message[0] != '\0', what, "not supported, without an error text")) return;
     status = clv__scene_feed(r->scene, &r->rows, check->seed + 1, &error);
     if (status == CLV_OK) {
       clv__check_that(check, clv__check_job_run(r->job, r->scene->truth.values, text, sizeof text), what,
-                      "refused, and then for its old shapes: %s", text);
+                      "rejected, and then wrong for its old shapes: %s", text);
       return;
     }
   }
@@ -46,7 +46,7 @@ static void check_step(resizing *r, int64_t rows) {
     if (status == CLV_OK) status = clv__check_job_place(r->job, r->scene->truth.values, &error);
   }
   if (status != CLV_OK) {
-    clv__check_failed_call(check, what, "instance_resize, and what follows it", status, &error);
+    clv__check_failed_call(check, what, "instance_resize, and the following calls", status, &error);
     return;
   }
   clv__check_that(check, clv__check_job_run(r->job, r->scene->truth.values, text, sizeof text), what, "%s", text);
@@ -61,10 +61,10 @@ static void check_count(resizing *r) {
   if (status == CLV_OK) { /* correct if an instance does not depend on its shapes */
     char text[1024];
     clv__check_that(check, clv__check_job_run(r->job, r->scene->truth.values, text, sizeof text), "resize with no inputs",
-                    "it answered 'ok', and then: %s", text);
+                    "it returned 'ok', and then: %s", text);
     return;
   }
-  clv__check_that(check, error.message[0] != '\0', "resize with no inputs", "it answered '%s' without a text",
+  clv__check_that(check, error.message[0] != '\0', "resize with no inputs", "it returned '%s' without an error text",
                   clv_status_name(status));
 }
 
@@ -72,11 +72,11 @@ void clv__check_resize(clv__check *check) {
   static const int64_t rows[] = {7, 1, 16, 0, 4, 4, 33, 4}, dims[] = {-1, 8}, first = 4;
   clv__menu menu;
   if (check->backend->instance_resize == NULL) {
-    clv__check_skip(check, "instance_resize", "the backend leaves the slot out");
+    clv__check_skip(check, "instance_resize", "the backend lacks this optional slot");
     return;
   }
   if (!clv__menu_find(check, false, false, &menu)) {
-    clv__check_skip(check, "instance_resize", "the device takes none of the operators that graphs are drawn from");
+    clv__check_skip(check, "instance_resize", "the device supports none of the operators of the kit's random graphs");
     return;
   }
   uint32_t refusals = 0, steps = 0;
@@ -97,5 +97,5 @@ void clv__check_resize(clv__check *check) {
     }
     clv__scene_finish(&scene);
   }
-  if (steps > 0 && refusals == steps) clv__check_skip(check, "other shapes", "the device answers that it does not resize");
+  if (steps > 0 && refusals == steps) clv__check_skip(check, "other shapes", "the device does not support resizing");
 }

@@ -106,7 +106,7 @@ clv_status clv__check_program_take(clv__check_program *program, clv_executable *
     const char *name = program->info.weights[i];
     uint32_t value = find_weight(program->view, name);
     if (value == CLV_NO_VALUE) {
-      return clv__error_set(error, CLV_INTERNAL_ERROR, "the executable asks for weight '%s', which the graph does not have",
+      return clv__error_set(error, CLV_INTERNAL_ERROR, "the executable requests weight '%s', which the graph does not have",
                             name);
     }
     clv__error_clear(error);
@@ -124,7 +124,7 @@ clv_status clv__check_program_compile(clv__check_program *program, clv_error *er
   clv__error_clear(error);
   clv_status status = check->backend->compile(check->handle, program->view, &options, &made, error);
   if (status != CLV_OK) return clv__error_prefix(error, status, "compile");
-  if (made == NULL) return clv__error_set(error, CLV_INTERNAL_ERROR, "compile: says ok, and gives no executable");
+  if (made == NULL) return clv__error_set(error, CLV_INTERNAL_ERROR, "compile returned 'ok', but no executable");
   return clv__check_program_take(program, made, error);
 }
 
@@ -165,7 +165,7 @@ bool clv__check_same(const clv_tensor *expected, const clv_tensor *actual, const
     char is[128], should[128];
     clv__tensor_text(actual, is, sizeof is);
     clv__tensor_text(expected, should, sizeof should);
-    snprintf(text, text_bytes, "'%s' is %s, expected %s", name, is, should);
+    snprintf(text, text_bytes, "'%s' is %s; expected %s", name, is, should);
     return false;
   }
   /* If all expected numbers are near 0, they were computed from numbers near 1, so the tolerance has a floor. */
@@ -176,7 +176,7 @@ bool clv__check_same(const clv_tensor *expected, const clv_tensor *actual, const
   if (worst.tolerance < floor) worst.tolerance = floor;
   char type[128];
   clv__tensor_text(expected, type, sizeof type);
-  snprintf(text, text_bytes, "'%s' %s: element %zu is %.9g, expected %.9g (tolerance %.3g)", name, type, worst.element,
+  snprintf(text, text_bytes, "'%s' %s: element %zu is %.9g; expected %.9g (tolerance %.3g)", name, type, worst.element,
            worst.actual, worst.expected, worst.tolerance);
   return false;
 }

@@ -56,12 +56,12 @@ bool clv__scene_draw(clv__check *check, const clv__menu *menu, uint32_t node_cou
     clv_graph *graph;
     clv_status status = clv__menu_graph(check, menu, node_count, dims, share, seed + attempt * 1000003u, &graph, &error);
     if (status != CLV_OK) {
-      clv__check_failed_call(check, "a graph of the kit's", "drawing it", status, &error);
+      clv__check_failed_call(check, "a graph of the kit's", "building the graph", status, &error);
       return false;
     }
     if (clv__scene_open(check, graph, of_symbols, exact, seed, scene)) return true;
   }
-  clv__check_skip(check, "a random graph", "the device takes none of those drawn");
+  clv__check_skip(check, "a random graph", "the device supports none of those that were built");
   return false;
 }
 
@@ -78,7 +78,7 @@ void clv__scene_failed(clv__check_scene *scene, const char *call, clv_status sta
   char text[1024];
   clv__check_call_text(call, status, error, text, sizeof text);
   if (status == CLV_TOO_LARGE && scene->program.view->node_count > 1)
-    clv__check_skip(scene->check, scene->what, "the device wants smaller partitions: %s", text);
+    clv__check_skip(scene->check, scene->what, "the device needs smaller partitions: %s", text);
   else
     clv__check_fail(scene->check, scene->what, "%s", text);
 }
@@ -101,6 +101,6 @@ bool clv__scene_plain(clv__check *check, uint64_t seed, clv__check_scene *scene)
     return clv__scene_draw(check, &menu, 4, rows, NULL, true, 40, seed, scene);
   }
   if (clv__menu_find(check, true, false, &menu)) return clv__scene_draw(check, &menu, 4, image, NULL, true, 40, seed, scene);
-  clv__check_skip(check, "a small graph", "the device takes none of the operators that the kit draws graphs from");
+  clv__check_skip(check, "a small graph", "the device supports none of the operators of the kit's random graphs");
   return false;
 }

@@ -4,21 +4,21 @@
 
 #include "check/check.h"
 
-#define CLV__CHECK_SECTIONS(X)                                                                       \
-  X(life, "the table, opening and closing, options, what a device says of itself")                   \
-  X(operators, "every node it says yes to compiles and is right; every no has a reason")             \
-  X(boundaries, "values inside a fused group that are read elsewhere are written")                   \
-  X(aliasing, "one buffer as two inputs, views as outputs, operands at offsets")                     \
-  X(shapes, "one executable, instances of odd, single, empty and large sizes")                       \
-  X(concurrency, "instances on streams of several threads; one enqueued again before it is over")    \
-  X(order, "events across streams, notices, copies of any size and place, failures that are told")   \
-  X(memory, "limits, alignment; inputs are not written, outputs are, nothing beside them")           \
-  X(executables, "saved and loaded again, here and on the device opened anew; damaged files")        \
-  X(capture, "a captured graph does what its executions would, with other data and in other memory") \
-  X(resize, "an instance for other shapes: right, or not supported and as it was")                   \
-  X(timing, "what steps take: of nodes that are there, once each, and results as without it")        \
-  X(errors, "what cannot be done is refused with a status and a text")                               \
-  X(planning, "estimates, wishes and groups that the planner can use")
+#define CLV__CHECK_SECTIONS(X)                                                                              \
+  X(life, "the backend's table, opening and closing, options, device information")                          \
+  X(operators, "every supported node compiles and computes correctly; every rejection has a reason")        \
+  X(boundaries, "values inside a fused group that other nodes read are written")                            \
+  X(aliasing, "one buffer as two inputs, views as outputs, operands at offsets")                            \
+  X(shapes, "instances of one executable with odd, single, empty and large sizes")                          \
+  X(concurrency, "instances on streams of several threads; an instance enqueued again before it completes") \
+  X(order, "events across streams, notifications, copies of any size and offset, reported failures")        \
+  X(memory, "limits, alignment; only outputs are written, not inputs or adjacent memory")                   \
+  X(executables, "saving and loading, here and on the reopened device; damaged files")                      \
+  X(capture, "a captured graph computes the same as its executions, with other data and in other memory")   \
+  X(resize, "an instance resized to other shapes: correct, or not supported and unchanged")                 \
+  X(timing, "times of steps: each names existing nodes once, and results do not change")                    \
+  X(errors, "invalid calls fail with a status and an error text")                                           \
+  X(planning, "estimates, preferences and groups are valid for the planner")
 
 #define CLV__CHECK_DECLARE(name, help) void clv__check_##name(clv__check *check);
 CLV__CHECK_SECTIONS(CLV__CHECK_DECLARE)

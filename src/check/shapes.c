@@ -64,7 +64,7 @@ typedef struct drawn {
 static void check_drawn(clv__check *check, const drawn *d) {
   clv__menu menu;
   if (!clv__menu_find(check, d->is_image, false, &menu)) {
-    clv__check_skip(check, d->what, "the device takes none of the operators that graphs are drawn from");
+    clv__check_skip(check, d->what, "the device supports none of the operators of the kit's random graphs");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, d->graphs); ++i) {
@@ -123,11 +123,11 @@ static void check_rank(clv__check *check, clv_dtype dtype, const char *op, int32
   snprintf(what, sizeof what, "rank %d, %s", rank, op);
   clv_status status = clv__sketch_end(&sketch, "v,y", &graph);
   if (status != CLV_OK) {
-    clv__check_failed_call(check, what, "drawing it", status, &error);
+    clv__check_failed_call(check, what, "building the graph", status, &error);
     return;
   }
   if (!clv__scene_open(check, graph, NULL, true, check->seed + (uint64_t)rank, &scene)) {
-    clv__check_skip(check, what, "the device does not take rank %d", rank);
+    clv__check_skip(check, what, "the device does not support rank %d", rank);
     return;
   }
   if (clv__scene_start(&scene, &job)) {

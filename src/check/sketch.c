@@ -39,7 +39,7 @@ void clv__sketch_weight(clv__sketch *sketch, const char *name, int32_t rank, con
   DRAW(sketch, clv__builder_value(sketch->builder, name, &value, sketch->error));
   clv_tensor type = clv__tensor_make(sketch->dtype, rank, dims, NULL);
   bool is_sized = clv__tensor_size_bytes(&type, &size_bytes) && clv__tensor_count(&type, &count);
-  DRAW(sketch, is_sized ? CLV_OK : clv__error_set(sketch->error, CLV_INTERNAL_ERROR, "a weight of the kit's has no size"));
+  DRAW(sketch, is_sized ? CLV_OK : clv__error_set(sketch->error, CLV_INTERNAL_ERROR, "a weight of the kit has an unknown size"));
   type.data = clv__arena_allocate_data(clv__builder_arena(sketch->builder), size_bytes);
   DRAW(sketch, type.data != NULL ? CLV_OK : clv__error_memory(sketch->error, size_bytes));
   for (size_t i = 0; i < count; ++i) {
@@ -67,7 +67,7 @@ static clv_status read_names(clv__sketch *sketch, const char *names, clv_value_i
     size_t length = strcspn(at, ",");
     char name[64] = "";
     if (length >= sizeof name || *count == MOST_NAMES) {
-      return clv__error_set(sketch->error, CLV_INTERNAL_ERROR, "a graph of the kit's names too much: %s", names);
+      return clv__error_set(sketch->error, CLV_INTERNAL_ERROR, "a graph of the kit has too many names: %s", names);
     }
     memcpy(name, at, length);
     ids[*count] = CLV__NO_ID;
@@ -142,7 +142,7 @@ clv_status clv__sketch_data(const clv_graph *graph, const int64_t *sizes, uint64
       if (input->dims[d] <= CLV_DIM_SYMBOL(0) && sizes != NULL) input->dims[d] = sizes[-2 - input->dims[d]];
     }
     if (!clv__tensor_size_bytes(input, &size_bytes) || !clv__tensor_count(input, &count)) {
-      return clv__error_set(error, CLV_INTERNAL_ERROR, "an input of the kit's has no size");
+      return clv__error_set(error, CLV_INTERNAL_ERROR, "an input of the kit has an unknown size");
     }
     input->data = clv__arena_allocate_data(arena, size_bytes);
     if (input->data == NULL) return clv__error_memory(error, size_bytes);

@@ -24,21 +24,21 @@ typedef struct listing {
 
 static bool check_step(listing *l, const clv_step_info *step) {
   clv__check *check = l->check;
-  bool is_right = clv__check_that(check, step->what != NULL && step->what[0] != '\0', l->what, "step %u has no word for itself",
-                                  l->step_count);
-  is_right = clv__check_that(check, step->executions == EXECUTIONS, l->what, "step %u says that it was timed %llu times, not %d",
+  bool is_right =
+      clv__check_that(check, step->what != NULL && step->what[0] != '\0', l->what, "step %u has no name", l->step_count);
+  is_right = clv__check_that(check, step->executions == EXECUTIONS, l->what, "step %u reports %llu executions; expected %d",
                              l->step_count, (unsigned long long)step->executions, EXECUTIONS) &&
              is_right;
   for (uint32_t i = 0; i < step->node_count; ++i) {
     const uint32_t node = step->nodes[i];
     const bool is_there = node < l->node_count && node < MOST_NODES;
-    is_right = clv__check_that(check, is_there, l->what, "step %u is of node %u, and there are %u", l->step_count, node,
+    is_right = clv__check_that(check, is_there, l->what, "step %u names node %u, but there are %u nodes", l->step_count, node,
                                l->node_count) &&
                is_right;
     if (!is_there) continue;
-    is_right =
-        clv__check_that(check, l->seen[node]++ == 0, l->what, "node %u is in step %u and in one before", node, l->step_count) &&
-        is_right;
+    is_right = clv__check_that(check, l->seen[node]++ == 0, l->what, "node %u is in step %u and in an earlier one", node,
+                               l->step_count) &&
+               is_right;
   }
   return is_right;
 }
@@ -70,7 +70,7 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
   listing l = {.check = check, .what = scene->what, .node_count = scene->program.view->node_count, .answer_at = UINT32_MAX};
   clv_status status = time_steps(check, job, true, &error);
   if (status == CLV_NOT_SUPPORTED) {
-    clv__check_that(check, error.message[0] != '\0', scene->what, "not supported, without a text");
+    clv__check_that(check, error.message[0] != '\0', scene->what, "not supported, without an error text");
     return false;
   }
   const uint64_t begin_ns = clv__clock_ns();
@@ -84,15 +84,15 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
     clv__check_failed_call(check, scene->what, "instance_time_steps, or instance_steps", status, &error);
     return true;
   }
-  clv__check_that(check, l.sum_ns <= taken_ns, scene->what, "the steps took %.3f ms, all that went by is %.3f",
+  clv__check_that(check, l.sum_ns <= taken_ns, scene->what, "the steps took %.3f ms, but only %.3f ms passed",
                   (double)l.sum_ns / 1e6, (double)taken_ns / 1e6);
   clv__check_that(check, l.step_count == 0 || l.timed_count > 0, scene->what, "none of %u steps took any time", l.step_count);
   /* The callback's error is returned, and ends the listing. */
   listing stopped = {.check = check, .what = scene->what, .answer = CLV_CANCELLED, .answer_at = 0};
   if (l.step_count > 0) {
     status = list(check, job, &stopped, &error);
-    clv__check_that(check, status == CLV_CANCELLED, scene->what, "the callback answered 'cancelled', instance_steps '%s'",
-                    clv_status_name(status));
+    clv__check_that(check, status == CLV_CANCELLED, scene->what,
+                    "the callback returned 'cancelled', but instance_steps returned '%s'", clv_status_name(status));
   }
   /* A new start leaves nothing of the last timing. Without timing everything works as before. */
   listing anew = {.check = check, .what = scene->what, .node_count = l.node_count, .answer_at = UINT32_MAX};
@@ -101,18 +101,18 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
     if (!clv__check_job_run(job, scene->truth.values, text, sizeof text)) break; /* already reported above */
   }
   if (status == CLV_OK) status = list(check, job, &anew, &error);
-  clv__check_that(check, status == CLV_OK && anew.step_count == l.step_count, scene->what, "timed again: %u steps, and before %u",
+  clv__check_that(check, status == CLV_OK && anew.step_count == l.step_count, scene->what, "timed again: %u steps, but %u before",
                   anew.step_count, l.step_count);
   status = time_steps(check, job, false, &error);
   clv__check_that(check, status == CLV_OK && clv__check_job_run(job, scene->truth.values, text, sizeof text), scene->what,
-                  "timing was ended: %s", status == CLV_OK ? text : error.message);
+                  "after timing ended: %s", status == CLV_OK ? text : error.message);
   return true;
 }
 
 void clv__check_timing(clv__check *check) {
   uint32_t looked = 0, refused = 0;
   if (check->backend->instance_time_steps == NULL || check->backend->instance_steps == NULL) {
-    clv__check_skip(check, "instance_time_steps", "the backend leaves the slots out");
+    clv__check_skip(check, "instance_time_steps", "the backend lacks these optional slots");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 6); ++i) {
@@ -127,5 +127,5 @@ void clv__check_timing(clv__check *check) {
     }
     clv__scene_finish(&scene);
   }
-  if (looked > 0 && refused == looked) clv__check_skip(check, "times of steps", "the device answers that it does not tell");
+  if (looked > 0 && refused == looked) clv__check_skip(check, "times of steps", "the device does not report times");
 }

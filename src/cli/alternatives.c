@@ -11,7 +11,7 @@ static clv_status parse_supposes(cli_invocation *cli, const cli_given *given, cl
   for (uint32_t i = 0; i < given->count; ++i) {
     const char *text = given->values[i], *at = strrchr(text, '@');
     if (at == NULL || at == text || at[1] == '\0') {
-      return cli_usage(cli, error, "option '--what-if': '%s' is not of the form OP@DEV, nor all", text);
+      return cli_usage(cli, error, "option '--what-if': '%s' is neither OP@DEV nor 'all'", text);
     }
     supposes[i].pattern = clv__arena_string(&cli->arena, text, (size_t)(at - text));
     supposes[i].device = at + 1;
@@ -22,8 +22,9 @@ static clv_status parse_supposes(cli_invocation *cli, const cli_given *given, cl
 
 static clv_status find_what_if(cli_invocation *cli, const cli_job *job, cli_alternatives *a, clv_error *error) {
   const cli_given *given = &cli->options->given[OPTION_WHAT_IF];
-  if (job->from_plan_file) return cli_usage(cli, error, "option '--what-if' plans again: give the model instead of a plan file");
-  cli_progress(cli, "planning %s in other ways", job->model_path);
+  if (job->from_plan_file)
+    return cli_usage(cli, error, "option '--what-if' makes new plans: give the model instead of a plan file");
+  cli_progress(cli, "planning variants of %s", job->model_path);
   a->has_what_if = true;
   if (given->count == 1 && strcmp(given->values[0], "all") == 0) {
     return clv__plan_what_if_all(job->plan, &job->options, &a->arena, &a->what_if, &a->what_if_count, error);
@@ -39,7 +40,7 @@ static clv_status find_what_if(cli_invocation *cli, const cli_job *job, cli_alte
   if (given->count == 1) return CLV_OK;
   clv__what_if *together = &a->what_if[a->what_if_count++];
   CLV__TRY(clv__plan_what_if(job->plan, &job->options, supposes, given->count, together, error));
-  together->op = "all of them";
+  together->op = "all together";
   together->device = CLV__NO_ID;
   return CLV_OK;
 }

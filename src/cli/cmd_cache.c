@@ -71,7 +71,7 @@ static int compare_entries(const void *a, const void *b) {
 static clv_status open_cache(listing *l, clv_error *error) {
   const clv__settings *settings = clv__context_settings(l->cli->context);
   if (settings->cache_directory == NULL || settings->cache_directory[0] == '\0') {
-    return cli_usage(l->cli, error, "no cache directory is set: --cache-dir DIR or CLEAVE_CACHE_DIR says where it is");
+    return cli_usage(l->cli, error, "no cache directory is set: give --cache-dir DIR, or set CLEAVE_CACHE_DIR");
   }
   l->path = settings->cache_directory;
   clv_status status = clv__cache_open(l->cli->allocator, l->path, UINT64_MAX, false, &l->cache, error);
@@ -88,7 +88,7 @@ static clv_status read_entries(listing *l, clv__cache_depth depth, clv_error *er
 
 static void write_place(const listing *l, clv__text *text) {
   clv__label_name(text, l->path);
-  if (l->cache == NULL) clv__text_append(text, " (which is not there)");
+  if (l->cache == NULL) clv__text_append(text, " (which does not exist)");
 }
 
 /* ---- ls ---- */
@@ -233,9 +233,9 @@ static clv_status verify(listing *l, clv_error *error) {
   json_decref(root);
   if (!l->cli->quiet) {
     clv__label_plural(&text, whole, "executable");
-    clv__text_append(&text, " whole, %llu bad, in ", (unsigned long long)wrong);
+    clv__text_append(&text, " intact, %llu damaged, in ", (unsigned long long)wrong);
     write_place(l, &text);
-    clv__text_append(&text, wrong > 0 ? "; 'cleave cache prune' removes those that are damaged\n" : "\n");
+    clv__text_append(&text, wrong > 0 ? "; 'cleave cache prune' removes the damaged ones\n" : "\n");
   }
   return cli_print(l->cli, &text, error);
 }
@@ -258,13 +258,14 @@ static clv_status read_amounts(cli_invocation *cli, uint64_t *limit_bytes, uint6
   *limit_bytes = clv__context_settings(cli->context)->cache_bytes;
   *age_s = 0;
   if (size != NULL && !parse_amount(size, "KMGT", sizes, limit_bytes)) {
-    return cli_usage(cli, error, "option '--max-size': '%s' is not a size: 500M, 2G, or a number of bytes", size);
+    return cli_usage(cli, error, "option '--max-size': '%s' is not a size, such as 500M, 2G or a number of bytes", size);
   }
   if (age != NULL && (!parse_amount(age, "smhd", ages, age_s) || *age_s == 0)) {
-    return cli_usage(cli, error, "option '--max-age': '%s' is not an age: 90s, 15m, 12h or 30d", age);
+    return cli_usage(cli, error, "option '--max-age': '%s' is not an age, such as 90s, 15m, 12h or 30d", age);
   }
   if (cli_is_given(cli, OPTION_ALL)) {
-    if (size != NULL || age != NULL) return cli_usage(cli, error, "option '--all' leaves nothing to --max-size and --max-age");
+    if (size != NULL || age != NULL)
+      return cli_usage(cli, error, "option '--all' removes everything: do not combine it with --max-size or --max-age");
     *limit_bytes = 0;
   }
   return CLV_OK;
@@ -319,7 +320,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   if (which == 3) return cli_usage(cli, error, "'%s' is not one of ls, verify, prune", verb);
   for (size_t i = 0; i < 3 && which != 2; ++i) {
     if (!cli_is_given(cli, of_prune[i])) continue;
-    return cli_usage(cli, error, "option '--%s' is of 'cleave cache prune', not of '%s'", cli_option_table[of_prune[i]].name,
+    return cli_usage(cli, error, "option '--%s' belongs to 'cleave cache prune', not to '%s'", cli_option_table[of_prune[i]].name,
                      verb);
   }
   clv_status status = open_cache(&l, error);
@@ -335,14 +336,14 @@ const cli_command cli_command_cache = {
     .operands = "ls|verify|prune",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "compiled partitions that are kept on disk",
+    .summary = "list, check or remove the compiled partitions on disk",
     .description =
-        "Compiled partitions are kept in a directory, so that the next start of a model compiles nothing. They are found by\n"
-        "their content (operators, weights, shapes, device, driver, options): what does not fit any more is never used, and\n"
-        "every file may be removed at any time. 'run' and 'bench' keep the directory within 1 GiB.\n"
-        "  ls      what is there, the last used first; -v with file names\n"
-        "  verify  reads every file and names those that are bad; exit status 1 where there is one\n"
-        "  prune   removes what is damaged, what killed processes left behind, and the least recently used",
+        "Compiled partitions are kept in a directory, so that the next start of a model compiles nothing. Each file is found by\n"
+        "a hash of its content (operators, weights, shapes, device, driver, options), so an outdated file is never used, and\n"
+        "you can remove any file at any time. 'run' and 'bench' limit the directory to 1 GiB.\n"
+        "  ls      lists the files, the most recently used first; -v shows file names\n"
+        "  verify  reads every file and reports damaged ones; the exit status is 1 if there are any\n"
+        "  prune   removes damaged files, files left behind by killed processes, and the least recently used files",
     .examples =
         "  cleave cache ls\n"
         "  cleave cache verify --cache-dir /var/cache/cleave\n"

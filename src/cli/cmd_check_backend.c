@@ -62,7 +62,7 @@ static clv_status print_json(cli_invocation *cli, const clv_check_report *report
 /* ---- For people ---- */
 
 static void write_table(const cli_invocation *cli, const clv_check_report *report, clv__text *text) {
-  static const char *const titles[] = {"section", "passed", "failed", "skipped", "time", "what it looks at"};
+  static const char *const titles[] = {"section", "passed", "failed", "skipped", "time", "what it checks"};
   char time[CLV__LABEL_BYTES];
   clv__table table;
   clv__table_init(&table, cli->allocator, "lrrrrl", true);
@@ -113,7 +113,7 @@ static clv_status print_report(cli_invocation *cli, const clv_check_report *repo
   }
   clv__text_append(&text, "%s%u passed, %u failed%s, %u skipped%s\n", cli_begin(cli, report->failed > 0 ? CLI_RED : CLI_GREEN),
                    report->passed, report->failed, cli_reset(cli), report->skipped,
-                   report->skipped > 0 && !cli->verbose && !cli->quiet ? "; -v tells why" : "");
+                   report->skipped > 0 && !cli->verbose && !cli->quiet ? "; -v shows why" : "");
   return cli_print(cli, &text, error);
 }
 
@@ -122,7 +122,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   const char *device = given->operands[0];
   size_t length = strlen(device);
   if (strchr(device, '/') == NULL && length > 3 && strcmp(device + length - 3, ".so") == 0) {
-    return cli_usage(cli, error, "'%s': a plugin is named by its path: ./%s", device, device);
+    return cli_usage(cli, error, "'%s': a plugin is given by its path: ./%s", device, device);
   }
   clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
   devices.npu_spec_count = given->given[OPTION_NPU_SPEC].count;
@@ -153,14 +153,14 @@ const cli_command cli_command_check_backend = {
     .operands = "LIB.so|DEVICE",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "whether a plugin keeps its promises",
+    .summary = "test whether a plugin conforms to the plugin interface",
     .description =
-        "The conformance kit: opens the device of a plugin (a path) or one that is known here (cpu, npu, opencl, ...), and\n"
-        "holds it to what the plugin interface promises, section by section; docs/conformance.md says what each looks at.\n"
-        "Results are compared with those of the reference evaluator. Each section runs in a process of its own: a\n"
-        "backend that crashes, or does not come back for two minutes, is reported, and the next section goes on.\n"
-        "What a backend may leave out is skipped; -v lists the reasons. Everything random is drawn from --seed.\n"
-        "The exit status is 0 if nothing failed.",
+        "Runs the conformance kit on the device of a plugin (given by its path) or on a known device (cpu, npu, opencl, ...). "
+        "It\n"
+        "checks what the plugin interface requires, section by section; docs/conformance.md describes the sections. Results are\n"
+        "compared with those of the reference evaluator. Each section runs in a separate process: if a backend crashes, or does\n"
+        "not answer for two minutes, this is reported, and the next section runs. Optional features that a backend lacks are\n"
+        "skipped; -v lists the reasons. All random choices depend on --seed. The exit status is 0 if nothing failed.",
     .examples =
         "  cleave check-backend ./libmynpu.so\n"
         "  cleave check-backend npu --npu-spec all --section operators --seed 7\n"

@@ -20,8 +20,7 @@ typedef struct compiling {
 static clv_status write_it(compiling *c, clv_error *error) {
   cli_invocation *cli = c->cli;
   c->directory = cli_text(cli, OPTION_FOLDER, NULL);
-  if (c->directory == NULL)
-    return cli_usage(cli, error, "option '--output' is missing: -o DIR says where what is compiled is written");
+  if (c->directory == NULL) return cli_usage(cli, error, "option '-o DIR' is missing: the directory to write");
   CLV__TRY(clv__folder_check(cli->allocator, c->directory, error));
   CLV__TRY(cli_job_load(cli, cli->options->operands[0], &c->job, error));
   CLV__TRY(cli_job_plan(cli, &c->job, true, error));
@@ -104,9 +103,9 @@ static clv_status print_text(const compiling *c, clv_error *error) {
   clv__label_plural(&text, compiled->partition_count, "partition");
   clv__text_append(&text, ", ");
   clv__label_plural(&text, compiled->executable_count, "executable");
-  clv__text_append(&text, ", %s in all; 'cleave run ", clv__label_size(total_bytes(compiled), size));
+  clv__text_append(&text, ", %s in total; run it with 'cleave run ", clv__label_size(total_bytes(compiled), size));
   clv__label_name(&text, c->directory);
-  clv__text_append(&text, "' runs it\n");
+  clv__text_append(&text, "'\n");
   return cli_print(cli, &text, error);
 }
 
@@ -160,18 +159,15 @@ const cli_command cli_command_compile = {
     .operands = "MODEL|PLAN|DIR",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "compiles ahead of time, into a directory that run takes",
+    .summary = "compile a model ahead of time, into a directory for run",
     .description =
-        "Plans as 'cleave run' would, compiles, and writes all that running takes into\n"
-        "one directory: the plan, the model, its weights once, every partition as ONNX\n"
-        "and, where its backend can save one, as executable. 'cleave run DIR' and\n"
-        "'cleave bench DIR' then compile only partitions whose backend keeps no\n"
-        "executables (the list says which, and why), and place and measure nothing. The\n"
-        "directory can be copied to any machine with the same devices. What does not fit\n"
-        "there, another driver or a damaged file, is compiled again, with the reason.\n"
-        "Sizes that nobody says become 1. With --bucket the directory is good for any,\n"
-        "and the buckets of those that --dim and --shape say are compiled. Plugins do\n"
-        "not come along: run names them again with --plugin.",
+        "Plans like 'cleave run', compiles, and writes everything that a run needs into one directory: the plan, the model, its\n"
+        "weights, and every partition as ONNX and as an executable, if its backend can save one. 'cleave run DIR' and\n"
+        "'cleave bench DIR' then plan and measure nothing, and compile only the partitions without an executable (the list\n"
+        "shows which, and why). You can copy the directory to any machine with the same devices. An executable that does not\n"
+        "fit there, because of another driver or a damaged file, is compiled again, and the reason is shown.\n"
+        "Open sizes that are not given become 1. With --bucket, the directory works for all sizes, and the buckets of the sizes\n"
+        "given by --dim and --shape are compiled. Plugins are not included: give them to run again with --plugin.",
     .examples =
         "  cleave compile resnet50.onnx --devices npu,cpu -o resnet50.compiled\n"
         "  cleave run resnet50.compiled --input data=cat.npy\n"

@@ -61,7 +61,7 @@ static json_t *device_json(const clv__device *device, const cli_probe *probe, ui
 
 static void list_operators(const clv_devices *devices, const cli_probe *probe, clv__text *text) {
   for (uint32_t d = 0; d < devices->count; ++d) {
-    clv__text_append(text, "\n%s can run, with operands that suit it:\n ", devices->items[d].name);
+    clv__text_append(text, "\n%s supports these operators, for some types, shapes and attributes:\n ", devices->items[d].name);
     size_t column = 1;
     for (uint32_t i = 0; i < probe->count; ++i) {
       if (!probe->supported[(size_t)i * probe->device_count + d]) continue;
@@ -83,7 +83,7 @@ static void list_options(const cli_invocation *cli, const clv_devices *devices, 
     if (backend->option_count == 0) continue;
     clv__table table;
     clv__table_init(&table, cli->allocator, "lll", true);
-    static const char *const titles[] = {"option", "values", "what it is for; what holds without it"};
+    static const char *const titles[] = {"option", "values", "meaning"};
     for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
     for (uint32_t i = 0; i < backend->option_count; ++i) {
       const clv_option_info *option = &backend->options[i];
@@ -91,7 +91,8 @@ static void list_options(const cli_invocation *cli, const clv_devices *devices, 
       clv__table_cell(&table, "%s", option->values != NULL ? option->values : "");
       clv__table_cell(&table, "%s", option->help != NULL ? option->help : "");
     }
-    clv__text_append(text, "\n%s takes, as --device-option %s:OPTION=VALUE\n", devices->items[d].name, devices->items[d].name);
+    clv__text_append(text, "\nOptions of %s, given as --device-option %s:OPTION=VALUE\n", devices->items[d].name,
+                     devices->items[d].name);
     clv__table_write(&table, 2, cli->color_out, text);
     clv__table_finish(&table);
   }
@@ -101,7 +102,7 @@ static void list_left_out(const cli_invocation *cli, const clv_devices *devices,
   if (devices->left_out_count == 0) return;
   clv__table table;
   clv__table_init(&table, cli->allocator, "ll", true);
-  clv__table_cell(&table, "left out");
+  clv__table_cell(&table, "not available");
   clv__table_cell(&table, "because");
   for (uint32_t i = 0; i < devices->left_out_count; ++i) {
     clv__table_cell(&table, "%s", devices->left_out[i].name);
@@ -166,12 +167,12 @@ cleanup:
 const cli_command cli_command_devices = {
     .name = "devices",
     .operands = "",
-    .summary = "what is here, and what each device can do",
+    .summary = "list the devices, and the operators each supports",
     .description =
-        "Opens the devices of --devices, or all that are found, and describes them: memory, and how many of the operators\n"
-        "that Cleave knows each of them can run. Whether it runs a node of a model depends on types, shapes and attributes\n"
-        "too: see 'cleave inspect MODEL'. -v lists the options of each device, and the operators. What was not found, or\n"
-        "could not be loaded, is listed with the reason.",
+        "Opens the devices of --devices, or all that are found, and shows their memory and how many of Cleave's operators they\n"
+        "support. Whether a device can run a node of a model also depends on types, shapes and attributes: see 'cleave inspect\n"
+        "MODEL'. -v lists the options and operators of each device. Devices that were not found or could not be loaded are\n"
+        "listed with the reason.",
     .examples =
         "  cleave devices\n"
         "  cleave devices --devices npu,cpu -v\n"

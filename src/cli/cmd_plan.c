@@ -44,14 +44,15 @@ static clv_status write_picture(cli_invocation *cli, const cli_job *job, cli_opt
 static clv_status check_target(cli_invocation *cli, const cli_job *job, cli_option_id option, clv_error *error) {
   const char *path = cli_text(cli, option, NULL), *name = cli_option_table[option].name;
   if (path == NULL) return CLV_OK;
-  if (strcmp(path, "-") == 0) return cli_usage(cli, error, "option '--%s' wants a file; standard output is /dev/stdout", name);
+  if (strcmp(path, "-") == 0)
+    return cli_usage(cli, error, "option '--%s' needs a file name; use /dev/stdout for standard output", name);
   struct stat target, model, plan;
   if (stat(path, &target) != 0) return CLV_OK;
   bool is_model = stat(job->model_path, &model) == 0 && target.st_dev == model.st_dev && target.st_ino == model.st_ino;
   bool is_plan = job->from_plan_file && option != OPTION_OUTPUT && stat(job->path, &plan) == 0 && target.st_dev == plan.st_dev &&
                  target.st_ino == plan.st_ino;
   if (!is_model && !is_plan) return CLV_OK;
-  return cli_usage(cli, error, "option '--%s': '%s' is the %s itself; name another file", name, path,
+  return cli_usage(cli, error, "option '--%s': '%s' is the %s itself; give another file", name, path,
                    is_model ? "model" : "plan");
 }
 
@@ -105,8 +106,8 @@ static clv_status explain(cli_invocation *cli, const cli_job *job, clv__text *te
   if (names == NULL) return clv__error_memory(error, graph->node_count * sizeof *names);
   for (clv_node_id n = 0; n < graph->node_count; ++n) names[n] = graph->nodes[n].name;
   const char *nearest = cli_nearest(pattern, names, graph->node_count);
-  if (nearest == NULL) return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is called '%s'", job->path, pattern);
-  return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is called '%s'; did you mean '%s'?", job->path, pattern,
+  if (nearest == NULL) return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is named '%s'", job->path, pattern);
+  return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is named '%s'; did you mean '%s'?", job->path, pattern,
                         nearest);
 }
 
@@ -141,8 +142,8 @@ static void note_open_sizes(cli_invocation *cli, const cli_job *job) {
     }
     if (nodes == 0) continue;
     cli_note(cli,
-             "sizes are open, and '%s' takes fixed ones: that keeps %u node%s off it; --dim and --shape say sizes, --explain "
-             "why",
+             "'%s' needs fixed shapes, and the model's sizes are open, so it cannot run %u node%s; set sizes with --dim and "
+             "--shape, or see --explain",
              job->devices->items[d].name, nodes, nodes == 1 ? "" : "s");
     return;
   }
@@ -150,7 +151,7 @@ static void note_open_sizes(cli_invocation *cli, const cli_job *job) {
 
 static clv_status check_passes(cli_invocation *cli, const cli_job *job, clv_error *error) {
   if (!cli_is_given(cli, OPTION_EXPLAIN_PASSES) || job->plan->pass_count > 0) return CLV_OK;
-  return cli_usage(cli, error, "option '--explain-passes' is for --strategy propagate and propagate-graph, and this is %s",
+  return cli_usage(cli, error, "option '--explain-passes' needs --strategy propagate or propagate-graph, not %s",
                    job->plan->placement.strategy);
 }
 
@@ -176,14 +177,14 @@ const cli_command cli_command_plan = {
     .operands = "MODEL|PLAN",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "the split of a model between devices, and why",
+    .summary = "show how a model is split between devices, and why",
     .description =
-        "Decides which node runs where, groups nodes into partitions, and lists the partitions and the transfers between them\n"
-        "in the order they run. Transfers of the graph's own inputs and outputs are counted apart; -v lists them too.\n"
-        "Times are predicted: from measured costs (--profile, made by 'cleave profile'), from what a device states of itself, "
-        "or\n"
-        "from nominal figures; the last line says which. No plan without recomputation is below the bound.\n"
-        "A plan file that was written with -o is shown again, as it is.",
+        "Assigns each node to a device, groups nodes into partitions, and lists the partitions and the transfers between them\n"
+        "in execution order. Transfers of the model's inputs and outputs are counted separately; -v lists them too.\n"
+        "Times are predicted from measured costs (--profile, written by 'cleave profile'), from a device's own estimates, or\n"
+        "from nominal figures; the last line says which. The bound is a lower bound on the time of any plan without "
+        "recomputation.\n"
+        "Given a plan file that was written with -o, shows that plan.",
     .examples =
         "  cleave plan resnet50.onnx --devices npu,cpu --force MaxPool=cpu\n"
         "  cleave plan resnet50.onnx --devices npu,cpu --pin '/layer4/*=cpu' -o plan.json --svg plan.svg\n"

@@ -54,11 +54,10 @@ static clv_status begin(profiling *p, clv_error *error) {
       .runs = (uint32_t)cli_number(p->cli, OPTION_RUNS, DEFAULT_RUNS), .day = p->day, .progress = progress, .user_data = p};
   if (gmtime_r(&now, &day) == NULL || strftime(p->day, sizeof p->day, "%Y-%m-%d", &day) == 0) p->day[0] = '\0';
   if (path != NULL && strcmp(path, "-") == 0)
-    return cli_usage(p->cli, error, "option '--output' wants a file; standard output is /dev/stdout");
+    return cli_usage(p->cli, error, "option '--output' needs a file name; use /dev/stdout for standard output");
   if (path != NULL && access(path, F_OK) == 0) {
     clv_status status = clv__profile_read(path, p->cli->allocator, &p->profile, error);
-    if (status != CLV_OK)
-      return clv__error_prefix(error, status, "'%s' is there and cannot be extended: name another file", path);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "'%s' exists and cannot be extended: give another file", path);
   } else {
     CLV__TRY(clv__profile_create(p->cli->allocator, &p->profile, error));
   }
@@ -159,7 +158,7 @@ static clv_status measure_all(profiling *p, clv_error *error) {
   return CLV_OK;
 }
 
-/* ---- What is printed ---- */
+/* ---- Output ---- */
 
 static int compare_reals(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -192,8 +191,10 @@ static void note_disturbed(profiling *p) {
     total += tables->block_count;
   }
   if (disturbed * MOST_SHAKY <= total) return;
-  cli_note(p->cli, "%u of %u times lie far apart, as when other programs run: measure again when the machine is quiet", disturbed,
-           total);
+  cli_note(
+      p->cli,
+      "%u of %u measurements vary widely, perhaps because other programs are running: measure again when the machine is idle",
+      disturbed, total);
 }
 
 /* The measured rate, in bytes per second, of the largest copy of a kind; 0 if there is none. */
@@ -229,8 +230,8 @@ static clv_status print_json(profiling *p, clv_error *error) {
 }
 
 static clv_status print_text(profiling *p, clv_error *error) {
-  static const char *const titles[] = {"device", "launch",     "FLOP/s", "B/s",      "copies B/s",
-                                       "nodes",  "signatures", "blocks", "missed by"};
+  static const char *const titles[] = {"device", "launch",     "FLOP/s", "B/s",  "copies B/s",
+                                       "nodes",  "signatures", "blocks", "error"};
   cli_invocation *cli = p->cli;
   char number[CLV__LABEL_BYTES];
   clv__text text;
@@ -254,9 +255,9 @@ static clv_status print_text(profiling *p, clv_error *error) {
   clv__table_write(&table, 0, cli->color_out, &text);
   clv__table_finish(&table);
   if (!cli->quiet) {
-    clv__text_append(&text, "\"missed by\" is how far prices are from the measured blocks, at the median.\n");
+    clv__text_append(&text, "error: median difference between the predicted and the measured times of the blocks.\n");
     const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
-    if (path != NULL) clv__text_append(&text, "Written to %s: 'cleave plan MODEL --profile %s' plans with it.\n", path, path);
+    if (path != NULL) clv__text_append(&text, "Written to %s: use it with 'cleave plan MODEL --profile %s'.\n", path, path);
   }
   return cli_print(cli, &text, error);
 }
@@ -265,7 +266,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   profiling p = {.cli = cli, .subject = ""};
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
   clv_status status = begin(&p, error);
-  if (status == CLV_OK && path == NULL) cli_note(cli, "nothing is kept: -o FILE says where to write the profile");
+  if (status == CLV_OK && path == NULL) cli_note(cli, "the profile is not saved: give -o FILE to write it");
   if (status == CLV_OK) status = measure_all(&p, error);
   if (status == CLV_OK && path != NULL) status = clv__profile_write(p.profile, path, error);
   if (status == CLV_OK) note_disturbed(&p);
@@ -280,13 +281,14 @@ const cli_command cli_command_profile = {
     .operands = "[MODEL...]",
     .min_operands = 0,
     .max_operands = MOST_MODELS,
-    .summary = "measured costs of the devices, for planning",
+    .summary = "measure the costs of the devices, for planning",
     .description =
-        "Measures, with warm-up and medians, what each device of --devices takes: to launch a partition, to copy, for every\n"
-        "distinct node of the models, and for blocks of them, which tell what is saved where nodes run together. Without a\n"
-        "model, common operators in several sizes. The file knows devices by their fingerprint; one that is there already is\n"
-        "extended, so that several models and devices share it. Measure on a quiet machine, with the --threads and\n"
-        "--npu-spec that will be used: another number of threads is another device.",
+        "Measures, for each device of --devices, the time to launch a partition, to copy data, to run every distinct node of "
+        "the\n"
+        "models, and to run blocks of nodes, which shows what is saved when nodes run together. Each time is the median of\n"
+        "several runs after a warm-up. Without a model, measures common operators in several sizes. An existing profile is\n"
+        "extended, so several models and devices can share one file. Measure on an idle machine, with the same --threads and\n"
+        "--npu-spec as for the runs: with another number of threads, the CPU counts as another device.",
     .examples =
         "  cleave profile resnet50.onnx --devices npu,cpu -o costs.json\n"
         "  cleave profile bert.onnx --dim sequence=128 -o costs.json\n"

@@ -94,9 +94,9 @@ static void write_verdict(const run *r, clv__text *text) {
   if (m->partition == CLV__NO_ID) {
     clv__text_append(text, "%sverified%s ", cli_begin(r->cli, CLI_GREEN), cli_reset(r->cli));
     clv__label_plural(text, m->partitions_checked - m->partitions_unknown, "partition");
-    clv__text_append(text, ": all equal the reference within tolerance");
+    clv__text_append(text, ": all match the reference within tolerance");
     if (m->partitions_unknown > 0)
-      clv__text_append(text, "; %u not: the reference does not know their operators", m->partitions_unknown);
+      clv__text_append(text, "; %u not verified: the reference does not support their operators", m->partitions_unknown);
     clv__text_append(text, "\n");
     return;
   }
@@ -110,7 +110,7 @@ static void write_verdict(const run *r, clv__text *text) {
                    m->expected, m->actual - m->expected, m->tolerance, m->largest);
 }
 
-/* Also prints the devices that were taken out of service, in this run or before. */
+/* Also prints the devices that were removed, in this run or before. */
 static clv_status print_verdict(run *r, clv_error *error) {
   clv__text text;
   clv__text_init(&text, r->cli->allocator);
@@ -209,17 +209,16 @@ const cli_command cli_command_run = {
     .operands = "MODEL|PLAN|DIR",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "runs a model, a plan, or what was compiled before",
+    .summary = "run a model, a plan, or a compiled directory",
     .description =
-        "Runs once (--runs: more often) and shows the outputs. Inputs that are not given are filled with seeded random\n"
-        "numbers: floats in [-1, 1), integers from 0 to 9. Sizes that nobody says become 1, which is noted on standard\n"
-        "error. A plan file brings its devices, its sizes and its model along; the model's path in it is relative to the\n"
-        "plan file. A plan is made for the very sizes of the run; with --bucket, and from a plan file that leaves sizes\n"
-        "open, it is one for any sizes.\n"
-        "A directory that 'cleave compile' wrote brings all of that along, and nothing\n"
-        "is compiled that could be saved.\n"
-        "--verify runs every partition again on the inputs that the reference makes for it, and names the first one whose\n"
-        "result is wrong; the exit status is then 1.",
+        "Runs the model once (see --runs) and shows the outputs. Inputs that are not given are filled with random numbers:\n"
+        "floats in [-1, 1), integers from 0 to 9. Open sizes that are not given become 1, with a note on standard error. A plan\n"
+        "file names its devices, sizes and model; the model's path is relative to the plan file. A plan is made for exactly the\n"
+        "sizes of the run, unless --bucket is given or the plan file leaves sizes open: then one plan serves all sizes.\n"
+        "A directory written by 'cleave compile' contains all of this, and its executables are not compiled again.\n"
+        "--verify also runs every partition on inputs computed by the reference, and reports the first partition whose result "
+        "is\n"
+        "wrong; the exit status is then 1.",
     .examples =
         "  cleave run resnet50.onnx --devices npu,cpu --input data=cat.npy --output-dir out\n"
         "  cleave run bert.onnx --dim batch=1 --dim sequence=128 --verify\n"

@@ -74,7 +74,11 @@ void cli_help_text(const char *text) {
 
 void cli_help(const cli_invocation *cli) {
   printf(
-      "cleave %s: runs one neural network on all the devices of a machine\n\n%sUsage%s\n  cleave COMMAND [OPTIONS] ...\n\n"
+      "cleave %s: run one neural network on all the devices of a machine\n"
+      "\n"
+      "%sUsage%s\n"
+      "  cleave COMMAND [OPTIONS] ...\n"
+      "\n"
       "%sCommands%s\n",
       clv_version(), cli_begin(cli, CLI_BOLD), cli_reset(cli), cli_begin(cli, CLI_BOLD), cli_reset(cli));
   for (uint32_t i = 0; i < CLI_COMMAND_COUNT; ++i) {
@@ -82,7 +86,7 @@ void cli_help(const cli_invocation *cli) {
     int used = printf("  %-13s %-15s", command->name, command->operands);
     print_words(command->summary, strlen(command->summary), used, used + 1);
   }
-  printf("\n%sEnvironment%s (options win)\n", cli_begin(cli, CLI_BOLD), cli_reset(cli));
+  printf("\n%sEnvironment%s (options take precedence)\n", cli_begin(cli, CLI_BOLD), cli_reset(cli));
   for (uint32_t i = 0; i < CLV__VARIABLE_COUNT; ++i) {
     const clv__variable_info *variable = &clv__variables[i];
     if (variable->help == NULL) continue;
@@ -93,11 +97,14 @@ void cli_help(const cli_invocation *cli) {
     if (length > 0) print_words(text, strlen(text), used, used + 1);
   }
   printf(
-      "\n%sBegin with%s\n"
-      "  cleave devices --devices npu,cpu             what is here, and what each can do\n"
-      "  cleave plan model.onnx --devices npu,cpu     how a model would be split between them\n"
-      "  cleave run model.onnx --devices npu,cpu --verify\n\n"
-      "'cleave help COMMAND' tells the options.\nExit status: 0 done, 1 failed, 2 wrong usage.\n",
+      "\n"
+      "%sGetting started%s\n"
+      "  cleave devices --devices npu,cpu             list devices and their operators\n"
+      "  cleave plan model.onnx --devices npu,cpu     see how a model is split between them\n"
+      "  cleave run model.onnx --devices npu,cpu --verify\n"
+      "\n"
+      "'cleave help COMMAND' shows the options of a command.\n"
+      "Exit status: 0 success, 1 failure, 2 wrong usage.\n",
       cli_begin(cli, CLI_BOLD), cli_reset(cli));
 }
 

@@ -8,7 +8,7 @@ void cli_incidents_write(cli_invocation *cli, clv_session *session, clv__text *t
   for (uint32_t i = 0; clv__session_incident(session, i, &incident); ++i) {
     char line[640];
     clv__incident_text(clv__session_plan(session)->devices, &incident, line, sizeof line);
-    clv__text_append(text, "%s%s%s; that took %.1f ms\n", cli_begin(cli, CLI_RED), line, cli_reset(cli), incident.cost_ms);
+    clv__text_append(text, "%s%s%s; recovery took %.1f ms\n", cli_begin(cli, CLI_RED), line, cli_reset(cli), incident.cost_ms);
   }
 }
 

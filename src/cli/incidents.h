@@ -1,4 +1,4 @@
-/* How `run` and `bench` report devices that were taken out of service. */
+/* How `run` and `bench` report devices that were removed. */
 #ifndef CLEAVE_CLI_INCIDENTS_H
 #define CLEAVE_CLI_INCIDENTS_H
 

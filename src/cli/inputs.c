@@ -44,8 +44,9 @@ static clv_status no_such_input(const clv_graph *graph, const char *option, cons
     int written = snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", graph->values[graph->inputs[i]].name);
     used += written < 0 ? 0 : (size_t)written;
   }
-  return clv__error_set(error, CLV_NOT_FOUND, "option '--%s': '%s' begins with the name of no input; the model's inputs: %s",
-                        option, text, graph->input_count > 0 ? list : "none");
+  return clv__error_set(error, CLV_NOT_FOUND,
+                        "option '--%s': '%s' does not start with the name of an input; the model's inputs: %s", option, text,
+                        graph->input_count > 0 ? list : "none");
 }
 
 static bool ends_with(const char *text, const char *end) {
@@ -83,8 +84,8 @@ static clv_status read_one(cli_invocation *cli, const clv_graph *graph, const ch
     return cli_usage(cli, error, "option '--input': '%s' is neither a .npy nor a .pb file", path);
   if (status != CLV_OK) return clv__error_prefix(error, status, "input '%s'", value->name);
   if (value->type.dtype != CLV_DTYPE_NONE && value->type.dtype != tensor.dtype) {
-    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s holds %s, the model wants %s", value->name, path,
-                            clv_dtype_name(tensor.dtype), clv_dtype_name(value->type.dtype));
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s contains %s, but the model expects %s", value->name,
+                            path, clv_dtype_name(tensor.dtype), clv_dtype_name(value->type.dtype));
     clv__release(cli->allocator, tensor.data);
     return status;
   }
@@ -134,7 +135,8 @@ static clv_status shape_option(cli_invocation *cli, const clv_graph *graph, cons
   if (index == CLV__NO_ID) return no_such_input(graph, "shape", text, error);
   *size = (clv_size){.name = graph->values[graph->inputs[index]].name};
   if (parse_shape(rest, size)) return CLV_OK;
-  return cli_usage(cli, error, "option '--shape': '%s' is no shape of at most %d sizes like 1x3x224x224", rest, CLV_MAX_RANK);
+  return cli_usage(cli, error, "option '--shape': '%s' is not a shape of at most %d sizes, such as 1x3x224x224", rest,
+                   CLV_MAX_RANK);
 }
 
 static clv_status dim_option(cli_invocation *cli, const char *text, clv_size *size, clv_error *error) {
@@ -143,7 +145,7 @@ static clv_status dim_option(cli_invocation *cli, const char *text, clv_size *si
   if (name == NULL) return clv__error_memory(error, strlen(text));
   *size = (clv_size){.name = name, .is_symbol = true};
   if (parse_shape(equals + 1, size) && size->rank == 1) return CLV_OK;
-  return cli_usage(cli, error, "option '--dim': '%s' is no size", equals + 1);
+  return cli_usage(cli, error, "option '--dim': '%s' is not a size", equals + 1);
 }
 
 /* Returns a symbol's size from the given sizes, or -1. */
@@ -177,10 +179,11 @@ static clv_status complete(const clv_graph *graph, const clv__value *input, clv_
   const clv_tensor *type = &input->type;
   if (type->data != NULL || clv__tensor_is_static(type) || has_shape(sizes, *count, input->name)) return CLV_OK;
   if (type->dtype == CLV_DTYPE_NONE) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' is no tensor of an element type that Cleave has", input->name);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' is not a tensor, or has an unsupported element type",
+                          input->name);
   }
   if (type->rank < 0) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' has no declared rank: say --shape '%s=...' or --input",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' has no declared rank: give --shape '%s=...' or --input",
                           input->name, input->name);
   }
   clv_size size = {.name = input->name, .rank = type->rank};
@@ -228,7 +231,7 @@ clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const c
     status = complete(graph, &graph->values[graph->inputs[i]], *sizes, count, &noted, error);
   }
   if (status == CLV_OK && noted.size_bytes > 0) {
-    cli_note(cli, "sizes that are open become 1: %s (--shape, --dim and --input say otherwise)", noted.data);
+    cli_note(cli, "open sizes are set to 1: %s (set them with --shape, --dim or --input)", noted.data);
   }
   clv__text_finish(&noted);
   return status;
@@ -277,7 +280,8 @@ static clv_status note_buckets(cli_invocation *cli, const cli_job *job, clv_erro
   cli_job_session_options(cli, job, &options);
   CLV__TRY(clv__bucket_rule_create(job->plan, options.bucket_multiple, &rule, error));
   if (rule == NULL) {
-    if (cli_is_given(cli, OPTION_BUCKET)) cli_note(cli, "--bucket: nothing is padded: no device of fixed shapes has open sizes");
+    if (cli_is_given(cli, OPTION_BUCKET))
+      cli_note(cli, "option '--bucket' has no effect: no device that needs fixed shapes has open sizes");
     return CLV_OK;
   }
   clv__text text;
@@ -289,7 +293,7 @@ static clv_status note_buckets(cli_invocation *cli, const cli_job *job, clv_erro
     clv__label_short(&text, job->graph->symbols[s], 40);
     clv__text_append(&text, "' %" PRId64 " to %" PRId64, size, clv__bucket_size(rule, s, size));
   }
-  if (text.size_bytes > 0) cli_note(cli, "sizes that the plan leaves open are padded where shapes are fixed: %s", text.data);
+  if (text.size_bytes > 0) cli_note(cli, "open sizes are padded for devices that need fixed shapes: %s", text.data);
   clv__text_finish(&text);
   clv__bucket_rule_destroy(rule);
   return CLV_OK;

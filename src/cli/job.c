@@ -59,7 +59,7 @@ static clv_status open_devices(cli_invocation *cli, const char *fallback, const 
   if (options.npu_spec_count <= virtual_count) return CLV_OK;
   clv_devices_close(*devices);
   *devices = NULL;
-  return cli_usage(cli, error, "option '--npu-spec' is given %u time%s, and the devices are %s: with %u virtual NPU%s",
+  return cli_usage(cli, error, "option '--npu-spec' is given %u time%s, but the devices are %s, with %u virtual NPU%s",
                    options.npu_spec_count, options.npu_spec_count == 1 ? "" : "s", options.list != NULL ? options.list : "cpu",
                    virtual_count, virtual_count == 1 ? "" : "s");
 }
@@ -102,7 +102,7 @@ static clv_status find_profile(cli_invocation *cli, cli_job *job, const char *na
     job->profile = clv__arena_string(&cli->arena, found, strlen(found));
     if (job->profile == NULL) status = clv__error_memory(error, strlen(found));
   } else if (status == CLV_OK) {
-    cli_note(cli, "%s: its profile '%s' is not there: prices are nominal (--profile FILE says where it is)", job->path, name);
+    cli_note(cli, "%s: its profile '%s' does not exist, so prices are nominal; give its path with --profile", job->path, name);
   }
   clv__release(cli->allocator, joined);
   return status;
@@ -112,12 +112,13 @@ static clv_status find_profile(cli_invocation *cli, cli_job *job, const char *na
 static const char *other_file(const json_t *root) {
   if (json_object_get(root, "cleave_plan") != NULL) return NULL;
   const char *format = json_string_value(json_object_get(root, "format"));
-  if (json_object_get(root, "cleave_gnn_plan") != NULL) return "it is a plan over a graph: 'cleave gnn run --plan' takes it";
-  if (format != NULL && strcmp(format, "cleave-profile") == 0) return "it is a profile, and no model: --profile takes it";
+  if (json_object_get(root, "cleave_gnn_plan") != NULL) return "this is a GNN plan: use it with 'cleave gnn run --plan'";
+  if (format != NULL && strcmp(format, "cleave-profile") == 0) return "this is a profile, not a model: use it with --profile";
   if (format != NULL && strcmp(format, "cleave-gnn-tables") == 0)
-    return "it has costs of blocks over graphs, and no model: 'cleave gnn plan --profile' takes it";
-  if (json_is_object(json_object_get(root, "operators"))) return "it describes a device, and no model: --npu-spec takes it";
-  if (json_is_array(json_object_get(root, "layers"))) return "it is a model over a graph: 'cleave gnn --model' takes it";
+    return "this is a file of GNN costs, not a model: use it with 'cleave gnn plan --profile'";
+  if (json_is_object(json_object_get(root, "operators")))
+    return "this is a device description, not a model: use it with --npu-spec";
+  if (json_is_array(json_object_get(root, "layers"))) return "this is a GNN model: use it with 'cleave gnn run --model'";
   return "neither a plan (\"cleave_plan\" is missing) nor a model (\"graph_inputs\" is missing)";
 }
 
@@ -136,7 +137,7 @@ static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **devi
   if (other != NULL) {
     status = clv__error_set(error, CLV_INVALID_MODEL, "%s: %s", job->path, other);
   } else if (job->model_path == NULL && (model == NULL || model[0] == '\0')) {
-    status = clv__error_set(error, CLV_INVALID_MODEL, "%s: it names no model: say --model FILE", job->path);
+    status = clv__error_set(error, CLV_INVALID_MODEL, "%s: the plan names no model: give it with --model FILE", job->path);
   } else if (job->model_path == NULL) {
     char *joined = model[0] == '/' ? NULL : clv__path_beside(cli->allocator, job->path, model);
     const char *found = model[0] == '/' ? model : joined;
@@ -169,14 +170,16 @@ static void note_other_devices(cli_invocation *cli, const cli_job *job) {
     if (d == CLV__NO_ID || planned->fingerprint == NULL) continue;
     const clv_device_info *info = &job->devices->items[d].info;
     if (strcmp(info->kind, "cpu") == 0 || strcmp(info->fingerprint, planned->fingerprint) == 0) continue;
-    cli_note(cli, "%s: device '%s' is another one than it was planned for (--npu-spec and --device-option say which)", job->path,
-             planned->name);
+    cli_note(
+        cli,
+        "%s: device '%s' differs from the one that the plan was made for; set --npu-spec and --device-option as for the plan",
+        job->path, planned->name);
   }
 }
 
 static clv_status refuse_decided(cli_invocation *cli, cli_option_id option, clv_error *error) {
   if (!cli_is_given(cli, option)) return CLV_OK;
-  return cli_usage(cli, error, "option '--%s' has no effect on a plan file, which has decided it: give the model instead",
+  return cli_usage(cli, error, "option '--%s' has no effect on a finished plan: give the model instead of the plan file",
                    cli_option_table[option].name);
 }
 
@@ -200,12 +203,13 @@ static clv_status open_folder(cli_invocation *cli, cli_job *job, clv_error *erro
   struct stat info;
   if (stat(job->path, &info) != 0 || !S_ISDIR(info.st_mode)) return CLV_OK;
   if (!clv__folder_recognise(job->path)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                          "%s: not a regular file, nor written by 'cleave compile': there is no '" CLV__FOLDER_LIST "' in it",
-                          job->path);
+    return clv__error_set(
+        error, CLV_INVALID_ARGUMENT,
+        "%s: neither a regular file nor a directory written by 'cleave compile', which contains '" CLV__FOLDER_LIST "'",
+        job->path);
   }
   if (cli_is_given(cli, OPTION_MODEL))
-    return cli_usage(cli, error, "option '--model' belongs to a plan file, and %s has its model", job->path);
+    return cli_usage(cli, error, "option '--model' is for plan files; %s contains its model", job->path);
   CLV__TRY(clv_compiled_open(cli->context, job->path, &job->compiled, error));
   job->path = clv_compiled_plan_path(job->compiled);
   return CLV_OK;
@@ -221,7 +225,7 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
     CLV__TRY(refuse_planning_options(cli, error));
     CLV__TRY(peek_plan(cli, job, &device_list, error));
   } else if (cli_is_given(cli, OPTION_MODEL)) {
-    return cli_usage(cli, error, "option '--model' belongs to a plan file, and %s is a model", path);
+    return cli_usage(cli, error, "option '--model' is for plan files; %s is a model", path);
   }
   CLV__TRY(open_devices(cli, device_list, job->compiled, &job->devices, error));
   note_other_devices(cli, job);
@@ -296,9 +300,9 @@ void cli_job_note_compiled(cli_invocation *cli, const cli_job *job, const clv_se
   }
   if (missed == 0) return;
   const clv__origin *origin = clv__session_origin(session, first);
-  cli_note(cli, "%s: what was compiled for partition %u%s is of no use here, and %s: %s", job->compiled->directory, first,
-           missed == 1 ? "" : " and others", origin->source == CLV__SOURCE_DISK ? "the cache has it" : "it is compiled again",
-           origin->reason);
+  cli_note(cli, "%s: the executable of partition %u%s cannot be used here; %s: %s", job->compiled->directory, first,
+           missed == 1 ? "" : " and others",
+           origin->source == CLV__SOURCE_DISK ? "one from the cache is used" : "it is compiled again", origin->reason);
 }
 
 void cli_job_finish(cli_invocation *cli, cli_job *job) {

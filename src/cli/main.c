@@ -91,7 +91,7 @@ static clv_status run_command(cli_invocation *cli, const cli_command *command, i
 /* Handles --help, --version and help VERB, then runs the command. */
 static clv_status dispatch(cli_invocation *cli, int count, char **arguments, clv_error *error) {
   const cli_command *command;
-  if (count < 2) return cli_usage(cli, error, "a command is missing; 'cleave --help' lists them");
+  if (count < 2) return cli_usage(cli, error, "a command is missing; 'cleave --help' lists the commands");
   const char *first = arguments[1];
   cli->color_out = wants_color(cli, "auto", STDOUT_FILENO);
   if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
@@ -106,7 +106,7 @@ static clv_status dispatch(cli_invocation *cli, int count, char **arguments, clv
     CLV__TRY(find_command(cli, arguments[2], &command, error));
     return help_command(cli, command, count > 3 ? arguments[3] : NULL, error);
   }
-  if (first[0] == '-') return cli_usage(cli, error, "the command comes before its options: cleave COMMAND %s ...", first);
+  if (first[0] == '-') return cli_usage(cli, error, "options come after the command: cleave COMMAND %s ...", first);
   CLV__TRY(find_command(cli, first, &command, error));
   return run_command(cli, command, count - 2, arguments + 2, error);
 }

@@ -80,7 +80,7 @@ static void add_row(clv__table *table, const clv_graph *graph, const cli_value *
   summary s = summarize(tensor);
   if (count > FIRST_ELEMENTS) clv__text_append(&first, " …");
   if (count == 0) clv__text_append(&first, "(empty)");
-  if (s.not_finite > 0) clv__text_append(&first, "  (%zu not finite)", s.not_finite);
+  if (s.not_finite > 0) clv__text_append(&first, "  (%zu are not finite)", s.not_finite);
   clv__table_cell(table, "%s", name.data);
   clv__table_cell(table, "%s", type.data);
   if (s.counted > 0) {
@@ -152,12 +152,12 @@ static clv_status make_folder(const char *folder, clv_error *error) {
     memcpy(path, folder, i);
     path[i] = '\0';
     if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-      return clv__error_set(error, CLV_IO_ERROR, "%s: cannot make the folder: %s", path, strerror(errno));
+      return clv__error_set(error, CLV_IO_ERROR, "%s: cannot create the folder: %s", path, strerror(errno));
     }
   }
   struct stat info;
   if (stat(folder, &info) == 0 && S_ISDIR(info.st_mode)) return CLV_OK;
-  return clv__error_set(error, CLV_IO_ERROR, "%s: is there and is no folder", folder);
+  return clv__error_set(error, CLV_IO_ERROR, "%s: exists, but is not a folder", folder);
 }
 
 clv_status cli_values_write(cli_invocation *cli, const char *folder, cli_value *values, uint32_t count, clv_error *error) {

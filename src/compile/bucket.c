@@ -166,7 +166,7 @@ clv_status clv__bucket_rule_create(const clv_plan *plan, uint32_t multiple, clv_
   for (uint32_t p = 0; p < plan->partition_count; ++p) any = any || plan->partitions[p].is_bucketed;
   if (!any) return CLV_OK;
   if (multiple > MOST_MULTIPLE) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "bucket_multiple is %u, at most %u is useful", multiple, MOST_MULTIPLE);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "bucket_multiple is %u, above the maximum of %u", multiple, MOST_MULTIPLE);
   }
   clv__bucket_rule *rule = clv__allocate_zero(plan->graph->allocator, sizeof *rule);
   if (rule == NULL) return clv__error_memory(error, sizeof *rule);
@@ -199,7 +199,7 @@ static clv_status read_input(const clv__bucket_rule *rule, clv_value_id value, c
   const clv_plan *plan = rule->plan;
   const clv_tensor *open = &plan->shapes->types[value];
   if (!clv__tensor_is_static(exact) || exact->rank != open->rank) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "the size of '%s' is not known", plan->graph->values[value].name);
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "the size of '%s' is unknown", plan->graph->values[value].name);
   }
   for (int32_t d = 0; d < open->rank; ++d) {
     if (open->dims[d] >= CLV_DIM_UNKNOWN) continue;

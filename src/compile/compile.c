@@ -92,8 +92,8 @@ static clv_status keep_and_upload(clv__program *program, work *w, clv__arena *ar
   double kept = now_ms();
   compiled->origin.ms += kept - start;
   count_source(&program->counters, &compiled->origin);
-  static const char *const ways[] = {"found in memory", "loaded from the folder", "loaded from disk", "compiled and kept",
-                                     "compiled"};
+  static const char *const ways[] = {"found in memory", "loaded from the compiled directory", "loaded from disk",
+                                     "compiled and kept", "compiled"};
   clv__context_log(devices->context, 3, "partition %u on %s: %s, %.1f ms%s%s", w->partition, devices->items[w->device].name,
                    ways[compiled->origin.source], compiled->origin.ms, compiled->origin.reason[0] != '\0' ? ": " : "",
                    compiled->origin.reason);
@@ -115,7 +115,7 @@ static clv_status ask_again(const clv__device *device, clv__compiled *compiled, 
   clv_executable_info info = {.struct_size = sizeof info};
   device->backend->executable_info(device->handle, e->executable, &info);
   if (info.weight_count != e->info.weight_count) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "finish() changed how many weights an executable wants, from %u to %u",
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "finish() changed the number of weights of an executable, from %u to %u",
                           e->info.weight_count, info.weight_count);
   }
   e->info = info;
@@ -162,8 +162,8 @@ static clv_status finish_device(clv__program *program, uint32_t d, work *list, u
     ++from_disk;
   }
   if (from_disk > 0 && !devices->items[d].is_lost) {
-    clv__context_log(devices->context, 1, "cache: %s does not take %u executables that were kept: %s", devices->items[d].name,
-                     from_disk, error != NULL ? error->message : clv_status_name(status));
+    clv__context_log(devices->context, 1, "cache: %s rejected %u cached executables: %s", devices->items[d].name, from_disk,
+                     error != NULL ? error->message : clv_status_name(status));
     for (uint32_t i = count; i-- > 0;) {
       if (list[i].device == d) clv__program_drop(program, list[i].partition, list[i].compiled);
     }
@@ -179,7 +179,7 @@ static clv_status finish_device(clv__program *program, uint32_t d, work *list, u
   }
   if (status == CLV_OK) return CLV_OK;
   program->failed_device = d;
-  return clv__error_prefix(error, status, "%s: finish of %u executable%s", devices->items[d].name, new_count,
+  return clv__error_prefix(error, status, "%s: finishing %u executable%s", devices->items[d].name, new_count,
                            new_count == 1 ? "" : "s");
 }
 

@@ -57,10 +57,10 @@ static clv_status take(obtaining *o, const clv__cache_info *info, const void *pa
   clv_status status = o->device->backend->executable_load(o->device->handle, payload, payload_bytes, &o->executable, &error);
   if (status != CLV_OK) {
     o->executable = NULL;
-    snprintf(text, text_bytes, "its device does not take what is kept: %.*s", 150, error.message);
+    snprintf(text, text_bytes, "the device rejected the stored executable: %.*s", 150, error.message);
   } else if (!takes_weights(o, info)) {
     destroy(o);
-    snprintf(text, text_bytes, "what is kept asks for other weights");
+    snprintf(text, text_bytes, "the stored executable needs other weights");
   }
   return status;
 }
@@ -127,7 +127,7 @@ static clv_status find_weights(obtaining *o, clv_error *error) {
   for (uint32_t i = 0; status == CLV_OK && i < info.weight_count; ++i) {
     o->weights[i] = clv__map_find(&names, info.weights[i]);
     if (o->weights[i] != CLV__MAP_NONE) continue;
-    status = clv__error_set(error, CLV_INTERNAL_ERROR, "the executable asks for weight '%s', which the partition does not read",
+    status = clv__error_set(error, CLV_INTERNAL_ERROR, "the executable requests weight '%s', which the partition does not read",
                             info.weights[i]);
   }
   clv__map_finish(&names);
@@ -204,9 +204,9 @@ void clv__executable_keep(clv_devices *devices, const clv_graph_view *view, cons
     return;
   }
   char text[sizeof origin->reason];
-  snprintf(text, sizeof text, "%.*s; it is not kept: %.*s", 100, origin->reason, 100, error.message);
+  snprintf(text, sizeof text, "%.*s; not cached: %.*s", 100, origin->reason, 100, error.message);
   say(origin, text);
-  clv__context_log(devices->context, 1, "cache: what is compiled for %s is not kept: %s", device->name, error.message);
+  clv__context_log(devices->context, 1, "cache: an executable for %s is not cached: %s", device->name, error.message);
 }
 
 void clv__executable_forget(clv_devices *devices, const clv__shared_executable *e) {
@@ -239,9 +239,9 @@ static void look_for(obtaining *o) {
   if (is_kept)
     o->cache = clv__context_cache(o->devices->context, &reason);
   else
-    reason = "its backend keeps no executables";
+    reason = "its backend cannot save executables";
   if (is_kept && (o->folder != NULL || o->cache != NULL) && clv__key_add_constants(o->view, &o->key, &error) != CLV_OK) {
-    reason = "no memory to hash its weights";
+    reason = "not enough memory to hash its weights";
     o->cache = NULL;
   } else if (is_kept && o->folder != NULL) {
     load_from_folder(o);

@@ -29,7 +29,7 @@ typedef struct reading {
 } reading;
 
 static clv_status damaged(const reading *r, const char *what) {
-  return clv__error_set(r->error, CLV_INVALID_MODEL, "'%s' is missing, or not what it should be: compile again", what);
+  return clv__error_set(r->error, CLV_INVALID_MODEL, "'%s' is missing or invalid: compile the model again", what);
 }
 
 static const char *keep(const reading *r, const char *text) {
@@ -126,7 +126,7 @@ static void read_key(const reading *r, clv__folder_executable *executable) {
   uint64_t header_bytes;
   clv_status status = clv__file_map_open(executable->path, &map, &error);
   if (status != CLV_OK) {
-    snprintf(executable->problem, sizeof executable->problem, "%s is not there, or cannot be read", executable->file);
+    snprintf(executable->problem, sizeof executable->problem, "%s does not exist or cannot be read", executable->file);
     return;
   }
   executable->size_bytes = map.size_bytes;
@@ -209,7 +209,7 @@ static clv_status read_list(const reading *r, const json_t *root) {
   if (!json_is_integer(version)) return damaged(r, "cleave_compiled");
   if (json_integer_value(version) != CLV__FOLDER_VERSION) {
     return clv__error_set(r->error, CLV_NOT_SUPPORTED,
-                          "folders of version %lld are not known here, only version %d: compile again",
+                          "compiled directory of unknown version %lld; this library reads version %d: compile the model again",
                           (long long)json_integer_value(version), CLV__FOLDER_VERSION);
   }
   compiled->source = keep(r, source != NULL ? source : "");
@@ -220,8 +220,8 @@ static clv_status read_list(const reading *r, const json_t *root) {
   for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
     CLV__TRY(path_of(r, others[i], &path));
     if (access(path, R_OK) != 0)
-      return clv__error_set(r->error, errno == ENOENT ? CLV_NOT_FOUND : CLV_IO_ERROR, "'%s': %s: copy or compile it again",
-                            others[i], strerror(errno));
+      return clv__error_set(r->error, errno == ENOENT ? CLV_NOT_FOUND : CLV_IO_ERROR,
+                            "'%s': %s: copy the directory again, or compile the model again", others[i], strerror(errno));
     compiled->other_bytes += file_bytes(path);
   }
   CLV__TRY(read_devices(r, root));
@@ -237,7 +237,7 @@ static clv_status open_list(const reading *r, const char *directory) {
   if (compiled->directory == NULL) return clv__error_memory(r->error, strlen(directory));
   if (!clv__folder_recognise(directory)) {
     return clv__error_set(r->error, CLV_NOT_FOUND,
-                          "there is no '" CLV__FOLDER_LIST "' in it: it was not written by 'cleave compile'");
+                          "'" CLV__FOLDER_LIST "' is missing, so this directory was not written by 'cleave compile'");
   }
   const char *path;
   CLV__TRY(path_of(r, CLV__FOLDER_LIST, &path));

@@ -59,8 +59,8 @@ static void remove_folder(const char *path) {
 static clv_status check_contents(clv__folder_stage *stage, const char *directory, clv_error *error) {
   DIR *listing = opendir(stage->target);
   if (listing == NULL) {
-    if (errno == ENOTDIR) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: it is no directory: name another", directory);
-    return clv__error_set(error, CLV_IO_ERROR, "%s: cannot look into it: %s", directory, strerror(errno));
+    if (errno == ENOTDIR) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: not a directory: give another one", directory);
+    return clv__error_set(error, CLV_IO_ERROR, "%s: cannot list the directory: %s", directory, strerror(errno));
   }
   clv_status status = CLV_OK;
   bool has_list = false, is_empty = true;
@@ -70,14 +70,14 @@ static clv_status check_contents(clv__folder_stage *stage, const char *directory
     has_list = has_list || strcmp(item->d_name, CLV__FOLDER_LIST) == 0;
     if (is_ours(item->d_name)) continue;
     status = clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "%s: '%.100s' is in it, which is no part of a compiled model: name another directory", directory,
+                            "%s: contains '%.100s', which does not belong to a compiled model: give another directory", directory,
                             item->d_name);
   }
   closedir(listing);
   stage->replaces = !is_empty;
   if (status != CLV_OK || is_empty || has_list) return status;
   return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                        "%s: it has files and no '" CLV__FOLDER_LIST "': it is no compiled model; name another directory",
+                        "%s: contains files but no '" CLV__FOLDER_LIST "', so it is not a compiled model: give another directory",
                         directory);
 }
 
@@ -105,7 +105,7 @@ static clv_status find_target(clv__folder_stage *stage, const char *directory, b
   bool dangles = !*is_there && lstat(stage->target, &link) == 0;
   const char *name = last_part(stage->target);
   if (name[0] == '\0' || dangles || (!*is_there && is_self_or_parent(name)))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: no directory can be made there: name another", directory);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: cannot create a directory here: give another", directory);
   return CLV_OK;
 }
 
@@ -144,7 +144,7 @@ clv_status clv__folder_stage_begin(const clv_allocator *allocator, const char *d
   snprintf(stage->folder, length, "%.*s.%s" MARK "XXXXXX", (int)(name - stage->target), stage->target, name);
   sweep(stage);
   if (mkdtemp(stage->folder) == NULL) {
-    clv_status status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot make it: %s", directory, strerror(errno));
+    clv_status status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot create: %s", directory, strerror(errno));
     clv__release(allocator, stage->folder);
     stage->folder = NULL;
     return status;
@@ -180,7 +180,7 @@ clv_status clv__folder_stage_commit(clv__folder_stage *stage, clv_error *error) 
   umask(mask);
   bool done = chmod(stage->folder, 0777 & ~mask) == 0;
   done = done && (stage->replaces ? exchange(stage) : rename(stage->folder, stage->target)) == 0;
-  if (!done) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot put it in its place: %s", stage->target, strerror(errno));
+  if (!done) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot move it into place: %s", stage->target, strerror(errno));
   if (stage->replaces) remove_folder(stage->folder); /* it is now the old one */
   clv__release(stage->allocator, stage->folder);
   stage->folder = NULL;

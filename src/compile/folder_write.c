@@ -179,7 +179,7 @@ clv_status clv__folder_add_executable(clv__folder_writer *writer, uint32_t parti
   const clv__shared_executable *executable = compiled->use->of;
   const clv__device *device = &writer->plan->devices->items[executable->device];
   if (device->backend->executable_save == NULL || device->backend->executable_load == NULL) {
-    refuse(item, "its backend keeps no executables");
+    refuse(item, "its backend cannot save executables");
     return CLV_OK;
   }
   clv__cache_info info;

@@ -218,7 +218,7 @@ clv_status clv__share_weight(clv__share *share, uint32_t device, const char *nam
   size_t size_bytes;
   *uploaded = false;
   if (!clv__tensor_size_bytes(data, &size_bytes)) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "weight '%s' has no size", name);
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "weight '%s' has an unknown size", name);
   }
   uint64_t hash = hash_weight(device, data, size_bytes);
   for (thing *at = table_first(&share->weights, hash); at != NULL; at = at->next) {

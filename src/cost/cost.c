@@ -33,7 +33,7 @@ static void describe_origin(clv__model_device *d, bool has_profile) {
     snprintf(d->origin, sizeof d->origin, "profile of %.40s", d->tables->measured);
   } else {
     snprintf(d->origin, sizeof d->origin, "%s%s", stated_launch(d->device) >= 0 ? "stated by the device" : "nominal",
-             has_profile                     ? ": the profile is of other devices"
+             has_profile                     ? ": the profile is for other devices"
              : stated_launch(d->device) >= 0 ? ""
                                              : ": no profile");
   }
@@ -89,7 +89,7 @@ clv_status clv__cost_model_create(const clv_devices *devices, const clv_graph_vi
     status = prepare_device(&m, &model->devices[d], &devices->items[d], profile);
     any_tables = any_tables || model->devices[d].tables != NULL;
     if (status == CLV_OK && profile != NULL && model->devices[d].tables == NULL) {
-      clv__context_log(devices->context, 1, "%s: not in the profile (measure it with 'cleave profile'); its prices are %s",
+      clv__context_log(devices->context, 1, "%s: not in the profile; measure it with 'cleave profile'; its prices are %s",
                        devices->items[d].name, model->devices[d].origin);
     }
   }

@@ -54,7 +54,7 @@ static clv_status find_weight(const rig *r, const char *name, const clv_tensor *
     *data = clv__view_type(r->view, v);
     if ((*data)->data != NULL && strcmp(r->view->graph->values[r->view->values[v]].name, name) == 0) return CLV_OK;
   }
-  return clv__error_set(error, CLV_INTERNAL_ERROR, "the executable asks for weight '%s', which nobody reads", name);
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "the executable requests weight '%s', which no node reads", name);
 }
 
 static clv_status compile(rig *r, clv_error *error) {
@@ -96,7 +96,7 @@ static clv_status make_binding(rig *r, const clv_tensor *type, bool is_input, cl
   *binding = (clv_binding){.type = *type};
   binding->type.data = NULL;
   if (!clv__tensor_size_bytes(type, &size_bytes) || !clv__tensor_count(type, &count)) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "a size is not known");
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "a size is unknown");
   }
   bool on_host = device->space == CLV__SPACE_HOST;
   clv_tensor host = *type;

@@ -2,10 +2,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/isa.h"
 #include "cost/peaks.h"
-#include "operators/common/multiversion.h"
 
-#if defined(__x86_64__)
+#ifdef CLEAVE_ISA_LEVELS
 #include <cpuid.h>
 #include <immintrin.h>
 #endif
@@ -51,7 +51,7 @@ typedef double f64x2 __attribute__((vector_size(16)));
 LOOP(f32_plain, , f32x4, F32X4(0.999f), F32X4(0.001f), BEGIN_F32X4, STEP_PLAIN)
 LOOP(f64_plain, , f64x2, F64X2(0.999), F64X2(0.001), BEGIN_F64X2, STEP_PLAIN)
 
-#if defined(__x86_64__)
+#ifdef CLEAVE_ISA_LEVELS
 #define AVX2 __attribute__((target("avx2,fma")))
 #define AVX512 __attribute__((target("avx512f")))
 #define AVX512_BF16 __attribute__((target("avx512f,avx512bf16")))
@@ -76,9 +76,20 @@ LOOP(int8_avx512, AVX512_VNNI, __m512i, _mm512_set1_epi8(1), _mm512_set1_epi8(2)
 
 /* Tiles and half-precision arithmetic, which are faster than the loops here: bits of leaf 7's EDX. */
 enum { AMX_BF16 = 1 << 22, AVX512_FP16 = 1 << 23, AMX_INT8 = 1 << 25 };
+/* Whether instructions beyond the levels may be used: CLEAVE_ISA excludes them. */
+static bool is_beyond_v4(void) {
+  clv__isa limit;
+  return !clv__isa_limit(&limit) && clv__isa_used() == CLV__ISA_V4;
+}
+
 static bool has_bit(unsigned bit) {
+  if (!is_beyond_v4()) return false;
   unsigned a, b, c, d;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & bit) != 0;
+}
+
+static bool has_bf16(void) {
+  return is_beyond_v4() && __builtin_cpu_supports("avx512bf16");
 }
 
 /* A multiply-add counts as two operations. */
@@ -87,7 +98,7 @@ static double flops(uint32_t lanes) {
 }
 
 clv__peak_loop clv__peak_loop_find(clv__peak peak) {
-  const bool wide = __builtin_cpu_supports("avx512f"), fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool wide = clv__isa_used() >= CLV__ISA_V4, fma = clv__isa_used() >= CLV__ISA_V3;
   switch (peak) {
     case CLV__PEAK_F64:
       if (wide) return (clv__peak_loop){f64_avx512, flops(8)};
@@ -96,10 +107,11 @@ clv__peak_loop clv__peak_loop_find(clv__peak peak) {
       if (wide) return (clv__peak_loop){f32_avx512, flops(16)};
       return fma ? (clv__peak_loop){f32_avx2, flops(8)} : (clv__peak_loop){f32_plain, flops(4)};
     case CLV__PEAK_BF16:
-      if (!has_bit(AMX_BF16) && __builtin_cpu_supports("avx512bf16")) return (clv__peak_loop){bf16_avx512, flops(32)};
+      if (!has_bit(AMX_BF16) && has_bf16()) return (clv__peak_loop){bf16_avx512, flops(32)};
       break;
     case CLV__PEAK_INT8:
-      if (!has_bit(AMX_INT8) && __builtin_cpu_supports("avx512vnni")) return (clv__peak_loop){int8_avx512, flops(64)};
+      if (!has_bit(AMX_INT8) && is_beyond_v4() && __builtin_cpu_supports("avx512vnni"))
+        return (clv__peak_loop){int8_avx512, flops(64)};
       break;
     default:
       break;
@@ -109,7 +121,7 @@ clv__peak_loop clv__peak_loop_find(clv__peak peak) {
 
 bool clv__peak_is_f32(clv__peak peak) {
   if (peak == CLV__PEAK_F16) return !has_bit(AVX512_FP16);
-  return peak == CLV__PEAK_BF16 && !has_bit(AMX_BF16) && !__builtin_cpu_supports("avx512bf16");
+  return peak == CLV__PEAK_BF16 && !has_bit(AMX_BF16) && !has_bf16();
 }
 #else
 clv__peak_loop clv__peak_loop_find(clv__peak peak) {
@@ -124,17 +136,25 @@ bool clv__peak_is_f32(clv__peak peak) {
 }
 #endif
 
-CLV__MULTIVERSION static uint64_t sum_words(const uint64_t *words, size_t count) {
-  uint64_t a = 0, b = 0, c = 0, d = 0;
-  for (size_t i = 0; i + 4 <= count; i += 4) {
-    a += words[i];
-    b += words[i + 1];
-    c += words[i + 2];
-    d += words[i + 3];
+/* Sums vectors of 64 bytes, whatever their words mean. */
+#define SUM_WORDS(name, instructions)                                          \
+  instructions static uint64_t name(const words *data, size_t count) {         \
+    words a = {0}, b = {0};                                                    \
+    for (size_t i = 0; i + 2 <= count; i += 2) a += data[i], b += data[i + 1]; \
+    a += b;                                                                    \
+    return a[0] + a[1] + a[2] + a[3] + a[4] + a[5] + a[6] + a[7];              \
   }
-  return a + b + c + d;
-}
+typedef uint64_t words __attribute__((vector_size(64), aligned(8), may_alias));
+SUM_WORDS(sum_plain, )
+#ifdef CLEAVE_ISA_LEVELS
+SUM_WORDS(sum_avx2, AVX2)
+SUM_WORDS(sum_avx512, AVX512)
+#endif
 
 void clv__peak_read(const void *data, size_t size_bytes) {
-  take(sum_words(data, size_bytes / sizeof(uint64_t)));
+  uint64_t (*sum)(const words *data, size_t count) = sum_plain;
+#ifdef CLEAVE_ISA_LEVELS
+  if (clv__isa_used() >= CLV__ISA_V3) sum = clv__isa_used() >= CLV__ISA_V4 ? sum_avx512 : sum_avx2;
+#endif
+  take(sum(data, size_bytes / sizeof(words)));
 }

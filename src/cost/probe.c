@@ -22,7 +22,7 @@ static clv_status add_value(clv__builder *builder, const char *name, const clv_t
   made.data = NULL;
   if (is_weight) {
     if (!clv__tensor_count(type, &count) || !clv__tensor_size_bytes(type, &size_bytes))
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "a weight without a size");
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "a weight of unknown size");
     made.data = clv__arena_allocate_data(clv__builder_arena(builder), size_bytes);
     if (made.data == NULL) return clv__error_memory(error, size_bytes);
     memset(made.data, 0, size_bytes);

@@ -78,7 +78,7 @@ static clv_status read_operator(reading *r, json_t *item, size_t number) {
   CLV__TRY(clv__json_check_keys(&r->json, item, where, keys));
   CLV__TRY(get_text(r, item, where, "signature", &signature));
   if (clv__profile_find_operator(r->device, signature) != CLV__MAP_NONE)
-    return clv__json_bad(&r->json, "%s: '%.100s' is there twice", where, signature);
+    return clv__json_bad(&r->json, "%s: '%.100s' appears twice", where, signature);
   CLV__TRY(clv__profile_find_or_add_operator(r->profile, r->device, signature, &index, r->json.error));
   clv__profile_operator *made = &r->device->operators[index];
   CLV__TRY(get_amount(r, item, where, "flops", &made->flops));
@@ -102,15 +102,15 @@ static clv_status read_saving(reading *r, json_t *item, size_t number) {
   uint32_t index, operators = r->device->operator_count;
   snprintf(where, sizeof where, "savings[%zu]", number);
   CLV__TRY(clv__json_check_keys(&r->json, item, where, keys));
-  if (operators == 0) return clv__json_bad(&r->json, "%s: there are no operators", where);
+  if (operators == 0) return clv__json_bad(&r->json, "%s: 'operators' is empty", where);
   CLV__TRY(clv__json_size(&r->json, item, where, "producer", operators - 1, &producer));
   CLV__TRY(clv__json_size(&r->json, item, where, "consumer", operators - 1, &consumer));
   CLV__TRY(get_amount(r, item, where, "bytes", &bytes));
   CLV__TRY(clv__json_size(&r->json, item, where, "saving_ns", CLV__PROFILE_MAX_NS, &saving));
   if (saving % 2 != 0)
-    return clv__json_bad(&r->json, "%s: 'saving_ns' is %llu, and must be even", where, (unsigned long long)saving);
+    return clv__json_bad(&r->json, "%s: 'saving_ns' is %llu, but must be even", where, (unsigned long long)saving);
   if (clv__profile_find_saving(r->device, (uint32_t)producer, (uint32_t)consumer) != CLV__MAP_NONE)
-    return clv__json_bad(&r->json, "%s: this edge is there twice", where);
+    return clv__json_bad(&r->json, "%s: this edge appears twice", where);
   CLV__TRY(clv__profile_find_or_add_saving(r->profile, r->device, (uint32_t)producer, (uint32_t)consumer, bytes, &index,
                                            r->json.error));
   r->device->savings[index].saving_ns = saving;
@@ -133,10 +133,10 @@ static clv_status read_terms(reading *r, const json_t *item, const char *where, 
       return clv__json_bad(&r->json, "%s: %s[%zu] is not a pair of whole numbers", where, key, i);
     json_int_t index = json_integer_value(first), times = json_integer_value(second);
     if (index <= last || index >= limit)
-      return clv__json_bad(&r->json, "%s: %s[%zu] is index %lld after %lld, of %u", where, key, i, (long long)index,
-                           (long long)last, limit);
+      return clv__json_bad(&r->json, "%s: %s[%zu] is index %lld after %lld; indices must ascend and be below %u", where, key, i,
+                           (long long)index, (long long)last, limit);
     if (times < 1 || times > MOST_COUNT)
-      return clv__json_bad(&r->json, "%s: %s[%zu] is there %lld times", where, key, i, (long long)times);
+      return clv__json_bad(&r->json, "%s: %s[%zu] has an invalid count of %lld", where, key, i, (long long)times);
     r->terms[used + i] = (clv__profile_term){(uint32_t)index, (uint32_t)times};
     last = index;
   }
@@ -152,7 +152,7 @@ static clv_status read_block(reading *r, json_t *item, size_t number) {
   CLV__TRY(clv__json_check_keys(&r->json, item, where, keys));
   CLV__TRY(get_text(r, item, where, "key", &block.key));
   if (clv__map_find(&r->device->block_index, block.key) != CLV__MAP_NONE)
-    return clv__json_bad(&r->json, "%s: '%.100s' is there twice", where, block.key);
+    return clv__json_bad(&r->json, "%s: '%.100s' appears twice", where, block.key);
   CLV__TRY(get_measure(r, item, where, &block.total));
   CLV__TRY(read_terms(r, item, where, "nodes", r->device->operator_count, 0, &block.node_count));
   CLV__TRY(read_terms(r, item, where, "cut", r->device->saving_count, block.node_count, &block.edge_count));
@@ -180,7 +180,7 @@ static clv_status read_device(reading *r, json_t *object) {
   CLV__TRY(clv__json_check_keys(&r->json, object, "device", keys));
   CLV__TRY(get_text(r, object, "device", "fingerprint", &fingerprint));
   if (clv__profile_find_device(r->profile, fingerprint) != CLV__NO_ID)
-    return clv__json_bad(&r->json, "fingerprint '%.100s' is there twice", fingerprint);
+    return clv__json_bad(&r->json, "fingerprint '%.100s' appears twice", fingerprint);
   CLV__TRY(clv__profile_find_or_add_device(r->profile, fingerprint, &r->device, r->json.error));
   clv__profile_device *device = r->device;
   CLV__TRY(get_text(r, object, "device", "name", &device->name));
@@ -206,11 +206,10 @@ static clv_status read_root(reading *r, json_t *root) {
   uint64_t version;
   json_t *devices;
   if (!json_is_object(root) || format == NULL || strcmp(format, "cleave-profile") != 0)
-    return clv__json_bad(&r->json, "this is no profile: 'format' must be 'cleave-profile'");
+    return clv__json_bad(&r->json, "not a profile: 'format' must be 'cleave-profile'");
   CLV__TRY(clv__json_size(&r->json, root, "profile", "version", UINT32_MAX, &version));
   if (version != CLV__PROFILE_VERSION) {
-    return clv__json_bad(&r->json,
-                         "version %llu is not known; this library reads version %d: measure again with 'cleave profile'",
+    return clv__json_bad(&r->json, "unknown version %llu; this library reads version %d: measure again with 'cleave profile'",
                          (unsigned long long)version, CLV__PROFILE_VERSION);
   }
   CLV__TRY(clv__json_check_keys(&r->json, root, "profile", keys));

@@ -11,7 +11,7 @@ void clv__survey_report(clv__survey *s, const char *what, uint32_t total) {
   if (s->options->progress != NULL) s->options->progress(s->options->user_data, s->device->name, what, s->done, total);
 }
 
-/* ---- What can be measured ---- */
+/* ---- Measurable nodes ---- */
 
 static bool is_fixed(const clv__survey *s, clv_node_id node) {
   return s->shapes->node_folded != NULL && s->shapes->node_folded[node];

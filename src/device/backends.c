@@ -88,11 +88,11 @@ static const char *missing_slot(const clv_backend *b) {
 static clv_status read_table(const clv_backend *given, clv_backend *table, clv_error *error) {
   if (given->abi_version != CLV_ABI_VERSION) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "backend speaks plugin ABI %u, this library %u: build it against this version", given->abi_version,
-                          CLV_ABI_VERSION);
+                          "backend has plugin ABI version %u, this library %u: rebuild the backend for this version",
+                          given->abi_version, CLV_ABI_VERSION);
   }
   if (given->struct_size < LEAST_TABLE_BYTES) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "backend's table has %u bytes, at least %zu are needed", given->struct_size,
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "backend's table has %u bytes; at least %zu are needed", given->struct_size,
                           LEAST_TABLE_BYTES);
   }
   /* Sets slots to NULL that a smaller table lacks or contains only in part. Ignores unknown slots of a larger table. */
@@ -115,17 +115,16 @@ static clv_status check_name(const char *name, const char *expected, clv_error *
   bool is_word = name[0] != '\0' && strlen(name) < 64;
   for (const char *at = name; is_word && *at != '\0'; ++at) is_word = isalnum((unsigned char)*at) || *at == '_' || *at == '-';
   if (!is_word) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "backend '%.80s': a name is of letters, digits, '_' and '-', up to 63",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "backend '%.80s': a name has at most 63 letters, digits, '_' and '-'",
                           name);
   }
   for (size_t i = 0; i < sizeof taken / sizeof *taken; ++i) {
     if (strcmp(name, taken[i]) == 0) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "backend '%s': that word has a meaning of its own in lists of devices",
-                            name);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "backend '%s': this name is reserved in device lists", name);
     }
   }
   if (expected == NULL || strcmp(name, expected) == 0) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "its backend is called '%s': the file must be called 'cleave_%s.so'", name,
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "its backend is named '%s', so the file must be named 'cleave_%s.so'", name,
                         name);
 }
 
@@ -137,7 +136,7 @@ clv_status clv__backends_add(clv_context *context, clv_backend_query_fn query, v
   clv__error_clear(error);
   clv_status status = query(clv__context_host(context), user_data, &given, error);
   if (status != CLV_OK) return clv__error_prefix(error, status, "the backend's query");
-  if (given == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the backend's query gave no table");
+  if (given == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the backend's query returned no table");
   CLV__TRY(read_table(given, &table, error));
   CLV__TRY(check_name(table.name, name, error));
   pthread_mutex_lock(&backends->lock);
@@ -145,11 +144,11 @@ clv_status clv__backends_add(clv_context *context, clv_backend_query_fn query, v
   for (uint32_t i = 0; status == CLV_OK && i < count; ++i) {
     if (strcmp(backends->items[i].table.name, table.name) != 0) continue;
     const char *path = backends->items[i].plugin.path;
-    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "there is a backend called '%s' already%s%s", table.name,
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "a backend named '%s' already exists%s%s", table.name,
                             path != NULL ? ": " : "", path != NULL ? path : "");
   }
   if (status == CLV_OK && count == CLV__MAX_BACKENDS) {
-    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "a context holds at most %d backends", CLV__MAX_BACKENDS);
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "a context can have at most %d backends", CLV__MAX_BACKENDS);
   }
   if (status == CLV_OK) {
     clv__loaded *item = &backends->items[count];

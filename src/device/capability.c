@@ -12,7 +12,7 @@ static const clv_graph_view *view_for(const clv__device *device, const clv_graph
   if (reason == NULL && typical != NULL) return typical;
   *verdict = (clv_verdict){0};
   snprintf(verdict->reason, sizeof verdict->reason, "resize not supported: %s",
-           reason != NULL ? reason : "the model takes none of the sizes tried");
+           reason != NULL ? reason : "the model accepts none of the sizes that were tried");
   return NULL;
 }
 
@@ -20,7 +20,7 @@ static void ask(const clv_host *host, const clv__device *device, const clv_graph
                 clv_support_fn support, void *user_data, clv_verdict *verdict) {
   *verdict = (clv_verdict){0};
   if (device->is_lost) {
-    strcpy(verdict->reason, "given up: it did not answer in time");
+    strcpy(verdict->reason, "removed: it did not answer in time");
     return;
   }
   device->backend->supports(device->handle, whole, node, verdict);
@@ -30,7 +30,7 @@ static void ask(const clv_host *host, const clv__device *device, const clv_graph
     host->graph_node(whole, node, &node_info);
     verdict->supported = support(user_data, device->name, &node_info, verdict->reason);
     verdict->reason[sizeof verdict->reason - 1] = '\0';
-    if (!verdict->supported && verdict->reason[0] == '\0') strcpy(verdict->reason, "refused by the program");
+    if (!verdict->supported && verdict->reason[0] == '\0') strcpy(verdict->reason, "rejected by the application");
   }
   if (!verdict->supported && verdict->reason[0] == '\0') strcpy(verdict->reason, "not supported");
 }

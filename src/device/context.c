@@ -148,8 +148,9 @@ static clv_status host_graph_part(void *self, const clv_graph_view *graph, const
   clv_status status = ids == NULL ? clv__error_memory(error, count * sizeof *ids) : CLV_OK;
   for (uint32_t i = 0; status == CLV_OK && i < count; ++i) {
     if (nodes[i] >= graph->node_count || (i > 0 && nodes[i] <= nodes[i - 1])) {
-      status = clv__error_set(error, CLV_INVALID_ARGUMENT, "part of a view: its nodes must ascend and be below %u; node %u is %u",
-                              graph->node_count, i, nodes[i]);
+      status = clv__error_set(error, CLV_INVALID_ARGUMENT,
+                              "part of a view: node indices must ascend and be below %u, but entry %u is %u", graph->node_count,
+                              i, nodes[i]);
     } else {
       ids[i] = graph->nodes[nodes[i]];
     }

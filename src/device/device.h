@@ -21,7 +21,7 @@ typedef struct clv__device {
   const char *name;
   clv_device_info info;
   uint32_t space;      /* index into clv_devices.spaces; CLV__SPACE_HOST for host memory */
-  atomic_bool is_lost; /* the device was given up while it was working: only its slot close() may still be called */
+  atomic_bool is_lost; /* the device was removed while it was working: only its slot close() may still be called */
 } clv__device;
 
 /* Objects that later layers attach to a set of open devices; its sessions share them. They are created under the devices'
@@ -50,7 +50,7 @@ struct clv_devices {
   clv_context *context;
   pthread_mutex_t lock; /* recursive */
   clv__attachment attachments[CLV__ATTACHMENT_COUNT];
-  atomic_bool is_timed; /* devices may be given up while they work: sessions give them no direct access to callers' memory */
+  atomic_bool is_timed; /* devices may be removed while they work: sessions give them no direct access to callers' memory */
   clv__arena arena;
   uint32_t count;
   clv__device items[CLV__MAX_DEVICES];

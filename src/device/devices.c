@@ -37,7 +37,7 @@ uint32_t clv__devices_alignment(const clv_devices *devices, uint32_t space) {
 
 clv_status clv__device_check(const clv__device *device, clv_error *error) {
   if (!device->is_lost) return CLV_OK;
-  return clv__error_set(error, CLV_DEVICE_ERROR, "%s was given up: it did not answer in time", device->name);
+  return clv__error_set(error, CLV_DEVICE_ERROR, "%s: it did not answer in time", device->name);
 }
 
 uint32_t clv__devices_find(const clv_devices *devices, const char *name) {

@@ -31,9 +31,7 @@ clv_status clv_graph_load_params(clv_context *context, const char *path, const c
   clv__file_map_close(&map);
   if (is_json) return status;
   if (param_count > 0) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                          "%s: it is an ONNX model, which has its weights itself: no files of weights are "
-                          "read for it",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: an ONNX model contains its weights, so no weight files can be given",
                           path);
   }
   return clv__onnx_load_file(clv__context_allocator(context), path, graph, error);

@@ -20,8 +20,8 @@ static clv_status unknown_device(const clv_context *context, const char *name, c
         snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", strcmp(backend, "vnpu") == 0 ? "npu" : backend);
     used += written < 0 ? 0 : (size_t)written;
   }
-  return clv__error_set(error, CLV_NOT_FOUND, "device '%s': no backend has it; there are: %s; and no plugin cleave_%.*s.so", name,
-                        known, (int)strcspn(name, ":"), name);
+  return clv__error_set(error, CLV_NOT_FOUND, "device '%s': unknown; the backends are: %s; and there is no plugin cleave_%.*s.so",
+                        name, known, (int)strcspn(name, ":"), name);
 }
 
 /* The key of the option "NAME:key=value" if NAME is `name`, otherwise NULL. `name` may contain a colon ("opencl:1"). */
@@ -87,7 +87,7 @@ static clv_status check_options(const clv_devices *devices, const clv_devices_op
     }
     if (!meant) {
       return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "device option '%s': expected DEVICE:key=value with a device of the list", text);
+                            "device option '%s': expected DEVICE:key=value, with a device of --devices", text);
     }
   }
   return CLV_OK;
@@ -121,7 +121,7 @@ static clv_status resolve(const clv_devices *devices, const clv_devices_options 
     CLV__TRY(clv__vnpu_spec_name(allocator, specs[*ordinal], own, sizeof own, error));
     const clv_backend *other = clv__context_find(devices->context, own);
     if (other != NULL && strcmp(other->name, "vnpu") != 0 && strncmp(own, "gpu", 3) != 0) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "description '%s' calls its device '%s', which is the name of a backend",
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "description '%s' names its device '%s', which is the name of a backend",
                             specs[*ordinal], own);
     }
     snprintf(numbered, sizeof numbered, *ordinal == 0 ? "npu" : "npu%u", *ordinal);
@@ -142,7 +142,7 @@ static clv_status resolve(const clv_devices *devices, const clv_devices_options 
     if (*backend == NULL) return unknown_device(devices->context, name, error);
   }
   if (strcmp((*backend)->name, "vnpu") == 0) {
-    return clv__error_set(error, CLV_NOT_FOUND, "device '%s': there %s %u description%s; give one more with --npu-spec", name,
+    return clv__error_set(error, CLV_NOT_FOUND, "device '%s': there %s only %u description%s; give another with --npu-spec", name,
                           spec_count == 1 ? "is" : "are", spec_count, spec_count == 1 ? "" : "s");
   }
   *ordinal = read_ordinal(rest[0] == ':' ? rest + 1 : rest);
@@ -227,7 +227,7 @@ static clv_status add_found(void *cookie, const char *name, const char *kind) {
 /* Records a skipped device. If memory for the record is missing, the device is skipped without one. */
 static void leave_out(void *cookie, const char *name, const char *reason) {
   clv_devices *devices = cookie;
-  clv__context_log(devices->context, 2, "%s is left out: %s", name, reason);
+  clv__context_log(devices->context, 2, "%s is not available: %s", name, reason);
   size_t capacity = devices->left_out_count; /* grows by one: there are only a few */
   clv__left_out added = {clv__arena_string(&devices->arena, name, strlen(name)),
                          clv__arena_string(&devices->arena, reason, strlen(reason))};
@@ -258,7 +258,7 @@ static clv_status open_backend(clv_devices *devices, const clv_devices_options *
   if (status != CLV_OK) {
     leave_out(devices, backend->name, problem.message[0] != '\0' ? problem.message : clv_status_name(status));
   } else if (f.count == 0) {
-    leave_out(devices, backend->name, "it finds no device");
+    leave_out(devices, backend->name, "it found no device");
   }
   status = CLV_OK;
   for (uint32_t i = 0; status == CLV_OK && i < f.count; ++i) {
@@ -300,7 +300,7 @@ static clv_status open_auto(clv_devices *devices, const clv_devices_options *opt
 static clv_status open_list(clv_devices *devices, const clv_devices_options *options, const char *list, clv_error *error) {
   for (const char *at = list;;) {
     size_t length = strcspn(at, ",");
-    if (length == 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "device list '%s': a name is empty", list);
+    if (length == 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "device list '%s': empty name", list);
     char *name = clv__arena_string(&devices->arena, at, length);
     if (name == NULL) return clv__error_memory(error, length);
     CLV__TRY(open_device(devices, options, name, error));

@@ -24,7 +24,7 @@
 static const char *loader_words(const char *path) {
   const char *words = dlerror();
   size_t length = strlen(path);
-  if (words == NULL) return "the loader does not say why";
+  if (words == NULL) return "no reason given by the loader";
   return strncmp(words, path, length) == 0 && strncmp(words + length, ": ", 2) == 0 ? words + length + 2 : words;
 }
 
@@ -34,7 +34,7 @@ static clv_status open_file(clv_context *context, const char *path, const char *
   if (plugin->handle == NULL) return clv__error_set(error, CLV_NOT_SUPPORTED, "it cannot be loaded: %s", loader_words(path));
   void *symbol = dlsym(plugin->handle, "clv_backend_query");
   if (symbol == NULL) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "it has no symbol 'clv_backend_query': it is no plugin");
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "not a plugin: it has no symbol 'clv_backend_query'");
   }
   clv_backend_query_fn query;
   memcpy(&query, &symbol, sizeof query);
@@ -47,9 +47,9 @@ static clv_status load(clv_context *context, const char *path, const char *name,
   const clv_allocator *allocator = clv__context_allocator(context);
   struct stat file;
   if (stat(path, &file) != 0) return clv__error_set(error, CLV_NOT_FOUND, "%s", strerror(errno));
-  if (!S_ISREG(file.st_mode)) return clv__error_set(error, CLV_INVALID_ARGUMENT, "it is no file");
+  if (!S_ISREG(file.st_mode)) return clv__error_set(error, CLV_INVALID_ARGUMENT, "not a file");
   if ((file.st_mode & S_IWOTH) != 0) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "anyone may write to it: it is not loaded (chmod o-w)");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "not loaded, because any user can write to it (chmod o-w)");
   }
   for (uint32_t i = 0; i < backends->count; ++i) {
     const clv__plugin *other = &backends->items[i].plugin;
@@ -72,9 +72,8 @@ clv_status clv__context_load_plugin(clv_context *context, const char *path, cons
                                     clv_error *error) {
   *backend = NULL;
   if (strchr(path, '/') == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                          "plugin '%s': a plugin is never loaded from the current directory by name alone: write ./%s", path,
-                          path);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "plugin '%s': plugins in the current directory need a path: write ./%s",
+                          path, path);
   }
   clv__backends *backends = clv__context_backends(context);
   pthread_mutex_lock(&backends->lock);
@@ -136,10 +135,10 @@ static clv_status add_folder(folders *f, const char *path, size_t length, clv_er
     return clv__error_memory(error, length);
   }
   if (folder[0] != '/') {
-    f->left_out(f->cookie, folder, "the path of a folder of plugins must begin with '/'");
+    f->left_out(f->cookie, folder, "the path of a plugin folder must start with '/'");
   } else if (stat(folder, &about) == 0 && S_ISDIR(about.st_mode)) {
     if ((about.st_mode & S_IWOTH) != 0)
-      f->left_out(f->cookie, folder, "anyone may write to the folder: its plugins are not loaded (chmod o-w)");
+      f->left_out(f->cookie, folder, "its plugins are not loaded, because any user can write to this folder (chmod o-w)");
     else
       f->paths[f->count++] = folder;
   }
@@ -174,7 +173,7 @@ static clv_status list_folders(folders *f, clv_error *error) {
 enum { FILE_BYTES = 96 };
 
 static void log_left_out(void *cookie, const char *name, const char *reason) {
-  clv__context_log(cookie, 1, "%s is left out: %s", name, reason);
+  clv__context_log(cookie, 1, "%s is not available: %s", name, reason);
 }
 
 /* Loads the first existing cleave_<name>.so; CLV_NOT_FOUND without a message if there is none. */

@@ -269,7 +269,7 @@ clv_status clv__pool_allocate(clv_devices *devices, uint32_t device, uint64_t si
   if (is_lost(p, device)) {
     forget_kept(s, device);
     pthread_mutex_unlock(&p->lock);
-    return clv__error_set(error, CLV_DEVICE_ERROR, "%s: it was given up", devices->items[device].name);
+    return clv__error_set(error, CLV_DEVICE_ERROR, "%s: removed, because it did not answer in time", devices->items[device].name);
   }
   if (!reserve(p, s, device)) {
     pthread_mutex_unlock(&p->lock);

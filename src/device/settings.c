@@ -5,6 +5,7 @@
 
 #include "base/environment.h"
 #include "base/error.h"
+#include "base/isa.h"
 #include "base/memory.h"
 
 #define DEFAULT_GRAPH_ENTRIES 12u
@@ -59,7 +60,7 @@ static const char *variable(clv__variable which) {
 }
 
 static clv_status unreadable(clv__variable which, const char *text, clv_error *error) {
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "environment: %s is '%.200s': it must be %s; correct it, or unset it",
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "environment variable %s is '%.200s'; it must be %s",
                         clv__variables[which].name, text, clv__variables[which].values);
 }
 
@@ -70,7 +71,7 @@ static clv_status read_graph(const clv_context_options *options, clv__settings *
     settings->graph = CLV_GRAPH_AUTO;
     if (text != NULL && !read_mode(text, &settings->graph)) return unreadable(CLV__VARIABLE_GRAPH, text, error);
   } else if (options->graph != CLV_GRAPH_OFF && options->graph != CLV_GRAPH_ON && options->graph != CLV_GRAPH_AUTO) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: graph is %d, which is no clv_graph_mode",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: graph is %d, which is not a clv_graph_mode",
                           (int)options->graph);
   }
   settings->graph_cache_entries =
@@ -88,10 +89,17 @@ static clv_status read_graph(const clv_context_options *options, clv__settings *
     if (text != NULL && !read_boolean(text, &settings->prefill_graph))
       return unreadable(CLV__VARIABLE_PREFILL_GRAPH, text, error);
   } else if (options->prefill_graph != CLV_SWITCH_OFF && options->prefill_graph != CLV_SWITCH_ON) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: prefill_graph is %d, which is no clv_switch",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: prefill_graph is %d, which is not a clv_switch",
                           (int)options->prefill_graph);
   }
   return CLV_OK;
+}
+
+/* The limit is the process's: nothing of it is kept here. */
+static clv_status check_isa(clv_error *error) {
+  const char *text = variable(CLV__VARIABLE_ISA);
+  clv__isa limit;
+  return text == NULL || clv__isa_read(text, &limit) ? CLV_OK : unreadable(CLV__VARIABLE_ISA, text, error);
 }
 
 /* NULL unless it is an absolute path: a relative one is invalid here. */
@@ -134,6 +142,7 @@ static clv_status read_cache_directory(const clv_context_options *options, const
 clv_status clv__settings_read(const clv_context_options *options, const clv_allocator *allocator, clv__settings *settings,
                               clv_error *error) {
   *settings = (clv__settings){.cache_bytes = options->cache_bytes > 0 ? options->cache_bytes : DEFAULT_CACHE_BYTES};
+  CLV__TRY(check_isa(error));
   CLV__TRY(read_graph(options, settings, error));
   CLV__TRY(read_plugin_path(options, allocator, settings, error));
   return read_cache_directory(options, allocator, settings, error);

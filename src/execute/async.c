@@ -85,7 +85,7 @@ static clv_status add_thread(clv__async *async, clv_error *error) {
   int code = pthread_create(&async->threads[async->thread_count], NULL, serve, async);
   if (code == 0) ++async->thread_count;
   if (code == 0 || async->thread_count > 0) return CLV_OK; /* fewer threads are slower, not wrong */
-  return clv__error_set(error, CLV_OUT_OF_MEMORY, "pthread_create for a run: %s", strerror(code));
+  return clv__error_set(error, CLV_OUT_OF_MEMORY, "cannot create a thread for a run: %s", strerror(code));
 }
 
 static clv_status get_async(clv_session *session, clv__async **async, clv_error *error) {

@@ -28,8 +28,8 @@ static clv_status check_input(const clv_plan *plan, uint32_t index, const clv_te
   char is[160], should[160];
   clv__tensor_text(input, is, sizeof is);
   clv__tensor_text(planned, should, sizeof should);
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is %s%s, the plan was made for %s", graph->values[id].name, is,
-                        fits ? " without data" : "", should);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is %s%s, but the plan was made for %s", graph->values[id].name,
+                        is, fits ? " without data" : "", should);
 }
 
 static clv_status bind_input(clv__request *request, uint32_t index, const clv_tensor *given, clv_error *error) {
@@ -54,7 +54,7 @@ static clv_status bind_input(clv__request *request, uint32_t index, const clv_te
 clv_status clv__request_bind_inputs(clv__request *request, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
   const clv_plan *plan = clv__request_plan(request);
   if (input_count != plan->graph->input_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the model has %u inputs, %u were given", plan->graph->input_count,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the model has %u inputs, but %u were given", plan->graph->input_count,
                           input_count);
   }
   for (uint32_t i = 0; i < input_count; ++i) CLV__TRY(check_input(plan, i, &inputs[i], error));
@@ -91,16 +91,15 @@ static clv_status check_room(const clv_plan *plan, const clv_tensor *type, const
   char is[160], given[160];
   clv__tensor_text(type, is, sizeof is);
   clv__tensor_text(room, given, sizeof given);
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "output '%s' %s %s, room was given for %s", plan->graph->values[value].name,
-                        when, is, given);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "output '%s' %s %s, but the memory given is for %s",
+                        plan->graph->values[value].name, when, is, given);
 }
 
 clv_status clv__request_bind_outputs(clv__request *request, const clv__order *order, clv_error *error) {
   const clv_plan *plan = clv__request_plan(request);
   uint32_t all = plan->graph->output_count + plan->kept_count;
   if (order->output_count != all) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan has %u outputs, room for %u was given", all,
-                          order->output_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan has %u outputs, but %u were given", all, order->output_count);
   }
   for (uint32_t i = 0; i < all; ++i) {
     clv__slot *slot = clv__prepared_slot(request->prepared, output_value(plan, i), CLV__SPACE_HOST);
@@ -115,8 +114,8 @@ clv_status clv__request_bind_outputs(clv__request *request, const clv__order *or
     size_t size_bytes;
     if (output->data == NULL && request->session->options.in_flight > 1) {
       return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "output '%s' has no room: with several requests in flight the session's own memory may be another "
-                            "run's before it is read",
+                            "output '%s' has no memory: with several requests in flight, give memory for every output, because "
+                            "another run may overwrite the session's own",
                             plan->graph->values[value].name);
     }
     if (output->data == NULL || (host != NULL && !host->size_known)) continue; /* `type` is then from the last run, or unknown */
@@ -157,7 +156,7 @@ clv_status clv__request_hand_over(clv__request *request, const clv__order *order
       return clv__error_set(error, CLV_INTERNAL_ERROR, "output '%s' has no shape after the run", plan->graph->values[value].name);
     }
     if (order->outputs[i].data == NULL) continue;
-    CLV__TRY(check_room(plan, &types[value], &order->outputs[i], value, "came out as", error));
+    CLV__TRY(check_room(plan, &types[value], &order->outputs[i], value, "was computed as", error));
   }
   for (uint32_t i = 0; i < order->output_count; ++i) {
     clv_tensor *output = &order->outputs[i];

@@ -53,12 +53,11 @@ static bool same_node(const clv_graph *a, const clv__node *x, const clv_graph *b
 static clv_status check_same(const clv_graph *a, const clv_graph *b, clv_error *error) {
   if (a->node_count != b->node_count || a->input_count != b->input_count || a->output_count != b->output_count ||
       !same_values(a, a->inputs, b, b->inputs, a->input_count) || !same_values(a, a->outputs, b, b->outputs, a->output_count))
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the model cannot be written as one of ONNX: its boundary would be another");
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the model cannot be written as ONNX: its inputs or outputs would change");
   for (clv_node_id n = 0; n < a->node_count; ++n) {
     if (same_node(a, &a->nodes[n], b, &b->nodes[n])) continue;
-    return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "the model cannot be written as one of ONNX: node '%s' (%s) would be another one", a->nodes[n].name,
-                          a->nodes[n].op);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the model cannot be written as ONNX: node '%s' (%s) would change",
+                          a->nodes[n].name, a->nodes[n].op);
   }
   return CLV_OK;
 }
@@ -109,7 +108,7 @@ clv_status clv_compiled_write(const clv_plan *plan, const clv_compiled_options *
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "plan and directory must not be NULL");
   if (plan->is_supposed) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "the plan supposes that devices run operators that they do not: it cannot be compiled");
+                          "this is a what-if plan, with operators that its devices do not support: it cannot be compiled");
   }
   writing w = {.given = plan};
   CLV__TRY(clv__graph_check_bound(plan->graph, error));

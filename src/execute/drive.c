@@ -160,7 +160,7 @@ static clv_status issue_in_turn(drive *d, uint32_t step, clv_error *error) {
   return status;
 }
 
-/* Issues everything that can begin now; `any` says whether there was something. */
+/* Issues all steps that can begin now. Sets *any if there was at least one. */
 static clv_status issue_ready(drive *d, bool *any, clv_error *error) {
   const clv__schedule *schedule = d->schedule;
   *any = false;
@@ -222,7 +222,7 @@ static clv_status give_up(drive *d, clv_error *error) {
   uint32_t index = slowest_device(d);
   if (index != CLV__NO_ID) return clv__request_lose(d->request, index, error);
   CLV__TRY(check_lost(d, error)); /* another run may have given it up just now */
-  return clv__error_set(error, CLV_INTERNAL_ERROR, "a run waits for no device");
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "a run waits, but not for any device");
 }
 
 static clv_status check_order(const drive *d, clv_error *error) {
@@ -231,7 +231,7 @@ static clv_status check_order(const drive *d, clv_error *error) {
     return clv__error_set(error, CLV_CANCELLED, "the run was cancelled");
   }
   if (order->deadline_ns != UINT64_MAX && clv__clock_ns() >= order->deadline_ns) {
-    return clv__error_set(error, CLV_TIMED_OUT, "the run's time limit of %g s is over", order->options.time_limit_s);
+    return clv__error_set(error, CLV_TIMED_OUT, "the run exceeded its time limit of %g s", order->options.time_limit_s);
   }
   return CLV_OK;
 }
@@ -248,7 +248,7 @@ static clv_status wait(drive *d, clv_error *error) {
 
 /* ---- The end ---- */
 
-/* Bits of the devices that are not given up and still owe a notification. */
+/* Bits of the devices that are not removed and still owe a notification. */
 static uint32_t find_expected(clv__request *request, uint64_t *news) {
   const clv_devices *devices = request->session->devices;
   uint32_t expected = 0;

@@ -56,7 +56,7 @@ static void note_failure(fallback *f, clv_status status, uint32_t gone, const cl
   char names[128];
   size_t used = strlen(f->tried);
   list_devices(f->session->devices, gone, names, sizeof names);
-  int written = snprintf(f->tried + used, sizeof f->tried - used, "; then without %s: %s", names, error->message);
+  int written = snprintf(f->tried + used, sizeof f->tried - used, "; then, without %s: %s", names, error->message);
   if (written < 0 || (size_t)written >= sizeof f->tried - used) f->tried[used] = '\0';
 }
 
@@ -79,9 +79,9 @@ void clv__incident_text(const clv_devices *devices, const clv__incident *inciden
   if (strncmp(why, name, length) == 0 && strncmp(why + length, ": ", 2) == 0) why += length + 2; /* already in the message */
   list_devices(devices, incident->onto, onto, sizeof onto);
   if (incident->partition_count == 0) {
-    snprintf(text, size_bytes, "%s was taken out: %s", name, why);
+    snprintf(text, size_bytes, "%s was removed: %s", name, why);
   } else {
-    snprintf(text, size_bytes, "%s was taken out: %s: %u partition%s placed again on %s", name, why, incident->partition_count,
+    snprintf(text, size_bytes, "%s was removed: %s: %u partition%s moved to %s", name, why, incident->partition_count,
              incident->partition_count == 1 ? " was" : "s were", onto);
   }
 }
@@ -185,7 +185,7 @@ static void take_over(fallback *f, clv__engine *engine) {
   for (uint32_t i = first; i < session->incident_count; ++i) {
     char text[640];
     clv__incident_text(session->devices, &session->incidents[i], text, sizeof text);
-    clv__context_log(session->devices->context, 1, "%s; it cost %.1f ms", text, session->incidents[i].cost_ms);
+    clv__context_log(session->devices->context, 1, "%s; recovery took %.1f ms", text, session->incidents[i].cost_ms);
   }
   clv__engine_release(session, old);
   clv__session_sweep(session);

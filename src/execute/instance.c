@@ -156,7 +156,7 @@ static clv_status create_for_shapes(clv__partition_state *state, clv_error *erro
   uint32_t device = clv__request_plan(request)->partitions[state->index].device;
   clv_error first = {0};
   if (clv__request_plan(request)->partitions[state->index].is_bucketed) {
-    CLV__TRY(recompile(state, "a bucket that was not met before", error));
+    CLV__TRY(recompile(state, "a bucket that was not used before", error));
     return clv__request_blame(request, device, create(state, &state->own, error));
   }
   clv_status status = create(state, &request->engine->program.partitions[state->index], &first);

@@ -338,7 +338,7 @@ clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, siz
   clv_status status = clv__pool_allocate(devices, device, size_bytes == 0 ? 1 : size_bytes, &slot->own, error);
   if (status == CLV_OK) return status;
   if (device != CLV__NO_ID) clv__request_blame(prepared->request, device, status);
-  return clv__error_prefix(error, status, "memory of a boundary value");
+  return clv__error_prefix(error, status, "memory for a value between partitions");
 }
 
 clv_binding clv__prepared_binding(const clv__prepared *prepared, const clv__slot *slot) {

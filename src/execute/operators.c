@@ -48,7 +48,7 @@ clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step
   clv_status status;
   clv__error_clear(error);
   if (!can_tell(device) || instance == NULL) {
-    status = clv__error_set(error, CLV_NOT_SUPPORTED, "%s does not tell what its steps take", device->name);
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "%s does not report times of its steps", device->name);
   } else {
     status = device->backend->instance_steps(device->handle, instance, found, cookie, error);
     if (status != CLV_OK) clv__error_prefix(error, status, "partition %u on %s: its steps", index, device->name);

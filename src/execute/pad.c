@@ -22,7 +22,7 @@ static clv_status get_staging(clv__prepared *prepared, clv__slot *slot, clv_tens
   return CLV_OK;
 }
 
-/* Copies the model's bytes once, because a device that is given up may read them even after the model is gone. */
+/* Copies the model's bytes once, because a device that is removed may read them even after the model is gone. */
 static clv_status keep_constant(clv__prepared *prepared, clv__slot *to, clv_tensor *bytes, clv_error *error) {
   size_t size_bytes;
   const void *data = bytes->data;

@@ -36,7 +36,7 @@ static clv_status reserve(clv__request *request, uint32_t device, clv__block *bl
 clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t size_bytes, clv_error *error) {
   uint32_t device = clv__space_owner(clv__request_plan(request), space);
   clv_status status = reserve(request, device, &request->arenas[space], size_bytes, error);
-  return status == CLV_OK ? status : clv__error_prefix(error, status, "memory of boundary values");
+  return status == CLV_OK ? status : clv__error_prefix(error, status, "memory for values between partitions");
 }
 
 /* Keeps the block for as long as captured graphs use it. If there are too many such blocks, drops the graphs. */
@@ -108,7 +108,7 @@ static clv_status create(clv_session *session, uint32_t index, clv__engine *engi
   return CLV_OK;
 }
 
-/* Releases everything that devices hold for the request. Keeps what devices that were given up may still use. */
+/* Releases everything that devices hold for the request. Keeps what devices that were removed may still use. */
 static void close_down(clv__request *request, bool has_lost_device) {
   clv_devices *devices = request->session->devices;
   uint32_t mark_count = request->engine->plan->step_count + CLV__MAX_LANES;

@@ -16,11 +16,11 @@ static clv_status read_options(const clv_session_options *given, clv_session_opt
   if (options->prepared_shapes == 0) options->prepared_shapes = PREPARED_SHAPES;
   if (options->bucket_multiple == 0) options->bucket_multiple = BUCKET_MULTIPLE;
   if (options->in_flight > CLV_MAX_IN_FLIGHT) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u requests in flight: at most %d", options->in_flight,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u requests in flight; the maximum is %d", options->in_flight,
                           CLV_MAX_IN_FLIGHT);
   }
   if (!(options->device_time_limit_s >= 0) || options->device_time_limit_s > 1e9) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a device's time limit of %g s: expected 0 (none) to 1e9",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "device time limit of %g s: expected 0 (none) to 1e9",
                           options->device_time_limit_s);
   }
   if (options->precision == CLV_F32) options->precision = CLV_DTYPE_NONE; /* it means the same, and must give the same key */
@@ -62,7 +62,7 @@ clv_status clv_session_create(const clv_plan *plan, const clv_session_options *g
   *out = NULL;
   if (plan->is_supposed) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "the plan supposes that devices run operators that they do not: it cannot be run");
+                          "this is a what-if plan, with operators that its devices do not support: it cannot be run");
   }
   clv_session_options options;
   CLV__TRY(read_options(given, &options, error));
@@ -139,7 +139,7 @@ clv_status clv__order_make(const clv_session *session, const clv_tensor *inputs,
   CLV__TRY(clv__options_read(&order->options, sizeof order->options, options, "CLV_RUN_OPTIONS_INIT", error));
   double limit_s = order->options.time_limit_s;
   if (!(limit_s >= 0) || limit_s > 1e9) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a time limit of %g s: expected 0 (none) to 1e9", limit_s);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "time limit of %g s: expected 0 (none) to 1e9", limit_s);
   }
   if (limit_s > 0) order->deadline_ns = clv__clock_ns() + (uint64_t)(limit_s * 1e9);
   return CLV_OK;

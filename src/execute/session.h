@@ -23,7 +23,7 @@ typedef struct clv__incident {
 uint32_t clv__session_incident_count(clv_session *session);
 /* Returns false if there are not that many incidents. */
 bool clv__session_incident(clv_session *session, uint32_t index, clv__incident *incident);
-/* "npu was taken out: …: 3 partitions were placed again on cpu" */
+/* "npu was removed: …: 3 partitions were moved to cpu" */
 void clv__incident_text(const clv_devices *devices, const clv__incident *incident, char *text, size_t size_bytes);
 
 /* The source of the executable of partition `index` when the session was made. */

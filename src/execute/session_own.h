@@ -149,7 +149,7 @@ struct clv__request {
   uint32_t leap;                        /* how many later steps of the lane were issued together with the current one */
   bool is_driven;                       /* true inside clv__request_drive(): graphs may be captured and replayed */
   atomic_uint failed_device;            /* the device whose call failed in this run, or CLV__NO_ID */
-  uint32_t known_lost;                  /* bits of the devices that were given up and that the driver knows of */
+  uint32_t known_lost;                  /* bits of the devices that were removed and that the driver knows of */
   uint32_t pending_first, pending_last; /* partitions enqueued on a device since the last wait for it, for messages */
   atomic_uint callers;                  /* device threads inside a callback */
   atomic_bool refuses_callbacks;        /* no further callback may enter */
@@ -193,7 +193,7 @@ static inline clv_status clv__request_blame(clv__request *request, uint32_t devi
   if (status != CLV_OK) (void)atomic_compare_exchange_strong(&request->failed_device, &none, device);
   return status;
 }
-/* With time limits a device may be given up while it works. Then devices never get the caller's memory or the model's memory. */
+/* With time limits a device may be removed while it works. Then devices never get the caller's memory or the model's memory. */
 static inline bool clv__request_is_careful(const clv__request *request) {
   return request->session->devices->is_timed;
 }
@@ -213,7 +213,7 @@ void clv__engine_release(clv_session *session, clv__engine *engine); /* accepts 
 /* request.c: creation; acquiring a request for a run (waits until one is free) and releasing it. */
 clv_status clv__request_acquire(clv_session *session, clv__request **request, clv_error *error);
 void clv__request_release(clv__request *request);
-/* Accepts NULL. Nothing of the request may still run, except on devices that were given up. Memory that those could still access
+/* Accepts NULL. Nothing of the request may still run, except on devices that were removed. Memory that those could still access
  * is kept until the devices are closed (abandoned.c). */
 void clv__request_destroy(clv__request *request);
 clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream **stream, clv_error *error);
@@ -314,7 +314,7 @@ void clv__watcher_destroy(clv__watcher *watcher); /* accepts NULL; waits for its
 void clv__board_tell(void *mark);
 /* Waits until no notifying thread touches the board any more. Call it before freeing the board. */
 void clv__board_drain(clv__board *board);
-/* Waits until the board has news since `seen`, or until a device is given up that request->known_lost does not have yet (it is
+/* Waits until the board has news since `seen`, or until a device is removed that request->known_lost does not have yet (it is
  * then added). Returns false if `until_ns` passes first. */
 bool clv__board_wait(clv__request *request, uint64_t seen, uint64_t until_ns);
 /* The deadline for a device call that starts now. */
@@ -325,7 +325,7 @@ clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *e
 /* Gives the device up. */
 clv_status clv__request_lose(clv__request *request, uint32_t device, clv_error *error);
 
-/* abandoned.c. clv__request_has_lost_device(): a device that was given up may still work for the request.
+/* abandoned.c. clv__request_has_lost_device(): a device that was removed may still work for the request.
  * clv__request_stop_callbacks(): callbacks from such devices are ignored from now on. clv__request_abandon(): the rest of the
  * request waits until the devices are closed; then clv__request_free() runs. */
 bool clv__request_has_lost_device(const clv__request *request);

@@ -34,7 +34,7 @@ static clv_status get_room(clv__partition_state *state, uint32_t index, const cl
     return CLV_OK;
   }
   if (slot == NULL || !clv__tensor_size_bytes(type, &size_bytes)) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "an output's size is asked for without a shape");
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "the device asked for an output's memory without giving its shape");
   }
   /* The shape differs from the plan, so the caller's memory is too small or too large. */
   if (slot->size_known && !clv__same_dims(&prepared->types[value], type)) slot->bound = NULL;
@@ -46,19 +46,19 @@ static clv_status get_room(clv__partition_state *state, uint32_t index, const cl
   return CLV_OK;
 }
 
-/* May be called from any thread, and by a device that was given up even long after the run. */
+/* May be called from any thread, and by a device that was removed even long after the run. */
 static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
   clv__partition_state *state = cookie;
   clv__request *request = state->prepared->request;
   atomic_fetch_add(&request->callers, 1);
   clv_status status = CLV_OK;
   if (atomic_load(&request->refuses_callbacks)) {
-    status = clv__error_set(error, CLV_DEVICE_ERROR, "the run is over");
+    status = clv__error_set(error, CLV_DEVICE_ERROR, "the run has ended");
   } else {
     const clv__device *device = clv__request_device(request, clv__request_plan(request)->partitions[state->index].device);
     status = clv__device_check(device, error);
     if (status == CLV_OK) status = get_room(state, index, type, binding, error);
-    if (status == CLV_OK) status = clv__device_check(device, error); /* a device given up in the meantime gets no new memory */
+    if (status == CLV_OK) status = clv__device_check(device, error); /* a device removed in the meantime gets no new memory */
   }
   atomic_fetch_sub(&request->callers, 1);
   return status;

@@ -9,7 +9,7 @@
 #include "base/tensor/compare.h"
 #include "execute/session_own.h"
 
-/* The reference value of each value between partitions. Their memory is from the pool, because a device that is given up may
+/* The reference value of each value between partitions. Their memory is from the pool, because a device that is removed may
  * still read it. */
 typedef struct reference {
   clv__request *request;
@@ -124,7 +124,7 @@ static clv_status check_output(reference *ref, const clv__partition *partition, 
       char is[160], should[160];
       clv__tensor_text(&actual, is, sizeof is);
       clv__tensor_text(expected, should, sizeof should);
-      status = clv__error_set(error, CLV_INTERNAL_ERROR, "'%s' came out as %s, the reference has %s",
+      status = clv__error_set(error, CLV_INTERNAL_ERROR, "'%s' was computed as %s, but the reference has %s",
                               plan->graph->values[value].name, is, should);
     } else {
       const double share = share_allowed(partition->view, expected->dtype, request->session->options.precision);
@@ -184,7 +184,7 @@ static clv_status check_inputs(const reference *ref, uint32_t index, const clv__
   clv__hash after;
   hash_inputs(ref, partition, &after);
   if (memcmp(&after, before, sizeof after) == 0) return CLV_OK;
-  return clv__error_set(error, CLV_INTERNAL_ERROR, "partition %u on %s wrote over one of its inputs", index,
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "partition %u on %s overwrote one of its inputs", index,
                         plan->devices->items[partition->device].name);
 }
 

@@ -68,11 +68,11 @@ clv_status clv__request_lose(clv__request *request, uint32_t index, clv_error *e
   clv__device *device = &session->devices->items[index];
   request->known_lost |= 1u << index;
   if (!atomic_exchange(&device->is_lost, true)) {
-    clv__context_log(session->devices->context, 1, "%s: no answer within %g s: it is given up", device->name,
+    clv__context_log(session->devices->context, 1, "%s: it did not answer within %g s", device->name,
                      session->options.device_time_limit_s);
   }
   return clv__request_blame(request, index,
-                            clv__error_set(error, CLV_DEVICE_ERROR, "%s: no answer within %g s: given up", device->name,
+                            clv__error_set(error, CLV_DEVICE_ERROR, "%s: it did not answer within %g s", device->name,
                                            session->options.device_time_limit_s));
 }
 
@@ -125,7 +125,7 @@ static clv_status create(clv__request *request, uint32_t device, clv__watcher **
     return CLV_OK;
   }
   clv_status status = code < 0 ? clv__error_memory(error, watcher->capacity * sizeof(clv__mark *))
-                               : clv__error_set(error, CLV_DEVICE_ERROR, "%s: pthread_create for a thread that waits: %s",
+                               : clv__error_set(error, CLV_DEVICE_ERROR, "%s: cannot create a waiting thread: %s",
                                                 watcher->device->name, strerror(code));
   pthread_cond_destroy(&watcher->work);
   pthread_mutex_destroy(&watcher->lock);

@@ -15,19 +15,19 @@ typedef struct signature {
 #define EXPORT "export the model to ONNX"
 
 static const signature signatures[] = {
-    AT(0, "version https://git-lfs", "a pointer of Git LFS, and the file itself was not fetched: 'git lfs pull' does"),
-    AT(0, "<!DOCTYPE html", "a web page, so the download went wrong"),
-    AT(0, "<!doctype html", "a web page, so the download went wrong"),
-    AT(0, "<html", "a web page, so the download went wrong"),
-    AT(0, "<?xml", "XML, as OpenVINO's models: " EXPORT),
-    AT(0, "PK\3\4", "a zip archive, as PyTorch's and Keras' files and npz are: " EXPORT ", or unpack it"),
-    AT(0, "\x80\2", "a Python pickle, as older files of PyTorch are: " EXPORT),
-    AT(0, "\x89HDF\r\n", "HDF5, as Keras' files are: " EXPORT),
-    AT(0, "\x93NUMPY", "a NumPy array: as an input of a run it is given by --input"),
-    AT(0, "GGUF", "GGUF, as llama.cpp's models: " EXPORT),
-    AT(0, "\x1f\x8b", "packed by gzip: unpack it"),
+    AT(0, "version https://git-lfs", "a Git LFS pointer instead of the file: fetch the file with 'git lfs pull'"),
+    AT(0, "<!DOCTYPE html", "a web page: the download failed"),
+    AT(0, "<!doctype html", "a web page: the download failed"),
+    AT(0, "<html", "a web page: the download failed"),
+    AT(0, "<?xml", "XML, like OpenVINO's models: " EXPORT),
+    AT(0, "PK\3\4", "a zip archive, like PyTorch's and Keras' files and npz: " EXPORT ", or unpack it"),
+    AT(0, "\x80\2", "a Python pickle, like older PyTorch files: " EXPORT),
+    AT(0, "\x89HDF\r\n", "HDF5, like Keras' files: " EXPORT),
+    AT(0, "\x93NUMPY", "a NumPy array: use it as an input with --input"),
+    AT(0, "GGUF", "GGUF, like llama.cpp's models: " EXPORT),
+    AT(0, "\x1f\x8b", "compressed with gzip: decompress it"),
     AT(4, "TFL3", "a TensorFlow Lite model: " EXPORT),
-    AT(4, "ORTM", "ONNX Runtime's own format: take the ONNX file that it was made from"),
+    AT(4, "ORTM", "ONNX Runtime's own format: use the ONNX file that it was made from"),
 };
 
 /* safetensors: the length of a JSON header that fits in the file, followed by its brace. */
@@ -44,6 +44,6 @@ const char *clv__foreign_format(const void *data, size_t size_bytes) {
     if (size_bytes >= s->offset + s->length && memcmp((const char *)data + s->offset, s->bytes, s->length) == 0) return s->what;
   }
   if (is_safetensors(data, size_bytes))
-    return "safetensors, which hold weights alone: --params takes them beside a model of IR JSON";
+    return "safetensors, which contain only weights: give them with --params, together with an IR JSON model";
   return NULL;
 }

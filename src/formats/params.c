@@ -39,7 +39,7 @@ clv_status clv__params_open(const clv_allocator *allocator, const char *const *p
                             clv_error *error) {
   *params = NULL;
   if (count > CLV__PARAMS_MAX_FILES) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u files of weights, at most %d are taken", count, CLV__PARAMS_MAX_FILES);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weight files; the maximum is %d", count, CLV__PARAMS_MAX_FILES);
   }
   clv__params *made = clv__allocate_zero(allocator, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
@@ -106,7 +106,7 @@ static clv_status read_copied(const clv__params *params, const source *s, clv__b
   if (copy != NULL) memcpy(copy, data, size_bytes);
   clv__release(params->allocator, data);
   tensor->data = copy;
-  if (!sized) return clv__error_set(error, CLV_INVALID_MODEL, "%s: array '%.200s' holds no numbers", s->path, name);
+  if (!sized) return clv__error_set(error, CLV_INVALID_MODEL, "%s: array '%.200s' does not contain numbers", s->path, name);
   return copy != NULL ? CLV_OK : clv__error_memory(error, size_bytes);
 }
 
@@ -114,7 +114,7 @@ clv_status clv__params_bind(clv__params *params, clv__builder *builder, const ch
                             clv_tensor *bound, clv_error *error) {
   *bound = (clv_tensor){0};
   source *s = find(params, name);
-  if (s == NULL) return clv__error_set(error, CLV_NOT_FOUND, "no file of weights has a tensor '%.200s'", name);
+  if (s == NULL) return clv__error_set(error, CLV_NOT_FOUND, "no weight file has a tensor '%.200s'", name);
   clv_tensor read;
   if (s->safetensors != NULL)
     CLV__TRY(read_mapped(s, builder, name, &read, error));
@@ -125,7 +125,8 @@ clv_status clv__params_bind(clv__params *params, clv__builder *builder, const ch
     char has[128], wanted[128];
     clv__tensor_text(&read, has, sizeof has);
     clv__tensor_text(type, wanted, sizeof wanted);
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s: tensor '%.200s' is %s, the model's is %s", s->path, name, has, wanted);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s: tensor '%.200s' is %s, but the model's is %s", s->path, name, has,
+                          wanted);
   }
   *bound = read;
   return CLV_OK;

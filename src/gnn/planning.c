@@ -18,7 +18,7 @@ static clv_status make_machine(clv__gnn_planning *p, uint64_t pad_step, clv_erro
   const clv_devices *devices = p->devices;
   clv__machine *machine = &p->machine;
   if (devices->count > CLV__PEP_DEVICES)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u devices; at most %d can share a graph: name them with --devices",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u devices, but at most %d can share a graph: choose them with --devices",
                           devices->count, CLV__PEP_DEVICES);
   *machine = (clv__machine){.device_count = devices->count, .pad_step = pad_step, .merge_ns = MERGE_NS, .queue_depth = 2};
   for (uint32_t d = 0; d < devices->count; ++d) {
@@ -121,7 +121,7 @@ clv_status clv__gnn_planning_subgraphs(const clv__gnn_planning *p, uint32_t k, c
     if (p->cuts[i].membership.k == k)
       return clv__partitioned_make(p->arena.allocator, graph, &p->cuts[i].membership, partitioned, error);
   }
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "the graph was not cut into %u", k);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "the graph was not partitioned into %u subgraphs", k);
 }
 
 static clv_status init(clv__gnn_planning *p, uint64_t pad_step, const cutting *how, clv_error *error) {
@@ -255,10 +255,10 @@ static clv_status check_plan(const clv__gnn_plan *plan, const clv__gnn_model *mo
   char text[2 * CLV__HASH_BYTES + 1];
   clv__hash_text(&graph->hash, text);
   if (plan->graph_hash[0] != '\0' && strcmp(plan->graph_hash, text) != 0)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan is for another graph (%s): plan anew", plan->graph);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan is for another graph (%s): plan again", plan->graph);
   name_model(model, text);
   if (plan->model_hash[0] != '\0' && strcmp(plan->model_hash, text) != 0)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan is for another model (%s): plan anew", plan->model);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan is for another model (%s): plan again", plan->model);
   return CLV_OK;
 }
 
@@ -268,7 +268,7 @@ static clv_status plan_membership(const clv_allocator *allocator, const clv__gnn
                                   clv_error *error) {
   if (given == NULL) return clv__membership_make(allocator, graph, plan->k, plan->seed, cache, membership, error);
   if (given->k != plan->k)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u parts for a plan of %u subgraphs", given->k, plan->k);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u parts, but the plan has %u subgraphs", given->k, plan->k);
   return copy_membership(allocator, given, membership, error);
 }
 
@@ -284,9 +284,9 @@ clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gn
   name_membership(&membership, text);
   if (plan->membership_key[0] != '\0' && strcmp(plan->membership_key, text) != 0)
     status = clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            given != NULL ? "these are not the parts that the plan was made for: plan anew"
-                                          : "METIS cuts the graph otherwise than it was cut for the plan: plan anew, or give the "
-                                            "parts that the plan was made for (--parts)");
+                            given != NULL ? "these are not the parts that the plan was made for: plan again"
+                                          : "METIS partitions the graph differently from when the plan was made: plan again, or "
+                                            "give the original parts (--parts)");
   if (status == CLV_OK && model->type != CLV__GNN_SAGE) status = clv__gnn_graph_with_loops(graph, &looped, error);
   if (status == CLV_OK)
     status = clv__partitioned_make(allocator, looped != NULL ? looped : graph, &membership, partitioned, error);

@@ -35,7 +35,7 @@ static clv_status sort_nodes(const clv__builder *builder, uint32_t *order, uint3
       }
       if (cursor[next] != 0) { /* started but not done: it is on the stack */
         const clv__node *node = &nodes[next];
-        return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' (%s) reads, through others, what it makes itself: a cycle",
+        return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' (%s) depends on its own output: the graph has a cycle",
                               node->source_name[0] != '\0' ? node->source_name : node->op, node->op);
       }
       stack[depth++] = next;
@@ -137,11 +137,11 @@ static clv_status check_orphans(const clv_graph *graph, clv_error *error) {
     if (graph->use_offsets[v] != graph->use_offsets[v + 1]) {
       const clv__node *node = &graph->nodes[graph->use_nodes[graph->use_offsets[v]]];
       return clv__error_set(error, CLV_INVALID_MODEL,
-                            "node '%s' (%s) reads '%s', which is no input, no initializer and no node's output", node->name,
+                            "node '%s' (%s) reads '%s', which is not an input, an initializer or a node's output", node->name,
                             node->op, value->name);
     }
     if (value->is_output) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "output '%s' is made by no node, and is no input or initializer",
+      return clv__error_set(error, CLV_INVALID_MODEL, "output '%s' is not produced by a node, and is not an input or initializer",
                             value->name);
     }
   }
@@ -190,7 +190,7 @@ static clv_status take_imports(clv__builder *builder, const clv__builder *parent
       if (strcmp(imports[i].domain, node->domain) == 0) node->opset = imports[i].version;
     }
     if (node->opset == 0) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' (%s) is of domain '%s', whose opset the model does not import",
+      return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' (%s) is from domain '%s', whose opset the model does not import",
                             node->name, node->op, node->domain[0] != '\0' ? node->domain : "ai.onnx");
     }
   }
@@ -217,10 +217,10 @@ static clv_status finish(clv__builder *builder, const clv__builder *parent, bool
   for (size_t v = 0; v < builder->value_count; ++v) {
     const clv__value *value = &builder->values[v];
     if (value->is_unbound && value->is_input) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is an input and a weight too", value->name);
+      return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is both an input and a weight", value->name);
     }
     if (value->producer != CLV__NO_ID && (value->is_input || value->is_unbound || value->type.data != NULL)) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is %s and the output of node '%s' too", value->name,
+      return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is both %s and the output of node '%s'", value->name,
                             value->is_input     ? "an input"
                             : value->is_unbound ? "a weight"
                                                 : "an initializer",

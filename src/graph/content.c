@@ -76,7 +76,7 @@ static clv_status collect(const clv_graph *graph, const clv_tensor *types, const
     }
     size_t size_bytes;
     if (!clv__tensor_size_bytes(type, &size_bytes)) {
-      return clv__error_set(error, CLV_INTERNAL_ERROR, "constant '%s' has no size", graph->values[values[i]].name);
+      return clv__error_set(error, CLV_INTERNAL_ERROR, "constant '%s' has an unknown size", graph->values[values[i]].name);
     }
     if (type->dtype == CLV_STRING) {
       hash_strings(type->data, size_bytes / sizeof(clv_string), &hashes[i]);

@@ -69,11 +69,10 @@ clv_status clv__graph_check_bound(const clv_graph *graph, clv_error *error) {
   if (count == 0) return CLV_OK;
   char others[40] = "";
   if (count > 1) snprintf(others, sizeof others, " (and %u others)", count - 1);
-  return clv__error_set(
-      error, CLV_NOT_SUPPORTED,
-      "weight '%.200s'%s has no numbers: the model's file has no weights. It can be inspected and planned; to run "
-      "it, give a file of weights (--params FILE, safetensors or npz; clv_graph_load_params())",
-      graph->values[first].name, others);
+  return clv__error_set(error, CLV_NOT_SUPPORTED,
+                        "weight '%.200s'%s has no data: the model file has no weights. You can inspect and plan the model; to "
+                        "run it, give a weight file (--params FILE, safetensors or npz; clv_graph_load_params())",
+                        graph->values[first].name, others);
 }
 
 bool clv__node_matches_op(const clv__node *node, const char *pattern) {

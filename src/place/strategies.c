@@ -5,16 +5,21 @@
 #include "place/list_cut.h"
 
 const clv__strategy clv__strategies[] = {
-    {"optimal", "least predicted time, with a bound: exact minimum cut, then local search", clv__place_optimal, CLV__SPLIT_CONVEX,
-     0},
-    {"contiguous", "each node on the first device of the list that supports it; runs of one device are partitions",
+    {"optimal", "minimise the predicted time, with a lower bound: exact minimum cut, then local search", clv__place_optimal,
+     CLV__SPLIT_CONVEX, 0},
+    {"contiguous",
+     "each node on the first device of --devices that supports it; consecutive nodes on one device form a partition",
      clv__place_contiguous, CLV__SPLIT_LINEAR, 0},
-    {"propagate", "from where weights and inputs live, spread down and up the list, then the best supported",
+    {"propagate",
+     "start at the devices where weights and inputs live, and spread along the node list, down and up; then the best supported "
+     "device",
      clv__place_propagate, CLV__SPLIT_LINEAR, CLV__PROPAGATE_COPIES},
-    {"propagate-graph", "the same, spread along the edges of the graph", clv__place_propagate_graph, CLV__SPLIT_LINEAR,
+    {"propagate-graph", "like propagate, but spread along the edges of the graph", clv__place_propagate_graph, CLV__SPLIT_LINEAR,
      CLV__PROPAGATE_COPIES},
-    {"delegate", "each device but the last takes the runs of the list that it can", clv__place_delegate, CLV__SPLIT_LINEAR, 0},
-    {"ready", "everything that is ready here, then everything that is ready there", clv__place_ready, CLV__SPLIT_CONVEX, 0},
+    {"delegate", "each device but the last takes the runs of consecutive nodes that it supports", clv__place_delegate,
+     CLV__SPLIT_LINEAR, 0},
+    {"ready", "run all ready nodes on one device, then all ready nodes on the next, in turn", clv__place_ready, CLV__SPLIT_CONVEX,
+     0},
     {NULL, NULL, NULL, CLV__SPLIT_LINEAR, 0},
 };
 

@@ -15,7 +15,7 @@ static clv_status check_object(const json_t *object, const kind *kinds, size_t c
     const json_t *value = json_object_get(object, kinds[i].key);
     if (value == NULL || json_typeof(value) == kinds[i].type) continue;
     return clv__error_set(error, CLV_INVALID_MODEL, "%s\"%s\" must be a %s", where, kinds[i].key,
-                          kinds[i].type == JSON_STRING ? "text" : "list");
+                          kinds[i].type == JSON_STRING ? "string" : "list");
   }
   return CLV_OK;
 }
@@ -48,13 +48,13 @@ static clv_status check_limits(const clv_plan *plan, uint32_t index, uint32_t st
   const clv__device *device = &plan->devices->items[partition->device];
   uint32_t inputs = partition->view->input_count - streamed, most = device->info.max_partition_inputs;
   if (most > 0 && inputs > most) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u reads %u values from elsewhere; %s takes at most %u", index,
-                          inputs, device->name, most);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u reads %u values from other partitions; %s supports at most %u",
+                          index, inputs, device->name, most);
   }
   most = device->info.max_partition_nodes;
   if (most == 0 || partition->node_count <= most) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u has %u nodes; %s takes at most %u", index, partition->node_count,
-                        device->name, most);
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u has %u nodes; %s supports at most %u", index,
+                        partition->node_count, device->name, most);
 }
 
 static clv_status check_streamed(const clv_plan *plan, uint32_t index, clv_error *error) {
@@ -65,7 +65,7 @@ static clv_status check_streamed(const clv_plan *plan, uint32_t index, clv_error
     if (!device->is_lost) device->backend->supports(device->handle, clv__partition_sized(partition), i, &verdict);
     if (verdict.supported) continue;
     verdict.reason[sizeof verdict.reason - 1] = '\0';
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u: node '%s': with its weights streamed %s cannot run it: %s",
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u: node '%s': %s cannot run it with its weights streamed: %s",
                           index, plan->graph->nodes[partition->nodes[i]].name, device->name, verdict.reason);
   }
   return CLV_OK;

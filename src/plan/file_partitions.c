@@ -34,7 +34,7 @@ static clv_status read_streamed(reading *r, const json_t *item, uint32_t index, 
   uint32_t device = r->cut.devices[index];
   if (json_array_size(list) == 0) return CLV_OK;
   if (problem->spaces[device] == CLV__SPACE_HOST) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "nothing is streamed to %s: it works in host memory",
+    return clv__error_set(error, CLV_INVALID_MODEL, "weights cannot be streamed to %s, which uses host memory",
                           problem->device_names[device]);
   }
   for (uint32_t i = r->cut.offsets[index]; i < r->cut.offsets[index + 1]; ++i) {
@@ -48,7 +48,7 @@ static clv_status read_streamed(reading *r, const json_t *item, uint32_t index, 
     if (weight == CLV__MAP_NONE)
       return clv__error_set(error, CLV_INVALID_MODEL, "the model has no weight '%s'", name == NULL ? "" : name);
     if (r->read_by[weight] != index + 1)
-      return clv__error_set(error, CLV_INVALID_MODEL, "it streams weight '%s', which no node of it reads", name);
+      return clv__error_set(error, CLV_INVALID_MODEL, "it streams weight '%s', which none of its nodes reads", name);
     r->streamed[weight] |= (uint16_t)(1u << device);
     r->is_streaming = true;
   }
@@ -61,7 +61,7 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
   const char *device_name = json_string_value(json_object_get(item, "device"));
   uint32_t device = device_name == NULL ? CLV__NO_ID : clv__devices_find(plan->devices, device_name);
   if (device == CLV__NO_ID) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "device '%s' is not among the open devices",
+    return clv__error_set(error, CLV_INVALID_MODEL, "device '%s' is not one of the open devices",
                           device_name == NULL ? "" : device_name);
   }
   const json_t *nodes = json_object_get(item, "nodes");
@@ -74,7 +74,7 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
     if (id == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "the model has no node '%s'", name == NULL ? "" : name);
     if (plan->shapes->node_folded[id]) {
       return clv__error_set(error, CLV_INVALID_MODEL,
-                            "node '%s' is a constant, and no device runs it: take it out, or plan again", name);
+                            "node '%s' is a constant, which no device runs: remove it from the plan, or plan again", name);
     }
     if (plan->placement.devices[id] != CLV__NO_ID) {
       return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is in two partitions", name);
@@ -102,8 +102,7 @@ static clv_status check_order(const reading *r, clv_error *error) {
       if (producer == CLV__NONE || r->cut.partition_of[producer] <= reads) continue;
       return clv__error_set(
           error, CLV_INVALID_MODEL,
-          "partition %u reads '%s' (for node '%s'), which partition %u makes after it: partitions are listed in "
-          "the order they run, and none may wait for a later one",
+          "partition %u reads '%s' (for node '%s') before partition %u produces it: list the partitions in execution order",
           reads, problem->value_names[problem->reads[i]], problem->node_names[n], r->cut.partition_of[producer]);
     }
   }
@@ -116,7 +115,8 @@ static clv_status read_causes(clv_plan *plan, const json_t *root, const clv__map
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     plan->placement.causes[n] = plan->shapes->node_folded[n] ? "const" : "file";
     if (!plan->shapes->node_folded[n] && plan->placement.devices[n] == CLV__NO_ID) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is in no partition: plan again, unless an edit took it out",
+      return clv__error_set(error, CLV_INVALID_MODEL,
+                            "node '%s' is in no partition: plan again, or add it if it was removed by an edit",
                             plan->graph->nodes[n].name);
     }
   }
@@ -153,7 +153,7 @@ clv_status clv__plan_read_partitions(clv_plan *plan, const json_t *root, clv_err
   const json_t *list = json_object_get(root, "partitions");
   size_t count = json_array_size(list), nodes = plan->problem->node_count;
   if (count > nodes)
-    return clv__error_set(error, CLV_INVALID_MODEL, "%zu partitions of %zu nodes: some must be empty", count, nodes);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%zu partitions for %zu nodes: some must be empty", count, nodes);
   clv__arena *arena = &plan->arena;
   reading r = {.plan = plan,
                .streamed = clv__arena_allocate_zero(arena, plan->problem->weight_count, sizeof *r.streamed),

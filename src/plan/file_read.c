@@ -25,7 +25,7 @@ static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *cou
       const json_t *number = json_array_get(dims, (size_t)k);
       size->dims[k] = json_is_integer(number) ? json_integer_value(number) : -1;
       if (size->dims[k] < 0)
-        return clv__error_set(error, CLV_INVALID_MODEL, "sizes[%zu]: %lld is no size", i, (long long)size->dims[k]);
+        return clv__error_set(error, CLV_INVALID_MODEL, "sizes[%zu]: %lld is not a size", i, (long long)size->dims[k]);
     }
   }
   return CLV_OK;
@@ -55,7 +55,7 @@ static clv_status check_hash(const json_t *root, const clv_graph *graph, clv_err
   const char *should = json_string_value(json_object_get(root, "model_hash"));
   if (should != NULL && strcmp(is, should) == 0) return CLV_OK;
   return clv__error_set(error, CLV_INVALID_MODEL,
-                        "the plan was made for a model with hash %.16s…, this one has %.16s…: plan again",
+                        "the plan was made for a model with hash %.16s…, but this model has %.16s…: plan again",
                         should == NULL ? "(none)" : should, is);
 }
 
@@ -111,7 +111,7 @@ static clv_status read_split(const json_t *root, clv__split_mode *mode, clv_erro
   for (; *mode <= CLV__SPLIT_FEWEST; ++*mode) {
     if (strcmp(text, clv__split_name(*mode)) == 0) return CLV_OK;
   }
-  return clv__error_set(error, CLV_INVALID_MODEL, "split '%s' is unknown", text);
+  return clv__error_set(error, CLV_INVALID_MODEL, "unknown split '%s'", text);
 }
 
 /* "latency", "overlap", "throughput", or absent. */
@@ -122,7 +122,7 @@ static clv_status read_objective(const json_t *root, clv__objective *objective, 
   for (*objective = CLV__OVERLAP; *objective <= CLV__THROUGHPUT; ++*objective) {
     if (strcmp(text, clv__objective_name(*objective)) == 0) return CLV_OK;
   }
-  return clv__error_set(error, CLV_INVALID_MODEL, "objective '%s' is unknown", text);
+  return clv__error_set(error, CLV_INVALID_MODEL, "unknown objective '%s'", text);
 }
 
 /* Applies the decisions of the file once the shapes of the graph are known. The caller holds the devices' lock, because prices
@@ -149,10 +149,9 @@ static clv_status fill_plan(clv_plan *plan, const json_t *root, const clv__profi
 static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const json_t *root, const clv__profile *profile,
                             clv_plan **out, clv_error *error) {
   const json_t *version = json_object_get(root, "cleave_plan");
-  if (!json_is_integer(version))
-    return clv__error_set(error, CLV_INVALID_MODEL, "it is no plan file: \"cleave_plan\" is missing");
+  if (!json_is_integer(version)) return clv__error_set(error, CLV_INVALID_MODEL, "not a plan file: \"cleave_plan\" is missing");
   if (json_integer_value(version) != 1) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "plan files of version %lld are not known here, only version 1: plan again",
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "plan file of unknown version %lld; this library reads version 1: plan again",
                           (long long)json_integer_value(version));
   }
   CLV__TRY(check_hash(root, graph, error));

@@ -52,7 +52,7 @@ static clv_status check_assignments(const clv_assignment *items, uint32_t count,
   CLV__TRY(clv__options_list(items, count, what, error));
   for (uint32_t i = 0; i < count; ++i) {
     if (items[i].pattern != NULL && items[i].device != NULL) continue;
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "options: number %u of the %s lacks its pattern or device", i, what);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "options: entry %u of the %s has no pattern or no device", i, what);
   }
   return CLV_OK;
 }
@@ -159,7 +159,7 @@ static clv_status ask_claims(clv_plan *plan, const clv_graph_view *whole, const 
     memset(c.groups, 0xff, plan->problem->node_count * sizeof *c.groups); /* CLV__NONE */
     c.group = 0;
     clv_status status = device->backend->claim(device->handle, whole, is_free, add_claim, &c, error);
-    if (status != CLV_OK) return clv__error_prefix(error, status, "%s: choosing its groups", device->name);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "%s: choosing its node groups", device->name);
     all[c.device] = c.groups;
     *claims = (const uint32_t *const *)all;
   }

@@ -17,7 +17,7 @@ clv_status clv__plan_check_supported(const clv_plan *plan, clv_error *error);
 /* Places, cuts, fits into memory and prices: from plan->problem to the finished plan. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error);
 
-/* Makes the same plan without the devices of `lost` (bits) and those that it lost before. These answer "taken out: <reason>" for
+/* Makes the same plan without the devices of `lost` (bits) and those that it lost before. These answer "removed: <reason>" for
  * every node, and none of their functions is called. Nodes of other devices keep their devices and partitions. The plan's
  * strategy places the nodes of lost devices again (cause "lost") within their partitions. If that does not fit, it places
  * everything again. Pins hold. plan->same_partitions lists the partitions that continue unchanged. The original plan

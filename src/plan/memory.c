@@ -92,12 +92,12 @@ static clv_status refuse(const clv__fitting *f, const clv__partition *partition,
   const char *name;
   if (clv__partition_is_pinned(plan, partition, &name)) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "node '%s' is pinned to %s, which with its partition would need %llu bytes and has %llu", name,
-                          device->name, (unsigned long long)needed, (unsigned long long)f->limit);
+                          "node '%s' is pinned to %s, but with its partition this device would need %llu bytes and has %llu",
+                          name, device->name, (unsigned long long)needed, (unsigned long long)f->limit);
   }
   return clv__error_set(error, CLV_NOT_SUPPORTED,
-                        "with the partition that begins at node '%s' %s would need %llu bytes and has %llu, and no other device "
-                        "supports it",
+                        "with the partition that starts at node '%s', %s would need %llu bytes but has %llu, and no other device "
+                        "supports the partition",
                         plan->graph->nodes[partition->nodes[0]].name, device->name, (unsigned long long)needed,
                         (unsigned long long)f->limit);
 }
@@ -157,8 +157,8 @@ static clv_status relieve(clv__fitting *f, const clv__partition *partition, uint
     moves = f->moves_were_better;
   }
   take_way(f, moves ? move : stream);
-  snprintf(note, sizeof note, "with its partition %s would need %llu bytes and has %llu%s", plan->devices->items[f->device].name,
-           (unsigned long long)needed, (unsigned long long)f->limit, moves ? "" : ": its weights are streamed");
+  snprintf(note, sizeof note, "with its partition, %s would need %llu bytes but has %llu%s", plan->devices->items[f->device].name,
+           (unsigned long long)needed, (unsigned long long)f->limit, moves ? "" : ", so its weights are streamed");
   const char *kept = clv__arena_string(&plan->arena, note, strlen(note));
   if (kept == NULL) return clv__error_memory(error, sizeof note);
   for (uint32_t i = 0; i < partition->node_count; ++i) {

@@ -23,7 +23,7 @@ static clv_status resolve_kept(clv_plan *plan, const char *const *keeps, uint32_
     kept[i] = clv__map_find(&names, keeps[i]);
     const clv__value *value = kept[i] == CLV__MAP_NONE ? NULL : &graph->values[kept[i]];
     if (value == NULL || (value->producer == CLV__NO_ID && !value->is_input && value->type.data == NULL)) {
-      status = clv__error_set(error, CLV_NOT_FOUND, "the model has no value called '%s'", keeps[i]);
+      status = clv__error_set(error, CLV_NOT_FOUND, "the model has no value named '%s'", keeps[i]);
       goto cleanup;
     }
     is_kept[kept[i]] = true;
@@ -43,7 +43,7 @@ static clv_status check_kept(const clv_plan *plan, clv_error *error) {
     const clv__value *value = &plan->graph->values[plan->kept[i]];
     if (value->producer == CLV__NO_ID || !plan->shapes->node_folded[value->producer]) continue;
     if (plan->shapes->types[plan->kept[i]].data != NULL) continue;
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "'%s' cannot be kept: nothing reads it, and its node is not run",
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "'%s' cannot be kept: no node reads it, and its own node is not run",
                           value->name);
   }
   return CLV_OK;
@@ -76,7 +76,7 @@ clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const 
                             const char *const *keeps, uint32_t keep_count, clv_plan **out, clv_error *error) {
   *out = NULL;
   if (graph->allocator != clv__context_allocator(devices->context)) { /* memory allocated by one is released by the other */
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "graph and devices are of contexts with different allocators");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "graph and devices belong to contexts with different allocators");
   }
   clv_plan *plan = clv__allocate_zero(graph->allocator, sizeof *plan);
   if (plan == NULL) return clv__error_memory(error, sizeof *plan);

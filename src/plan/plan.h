@@ -91,8 +91,8 @@ struct clv_plan {
   bool split_is_given; /* by the user or the file; otherwise it is the strategy's default */
   clv__objective objective;
 
-  uint32_t gone;                          /* bits of the devices that were removed, or given up before the plan was made */
-  const char *gone_why[CLV__MAX_DEVICES]; /* by device: "taken out: …" */
+  uint32_t gone;                          /* bits of the devices that were removed, also before the plan was made */
+  const char *gone_why[CLV__MAX_DEVICES]; /* by device: "removed: …" */
   /* For a plan derived from another one by removing devices (plan/without.c). Shapes, prices and the user's options belong to the
    * original plan, which must outlive this one. */
   const clv_plan *origin;          /* the original plan; NULL: this is an original */

@@ -199,7 +199,7 @@ static bool is_too_large(const making *m, uint32_t node, uint32_t device) {
     has_other = has_other || (d != device && clv__capability_reason(capability, id, d) == NULL);
   }
   if (has_other) {
-    capability->reasons[(size_t)id * capability->device_count + device] = "the profile says that it is too large for this device";
+    capability->reasons[(size_t)id * capability->device_count + device] = "too large for this device, according to the profile";
   }
   return has_other;
 }
@@ -265,12 +265,12 @@ static void price_copies(making *m) {
   problem->in_ns = in_ns, problem->out_ns = out_ns, problem->weight_in_ns = weight_in_ns;
 }
 
-/* Removes the devices that were given up. */
+/* Removes the devices that were removed. */
 static void leave_lost(clv_plan *plan, clv__problem *problem) {
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
     if (!plan->devices->items[d].is_lost) continue;
     plan->gone |= 1u << d;
-    plan->gone_why[d] = "given up: it did not answer in time";
+    plan->gone_why[d] = "removed: it did not answer in time";
   }
   problem->gone = plan->gone;
 }

@@ -148,7 +148,7 @@ static clv_status cut_again(clv__leaving *l, clv_error *error) {
   return clv__plan_set_cut(plan, cut, l->placing.streamed, error);
 }
 
-/* ---- What is said of it ---- */
+/* ---- Causes and notes ---- */
 
 /* The note that explains why a node moved; nodes from the same device share it. */
 static clv_status note_moved(clv__leaving *l, const char **notes, uint32_t from, const char **note, clv_error *error) {

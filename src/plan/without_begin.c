@@ -17,7 +17,7 @@ static clv_status explain_gone(clv__leaving *l, const char *reason, clv_error *e
   size_t used = 0;
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
     if (!clv__is_bit(plan->gone, d)) continue;
-    snprintf(text, sizeof text, "taken out: %s", reason);
+    snprintf(text, sizeof text, "removed: %s", reason);
     CLV__TRY(clv__leaving_text(&plan->arena, clv__is_bit(l->lost, d) ? text : l->old->gone_why[d], &plan->gone_why[d], error));
     if (used >= sizeof note) continue;
     int written = snprintf(note + used, sizeof note - used, "%s%s: %s", used > 0 ? "; " : "", plan->devices->items[d].name,
@@ -95,7 +95,8 @@ static clv_status check_pins(const clv_plan *plan, clv_error *error) {
     uint32_t pin = problem->pins[n];
     if (pin == CLV__NONE || !clv__is_bit(plan->gone, pin)) continue;
     const clv__node *node = &plan->graph->nodes[problem->node_ids[n]];
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' (%s) is pinned to %s, which is %s: without the pin it could go on",
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "node '%s' (%s) is pinned to %s, which was %s; remove the pin to continue without this device",
                           node->name, node->op, plan->devices->items[pin].name, plan->gone_why[pin]);
   }
   return CLV_OK;

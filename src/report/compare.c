@@ -28,18 +28,18 @@ void clv__report_comparison(const clv_plan *plan, const clv__comparison *rows, u
   }
   clv__table_write(&table, 0, false, text);
   clv__table_finish(&table);
-  clv__text_append(text, "no plan without recomputation is below %s\n", clv__label_time(plan->lower_bound_ns, label));
+  clv__text_append(text, "lower bound for any plan without recomputation: %s\n", clv__label_time(plan->lower_bound_ns, label));
 }
 
 void clv__report_what_if(const clv_plan *plan, const clv__what_if *rows, uint32_t count, clv__text *text) {
   char label[CLV__LABEL_BYTES];
   if (count == 0) {
-    clv__text_append(text, "every device runs every operator of the model\n");
+    clv__text_append(text, "every device supports every operator of the model\n");
     return;
   }
   clv__table table;
   clv__table_init(&table, text->allocator, "lrrrrrl", true);
-  static const char *const header[] = {"if it also ran", "nodes", "partitions", "predicted", "saved", "", ""};
+  static const char *const header[] = {"if also supported", "nodes", "partitions", "predicted", "saved", "", ""};
   for (size_t i = 0; i < sizeof header / sizeof *header; ++i) clv__table_cell(&table, "%s", header[i]);
   for (uint32_t i = 0; i < count; ++i) {
     const clv__what_if *row = &rows[i];
@@ -51,7 +51,7 @@ void clv__report_what_if(const clv_plan *plan, const clv__what_if *rows, uint32_
     clv__table_cell(&table, "%s%s", row->saved_ns < 0 ? "-" : "", clv__label_time(change, label));
     clv__table_cell(&table, "%.1f %%",
                     plan->predicted_ns == 0 ? 0.0 : 100.0 * (double)row->saved_ns / (double)plan->predicted_ns);
-    clv__table_cell(&table, "%s", row->nodes == 0 ? "it does already" : "");
+    clv__table_cell(&table, "%s", row->nodes == 0 ? "already supported" : "");
   }
   clv__table_write(&table, 0, false, text);
   clv__table_finish(&table);

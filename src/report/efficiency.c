@@ -54,8 +54,8 @@ static clv_status take_nodes(collecting *c, const clv_step_info *info, clv__op_s
   for (uint32_t i = 0; i < info->node_count; ++i) {
     const uint32_t index = info->nodes[i];
     if (index >= c->partition->node_count || c->is_done[c->partition->nodes[index]]) {
-      return clv__error_set(c->error, CLV_DEVICE_ERROR, "step %u ('%.40s') is of node %u, which %s", c->count, step->label, index,
-                            index < c->partition->node_count ? "another step has" : "the partition does not have");
+      return clv__error_set(c->error, CLV_DEVICE_ERROR, "step %u ('%.40s') names node %u, which %s", c->count, step->label, index,
+                            index < c->partition->node_count ? "belongs to another step" : "is not in the partition");
     }
     nodes[i] = c->partition->nodes[index];
     c->is_done[nodes[i]] = true;
@@ -105,7 +105,7 @@ static clv_status take_partition(collecting *c, uint32_t index, uint32_t count) 
   if (count > 1) {
     CLV__TRY(clv__session_operators(e->session, index, take_step, c, c->error));
     if (c->count + 1 != count)
-      return clv__error_set(c->error, CLV_DEVICE_ERROR, "it has %u steps, and then %u", count - 1, c->count);
+      return clv__error_set(c->error, CLV_DEVICE_ERROR, "it reports %u steps, then %u", count - 1, c->count);
     last->kind = CLV__STEP_BETWEEN;
     last->label = "between steps";
     return CLV_OK;
@@ -199,7 +199,7 @@ static void put_sample(clv__efficiency *e, uint32_t step, uint64_t time_ns) {
 
 static clv_status read_step(void *cookie, const clv_step_info *info) {
   reading *r = cookie;
-  if (r->step == r->end) return clv__error_set(r->error, CLV_DEVICE_ERROR, "there are more steps than before");
+  if (r->step == r->end) return clv__error_set(r->error, CLV_DEVICE_ERROR, "it reports more steps than before");
   const uint64_t taken_ns = info->time_ns - r->efficiency->seen_ns[r->step];
   r->efficiency->seen_ns[r->step] = info->time_ns;
   put_sample(r->efficiency, r->step++, taken_ns);
@@ -217,7 +217,7 @@ clv_status clv__efficiency_sample(clv__efficiency *e, clv_error *error) {
     r.end = r.step;
     while (r.end < e->step_count && e->steps[r.end].kind < CLV__STEP_PARTITION) ++r.end;
     if (r.end > r.step) CLV__TRY(clv__session_operators(e->session, plan->steps[s].index, read_step, &r, error));
-    if (r.step != r.end) return clv__error_set(error, CLV_DEVICE_ERROR, "there are fewer steps than before");
+    if (r.step != r.end) return clv__error_set(error, CLV_DEVICE_ERROR, "it reports fewer steps than before");
     put_sample(e, r.step++, all_ns > r.sum_ns ? all_ns - r.sum_ns : 0); /* all of a transfer, or of a partition without steps */
   }
   ++e->run_count;

@@ -51,7 +51,7 @@ static void write_rows(const clv__efficiency *e, bool bold, clv__text *text) {
     count += row->count;
     flops += row->flops;
   }
-  clv__table_cell(&table, "in all");
+  clv__table_cell(&table, "total");
   clv__table_cell(&table, "%s", "");
   clv__table_cell(&table, "%u", count);
   clv__table_cell(&table, "%.3f", e->ms);
@@ -128,7 +128,7 @@ static void write_peaks(const clv__efficiency *e, clv__text *text) {
       clv__text_append(text, " (of %s ", clv__label_size(peaks->sizes_bytes[middle], size));
       clv__text_append(text, "%sB/s)", clv__label_count(clv__peaks_bandwidth(peaks, (double)peaks->sizes_bytes[middle]), number));
     }
-    clv__text_append(text, "%s\n", separator[0] == ' ' ? " none is known." : ".");
+    clv__text_append(text, "%s\n", separator[0] == ' ' ? " unknown." : ".");
   }
 }
 
@@ -138,23 +138,24 @@ void clv__efficiency_write(const clv__efficiency *e, double plain_ms, bool all, 
   write_rows(e, bold, text);
   clv__text_append(
       text,
-      "Roofline: what the operators take at least, as a share of what they took; lost: what each step took beyond that.\n"
-      "Work is counted as the model has it: Winograd's algorithm needs fewer FLOPs, so that its share may be above 100 %%.\n");
+      "roofline: the least possible time as a share of the measured time; lost: the measured time beyond the least possible.\n"
+      "FLOPs are counted as the model states them. Winograd's algorithm needs fewer, so its share may be above 100 %%.\n");
   write_peaks(e, text);
   if (plain_ms > 0) {
-    clv__text_append(text, "The model takes %.3f ms at least: %.0f %% of the %.3f ms that a run takes.\n", e->roof_ms,
-                     100 * e->roof_ms / plain_ms, plain_ms);
+    clv__text_append(text, "The least possible time of the model is %.3f ms, %.0f %% of the %.3f ms that a run takes.\n",
+                     e->roof_ms, 100 * e->roof_ms / plain_ms, plain_ms);
   }
   clv__text_append(
-      text, "Times are medians of %u runs of their own; looking at the clock at every step lengthens them: %.3f ms in all.\n",
+      text, "Times are medians of %u separate runs. Reading the clock at every step makes these runs longer: %.3f ms in total.\n",
       e->run_count, e->ms);
   for (uint32_t d = 0; d < devices->count; ++d) {
     if ((e->silent >> d & 1u) == 0) continue;
-    clv__text_append(text, "%s does not tell what its steps take: each of its partitions is one row.\n", devices->items[d].name);
+    clv__text_append(text, "%s does not report times of its steps, so each of its partitions is one row.\n",
+                     devices->items[d].name);
   }
   if (e->idle_count > 0) {
     clv__text_append(text, "For ");
     clv__label_plural(text, e->idle_count, "node");
-    clv__text_append(text, " nothing is done: views, and what is known before.\n");
+    clv__text_append(text, " nothing runs: views, and nodes computed in advance.\n");
   }
 }

@@ -53,7 +53,7 @@ static void append_transfer(const clv_plan *plan, const clv__transfer *transfer,
   clv__label_short(text, plan->graph->values[transfer->value].name, NAMED_COLUMNS);
   clv__text_append(text, "' %s → %s, %s", clv__label_space(plan, transfer->from, transfer->boundary),
                    clv__label_space(plan, transfer->to, transfer->boundary),
-                   transfer->size_known ? clv__label_size(transfer->size_bytes, size) : "size known when it runs");
+                   transfer->size_known ? clv__label_size(transfer->size_bytes, size) : "size known only at run time");
 }
 
 static void append_step(const clv_plan *plan, const clv__step *step, size_t width, clv__text *text) {
@@ -129,7 +129,7 @@ static void append_time(const clv_plan *plan, clv__objective objective, clv__tex
   static const char *const words[] = {
       [CLV__LATENCY] = "one step after the other",
       [CLV__OVERLAP] = "with devices at the same time",
-      [CLV__THROUGHPUT] = "a run, of many in flight: the busiest device",
+      [CLV__THROUGHPUT] = "per run, with many in flight: the busiest device",
   };
   uint64_t time_ns = clv__price_of(&plan->price, objective), bound_ns = clv__bound_of(&plan->bounds, objective);
   char label[CLV__LABEL_BYTES];
@@ -193,7 +193,7 @@ void clv__report_totals(const clv_plan *plan, clv__text *text) {
   }
   clv__text_append(text, "; and ");
   clv__label_plural(text, totals.own_transfers, "transfer");
-  clv__text_append(text, " of the graph's own inputs and outputs");
+  clv__text_append(text, " of the model's inputs and outputs");
   if (totals.own_transfers > 0) {
     clv__text_append(text, ", ");
     append_bytes(&totals, totals.own_bytes, text);

@@ -36,7 +36,7 @@ static clv_status begin(walk *w, uint32_t node, clv_error *error) {
   if (limit == 0 || w->inputs <= limit) return CLV_OK;
   char text[16];
   return clv__error_set(error, CLV_NOT_SUPPORTED,
-                        "node '%s' reads %u values from elsewhere; its device takes at most %u in a partition",
+                        "node '%s' reads %u values from other partitions; its device supports at most %u per partition",
                         clv__problem_node_name(w->problem, node, text), w->inputs, limit);
 }
 

@@ -23,7 +23,7 @@ static clv_status add(work *w, const clv__move *move, clv__arena *arena, clv_err
 static clv_status bring(work *w, uint32_t value, uint32_t space, uint32_t before, clv__arena *arena, clv_error *error) {
   uint32_t *resident = &w->resident[value];
   if (*resident == 0) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "partition %u reads '%s' before any partition has made it", before,
+    return clv__error_set(error, CLV_INVALID_MODEL, "partition %u reads '%s' before any partition produces it", before,
                           w->problem->value_names == NULL ? "?" : w->problem->value_names[value]);
   }
   if ((*resident & 1u) == 0) {

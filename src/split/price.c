@@ -42,8 +42,8 @@ static clv_status run_move(schedule *s, const clv__moves *moves, uint32_t index,
   }
   uint64_t *ready = &s->ready[(size_t)move->value * spaces];
   if (ready[move->from] == CLV__NO_TIME) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "move %u copies value %u from memory space %u, where it is not", index,
-                          move->value, move->from);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "move %u copies value %u from memory space %u, which does not contain it",
+                          index, move->value, move->from);
   }
   uint64_t time_ns = move->from == 0 ? clv__in_ns(problem, move->value, space) : clv__out_ns(problem, move->value, space);
   s->price->move_ns[index] = time_ns;
@@ -105,7 +105,7 @@ static clv_status run_steps(schedule *s, const clv__moves *moves, clv_error *err
     if (p < s->cut->count) CLV__TRY(run_partition(s, p, weights_at, error));
   }
   if (next == moves->count) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "move %u is to be done before partition %u, out of order", next,
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "move %u comes before partition %u, which is out of order", next,
                         moves->items[next].before);
 }
 

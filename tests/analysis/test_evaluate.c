@@ -97,7 +97,7 @@ static void first_output_left_out(void **state) {
   outputs[0].data = NULL;
   assert_int_equal(clv__graph_evaluate(graph, &input, NULL, outputs, NULL, NULL, clv__allocator_default(), &error),
                    CLV_INVALID_MODEL);
-  assert_non_null(strstr(error.message, "node 'idle' (Relu): its only output is left out"));
+  assert_non_null(strstr(error.message, "node 'idle' (Relu): its only output is omitted"));
   clv__graph_destroy(graph);
 }
 
@@ -148,18 +148,18 @@ static void errors_name_the_node(void **state) {
   clv_tensor inputs[] = {floats(1, DIMS(3), x), clv__tensor_make(CLV_I64, 1, DIMS(1), &index)};
   expect_error(graph, inputs, CLV_INVALID_ARGUMENT, "node 'pick' (Gather): index 4 is out of range for axis 0 of size 3");
   inputs[0] = floats(1, DIMS(2), x);
-  expect_error(graph, inputs, CLV_INVALID_ARGUMENT, "input 'x': f32[2] is given where f32[3] is declared");
+  expect_error(graph, inputs, CLV_INVALID_ARGUMENT, "input 'x' is given as f32[2], but declared as f32[3]");
   inputs[0] = (clv_tensor){.dtype = CLV_DTYPE_NONE};
   expect_error(graph, inputs, CLV_INVALID_ARGUMENT, "input 'x' is not given");
   inputs[0] = clv__tensor_make(CLV_I32, 1, DIMS(3), (void *)x);
-  expect_error(graph, inputs, CLV_INVALID_ARGUMENT, "i32[3] is given");
+  expect_error(graph, inputs, CLV_INVALID_ARGUMENT, "is given as i32[3]");
   clv__graph_destroy(graph);
   test_graph_begin(&g, clv__allocator_default(), 1);
   test_graph_input(&g, "x", CLV_F32, 1, DIMS(3));
   test_graph_node(&g, "", "Mystery", "x", "y");
   graph = test_graph_end(&g, "y");
   inputs[0] = floats(1, DIMS(3), x);
-  expect_error(graph, inputs, CLV_NOT_SUPPORTED, "node 'Mystery#0' (Mystery): operator Mystery (opset 21) is not known");
+  expect_error(graph, inputs, CLV_NOT_SUPPORTED, "node 'Mystery#0' (Mystery): operator Mystery (opset 21) is unknown");
   clv__graph_destroy(graph);
 }
 
@@ -290,7 +290,8 @@ static void loops(void **state) {
   uint8_t go = 1;
   clv_tensor inputs[] = {clv__tensor_make(CLV_I64, 0, NULL, &trips), clv__tensor_make(CLV_BOOL, 0, NULL, &go),
                          floats(1, DIMS(1), &one), floats(1, DIMS(1), &one), floats(1, DIMS(1), &one)};
-  expect_error(graph, inputs, CLV_INVALID_MODEL, "node 'Loop' (Loop): without trip count and condition it never ends");
+  expect_error(graph, inputs, CLV_INVALID_MODEL,
+               "node 'Loop' (Loop): it has neither a trip count nor a condition, so it would never end");
   clv__graph_destroy(graph);
 }
 

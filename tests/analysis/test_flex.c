@@ -109,7 +109,7 @@ static void bodies_that_change_the_type(void **state) {
     fill(&o, CLV_F32, CLV_F32);
     assert_int_equal(clv__graph_evaluate(graph, o.tensors, NULL, &y, NULL, NULL, clv__allocator_default(), &error),
                      CLV_INVALID_ARGUMENT);
-    assert_non_null(strstr(error.message, "node 'flex' (FlexAttention): its prob_mod makes"));
+    assert_non_null(strstr(error.message, "node 'flex' (FlexAttention): its prob_mod produces"));
     clv__graph_destroy(graph);
   }
 }

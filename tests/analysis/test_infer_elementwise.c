@@ -159,7 +159,7 @@ static void test_cast_and_fold_contents(void **state) {
   r = infer("Cast", 19, &to, 1, &input, contents, 1);
   expect_type(&r, "f8e5m2[3]");
   r = infer("BitCast", 26, &to, 1, &input, NULL, 1);
-  expect_refused(&r, "the bits of a i64 are no f8e5m2");
+  expect_refused(&r, "the bits of i64 cannot be reinterpreted as f8e5m2");
   to.ints = &to_f64;
   r = infer("BitCast", 26, &to, 1, &input, NULL, 1);
   expect_type(&r, "f64[3]");

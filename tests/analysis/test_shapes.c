@@ -146,13 +146,16 @@ static void given_refused(void **state) {
     const char *text;
   } cases[] = {
       {{{"X", true, 0, {2}}}, 1, CLV_NOT_FOUND, "there are: N, M"},
-      {{{"y", false, 1, {2}}}, 1, CLV_NOT_FOUND, "there are: x"},
+      {{{"y", false, 1, {2}}}, 1, CLV_NOT_FOUND, "the inputs are: x"},
       {{{"x", false, 4, {1, 4, 2, 64}}}, 1, CLV_INVALID_ARGUMENT, "f32[1,4,2,64]"},
       {{{"x", false, 3, {1, 3, 2}}}, 1, CLV_INVALID_ARGUMENT, "f32[1,3,2]"},
-      {{{"x", false, 3, {1, 3, 2}}}, 1, CLV_INVALID_ARGUMENT, "declared f32[N,3,M,64] and"},
-      {{{"N", true, 0, {INT64_MAX / 2}}, {"M", true, 0, {9}}}, 2, CLV_INVALID_ARGUMENT, "no machine has that many bytes"},
+      {{{"x", false, 3, {1, 3, 2}}}, 1, CLV_INVALID_ARGUMENT, "declared as f32[N,3,M,64], so"},
+      {{{"N", true, 0, {INT64_MAX / 2}}, {"M", true, 0, {9}}}, 2, CLV_INVALID_ARGUMENT, "too large for any machine"},
       {{{"x", false, 99, {1, 3, 2}}}, 1, CLV_INVALID_ARGUMENT, "input 'x'"},
-      {{{"N", true, 0, {2}}, {"x", false, 4, {3, 3, 2, 64}}}, 2, CLV_INVALID_ARGUMENT, "dimension 'N' is 2 by 'N' and 3 by 'x'"},
+      {{{"N", true, 0, {2}}, {"x", false, 4, {3, 3, 2, 64}}},
+       2,
+       CLV_INVALID_ARGUMENT,
+       "dimension 'N' is 2 according to 'N', but 3 according to 'x'"},
       {{{"N", true, 0, {-2}}}, 1, CLV_INVALID_ARGUMENT, "cannot be -2"},
   };
   clv_graph *graph = flatten_by_hand();
@@ -295,20 +298,20 @@ static void contradictions(void **state) {
     int64_t value;
     const char *text;
   } cases[] = {
-      {"Reshape", "x,five", NULL, 0, "node 'bad' (Reshape): f32[4,6] cannot take the shape of f32[5]"},
+      {"Reshape", "x,five", NULL, 0, "node 'bad' (Reshape): f32[4,6] cannot be reshaped to f32[5]"},
       {"Reshape", "x,minus", NULL, 0, "new dimension 0 is -2"},
       {"Transpose", "x", "perm", 0, "attribute perm has 1 entries for rank 2"},
       {"Concat", "x,x", "axis", 5, "5 out of range for rank 2"},
-      {"Squeeze", "x,zero", NULL, 0, "axis 0 to be dropped has size 4, not 1"},
+      {"Squeeze", "x,zero", NULL, 0, "axis 0 cannot be squeezed: its size is 4, not 1"},
       {"Unsqueeze", "x,five", NULL, 0, "5 out of range for rank 3"},
-      {"Split", "x", "num_outputs", 3, "num_outputs is 3, there are 1"},
+      {"Split", "x", "num_outputs", 3, "num_outputs is 3, but there are 1"},
       {"Expand", "x,five", NULL, 0, "does not broadcast"},
-      {"Tile", "x,five", NULL, 0, "1 repeats for rank 2"},
+      {"Tile", "x,five", NULL, 0, "1 repeats given for rank 2"},
       {"Gather", "x,x", NULL, 0, "indices are f32"},
       {"Slice", "x,five,five,five", NULL, 0, "5 out of range for rank 2"},
-      {"TopK", "x,huge", NULL, 0, "k is 7, axis 1 has 6"},
+      {"TopK", "x,huge", NULL, 0, "k is 7, but axis 1 has size 6"},
       {"ConstantOfShape", "minus", NULL, 0, "dimension 0 is -2"},
-      {"Reshape", "x", NULL, 0, "it has 1 inputs where 2 are needed"},
+      {"Reshape", "x", NULL, 0, "it has 1 inputs; expected 2"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     test_graph g;
@@ -344,7 +347,7 @@ static void uneven_parts(void **state) {
     clv_status status = clv__shapes_infer(graph, NULL, 0, SIZE_MAX, &shapes, &error);
     if (opset < 18) {
       assert_int_equal(status, CLV_INVALID_MODEL);
-      assert_non_null(strstr(error.message, "node 'cut' (Split): 5 elements do not split into 2 equal parts"));
+      assert_non_null(strstr(error.message, "node 'cut' (Split): 5 elements cannot be split into 2 equal parts"));
     } else {
       assert_ok(status, error);
       expect(graph, shapes, "y", "f32[3]");

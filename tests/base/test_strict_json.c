@@ -28,7 +28,7 @@ static void test_parse(void **state) {
   long_text[0] = '[', long_text[100] = ']';
   assert_ok(clv__json_parse(&file, long_text, 101, 101, "test", &root), error);
   json_decref(root);
-  expect(clv__json_parse(&file, long_text, 101, 100, "test", &root), "f.json: 101 bytes are no test");
+  expect(clv__json_parse(&file, long_text, 101, 100, "test", &root), "f.json: a file of 101 bytes cannot be a test");
   assert_null(root);
   expect(clv__json_parse(&file, "{\"a\": 1, \"a\": 2}", 16, 100, "test", &root),
          "f.json: line 1, column 12: duplicate object key near '\"a\"'");
@@ -62,24 +62,24 @@ static void test_values(void **state) {
   json_t *list = NULL;
   assert_ok(clv__json_size(&file, root, "w", "n", 7, &size), error);
   assert_int_equal(size, 7);
-  expect(clv__json_size(&file, root, "w", "n", 6, &size), "f.json: w: 'n' is 7, outside 0 to 6");
-  expect(clv__json_size(&file, root, "w", "m", 6, &size), "f.json: w: 'm' is -1, outside 0 to 6");
+  expect(clv__json_size(&file, root, "w", "n", 6, &size), "f.json: w: 'n' is 7; expected 0 to 6");
+  expect(clv__json_size(&file, root, "w", "m", 6, &size), "f.json: w: 'm' is -1; expected 0 to 6");
   expect(clv__json_size(&file, root, "w", "x", 6, &size), "f.json: w: 'x' must be a whole number");
   assert_ok(clv__json_number(&file, root, "w", "x", 2.5, &number), error);
   assert_true(number == 2.5);
   assert_ok(clv__json_number(&file, root, "w", "n", 7, &number), error);
-  expect(clv__json_number(&file, root, "w", "x", 2, &number), "f.json: w: 'x' is 2.5, outside 0 to 2");
-  expect(clv__json_number(&file, root, "w", "m", 2, &number), "f.json: w: 'm' is -1, outside 0 to 2");
+  expect(clv__json_number(&file, root, "w", "x", 2, &number), "f.json: w: 'x' is 2.5; expected 0 to 2");
+  expect(clv__json_number(&file, root, "w", "m", 2, &number), "f.json: w: 'm' is -1; expected 0 to 2");
   expect(clv__json_number(&file, root, "w", "s", 2, &number), "f.json: w: 's' must be a number");
   assert_ok(clv__json_string(&file, root, "w", "s", 3, 3, &text), error);
   assert_string_equal(text, "abc");
-  expect(clv__json_string(&file, root, "w", "s", 0, 2, &text), "f.json: w: 's' must be a text of 0 to 2 bytes");
-  expect(clv__json_string(&file, root, "w", "s", 4, 5, &text), "f.json: w: 's' must be a text of 4 to 5 bytes");
+  expect(clv__json_string(&file, root, "w", "s", 0, 2, &text), "f.json: w: 's' must be a string of 0 to 2 bytes");
+  expect(clv__json_string(&file, root, "w", "s", 4, 5, &text), "f.json: w: 's' must be a string of 4 to 5 bytes");
   assert_int_equal(clv__json_string(&file, root, "w", "n", 0, 5, &text), CLV_INVALID_MODEL);
   assert_ok(clv__json_list(&file, root, "w", "l", 3, 3, &list), error);
   assert_int_equal(json_array_size(list), 3);
-  expect(clv__json_list(&file, root, "w", "l", 0, 2, &list), "f.json: w: 'l' is a list of 3, outside 0 to 2");
-  expect(clv__json_list(&file, root, "w", "l", 4, 5, &list), "f.json: w: 'l' is a list of 3, outside 4 to 5");
+  expect(clv__json_list(&file, root, "w", "l", 0, 2, &list), "f.json: w: 'l' has length 3; expected 0 to 2");
+  expect(clv__json_list(&file, root, "w", "l", 4, 5, &list), "f.json: w: 'l' has length 3; expected 4 to 5");
   expect(clv__json_list(&file, root, "w", "none", 0, 2, &list), "f.json: w: 'none' must be a list");
   json_decref(root);
 }

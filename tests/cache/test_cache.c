@@ -148,7 +148,8 @@ static void round_trips(void **state) {
 
 static void nearest_tells(void **state) {
   (void)state;
-  static const char *const words[CLV__KEY_PARTS] = {"nothing of its structure", "shapes", "weights", "device", "options"};
+  static const char *const words[CLV__KEY_PARTS] = {"no executable with this graph structure", "shapes", "weights", "device",
+                                                    "options"};
   folder f;
   folder_make(&f);
   clv__cache *cache = open_cache(f.path, NO_LIMIT);
@@ -374,7 +375,7 @@ static void foreign(void **state) {
   path_of(&f, &m, path);
   assert_int_equal(chmod(path, 0622), 0);
   assert_int_equal(get(cache, &m, &error), CLV_IO_ERROR);
-  assert_non_null(strstr(error.message, "others may write"));
+  assert_non_null(strstr(error.message, "other users can write"));
   assert_int_equal(chmod(path, 0600), 0);
   assert_int_equal(get(cache, &m, NULL), CLV_OK);
   assert_int_equal(unlink(path), 0);
@@ -440,9 +441,10 @@ static void read_only(void **state) {
     put(cache, &a);
     folder_rights(&f, 0500);
     bool right = get(cache, &a, NULL) == CLV_OK && clv__cache_put(cache, &b.info, save, &b, &into) == CLV_IO_ERROR &&
-                 strstr(into.message, "cannot make its folder: Permission denied") != NULL &&
+                 strstr(into.message, "cannot create the cache folder: Permission denied") != NULL &&
                  clv__cache_put(cache, &a.info, save, &a, &over) == CLV_IO_ERROR &&
-                 strstr(over.message, "cannot write it: Permission denied") != NULL && get(cache, &b, NULL) == CLV_NOT_FOUND;
+                 strstr(over.message, "cannot write the file: Permission denied") != NULL &&
+                 get(cache, &b, NULL) == CLV_NOT_FOUND;
     right = right && clv__cache_open(clv__allocator_default(), f.path, NO_LIMIT, true, &again, NULL) == CLV_OK &&
             get(again, &a, NULL) == CLV_OK;
     folder_rights(&f, 0700);
@@ -471,7 +473,7 @@ static void disk_full(void **state) {
     make(&large, 2, 100000);
     bool right = setrlimit(RLIMIT_FSIZE, &limit) == 0 &&
                  clv__cache_put(cache, &large.info, save, &large, &error) == CLV_IO_ERROR &&
-                 strstr(error.message, "cannot write it") != NULL && get(cache, &large, NULL) == CLV_NOT_FOUND &&
+                 strstr(error.message, "cannot write the file") != NULL && get(cache, &large, NULL) == CLV_NOT_FOUND &&
                  clv__cache_put(cache, &small.info, save, &small, &error) == CLV_OK && get(cache, &small, NULL) == CLV_OK;
     _exit(right ? 0 : 1);
   }

@@ -47,12 +47,12 @@ static int set_up(void **state) {
 
 static void life(void **state) {
   (void)state;
-  expect("cache ls", 0, "0 executables, 0 B, in kept (which is not there)");
-  expect("cache verify", 0, "0 bad");
+  expect("cache ls", 0, "0 executables, 0 B, in kept (which does not exist)");
+  expect("cache verify", 0, "0 damaged");
   expect("cache prune --all", 0, "0 files removed");
   expect(RUN, 0, ""); /* two partitions on the NPU, one on the CPU, which keeps none */
   assert_non_null(strstr(err, "compiled and kept"));
-  assert_non_null(strstr(err, "its backend keeps no executables"));
+  assert_non_null(strstr(err, "its backend cannot save executables"));
   expect(RUN, 0, "");
   assert_non_null(strstr(err, "loaded from disk"));
   assert_null(strstr(err, "compiled and kept"));
@@ -70,7 +70,7 @@ static void life(void **state) {
   json_decref(root);
   /* One bit. */
   assert_int_equal(shell("for f in kept/*/*.clvx; do printf x | dd of=$f bs=1 seek=280 conv=notrunc; break; done"), 0);
-  expect("cache verify", 1, "damaged: its hash does not match");
+  expect("cache verify", 1, "damaged: the checksum does not match");
   root = document("cache verify --json", 1);
   assert_int_equal(number(root, "whole"), 1);
   assert_int_equal(number(root, "bad"), 1);
@@ -78,7 +78,7 @@ static void life(void **state) {
   expect("cache verify -q", 1, "damaged");
   expect("cache prune", 0, "1 file removed");
   assert_non_null(strstr(out, "(1 damaged); 1 left"));
-  expect("cache verify", 0, "1 executable whole, 0 bad");
+  expect("cache verify", 0, "1 executable intact, 0 damaged");
   expect("cache prune --max-age 1h", 0, "0 files removed");
   assert_int_equal(shell("touch -d '3 hours ago' kept/*/*.clvx"), 0);
   expect("cache prune --max-age 4h --max-size 1M", 0, "0 files removed");
@@ -100,14 +100,14 @@ static void mistakes(void **state) {
   (void)state;
   expect("cache", 2, "ls|verify|prune is missing");
   expect("cache list", 2, "'list' is not one of ls, verify, prune");
-  expect("cache ls --all", 2, "'--all' is of 'cleave cache prune'");
-  expect("cache prune --all --max-size 5", 2, "'--all' leaves nothing");
+  expect("cache ls --all", 2, "'--all' belongs to 'cleave cache prune'");
+  expect("cache prune --all --max-size 5", 2, "'--all' removes everything");
   expect("cache prune --max-size 5x", 2, "'5x' is not a size");
   expect("cache prune --max-size 99999999999T", 2, "is not a size");
   expect("cache prune --max-age 5", 2, "'5' is not an age");
   expect("cache prune --max-age 0d", 2, "'0d' is not an age");
   expect("cache ls --cache-dir ''", 2, "no cache directory is set");
-  expect("cache ls --devices cpu", 2, "'cache' takes no option '--devices'");
+  expect("cache ls --devices cpu", 2, "'cache' has no option '--devices'");
 }
 
 int main(void) {

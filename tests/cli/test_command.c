@@ -7,7 +7,7 @@ static void test_usage(void **state) {
   expect_error("palan seven.onnx", 2, "unknown command 'palan'; did you mean 'plan'?");
   expect_error("plan seven.onnx --foo", 2, "unknown option '--foo'; did you mean '--force'?");
   expect_error("plan seven.onnx --zzzzzzzz", 2, "unknown option '--zzzzzzzz'; 'cleave help plan' lists the options");
-  expect_error("run seven.onnx --svg a.svg", 2, "'run' takes no option '--svg'; it belongs to: plan");
+  expect_error("run seven.onnx --svg a.svg", 2, "'run' has no option '--svg'; it belongs to: plan");
   expect_error("plan", 2, "MODEL|PLAN is missing");
   expect_error("plan seven.onnx again.onnx", 2, "'again.onnx' is one argument too many");
   expect_error("plan seven.onnx --devices", 2, "option '--devices' needs a value");
@@ -19,10 +19,10 @@ static void test_usage(void **state) {
   expect_error("plan seven.onnx --pin conv", 2, "is not of the form PATTERN=DEV");
   expect_error("plan seven.onnx --strategy contigous", 2, "did you mean 'contiguous'?");
   expect_error("plan seven.onnx --devices tpu", 2, "device 'tpu'");
-  expect_error("run seven.onnx --shape x=1xx3", 2, "is no shape");
-  expect_error("--json plan seven.onnx", 2, "the command comes before its options");
+  expect_error("run seven.onnx --shape x=1xx3", 2, "is not a shape");
+  expect_error("--json plan seven.onnx", 2, "options come after the command");
   expect("devices x", 2, NULL, "cleave: 'x' is one argument too many: cleave devices\n");
-  expect_error("plan seven.onnx --npu-spec all", 2, "'--npu-spec' is given 1 time, and the devices are cpu");
+  expect_error("plan seven.onnx --npu-spec all", 2, "'--npu-spec' is given 1 time, but the devices are cpu");
 }
 
 /* Neither a model nor a plan is lost to a slip. */
@@ -30,7 +30,7 @@ static void test_targets(void **state) {
   (void)state;
   expect_error("plan seven.onnx -o seven.onnx", 2, "is the model itself");
   expect_error("plan seven.onnx --svg ./seven.onnx", 2, "is the model itself");
-  expect_error("plan seven.onnx -o -", 2, "wants a file");
+  expect_error("plan seven.onnx -o -", 2, "needs a file name");
   expect("plan seven.onnx -q -o own.json", 0, NULL, "");
   expect_error("plan own.json --dot own.json", 2, "is the plan itself");
   expect_error("plan own.json -o seven.onnx", 2, "is the model itself");
@@ -46,7 +46,7 @@ static void test_planned_devices(void **state) {
   expect("run few-plan.json --npu-spec few.json --threads 1", 0, NULL, "");
   outcome other = run("run few-plan.json");
   assert_int_equal(other.status, 0);
-  assert_non_null(strstr(other.err, "device 'npu' is another one than it was planned for"));
+  assert_non_null(strstr(other.err, "device 'npu' differs from the one that the plan was made for"));
   release(&other);
 }
 
@@ -55,22 +55,23 @@ static void test_failures(void **state) {
   write_bytes("broken.onnx", "\x12\xff\xff", 3);
   write_text("broken.json", "{\"cleave_plan\": ");
   expect_error("plan nothing.onnx", 1, "nothing.onnx: cannot open");
-  expect_error("plan .", 1, "not a regular file");
+  expect_error("plan .", 1, "neither a regular file nor a directory written by 'cleave compile'");
   expect_error("plan broken.onnx", 1, "broken.onnx");
   expect_error("run broken.json", 1, "broken.json: line 1");
   write_text("graphs.json", "{\"cleave_gnn_plan\": 1, \"model\": \"m.json\"}");
   write_text("tables.json", "{\"format\": \"cleave-gnn-tables\"}");
-  expect_error("run graphs.json", 1, "'cleave gnn run --plan' takes it");
-  expect_error("plan tables.json", 1, "'cleave gnn plan --profile' takes it");
+  expect_error("run graphs.json", 1, "use it with 'cleave gnn run --plan'");
+  expect_error("plan tables.json", 1, "use it with 'cleave gnn plan --profile'");
   expect_error("plan seven.onnx --pin 'nothing*=cpu'", 1, "matches no node");
   expect_error("plan seven.onnx --explain conct", 1, "did you mean 'concat'?");
   expect_error("plan seven.onnx --pin conct=cpu", 1, "'conct=cpu' matches no node of the model; did you mean 'concat'?");
   expect_error("plan seven.onnx --force Contact=cpu", 1, "did you mean 'Concat'?");
   expect_error("plan seven.onnx --force Concat=cpuu", 2, "did you mean 'cpu'?");
-  expect_error("plan seven.onnx --force Concat=npu", 2, "in the list of devices, which is cpu; with --devices npu,cpu it is");
-  expect_error("plan seven.onnx --pin concat=other", 2, "'other' is not in the list of devices, which is cpu (--devices)");
+  expect_error("plan seven.onnx --force Concat=npu", 2,
+               "in the list of devices (--devices cpu); to add it, give --devices npu,cpu");
+  expect_error("plan seven.onnx --pin concat=other", 2, "'other' is not in the list of devices (--devices cpu)");
   expect_error("plan seven.onnx --what-if Sofmax@cpu", 1, "did you mean 'Softmax'?");
-  expect_error("run seven.onnx --dump nope", 1, "no value called 'nope'");
+  expect_error("run seven.onnx --dump nope", 1, "no value named 'nope'");
   expect_error("run seven.onnx --input z=z.npy", 1, "the model's inputs: x");
   expect_error("run seven.onnx --dim batch=2", 1, "batch");
   expect_error("plan seven.onnx -o no/such/folder/p.json", 1, "no/such/folder");
@@ -109,12 +110,9 @@ static void test_help_words(void **state) {
   static const struct {
     const char *arguments, *said, *unsaid;
   } cases[] = {
-      {"help plan", "write the plan", "measured costs, for --profile"},
-      {"help profile", "write the measured costs", "the plan,"},
-      {"help run", "[default: 1]", "of random placements"},
-      {"help bench", "[default: 50]", "bench: 50"},
-      {"help profile", "[default: 15]", "bench: 50"},
-      {"help test", "of random placements", "of random graphs"},
+      {"help plan", "write the plan", "write the result"},  {"help profile", "write the measured costs", "write the result"},
+      {"help run", "[default: 1]", "of random placements"}, {"help bench", "[default: 50]", "bench: 50"},
+      {"help profile", "[default: 15]", "bench: 50"},       {"help test", "of random placements", "of random graphs"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     outcome result = run(cases[i].arguments);
@@ -157,10 +155,10 @@ static void test_other_files(void **state) {
     const char *text, *says;
   } files[] = {
       {"{\"a\": 1}", "neither a plan (\"cleave_plan\" is missing) nor a model (\"graph_inputs\" is missing)"},
-      {"{\"operators\": {}}", "it describes a device, and no model: --npu-spec takes it"},
-      {"{\"type\": \"gcn\", \"layers\": []}", "it is a model over a graph"},
-      {"{\"cleave_plan\": 1}", "it names no model: say --model FILE"},
-      {"version https://git-lfs.github.com/spec/v1", "not an ONNX model: it is a pointer of Git LFS"},
+      {"{\"operators\": {}}", "this is a device description, not a model: use it with --npu-spec"},
+      {"{\"type\": \"gcn\", \"layers\": []}", "this is a GNN model"},
+      {"{\"cleave_plan\": 1}", "the plan names no model: give it with --model FILE"},
+      {"version https://git-lfs.github.com/spec/v1", "not an ONNX model: it is a Git LFS pointer"},
   };
   for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
     write_text("strange.json", files[i].text);
@@ -203,9 +201,9 @@ static void test_run_options(void **state) {
   expect_error("run seven.onnx --graph-cache -1", 2, "option '--graph-cache': '-1' is not a whole number");
   expect_error("run seven.onnx --prefill-graph auto", 2, "'auto' is not one of on|off");
   expect_error("bench seven.onnx --in-flight 5", 2, "option '--in-flight': '5' is not one of 1|2|3|4");
-  expect_error("plan seven.onnx --graph on", 2, "'plan' takes no option '--graph'");
+  expect_error("plan seven.onnx --graph on", 2, "'plan' has no option '--graph'");
   assert_int_equal(setenv("CLEAVE_GRAPH", "perhaps", 1), 0);
-  expect_error("run seven.onnx", 1, "environment: CLEAVE_GRAPH is 'perhaps'");
+  expect_error("run seven.onnx", 1, "environment variable CLEAVE_GRAPH is 'perhaps'");
   outcome said = run("run seven.onnx -q --graph on");
   assert_int_equal(said.status, 0);
   release(&said);
@@ -218,9 +216,9 @@ static void expect_taken_out(const char *arguments, const char *why) {
   outcome alone = run("run seven.onnx --devices cpu");
   snprintf(line, sizeof line, "run seven.onnx --devices npu,cpu --strategy contiguous --force Concat=cpu %s", arguments);
   outcome result = run(line);
-  const char *at = strstr(result.out, "npu was taken out: ");
+  const char *at = strstr(result.out, "npu was removed: ");
   bool fine = result.status == 0 && strncmp(result.out, alone.out, strlen(alone.out)) == 0 && at != NULL;
-  fine = fine && strstr(at, why) != NULL && strstr(at, ": 2 partitions were placed again on cpu; that took ") != NULL;
+  fine = fine && strstr(at, why) != NULL && strstr(at, ": 2 partitions were moved to cpu; recovery took ") != NULL;
   if (!fine) fail_msg("cleave %s: status %d\n%s\n%s", line, result.status, result.out, result.err);
   release(&alone);
   release(&result);
@@ -231,10 +229,11 @@ static void test_devices_that_fail(void **state) {
 #define SPLIT "seven.onnx --devices npu,cpu --strategy contiguous --force Concat=cpu "
   expect_taken_out("--device-option npu:fail=1", "launch 1 failed");
   expect_taken_out("--device-option npu:fail=2", "launch 2 failed");
-  expect_taken_out("--device-option npu:hang=2 --device-time-limit 0.3", "no answer within 0.3 s");
-  expect_taken_out("--device-option npu:hang=1 --device-time-limit 0.3 --verify", "no answer within 0.3 s");
+  expect_taken_out("--device-option npu:hang=2 --device-time-limit 0.3", "it did not answer within 0.3 s");
+  expect_taken_out("--device-option npu:hang=1 --device-time-limit 0.3 --verify", "it did not answer within 0.3 s");
   expect_error("run " SPLIT "--device-option npu:fail=1 --no-fallback", 1, "launch 1 failed");
-  expect_error("run " SPLIT "--device-option npu:hang=1 --device-time-limit 0.3 --no-fallback", 1, "npu: no answer within");
+  expect_error("run " SPLIT "--device-option npu:hang=1 --device-time-limit 0.3 --no-fallback", 1,
+               "npu: it did not answer within");
   expect_error("run " SPLIT "--device-time-limit soon", 2, "'soon' is not a number of 0 or more");
   json_t *root = document("run " SPLIT "--json --device-option npu:fail=1", 0), *list = member(root, "fallbacks");
   assert_int_equal(json_array_size(list), 1);
@@ -278,7 +277,7 @@ static void test_golden_plan(void **state) {
          "Step 4:  50.1 µs  partition 2 on npu [1 node]   softmax\n"
          "\n"
          "3 partitions (npu: 2 with 6 nodes, cpu: 1 with 1 node)\n"
-         "2 transfers, 3.0 KiB; and 2 transfers of the graph's own inputs and outputs, 2.8 KiB\n"
+         "2 transfers, 3.0 KiB; and 2 transfers of the model's inputs and outputs, 2.8 KiB\n"
          "predicted 187 µs one step after the other (bound 6.48 µs, gap ×29)\n"
          "          187 µs with devices at the same time (bound 6.48 µs, gap ×29)\n"
          "prices: nominal: no profile\n",
@@ -344,8 +343,8 @@ static void test_run(void **state) {
   assert_true(json_is_true(member(member(verified, "verify"), "equal")));
   assert_int_equal(json_integer_value(member(member(verified, "verify"), "partitions_checked")), 3);
   json_decref(verified);
-  expect_error("run plans/p.json --force Conv=cpu", 2, "'--force' has no effect on a plan file");
-  expect_error("run seven.onnx --model seven.onnx", 2, "'--model' belongs to a plan file");
+  expect_error("run plans/p.json --force Conv=cpu", 2, "'--force' has no effect on a finished plan");
+  expect_error("run seven.onnx --model seven.onnx", 2, "'--model' is for plan files");
   char *svg = NULL, path[128];
   snprintf(path, sizeof path, "%s/plans/p.svg", work);
   svg = read_whole(path);
@@ -360,7 +359,7 @@ static void test_dump_and_verify(void **state) {
   clv_tensor inner = read_npy("inner/cc.npy");
   assert_int_equal(inner.rank, 4);
   clv__release(clv__allocator_default(), inner.data);
-  expect_error("run seven.onnx --input inner/r2.npy", 1, "input 'x' is declared f32[1,3,8,8]");
+  expect_error("run seven.onnx --input inner/r2.npy", 1, "input 'x' is declared as f32[1,3,8,8]");
   write_text("coarse.json", "{\"compute_dtype\": \"bf16\", \"operators\": \"all\"}");
   outcome wrong =
       run("run seven.onnx --devices npu,cpu --npu-spec coarse.json --strategy contiguous --force Concat=cpu --verify");
@@ -408,7 +407,7 @@ static void test_sizes_and_names(void **state) {
   write_model("odd.onnx", test_graph_end(&graph, "../y"));
   outcome noted = run("run odd.onnx --output-dir odd --json");
   assert_int_equal(noted.status, 0);
-  assert_non_null(strstr(noted.err, "sizes that are open become 1: 'a=b/c' f32[1,4]"));
+  assert_non_null(strstr(noted.err, "open sizes are set to 1: 'a=b/c' f32[1,4]"));
   release(&noted);
   clv_tensor y = read_npy("odd/_._y.npy");
   assert_int_equal(y.dims[0], 1);
@@ -444,7 +443,8 @@ static void test_sizes_and_names(void **state) {
   expect("plan sums.onnx --devices npu,cpu -q", 0, NULL, "");
   expect("plan sums.onnx --devices npu,cpu --dim N=2", 0, NULL, "");
   expect("plan sums.onnx --devices npu,cpu", 0, NULL,
-         "sizes are open, and 'npu' takes fixed ones: that keeps 1 node off it; --dim and --shape say sizes, --explain why\n");
+         "'npu' needs fixed shapes, and the model's sizes are open, so it cannot run 1 node; set sizes with --dim and --shape, "
+         "or see --explain\n");
 }
 
 /* Plans for whatever sizes come, and runs of some: what comes out is what a plan for those very sizes gives. */
@@ -459,8 +459,8 @@ static void test_buckets(void **state) {
   expect("run open.onnx --devices npu,cpu --force Tanh=npu --dim N=5 --output-dir exact -q", 0, "", "");
   outcome padded = run("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 8 --dim N=5 --output-dir padded --verify");
   assert_int_equal(padded.status, 0);
-  assert_non_null(strstr(padded.err, "are padded where shapes are fixed: 'N' 5 to 8\n"));
-  assert_non_null(strstr(padded.out, "all equal the reference"));
+  assert_non_null(strstr(padded.err, "are padded for devices that need fixed shapes: 'N' 5 to 8\n"));
+  assert_non_null(strstr(padded.out, "all match the reference"));
   release(&padded);
   assert_same_values("padded/y.npy", "exact/y.npy");
   expect("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 8 --input x=padded/y.npy --output-dir again -q", 0, "", "");
@@ -468,23 +468,24 @@ static void test_buckets(void **state) {
   assert_same_values("again/y.npy", "exact/y.npy"); /* a file says sizes too */
   expect("plan open.onnx --devices npu,cpu --force Tanh=npu -o open.json -q", 0, NULL, "");
   expect("run open.json --dim N=5 --output-dir planned", 0, NULL,
-         "sizes that the plan leaves open are padded where shapes are fixed: 'N' 5 to 64\n");
+         "open sizes are padded for devices that need fixed shapes: 'N' 5 to 64\n");
   assert_same_values("planned/y.npy", "padded/y.npy");
   outcome ones = run("bench open.json --runs 2 --warmup 0 --bucket 16");
   assert_int_equal(ones.status, 0);
-  assert_non_null(strstr(ones.err, "sizes that are open become 1: 'x' f32[1,4]"));
+  assert_non_null(strstr(ones.err, "open sizes are set to 1: 'x' f32[1,4]"));
   assert_non_null(strstr(ones.err, "'N' 1 to 16\n"));
   release(&ones);
   expect("run open.onnx --bucket 8 --dim N=5", 0, NULL,
-         "--bucket: nothing is padded: no device of fixed shapes has open sizes\n");
-  expect_error("run open.onnx --bucket 8 --dim M=5 -q", 1, "no symbolic dimension is called 'M'");
-  expect_error("run open.json --dim M=5 -q", 1, "no symbolic dimension is called 'M'");
-  expect_error("run open.onnx --bucket 8 --dim N=5 --shape x=6x4", 1, "dimension 'N' is 5 by 'N' and 6 by 'x'");
+         "option '--bucket' has no effect: no device that needs fixed shapes has open sizes\n");
+  expect_error("run open.onnx --bucket 8 --dim M=5 -q", 1, "no symbolic dimension is named 'M'");
+  expect_error("run open.json --dim M=5 -q", 1, "no symbolic dimension is named 'M'");
+  expect_error("run open.onnx --bucket 8 --dim N=5 --shape x=6x4", 1,
+               "dimension 'N' is 5 according to 'N', but 6 according to 'x'");
   expect_error("run open.onnx --bucket 0", 2, "option '--bucket'");
-  expect_error("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 4294967295 -q", 1, "is useful");
+  expect_error("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 4294967295 -q", 1, "above the maximum of");
   expect("plan open.onnx --devices npu,cpu --dim N=3 -o fixed.json -q", 0, NULL, "");
-  expect_error("run fixed.json --dim N=3", 2, "option '--dim' has no effect on a plan file, which has decided it");
-  expect_error("plan open.json --dim N=3", 2, "option '--dim' has no effect on a plan file, which has decided it");
+  expect_error("run fixed.json --dim N=3", 2, "option '--dim' has no effect on a finished plan");
+  expect_error("plan open.json --dim N=3", 2, "option '--dim' has no effect on a finished plan");
 }
 
 /* ---- cleave test ---- */
@@ -565,7 +566,7 @@ static void test_directories(void **state) {
   expect("test cases/b --atol 2", 0, NULL, "");
   make_folder("cases/empty");
   expect("test cases/empty", 1,
-         "ERROR       cases/empty: there is no model.onnx in it, nor in a folder below\n"
+         "ERROR       cases/empty: neither this folder nor one below it contains a model.onnx\n"
          "0 PASS, 0 FAIL, 0 UNSUPPORTED, 1 ERROR\n",
          "");
 }

@@ -28,7 +28,8 @@ static uint32_t count_of(const char *text, const char *part) {
 /* Executables of the directory that are used, and partitions of the NPU that had to be compiled. */
 static void expect_origins(const char *arguments, uint32_t loaded, uint32_t compiled) {
   outcome result = run(arguments);
-  uint32_t from_folder = count_of(result.err, "on npu: loaded from the folder"), made = count_of(result.err, "on npu: compiled");
+  uint32_t from_folder = count_of(result.err, "on npu: loaded from the compiled directory"),
+           made = count_of(result.err, "on npu: compiled");
   if (result.status != 0 || from_folder != loaded || made != compiled)
     fail_msg("cleave %s: status %d, %u loaded, %u compiled\n%s", arguments, result.status, from_folder, made, result.err);
   release(&result);
@@ -47,12 +48,12 @@ static void expect_shell(const char *line) {
 
 static void test_usage(void **state) {
   (void)state;
-  expect_error("compile seven.onnx", 2, "-o DIR says where");
-  expect_error("compile seven.onnx -o no/such/place", 1, "no/such/place: cannot make it");
-  expect_error("compile seven.onnx -o seven.onnx", 1, "it is no directory");
+  expect_error("compile seven.onnx", 2, "option '-o DIR' is missing");
+  expect_error("compile seven.onnx -o no/such/place", 1, "no/such/place: cannot create");
+  expect_error("compile seven.onnx -o seven.onnx", 1, "not a directory");
   expect_error("compile nothing.onnx -o none", 1, "nothing.onnx: cannot open");
-  expect_error("run .", 1, "there is no 'compiled.json' in it");
-  expect_error("compile seven.onnx --graph on -o none", 2, "'compile' takes no option '--graph'");
+  expect_error("run .", 1, "'compiled.json'");
+  expect_error("compile seven.onnx --graph on -o none", 2, "'compile' has no option '--graph'");
   outcome help = run("help compile");
   assert_non_null(strstr(help.out, "-o, --output DIR"));
   release(&help);
@@ -85,8 +86,8 @@ static void test_run(void **state) {
   assert_int_equal(json_integer_value(member(sources, "from_folder")), npu);
   assert_int_equal(json_integer_value(member(sources, "compiled")), 0);
   json_decref(measured);
-  expect_error("run away/it --model x.onnx", 2, "has its model");
-  expect_error("run away/it --strategy ready", 2, "has decided it");
+  expect_error("run away/it --model x.onnx", 2, "contains its model");
+  expect_error("run away/it --strategy ready", 2, "has no effect on a finished plan");
   expect_shell("chmod -R u+w away/it");
 }
 
@@ -101,11 +102,11 @@ static void test_targets(void **state) {
   expect("compile empty -q -o empty", 0, NULL, NULL); /* itself */
   expect("run empty -q", 0, NULL, NULL);
   write_text("empty/notes.txt", "mine");
-  expect_error("compile seven.onnx -o empty", 1, "'notes.txt' is in it");
+  expect_error("compile seven.onnx -o empty", 1, "contains 'notes.txt'");
   expect("run empty -q", 0, NULL, NULL);
   make_folder("other");
   write_text("other/plan.json", "{}");
-  expect_error("compile seven.onnx -o other", 1, "no compiled model");
+  expect_error("compile seven.onnx -o other", 1, "not a compiled model");
   expect_shell("test \"$(cat other/plan.json)\" = '{}'");
   expect_shell("mkdir .late.new-abcdef && touch .late.new-abcdef/weights.data .late.new-abcdef/model.onnx.tmp-abcdef");
   expect("compile seven.onnx -q -o late", 0, NULL, NULL);
@@ -126,16 +127,16 @@ static void test_damage(void **state) {
   expect("run sound -q --cache-dir '' --output-dir wanted2", 0, NULL, NULL);
   expect_shell("ls sound/*.clvx | head -1 | xargs basename >name && cp -r sound bad");
   expect_shell("printf 'x' | dd of=bad/$(cat name) bs=1 seek=400 conv=notrunc");
-  expect_note("run bad --cache-dir '' --output-dir found2", "damaged: its hash does not match");
+  expect_note("run bad --cache-dir '' --output-dir found2", "damaged: the checksum does not match");
   assert_same_values("found2/y.npy", "wanted2/y.npy");
   expect_shell("truncate -s 100 bad/$(cat name)");
   expect_note("run bad --cache-dir ''", "truncated or damaged");
   expect_shell(": >bad/$(cat name)");
   expect_note("run bad --cache-dir ''", "truncated: 0 bytes");
   expect_shell("rm bad/$(cat name)");
-  expect_note("run bad --cache-dir ''", "is not there");
-  expect_note("run bad", "and it is compiled again");
-  expect_note("run bad", "and the cache has it");
+  expect_note("run bad --cache-dir ''", "does not exist");
+  expect_note("run bad", "it is compiled again");
+  expect_note("run bad", "one from the cache is used");
   expect_note("run sound --deterministic --cache-dir ''", "other options than");
   expect_note("run sound --npu-spec default --cache-dir ''", "other device or driver than");
   expect_shell("rm -r bad && cp -r sound bad && printf 'x' | dd of=bad/weights.data bs=1 seek=3 conv=notrunc");
@@ -147,10 +148,10 @@ static void test_damage(void **state) {
     char line[160];
     snprintf(line, sizeof line, "rm -r bad && cp -r sound bad && rm bad/%s", needed[i]);
     expect_shell(line);
-    expect_error("run bad", 1, "No such file or directory: copy or compile it again");
+    expect_error("run bad", 1, "No such file or directory: copy the directory again, or compile the model again");
   }
   expect_shell("rm bad/compiled.json");
-  expect_error("run bad", 1, "there is no 'compiled.json' in it");
+  expect_error("run bad", 1, "'compiled.json'");
 }
 
 static void test_lists(void **state) {
@@ -158,7 +159,7 @@ static void test_lists(void **state) {
   static const struct {
     const char *edit, *says;
   } edits[] = {
-      {"s/\"cleave_compiled\": 1/\"cleave_compiled\": 2/", "folders of version 2 are not known"},
+      {"s/\"cleave_compiled\": 1/\"cleave_compiled\": 2/", "compiled directory of unknown version 2;"},
       {"s/\"cleave_compiled\": 1/\"cleave_compiled\": \"1\"/", "'cleave_compiled' is missing"},
       {"s/\"partitions\"/\"parts\"/", "'partitions' is missing"},
       {"s/\"devices\"/\"dev\"/", "'devices' is missing"},
@@ -212,7 +213,7 @@ static void test_bucket(void **state) {
   outcome result = run("run open --dim n=13 -v --cache-dir ''");
   assert_int_equal(result.status, 0);
   assert_int_equal(count_of(result.err, "on npu: compiled"), 0);
-  assert_true(count_of(result.err, "on npu: loaded from the folder") > 0);
+  assert_true(count_of(result.err, "on npu: loaded from the compiled directory") > 0);
   release(&result);
   result = run("run open --dim n=77 -v --cache-dir '' --verify");
   assert_int_equal(result.status, 0);

@@ -129,7 +129,7 @@ static void help_is_of_the_verb(void **state) {
     expect(arguments, 0, texts[i].usage);
     assert_string_equal(out, first);
   }
-  expect("--help", 0, "'cleave gnn VERB --help' tells the options of a verb.");
+  expect("--help", 0, "'cleave gnn VERB --help' shows the options of a verb.");
   expect("pln --help", 2, "did you mean 'plan'?");
 }
 
@@ -141,19 +141,19 @@ static void wrong_usage_is_told(void **state) {
   expect("inspct g", 2, "unknown verb 'inspct' of 'gnn'; did you mean 'inspect'?");
   expect("inspect", 2, "GRAPH is missing: cleave gnn inspect GRAPH");
   expect("generate x --rmat 3", 2, "'x' is one argument too many");
-  expect("generate --rmat 3", 2, "-o FILE is missing");
-  expect("generate -o x.npz", 2, "--rmat SCALE is missing");
-  expect("generate --rmat 32 -o x.npz", 2, "scale 32 is above 31");
-  expect("inspect small.txt --rmat 3", 2, "option '--rmat' is of 'cleave gnn generate', not of 'inspect'");
+  expect("generate --rmat 3", 2, "'-o FILE' is missing");
+  expect("generate -o x.npz", 2, "'--rmat SCALE' is missing");
+  expect("generate --rmat 32 -o x.npz", 2, "scale 32 is above the maximum of 31");
+  expect("inspect small.txt --rmat 3", 2, "option '--rmat' belongs to 'cleave gnn generate', not to 'inspect'");
   static const char *const sets[] = {"''", "0", "3..1", "1,,2", "1..", "x", "4294967296", "1-3", "1,2,"};
   for (size_t i = 0; i < sizeof sets / sizeof *sets; ++i) {
     char arguments[64];
     snprintf(arguments, sizeof arguments, "inspect small.txt --kset %s", sets[i]);
     expect(arguments, 2, "option '--kset'");
   }
-  expect("inspect small.txt --kset 1..100000", 2, "is more than");
-  expect("inspect small.txt --kset 1,4", 1, "small.txt: k 4: a graph of 3 vertices can be cut into 1 to 3 parts");
-  expect("inspect bad.txt", 1, "bad.txt: line 2: 'x' is no destination");
+  expect("inspect small.txt --kset 1..100000", 2, "has more than");
+  expect("inspect small.txt --kset 1,4", 1, "small.txt: k = 4: a graph with 3 vertices can have 1 to 3 parts");
+  expect("inspect bad.txt", 1, "bad.txt: line 2: 'x' is not a valid destination");
   expect("inspect absent.npz", 1, "absent.npz: cannot open");
   expect("generate --rmat 3 -o no/where.npz", 1, "no/where.npz: cannot create");
 }

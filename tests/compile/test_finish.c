@@ -238,7 +238,7 @@ static void alone(void **state) {
   late.fail = true;
   assert_int_equal(clv__program_compile(&program, 2, clv__partition_sized(&s.plan->partitions[2]), &arena, &one, &error),
                    CLV_DEVICE_ERROR);
-  assert_string_equal(error.message, "late: finish of 1 executable: the builder has gone home");
+  assert_string_equal(error.message, "late: finishing 1 executable: the builder has gone home");
   assert_int_equal(program.failed_device, 0);
   assert_null(one.executable);
   clv__arena_finish(&arena);
@@ -257,7 +257,7 @@ static void failure(void **state) {
   scene_open(&s, f.path);
   late.fail = true;
   assert_int_equal(start(&s, &program, &error), CLV_DEVICE_ERROR);
-  assert_string_equal(error.message, "late: finish of 2 executables: the builder has gone home");
+  assert_string_equal(error.message, "late: finishing 2 executables: the builder has gone home");
   assert_string_equal(late.log, "compile compile finish(2) destroy destroy");
   assert_int_equal(program.failed_device, 0);
   assert_int_equal(late.live, 0);

@@ -155,7 +155,7 @@ static void test_failing_devices(void **state) {
   assert_ok(clv_compiled_open(b.m.context, path, &compiled, &error), error);
   assert_int_equal(compiled->executable_count, 0);
   assert_string_equal(compiled->partitions[0].reason, "not today");
-  assert_string_equal(compiled->partitions[1].reason, "its backend keeps no executables");
+  assert_string_equal(compiled->partitions[1].reason, "its backend cannot save executables");
   clv_compiled_close(compiled);
   bench_close(&b);
   expect_run(path, 0, 2);

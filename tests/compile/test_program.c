@@ -175,7 +175,7 @@ static void sessions_share(void **state) {
   clv__program first, second, third;
   start(&m, plan, false, &first);
   assert_origin(first.partitions[0].origin, CLV__SOURCE_NOT_KEPT, "no cache directory");
-  assert_origin(first.partitions[1].origin, CLV__SOURCE_NOT_KEPT, "keeps no executables");
+  assert_origin(first.partitions[1].origin, CLV__SOURCE_NOT_KEPT, "cannot save executables");
   assert_int_equal(first.counters.not_kept, 2);
   assert_int_equal(first.counters.uploaded_bytes, WIDTH * WIDTH * 4); /* both weights have the same bytes */
   assert_int_equal(first.counters.shared_bytes, WIDTH * WIDTH * 4);
@@ -325,7 +325,7 @@ static void hits_and_misses(void **state) {
   folder f;
   folder_make(&f);
   const variant plain = PLAIN;
-  assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "nothing of its structure");
+  assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "no executable with this graph structure");
   assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_DISK, NULL);
   assert_origin(fresh(&f, "npu", "all", (variant){"other names/", 4, 1, 0, 0}, false), CLV__SOURCE_DISK, NULL);
   /* One thing differs at a time. */
@@ -336,15 +336,17 @@ static void hits_and_misses(void **state) {
   assert_origin(fresh(&f, "npu", "all", (variant){"", 5, 1, 0, 0}, false), CLV__SOURCE_COMPILED, "other shapes or dtypes than");
   assert_origin(fresh(&f, "npu", "all", (variant){"", 4, 1, 0, WIDTH * WIDTH * 8 + 17}, false), CLV__SOURCE_COMPILED,
                 "other weights than");
-  assert_origin(fresh(&f, "npu", "all", (variant){"", 4, 0, 0, 0}, false), CLV__SOURCE_COMPILED, "nothing of its structure");
-  assert_origin(fresh(&f, "npu", "all", (variant){"", 4, 1, 1, 0}, false), CLV__SOURCE_COMPILED, "nothing of its structure");
+  assert_origin(fresh(&f, "npu", "all", (variant){"", 4, 0, 0, 0}, false), CLV__SOURCE_COMPILED,
+                "no executable with this graph structure");
+  assert_origin(fresh(&f, "npu", "all", (variant){"", 4, 1, 1, 0}, false), CLV__SOURCE_COMPILED,
+                "no executable with this graph structure");
   assert_origin(fresh(&f, "npu", "default", plain, false), CLV__SOURCE_COMPILED, "other device or driver than");
   assert_int_equal(folder_look(f.path).whole, 8);
   /* And all of them are there the next time. */
   assert_origin(fresh(&f, "npu", "all", plain, true), CLV__SOURCE_DISK, NULL);
   assert_origin(fresh(&f, "npu", "all", (variant){"x", 4, 1, 0, WIDTH * WIDTH * 8 + 17}, false), CLV__SOURCE_DISK, NULL);
   assert_origin(fresh(&f, "npu", "default", plain, false), CLV__SOURCE_DISK, NULL);
-  assert_origin(fresh(&f, "cpu", NULL, plain, false), CLV__SOURCE_NOT_KEPT, "keeps no executables");
+  assert_origin(fresh(&f, "cpu", NULL, plain, false), CLV__SOURCE_NOT_KEPT, "cannot save executables");
   assert_origin(fresh(NULL, "npu", "all", plain, false), CLV__SOURCE_NOT_KEPT, "no cache directory");
   folder_remove(f.path);
 }
@@ -391,7 +393,7 @@ static void damaged_files(void **state) {
   overwrite(path, 8, "\x09", 1);
   assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "format version 9");
   assert_int_equal(chmod(path, 0606), 0);
-  assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "others may write");
+  assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "other users can write");
   assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_DISK, NULL);
   folder_remove(f.path);
 }
@@ -442,7 +444,7 @@ static void lying_files(void **state) {
     clv__cache_info_finish(clv__allocator_default(), &info);
     clv__file_map_close(&map);
     assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED,
-                  lie == 0 ? "its device does not take" : "asks for other weights");
+                  lie == 0 ? "the device rejected the stored executable" : "needs other weights");
     assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_DISK, NULL);
   }
   folder_remove(f.path);
@@ -468,17 +470,17 @@ static void nowhere_to_write(void **state) {
     signal(SIGXFSZ, SIG_IGN);
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(2);
     clv__origin origin = fresh(&f, "npu", "all", PLAIN, false);
-    _exit(origin.source == CLV__SOURCE_NOT_KEPT && strstr(origin.reason, "it is not kept: cannot write it") != NULL ? 0 : 1);
+    _exit(origin.source == CLV__SOURCE_NOT_KEPT && strstr(origin.reason, "not cached: cannot write the file") != NULL ? 0 : 1);
   }
   folder_wait(child);
-  assert_origin(fresh(&f, "npu", "all", PLAIN, false), CLV__SOURCE_COMPILED, "nothing of its structure");
+  assert_origin(fresh(&f, "npu", "all", PLAIN, false), CLV__SOURCE_COMPILED, "no executable with this graph structure");
   folder_remove(f.path);
 }
 
 /* What may not be written to is read: each run is right, and says why nothing is kept. */
 static int run_without_rights(const folder *f, const folder *of_root) {
-  static const char no_folder[] = "it is not kept: cannot make its folder: Permission denied";
-  static const char no_file[] = "it is not kept: cannot write it: Permission denied";
+  static const char no_folder[] = "not cached: cannot create the cache folder: Permission denied";
+  static const char no_file[] = "not cached: cannot write the file: Permission denied";
   const variant plain = PLAIN, other = {"", 4, 1, 1, 0}, other_weights = {"", 4, 1, 0, WIDTH * WIDTH * 8 + 17};
   char path[512];
   uint8_t byte = 0xa5;
@@ -488,7 +490,7 @@ static int run_without_rights(const folder *f, const folder *of_root) {
   folder_rights(f, 0500);
   for (int i = 0; i < 2; ++i) assert_origin(fresh(f, "npu", "all", plain, false), CLV__SOURCE_NOT_KEPT, no_folder);
   folder_rights(f, 0700);
-  assert_origin(fresh(f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "nothing of its structure");
+  assert_origin(fresh(f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "no executable with this graph structure");
   path_of_only(f, path, sizeof path);
   folder_rights(f, 0500);
   assert_int_equal(chmod(path, 0400), 0);

@@ -155,7 +155,7 @@ static void of_another_device(void **state) {
   price(&p, "npu,cpu", timed, test_seven_nodes, made.profile);
   clv__profile_destroy(made.profile);
   assert_int_equal(cost_of(&p, "conv", 1).source, CLV__COST_NOMINAL);
-  assert_string_equal(clv__cost_origin(p.model, 0), "stated by the device: the profile is of other devices");
+  assert_string_equal(clv__cost_origin(p.model, 0), "stated by the device: the profile is for other devices");
   done(&p);
 }
 

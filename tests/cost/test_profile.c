@@ -130,8 +130,8 @@ static void refuses_by_name(void **state) {
   static const struct {
     const char *from, *to, *word;
   } cases[] = {
-      {"\"cleave-profile\"", "\"cleave-plan\"", "this is no profile"},
-      {"\"version\": 1", "\"version\": 2", "version 2 is not known"},
+      {"\"cleave-profile\"", "\"cleave-plan\"", "not a profile"},
+      {"\"version\": 1", "\"version\": 2", "unknown version 2"},
       {"\"version\": 1", "\"version\": -1", "'version' is -1"},
       {"\"version\": 1", "\"version\": \"1\"", "'version' must be a whole number"},
       {"\"host\": {", "\"guest\": {", "unknown key 'guest'"},
@@ -145,27 +145,26 @@ static void refuses_by_name(void **state) {
       {"\"flops\": 1000", "\"flops\": -1", "'flops' is -1"},
       {"\"flops\": 1000", "\"flops\": 1e300", "'flops' is 1e+300"},
       {"\"flops_per_second\": 1000000000", "\"flops_per_second\": null", "'flops_per_second' must be a number"},
-      {"\"signature\": \"Relu(f32[4])>f32[4]\"", "\"signature\": \"Conv(f32[4])>f32[4]\"",
-       "'Conv(f32[4])>f32[4]' is there twice"},
+      {"\"signature\": \"Relu(f32[4])>f32[4]\"", "\"signature\": \"Conv(f32[4])>f32[4]\"", "'Conv(f32[4])>f32[4]' appears twice"},
       {"\"signature\": \"Relu", "\"signature\": \"Re\\u0000lu", "line"},
       {"\"infeasible\": true", "\"infeasible\": 1", "'infeasible' must be true or false"},
       {"\"saving_ns\": 3000", "\"saving_ns\": 3001", "must be even"},
-      {"\"producer\": 1", "\"producer\": 1000000000", "'producer' is 1000000000, outside 0 to 2"},
-      {"\"producer\": 1, \"consumer\": 2", "\"producer\": 2, \"consumer\": 0", "savings[1]: this edge is there twice"},
-      {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1], [2, 1000000000]]", "is there 1000000000 times"},
+      {"\"producer\": 1", "\"producer\": 1000000000", "'producer' is 1000000000; expected 0 to 2"},
+      {"\"producer\": 1, \"consumer\": 2", "\"producer\": 2, \"consumer\": 0", "savings[1]: this edge appears twice"},
+      {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1], [2, 1000000000]]", "invalid count of 1000000000"},
       {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[2, 1], [1, 3]]", "index 1 after 2"},
-      {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1], [3, 3]]", "index 3 after 1, of 3"},
+      {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1], [3, 3]]", "index 3 after 1; indices must ascend and be below 3"},
       {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1, 1]]", "not a pair"},
       {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": {}", "'nodes' must be a list"},
-      {"\"key\": \"a\"", "\"key\": \"b\"", "'b' is there twice"},
+      {"\"key\": \"a\"", "\"key\": \"b\"", "'b' appears twice"},
       {"{\"bytes\": 64,", "{\"bytes\": 9999,", "sizes must ascend"},
-      {"\"fingerprint\": \"another\"", "\"fingerprint\": 7", "devices[0]: device: 'fingerprint' must be a text"},
+      {"\"fingerprint\": \"another\"", "\"fingerprint\": 7", "devices[0]: device: 'fingerprint' must be a string"},
       {"\"blocks\": [", "\"blocks\": null, \"x\": [", "unknown key 'x'"},
       {"\"runs\": 50", "\"runs\": 1000000000", "'runs' is 1000000000"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) refuse_changed(cases[i].from, cases[i].to, cases[i].word);
   refuse("", 0, "line");
-  refuse("[]", 2, "this is no profile");
+  refuse("[]", 2, "not a profile");
   refuse("\xff\xfe{}", 4, "line");
 }
 

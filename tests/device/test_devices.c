@@ -44,13 +44,13 @@ static void names(void **state) {
       {"npu2,npu", 3, "npu2:memory=4M", CLV_OK, ""},
       {"auto", 0, NULL, CLV_OK, ""},
       {NULL, 0, NULL, CLV_OK, ""},
-      {"npu1", 0, NULL, CLV_NOT_FOUND, "device 'npu1': there is 1 description;"},
-      {"npu3", 3, NULL, CLV_NOT_FOUND, "device 'npu3': there are 3 descriptions"},
-      {"tpu", 0, NULL, CLV_NOT_FOUND, "device 'tpu': no backend has it; there are: cpu, npu, opencl"},
-      {"cpu,,npu", 0, NULL, CLV_INVALID_ARGUMENT, "a name is empty"},
-      {"", 0, NULL, CLV_INVALID_ARGUMENT, "a name is empty"},
+      {"npu1", 0, NULL, CLV_NOT_FOUND, "device 'npu1': there is only 1 description;"},
+      {"npu3", 3, NULL, CLV_NOT_FOUND, "device 'npu3': there are only 3 descriptions"},
+      {"tpu", 0, NULL, CLV_NOT_FOUND, "device 'tpu': unknown; the backends are: cpu, npu, opencl"},
+      {"cpu,,npu", 0, NULL, CLV_INVALID_ARGUMENT, "empty name"},
+      {"", 0, NULL, CLV_INVALID_ARGUMENT, "empty name"},
       {"cpu,npu,cpu", 0, NULL, CLV_INVALID_ARGUMENT, "device 'cpu' is listed twice"},
-      {"cpu", 0, "npu:memory=1M", CLV_INVALID_ARGUMENT, "a device of the list"},
+      {"cpu", 0, "npu:memory=1M", CLV_INVALID_ARGUMENT, "with a device of --devices"},
       {"npu", 0, "npu:memory", CLV_INVALID_ARGUMENT, "DEVICE:key=value"},
       {"npu", 0, "npu:=3", CLV_INVALID_ARGUMENT, "DEVICE:key=value"},
       {"npu", 0, "npu:colour=red", CLV_INVALID_ARGUMENT, "device 'npu': "},
@@ -126,7 +126,7 @@ static void options_of_an_older_program(void **state) {
   /* Forgotten altogether: no initialiser was used. */
   session_options.struct_size = plan_options.struct_size = devices_options.struct_size = context_options.struct_size = 0;
   assert_int_equal(clv_plan_make(graph, devices, &plan_options, &plan, &error), CLV_INVALID_ARGUMENT);
-  assert_string_equal(error.message, "options with struct_size 0: begin with CLV_PLAN_OPTIONS_INIT");
+  assert_string_equal(error.message, "options have struct_size 0: initialise them with CLV_PLAN_OPTIONS_INIT");
   clv_devices *others;
   assert_int_equal(clv_devices_open(context, &devices_options, &others, &error), CLV_INVALID_ARGUMENT);
   clv_context *other;

@@ -82,7 +82,7 @@ static void by_path(void **state) {
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
     char path[512], list[64];
     snprintf(list, sizeof list, "%s,cpu", names[i]);
-    open_list(context, list, NULL, CLV_NOT_FOUND, "no backend has it");
+    open_list(context, list, NULL, CLV_NOT_FOUND, "unknown; the backends are");
     snprintf(path, sizeof path, GOOD "/cleave_%s.so", names[i]);
     assert_ok(clv_context_load_plugin(context, path, &error), error);
     assert_ok(clv_context_load_plugin(context, path, &error), error); /* again is nothing */
@@ -108,21 +108,21 @@ static void refused(void **state) {
     clv_status status;
     const char *says;
   } cases[] = {
-      {"cleave_right.so", CLV_INVALID_ARGUMENT, "never loaded from the current directory by name alone: write ./cleave_right.so"},
-      {"", CLV_INVALID_ARGUMENT, "never loaded"},
+      {"cleave_right.so", CLV_INVALID_ARGUMENT, "plugins in the current directory need a path: write ./cleave_right.so"},
+      {"", CLV_INVALID_ARGUMENT, "need a path"},
       {away, CLV_NOT_FOUND, "No such file"},
-      {folder_path, CLV_INVALID_ARGUMENT, "it is no file"},
-      {open_to_all, CLV_INVALID_ARGUMENT, "anyone may write to it"},
+      {folder_path, CLV_INVALID_ARGUMENT, "not a file"},
+      {open_to_all, CLV_INVALID_ARGUMENT, "any user can write to it"},
       {text, CLV_NOT_SUPPORTED, "it cannot be loaded: "},
       {BAD "/cleave_unresolved.so", CLV_NOT_SUPPORTED, "nobody_has_this_function"},
       {BAD "/cleave_no_symbol.so", CLV_NOT_SUPPORTED, "it has no symbol 'clv_backend_query'"},
-      {BAD "/cleave_other_abi.so", CLV_NOT_SUPPORTED, "backend speaks plugin ABI 2, this library 1"},
+      {BAD "/cleave_other_abi.so", CLV_NOT_SUPPORTED, "backend has plugin ABI version 2, this library 1"},
       {BAD "/cleave_too_short.so", CLV_NOT_SUPPORTED, "at least"},
       {BAD "/cleave_lacks_slot.so", CLV_INVALID_ARGUMENT, "lacks the slot 'compile'"},
       {BAD "/cleave_fails.so", CLV_DEVICE_ERROR, "the backend's query: driver 7 is asleep"},
       {BAD "/cleave_needs_newer.so", CLV_NOT_SUPPORTED, "needs a host of ABI 1 with "},
-      {BAD "/cleave_cpu.so", CLV_INVALID_ARGUMENT, "there is a backend called 'cpu' already"},
-      {BAD "/cleave_auto.so", CLV_INVALID_ARGUMENT, "that word has a meaning of its own"},
+      {BAD "/cleave_cpu.so", CLV_INVALID_ARGUMENT, "a backend named 'cpu' already exists"},
+      {BAD "/cleave_auto.so", CLV_INVALID_ARGUMENT, "this name is reserved"},
   };
   test_allocator counting;
   clv_context *context = open_context(&counting, "");
@@ -162,9 +162,9 @@ static void by_name(void **state) {
   clv_devices_close(devices);
   open_list(context, "fails,cpu", NULL, CLV_DEVICE_ERROR,
             "device 'fails': plugin " BAD "/cleave_fails.so: the backend's query: ");
-  open_list(context, "file,cpu", NULL, CLV_INVALID_ARGUMENT, "its backend is called 'other'");
+  open_list(context, "file,cpu", NULL, CLV_INVALID_ARGUMENT, "its backend is named 'other'");
   open_list(context, "other,cpu", NULL, CLV_NOT_FOUND, "no plugin cleave_other.so");
-  open_list(context, "../good/cleave_right", NULL, CLV_NOT_FOUND, "no backend has it");
+  open_list(context, "../good/cleave_right", NULL, CLV_NOT_FOUND, "unknown; the backends are");
   open_list(context, "tpu:0", NULL, CLV_NOT_FOUND, "no plugin cleave_tpu.so");
   close_context(context, &counting);
   char *here = getcwd(NULL, 0); /* the current directory is no place to look in */
@@ -206,7 +206,7 @@ static void folders_that_anyone_may_write_to(void **state) {
   close_context(context, &counting);
   assert_int_equal(chmod(f.path, 01777), 0);
   context = open_context(&counting, f.path);
-  open_list(context, "right", NULL, CLV_NOT_FOUND, "no plugin");
+  open_list(context, "right", NULL, CLV_NOT_FOUND, "there is no plugin");
   close_context(context, &counting);
   assert_int_equal(chmod(f.path, 0700), 0);
   folder_remove(f.path);
@@ -228,10 +228,10 @@ static void all_there_are(void **state) {
   }
   static const struct {
     const char *name, *says;
-  } left_out[] = {{"vnpu", "only by name"},        {"fails", "driver 7 is asleep"}, {"unresolved", "nobody_has"},
-                  {"other_abi", "plugin ABI 2"},   {"cpu", "called 'cpu' already"}, {"no_symbol", "no plugin"},
-                  {"needs_newer", "needs a host"}, {"too_short", "at least"},       {"lacks_slot", "compile"},
-                  {"file", "is called 'other'"},   {"relative", "must begin with"}, {"auto", "a meaning of its own"}};
+  } left_out[] = {{"vnpu", "give them by name"},         {"fails", "driver 7 is asleep"}, {"unresolved", "nobody_has"},
+                  {"other_abi", "plugin ABI version 2"}, {"cpu", "named 'cpu' already"},  {"no_symbol", "not a plugin"},
+                  {"needs_newer", "needs a host"},       {"too_short", "at least"},       {"lacks_slot", "compile"},
+                  {"file", "is named 'other'"},          {"relative", "must start with"}, {"auto", "is reserved"}};
   for (size_t i = 0; i < sizeof left_out / sizeof *left_out; ++i) {
     bool is_told = false;
     for (uint32_t k = 0; k < devices->left_out_count; ++k) {
@@ -260,8 +260,8 @@ static void keys(void **state) {
       {"opencl", "opencl:colour=red", "option 'colour' is unknown; opencl has capture"},
       {"npu", "npu:frequency=0", "device option frequency=0: must be a number above 0"},
       {"cpu", "cpu:fuse=maybe", "option fuse=maybe: expected on or off"},
-      {"cpu:cores=0", NULL, "device 'cpu:cores=0': 'cores=0' is no number; options are given apart"},
-      {"cpu:", NULL, "device 'cpu:': '' is no number"},
+      {"cpu:cores=0", NULL, "device 'cpu:cores=0': 'cores=0' is not a device number; give options separately"},
+      {"cpu:", NULL, "device 'cpu:': '' is not a device number"},
   };
   test_allocator counting;
   clv_context *context = open_context(&counting, GOOD);

@@ -2,8 +2,8 @@
 #include "device/device.h"
 #include "machine.h"
 
-static const char *const names[] = {"CLEAVE_GRAPH",     "CLEAVE_GRAPH_CACHE", "CLEAVE_PREFILL_GRAPH",
-                                    "CLEAVE_CACHE_DIR", "XDG_CACHE_HOME",     "HOME"};
+static const char *const names[] = {
+    "CLEAVE_ISA", "CLEAVE_GRAPH", "CLEAVE_GRAPH_CACHE", "CLEAVE_PREFILL_GRAPH", "CLEAVE_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
 
 /* The variables above alone, as "NAME=text;NAME=text"; the rest of them unset. */
 static void set_environment(const char *text) {
@@ -166,13 +166,13 @@ static void unreadable(void **state) {
     const char *environment, *message;
   } cases[] = {
       {"CLEAVE_GRAPH=perhaps",
-       "environment: CLEAVE_GRAPH is 'perhaps': it must be auto, 0, 1, on, off, true, false, yes or no; correct it, or unset it"},
+       "environment variable CLEAVE_GRAPH is 'perhaps'; it must be auto, 0, 1, on, off, true, false, yes or no"},
       {"CLEAVE_GRAPH=onn", NULL},
       {"CLEAVE_GRAPH=o", NULL},
       {"CLEAVE_GRAPH= on", NULL},
       {"CLEAVE_GRAPH=2", NULL},
       {"CLEAVE_GRAPH_CACHE=twelve",
-       "environment: CLEAVE_GRAPH_CACHE is 'twelve': it must be a whole number from 0 to 2147483647; correct it, or unset it"},
+       "environment variable CLEAVE_GRAPH_CACHE is 'twelve'; it must be a whole number from 0 to 2147483647"},
       {"CLEAVE_GRAPH_CACHE=-1", NULL},
       {"CLEAVE_GRAPH_CACHE=1.5", NULL},
       {"CLEAVE_GRAPH_CACHE=12 ", NULL},
@@ -180,8 +180,10 @@ static void unreadable(void **state) {
       {"CLEAVE_GRAPH_CACHE=2147483648", NULL},
       {"CLEAVE_GRAPH_CACHE=18446744073709551617", NULL},
       {"CLEAVE_PREFILL_GRAPH=auto",
-       "environment: CLEAVE_PREFILL_GRAPH is 'auto': it must be 0, 1, on, off, true, false, yes or no; correct it, or unset it"},
+       "environment variable CLEAVE_PREFILL_GRAPH is 'auto'; it must be 0, 1, on, off, true, false, yes or no"},
       {"CLEAVE_PREFILL_GRAPH=01", NULL},
+      {"CLEAVE_ISA=avx2", "environment: CLEAVE_ISA is 'avx2': it must be v2, v3 or v4; correct it, or unset it"},
+      {"CLEAVE_ISA=v5", NULL},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     clv_error error = {0};

@@ -12,7 +12,7 @@ static void first_run_and_second(void **state) {
     open_part(&p, &s, make_small(&s, "Add", false, 8), NULL);
     assert_int_equal(p.plan->partition_count, 1);
     run(&p, 4, CAPTURES);
-    assert_string_equal(s.said, "no graph is captured");
+    assert_string_equal(s.said, "no graph was captured");
     expect_issue(&p, 0, CLV__ISSUE_CAPTURED, "");
     for (int i = 0; i < 3; ++i) {
       run(&p, 4, "captured_launch");
@@ -93,7 +93,7 @@ static void a_changed_graph(void **state) {
     run(&add, 4, CAPTURES);
     open_part(&same, &s, make_small(&s, "Add", false, 8), NULL); /* the same graph, but memory of its own */
     run(&same, 4, CAPTURES);
-    assert_string_equal(s.said, "it is captured for another request");
+    assert_string_equal(s.said, "it was captured for another request");
     open_part(&mul, &s, make_small(&s, "Mul", false, 8), NULL);
     run(&mul, 4, CAPTURES);
     assert_string_equal(s.said, "node 0 'act': Mul, was Add");
@@ -208,7 +208,7 @@ static void shapes_of_a_bucket(void **state) {
   run(&p, 3, CAPTURES " " CAPTURES);
   for (int64_t n = 1; n <= 32; ++n) run(&p, n, "captured_launch*2");
   /* On the CPU they are not padded: its graph is of one of them, made when that comes twice in a row. */
-  expect_issue(&p, 1, CLV__ISSUE_EAGER, "sizes are not those of the run before");
+  expect_issue(&p, 1, CLV__ISSUE_EAGER, "sizes differ from those of the previous run");
   run(&p, 32, "captured_launch*2");
   expect_issue(&p, 1, CLV__ISSUE_CAPTURED, "");
   for (int i = 0; i < 3; ++i) {
@@ -219,9 +219,9 @@ static void shapes_of_a_bucket(void **state) {
   run(&p, 32, "captured_launch*2");
   expect_issue(&p, 1, CLV__ISSUE_REPLAYED, "");
   run(&p, 31, "captured_launch*2");
-  expect_issue(&p, 1, CLV__ISSUE_EAGER, "sizes are not those of the run before");
+  expect_issue(&p, 1, CLV__ISSUE_EAGER, "sizes differ from those of the previous run");
   run(&p, 32, "captured_launch*2");
-  expect_issue(&p, 1, CLV__ISSUE_EAGER, "sizes are not those of the run before");
+  expect_issue(&p, 1, CLV__ISSUE_EAGER, "sizes differ from those of the previous run");
   assert_int_equal(counters(&p).captures, 2);
   close_part(&p);
   close_scene(&s);
@@ -243,7 +243,7 @@ static void off_and_auto(void **state) {
     open_scene(&s, options);
     open_part(&p, &s, make_small(&s, "Add", false, 8), NULL);
     run(&p, 4, "execute");
-    expect_issue(&p, 0, CLV__ISSUE_EAGER, "not seen often enough");
+    expect_issue(&p, 0, CLV__ISSUE_EAGER, "these shapes were not run often enough");
     run(&p, 4, CAPTURES);
     run(&p, 4, "captured_launch");
     close_part(&p);
@@ -253,7 +253,7 @@ static void off_and_auto(void **state) {
     open_scene(&s, options);
     open_part(&p, &s, make_small(&s, "Add", false, 8), NULL);
     for (int i = 0; i < 2; ++i) run(&p, 4, "execute");
-    expect_issue(&p, 0, CLV__ISSUE_EAGER, "the device does not capture");
+    expect_issue(&p, 0, CLV__ISSUE_EAGER, "the device cannot capture");
     close_part(&p);
     close_scene(&s);
   }

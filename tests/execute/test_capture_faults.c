@@ -205,7 +205,7 @@ static void outputs_that_move(void **state) {
     } else {
       run_into(&p, 4, other);
       expect_log(&s, SCENE, "execute");
-      expect_issue(&p, 0, CLV__ISSUE_EAGER, "its memory moved, and the device cannot follow");
+      expect_issue(&p, 0, CLV__ISSUE_EAGER, "its memory moved, and the device cannot bind captures again");
       for (int i = 0; i < 6; ++i) run(&p, 4, "captured_launch"); /* it was not told of that */
       run_into(&p, 4, other);
       expect_log(&s, SCENE, "captured_destroy " CAPTURES);
@@ -349,7 +349,7 @@ static void sizes_that_follow_from_data(void **state) {
       for (int k = 0; k < 32; ++k) p.data[0][k] = k < 12 + i / 2 % 3 * 8 ? 1 : 0;
       run(&p, 4, i == 0 ? CAPTURES : "captured_launch");
     }
-    expect_issue(&p, 1, CLV__ISSUE_EAGER, "sizes follow from data");
+    expect_issue(&p, 1, CLV__ISSUE_EAGER, "sizes depend on data");
     close_part(&p);
     close_scene(&s);
   }

@@ -189,8 +189,8 @@ static void check_taken_out(fixture *f, clv_session *session, uint32_t partition
   if (strstr(incident.text, text) == NULL) fail_msg("'%s' does not say '%s'", incident.text, text);
   for (uint32_t p = 0; p < plan->partition_count; ++p) assert_int_equal(plan->partitions[p].device, 1);
   clv__incident_text(f->m.devices, &incident, line, sizeof line);
-  snprintf(wanted, sizeof wanted, "%u partition%s placed again on cpu", partitions, partitions == 1 ? " was" : "s were");
-  if (strncmp(line, "faulty was taken out: ", 22) != 0 || strstr(line, wanted) == NULL) fail_msg("%s", line);
+  snprintf(wanted, sizeof wanted, "%u partition%s moved to cpu", partitions, partitions == 1 ? " was" : "s were");
+  if (strncmp(line, "faulty was removed: ", 20) != 0 || strstr(line, wanted) == NULL) fail_msg("%s", line);
   snprintf(wanted, sizeof wanted, "1: %s", line);
   if (strstr(f->log, wanted) == NULL) fail_msg("'%s' is not in the log:\n%s", wanted, f->log);
 }
@@ -302,7 +302,7 @@ static void the_first_error_is_told(void **state) {
     f.script.fate.status = CLV_IO_ERROR;
     arm(&f, INTERPOSER_execute, INTERPOSER_FAIL, 0, FOREVER);
     assert_int_equal(run(&f, session, NULL, &error), CLV_IO_ERROR);
-    static const char first[] = "partition 0 on faulty: driver(): code 9; then without faulty: node '";
+    static const char first[] = "partition 0 on faulty: driver(): code 9; then, without faulty: node '";
     if (strncmp(error.message, first, sizeof first - 1) != 0) fail_msg("%s", error.message);
     assert_int_equal(clv_session_run(session, &f.input, 1, &(clv_tensor){0}, 1, NULL), CLV_IO_ERROR);
     assert_int_equal(clv__session_incident_count(session), 0);
@@ -374,10 +374,10 @@ static void two_devices_and_no_third(void **state) {
   clv_session *session = session_with(f.plan, 0, 1);
   arm(&f, INTERPOSER_execute, INTERPOSER_FAIL, 0, FOREVER);
   assert_int_equal(run(&f, session, NULL, &error), CLV_DEVICE_ERROR);
-  static const char first[] = "partition 0 on faulty: driver(): code 9; then without faulty: ";
+  static const char first[] = "partition 0 on faulty: driver(): code 9; then, without faulty: ";
   if (strncmp(error.message, first, sizeof first - 1) != 0) fail_msg("%s", error.message);
   assert_non_null(strstr(error.message + sizeof first, "launch 1 failed"));
-  assert_non_null(strstr(error.message + sizeof first, "; then without faulty and npu: "));
+  assert_non_null(strstr(error.message + sizeof first, "; then, without faulty and npu: "));
   check_run(&f, session); /* of the npu one launch failed */
   check_run(&f, session);
   clv_session_destroy(session);
@@ -441,7 +441,7 @@ static void two_requests_in_flight(void **state) {
     for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
     for (int i = 0; i < 2; ++i) assert_ok(callers[i].status, callers[i].error);
     assert_true(f.script.met >= 2);
-    check_taken_out(&f, session, 2, action == INTERPOSER_HANG ? "given up" : "driver(): code 9");
+    check_taken_out(&f, session, 2, action == INTERPOSER_HANG ? "did not answer" : "driver(): code 9");
     check_run(&f, session);
     clv_session_destroy(session);
     end(&f);
@@ -471,7 +471,7 @@ static void while_runs_were_started(void **state) {
       assert_ok(clv_run_wait(runs[i], &error), error);
       assert_same_values(&outputs[i], &f.expected, "a run that was started");
     }
-    check_taken_out(&f, session, 2, action == INTERPOSER_HANG ? "given up" : "driver(): code 9");
+    check_taken_out(&f, session, 2, action == INTERPOSER_HANG ? "did not answer" : "driver(): code 9");
     check_run(&f, session);
     clv_session_destroy(session);
     end(&f);
@@ -515,7 +515,7 @@ static void go_on_without(fixture *f, clv_session *session) {
   assert_ok(clv_plan_make(f->graph, f->m.devices, &options, &plan, &error), error);
   for (clv_node_id n = 0; n < f->graph->node_count; ++n) {
     assert_int_equal(plan->placement.devices[n], 1);
-    assert_non_null(strstr(clv__capability_reason(&plan->capability, n, 0), "given up"));
+    assert_non_null(strstr(clv__capability_reason(&plan->capability, n, 0), "did not answer"));
   }
   session = session_with(plan, 0, 1);
   check_run(f, session);
@@ -524,7 +524,7 @@ static void go_on_without(fixture *f, clv_session *session) {
   clv_plan_destroy(plan);
   session = session_with(f->plan, 0, 1); /* of a plan that still has it */
   check_run(f, session);
-  check_taken_out(f, session, 2, "given up");
+  check_taken_out(f, session, 2, "did not answer");
   clv_session_destroy(session);
 }
 
@@ -541,7 +541,7 @@ static void a_device_that_hangs_is_left_alone(void **state) {
     clv_session *session = session_with(f.plan, 0.02, 1);
     arm(&f, slot, INTERPOSER_HANG, i / 16 % 2, FOREVER);
     meet(&f, session, how);
-    check_taken_out(&f, session, 2, "given up");
+    check_taken_out(&f, session, 2, "did not answer");
     interposer_log_clear(f.faulty);
     go_on_without(&f, session);
     char called[400];
@@ -612,7 +612,7 @@ static void what_it_may_still_come_upon(void **state) {
     machine_check_run(session, f.plan, &input, "before");
     arm(&f, cases[i].slot, INTERPOSER_HANG, cases[i].after, 1);
     assert_int_equal(clv_session_run(session, &input, 1, &output, 1, &error), CLV_DEVICE_ERROR);
-    assert_non_null(strstr(error.message, "given up"));
+    assert_non_null(strstr(error.message, "did not answer"));
     assert_int_equal(clv_session_run(session, &input, 1, &output, 1, &error), CLV_DEVICE_ERROR);
     clv_session_destroy(session);
     end(&f); /* the model goes before the devices */
@@ -633,8 +633,8 @@ static void given_up_by_another_session(void **state) {
     for (int i = 0; i < 2; ++i) assert_int_equal(pthread_create(&threads[i], NULL, call, &callers[i]), 0);
     for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
     for (int i = 0; i < 2; ++i) assert_ok(callers[i].status, callers[i].error);
-    check_taken_out(&f, limited, 2, "given up");
-    check_taken_out(&f, patient, 2, "given up");
+    check_taken_out(&f, limited, 2, "did not answer");
+    check_taken_out(&f, patient, 2, "did not answer");
     clv_session_destroy(patient);
     clv_session_destroy(limited);
     end(&f);

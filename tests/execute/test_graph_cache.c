@@ -537,7 +537,7 @@ static void differences(void **state) {
   char text[200];
   user *u = new_user(12, true);
   clv__graph_cache_ask(u->cache, &keys[5].key, text, sizeof text);
-  assert_string_equal(text, "no graph is captured");
+  assert_string_equal(text, "no graph was captured");
   use(u, 5, NULL);
   use(u, 6, NULL);
   clv__graph_cache_ask(u->cache, &keys[7].key, text, sizeof text);
@@ -546,7 +546,7 @@ static void differences(void **state) {
   clv__graph_cache_ask(u->cache, &keys[7].key, text, sizeof text);
   assert_string_equal(text, "device '7', was '5'"); /* the one used last */
   clv__graph_cache_ask(u->cache, &keys[5].key, text, sizeof text);
-  assert_string_equal(text, "it is captured for another request");
+  assert_string_equal(text, "it was captured for another request");
   delete_user(u);
 }
 

@@ -227,8 +227,8 @@ static void expect(uint64_t seed, const built *now, const built *before, const c
       (memcmp(&now->key.hash, &before->key.hash, sizeof now->key.hash) == 0) != same) {
     fail_msg("seed %llu: keys are %s; %s", (unsigned long long)seed, same ? "different" : "equal", is);
   }
-  if (strcmp(is, same ? "nothing differs" : text) != 0) {
-    fail_msg("seed %llu: '%s', expected '%s'", (unsigned long long)seed, is, same ? "nothing differs" : text);
+  if (strcmp(is, same ? "no difference" : text) != 0) {
+    fail_msg("seed %llu: '%s', expected '%s'", (unsigned long long)seed, is, same ? "no difference" : text);
   }
 }
 
@@ -374,7 +374,7 @@ static void memory_is_shared(void **state) {
     snprintf(one, sizeof one, "value '%s': shares memory with '%s', was none", first, second);
     snprintf(other, sizeof other, "value '%s': shares memory with '%s', was none", second, first);
     if (strcmp(text, one) != 0 && strcmp(text, other) != 0) fail_msg("seed %llu: %s", (unsigned long long)seed, text);
-    assert_non_null(strstr(back, "shares memory with none before, was '"));
+    assert_non_null(strstr(back, "shares memory with nothing before it, was '"));
     before.aliases[a] = before.aliases[b] = a; /* whose id it goes by does not matter */
     make(&before);
     expect(seed, &now, &before, NULL);
@@ -459,7 +459,7 @@ static void the_rest_changes(void **state) {
   other.nodes[0].is_output = true;
   build(&now, &other, "", "npu");
   make(&now);
-  expect(10, &now, &before, "value 'v0': leaves, was: stays inside");
+  expect(10, &now, &before, "value 'v0': leaves, was: is internal");
   release(&now);
 
   /* Without names, as a key that was kept. */
@@ -536,8 +536,8 @@ static void attributes(void **state) {
       {INTS(2, 0, true), INTS(2, 1, true), NULL},
       {INTS(3, 0, true), INTS(3, 1, true), "attribute 'a': [1,-2,3], was [1,-2,4]"},
       {INTS(1, 0, true), INTS(3, 0, true), "attribute 'a': 1 element, was 3"},
-      {INTS(1, 0, true), INTS(1, 0, false), "attribute 'a': of another kind"},
-      {INTS(1, 0, true), FLOATS(1, 0), "attribute 'a': of another kind"},
+      {INTS(1, 0, true), INTS(1, 0, false), "attribute 'a': of a different kind"},
+      {INTS(1, 0, true), FLOATS(1, 0), "attribute 'a': of a different kind"},
       {FLOATS(2, 0), FLOATS(2, 0), NULL},
       {FLOATS(2, 0), FLOATS(2, 1), "attribute 'a': [0.5,1], was [0.5,2]"},
       {FLOATS(100, 0), FLOATS(100, 1), "attribute 'a': from element 1 on [1,0,0,0,0,0,0,0,...], was [2,0,0,0,0,0,0,0,...]"},
@@ -546,8 +546,8 @@ static void attributes(void **state) {
       {TENSOR(0), TENSOR(0), NULL},
       {TENSOR(0), TENSOR(1), "attribute 'a': [0.5,1], was [0.5,2]"},
       {TENSOR(0), TENSOR(2), "attribute 'a': f32[2], was f32[100]"},
-      {TENSOR(2), TENSOR(3), "attribute 'a': other content"},
-      {TENSOR(0), TENSOR(4), "attribute 'a': 8 bytes are known, was 0"},
+      {TENSOR(2), TENSOR(3), "attribute 'a': different content"},
+      {TENSOR(0), TENSOR(4), "attribute 'a': 8 bytes known, was 0"},
       {TENSOR(5), TENSOR(6), "attribute 'a': element 1 is 'constant', was 'edge'"},
       {TENSOR(7), TENSOR(8), "attribute 'a': from element 2 on [3,0,0,0,0,0,0,0,...], was [4,0,0,0,0,0,0,0,...]"},
       {INTS(1, 0, true),

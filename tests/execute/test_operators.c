@@ -239,7 +239,7 @@ static void silent_and_failing(void **state) {
     told t = {.node_count = MOST_NODES};
     assert_ok(clv__session_time_operators(r.session, true, &error), error);
     assert_int_equal(clv__session_operators(r.session, 0, listen, &t, &error), i == 0 ? CLV_OK : CLV_NOT_SUPPORTED);
-    if (i > 0) assert_string_equal(error.message, "between does not tell what its steps take");
+    if (i > 0) assert_string_equal(error.message, "between does not report times of its steps");
     assert_int_equal(clv__session_operators(r.session, r.plan->partition_count, listen, &t, &error), CLV_INVALID_ARGUMENT);
     if (i == 0) {
       failing = INTERPOSER_instance_time_steps;

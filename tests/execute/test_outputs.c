@@ -198,7 +198,7 @@ static void kept_values(void **state) {
   options.keeps = unknown;
   options.keep_count = 2;
   assert_int_equal(clv_plan_make(graph, m.devices, &options, &plan, &error), CLV_NOT_FOUND);
-  assert_string_equal(error.message, "the model has no value called 'nothing'");
+  assert_string_equal(error.message, "the model has no value named 'nothing'");
   clv_graph_destroy(graph);
   machine_close(&m);
 }

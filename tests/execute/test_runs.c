@@ -155,7 +155,7 @@ static void no_room_of_its_own(void **state) {
   clv_tensor outputs[MOST_OUTPUTS] = {{0}};
   clv_error error = {0};
   assert_int_equal(clv_session_run(s.session, j.inputs, 2, outputs, s.graph->output_count, &error), CLV_INVALID_ARGUMENT);
-  assert_non_null(strstr(error.message, "has no room: with several requests in flight"));
+  assert_non_null(strstr(error.message, "has no memory: with several requests in flight"));
   assert_ok(clv_session_run(s.session, j.inputs, 2, j.outputs, s.graph->output_count, &error), error);
   check_job(&s, &j);
   finish_job(&s, &j);
@@ -261,7 +261,7 @@ static void limited_in_time(void **state) {
   options.time_limit_s = 1e-5;
   assert_int_equal(clv_session_run_with(s.session, j.inputs, 2, j.outputs, s.graph->output_count, &options, &error),
                    CLV_TIMED_OUT);
-  assert_string_equal(error.message, "the run's time limit of 1e-05 s is over");
+  assert_string_equal(error.message, "the run exceeded its time limit of 1e-05 s");
   options.time_limit_s = 1000;
   assert_ok(clv_session_run_with(s.session, j.inputs, 2, j.outputs, s.graph->output_count, &options, &error), error);
   check_job(&s, &j);
@@ -310,7 +310,7 @@ static void wrong_calls(void **state) {
   assert_int_equal(
       clv_session_create(s.plan, &(clv_session_options){sizeof(clv_session_options), .in_flight = 5}, &session, &error),
       CLV_INVALID_ARGUMENT);
-  assert_string_equal(error.message, "5 requests in flight: at most 4");
+  assert_string_equal(error.message, "5 requests in flight; the maximum is 4");
   const clv_session_options f16 = {sizeof(clv_session_options), .precision = CLV_F16};
   assert_int_equal(clv_session_create(s.plan, &f16, &session, &error), CLV_INVALID_ARGUMENT);
   assert_string_equal(error.message, "precision f16: expected f32 or bf16");

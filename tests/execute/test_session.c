@@ -302,7 +302,7 @@ static void wrong_inputs_are_named(void **state) {
   clv_tensor wrong = inputs[0];
   wrong.dims[3] = 9;
   assert_int_equal(clv_session_run(session, &wrong, 1, outputs, 1, &error), CLV_INVALID_ARGUMENT);
-  assert_non_null(strstr(error.message, "'x' is f32[1,3,8,9], the plan was made for f32[1,3,8,8]"));
+  assert_non_null(strstr(error.message, "'x' is f32[1,3,8,9], but the plan was made for f32[1,3,8,8]"));
   wrong = inputs[0];
   wrong.dtype = CLV_F64;
   assert_int_equal(clv_session_run(session, &wrong, 1, outputs, 1, &error), CLV_INVALID_ARGUMENT);

@@ -235,7 +235,7 @@ static void an_input_that_is_written_is_told(void **state) {
   assert_int_equal(mismatch.partition, CLV__NO_ID);
   scribbles = true;
   assert_int_equal(clv__session_verify(session, &input, 1, &mismatch, &error), CLV_INTERNAL_ERROR);
-  assert_non_null(strstr(error.message, "partition 0 on scribbler wrote over one of its inputs"));
+  assert_non_null(strstr(error.message, "partition 0 on scribbler overwrote one of its inputs"));
   clv_session_destroy(session);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);
@@ -271,7 +271,7 @@ static void failures_at_creation(void **state) {
       {FAIL_INSTANCE, CLV_DEVICE_ERROR, "partition 2 on broken: instance(): code 8"},
       {FAIL_SILENTLY, CLV_DEVICE_ERROR, "partition 2 on broken: device error"},
       {FAIL_BUFFER, CLV_OUT_OF_MEMORY,
-       "memory of boundary values: 4096 bytes (0 in use, 0 kept and freed in vain): broken: alloc(): code 11"},
+       "memory for values between partitions: 4096 bytes (0 in use, 0 kept and freed in vain): broken: alloc(): code 11"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     fixture f;

@@ -150,11 +150,11 @@ static void gnn_graph(void **state) {
                                          {"npz", "x.npz", NULL},
                                          {"npz-stored", "x.npz", NULL},
                                          {"npz-turned", "x.npz", NULL},
-                                         {"far-id", "x.txt", "number the vertices anew"},
-                                         {"negative", "x.txt", "'-1' is no destination"},
-                                         {"metis-gz-cut", "x.graph", "cut off"},
+                                         {"far-id", "x.txt", "renumber the vertices"},
+                                         {"negative", "x.txt", "'-1' is not a valid destination"},
+                                         {"metis-gz-cut", "x.graph", "truncated"},
                                          {"claims", "x.graph", "edges 18446744073709551615 in the header"},
-                                         {"npz-nan", "x.npz", "should be finite"},
+                                         {"npz-nan", "x.npz", "must be finite"},
                                          {"npz-claims", "x.npz", "4000000000 vertices without features"}};
   replay("gnn_graph", fuzz_gnn_graph);
   for (size_t i = 0; i < sizeof seeds / sizeof *seeds; ++i) {
@@ -177,7 +177,7 @@ static void gnn_tables(void **state) {
   static const corpus_seed seeds[] = {{"tables", NULL},
                                       {"csv", NULL},
                                       {"truncated", "near end of file"},
-                                      {"twice", "there twice"},
+                                      {"twice", "appears twice"},
                                       {"negative", "'time_ns' is -"},
                                       {"status", "status is 'OK', but a time is -1"}};
   clv__text tables, plan;
@@ -199,7 +199,7 @@ static void gnn_plan(void **state) {
   (void)state;
   static const corpus_seed seeds[] = {{"plan", NULL},
                                       {"truncated", "near end of file"},
-                                      {"version", "version 7 is not known"},
+                                      {"version", "version 7 is unknown"},
                                       {"device-twice", "has two parts"},
                                       {"sequence", "sequence"},
                                       {"unknown-key", "extra"}};

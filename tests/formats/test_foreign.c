@@ -60,7 +60,7 @@ static void test_error(void **state) {
   clv_status status = clv__onnx_load_memory(clv__allocator_default(), text, strlen(text), true, &graph, &error);
   assert_int_equal(status, CLV_INVALID_MODEL);
   assert_null(graph);
-  assert_non_null(strstr(error.message, "not an ONNX model: it is a pointer of Git LFS"));
+  assert_non_null(strstr(error.message, "not an ONNX model: it is a Git LFS pointer"));
 }
 
 int main(void) {

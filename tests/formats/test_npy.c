@@ -144,7 +144,7 @@ static void small_dtypes_are_written(void **state) {
     const clv_status status = clv__npy_read_memory(clv__allocator_default(), out.data, out.size_bytes, &again, &error);
     if (cases[c].read == CLV_DTYPE_NONE) {
       assert_int_equal(status, CLV_NOT_SUPPORTED);
-      assert_non_null(strstr(error.message, "which one-byte type they are is not said"));
+      assert_non_null(strstr(error.message, "which one-byte type they have"));
     } else {
       assert_ok(status, error);
       assert_int_equal(again.dtype, cases[c].read);
@@ -163,24 +163,24 @@ typedef struct bad_header {
 static void damaged_headers_are_refused(void **state) {
   (void)state;
   static const bad_header headers[] = {
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776, 1099511627776)}", "more than memory",
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776, 1099511627776)}", "too large for any memory",
        CLV_INVALID_MODEL},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "dim 0", CLV_INVALID_MODEL},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "dimension 0", CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000,)}", "takes 4000000 bytes, but the file has 4",
        CLV_INVALID_MODEL},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "dim 0", CLV_INVALID_MODEL},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "dimension 0", CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", "rank", CLV_NOT_SUPPORTED},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1", "cut off", CLV_INVALID_MODEL},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1", "truncated", CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}", "fortran_order", CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'shape': (1,)}", "'fortran_order' is missing", CLV_INVALID_MODEL},
       {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "Python objects", CLV_NOT_SUPPORTED},
       {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", "'<c8'", CLV_NOT_SUPPORTED},
       {"{'descr': '<U0', 'fortran_order': False, 'shape': (1000000000,)}", "strings of 0", CLV_INVALID_MODEL},
-      {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "records", CLV_NOT_SUPPORTED},
+      {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "structured arrays", CLV_NOT_SUPPORTED},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': 1}", "unknown key 'more'", CLV_INVALID_MODEL},
       {"{'descr': '', 'fortran_order': False, 'shape': (1,)}", "", CLV_INVALID_MODEL},
       {"{", "", CLV_INVALID_MODEL},
-      {"", "no dictionary", CLV_INVALID_MODEL},
+      {"", "not a dictionary", CLV_INVALID_MODEL},
   };
   uint8_t file[512];
   for (size_t i = 0; i < sizeof headers / sizeof *headers; ++i) {
@@ -253,7 +253,7 @@ static void archives_go_round(void **state) {
       clv__release(&counting.allocator, again.data);
     }
     assert_int_equal(clv__npz_read(npz, "absent", &again, &error), CLV_NOT_FOUND);
-    assert_non_null(strstr(error.message, "it has f32 u8 i8"));
+    assert_non_null(strstr(error.message, "the arrays are: f32 u8 i8"));
     clv__npz_close(npz);
     assert_int_equal(counting.live, 0);
   }
@@ -339,7 +339,7 @@ static void arrays_are_streamed(void **state) {
   assert_ok(clv__npz_writer_begin(writer, "x", &type, &error), error);
   assert_ok(clv__npz_writer_append(writer, data, 80, &error), error);
   assert_int_equal(clv__npz_writer_end(writer, &error), CLV_INVALID_ARGUMENT);
-  assert_non_null(strstr(error.message, "of the 2400128 that its type takes"));
+  assert_non_null(strstr(error.message, "but its type needs 2400128"));
   clv__npz_writer_close(writer);
   clv__npz *npz;
   assert_ok(clv__npz_open(clv__allocator_default(), path, &npz, &error), error);

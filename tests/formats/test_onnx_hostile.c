@@ -179,7 +179,7 @@ static void nesting_is_limited(void **state) {
   begin(&model);
   model_nested(&model, DEEP, marks);
   assert_true(model.size_bytes < 100000);
-  expect(&model, CLV_NOT_SUPPORTED, "nested deeper than 64");
+  expect(&model, CLV_NOT_SUPPORTED, "nested more than 64 levels deep");
   begin(&model);
   model_nested(&model, CLV__ONNX_MAX_DEPTH, marks);
   clv_error error;
@@ -204,7 +204,7 @@ static void functions_cannot_run_away(void **state) {
   clv__proto_end(&model, model_node(&model, GRAPH_NODE, "", "local", "f", "", ""), 0);
   model_close(&model, graph);
   add_function(&model, "f", "f", 1);
-  expect(&model, CLV_NOT_SUPPORTED, "nested deeper than 64");
+  expect(&model, CLV_NOT_SUPPORTED, "nested more than 64 levels deep");
 
   begin(&model);
   graph = model_open(&model, 9);
@@ -254,7 +254,7 @@ static void missing_and_doubled_values_are_named(void **state) {
   model_tensor(&model, GRAPH_INITIALIZER, "w", CLV_F32, dims, 1, &one, sizeof one);
   model_tensor(&model, GRAPH_INITIALIZER, "w", CLV_F32, dims, 1, &one, sizeof one);
   model_close(&model, graph);
-  expect(&model, CLV_INVALID_MODEL, "initializer 'w' is there twice");
+  expect(&model, CLV_INVALID_MODEL, "initializer 'w' appears twice");
 }
 
 static void expect_tensor(int dtype, const int64_t *dims, size_t rank, size_t raw_bytes, clv_status wanted, const char *text) {
@@ -272,20 +272,21 @@ static void absurd_tensors_are_refused(void **state) {
   static const int64_t huge[] = {1LL << 40, 1LL << 40}, large[] = {1LL << 40}, negative[] = {-1},
                        ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
   static const int64_t two[] = {2};
-  expect_tensor(CLV_F32, huge, 2, 16, CLV_INVALID_MODEL, "tensor 'w': f32[1099511627776,1099511627776] is more than memory");
+  expect_tensor(CLV_F32, huge, 2, 16, CLV_INVALID_MODEL,
+                "tensor 'w': f32[1099511627776,1099511627776] is too large for any memory");
   expect_tensor(CLV_F32, large, 1, 16, CLV_INVALID_MODEL, "has 16 bytes of raw_data");
-  expect_tensor(CLV_F32, negative, 1, 16, CLV_INVALID_MODEL, "dim 0 is -1");
+  expect_tensor(CLV_F32, negative, 1, 16, CLV_INVALID_MODEL, "dimension 0 is -1");
   expect_tensor(CLV_F32, ones, 9, 4, CLV_NOT_SUPPORTED, "rank 9");
-  expect_tensor(CLV_F32, two, 1, 9, CLV_INVALID_MODEL, "has 9 bytes of raw_data, but f32[2] takes 8");
+  expect_tensor(CLV_F32, two, 1, 9, CLV_INVALID_MODEL, "has 9 bytes of raw_data, but f32[2] needs 8");
   expect_tensor(14, two, 1, 2, CLV_NOT_SUPPORTED, "tensor 'w': elements of type 14 (complex64)");
   expect_tensor(27, two, 1, 2, CLV_NOT_SUPPORTED, "float6e2m3");
-  expect_tensor(CLV_F8E4M3FN, two, 1, 3, CLV_INVALID_MODEL, "has 3 bytes of raw_data, but f8e4m3fn[2] takes 2");
-  expect_tensor(CLV_I4, two, 1, 2, CLV_INVALID_MODEL, "has 2 bytes of raw_data, but i4[2] takes 1");
-  expect_tensor(CLV_U2, two, 1, 0, CLV_INVALID_MODEL, "has data of 0 bytes, but its dims make 1");
+  expect_tensor(CLV_F8E4M3FN, two, 1, 3, CLV_INVALID_MODEL, "has 3 bytes of raw_data, but f8e4m3fn[2] needs 2");
+  expect_tensor(CLV_I4, two, 1, 2, CLV_INVALID_MODEL, "has 2 bytes of raw_data, but i4[2] needs 1");
+  expect_tensor(CLV_U2, two, 1, 0, CLV_INVALID_MODEL, "has 0 bytes of data, but its shape needs 1");
   expect_tensor(99, two, 1, 2, CLV_NOT_SUPPORTED, "99");
   expect_tensor(0, two, 1, 2, CLV_INVALID_MODEL, "no element type");
   expect_tensor(CLV_STRING, two, 1, 2, CLV_INVALID_MODEL, "strings in raw_data");
-  expect_tensor(CLV_F32, two, 1, 0, CLV_INVALID_MODEL, "has data of 0 elements, but its dims make 2");
+  expect_tensor(CLV_F32, two, 1, 0, CLV_INVALID_MODEL, "has 0 elements of data, but its shape needs 2");
 }
 
 static void models_that_are_none_are_refused(void **state) {
@@ -430,9 +431,9 @@ static void external_data_stays_in_the_folder(void **state) {
   expect_external("../outside.bin", "4", "12", CLV_INVALID_MODEL, "not in the model's folder");
   expect_external("a/../../outside.bin", "4", "12", CLV_INVALID_MODEL, "not in the model's folder");
   expect_external("/etc/passwd", "0", "12", CLV_INVALID_MODEL, "not in the model's folder");
-  expect_external("link.bin", "4", "12", CLV_INVALID_MODEL, "leads out of the model's folder");
-  expect_external("up/outside.bin", "4", "12", CLV_INVALID_MODEL, "leads out of the model's folder");
-  expect_external("up", "0", "12", CLV_INVALID_MODEL, "leads out of the model's folder");
+  expect_external("link.bin", "4", "12", CLV_INVALID_MODEL, "is outside the model's folder");
+  expect_external("up/outside.bin", "4", "12", CLV_INVALID_MODEL, "is outside the model's folder");
+  expect_external("up", "0", "12", CLV_INVALID_MODEL, "is outside the model's folder");
   expect_external("absent.bin", "4", "12", CLV_NOT_FOUND, "absent.bin");
   expect_external(NULL, "4", "12", CLV_INVALID_MODEL, "");
   expect_external(".", "0", "12", CLV_INVALID_MODEL, "");
@@ -440,11 +441,11 @@ static void external_data_stays_in_the_folder(void **state) {
 
 static void external_data_has_the_right_size(void **state) {
   (void)state;
-  expect_external("w.bin", "8", "12", CLV_INVALID_MODEL, "has 16 bytes, but 12 from byte 8 on are needed");
+  expect_external("w.bin", "8", "12", CLV_INVALID_MODEL, "has 16 bytes, but 12 are needed from byte 8");
   expect_external("w.bin", "18446744073709551615", "12", CLV_INVALID_MODEL, "has 16 bytes");
-  expect_external("w.bin", "18446744073709551616", "12", CLV_INVALID_MODEL, "no size in bytes");
-  expect_external("w.bin", "-4", "12", CLV_INVALID_MODEL, "no size in bytes");
-  expect_external("w.bin", "4", "13", CLV_INVALID_MODEL, "has 13 bytes of external data, but its type takes 12");
+  expect_external("w.bin", "18446744073709551616", "12", CLV_INVALID_MODEL, "not a size in bytes");
+  expect_external("w.bin", "-4", "12", CLV_INVALID_MODEL, "not a size in bytes");
+  expect_external("w.bin", "4", "13", CLV_INVALID_MODEL, "has 13 bytes of external data, but its type needs 12");
 }
 
 int main(void) {

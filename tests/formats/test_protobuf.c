@@ -62,15 +62,15 @@ static void expect_error(const char *bytes, size_t size_bytes, const char *text)
 
 static void damage_is_named_with_its_place(void **state) {
   (void)state;
-  expect_error("\x08\x01\x12\x05\x61", 5, "byte 4: a field of 5 bytes, of which 1 are there");
-  expect_error("\x08\x80", 2, "byte 1: a number is cut off");
+  expect_error("\x08\x01\x12\x05\x61", 5, "byte 4: a field of 5 bytes, of which only 1 exist");
+  expect_error("\x08\x80", 2, "byte 1: truncated in a number");
   expect_error("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "byte 1: a number of more than 10 bytes");
-  expect_error("\x0d\x01\x02", 3, "of which 2 are there");
-  expect_error("\x09\x01\x02", 3, "of which 2 are there");
+  expect_error("\x0d\x01\x02", 3, "of which only 2 exist");
+  expect_error("\x09\x01\x02", 3, "of which only 2 exist");
   expect_error("\x0b", 1, "a group, which ONNX does not use");
   expect_error("\x0f", 1, "wire type 7");
   expect_error("\x00", 1, "field number 0");
-  expect_error("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x61", 12, "are there");
+  expect_error("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x61", 12, "exist");
 }
 
 int main(void) {

@@ -227,7 +227,7 @@ static void test_odd(void **unused) {
   check_choice(&g, &choice, 1);
   assert_ok(choose(&arena, &g, cuts, 2, CLV__EFFORT_FULL, &choice), error);
   assert_false(choice.items[1].has_plan);
-  assert_non_null(strstr(choice.items[1].reason, "outside what was measured"));
+  assert_non_null(strstr(choice.items[1].reason, "is outside the measured range"));
   assert_ok(choose(&arena, &g, &empty, 1, CLV__EFFORT_FULL, &choice), error);
   assert_true(choice.items[choice.chosen].makespan_ns == 0);
   assert_int_equal(choose(&arena, &g, &only, 1, CLV__EFFORT_FULL, &choice), CLV_NOT_SUPPORTED);
@@ -297,7 +297,7 @@ static void test_file(void **unused) {
   static const struct {
     const char *from, *to, *says;
   } edits[] = {{"\"cleave_gnn_plan\": 1", "\"cleave_gnn_plan\": 2", "plan again"},
-               {"\"from\": 0,", "\"from\": 1,", "shares must follow"},
+               {"\"from\": 0,", "\"from\": 1,", "shares must be consecutive"},
                {"\"to\": 20,", "\"to\": 19,", "shares end at 19"},
                {"\"first\": 0,\n     \"last\"", "\"first\": 1,\n     \"last\"", "stages 1 to"},
                {"\"seed\": 9", "\"seeds\": 9", "unknown key 'seeds'"},

@@ -63,7 +63,7 @@ static void what_does_not_fit_is_refused(void **state) {
   const uint32_t sources[] = {0, 1, 3}, destinations[] = {0, 1, 2};
   clv__gnn_graph *graph;
   assert_int_equal(clv__gnn_graph_make(allocator, 3, 3, sources, destinations, NULL, NULL, &graph, &error), CLV_INVALID_ARGUMENT);
-  assert_non_null(strstr(error.message, "edge 2: from 3 to 2, but there are 3 vertices"));
+  assert_non_null(strstr(error.message, "edge 2 goes from 3 to 2, but there are 3 vertices"));
   assert_null(graph);
   float values[8] = {0};
   clv_tensor features = clv__tensor_make(CLV_F32, 2, (const int64_t[]){4, 2}, values);
@@ -112,7 +112,7 @@ static void files_that_change_are_noticed(void **state) {
     changing c = {{3, 4, rewind_changing, next_changing}, passes[i], counts[i], -1, false};
     clv__csr csr;
     assert_int_equal(clv__csr_build(clv__allocator_default(), &c.source, &csr, &error), CLV_IO_ERROR);
-    assert_non_null(strstr(error.message, "changed while it was read"));
+    assert_non_null(strstr(error.message, "changed while being read"));
     assert_null(csr.offsets);
   }
 }
@@ -237,7 +237,7 @@ static void long_lists_of_edges(void **state) {
   write_file("wrong.txt", text, used + 5);
   clv__gnn_graph *graph;
   assert_int_equal(clv__gnn_graph_read(clv__allocator_default(), in_work("wrong.txt"), &graph, &error), CLV_INVALID_MODEL);
-  assert_non_null(strstr(error.message, "line 901801: 'x' is no destination"));
+  assert_non_null(strstr(error.message, "line 901801: 'x' is not a valid destination"));
 #ifdef _OPENMP
   omp_set_num_threads(omp_get_num_procs());
 #endif
@@ -302,38 +302,38 @@ typedef struct wrong {
 static void wrong_text_is_refused(void **state) {
   (void)state;
   static const wrong files[] = {
-      {"a.txt", "0 1\n1 -2\n", "line 2: '-2' is no destination"},
-      {"a.txt", "0 1\n\n# c\n1.5 2\n", "line 4: '1.5' is no source"},
+      {"a.txt", "0 1\n1 -2\n", "line 2: '-2' is not a valid destination"},
+      {"a.txt", "0 1\n\n# c\n1.5 2\n", "line 4: '1.5' is not a valid source"},
       {"a.txt", "0 1 0.5\n", "'0.5' after source and destination"},
       {"a.txt", "0 1\n7\n", "line 2: destination is missing"},
-      {"a.txt", "0 1e3\n", "'1e3' is no destination"},
-      {"a.txt", "0 4294967295\n", "'4294967295' is no destination: vertices are whole numbers from 0 to 4294967294"},
-      {"a.txt", "0 99999999999999999999999999\n", "is no destination"},
-      {"a.txt", "0 4294967294\n", "number the vertices anew"},
-      {"a.txt", "nodes edges\n", "'nodes' is no source"},
-      {"a.txt", "\x1f\x8b\x08", "cut off"},
+      {"a.txt", "0 1e3\n", "'1e3' is not a valid destination"},
+      {"a.txt", "0 4294967295\n", "'4294967295' is not a valid destination: vertices are whole numbers from 0 to 4294967294"},
+      {"a.txt", "0 99999999999999999999999999\n", "is not a valid destination"},
+      {"a.txt", "0 4294967294\n", "renumber the vertices"},
+      {"a.txt", "nodes edges\n", "'nodes' is not a valid source"},
+      {"a.txt", "\x1f\x8b\x08", "truncated"},
       {"a.txt", "\x1f\x8b\x09zzzzzzzzzz", "gzip: damaged"},
       {"a.npz", "0 1\n", "not an npz file"},
       {"a.npz", "PK\3\4zzzz", "no zip directory"},
       {"a.graph", "", "line 1: 0 numbers in the header"},
       {"a.graph", "% c\n5\n", "line 2: 1 numbers in the header"},
       {"a.graph", "2 1 0 1 5\n2\n1\n", "a fifth number 5 in the header"},
-      {"a.graph", "2 x\n2\n1\n", "line 1: 'x' is no whole number"},
-      {"a.graph", "2 -1\n2\n1\n", "'-1' is no whole number"},
+      {"a.graph", "2 x\n2\n1\n", "line 1: 'x' is not a whole number"},
+      {"a.graph", "2 -1\n2\n1\n", "'-1' is not a whole number"},
       {"a.graph", "2 1 2\n2\n1\n", "format 2 in the header"},
       {"a.graph", "2 1 20\n2\n1\n", "format 20 in the header"},
-      {"a.graph", "2 1 0 3\n2\n1\n", "weights a vertex 3 in the header"},
+      {"a.graph", "2 1 0 3\n2\n1\n", "weights per vertex 3 in the header"},
       {"a.graph", "5000000000 1\n2\n1\n", "vertices 5000000000 in the header"},
-      {"a.graph", "4000000000 1\n2\n1\n", "the header tells 4000000000 vertices, but there are lines of 2"},
+      {"a.graph", "4000000000 1\n2\n1\n", "the header says 4000000000 vertices, but there are lines for 2"},
       {"a.graph", "2 9000000000000000000\n2\n1\n", "but 2 neighbours are listed"},
-      {"a.graph", "2 1\n2\n\n", "tells 1 edges, each in the lines of both its ends, but 1 neighbours are listed"},
-      {"a.graph", "2 1\n2\n1\n1\n", "line 4: a line more than the 2 vertices"},
-      {"a.graph", "2 1\n3\n1\n", "line 2: vertex 1 has the neighbour 3; vertices are 1 to 2"},
+      {"a.graph", "2 1\n2\n\n", "says 1 edges, which appear in the lines of both ends, but 1 neighbours are listed"},
+      {"a.graph", "2 1\n2\n1\n1\n", "line 4: more lines than the 2 vertices"},
+      {"a.graph", "2 1\n3\n1\n", "line 2: vertex 1 has the neighbour 3, but vertices are 1 to 2"},
       {"a.graph", "2 1\n2\n0\n", "line 3: vertex 2 has the neighbour 0"},
       {"a.graph", "2 1 1\n2 5\n1\n", "vertex 2: its last neighbour has no edge weight"},
       {"a.graph", "2 1 10 2\n1 1 2\n1\n", "vertex 2 has 1 of the 2 sizes and weights"},
-      {"a.graph", "2 1\n2.0\n1\n", "line 2: '2.0' is no whole number"},
-      {"a.graph", "2 1\n2\n99999999999999999999999\n", "is no whole number"},
+      {"a.graph", "2 1\n2.0\n1\n", "line 2: '2.0' is not a whole number"},
+      {"a.graph", "2 1\n2\n99999999999999999999999\n", "is not a whole number"},
   };
   for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
     clv__gnn_graph *graph;
@@ -543,23 +543,23 @@ static void wrong_arrays_are_refused(void **state) {
     clv_tensor array;
     const char *part;
   } files[] = {
-      {ARRAY(CLV_F32, floats, 2, 2, 3), NULL, {0}, "array 'edge_index': it is f32[2,3], and should be integers [2,m]"},
-      {ARRAY(CLV_I64, edge_data, 2, 3, 2), NULL, {0}, "turn it round"},
+      {ARRAY(CLV_F32, floats, 2, 2, 3), NULL, {0}, "array 'edge_index': it is f32[2,3]; expected integers [2,m]"},
+      {ARRAY(CLV_I64, edge_data, 2, 3, 2), NULL, {0}, "transpose it"},
       {ARRAY(CLV_I64, edge_data, 1, 6), NULL, {0}, "it is i64[6]"},
       {ARRAY(CLV_I64, bad_edges, 2, 2, 3), NULL, {0}, "edge 1 has the destination -1, but ids are 0 to 4294967294"},
       {ARRAY(CLV_U64, large, 2, 2, 3), NULL, {0}, "edge 2 has the source 18446744073709551615"},
       {ARRAY(CLV_I64, far_edges, 2, 2, 3), "num_nodes", ARRAY(CLV_I64, &three, 1, 1),
        "edge 1 has the destination 3, but there are 3 vertices"},
       {edges3, "num_nodes", ARRAY(CLV_I64, &many, 1, 1), "4000000000 vertices without features for 3 edges"},
-      {edges3, "num_nodes", ARRAY(CLV_I64, edge_data, 1, 2), "array 'num_nodes' is i64[2], and should be one integer"},
+      {edges3, "num_nodes", ARRAY(CLV_I64, edge_data, 1, 2), "array 'num_nodes' is i64[2]; expected one integer"},
       {edges3, "num_nodes", ARRAY(CLV_I64, bad_edges + 4, 1, 1), "array 'num_nodes': -1 vertices"},
-      {edges3, "x", ARRAY(CLV_F32, nan_values, 2, 3, 2), "array 'x': vertex 1: feature 1 is nan, and should be finite"},
-      {edges3, "x", ARRAY(CLV_F64, huge_values, 2, 3, 2), "vertex 2: feature 0 is 1e+300, and should be finite in f32"},
-      {edges3, "x", ARRAY(CLV_F32, floats, 1, 3), "array 'x': it is f32[3], and should be numbers [n,F]"},
+      {edges3, "x", ARRAY(CLV_F32, nan_values, 2, 3, 2), "array 'x': vertex 1: feature 1 is nan, but must be finite"},
+      {edges3, "x", ARRAY(CLV_F64, huge_values, 2, 3, 2), "vertex 2: feature 0 is 1e+300, but must be finite in f32"},
+      {edges3, "x", ARRAY(CLV_F32, floats, 1, 3), "array 'x': it is f32[3]; expected numbers [n,F]"},
       {edges3, "x", ARRAY(CLV_F32, floats, 2, 2, 3), "edge 2 has the source 2, but there are 2 vertices"},
       {edges3, "x", ARRAY(CLV_F32, floats, 2, 4000000000, 0), "4000000000 vertices without features"},
       {edges3, "x", ARRAY(CLV_F32, floats, 2, 5000000000, 0), "5000000000 vertices; at most"},
-      {edges3, "y", ARRAY(CLV_I64, labels, 1, 4), "array 'y' is i64[4], and should be integers [3], one a vertex"},
+      {edges3, "y", ARRAY(CLV_I64, labels, 1, 4), "array 'y' is i64[4]; expected integers [3], one per vertex"},
       {edges3, "y", ARRAY(CLV_F32, floats, 1, 3), "array 'y' is f32[3]"},
       {edges3, "y", ARRAY(CLV_U64, large_labels, 1, 3), "the label of vertex 2 does not fit"},
   };
@@ -580,7 +580,7 @@ static void wrong_arrays_are_refused(void **state) {
   const char *const other[] = {"edges"};
   clv__gnn_graph *graph;
   assert_int_equal(read_arrays(other, &edges3, 1, false, &graph), CLV_NOT_FOUND);
-  assert_non_null(strstr(error.message, "no array 'edge_index'; it has edges"));
+  assert_non_null(strstr(error.message, "no array 'edge_index'; the arrays are: edges"));
 }
 
 /* Everything that may be cut off, and every bit that may flip where a checksum sees it. */
@@ -684,7 +684,7 @@ static void generated_graphs_are_seeded(void **state) {
   clv__gnn_graph_destroy(b);
   clv__gnn_graph_destroy(c);
   assert_int_equal(clv__gnn_graph_generate(allocator, 32, 1, 0, 0, &a, &error), CLV_INVALID_ARGUMENT);
-  assert_non_null(strstr(error.message, "at most 31"));
+  assert_non_null(strstr(error.message, "above the maximum of 31"));
   assert_ok(clv__gnn_graph_generate(allocator, 0, 5, 0, 0, &a, &error), error);
   assert_int_equal(a->csr.edge_count, 5);
   clv__gnn_graph_destroy(a);

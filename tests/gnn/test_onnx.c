@@ -111,7 +111,7 @@ static void test_refused(void **state) {
       {"gatv2", "node '"},
       {"gin", "node '"},
       {"log_softmax", "(LogSoftmax)"},
-      {"linear", "nothing is summed up"},
+      {"linear", "does not follow a sum over edges"},
       {"slope", "computes something else"},
       {"weighted", "input 'edge_weight'"},
   };

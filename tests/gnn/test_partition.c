@@ -100,7 +100,7 @@ static void memberships_of_other_graphs_are_refused(void **state) {
   for (size_t i = 0; i < 3; ++i) {
     assert_int_equal(clv__partitioned_make(clv__allocator_default(), graph, &wrong[i], &made, &error), CLV_INVALID_ARGUMENT);
   }
-  assert_non_null(strstr(error.message, "a membership of 5 vertices in 0 parts"));
+  assert_non_null(strstr(error.message, "the partition has 5 vertices in 0 parts"));
   clv__gnn_graph_destroy(graph);
 }
 
@@ -142,8 +142,8 @@ static void graphs_beyond_32_bits_are_refused(void **state) {
   clv__metis_graph undirected;
   assert_int_equal(clv__metis_graph_make(clv__allocator_default(), &large, &undirected, &error), CLV_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message,
-                         "METIS counts in 32 bits: 1048576 vertices and 2147483647 edges together are beyond "
-                         "2147483647; use k = 1"));
+                         "METIS counts in 32 bits: 1048576 vertices and 2147483647 edges exceed "
+                         "2147483647 in total; use k = 1"));
 }
 
 /* ---- METIS ---- */
@@ -223,7 +223,7 @@ static void limits_of_k(void **state) {
   const clv_allocator *allocator = clv__allocator_default();
   assert_int_equal(clv__membership_make(allocator, graph, 0, 0, NULL, &membership, &error), CLV_INVALID_ARGUMENT);
   assert_int_equal(clv__membership_make(allocator, graph, 7, 0, NULL, &membership, &error), CLV_INVALID_ARGUMENT);
-  assert_string_equal(error.message, "k 7: a graph of 6 vertices can be cut into 1 to 6 parts");
+  assert_string_equal(error.message, "k = 7: a graph with 6 vertices can have 1 to 6 parts");
   assert_int_equal(clv__membership_make(allocator, none, 2, 0, NULL, &membership, &error), CLV_INVALID_ARGUMENT);
   assert_membership(graph, 6, 0);
   assert_membership(none, 1, 0);
@@ -439,7 +439,7 @@ static void one_part_copies_no_edges(void **state) {
   clv__partitioned_finish(&made);
   parts[49] = 1;
   assert_int_equal(clv__partitioned_make(clv__allocator_default(), graph, &membership, &made, &error), CLV_INVALID_ARGUMENT);
-  assert_non_null(strstr(error.message, "vertex 49 is in part 1 of 1"));
+  assert_non_null(strstr(error.message, "vertex 49 is in part 1, but there is 1 part"));
   clv__gnn_graph_destroy(graph);
 }
 
@@ -485,17 +485,17 @@ static void wrong_parts_are_refused(void **state) {
     const char *told[3];
   } wrong[] = {
       {"x.txt", "0\n1\n0\n", 4, {"x.txt: ", "3 vertices", "has 4"}},
-      {"x.txt", "0\n1\n0\n1\n", 3, {"x.txt: line 4", "more parts", "vertices, 3"}},
+      {"x.txt", "0\n1\n0\n1\n", 3, {"x.txt: line 4", "more lines", "vertices, 3"}},
       {"x.txt", "", 2, {"x.txt: ", "0 vertices", "has 2"}},
       {"x.txt", "0\n7\n1\n", 3, {"x.txt: line 2", "part 7 of vertex 1", "at most 3"}},
       {"x.txt", "0\n4294967296\n1\n", 3, {"line 2", "4294967296"}},
       {"x.txt", "0\n99999999999999999999999\n1\n", 3, {"line 2"}},
-      {"x.txt", "0\n-1\n1\n", 3, {"line 2", "'-1' is no part"}},
+      {"x.txt", "0\n-1\n1\n", 3, {"line 2", "'-1' is not a valid part number"}},
       {"x.txt", "0\n1.5\n1\n", 3, {"line 2", "'1.5'"}},
       {"x.txt", "0 1\n1\n", 2, {"line 1", "'0 1'"}},
       {"x.txt", "0\n2\n2\n", 3, {"x.txt: part 1 of 3 has no vertices"}},
       {"g.part.4", "0\n1\n2\n0\n", 4, {"g.part.4: part 3 of 4 has no vertices"}},
-      {"g.part.2", "0\n1\n2\n0\n", 4, {"g.part.2: line 3", "part 2 of vertex 2", "below 2"}},
+      {"g.part.2", "0\n1\n2\n0\n", 4, {"g.part.2: line 3", "part 2 of vertex 2", "there are 2 parts"}},
       {"g.part.9", "0\n1\n", 2, {"g.part.9: ", "says 9 parts", "1 to 2"}},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {

@@ -348,7 +348,7 @@ static void test_refusals(void **unused) {
   gnx_made(&g, clv__allocator_default(), 0);
   clv__arena_init(&arena, clv__allocator_default());
   assert_int_equal(clv__peps_make(&arena, &g.costs, &huge, &options, &list, &error), CLV_NOT_SUPPORTED);
-  assert_non_null(strstr(error.message, "outside what was measured"));
+  assert_non_null(strstr(error.message, "is outside the measured range"));
   for (uint32_t d = 0; d < 3; ++d) g.machine.devices[d].memory_bytes = 1000;
   assert_int_equal(clv__peps_make(&arena, &g.costs, &piece, &options, &list, &error), CLV_NOT_SUPPORTED);
   assert_true(list.infeasible > 0);

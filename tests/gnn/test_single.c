@@ -95,7 +95,7 @@ static void test_refusals(void **state) {
   test_gnn gnn;
   test_gnn_make(&gnn, allocator, 20, 50, 8, 3);
   assert_int_equal(clv__gnn_single_create(m.devices, CLV__NO_ID, model, gnn.graph, &single, &error), CLV_INVALID_ARGUMENT);
-  assert_string_equal(error.message, "the graph has 8 features a vertex, layer 0 of the model reads 9");
+  assert_string_equal(error.message, "the graph has 8 features per vertex, but layer 0 of the model reads 9");
   assert_null(single);
   assert_ok(clv__gnn_graph_make(allocator, 20, 50, gnn.sources, gnn.destinations, NULL, NULL, &bare, &error), error);
   assert_int_equal(clv__gnn_single_create(m.devices, CLV__NO_ID, model, bare, &single, &error), CLV_INVALID_ARGUMENT);

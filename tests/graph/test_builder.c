@@ -85,11 +85,11 @@ static void made_input(test_graph *g) {
 
 static void graphs_that_are_none(void **state) {
   (void)state;
-  refuse(reads_itself, "a cycle");
-  refuse(cycle, "a cycle");
-  refuse(orphan, "reads 'nobody', which is no input");
-  refuse(no_output, "output 'y' is made by no node");
-  refuse(made_input, "'y' is an input and the output of node 'a' too");
+  refuse(reads_itself, "has a cycle");
+  refuse(cycle, "has a cycle");
+  refuse(orphan, "reads 'nobody', which is not an input");
+  refuse(no_output, "output 'y' is not produced by a node");
+  refuse(made_input, "'y' is both an input and the output of node 'a'");
 }
 
 /* A chain given backwards, long enough to overflow any stack. */

@@ -71,7 +71,7 @@ LD_LIBRARY_PATH=${library/\/usr\//\/moved\/} "$work/run_model" "$work/model.onnx
 grep -F 'y f32[' "$work/out"
 "$cleave" devices -v >"$work/out" 2>"$work/error"
 grep -q '^template *template *cpu' "$work/out"
-grep -q 'template takes, as --device-option template:OPTION=VALUE' "$work/out"
+grep -q 'Options of template, given as --device-option template:OPTION=VALUE' "$work/out"
 grep -q '^vnpu *its devices are virtual' "$work/out"
 # And it conforms.
 "$cleave" check-backend "$work/template/cleave_template.so"

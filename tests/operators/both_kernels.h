@@ -3,7 +3,7 @@
 #ifndef CLEAVE_TESTS_BOTH_KERNELS_H
 #define CLEAVE_TESTS_BOTH_KERNELS_H
 
-#include "backends/common/kernels/kernels.h"
+#include "backends/common/kernels.h"
 #include "support.h"
 
 static const clv__kernel *(*find_kernel)(const char *domain, const char *op) = clv__kernel_find;

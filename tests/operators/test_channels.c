@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/common/kernels/channels.h"
+#include "backends/common/kernels.h"
 #include "support.h"
 
 #define MOST_PIECES 5
@@ -94,7 +94,7 @@ static void round_of(uint64_t *seed) {
   }
   j.forms[count] = form_of(seed, sum);
   clv__arena_init(&arena, clv__allocator_default());
-  assert_ok(clv__channels_plan(&j.walk, &arena, images, pixels, j.forms, count, j.forms[count], &error), error);
+  assert_ok(clv__kernels()->channels_plan(&j.walk, &arena, images, pixels, j.forms, count, j.forms[count], &error), error);
   float *scale = numbers(seed, sum), *shift = numbers(seed, sum);
   if (pick(seed, 3) > 0) {
     j.walk.scale = scale;
@@ -105,11 +105,11 @@ static void round_of(uint64_t *seed) {
   float *result = malloc((size_t)(size + GUARD) * sizeof *result);
   assert_non_null(result);
   memset(result, 0x5a, (size_t)(size + GUARD) * sizeof *result);
-  clv__channels_join(&j.walk, j.pieces, result);
+  clv__kernels()->channels_join(&j.walk, j.pieces, result);
   check(&j, result);
   for (size_t i = 0; i < GUARD * sizeof *result; ++i) assert_int_equal(((const uint8_t *)(result + size))[i], 0x5a);
   if (count == 1 && j.forms[0].block == j.forms[1].block) { /* in place */
-    clv__channels_join(&j.walk, j.pieces, j.pieces[0].data);
+    clv__kernels()->channels_join(&j.walk, j.pieces, j.pieces[0].data);
     for (int64_t n = 0; n < images; ++n) {
       for (int64_t c = 0; c < sum; ++c) {
         const int64_t at = place(j.forms[0], pixels, n, c, pixels - 1);

@@ -145,7 +145,7 @@ static void memory_moves_partitions(void **state) {
   clv_assignment pin = {"v*", "npu"};
   options.pins = &pin;
   options.pin_count = 1;
-  expect_refusal(&f, &options, "is pinned to npu, which with its partition would need");
+  expect_refusal(&f, &options, "is pinned to npu, but with its partition this device would need");
   close_all(&f);
 }
 
@@ -219,12 +219,12 @@ static void plan_files_read_back(void **state) {
   expect_moved(&f, path, text);
   expect_broken(&f, path, text, "\"model_hash\": \"", "\"model_hash\": \"0", "the plan was made for a model with hash 0");
   expect_broken(&f, path, text, "\"device\": \"npu\"", "\"device\": \"dsp\"",
-                "partition 0: device 'dsp' is not among the open devices");
+                "partition 0: device 'dsp' is not one of the open devices");
   expect_broken(&f, path, text, "    \"conv\",\n", "", "node 'conv' is in no partition");
   expect_broken(&f, path, text, "    \"conv\",\n", "    \"conv\",\n    \"softmax\",\n", "node 'softmax' is in two partitions");
   expect_broken(&f, path, text, "    \"conv\",\n", "    \"what\",\n", "the model has no node 'what'");
   expect_broken(&f, path, text, "{", "[", "line 2");
-  expect_broken(&f, path, text, "\"cleave_plan\": 1", "\"cleave_plan\": 9", "plan files of version 9 are not known here");
+  expect_broken(&f, path, text, "\"cleave_plan\": 1", "\"cleave_plan\": 9", "plan file of unknown version 9");
   free(text);
   free(text_again);
   unlink(path);

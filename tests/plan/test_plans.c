@@ -291,26 +291,27 @@ static void edits(void **state) {
       {"\"nodes\": [", "\"nodes\": {}, \"was\": [", "\"partitions\"", "partition 0: \"nodes\" must be a list"},
       {"\"nodes\": [", "\"nodes\": [], \"was\": [", "\"partitions\"", "partition 0: it has no nodes"},
       {"\"nodes\": [", "\"nodes\": [7, ", "\"partitions\"", "partition 0: the model has no node ''"},
-      {"\"objective\": \"latency\"", "\"objective\": 7", "", "\"objective\" must be a text"},
-      {"\"objective\": \"latency\"", "\"objective\": \"speed\"", "", "objective 'speed' is unknown"},
-      {"\"split\": \"linear\"", "\"split\": \"soup\"", "", "split 'soup' is unknown"},
-      {"\"split\": \"linear\"", "\"split\": null", "", "\"split\" must be a text"},
-      {"\"strategy\": \"contiguous\"", "\"strategy\": []", "", "\"strategy\" must be a text"},
+      {"\"objective\": \"latency\"", "\"objective\": 7", "", "\"objective\" must be a string"},
+      {"\"objective\": \"latency\"", "\"objective\": \"speed\"", "", "unknown objective 'speed'"},
+      {"\"split\": \"linear\"", "\"split\": \"soup\"", "", "unknown split 'soup'"},
+      {"\"split\": \"linear\"", "\"split\": null", "", "\"split\" must be a string"},
+      {"\"strategy\": \"contiguous\"", "\"strategy\": []", "", "\"strategy\" must be a string"},
       {"\"sizes\": []", "\"sizes\": 3", "", "\"sizes\" must be a list"},
-      {"\"sizes\": []", "\"sizes\": [{\"dim\": \"n\", \"size\": [-1]}]", "", "-1 is no size"},
-      {"\"sizes\": []", "\"sizes\": [{\"dim\": \"n\", \"size\": [1e3]}]", "", "is no size"},
-      {"\"sizes\": []", "\"kept\": [\"nothing\"], \"sizes\": []", "", "no value called 'nothing'"},
+      {"\"sizes\": []", "\"sizes\": [{\"dim\": \"n\", \"size\": [-1]}]", "", "-1 is not a size"},
+      {"\"sizes\": []", "\"sizes\": [{\"dim\": \"n\", \"size\": [1e3]}]", "", "is not a size"},
+      {"\"sizes\": []", "\"kept\": [\"nothing\"], \"sizes\": []", "", "no value named 'nothing'"},
       {"\"sizes\": []", "\"kept\": [null], \"sizes\": []", "", "kept[0]"},
       {"\"sizes\": []", "\"kept\": [\"r\"], \"sizes\": []", "", NULL},
-      {"\"device\": \"npu\"", "\"device\": 0", "\"partitions\"", "partition 0: \"device\" must be a text"},
-      {"\"cause\": \"", "\"cause\": 1, \"was\": \"", "\"transfers\"", "\"cause\" must be a text"},
+      {"\"device\": \"npu\"", "\"device\": 0", "\"partitions\"", "partition 0: \"device\" must be a string"},
+      {"\"cause\": \"", "\"cause\": 1, \"was\": \"", "\"transfers\"", "\"cause\" must be a string"},
       {"\"partitions\": [", "\"partitions\": [3, ", "", "partition 0: must be an object"},
       {"\"nodes\": [", "\"nodes\": [[], ", "\"transfers\"", "entry of \"nodes\" 0: must be an object"},
       {"\"weight_bytes\"", "\"streamed\": {}, \"weight_bytes\"", "\"partitions\"", "partition 0: \"streamed\" must be a list"},
       {"\"weight_bytes\"", "\"streamed\": [\"v\"], \"weight_bytes\"", "\"partitions\"", "the model has no weight 'v'"},
       {"\"weight_bytes\"", "\"streamed\": [\"w\"], \"weight_bytes\"", "\"partitions\"", NULL},
-      {"\"weight_bytes\"", "\"streamed\": [\"m\"], \"weight_bytes\"", "\"partitions\"", "partition 0: node 'matmul': with its"},
-      {"\"weight_bytes\"", "\"streamed\": [\"w\"], \"weight_bytes\"", "\"id\": 1", "nothing is streamed to cpu"},
+      {"\"weight_bytes\"", "\"streamed\": [\"m\"], \"weight_bytes\"", "\"partitions\"",
+       "partition 0: node 'matmul': npu cannot run it with its weights streamed"},
+      {"\"weight_bytes\"", "\"streamed\": [\"w\"], \"weight_bytes\"", "\"id\": 1", "weights cannot be streamed to cpu"},
       {"\"predicted_ms\": ", "\"predicted_ms\": -1, \"was\": ", "\"partitions\"", NULL}, /* worked out again */
       {"\"predicted_ms\": ", "\"predicted_ms\": NaN, \"was\": ", "\"partitions\"", "line"},
       {"\"predicted_ms\": ", "\"predicted_ms\": 1e999, \"was\": ", "\"partitions\"", "line"},
@@ -326,7 +327,8 @@ static void edits(void **state) {
   clv_plan *plan = machine_plan(&m, graph, "concat=cpu,softmax=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
   char *text = json_of(plan);
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) try_edit(&m, graph, text, &all[i]);
-  const edit more = {"\"relu2\"\n", "\"relu2\",\n\"concat\"\n", "\"partitions\"", "partition 0 has 6 nodes; npu takes at most 5"};
+  const edit more = {"\"relu2\"\n", "\"relu2\",\n\"concat\"\n", "\"partitions\"",
+                     "partition 0 has 6 nodes; npu supports at most 5"};
   char *moved = strdup(text), *gone = strstr(strstr(moved, "\"id\": 1"), "\"concat\",");
   assert_non_null(gone);
   memset(gone, ' ', strlen("\"concat\","));
@@ -354,7 +356,7 @@ static void edits_beyond_the_inputs_of_a_device(void **state) {
   clv_plan *plan = machine_plan(&m, graph, "add=cpu,relu=npu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
   char *text = json_of(plan);
   const edit moved = {"\"device\": \"cpu\"", "\"device\": \"npu\"", "\"partitions\"",
-                      "partition 0 reads 2 values from elsewhere; npu takes at most 1"};
+                      "partition 0 reads 2 values from other partitions; npu supports at most 1"};
   try_edit(&m, graph, text, &moved);
   clv__release(graph->allocator, text);
   clv_plan_destroy(plan);
@@ -505,10 +507,10 @@ static void allocations_fail(void **state) {
     options.values = &value, options.value_count = 1;
     options.keeps = &keep, options.keep_count = 1;
     assert_ok(clv_plan_make(graph, m.devices, &options, &plan, &error), error);
-    sweep(&m, plan, &options, make, options.strategy, "memory is out");
-    sweep(&m, plan, &options, parse, "reading", "memory is out");
-    if (s == 0 || s == 2) sweep(&m, plan, &options, compare, "comparing", "memory is out");
-    if (s == 1) sweep(&m, plan, &options, what_if, "what if", "memory is out");
+    sweep(&m, plan, &options, make, options.strategy, "out of memory");
+    sweep(&m, plan, &options, parse, "reading", "out of memory");
+    if (s == 0 || s == 2) sweep(&m, plan, &options, compare, "comparing", "out of memory");
+    if (s == 1) sweep(&m, plan, &options, what_if, "what if", "out of memory");
     clv_plan_destroy(plan);
   }
   clv_graph_destroy(graph);

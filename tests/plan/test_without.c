@@ -82,7 +82,7 @@ static uint32_t check_same(const clv_plan *old, const clv_plan *plan, uint32_t l
       assert_true(plan->placement.devices[n] == before && plan->placement.causes[n] == old->placement.causes[n]);
     } else {
       assert_string_equal(plan->placement.causes[n], "lost");
-      assert_non_null(strstr(plan->placement.notes[n], "taken out: it broke"));
+      assert_non_null(strstr(plan->placement.notes[n], "removed: it broke"));
     }
   }
   return same;
@@ -112,7 +112,7 @@ static void lose(machine *m, const clv_plan *old, uint32_t lost, uint64_t seed, 
   if (!can_be(old, lost)) {
     assert_int_equal(status, CLV_NOT_SUPPORTED);
     assert_null(plan);
-    assert_non_null(strstr(error.message, "taken out: it broke"));
+    assert_non_null(strstr(error.message, "removed: it broke"));
     return;
   }
   if (status != CLV_OK) fail_msg("%s: %s", text, error.message);
@@ -239,26 +239,26 @@ static void refusals_and_explanations(void **state) {
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   clv_plan *plan = machine_plan(&m, graph, "conv=npu,matmul=npu", options), *without;
   assert_int_equal(clv__plan_without(plan, 1, "no answer for 2 s", &without, &error), CLV_NOT_SUPPORTED);
-  assert_string_equal(
-      error.message,
-      "node 'conv' (Conv) is pinned to npu, which is taken out: no answer for 2 s: without the pin it could go on");
+  assert_string_equal(error.message,
+                      "node 'conv' (Conv) is pinned to npu, which was removed: no answer for 2 s; remove the pin to continue "
+                      "without this device");
   assert_null(without);
   clv_plan_destroy(plan);
 
   plan = machine_plan(&m, graph, NULL, options);
   assert_ok(clv__plan_without(plan, 1, "no answer for 2 s", &without, &error), error);
-  assert_string_equal(without->note, "npu: taken out: no answer for 2 s");
+  assert_string_equal(without->note, "npu: removed: no answer for 2 s");
   clv__text text;
   clv__text_init(&text, &m.counting.allocator);
   assert_int_equal(clv__report_explain(without, "conv", &text), 1);
   assert_non_null(
-      strstr(text.data, "on cpu, partition 0: lost: its device was taken out: it was on npu, which was taken out: no answer"));
-  assert_non_null(strstr(text.data, "npu: cannot run it: taken out: no answer for 2 s"));
+      strstr(text.data, "on cpu, partition 0: lost: its device was removed: it was on npu, which was removed: no answer"));
+  assert_non_null(strstr(text.data, "npu: cannot run it: removed: no answer for 2 s"));
   clv__text_finish(&text);
   clv_plan *nothing;
   assert_int_equal(clv__plan_without(without, 2, "fire", &nothing, &error), CLV_NOT_SUPPORTED); /* the last one */
   assert_string_equal(error.message,
-                      "node 'conv' (Conv): no device can run it: npu: taken out: no answer for 2 s; cpu: taken out: fire");
+                      "node 'conv' (Conv): no device can run it: npu: removed: no answer for 2 s; cpu: removed: fire");
   clv_plan_destroy(without);
   assert_int_equal(clv__plan_without(plan, 3, "fire", &nothing, &error), CLV_NOT_SUPPORTED);
   assert_ok(clv__plan_without(plan, 0, "nothing", &without, &error), error); /* none: the same plan */
@@ -389,8 +389,8 @@ static void no_room_beside_what_stays(void **state) {
   clv_node_id last = 2;
   assert_string_equal(without->graph->nodes[last].name, "last");
   assert_int_equal(without->placement.devices[last], 0);
-  assert_non_null(strstr(without->placement.notes[last], "it was on wide, which was taken out: it broke"));
-  assert_string_equal(without->note, "wide: taken out: it broke");
+  assert_non_null(strstr(without->placement.notes[last], "it was on wide, which was removed: it broke"));
+  assert_string_equal(without->note, "wide: removed: it broke");
   assert_true(without->placement.devices[0] == 2 || without->placement.devices[1] == 2);
   clv_plan_destroy(without);
   clv_plan_destroy(plan);

@@ -56,7 +56,7 @@ def run_folder(folder, input_arguments, names):
 
 def check_origins(said, document):
     """None, or what is wrong with where executables came from."""
-    loaded = re.findall(r"partition (\d+) on npu: loaded from the folder", said)
+    loaded = re.findall(r"partition (\d+) on npu: loaded from the compiled directory", said)
     wanted = [str(one["id"]) for one in document["partitions"] if one["device"] == "npu"]
     if sorted(loaded, key=int) != wanted and len(set(wanted)) > 0:
         found = re.findall(r"partition (\d+) on npu: found in memory", said)  # two partitions that are the same

@@ -48,7 +48,7 @@ class Framework:
 FRAMEWORKS = [
     Framework("onnxruntime:CPU", "CLEAVE_ONNXRUNTIME", "onnxruntime/capi", True, ("com.microsoft", "QuickGelu")),
     Framework("openvino:CPU", "CLEAVE_OPENVINO", "openvino/libs", False, None,
-              ("has no elements", "Default output not supported", "have their names")),
+              ("has no elements", "Default output not supported", "have the expected names")),
 ]
 
 

@@ -29,14 +29,14 @@ static void nothing_allocated(void **state) {
   assert_false(text.failed);
   char expected[4096] = "";
   static const char *const titles[] = {
-      "1: what is somewhere already: pins, buffers, inputs, weights",
-      "2a: all devices but the last spread down",
-      "2b: all devices but the last spread up",
-      "2c: all devices spread down",
-      "2d: all devices spread up",
-      "3: the device that can read most; upgrades in one memory",
-      "4: views and weights with their readers",
-      "5: the cut",
+      "1: start: pins, values with a given memory, inputs, weights",
+      "2a: spread down the list, all devices but the last",
+      "2b: spread up the list, all devices but the last",
+      "2c: spread down the list, all devices",
+      "2d: spread up the list, all devices",
+      "3: the device that can read most inputs; upgrades within one memory",
+      "4: views and weights join their readers",
+      "5: cut into partitions",
   };
   for (int i = 0; i < 8; ++i) {
     const char *place = i < 5 ? "-1" : "cpu  3.best";

@@ -271,7 +271,7 @@ static void test_svg(void **state) {
     assert_false(text.failed);
     assert_well_formed(text.data);
     assert_null(strstr(text.data, "<script"));
-    assert_non_null(strstr(text.data, ">no plan is below<"));
+    assert_non_null(strstr(text.data, ">lower bound<"));
     if (kind < 3) assert_int_equal(count_of(text.data, "class=\"part\""), p.plan->partition_count);
     if (kind < 2) assert_int_equal(count_of(text.data, "class=\"node\""), p.graph->node_count);
     if (kind == 3) assert_int_equal(count_of(text.data, " more steps "), 1);

@@ -266,7 +266,7 @@ static void draw_large(network *n, uint64_t seed, uint32_t size, shape kind, ter
         add_edge(n, below(&random, v), v, forward, backward);
         if (below(&random, 2)) add_edge(n, below(&random, v), v, backward, forward);
         break;
-      default: /* HUBS: two of which everything hangs, one in each direction */
+      default: /* HUBS: two vertices with edges to all others, one in each direction */
         add_edge(n, v - 1, v, forward, backward);
         if (v > 2) add_edge(n, v % 2, v, CLV__FLOW_LIMIT / 1000000 * (v % 3 == 0), forward * (v % 5 == 0));
     }

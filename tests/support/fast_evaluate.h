@@ -1,11 +1,11 @@
-/* A graph run node by node with the fast kernels: the bits that a device must give that runs those kernels, in whatever order,
- * memory and pieces. What the kernels themselves compute is compared with the reference loops elsewhere (tests/operators,
+/* Runs a graph node by node with the fast kernels. A device that uses these kernels must give the same bits, in any order,
+ * memory and pieces. The kernels themselves are compared with the reference loops elsewhere (tests/operators,
  * --verify). */
 #ifndef CLEAVE_TESTS_FAST_EVALUATE_H
 #define CLEAVE_TESTS_FAST_EVALUATE_H
 
 #include "analysis/evaluate.h"
-#include "backends/common/kernels/bodies.h"
+#include "backends/common/bodies.h"
 
 static inline clv_status evaluate_fast(const clv_graph *graph, const clv_tensor *inputs, clv_tensor *outputs, clv__value_fn watch,
                                        void *cookie, const clv_allocator *allocator, clv_error *error) {

@@ -1,4 +1,4 @@
-/* What the tests of the frameworks' devices share: where the library is, machines with one option, and the tests that are the
+/* Shared by the tests of the frameworks' devices: the path of the library, machines with one option, and the tests that are the
  * same for every framework. */
 #ifndef CLEAVE_TESTS_FRAMEWORK_H
 #define CLEAVE_TESTS_FRAMEWORK_H
@@ -7,9 +7,9 @@
 
 #include "machine.h"
 
-static const char *library_folder; /* NULL: not here */
+static const char *library_folder; /* NULL: not installed */
 
-/* Where `variable` says, or where the tests' environment of Python has it: `wheel`, below its packages. */
+/* Looks at the path in `variable`, then in the tests' Python environment: `wheel`, below its packages. */
 static inline void framework_find(const char *variable, const char *wheel) {
   static char found[4096];
   char pattern[256];
@@ -62,7 +62,7 @@ static inline void check_graph(machine *m, clv_graph *graph, const clv_tensor *i
   clv_plan_destroy(plan);
 }
 
-/* An output whose size the values of the input say, run and run asynchronously. */
+/* An output whose size depends on the input's values, in synchronous and asynchronous runs. */
 static inline void check_sized_by_data(const char *device) {
   char async[64];
   snprintf(async, sizeof async, "%s:async=yes", device);
@@ -92,7 +92,7 @@ static inline void check_sized_by_data(const char *device) {
   }
 }
 
-/* One session whose sizes change from run to run, none among them. */
+/* One session whose sizes change from run to run, including size 0. */
 static inline void check_open_sizes(const char *devices) {
   machine m;
   test_graph g;
@@ -119,7 +119,8 @@ static inline void check_open_sizes(const char *devices) {
   machine_close(&m);
 }
 
-/* Options of a device: each of `good` is taken and makes sessions, each of `bad` refused under the device's name. */
+/* Options of a device: each of `good` is accepted and gives a working session, each of `bad` is rejected with the device's name.
+ */
 static inline void check_options(const char *device, const char *const *good, size_t good_count, const char *const *bad,
                                  size_t bad_count) {
   char text[128];
@@ -147,7 +148,7 @@ static inline void check_options(const char *device, const char *const *good, si
   }
 }
 
-/* A library that is none, where `variable` says; in a process that has loaded none before. */
+/* An invalid library at the path in `variable`; in a process that has not loaded one before. */
 static inline void check_wrong_library(const char *device, const char *variable, const char *said, const char *expected) {
   machine m;
   clv_error error = {0};

@@ -1,11 +1,11 @@
-/* Random graphs and models of GNNs, and what they should come to: sums in double, edge by edge, by the definitions. */
+/* Random graphs and GNN models, and their expected results: sums in double, edge by edge, by the definitions. */
 #ifndef CLEAVE_TESTS_GNN_H
 #define CLEAVE_TESTS_GNN_H
 
 #include "gnn/data/graph.h"
 #include "gnn/model/model.h"
 
-/* A graph beside the list of edges that it was made of. */
+/* A graph, and the list of edges that it was made from. */
 typedef struct test_gnn {
   uint32_t vertex_count;
   uint64_t edge_count;
@@ -26,7 +26,7 @@ clv__gnn_model *test_gnn_model(const clv_allocator *allocator, clv__gnn_type typ
 
 /* [vertex_count, width of the last layer], to be freed. */
 double *test_gnn_expected(const test_gnn *gnn, const clv__gnn_model *model);
-/* Fails the test, naming the worst element, where one is off by more than 1e-5 of the largest of `expected`. */
+/* Fails the test, naming the worst element, if one differs by more than 1e-5 of the largest value of `expected`. */
 void test_gnn_compare(const double *expected, const float *actual, size_t rows, size_t columns, const char *what);
 
 #endif

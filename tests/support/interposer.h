@@ -1,16 +1,16 @@
-/* A backend that stands before another one: the same slots, but every call first goes to a hook, which may look at it, let it
- * fail, delay it, spoil what it computes, or make the device hang. It has a name of its own, so that one list of devices can have
+/* A backend that wraps another one: the same slots, but every call first goes to a hook, which may inspect it, let it
+ * fail, delay it, corrupt its results, or make the device hang. It has its own name, so that one list of devices can contain
  * both: `--devices logged,cpu`. Optional slots can be left out one by one.
  *
- * It also keeps account of what the host makes and lets go of: what is left when a device is closed, and what was destroyed twice
- * or while the device could still use it. What is left is then destroyed, as drivers do. */
+ * It also tracks the objects that the host creates and destroys: those left when a device is closed, and those destroyed twice
+ * or while the device could still use them. Objects that are left are then destroyed, as drivers do. */
 #ifndef CLEAVE_TESTS_INTERPOSER_H
 #define CLEAVE_TESTS_INTERPOSER_H
 
 #include "cleave/plugin/backend.h"
 
 /* X(slot, whether it returns a status) */
-/* clang-format moves these lines to and fro. */
+/* clang-format is not stable on these lines. */
 /* clang-format off */
 #define INTERPOSER_SLOTS(X) \
   X(open, 1) X(close, 0) X(info, 0) X(supports, 0) X(prefers, 0) X(buffer_alloc, 1) X(buffer_free, 0) \
@@ -42,13 +42,13 @@ typedef enum interposer_slot {
 
 const char *interposer_slot_name(interposer_slot slot);
 bool interposer_slot_fails(interposer_slot slot); /* it returns a status */
-/* It is enqueued: a device that hangs there hangs later, for those who wait. Other slots hang in the call itself. */
+/* The slot enqueues: a device that hangs there hangs later, in the calls that wait. Other slots hang in the call itself. */
 bool interposer_slot_enqueues(interposer_slot slot);
 
-/* A call as the hook sees it. What a slot does not have is NULL or 0. */
+/* A call as the hook sees it. Fields that a slot does not have are NULL or 0. */
 typedef struct interposer_call {
   interposer_slot slot;
-  uint32_t device;      /* which of those opened through this interposer, from 0 */
+  uint32_t device;      /* index among the devices opened through this interposer */
   uint64_t number;      /* of the call, from 1 */
   uint64_t slot_number; /* of the call among those of its slot, from 1 */
   const void *object;   /* the buffer, event, weight, executable, instance or captured graph */
@@ -61,16 +61,16 @@ typedef struct interposer_call {
 
 typedef enum interposer_action {
   INTERPOSER_PASS,
-  INTERPOSER_FAIL,       /* it returns `status` and the message, and does nothing; supports() says no. Other slots pass */
-  INTERPOSER_FAIL_LATER, /* slots that enqueue: it returns CLV_OK, and the stream has failed. Others fail */
+  INTERPOSER_FAIL,       /* it returns `status` and the message, and does nothing; supports() rejects. Other slots pass */
+  INTERPOSER_FAIL_LATER, /* slots that enqueue: it returns CLV_OK, but the stream fails. Others fail */
   INTERPOSER_HANG,       /* the stream (or the call) stays there until interposer_release() or close() */
-  INTERPOSER_CORRUPT     /* execute() writes nonsense into its outputs. Other slots pass */
+  INTERPOSER_CORRUPT     /* execute() writes wrong values to its outputs. Other slots pass */
 } interposer_action;
 
 typedef struct interposer_fate {
   interposer_action action;
   clv_status status;   /* CLV_OK: CLV_DEVICE_ERROR */
-  const char *message; /* NULL: one that names the slot */
+  const char *message; /* NULL: a message that names the slot */
   double delay_s;      /* spent in the call before anything else */
 } interposer_fate;
 
@@ -84,8 +84,8 @@ typedef struct interposer_options {
   clv_backend_query_fn query;
   void *query_user_data;
   const char *spec;         /* of a virtual NPU; NULL: the device's own */
-  const char *memory_space; /* NULL: the device's own. For a device of host memory: copies are made then */
-  interposer_order order;   /* is_synchronous; a device that is not waits for each call where it is to be */
+  const char *memory_space; /* NULL: the device's own. Makes a device in host memory need copies */
+  interposer_order order;   /* sets is_synchronous; an asynchronous device then waits for each call */
   uint64_t without;         /* slots (INTERPOSER_BIT) that are NULL */
   bool finish_on_close;     /* a device that hangs finishes its work when it is closed, instead of abandoning it */
   interposer_hook hook;     /* may be NULL */
@@ -100,16 +100,16 @@ void interposer_destroy(interposer *self);
 /* For clv_context_add_backend(context, interposer_query, self). */
 clv_status interposer_query(const clv_host *host, void *self, const clv_backend **backend, clv_error *error);
 
-/* From now on; it is not called for calls that are under way. */
+/* Applies to later calls, not to calls in progress. */
 void interposer_set_hook(interposer *self, interposer_hook hook, void *user_data);
-/* Devices that hang go on. */
+/* Devices that hang continue. */
 void interposer_release(interposer *self);
 
 uint64_t interposer_calls(interposer *self);                         /* so far */
 uint64_t interposer_count(interposer *self, interposer_slot slot);   /* calls of the slot so far */
-uint64_t interposer_live(interposer *self);                          /* objects that are not destroyed */
-uint64_t interposer_left(interposer *self);                          /* objects that were there when their device was closed */
-bool interposer_misused(interposer *self, char *text, size_t bytes); /* whether, and how first */
+uint64_t interposer_live(interposer *self);                          /* objects not yet destroyed */
+uint64_t interposer_left(interposer *self);                          /* objects that existed when their device was closed */
+bool interposer_misused(interposer *self, char *text, size_t bytes); /* whether there was misuse, and the first one */
 
 /* The log: the slots in `slots` (bits) that were called since interposer_log_clear(), in order, as "execute*3 captured_launch".
  */

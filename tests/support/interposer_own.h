@@ -1,4 +1,4 @@
-/* What interposer.c (its life, the hook, the account) and interposer_slots.c (the table) share. */
+/* Shared by interposer.c (lifetime, hook, tracking) and interposer_slots.c (the table). */
 #ifndef CLEAVE_TESTS_INTERPOSER_OWN_H
 #define CLEAVE_TESTS_INTERPOSER_OWN_H
 
@@ -25,7 +25,7 @@ typedef struct object {
   void *pointer; /* as the host has it */
 } object;
 
-/* What a hanging stream was given after it began to hang. */
+/* Work enqueued on a stream after it began to hang. */
 typedef enum deferred_kind {
   DEFERRED_EXECUTE,
   DEFERRED_COPY_IN,
@@ -54,7 +54,7 @@ typedef struct deferred {
 struct clv_stream {
   clv_stream *inner;
   bool is_hung;
-  clv_status failed; /* CLV_OK, or what stream_synchronize() has to report */
+  clv_status failed; /* CLV_OK, or the status that stream_synchronize() must report */
   char message[160];
 };
 
@@ -70,7 +70,7 @@ struct clv_device {
   clv_device *inner;
   uint32_t index;
   bool is_synchronous, wait_for_calls;
-  pthread_mutex_t lock; /* of streams' and events' states, and what is below */
+  pthread_mutex_t lock; /* protects the states of streams and events, and the fields below */
   pthread_cond_t changed;
   bool is_closing;
   uint64_t releases; /* counted */
@@ -96,9 +96,9 @@ struct interposer {
   size_t log_count, log_capacity;
 };
 
-/* Counts and logs the call, asks the hook, waits for the delay. */
+/* Counts and logs the call, calls the hook, waits for the delay. */
 interposer_fate interposer_ask(interposer *self, interposer_call call);
-/* The error that a fate stands for. */
+/* The error of a fate. */
 clv_status interposer_fail(const interposer_fate *fate, interposer_slot slot, clv_error *error);
 
 void interposer_made(clv_device *device, object_kind kind, void *pointer);
@@ -109,13 +109,13 @@ void interposer_misuse(interposer *self, const char *format, ...) CLV_PRINTF(2, 
 clv_status interposer_hang(clv_device *device, clv_error *error);
 /* Appends a copy of `work`. The device's lock is held. */
 void interposer_defer(clv_device *device, const deferred *work);
-/* Does what was deferred. The device's lock is held. */
+/* Performs the deferred work. The device's lock is held. */
 void interposer_replay(clv_device *device);
-/* Forgets what was deferred of a stream, an event, an instance, …; true where there was something. The lock is held. */
+/* Discards the deferred work of a stream, an event, an instance, …; true if there was any. The lock is held. */
 bool interposer_forget(clv_device *device, const void *thing);
-/* Whether something deferred refers to the object. */
+/* Whether deferred work refers to the object. */
 bool interposer_refers(const deferred *work, const void *thing);
-/* Closes: streams and events that are left are destroyed with all else. */
+/* Closes the device: destroys all objects that are left, including streams and events. */
 void interposer_clear(clv_device *device);
 
 void interposer_fill(interposer *self); /* the table, interposer_slots.c */

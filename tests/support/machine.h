@@ -1,4 +1,4 @@
-/* A context with open devices, and runs of a plan: for tests that go from a graph to its outputs. Everything fails the test. */
+/* A context with open devices, and runs of a plan: for tests from a graph to its outputs. Every error fails the test. */
 #ifndef CLEAVE_TESTS_MACHINE_H
 #define CLEAVE_TESTS_MACHINE_H
 
@@ -23,7 +23,7 @@ typedef struct machine {
   clv_devices *devices;
 } machine;
 
-/* With `faulty` (may be NULL) among the backends. */
+/* Opens the devices, with `faulty` (may be NULL) among the backends. */
 static inline void machine_open_with(machine *m, interposer *faulty, const char *list, uint32_t spec_count,
                                      const char *const *specs) {
   clv_error error = {0};
@@ -49,7 +49,7 @@ static inline void machine_close(machine *m) {
   assert_int_equal(m->counting.live, 0);
 }
 
-/* `pins` as "node=device,node=device"; patterns are welcome. */
+/* `pins` as "node=device,node=device"; patterns are allowed. */
 static inline clv_plan *machine_plan(machine *m, const clv_graph *graph, const char *pins, clv_plan_options options) {
   char text[512];
   clv_assignment items[32];
@@ -61,7 +61,7 @@ static inline clv_plan *machine_plan(machine *m, const clv_graph *graph, const c
     *equals = '\0';
     items[count++] = (clv_assignment){at, equals + 1};
   }
-  if (options.strategy == NULL) options.strategy = "contiguous"; /* tests say where their nodes go */
+  if (options.strategy == NULL) options.strategy = "contiguous"; /* tests place their nodes with pins */
   options.pins = items;
   options.pin_count = count;
   clv_error error = {0};
@@ -70,7 +70,7 @@ static inline clv_plan *machine_plan(machine *m, const clv_graph *graph, const c
   return plan;
 }
 
-/* The plan's file; from the plan's allocator. */
+/* The text of the plan file; from the plan's allocator. */
 static inline char *json_of(const clv_plan *plan) {
   clv_error error = {0};
   char *text;
@@ -78,7 +78,7 @@ static inline char *json_of(const clv_plan *plan) {
   return text;
 }
 
-/* Weights that are streamed. */
+/* The number of streamed weights. */
 static inline uint32_t streamed_of(const clv_plan *plan) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < plan->transfer_count; ++i) count += plan->transfers[i].boundary == CLV__BOUNDARY_WEIGHT;
@@ -107,7 +107,7 @@ static inline void assert_same_values(const clv_tensor *actual, const clv_tensor
   }
 }
 
-/* One run in the session's own memory, every output compared with the reference evaluator's. */
+/* Runs once in the session's own memory, and compares every output with the reference evaluator's. */
 static inline void machine_check_run(clv_session *session, const clv_plan *plan, const clv_tensor *inputs, const char *what) {
   clv_error error = {0};
   const clv_graph *graph = plan->graph;
@@ -121,7 +121,7 @@ static inline void machine_check_run(clv_session *session, const clv_plan *plan,
   }
 }
 
-/* The same on random values, in a session of its own; f32 inputs, two at most, of up to 32 elements. */
+/* The same with random values, in a new session; at most two f32 inputs of up to 32 elements. */
 static inline void machine_check_random(const clv_plan *plan, const char *what) {
   float data[2][32];
   uint64_t seed = 5;

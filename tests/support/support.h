@@ -1,4 +1,4 @@
-/* What the tests share: cmocka with what it needs before it, a counting and failing allocator, seeded random numbers. */
+/* Shared by all tests: cmocka with the headers it needs, a counting and failing allocator, seeded random numbers. */
 #ifndef CLEAVE_TESTS_SUPPORT_H
 #define CLEAVE_TESTS_SUPPORT_H
 
@@ -26,8 +26,8 @@ void test_allocator_init(test_allocator *counting);
 uint64_t test_random(uint64_t *state);
 float test_random_float(uint64_t *state); /* in [-1, 1) */
 
-/* How many of `count` random cases a test tries, at least one: all; under the address sanitizer, where each takes three times as
- * long, a quarter, and under the thread sanitizer a seventh. CLEAVE_TEST_PERCENT=N says N percent. */
+/* The number of random cases, of `count`, that a test tries, at least one: all; under the address sanitizer, where each takes
+ * three times as long, a quarter, and under the thread sanitizer a seventh. CLEAVE_TEST_PERCENT=N says N percent. */
 uint32_t test_some(uint32_t count);
 
 /* Fails the test with the error's message unless status is CLV_OK. */

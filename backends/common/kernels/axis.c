@@ -3,6 +3,7 @@
  * A tensor is [outer, length, inner]. Lines along `length` are walked in groups of neighbours, one row of the group at a
  * time. If inner is 1, a line is contiguous and is loaded in blocks. Floats are processed as double, integers as 64 bits. */
 #include "backends/common/kernels/extreme.h"
+#include "backends/common/kernels/families.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
@@ -163,10 +164,10 @@ static clv_status run_cumulate(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__fast_axis[] = {
-    {"", "ArgMax", CLV__DTYPES_NUMBER, run_arg, NULL, NULL},
-    {"", "ArgMin", CLV__DTYPES_NUMBER, run_arg, NULL, NULL},
-    {"", "CumSum", CLV__DTYPES_NUMBER, run_cumulate, NULL, NULL},
-    {"", "CumProd", CLV__DTYPES_NUMBER, run_cumulate, NULL, NULL},
-    {NULL, NULL, 0, NULL, NULL, NULL},
+const clv__fast_kernel clv__fast_axis[] = {
+    {"", "ArgMax", run_arg, NULL},
+    {"", "ArgMin", run_arg, NULL},
+    {"", "CumSum", run_cumulate, NULL},
+    {"", "CumProd", run_cumulate, NULL},
+    {.op = NULL},
 };

@@ -8,6 +8,7 @@
 #include <tgmath.h>
 
 #include "backends/common/kernels/elementwise.h"
+#include "backends/common/kernels/families.h"
 #include "operators/common/rows.h"
 
 #define BINARY_LOOP(T, first, second, expression) \
@@ -138,32 +139,28 @@ enum { DTYPE_COUNT = CLV__DTYPE_COUNT };
 #define SAME_BITS(name) \
   UNSIGNED(name), [CLV_I8] = name##_u8, [CLV_I16] = name##_u16, [CLV_I32] = name##_u32, [CLV_I64] = name##_u64
 
-#define NUMBER_AND_BOOL (CLV__DTYPES_NUMBER | CLV__DTYPE_BIT(CLV_BOOL))
-#define WIDE_INTEGERS (CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64) | CLV__DTYPE_BIT(CLV_U32) | CLV__DTYPE_BIT(CLV_U64))
-
-/* X(operator, run function, dtypes, cost, rows by dtype) */
-#define BINARY_OPERATORS(X)                                                                                                     \
-  X("Add", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(add), SAME_BITS(add))                                                      \
-  X("Sub", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(sub), SAME_BITS(sub))                                                      \
-  X("Mul", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(mul), SAME_BITS(mul))                                                      \
-  X("Div", run_binary, CLV__DTYPES_NUMBER, 2, FLOATS(div), SIGNED(div), UNSIGNED(div))                                          \
-  X("PRelu", run_binary, CLV__DTYPES_FLOAT | WIDE_INTEGERS, 1, FLOATS(prelu),                                                   \
-    SIGNED(prelu), [CLV_U32] = copy_first_u32, [CLV_U64] = copy_first_u64)                                                      \
-  X("Equal", run_binary, NUMBER_AND_BOOL, 1, FLOATS(equal), SAME_BITS(equal), [CLV_BOOL] = equal_u8)                            \
-  X("Greater", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(greater), SIGNED(greater), UNSIGNED(greater))                          \
-  X("GreaterOrEqual", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(greater_equal), SIGNED(greater_equal), UNSIGNED(greater_equal)) \
-  X("Less", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(less), SIGNED(less), UNSIGNED(less))                                      \
-  X("LessOrEqual", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(less_equal), SIGNED(less_equal), UNSIGNED(less_equal))             \
-  X("And", run_binary, CLV__DTYPE_BIT(CLV_BOOL), 1, [CLV_BOOL] = logical_and)                                                   \
-  X("Or", run_binary, CLV__DTYPE_BIT(CLV_BOOL), 1, [CLV_BOOL] = logical_or)                                                     \
-  X("Xor", run_binary, CLV__DTYPE_BIT(CLV_BOOL), 1, [CLV_BOOL] = logical_xor)                                                   \
-  X("BitwiseAnd", run_binary, CLV__DTYPES_INTEGER, 1, SAME_BITS(bit_and))                                                       \
-  X("BitwiseOr", run_binary, CLV__DTYPES_INTEGER, 1, SAME_BITS(bit_or))                                                         \
-  X("BitwiseXor", run_binary, CLV__DTYPES_INTEGER, 1, SAME_BITS(bit_xor))                                                       \
-  X("Min", run_variadic, CLV__DTYPES_NUMBER, 1, FLOATS(min), SIGNED(min), UNSIGNED(min))                                        \
-  X("Max", run_variadic, CLV__DTYPES_NUMBER, 1, FLOATS(max), SIGNED(max), UNSIGNED(max))                                        \
-  X("Sum", run_variadic, CLV__DTYPES_FLOAT, 1, FLOATS(add))                                                                     \
-  X("Mean", run_variadic, CLV__DTYPES_FLOAT, 1, FLOATS(add))
+/* X(operator, run function, cost, rows by dtype) */
+#define BINARY_OPERATORS(X)                                                                                       \
+  X("Add", run_binary, 1, FLOATS(add), SAME_BITS(add))                                                            \
+  X("Sub", run_binary, 1, FLOATS(sub), SAME_BITS(sub))                                                            \
+  X("Mul", run_binary, 1, FLOATS(mul), SAME_BITS(mul))                                                            \
+  X("Div", run_binary, 2, FLOATS(div), SIGNED(div), UNSIGNED(div))                                                \
+  X("PRelu", run_binary, 1, FLOATS(prelu), SIGNED(prelu), [CLV_U32] = copy_first_u32, [CLV_U64] = copy_first_u64) \
+  X("Equal", run_binary, 1, FLOATS(equal), SAME_BITS(equal), [CLV_BOOL] = equal_u8)                               \
+  X("Greater", run_binary, 1, FLOATS(greater), SIGNED(greater), UNSIGNED(greater))                                \
+  X("GreaterOrEqual", run_binary, 1, FLOATS(greater_equal), SIGNED(greater_equal), UNSIGNED(greater_equal))       \
+  X("Less", run_binary, 1, FLOATS(less), SIGNED(less), UNSIGNED(less))                                            \
+  X("LessOrEqual", run_binary, 1, FLOATS(less_equal), SIGNED(less_equal), UNSIGNED(less_equal))                   \
+  X("And", run_binary, 1, [CLV_BOOL] = logical_and)                                                               \
+  X("Or", run_binary, 1, [CLV_BOOL] = logical_or)                                                                 \
+  X("Xor", run_binary, 1, [CLV_BOOL] = logical_xor)                                                               \
+  X("BitwiseAnd", run_binary, 1, SAME_BITS(bit_and))                                                              \
+  X("BitwiseOr", run_binary, 1, SAME_BITS(bit_or))                                                                \
+  X("BitwiseXor", run_binary, 1, SAME_BITS(bit_xor))                                                              \
+  X("Min", run_variadic, 1, FLOATS(min), SIGNED(min), UNSIGNED(min))                                              \
+  X("Max", run_variadic, 1, FLOATS(max), SIGNED(max), UNSIGNED(max))                                              \
+  X("Sum", run_variadic, 1, FLOATS(add))                                                                          \
+  X("Mean", run_variadic, 1, FLOATS(add))
 
 /* PRelu for types that are never negative. */
 ROW(copy_first_u32, uint32_t, uint32_t, ((void)b, a))
@@ -175,7 +172,7 @@ typedef struct binary {
   clv__row_fn rows[DTYPE_COUNT];
 } binary;
 
-#define ENTRY(op, run, dtypes, cost, ...) {op, cost, {__VA_ARGS__}},
+#define ENTRY(op, run, cost, ...) {op, cost, {__VA_ARGS__}},
 static const binary table[] = {BINARY_OPERATORS(ENTRY)};
 
 static const binary *find_entry(const char *op) {
@@ -258,12 +255,6 @@ static void pow_mixed(const clv__row *row) {
       clv__row_from_f64(dtypes->base, row->out, from, count, y);
     }
   }
-}
-
-static bool accepts_pow(const clv__kernel_call *call, char reason[160]) {
-  if (call->input_count < 2 || (CLV__DTYPE_BIT(call->inputs[1].dtype) & CLV__DTYPES_NUMBER) != 0) return true;
-  snprintf(reason, 160, "exponent of dtype %s not supported", clv_dtype_name(call->inputs[1].dtype));
-  return false;
 }
 
 /* Where: selects bits without a branch, whatever they mean. */
@@ -362,18 +353,12 @@ static clv_status run_pow(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-static bool accepts_where(const clv__kernel_call *call, char reason[160]) {
-  if (call->input_count < 2 || (CLV__DTYPE_BIT(call->inputs[1].dtype) & CLV__DTYPES_ANY) != 0) return true;
-  snprintf(reason, 160, "dtype %s not supported", clv_dtype_name(call->inputs[1].dtype));
-  return false;
-}
+#define KERNEL(op, run, cost, ...) {"", op, run, NULL},
 
-#define KERNEL(op, run, dtypes, cost, ...) {"", op, dtypes, run, NULL, NULL},
-
-const clv__kernel clv__fast_binary[] = {
-    BINARY_OPERATORS(KERNEL){"", "Mod", CLV__DTYPES_NUMBER, run_binary, NULL, NULL},
-    {"", "BitShift", CLV__DTYPES_INTEGER, run_binary, NULL, NULL},
-    {"", "Pow", CLV__DTYPES_NUMBER, run_pow, NULL, accepts_pow},
-    {"", "Where", CLV__DTYPE_BIT(CLV_BOOL), run_binary, NULL, accepts_where},
-    {NULL, NULL, 0, NULL, NULL, NULL},
+const clv__fast_kernel clv__fast_binary[] = {
+    BINARY_OPERATORS(KERNEL){"", "Mod", run_binary, NULL},
+    {"", "BitShift", run_binary, NULL},
+    {"", "Pow", run_pow, NULL},
+    {"", "Where", run_binary, NULL},
+    {.op = NULL},
 };

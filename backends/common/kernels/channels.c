@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/threads.h"
 
 #define TILE_FLOATS 8192 /* of the result: some lines of each run fit in the second-level cache with the inputs read for them */
@@ -92,7 +91,6 @@ static inline void scale(const float *from, int64_t from_step, float *to, int64_
 }
 
 /* Joins `pixels` of an image from pixel `first` on. */
-CLV__MULTIVERSION
 static void join_tile(const clv__channels *channels, const clv_tensor *pieces, int64_t image, int64_t first, int64_t pixels,
                       float *result) {
   for (uint32_t r = 0; r < channels->run_count; ++r) {

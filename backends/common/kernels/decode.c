@@ -2,12 +2,11 @@
  * moves bytes. The others compute in f32 (SwiGLU of f64 in f64). */
 #include <math.h>
 
-#include "operators/common/multiversion.h"
+#include "backends/common/kernels/families.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
-#define SMALL_FLOATS (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
 enum { CHUNK = 256 };
 
 static bool has_input(const clv__kernel_call *call, uint32_t input) {
@@ -56,7 +55,7 @@ static int64_t rotary_angles_at(const rotary *r, int64_t token) {
 }
 
 /* `line` has room for two heads and two rows of angles. */
-CLV__MULTIVERSION static void rotate(const rotary *r, int64_t first, const float *cosines, const float *sines, float *line) {
+static void rotate(const rotary *r, int64_t first, const float *cosines, const float *sines, float *line) {
   const int64_t half = r->half, pair = r->interleaved ? 2 : 1, other = r->interleaved ? 1 : half;
   float *out = line + r->size;
   clv__row_to_f32(r->x->dtype, r->x->data, first, r->size, line);
@@ -117,8 +116,8 @@ static void convolution_line(const clv__kernel_call *call, int64_t row, int64_t 
   clv__row_to_f32(x->dtype, x->data, row * length, length, line + kept);
 }
 
-CLV__MULTIVERSION static void convolve(const float *line, const float *taps, int64_t tap_count, float bias, bool silu,
-                                       int64_t length, float *sums) {
+static void convolve(const float *line, const float *taps, int64_t tap_count, float bias, bool silu, int64_t length,
+                     float *sums) {
   for (int64_t i = 0; i < length; ++i) sums[i] = bias;
   for (int64_t k = 0; k < tap_count; ++k) {
     const float tap = taps[k], *from = line + k;
@@ -161,7 +160,6 @@ static size_t convolution_scratch(const clv__kernel_call *call) {
 }
 
 /* ---- TensorScatter ---- */
-
 static clv_status run_scatter(const clv__kernel_call *call) {
   const clv_tensor *cache = &call->inputs[0], *update = &call->inputs[1];
   if (clv__tensor_is_empty(cache)) return CLV_OK;
@@ -194,7 +192,6 @@ static clv_status run_scatter(const clv__kernel_call *call) {
 }
 
 /* ---- SwiGLU ---- */
-
 static void swiglu_f64(const clv__kernel_call *call, int64_t first, int64_t count, float alpha) {
   const double *a = (const double *)call->inputs[0].data + first, *b = (const double *)call->inputs[1].data + first;
   double *y = (double *)call->outputs[0].data + first;
@@ -226,10 +223,10 @@ static clv_status run_swiglu(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__fast_decode[] = {
-    {"", "RotaryEmbedding", SMALL_FLOATS, run_rotary, rotary_scratch, NULL},
-    {"", "CausalConvWithState", SMALL_FLOATS, run_convolution, convolution_scratch, NULL},
-    {"", "TensorScatter", CLV__DTYPES_ANY | CLV__DTYPES_F8, run_scatter, NULL, NULL},
-    {"", "SwiGLU", CLV__DTYPES_FLOAT, run_swiglu, NULL, NULL},
+const clv__fast_kernel clv__fast_decode[] = {
+    {"", "RotaryEmbedding", run_rotary, rotary_scratch},
+    {"", "CausalConvWithState", run_convolution, convolution_scratch},
+    {"", "TensorScatter", run_scatter, NULL},
+    {"", "SwiGLU", run_swiglu, NULL},
     {.op = NULL},
 };

@@ -1,6 +1,7 @@
 /* Einsum: multiplies the inputs from left to right. Each step is a batch of matrix products over tables of offsets. A label is
  * summed in the first step after which it is not needed. Intermediate results are f32 (f64 for f64, 64 bits for integers). */
 #include "operators/common/einsum.h"
+#include "backends/common/kernels/families.h"
 
 #include "backends/common/kernels/matmul/product.h"
 #include "base/memory.h"
@@ -264,7 +265,7 @@ static clv_status einsum_run(const clv__kernel_call *call) {
   return steps_run(&e, product_at);
 }
 
-const clv__kernel clv__fast_einsum[] = {
-    {"", "Einsum", CLV__DTYPES_NUMBER, einsum_run, einsum_scratch_bytes, NULL},
-    {0},
+const clv__fast_kernel clv__fast_einsum[] = {
+    {"", "Einsum", einsum_run, einsum_scratch_bytes},
+    {.op = NULL},
 };

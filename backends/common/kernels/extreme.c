@@ -1,8 +1,6 @@
 /* See extreme.h. Lanes are independent of each other. The search merely detects NaNs and locates them afterwards. */
 #include "backends/common/kernels/extreme.h"
 
-#include "operators/common/multiversion.h"
-
 enum { LANES = 16 };
 
 static inline __attribute__((always_inline)) float row_extreme(const float *row, int64_t length, bool smallest) {
@@ -41,11 +39,11 @@ static inline __attribute__((always_inline)) float row_extreme(const float *row,
   return nan != 0 ? __builtin_nanf("") : best;
 }
 
-CLV__MULTIVERSION void clv__rows_extreme(const float *data, int64_t rows, int64_t length, bool smallest, float *results) {
+void clv__rows_extreme(const float *data, int64_t rows, int64_t length, bool smallest, float *results) {
   for (int64_t r = 0; r < rows; ++r) results[r] = row_extreme(data + r * length, length, smallest);
 }
 
-CLV__MULTIVERSION void clv__rows_extreme_at(const float *data, int64_t rows, int64_t length, bool smallest, int64_t *places) {
+void clv__rows_extreme_at(const float *data, int64_t rows, int64_t length, bool smallest, int64_t *places) {
   for (int64_t r = 0; r < rows; ++r) {
     const float *row = data + r * length;
     const float best = row_extreme(row, length, smallest);

@@ -5,6 +5,13 @@
 
 #include "operators/run.h"
 
+/* A fast kernel accepts every call that the operator's reference accepts; what that is (dtypes, limits) is said there alone. */
+typedef struct clv__fast_kernel {
+  const char *domain, *op; /* "" is ONNX's */
+  clv_status (*run)(const clv__kernel_call *call);
+  size_t (*scratch_bytes)(const clv__kernel_call *call); /* optional, as clv__kernel's */
+} clv__fast_kernel;
+
 #define CLV__FAST_FAMILIES(X) \
   X(softmax)                  \
   X(matmul)                   \
@@ -23,9 +30,11 @@
   X(sparse)                   \
   X(einsum)                   \
   X(resize)                   \
-  X(recurrent)
+  X(recurrent)                \
+  X(normalize)                \
+  X(cast)
 
-#define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
+#define CLV__DECLARE_FAST(family) extern const clv__fast_kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
 #undef CLV__DECLARE_FAST
 

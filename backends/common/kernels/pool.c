@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "backends/common/kernels/families.h"
 #include "base/memory.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/common/window.h"
@@ -222,21 +222,12 @@ static size_t global_scratch_bytes(const clv__kernel_call *call) {
   return slice_bytes(&c) * (size_t)clv__kernel_thread_limit(c.planes);
 }
 
-static bool pool_accepts(const clv__kernel_call *call, char reason[160]) {
-  int32_t rank = call->inputs[0].rank;
-  if (rank == CLV_RANK_UNKNOWN || (rank >= 3 && rank <= 2 + AXES)) return true;
-  snprintf(reason, 160, "rank %d (1 to %d spatial axes are supported)", (int)rank, AXES);
-  return false;
-}
-
-#define MAX_DTYPES (CLV__DTYPES_FLOAT | CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_U8))
-
-const clv__kernel clv__fast_pool[] = {
-    {"", "MaxPool", MAX_DTYPES, pool_run, pool_scratch_bytes, pool_accepts},
-    {"", "AveragePool", CLV__DTYPES_FLOAT, pool_run, pool_scratch_bytes, pool_accepts},
-    {"", "LpPool", CLV__DTYPES_FLOAT, pool_run, pool_scratch_bytes, pool_accepts},
-    {"", "GlobalMaxPool", CLV__DTYPES_FLOAT, global_run, global_scratch_bytes, NULL},
-    {"", "GlobalAveragePool", CLV__DTYPES_FLOAT, global_run, global_scratch_bytes, NULL},
-    {"", "GlobalLpPool", CLV__DTYPES_FLOAT, global_run, global_scratch_bytes, NULL},
-    {0},
+const clv__fast_kernel clv__fast_pool[] = {
+    {"", "MaxPool", pool_run, pool_scratch_bytes},
+    {"", "AveragePool", pool_run, pool_scratch_bytes},
+    {"", "LpPool", pool_run, pool_scratch_bytes},
+    {"", "GlobalMaxPool", global_run, global_scratch_bytes},
+    {"", "GlobalAveragePool", global_run, global_scratch_bytes},
+    {"", "GlobalLpPool", global_run, global_scratch_bytes},
+    {.op = NULL},
 };

@@ -26,7 +26,7 @@ static inline void NAME(fold)(pool_kind kind, double p, const REAL *x, int64_t s
 }
 
 /* Computes a whole plane, row by row, tap after tap over contiguous positions. */
-CLV__MULTIVERSION static void NAME(plane)(const pool *c, const REAL *x, REAL *y) {
+static void NAME(plane)(const pool *c, const REAL *x, REAL *y) {
   const axis *a = c->axes;
   for (int64_t o0 = 0; o0 < a[0].output; ++o0) {
     for (int64_t o1 = 0; o1 < a[1].output; ++o1) {
@@ -86,7 +86,7 @@ static void NAME(plane_indices)(const pool *c, const REAL *x, REAL *y, int64_t *
 }
 
 /* Sums in LANES parts, then the rest. The order depends on the size alone. */
-CLV__MULTIVERSION static REAL NAME(global)(const pool *c, const REAL *x, int64_t count) {
+static REAL NAME(global)(const pool *c, const REAL *x, int64_t count) {
   if (c->kind == POOL_MAX) {
     REAL best = (REAL)c->lowest;
     for (int64_t i = 0; i < count; ++i) best = x[i] > best ? x[i] : best;

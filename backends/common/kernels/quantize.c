@@ -3,15 +3,14 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "backends/common/kernels/families.h"
 #include "base/tensor/small.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#ifdef __AVX512F__
 #include <immintrin.h>
-#define HAS_AVX512
 #endif
 
 enum { BLOCK = 256, RUN = 4096 };
@@ -148,7 +147,6 @@ static const float round_by = 0x1.8p23f; /* adding and subtracting it rounds num
 
 /* One scale for the whole tensor: f32 to u8 or, with `offset` 128, to i8 (computed 128 higher, because unsigned bytes convert
  * faster). */
-CLV__MULTIVERSION
 static void quantize_whole(const float *x, uint8_t *y, int64_t count, float scale, float least, float most, float zero,
                            int offset) {
   for (int64_t i = 0; i < count; ++i) {
@@ -160,12 +158,11 @@ static void quantize_whole(const float *x, uint8_t *y, int64_t count, float scal
   }
 }
 
-#ifdef HAS_AVX512
+#ifdef __AVX512F__
 /* The same without a division: multiplies by the inverse and then corrects the error (Markstein 1990). It rounds to the same byte
  * as the quotient. This was tested for every significand of a scale next to every tie. For infinite numbers, the correction is
  * NaN. Returns the number of elements processed. */
-__attribute__((target("avx512f"))) static int64_t quantize_inverse(const float *x, uint8_t *y, int64_t count, float scale,
-                                                                   float least, float most, float zero) {
+static int64_t quantize_inverse(const float *x, uint8_t *y, int64_t count, float scale, float least, float most, float zero) {
   const __m512 factor = _mm512_set1_ps(scale), inverse = _mm512_set1_ps(1.0f / scale);
   const __m512 low = _mm512_set1_ps(least), high = _mm512_set1_ps(most);
   const __m512i middle = _mm512_set1_epi32((int)zero);
@@ -182,19 +179,9 @@ __attribute__((target("avx512f"))) static int64_t quantize_inverse(const float *
   }
   return i;
 }
+
 #endif
 
-/* Processes the elements that allow this, and returns their number: none if relevant values could leave the range of f32. */
-static int64_t by_inverse(const float *x, uint8_t *y, int64_t count, float scale, float least, float most, float zero) {
-#ifdef HAS_AVX512
-  if (__builtin_cpu_supports("avx512f") && scale >= 0x1p-60f && scale <= 0x1p60f) {
-    return quantize_inverse(x, y, count, scale, least, most, zero);
-  }
-#endif
-  return 0;
-}
-
-CLV__MULTIVERSION
 static void dequantize_whole(const uint8_t *x, float *y, int64_t count, float scale, int zero, int offset) {
   for (int64_t i = 0; i < count; ++i) y[i] = (float)((int)(uint8_t)(x[i] ^ offset) - offset - zero) * scale;
 }
@@ -210,7 +197,12 @@ static void quantize(const runs *r, int64_t first, int64_t count, const float *s
   if (r->direct) {
     const float zero = (float)zeros[0], *from = (const float *)r->x->data + first;
     uint8_t *to = (uint8_t *)r->y->data + first;
-    const int64_t done = by_inverse(from, to, count, scales[0], low - zero, high - zero, zero);
+    int64_t done = 0;
+#ifdef __AVX512F__
+    if (scales[0] >= 0x1p-60f && scales[0] <= 0x1p60f) { /* no relevant value leaves the range of f32 */
+      done = quantize_inverse(from, to, count, scales[0], low - zero, high - zero, zero);
+    }
+#endif
     quantize_whole(from + done, to + done, count - done, scales[0], low - zero, high - zero, zero,
                    r->y->dtype == CLV_I8 ? 128 : 0);
     return;
@@ -284,7 +276,6 @@ static clv_status run_dequantize(const clv__kernel_call *call) {
 }
 
 /* Widens [*low, *high] to include all values that are not NaN. */
-CLV__MULTIVERSION
 static void widen_range(const float *values, int64_t count, float *low, float *high) {
   enum { LANES = 64 };
   float lows[LANES], highs[LANES];
@@ -336,49 +327,9 @@ static clv_status run_dynamic(const clv__kernel_call *call) {
   return call->outputs[0].dtype != CLV_DTYPE_NONE ? run_quantize(&quantize_call) : CLV_OK;
 }
 
-static bool accepts_target(int64_t dtype, uint32_t dtypes, char reason[160]) {
-  if (clv__dtype_is_known(dtype) && clv__dtype_is_in((clv_dtype)dtype, dtypes)) return true;
-  if (clv__dtype_is_known(dtype))
-    snprintf(reason, 160, "output of dtype %s not supported", clv_dtype_name((clv_dtype)dtype));
-  else
-    snprintf(reason, 160, "output_dtype %lld not supported", (long long)dtype);
-  return false;
-}
-
-#define SCALES CLV__DTYPE_BIT(CLV_F8E8M0) /* powers of two, valid only as scales */
-#define SMALL_INTEGERS (CLV__DTYPE_BIT(CLV_U8) | CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_U16) | CLV__DTYPE_BIT(CLV_I16))
-#define SMALL_FLOATS (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
-#define QUANTIZED (SMALL_INTEGERS | (CLV__DTYPES_SMALL & ~SCALES))
-
-static bool accepts_operand(const clv__kernel_call *call, uint32_t index, uint32_t dtypes, char reason[160]) {
-  if (index >= call->input_count || call->inputs[index].dtype == CLV_DTYPE_NONE) return true;
-  if (clv__dtype_is_in(call->inputs[index].dtype, dtypes)) return true;
-  snprintf(reason, 160, "dtype %s not supported (input %u)", clv_dtype_name(call->inputs[index].dtype), index);
-  return false;
-}
-
-static bool accepts_quantize(const clv__kernel_call *call, char reason[160]) {
-  const int64_t precision = clv__attribute_int(call->attributes, "precision", 0);
-  if (precision != 0 && precision != CLV_F32 && precision != CLV_F16 && precision != CLV_BF16) {
-    snprintf(reason, 160, "precision %lld not supported", (long long)precision);
-    return false;
-  }
-  const int64_t wanted = clv__attribute_int(call->attributes, "output_dtype", 0);
-  return accepts_operand(call, 0, SMALL_FLOATS | CLV__DTYPE_BIT(CLV_I32), reason) &&
-         accepts_operand(call, 1, SMALL_FLOATS | CLV__DTYPE_BIT(CLV_I32) | SCALES, reason) &&
-         accepts_operand(call, 2, QUANTIZED, reason) && (wanted == 0 || accepts_target(wanted, QUANTIZED, reason));
-}
-
-static bool accepts_dequantize(const clv__kernel_call *call, char reason[160]) {
-  const int64_t wanted = clv__attribute_int(call->attributes, "output_dtype", 0);
-  if (!accepts_operand(call, 0, QUANTIZED | CLV__DTYPE_BIT(CLV_I32), reason)) return false;
-  if (!accepts_operand(call, 1, SMALL_FLOATS | SCALES, reason)) return false;
-  return accepts_target(wanted != 0 ? wanted : (int64_t)call->inputs[1].dtype, SMALL_FLOATS, reason);
-}
-
-const clv__kernel clv__fast_quantize[] = {
-    {"", "QuantizeLinear", SMALL_FLOATS | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPES_SMALL, run_quantize, NULL, accepts_quantize},
-    {"", "DequantizeLinear", QUANTIZED | CLV__DTYPE_BIT(CLV_I32) | SCALES, run_dequantize, NULL, accepts_dequantize},
-    {"", "DynamicQuantizeLinear", CLV__DTYPE_BIT(CLV_F32), run_dynamic, NULL, NULL},
-    {NULL, NULL, 0, NULL, NULL, NULL},
+const clv__fast_kernel clv__fast_quantize[] = {
+    {"", "QuantizeLinear", run_quantize, NULL},
+    {"", "DequantizeLinear", run_dequantize, NULL},
+    {"", "DynamicQuantizeLinear", run_dynamic, NULL},
+    {.op = NULL},
 };

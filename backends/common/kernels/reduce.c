@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "backends/common/kernels/extreme.h"
+#include "backends/common/kernels/families.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
@@ -220,19 +221,11 @@ static clv_status run_reduce(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-#define KERNEL(op, dtypes) \
-  { "", op, dtypes, run_reduce, NULL, NULL }
+#define KERNEL(op) \
+  { "", op, run_reduce, NULL }
 
-const clv__kernel clv__fast_reduce[] = {
-    KERNEL("ReduceSum", CLV__DTYPES_NUMBER),
-    KERNEL("ReduceMean", CLV__DTYPES_NUMBER),
-    KERNEL("ReduceMax", CLV__DTYPES_ANY),
-    KERNEL("ReduceMin", CLV__DTYPES_ANY),
-    KERNEL("ReduceProd", CLV__DTYPES_NUMBER),
-    KERNEL("ReduceL1", CLV__DTYPES_NUMBER),
-    KERNEL("ReduceL2", CLV__DTYPES_NUMBER),
-    KERNEL("ReduceLogSum", CLV__DTYPES_NUMBER),
-    KERNEL("ReduceLogSumExp", CLV__DTYPES_NUMBER),
-    KERNEL("ReduceSumSquare", CLV__DTYPES_NUMBER),
-    {NULL, NULL, 0, NULL, NULL, NULL},
+const clv__fast_kernel clv__fast_reduce[] = {
+    KERNEL("ReduceSum"),       KERNEL("ReduceMean"),      KERNEL("ReduceMax"), KERNEL("ReduceMin"),
+    KERNEL("ReduceProd"),      KERNEL("ReduceL1"),        KERNEL("ReduceL2"),  KERNEL("ReduceLogSum"),
+    KERNEL("ReduceLogSumExp"), KERNEL("ReduceSumSquare"), {.op = NULL},
 };

@@ -1,12 +1,12 @@
 /* Resize and Upsample. Each axis has a table that lists, per output position, the input positions to read and their weights.
  * Linear and cubic interpolation are separable, so the axes are applied one after another, in f64, to one slice at a time. */
 #include "operators/common/resize.h"
+#include "backends/common/kernels/families.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
@@ -94,8 +94,7 @@ static void tables_fill(resize *r, char *scratch) {
 }
 
 /* Applies one axis to a slice seen as [before, input, after]. */
-CLV__MULTIVERSION static void axis_apply(const resize *r, int32_t axis, int64_t before, int64_t after, const double *in,
-                                         double *out) {
+static void axis_apply(const resize *r, int32_t axis, int64_t before, int64_t after, const double *in, double *out) {
   const clv__resize_axis *a = &r->of.axes[axis];
   const table *t = &r->tables[axis];
   for (int64_t b = 0; b < before; ++b, in += a->input * after) {
@@ -205,22 +204,8 @@ static clv_status resize_run(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-static bool resize_accepts(const clv__kernel_call *call, char reason[160]) {
-  clv__attributes a = call->attributes;
-  bool interpolates = !clv__attribute_is(a, "mode", "nearest", true);
-  if (interpolates && call->inputs[0].dtype == CLV_BOOL) {
-    snprintf(reason, 160, "bool can only be resized with mode nearest");
-    return false;
-  }
-  if (!interpolates && clv__attribute_int(a, "antialias", 0) != 0) {
-    snprintf(reason, 160, "antialias has no meaning for mode nearest");
-    return false;
-  }
-  return true;
-}
-
-const clv__kernel clv__fast_resize[] = {
-    {"", "Resize", CLV__DTYPES_ANY, resize_run, resize_scratch_bytes, resize_accepts},
-    {"", "Upsample", CLV__DTYPES_ANY, resize_run, resize_scratch_bytes, resize_accepts},
-    {0},
+const clv__fast_kernel clv__fast_resize[] = {
+    {"", "Resize", resize_run, resize_scratch_bytes},
+    {"", "Upsample", resize_run, resize_scratch_bytes},
+    {.op = NULL},
 };

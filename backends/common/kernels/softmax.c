@@ -3,8 +3,8 @@
 #include <math.h>
 #include <tgmath.h>
 
+#include "backends/common/kernels/families.h"
 #include "operators/common/exponential.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
@@ -38,45 +38,45 @@ static lines lines_of(const clv__kernel_call *call) {
 /* Processes up to GROUP neighbouring lines at once, so that memory is read in runs although a line is not contiguous. Here and
  * for a single line, x may be y: an element is never read again after its position was overwritten. Sums use the order of a
  * single line, so neighbouring lines do not affect each other. */
-#define DEFINE_GROUP(name, T, EXP, lane_count)                                                                    \
-  CLV__MULTIVERSION static void name(kind what, const T *x, T *y, int64_t length, int64_t inner, int64_t width) { \
-    T largest[GROUP], last[GROUP]; /* `last`: the factor, or the number to subtract */                            \
-    T lanes[lane_count][GROUP];                                                                                   \
-    double sum[GROUP] = {0};                                                                                      \
-    const int64_t whole = length / LANES * LANES, used = length < LANES ? 1 : lane_count;                         \
-    memset(lanes, 0, sizeof lanes);                                                                               \
-    for (int64_t g = 0; g < width; ++g) largest[g] = x[g];                                                        \
-    for (int64_t i = 1; i < length; ++i) {                                                                        \
-      const T *row = x + i * inner;                                                                               \
-      for (int64_t g = 0; g < width; ++g) largest[g] = row[g] > largest[g] ? row[g] : largest[g];                 \
-    }                                                                                                             \
-    for (int64_t i = 0; i < length; ++i) {                                                                        \
-      const T *row = x + i * inner;                                                                               \
-      T values[GROUP], *onto = lanes[i % used];                                                                   \
-      for (int64_t g = 0; g < width; ++g) {                                                                       \
-        values[g] = EXP(row[g] - largest[g]);                                                                     \
-        onto[g] += values[g];                                                                                     \
-      }                                                                                                           \
-      if (what == SOFTMAX) memcpy(y + i * inner, values, (size_t)width * sizeof *values);                         \
-      if (i + 1 < length && ((i + 1) % SUMMED != 0 || i + 1 == whole || used == 1)) continue;                     \
-      for (int64_t half = used / 2; half > 0; half /= 2) {                                                        \
-        for (int64_t k = 0; k < half; ++k) {                                                                      \
-          for (int64_t g = 0; g < width; ++g) lanes[k][g] += lanes[k + half][g];                                  \
-        }                                                                                                         \
-      }                                                                                                           \
-      for (int64_t g = 0; g < width; ++g) sum[g] += (double)lanes[0][g];                                          \
-      memset(lanes, 0, sizeof lanes);                                                                             \
-    }                                                                                                             \
-    for (int64_t g = 0; g < width; ++g) last[g] = (T)(what == SOFTMAX ? 1 / sum[g] : log(sum[g]));                \
-    for (int64_t i = 0; i < length; ++i) {                                                                        \
-      const T *row = x + i * inner;                                                                               \
-      T *to = y + i * inner;                                                                                      \
-      if (what == SOFTMAX) {                                                                                      \
-        for (int64_t g = 0; g < width; ++g) to[g] *= last[g];                                                     \
-      } else {                                                                                                    \
-        for (int64_t g = 0; g < width; ++g) to[g] = row[g] - largest[g] - last[g];                                \
-      }                                                                                                           \
-    }                                                                                                             \
+#define DEFINE_GROUP(name, T, EXP, lane_count)                                                     \
+  static void name(kind what, const T *x, T *y, int64_t length, int64_t inner, int64_t width) {    \
+    T largest[GROUP], last[GROUP]; /* `last`: the factor, or the number to subtract */             \
+    T lanes[lane_count][GROUP];                                                                    \
+    double sum[GROUP] = {0};                                                                       \
+    const int64_t whole = length / LANES * LANES, used = length < LANES ? 1 : lane_count;          \
+    memset(lanes, 0, sizeof lanes);                                                                \
+    for (int64_t g = 0; g < width; ++g) largest[g] = x[g];                                         \
+    for (int64_t i = 1; i < length; ++i) {                                                         \
+      const T *row = x + i * inner;                                                                \
+      for (int64_t g = 0; g < width; ++g) largest[g] = row[g] > largest[g] ? row[g] : largest[g];  \
+    }                                                                                              \
+    for (int64_t i = 0; i < length; ++i) {                                                         \
+      const T *row = x + i * inner;                                                                \
+      T values[GROUP], *onto = lanes[i % used];                                                    \
+      for (int64_t g = 0; g < width; ++g) {                                                        \
+        values[g] = EXP(row[g] - largest[g]);                                                      \
+        onto[g] += values[g];                                                                      \
+      }                                                                                            \
+      if (what == SOFTMAX) memcpy(y + i * inner, values, (size_t)width * sizeof *values);          \
+      if (i + 1 < length && ((i + 1) % SUMMED != 0 || i + 1 == whole || used == 1)) continue;      \
+      for (int64_t half = used / 2; half > 0; half /= 2) {                                         \
+        for (int64_t k = 0; k < half; ++k) {                                                       \
+          for (int64_t g = 0; g < width; ++g) lanes[k][g] += lanes[k + half][g];                   \
+        }                                                                                          \
+      }                                                                                            \
+      for (int64_t g = 0; g < width; ++g) sum[g] += (double)lanes[0][g];                           \
+      memset(lanes, 0, sizeof lanes);                                                              \
+    }                                                                                              \
+    for (int64_t g = 0; g < width; ++g) last[g] = (T)(what == SOFTMAX ? 1 / sum[g] : log(sum[g])); \
+    for (int64_t i = 0; i < length; ++i) {                                                         \
+      const T *row = x + i * inner;                                                                \
+      T *to = y + i * inner;                                                                       \
+      if (what == SOFTMAX) {                                                                       \
+        for (int64_t g = 0; g < width; ++g) to[g] *= last[g];                                      \
+      } else {                                                                                     \
+        for (int64_t g = 0; g < width; ++g) to[g] = row[g] - largest[g] - last[g];                 \
+      }                                                                                            \
+    }                                                                                              \
   }
 DEFINE_GROUP(group_f32, float, clv__exp_f32, LANES)
 DEFINE_GROUP(group_f64, double, exp, 1)
@@ -144,7 +144,7 @@ ALWAYS void short_f32(kind what, const float *x, float *y, int64_t length) {
   for (int64_t i = 0; i < length; ++i) y[i] = what == SOFTMAX ? values[i] * last : x[i] - largest - last;
 }
 
-CLV__MULTIVERSION static void line_f32(kind what, const float *x, float *y, int64_t length) {
+static void line_f32(kind what, const float *x, float *y, int64_t length) {
   if (length < LANES) {
     short_f32(what, x, y, length);
     return;
@@ -266,9 +266,9 @@ static clv_status run_hardmax(const clv__kernel_call *call) {
   return run(call, HARDMAX);
 }
 
-const clv__kernel clv__fast_softmax[] = {
-    {"", "Softmax", CLV__DTYPES_FLOAT, run_softmax, scratch_bytes, NULL},
-    {"", "LogSoftmax", CLV__DTYPES_FLOAT, run_log_softmax, scratch_bytes, NULL},
-    {"", "Hardmax", CLV__DTYPES_FLOAT, run_hardmax, scratch_bytes, NULL},
-    {NULL, NULL, 0, NULL, NULL, NULL},
+const clv__fast_kernel clv__fast_softmax[] = {
+    {"", "Softmax", run_softmax, scratch_bytes},
+    {"", "LogSoftmax", run_log_softmax, scratch_bytes},
+    {"", "Hardmax", run_hardmax, scratch_bytes},
+    {.op = NULL},
 };

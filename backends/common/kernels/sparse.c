@@ -1,10 +1,10 @@
 /* Sums, means and maxima over the rows named by a graph in compressed rows, without an array of edges times columns. Each row is
  * gathered and reduced in one go, with its columns in registers. sparse_attention.c contains attention. */
 #include "backends/common/kernels/sparse.h"
+#include "backends/common/kernels/families.h"
 
 #include <math.h>
 
-#include "operators/common/multiversion.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
@@ -46,7 +46,7 @@ static clv_status check_offsets(const clv__kernel_call *call, const clv__sparse 
 }
 
 /* The first edge in [begin, end) with an invalid source, or -1. */
-CLV__MULTIVERSION static int64_t find_bad(const clv__sparse *s, int64_t begin, int64_t end) {
+static int64_t find_bad(const clv__sparse *s, int64_t begin, int64_t end) {
   uint64_t limit = (uint64_t)s->data_rows;
   bool bad = false;
   if (s->sources->dtype == CLV_I32) {
@@ -149,7 +149,8 @@ typedef struct aggregate {
   clv_tensor *out;
 } aggregate;
 
-/* Sums columns [at, at + 16 * count) of a row. `count` is a constant of at most CLV__LANE_BLOCKS. Prefetches edges below `limit`.
+/* Sums `count` vectors of columns of a row from `at` on. `count` is a constant of at most CLV__LANE_BLOCKS. Prefetches edges
+ * below `limit`.
  */
 CLV__INLINE void sum_lanes(const aggregate *a, clv_dtype dtype, const int count, int64_t v, int64_t at, int64_t limit,
                            float scale) {
@@ -202,20 +203,19 @@ CLV__INLINE void sum_rows(const aggregate *a, clv_dtype dtype, int64_t first, in
   }
 }
 
-CLV__MULTIVERSION static void sum_rows_f32(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
+static void sum_rows_f32(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
   sum_rows(a, CLV_F32, first, last, from, to);
 }
 
-CLV__MULTIVERSION static void sum_rows_bf16(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
+static void sum_rows_bf16(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
   sum_rows(a, CLV_BF16, first, last, from, to);
 }
 
-CLV__MULTIVERSION static void sum_rows_f16(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
+static void sum_rows_f16(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
   sum_rows(a, CLV_F16, first, last, from, to);
 }
 
 /* ---- Maxima ---- */
-
 static void max_rows(const aggregate *a, int64_t first, int64_t last, int64_t from, int64_t to) {
   enum { BLOCK = 128 };
   const clv__sparse *s = &a->s;
@@ -257,10 +257,8 @@ static clv_status run_aggregate(const clv__kernel_call *call) {
   return clv__sparse_for_rows(call, &a.s, CLV__LANES, (double)a.s.columns / 8, aggregate_rows, &a);
 }
 
-#define SPARSE_DTYPES (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
-
-const clv__kernel clv__fast_sparse[] = {
-    {"ai.cleave", "SparseAggregate", SPARSE_DTYPES, run_aggregate, NULL, NULL},
-    {"ai.cleave", "SparseAttention", SPARSE_DTYPES, clv__sparse_attention, clv__sparse_attention_scratch, NULL},
+const clv__fast_kernel clv__fast_sparse[] = {
+    {"ai.cleave", "SparseAggregate", run_aggregate, NULL},
+    {"ai.cleave", "SparseAttention", clv__sparse_attention, clv__sparse_attention_scratch},
     {.op = NULL},
 };

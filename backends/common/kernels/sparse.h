@@ -5,6 +5,7 @@
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_SPARSE_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_SPARSE_H
 
+#include "backends/common/kernels/vector.h"
 #include "operators/common/rows.h"
 #include "operators/run.h"
 
@@ -36,15 +37,15 @@ size_t clv__sparse_attention_scratch(const clv__kernel_call *call);
 
 /* ---- Vectors ---- */
 
-/* Sixteen columns. The compiler maps them to the machine's vectors. */
-enum { CLV__LANES = 16, CLV__LANE_BLOCKS = 8, CLV__LANE_AHEAD = 8 }; /* vectors held at a time; rows prefetched ahead */
-typedef float clv__lanes __attribute__((vector_size(64), aligned(4), may_alias));
-typedef uint32_t clv__lane_bits __attribute__((vector_size(64), aligned(4), may_alias));
-typedef uint16_t clv__lane_halves __attribute__((vector_size(32), aligned(2), may_alias));
+/* The columns of one vector register. */
+enum { CLV__LANES = CLV__VECTOR_BYTES / 4, CLV__LANE_BLOCKS = 8, CLV__LANE_AHEAD = 8 }; /* vectors held; rows prefetched ahead */
+typedef float clv__lanes __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(4), may_alias));
+typedef uint32_t clv__lane_bits __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(4), may_alias));
+typedef uint16_t clv__lane_halves __attribute__((vector_size(CLV__VECTOR_BYTES / 2), aligned(2), may_alias));
 
 #define CLV__INLINE static inline __attribute__((always_inline))
 
-/* Loads elements [at, at + 16). `dtype` must be a constant in the caller. */
+/* Loads elements [at, at + CLV__LANES). `dtype` must be a constant in the caller. */
 CLV__INLINE void clv__lanes_load(clv__lanes *to, const void *data, clv_dtype dtype, int64_t at) {
   if (dtype == CLV_F32) {
     *to = *(const clv__lanes *)((const float *)data + at);
@@ -59,7 +60,7 @@ CLV__INLINE void clv__lanes_load(clv__lanes *to, const void *data, clv_dtype dty
   }
 }
 
-/* Prefetches columns [at, at + 16 * count) of a row. */
+/* Prefetches `count` vectors of columns from `at` on of a row. */
 CLV__INLINE void clv__lanes_fetch(const void *data, clv_dtype dtype, int64_t at, int count) {
   const char *from = (const char *)data + at * (dtype == CLV_F32 ? 4 : 2);
   for (int i = 0; i < count * CLV__LANES * (dtype == CLV_F32 ? 4 : 2); i += 64) __builtin_prefetch(from + i);

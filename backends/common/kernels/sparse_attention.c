@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "backends/common/kernels/sparse.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/threads.h"
 
 enum {
@@ -76,7 +75,7 @@ typedef struct edge_group {
   int64_t ahead, limit;
 } edge_group;
 
-/* Adds a group's rows to 16 * count columns from `at` on. Heads are a multiple of a vector wide. */
+/* Adds a group's rows to `count` vectors of columns from `at` on. Heads are a multiple of a vector wide. */
 CLV__INLINE void add_lanes(const attention *a, clv_dtype dtype, const int count, const edge_group *group, int64_t at,
                            const row_state *state) {
   clv__lanes total[CLV__LANE_BLOCKS], *sums = (clv__lanes *)(state->sums + at);
@@ -177,18 +176,15 @@ CLV__INLINE void attend(const attention *a, clv_dtype dtype, int64_t first, int6
   }
 }
 
-CLV__MULTIVERSION static void attend_f32(const attention *a, int64_t first, int64_t last, int64_t from, int64_t to,
-                                         const row_state *state) {
+static void attend_f32(const attention *a, int64_t first, int64_t last, int64_t from, int64_t to, const row_state *state) {
   attend(a, CLV_F32, first, last, from, to, state);
 }
 
-CLV__MULTIVERSION static void attend_bf16(const attention *a, int64_t first, int64_t last, int64_t from, int64_t to,
-                                          const row_state *state) {
+static void attend_bf16(const attention *a, int64_t first, int64_t last, int64_t from, int64_t to, const row_state *state) {
   attend(a, CLV_BF16, first, last, from, to, state);
 }
 
-CLV__MULTIVERSION static void attend_f16(const attention *a, int64_t first, int64_t last, int64_t from, int64_t to,
-                                         const row_state *state) {
+static void attend_f16(const attention *a, int64_t first, int64_t last, int64_t from, int64_t to, const row_state *state) {
   attend(a, CLV_F16, first, last, from, to, state);
 }
 

@@ -6,8 +6,8 @@
 #include <tgmath.h>
 
 #include "backends/common/kernels/elementwise.h"
+#include "backends/common/kernels/families.h"
 #include "operators/common/exponential.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 
 /* Up to two numbers from attributes: `a` and `b` in the expressions. */
@@ -33,7 +33,7 @@ typedef struct parameters {
   FLOAT_ROW(name##_f32, float, float, expression) \
   FLOAT_ROW(name##_f64, double, double, expression)
 /* Only for f32, if the expression has no branches and calls nothing. */
-#define VECTOR_ROW(row_name, expression) CLV__MULTIVERSION FLOAT_ROW(row_name, float, float, expression)
+#define VECTOR_ROW(row_name, expression) FLOAT_ROW(row_name, float, float, expression)
 #define VECTOR_OP(name, expression)  \
   VECTOR_ROW(name##_f32, expression) \
   FLOAT_ROW(name##_f64, double, double, expression)
@@ -149,49 +149,49 @@ typedef struct unary {
 #define INTEGER_BITS(name) \
   UNSIGNED_ROWS(name), [CLV_I8] = name##_u8, [CLV_I16] = name##_u16, [CLV_I32] = name##_u32, [CLV_I64] = name##_u64
 
-/* X(operator, dtypes, cost, name and name of the attributes, their defaults, rows by dtype) */
-#define UNARY_OPERATORS(X)                                                                                               \
-  X("Relu", CLV__DTYPES_FLOAT | CLV__DTYPES_SIGNED, 1, NULL, NULL, 0, 0, FLOATS_AND(relu, SIGNED_ROWS(relu)))            \
-  X("LeakyRelu", CLV__DTYPES_FLOAT, 1, "alpha", NULL, 0.01f, 0, FLOATS(leaky_relu))                                      \
-  X("ThresholdedRelu", CLV__DTYPES_FLOAT, 1, "alpha", NULL, 1, 0, FLOATS(thresholded_relu))                              \
-  X("Elu", CLV__DTYPES_FLOAT, 20, "alpha", NULL, 1, 0, FLOATS(elu))                                                      \
-  X("Selu", CLV__DTYPES_FLOAT, 20, "alpha", "gamma", 1.67326319217681884765625, 1.05070102214813232421875, FLOATS(selu)) \
-  X("Celu", CLV__DTYPES_FLOAT, 40, "alpha", NULL, 1, 0, FLOATS(celu))                                                    \
-  X("Sigmoid", CLV__DTYPES_FLOAT, 15, NULL, NULL, 0, 0, FLOATS(sigmoid))                                                 \
-  X("HardSigmoid", CLV__DTYPES_FLOAT, 2, "alpha", "beta", 0.2f, 0.5f, FLOATS(hard_sigmoid))                              \
-  X("HardSwish", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(hard_swish))                                             \
-  X("Swish", CLV__DTYPES_FLOAT, 15, "alpha", NULL, 1, 0, FLOATS(swish))                                                  \
-  X("Mish", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(mish))                                                       \
-  X("Softplus", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(softplus))                                               \
-  X("Softsign", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(softsign))                                                \
-  X("Tanh", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(tanh))                                                       \
-  X("Erf", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(erf))                                                         \
-  X("Sqrt", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(sqrt))                                                        \
-  X("Exp", CLV__DTYPES_FLOAT, 10, NULL, NULL, 0, 0, FLOATS(exp))                                                         \
-  X("Log", CLV__DTYPES_FLOAT, 10, NULL, NULL, 0, 0, FLOATS(log))                                                         \
-  X("Abs", CLV__DTYPES_NUMBER, 1, NULL, NULL, 0, 0, FLOATS_AND(abs, SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)))               \
-  X("Neg", CLV__DTYPES_FLOAT | CLV__DTYPES_SIGNED, 1, NULL, NULL, 0, 0, FLOATS_AND(neg, SIGNED_ROWS(neg)))               \
-  X("Reciprocal", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(reciprocal))                                            \
-  X("Floor", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(floor))                                                      \
-  X("Ceil", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(ceil))                                                        \
-  X("Round", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(round))                                                      \
-  X("Sign", CLV__DTYPES_NUMBER, 1, NULL, NULL, 0, 0, FLOATS_AND(sign, SIGNED_ROWS(sign), UNSIGNED_ROWS(sign)))           \
-  X("Sin", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(sin))                                                         \
-  X("Cos", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(cos))                                                         \
-  X("Tan", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(tan))                                                         \
-  X("Asin", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(asin))                                                       \
-  X("Acos", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(acos))                                                       \
-  X("Atan", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(atan))                                                       \
-  X("Sinh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(sinh))                                                       \
-  X("Cosh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(cosh))                                                       \
-  X("Asinh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(asinh))                                                     \
-  X("Acosh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(acosh))                                                     \
-  X("Atanh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(atanh))                                                     \
-  X("IsNaN", CLV__DTYPES_FLOAT, 1, NULL, NULL, 0, 0, FLOATS(is_nan))                                                     \
-  X("Not", CLV__DTYPE_BIT(CLV_BOOL), 1, NULL, NULL, 0, 0, {[CLV_BOOL] = not_bool})                                       \
-  X("BitwiseNot", CLV__DTYPES_INTEGER, 1, NULL, NULL, 0, 0, {INTEGER_BITS(bitwise_not)})
+/* X(operator, cost, name and name of the attributes, their defaults, rows by dtype) */
+#define UNARY_OPERATORS(X)                                                                            \
+  X("Relu", 1, NULL, NULL, 0, 0, FLOATS_AND(relu, SIGNED_ROWS(relu)))                                 \
+  X("LeakyRelu", 1, "alpha", NULL, 0.01f, 0, FLOATS(leaky_relu))                                      \
+  X("ThresholdedRelu", 1, "alpha", NULL, 1, 0, FLOATS(thresholded_relu))                              \
+  X("Elu", 20, "alpha", NULL, 1, 0, FLOATS(elu))                                                      \
+  X("Selu", 20, "alpha", "gamma", 1.67326319217681884765625, 1.05070102214813232421875, FLOATS(selu)) \
+  X("Celu", 40, "alpha", NULL, 1, 0, FLOATS(celu))                                                    \
+  X("Sigmoid", 15, NULL, NULL, 0, 0, FLOATS(sigmoid))                                                 \
+  X("HardSigmoid", 2, "alpha", "beta", 0.2f, 0.5f, FLOATS(hard_sigmoid))                              \
+  X("HardSwish", 2, NULL, NULL, 0, 0, FLOATS(hard_swish))                                             \
+  X("Swish", 15, "alpha", NULL, 1, 0, FLOATS(swish))                                                  \
+  X("Mish", 20, NULL, NULL, 0, 0, FLOATS(mish))                                                       \
+  X("Softplus", 30, NULL, NULL, 0, 0, FLOATS(softplus))                                               \
+  X("Softsign", 2, NULL, NULL, 0, 0, FLOATS(softsign))                                                \
+  X("Tanh", 20, NULL, NULL, 0, 0, FLOATS(tanh))                                                       \
+  X("Erf", 20, NULL, NULL, 0, 0, FLOATS(erf))                                                         \
+  X("Sqrt", 2, NULL, NULL, 0, 0, FLOATS(sqrt))                                                        \
+  X("Exp", 10, NULL, NULL, 0, 0, FLOATS(exp))                                                         \
+  X("Log", 10, NULL, NULL, 0, 0, FLOATS(log))                                                         \
+  X("Abs", 1, NULL, NULL, 0, 0, FLOATS_AND(abs, SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)))                \
+  X("Neg", 1, NULL, NULL, 0, 0, FLOATS_AND(neg, SIGNED_ROWS(neg)))                                    \
+  X("Reciprocal", 2, NULL, NULL, 0, 0, FLOATS(reciprocal))                                            \
+  X("Floor", 2, NULL, NULL, 0, 0, FLOATS(floor))                                                      \
+  X("Ceil", 2, NULL, NULL, 0, 0, FLOATS(ceil))                                                        \
+  X("Round", 2, NULL, NULL, 0, 0, FLOATS(round))                                                      \
+  X("Sign", 1, NULL, NULL, 0, 0, FLOATS_AND(sign, SIGNED_ROWS(sign), UNSIGNED_ROWS(sign)))            \
+  X("Sin", 20, NULL, NULL, 0, 0, FLOATS(sin))                                                         \
+  X("Cos", 20, NULL, NULL, 0, 0, FLOATS(cos))                                                         \
+  X("Tan", 30, NULL, NULL, 0, 0, FLOATS(tan))                                                         \
+  X("Asin", 20, NULL, NULL, 0, 0, FLOATS(asin))                                                       \
+  X("Acos", 20, NULL, NULL, 0, 0, FLOATS(acos))                                                       \
+  X("Atan", 20, NULL, NULL, 0, 0, FLOATS(atan))                                                       \
+  X("Sinh", 30, NULL, NULL, 0, 0, FLOATS(sinh))                                                       \
+  X("Cosh", 30, NULL, NULL, 0, 0, FLOATS(cosh))                                                       \
+  X("Asinh", 30, NULL, NULL, 0, 0, FLOATS(asinh))                                                     \
+  X("Acosh", 30, NULL, NULL, 0, 0, FLOATS(acosh))                                                     \
+  X("Atanh", 30, NULL, NULL, 0, 0, FLOATS(atanh))                                                     \
+  X("IsNaN", 1, NULL, NULL, 0, 0, FLOATS(is_nan))                                                     \
+  X("Not", 1, NULL, NULL, 0, 0, {[CLV_BOOL] = not_bool})                                              \
+  X("BitwiseNot", 1, NULL, NULL, 0, 0, {INTEGER_BITS(bitwise_not)})
 
-#define ENTRY(op, dtypes, cost, a_name, b_name, a, b, ...) {op, cost, a_name, b_name, a, b, __VA_ARGS__},
+#define ENTRY(op, cost, a_name, b_name, a, b, ...) {op, cost, a_name, b_name, a, b, __VA_ARGS__},
 static const unary table[] = {UNARY_OPERATORS(ENTRY)};
 
 /* Shrinks integers as doubles, because lambd and bias are fractions. */
@@ -242,9 +242,13 @@ typedef struct clip_bounds {
       target[i] = x > high ? high : x;                                  \
     }                                                                   \
   }
-CLV__MULTIVERSION CLIP_ROW(f32, float, f32) CLIP_ROW(f64, double, f64) CLIP_ROW(i8, int8_t, i64) CLIP_ROW(i16, int16_t, i64)
-    CLIP_ROW(i32, int32_t, i64) CLIP_ROW(i64, int64_t, i64) CLIP_ROW(u8, uint8_t, u64) CLIP_ROW(u16, uint16_t, u64)
-        CLIP_ROW(u32, uint32_t, u64) CLIP_ROW(u64, uint64_t, u64)
+CLIP_ROW(f32, float, f32)
+CLIP_ROW(f64, double, f64)
+CLIP_ROW(i8, int8_t, i64)
+CLIP_ROW(i16, int16_t, i64)
+CLIP_ROW(i32, int32_t, i64)
+CLIP_ROW(i64, int64_t, i64)
+CLIP_ROW(u8, uint8_t, u64) CLIP_ROW(u16, uint16_t, u64) CLIP_ROW(u32, uint32_t, u64) CLIP_ROW(u64, uint64_t, u64)
 
     /* The widest bounds of a dtype, which are the specification's defaults. */
     static void clip_defaults(clv_dtype dtype, clip_bounds *bounds) {
@@ -378,12 +382,12 @@ static clv_status run_unary(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-#define KERNEL(op, dtypes, cost, a_name, b_name, a, b, ...) {"", op, dtypes, run_unary, NULL, NULL},
+#define KERNEL(op, cost, a_name, b_name, a, b, ...) {"", op, run_unary, NULL},
 
-const clv__kernel clv__fast_unary[] = {
-    UNARY_OPERATORS(KERNEL){"", "IsInf", CLV__DTYPES_FLOAT, run_unary, NULL, NULL},
-    {"", "Gelu", CLV__DTYPES_FLOAT, run_unary, NULL, NULL},
-    {"", "Shrink", CLV__DTYPES_NUMBER, run_unary, NULL, NULL},
-    {"", "Clip", CLV__DTYPES_NUMBER, run_unary, NULL, NULL},
-    {NULL, NULL, 0, NULL, NULL, NULL},
+const clv__fast_kernel clv__fast_unary[] = {
+    UNARY_OPERATORS(KERNEL){"", "IsInf", run_unary, NULL},
+    {"", "Gelu", run_unary, NULL},
+    {"", "Shrink", run_unary, NULL},
+    {"", "Clip", run_unary, NULL},
+    {.op = NULL},
 };

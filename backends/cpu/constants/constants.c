@@ -2,7 +2,7 @@
  * if they are gone, repacks a pack in another layout. */
 #include "constants.h"
 
-#include "operators/common/rows.h"
+#include "backends/common/kernels.h"
 
 void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program) {
   memset(constants, 0, sizeof *constants);
@@ -155,7 +155,7 @@ static clv_status repack(clv__cpu_constants *constants, const clv__cpu_shared *f
   float *wide = clv__allocate(allocator, count * sizeof *wide);
   clv_status status = panels != NULL && wide != NULL ? CLV_OK : clv__error_memory(error, count * sizeof *wide);
   if (status == CLV_OK) {
-    clv__row_to_f32(dtype, from->data, 0, (int64_t)count, wide);
+    clv__kernels()->row_to_f32(dtype, from->data, 0, (int64_t)count, wide);
     status = clv__dnn_reorder_now(dnn, panels, wide, layout, data, error);
   }
   clv__release(allocator, wide);

@@ -1,7 +1,7 @@
 /* Writes packs: converts raw bytes of a constant, at any alignment, into the layout that a primitive reads. Large constants are
  * packed slice by slice, so that little more than one slice is in memory in addition to the pack. */
+#include "backends/common/kernels.h"
 #include "constants.h"
-#include "operators/common/rows.h"
 #include "panels.h"
 #include "winograd.h"
 
@@ -56,7 +56,7 @@ static clv_status copy_elements(clv__cpu_constants *constants, const clv__cpu_va
   CLV__TRY(copy_room(constants, room_bytes, copy, error));
   uint8_t *aligned = (uint8_t *)*copy + (narrow ? 2 * size_bytes : 0);
   memcpy(aligned, (const uint8_t *)constant->type.data + first * element, size_bytes);
-  if (narrow) clv__row_to_f32(dtype, aligned, 0, (int64_t)count, *copy);
+  if (narrow) clv__kernels()->row_to_f32(dtype, aligned, 0, (int64_t)count, *copy);
   return CLV_OK;
 }
 

@@ -21,7 +21,7 @@ clv_status clv__cpu_packs_create(const clv_allocator *allocator, clv__cpu_packs 
   made->allocator = allocator;
   if (pthread_mutex_init(&made->lock, NULL) != 0) {
     clv__release(allocator, made);
-    return clv__error_set(error, CLV_OUT_OF_MEMORY, "no lock for packed constants");
+    return clv__error_set(error, CLV_OUT_OF_MEMORY, "cannot create a lock for packed constants");
   }
   *packs = made;
   return CLV_OK;

@@ -1,5 +1,6 @@
 /* Attention as one step: the kernel of backends/common over operands that stay where they were computed. */
 #include "backends/cpu/passes/attention.h"
+#include "backends/common/kernels.h"
 #include "lower.h"
 
 typedef struct step {
@@ -18,7 +19,7 @@ static void run(const clv__cpu_own *own, const clv_tensor *operands) {
   for (uint32_t m = 0; m < s->mask_count; ++m) a.masks[m].tensor = &operands[CLV__CPU_ATTENTION_MASK + m];
   const clv_tensor *last = &operands[CLV__CPU_ATTENTION_MASK + s->mask_count];
   a.output.tensor = last;
-  clv__attention_run(&a, last[1].data);
+  clv__kernels()->attention_run(&a, last[1].data);
 }
 
 clv_status clv__cpu_lower_attention(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
@@ -29,7 +30,7 @@ clv_status clv__cpu_lower_attention(clv__cpu_plan *plan, clv__cpu_plan_node *nod
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   type.data = NULL;
   sized.output.tensor = &type;
-  const size_t scratch_bytes = clv__attention_scratch_bytes(&sized);
+  const size_t scratch_bytes = clv__kernels()->attention_scratch_bytes(&sized);
   *taken = scratch_bytes != SIZE_MAX;
   if (!*taken) return CLV_OK;
   *made = (step){.own = {.run = run}, .call = &node->attention->call, .mask_count = node->input_count - CLV__CPU_ATTENTION_MASK};

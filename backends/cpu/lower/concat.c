@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "backends/common/kernels/channels.h"
+#include "backends/common/kernels.h"
 #include "lower.h"
 
 /* The value that supplies the layout of the result. Prefers a piece with channels last, because blocked pieces can be read into
@@ -28,7 +28,7 @@ typedef struct join_step {
 
 static void run_join(const clv__cpu_own *own, const clv_tensor *operands) {
   const join_step *step = (const join_step *)(const void *)own;
-  clv__channels_join(&step->channels, operands, operands[step->channels.piece_count].data);
+  clv__kernels()->channels_join(&step->channels, operands, operands[step->channels.piece_count].data);
 }
 
 /* The layout as the kernel sees it. A block of 0 means that the kernel does not support it. */
@@ -85,8 +85,8 @@ clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *no
     return clv__error_memory(error, count * sizeof *forms);
   }
   join->own = (clv__cpu_own){.run = run_join};
-  CLV__TRY(clv__channels_plan(&join->channels, &plan->arena, out->dims[0], clv__dims_product(out, 2, out->rank), forms, count,
-                              forms[count], error));
+  CLV__TRY(clv__kernels()->channels_plan(&join->channels, &plan->arena, out->dims[0], clv__dims_product(out, 2, out->rank), forms,
+                                         count, forms[count], error));
   join->channels.scale = node->scale;
   join->channels.shift = node->bias;
   join->channels.least = node->post_count > 0 ? 0.0f : -INFINITY;

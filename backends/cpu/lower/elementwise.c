@@ -1,5 +1,6 @@
 /* Elementwise nodes that have a kernel. For little work, the operator's row function is looked up here, so that a run merely
  * calls it. For much work, and for values that share one layout, the kernel runs in memory order. */
+#include "backends/common/kernels.h"
 #include "operators/common/threads.h"
 #include "small.h"
 
@@ -49,7 +50,7 @@ static bool find(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_e
                                  .input_count = node->input_count,
                                  .outputs = &out,
                                  .output_count = 1};
-  if (!clv__elementwise_find(&call, &found->what, &found->params, &found->input_count)) return false;
+  if (!clv__kernels()->elementwise_find(&call, &found->what, &found->params, &found->input_count)) return false;
   for (uint32_t i = 0; i < found->input_count; ++i) {
     if (node->inputs[i] == CLV__CPU_NONE) return false;
     const bool half = inputs[i].dtype == CLV_F16 || inputs[i].dtype == CLV_BF16;
@@ -218,7 +219,7 @@ clv_status clv__cpu_lower_post_elementwise(clv__cpu_plan *plan, const clv__cpu_p
                                  .outputs = &out,
                                  .output_count = 1};
   clv__cpu_elementwise found;
-  if (call.op == NULL || !clv__elementwise_find(&call, &found.what, &found.params, &found.input_count)) {
+  if (call.op == NULL || !clv__kernels()->elementwise_find(&call, &found.what, &found.params, &found.input_count)) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "a fused function has no kernel"); /* the caller plans again without fusion */
   }
   uint32_t slots[3] = {slot, slot, slot};

@@ -1,8 +1,8 @@
 /* Gemm and MatMul: packs constant right sides and merges the leading axes of the left side. */
+#include "backends/cpu/kernels/row.h"
 #include "backends/cpu/tune/tune.h"
 #include "lower.h"
 #include "residual.h"
-#include "row.h"
 #include "small.h"
 
 typedef struct product {

@@ -1,5 +1,5 @@
 /* RNN, GRU and LSTM with constant W and R. Both are packed once, in the form that the kernel of backends/common reads. */
-#include "backends/common/kernels/recurrent/recurrent.h"
+#include "backends/common/kernels.h"
 #include "lower.h"
 
 enum { X, W, R, VARIANT = 18 /* marks packs whose dims differ from the constants' */ };
@@ -57,7 +57,7 @@ clv_status clv__cpu_lower_recurrent(clv__cpu_plan *plan, clv__cpu_plan_node *nod
   }
   clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_KERNEL, node->source, node->source->op, 0);
   if (step == NULL) return clv__error_memory(error, sizeof *step);
-  step->kernel = &clv__kernel_recurrent_prepared;
+  step->kernel = clv__kernels()->recurrent_prepared;
   step->operands = operands;
   step->operand_count = step->operand_room = count;
   step->input_count = node->input_count;

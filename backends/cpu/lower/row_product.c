@@ -1,9 +1,9 @@
 /* Lowers products of one row with a constant matrix. The panels have oneDNN's layout BA16a64b, so that plans for more rows share
  * the pack. */
+#include "backends/cpu/kernels/row.h"
 #include "backends/cpu/tune/tune.h"
 #include "lower.h"
 #include "residual.h"
-#include "row.h"
 
 static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *panels, int64_t depth,
                                int64_t columns, bool transposed, uint32_t *slot, clv_error *error) {
@@ -52,7 +52,6 @@ clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
   *row = (clv__cpu_row){.depth = depth,
                         .columns = columns,
                         .dtype = dtype,
-                        .panel_f16 = clv__cpu_panel_f16(),
                         .panel_elements = (int64_t)clv__align_up((size_t)depth, 16) * CLV__CPU_ROW_PANEL};
   if (clv__cpu_tunes(plan) && dtype == node->product) { /* a narrow matrix halves the bytes to read */
     const clv__cpu_factors factors = {.a = clv__dnn_layout_dense(&plan->arena, node->product, 2, (int64_t[2]){1, depth}),

@@ -1,39 +1,8 @@
 /* Small matrix products. A oneDNN call costs about a microsecond and five allocations, which is more than the product itself. */
 #include "small.h"
-#include "operators/common/multiversion.h"
 #include "residual.h"
 
 #define MOST_WORK 4096 /* multiplications */
-#define LANES 8
-
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
-
-/* Sums each element in the order of the depth, wherever the element is. */
-CLV__MULTIVERSION static void multiply(const clv__cpu_small *s, const float *a, const float *b, const float *bias, float *c) {
-  const int64_t wide = s->b_column == 1 ? s->columns / LANES * LANES : 0;
-  for (int64_t i = 0; i < s->rows; ++i, a += s->a_row, c += s->columns) {
-    for (int64_t j = 0; j < wide; j += LANES) {
-      lanes sum = {0};
-      const float *x = a, *y = b + j;
-      for (int64_t k = 0; k < s->depth; ++k, x += s->a_depth, y += s->b_depth) sum += *x * *(const lanes *)y;
-      if (bias != NULL) sum += *(const lanes *)(bias + j);
-      *(lanes *)(c + j) = sum;
-    }
-    for (int64_t j = wide; j < s->columns; ++j) {
-      float sum = 0.0f;
-      const float *x = a, *y = b + j * s->b_column;
-      for (int64_t k = 0; k < s->depth; ++k, x += s->a_depth, y += s->b_depth) sum += *x * *y;
-      c[j] = bias != NULL ? sum + bias[j] : sum;
-    }
-  }
-}
-
-void clv__cpu_small_run(const clv__cpu_small *small, const float *a, const float *b, const float *bias, float *c) {
-  for (int64_t n = 0; n < small->batches; ++n) {
-    multiply(small, a + n * small->a_batch, b + n * small->b_batch, bias, c + n * small->rows * small->columns);
-  }
-}
-
 static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_small *s) {
   const clv_tensor *a = &plan->values[node->inputs[0]].type, *b = &plan->values[node->inputs[1]].type;
   const clv_tensor *out = &plan->values[node->outputs[0]].type;

@@ -5,16 +5,8 @@
 #define CLEAVE_BACKENDS_CPU_LOWER_SMALL_H
 
 #include "backends/common/kernels/elementwise.h"
+#include "backends/cpu/kernels/small.h"
 #include "forms.h"
-
-/* c = a * b + bias, `batches` times. The columns of b and of c are contiguous unless b_column says otherwise. Operands: a, b,
- * bias (optional), c. */
-struct clv__cpu_small {
-  int64_t batches, rows, columns, depth;
-  int64_t a_batch, a_row, a_depth; /* strides in elements */
-  int64_t b_batch, b_depth, b_column;
-  bool has_bias; /* one number per column */
-};
 
 struct clv__cpu_elementwise {
   clv__elementwise what; /* `params` is not used: see below */
@@ -24,7 +16,6 @@ struct clv__cpu_elementwise {
 
 /* Lowers products too small to repay a call of oneDNN. */
 clv_status clv__cpu_lower_small(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-void clv__cpu_small_run(const clv__cpu_small *small, const float *a, const float *b, const float *bias, float *c);
 
 /* Lowers elementwise nodes that have a kernel if their values share one oneDNN layout. Lowers row-major ones if one thread is
  * enough, including a binary followed by a function. */

@@ -26,8 +26,21 @@ int clv__dnn_post_argument(uint32_t post) {
   return DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)post) | DNNL_ARG_SRC_1;
 }
 
+// Limits oneDNN as CLEAVE_ISA limits the kernels, for the process. oneDNN takes a limit before its first use only.
+static clv_status limit_isa(clv_error *error) {
+  static const dnnl_cpu_isa_t levels[] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, dnnl_cpu_isa_avx512_core};
+  clv__isa limit;
+  if (!clv__isa_limit(&limit)) return CLV_OK;
+  (void)dnnl_set_max_cpu_isa(levels[limit]);  // fails from the second time on
+  if ((dnnl_get_effective_cpu_isa() & ~levels[limit]) == 0) return CLV_OK;
+  return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                        "environment: CLEAVE_ISA cannot limit oneDNN: this process used it before CLEAVE_ISA was set, or before "
+                        "Cleave; set it earlier, or unset it");
+}
+
 clv_status clv__dnn_open(const clv_allocator *allocator, clv__dnn **dnn, clv_error *error) {
   *dnn = nullptr;
+  CLV__TRY(limit_isa(error));
   return clv__dnn_guarded(error, "engine", [&]() -> clv_status {
     auto *made = static_cast<clv__dnn *>(clv__allocate_zero(allocator, sizeof(clv__dnn)));
     if (made == nullptr) return clv__error_memory(error, sizeof(clv__dnn));

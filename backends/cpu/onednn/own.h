@@ -11,6 +11,7 @@
 
 extern "C" {
 #include "base/error.h"
+#include "base/isa.h"
 }
 
 struct clv__dnn {

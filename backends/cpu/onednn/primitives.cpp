@@ -61,7 +61,7 @@ clv_status chosen(dnnl_primitive_desc_t desc, const char *call, const char **nam
   *name = "";
   (void)dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, name);
   if (std::strncmp(*name, "ref", 3) != 0) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "oneDNN: %s: only a reference implementation (%s)", call, *name);
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "oneDNN: %s has only a slow reference implementation (%s)", call, *name);
 }
 
 const dnnl_memory_desc_t *wanted(dnnl_primitive_desc_t desc, dnnl_query_t what, int index) {

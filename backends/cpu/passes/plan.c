@@ -64,7 +64,7 @@ static clv_status run_passes(clv__cpu_plan *plan, const clv_graph_view *graph, b
 static void log_retreat(const clv_device *device, const clv_error *error) {
   char line[320];
   if (device->host->log == NULL || error == NULL) return;
-  snprintf(line, sizeof line, "%.40s: a simpler plan is tried: %.200s", device->name, error->message);
+  snprintf(line, sizeof line, "%.40s: trying a simpler plan: %.200s", device->name, error->message);
   device->host->log(device->host->self, 3, line);
 }
 

@@ -1,7 +1,7 @@
 /* Reads a view into a program: one pass over values, one over nodes. */
 #include "program.h"
 
-#include "backends/common/kernels/kernels.h"
+#include "backends/common/kernels.h"
 
 static char *copy_text(clv__arena *arena, const char *text) {
   return clv__arena_string(arena, text, strlen(text));
@@ -192,11 +192,12 @@ clv_status clv__cpu_program_open(clv__cpu_program *program, clv_error *error) {
   if (program->view != NULL) return CLV_OK;
   const clv_host *host = program->device->host;
   if (program->model == NULL) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the host cannot serialise a partition, so shapes must be known at compile");
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "the host cannot serialise a partition, so shapes must be known at compile time");
   }
   CLV__TRY(host->graph_open(host->self, program->model, program->model_bytes, &program->view, error));
   if (host->graph_node_count(program->view) == program->node_count) return CLV_OK;
   host->graph_close(host->self, program->view);
   program->view = NULL;
-  return clv__error_set(error, CLV_INTERNAL_ERROR, "the reopened partition has other nodes than the one compiled");
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "the reopened partition has different nodes from the compiled one");
 }

@@ -70,7 +70,7 @@ static bool move_parts(const clv_tensor *type, const placement *at, uint32_t val
   return true;
 }
 
-/* ---- What makes a value of another ---- */
+/* ---- Values derived from others ---- */
 
 static bool known_integers(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t index, int64_t *numbers,
                            int64_t *count) {

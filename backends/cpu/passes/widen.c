@@ -1,7 +1,7 @@
 /* Presents f16 and bf16 values as f32 to the later passes: `type` is f32, `outer` is the model's dtype. A value is rounded to the
  * outer dtype only if it leaves the partition, is cast deliberately, or passes through a step in that dtype. oneDNN has no f16 on
  * CPUs. It supports bf16 if the CPU does; values are then computed in bf16 (precision.c). */
-#include "operators/common/rows.h"
+#include "backends/common/kernels.h"
 #include "plan.h"
 
 static bool is_narrow(clv_dtype dtype) {
@@ -17,7 +17,7 @@ static clv_status widen_known(clv__cpu_plan *plan, uint32_t index, size_t count,
   if (narrow == NULL || !is_ours) return CLV_OK;
   float *wide = clv__arena_allocate_data(&plan->arena, count * sizeof *wide);
   if (wide == NULL) return clv__error_memory(error, count * sizeof *wide);
-  clv__row_to_f32(value->outer, narrow, 0, (int64_t)count, wide);
+  clv__kernels()->row_to_f32(value->outer, narrow, 0, (int64_t)count, wide);
   value->type.data = wide;
   return CLV_OK;
 }

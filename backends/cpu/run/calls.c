@@ -2,9 +2,9 @@
  * own files. */
 #include "calls.h"
 
-#include "backends/cpu/lower/row.h"
+#include "backends/common/kernels.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/lower/small.h"
-#include "operators/common/rows.h"
 #include "operators/common/threads.h"
 
 void clv__cpu_calls_locate(const clv__cpu_plan *plan, uint32_t slot, void **data, uint32_t *base, size_t *addend) {
@@ -134,9 +134,9 @@ static clv_status run_convert(const clv__cpu_call *call, clv_error *error) {
   for (int64_t c = 0; c < chunks; ++c) {
     const int64_t first = c * CONVERT_CHUNK, left = a->count - first, count = left < CONVERT_CHUNK ? left : CONVERT_CHUNK;
     if (a->widens) {
-      clv__row_to_f32(a->narrow, a->from, first, count, (float *)a->to + first);
+      clv__kernels()->row_to_f32(a->narrow, a->from, first, count, (float *)a->to + first);
     } else {
-      clv__row_from_f32(a->narrow, a->to, first, count, (const float *)a->from + first);
+      clv__kernels()->row_from_f32(a->narrow, a->to, first, count, (const float *)a->from + first);
     }
   }
   return CLV_OK;
@@ -166,7 +166,7 @@ typedef struct row_arguments {
 static clv_status run_row(const clv__cpu_call *call, clv_error *error) {
   const row_arguments *arguments = (const row_arguments *)(const void *)call->arguments;
   (void)error;
-  clv__cpu_row_run(arguments->row, arguments->tensors);
+  clv__cpu_kernels()->row_run(arguments->row, arguments->tensors);
   return CLV_OK;
 }
 
@@ -217,7 +217,7 @@ typedef struct small_arguments {
 static clv_status run_small(const clv__cpu_call *call, clv_error *error) {
   const small_arguments *arguments = (const small_arguments *)(const void *)call->arguments;
   (void)error;
-  clv__cpu_small_run(&arguments->small, arguments->a, arguments->b, arguments->bias, arguments->c);
+  clv__cpu_kernels()->small_run(&arguments->small, arguments->a, arguments->b, arguments->bias, arguments->c);
   return CLV_OK;
 }
 
@@ -253,5 +253,5 @@ clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *err
     case CLV__CPU_STEP_OWN:
       return add_own(list, step, error);
   }
-  return clv__error_set(error, CLV_INTERNAL_ERROR, "step %u is of no kind", step);
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "step %u has an unknown kind", step);
 }

@@ -42,7 +42,7 @@ void clv__cpu_captured_destroy(clv_device *device, clv_captured *captured) {
 /* ---- Recording. ---- */
 
 clv_status clv__cpu_capture_begin(clv_device *device, clv_stream *stream, clv_error *error) {
-  if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is capturing already");
+  if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is already capturing");
   stream->recording = clv__allocate_zero(device->allocator, sizeof *stream->recording);
   if (stream->recording == NULL) return clv__error_memory(error, sizeof *stream->recording);
   stream->recording->allocator = device->allocator;
@@ -52,7 +52,8 @@ clv_status clv__cpu_capture_begin(clv_device *device, clv_stream *stream, clv_er
 static clv_status check_outputs(const clv_execute_args *args, clv_error *error) {
   for (uint32_t i = 0; i < args->output_count; ++i) {
     if (args->outputs[i].type.rank != CLV_RANK_UNKNOWN) continue;
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "output %u is sized by data: its execution cannot be captured", i);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the size of output %u depends on data, so its execution cannot be captured",
+                          i);
   }
   return CLV_OK;
 }
@@ -72,7 +73,7 @@ static clv_status record_bindings(const clv_captured *captured, execution *recor
                                   clv_error *error) {
   const clv__cpu_program *program = &recorded->instance->executable->program;
   if (args->input_count != program->input_count || args->output_count != program->output_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, the partition has %u and %u",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, but the partition has %u and %u",
                           args->input_count, args->output_count, program->input_count, program->output_count);
   }
   const size_t count = (size_t)args->input_count + args->output_count;
@@ -206,7 +207,7 @@ static clv_status launch(clv_device *device, clv_captured *captured, clv_error *
 
 clv_status clv__cpu_captured_launch(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error) {
   if (stream != NULL && stream->recording != NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a captured graph is launched on a stream that is capturing");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a captured graph cannot be launched on a stream that is capturing");
   }
   const int threads = clv__cpu_threads_enter(device);
   const clv_status status = launch(device, captured, error);
@@ -218,7 +219,8 @@ clv_status clv__cpu_captured_bind(clv_device *device, clv_captured *captured, ui
                                   clv_error *error) {
   (void)device;
   if (index >= captured->count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u of a captured graph of %zu", index, captured->count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist in a captured graph with %zu", index,
+                          captured->count);
   }
   execution *recorded = &captured->executions[index];
   CLV__TRY(check(recorded, index, error));

@@ -1,7 +1,7 @@
 /* Runs node by node: for partitions with data-dependent shapes, and for If, Loop and Scan. Infers each node's shapes from its
  * actual inputs. Frees a value after its last reader. */
 
-#include "backends/common/kernels/bodies.h"
+#include "backends/common/bodies.h"
 #include "base/clock.h"
 #include "executable.h"
 
@@ -145,7 +145,7 @@ static clv_status write_outputs(dynamic *state, clv_execute_args *args, clv_erro
     clv_tensor *value = &state->values[program->outputs[i]];
     size_t size_bytes;
     if (!clv__tensor_size_bytes(value, &size_bytes)) {
-      return clv__error_set(error, CLV_INTERNAL_ERROR, "output '%s' was not made", program->values[program->outputs[i]].name);
+      return clv__error_set(error, CLV_INTERNAL_ERROR, "output '%s' was not computed", program->values[program->outputs[i]].name);
     }
     CLV__TRY(clv__cpu_output_place(args, i, value, error));
     if (size_bytes > 0) memcpy(clv__cpu_address(&args->outputs[i]), value->data, size_bytes);
@@ -164,7 +164,7 @@ clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args
   }
   clv_status status = CLV_OK;
   if (args->input_count != program->input_count || args->output_count != program->output_count) {
-    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, the partition has %u and %u",
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, but the partition has %u and %u",
                             args->input_count, args->output_count, program->input_count, program->output_count);
     goto cleanup;
   }

@@ -153,7 +153,7 @@ static clv_status bind(const clv__cpu_list *list, clv__cpu_bound *bound, void *a
 clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_error *error) {
   const clv__cpu_program *program = list->plan->program;
   if (args->input_count != program->input_count || args->output_count != program->output_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, the partition has %u and %u",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, but the partition has %u and %u",
                           args->input_count, args->output_count, program->input_count, program->output_count);
   }
   for (uint32_t i = 0; i < args->input_count; ++i) {
@@ -162,7 +162,7 @@ clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_e
     char given[96], wanted[96];
     clv__tensor_text(&args->inputs[i].type, given, sizeof given);
     clv__tensor_text(bound->type, wanted, sizeof wanted);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is %s, the instance was made for %s",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is %s, but the instance was created for %s",
                           program->values[program->inputs[i]].name, given, wanted);
   }
   for (uint32_t i = 0; i < args->input_count; ++i) {

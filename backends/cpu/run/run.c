@@ -52,7 +52,7 @@ static void log_profile(const clv__cpu_run *run) {
              step->primitive != NULL ? step->primitive->implementation : "kernel", step->node != NULL ? step->node->name : "");
     host->log(host->self, 2, line);
   }
-  snprintf(line, sizeof line, "%9.1f us  in all, %zu steps, %zu bytes of memory, at least %zu",
+  snprintf(line, sizeof line, "%9.1f us  in total, %zu steps, %zu bytes of memory, at least %zu",
            (double)total_ns / 1e3 / (double)run->executions, run->plan->step_count, run->plan->memory_bytes,
            run->plan->least_memory_bytes);
   host->log(host->self, 2, line);

@@ -186,7 +186,7 @@ static clv_status tell_walked(const clv_instance *instance, clv_step_fn found, v
 clv_status clv__cpu_instance_steps(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie,
                                    clv_error *error) {
   if (instance->run != NULL ? instance->run->step_ns == NULL : instance->node_ns == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the instance was never timed: instance_time_steps() begins it");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the instance was never timed: call instance_time_steps() first");
   }
   if (instance->run == NULL) return tell_walked(instance, found, cookie);
   clv__arena arena;

@@ -5,6 +5,7 @@
  * 128. */
 #include "sums.h"
 
+#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/lower/integer_posts.h"
 #include "backends/cpu/lower/lower.h"
 
@@ -133,7 +134,7 @@ static clv_status source_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *nod
   const clv_tensor *type = &plan->values[node->inputs[0]].type;
   const clv__dnn_layout *last = clv__dnn_layout_channels_last(&plan->arena, type->dtype, type->rank, type->dims);
   if (last == NULL) return clv__error_memory(error, 0);
-  *frame = (clv__cpu_sums_frame){.own.run = clv__cpu_sums_frame_run,
+  *frame = (clv__cpu_sums_frame){.own.run = clv__cpu_kernels()->sums_frame_run,
                                  .is_last = clv__cpu_form_is_first(plan, node->inputs[0], last),
                                  .images = type->dims[0],
                                  .channels = type->dims[1]};
@@ -226,7 +227,7 @@ static clv_status collect(clv__cpu_plan *plan, const clv__cpu_plan_node *node, c
   const clv_tensor *out = &plan->values[node->outputs[0]].type;
   const int64_t count = clv__dims_product(out, 0, out->rank);
   const uint32_t scale = operand_of(node, CLV__CPU_SUMS_SCALE);
-  pass->own.run = clv__cpu_sums_pass_run;
+  pass->own.run = clv__cpu_kernels()->sums_pass_run;
   pass->channels = s->is_matrix ? out->dims[out->rank - 1] : out->dims[1];
   pass->rows = count / pass->channels;
   pass->groups = s->groups;

@@ -1,5 +1,4 @@
 /* Derives, from a product's constant weights and their zero points, the numbers that the pass over the sums subtracts. */
-#include "operators/common/multiversion.h"
 #include "sums.h"
 
 static clv_status bytes_of(clv__cpu_plan *plan, uint32_t value, const uint8_t **bytes, clv_error *error) {
@@ -9,11 +8,11 @@ static clv_status bytes_of(clv__cpu_plan *plan, uint32_t value, const uint8_t **
   return CLV_OK;
 }
 
-CLV__MULTIVERSION static void add_row(const uint8_t *row, int flip, int64_t count, int32_t *sums) {
+static void add_row(const uint8_t *row, int flip, int64_t count, int32_t *sums) {
   for (int64_t j = 0; j < count; ++j) sums[j] += (int8_t)(row[j] ^ flip);
 }
 
-CLV__MULTIVERSION static int64_t sum_row(const uint8_t *row, int flip, int64_t count) {
+static int64_t sum_row(const uint8_t *row, int flip, int64_t count) {
   int64_t sum = 0;
   for (int64_t j = 0; j < count; ++j) sum += (int8_t)(row[j] ^ flip);
   return sum;

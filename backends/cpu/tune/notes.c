@@ -33,7 +33,7 @@ clv_status clv__cpu_notes_create(const clv_host *host, const char *device, const
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   if (pthread_mutex_init(&made->lock, NULL) != 0) {
     clv__release(host->allocator, made);
-    return clv__error_set(error, CLV_OUT_OF_MEMORY, "no lock for kept choices");
+    return clv__error_set(error, CLV_OUT_OF_MEMORY, "cannot create a lock for stored choices");
   }
   made->host = host;
   snprintf(made->device, sizeof made->device, "%s", device);
@@ -120,8 +120,8 @@ static void read_kept(clv__cpu_notes *notes) {
   if (host->recall == NULL) return;
   const clv_status status = host->recall(host->self, "cpu", notes->key, &data, &size_bytes, &error);
   if (status == CLV_OK && !read_text(notes, data, size_bytes))
-    say(notes, 1, "choices kept by --tune are damaged", "measured anew");
-  if (status != CLV_OK && status != CLV_NOT_FOUND) say(notes, 1, "choices kept by --tune cannot be read", error.message);
+    say(notes, 1, "choices stored by --tune are damaged", "measuring again");
+  if (status != CLV_OK && status != CLV_NOT_FOUND) say(notes, 1, "choices stored by --tune cannot be read", error.message);
   if (status == CLV_OK) clv__release(host->allocator, data);
 }
 
@@ -172,7 +172,7 @@ void clv__cpu_notes_save(clv__cpu_notes *notes) {
     }
     if (sorted != NULL && !text.failed) {
       const clv_status status = host->remember(host->self, "cpu", notes->key, text.data, text.size_bytes, &error);
-      if (status != CLV_OK) say(notes, 2, "choices are not kept", error.message);
+      if (status != CLV_OK) say(notes, 2, "choices are not stored", error.message);
       notes->is_new = false;
     }
     clv__release(host->allocator, sorted);

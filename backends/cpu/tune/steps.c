@@ -1,9 +1,9 @@
 /* The alternative ways to make convolutions and products with constant matrices, as trials: see tune.h. */
 #include <stdio.h>
 
+#include "backends/cpu/kernels/row.h"
 #include "backends/cpu/lower/forms.h"
 #include "backends/cpu/lower/residual.h"
-#include "backends/cpu/lower/row.h"
 #include "tune.h"
 
 /* Describes everything about a step that affects its time: types, window, fused posts, and the layout of the source. */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "backends/cpu/lower/row.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "base/clock.h"
 #include "tune.h"
 
@@ -103,7 +103,7 @@ static clv_status run_call(const measuring *m, const clv__cpu_trial_call *call, 
     clv_tensor operands[CLV__CPU_TRIAL_OPERANDS];
     memset(operands, 0, sizeof operands);
     for (uint32_t o = 0; o < call->count; ++o) operands[o].data = m->buffers[call->operands[o].buffer];
-    clv__cpu_row_run(call->row, operands);
+    clv__cpu_kernels()->row_run(call->row, operands);
     return CLV_OK;
   }
   clv__dnn_argument arguments[CLV__CPU_TRIAL_OPERANDS + 1];
@@ -168,7 +168,7 @@ bool clv__cpu_tune_kept(const clv__cpu_plan *plan, const char *step, const char 
   for (uint32_t w = 0; w < count; ++w) {
     if (strcmp(names[w], choice) != 0) continue;
     *chosen = w;
-    log_choice(plan->device, step, choice, "as kept");
+    log_choice(plan->device, step, choice, "as stored");
     return true;
   }
   return false;

@@ -6,7 +6,7 @@
 
 #include "backends/cpu/passes/plan.h"
 
-/* ---- What is kept (notes.c). Any thread. ---- */
+/* ---- Stored choices (notes.c). Any thread. ---- */
 
 typedef struct clv__cpu_notes clv__cpu_notes;
 

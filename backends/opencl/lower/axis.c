@@ -33,7 +33,7 @@ static clv_status lower_arg(clv__opencl_lowering *l, const clv__opencl_node *nod
   const int64_t count = shape.outer * shape.inner, group = clv__opencl_group(l);
   if (count == 0) return CLV_OK;
   if (shape.length == 0) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "an axis of no elements has no %s",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "an axis without elements has no %s",
                           strcmp(node->op, "ArgMin") == 0 ? "smallest" : "largest");
   }
   const bool by_group = shape.length >= 4 * group && (shape.inner == 1 || count < 1024);
@@ -115,7 +115,7 @@ static bool accepts_top(const clv__opencl_traits *traits, const clv__opencl_node
   const int64_t axis = given < 0 && x->rank != CLV_RANK_UNKNOWN ? given + x->rank : given;
   if (node->opset >= 10 && !clv__opencl_accepts_constant(node, 1, "K", reason)) return false;
   if (x->rank == CLV_RANK_UNKNOWN || axis < 0 || axis >= x->rank || x->dims[axis] <= LONGEST_LINE) return true;
-  snprintf(reason, 160, "%lld elements along the axis, above %d", (long long)x->dims[axis], LONGEST_LINE);
+  snprintf(reason, 160, "%lld elements along the axis, above the maximum of %d", (long long)x->dims[axis], LONGEST_LINE);
   return false;
 }
 

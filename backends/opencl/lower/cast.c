@@ -56,7 +56,7 @@ static bool accepts_to(const clv__opencl_traits *traits, const clv__opencl_node 
   const clv_dtype from = node->inputs[0].dtype;
   const bool known = to > 0 && to <= CLV_BF16 && (CLV__DTYPES_ANY >> to & 1u) != 0;
   if (!known || (to == CLV_F64 && !traits->has_double)) {
-    snprintf(reason, 160, "a cast to %s", known ? "f64, which this device has not" : "a dtype that is not supported");
+    snprintf(reason, 160, "a cast to %s", known ? "f64, which this device does not support" : "a dtype that is not supported");
     return false;
   }
   /* These casts go through f32, so the values would be rounded twice. */

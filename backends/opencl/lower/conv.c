@@ -43,7 +43,7 @@ static clv_status make_tables(clv__opencl_lowering *l, const conv *c, int64_t de
     weight += rest * (c->transposed ? c->out_channels : 1) * c->kernel_volume;
     if (offset > INT32_MAX || offset < INT32_MIN || weight > INT32_MAX || at[0] > INT32_MAX || at[1] > INT32_MAX ||
         at[2] > INT32_MAX || at[0] < INT32_MIN || at[1] < INT32_MIN || at[2] < INT32_MIN) {
-      return clv__error_set(error, CLV_NOT_SUPPORTED, "input or weight beyond 2^31 elements a group");
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "input or weight has more than 2^31 elements per group");
     }
     tap[4 * k] = (int32_t)offset;
     for (int i = 0; i < AXES; ++i) tap[4 * k + 1 + i] = (int32_t)at[i];
@@ -178,7 +178,7 @@ static bool accepts_conv(const clv__opencl_traits *traits, const clv__opencl_nod
   for (size_t i = 0; node->op[4] != '\0' && strides != NULL && i < count; ++i) {
     phases = strides[i] > 64 || strides[i] < 1 ? 65 : phases * strides[i];
     if (phases <= 64) continue;
-    snprintf(reason, 160, "strides of more than 64 phases (stride %lld)", (long long)strides[i]);
+    snprintf(reason, 160, "strides with more than 64 phases (stride %lld)", (long long)strides[i]);
     return false;
   }
   return true;

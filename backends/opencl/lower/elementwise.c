@@ -108,7 +108,7 @@ static clv_status lower_plain(clv__opencl_lowering *l, const clv__opencl_node *n
   static const operand operands[] = {{false, 0}, {false, 1}, {false, 2}};
   clv__opencl_function function;
   if (!clv__opencl_function_of(node, &function)) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "no expression for %s of %s", node->op,
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "no expression for %s with %s", node->op,
                           clv_dtype_name(node->inputs[0].dtype));
   }
   if (clv__opencl_is_empty(&node->outputs[0])) return CLV_OK;
@@ -166,7 +166,7 @@ static bool accepts_power(const clv__opencl_traits *traits, const clv__opencl_no
 static bool accepts_where(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   if (!clv__opencl_accepts_dtype(node, 1, CLV__DTYPES_ANY, reason)) return false;
   if (traits->has_double || node->input_count < 2 || node->inputs[1].dtype != CLV_F64) return true;
-  snprintf(reason, 160, "dtype f64, which this device has not");
+  snprintf(reason, 160, "dtype f64, which this device does not support");
   return false;
 }
 

@@ -51,7 +51,7 @@ static void empty(clv__text *text) {
 }
 
 void clv__opencl_launch(clv__opencl_lowering *l, const char *family, const char *kernel) {
-  if (l->open) fail(l, CLV_INTERNAL_ERROR, "launch of %s begun before that of %s was enqueued", kernel, l->kernel);
+  if (l->open) fail(l, CLV_INTERNAL_ERROR, "launch of %s started before that of %s was enqueued", kernel, l->kernel);
   l->open = true;
   l->family = family;
   l->kernel = kernel;
@@ -91,7 +91,7 @@ static void pass_bytes(clv__opencl_lowering *l, const void *bytes, size_t size_b
 
 static void pass_value(clv__opencl_lowering *l, const uint32_t *values, uint32_t count, uint32_t index, const char *what) {
   if (index >= count || values[index] == CLV_NO_VALUE) {
-    fail(l, CLV_INTERNAL_ERROR, "%s passes %s %u, which the node has not", l->kernel, what, index);
+    fail(l, CLV_INTERNAL_ERROR, "%s passes %s %u, which the node does not have", l->kernel, what, index);
     return;
   }
   pass(l, (clv__opencl_operand){.means = CLV__OPENCL_MEANS_VALUE, .value = values[index]});
@@ -173,7 +173,7 @@ void clv__opencl_pass_index(clv__opencl_lowering *l, int64_t value) {
   if (l->wide)
     clv__opencl_pass_long(l, value);
   else if (value < INT32_MIN || value > INT32_MAX)
-    fail(l, CLV_INTERNAL_ERROR, "index %lld of %s beyond an int", (long long)value, l->kernel);
+    fail(l, CLV_INTERNAL_ERROR, "index %lld of %s does not fit an int", (long long)value, l->kernel);
   else
     clv__opencl_pass_int(l, (int32_t)value);
 }
@@ -184,7 +184,7 @@ void clv__opencl_pass_dims(clv__opencl_lowering *l, const int64_t *values, uint3
   for (uint32_t i = 0; i < count && i < CLV_MAX_RANK; ++i) {
     wide[i] = values[i];
     narrow[i] = (int32_t)values[i];
-    if (!l->wide && narrow[i] != values[i]) fail(l, CLV_INTERNAL_ERROR, "a dimension of %s beyond an int", l->kernel);
+    if (!l->wide && narrow[i] != values[i]) fail(l, CLV_INTERNAL_ERROR, "a dimension of %s does not fit an int", l->kernel);
   }
   if (l->wide)
     pass_bytes(l, wide, sizeof wide);
@@ -329,7 +329,7 @@ static clv__opencl_operand copy_end(clv__opencl_lowering *l, clv__opencl_place p
   uint32_t count = place == CLV__OPENCL_INPUT ? node->input_count : node->output_count;
   const uint32_t *values = place == CLV__OPENCL_INPUT ? node->inputs : node->outputs;
   if (index >= count || values[index] == CLV_NO_VALUE) {
-    fail(l, CLV_INTERNAL_ERROR, "a copy of operand %u, which the node has not", index);
+    fail(l, CLV_INTERNAL_ERROR, "a copy of operand %u, which the node does not have", index);
     return (clv__opencl_operand){0};
   }
   return (clv__opencl_operand){.means = CLV__OPENCL_MEANS_VALUE, .value = values[index]};

@@ -132,13 +132,13 @@ static bool accepts_layer(const clv__opencl_traits *traits, const clv__opencl_no
       return false;
     }
     if (node->inputs[i].dtype != node->inputs[1].dtype) {
-      snprintf(reason, 160, "bias of dtype %s beside a scale of %s", clv_dtype_name(node->inputs[i].dtype),
+      snprintf(reason, 160, "bias of dtype %s with a scale of %s", clv_dtype_name(node->inputs[i].dtype),
                clv_dtype_name(node->inputs[1].dtype));
       return false;
     }
   }
   if (node->op[0] != 'L' && (clv__opencl_has_output(node, 1) || clv__opencl_has_output(node, 2))) {
-    snprintf(reason, 160, "statistics of RMSNormalization");
+    snprintf(reason, 160, "the statistics output of RMSNormalization");
     return false;
   }
   return clv__opencl_accepts_dtype(node, 1, CLV__DTYPES_FLOAT, reason);

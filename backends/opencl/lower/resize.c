@@ -131,7 +131,7 @@ static bool accepts_resize(const clv__opencl_traits *traits, const clv__opencl_n
     return false;
   }
   if (picks && clv__attribute_int(node->attributes, "antialias", 0) != 0) {
-    snprintf(reason, 160, "antialias has no meaning for mode nearest");
+    snprintf(reason, 160, "antialias cannot be used with mode nearest");
     return false;
   }
   for (uint32_t i = 1; i < node->input_count; ++i) {

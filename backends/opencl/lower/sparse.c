@@ -137,7 +137,7 @@ static clv_status launch_hubs(clv__opencl_lowering *l, const clv__opencl_node *n
   const int64_t chunks = clv__opencl_divide_up(g->edges, g->hub), pitch = g->columns + (g->attends ? 2 * g->heads : 0);
   int64_t size_bytes;
   if (__builtin_mul_overflow(2 * chunks * (int64_t)sizeof(float), pitch, &size_bytes)) {
-    return clv__error_set(error, CLV_OUT_OF_MEMORY, "the parts of rows with many edges: %lld of %lld numbers each",
+    return clv__error_set(error, CLV_OUT_OF_MEMORY, "too much memory for rows with many edges: %lld parts of %lld numbers each",
                           (long long)(2 * chunks), (long long)pitch);
   }
   const uint32_t partial = clv__opencl_scratch(l, (uint64_t)size_bytes);

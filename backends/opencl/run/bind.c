@@ -18,7 +18,8 @@ static clv_status check_binding(const clv_tensor *expected, const clv_binding *b
     char is[100], should[100];
     clv__tensor_text(&binding->type, is, sizeof is);
     clv__tensor_text(expected, should, sizeof should);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s %u is %s, the instance is for %s", what, index, is, should);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s %u is %s, but the instance was created for %s", what, index, is,
+                          should);
   }
   if (size_bytes == 0) return CLV_OK;
   const clv_buffer *buffer = binding->buffer;
@@ -29,8 +30,8 @@ static clv_status check_binding(const clv_tensor *expected, const clv_binding *b
       (binding->offset_bytes <= buffer->size_bytes && size_bytes <= buffer->size_bytes - binding->offset_bytes)) {
     return CLV_OK;
   }
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s %u: %llu bytes at %llu do not fit the buffer of %llu", what, index,
-                        (unsigned long long)size_bytes, (unsigned long long)binding->offset_bytes,
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s %u: %llu bytes at offset %llu do not fit the buffer of %llu bytes", what,
+                        index, (unsigned long long)size_bytes, (unsigned long long)binding->offset_bytes,
                         (unsigned long long)buffer->size_bytes);
 }
 
@@ -51,7 +52,7 @@ clv_status clv__opencl_instance_check(const clv_instance *instance, const clv_ex
   const clv__opencl_plan *plan = instance->plan;
   bool shares = plan->device->shares_host;
   if (args->input_count != e->input_count || args->output_count != e->output_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs where the executable has %u and %u",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, but the executable has %u and %u",
                           args->input_count, args->output_count, e->input_count, e->output_count);
   }
   for (uint32_t i = 0; i < e->input_count; ++i) {

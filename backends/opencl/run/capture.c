@@ -67,7 +67,7 @@ uint64_t clv__opencl_captured_bytes(clv_device *device, const clv_captured *capt
 
 clv_status clv__opencl_capture_begin(clv_device *device, clv_stream *stream, clv_error *error) {
   if (!device->can_capture) return clv__error_set(error, CLV_NOT_SUPPORTED, "option capture=off");
-  if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is recorded already");
+  if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is already capturing");
   stream->recording = clv__object_new(&device->objects, sizeof *stream->recording, destroy);
   return stream->recording == NULL ? clv__error_memory(error, sizeof *stream->recording) : CLV_OK;
 }
@@ -141,7 +141,7 @@ static clv_status record(clv_device *device, clv_captured *captured, cl_command_
 clv_status clv__opencl_capture_end(clv_device *device, clv_stream *stream, clv_captured **out, clv_error *error) {
   clv_captured *captured = stream->recording;
   if (out != NULL) *out = NULL;
-  if (captured == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is not recorded");
+  if (captured == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is not capturing");
   stream->recording = NULL;
   clv_status status = CLV_OK;
   if (out != NULL && captured->count > 0 && clv__opencl_capture_choice(device) == CLV__OPENCL_CAPTURE_BUFFER) {
@@ -160,7 +160,8 @@ clv_status clv__opencl_capture_end(clv_device *device, clv_stream *stream, clv_c
 
 clv_status clv__opencl_captured_launch(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error) {
   cl_command_queue queue;
-  if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "a launch while the stream is recorded");
+  if (stream->recording != NULL)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a captured graph cannot be launched on a stream that is capturing");
   CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
   for (size_t i = 0; i < captured->count; ++i)
     CLV__TRY(clv__opencl_faults_watch(device, captured->entries[i].instance->faults, &stream->watch, error));
@@ -183,7 +184,7 @@ clv_status clv__opencl_captured_launch(clv_device *device, clv_captured *capture
 clv_status clv__opencl_captured_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
                                      clv_error *error) {
   if (index >= captured->count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u of %zu", index, captured->count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist: there are %zu", index, captured->count);
   }
   CLV__TRY(clv__opencl_instance_check(captured->entries[index].instance, args, error));
   drop_commands(device, captured);

@@ -54,7 +54,7 @@ clv_status clv__opencl_instance_bind_scratch(clv_device *device, clv_instance *i
   uint64_t offset = clv__align_up(offset_bytes, device->alignment_bytes);
   if (needed == 0) return CLV_OK;
   if (buffer == NULL || offset > buffer->size_bytes || needed > buffer->size_bytes - offset) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scratch of %llu bytes at %llu: the instance needs %llu",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scratch of %llu bytes at offset %llu; the instance needs %llu bytes",
                           (unsigned long long)(buffer == NULL ? 0 : buffer->size_bytes), (unsigned long long)offset_bytes,
                           (unsigned long long)clv__opencl_instance_scratch_bytes(device, instance));
   }
@@ -182,12 +182,13 @@ static clv_status fill(clv_device *device, clv_instance *instance, const clv_ten
 
 static clv_status check_weights(const clv_executable *e, clv_weight *const *weights, uint32_t weight_count, clv_error *error) {
   if (weight_count != e->weight_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weights where the executable has %u", weight_count, e->weight_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weights given, but the executable has %u", weight_count,
+                          e->weight_count);
   }
   for (uint32_t i = 0; i < weight_count; ++i) {
     const clv_tensor *expected = &e->values[e->weights[i]].declared;
     if (weights[i] != NULL && clv__tensor_same_type(&weights[i]->type, expected)) continue;
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "weight '%s' is not of the type that the executable was compiled for",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "weight '%s' does not have the type that the executable was compiled for",
                           e->weight_names[i]);
   }
   return CLV_OK;
@@ -198,7 +199,7 @@ clv_status clv__opencl_instance_create(clv_device *device, clv_executable *execu
                                        clv_instance **out, clv_error *error) {
   *out = NULL;
   if (input_count != executable->input_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs where the executable has %u", input_count,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, but the executable has %u", input_count,
                           executable->input_count);
   }
   CLV__TRY(check_weights(executable, weights, weight_count, error));

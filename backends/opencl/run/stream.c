@@ -41,7 +41,7 @@ static clv_status wait_for(clv_device *device, cl_event event, clv_error *error)
   cl_int status = CL_COMPLETE;
   cl_int code = cl->clWaitForEvents(1, &event);
   if (cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) == CL_SUCCESS && status < 0) {
-    return clv__opencl_failed(error, "a command of the queue", status); /* more specific than the wait's code */
+    return clv__opencl_failed(error, "a command in the queue", status); /* more specific than the wait's code */
   }
   return code == CL_SUCCESS ? CLV_OK : clv__opencl_failed(error, "clWaitForEvents", code);
 }
@@ -59,7 +59,7 @@ clv_status clv__opencl_stream_synchronize(clv_device *device, clv_stream *stream
 
 static clv_status not_recording(const clv_stream *stream, const char *what, clv_error *error) {
   if (stream->recording == NULL) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s while the stream's executions are recorded", what);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s is not possible while the stream is capturing", what);
 }
 
 /* ---- Events ---- */
@@ -103,7 +103,7 @@ static cl_event marker_of(clv_device *device, clv_event *event, clv__opencl_watc
 
 clv_status clv__opencl_event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error) {
   const clv__opencl_icd *cl = device->cl;
-  CLV__TRY(not_recording(stream, "an event recorded", error));
+  CLV__TRY(not_recording(stream, "recording an event", error));
   cl_event marker = NULL, before;
   if (stream->queue != NULL) {
     CLV__OPENCL_TRY(error, "clEnqueueMarkerWithWaitList", cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
@@ -127,7 +127,7 @@ clv_status clv__opencl_event_record(clv_device *device, clv_event *event, clv_st
 }
 
 clv_status clv__opencl_event_wait(clv_device *device, clv_stream *stream, clv_event *event, clv_error *error) {
-  CLV__TRY(not_recording(stream, "an event waited for", error));
+  CLV__TRY(not_recording(stream, "waiting for an event", error));
   clv__opencl_watch *watch = NULL;
   cl_event marker = marker_of(device, event, &watch);
   cl_command_queue queue;

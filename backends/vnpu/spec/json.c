@@ -143,7 +143,7 @@ clv_status clv__spec_bytes(clv__spec_reader *r, json_t *object, const char *key,
     *size_bytes = (uint64_t)json_integer_value(value);
     good = true;
   }
-  if (!good) return clv__spec_fail(r, "must be bytes: a whole number, or text such as \"64M\" or \"1G\"");
+  if (!good) return clv__spec_fail(r, "must be a size in bytes: a whole number, or a string such as \"64M\" or \"1G\"");
   clv__spec_pop(r);
   return CLV_OK;
 }
@@ -168,7 +168,7 @@ clv_status clv__spec_dtypes(clv__spec_reader *r, json_t *value, uint32_t *mask) 
     const char *name = json_is_string(item) ? json_string_value(item) : "";
     clv_dtype dtype = clv__spec_dtype(name);
     if (dtype == CLV_DTYPE_NONE) {
-      return clv__spec_fail(r, "'%.40s' is no dtype (f32 f16 bf16 f64 i8 u8 i16 u16 i32 u32 i64 u64 bool)", name);
+      return clv__spec_fail(r, "'%.40s' is not a dtype (f32 f16 bf16 f64 i8 u8 i16 u16 i32 u32 i64 u64 bool)", name);
     }
     read |= CLV__DTYPE_BIT(dtype);
   }

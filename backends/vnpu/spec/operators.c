@@ -12,7 +12,7 @@ static clv_status read_operands(clv__spec_reader *r, json_t *object, const char 
   json_t *map = json_object_get(object, key);
   if (map == NULL) return CLV_OK;
   clv__spec_push(r, key);
-  if (!json_is_object(map)) return clv__spec_fail(r, "must be an object from an index to a list of dtypes");
+  if (!json_is_object(map)) return clv__spec_fail(r, "must be an object that maps an index to a list of dtypes");
   clv__vnpu_operand *items = clv__arena_allocate_zero(r->arena, json_object_size(map), sizeof *items);
   if (items == NULL) return clv__spec_no_memory(r);
   const char *index;
@@ -81,7 +81,7 @@ static clv_status read_attributes(clv__spec_reader *r, json_t *object, clv__vnpu
   json_t *map = json_object_get(object, "attributes");
   if (map == NULL) return CLV_OK;
   clv__spec_push(r, "attributes");
-  if (!json_is_object(map)) return clv__spec_fail(r, "must be an object from an attribute to its limits");
+  if (!json_is_object(map)) return clv__spec_fail(r, "must be an object that maps an attribute to its limits");
   clv__vnpu_attribute *items = clv__arena_allocate_zero(r->arena, json_object_size(map), sizeof *items);
   if (items == NULL) return clv__spec_no_memory(r);
   op->attributes = items;
@@ -140,11 +140,12 @@ static clv_status read_operator(clv__spec_reader *r, json_t *object, clv__vnpu_o
 clv_status clv__spec_operators(clv__spec_reader *r, json_t *root) {
   clv__vnpu_spec *spec = r->spec;
   json_t *value = json_object_get(root, "operators");
-  if (value == NULL) return clv__spec_fail(r, "'operators' is missing: \"all\", or an object from each operator to its limits");
+  if (value == NULL)
+    return clv__spec_fail(r, "'operators' is missing; it must be \"all\", or an object that maps each operator to its limits");
   clv__spec_push(r, "operators");
   bool is_all = json_is_string(value) && strcmp(json_string_value(value), "all") == 0;
   if (!is_all && !json_is_object(value))
-    return clv__spec_fail(r, "must be \"all\", or an object from each operator to its limits");
+    return clv__spec_fail(r, "must be \"all\", or an object that maps each operator to its limits");
   json_t *map = is_all ? NULL : value;
   /* The extra last entry is shared by the operators that have no entry of their own: those of "all". */
   clv__vnpu_operator *items = clv__arena_allocate_zero(&spec->arena, json_object_size(map) + 1, sizeof *items);

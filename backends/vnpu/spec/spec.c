@@ -24,7 +24,7 @@ static clv_status read_operator_speeds(clv__spec_reader *r, json_t *object, clv_
   const char *name;
   if (map == NULL) return CLV_OK;
   clv__spec_push(r, "operators");
-  if (!json_is_object(map)) return clv__spec_fail(r, "must be an object from an operator to its figures");
+  if (!json_is_object(map)) return clv__spec_fail(r, "must be an object that maps operators to figures");
   clv__vnpu_operator_speed *items = clv__arena_allocate_zero(&r->spec->arena, json_object_size(map), sizeof *items);
   if (items == NULL && json_object_size(map) > 0) return clv__spec_no_memory(r);
   speed->operators = items;
@@ -135,11 +135,11 @@ static bool parse_count(const char *text, uint64_t *count) {
 }
 
 const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT] = {
-    {"frequency", "a number above 0", "of the speed model; as described"},
-    {"time_scale", "a number, 0 or more", "what modelled times are multiplied by; as described"},
-    {"memory", "bytes, such as 64M or 1G (0: no limit)", "how much there is; as described"},
-    {"hang", "which launch never ends: 1 is the first, 0 none", "for tests; 0"},
-    {"fail", "which launch fails: 1 is the first, 0 none", "for tests; 0"},
+    {"frequency", "a number above 0", "frequency of the speed model (default: as in the description)"},
+    {"time_scale", "a number, 0 or more", "factor for the times of the speed model (default: as in the description)"},
+    {"memory", "bytes, such as 64M or 1G (0: no limit)", "size of the device memory (default: as in the description)"},
+    {"hang", "a launch number from 1, or 0", "for tests: this launch never ends (default: 0, none)"},
+    {"fail", "a launch number from 1, or 0", "for tests: this launch fails (default: 0, none)"},
 };
 
 /* The host has already checked the keys against the list. */
@@ -214,11 +214,11 @@ clv_status clv__vnpu_spec_open(const clv_allocator *allocator, const char *text,
   clv_status status = CLV_OK;
   if (builtin == NULL) {
     status = clv__file_map_open(text, &file, error);
-    if (status == CLV_NOT_FOUND) clv__error_prefix(error, status, "--npu-spec is default, all or a file");
+    if (status == CLV_NOT_FOUND) clv__error_prefix(error, status, "option '--npu-spec' must be default, all or a file");
   }
   if (status == CLV_OK && file.size_bytes > MAX_SPEC_BYTES) {
-    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: %zu bytes are no device description (at most %d)", text,
-                            file.size_bytes, MAX_SPEC_BYTES);
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: a file of %zu bytes cannot be a device description (maximum %d)",
+                            text, file.size_bytes, MAX_SPEC_BYTES);
   }
   if (status == CLV_OK) {
     clv__spec_reader r = {.spec = spec,

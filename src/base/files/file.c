@@ -79,7 +79,7 @@ clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t 
   while (size_bytes / piece > MOST_PIECES) piece *= 2;
   *map = (clv__file_map){0};
   int file = make_pattern(element, element_bytes, piece);
-  if (file < 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "no file in memory: %s", strerror(errno));
+  if (file < 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "cannot create a file in memory: %s", strerror(errno));
   uint8_t *data = mmap(NULL, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   bool mapped = data != MAP_FAILED;
   for (size_t done = 0; mapped && done < size_bytes; done += piece) {

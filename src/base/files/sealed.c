@@ -92,22 +92,22 @@ clv_status clv__sealed_open(const clv__sealed_kind *kind, const void *data, size
   clv__sealed_reader file = {.kind = kind, .data = data, .size_bytes = size_bytes, .error = error};
   const uint8_t *magic = clv__sealed_take_bytes(&file, 8);
   if (magic == NULL || memcmp(magic, kind->magic, 8) != 0) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s: none: it does not begin with its magic", kind->what);
+    return clv__error_set(error, CLV_INVALID_MODEL, "not a file of this kind (%s): the magic number is missing", kind->what);
   }
   uint64_t version = clv__sealed_take(&file, 4), reserved = clv__sealed_take(&file, 4), payload = clv__sealed_take(&file, 8);
   const uint8_t *hash = clv__sealed_take_bytes(&file, CLV__HASH_BYTES);
   if (version != kind->version && !file.failed) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: version %llu, this library reads %u: compile it again", kind->what,
-                          (unsigned long long)version, kind->version);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: version %llu, but this library reads version %u: compile it again",
+                          kind->what, (unsigned long long)version, kind->version);
   }
   if (file.failed || reserved != 0 || payload != size_bytes - file.at) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s: %zu bytes where its header says %llu", kind->what, size_bytes,
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s: %zu bytes, but its header says %llu", kind->what, size_bytes,
                           (unsigned long long)payload);
   }
   clv__hash computed;
   hash_payload(file.data + file.at, payload, &computed);
   if (memcmp(computed.bytes, hash, CLV__HASH_BYTES) != 0) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s: damaged: its checksum does not match", kind->what);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s: damaged: the checksum does not match", kind->what);
   }
   *reader = (clv__sealed_reader){.kind = kind, .data = file.data + file.at, .size_bytes = payload, .error = error};
   return CLV_OK;
@@ -116,7 +116,7 @@ clv_status clv__sealed_open(const clv__sealed_kind *kind, const void *data, size
 clv_status clv__sealed_check_fingerprint(clv__sealed_reader *reader, const char *fingerprint) {
   uint64_t size_bytes = clv__sealed_take(reader, 4);
   const uint8_t *bytes = clv__sealed_take_bytes(reader, size_bytes);
-  if (bytes == NULL) return clv__sealed_damaged(reader, "ends in the fingerprint");
+  if (bytes == NULL) return clv__sealed_damaged(reader, "truncated in the fingerprint");
   if (size_bytes == strlen(fingerprint) && memcmp(bytes, fingerprint, size_bytes) == 0) return CLV_OK;
   return clv__error_set(reader->error, CLV_NOT_SUPPORTED, "%s: compiled for another device, driver or options: compile it again",
                         reader->kind->what);
@@ -125,7 +125,7 @@ clv_status clv__sealed_check_fingerprint(clv__sealed_reader *reader, const char 
 clv_status clv__sealed_take_types(clv__sealed_reader *reader, clv__arena *arena, clv_tensor **types, uint32_t *count) {
   uint64_t inputs = clv__sealed_take(reader, 4);
   if (inputs > (reader->size_bytes - reader->at) / 8) {
-    return clv__sealed_damaged(reader, "more inputs than the file has room for");
+    return clv__sealed_damaged(reader, "more inputs than fit in the file");
   }
   *types = clv__arena_allocate_zero(arena, inputs, sizeof **types);
   if (*types == NULL) return clv__error_memory(reader->error, inputs * sizeof **types);
@@ -135,7 +135,7 @@ clv_status clv__sealed_take_types(clv__sealed_reader *reader, clv__arena *arena,
     uint64_t dtype = clv__sealed_take(reader, 4);
     int32_t rank = (int32_t)(uint32_t)clv__sealed_take(reader, 4);
     if (dtype > CLV_BF16 || clv_dtype_size_bytes((clv_dtype)dtype) == 0 || dtype == CLV_STRING) {
-      return clv__sealed_damaged(reader, "an input's dtype is none that it can be");
+      return clv__sealed_damaged(reader, "an input has an invalid dtype");
     }
     if (rank < CLV_RANK_UNKNOWN || rank > CLV_MAX_RANK) {
       return clv__sealed_damaged(reader, "an input's rank is out of range");
@@ -147,13 +147,13 @@ clv_status clv__sealed_take_types(clv__sealed_reader *reader, clv__arena *arena,
       if (type->dims[d] < CLV_DIM_UNKNOWN) return clv__sealed_damaged(reader, "an input's dimension is negative");
     }
   }
-  return reader->failed ? clv__sealed_damaged(reader, "ends in its inputs") : CLV_OK;
+  return reader->failed ? clv__sealed_damaged(reader, "truncated in the inputs") : CLV_OK;
 }
 
 clv_status clv__sealed_copy_bytes(clv__sealed_reader *reader, const clv_allocator *allocator, void **data, size_t *size_bytes) {
   uint64_t count = clv__sealed_take(reader, 8);
   const uint8_t *bytes = clv__sealed_take_bytes(reader, count);
-  if (reader->failed) return clv__sealed_damaged(reader, "ends in its graph");
+  if (reader->failed) return clv__sealed_damaged(reader, "truncated in the graph");
   *data = clv__allocate(allocator, count);
   if (*data == NULL) return clv__error_memory(reader->error, count);
   if (count > 0) memcpy(*data, bytes, count);

@@ -276,7 +276,7 @@ static clv_status build(making *m, uint32_t index, clv__check_case *made) {
       return build_row(m, picked);
     }
   }
-  if (index >= clv__case_built_count) return clv__error_set(m->error, CLV_NOT_FOUND, "there is no such case");
+  if (index >= clv__case_built_count) return clv__error_set(m->error, CLV_NOT_FOUND, "unknown case");
   snprintf(made->what, sizeof made->what, "%s", clv__cases_built[index].what);
   return clv__cases_built[index].build(m->builder, m->error);
 }

@@ -95,7 +95,7 @@ clv_status clv__case_fill_data(clv__case_operand *operand, clv__arena *arena, ui
   clv_tensor *t = &operand->type;
   size_t count, size_bytes;
   if (!clv__tensor_count(t, &count) || !clv__tensor_size_bytes(t, &size_bytes)) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "table of cases: operand %s has no size", operand->name);
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "table of cases: operand %s has an unknown size", operand->name);
   }
   t->data = clv__arena_allocate_data(arena, size_bytes);
   if (t->data == NULL) return clv__error_memory(error, size_bytes);

@@ -37,7 +37,7 @@ static clv_status read_dims(const char **text, const char *end, clv_tensor *type
     char *behind;
     if (type->rank == CLV_MAX_RANK) return bad_text(error, *text, end, "too many dims");
     type->dims[type->rank++] = strtoll(at, &behind, 10);
-    if (behind == at) return bad_text(error, at, end, "no dim");
+    if (behind == at) return bad_text(error, at, end, "expected a dimension");
     at = *behind == ',' ? behind + 1 : behind;
   }
   if (at == end) return bad_text(error, *text, end, "no ]");
@@ -75,10 +75,10 @@ static clv_status read_fill(const char **text, const char *end, clv__case_operan
   char *low_end = NULL, *high_end;
   const bool turn = end - at > 5 && memcmp(at, "turn:", 5) == 0;
   operand->low = turn ? 0 : strtod(at, &low_end);
-  if (!turn && (low_end == at || *low_end != ':')) return bad_text(error, at, end, "no such fill");
+  if (!turn && (low_end == at || *low_end != ':')) return bad_text(error, at, end, "unknown fill");
   const char *high = turn ? at + 5 : low_end + 1;
   operand->high = strtod(high, &high_end);
-  if (high_end == high) return bad_text(error, at, end, "no number");
+  if (high_end == high) return bad_text(error, at, end, "expected a number");
   operand->fill = turn ? CLV__FILL_TURN : CLV__FILL_RANGE;
   *text = high_end;
   return CLV_OK;
@@ -104,13 +104,13 @@ clv_status clv__case_read_operand(const char **text, const char *end, clv_dtype 
   if (*at == '+') operand->later = true, ++at;
   const char *behind = word_end(at, end);
   const size_t length = (size_t)(behind - at);
-  if (length == 0 || length >= sizeof operand->name) return bad_text(error, at, end, "no name");
+  if (length == 0 || length >= sizeof operand->name) return bad_text(error, at, end, "expected a name");
   memcpy(operand->name, at, length);
   at = behind;
   if (at < end && *at == ':') {
     behind = word_end(at + 1, end);
     operand->type.dtype = read_dtype(at + 1, behind, dtype);
-    if (operand->type.dtype == CLV_DTYPE_NONE) return bad_text(error, at, end, "no such dtype");
+    if (operand->type.dtype == CLV_DTYPE_NONE) return bad_text(error, at, end, "unknown dtype");
     at = behind;
   }
   if (at < end && *at == '[') {
@@ -125,7 +125,7 @@ clv_status clv__case_read_operand(const char **text, const char *end, clv_dtype 
     ++at;
   }
   if (at < end && (*at == '{' || *at == '(')) CLV__TRY(read_list(&at, end, has_dims, &operand->type, &operand->values, error));
-  if (at < end && *at != ' ') return bad_text(error, at, end, "more than an operand");
+  if (at < end && *at != ' ') return bad_text(error, at, end, "more than one operand");
   *text = at;
   return CLV_OK;
 }
@@ -168,7 +168,7 @@ static clv_status read_numbers(const char *at, const char *end, clv__arena *aren
       reals[i] = strtof(at, &behind);
     else
       ints[i] = strtoll(at, &behind, 10);
-    if (behind == at) return bad_text(error, at, end, "no number");
+    if (behind == at) return bad_text(error, at, end, "expected a number");
     at = behind + 1;
   }
   attribute->kind = floats ? CLV_ATTRIBUTE_FLOATS : CLV_ATTRIBUTE_INTS;
@@ -184,12 +184,12 @@ static clv_status read_tensor(const char *at, const char *end, clv_dtype dtype, 
   clv_tensor *tensor = clv__arena_allocate_zero(arena, 1, sizeof *tensor);
   if (tensor == NULL) return clv__error_memory(error, sizeof *tensor);
   tensor->dtype = read_dtype(at, behind, dtype);
-  if (tensor->dtype == CLV_DTYPE_NONE || behind == end) return bad_text(error, at, end, "no tensor");
+  if (tensor->dtype == CLV_DTYPE_NONE || behind == end) return bad_text(error, at, end, "expected a tensor");
   const bool has_dims = *behind == '[';
   if (has_dims) CLV__TRY(read_dims(&behind, end, tensor, error));
   CLV__TRY(read_list(&behind, end, has_dims, tensor, &values, error));
   size_t size_bytes;
-  if (!clv__tensor_size_bytes(tensor, &size_bytes)) return bad_text(error, at, end, "no size");
+  if (!clv__tensor_size_bytes(tensor, &size_bytes)) return bad_text(error, at, end, "unknown size");
   tensor->data = clv__arena_allocate_data(arena, size_bytes);
   if (tensor->data == NULL) return clv__error_memory(error, size_bytes);
   attribute->kind = CLV_ATTRIBUTE_TENSOR;
@@ -203,7 +203,7 @@ static clv_status read_dtype_number(const char *at, const char *end, clv_dtype d
   const clv_dtype named = read_dtype(at, end, dtype);
   int64_t *number = clv__arena_allocate(arena, sizeof *number);
   if (number == NULL) return clv__error_memory(error, sizeof *number);
-  if (named == CLV_DTYPE_NONE) return bad_text(error, at, end, "no such dtype");
+  if (named == CLV_DTYPE_NONE) return bad_text(error, at, end, "unknown dtype");
   *number = named;
   attribute->kind = CLV_ATTRIBUTE_INTS;
   attribute->count = 1;
@@ -234,7 +234,7 @@ clv_status clv__case_read_attribute(const char **text, const char *end, clv_dtyp
     return CLV_OK;
   }
   const char *sign = memchr(at, '=', (size_t)(stop - at));
-  if (sign == NULL || sign + 1 == stop) return bad_text(error, at, stop, "no attribute");
+  if (sign == NULL || sign + 1 == stop) return bad_text(error, at, stop, "expected an attribute");
   attribute->name = clv__arena_string(arena, at, (size_t)(sign - at));
   if (attribute->name == NULL) return clv__error_memory(error, (size_t)(sign - at));
   at = sign + 1;

@@ -136,13 +136,13 @@ const cli_command cli_command_bench = {
     .operands = "MODEL|PLAN|DIR",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "how long a model takes, as a whole and by step",
+    .summary = "measure the time of a model, in total and per step",
     .description =
-        "Loads, plans, compiles, runs once (the first run), warms up, and then measures --runs runs on inputs that were\n"
-        "prepared once. load_ms is everything before the first run. Times of partitions and transfers come from runs of\n"
-        "their own, because waiting after each step takes time itself. --operators measures, in further runs, what devices\n"
-        "that can tell take for each of their own steps, and what this machine's arithmetic and memory do at best: what is\n"
-        "far from its roofline, and takes long, is where time can be had.",
+        "Loads, plans and compiles the model, runs it once (the first run), warms up, and then measures --runs runs on the same\n"
+        "inputs. The load time is everything before the first run. The times of partitions and transfers are measured in\n"
+        "separate runs, because waiting after each step takes time. With --operators, further runs measure each operator on\n"
+        "devices that report such times, and the peak compute and memory speed of this machine. Operators that take long and\n"
+        "are far from their roofline are the ones worth optimising.",
     .examples =
         "  cleave bench resnet50.onnx --runs 100\n"
         "  cleave bench resnet50.onnx --threads 2 --operators\n"

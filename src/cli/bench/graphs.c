@@ -9,7 +9,7 @@ static const char *state_word(clv__issue issue) {
   return words[issue];
 }
 
-/* Returns false if the session now runs another plan, because a device was taken out of service. */
+/* Returns false if the session now runs another plan, because a device was removed. */
 static bool issue_of(const bench *b, uint32_t partition, clv__issue_info *info) {
   if (clv__session_plan(b->session) != b->job.plan) return false;
   clv__session_issue(b->session, partition, info);
@@ -68,7 +68,7 @@ void bench_write_graphs(const bench *b, clv__text *text) {
                      clv__label_size(c.bytes, size), (unsigned long long)(c.hits + c.captures),
                      (unsigned long long)(c.hits + c.misses));
     if (c.failures > 0) clv__text_append(text, ", %llu failed", (unsigned long long)c.failures);
-    if (knows_saved(b, d)) clv__text_append(text, "; %.3f ms of the host saved", (double)c.saved_ns / 1e6);
+    if (knows_saved(b, d)) clv__text_append(text, "; %.3f ms of host time saved", (double)c.saved_ns / 1e6);
     clv__text_append(text, "\n");
   }
 }

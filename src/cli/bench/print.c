@@ -116,10 +116,10 @@ static void write_executables(const bench *b, clv__text *text) {
     uint32_t count;
     const char *what;
   } parts[] = {{counters->from_memory, "from memory"},
-               {counters->from_folder, "from the folder"},
+               {counters->from_folder, "from the compiled directory"},
                {counters->from_disk, "from disk"},
                {counters->compiled, "compiled"},
-               {counters->not_kept, "compiled and not kept"}};
+               {counters->not_kept, "compiled but not kept"}};
   clv__text_append(text, "executables:");
   const char *separator = " ";
   for (uint32_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
@@ -143,7 +143,7 @@ static void write_memory(const bench *b, clv__text *text) {
   clv__table table;
   char number[CLV__LABEL_BYTES];
   clv__table_init(&table, b->cli->allocator, "lrrrrr", true);
-  static const char *const titles[] = {"memory", "between parts", "at least", "scratch", "peak", "limit"};
+  static const char *const titles[] = {"memory", "between partitions", "lower bound", "scratch", "peak", "limit"};
   for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
   for (uint32_t s = 0; s < stats.space_count; ++s) {
     const clv__space_stats *of = &stats.spaces[s];
@@ -154,8 +154,8 @@ static void write_memory(const bench *b, clv__text *text) {
   }
   clv__table_write(&table, 0, b->cli->color_out, text);
   clv__table_finish(&table);
-  clv__text_append(text, "Weights on devices: %s, ", clv__label_size(stats.weight_bytes, number));
-  clv__text_append(text, "held by executables beside: %s.\n\n", clv__label_size(stats.resident_bytes, number));
+  clv__text_append(text, "Weights on devices: %s; ", clv__label_size(stats.weight_bytes, number));
+  clv__text_append(text, "held by executables in addition: %s.\n\n", clv__label_size(stats.resident_bytes, number));
 }
 
 clv_status bench_print_json(const bench *b, clv_error *error) {
@@ -216,7 +216,7 @@ static void write_step_rows(const bench *b, clv__table *table, clv__text *note) 
       clv__label_short(&what, b->job.graph->values[transfer->value].name, 32);
       clv__text_append(&what, "' %s → %s, %s", clv__label_space(plan, transfer->from, transfer->boundary),
                        clv__label_space(plan, transfer->to, transfer->boundary),
-                       transfer->size_known ? clv__label_size(transfer->size_bytes, size) : "size known when it runs");
+                       transfer->size_known ? clv__label_size(transfer->size_bytes, size) : "size known only at run time");
       clv__table_cell(table, "transfer");
       clv__table_cell(table, "%s", plan->devices->items[transfer->device].name);
     } else {
@@ -234,7 +234,7 @@ static void write_step_rows(const bench *b, clv__table *table, clv__text *note) 
     clv__text_finish(&graph);
     clv__text_finish(&what);
   }
-  if (left > 0) clv__text_append(note, "… and %u more steps, %.3f ms together (-v lists them)\n", left, others);
+  if (left > 0) clv__text_append(note, "… and %u more steps, %.3f ms in total (-v lists them)\n", left, others);
 }
 
 clv_status bench_print_text(const bench *b, clv_error *error) {
@@ -246,7 +246,7 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
   clv__text_append(&text, "%smedian %.3f ms%s, p90 %.3f, p99 %.3f, fastest %.3f of %u runs\n", cli_begin(cli, CLI_BOLD),
                    median(b->latencies_ms, b->runs), cli_reset(cli), percentile(b->latencies_ms, b->runs, 0.90),
                    percentile(b->latencies_ms, b->runs, 0.99), b->latencies_ms[0], b->runs);
-  if (b->in_flight > 1) clv__text_append(&text, "%.1f runs a second, %u in flight\n", runs_per_second(b), b->in_flight);
+  if (b->in_flight > 1) clv__text_append(&text, "%.1f runs per second, %u in flight\n", runs_per_second(b), b->in_flight);
   const clv_plan *plan = clv__session_plan(b->session);
   double predicted = (double)plan->price.overlapped_ns / 1e6, measured = median(b->latencies_ms, b->runs);
   clv__text_append(&text, "predicted %.3f ms (%+.0f %%), prices: ", predicted,
@@ -270,7 +270,7 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
     clv__table_write(&table, 0, cli->color_out, &text);
     clv__table_finish(&table);
     clv__text_append_bytes(&text, note.data, note.size_bytes);
-    clv__text_append(&text, "Steps are medians of %u runs of their own, with a wait after each step.\n", b->step_runs);
+    clv__text_append(&text, "Step times are medians of %u separate runs, with a wait after each step.\n", b->step_runs);
   }
   if (bench_wants_operators(b)) {
     clv__text_append(&text, "\n");

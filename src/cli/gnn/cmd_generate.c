@@ -10,8 +10,8 @@ static const cli_gnn_option options[] = {
     {OPTION_RMAT, NULL, NULL},
     {OPTION_EDGES_PER_VERTEX, NULL, NULL},
     {OPTION_FEATURES, NULL, NULL},
-    {OPTION_SEED, "of the random numbers: the same one gives the same graph", NULL},
-    {OPTION_OUTPUT, "where the graph is written, as npz", NULL},
+    {OPTION_SEED, "seed of the random numbers; the same seed gives the same graph", NULL},
+    {OPTION_OUTPUT, "write the graph to FILE, as npz", NULL},
 };
 
 static clv_status tell(cli_invocation *cli, const clv__gnn_graph *graph, const char *path, double seconds, clv_error *error) {
@@ -36,7 +36,7 @@ static clv_status tell(cli_invocation *cli, const clv__gnn_graph *graph, const c
   clv__label_name(&text, path);
   clv__text_append(&text, ": %s vertices, ", clv__label_grouped(csr->vertex_count, number));
   clv__label_plural(&text, csr->edge_count, "edge");
-  if (has_features) clv__text_append(&text, ", %lld features each", (long long)graph->features.dims[1]);
+  if (has_features) clv__text_append(&text, ", %lld features per vertex", (long long)graph->features.dims[1]);
   clv__text_append(&text, ", in %.1f s\n", seconds);
   return cli_print(cli, &text, error);
 }
@@ -44,14 +44,15 @@ static clv_status tell(cli_invocation *cli, const clv__gnn_graph *graph, const c
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
   if (!cli_is_given(cli, OPTION_RMAT)) {
-    return cli_usage(cli, error, "--rmat SCALE is missing: the graph has 2^SCALE vertices");
+    return cli_usage(cli, error, "option '--rmat SCALE' is missing: the graph gets 2^SCALE vertices");
   }
-  if (path == NULL) return cli_usage(cli, error, "-o FILE is missing: where the graph is written");
+  if (path == NULL) return cli_usage(cli, error, "option '-o FILE' is missing: the file to write the graph to");
   uint64_t scale = cli_number(cli, OPTION_RMAT, 0), begin_ns = clv__clock_ns();
-  if (scale > 31) return cli_usage(cli, error, "option '--rmat': scale %llu is above 31", (unsigned long long)scale);
+  if (scale > 31)
+    return cli_usage(cli, error, "option '--rmat': scale %llu is above the maximum of 31", (unsigned long long)scale);
   uint32_t edges = (uint32_t)cli_number(cli, OPTION_EDGES_PER_VERTEX, 16);
   clv__gnn_graph *graph;
-  cli_progress(cli, "making %llu edges", (unsigned long long)edges << scale);
+  cli_progress(cli, "generating %llu edges", (unsigned long long)edges << scale);
   CLV__TRY(clv__gnn_graph_generate(cli->allocator, (uint32_t)scale, edges, (uint32_t)cli_number(cli, OPTION_FEATURES, 0),
                                    cli_number(cli, OPTION_SEED, 0), &graph, error));
   cli_progress(cli, "writing %s", path);
@@ -65,8 +66,8 @@ const cli_gnn_verb cli_gnn_verb_generate = {
     .name = "generate",
     .operands = "",
     .wanted = "--rmat SCALE -o FILE",
-    .summary = "writes a random graph by the R-MAT model",
-    .description = "Degrees are as uneven as those of social networks; edges may repeat and vertices may be without any.",
+    .summary = "write a random graph (R-MAT model)",
+    .description = "The degrees are as uneven as in social networks. Edges may repeat, and some vertices may have no edges.",
     .examples =
         "  cleave gnn generate --rmat 20 --edges-per-vertex 16 --features 128 -o g.npz    # a million vertices\n"
         "  cleave gnn generate --rmat 10 --seed 7 -o small.npz\n",

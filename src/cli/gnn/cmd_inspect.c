@@ -8,7 +8,7 @@
 #include "report/table.h"
 
 static const cli_gnn_option options[] = {
-    {OPTION_KSET, "numbers of subgraphs that METIS cuts it into, as 1,2,10..20", ""},
+    {OPTION_KSET, "partition the graph with METIS into each of these numbers of subgraphs, such as 1,2,10..20", ""},
     {OPTION_SEED, CLI_GNN_SEED_HELP, NULL},
     {OPTION_CACHE_DIR, CLI_GNN_CACHE_HELP, NULL},
 };
@@ -70,7 +70,7 @@ static clv_status make_cuts(inspection *in, clv_error *error) {
   in->cuts = clv__arena_allocate_zero(&in->cli->arena, count, sizeof *in->cuts);
   if (in->cuts == NULL) return clv__error_memory(error, count * sizeof *in->cuts);
   for (uint32_t i = 0; i < count; ++i) {
-    cli_progress(in->cli, "cutting into %u (%u of %u)", ks[i], i + 1, count);
+    cli_progress(in->cli, "partitioning into %u subgraphs (%u of %u)", ks[i], i + 1, count);
     clv_status status = make_cut(in, ks[i], &in->cuts[i], error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "%s", in->path);
     in->cut_count = i + 1;
@@ -212,10 +212,11 @@ const cli_gnn_verb cli_gnn_verb_inspect = {
     .name = "inspect",
     .operands = "GRAPH",
     .wanted = "",
-    .summary = "what a graph is like, and what METIS cuts it into",
+    .summary = "describe a graph, and its partitioning by METIS",
     .description =
-        "With --kset: of each cut the vertices, halos and in-edges of the smallest and the largest subgraph, cut edges, rows\n"
-        "that cross, and METIS's time. What METIS says is kept in the cache, where plan and run find it.",
+        "With --kset, also shows for each number of subgraphs: the vertices, halo vertices and in-edges of the smallest and the\n"
+        "largest subgraph, the cut edges, the rows that cross between subgraphs, and METIS's time. The partitioning is kept in\n"
+        "the cache, where plan and run find it.",
     .examples =
         "  cleave gnn inspect g.npz\n"
         "  cleave gnn inspect cora.npz --kset 1,2,4,10..20\n"

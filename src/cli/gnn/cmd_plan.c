@@ -10,7 +10,7 @@ static const cli_gnn_option options[] = {
     {OPTION_LIST_PEPS, NULL, NULL},
     {OPTION_EXPORT_DIR, NULL, NULL},
     {OPTION_HTML, CLI_GNN_HTML_HELP, NULL},
-    {OPTION_OUTPUT, "write the plan, for --plan of 'cleave gnn run'", NULL},
+    {OPTION_OUTPUT, "write the plan, for 'cleave gnn run --plan'", NULL},
 };
 
 /* ---- All plans of the k that is chosen ---- */
@@ -50,9 +50,10 @@ static clv_status tell_text(void *user, uint32_t layer, uint32_t subgraph, const
   const telling *t = user;
   const clv__pep *chosen = cli_gnn_chosen(t->job)->layers[layer].peps[subgraph];
   (void)error;
-  clv__text_append(
-      t->text, "layer %u, subgraph %u: %u ways to share its stages out, %u priced, %u beyond the tables, %u beyond a memory\n",
-      layer, subgraph, list->structures, list->priced, list->unknown, list->infeasible);
+  clv__text_append(t->text,
+                   "layer %u, subgraph %u: %u ways to assign its stages, %u priced, %u outside the measured sizes, %u too large "
+                   "for a device\n",
+                   layer, subgraph, list->structures, list->priced, list->unknown, list->infeasible);
   for (uint32_t i = 0; i < list->count; ++i) {
     clv__text_append(t->text, "%s %12.3f ms  ", clv__pep_same(&list->items[i], chosen) ? "*" : " ",
                      1e-6 * list->items[i].time_ns);
@@ -85,7 +86,7 @@ static clv_status tell_json(void *user, uint32_t layer, uint32_t subgraph, const
   return json_array_append_new(t->list, object) == 0 ? CLV_OK : clv__error_memory(error, sizeof(json_t));
 }
 
-/* ---- What is printed ---- */
+/* ---- Output ---- */
 
 static clv_status print_json(cli_gnn_job *job, const clv__gnn_account *account, clv_error *error) {
   json_t *root = json_object();
@@ -125,7 +126,7 @@ static clv_status export(cli_gnn_job *job, clv_error *error) {
   if (folder == NULL) return CLV_OK;
   CLV__TRY(clv__gnn_schedule_of(&job->cli->arena, job->plan, &schedule, error));
   CLV__TRY(clv__gnn_export(&job->planning, &schedule, folder, &count, error));
-  cli_note(job->cli, "%s: %u blocks as ONNX", folder, count);
+  cli_note(job->cli, "%s: %u blocks written as ONNX", folder, count);
   return CLV_OK;
 }
 
@@ -153,15 +154,15 @@ const cli_gnn_verb cli_gnn_verb_plan = {
     .name = "plan",
     .operands = "",
     .wanted = "--model FILE --graph FILE --profile FILE",
-    .summary = "how many subgraphs, what runs where, and what it should take",
+    .summary = "choose the number of subgraphs and their devices",
     .description =
-        "The graph is cut for every k of --kset, and 1; each subgraph and layer gets a plan: blocks of stages, each on one\n"
-        "device or shared among several. Told are, for every k, the makespan, a bound that no plan of that k is below, the\n"
-        "gap, the gain over the best single device, and each device's load.",
+        "Partitions the graph into k subgraphs, for k = 1 and every k of --kset, and plans each subgraph and layer: blocks of\n"
+        "stages, each on one device or divided among several. Shows for every k the predicted time (makespan), a lower bound\n"
+        "for any plan with that k, the gap to it, the gain over the best single device, and the load of each device.",
     .examples =
         "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --kset 1,2,4 --profile costs.json -o plan.json\n"
         "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --profile costs.json --html plan.html\n"
-        "  cleave gnn plan --model sage.json --graph cora.npz --profile costs.json --effort quick -v    # with its moves\n",
+        "  cleave gnn plan --model sage.json --graph cora.npz --profile costs.json --effort quick -v    # show its moves\n",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .execute = execute,

@@ -16,9 +16,9 @@ static const cli_gnn_option options[] = {
     CLI_GNN_JOB_OPTIONS,
     {OPTION_IMPORT, NULL, NULL},
     {OPTION_STAGES, NULL, NULL},
-    {OPTION_RUNS, "measurements of each block, size and copy; the median counts", "5"},
+    {OPTION_RUNS, "how often to measure each block, size and copy; the median is used", "5"},
     {OPTION_SECONDS, NULL, NULL},
-    {OPTION_OUTPUT, "where the costs are written, for --profile of plan and run; a file that is there is extended", NULL},
+    {OPTION_OUTPUT, "write the costs, for --profile of plan and run; an existing profile is extended", NULL},
 };
 
 static bool tell(void *user_data, const clv__gnn_measure_progress *at) {
@@ -42,8 +42,7 @@ static clv_status find_columns(cli_gnn_job *job, const clv__file_map *map, clv__
     size_t length = (size_t)((comma != NULL ? comma : end) - at);
     if (length > 0 && at[length - 1] == '\r') --length;
     if (length > 3 && memcmp(at + length - 3, "_ms", 3) == 0) {
-      if (*count == MOST_COLUMNS)
-        return clv__error_set(error, CLV_INVALID_MODEL, "more than %d columns of devices", MOST_COLUMNS);
+      if (*count == MOST_COLUMNS) return clv__error_set(error, CLV_INVALID_MODEL, "more than %d device columns", MOST_COLUMNS);
       const char *column = clv__arena_string(&job->cli->arena, at, length);
       const char *device = clv__arena_string(&job->cli->arena, at, length - 3);
       if (column == NULL || device == NULL) return clv__error_memory(error, 2 * length);
@@ -52,7 +51,7 @@ static clv_status find_columns(cli_gnn_job *job, const clv__file_map *map, clv__
     at = comma != NULL ? comma + 1 : end;
   }
   if (*count == 0)
-    return clv__error_set(error, CLV_INVALID_MODEL, "line 1: no column is of a device: n_nodes,n_edges,DEVICE_ms,...,status");
+    return clv__error_set(error, CLV_INVALID_MODEL, "line 1: no device column; expected n_nodes,n_edges,DEVICE_ms,...,status");
   return CLV_OK;
 }
 
@@ -62,13 +61,13 @@ static clv_status take_stages(cli_gnn_job *job, const char *text, clv__import_co
   unsigned first, last;
   int used = 0;
   if (sscanf(text + length, "=%3u-%3u%n", &first, &last, &used) != 2 || text[length + (size_t)used] != '\0' || first >= last)
-    return cli_usage(job->cli, error, "option '--stages': '%s' is not of the form DEVICE=FIRST-LAST, as npu=4-7", text);
+    return cli_usage(job->cli, error, "option '--stages': '%s' is not of the form DEVICE=FIRST-LAST, such as npu=4-7", text);
   for (uint32_t c = 0; c < count; ++c) {
     if (strlen(columns[c].device) != length || strncmp(columns[c].device, text, length) != 0) continue;
     columns[c].first = first, columns[c].last = last;
     return CLV_OK;
   }
-  return cli_usage(job->cli, error, "option '--stages': '%.*s' has no column in what is imported", (int)length, text);
+  return cli_usage(job->cli, error, "option '--stages': the imported file has no column for device '%.*s'", (int)length, text);
 }
 
 /* Adapts the columns to one layer: its stages, and whether edges matter to them. */
@@ -79,8 +78,8 @@ static clv_status place_columns(const cli_gnn_job *job, uint32_t layer, const cl
     placed[c] = columns[c];
     if (placed[c].last == 0) placed[c].last = chain->stage_count;
     if (placed[c].last > chain->stage_count)
-      return cli_usage(job->cli, error, "option '--stages': %s: layer %u has the stages 0-%u, not %u-%u", placed[c].device, layer,
-                       chain->stage_count, placed[c].first, placed[c].last);
+      return cli_usage(job->cli, error, "option '--stages': %s: layer %u has stages 0-%u, so %u-%u is out of range",
+                       placed[c].device, layer, chain->stage_count, placed[c].first, placed[c].last);
     placed[c].has_edges = chain->blocks[placed[c].first][placed[c].last].reads_edges;
   }
   return CLV_OK;
@@ -93,7 +92,7 @@ static clv_status import(cli_gnn_job *job, const char *path, clv_error *error) {
   uint32_t count;
   CLV__TRY(clv__file_map_open(path, &map, error));
   clv_status status = map.size_bytes > 0 ? find_columns(job, &map, columns, &count, error)
-                                         : clv__error_set(error, CLV_INVALID_MODEL, "it is empty");
+                                         : clv__error_set(error, CLV_INVALID_MODEL, "the file is empty");
   for (uint32_t i = 0; status == CLV_OK && i < stages->count; ++i)
     status = take_stages(job, stages->values[i], columns, count, error);
   for (uint32_t l = 0; status == CLV_OK && l < job->model->layer_count; ++l) {
@@ -111,10 +110,10 @@ static clv_status import(cli_gnn_job *job, const char *path, clv_error *error) {
 /* Reports the measurements that plans will lack. */
 static void tell_left_out(const cli_gnn_job *job, const clv__gnn_measured *measured) {
   if (measured->needless > 0 && job->cli->verbose)
-    cli_note(job->cli, "%u of %u blocks take longer than their layer does on the same device: no plan needs them",
+    cli_note(job->cli, "%u of %u blocks take longer than their whole layer on the same device: no plan needs them",
              measured->needless, measured->blocks);
   if (measured->cut_off > 0)
-    cli_note(job->cli, "there was no time for the largest sizes of %u of %u blocks: --seconds %.0f measures more of them",
+    cli_note(job->cli, "no time was left for the largest sizes of %u of %u blocks: --seconds %.0f would measure more of them",
              measured->cut_off, measured->blocks, 4 * cli_real(job->cli, OPTION_SECONDS, LIMIT_S));
 }
 
@@ -186,12 +185,13 @@ static clv_status print(const cli_gnn_job *job, const char *path, const clv__gnn
                      clv__label_time((uint64_t)overhead->time_ns, taken), clv__label_time((uint64_t)overhead->spread_ns, spread));
   }
   clv__text_append(&text,
-                   "Error: how far the fit is from sizes that it was not made from, at the median, and at worst; spread: of a "
-                   "size's own times.\nNo fit: plans leave such a block out.\n");
+                   "error, worst: median and largest error of the fit, at sizes that it was not made from. spread: variation of "
+                   "repeated measurements.\n"
+                   "no fit: plans do not use such a block.\n");
   if (path != NULL) {
     clv__text_append(&text, "Written to ");
     clv__label_name(&text, path);
-    clv__text_append(&text, ": 'cleave gnn plan --profile' plans with it.\n");
+    clv__text_append(&text, ": use it with 'cleave gnn plan --profile'.\n");
   }
   return cli_print(job->cli, &text, error);
 }
@@ -201,14 +201,13 @@ static clv_status profile(cli_gnn_job *job, clv_error *error) {
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL), *csv = cli_text(cli, OPTION_IMPORT, NULL);
   clv__gnn_measured measured;
   if (csv == NULL && cli_is_given(cli, OPTION_STAGES))
-    return cli_usage(cli, error, "--stages says what --import has of a device: name the file with --import");
-  if (path == NULL) cli_note(cli, "nothing is kept: -o FILE says where to write the costs");
+    return cli_usage(cli, error, "option '--stages' describes an imported file: give it with --import");
+  if (path == NULL) cli_note(cli, "the costs are not saved: give -o FILE to write them");
   CLV__TRY(cli_gnn_cut(job, error));
   clv__tables_init(&job->tables, clv__context_allocator(cli->context));
   if (path != NULL && access(path, F_OK) == 0) { /* extend the existing file */
     clv_status status = clv__tables_read(&job->tables, path, error);
-    if (status != CLV_OK)
-      return clv__error_prefix(error, status, "'%s' is there and cannot be extended: name another file", path);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "'%s' exists and cannot be extended: give another file", path);
     for (uint32_t d = 0; csv == NULL && d < job->planning.machine.device_count; ++d) {
       const clv__device *device = &job->devices->items[d];
       status = clv__tables_check_device(&job->tables, device->name, device->info.fingerprint, error);
@@ -234,12 +233,13 @@ const cli_gnn_verb cli_gnn_verb_profile = {
     .name = "profile",
     .operands = "",
     .wanted = "--model FILE --graph FILE",
-    .summary = "measures what plans are priced with",
+    .summary = "measure the costs that plans are based on",
     .description =
-        "The blocks of the model's layers that plans on these devices may hold, over the sizes that --kset cuts the graph into;\n"
-        "copies too. Plans are priced by these numbers alone: between the sizes by fits whose error is told, beyond them not\n"
-        "at all. Whole layers come first; other blocks are tried, and left out where the layer itself takes less time. Costs\n"
-        "of blocks that were measured elsewhere are taken over with --import; copies are measured here all the same.",
+        "Measures the blocks of the model's layers that plans for these devices may contain, on the subgraphs of every k of\n"
+        "--kset, and copies between devices. Plans are priced from these measurements alone. Between the measured sizes, prices\n"
+        "are interpolated by fits, whose error is shown; outside them, there are no prices. Whole layers are measured first.\n"
+        "Other blocks are skipped if they take longer than their whole layer. --import reads costs of blocks that were measured\n"
+        "elsewhere; copies are still measured here.",
     .examples =
         "  cleave gnn profile --model sage.json --graph cora.npz --devices cpu,npu --kset 1,2,4..8 -o costs.json\n"
         "  cleave gnn profile --model sage.json --graph cora.npz --devices gpu,cpu --import measured.csv -o costs.json\n"

@@ -19,12 +19,12 @@ static const cli_gnn_option options[] = {
     {OPTION_GNN_PLAN, NULL, NULL},
     CLI_GNN_JOB_OPTIONS,
     CLI_GNN_CHOICE_OPTIONS,
-    {OPTION_VERIFY, "compare with the whole graph in one piece", NULL},
-    {OPTION_RUNS, "how many runs; the last one is told of", "1"},
+    {OPTION_VERIFY, "compare the result with that of the whole graph in one piece", NULL},
+    {OPTION_RUNS, "number of runs; the last one is reported", "1"},
     {OPTION_RESUME, NULL, NULL},
     {OPTION_TRACE, NULL, NULL},
     {OPTION_HTML, CLI_GNN_HTML_HELP, NULL},
-    {OPTION_OUTPUT, "write the results: 'out' [n, classes], in the graph's order, as npz", NULL},
+    {OPTION_OUTPUT, "write the result to FILE, as npz: array 'out' [n, classes], in the graph's vertex order", NULL},
 };
 
 typedef struct running {
@@ -92,9 +92,9 @@ static clv_status read_plan(running *r, const char *path, clv_error *error) {
     if (job->parts[i].k == job->plan->k) given = &job->parts[i];
   }
   if (job->part_count > 0 && given == NULL)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: the plan is of %u subgraphs, and no --parts is of as many", path,
-                          job->plan->k);
-  cli_progress(job->cli, "cutting into %u", job->plan->k);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "%s: the plan has %u subgraphs, but no --parts file has this number of parts", path, job->plan->k);
+  cli_progress(job->cli, "partitioning into %u subgraphs", job->plan->k);
   uint64_t begin_ns = clv__clock_ns();
   clv_status status = clv__gnn_plan_subgraphs(job->cli->allocator, job->plan, job->model, job->graph, given,
                                               clv__context_cache(job->cli->context, &reason), &r->partitioned, error);
@@ -163,15 +163,15 @@ static clv_status verify(running *r, clv_error *error) {
     r->worst = largest > 0 ? worst / largest : worst;
     if (!(r->worst <= TOLERANCE))
       status = clv__error_set(error, CLV_INTERNAL_ERROR,
-                              "vertex %zu, column %zu is %.9g, and %.9g where the graph is run in one piece: off by %.3g of the "
-                              "largest, and %.0e is allowed",
+                              "vertex %zu, column %zu is %.9g, but %.9g if the graph is run in one piece: the difference is %.3g "
+                              "of the largest value; %.0e is allowed",
                               at / columns, at % columns, (double)actual[at], (double)rows[at], r->worst, TOLERANCE);
   }
   clv__release(r->job.cli->allocator, expected.data);
   return status;
 }
 
-/* ---- What is printed ---- */
+/* ---- Output ---- */
 
 static clv_status tell_json(const running *r, clv_error *error) {
   const cli_gnn_job *job = &r->job;
@@ -213,8 +213,8 @@ static clv_status tell(const running *r, clv_error *error) {
                    clv__label_time((uint64_t)(1e6 * r->measured_ms), third));
   if (job->plan != NULL) clv__text_append(&text, "predicted %s; ", clv__label_time((uint64_t)job->plan->makespan_ns, first));
   if (job->plan != NULL && r->record.state_ns > 0)
-    clv__text_append(&text, "%s more to keep layers for --resume; ", clv__label_time((uint64_t)r->record.state_ns, first));
-  if (r->worst >= 0) clv__text_append(&text, "off by at most %.1e of the largest; ", r->worst);
+    clv__text_append(&text, "%s more to save layers for --resume; ", clv__label_time((uint64_t)r->record.state_ns, first));
+  if (r->worst >= 0) clv__text_append(&text, "largest difference %.1e of the largest value; ", r->worst);
   clv__text_append(&text, "peak memory %s\n", clv__label_size(cli_peak_rss_bytes(), first));
   return cli_print(job->cli, &text, error);
 }
@@ -227,7 +227,7 @@ static clv_status find_state(running *r, clv_error *error) {
   cli_invocation *cli = r->job.cli;
   if (r->output == NULL) {
     if (cli_is_given(cli, OPTION_RESUME))
-      return cli_usage(cli, error, "--resume goes on where a run with the same --output stopped: name it");
+      return cli_usage(cli, error, "option '--resume' continues an interrupted run: give the same --output");
     return CLV_OK;
   }
   if (stat(r->output, &about) == 0 && !S_ISREG(about.st_mode)) return CLV_OK;
@@ -245,12 +245,12 @@ static clv_status run(running *r, clv_error *error) {
   cli_invocation *cli = r->job.cli;
   bool has_plan = cli_is_given(cli, OPTION_GNN_PLAN) || cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE);
   if (cli_is_given(cli, OPTION_GNN_PLAN) && (cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE)))
-    return cli_usage(cli, error, "--plan says what --kset and --profile are for: give either");
+    return cli_usage(cli, error, "option '--plan' cannot be combined with --kset or --profile, which make a new plan");
   bool wants_plan = cli_is_given(cli, OPTION_RESUME) || cli_is_given(cli, OPTION_TRACE) || cli_is_given(cli, OPTION_HTML) ||
                     cli_is_given(cli, OPTION_GNN_PARTS);
   if (!has_plan && wants_plan)
     return cli_usage(cli, error,
-                     "--resume, --trace, --html and --parts are of runs by a plan: give --plan, or --profile to plan now");
+                     "options '--resume', '--trace', '--html' and '--parts' need a plan: give --plan, or --profile to make one");
   CLV__TRY(find_state(r, error));
   CLV__TRY(make_rows(r, &r->out, error));
   if (has_plan)
@@ -281,10 +281,11 @@ const cli_gnn_verb cli_gnn_verb_run = {
     .name = "run",
     .operands = "",
     .wanted = "--model FILE --graph FILE",
-    .summary = "runs a model over a graph",
+    .summary = "run a model on a graph",
     .description =
-        "By --plan; or planned now, with --profile; without either in one piece, on the devices together. Of runs by a plan\n"
-        "are told, for each block, what was predicted and what was measured.",
+        "With --plan, runs that plan. With --profile, makes a plan first. With neither, runs the whole graph in one piece on "
+        "the\n"
+        "given devices. A run with a plan shows the predicted and the measured time of each block.",
     .examples =
         "  cleave gnn run --model sage.json --graph cora.npz --output out.npz\n"
         "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz --html "

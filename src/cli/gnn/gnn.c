@@ -50,8 +50,8 @@ static clv_status check_options(cli_invocation *cli, const cli_gnn_verb *verb, c
     if (!cli_is_given(cli, (cli_option_id)id) || verb_takes(verb, (cli_option_id)id)) continue;
     for (size_t i = 0; i < VERB_COUNT; ++i) {
       if (!verb_takes(verbs[i], (cli_option_id)id)) continue;
-      return cli_usage(cli, error, "option '--%s' is of 'cleave gnn %s', not of '%s'", cli_option_table[id].name, verbs[i]->name,
-                       verb->name);
+      return cli_usage(cli, error, "option '--%s' belongs to 'cleave gnn %s', not to '%s'", cli_option_table[id].name,
+                       verbs[i]->name, verb->name);
     }
     return cli_usage(cli, error, "'gnn %s' takes no option '--%s'", verb->name, cli_option_table[id].name);
   }
@@ -67,7 +67,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
     return cli_usage(cli, error, "%s is missing: cleave gnn %s %s", verb->operands, verb->name, verb->operands);
   }
   if (!takes_operand && cli->options->operand_count > 1) {
-    return cli_usage(cli, error, "'%s' is one argument too many: 'gnn %s' takes options alone", cli->options->operands[1],
+    return cli_usage(cli, error, "'%s' is one argument too many: 'gnn %s' takes only options", cli->options->operands[1],
                      verb->name);
   }
   return verb->execute(cli, error);
@@ -88,8 +88,8 @@ static void help_all(const cli_invocation *cli) {
   for (size_t i = 0; i < VERB_COUNT; ++i) printf("  %-9s %-6s %s\n", verbs[i]->name, verbs[i]->operands, verbs[i]->summary);
   printf("\n");
   cli_help_text(command->description);
-  print_title(cli, "From a graph to its plan and its result");
-  printf("%s\n'cleave gnn VERB --help' tells the options of a verb.\n", command->examples);
+  print_title(cli, "Example: from a graph to a plan and a result");
+  printf("%s\n'cleave gnn VERB --help' shows the options of a verb.\n", command->examples);
 }
 
 static void help_verb(const cli_invocation *cli, const cli_gnn_verb *verb) {
@@ -128,11 +128,11 @@ const cli_command cli_command_gnn = {
     .operands = "VERB [GRAPH]",
     .min_operands = 1,
     .max_operands = 2,
-    .summary = "graph neural networks over large graphs",
+    .summary = "run graph neural networks on large graphs",
     .description =
-        "A graph is npz (edge_index [2,m]; x [n,F], y [n], num_nodes where they are), METIS's .graph, or text with\n"
-        "'source destination' a line (# and % begin comments); the latter two may be packed by gzip. A model is JSON\n"
-        "with its weights beside it (npz or safetensors), or ONNX.",
+        "Graph formats: npz (edge_index [2,m]; optionally x [n,F], y [n] and num_nodes), METIS's .graph, or text with one\n"
+        "'source destination' pair per line (# and % start comments). The last two may be compressed with gzip. Model formats:\n"
+        "JSON with a file of weights (npz or safetensors) in the same folder, or ONNX.",
     .examples =
         "  cleave gnn generate --rmat 20 --features 128 -o g.npz\n"
         "  cleave gnn profile --model sage.json --graph g.npz --devices cpu,npu --kset 1,4,8 -o costs.json\n"

@@ -13,8 +13,8 @@
   X(plan)                \
   X(run)
 
-#define CLI_GNN_SEED_HELP "of METIS: the same one gives the same cut"
-#define CLI_GNN_CACHE_HELP "where cuts are kept, and compiled blocks; empty: nowhere"
+#define CLI_GNN_SEED_HELP "seed of METIS; the same seed gives the same subgraphs"
+#define CLI_GNN_CACHE_HELP "where subgraphs and compiled blocks are kept; empty: do not keep them"
 
 /* A verb's use of an option. */
 typedef struct cli_gnn_option {

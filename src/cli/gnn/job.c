@@ -12,8 +12,9 @@ clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error)
   const clv_allocator *allocator = clv__context_allocator(cli->context);
   *job = (cli_gnn_job){
       .cli = cli, .model_path = cli_text(cli, OPTION_MODEL, NULL), .graph_path = cli_text(cli, OPTION_GNN_GRAPH, NULL)};
-  if (job->model_path == NULL) return cli_usage(cli, error, "--model FILE is missing: JSON or ONNX");
-  if (job->graph_path == NULL) return cli_usage(cli, error, "--graph FILE is missing: npz, METIS's .graph or a list of edges");
+  if (job->model_path == NULL) return cli_usage(cli, error, "option '--model FILE' is missing: a model as JSON or ONNX");
+  if (job->graph_path == NULL)
+    return cli_usage(cli, error, "option '--graph FILE' is missing: a graph as npz, METIS's .graph or a list of edges");
   uint64_t begin_ns = clv__clock_ns();
   cli_progress(cli, "reading %s", job->model_path);
   CLV__TRY(clv__gnn_model_read(allocator, job->model_path, &job->model, error));
@@ -26,7 +27,7 @@ clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error)
 }
 
 static void tell_cut(void *user_data, uint32_t k) {
-  cli_progress(user_data, "cutting into %u", k);
+  cli_progress(user_data, "partitioning into %u subgraphs", k);
 }
 
 /* With -v, reports where each partitioning came from. */
@@ -35,17 +36,17 @@ static void tell_cuts(const cli_gnn_job *job) {
     const clv__membership *membership = &job->planning.cuts[c].membership;
     if (membership->k == 1) continue;
     if (membership->from_cache)
-      cli_note(job->cli, "k = %u: the cut is from the cache", membership->k);
+      cli_note(job->cli, "k = %u: subgraphs from the cache", membership->k);
     else if (membership->metis_seconds > 0)
-      cli_note(job->cli, "k = %u: cut by METIS in %.1f ms", membership->k, 1e3 * membership->metis_seconds);
+      cli_note(job->cli, "k = %u: partitioned by METIS in %.1f ms", membership->k, 1e3 * membership->metis_seconds);
     else
-      cli_note(job->cli, "k = %u: METIS was not asked", membership->k);
+      cli_note(job->cli, "k = %u: METIS not used", membership->k);
   }
 }
 
 static clv_status cut_as_given(cli_gnn_job *job, clv_error *error) {
   uint64_t begin_ns = clv__clock_ns();
-  cli_progress(job->cli, "cutting as --parts says");
+  cli_progress(job->cli, "partitioning according to --parts");
   clv_status status = clv__gnn_planning_init_parts(&job->planning, job->devices, job->model, job->graph, job->parts,
                                                    job->part_count, cli_number(job->cli, OPTION_PAD, 1000), error);
   job->cut_ms = cli_ms(begin_ns, clv__clock_ns());
@@ -87,7 +88,7 @@ static void tell_move(void *user, uint32_t k, uint32_t layer, const clv__assign_
   clv__text_append(&text, " -> ");
   clv__pep_describe(to, &job->planning.machine, &text);
   if (!text.failed)
-    cli_note(job->cli, "k = %u, layer %u: subgraph %u off %s: %s: %.3f -> %.3f ms", k, layer, move->piece,
+    cli_note(job->cli, "k = %u, layer %u: moved subgraph %u off %s: %s: %.3f -> %.3f ms", k, layer, move->piece,
              job->planning.machine.devices[move->bottleneck].name, text.data, 1e-6 * move->before_ns, 1e-6 * move->after_ns);
   clv__text_finish(&text);
 }
@@ -97,7 +98,7 @@ clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error) {
   const char *path = cli_text(cli, OPTION_PROFILE, NULL);
   clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
   if (path == NULL)
-    return cli_usage(cli, error, "--profile FILE is missing: measure the devices with 'cleave gnn profile -o FILE'");
+    return cli_usage(cli, error, "option '--profile FILE' is missing: measure the devices with 'cleave gnn profile -o FILE'");
   clv__tables_init(&job->tables, clv__context_allocator(cli->context));
   CLV__TRY(clv__tables_read(&job->tables, path, error));
   options.effort = strcmp(cli_text(cli, OPTION_EFFORT, "full"), "quick") == 0 ? CLV__EFFORT_QUICK : CLV__EFFORT_FULL;

@@ -32,10 +32,10 @@ clv_status cli_kset_parse(cli_invocation *cli, const char *text, uint32_t **ks, 
       is_right = take_number(&at, &last) && first <= last;
     }
     if (!is_right || (*at != ',' && *at != '\0')) {
-      return cli_usage(cli, error, "option '--kset': '%s' is not numbers of subgraphs: 4, or 1,2,10..20", text);
+      return cli_usage(cli, error, "option '--kset': '%s' is not a list of numbers of subgraphs, such as 4 or 1,2,10..20", text);
     }
     if (last - first >= MOST_KS - filled) {
-      return cli_usage(cli, error, "option '--kset': '%s' is more than %d numbers", text, MOST_KS - 1);
+      return cli_usage(cli, error, "option '--kset': '%s' has more than %d numbers", text, MOST_KS - 1);
     }
     for (uint32_t k = 0; k <= last - first; ++k) made[filled++] = first + k;
     if (*at == '\0') break;

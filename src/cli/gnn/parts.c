@@ -32,13 +32,14 @@ static clv_status check_kset(cli_gnn_job *job, const char *const *paths, clv_err
   if (!cli_is_given(cli, OPTION_KSET)) return CLV_OK;
   CLV__TRY(cli_kset_parse(cli, cli_text(cli, OPTION_KSET, NULL), &ks, &count, error));
   for (uint32_t i = 0; i < count; ++i) {
-    if (ks[i] != 1 && !has_k(job, ks[i])) return cli_usage(cli, error, "--kset has k = %u, and no --parts is of as many", ks[i]);
+    if (ks[i] != 1 && !has_k(job, ks[i]))
+      return cli_usage(cli, error, "option '--kset' has k = %u, but no --parts file has this number of parts", ks[i]);
   }
   for (uint32_t i = 0; i < job->part_count; ++i) {
     uint32_t at = 0;
     while (at < count && ks[at] != job->parts[i].k) ++at;
     if (job->parts[i].k != 1 && at == count)
-      return cli_usage(cli, error, "%s has %u parts, and --kset does not have k = %u", paths[i], job->parts[i].k,
+      return cli_usage(cli, error, "%s has %u parts, but --kset does not contain k = %u", paths[i], job->parts[i].k,
                        job->parts[i].k);
   }
   return CLV_OK;
@@ -55,7 +56,7 @@ clv_status cli_gnn_parts_read(cli_gnn_job *job, clv_error *error) {
     CLV__TRY(clv__membership_read(cli->allocator, given->values[i], job->graph->csr.vertex_count, parts, error));
     bool is_twice = has_k(job, parts->k);
     ++job->part_count;
-    if (is_twice) return cli_usage(cli, error, "%s: another --parts is of k = %u too", given->values[i], parts->k);
+    if (is_twice) return cli_usage(cli, error, "%s: another --parts file also has k = %u", given->values[i], parts->k);
   }
   CLV__TRY(check_kset(job, given->values, error)); /* before sorting: in the order of the paths */
   if (!has_k(job, 1)) CLV__TRY(add_whole(job, error));

@@ -200,8 +200,8 @@ static void k_cells(const clv__gnn_plan *plan, const clv__gnn_plan_k *item, clv_
 }
 
 void cli_gnn_report_choice(const cli_gnn_job *job, clv__text *text) {
-  static const char *const heads[] = {"",     "k",        "makespan, ms", "at least, ms", "gap",
-                                      "gain", "switches", "halo rows",    "padding rows", "and edges"};
+  static const char *const heads[] = {"",     "k",        "makespan, ms", "bound, ms",    "gap",
+                                      "gain", "switches", "halo rows",    "padding rows", "padding edges"};
   enum { HEADS = sizeof heads / sizeof *heads };
   const clv__gnn_plan *plan = job->plan;
   char alignments[HEADS + CLV__PEP_DEVICES + 1] = "l";
@@ -219,7 +219,7 @@ void cli_gnn_report_choice(const cli_gnn_job *job, clv__text *text) {
       clv__text_append(text, "k = %u has no plan: %s\n", plan->per_k[i].k, plan->per_k[i].reason);
   }
   clv__text_append(text, "%s\n", plan->why);
-  if (plan->origin != CLV__MEASURED) clv__text_append(text, "prices are from %s tables\n", clv__table_origin_name(plan->origin));
+  if (plan->origin != CLV__MEASURED) clv__text_append(text, "prices are from %s costs\n", clv__table_origin_name(plan->origin));
 }
 
 static void ratio_cell(double measured_ns, double predicted_ns, clv__table *table) {
@@ -236,12 +236,14 @@ static void append_merges(const clv__gnn_account *account, uint32_t l, clv__text
     const clv__bucket_merge *merge = &planned->merges[i];
     char name[80];
     clv__gnn_block_name(&account->stages[l], merge->first, merge->last, name, sizeof name);
-    clv__text_append(text, "  %s, %s: %llu x %llu and %llu x %llu rows and edges run as %llu x %llu: padding %u parts takes ",
+    clv__text_append(text,
+                     "  %s, %s: the padded sizes %llu x %llu and %llu x %llu (rows x edges) share the executable for %llu x "
+                     "%llu: padding %u parts adds ",
                      account->plan->machine.devices[merge->device].name, name, (unsigned long long)merge->from[0].rows,
                      (unsigned long long)merge->from[0].edges, (unsigned long long)merge->from[1].rows,
                      (unsigned long long)merge->from[1].edges, (unsigned long long)merge->into.rows,
                      (unsigned long long)merge->into.edges, merge->parts);
-    clv__text_append(text, "%.3f ms, compiling one more %.3f ms\n", 1e-6 * merge->added_ns, 1e-6 * merge->saved_ns);
+    clv__text_append(text, "%.3f ms, one executable less saves %.3f ms\n", 1e-6 * merge->added_ns, 1e-6 * merge->saved_ns);
   }
 }
 
@@ -305,8 +307,8 @@ void cli_gnn_report_blocks(const cli_gnn_job *job, const clv__gnn_account *accou
   clv__text_append(text, "%u clusters, %u switches", account->cluster_count, account->switches);
   if (account->record != NULL) clv__text_append(text, ", %u executables", account->record->executables);
   clv__text_append(text,
-                   "; on top of %llu rows and %llu edges: halo %llu rows (%.1f %%), padding %llu rows (%.1f %%) and %llu edges "
-                   "(%.1f %%)\n",
+                   "; in addition to %llu rows and %llu edges: halo %llu rows (%.1f %%), padding %llu rows (%.1f %%) and %llu "
+                   "edges (%.1f %%)\n",
                    (unsigned long long)account->rows, (unsigned long long)account->edges, (unsigned long long)overhead->halo_rows,
                    share(overhead->halo_rows, account->rows), (unsigned long long)overhead->padding_rows,
                    share(overhead->padding_rows, account->rows), (unsigned long long)overhead->padding_edges,

@@ -150,10 +150,10 @@ const cli_command cli_command_inspect = {
     .operands = "MODEL|PLAN",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "what a model is made of, and which device can run what",
+    .summary = "show a model's operators, and which devices support them",
     .description =
-        "Shows nodes, parameters, FLOPs (a multiply-add is two), inputs and outputs, and for every operator how many of its\n"
-        "nodes each device of --devices can run, with the reasons where it cannot. Of a plan file, its model.",
+        "Shows nodes, parameters, FLOPs (a multiply-add is two), inputs and outputs. For every operator, shows how many of its\n"
+        "nodes each device of --devices can run, and the reasons for those it cannot. Given a plan file, inspects its model.",
     .examples =
         "  cleave inspect resnet50.onnx --devices npu,cpu\n"
         "  cleave inspect bert.onnx --dim batch=1 --dim sequence=128 --nodes\n",

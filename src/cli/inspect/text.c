@@ -39,18 +39,18 @@ static void write_summary(cli_inspection *in, clv__text *text) {
   clv__label_plural(text, in->parameter_values, "initializer");
   clv__text_append(text, ", %s", clv__label_size(in->parameter_bytes, size));
   if (in->unbound_bytes > 0)
-    clv__text_append(text, ", of which the file holds no bytes for %s", clv__label_size(in->unbound_bytes, size));
+    clv__text_append(text, ", of which %s are not in the model file", clv__label_size(in->unbound_bytes, size));
   clv__text_append(text, "\n");
   if (in->folded_count > 0) {
     clv__label_plural(text, in->folded_count, "number");
     clv__text_append(text, " computed when planning, %s\n", clv__label_size(in->folded_bytes, size));
   }
   clv__label_count(in->flops, number);
-  clv__text_append(text, "%s%s%sFLOP a run%s\n", in->flops_complete ? "" : "at least ", number,
+  clv__text_append(text, "%s%s%sFLOP per run%s\n", in->flops_complete ? "" : "at least ", number,
                    strchr(number, ' ') != NULL ? "" : " ", /* "GFLOP", but "7 FLOP" */
                    in->flops_complete    ? ""
                    : inputs_are_open(in) ? " (shapes are open: --shape and --dim set them)"
-                                         : " (of some nodes it shows only when they run)");
+                                         : " (for some nodes, known only at run time)");
 }
 
 static void write_values(cli_inspection *in, const char *title, const clv_value_id *values, uint32_t count, clv__text *text) {
@@ -140,7 +140,7 @@ static void write_reasons(cli_inspection *in, uint32_t device, clv__text *text) 
     clv__label_name(text, reason);
     clv__text_append(text, " (");
     clv__label_plural(text, count, "node");
-    clv__text_append(text, count == 1 ? ": " : ", the first: ");
+    clv__text_append(text, count == 1 ? ": " : ", first reason: ");
     clv__label_short(text, graph->nodes[n].name, 40);
     clv__text_append(text, ")\n");
   }

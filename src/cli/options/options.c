@@ -35,8 +35,7 @@ static clv_status unknown_option(cli_invocation *cli, const cli_command *command
       names[count++] = option->name;
     } else if (length > 2 && strlen(option->name) == length - 2 && strncmp(option->name, argument + 2, length - 2) == 0) {
       list_takers(option, takers, sizeof takers);
-      return cli_usage(cli, error, "'%s' takes no option '%.*s'; it belongs to: %s", command->name, (int)length, argument,
-                       takers);
+      return cli_usage(cli, error, "'%s' has no option '%.*s'; it belongs to: %s", command->name, (int)length, argument, takers);
     }
   }
   size_t start = argument[1] == '-' ? 2 : 1, size = length - start < sizeof wrong ? length - start : sizeof wrong - 1;

@@ -56,8 +56,9 @@ static clv_status say_list(const cli_job *job, const char *device, bool known, c
     used += written < 0 ? 0 : (size_t)written;
   }
   clv_error said = *error;
-  if (!known) return clv__error_set(error, said.status, "%s, which is %s (--devices)", said.message, list);
-  return clv__error_set(error, said.status, "%s, which is %s; with --devices %s,%s it is", said.message, list, device, list);
+  if (!known) return clv__error_set(error, said.status, "%s (--devices %s)", said.message, list);
+  return clv__error_set(error, said.status, "%s (--devices %s); to add it, give --devices %s,%s", said.message, list, device,
+                        list);
 }
 
 clv_status cli_suggest(cli_invocation *cli, const cli_job *job, cli_option_id option, const clv_assignment *items, uint32_t count,

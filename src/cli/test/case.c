@@ -69,14 +69,14 @@ static bool load(test *t) {
   if (length < 0 || (size_t)length >= sizeof path) return end(t, CLI_TEST_ERROR, "", "the path is too long");
   if (access(path, F_OK) != 0) {
     bool is_there = access(t->path, F_OK) == 0;
-    return end(t, CLI_TEST_ERROR, "", is_there ? "there is no model.onnx in it, nor in a folder below" : "is not there");
+    return end(t, CLI_TEST_ERROR, "", is_there ? "neither this folder nor one below it contains a model.onnx" : "does not exist");
   }
   clv_status status = clv_graph_load(t->tester->cli->context, path, &t->graph, &error);
   if (status != CLV_OK) return end(t, status == CLV_NOT_SUPPORTED ? CLI_TEST_UNSUPPORTED : CLI_TEST_ERROR, "", error.message);
   for (uint32_t i = 0; i < t->graph->input_count; ++i) {
     const clv__value *value = &t->graph->values[t->graph->inputs[i]];
     if (value->type.dtype != CLV_DTYPE_NONE) continue;
-    snprintf(error.message, sizeof error.message, "input '%s' is no tensor of an element type that Cleave has", value->name);
+    snprintf(error.message, sizeof error.message, "input '%s' is not a tensor, or has an unsupported element type", value->name);
     return end(t, CLI_TEST_UNSUPPORTED, "", error.message);
   }
   status = cli_test_read(t->tester->cli->allocator, &t->arena, t->path, t->graph, &t->sets, &t->set_count, &error);
@@ -212,8 +212,8 @@ void cli_test_run(const cli_tester *tester, const char *path, cli_test_result *r
     fine = run_placement(&t, p);
   }
   if (fine && result->refused > 0) {
-    snprintf(result->reason, sizeof result->reason, "%u of %u placements were refused for want of memory", result->refused,
-             result->placements);
+    snprintf(result->reason, sizeof result->reason, "%u of %u placements were rejected because a device has too little memory",
+             result->refused, result->placements);
   }
   clv_session_destroy(t.base_session);
   clv_plan_destroy(t.base);

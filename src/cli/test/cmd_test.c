@@ -110,15 +110,15 @@ const cli_command cli_command_test = {
     .operands = "DIR...",
     .min_operands = 1,
     .max_operands = UINT32_MAX,
-    .summary = "runs ONNX test directories and compares",
+    .summary = "run ONNX test directories and compare the results",
     .description =
-        "A test directory holds model.onnx and folders test_data_set_N with input_K.pb and output_K.pb. A directory without\n"
-        "a model.onnx is searched for test directories. One line each: PASS, FAIL (a result differs), UNSUPPORTED (the\n"
-        "model cannot be loaded or planned here, with the reason) or ERROR; then the totals. Floats agree within\n"
-        "atol + rtol * |expected|, NaN with NaN; everything else exactly. The exit status is 0 if there is no FAIL and\n"
-        "no ERROR.\n"
-        "--placements N tries N random placements of every directory too: each node on one of the devices that support\n"
-        "it; a line that fails names the seed, and '--placements 1 --seed SEED' repeats it.",
+        "A test directory contains model.onnx and folders test_data_set_N with input_K.pb and output_K.pb. A directory without\n"
+        "a model.onnx is searched for test directories. Each gets one line: PASS, FAIL (a result differs), UNSUPPORTED (the\n"
+        "model cannot be loaded or planned, with the reason) or ERROR. The totals follow. Floats must agree within\n"
+        "atol + rtol * |expected|, and NaN with NaN; everything else must be equal. The exit status is 0 if no test has FAIL or\n"
+        "ERROR.\n"
+        "--placements N also tests N random placements of every directory, each node on a random device that supports it. A\n"
+        "failure names its seed; '--placements 1 --seed SEED' repeats it.",
     .examples =
         "  cleave test tests/data/node --devices npu,cpu\n"
         "  cleave test models/* --devices npu,cpu --placements 20 --seed 1 --json\n",

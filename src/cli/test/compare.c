@@ -66,7 +66,7 @@ bool cli_compare(const clv_tensor *expected, const clv_tensor *actual, const cli
   clv__text_append(why, "at ");
   append_position(expected, worst, why);
   if (expected->dtype == CLV_STRING) {
-    clv__text_append(why, " is another string than expected");
+    clv__text_append(why, " is not the expected string");
   } else {
     double e = clv__tensor_get(expected, worst), a = clv__tensor_get(actual, worst);
     clv__text_append(why, " is %.9g, expected %.9g", a, e);

@@ -107,7 +107,8 @@ static clv_status read_files(const clv_allocator *allocator, clv__arena *arena, 
   uint32_t files = count_files(folder, kind);
   bool inputs = strcmp(kind, "input") == 0;
   if (files > count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: %u %s files, the model has %u %ss", folder, files, kind, count, kind);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: %u %s files, but the model has %u %ss", folder, files, kind, count,
+                          kind);
   }
   for (uint32_t k = 0; k < files; ++k) {
     char name[64];
@@ -120,7 +121,8 @@ static clv_status read_files(const clv_allocator *allocator, clv__arena *arena, 
     clv_status status = clv__onnx_tensor_read_file(allocator, path, &tensors[index], NULL, error);
     if (status == CLV_OK) continue;
     if (value->type.dtype != CLV_DTYPE_NONE) return status;
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s '%s' is no tensor of an element type that Cleave has", kind, value->name);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s '%s' is not a tensor, or has an unsupported element type", kind,
+                          value->name);
   }
   return CLV_OK;
 }
@@ -158,7 +160,7 @@ static clv_status list_sets(clv__arena *arena, const char *path, unsigned long *
   }
   closedir(entries);
   qsort(*numbers, *count, sizeof **numbers, compare_numbers);
-  if (*count == 0) return clv__error_set(error, CLV_NOT_FOUND, "%s: there is no test_data_set_0", path);
+  if (*count == 0) return clv__error_set(error, CLV_NOT_FOUND, "%s: test_data_set_0 is missing", path);
   return CLV_OK;
 }
 

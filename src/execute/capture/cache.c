@@ -193,12 +193,12 @@ static void tell_difference(const clv__graph_cache *cache, const clv__graph_key 
     }
   }
   if (last == NULL) {
-    snprintf(text, size_bytes, "no graph is captured");
+    snprintf(text, size_bytes, "no graph was captured");
     return;
   }
   const clv__graph_key *before = &cache->sightings.items[last->key].key;
   if (clv__graph_key_equal(key, before)) {
-    snprintf(text, size_bytes, "it is captured for another request");
+    snprintf(text, size_bytes, "it was captured for another request");
   } else {
     clv__graph_key_difference(key, before, text, size_bytes);
   }
@@ -337,6 +337,7 @@ void clv__graph_cache_counters(clv__graph_cache *cache, clv__graph_counters *cou
 }
 
 const char *clv__graph_verdict_text(clv__graph_verdict verdict) {
-  static const char *const texts[] = {"captured", "not seen often enough", "the cache is full", "its capture failed"};
+  static const char *const texts[] = {"captured", "these shapes were not run often enough", "the cache is full",
+                                      "its capture failed"};
   return texts[verdict];
 }

@@ -51,11 +51,11 @@ static void decide(clv__request *request, uint32_t device, clv__capture *capture
   capture->issue = CLV__ISSUE_EAGER;
   if (capture->is_unconfirmed) {
     capture->is_unconfirmed = false;
-    capture->why = "sizes are not those of the run before";
+    capture->why = "sizes differ from those of the previous run";
     return;
   }
   if (capture->is_key_stale && clv__capture_make_key(request->prepared, device, NULL) != CLV_OK) {
-    capture->why = "memory is out";
+    capture->why = "out of memory";
     return;
   }
   clv__graph_verdict verdict =
@@ -67,7 +67,7 @@ static void decide(clv__request *request, uint32_t device, clv__capture *capture
   if (clv__recorded_create(request, device, &capture->recorded, NULL) == CLV_OK)
     capture->issue = CLV__ISSUE_CAPTURED;
   else
-    capture->why = "memory is out";
+    capture->why = "out of memory";
 }
 
 void clv__capture_begin_run(clv__request *request) {
@@ -128,7 +128,7 @@ static clv_status replay(clv__request *request, clv__capture *capture, uint32_t 
   clv__partition_state *states = request->prepared->partitions;
   clv__issue issue;
   CLV__TRY(ready(request, capture, first, stream, &issue, error));
-  states[first].why = "its memory moved, and the device cannot follow";
+  states[first].why = "its memory moved, and the device cannot bind captures again";
   if (issue == CLV__ISSUE_EAGER) return CLV_OK;
   clv_status status = clv__recorded_launch(capture->recorded, first, stream, error);
   /* Partitions that ran may have overwritten inputs of earlier ones. Then only a whole run can repeat it. */
@@ -255,8 +255,8 @@ bool clv__capture_end_run(clv__request *request, clv_status status) {
     if (capture == NULL) continue;
     const clv__device *device = clv__request_device(request, d);
     if (is_to_be_repeated(request, d, status)) {
-      clv__context_log(request->session->devices->context, 2, "%s: a run with captured graphs failed: repeated without",
-                       device->name);
+      clv__context_log(request->session->devices->context, 2,
+                       "%s: a run with captured graphs failed and was repeated without them", device->name);
       capture->is_suspected = capture->is_over = again = true;
     }
     if (status == CLV_OK) count_time(device, capture);
@@ -271,7 +271,7 @@ bool clv__capture_end_run(clv__request *request, clv_status status) {
   return again;
 }
 
-/* ---- What reports see ---- */
+/* ---- For reports ---- */
 
 static const char *why_eager(const clv__prepared *prepared, const clv__partition_state *state) {
   const clv_session *session = prepared->request->session;
@@ -279,7 +279,7 @@ static const char *why_eager(const clv__prepared *prepared, const clv__partition
   const char *off = clv__capture_is_off(clv__context_settings(session->devices->context));
   if (state->why != NULL) return state->why;
   if (off != NULL) return off;
-  return clv__capture_is_possible(&session->devices->items[device]) ? "sizes follow from data" : "the device does not capture";
+  return clv__capture_is_possible(&session->devices->items[device]) ? "sizes depend on data" : "the device cannot capture";
 }
 
 void clv__session_issue(clv_session *session, uint32_t index, clv__issue_info *info) {

@@ -138,7 +138,7 @@ static bool say_lists(comparison *c, const char *what, clv_dtype dtype, const vo
 /* Compares two contents of one type. */
 static bool content_differs(comparison *c, clv_dtype dtype) {
   uint64_t now = get(&c->now), before = get(&c->before);
-  if (now != before) return say(c, "%llu bytes are known, was %llu", (unsigned long long)now, (unsigned long long)before);
+  if (now != before) return say(c, "%llu bytes known, was %llu", (unsigned long long)now, (unsigned long long)before);
   if (dtype == CLV_STRING) {
     for (uint64_t i = 0; i < now; ++i) {
       clv_string a = get_text(&c->now), b = get_text(&c->before);
@@ -150,7 +150,7 @@ static bool content_differs(comparison *c, clv_dtype dtype) {
   size_t size_bytes = whole ? now : CLV__HASH_BYTES, element = clv_dtype_size_bytes(dtype);
   const void *a = get_bytes(&c->now, size_bytes), *b = get_bytes(&c->before, size_bytes);
   if (memcmp(a, b, size_bytes) == 0) return false;
-  if (!whole || element == 0) return say(c, "other content");
+  if (!whole || element == 0) return say(c, "different content");
   return say_lists(c, "", dtype, a, b, now / element);
 }
 
@@ -168,11 +168,11 @@ static void value_text(const comparison *c, uint64_t edge, char *text, size_t si
 }
 
 static const char *role(uint64_t flags) {
-  return (flags & CLV__KEY_CAPTURE) != 0    ? "comes from around the body"
+  return (flags & CLV__KEY_CAPTURE) != 0    ? "is captured from outside the body"
          : (flags & CLV__KEY_CONSTANT) != 0 ? "is a constant"
-         : (flags & CLV__KEY_INPUT) != 0    ? (flags & CLV__KEY_OUTPUT) != 0 ? "enters and leaves" : "enters"
+         : (flags & CLV__KEY_INPUT) != 0    ? (flags & CLV__KEY_OUTPUT) != 0 ? "is both an input and an output" : "enters"
          : (flags & CLV__KEY_OUTPUT) != 0   ? "leaves"
-                                            : "stays inside";
+                                            : "is internal";
 }
 
 /* The last value seen. */
@@ -184,7 +184,7 @@ static bool value_differs(comparison *c) {
   enter(c, "%s%s: ", c->values != NULL ? "value " : "", name);
   if (!same_type(&type, &old)) return say_types(c, &type, &old);
   if (((now ^ before) & ~(uint64_t)CLV__KEY_CONTENT) != 0) return say(c, "%s, was: %s", role(now), role(before));
-  if (now != before) return say(c, "its content is %s", (now & CLV__KEY_CONTENT) != 0 ? "known now" : "not known any more");
+  if (now != before) return say(c, "its content is %s", (now & CLV__KEY_CONTENT) != 0 ? "known now" : "no longer known");
   if ((now & CLV__KEY_CAPTURE) != 0) {
     now = get(&c->now);
     before = get(&c->before);
@@ -195,7 +195,7 @@ static bool value_differs(comparison *c) {
   if (memory != memory_before) {
     value_text(c, memory, is, sizeof is);
     value_text(c, memory_before, was, sizeof was);
-    return say(c, "shares memory with %s, was %s", memory == 0 ? "none before" : is, memory_before == 0 ? "none" : was);
+    return say(c, "shares memory with %s, was %s", memory == 0 ? "nothing before it" : is, memory_before == 0 ? "none" : was);
   }
   return (now & CLV__KEY_CONTENT) != 0 && content_differs(c, type.dtype);
 }
@@ -251,7 +251,7 @@ static bool ints_differ(comparison *c, size_t count) {
     size_t some = count - i < SHOWN ? count - i : SHOWN;
     for (size_t k = 0; k < some; ++k) now[k] = get_signed(&c->now), before[k] = get_signed(&c->before);
     if (memcmp(now, before, some * sizeof *now) == 0) continue;
-    return say_lists(c, i > 0 ? "further on " : "", CLV_I64, now, before, some);
+    return say_lists(c, i > 0 ? "later: " : "", CLV_I64, now, before, some);
   }
   return false;
 }
@@ -275,7 +275,7 @@ static bool attribute_differs(comparison *c) {
   if (!same_text(name, old)) return say(c, "attribute '%.*s', was '%.*s'", TEXT(name), TEXT(old));
   enter(c, "attribute '%.*s': ", TEXT(name));
   uint64_t kind = get(&c->now), old_kind = get(&c->before), is_list = get(&c->now), was_list = get(&c->before), count;
-  if (kind != old_kind || is_list != was_list) return say(c, "of another kind");
+  if (kind != old_kind || is_list != was_list) return say(c, "of a different kind");
   if (count_differs(c, "element", &count)) return true;
   bool differs = kind == CLV_ATTRIBUTE_INTS      ? ints_differ(c, count)
                  : kind == CLV_ATTRIBUTE_FLOATS  ? floats_differ(c, count)
@@ -338,5 +338,5 @@ void clv__graph_key_difference(const clv__graph_key *now, const clv__graph_key *
                   .text = text,
                   .size_bytes = size_bytes};
   text[0] = '\0';
-  if (!keys_differ(&c)) snprintf(text, size_bytes, "nothing differs");
+  if (!keys_differ(&c)) snprintf(text, size_bytes, "no difference");
 }

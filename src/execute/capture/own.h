@@ -18,7 +18,7 @@ struct clv__capture {
   clv__issue issue;        /* how the rest of this run is issued */
   const char *why;
   bool is_over;      /* in this run: do not keep its graphs */
-  bool is_used;      /* in this run: some graph was launched */
+  bool is_used;      /* in this run: at least one captured graph was launched */
   bool is_broken;    /* in this run: a launch failed, and it is unknown how far it got */
   bool is_suspected; /* the run failed with graphs, and is being repeated without them */
   uint64_t eager_ns; /* host time to issue all partitions one by one, without waiting; 0: not known */

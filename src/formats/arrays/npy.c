@@ -64,17 +64,18 @@ static bool take_number(cursor *text, int64_t *number) {
 }
 
 static clv_status read_shape(cursor *text, clv_tensor *type, clv_error *error) {
-  if (!take(text, '(')) return clv__error_set(error, CLV_INVALID_MODEL, "npy header: 'shape' is no tuple");
+  if (!take(text, '(')) return clv__error_set(error, CLV_INVALID_MODEL, "npy header: 'shape' is not a tuple");
   type->rank = 0;
   while (!take(text, ')')) {
     int64_t dim;
-    if (!take_number(text, &dim)) return clv__error_set(error, CLV_INVALID_MODEL, "npy header: dim %d is no size", type->rank);
+    if (!take_number(text, &dim))
+      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: dimension %d is not a size", type->rank);
     if (type->rank == CLV_MAX_RANK) {
-      return clv__error_set(error, CLV_NOT_SUPPORTED, "npy header: rank above the %d that Cleave has", CLV_MAX_RANK);
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "npy header: rank above the maximum of %d", CLV_MAX_RANK);
     }
     type->dims[type->rank++] = dim;
     if (!take(text, ',') && (text->at == text->end || *text->at != ')')) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: 'shape' is cut off");
+      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: 'shape' is truncated");
     }
   }
   return CLV_OK;
@@ -105,9 +106,9 @@ static clv_status read_descr(cursor *text, clv__npy_header *header, clv_error *e
   size_t length;
   skip_space(text);
   if (text->at < text->end && *text->at == '[') {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "npy header: arrays of records are not supported");
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "npy header: structured arrays are not supported");
   }
-  if (!take_quoted(text, &descr, &length)) return clv__error_set(error, CLV_INVALID_MODEL, "npy header: 'descr' is no string");
+  if (!take_quoted(text, &descr, &length)) return clv__error_set(error, CLV_INVALID_MODEL, "npy header: 'descr' is not a string");
   if (length == 8 && memcmp(descr, "bfloat16", 8) == 0) {
     header->type.dtype = CLV_BF16;
     header->element_bytes = 2;
@@ -128,7 +129,7 @@ static clv_status read_descr(cursor *text, clv__npy_header *header, clv_error *e
     return clv__error_set(error, CLV_NOT_SUPPORTED, "npy header: elements of type '%.*s' are not supported%s",
                           (int)(length < 40 ? length : 40), descr,
                           kind == 'O'                  ? " (Python objects)"
-                          : kind == 'V' && number == 1 ? " (which one-byte type they are is not said: use a .pb file)"
+                          : kind == 'V' && number == 1 ? " (the file does not say which one-byte type they have: use a .pb file)"
                                                        : "");
   }
   /* rejects a width of 0, with which an empty file could claim any number of strings */
@@ -140,7 +141,7 @@ static clv_status read_descr(cursor *text, clv__npy_header *header, clv_error *e
 
 static clv_status read_dictionary(cursor *text, clv__npy_header *header, clv_error *error) {
   bool has_descr = false, has_order = false, has_shape = false;
-  if (!take(text, '{')) return clv__error_set(error, CLV_INVALID_MODEL, "npy header: no dictionary");
+  if (!take(text, '{')) return clv__error_set(error, CLV_INVALID_MODEL, "npy header: not a dictionary");
   while (!take(text, '}')) {
     const char *key;
     size_t length;
@@ -163,7 +164,7 @@ static clv_status read_dictionary(cursor *text, clv__npy_header *header, clv_err
       return clv__error_set(error, CLV_INVALID_MODEL, "npy header: unknown key '%.*s'", (int)(length < 40 ? length : 40), key);
     }
     if (!take(text, ',') && (text->at == text->end || *text->at != '}')) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: the dictionary is cut off");
+      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: the dictionary is truncated");
     }
   }
   if (!has_descr || !has_order || !has_shape) {
@@ -179,7 +180,7 @@ clv_status clv__npy_header_read(const void *data, size_t size_bytes, clv__npy_he
   const uint8_t *bytes = data;
   *header = (clv__npy_header){0};
   if (size_bytes < 10 || memcmp(bytes, magic, sizeof magic) != 0) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "not an npy file: it does not begin with \\x93NUMPY");
+    return clv__error_set(error, CLV_INVALID_MODEL, "not an npy file: it does not start with \\x93NUMPY");
   }
   if (bytes[6] < 1 || bytes[6] > 3) return clv__error_set(error, CLV_NOT_SUPPORTED, "npy version %u.%u", bytes[6], bytes[7]);
   size_t start = bytes[6] == 1 ? 10 : 12;
@@ -197,7 +198,7 @@ clv_status clv__npy_header_read(const void *data, size_t size_bytes, clv__npy_he
       !clv__multiply(header->count, header->element_bytes, &header->data_bytes)) {
     char shape[160];
     clv__tensor_text(&header->type, shape, sizeof shape);
-    return clv__error_set(error, CLV_INVALID_MODEL, "npy header: %s is more than memory can hold", shape);
+    return clv__error_set(error, CLV_INVALID_MODEL, "npy header: %s is too large for any memory", shape);
   }
   return CLV_OK;
 }
@@ -377,7 +378,7 @@ clv_status clv__npy_append_header(clv__text *out, const clv_tensor *type, clv_er
   size_t size_bytes;
   const char *descr = descr_of(type->dtype);
   if (descr == NULL || !clv__tensor_size_bytes(type, &size_bytes)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "npy: the tensor has no type or no size");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "npy: the tensor has no type or an unknown size");
   }
   append_header(out, type, descr);
   return out->failed ? clv__error_memory(error, 128) : CLV_OK;
@@ -386,7 +387,7 @@ clv_status clv__npy_append_header(clv__text *out, const clv_tensor *type, clv_er
 clv_status clv__npy_append(clv__text *out, const clv_tensor *tensor, clv_error *error) {
   size_t size_bytes;
   if (tensor->data == NULL || !clv__tensor_size_bytes(tensor, &size_bytes)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "npy: the tensor has no data or no size");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "npy: the tensor has no data or an unknown size");
   }
   if (tensor->dtype == CLV_STRING) {
     char descr[32];

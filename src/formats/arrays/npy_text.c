@@ -57,7 +57,7 @@ static clv_status element_bytes(const clv__npy_header *header, const uint8_t *fr
   for (size_t i = 0; i < used; i += 4) {
     uint32_t code = read_unit(from + i, header->swap);
     size_t step = encode(code, to == NULL ? NULL : to + total);
-    if (step == 0) return clv__error_set(error, CLV_INVALID_MODEL, "npy: 0x%x is no character", code);
+    if (step == 0) return clv__error_set(error, CLV_INVALID_MODEL, "npy: 0x%x is not a character", code);
     total += step;
   }
   *size_bytes = total;
@@ -94,7 +94,8 @@ clv_status clv__npy_strings_measure(const clv_tensor *tensor, size_t *characters
   const clv_string *strings = tensor->data;
   size_t count;
   *characters = 1;
-  if (!clv__tensor_count(tensor, &count)) return clv__error_set(error, CLV_INVALID_ARGUMENT, "npy: the tensor has no size");
+  if (!clv__tensor_count(tensor, &count))
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "npy: the tensor has an unknown size");
   for (size_t i = 0; i < count; ++i) {
     size_t length = 0;
     for (size_t at = 0, step; at < strings[i].size_bytes; at += step, ++length) {

@@ -20,12 +20,12 @@ static clv_status find_directory(const clv__npz *npz, directory *found, clv_erro
     uint64_t end64 = clv__zip_get64(data + at - LOCATOR64_BYTES + 8);
     if (npz->size_bytes < END64_BYTES || end64 > npz->size_bytes - END64_BYTES ||
         clv__zip_get32(data + end64) != END64_SIGNATURE) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "npz: its directory is damaged");
+      return clv__error_set(error, CLV_INVALID_MODEL, "npz: the directory is damaged");
     }
     *found = (directory){clv__zip_get64(data + end64 + 32), clv__zip_get64(data + end64 + 40), clv__zip_get64(data + end64 + 48)};
     return CLV_OK;
   }
-  return clv__error_set(error, CLV_INVALID_MODEL, "not an npz file, or cut off: it has no zip directory at its end");
+  return clv__error_set(error, CLV_INVALID_MODEL, "not an npz file, or truncated: there is no zip directory at its end");
 }
 
 /* Replaces numbers with all bits set by the 64-bit numbers of an extra field, in order. */
@@ -53,12 +53,12 @@ static void read_extra64(const uint8_t *extra, size_t size_bytes, clv__zip_entry
 static clv_status read_entry(clv__npz *npz, const uint8_t **at, const uint8_t *end, clv__zip_entry *item, clv_error *error) {
   const uint8_t *record = *at;
   if (end - record < CENTRAL_BYTES || clv__zip_get32(record) != CENTRAL_SIGNATURE) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "npz: entry %zu of its directory is damaged", npz->count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "npz: entry %zu of the directory is damaged", npz->count);
   }
   size_t name_bytes = clv__zip_get16(record + 28), extra_bytes = clv__zip_get16(record + 30),
          comment_bytes = clv__zip_get16(record + 32);
   if ((size_t)(end - record) - CENTRAL_BYTES < name_bytes + extra_bytes + comment_bytes) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "npz: entry %zu of its directory is cut off", npz->count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "npz: entry %zu of the directory is truncated", npz->count);
   }
   const char *name = (const char *)record + CENTRAL_BYTES;
   *item = (clv__zip_entry){NULL,
@@ -70,7 +70,7 @@ static clv_status read_entry(clv__npz *npz, const uint8_t **at, const uint8_t *e
   read_extra64(record + CENTRAL_BYTES + name_bytes, extra_bytes, item);
   *at = record + CENTRAL_BYTES + name_bytes + extra_bytes + comment_bytes;
   if (memchr(name, '\0', name_bytes) != NULL) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "npz: the name of entry %zu holds a zero byte", npz->count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "npz: the name of entry %zu contains a zero byte", npz->count);
   }
   if (name_bytes > 4 && memcmp(name + name_bytes - 4, ".npy", 4) == 0) name_bytes -= 4;
   item->name = clv__arena_string(&npz->arena, name, name_bytes);
@@ -79,8 +79,9 @@ static clv_status read_entry(clv__npz *npz, const uint8_t **at, const uint8_t *e
     return clv__error_set(error, CLV_NOT_SUPPORTED, "npz: array '%s' is encrypted", item->name);
   }
   if (item->method != STORED && item->method != DEFLATED) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "npz: array '%s' is packed with method %u (stored and deflated are read)",
-                          item->name, item->method);
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "npz: array '%s' is compressed with method %u; supported are stored and deflated", item->name,
+                          item->method);
   }
   return CLV_OK;
 }

@@ -39,8 +39,9 @@ static clv_status locate(const clv__npz *npz, const clv__zip_entry *item, const 
       return CLV_OK;
     }
   }
-  return clv__error_set(error, CLV_INVALID_MODEL, "npz: array '%s': %llu bytes, packed into %llu at byte %llu of %zu: damaged",
-                        item->name, (unsigned long long)item->size_bytes, (unsigned long long)item->packed_bytes,
+  return clv__error_set(error, CLV_INVALID_MODEL,
+                        "npz: array '%s' is damaged: %llu bytes, compressed to %llu, at byte %llu of %zu", item->name,
+                        (unsigned long long)item->size_bytes, (unsigned long long)item->packed_bytes,
                         (unsigned long long)item->offset, npz->size_bytes);
 }
 
@@ -66,7 +67,7 @@ static clv_status unpack(clv__npz_stream *stream, uint8_t *to, size_t size_bytes
     stream->packed_left -= used;
     left -= made;
     if (left > 0 && (code != Z_OK || (made == 0 && used == 0))) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "npz: array '%s' unpacks to %llu bytes, not to %llu: damaged",
+      return clv__error_set(error, CLV_INVALID_MODEL, "npz: array '%s' is damaged: it decompresses to %llu bytes, not %llu",
                             stream->item->name, (unsigned long long)(stream->unpacked + (size_bytes - left)),
                             (unsigned long long)stream->item->size_bytes);
     }
@@ -127,7 +128,7 @@ static clv_status find(const clv__npz *npz, const char *name, const clv__zip_ent
     *item = &npz->entries[i];
     if (strcmp(npz->entries[i].name, name) == 0) return CLV_OK;
   }
-  clv__error_set(error, CLV_NOT_FOUND, "%s: no array '%s'; it has", npz->path, name);
+  clv__error_set(error, CLV_NOT_FOUND, "%s: no array '%s'; the arrays are:", npz->path, name);
   if (error == NULL) return CLV_NOT_FOUND;
   size_t used = strlen(error->message);
   for (size_t i = 0; i < npz->count && used + strlen(npz->entries[i].name) + 4 < sizeof error->message; ++i) {
@@ -177,7 +178,7 @@ static clv_status take_bytes(clv__npz_stream *stream, uint8_t *to, size_t size_b
   stream->given_bytes += size_bytes;
   if (status == CLV_OK && stream->given_bytes == stream->header.data_bytes && !stream->has_jumped &&
       stream->crc != stream->item->crc) {
-    status = clv__error_set(error, CLV_INVALID_MODEL, "its checksum is %08lx, not %08x: damaged", stream->crc, stream->item->crc);
+    status = clv__error_set(error, CLV_INVALID_MODEL, "damaged: the checksum is %08lx, not %08x", stream->crc, stream->item->crc);
   }
   return status;
 }
@@ -191,8 +192,8 @@ clv_status clv__npz_stream_read(clv__npz_stream *stream, void *to, size_t count,
   clv__npy_header piece = stream->header;
   uint64_t left = (stream->header.data_bytes - stream->given_bytes) / piece.element_bytes;
   if (count > left) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: array '%s': %zu elements asked for, %llu left", stream->npz->path,
-                          stream->item->name, count, (unsigned long long)left);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: array '%s': %zu elements requested, but only %llu are left",
+                          stream->npz->path, stream->item->name, count, (unsigned long long)left);
   }
   clv_status status = take_bytes(stream, to, count * piece.element_bytes, error);
   piece.count = count;
@@ -203,7 +204,7 @@ clv_status clv__npz_stream_read(clv__npz_stream *stream, void *to, size_t count,
 clv_status clv__npz_stream_skip(clv__npz_stream *stream, size_t count, bool jump, clv_error *error) {
   uint64_t left_bytes = stream->header.data_bytes - stream->given_bytes, skipped;
   if (__builtin_mul_overflow(count, (uint64_t)stream->header.element_bytes, &skipped) || skipped > left_bytes) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: array '%s': %zu elements to pass over, %llu bytes left",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: array '%s': %zu elements to skip, but only %llu bytes are left",
                           stream->npz->path, stream->item->name, count, (unsigned long long)left_bytes);
   }
   uint64_t early = stream->head_bytes - stream->head_at;

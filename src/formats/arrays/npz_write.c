@@ -198,7 +198,7 @@ static clv_status write_local(clv__npz_writer *writer, const clv__zip_entry *ite
 static clv_status begin_entry(clv__npz_writer *writer, const char *name, clv_error *error) {
   size_t length = strlen(name);
   if (length > 60000) return clv__error_set(error, CLV_INVALID_ARGUMENT, "npz: a name of %zu bytes is too long", length);
-  if (writer->is_open) return clv__error_set(error, CLV_INVALID_ARGUMENT, "npz: the array before it has not ended");
+  if (writer->is_open) return clv__error_set(error, CLV_INVALID_ARGUMENT, "npz: the previous array is incomplete");
   if (!clv__array_reserve(writer->allocator, (void **)&writer->entries, &writer->capacity, writer->count + 1,
                           sizeof *writer->entries, writer->count)) {
     return clv__error_memory(error, (writer->count + 1) * sizeof *writer->entries);
@@ -241,7 +241,7 @@ clv_status clv__npz_writer_begin(clv__npz_writer *writer, const char *name, cons
 }
 
 clv_status clv__npz_writer_append(clv__npz_writer *writer, const void *data, size_t size_bytes, clv_error *error) {
-  if (!writer->is_open) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: no array was begun", writer->file.path);
+  if (!writer->is_open) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: no array was started", writer->file.path);
   const clv__zip_entry *item = &writer->entries[writer->count - 1];
   return explain(writer, item->name, append_bytes(writer, data, size_bytes, error), error);
 }
@@ -249,7 +249,7 @@ clv_status clv__npz_writer_append(clv__npz_writer *writer, const void *data, siz
 static clv_status end(clv__npz_writer *writer, clv_error *error) {
   clv__zip_entry *item = &writer->entries[writer->count - 1];
   if (item->size_bytes != writer->expected_bytes) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%llu bytes were written of the %llu that its type takes",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%llu bytes were written, but its type needs %llu",
                           (unsigned long long)item->size_bytes, (unsigned long long)writer->expected_bytes);
   }
   if (item->method == DEFLATED) CLV__TRY(pack(writer, NULL, 0, true, error));
@@ -260,7 +260,7 @@ static clv_status end(clv__npz_writer *writer, clv_error *error) {
 }
 
 clv_status clv__npz_writer_end(clv__npz_writer *writer, clv_error *error) {
-  if (!writer->is_open) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: no array was begun", writer->file.path);
+  if (!writer->is_open) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: no array was started", writer->file.path);
   return explain(writer, writer->entries[writer->count - 1].name, end(writer, error), error);
 }
 
@@ -283,7 +283,7 @@ static clv_status put(clv__npz_writer *writer, const char *name, const clv_tenso
   if (tensor->dtype == CLV_STRING) return put_strings(writer, name, tensor, error);
   size_t size_bytes;
   if (tensor->data == NULL || !clv__tensor_size_bytes(tensor, &size_bytes)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "npy: the tensor has no data or no size");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "npy: the tensor has no data or an unknown size");
   }
   CLV__TRY(begin(writer, name, tensor, error));
   CLV__TRY(append_bytes(writer, tensor->data, size_bytes, error));
@@ -296,7 +296,7 @@ clv_status clv__npz_writer_put(clv__npz_writer *writer, const char *name, const 
 
 clv_status clv__npz_writer_commit(clv__npz_writer *writer, clv_error *error) {
   clv__text text;
-  if (writer->is_open) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: an array has not ended", writer->file.path);
+  if (writer->is_open) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: an array is incomplete", writer->file.path);
   clv__text_init(&text, writer->allocator);
   for (size_t i = 0; i < writer->count; ++i) put_central(&text, &writer->entries[i]);
   uint64_t offset = writer->size_bytes;

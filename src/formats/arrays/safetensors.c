@@ -59,8 +59,8 @@ static clv_status read_size(const json_t *json, const entry *item, const char *w
 static clv_status read_type(const json_t *json, entry *item, uint64_t *size_bytes, clv_error *error) {
   const char *dtype = json_string_value(json_object_get(json, "dtype"));
   const json_t *shape = json_object_get(json, "shape");
-  if (dtype == NULL) return refuse(error, item, "its dtype is no text");
-  if (!json_is_array(shape)) return refuse(error, item, "its shape is no list");
+  if (dtype == NULL) return refuse(error, item, "its dtype is not a string");
+  if (!json_is_array(shape)) return refuse(error, item, "its shape is not a list");
   uint64_t bits = 0;
   for (size_t i = 0; i < sizeof known_dtypes / sizeof *known_dtypes; ++i) {
     if (strcmp(known_dtypes[i].name, dtype) != 0) continue;
@@ -74,11 +74,11 @@ static clv_status read_type(const json_t *json, entry *item, uint64_t *size_byte
   uint64_t count = 1; /* product of the nonzero dims, so that a 0 cannot hide an overflow */
   for (size_t i = 0; i < json_array_size(shape); ++i) {
     uint64_t dim;
-    CLV__TRY(read_size(json_array_get(shape, i), item, "its shape holds something that is no size", &dim, error));
+    CLV__TRY(read_size(json_array_get(shape, i), item, "its shape contains an entry that is not a size", &dim, error));
     if (i < (size_t)item->type.rank) item->type.dims[i] = (int64_t)dim;
     empty = empty || dim == 0;
     if (dim != 0 && (__builtin_mul_overflow(count, dim, &count) || count > UINT64_MAX / 128)) {
-      return refuse(error, item, "its shape has more elements than fit any memory");
+      return refuse(error, item, "its shape is too large for any memory");
     }
   }
   if (bits == 0)
@@ -91,19 +91,20 @@ static clv_status read_type(const json_t *json, entry *item, uint64_t *size_byte
 }
 
 static clv_status read_entry(const clv__safetensors *file, const json_t *json, entry *item, clv_error *error) {
-  if (!json_is_object(json)) return refuse(error, item, "it is no object with dtype, shape and data_offsets");
+  if (!json_is_object(json)) return refuse(error, item, "it is not an object with dtype, shape and data_offsets");
   uint64_t size_bytes;
   CLV__TRY(read_type(json, item, &size_bytes, error));
   const json_t *offsets = json_object_get(json, "data_offsets");
-  if (json_array_size(offsets) != 2) return refuse(error, item, "its data_offsets are no two numbers");
-  CLV__TRY(read_size(json_array_get(offsets, 0), item, "its data_offsets are no two sizes", &item->begin, error));
-  CLV__TRY(read_size(json_array_get(offsets, 1), item, "its data_offsets are no two sizes", &item->end, error));
+  if (json_array_size(offsets) != 2) return refuse(error, item, "its data_offsets are not two numbers");
+  CLV__TRY(read_size(json_array_get(offsets, 0), item, "its data_offsets are not two sizes", &item->begin, error));
+  CLV__TRY(read_size(json_array_get(offsets, 1), item, "its data_offsets are not two sizes", &item->end, error));
   if (item->begin > item->end || item->end > file->data_bytes) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "tensor '%.200s': bytes %llu to %llu of data that has %llu", item->name,
-                          (unsigned long long)item->begin, (unsigned long long)item->end, (unsigned long long)file->data_bytes);
+    return clv__error_set(error, CLV_INVALID_MODEL, "tensor '%.200s': bytes %llu to %llu are outside the data of %llu bytes",
+                          item->name, (unsigned long long)item->begin, (unsigned long long)item->end,
+                          (unsigned long long)file->data_bytes);
   }
   if (size_bytes != UINT64_MAX && item->end - item->begin != size_bytes) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "tensor '%.200s': it has %llu bytes, its dtype and shape take %llu",
+    return clv__error_set(error, CLV_INVALID_MODEL, "tensor '%.200s': it has %llu bytes, but its dtype and shape need %llu",
                           item->name, (unsigned long long)(item->end - item->begin), (unsigned long long)size_bytes);
   }
   return CLV_OK;
@@ -129,13 +130,13 @@ static clv_status check_tiling(const clv__safetensors *file, clv_error *error) {
   for (size_t i = 0; status == CLV_OK && i < file->count; ++i) {
     if (sorted[i]->begin != at) {
       status = clv__error_set(error, CLV_INVALID_MODEL,
-                              "tensor '%.200s' begins at byte %llu of the data, the one before it ends at %llu", sorted[i]->name,
-                              (unsigned long long)sorted[i]->begin, (unsigned long long)at);
+                              "tensor '%.200s' starts at byte %llu of the data, but the previous one ends at %llu",
+                              sorted[i]->name, (unsigned long long)sorted[i]->begin, (unsigned long long)at);
     }
     at = sorted[i]->end;
   }
   if (status == CLV_OK && at != file->data_bytes) {
-    status = clv__error_set(error, CLV_INVALID_MODEL, "its tensors end at byte %llu of %llu bytes of data",
+    status = clv__error_set(error, CLV_INVALID_MODEL, "its tensors end at byte %llu, but there are %llu bytes of data",
                             (unsigned long long)at, (unsigned long long)file->data_bytes);
   }
   clv__release(file->allocator, sorted);
@@ -163,20 +164,20 @@ static clv_status read_entries(clv__safetensors *file, json_t *root, clv_error *
 
 static clv_status read_header(clv__safetensors *file, const uint8_t *bytes, size_t size_bytes, clv_error *error) {
   if (size_bytes < PREFIX_BYTES + 2) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "not safetensors, or cut off: it has %zu bytes", size_bytes);
+    return clv__error_set(error, CLV_INVALID_MODEL, "not safetensors, or truncated: it has %zu bytes", size_bytes);
   }
   uint64_t header_bytes = 0;
   for (int i = PREFIX_BYTES - 1; i >= 0; --i) header_bytes = header_bytes << 8 | bytes[i];
   if (header_bytes > size_bytes - PREFIX_BYTES || header_bytes > HEADER_LIMIT) {
     return clv__error_set(error, CLV_INVALID_MODEL,
-                          "not safetensors, or cut off: a header of %llu bytes, in a file of %zu (at most %d)",
+                          "not safetensors, or truncated: a header of %llu bytes in a file of %zu (maximum %d)",
                           (unsigned long long)header_bytes, size_bytes, (int)HEADER_LIMIT);
   }
   if (bytes[PREFIX_BYTES] != '{')
-    return clv__error_set(error, CLV_INVALID_MODEL, "not safetensors: its header is no JSON object");
+    return clv__error_set(error, CLV_INVALID_MODEL, "not safetensors: the header is not a JSON object");
   json_error_t where;
   json_t *root = json_loadb((const char *)bytes + PREFIX_BYTES, (size_t)header_bytes, JSON_REJECT_DUPLICATES, &where);
-  if (root == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "its header: byte %d: %s", where.position, where.text);
+  if (root == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "in the header, byte %d: %s", where.position, where.text);
   file->data = bytes + PREFIX_BYTES + header_bytes;
   file->data_bytes = size_bytes - PREFIX_BYTES - header_bytes;
   clv_status status = read_entries(file, root, error);
@@ -246,7 +247,7 @@ bool clv__safetensors_has(const clv__safetensors *file, const char *name) {
 }
 
 static clv_status fail_not_found(const clv__safetensors *file, const char *name, clv_error *error) {
-  clv__error_set(error, CLV_NOT_FOUND, "%s: no tensor '%.200s'; it has %zu:", file->path, name, file->count);
+  clv__error_set(error, CLV_NOT_FOUND, "%s: no tensor '%.200s'; the %zu tensors are:", file->path, name, file->count);
   if (error == NULL) return CLV_NOT_FOUND;
   size_t used = strlen(error->message);
   for (size_t i = 0; i < file->count && used + strlen(file->entries[i].name) + 2 < sizeof error->message; ++i) {
@@ -265,14 +266,14 @@ clv_status clv__safetensors_read(const clv__safetensors *file, const char *name,
   const entry *item = &file->entries[found];
   if (item->type.dtype == CLV_DTYPE_NONE || item->rank > CLV_MAX_RANK) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "%s: tensor '%.200s' is %.40s of rank %lld, which Cleave has not (rank %d at most)", file->path, name,
+                          "%s: tensor '%.200s' is %.40s of rank %lld, which is not supported (maximum rank %d)", file->path, name,
                           item->dtype_name, (long long)item->rank, CLV_MAX_RANK);
   }
   const uint8_t *data = file->data + item->begin;
   for (uint64_t i = 0; item->type.dtype == CLV_BOOL && i < item->end - item->begin; ++i) {
     if (data[i] <= 1) continue;
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s: tensor '%.200s': element %llu is %u, no truth value", file->path, name,
-                          (unsigned long long)i, data[i]);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s: tensor '%.200s': element %llu is %u, which is not a bool", file->path,
+                          name, (unsigned long long)i, data[i]);
   }
   *tensor = item->type;
   tensor->data = (void *)data;

@@ -28,7 +28,7 @@ bool clv__aten_has(const clv__aten_node *node, const char *name) {
 }
 
 static void fail_kind(clv__aten_node *node, const char *name, const json_t *value, const char *wanted) {
-  clv__aten_fail(node, "attrs.%s is %s where %s is needed", name, clv__irjson_kind(value), wanted);
+  clv__aten_fail(node, "attrs.%s is %s; expected %s", name, clv__irjson_kind(value), wanted);
 }
 
 static bool read_int(const json_t *value, int64_t *number) {
@@ -73,7 +73,7 @@ clv_dtype clv__aten_dtype(clv__aten_node *node, const char *name, clv_dtype fall
   const char *text = clv__aten_text(node, name, NULL);
   if (text == NULL) return fallback;
   clv_dtype dtype = clv__irjson_dtype(text);
-  if (dtype == CLV_DTYPE_NONE) clv__aten_fail(node, "attrs.%s is '%.60s', which is no dtype that is known here", name, text);
+  if (dtype == CLV_DTYPE_NONE) clv__aten_fail(node, "attrs.%s is '%.60s', which is not a known dtype", name, text);
   return dtype;
 }
 
@@ -98,7 +98,7 @@ uint32_t clv__aten_ints(clv__aten_node *node, const char *name, int64_t *values)
     const json_t *item = json_is_array(list) ? json_array_get(list, i) : list;
     values[i] = 0;
     if (!read_int(item, &values[i])) {
-      clv__aten_fail(node, "attrs.%s[%u] is %s where an integer is needed", name, i, clv__irjson_kind(item));
+      clv__aten_fail(node, "attrs.%s[%u] is %s; expected an integer", name, i, clv__irjson_kind(item));
     }
   }
   return count;
@@ -111,7 +111,7 @@ uint32_t clv__aten_reals(clv__aten_node *node, const char *name, double *values)
     const json_t *item = json_is_array(list) ? json_array_get(list, i) : list;
     clv__aten_scalar scalar;
     if (!clv__irjson_read_scalar(item, &scalar)) {
-      clv__aten_fail(node, "attrs.%s[%u] is %s where a number is needed", name, i, clv__irjson_kind(item));
+      clv__aten_fail(node, "attrs.%s[%u] is %s; expected a number", name, i, clv__irjson_kind(item));
     }
     values[i] = scalar.real;
   }
@@ -122,7 +122,7 @@ void clv__aten_per_axis(clv__aten_node *node, const char *name, int64_t fallback
   int64_t given[CLV__ATEN_MAX_LIST];
   uint32_t given_count = clv__aten_ints(node, name, given);
   if (given_count > 1 && given_count != count) {
-    clv__aten_fail(node, "attrs.%s has %u entries where %u are needed", name, given_count, count);
+    clv__aten_fail(node, "attrs.%s has %u entries; expected %u", name, given_count, count);
     given_count = 0;
   }
   for (uint32_t i = 0; i < count; ++i) values[i] = given_count == 0 ? fallback : given[given_count == 1 ? 0 : i];
@@ -160,14 +160,13 @@ bool clv__aten_none_mask(clv__aten_node *node, bool *none, uint32_t *count) {
   *count = 0;
   if (masks == NULL) return false;
   if (!json_is_array(mask) || json_array_size(mask) > CLV_MAX_RANK) {
-    clv__aten_fail(node, "attrs._tensor_list_none_masks is no list of at most %d truth values", CLV_MAX_RANK);
+    clv__aten_fail(node, "attrs._tensor_list_none_masks is not a list of at most %d bools", CLV_MAX_RANK);
     return false;
   }
   for (; *count < json_array_size(mask); ++*count) {
     const json_t *item = json_array_get(mask, *count);
     if (!json_is_boolean(item)) {
-      clv__aten_fail(node, "attrs._tensor_list_none_masks[%u] is %s where a truth value is needed", *count,
-                     clv__irjson_kind(item));
+      clv__aten_fail(node, "attrs._tensor_list_none_masks[%u] is %s; expected a bool", *count, clv__irjson_kind(item));
       return false;
     }
     none[*count] = json_is_true(item);

@@ -15,7 +15,8 @@ static value repeat_heads(aten *n, value x, int64_t heads) {
   int64_t own = x.type.dims[rank - 3], wide[CLV_MAX_RANK + 1], dims[CLV_MAX_RANK];
   if (own == heads) return x;
   if (own < 1 || heads % own != 0 || rank == CLV_MAX_RANK) {
-    clv__aten_fail(n, "%lld heads of keys do not divide %lld of queries", (long long)own, (long long)heads);
+    clv__aten_fail(n, "the number of key heads, %lld, does not divide the number of query heads, %lld", (long long)own,
+                   (long long)heads);
     return x;
   }
   memcpy(dims, x.type.dims, sizeof dims);

@@ -25,7 +25,7 @@ static pair read_pair(aten *n, const char *first, const char *second) {
     p.number_first = false;
     if (n->input_count < 2) {
       p.number = clv__aten_scalar_of(n, second);
-      if (p.number.dtype == CLV_DTYPE_NONE) clv__aten_fail(n, "it has one tensor and no attrs.%s", second);
+      if (p.number.dtype == CLV_DTYPE_NONE) clv__aten_fail(n, "it has only one tensor, and no attrs.%s", second);
     } else {
       p.b = clv__aten_input(n, 1);
     }

@@ -17,8 +17,9 @@ clv_status clv__irjson_check(const clv__irjson *file, const clv_graph *graph) {
     clv__tensor_text(&inferred, text, sizeof text);
     clv__tensor_text(&tensor->type, declared, sizeof declared);
     const clv__irjson_node *node = &file->nodes[tensor->node];
-    status = clv__error_set(file->error, CLV_INVALID_MODEL, "node '%.200s' (%.100s): output '%.200s' is declared as %s, it is %s",
-                            node->name, node->op_type, tensor->name, declared, text);
+    status =
+        clv__error_set(file->error, CLV_INVALID_MODEL, "node '%.200s' (%.100s): output '%.200s' is declared as %s, but is %s",
+                       node->name, node->op_type, tensor->name, declared, text);
   }
   clv__shapes_destroy(shapes);
   return status;

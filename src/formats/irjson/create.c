@@ -25,7 +25,7 @@ static void lower_arange(aten *n) {
   scalar start = clv__aten_scalar_of(n, "start"), end = clv__aten_scalar_of(n, "end"), step = clv__aten_scalar_of(n, "step");
   if (start.dtype == CLV_DTYPE_NONE) start = zero;
   if (step.dtype == CLV_DTYPE_NONE) step = one;
-  if (end.dtype == CLV_DTYPE_NONE || step.real == 0) clv__aten_fail(n, "attrs.end or attrs.step is not there, or 0");
+  if (end.dtype == CLV_DTYPE_NONE || step.real == 0) clv__aten_fail(n, "attrs.end or attrs.step is missing or 0");
   bool integers = start.real == (double)start.integer && end.real == (double)end.integer && step.real == (double)step.integer;
   /* Whole numbers are computed exactly in i64, whatever the output dtype. */
   clv_dtype dtype = integers ? CLV_I64 : to->dtype == CLV_F64 ? CLV_F64 : CLV_F32;
@@ -37,7 +37,7 @@ static void lower_arange(aten *n) {
 
 static void lower_eye(aten *n) {
   const clv_tensor *to = &n->outputs[0].type;
-  if (to->rank != 2) clv__aten_fail(n, "its output has rank %d, 2 is needed", (int)to->rank);
+  if (to->rank != 2) clv__aten_fail(n, "its output has rank %d; expected 2", (int)to->rank);
   value shape = clv__aten_filled(n, to->dtype, zero, to);
   clv__aten_set_int(n, "dtype", to->dtype);
   clv__aten_return(n, 0, clv__aten_call(n, "EyeLike", to->dtype, shape));

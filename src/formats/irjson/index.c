@@ -59,7 +59,7 @@ static void lower_scatter(aten *n) {
     source = clv__aten_cast(n, clv__aten_input(n, 2), x.type.dtype);
     for (int32_t i = 0; n->status == CLV_OK && i < index.type.rank; ++i) {
       if (source.type.rank != index.type.rank)
-        clv__aten_fail(n, "its source has rank %d, its index %d", (int)source.type.rank, (int)index.type.rank);
+        clv__aten_fail(n, "its source has rank %d, but its index has rank %d", (int)source.type.rank, (int)index.type.rank);
       clv_tensor type = source.type;
       if (n->status != CLV_OK || type.dims[i] <= index.type.dims[i]) continue;
       source = clv__aten_slice(n, source, i, 0, index.type.dims[i], 1);
@@ -82,7 +82,8 @@ static void lower_index_copy(aten *n) {
   if (n->status != CLV_OK) return;
   if (index.type.rank == 1) places = index.type.dims[0];
   if (places != source.type.dims[axis]) {
-    clv__aten_fail(n, "its index has %lld places, its source %lld slices", (long long)places, (long long)source.type.dims[axis]);
+    clv__aten_fail(n, "its index has %lld entries, but its source has %lld slices", (long long)places,
+                   (long long)source.type.dims[axis]);
   }
   for (int32_t i = 0; i < x.type.rank; ++i) dims[i] = i == axis ? places : 1;
   index = clv__aten_reshape(n, index, x.type.rank, dims);

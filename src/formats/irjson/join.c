@@ -53,7 +53,7 @@ static void lower_split(aten *n) {
   if (parts == NULL) return;
   for (uint32_t i = 0; i < n->output_count; ++i) {
     if (!unbind && n->outputs[i].type.rank != x.type.rank) {
-      clv__aten_fail(n, "output %u has rank %d, its input %d", i, (int)n->outputs[i].type.rank, (int)x.type.rank);
+      clv__aten_fail(n, "output %u has rank %d, but its input has rank %d", i, (int)n->outputs[i].type.rank, (int)x.type.rank);
       return;
     }
     sizes[i] = unbind ? 1 : n->outputs[i].type.dims[axis];

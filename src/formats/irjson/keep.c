@@ -48,12 +48,12 @@ static clv_status check_call(const clv__irjson *file, const clv__aten_node *node
     const char *text = json_string_value(json_array_get(call, i));
     if (text != NULL && is_argument(text) && check_inputs(node, text, seen)) continue;
     return clv__error_set(file->error, CLV_INVALID_MODEL,
-                          "call[%zu] is %s%.120s where \"TYPE NAME=VALUE\" is needed, with %%0 to %%%u for its inputs", i,
+                          "call[%zu] is %s%.120s; expected \"TYPE NAME=VALUE\", with %%0 to %%%u for its inputs", i,
                           text == NULL ? clv__irjson_kind(json_array_get(call, i)) : "", text == NULL ? "" : text,
                           node->input_count - (node->input_count > 0));
   }
   for (uint32_t i = 0; i < node->input_count; ++i) {
-    if (!seen[i]) return clv__error_set(file->error, CLV_INVALID_MODEL, "call: input %u is no argument's value", i);
+    if (!seen[i]) return clv__error_set(file->error, CLV_INVALID_MODEL, "call: no argument uses input %u", i);
   }
   return CLV_OK;
 }
@@ -61,7 +61,7 @@ static clv_status check_call(const clv__irjson *file, const clv__aten_node *node
 static clv_status check_returns(const clv__irjson *file, const json_t *returns) {
   for (size_t i = 0; i < json_array_size(returns); ++i) {
     if (json_string_length(json_array_get(returns, i)) > 0) continue;
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "returns[%zu] is %s where a type is needed", i,
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "returns[%zu] is %s; expected a type", i,
                           clv__irjson_kind(json_array_get(returns, i)));
   }
   return CLV_OK;

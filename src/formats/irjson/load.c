@@ -41,15 +41,15 @@ static clv_status parse(clv__irjson *file, const void *data, size_t size_bytes) 
       clv__json_parse(&(clv__strict_json){.error = file->error}, text, size_bytes, SIZE_MAX, "model", &file->root);
   clv__release(file->allocator, text);
   if (status != CLV_OK) return status;
-  if (!json_is_object(file->root)) return clv__error_set(file->error, CLV_INVALID_MODEL, "it is no JSON object");
+  if (!json_is_object(file->root)) return clv__error_set(file->error, CLV_INVALID_MODEL, "not a JSON object");
   if (json_object_get(file->root, "cleave_plan") != NULL) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "it is a plan, not a model: give it to a command that takes plans");
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "this is a plan, not a model: use a command that accepts plans");
   }
   static const char *const needed[] = {"graph_inputs", "graph_outputs", "nodes"};
   for (size_t i = 0; i < sizeof needed / sizeof *needed; ++i) {
     if (json_is_array(json_object_get(file->root, needed[i]))) continue;
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "it is JSON, but no model: its \"%s\" is %s where a list is needed",
-                          needed[i], clv__irjson_kind(json_object_get(file->root, needed[i])));
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "JSON, but not a model: \"%s\" is %s; expected a list", needed[i],
+                          clv__irjson_kind(json_object_get(file->root, needed[i])));
   }
   return CLV_OK;
 }
@@ -79,7 +79,7 @@ clv_status clv__irjson_fresh(clv__irjson *file, const char *hint, bool numbered,
 static clv_status name_taken(const clv__irjson *file, const char *where, const char *name) {
   static const char *const origins[] = {"a graph input", "a weight", "an output of a node"};
   const clv__irjson_tensor *other = &file->tensors[clv__map_find(&file->tensor_index, name)];
-  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s: the name '%.200s' is taken by %s", where, name,
+  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s: the name '%.200s' is already used by %s", where, name,
                         origins[other->origin]);
 }
 
@@ -139,7 +139,7 @@ static clv_status bind_constant(clv__irjson *file, const char *name, const json_
   snprintf(where, sizeof where, "constants.%.200s", name);
   const json_t *numbers = json_object_get(json, "data");
   if (numbers == NULL) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s is %s where an object with \"data\" is needed", where,
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s is %s; expected an object with \"data\"", where,
                           json_is_object(json) ? "an object without" : clv__irjson_kind(json));
   }
   clv_tensor type = {0};
@@ -148,7 +148,7 @@ static clv_status bind_constant(clv__irjson *file, const char *name, const json_
   if (index == CLV__MAP_NONE) {
     if (dtype != NULL) type.dtype = clv__irjson_dtype(dtype);
     if (type.dtype == CLV_DTYPE_NONE) {
-      return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.dtype is %s%.60s, which is no dtype that is known here", where,
+      return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.dtype is %s%.60s, which is not a known dtype", where,
                             dtype == NULL ? clv__irjson_kind(json_object_get(json, "dtype")) : "", dtype == NULL ? "" : dtype);
     }
     CLV__TRY(clv__irjson_measure(file, numbers, where, &type));
@@ -158,7 +158,7 @@ static clv_status bind_constant(clv__irjson *file, const char *name, const json_
   }
   type = file->tensors[index].type;
   if (dtype != NULL && clv__irjson_dtype(dtype) != type.dtype) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.dtype is '%.60s', the weight is %s", where, dtype,
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.dtype is '%.60s', but the weight is %s", where, dtype,
                           clv_dtype_name(type.dtype));
   }
   CLV__TRY(clv__irjson_read_numbers(file, numbers, where, &type));
@@ -185,7 +185,7 @@ static clv_status map_weights(clv__irjson *file) {
     snprintf(where, sizeof where, "weight_name_mapping.%.200s", alias);
     uint32_t index = name == NULL ? CLV__MAP_NONE : clv__map_find(&file->tensor_index, name);
     if (index == CLV__MAP_NONE || file->tensors[index].origin != CLV__IRJSON_WEIGHT) {
-      return clv__error_set(file->error, CLV_INVALID_MODEL, "%s is %s%.200s, which is no weight", where,
+      return clv__error_set(file->error, CLV_INVALID_MODEL, "%s is %s%.200s, which is not a weight", where,
                             name == NULL ? clv__irjson_kind(json_object_iter_value(at)) : "", name == NULL ? "" : name);
     }
     uint32_t taken = clv__map_find(&file->tensor_index, alias);
@@ -239,7 +239,7 @@ static clv_status declare_node(clv__irjson *file, uint32_t index, const json_t *
   clv__irjson_node *node = &file->nodes[index];
   const json_t *name = json_object_get(json, "name"), *op = json_object_get(json, "op_type"), *outputs;
   if (json_string_length(name) == 0 || json_string_length(op) == 0) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "nodes[%u]: its %s is %s where a name is needed", index,
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "nodes[%u]: %s is %s; expected a name", index,
                           json_string_length(name) == 0 ? "name" : "op_type",
                           json_is_string(json_string_length(name) == 0 ? name : op)
                               ? "empty"
@@ -247,8 +247,8 @@ static clv_status declare_node(clv__irjson *file, uint32_t index, const json_t *
   }
   *node = (clv__irjson_node){.json = json, .name = json_string_value(name), .op_type = json_string_value(op)};
   if (clv__map_find(&file->node_index, node->name) != CLV__MAP_NONE) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "nodes[%u]: the name '%.200s' is taken by nodes[%u]", index, node->name,
-                          clv__map_find(&file->node_index, node->name));
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "nodes[%u]: the name '%.200s' is already used by nodes[%u]", index,
+                          node->name, clv__map_find(&file->node_index, node->name));
   }
   if (!clv__map_set(&file->node_index, node->name, index)) return clv__error_memory(file->error, sizeof(clv__map_slot));
   clv_status status = clv__irjson_member(file, json, "", "outputs", true, &outputs);

@@ -13,7 +13,7 @@ static void lower_permute(aten *n) {
   int64_t order[CLV__ATEN_MAX_LIST];
   uint32_t count = clv__aten_axes(n, "dims", x.type.rank, order);
   if (n->status == CLV_OK && (int32_t)count != x.type.rank) {
-    clv__aten_fail(n, "attrs.dims has %u entries, its tensor has rank %d", count, (int)x.type.rank);
+    clv__aten_fail(n, "attrs.dims has %u entries, but its tensor has rank %d", count, (int)x.type.rank);
   }
   if (n->status == CLV_OK) clv__aten_return(n, 0, clv__aten_transpose(n, x, order));
 }
@@ -55,7 +55,7 @@ static void lower_slice(aten *n) {
   if (narrow && __builtin_add_overflow(start, end, &end)) end = INT64_MAX;
   start = start < 0 ? 0 : start > size ? size : start;
   end = end < start ? start : end > size ? size : end;
-  if (step < 1) clv__aten_fail(n, "attrs.step is %lld", (long long)step);
+  if (step < 1) clv__aten_fail(n, "attrs.step is %lld, but must be above 0", (long long)step);
   if (n->status != CLV_OK) return;
   clv__aten_return(n, 0, start == 0 && end == size && step == 1 ? x : clv__aten_slice(n, x, axis, start, end, step));
 }
@@ -66,7 +66,7 @@ static void lower_select(aten *n) {
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank), index = clv__aten_int(n, "index", 0);
   if (n->status != CLV_OK) return;
   if (index < -x.type.dims[axis] || index >= x.type.dims[axis]) {
-    clv__aten_fail(n, "attrs.index is %lld, the axis has %lld", (long long)index, (long long)x.type.dims[axis]);
+    clv__aten_fail(n, "attrs.index is %lld, but the axis has size %lld", (long long)index, (long long)x.type.dims[axis]);
   }
   clv__aten_set_int(n, "axis", axis);
   clv__aten_return(n, 0, clv__aten_call(n, "Gather", x.type.dtype, x, clv__aten_number(n, CLV_I64, (double)index)));

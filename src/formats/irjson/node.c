@@ -24,15 +24,16 @@ static clv_status resolve_producer(const clv__irjson *file, const json_t *json, 
   if (node == CLV__MAP_NONE) { /* a graph input is its own producer */
     if (input == CLV__MAP_NONE || file->tensors[input].origin != CLV__IRJSON_INPUT) {
       return clv__error_set(file->error, CLV_INVALID_MODEL,
-                            "%s ('%.200s'): there is no node and no graph input '%.200s' to make it", where, name, producer_name);
+                            "%s ('%.200s'): its producer '%.200s' is neither a node nor a graph input", where, name,
+                            producer_name);
     }
     *tensor = input;
-    return output == 0 ? CLV_OK : refuse(file, where, name, "a graph input has one output, number 0");
+    return output == 0 ? CLV_OK : refuse(file, where, name, "a graph input has only output 0");
   }
   const clv__irjson_node *made_by = &file->nodes[node];
   if (output < 0 || output >= made_by->output_count) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s') is output %lld of node '%.200s', which has %u", where,
-                          name, output, producer_name, made_by->output_count);
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s') is output %lld of node '%.200s', which has %u outputs",
+                          where, name, output, producer_name, made_by->output_count);
   }
   *tensor = made_by->first_output + (uint32_t)output;
   return CLV_OK;
@@ -46,7 +47,7 @@ clv_status clv__irjson_resolve(const clv__irjson *file, const json_t *json, cons
   if (json_object_get(json, "producer_node") != NULL && !json_is_null(json_object_get(json, "producer_node"))) {
     CLV__TRY(resolve_producer(file, json, where, name, tensor));
     if (named != CLV__MAP_NONE && named != *tensor) {
-      return refuse(file, where, name, "its producer makes another tensor than the one of that name");
+      return refuse(file, where, name, "its producer and its name refer to different tensors");
     }
   } else if (named == CLV__MAP_NONE) {
     return refuse(file, where, name, "no graph input, weight or node's output has this name");
@@ -58,7 +59,7 @@ clv_status clv__irjson_resolve(const clv__irjson *file, const json_t *json, cons
   char text[128], declared_text[128];
   clv__tensor_text(&type, text, sizeof text);
   clv__tensor_text(declared, declared_text, sizeof declared_text);
-  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s') is read as %s, it is %s", where, name, text,
+  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s') is read as %s, but is %s", where, name, text,
                         declared_text);
 }
 
@@ -70,12 +71,11 @@ static bool is_getitem(const char *op_type) {
 static clv_status getitem_index(const clv__irjson *file, const json_t *json, size_t count, size_t *index) {
   const json_t *value = json_object_get(json_object_get(json, "attrs"), "index");
   if (!json_is_integer(value)) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "attrs.index is %s where an integer is needed",
-                          clv__irjson_kind(value));
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "attrs.index is %s; expected an integer", clv__irjson_kind(value));
   }
   long long at = json_integer_value(value);
   if (at < -(long long)count || at >= (long long)count) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "attrs.index is %lld, and it lists %zu inputs", at, count);
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "attrs.index is %lld, but it lists %zu inputs", at, count);
   }
   *index = (size_t)(at < 0 ? at + (long long)count : at);
   return CLV_OK;
@@ -207,7 +207,7 @@ static bool is_safe_in_place(const clv__irjson *file, const clv__aten_node *node
 static void lower(clv__irjson *file, const clv__irjson_node *source, clv__aten_node *node) {
   if (is_getitem(node->op_type)) {
     size_t index = 0;
-    if (node->output_count != 1) clv__aten_fail(node, "it has %u outputs where 1 is needed", node->output_count);
+    if (node->output_count != 1) clv__aten_fail(node, "it has %u outputs; expected 1", node->output_count);
     if (node->status == CLV_OK) node->status = getitem_index(file, source->json, node->input_count, &index);
     if (node->status == CLV_OK) clv__aten_return(node, 0, node->inputs[index]);
     return;

@@ -61,7 +61,7 @@ static int32_t normalized(aten *n, const value *x, clv_tensor *shape) {
   for (int32_t i = 0; i < count; ++i) {
     shape->dims[i] = dims[i];
     if (dims[i] != x->type.dims[x->type.rank - count + i]) {
-      clv__aten_fail(n, "attrs.normalized_shape[%d] is %lld, the axis has %lld", (int)i, (long long)dims[i],
+      clv__aten_fail(n, "attrs.normalized_shape[%d] is %lld, but the axis has size %lld", (int)i, (long long)dims[i],
                      (long long)x->type.dims[x->type.rank - count + i]);
     }
   }

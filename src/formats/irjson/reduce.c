@@ -152,7 +152,7 @@ static void lower_topk(aten *n) {
   if (n->status != CLV_OK) return;
   int64_t k = topk ? clv__aten_int(n, "k", -1) : x.type.dims[axis];
   if (k < 0 || k > x.type.dims[axis])
-    clv__aten_fail(n, "attrs.k is %lld, the axis has %lld", (long long)k, (long long)x.type.dims[axis]);
+    clv__aten_fail(n, "attrs.k is %lld, but the axis has size %lld", (long long)k, (long long)x.type.dims[axis]);
   clv__aten_set_int(n, "axis", axis);
   clv__aten_set_int(n, "largest", topk ? clv__aten_bool(n, "largest", true) : clv__aten_bool(n, "descending", false));
   clv__aten_set_int(n, "sorted", topk ? clv__aten_bool(n, "sorted", true) : 1);

@@ -180,7 +180,7 @@ static void lower_softplus(aten *n) {
 static void lower_glu(aten *n) {
   value x = clv__aten_wide_input(n, 0);
   int64_t axis = clv__aten_axis(n, "dim", -1, x.type.rank);
-  if (x.type.rank < 1 || x.type.dims[axis] % 2 != 0) clv__aten_fail(n, "it halves an axis that does not halve");
+  if (x.type.rank < 1 || x.type.dims[axis] % 2 != 0) clv__aten_fail(n, "the size of the axis that it halves is odd");
   if (n->status != CLV_OK) return;
   int64_t half = x.type.dims[axis] / 2;
   value a = clv__aten_slice(n, x, axis, 0, half, 1), b = clv__aten_slice(n, x, axis, half, 2 * half, 1);

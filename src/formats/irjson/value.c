@@ -5,21 +5,21 @@
 #include "formats/irjson/file.h"
 
 const char *clv__irjson_kind(const json_t *value) {
-  if (value == NULL) return "not there";
+  if (value == NULL) return "missing";
   switch (json_typeof(value)) {
     case JSON_OBJECT:
       return "an object";
     case JSON_ARRAY:
       return "a list";
     case JSON_STRING:
-      return "a text";
+      return "a string";
     case JSON_INTEGER:
       return "an integer";
     case JSON_REAL:
       return "a fraction";
     case JSON_TRUE:
     case JSON_FALSE:
-      return "a truth value";
+      return "a bool";
     case JSON_NULL:
       break;
   }
@@ -73,29 +73,29 @@ clv_status clv__irjson_member(const clv__irjson *file, const json_t *json, const
   if (is_list ? json_is_array(*member) : json_is_object(*member)) return CLV_OK;
   const char *kind = clv__irjson_kind(*member);
   *member = NULL;
-  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s%s%s is %s where %s is needed", where, where[0] != '\0' ? "." : "",
-                        key, kind, is_list ? "a list" : "an object");
+  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s%s%s is %s; expected %s", where, where[0] != '\0' ? "." : "", key,
+                        kind, is_list ? "a list" : "an object");
 }
 
 static clv_status read_shape(const clv__irjson *file, const json_t *shape, const char *where, clv_tensor *type) {
   if (!json_is_array(shape)) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.shape is %s where a list is needed", where,
-                          clv__irjson_kind(shape));
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.shape is %s; expected a list", where, clv__irjson_kind(shape));
   }
   if (json_array_size(shape) > CLV_MAX_RANK) {
-    return clv__error_set(file->error, CLV_NOT_SUPPORTED, "%s.shape has %zu entries: rank above %d", where,
+    return clv__error_set(file->error, CLV_NOT_SUPPORTED, "%s.shape has %zu entries; the maximum rank is %d", where,
                           json_array_size(shape), CLV_MAX_RANK);
   }
   type->rank = (int32_t)json_array_size(shape);
   for (int32_t i = 0; i < type->rank; ++i) {
     const json_t *dim = json_array_get(shape, (size_t)i);
     if (!json_is_integer(dim)) {
-      return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.shape[%d] is %s where an integer is needed", where, (int)i,
+      return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.shape[%d] is %s; expected an integer", where, (int)i,
                             clv__irjson_kind(dim));
     }
     type->dims[i] = json_integer_value(dim);
     if (type->dims[i] < 0) {
-      return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.shape[%d] is %lld", where, (int)i, (long long)type->dims[i]);
+      return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.shape[%d] is %lld, but must not be negative", where, (int)i,
+                            (long long)type->dims[i]);
     }
   }
   return CLV_OK;
@@ -104,23 +104,23 @@ static clv_status read_shape(const clv__irjson *file, const json_t *shape, const
 static clv_status read_dtype(const clv__irjson *file, const json_t *json, const char *where, clv_dtype *dtype) {
   const char *text = json_string_value(json_object_get(json, "dtype"));
   if (text == NULL) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.dtype is %s where a text is needed", where,
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.dtype is %s; expected a string", where,
                           clv__irjson_kind(json_object_get(json, "dtype")));
   }
   *dtype = clv__irjson_dtype(text);
   if (*dtype != CLV_DTYPE_NONE) return CLV_OK;
-  return clv__error_set(file->error, CLV_NOT_SUPPORTED, "%s.dtype is '%.60s', which Cleave has not", where, text);
+  return clv__error_set(file->error, CLV_NOT_SUPPORTED, "%s.dtype is '%.60s', which is not supported", where, text);
 }
 
 clv_status clv__irjson_read_tensor(const clv__irjson *file, const json_t *json, const char *where, const char **name,
                                    clv_tensor *type) {
   *type = (clv_tensor){0};
   if (!json_is_object(json)) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s is %s where an object is needed", where, clv__irjson_kind(json));
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s is %s; expected an object", where, clv__irjson_kind(json));
   }
   *name = json_string_value(json_object_get(json, "name"));
   if (*name == NULL || (*name)[0] == '\0') {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.name is %s where a name is needed", where,
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.name is %s; expected a name", where,
                           *name != NULL ? "empty" : clv__irjson_kind(json_object_get(json, "name")));
   }
   CLV__TRY(read_dtype(file, json, where, &type->dtype));
@@ -129,7 +129,7 @@ clv_status clv__irjson_read_tensor(const clv__irjson *file, const json_t *json, 
   if (clv__tensor_size_bytes(type, &size_bytes)) return CLV_OK;
   char text[200];
   clv__tensor_text(type, text, sizeof text);
-  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.80s') is %s, beyond any memory", where, *name, text);
+  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.80s') is %s, too large for any memory", where, *name, text);
 }
 
 /* ---- Numbers ---- */
@@ -138,7 +138,7 @@ clv_status clv__irjson_measure(const clv__irjson *file, const json_t *json, cons
   type->rank = 0;
   for (const json_t *at = json; json_is_array(at); at = json_array_get(at, 0)) {
     if (type->rank == CLV_MAX_RANK) {
-      return clv__error_set(file->error, CLV_NOT_SUPPORTED, "%s is nested deeper than %d", where, CLV_MAX_RANK);
+      return clv__error_set(file->error, CLV_NOT_SUPPORTED, "%s is nested more than %d levels deep", where, CLV_MAX_RANK);
     }
     type->dims[type->rank++] = (int64_t)json_array_size(at);
   }
@@ -198,15 +198,15 @@ static clv_status refuse_number(const numbers *n, const json_t *json, const char
 static clv_status put_number(numbers *n, const json_t *json) {
   clv_dtype dtype = n->type->dtype;
   clv__aten_scalar value = {CLV_F32, 0, 0};
-  if (!clv__irjson_read_scalar(json, &value)) return refuse_number(n, json, " where a number is needed");
+  if (!clv__irjson_read_scalar(json, &value)) return refuse_number(n, json, "; expected a number");
   if (!clv__aten_is_float(dtype) && value.dtype == CLV_F32) {
     char what[40];
-    snprintf(what, sizeof what, ", its dtype is %s", clv_dtype_name(dtype));
+    snprintf(what, sizeof what, ", but its dtype is %s", clv_dtype_name(dtype));
     return refuse_number(n, json, what);
   }
   clv__irjson_put(dtype, n->type->data, n->at, value);
   if (!clv__aten_is_float(dtype) && clv__tensor_get_int(n->type, n->at) != value.integer) {
-    return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu is %lld, its dtype is %s", n->where, n->at,
+    return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu is %lld, but its dtype is %s", n->where, n->at,
                           (long long)value.integer, clv_dtype_name(dtype));
   }
   ++n->at;
@@ -219,7 +219,7 @@ static clv_status put_numbers(numbers *n, const json_t *json, int32_t depth) {
   if (!json_is_array(json) || (int64_t)json_array_size(json) != n->type->dims[depth]) {
     char text[128];
     clv__tensor_text(n->type, text, sizeof text);
-    return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu: a list of %lld is needed for %s", n->where, n->at,
+    return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu: expected a list of %lld for %s", n->where, n->at,
                           (long long)n->type->dims[depth], text);
   }
   for (size_t i = 0; i < json_array_size(json); ++i) CLV__TRY(put_numbers(n, json_array_get(json, i), depth + 1));
@@ -239,7 +239,7 @@ clv_status clv__irjson_read_numbers(const clv__irjson *file, const json_t *json,
   if (!clv__tensor_count(type, &count) || !clv__tensor_size_bytes(type, &size_bytes) || held != count) {
     char text[128];
     clv__tensor_text(type, text, sizeof text);
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s holds %zu numbers, its tensor is %s", where, held, text);
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s contains %zu numbers, but its tensor is %s", where, held, text);
   }
   type->data = clv__arena_allocate_data(clv__builder_arena(file->builder), size_bytes);
   if (type->data == NULL) return clv__error_memory(file->error, size_bytes);

@@ -41,7 +41,7 @@ static void lower_to(aten *n) {
   if (clv__aten_has(n, "dtype")) {
     clv_dtype said = clv__aten_dtype(n, "dtype", CLV_DTYPE_NONE), made = n->outputs[0].type.dtype;
     if (said != made) {
-      clv__aten_fail(n, "attrs.dtype is %s, its output %s", clv_dtype_name(said), clv_dtype_name(made));
+      clv__aten_fail(n, "attrs.dtype is %s, but its output is %s", clv_dtype_name(said), clv_dtype_name(made));
     }
   }
   clv__aten_return(n, 0, clv__aten_cast(n, x, n->outputs[0].type.dtype));

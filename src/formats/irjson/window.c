@@ -78,7 +78,7 @@ static void lower_pool(aten *n) {
   uint32_t spatial = spatial_of(n->stem);
   bool is_max = n->stem[0] == 'm';
   int64_t kernel[MAX_SPATIAL], strides[MAX_SPATIAL], padding[MAX_SPATIAL], dilations[MAX_SPATIAL];
-  if (!clv__aten_has(n, "kernel_size")) clv__aten_fail(n, "attrs.kernel_size is not there");
+  if (!clv__aten_has(n, "kernel_size")) clv__aten_fail(n, "attrs.kernel_size is missing");
   if (n->output_count > 1 && n->output_read[1]) clv__aten_keep(n); /* ATen's indices are relative to a plane */
   if (x.type.rank < (int32_t)spatial + 1 || x.type.rank > (int32_t)spatial + 2) clv__aten_keep(n);
   clv__aten_per_axis(n, "kernel_size", 1, spatial, kernel);

@@ -68,7 +68,8 @@ static clv_status scan(const decoder *self, clv__proto_span span, attribute_mess
         break;
       case BYTES_FIELD(ATTRIBUTE_FLOATS):
         if (field.bytes.size_bytes % 4 != 0) {
-          return clv__error_set(error, CLV_INVALID_MODEL, "%zu bytes of packed floats", field.bytes.size_bytes);
+          return clv__error_set(error, CLV_INVALID_MODEL, "packed floats of %zu bytes, which is not a multiple of 4",
+                                field.bytes.size_bytes);
         }
         message->float_count += field.bytes.size_bytes / 4;
         break;
@@ -201,11 +202,11 @@ static clv_status decode_scalar_or_list(const decoder *self, const clv__onnx_arg
       return attribute->strings == NULL ? clv__error_memory(error, sizeof string) : CLV_OK;
     }
     case ATTRIBUTE_TYPE_TENSOR:
-      if (!message->has_t) return clv__error_set(error, CLV_INVALID_MODEL, "is a tensor, and has none");
+      if (!message->has_t) return clv__error_set(error, CLV_INVALID_MODEL, "is of type tensor, but has no tensor");
       attribute->kind = CLV_ATTRIBUTE_TENSOR;
       return decode_tensor(self, argument->scope, message->t, attribute, error);
     case ATTRIBUTE_TYPE_GRAPH:
-      if (!message->has_g) return clv__error_set(error, CLV_INVALID_MODEL, "is a graph, and has none");
+      if (!message->has_g) return clv__error_set(error, CLV_INVALID_MODEL, "is of type graph, but has no graph");
       attribute->kind = CLV_ATTRIBUTE_GRAPH;
       return decode_graph(self, argument->scope, message->g, attribute, error);
     case ATTRIBUTE_TYPE_FLOATS:
@@ -267,8 +268,8 @@ clv_status clv__onnx_resolve_attribute(clv__onnx_loader *loader, const clv__onnx
     return CLV_OK;
   }
   if (scope == NULL) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "attribute '%s' refers to '%s' of a function, and is in none", name,
-                          reference);
+    return clv__error_set(error, CLV_INVALID_MODEL, "attribute '%s' refers to function attribute '%s', but is not in a function",
+                          name, reference);
   }
   for (uint32_t i = 0; i < scope->argument_count && !*present; ++i) {
     if (strcmp(scope->arguments[i].name, reference) != 0) continue;

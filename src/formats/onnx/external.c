@@ -49,7 +49,7 @@ static clv_status resolve(const clv__onnx_loader *loader, const char *location, 
     }
     if (!inside && realpath(loader->path, place) != NULL) inside = is_beside(resolved, place);
     if (!inside) {
-      status = clv__error_set(error, CLV_INVALID_MODEL, "external data '%s' leads out of the model's folder, to '%s'", location,
+      status = clv__error_set(error, CLV_INVALID_MODEL, "external data '%s' is outside the model's folder, at '%s'", location,
                               resolved);
     }
   }
@@ -88,7 +88,7 @@ static clv_status read_number(clv__proto_span text, const char *what, uint64_t *
   for (size_t i = 0; i < text.size_bytes; ++i) {
     if (text.data[i] < '0' || text.data[i] > '9' || __builtin_mul_overflow(value, 10u, &value) ||
         __builtin_add_overflow(value, (uint64_t)(text.data[i] - '0'), &value)) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "external data: %s '%.*s' is no size in bytes", what,
+      return clv__error_set(error, CLV_INVALID_MODEL, "external data: %s '%.*s' is not a size in bytes", what,
                             (int)(text.size_bytes < 40 ? text.size_bytes : 40), (const char *)text.data);
     }
   }
@@ -98,22 +98,22 @@ static clv_status read_number(clv__proto_span text, const char *what, uint64_t *
 
 clv_status clv__onnx_external_data(clv__onnx_loader *loader, const clv__onnx_tensor_message *message, clv_tensor *tensor,
                                    clv_error *error) {
-  if (tensor->dtype == CLV_STRING) return clv__error_set(error, CLV_INVALID_MODEL, "strings cannot be external data");
+  if (tensor->dtype == CLV_STRING) return clv__error_set(error, CLV_INVALID_MODEL, "strings cannot be stored as external data");
   size_t size_bytes;
-  if (!clv__tensor_size_bytes(tensor, &size_bytes)) return clv__error_set(error, CLV_INVALID_MODEL, "has no size");
+  if (!clv__tensor_size_bytes(tensor, &size_bytes)) return clv__error_set(error, CLV_INVALID_MODEL, "has an unknown size");
   const char *location;
   CLV__TRY(clv__onnx_string(&loader->scratch, message->location, loader->origin, &location, error));
   uint64_t offset = 0, length = size_bytes;
   CLV__TRY(read_number(message->offset, "offset", &offset, error));
   if (message->length.size_bytes > 0) CLV__TRY(read_number(message->length, "length", &length, error));
   if (length != size_bytes) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "has %llu bytes of external data, but its type takes %zu",
+    return clv__error_set(error, CLV_INVALID_MODEL, "has %llu bytes of external data, but its type needs %zu",
                           (unsigned long long)length, size_bytes);
   }
   const clv__file_map *map;
   CLV__TRY(open_file(loader, location, &map, error));
   if (offset > map->size_bytes || length > map->size_bytes - offset) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "external data '%s' has %zu bytes, but %zu from byte %llu on are needed",
+    return clv__error_set(error, CLV_INVALID_MODEL, "external data '%s' has %zu bytes, but %zu are needed from byte %llu",
                           location, map->size_bytes, size_bytes, (unsigned long long)offset);
   }
   tensor->data = size_bytes > 0 ? (void *)(map->data + offset) : NULL;

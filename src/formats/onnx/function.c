@@ -74,7 +74,7 @@ clv_status clv__onnx_add_function(clv__onnx_loader *loader, clv__proto_span span
   const char *key = clv__onnx_function_key(arena, domain, name, overload);
   if (key == NULL) return clv__error_memory(error, strlen(name));
   if (clv__onnx_find_function(loader, key) != NULL) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "function '%s' of domain '%s' is there twice", name, domain);
+    return clv__error_set(error, CLV_INVALID_MODEL, "function '%s' of domain '%s' is defined twice", name, domain);
   }
   if (!clv__array_reserve(loader->allocator, (void **)&loader->functions, &loader->function_capacity, loader->function_count + 1,
                           sizeof *loader->functions, loader->function_count) ||
@@ -163,8 +163,8 @@ static clv_status bind_operands(call *self, clv_error *error) {
   CLV__TRY(read_operands(self, BYTES_FIELD(NODE_INPUT), &actual_inputs, &given_inputs, error));
   CLV__TRY(read_operands(self, BYTES_FIELD(NODE_OUTPUT), &actual_outputs, &given_outputs, error));
   if (given_inputs > input_count || given_outputs > output_count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "calls a function of %u inputs and %u outputs with %u and %u", input_count,
-                          output_count, given_inputs, given_outputs);
+    return clv__error_set(error, CLV_INVALID_MODEL, "calls a function with %u inputs and %u outputs, but gives %u and %u",
+                          input_count, output_count, given_inputs, given_outputs);
   }
   self->input_count = input_count;
   self->output_count = output_count;

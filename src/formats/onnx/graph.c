@@ -6,7 +6,8 @@
 
 clv_status clv__onnx_check_depth(uint32_t depth, clv_error *error) {
   if (depth <= CLV__ONNX_MAX_DEPTH) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "subgraphs and functions are nested deeper than %d", CLV__ONNX_MAX_DEPTH);
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "subgraphs and functions are nested more than %d levels deep",
+                        CLV__ONNX_MAX_DEPTH);
 }
 
 /* ---- Nodes ---- */
@@ -157,7 +158,7 @@ static clv_status load_initializer(clv__onnx_loader *loader, clv__builder *build
     return clv__error_memory(error, value);
   }
   memset(set->has + old, 0, set->capacity - old);
-  if (set->has[value]) return clv__error_set(error, CLV_INVALID_MODEL, "initializer '%s' is there twice", name);
+  if (set->has[value]) return clv__error_set(error, CLV_INVALID_MODEL, "initializer '%s' appears twice", name);
   set->has[value] = true;
   clv__builder_type(builder, value, &tensor);
   return CLV_OK;

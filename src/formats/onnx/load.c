@@ -28,7 +28,7 @@ clv_status clv__onnx_string(clv__arena *arena, clv__proto_span bytes, const uint
   for (size_t i = 0; i < bytes.size_bytes;) {
     size_t step = sequence_bytes(bytes.data + i, bytes.size_bytes - i);
     if (step == 0) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: a name holds 0x%02x, which is not UTF-8 text",
+      return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: a name contains 0x%02x, which is not UTF-8 text",
                             (size_t)(bytes.data - origin) + i, bytes.data[i]);
     }
     i += step;
@@ -79,7 +79,7 @@ static clv_status read_import(clv__onnx_loader *loader, clv__proto_span span, cl
   }
   if (domain[0] == '\0' && version > CLV__ONNX_NEWEST_OPSET) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "opset %lld of ai.onnx is above %d, the newest that is known here: convert the model",
+                          "opset %lld of ai.onnx is above %d, the newest supported: convert the model to an older opset",
                           (long long)version, CLV__ONNX_NEWEST_OPSET);
   }
   return clv__builder_import(loader->root, domain, (int32_t)version, error);
@@ -118,11 +118,11 @@ static clv_status scan_model(clv__onnx_loader *loader, model_message *model, clv
     }
   }
   if (!has_version || loader->ir_version < 1) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "it has no IR version");
+    return clv__error_set(error, CLV_INVALID_MODEL, "the model has no IR version");
   }
   if (loader->ir_version > CLV__ONNX_IR_VERSION) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "IR version %lld is above %d, the newest that is known here: save it with an older one",
+                          "IR version %lld is above %d, the newest supported: save the model with an older version",
                           (long long)loader->ir_version, CLV__ONNX_IR_VERSION);
   }
   if (!model->has_graph) return clv__error_set(error, CLV_INVALID_MODEL, "the model has no graph");
@@ -154,7 +154,7 @@ static clv_status choose_marker(clv__onnx_loader *loader, clv_error *error) {
                               : snprintf(loader->marker, sizeof loader->marker, "@%u@call", attempt);
     if (memmem(loader->model.data, loader->model.size_bytes, loader->marker, (size_t)length) == NULL) return CLV_OK;
   }
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "no unique names can be made for the values inside the model's functions");
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "cannot create unique names for the values inside the model's functions");
 }
 
 static clv_status load_model(clv__onnx_loader *loader, clv_error *error) {

@@ -11,7 +11,7 @@ clv_status clv__proto_varint(clv__proto_reader *reader, uint64_t *number, clv_er
   size_t start = (size_t)(reader->at - reader->origin);
   for (size_t i = 0; i < VARINT_BYTES; ++i) {
     if (i >= available) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: a number is cut off: is the file complete?", start);
+      return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: truncated in a number: is the file complete?", start);
     }
     uint8_t byte = reader->at[i];
     value |= (uint64_t)(byte & 0x7f) << (7 * i);
@@ -28,7 +28,7 @@ static clv_status take(clv__proto_reader *reader, uint64_t size_bytes, clv__prot
   size_t available = (size_t)(reader->end - reader->at);
   if (size_bytes > available) {
     return clv__error_set(error, CLV_INVALID_MODEL,
-                          "byte %zu: a field of %llu bytes, of which %zu are there: is the file complete?",
+                          "byte %zu: a field of %llu bytes, of which only %zu exist: is the file complete?",
                           (size_t)(reader->at - reader->origin), (unsigned long long)size_bytes, available);
   }
   *span = (clv__proto_span){reader->at, (size_t)size_bytes};
@@ -68,7 +68,7 @@ clv_status clv__proto_next(clv__proto_reader *reader, clv__proto_field *field, c
       break;
     default:
       return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: wire type %u (%s) of field %llu", start, (unsigned)(tag & 7),
-                            (tag & 7) < 5 ? "a group, which ONNX does not use" : "there is none such",
+                            (tag & 7) < 5 ? "a group, which ONNX does not use" : "which does not exist",
                             (unsigned long long)number);
   }
   field->tag = (uint32_t)tag;

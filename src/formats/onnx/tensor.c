@@ -83,10 +83,10 @@ static clv_status scan_fields(clv__onnx_tensor_message *tensor, const uint8_t *o
 
 static clv_status check_type(const clv__onnx_tensor_message *tensor, clv_error *error) {
   if (tensor->rank > CLV_MAX_RANK) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "rank %d, above the %d that Cleave has", tensor->rank, CLV_MAX_RANK);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "rank %d, above the maximum of %d", tensor->rank, CLV_MAX_RANK);
   }
   for (int32_t i = 0; i < tensor->rank; ++i) {
-    if (tensor->dims[i] < 0) return clv__error_set(error, CLV_INVALID_MODEL, "dim %d is %" PRId64, i, tensor->dims[i]);
+    if (tensor->dims[i] < 0) return clv__error_set(error, CLV_INVALID_MODEL, "dimension %d is %" PRId64, i, tensor->dims[i]);
   }
   int64_t type = tensor->data_type;
   if (type == CLV_DTYPE_NONE) return clv__error_set(error, CLV_INVALID_MODEL, "has no element type");
@@ -95,7 +95,7 @@ static clv_status check_type(const clv__onnx_tensor_message *tensor, clv_error *
     return clv__error_set(error, CLV_NOT_SUPPORTED, "elements of type %" PRId64 " (%s) are not supported", type,
                           known ? dtype_names[type] : "unknown");
   }
-  if (tensor->has_segment) return clv__error_set(error, CLV_NOT_SUPPORTED, "data in segments is not supported");
+  if (tensor->has_segment) return clv__error_set(error, CLV_NOT_SUPPORTED, "segmented data is not supported");
   return CLV_OK;
 }
 
@@ -156,7 +156,7 @@ static clv_status count_typed(const clv__onnx_tensor_message *message, const uin
       if (typed.wire == CLV__PROTO_VARINT) {
         total += clv__proto_count_varints(field.bytes);
       } else if (field.bytes.size_bytes % fixed_bytes(typed.wire) != 0) {
-        return clv__error_set(error, CLV_INVALID_MODEL, "packed numbers of %zu bytes each fill %zu bytes",
+        return clv__error_set(error, CLV_INVALID_MODEL, "packed numbers of %zu bytes each, but %zu bytes in total",
                               fixed_bytes(typed.wire), field.bytes.size_bytes);
       } else {
         total += field.bytes.size_bytes / fixed_bytes(typed.wire);
@@ -217,7 +217,7 @@ static clv_status decode_typed(const clv__onnx_tensor_message *message, const ui
   CLV__TRY(count_typed(message, origin, typed, &found, &run, error));
   const bool packed = clv__dtype_is_in(tensor->dtype, CLV__DTYPES_PACKED);
   if (found != (packed ? size_bytes : count)) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "has data of %zu %s, but its dims make %zu", found,
+    return clv__error_set(error, CLV_INVALID_MODEL, "has %zu %s of data, but its shape needs %zu", found,
                           packed ? "bytes" : "elements", packed ? size_bytes : count);
   }
   if (run.data != NULL) {
@@ -237,20 +237,20 @@ clv_status clv__onnx_tensor_decode(const clv__onnx_tensor_message *message, cons
   if (!clv__tensor_count(&made, &count) || !clv__tensor_size_bytes(&made, &size_bytes)) {
     char text[128];
     clv__tensor_text(&made, text, sizeof text);
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s is more than memory can hold", text);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s is too large for any memory", text);
   }
   if (message->is_external) {
     *tensor = made; /* the caller sets the data */
     return CLV_OK;
   }
   if (message->has_raw && made.dtype == CLV_STRING) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "strings in raw_data, which is for numbers");
+    return clv__error_set(error, CLV_INVALID_MODEL, "strings in raw_data, which is only for numbers");
   }
   if (message->has_raw && message->raw.size_bytes > 0) {
     if (message->raw.size_bytes != size_bytes) {
       char text[128];
       clv__tensor_text(&made, text, sizeof text);
-      return clv__error_set(error, CLV_INVALID_MODEL, "has %zu bytes of raw_data, but %s takes %zu", message->raw.size_bytes,
+      return clv__error_set(error, CLV_INVALID_MODEL, "has %zu bytes of raw_data, but %s needs %zu", message->raw.size_bytes,
                             text, size_bytes);
     }
     made.data = (void *)message->raw.data;
@@ -299,7 +299,7 @@ clv_status clv__onnx_load_tensor(clv__onnx_loader *loader, clv__builder *builder
 static clv_status copy_out(const clv_allocator *allocator, clv_tensor *tensor, clv_error *error) {
   size_t count, size_bytes, total;
   if (!clv__tensor_count(tensor, &count) || !clv__tensor_size_bytes(tensor, &size_bytes)) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "a tensor's size changed while it was read");
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "a tensor's size changed while being read");
   }
   total = size_bytes;
   const clv_string *strings = tensor->data;

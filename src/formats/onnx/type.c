@@ -32,7 +32,7 @@ static clv_status load_shape(clv__onnx_loader *loader, clv__builder *builder, co
     if (field.tag == 0) break;
     if (field.tag != BYTES_FIELD(SHAPE_DIM)) continue;
     if (rank == CLV_MAX_RANK) {
-      return clv__error_set(error, CLV_NOT_SUPPORTED, "its rank is above the %d that Cleave has", CLV_MAX_RANK);
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "its rank is above the maximum of %d", CLV_MAX_RANK);
     }
     CLV__TRY(load_dim(loader, builder, scope, field.bytes, &type->dims[rank], error));
     ++rank;

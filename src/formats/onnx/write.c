@@ -48,7 +48,8 @@ static clv_status write_tensor_fields(clv__text *out, const clv_tensor *tensor, 
                                       uint64_t offset, clv_error *error) {
   size_t count, size_bytes;
   if (tensor->data == NULL || !clv__tensor_count(tensor, &count) || !clv__tensor_size_bytes(tensor, &size_bytes)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "tensor '%s' has no data or no size: it cannot be written", name);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "tensor '%s' has no data or an unknown size, so it cannot be written",
+                          name);
   }
   clv__proto_write_ints(out, TENSOR_DIMS, tensor->dims, (size_t)tensor->rank);
   clv__proto_write_varint(out, TENSOR_DATA_TYPE, (uint64_t)tensor->dtype);

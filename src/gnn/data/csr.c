@@ -36,7 +36,7 @@ static clv_status grow(builder *b, uint64_t vertex_count, clv_error *error) {
   bool is_known = b->source->vertex_count != CLV__VERTICES_UNKNOWN;
   if (!is_known && vertex_count > limit) {
     return clv__error_set(error, CLV_INVALID_MODEL,
-                          "vertex id %llu among %llu edges: ids are to be dense, below %llu here; number the vertices anew",
+                          "vertex id %llu among %llu edges: ids must be dense, below %llu here; renumber the vertices",
                           (unsigned long long)vertex_count - 1, (unsigned long long)b->edge_count, (unsigned long long)limit);
   }
   uint64_t capacity = is_known ? vertex_count : vertex_count + vertex_count / 4;
@@ -104,10 +104,10 @@ static clv_status count_edges(builder *b, clv_error *error) {
     b->source->least_edges = b->edge_count; /* replaces the estimate */
     uint64_t limit = clv__vertices_limit(b->edge_count);
     if (b->vertex_count > limit) {
-      return clv__error_set(
-          error, CLV_INVALID_MODEL,
-          "%llu edges, but vertex ids up to %llu: ids are to be dense, below %llu here; number the vertices anew",
-          (unsigned long long)b->edge_count, (unsigned long long)b->vertex_count - 1, (unsigned long long)limit);
+      return clv__error_set(error, CLV_INVALID_MODEL,
+                            "%llu edges, but vertex ids up to %llu: ids must be dense, below %llu here; renumber the vertices",
+                            (unsigned long long)b->edge_count, (unsigned long long)b->vertex_count - 1,
+                            (unsigned long long)limit);
     }
   } else {
     b->vertex_count = b->source->vertex_count;
@@ -171,7 +171,7 @@ static clv_status place_edges(builder *b, uint32_t *placed, clv_error *error) {
     place_piece(b, count, bounds, threads, placed);
   }
   if (edge_count == b->edge_count && mark == b->mark) return CLV_OK;
-  return clv__error_set(error, CLV_IO_ERROR, "the file changed while it was read: %llu edges, then %llu",
+  return clv__error_set(error, CLV_IO_ERROR, "the file changed while being read: %llu edges, then %llu",
                         (unsigned long long)b->edge_count, (unsigned long long)edge_count);
 }
 

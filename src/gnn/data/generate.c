@@ -82,7 +82,8 @@ clv_status clv__gnn_graph_generate(const clv_allocator *allocator, uint32_t scal
                                    uint32_t feature_count, uint64_t seed, clv__gnn_graph **graph, clv_error *error) {
   *graph = NULL;
   if (scale > MOST_SCALE) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scale %u: at most %d (2^%d vertices)", scale, MOST_SCALE, MOST_SCALE);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scale %u is above the maximum of %d (2^%d vertices)", scale, MOST_SCALE,
+                          MOST_SCALE);
   }
   uint64_t vertex_count = (uint64_t)1 << scale, key = clv__mix64(seed);
   generator g = {.source = {vertex_count, 0, rewind_edges, next_edges}, .scale = scale, .key = key};

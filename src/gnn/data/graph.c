@@ -73,7 +73,7 @@ static clv_status next_given(clv__edge_source *source, uint32_t *sources, uint32
   for (size_t e = 0; e < *count; ++e) {
     uint32_t u = g->sources[g->at + e], v = g->destinations[g->at + e];
     if (u >= g->source.vertex_count || v >= g->source.vertex_count) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "edge %llu: from %u to %u, but there are %llu vertices",
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "edge %llu goes from %u to %u, but there are %llu vertices",
                             (unsigned long long)(g->at + e), u, v, (unsigned long long)g->source.vertex_count);
     }
     sources[e] = u;
@@ -86,7 +86,7 @@ static clv_status next_given(clv__edge_source *source, uint32_t *sources, uint32
 /* Returns a tensor with its own copy of the data. */
 static clv_status copy_tensor(const clv_allocator *allocator, const clv_tensor *from, clv_tensor *to, clv_error *error) {
   size_t size_bytes;
-  if (!clv__tensor_size_bytes(from, &size_bytes)) return clv__error_set(error, CLV_INVALID_ARGUMENT, "a tensor without a size");
+  if (!clv__tensor_size_bytes(from, &size_bytes)) return clv__error_set(error, CLV_INVALID_ARGUMENT, "a tensor of unknown size");
   *to = *from;
   to->data = clv__allocate(allocator, size_bytes);
   if (to->data == NULL) return clv__error_memory(error, size_bytes);
@@ -99,8 +99,8 @@ static clv_status check_attached(const char *what, const clv_tensor *tensor, clv
   if (tensor->dtype == dtype && tensor->rank == rank && tensor->dims[0] == vertex_count) return CLV_OK;
   char type[160];
   clv__tensor_text(tensor, type, sizeof type);
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s are %s, not %s[%u%s]", what, type, clv_dtype_name(dtype), vertex_count,
-                        rank == 2 ? ",F" : "");
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s are %s; expected %s[%u%s]", what, type, clv_dtype_name(dtype),
+                        vertex_count, rank == 2 ? ",F" : "");
 }
 
 clv_status clv__gnn_graph_make(const clv_allocator *allocator, uint32_t vertex_count, uint64_t edge_count,

@@ -117,8 +117,8 @@ clv_status clv__membership_make(const clv_allocator *allocator, const clv__gnn_g
   size_t parts_bytes = (size_t)vertex_count * sizeof(uint32_t);
   *membership = (clv__membership){0};
   if (k < 1 || (k > vertex_count && k > 1)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "k %u: a graph of %u vertices can be cut into 1 to %u parts", k,
-                          vertex_count, vertex_count > 0 ? vertex_count : 1);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "k = %u: a graph with %u vertices can have 1 to %u parts", k, vertex_count,
+                          vertex_count > 0 ? vertex_count : 1);
   }
   uint32_t *parts = clv__allocate(allocator, parts_bytes);
   if (parts == NULL) return clv__error_memory(error, parts_bytes);

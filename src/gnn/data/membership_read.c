@@ -38,15 +38,17 @@ static clv_status take(reading *r, const char *at, const char *end, clv_error *e
   while (at < end && (unsigned)(*at - '0') <= 9 && part <= UINT32_MAX) part = 10 * part + (unsigned)(*at++ - '0');
   while (at > begin && at < end && is_blank(*at)) ++at;
   if (at < end)
-    return clv__error_set(error, CLV_INVALID_MODEL, "'%.*s' is no part: a line is one whole number from 0 on",
+    return clv__error_set(error, CLV_INVALID_MODEL, "'%.*s' is not a valid part number: each line is one whole number, 0 or more",
                           (int)(end - begin < 40 ? end - begin : 40), begin);
   if (r->filled == r->vertex_count)
-    return clv__error_set(error, CLV_INVALID_MODEL, "there are more parts than the graph has vertices, %u", r->vertex_count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "there are more lines than the graph has vertices, %u", r->vertex_count);
   if (part >= r->limit) {
     if (r->is_named)
-      return clv__error_set(error, CLV_INVALID_MODEL, "part %llu of vertex %u is not below %u, which the file's name says",
+      return clv__error_set(error, CLV_INVALID_MODEL,
+                            "part %llu of vertex %u: the file's name says that there are %u parts, numbered from 0",
                             (unsigned long long)part, r->filled, r->limit);
-    return clv__error_set(error, CLV_INVALID_MODEL, "part %llu of vertex %u: %u vertices make at most %u parts, from 0 on",
+    return clv__error_set(error, CLV_INVALID_MODEL,
+                          "part %llu of vertex %u: %u vertices can have at most %u parts, numbered from 0",
                           (unsigned long long)part, r->filled, r->vertex_count, r->vertex_count);
   }
   if (part > r->most) r->most = (uint32_t)part;
@@ -75,7 +77,7 @@ static clv_status read_all(reading *r, clv__text_blocks *blocks, clv_error *erro
     if (status != CLV_OK) return clv__error_prefix(error, status, "line %llu", (unsigned long long)r->lines);
   } while (size_bytes > 0);
   if (r->filled < r->vertex_count)
-    return clv__error_set(error, CLV_INVALID_MODEL, "it has the parts of %u vertices, and the graph has %u", r->filled,
+    return clv__error_set(error, CLV_INVALID_MODEL, "it has parts for %u vertices, but the graph has %u", r->filled,
                           r->vertex_count);
   return CLV_OK;
 }
@@ -88,8 +90,8 @@ static clv_status check_parts(const clv_allocator *allocator, const reading *r, 
   while (empty < k && has[empty] != 0) ++empty;
   clv__release(allocator, has);
   if (empty == k) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_MODEL, "part %u of %u has no vertices: number the parts from 0 on, without gaps",
-                        empty, k);
+  return clv__error_set(error, CLV_INVALID_MODEL, "part %u of %u has no vertices: number the parts from 0 without gaps", empty,
+                        k);
 }
 
 static clv_status read_membership(const clv_allocator *allocator, const clv__bytes_at *bytes, uint32_t vertex_count,
@@ -99,7 +101,7 @@ static clv_status read_membership(const clv_allocator *allocator, const clv__byt
   size_t size_bytes = (size_t)vertex_count * sizeof *r.parts;
   clv__text_blocks *blocks;
   if (k > vertex_count)
-    return clv__error_set(error, CLV_INVALID_MODEL, "its name says %u parts; a graph of %u vertices can be cut into 1 to %u", k,
+    return clv__error_set(error, CLV_INVALID_MODEL, "its name says %u parts, but a graph with %u vertices can have 1 to %u", k,
                           vertex_count, vertex_count > 0 ? vertex_count : 1);
   r.parts = clv__allocate(allocator, size_bytes);
   if (r.parts == NULL) return clv__error_memory(error, size_bytes);

@@ -66,8 +66,8 @@ static bool keep_first(maker *m, int32_t *offsets) {
 static clv_status check_limits(const clv__csr *csr, clv_error *error) {
   if (csr->vertex_count <= INT32_MAX - 1 && csr->edge_count <= (uint64_t)INT32_MAX - csr->vertex_count) return CLV_OK;
   return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                        "METIS counts in 32 bits: %u vertices and %llu edges together are beyond %d; use k = 1",
-                        csr->vertex_count, (unsigned long long)csr->edge_count, INT32_MAX);
+                        "METIS counts in 32 bits: %u vertices and %llu edges exceed %d in total; use k = 1", csr->vertex_count,
+                        (unsigned long long)csr->edge_count, INT32_MAX);
 }
 
 clv_status clv__metis_graph_make(const clv_allocator *allocator, const clv__csr *csr, clv__metis_graph *graph, clv_error *error) {
@@ -96,9 +96,9 @@ clv_status clv__metis_graph_make(const clv_allocator *allocator, const clv__csr 
   place_ends(&m);
   for (size_t v = 0; v < n; ++v) graph->weights[v] = 1 + (int32_t)(csr->offsets[v + 1] - csr->offsets[v]);
   if (!keep_first(&m, graph->offsets)) {
-    status = clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "METIS counts in 32 bits: both directions of %llu edges are beyond %d; use k = 1",
-                            (unsigned long long)csr->edge_count, INT32_MAX);
+    status =
+        clv__error_set(error, CLV_INVALID_ARGUMENT, "METIS counts in 32 bits: both directions of %llu edges exceed %d; use k = 1",
+                       (unsigned long long)csr->edge_count, INT32_MAX);
   }
 cleanup:
   clv__release(allocator, m.seen);

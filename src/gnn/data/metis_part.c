@@ -79,7 +79,7 @@ static void run_child(const clv__metis_graph *graph, uint32_t k, uint64_t seed, 
 static clv_status start(const clv__metis_graph *graph, uint32_t k, uint64_t seed, idx_t *parts, child *c, clv_error *error) {
   int ends[2];
   pid_t parent = getpid();
-  if (pipe2(ends, O_CLOEXEC) != 0) return clv__error_set(error, CLV_IO_ERROR, "METIS: no pipe: %s", strerror(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0) return clv__error_set(error, CLV_IO_ERROR, "METIS: cannot create a pipe: %s", strerror(errno));
   sigset_t all, before; /* the child must not run this program's signal handlers */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -91,7 +91,7 @@ static clv_status start(const clv__metis_graph *graph, uint32_t k, uint64_t seed
   c->from = ends[0];
   if (c->id > 0) return CLV_OK;
   close(ends[0]);
-  return clv__error_set(error, CLV_IO_ERROR, "METIS: no process for it: %s", strerror(code));
+  return clv__error_set(error, CLV_IO_ERROR, "METIS: cannot create a process: %s", strerror(code));
 }
 
 /* Waits for the child to end. Returns its exit status if available: the program may reap its children itself. */
@@ -126,9 +126,9 @@ static bool has_started(const child *c, int wait_ms) {
 static clv_status explain(int32_t code, clv_error *error) {
   if (code == METIS_OK) return CLV_OK;
   if (code == METIS_ERROR_MEMORY) {
-    return clv__error_set(error, CLV_OUT_OF_MEMORY, "METIS: out of memory (METIS_ERROR_MEMORY); a smaller k takes less");
+    return clv__error_set(error, CLV_OUT_OF_MEMORY, "METIS: out of memory (METIS_ERROR_MEMORY); a smaller k needs less");
   }
-  return clv__error_set(error, CLV_DEVICE_ERROR, "METIS refused the graph: code %d%s; try another k or seed", code,
+  return clv__error_set(error, CLV_DEVICE_ERROR, "METIS rejected the graph: code %d%s; try another k or seed", code,
                         code == METIS_ERROR_INPUT ? " (METIS_ERROR_INPUT)" : "");
 }
 
@@ -143,7 +143,7 @@ static clv_status ask(const clv__metis_graph *graph, uint32_t k, uint64_t seed, 
     wait_ms += wait_ms / 3;
     if (wait_ms > LONGEST_WAIT_MS) wait_ms = LONGEST_WAIT_MS;
   }
-  if (!started) return clv__error_set(error, CLV_IO_ERROR, "METIS: its process does not start");
+  if (!started) return clv__error_set(error, CLV_IO_ERROR, "METIS: its process did not start");
   int32_t code;
   bool answered = read_all(c.from, &code, sizeof code);
   bool told = finish(&c, false, &how);
@@ -151,10 +151,10 @@ static clv_status ask(const clv__metis_graph *graph, uint32_t k, uint64_t seed, 
   if (told && WIFSIGNALED(how)) {
     bool killed = WTERMSIG(how) == SIGKILL;
     return clv__error_set(error, killed ? CLV_OUT_OF_MEMORY : CLV_DEVICE_ERROR,
-                          "METIS died of signal %d (%s)%s; try another k or seed", WTERMSIG(how), strsignal(WTERMSIG(how)),
-                          killed ? ": memory was probably out" : "");
+                          "METIS was killed by signal %d (%s)%s; try another k or seed", WTERMSIG(how), strsignal(WTERMSIG(how)),
+                          killed ? ", probably out of memory" : "");
   }
-  return clv__error_set(error, CLV_DEVICE_ERROR, "METIS ended without an answer; try another k or seed");
+  return clv__error_set(error, CLV_DEVICE_ERROR, "METIS ended without a result; try another k or seed");
 }
 
 clv_status clv__metis_part(const clv__metis_graph *graph, uint32_t k, uint64_t seed, uint32_t *parts, clv_error *error) {

@@ -38,7 +38,7 @@ static clv_status group_vertices(splitter *s, clv_error *error) {
   }
   for (uint32_t v = 0; v < n; ++v) {
     if (s->parts[v] >= s->k) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "vertex %u is in part %u of %u", v, s->parts[v], s->k);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "vertex %u is in part %u, but there are %u parts", v, s->parts[v], s->k);
     }
     s->local[v] = s->subgraphs[s->parts[v]].owned_count++;
   }
@@ -177,7 +177,8 @@ static clv_status take_whole(splitter *s, clv__partitioned *made, clv_error *err
   uint32_t *vertices = clv__arena_allocate_data(&made->arena, (size_t)n * sizeof *vertices);
   if (vertices == NULL) return clv__error_memory(error, (size_t)n * sizeof *vertices);
   for (uint32_t v = 0; v < n; ++v) {
-    if (s->parts[v] != 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "vertex %u is in part %u of 1", v, s->parts[v]);
+    if (s->parts[v] != 0)
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "vertex %u is in part %u, but there is 1 part", v, s->parts[v]);
     vertices[v] = v;
   }
   s->subgraphs[0] = (clv__subgraph){.owned_count = n,
@@ -195,7 +196,7 @@ clv_status clv__partitioned_make(const clv_allocator *allocator, const clv__gnn_
       (clv__partitioned){.k = membership->k, .metis_seconds = membership->metis_seconds, .from_cache = membership->from_cache};
   clv__arena_init(&partitioned->arena, allocator);
   if (membership->vertex_count != graph->csr.vertex_count || membership->k < 1) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a membership of %u vertices in %u parts, but the graph has %u vertices",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the partition has %u vertices in %u parts, but the graph has %u vertices",
                           membership->vertex_count, membership->k, graph->csr.vertex_count);
   }
   splitter s = {.allocator = allocator, .csr = &graph->csr, .parts = membership->parts, .k = membership->k};

@@ -17,7 +17,7 @@ static clv_status read_bytes(const clv_allocator *allocator, const clv__bytes_at
   CLV__TRY(clv__bytes_peek(bytes, head, sizeof head, &head_bytes, error));
   if (head_bytes == 4 && head[0] == 'P' && head[1] == 'K') return clv__graph_read_npz(allocator, bytes, graph, error);
   if (ends_with(bytes->path, length, ".npz")) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s: not an npz file: it does not begin as a zip archive", bytes->path);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s: not an npz file: it does not start like a zip archive", bytes->path);
   }
   if (ends_with(bytes->path, length, ".gz")) length -= 3;
   bool is_metis = ends_with(bytes->path, length, ".graph") || ends_with(bytes->path, length, ".metis");

@@ -24,9 +24,9 @@ typedef struct reader {
 
 static clv_status wrong_word(const char *what, const char *at, const char *end, clv_error *error) {
   if (at == end || *at == '\n' || *at == '\r') {
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s is missing: a line is 'source destination'", what);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s is missing: expected 'source destination'", what);
   }
-  return clv__error_set(error, CLV_INVALID_MODEL, "'%.*s' is no %s: vertices are whole numbers from 0 to %llu",
+  return clv__error_set(error, CLV_INVALID_MODEL, "'%.*s' is not a valid %s: vertices are whole numbers from 0 to %llu",
                         clv__word_length(at, end), at, what, (unsigned long long)CLV__MOST_VERTICES - 1);
 }
 
@@ -57,9 +57,10 @@ static clv_status read_line(piece *p, const char **text, clv_error *error) {
     CLV__TRY(read_id(&at, end, "destination", &v, error));
     at = skip_blanks(at, end);
     if (at < end && *at != '\n' && *at != '#' && *at != '%') {
-      return clv__error_set(error, CLV_INVALID_MODEL,
-                            "'%.*s' after source and destination: edges have no weights here; leave other columns out",
-                            clv__word_length(at, end), at);
+      return clv__error_set(
+          error, CLV_INVALID_MODEL,
+          "unexpected '%.*s' after source and destination: edge weights are not supported; remove other columns",
+          clv__word_length(at, end), at);
     }
     p->sources[p->count] = u;
     p->destinations[p->count++] = v;
@@ -135,7 +136,7 @@ static clv_status next_edges(clv__edge_source *source, uint32_t *sources, uint32
     size_t size_bytes;
     CLV__TRY(clv__text_blocks_next(r->blocks, &data, &size_bytes, error));
     if (size_bytes == 0) return CLV_OK;
-    if (size_bytes / EDGE_BYTES + 1 > room + 1) return clv__error_set(error, CLV_INTERNAL_ERROR, "a block of too many edges");
+    if (size_bytes / EDGE_BYTES + 1 > room + 1) return clv__error_set(error, CLV_INTERNAL_ERROR, "a block has too many edges");
     CLV__TRY(read_block(r, data, size_bytes, sources, destinations, count, error));
   }
   return CLV_OK;

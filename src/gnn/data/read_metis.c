@@ -40,7 +40,7 @@ static clv_status refill(reader *r, bool *any, clv_error *error) {
 }
 
 static clv_status wrong_word(const reader *r, clv_error *error) {
-  return clv__error_set(error, CLV_INVALID_MODEL, "line %llu: '%.*s' is no whole number of 0 or more",
+  return clv__error_set(error, CLV_INVALID_MODEL, "line %llu: '%.*s' is not a whole number of 0 or more",
                         (unsigned long long)r->line, clv__word_length(r->at, r->end), r->at);
 }
 
@@ -92,7 +92,7 @@ static clv_status next_word(reader *r, word_kind *kind, uint64_t *number, clv_er
 
 static clv_status wrong_header(const reader *r, const char *what, uint64_t number, clv_error *error) {
   return clv__error_set(error, CLV_INVALID_MODEL,
-                        "line %llu: %s %llu in the header; it is 'vertices edges [format [weights a vertex]]'",
+                        "line %llu: %s %llu in the header; expected 'vertices edges [format [weights per vertex]]'",
                         (unsigned long long)r->line, what, (unsigned long long)number);
 }
 
@@ -100,8 +100,8 @@ static clv_status take_format(reader *r, const uint64_t *numbers, uint32_t count
   uint64_t format = count > 2 ? numbers[2] : 0, weights = count > 3 ? numbers[3] : 0;
   if (format > 111 || format % 10 > 1 || format / 10 % 10 > 1) return wrong_header(r, "format", format, error);
   bool has_weights = format / 10 % 10 == 1;
-  if (count > 3 && (weights > 0) != has_weights && weights != 1) return wrong_header(r, "weights a vertex", weights, error);
-  if (weights > 1u << 20) return wrong_header(r, "weights a vertex", weights, error);
+  if (count > 3 && (weights > 0) != has_weights && weights != 1) return wrong_header(r, "weights per vertex", weights, error);
+  if (weights > 1u << 20) return wrong_header(r, "weights per vertex", weights, error);
   r->has_edge_weights = format % 10 == 1;
   r->skipped_words = format / 100 + (has_weights ? (weights > 0 ? weights : 1) : 0);
   return CLV_OK;
@@ -124,7 +124,7 @@ static clv_status read_header(reader *r, clv_error *error) {
   }
   if (count < 2) {
     return clv__error_set(error, CLV_INVALID_MODEL,
-                          "line %llu: %u numbers in the header; it is 'vertices edges [format [weights a vertex]]'",
+                          "line %llu: %u numbers in the header; expected 'vertices edges [format [weights per vertex]]'",
                           (unsigned long long)line, count);
   }
   if (numbers[0] > CLV__MOST_VERTICES) return wrong_header(r, "vertices", numbers[0], error);
@@ -138,11 +138,13 @@ static clv_status read_header(reader *r, clv_error *error) {
 /* Runs the checks at the end of a vertex's line. */
 static clv_status end_row(reader *r, clv_error *error) {
   if (r->words < r->skipped_words) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "vertex %llu has %llu of the %llu sizes and weights that the header tells",
+    return clv__error_set(error, CLV_INVALID_MODEL,
+                          "vertex %llu has %llu of the %llu sizes and weights that the header announces",
                           (unsigned long long)r->row + 1, (unsigned long long)r->words, (unsigned long long)r->skipped_words);
   }
   if (r->has_edge_weights && (r->words - r->skipped_words) % 2 != 0) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "vertex %llu: its last neighbour has no edge weight, which the header tells",
+    return clv__error_set(error, CLV_INVALID_MODEL,
+                          "vertex %llu: its last neighbour has no edge weight, but the header announces weights",
                           (unsigned long long)r->row + 1);
   }
   ++r->row;
@@ -153,12 +155,12 @@ static clv_status end_row(reader *r, clv_error *error) {
 static clv_status end_file(reader *r, clv_error *error) {
   if (r->row < r->vertex_count && r->words > 0) CLV__TRY(end_row(r, error)); /* the last line has no newline */
   if (r->row < r->vertex_count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "the header tells %llu vertices, but there are lines of %llu",
+    return clv__error_set(error, CLV_INVALID_MODEL, "the header says %llu vertices, but there are lines for %llu",
                           (unsigned long long)r->vertex_count, (unsigned long long)r->row);
   }
   if (r->listed != 2 * r->edge_count) {
     return clv__error_set(error, CLV_INVALID_MODEL,
-                          "the header tells %llu edges, each in the lines of both its ends, but %llu neighbours are listed",
+                          "the header says %llu edges, which appear in the lines of both ends, but %llu neighbours are listed",
                           (unsigned long long)r->edge_count, (unsigned long long)r->listed);
   }
   r->source.vertex_count = r->vertex_count; /* confirmed: one line per vertex was read */
@@ -170,12 +172,12 @@ static clv_status take_word(reader *r, uint64_t number, bool *is_edge, clv_error
   uint64_t word = r->words++;
   *is_edge = false;
   if (r->row >= r->vertex_count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "line %llu: a line more than the %llu vertices that the header tells",
+    return clv__error_set(error, CLV_INVALID_MODEL, "line %llu: more lines than the %llu vertices of the header",
                           (unsigned long long)r->line, (unsigned long long)r->vertex_count);
   }
   if (word < r->skipped_words || (r->has_edge_weights && (word - r->skipped_words) % 2 == 1)) return CLV_OK;
   if (number < 1 || number > r->vertex_count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "line %llu: vertex %llu has the neighbour %llu; vertices are 1 to %llu",
+    return clv__error_set(error, CLV_INVALID_MODEL, "line %llu: vertex %llu has the neighbour %llu, but vertices are 1 to %llu",
                           (unsigned long long)r->line, (unsigned long long)r->row + 1, (unsigned long long)number,
                           (unsigned long long)r->vertex_count);
   }

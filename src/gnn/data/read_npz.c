@@ -27,7 +27,7 @@ static bool has_array(const clv__npz *npz, const char *name) {
 static clv_status wrong_type(const clv__npy_header *header, const char *should, clv_error *error) {
   char type[160];
   clv__tensor_text(&header->type, type, sizeof type);
-  return clv__error_set(error, CLV_INVALID_MODEL, "it is %s, and should be %s", type, should);
+  return clv__error_set(error, CLV_INVALID_MODEL, "it is %s; expected %s", type, should);
 }
 
 /* ---- Edges ---- */
@@ -146,7 +146,7 @@ static clv_status read_edge_type(reader *r, clv_error *error) {
   clv_status status = CLV_OK;
   if (!is_integer(header->type.dtype) || header->kind != 0 || header->type.rank != 2 || header->type.dims[0] != 2) {
     bool is_turned = header->type.rank == 2 && header->type.dims[1] == 2;
-    status = wrong_type(header, is_turned ? "integers [2,m]: turn it round" : "integers [2,m]", error);
+    status = wrong_type(header, is_turned ? "integers [2,m]: transpose it" : "integers [2,m]", error);
     clv__error_prefix(error, status, "array 'edge_index'");
   }
   r->dtype = header->type.dtype;
@@ -183,7 +183,7 @@ static clv_status wrong_feature(const features *f, uint64_t element, size_t at, 
   uint64_t row = f->is_fortran ? element % f->rows : element / f->columns;
   uint64_t column = f->is_fortran ? element / f->rows : element % f->columns;
   double value = clv__tensor_get(&f->batch, at);
-  return clv__error_set(error, CLV_INVALID_MODEL, "vertex %" PRIu64 ": feature %" PRIu64 " is %g, and should be finite%s", row,
+  return clv__error_set(error, CLV_INVALID_MODEL, "vertex %" PRIu64 ": feature %" PRIu64 " is %g, but must be finite%s", row,
                         column, isnan(value) ? fabs(value) : value, f->batch.dtype == CLV_F32 ? "" : " in f32");
 }
 
@@ -265,7 +265,7 @@ static clv_status convert_labels(const clv_allocator *allocator, const clv_tenso
     values[i] = clv__tensor_get_int(read, i);
     if (read->dtype != CLV_U64 || values[i] >= 0) continue;
     clv__release(allocator, values);
-    return clv__error_set(error, CLV_INVALID_MODEL, "array 'y': the label of vertex %zu does not fit 64 bits with a sign", i);
+    return clv__error_set(error, CLV_INVALID_MODEL, "array 'y': the label of vertex %zu does not fit a signed 64-bit integer", i);
   }
   *labels = clv__tensor_make(CLV_I64, 1, dims, values);
   return CLV_OK;
@@ -280,7 +280,7 @@ static clv_status read_labels(const clv_allocator *allocator, const clv__npz *np
   if (!is_integer(read.dtype) || !is_list || (uint64_t)read.dims[0] != vertex_count) {
     char type[160];
     clv__tensor_text(&read, type, sizeof type);
-    status = clv__error_set(error, CLV_INVALID_MODEL, "array 'y' is %s, and should be integers [%" PRIu64 "], one a vertex", type,
+    status = clv__error_set(error, CLV_INVALID_MODEL, "array 'y' is %s; expected integers [%" PRIu64 "], one per vertex", type,
                             vertex_count);
   }
   if (status == CLV_OK) status = convert_labels(allocator, &read, vertex_count, labels, error);
@@ -299,7 +299,7 @@ static clv_status read_vertex_count(const clv__npz *npz, const clv_allocator *al
   char type[160];
   clv__tensor_text(&read, type, sizeof type);
   clv__release(allocator, read.data);
-  if (!is_one) return clv__error_set(error, CLV_INVALID_MODEL, "array 'num_nodes' is %s, and should be one integer", type);
+  if (!is_one) return clv__error_set(error, CLV_INVALID_MODEL, "array 'num_nodes' is %s; expected one integer", type);
   if (number < 0 || (uint64_t)number > CLV__MOST_VERTICES) {
     return clv__error_set(error, CLV_INVALID_MODEL, "array 'num_nodes': %" PRId64 " vertices; 0 to %" PRIu64 " are possible",
                           number, CLV__MOST_VERTICES);
@@ -316,7 +316,7 @@ static clv_status check_plausible(const clv__npz *npz, uint64_t vertex_count, co
   uint64_t limit = clv__vertices_limit(r.edge_count);
   if (vertex_count <= limit) return CLV_OK;
   return clv__error_set(error, CLV_INVALID_MODEL,
-                        "%" PRIu64 " vertices without features for %" PRIu64 " edges; at most %" PRIu64 " are taken for true",
+                        "%" PRIu64 " vertices without features for %" PRIu64 " edges; at most %" PRIu64 " are accepted",
                         vertex_count, r.edge_count, limit);
 }
 

@@ -38,7 +38,7 @@ static clv_status open_file(const char *path, int *file, uint64_t *size_bytes, c
     return clv__error_set(error, CLV_IO_ERROR, "%s: cannot read its size: %s", path, strerror(errno));
   }
   if (!S_ISREG(info.st_mode)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: not a regular file, and graphs are read twice", path);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: not a regular file; graph files are read twice", path);
   }
   *size_bytes = (uint64_t)info.st_size;
   return CLV_OK;
@@ -96,7 +96,7 @@ static clv_status fill_unpacked(clv__text_blocks *b, char *to, size_t room, size
       b->inflate.next_in = b->packed;
       b->inflate.avail_in = (uInt)got;
       if (got == 0 && b->in_member) {
-        return clv__error_set(error, CLV_INVALID_MODEL, "gzip: the file is cut off");
+        return clv__error_set(error, CLV_INVALID_MODEL, "gzip: the file is truncated");
       }
       if (got == 0) return CLV_OK;
     }
@@ -125,7 +125,7 @@ clv_status clv__text_blocks_rewind(clv__text_blocks *b, clv_error *error) {
   b->at_end = b->in_member = false;
   b->inflate.avail_in = 0;
   if (b->file >= 0 && lseek(b->file, 0, SEEK_SET) != 0) {
-    return clv__error_set(error, CLV_IO_ERROR, "cannot read again from its begin: %s", strerror(errno));
+    return clv__error_set(error, CLV_IO_ERROR, "cannot read again from the beginning: %s", strerror(errno));
   }
   return CLV_OK;
 }
@@ -198,8 +198,8 @@ clv_status clv__text_blocks_next(clv__text_blocks *b, const char **data, size_t 
   if (!b->at_end) {
     while (cut > 0 && !ends_block(b, b->block[cut - 1])) --cut;
     if (cut == 0) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "%d bytes without the end of a %s: no text of this kind", BLOCK_BYTES,
-                            b->by_word ? "word" : "line");
+      return clv__error_set(error, CLV_INVALID_MODEL, "%d bytes without the end of a %s: not a text file of this kind",
+                            BLOCK_BYTES, b->by_word ? "word" : "line");
     }
   }
   b->begin = cut;

@@ -58,7 +58,7 @@ clv_status clv__gnn_measure(const clv__gnn_planning *planning, const clv__gnn_me
   *m.measured = (clv__gnn_measured){0};
   if (options->runs == 0 || options->steps < 2 || options->steps > CLV__MEASURE_MOST_STEPS || !(options->limit_s >= 0))
     return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                          "%u runs over %u sizes in %g s; at least 1, 2 to %d, and 0 (no limit) or more are wanted",
+                          "%u runs over %u sizes in %g s; expected at least 1 run, 2 to %d sizes, and 0 s (no limit) or more",
                           options->runs, options->steps, options->limit_s, CLV__MEASURE_MOST_STEPS);
   for (uint32_t d = 0; d < planning->machine.device_count && !options->only_copies; ++d)
     CLV__TRY(

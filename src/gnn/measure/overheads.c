@@ -48,7 +48,7 @@ static void *play_along(void *argument) {
 
 static clv_status start(pthread_t *thread, court *c, clv_error *error) {
   int code = pthread_create(thread, NULL, play_along, c);
-  return code == 0 ? CLV_OK : clv__error_set(error, CLV_OUT_OF_MEMORY, "no thread to measure with: %s", strerror(code));
+  return code == 0 ? CLV_OK : clv__error_set(error, CLV_OUT_OF_MEMORY, "cannot create a measuring thread: %s", strerror(code));
 }
 
 /* Times a round trip; one way is half of it. */
@@ -141,7 +141,7 @@ clv_status clv__measure_switches(const clv__gnn_planning *p, const clv__gnn_meas
       continue;
     }
     if (status == CLV_OK) status = put(tables, CLV__OVERHEAD_SWITCH, p->machine.devices[d].name, samples, 2 * rounds, error);
-    if (status != CLV_OK) return clv__error_prefix(error, status, "switches of %s", p->machine.devices[d].name);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "switching plans on %s", p->machine.devices[d].name);
   }
   return CLV_OK;
 }

@@ -273,7 +273,7 @@ clv_status clv__measure_turns(const clv__measured_block *b, clv__layer_sizes one
   return status;
 }
 
-/* ---- What a device says of itself ---- */
+/* ---- Estimates of the device's speed model ---- */
 
 /* Sums up the block as planning would place it on the device: a launch per partition, and its nodes. */
 static clv_status add_up(const clv_plan *plan, const clv__device *device, double *seconds, clv_error *error) {
@@ -292,7 +292,7 @@ static clv_status add_up(const clv_plan *plan, const clv__device *device, double
     *seconds += said;
   }
   if (states) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "'%s' has no speed model that says how long this takes: measure it",
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "'%s' has no speed model for this time: measure the device instead",
                         device->name);
 }
 

@@ -21,12 +21,13 @@ static clv_status check_form(const clv__block_form *form, clv_error *error) {
   const clv__layer_sizes *sizes = &form->sizes;
   if (!form->is_fixed) return CLV_OK;
   if (sizes->targets > sizes->rows || (form->same_rows && sizes->targets != sizes->rows))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a block of %llu targets among %llu rows",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a block has %llu targets, but only %llu rows",
                           (unsigned long long)sizes->targets, (unsigned long long)sizes->rows);
   if (sizes->rows > INT32_MAX || sizes->edges > INT64_MAX / 1024)
-    return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "a block of %llu rows and %llu edges: rows are numbered in 31 bits, so cut the graph into more parts",
-                          (unsigned long long)sizes->rows, (unsigned long long)sizes->edges);
+    return clv__error_set(
+        error, CLV_NOT_SUPPORTED,
+        "a block has %llu rows and %llu edges, but rows are numbered with 31 bits: partition the graph into more parts",
+        (unsigned long long)sizes->rows, (unsigned long long)sizes->edges);
   return CLV_OK;
 }
 
@@ -101,7 +102,8 @@ clv_status clv__block_make(const clv_allocator *allocator, const clv__stages *st
   clv__builder *builder;
   *block = (clv__block){.stages = *stages, .first = first, .last = last, .form = *form};
   if (first >= last || last > stages->count)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a block of stages %u to %u, of %u", first, last, stages->count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a block has stages %u to %u, but there are %u stages", first, last,
+                          stages->count);
   CLV__TRY(check_form(form, error));
   block->reads = clv__block_reads(stages, first, last, form->same_rows);
   block->makes = clv__block_makes(stages, first, last);

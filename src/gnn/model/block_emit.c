@@ -210,7 +210,7 @@ static void emit_normalize(clv__emitter *emitter) {
   finish_as(emitter, "Mul", (operands){{value(emitter, CLV__VALUE_SUM), share}, 2}, CLV__VALUE_MEAN);
 }
 
-/* ---- What is done for every vertex ---- */
+/* ---- Steps per vertex ---- */
 
 /* Uses a . (W x) = (W^T a) . x to compute the scores of all heads with one product, [heads, in]. */
 static clv_tensor fold_scores(clv__emitter *emitter, const clv_tensor *attention) {
@@ -292,7 +292,7 @@ static void emit_scale(clv__emitter *emitter, clv__layer_value degrees, clv__lay
   finish_as(emitter, "Reciprocal", (operands){{NODE1("Sqrt", value(emitter, degrees))}, 1}, as);
 }
 
-/* ---- What is done for every edge, where another block sums up ---- */
+/* ---- Steps per edge, if another block computes the sums ---- */
 
 static void emit_gather(clv__emitter *emitter) {
   clv_value_id sources = value(emitter, CLV__VALUE_SOURCES), rows = value(emitter, gathered_rows(emitter->stages));

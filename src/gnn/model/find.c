@@ -16,15 +16,15 @@ static clv_status find_inputs(clv__finder *f) {
       char text[96];
       clv__tensor_text(type, text, sizeof text);
       return clv__error_set(f->error, CLV_NOT_SUPPORTED,
-                            "input '%.120s' (%s) is neither features f32[n,F] nor edges i64[2,m], of which there is one each",
+                            "input '%.120s' (%s) is not one of the two expected inputs, features f32[n,F] and edges i64[2,m]",
                             graph->values[id].name, text);
     }
     *place = id;
   }
   if (f->features == CLV__NO_ID || f->edges == CLV__NO_ID)
-    return clv__error_set(f->error, CLV_NOT_SUPPORTED, "no GNN: it wants inputs for features, f32[n,F], and edges, i64[2,m]");
+    return clv__error_set(f->error, CLV_NOT_SUPPORTED, "not a GNN: expected inputs for features, f32[n,F], and edges, i64[2,m]");
   if (graph->output_count != 1)
-    return clv__error_set(f->error, CLV_NOT_SUPPORTED, "it has %u outputs, where one is wanted", graph->output_count);
+    return clv__error_set(f->error, CLV_NOT_SUPPORTED, "it has %u outputs; expected one", graph->output_count);
   return CLV_OK;
 }
 
@@ -118,6 +118,7 @@ bool clv__find_same(const clv__finder *f, clv_value_id a, clv_value_id b, int de
 }
 
 clv_status clv__find_refuse(const clv__finder *f, const clv__node *node, const char *why) {
-  if (node == NULL) return clv__error_set(f->error, CLV_NOT_SUPPORTED, "no GNN that is known: %s", why);
-  return clv__error_set(f->error, CLV_NOT_SUPPORTED, "no GNN that is known: node '%.200s' (%s): %s", node->name, node->op, why);
+  if (node == NULL) return clv__error_set(f->error, CLV_NOT_SUPPORTED, "not a known kind of GNN: %s", why);
+  return clv__error_set(f->error, CLV_NOT_SUPPORTED, "not a known kind of GNN: node '%.200s' (%s): %s", node->name, node->op,
+                        why);
 }

@@ -54,9 +54,9 @@ static clv_status get_word(const json_t *object, const char *key, const char *co
     if (word != NULL && strcmp(word, words[i]) == 0) return CLV_OK;
     snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : ", ", words[i]);
   }
-  if (value == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is missing: it is one of %s", key, all);
-  return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is '%.60s', it must be one of %s", key, word != NULL ? word : "no text",
-                        all);
+  if (value == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is missing; expected one of %s", key, all);
+  return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is '%.60s'; expected one of %s", key,
+                        word != NULL ? word : "not a string", all);
 }
 
 /* ---- Weights ---- */
@@ -82,9 +82,8 @@ static clv_status check_unused(const reading *r, const char *prefix, const char 
     if (strncmp(name, prefix, strlen(prefix)) != 0 || prefix[0] == '\0') continue;
     for (const char *const *k = known; *k != NULL && !found; ++k) found = strcmp(*k, name + strlen(prefix)) == 0;
     if (found && !has_bias && strcmp(known[0], name + strlen(prefix)) == 0)
-      return clv__error_set(r->error, CLV_INVALID_MODEL, "weight '%.120s' is there, though \"bias\" is false", name);
-    if (!found)
-      return clv__error_set(r->error, CLV_NOT_SUPPORTED, "weight '%.120s' is none that such a layer is known to have", name);
+      return clv__error_set(r->error, CLV_INVALID_MODEL, "weight '%.120s' exists, but \"bias\" is false", name);
+    if (!found) return clv__error_set(r->error, CLV_NOT_SUPPORTED, "weight '%.120s' does not belong to this type of layer", name);
   }
   return CLV_OK;
 }
@@ -114,7 +113,7 @@ static clv_status read_weights(const reading *r, clv__gnn_layer *layer, const ch
     char missing[LONGEST_NAME];
     snprintf(missing, sizeof missing, "%s%s", prefix, names[0]);
     if (status != CLV_OK && !clv__gnn_weights_has(r->weights, missing))
-      clv__error_set(r->error, status, "weight '%s' [%u] is missing in %s (a layer without says \"bias\": false)", missing,
+      clv__error_set(r->error, status, "weight '%s' [%u] is missing in %s (for a layer without it, set \"bias\": false)", missing,
                      clv__gnn_layer_width(layer), r->weights_path);
     CLV__TRY(status);
   }
@@ -134,7 +133,7 @@ static clv_status read_layer(const reading *r, json_t *object, uint32_t number) 
   clv_error *error = r->error;
   const json_t *heads = json_object_get(object, "heads"), *concat = json_object_get(object, "concat");
   if (!is_gat && ((heads != NULL && json_integer_value(heads) != 1) || (concat != NULL && !json_is_true(concat))))
-    return clv__error_set(error, CLV_INVALID_MODEL, "'heads' and 'concat' are of \"gat\" only");
+    return clv__error_set(error, CLV_INVALID_MODEL, "'heads' and 'concat' are only for \"gat\" only");
   CLV__TRY(clv__json_check_keys(&(clv__strict_json){.error = error}, object, NULL,
                                 is_gat || heads != NULL || concat != NULL ? attention : plain));
   CLV__TRY(get_count(object, "in", CLV__MOST_WIDTH, 0, &layer->in, error));
@@ -145,11 +144,11 @@ static clv_status read_layer(const reading *r, json_t *object, uint32_t number) 
   CLV__TRY(get_word(object, "activation", activations, "none", &activation, error));
   layer->activation = (clv__gnn_activation)activation;
   if ((uint64_t)layer->heads * layer->out > CLV__MOST_WIDTH)
-    return clv__error_set(error, CLV_INVALID_MODEL, "%u heads of %u columns are more than %d", layer->heads, layer->out,
+    return clv__error_set(error, CLV_INVALID_MODEL, "%u heads of %u columns exceed %d columns", layer->heads, layer->out,
                           CLV__MOST_WIDTH);
   const json_t *said = json_object_get(object, "prefix");
   if (said != NULL && (!json_is_string(said) || json_string_length(said) + 2 > sizeof prefix))
-    return clv__error_set(error, CLV_INVALID_MODEL, "'prefix' must be a text of at most %d bytes", LONGEST_PREFIX - 2);
+    return clv__error_set(error, CLV_INVALID_MODEL, "'prefix' must be a string of at most %d bytes", LONGEST_PREFIX - 2);
   if (said == NULL)
     snprintf(prefix, sizeof prefix, "convs.%u.", number);
   else

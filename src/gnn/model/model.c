@@ -54,9 +54,9 @@ clv_status clv__gnn_weight_copy(clv__gnn_model *model, const char *name, const c
   clv__tensor_text(from, is, sizeof is);
   clv__tensor_text(&wanted, should, sizeof should);
   if ((CLV__DTYPE_BIT(from->dtype) & CLV__DTYPES_FLOAT) == 0 || !same_dims(from, rank, dims))
-    return clv__error_set(error, CLV_INVALID_MODEL, "weight '%.200s' is %s, the layer wants %s", name, is, should);
+    return clv__error_set(error, CLV_INVALID_MODEL, "weight '%.200s' is %s, but the layer needs %s", name, is, should);
   if (!clv__tensor_count(&wanted, &count) || !clv__tensor_size_bytes(from, &size_bytes))
-    return clv__error_set(error, CLV_INVALID_MODEL, "weight '%.200s' is of size %s", name, is);
+    return clv__error_set(error, CLV_INVALID_MODEL, "weight '%.200s' has size %s", name, is);
   float *kept = clv__arena_allocate_data(&model->arena, count * sizeof *kept);
   clv_tensor aligned = *from;
   aligned.data = from->dtype == CLV_F32 ? kept : clv__allocate(model->arena.allocator, size_bytes);
@@ -72,7 +72,7 @@ clv_status clv__gnn_weight_copy(clv__gnn_model *model, const char *name, const c
   }
   if (aligned.data != kept) clv__release(model->arena.allocator, aligned.data);
   if (bad != SIZE_MAX)
-    return clv__error_set(error, CLV_INVALID_MODEL, "weight '%.200s': element %zu is %g, not finite", name, bad,
+    return clv__error_set(error, CLV_INVALID_MODEL, "weight '%.200s': element %zu is %g, which is not finite", name, bad,
                           (double)kept[bad]);
   wanted.data = kept;
   *weight = wanted;
@@ -86,7 +86,7 @@ clv_status clv__gnn_model_check_chain(const clv__gnn_model *model, clv_error *er
     char heads[48] = "";
     if (before->heads > 1 && before->concat) snprintf(heads, sizeof heads, " (%u heads of %u)", before->heads, before->out);
     if (given != model->layers[i].in)
-      return clv__error_set(error, CLV_INVALID_MODEL, "layer %u reads %u columns a vertex, layer %u gives %u%s", i,
+      return clv__error_set(error, CLV_INVALID_MODEL, "layer %u reads %u columns per vertex, but layer %u produces %u%s", i,
                             model->layers[i].in, i - 1, given, heads);
   }
   return CLV_OK;

@@ -162,8 +162,8 @@ static clv_status find_scores(const clv__finder *f, const aggregate *a, found *l
   clv__release(f->allocator, wanted);
   if (count == 2) return CLV_OK;
   return clv__find_refuse(f, a->scatter,
-                          "its messages are weighed by features, but not by two sums (ReduceSum) of products with "
-                          "constants, one for each end of an edge, as GAT's are");
+                          "its messages are weighted by features, but not as in GAT, with two sums (ReduceSum) of products with "
+                          "constants, one for each end of an edge");
 }
 
 /* ---- Layers ---- */
@@ -180,7 +180,7 @@ static clv_status add_term(const clv__finder *f, clv_value_id value, found *laye
   if (match_product(f, value, &p)) {
     bool is_neighbour = match_aggregate(f, p.x, &inner);
     if (is_neighbour ? a->scatter != NULL : layer->has_self)
-      return clv__find_refuse(f, node, "the layer has two such products, where one is known");
+      return clv__find_refuse(f, node, "the layer has two such products; expected one");
     *(is_neighbour ? &layer->neighbour : &layer->self) = p;
     if (is_neighbour) {
       *a = inner;
@@ -192,11 +192,11 @@ static clv_status add_term(const clv__finder *f, clv_value_id value, found *laye
     return CLV_OK;
   }
   if (a->scatter != NULL || !match_aggregate(f, value, a))
-    return clv__find_refuse(f, node, "it is no part of a layer that is known");
+    return clv__find_refuse(f, node, "it is not part of a known kind of layer");
   if (!match_product(f, a->rows, &layer->neighbour))
-    return clv__find_refuse(f, a->scatter, "neither what it sums up nor its sum is a product with a constant weight");
+    return clv__find_refuse(f, a->scatter, "neither the terms that it sums nor its sum is a product with a constant weight");
   if (layer->neighbour.bias != NULL)
-    return clv__find_refuse(f, clv__find_maker(f, a->rows), "it has a bias before rows are summed up");
+    return clv__find_refuse(f, clv__find_maker(f, a->rows), "it has a bias before rows are summed");
   layer->x = layer->neighbour.x;
   return CLV_OK;
 }
@@ -221,8 +221,7 @@ static clv_status find_layer(const clv__finder *f, clv_value_id value, found *la
   if (clv__find_is(node, "Elu") && clv__attribute_float(node->attributes, "alpha", 1) == 1) layer->activation = CLV__GNN_ELU;
   uint32_t count = flatten(f, layer->activation == CLV__GNN_NONE ? value : node->inputs[0], terms, 0);
   for (uint32_t i = 0; i < count; ++i) CLV__TRY(add_term(f, terms[i], layer, &a));
-  if (a.scatter == NULL)
-    return clv__find_refuse(f, node, "nothing is summed up over edges before it (ScatterElements, ScatterND)");
+  if (a.scatter == NULL) return clv__find_refuse(f, node, "it does not follow a sum over edges (ScatterElements, ScatterND)");
   layer->is_averaged = a.is_averaged;
   layer->type = layer->has_self ? CLV__GNN_SAGE : CLV__GNN_GCN;
   if (layer->has_self && clv__find_through_shapes(f, layer->self.x) != clv__find_through_shapes(f, layer->x))
@@ -270,20 +269,22 @@ static clv_status take_layer(const clv__finder *f, clv__gnn_model *model, const 
   CLV__TRY(take_product(f, model, "neighbour", &from->neighbour, &layer->neighbour));
   int64_t rows = layer->neighbour.dims[0], columns = layer->neighbour.dims[1];
   if (rows < 1 || rows > CLV__MOST_WIDTH || columns < 1 || columns > CLV__MOST_WIDTH)
-    return clv__error_set(f->error, CLV_NOT_SUPPORTED, "a weight of %lld times %lld", (long long)rows, (long long)columns);
+    return clv__error_set(f->error, CLV_NOT_SUPPORTED, "a weight has an unsupported shape of %lld times %lld", (long long)rows,
+                          (long long)columns);
   layer->in = (uint32_t)columns;
   layer->out = (uint32_t)rows;
   if (from->type == CLV__GNN_SAGE) {
     clv_tensor wanted = layer->neighbour;
     CLV__TRY(take_product(f, model, "self", &from->self, &layer->self));
     if (layer->self.dims[0] != wanted.dims[0] || layer->self.dims[1] != wanted.dims[1])
-      return clv__error_set(f->error, CLV_INVALID_MODEL, "the weights are [%lld,%lld] and [%lld,%lld], the same are wanted",
-                            (long long)wanted.dims[0], (long long)wanted.dims[1], (long long)layer->self.dims[0],
-                            (long long)layer->self.dims[1]);
+      return clv__error_set(f->error, CLV_INVALID_MODEL,
+                            "the weights are [%lld,%lld] and [%lld,%lld]; their shapes must be equal", (long long)wanted.dims[0],
+                            (long long)wanted.dims[1], (long long)layer->self.dims[0], (long long)layer->self.dims[1]);
   } else if (from->type == CLV__GNN_GAT) {
     const int64_t *dims = from->att_src->dims + from->att_src->rank - 2;
     if (dims[0] < 1 || dims[0] > CLV__MOST_HEADS || dims[1] < 1 || dims[1] > CLV__MOST_WIDTH || dims[0] * dims[1] != rows)
-      return clv__error_set(f->error, CLV_INVALID_MODEL, "scores of %lld heads of %lld columns, and a weight that gives %lld",
+      return clv__error_set(f->error, CLV_INVALID_MODEL,
+                            "the scores have %lld heads of %lld columns, but the weight produces %lld columns",
                             (long long)dims[0], (long long)dims[1], (long long)rows);
     layer->heads = (uint32_t)dims[0];
     layer->out = (uint32_t)dims[1];
@@ -305,12 +306,12 @@ static clv_status find_layers(const clv__finder *f, found **layers, size_t *coun
     found *layer = &(*layers)[*count];
     CLV__TRY(find_layer(f, at, layer));
     if (*count > 0 && layer->type != (*layers)[0].type)
-      return clv__find_refuse(f, clv__find_maker(f, at), "its layer is of another type than the one after it");
+      return clv__find_refuse(f, clv__find_maker(f, at), "its layer has another type than the next one");
     ++*count;
     at = clv__find_through(f, layer->x);
   }
   if (*count > 0) return CLV_OK;
-  return clv__error_set(f->error, CLV_NOT_SUPPORTED, "the output is the input: there is no layer");
+  return clv__error_set(f->error, CLV_NOT_SUPPORTED, "the output is the input: the model has no layers");
 }
 
 static clv_status read_model(const clv__finder *f, clv__gnn_model **model) {

@@ -26,7 +26,7 @@ static clv_status choose_sizes(proof *p) {
   p->m = edges->dims[1] >= 0 ? edges->dims[1] : FEW_EDGES;
   if (n < 1 || n > MOST_VERTICES || p->m > MOST_EDGES || (edges->dims[0] >= 0 && edges->dims[0] != 2))
     return clv__error_set(p->f->error, CLV_NOT_SUPPORTED,
-                          "it takes %lld vertices and [%lld,%lld] edges alone: export it with open sizes", (long long)n,
+                          "it only accepts %lld vertices and [%lld,%lld] edges: export it with dynamic sizes", (long long)n,
                           (long long)edges->dims[0], (long long)p->m);
   p->n = (uint32_t)n;
   return CLV_OK;
@@ -126,7 +126,7 @@ static clv_status compare(const proof *p, const clv__gnn_model *model, const clv
     char is[96], found[96];
     clv__tensor_text(wanted, is, sizeof is);
     clv__tensor_text(made, found, sizeof found);
-    return clv__error_set(p->f->error, CLV_NOT_SUPPORTED, "its output is %s, that of the %u layers of %s found in it %s", is,
+    return clv__error_set(p->f->error, CLV_NOT_SUPPORTED, "its output is %s, but the %u layers of %s found in it produce %s", is,
                           model->layer_count, types[model->type], found);
   }
   const float *a = wanted->data, *b = made->data;
@@ -137,11 +137,10 @@ static clv_status compare(const proof *p, const clv__gnn_model *model, const clv
     off = fmax(off, by);
   }
   if (off <= TOLERANCE * largest) return CLV_OK;
-  return clv__error_set(
-      p->f->error, CLV_NOT_SUPPORTED,
-      "it looks like %u layers of %s, but computes something else: on a random graph %g where that gives %g (no "
-      "self loops, another mean, weights of edges?)",
-      model->layer_count, types[model->type], (double)a[worst], (double)b[worst]);
+  return clv__error_set(p->f->error, CLV_NOT_SUPPORTED,
+                        "it looks like %u layers of %s, but computes something else: %g instead of %g on a random graph (no self "
+                        "loops, another mean, edge weights?)",
+                        model->layer_count, types[model->type], (double)a[worst], (double)b[worst]);
 }
 
 clv_status clv__gnn_model_prove(const clv__finder *f, const clv__gnn_model *model) {
@@ -152,7 +151,7 @@ clv_status clv__gnn_model_prove(const clv__finder *f, const clv__gnn_model *mode
   CLV__TRY_GOTO(make_inputs(&p, model->layers[0].in));
   status = run_graph(&p, &wanted);
   if (status != CLV_OK) {
-    clv__error_prefix(f->error, status, "on a random graph of %u vertices", p.n);
+    clv__error_prefix(f->error, status, "on a random graph with %u vertices", p.n);
     goto cleanup;
   }
   CLV__TRY_GOTO(run_model(&p, model, &made));

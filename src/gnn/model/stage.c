@@ -74,7 +74,7 @@ void clv__stages_of(clv__gnn_type type, const clv__gnn_layer *layer, clv_dtype s
   }
 }
 
-/* ---- What a stage, and what a step reads and makes ---- */
+/* ---- Inputs and outputs of stages and steps ---- */
 
 static clv__value_set transform_reads(const clv__stages *stages) {
   if (stages->type == CLV__GNN_GAT) return BIT(ROWS) | BIT(OWN);

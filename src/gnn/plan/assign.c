@@ -38,7 +38,7 @@ clv_status clv__assign_init(clv__assign *assign, clv__arena *arena, uint32_t dev
   return CLV_OK;
 }
 
-/* ---- What an assignment is worth ---- */
+/* ---- The value of an assignment ---- */
 
 typedef struct task {
   double load, head, tail;

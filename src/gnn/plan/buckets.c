@@ -85,7 +85,7 @@ static clv_status find_buckets(merging *m, clv_error *error) {
   return CLV_OK;
 }
 
-/* ---- What a pair costs ---- */
+/* ---- The cost of a pair ---- */
 
 static clv__layer_sizes join(const bucket *a, const bucket *b) {
   clv__layer_sizes both = {.rows = a->sizes.rows > b->sizes.rows ? a->sizes.rows : b->sizes.rows,

@@ -75,7 +75,7 @@ static clv_status all_cuts(clv__arena *arena, const clv__choose_cut *cuts, uint3
   if (*count > 1) qsort(*sorted, *count, sizeof **sorted, compare_cuts);
   for (uint32_t c = 1; c < *count; ++c) {
     if ((*sorted)[c]->k == (*sorted)[c - 1]->k)
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "k = %u is there twice", (*sorted)[c]->k);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "k = %u appears twice", (*sorted)[c]->k);
   }
   return CLV_OK;
 }
@@ -101,12 +101,12 @@ static void explain(clv__choice *choice, const clv__machine *machine) {
     if (item == best || !item->has_plan) continue;
     if (next == NULL || item->makespan_ns < next->makespan_ns) next = item;
   }
-  char other[160] = "no other k has a plan", single[160] = "no device runs all of it alone";
+  char other[160] = "no other k has a plan", single[160] = "no device can run the whole model alone";
   if (next != NULL)
     snprintf(other, sizeof other, "next best k = %u with %.3f ms (%+.1f %%)", next->k, next->makespan_ns / 1e6,
              best->makespan_ns > 0 ? 100 * (next->makespan_ns / best->makespan_ns - 1) : 0.0);
   if (choice->gain > 1)
-    snprintf(single, sizeof single, "%.2f times as fast as %s alone at its best (k = %u, %.3f ms)", choice->gain,
+    snprintf(single, sizeof single, "%.2f times as fast as the best of %s alone (k = %u, %.3f ms)", choice->gain,
              machine->devices[choice->best_single_device].name, choice->best_single_k, choice->best_single_ns / 1e6);
   else if (isfinite(choice->best_single_ns))
     snprintf(single, sizeof single, "no faster than %s alone (k = %u)", machine->devices[choice->best_single_device].name,
@@ -120,7 +120,8 @@ clv_status clv__choose(clv__arena *arena, const clv__costs *costs, uint32_t laye
   const clv__choose_cut **sorted;
   asking a = {arena, costs, layer_count, options, CLV__CHOOSE_RESERVE};
   *choice = (clv__choice){.layer_count = layer_count, .chosen = CLV__NO_ID};
-  if (layer_count == 0 || cut_count == 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "no layers, or no k, to plan for");
+  if (layer_count == 0 || cut_count == 0)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "there are no layers, or no k, to plan for");
   CLV__TRY(all_cuts(arena, cuts, cut_count, &sorted, &choice->k_count, error));
   choice->items = clv__arena_allocate_zero(arena, choice->k_count, sizeof *choice->items);
   if (choice->items == NULL) return clv__error_memory(error, choice->k_count * sizeof *choice->items);

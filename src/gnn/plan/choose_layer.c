@@ -1,5 +1,5 @@
 /* Finds the plans and the schedule of one layer at one k. The simulation improves the candidates. Further candidates come from
- * the tree behind the bound, and from pipelines alone and shared blocks alone. */
+ * the branch-and-bound search, and from plans with only pipelines or only shared blocks. */
 
 #include <assert.h>
 #include <math.h>

@@ -104,7 +104,7 @@ void clv__pep_describe(const clv__pep *pep, const clv__machine *machine, clv__te
   }
 }
 
-/* ---- What is kept ----
+/* ---- The plans kept ----
  *
  * Plan A dominates plan B if all of these hold:
  * - B uses every device that A uses, for at least as long;
@@ -259,7 +259,7 @@ static clv_status fill_list(making *m, clv__arena *arena, clv_error *error) {
 static clv_status refuse(const making *m, clv_error *error) {
   const clv__costs *costs = m->costs;
   uint32_t stages = costs->chain->stage_count;
-  char reason[256] = "no devices together run all of its stages, as far as the profile has them";
+  char reason[256] = "no combination of devices can run all of its stages, according to the profile";
   for (uint32_t d = 0; d < costs->machine->device_count; ++d) {
     const clv__block_table *table = costs->blocks[d][0][stages];
     if (table == NULL) continue;

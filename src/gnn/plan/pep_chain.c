@@ -80,10 +80,10 @@ clv_status clv__costs_init(clv__costs *costs, const clv__tables *tables, const c
                            clv_error *error) {
   *costs = (clv__costs){.chain = chain, .machine = machine};
   if (machine->device_count == 0 || machine->device_count > CLV__PEP_DEVICES)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u devices; 1 to %d can share a graph: name them with --devices",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u devices, but 1 to %d can share a graph: choose them with --devices",
                           machine->device_count, CLV__PEP_DEVICES);
   if (machine->pad_step == 0 || machine->queue_depth == 0)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "padding to multiples of %llu, queues of %u: both must be 1 or more",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "padding to multiples of %llu with queues of %u: both must be 1 or more",
                           (unsigned long long)machine->pad_step, machine->queue_depth);
   for (uint32_t d = 0; d < machine->device_count; ++d) {
     const clv__machine_device *device = &machine->devices[d];
@@ -99,11 +99,10 @@ clv_status clv__costs_init(clv__costs *costs, const clv__tables *tables, const c
       }
     }
     if (!found)
-      return clv__error_set(
-          error, CLV_NOT_FOUND,
-          "%s: nothing of layer %s that it runs is in the profile: measure it with 'cleave gnn profile', or leave "
-          "it out of --devices",
-          device->name, chain->layer);
+      return clv__error_set(error, CLV_NOT_FOUND,
+                            "%s: the profile has no block of layer %s for this device: measure it with 'cleave gnn profile', or "
+                            "remove the device from --devices",
+                            device->name, chain->layer);
     if (device->space == 0) continue;
     CLV__TRY(find_copy(costs, tables, CLV__TABLE_HOST, device->name, &costs->in[d], error));
     CLV__TRY(find_copy(costs, tables, device->name, CLV__TABLE_HOST, &costs->out[d], error));

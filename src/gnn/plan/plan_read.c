@@ -38,7 +38,7 @@ static clv_status take_time(const reading *r, const json_t *value, const char *w
   if (!json_is_number(value)) return clv__json_bad(&r->json, "%s: '%s' must be a number", where, key);
   double got = json_number_value(value);
   if (!(got >= 0 && got <= MOST_MS))
-    return clv__json_bad(&r->json, "%s: '%s' is %g ms, outside 0 to %g", where, key, got, MOST_MS);
+    return clv__json_bad(&r->json, "%s: '%s' is %g ms; expected 0 to %g", where, key, got, MOST_MS);
   *time_ns = round(got * 1e6);
   return CLV_OK;
 }
@@ -65,7 +65,7 @@ static clv_status get_by_device(const reading *r, const json_t *object, const ch
   json_t *value = json_object_get(object, key), *each;
   const char *name;
   if (!json_is_object(value) || json_object_size(value) != r->plan->machine.device_count)
-    return clv__json_bad(&r->json, "%s: '%s' must have a time for each device", where, key);
+    return clv__json_bad(&r->json, "%s: '%s' must have one time per device", where, key);
   json_object_foreach(value, name, each) {
     uint32_t device = find_device(r->plan, name);
     if (device == CLV__NO_ID) return clv__json_bad(&r->json, "%s: '%s': there is no device '%.60s'", where, key, name);
@@ -82,7 +82,7 @@ static clv_status take_sizes(const reading *r, const json_t *list, const char *w
     const json_t *value = json_array_get(list, i);
     json_int_t got = json_integer_value(value);
     if (json_array_size(list) != 3 || !json_is_integer(value) || got < 0 || (uint64_t)got > MOST_SIZE)
-      return clv__json_bad(&r->json, "%s: '%s' must be rows, targets and edges, three whole numbers", where, key);
+      return clv__json_bad(&r->json, "%s: '%s' must be three whole numbers: rows, targets and edges", where, key);
     *places[i] = (uint64_t)got;
   }
   return sizes->targets <= sizes->rows ? CLV_OK : clv__json_bad(&r->json, "%s: '%s' has more targets than rows", where, key);
@@ -107,7 +107,7 @@ static clv_status read_part(const reading *r, json_t *item, const char *where, c
   part->padded = part->sizes;
   if (part->is_static) CLV__TRY(get_sizes(r, item, where, "padded", &part->padded));
   if (!part->is_static && json_object_get(item, "padded") != NULL)
-    return clv__json_bad(&r->json, "%s: 'padded' is for devices of fixed shapes", where);
+    return clv__json_bad(&r->json, "%s: 'padded' is only for devices that need fixed shapes", where);
   if (part->padded.rows < part->sizes.rows || part->padded.edges < part->sizes.edges)
     return clv__json_bad(&r->json, "%s: 'padded' is less than 'sizes'", where);
   CLV__TRY(clv__json_size(&r->json, item, where, "bytes", MOST_SIZE, &part->bytes));
@@ -138,7 +138,7 @@ static clv_status read_block(const reading *r, json_t *item, const char *where, 
       return clv__json_bad(&r->json, "%s: device '%s' has two parts", where, r->plan->machine.devices[part->device].name);
     *used |= 1u << part->device;
     if (part->from != at || part->to <= part->from)
-      return clv__json_bad(&r->json, "%s: shares must follow each other from 0 to %d", where, CLV__PEP_SHARES);
+      return clv__json_bad(&r->json, "%s: shares must be consecutive from 0 to %d", where, CLV__PEP_SHARES);
     at = part->to;
     block->time_ns = fmax(block->time_ns, part->time_ns);
   }
@@ -157,8 +157,8 @@ static clv_status read_pep(const reading *r, json_t *blocks, uint32_t layer, uin
     snprintf(where, sizeof where, "layers[%u]: subgraphs[%u]: block %u", layer, subgraph, b);
     CLV__TRY(read_block(r, json_array_get(blocks, b), where, stages, &used, &pep->blocks[b]));
     if (pep->blocks[b].first != at || pep->blocks[b].last <= at)
-      return clv__json_bad(&r->json, "%s: stages %u to %u, where %u is next", where, pep->blocks[b].first, pep->blocks[b].last,
-                           at);
+      return clv__json_bad(&r->json, "%s: stages %u to %u, but the next stage is %u", where, pep->blocks[b].first,
+                           pep->blocks[b].last, at);
     at = pep->blocks[b].last;
   }
   if (at != stages) return clv__json_bad(&r->json, "%s: stages end at %u of %u", where, at, stages);
@@ -179,7 +179,7 @@ static clv_status read_sequence(const reading *r, const json_t *item, const char
     const json_t *value = json_array_get(list, i);
     json_int_t got = json_integer_value(value);
     if (!json_is_integer(value) || got < 0 || got >= (json_int_t)k || seen[got])
-      return clv__json_bad(&r->json, "%s: sequence[%u] must be a subgraph below %u that is there once", where, i, k);
+      return clv__json_bad(&r->json, "%s: sequence[%u] must be a subgraph number below %u that appears once", where, i, k);
     seen[got] = true;
     layer->sequence[i] = (uint32_t)got;
   }
@@ -192,7 +192,7 @@ static clv_status check_clusters(const reading *r, const json_t *item, const cha
   json_t *list;
   CLV__TRY(clv__json_list(&r->json, item, where, "clusters", 1, r->plan->k, &list));
   if (json_array_size(list) != layer->cluster_count)
-    return clv__json_bad(&r->json, "%s: %zu clusters are listed, and the plans make %u", where, json_array_size(list),
+    return clv__json_bad(&r->json, "%s: %zu clusters are listed, but the plans form %u", where, json_array_size(list),
                          layer->cluster_count);
   for (uint32_t c = 0; c < layer->cluster_count; ++c) {
     uint32_t first, count;
@@ -201,8 +201,8 @@ static clv_status check_clusters(const reading *r, const json_t *item, const cha
     CLV__TRY(get_index(r, cluster, where, "first", r->plan->k, &first));
     CLV__TRY(get_index(r, cluster, where, "count", r->plan->k, &count));
     if (first != layer->clusters[c].first || count != layer->clusters[c].count)
-      return clv__json_bad(&r->json, "%s: cluster %u is %u from place %u, and the plans make it %u from %u", where, c, count,
-                           first, layer->clusters[c].count, layer->clusters[c].first);
+      return clv__json_bad(&r->json, "%s: cluster %u has %u subgraphs from position %u, but according to the plans %u from %u",
+                           where, c, count, first, layer->clusters[c].count, layer->clusters[c].first);
   }
   return CLV_OK;
 }
@@ -213,11 +213,11 @@ static clv_status read_merge(const reading *r, json_t *item, const char *where, 
   json_t *from;
   CLV__TRY(clv__json_check_keys(&r->json, item, where, keys));
   merge->device = find_device(r->plan, json_string_value(json_object_get(item, "device")));
-  if (merge->device == CLV__NO_ID) return clv__json_bad(&r->json, "%s: 'device' is none of the plan's", where);
+  if (merge->device == CLV__NO_ID) return clv__json_bad(&r->json, "%s: 'device' is not a device of the plan", where);
   CLV__TRY(get_index(r, item, where, "first", stages, &merge->first));
   CLV__TRY(get_index(r, item, where, "last", stages, &merge->last));
   if (merge->first >= merge->last)
-    return clv__json_bad(&r->json, "%s: stages %u to %u are no block", where, merge->first, merge->last);
+    return clv__json_bad(&r->json, "%s: stages %u to %u are not a block", where, merge->first, merge->last);
   CLV__TRY(clv__json_list(&r->json, item, where, "from", 2, 2, &from));
   for (size_t i = 0; i < 2; ++i) CLV__TRY(take_sizes(r, json_array_get(from, i), where, "from", &merge->from[i]));
   CLV__TRY(get_sizes(r, item, where, "into", &merge->into));
@@ -298,7 +298,7 @@ static clv_status read_machine(const reading *r, const json_t *root) {
     if (json_object_get(item, "switch_ms") != NULL)
       CLV__TRY(get_time(r, item, "machine: devices", "switch_ms", &device->switch_ns));
     if (find_device(r->plan, device->name) != CLV__NO_ID)
-      return clv__json_bad(&r->json, "machine: device '%.60s' is there twice", device->name);
+      return clv__json_bad(&r->json, "machine: device '%.60s' appears twice", device->name);
     machine->device_count = (uint32_t)d + 1;
   }
   return CLV_OK;
@@ -341,7 +341,7 @@ static clv_status read_head(const reading *r, const json_t *root) {
     if (strcmp(prices, clv__table_origin_name((clv__table_origin)o)) == 0) plan->origin = (clv__table_origin)o, prices = "";
   }
   if (prices[0] != '\0')
-    return clv__json_bad(&r->json, "plan: 'prices' is '%.40s', and must be measured, imported or synthetic", prices);
+    return clv__json_bad(&r->json, "plan: 'prices' is '%.40s'; expected measured, imported or synthetic", prices);
   CLV__TRY(clv__json_size(&r->json, root, "plan", "seed", INT64_MAX, &plan->seed));
   CLV__TRY(get_index(r, root, "plan", "k", MOST_K, &plan->k));
   CLV__TRY(get_index(r, root, "plan", "best_single_device_k", MOST_K, &plan->best_single_k));
@@ -377,10 +377,10 @@ static clv_status read_root(const reading *r, json_t *root) {
   json_t *layers, *per_k;
   uint64_t version;
   if (!json_is_integer(json_object_get(root, "cleave_gnn_plan")))
-    return clv__json_bad(&r->json, "this is no plan: it has no 'cleave_gnn_plan'");
+    return clv__json_bad(&r->json, "not a plan: it has no 'cleave_gnn_plan'");
   CLV__TRY(clv__json_size(&r->json, root, "plan", "cleave_gnn_plan", UINT32_MAX, &version));
   if (version != CLV__GNN_PLAN_VERSION)
-    return clv__json_bad(&r->json, "version %" PRIu64 " is not known; this library reads version %d: plan again", version,
+    return clv__json_bad(&r->json, "version %" PRIu64 " is unknown; this library reads version %d: plan again", version,
                          CLV__GNN_PLAN_VERSION);
   CLV__TRY(clv__json_check_keys(&r->json, root, "plan", keys));
   CLV__TRY(read_machine(r, root));

@@ -7,20 +7,20 @@ static clv_status check_parts(const clv__gnn_schedule *schedule, const clv__chai
                               uint32_t *devices, clv_error *error) {
   uint32_t at = 0;
   if (block->part_count == 0 || block->part_count > CLV__PEP_DEVICES)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a block of %u parts", block->part_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a block has %u parts", block->part_count);
   if (block->part_count > 1 && about->is_whole)
     return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                          "stages %u to %u make a row for each row that is read: one device must do them all", block->first,
-                          block->last);
+                          "stages %u to %u produce one row for each row that is read, so one device must run all of them",
+                          block->first, block->last);
   for (uint32_t i = 0; i < block->part_count; ++i) {
     const clv__pep_part *part = &block->parts[i];
     if (part->device >= schedule->machine->device_count || (*devices >> part->device & 1u) != 0)
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "device %u of %u, or twice the same in one plan", part->device,
-                            schedule->machine->device_count);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "device number %u must be below %u and appear once per plan",
+                            part->device, schedule->machine->device_count);
     *devices |= 1u << part->device;
     if (part->from != at || part->to < part->from || part->to > CLV__PEP_SHARES)
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "shares %u to %u after %u, of %d", part->from, part->to, at,
-                            CLV__PEP_SHARES);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "a share from %u to %u follows one that ends at %u, of %d", part->from,
+                            part->to, at, CLV__PEP_SHARES);
     at = part->to;
   }
   if (at != CLV__PEP_SHARES) return clv__error_set(error, CLV_INVALID_ARGUMENT, "shares end at %u of %d", at, CLV__PEP_SHARES);
@@ -30,17 +30,17 @@ static clv_status check_parts(const clv__gnn_schedule *schedule, const clv__chai
 static clv_status check_pep(const clv__gnn_schedule *schedule, const clv__chain *chain, const clv__pep *pep, clv_error *error) {
   uint32_t at = 0, devices = 0;
   if (pep == NULL || pep->block_count == 0 || pep->block_count > CLV__PEP_BLOCKS)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a plan of %u blocks", pep == NULL ? 0 : pep->block_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a plan has %u blocks", pep == NULL ? 0 : pep->block_count);
   for (uint32_t b = 0; b < pep->block_count; ++b) {
     const clv__pep_block *block = &pep->blocks[b];
     if (block->first != at || block->last <= at || block->last > chain->stage_count)
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "stages %u to %u behind stage %u, of %u", block->first, block->last, at,
-                            chain->stage_count);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "stages %u to %u, but the next stage is %u, of %u", block->first,
+                            block->last, at, chain->stage_count);
     CLV__TRY(check_parts(schedule, &chain->blocks[block->first][block->last], block, &devices, error));
     at = block->last;
   }
   if (at != chain->stage_count)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "stages %u to %u run nowhere", at, chain->stage_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "stages %u to %u are not assigned to a device", at, chain->stage_count);
   return CLV_OK;
 }
 
@@ -52,7 +52,7 @@ static clv_status check_layer(clv__gnn_run *run, uint32_t layer, uint8_t *seen, 
   for (uint32_t p = 0; p < schedule->k; ++p) {
     const clv__gnn_place *place = &schedule->layers[layer][p];
     if (place->subgraph >= schedule->k || seen[place->subgraph]++ != 0)
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "layer %u: subgraph %u is not one of %u, or comes twice", layer,
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "layer %u: subgraph number %u must be below %u and appear once", layer,
                             place->subgraph, schedule->k);
     clv_status status = check_pep(schedule, &chain, place->pep, error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u, subgraph %u", layer, place->subgraph);
@@ -64,18 +64,18 @@ clv_status clv__run_check_schedule(clv__gnn_run *run, clv_error *error) {
   const clv__gnn_schedule *schedule = run->schedule;
   const clv__machine *machine = schedule->machine;
   if (schedule->layer_count != run->model->layer_count)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a plan of %u layers for a model of %u", schedule->layer_count,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan has %u layers, but the model has %u", schedule->layer_count,
                           run->model->layer_count);
   if (schedule->k != run->partitioned->k)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a plan of %u subgraphs, where there are %u", schedule->k,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan has %u subgraphs, but there are %u", schedule->k,
                           run->partitioned->k);
   if (machine->pad_step == 0 || machine->queue_depth == 0 || machine->device_count > CLV__PEP_DEVICES)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a plan for %u devices, padded to %llu, queues of %u",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "invalid plan: %u devices, padding to multiples of %llu, queues of %u",
                           machine->device_count, (unsigned long long)machine->pad_step, machine->queue_depth);
   for (uint32_t d = 0; d < machine->device_count; ++d) {
     run->device_of[d] = clv__devices_find(run->devices, machine->devices[d].name);
     if (run->device_of[d] == CLV__NO_ID)
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan is for device '%s', which is not open: name it with --devices",
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan needs device '%s', which is not open: add it to --devices",
                             machine->devices[d].name);
   }
   uint8_t *seen = clv__arena_allocate(&run->arena, schedule->k);

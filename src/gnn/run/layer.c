@@ -164,7 +164,7 @@ static void start_and_join(shared *s, worker *workers, uint32_t count) {
     workers[i].is_started = code == 0;
     if (code == 0) continue;
     clv_error error = {0};
-    clv_status status = clv__error_set(&error, CLV_OUT_OF_MEMORY, "no thread for %s: %s",
+    clv_status status = clv__error_set(&error, CLV_OUT_OF_MEMORY, "cannot create a thread for %s: %s",
                                        s->run->schedule->machine->devices[workers[i].device].name, strerror(code));
     fail(s, status, &error);
   }

@@ -18,12 +18,13 @@ static clv_status number_vertices(clv__gnn_run *run, clv_error *error) {
     const clv__subgraph *sub = &parts->subgraphs[s];
     for (uint32_t v = 0; v < sub->owned_count; ++v, ++used) {
       if (used == n || sub->vertices[v] >= n)
-        return clv__error_set(error, CLV_INVALID_ARGUMENT, "the subgraphs are not of this graph");
+        return clv__error_set(error, CLV_INVALID_ARGUMENT, "the subgraphs belong to another graph");
       run->is_in_order = run->is_in_order && sub->vertices[v] == used;
       run->rows[sub->vertices[v]] = used;
     }
   }
-  if (used != n) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the subgraphs own %u vertices of %u", used, n);
+  if (used != n)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the subgraphs own %u vertices, but the graph has %u", used, n);
   return CLV_OK;
 }
 

@@ -75,7 +75,7 @@ void clv__gnn_run_forget(const char *state_path) {
   unlink(state_path);
 }
 
-/* ---- What it came to ---- */
+/* ---- Results of a run ---- */
 
 /* A device switches if its next task belongs to another cluster or layer. */
 static uint32_t count_switches(const clv__gnn_run *run) {

@@ -62,7 +62,7 @@ clv_status clv__gnn_run_execute(clv__gnn_run *run, const clv_tensor *features, c
 /* Removes a run's state file. Call it once the result is saved. */
 void clv__gnn_run_forget(const char *state_path);
 
-/* ---- What it came to ---- */
+/* ---- Results of a run ---- */
 
 typedef struct clv__gnn_task {
   uint32_t layer, place, cluster;                      /* clusters are counted from 0 in each layer */

@@ -69,7 +69,7 @@ clv_status clv__run_state_write(const char *path, const clv__hash *key, uint32_t
 }
 
 static clv_status refuse(const char *path, const char *why, clv_error *error) {
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: %s; run without --resume to begin anew", path, why);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: %s; run without --resume to start again", path, why);
 }
 
 clv_status clv__run_state_parse(const clv__gnn_run *run, const char *path, const void *data, size_t size_bytes,
@@ -77,11 +77,11 @@ clv_status clv__run_state_parse(const clv__gnn_run *run, const char *path, const
   header head;
   clv__hash content;
   *layers_done = 0;
-  if (size_bytes < sizeof head) return refuse(path, "it is too short to be the state of a run", error);
+  if (size_bytes < sizeof head) return refuse(path, "too short to be the state of a run", error);
   const uint8_t *kept = (const uint8_t *)data + sizeof head;
   memcpy(&head, data, sizeof head);
-  if (memcmp(head.magic, magic, sizeof magic) != 0) return refuse(path, "it is not the state of a run", error);
-  if (memcmp(&head.key, key, sizeof *key) != 0) return refuse(path, "it is of another graph, model or plan", error);
+  if (memcmp(head.magic, magic, sizeof magic) != 0) return refuse(path, "not the state of a run", error);
+  if (memcmp(&head.key, key, sizeof *key) != 0) return refuse(path, "it belongs to another graph, model or plan", error);
   if (head.layers_done == 0 || head.layers_done >= run->schedule->layer_count) return refuse(path, "it is damaged", error);
   uint64_t count = (uint64_t)run->vertex_count * clv__gnn_layer_width(&run->model->layers[head.layers_done - 1]);
   if (head.count != count || size_bytes - sizeof head != count * sizeof *rows) return refuse(path, "it is damaged", error);

@@ -75,7 +75,7 @@ static void scatter_rows(char *to, const char *from, size_t row_bytes, const uin
   for (uint64_t i = 0; i < count; ++i) memcpy(to + row_at(ids, order, i) * row_bytes, from + i * row_bytes, row_bytes);
 }
 
-/* ---- What it reads ---- */
+/* ---- Inputs ---- */
 
 /* Returns the rows of `from` in place, or copies them with zero padding. */
 static const void *use_or_pad(work *w, const value_size *size, const void *from) {
@@ -222,7 +222,7 @@ clv_status clv__run_task_reserve(clv__gnn_run *run, const clv__run_layer *layer,
   return reserve_scratch(run, &w, error);
 }
 
-/* ---- What it writes ---- */
+/* ---- Outputs ---- */
 
 /* Runs the pieces. They write to the outputs' final places, or to scratch. */
 static clv_status sweep_task(work *w, clv__run_program *program, clv_error *error) {

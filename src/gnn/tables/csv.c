@@ -42,7 +42,7 @@ static clv_status take_line(const importing *in, const char *text, size_t size_b
     while (to > from && (text[to - 1] == ' ' || text[to - 1] == '\t' || text[to - 1] == '\r')) --to;
     if (out->count == MOST_FIELDS) return bad(in, "more than %d fields", MOST_FIELDS);
     if (to - from >= MOST_FIELD_BYTES) return bad(in, "field %u has %zu characters", out->count + 1, to - from);
-    if (memchr(text + from, '\0', to - from) != NULL) return bad(in, "field %u holds a zero byte", out->count + 1);
+    if (memchr(text + from, '\0', to - from) != NULL) return bad(in, "field %u contains a zero byte", out->count + 1);
     memcpy(out->fields[out->count], text + from, to - from);
     out->fields[out->count++][to - from] = '\0';
     at = end;
@@ -55,7 +55,7 @@ static clv_status take_size(const importing *in, const char *field, const char *
   errno = 0;
   unsigned long long got = strtoull(field, &end, 10);
   if (field[0] < '0' || field[0] > '9' || *end != '\0' || errno != 0 || got > 1ull << 52)
-    return bad(in, "%s is '%s', and must be a whole number", column, field);
+    return bad(in, "%s is '%s'; expected a whole number", column, field);
   *size = got;
   return CLV_OK;
 }
@@ -68,9 +68,10 @@ static clv_status take_time(const importing *in, const char *field, const char *
   char *end;
   double got = strtod(field, &end);
   if (strspn(field, "0123456789.+-eE") != strlen(field) || end == field || *end != '\0' || !isfinite(got))
-    return bad(in, "%s is '%s', and must be milliseconds, None (missing) or -1 (out of memory)", column, field);
+    return bad(in, "%s is '%s'; expected milliseconds, None (missing) or -1 (out of memory)", column, field);
   *kind = got == -1 ? CELL_INFEASIBLE : CELL_TIME;
-  if (*kind == CELL_TIME && !(got > 0 && got <= 1e12)) return bad(in, "%s is %s ms, outside 0 to 1e12", column, field);
+  if (*kind == CELL_TIME && !(got > 0 && got <= 1e12))
+    return bad(in, "%s is %s ms; it must be above 0 and at most 1e12", column, field);
   *time_ns = got * 1e6;
   return CLV_OK;
 }
@@ -79,7 +80,7 @@ static clv_status find_column(const importing *in, const line *header, const cha
   *index = CLV__NO_ID;
   for (uint32_t f = 0; f < header->count; ++f) {
     if (strcmp(header->fields[f], name) != 0) continue;
-    if (*index != CLV__NO_ID) return bad(in, "column '%s' is there twice", name);
+    if (*index != CLV__NO_ID) return bad(in, "column '%s' appears twice", name);
     *index = f;
   }
   return CLV_OK;
@@ -90,7 +91,7 @@ static clv_status check_status(const importing *in, const char *field, bool ran_
   size_t length = strlen(field);
   bool is_out = length >= 3 && strcmp(field + length - 3, "OOM") == 0;
   if (!is_out && strcmp(field, "OK") != 0)
-    return bad(in, "status is '%s', and must be OK or, where something ran out of memory, end with OOM", field);
+    return bad(in, "status is '%s'; expected OK, or a text that ends with OOM if something ran out of memory", field);
   if (is_out != ran_out) return bad(in, "status is '%s', but %s is -1 (out of memory)", field, ran_out ? "a time" : "no time");
   return CLV_OK;
 }
@@ -103,12 +104,12 @@ typedef struct layout {
 static clv_status read_header(const importing *in, const line *header, const clv__import_column *columns, uint32_t column_count,
                               layout *places) {
   uint32_t known = 0;
-  if (column_count > MOST_FIELDS) return bad(in, "%u columns are wanted, of at most %d", column_count, MOST_FIELDS);
+  if (column_count > MOST_FIELDS) return bad(in, "%u device columns, but at most %d are possible", column_count, MOST_FIELDS);
   CLV__TRY(find_column(in, header, "n_nodes", &places->n));
   CLV__TRY(find_column(in, header, "n_edges", &places->m));
   CLV__TRY(find_column(in, header, "status", &places->status));
   if (places->n == CLV__NO_ID || places->m == CLV__NO_ID)
-    return bad(in, "columns n_nodes and n_edges must be there: n_nodes,n_edges,<device>_ms,status");
+    return bad(in, "columns n_nodes and n_edges are needed: n_nodes,n_edges,<device>_ms,status");
   for (uint32_t c = 0; c < column_count; ++c) {
     CLV__TRY(find_column(in, header, columns[c].column, &places->of[c]));
     if (places->of[c] == CLV__NO_ID) return bad(in, "there is no column '%s'", columns[c].column);
@@ -116,7 +117,7 @@ static clv_status read_header(const importing *in, const line *header, const clv
   for (uint32_t f = 0; f < header->count; ++f) {
     bool wanted = f == places->n || f == places->m || f == places->status;
     for (uint32_t c = 0; c < column_count && !wanted; ++c) wanted = f == places->of[c];
-    if (!wanted) return bad(in, "column '%s' is of no device here", header->fields[f]);
+    if (!wanted) return bad(in, "column '%s' does not belong to an open device", header->fields[f]);
     ++known;
   }
   places->fields = known;
@@ -188,7 +189,7 @@ clv_status clv__tables_import(clv__tables *tables, const char *layer, const clv_
       continue;
     }
     if (fields.count != places.fields) {
-      status = bad(&in, "%u fields, where the header has %u", fields.count, places.fields);
+      status = bad(&in, "%u fields, but the header has %u", fields.count, places.fields);
       goto cleanup;
     }
     if (!clv__array_reserve(allocator, (void **)&rows, &capacity, (row_count + 1) * column_count, sizeof *rows,

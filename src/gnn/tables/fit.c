@@ -217,15 +217,16 @@ void clv__table_reason(const clv__block_table *table, uint64_t n, uint64_t m, ch
   double time;
   clv__known known = clv__table_time(table, n, m, n, &time);
   if (known == CLV__INFEASIBLE)
-    snprintf(reason, room, "n %llu, m %llu: as large as what ran out of memory", (unsigned long long)n, (unsigned long long)m);
+    snprintf(reason, room, "n %llu, m %llu: at least as large as a size that ran out of memory", (unsigned long long)n,
+             (unsigned long long)m);
   else if (known == CLV__KNOWN)
-    snprintf(reason, room, "the block is known; what it reads or makes is more than any copy or packing that was measured");
+    snprintf(reason, room, "the block was measured, but its inputs or outputs are larger than any measured copy or packing");
   else if (!table->time.is_good)
-    snprintf(reason, room, "%u points, from which others are foretold only within %.0f %%: measure more", table->time.points,
+    snprintf(reason, room, "the fit of %u points predicts other points only within %.0f %%: measure more", table->time.points,
              100 * table->time.error);
   else
     snprintf(reason, room,
-             "n %llu, m %llu lies outside what was measured: n %.0f to %.0f, m %.0f to %.0f, m/n %.3g to %.3g: measure there",
+             "n %llu, m %llu is outside the measured range, n %.0f to %.0f, m %.0f to %.0f, m/n %.3g to %.3g: measure this size",
              (unsigned long long)n, (unsigned long long)m, table->least_n, table->most_n, table->least_m, table->most_m,
              table->least_density, table->most_density);
 }

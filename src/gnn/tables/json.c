@@ -131,7 +131,7 @@ static clv_status get_origin(const reading *r, const json_t *object, const char 
     *origin = (clv__table_origin)o;
     if (strcmp(name, clv__table_origin_name(*origin)) == 0) return CLV_OK;
   }
-  return clv__json_bad(&r->json, "%s: 'origin' is '%.40s', and must be measured, imported or synthetic", where, name);
+  return clv__json_bad(&r->json, "%s: 'origin' is '%.40s'; expected measured, imported or synthetic", where, name);
 }
 
 static clv_status read_point(const reading *r, json_t *item, const char *where, clv__table_point *point) {
@@ -140,7 +140,7 @@ static clv_status read_point(const reading *r, json_t *item, const char *where, 
   static const char *const infeasible_keys[] = {"n", "m", "targets", "origin", "infeasible", NULL};
   const json_t *infeasible = json_object_get(item, "infeasible");
   if (infeasible != NULL && !json_is_true(infeasible))
-    return clv__json_bad(&r->json, "%s: 'infeasible' must be true where it is there", where);
+    return clv__json_bad(&r->json, "%s: 'infeasible' must be true if it is present", where);
   *point = (clv__table_point){.infeasible = infeasible != NULL};
   CLV__TRY(clv__json_check_keys(&r->json, item, where, point->infeasible ? infeasible_keys : keys));
   CLV__TRY(clv__json_size(&r->json, item, where, "n", (uint64_t)1 << 52, &point->n));
@@ -168,18 +168,18 @@ static clv_status read_table(const reading *r, json_t *item, size_t number) {
   CLV__TRY(get_name(r, item, where, "layer", &layer));
   CLV__TRY(clv__json_size(&r->json, item, where, "last", CLV__TABLE_STAGES, &last));
   CLV__TRY(clv__json_size(&r->json, item, where, "first", CLV__TABLE_STAGES, &first));
-  if (first >= last) return clv__json_bad(&r->json, "%s: stages %" PRIu64 " to %" PRIu64 " are no block", where, first, last);
+  if (first >= last) return clv__json_bad(&r->json, "%s: stages %" PRIu64 " to %" PRIu64 " are not a block", where, first, last);
   CLV__TRY(clv__json_list(&r->json, item, where, "points", 0, MOST_POINTS, &points));
-  if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: there are no points", where);
+  if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: 'points' is empty", where);
   if (clv__tables_find(r->tables, device, layer, (uint32_t)first, (uint32_t)last) != NULL)
-    return clv__json_bad(&r->json, "%s: this block of '%.40s' is there twice", where, device);
+    return clv__json_bad(&r->json, "%s: this block of '%.40s' appears twice", where, device);
   for (size_t i = 0; i < json_array_size(points); ++i) {
     clv__table_point point;
     snprintf(where, sizeof where, "blocks[%zu]: points[%zu]", number, i);
     CLV__TRY(read_point(r, json_array_get(points, i), where, &point));
     CLV__TRY(clv__tables_put(r->tables, device, layer, (uint32_t)first, (uint32_t)last, &point, r->json.error));
     if (r->tables->tables[r->tables->table_count - 1].point_count != i + 1)
-      return clv__json_bad(&r->json, "%s: this size is there twice", where);
+      return clv__json_bad(&r->json, "%s: this size appears twice", where);
   }
   return CLV_OK;
 }
@@ -195,9 +195,9 @@ static clv_status read_copy(const reading *r, json_t *item, size_t number) {
   CLV__TRY(get_name(r, item, where, "from", &from));
   CLV__TRY(get_name(r, item, where, "to", &to));
   CLV__TRY(clv__json_list(&r->json, item, where, "points", 0, MOST_POINTS, &points));
-  if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: there are no points", where);
+  if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: 'points' is empty", where);
   if (clv__tables_find_copy(r->tables, from, to) != NULL)
-    return clv__json_bad(&r->json, "%s: this direction is there twice", where);
+    return clv__json_bad(&r->json, "%s: this direction appears twice", where);
   for (size_t i = 0; i < json_array_size(points); ++i) {
     json_t *each = json_array_get(points, i);
     clv__copy_point point = {0};
@@ -209,7 +209,7 @@ static clv_status read_copy(const reading *r, json_t *item, size_t number) {
     CLV__TRY(get_time(r, each, where, "spread_ns", &point.spread_ns));
     CLV__TRY(clv__tables_put_copy(r->tables, from, to, &point, r->json.error));
     if (r->tables->copies[r->tables->copy_count - 1].point_count != i + 1)
-      return clv__json_bad(&r->json, "%s: this size is there twice", where);
+      return clv__json_bad(&r->json, "%s: this size appears twice", where);
   }
   return CLV_OK;
 }
@@ -227,7 +227,7 @@ static clv_status read_devices(const reading *r, const json_t *root) {
     CLV__TRY(get_name(r, json_array_get(devices, i), where, "name", &name));
     CLV__TRY(get_name(r, json_array_get(devices, i), where, "fingerprint", &fingerprint));
     CLV__TRY(clv__tables_put_device(r->tables, name, fingerprint, r->json.error));
-    if (r->tables->device_count != i + 1) return clv__json_bad(&r->json, "%s: '%.100s' is there twice", where, name);
+    if (r->tables->device_count != i + 1) return clv__json_bad(&r->json, "%s: '%.100s' appears twice", where, name);
   }
   return CLV_OK;
 }
@@ -243,15 +243,15 @@ static clv_status read_overhead(const reading *r, json_t *item, size_t number) {
   CLV__TRY(get_name(r, item, where, "kind", &name));
   while (overhead.kind < CLV__OVERHEADS && strcmp(clv__overhead_name(overhead.kind), name) != 0) ++overhead.kind;
   if (overhead.kind == CLV__OVERHEADS)
-    return clv__json_bad(&r->json, "%s: 'kind' is '%.40s', and must be merge, switch or exchange", where, name);
+    return clv__json_bad(&r->json, "%s: 'kind' is '%.40s'; expected merge, switch or exchange", where, name);
   if (overhead.kind == CLV__OVERHEAD_SWITCH) CLV__TRY(get_name(r, item, where, "device", &overhead.device));
   if (overhead.kind != CLV__OVERHEAD_SWITCH && json_object_get(item, "device") != NULL)
-    return clv__json_bad(&r->json, "%s: 'device' is for switches", where);
+    return clv__json_bad(&r->json, "%s: 'device' is only for kind 'switch'", where);
   CLV__TRY(get_origin(r, item, where, &overhead.origin));
   CLV__TRY(get_time(r, item, where, "time_ns", &overhead.time_ns));
   CLV__TRY(get_time(r, item, where, "spread_ns", &overhead.spread_ns));
   CLV__TRY(clv__tables_put_overhead(r->tables, &overhead, r->json.error));
-  return r->tables->overhead_count == before + 1 ? CLV_OK : clv__json_bad(&r->json, "%s: it is there twice", where);
+  return r->tables->overhead_count == before + 1 ? CLV_OK : clv__json_bad(&r->json, "%s: it appears twice", where);
 }
 
 static clv_status read_overheads(const reading *r, const json_t *root) {
@@ -268,12 +268,12 @@ static clv_status read_root(const reading *r, json_t *root) {
   uint64_t version;
   json_t *blocks, *copies;
   if (format == NULL || strcmp(format, FORMAT) != 0)
-    return clv__json_bad(&r->json, "these are no tables: 'format' must be '" FORMAT "'");
+    return clv__json_bad(&r->json, "not a file of GNN costs: 'format' must be '" FORMAT "'");
   CLV__TRY(clv__json_size(&r->json, root, "tables", "version", UINT32_MAX, &version));
   if (version != CLV__TABLES_VERSION)
-    return clv__json_bad(
-        &r->json, "version %" PRIu64 " is not known; this library reads version %d: measure again with 'cleave gnn profile'",
-        version, CLV__TABLES_VERSION);
+    return clv__json_bad(&r->json,
+                         "version %" PRIu64 " is unknown; this library reads version %d: measure again with 'cleave gnn profile'",
+                         version, CLV__TABLES_VERSION);
   CLV__TRY(clv__json_check_keys(&r->json, root, "tables", keys));
   CLV__TRY(read_devices(r, root));
   CLV__TRY(clv__json_list(&r->json, root, "tables", "blocks", 0, MOST_TABLES, &blocks));
@@ -288,7 +288,7 @@ clv_status clv__tables_parse(clv__tables *tables, const char *text, size_t size_
   json_t *root;
   const clv_allocator *allocator = tables->arena.allocator;
   reading r = {.json = {.name = name, .error = error}, .tables = tables};
-  CLV__TRY(clv__json_parse(&r.json, text, size_bytes, MOST_FILE_BYTES, "tables", &root));
+  CLV__TRY(clv__json_parse(&r.json, text, size_bytes, MOST_FILE_BYTES, "file of GNN costs", &root));
   clv__tables_finish(tables);
   clv__tables_init(tables, allocator);
   clv_status status = read_root(&r, root);

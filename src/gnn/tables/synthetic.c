@@ -89,7 +89,7 @@ static clv_status complete_device(clv__tables *tables, const clv__machine_device
                                   clv_error *error) {
   const clv__block_table *found = clv__tables_find(tables, assumed->device, chain->layer, assumed->first, assumed->last);
   if (found == NULL || !found->time.is_good)
-    return clv__error_set(error, CLV_NOT_FOUND, "%s: stages %u to %u of layer %s are not in the tables, or without a good fit",
+    return clv__error_set(error, CLV_NOT_FOUND, "%s: the costs of stages %u to %u of layer %s are missing, or have no good fit",
                           assumed->device, assumed->first, assumed->last, chain->layer);
   clv__block_table measured = *found; /* a copy, because adding tables may move them; its points move only when it gains points
                                          itself, which happens last */

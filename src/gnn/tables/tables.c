@@ -61,12 +61,12 @@ clv_status clv__tables_put(clv__tables *tables, const char *device, const char *
                            const clv__table_point *point, clv_error *error) {
   const clv_allocator *allocator = tables->arena.allocator;
   if (first >= last || last > CLV__TABLE_STAGES)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: stages %u to %u are no block of at most %d", device, first, last,
-                          CLV__TABLE_STAGES);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: stages %u to %u are not a block of at most %d stages", device, first,
+                          last, CLV__TABLE_STAGES);
   if (point->n > LARGEST_SIZE || point->m > LARGEST_SIZE || point->peak_bytes > LARGEST_SIZE || point->targets > point->n ||
       (!point->infeasible && !good_time(point->time_ns, point->spread_ns)) || !good_time(point->compile_ns, 0))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: n %llu, m %llu, targets %llu, %g ns is no measurement", device,
-                          (unsigned long long)point->n, (unsigned long long)point->m, (unsigned long long)point->targets,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: n %llu, m %llu, targets %llu, %g ns is not a valid measurement",
+                          device, (unsigned long long)point->n, (unsigned long long)point->m, (unsigned long long)point->targets,
                           point->time_ns);
   clv__block_table *table = find_table(tables, device, layer, first, last);
   if (table == NULL) {
@@ -95,7 +95,7 @@ clv_status clv__tables_put_copy(clv__tables *tables, const char *from, const cha
                                 clv_error *error) {
   const clv_allocator *allocator = tables->arena.allocator;
   if (point->size_bytes > LARGEST_SIZE || !good_time(point->time_ns, point->spread_ns))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s to %s: %llu bytes, %g ns is no measurement", from, to,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s to %s: %llu bytes, %g ns is not a valid measurement", from, to,
                           (unsigned long long)point->size_bytes, point->time_ns);
   clv__copy_table *table = find_copy(tables, from, to);
   if (table == NULL) {
@@ -134,10 +134,10 @@ clv_status clv__tables_check_device(const clv__tables *tables, const char *name,
   for (uint32_t d = 0; d < tables->device_count; ++d) {
     const clv__tables_device *device = &tables->devices[d];
     if (strcmp(device->name, name) == 0 && strcmp(device->fingerprint, fingerprint) != 0)
-      return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "%s is '%s' here, and was '%s' when it was measured: measure it here with 'cleave gnn profile' into "
-                            "another file",
-                            name, fingerprint, device->fingerprint);
+      return clv__error_set(
+          error, CLV_INVALID_ARGUMENT,
+          "%s is '%s' here, but was '%s' when it was measured: measure it here with 'cleave gnn profile', into another file",
+          name, fingerprint, device->fingerprint);
   }
   return CLV_OK;
 }
@@ -181,8 +181,8 @@ clv_status clv__tables_put_overhead(clv__tables *tables, const clv__table_overhe
   uint32_t at = 0;
   if (!good_time(overhead->time_ns, overhead->spread_ns) ||
       (overhead->kind == CLV__OVERHEAD_SWITCH) != (overhead->device[0] != '\0'))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s of '%s': %g ns is no measurement", clv__overhead_name(overhead->kind),
-                          overhead->device, overhead->time_ns);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s of '%s': %g ns is not a valid measurement",
+                          clv__overhead_name(overhead->kind), overhead->device, overhead->time_ns);
   while (at < tables->overhead_count && compare_overhead(&tables->overheads[at], overhead->kind, overhead->device) < 0) ++at;
   bool is_there = at < tables->overhead_count && compare_overhead(&tables->overheads[at], overhead->kind, overhead->device) == 0;
   clv__table_overhead made = *overhead;

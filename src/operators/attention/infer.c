@@ -15,8 +15,8 @@ typedef struct heads {
 
 clv_status clv__attention_head_size(clv__infer *infer, uint32_t input, int64_t dim, int64_t count, int64_t *size) {
   if (clv__dims_quotient(&dim, 1, &count, 1, size)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u: %lld columns are no multiple of %lld heads", (unsigned)input,
-                        (long long)dim, (long long)count);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u: %lld columns are not a multiple of %lld heads",
+                        (unsigned)input, (long long)dim, (long long)count);
 }
 
 static clv_status read_heads(clv__infer *infer, uint32_t input, const char *attribute, heads *h) {
@@ -31,7 +31,8 @@ static clv_status read_heads(clv__infer *infer, uint32_t input, const char *attr
   h->count = clv__attribute_int(infer->attributes, attribute, 0);
   h->length = t->dims[1];
   if (h->count <= 0) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is needed for inputs of rank 3, and above 0", attribute);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is needed for inputs of rank 3, and must be above 0",
+                          attribute);
   }
   return clv__attention_head_size(infer, input, t->dims[2], h->count, &h->size);
 }
@@ -39,7 +40,7 @@ static clv_status read_heads(clv__infer *infer, uint32_t input, const char *attr
 static clv_status merge(clv__infer *infer, int64_t *dim, int64_t other, const char *what) {
   int64_t merged;
   if (!clv__dim_merge(*dim, other, &merged)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s: %lld and %lld should be the same", what, (long long)*dim,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s: %lld and %lld must be equal", what, (long long)*dim,
                           (long long)other);
   }
   *dim = merged;
@@ -66,10 +67,11 @@ static clv_status read_cache(clv__infer *infer, shape *s) {
   const bool key = clv__infer_has(infer, PAST_KEY), value = clv__infer_has(infer, PAST_VALUE);
   int64_t past = key ? CLV_DIM_UNKNOWN : 0;
   if (key != value) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "past_key and past_value come together or not at all");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "give both past_key and past_value, or neither");
   }
   if (key && clv__infer_has(infer, VALID)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "nonpad_kv_seqlen is for a cache outside, without past_key");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "nonpad_kv_seqlen is for an external cache, so past_key must be absent");
   }
   if (key) {
     CLV__TRY(clv__check_same_dtype(infer, K, PAST_KEY));
@@ -78,7 +80,7 @@ static clv_status read_cache(clv__infer *infer, shape *s) {
     CLV__TRY(read_past(infer, PAST_VALUE, &s->v, &past));
   }
   if (past >= 0 && s->k.length >= 0 && past > INT64_MAX - s->k.length) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "past and new keys are more than can be counted");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "too many past and new keys");
   }
   s->total = clv__dim_add(past, s->k.length);
   return CLV_OK;
@@ -88,7 +90,7 @@ static clv_status read_shape(clv__infer *infer, shape *s) {
   const clv_tensor *in = infer->inputs;
   for (uint32_t i = Q; i <= V; ++i) CLV__TRY(clv__check_rank(infer, i, 3, 4));
   if (in[Q].rank >= 0 && in[K].rank >= 0 && in[V].rank >= 0 && (in[Q].rank != in[K].rank || in[Q].rank != in[V].rank)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "Q, K and V are of ranks %d, %d and %d, which should be the same",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "Q, K and V have ranks %d, %d and %d, which must be equal",
                           (int)in[Q].rank, (int)in[K].rank, (int)in[V].rank);
   }
   CLV__TRY(clv__check_same_dtype(infer, Q, K));
@@ -102,7 +104,7 @@ static clv_status read_shape(clv__infer *infer, shape *s) {
   CLV__TRY(merge(infer, &s->k.count, s->v.count, "heads of K and V"));
   CLV__TRY(merge(infer, &s->q.size, s->k.size, "sizes of a head of Q and K"));
   if (s->q.count >= 0 && s->k.count >= 0 && s->q.count != s->k.count && (s->k.count == 0 || s->q.count % s->k.count != 0)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld heads of Q are no multiple of %lld heads of K and V",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld heads of Q are not a multiple of %lld heads of K and V",
                           (long long)s->q.count, (long long)s->k.count);
   }
   return CLV_OK;
@@ -130,7 +132,7 @@ static clv_status check_attributes(clv__infer *infer) {
   for (int i = 0; i < 2; ++i) {
     const int64_t size = clv__attribute_int(infer->attributes, windows[i], -1);
     if (size >= -1) continue;
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is %lld: -1 is no bound, and nothing is below it",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is %lld; the least value is -1, which means no bound",
                           windows[i], (long long)size);
   }
   return CLV_OK;
@@ -170,16 +172,16 @@ static clv_status infer_flex(clv__infer *infer) {
   if (infer->input_count < 3) return clv__error_set(infer->error, CLV_INVALID_MODEL, "it needs Q, K and V");
   const int64_t precision = clv__attribute_int(infer->attributes, "softmax_precision", CLV_F32);
   if (precision != CLV_F32 && precision != CLV_F64 && precision != CLV_F16 && precision != CLV_BF16) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute softmax_precision, %lld, is no float dtype",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute softmax_precision, %lld, is not a float dtype",
                           (long long)precision);
   }
   for (uint32_t i = Q; i <= V; ++i) {
-    if (!clv__infer_has(infer, i)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is left out", (unsigned)i);
+    if (!clv__infer_has(infer, i)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is missing", (unsigned)i);
     CLV__TRY(clv__check_rank(infer, i, 4, 4));
     CLV__TRY(clv__check_same_dtype(infer, Q, i));
   }
   if (in[Q].dtype != CLV_DTYPE_NONE && (CLV__DTYPES_FLOAT >> in[Q].dtype & 1u) == 0) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "Q, K and V are %s, no floats", clv_dtype_name(in[Q].dtype));
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "Q, K and V are %s, not floats", clv_dtype_name(in[Q].dtype));
   }
   CLV__TRY(read_shape(infer, &s));
   clv__infer_set(infer, 0, in[Q].dtype, 4, (const int64_t[]){s.q.batch, s.q.count, s.q.length, s.v.size});

@@ -15,7 +15,7 @@ static clv_status read_linear(clv__infer *infer, linear *l) {
   l->kv_heads = clv__attribute_int(infer->attributes, "kv_num_heads", 0);
   if (l->q_heads <= 0 || l->kv_heads <= 0 || l->q_heads % l->kv_heads != 0) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                          "attribute q_num_heads, %lld, should be a multiple of kv_num_heads, %lld, both above 0",
+                          "attribute q_num_heads, %lld, must be a multiple of kv_num_heads, %lld, and both must be above 0",
                           (long long)l->q_heads, (long long)l->kv_heads);
   }
   for (uint32_t i = 0; i < 3; ++i) {
@@ -40,7 +40,8 @@ static clv_status read_linear(clv__infer *infer, linear *l) {
 static clv_status check_gate(clv__infer *infer, const linear *l, uint32_t input, const char *name, bool needed, int64_t a,
                              int64_t b) {
   if (clv__infer_has(infer, input) != needed) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "this update_rule %s input %s", needed ? "needs" : "takes no", name);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "this update_rule %s input %s", needed ? "needs" : "does not use",
+                          name);
   }
   if (!needed) return CLV_OK;
   const clv_tensor *t = &infer->inputs[input];
@@ -64,7 +65,8 @@ clv_status clv__infer_linear_attention(clv__infer *infer) {
   const bool delta = clv__attribute_is(attributes, "update_rule", "delta", false);
   const bool both = clv__attribute_is(attributes, "update_rule", "gated_delta", true);
   if (!plain && !gated && !delta && !both) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute update_rule is none of linear, gated, delta, gated_delta");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "attribute update_rule is not one of linear, gated, delta, gated_delta");
   }
   CLV__TRY(clv__infer_product(infer, (const int64_t[]){l.kv_heads, l.key_size}, 2, &keys));
   CLV__TRY(check_gate(infer, &l, 4, "decay", gated || both, l.kv_heads, keys));

@@ -13,7 +13,7 @@ static clv_status check_angles(clv__infer *infer, uint32_t input, int64_t batch,
     CLV__TRY(clv__check_same_dim(infer, batch, t->dims[0], "batches of X and the angles"));
     CLV__TRY(clv__check_same_dim(infer, length, t->dims[1], "lengths of X and the angles"));
   }
-  return clv__check_same_dim(infer, half, t->dims[t->rank - 1], "half of what is rotated, and angles");
+  return clv__check_same_dim(infer, half, t->dims[t->rank - 1], "half of the rotated size, and number of angles");
 }
 
 clv_status clv__infer_rotary(clv__infer *infer) {

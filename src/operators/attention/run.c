@@ -195,8 +195,8 @@ static clv_status run_attention(const clv__kernel_call *call) {
   for (int64_t b = 0; a.valid != NULL && b < a.batches; ++b) {
     const int64_t valid = clv__element_load_int(a.valid, b);
     if (valid >= 0 && valid <= a.total) continue;
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "nonpad_kv_seqlen[%lld] is %lld: there are %lld keys", (long long)b,
-                          (long long)valid, (long long)a.total);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "nonpad_kv_seqlen[%lld] is %lld, but there are %lld keys",
+                          (long long)b, (long long)valid, (long long)a.total);
   }
   join_cache(&a.key, a.batches, clv__call_output(call, 1));
   join_cache(&a.value, a.batches, clv__call_output(call, 2));
@@ -239,7 +239,7 @@ static bool accepts(const clv__kernel_call *call, char reason[160]) {
 static bool accepts_flex(const clv__kernel_call *call, char reason[160]) {
   const bool has_body =
       clv__attribute_find(call->attributes, "score_mod") != NULL || clv__attribute_find(call->attributes, "prob_mod") != NULL;
-  if (has_body) snprintf(reason, 160, "score_mod and prob_mod are no kernels");
+  if (has_body) snprintf(reason, 160, "FlexAttention's score_mod and prob_mod are not supported here");
   return !has_body && accepts(call, reason);
 }
 

@@ -11,8 +11,8 @@ static clv_status common_dtype(clv__infer *infer, uint32_t first, clv_dtype *dty
     clv_dtype other = infer->inputs[i].dtype;
     if (other == CLV_DTYPE_NONE || other == *dtype) continue;
     if (*dtype != CLV_DTYPE_NONE) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "inputs must have one dtype: %s and %s", clv_dtype_name(*dtype),
-                            clv_dtype_name(other));
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "inputs must have the same dtype, not %s and %s",
+                            clv_dtype_name(*dtype), clv_dtype_name(other));
     }
     *dtype = other;
   }
@@ -139,7 +139,7 @@ static clv_status infer_swiglu(clv__infer *infer) {
   if (a->rank >= 0 && b->rank >= 0) {
     CLV__TRY(clv__check_rank(infer, 1, a->rank, a->rank));
     for (int32_t i = 0; i < a->rank; ++i) {
-      CLV__TRY(clv__check_same_dim(infer, a->dims[i], b->dims[i], "dims of A and B, which do not broadcast"));
+      CLV__TRY(clv__check_same_dim(infer, a->dims[i], b->dims[i], "shapes of A and B do not broadcast"));
       clv__dim_merge(a->dims[i], b->dims[i], &merged.dims[i]);
     }
   } else if (a->rank < 0) {

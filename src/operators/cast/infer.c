@@ -38,8 +38,8 @@ static clv_status infer_bit_cast(clv__infer *infer) {
   const clv_dtype dtype = clv__dtype_is_known(to) ? (clv_dtype)to : CLV_DTYPE_NONE;
   const size_t from_bits = clv_dtype_size_bits(input->dtype), to_bits = clv_dtype_size_bits(dtype);
   if ((from_bits != to_bits && from_bits > 0 && to_bits > 0) || dtype == CLV_STRING || input->dtype == CLV_STRING) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the bits of a %s are no %s", clv_dtype_name(input->dtype),
-                          clv_dtype_name(dtype));
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the bits of %s cannot be reinterpreted as %s",
+                          clv_dtype_name(input->dtype), clv_dtype_name(dtype));
   }
   clv__infer_set(infer, 0, dtype, input->rank, input->dims);
   return CLV_OK;

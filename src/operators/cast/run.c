@@ -6,19 +6,10 @@
 #include <stdio.h>
 
 #include "base/tensor/small.h"
-#include "operators/common/move.h"
-#include "operators/common/rows.h"
-#include "operators/common/threads.h"
+#include "operators/common/element.h"
 #include "operators/run.h"
 
-enum { BLOCK = 256, TASK = 4096 /* both are a whole number of bytes in every dtype */ };
-
 #define IS_FLOAT(dtype) clv__dtype_is_in(dtype, CLV__DTYPES_FLOAT | CLV__DTYPES_SMALL_FLOAT)
-
-typedef struct small_cast {
-  bool saturate;
-  clv__small_round round;
-} small_cast;
 
 static bool read_round(const clv__kernel_call *call, clv__small_round *round) {
   static const char *const names[] = {[CLV__SMALL_UP] = "up", [CLV__SMALL_DOWN] = "down", [CLV__SMALL_NEAREST] = "nearest"};
@@ -29,65 +20,46 @@ static bool read_round(const clv__kernel_call *call, clv__small_round *round) {
   return false;
 }
 
-/* Converts through double, which holds every number of the other dtypes except 64-bit integers. So there is one rounding. */
-static void cast_to_small(const clv_tensor *from, const clv_tensor *to, int64_t first, int64_t count, small_cast how) {
-  double row[BLOCK];
-  clv__row_to_f64(from->dtype, from->data, first, count, row);
-  for (int64_t i = 0; i < count; ++i) {
-    const uint8_t bits = to->dtype == CLV_F8E8M0 ? clv__small_power_of(row[i], how.saturate, how.round)
-                                                 : clv__small_from_f64(to->dtype, row[i], how.saturate);
-    clv__small_store(to->dtype, to->data, (size_t)(first + i), bits);
-  }
-}
-
-/* Converts elements [first, first + count), in blocks, through the narrowest type that holds every value of the source. */
-static void cast_run(const clv_tensor *from, const clv_tensor *to, int64_t first, int64_t count, small_cast how) {
-  const bool to_small = clv__dtype_is_in(to->dtype, CLV__DTYPES_SMALL_FLOAT);
-  for (int64_t at = first; at < first + count; at += BLOCK) {
-    int64_t block = first + count - at < BLOCK ? first + count - at : BLOCK;
-    if (to_small) {
-      cast_to_small(from, to, at, block, how);
-    } else if (!IS_FLOAT(from->dtype) && !IS_FLOAT(to->dtype)) {
-      int64_t row[BLOCK];
-      clv__row_to_i64(from->dtype, from->data, at, block, row);
-      clv__row_from_i64(to->dtype, to->data, at, block, row);
-    } else if (to->dtype == CLV_F32 || (IS_FLOAT(from->dtype) && from->dtype != CLV_F64)) {
-      float row[BLOCK]; /* integers are rounded only once, directly to f32 */
-      clv__row_to_f32(from->dtype, from->data, at, block, row);
-      clv__row_from_f32(to->dtype, to->data, at, block, row);
-    } else {
-      double row[BLOCK];
-      clv__row_to_f64(from->dtype, from->data, at, block, row);
-      clv__row_from_f64(to->dtype, to->data, at, block, row);
-    }
-  }
-}
-
 static clv_status run_bit_cast(const clv__kernel_call *call) {
+  const clv_tensor *from = &call->inputs[0], *to = &call->outputs[0];
   size_t size_bytes;
-  if (!clv__tensor_size_bytes(&call->outputs[0], &size_bytes)) return CLV_OK;
-  clv__copy_bytes(call->outputs[0].data, call->inputs[0].data, size_bytes);
-  if (call->outputs[0].dtype != CLV_BOOL) return CLV_OK;
-  uint8_t *truths = call->outputs[0].data; /* a bool must be 0 or 1, whatever the source bits are */
-  for (size_t i = 0; i < size_bytes; ++i) truths[i] = truths[i] != 0;
+  if (!clv__tensor_size_bytes(to, &size_bytes)) return CLV_OK;
+  for (size_t i = 0; i < size_bytes; ++i) {
+    const uint8_t byte = ((const uint8_t *)from->data)[i];
+    ((uint8_t *)to->data)[i] = to->dtype == CLV_BOOL ? byte != 0 : byte; /* a bool must be 0 or 1, whatever the bits are */
+  }
   return CLV_OK;
+}
+
+/* 64-bit integers are rounded once, directly to the narrower float. */
+static float load_f32(const clv_tensor *tensor, int64_t index) {
+  float value;
+  clv__row_to_f32(tensor->dtype, tensor->data, index, 1, &value);
+  return value;
 }
 
 static clv_status run_cast(const clv__kernel_call *call) {
   const clv_tensor *from = &call->inputs[0], *to = &call->outputs[0];
-  int64_t total = clv__dims_product(from, 0, from->rank);
-  if (total == 0) return CLV_OK;
+  const bool saturates = clv__attribute_int(call->attributes, "saturate", 1) != 0;
+  const bool to_small = clv__dtype_is_in(to->dtype, CLV__DTYPES_SMALL_FLOAT), to_float = IS_FLOAT(to->dtype);
+  clv__small_round round;
+  (void)read_round(call, &round);
   if (from->dtype == to->dtype) return run_bit_cast(call);
-  small_cast how = {.saturate = clv__attribute_int(call->attributes, "saturate", 1) != 0};
-  (void)read_round(call, &how.round);
+  if (clv__tensor_is_empty(from)) return CLV_OK;
   clv__small_clear(to);
-  int64_t tasks = (total + TASK - 1) / TASK;
-  const int threads = clv__kernel_threads(tasks, 2.0 * (double)total);
-  (void)threads; /* unused without OpenMP */
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t task = 0; task < tasks; ++task) {
-    int64_t first = task * TASK;
-    cast_run(from, to, first, total - first < TASK ? total - first : TASK, how);
+  for (int64_t i = 0; i < clv__dims_count(from, 0, from->rank); ++i) {
+    const double value = clv__element_load(from, i); /* holds every number but some 64-bit integers */
+    if (to_small) {
+      const uint8_t bits = to->dtype == CLV_F8E8M0 ? clv__small_power_of(value, saturates, round)
+                                                   : clv__small_from_f64(to->dtype, value, saturates);
+      clv__small_store(to->dtype, to->data, (size_t)i, bits);
+    } else if (!IS_FLOAT(from->dtype) && !to_float) {
+      clv__element_store_int(to, i, clv__element_load_int(from, i));
+    } else if (to->dtype == CLV_F32) {
+      ((float *)to->data)[i] = load_f32(from, i);
+    } else {
+      clv__element_store(to, i, value);
+    }
   }
   return CLV_OK;
 }

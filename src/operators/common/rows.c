@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/tensor/small.h"
-#include "operators/common/multiversion.h"
 
 #define CONVERT(source_type, expression)                     \
   {                                                          \
@@ -30,7 +29,7 @@ static void put_small(clv_dtype dtype, void *data, size_t index, double value) {
   }
 }
 
-CLV__MULTIVERSION void clv__row_to_f32(clv_dtype dtype, const void *data, int64_t first, int64_t count, float *row) {
+void clv__row_to_f32(clv_dtype dtype, const void *data, int64_t first, int64_t count, float *row) {
   switch (dtype) {
     case CLV_F32:
       if (count > 0) memcpy(row, (const float *)data + first, (size_t)count * sizeof(float));
@@ -64,7 +63,7 @@ CLV__MULTIVERSION void clv__row_to_f32(clv_dtype dtype, const void *data, int64_
   }
 }
 
-CLV__MULTIVERSION void clv__row_to_f64(clv_dtype dtype, const void *data, int64_t first, int64_t count, double *row) {
+void clv__row_to_f64(clv_dtype dtype, const void *data, int64_t first, int64_t count, double *row) {
   switch (dtype) {
     case CLV_F64:
       if (count > 0) memcpy(row, (const double *)data + first, (size_t)count * sizeof(double));
@@ -130,7 +129,7 @@ CLV__MULTIVERSION void clv__row_to_f64(clv_dtype dtype, const void *data, int64_
   case CLV_I64:                                                                    \
     STORE(int64_t, SATURATE(int64_t, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX))
 
-CLV__MULTIVERSION void clv__row_from_f32(clv_dtype dtype, void *data, int64_t first, int64_t count, const float *row) {
+void clv__row_from_f32(clv_dtype dtype, void *data, int64_t first, int64_t count, const float *row) {
   switch (dtype) {
     case CLV_F32:
       if (count > 0) memcpy((float *)data + first, row, (size_t)count * sizeof(float));
@@ -148,7 +147,7 @@ CLV__MULTIVERSION void clv__row_from_f32(clv_dtype dtype, void *data, int64_t fi
   }
 }
 
-CLV__MULTIVERSION void clv__row_from_f64(clv_dtype dtype, void *data, int64_t first, int64_t count, const double *row) {
+void clv__row_from_f64(clv_dtype dtype, void *data, int64_t first, int64_t count, const double *row) {
   switch (dtype) {
     case CLV_F64:
       if (count > 0) memcpy((double *)data + first, row, (size_t)count * sizeof(double));
@@ -221,41 +220,5 @@ void clv__row_from_i64(clv_dtype dtype, void *data, int64_t first, int64_t count
       break;
     default:
       break;
-  }
-}
-
-CLV__MULTIVERSION double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power) {
-  double lanes[CLV__ROW_LANES] = {0}, chunk[CLV__ROW_CHUNK], sum = 0;
-  while (count > 0) {
-    int64_t n = count < CLV__ROW_CHUNK ? count : CLV__ROW_CHUNK, i = 0;
-    clv__row_to_f64(x->dtype, x->data, first, n, chunk);
-    if (power == 1) {
-      for (; i + CLV__ROW_LANES <= n; i += CLV__ROW_LANES) {
-        for (int l = 0; l < CLV__ROW_LANES; ++l) lanes[l] += chunk[i + l] - mean;
-      }
-      for (; i < n; ++i) sum += chunk[i] - mean;
-    } else {
-      for (; i + CLV__ROW_LANES <= n; i += CLV__ROW_LANES) {
-        for (int l = 0; l < CLV__ROW_LANES; ++l) lanes[l] += (chunk[i + l] - mean) * (chunk[i + l] - mean);
-      }
-      for (; i < n; ++i) sum += (chunk[i] - mean) * (chunk[i] - mean);
-    }
-    first += n;
-    count -= n;
-  }
-  for (int l = 0; l < CLV__ROW_LANES; ++l) sum += lanes[l];
-  return sum;
-}
-
-CLV__MULTIVERSION void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean,
-                                       double factor, double shift) {
-  double chunk[CLV__ROW_CHUNK];
-  while (count > 0) {
-    int64_t n = count < CLV__ROW_CHUNK ? count : CLV__ROW_CHUNK;
-    clv__row_to_f64(x->dtype, x->data, first, n, chunk);
-    for (int64_t i = 0; i < n; ++i) chunk[i] = (chunk[i] - mean) * factor + shift;
-    clv__row_from_f64(y->dtype, y->data, first, n, chunk);
-    first += n;
-    count -= n;
   }
 }

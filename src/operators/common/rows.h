@@ -28,14 +28,6 @@ static inline bool clv__tensor_is_empty(const clv_tensor *tensor) {
   return clv__dims_count(tensor, 0, tensor->rank) == 0;
 }
 
-#define CLV__ROW_CHUNK 512 /* number of elements converted at a time */
-#define CLV__ROW_LANES 8   /* partial sums, so that sums vectorise; their order depends only on the count */
-
-/* The sum in f64 of (x - mean)^power over elements [first, first + count). `power` is 1 or 2. */
-double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power);
-/* y = (x - mean) * factor + shift over the same elements of two tensors, computed in f64 and rounded once. */
-void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean, double factor, double shift);
-
 /* Exact for every f16. Branch-free, so that loops over it vectorise. */
 static inline float clv__f16_widen(uint16_t bits) {
   uint32_t magnitude = (uint32_t)(bits & 0x7fffu) << 13;

@@ -10,7 +10,7 @@ static const clv_graph_view *body_of(const clv__infer *infer, const char *name) 
 }
 
 static clv_status missing_body(clv__infer *infer, const char *name) {
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s, a graph, is missing", name);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "graph attribute %s is missing", name);
 }
 
 /* Reduces `a` to the facts that also hold for `b`. */
@@ -64,7 +64,7 @@ static clv_status infer_if(clv__infer *infer) {
   if (then_body == NULL) return missing_body(infer, "then_branch");
   if (else_body == NULL) return missing_body(infer, "else_branch");
   if (condition->dtype != CLV_BOOL) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the condition is %s where bool is needed",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the condition is %s; expected bool",
                           clv_dtype_name(condition->dtype));
   }
   if (infer->infer_body == NULL) return CLV_OK;
@@ -134,13 +134,13 @@ static clv_status infer_loop(clv__infer *infer) {
   if (body == NULL) return missing_body(infer, "body");
   uint32_t state_count = infer->input_count - 2, argument_count = infer->input_count, result_count = infer->output_count + 1;
   if (infer->output_count < state_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "it carries %u values and has %u outputs", state_count,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "it carries %u values, but has %u outputs", state_count,
                           infer->output_count);
   }
   if (infer->infer_body == NULL) return CLV_OK;
   const clv_graph *graph = body->graph;
   if (graph->input_count != argument_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "its body has %u inputs where %u are needed", graph->input_count,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "its body has %u inputs; expected %u", graph->input_count,
                           argument_count);
   }
   clv_tensor *arguments, *results;
@@ -178,7 +178,7 @@ static clv_status scan_slice(clv__infer *infer, uint32_t index, const clv_tensor
   int32_t axis;
   CLV__TRY(clv__infer_axis(infer, listed(infer->attributes, "scan_input_axes", index), input->rank, &axis));
   if (!clv__dim_merge(*length, input->dims[axis], length)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "scan input %u has %lld slices, others %lld", index,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "scan input %u has %lld slices, but others have %lld", index,
                           (long long)input->dims[axis], (long long)*length);
   }
   slice->rank--;
@@ -217,12 +217,12 @@ static clv_status scan_batched_outputs(clv__infer *infer, const clv_graph_view *
     arguments[i].data = NULL;
     if (input->rank < 0) continue;
     if (input->rank < dropped) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has rank %d, %d at least expected", 1 + i,
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has rank %d; expected at least %d", 1 + i,
                             (int)input->rank, (int)dropped);
     }
     for (int32_t d = 0; d < dropped; ++d) {
       if (clv__dim_merge(outer[d], input->dims[d], &outer[d])) continue;
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has %lld %s, others %lld", 1 + i,
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has %lld %s, but others have %lld", 1 + i,
                             (long long)input->dims[d], d == 0 ? "sequences" : "steps", (long long)outer[d]);
     }
     arguments[i].rank -= dropped;
@@ -247,8 +247,8 @@ static clv_status infer_scan(clv__infer *infer) {
   const uint32_t count = infer->input_count - batched; /* of the body */
   if (body == NULL) return missing_body(infer, "body");
   if (scanned < 1 || scanned > count || infer->output_count < count - (uint32_t)scanned) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld scan inputs of %u inputs, %u outputs", (long long)scanned,
-                          infer->input_count, infer->output_count);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld scan inputs do not fit %u inputs and %u outputs",
+                          (long long)scanned, infer->input_count, infer->output_count);
   }
   if (infer->infer_body == NULL) return CLV_OK;
   clv_tensor *arguments;

@@ -17,11 +17,11 @@ static clv_status channels_check(clv__infer *infer, bool transposed, int64_t *ou
   int64_t wanted = transposed ? w0 : w1; /* input channels according to the weight: all of them, or those of a group */
   if (wanted >= 0 && !transposed && __builtin_mul_overflow(wanted, groups, &wanted)) wanted = INT64_MAX;
   if (in >= 0 && wanted >= 0 && in != wanted) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the input has %lld channels, the weight wants %lld (group %lld)",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the input has %lld channels, but the weight needs %lld (group %lld)",
                           (long long)in, (long long)wanted, (long long)groups);
   }
   if ((in >= 0 && in % groups != 0) || (w0 >= 0 && w0 % groups != 0)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld channels do not divide into group %lld",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld channels are not divisible by group %lld",
                           (long long)(in >= 0 && in % groups != 0 ? in : w0), (long long)groups);
   }
   *out_channels = transposed ? w1 : w0;
@@ -40,7 +40,8 @@ static clv_status conv_infer(clv__infer *infer, bool transposed) {
   CLV__TRY(clv__check_rank(infer, 0, 3, CLV_MAX_RANK));
   CLV__TRY(clv__check_rank(infer, 1, 3, CLV_MAX_RANK));
   if (x->rank != CLV_RANK_UNKNOWN && w->rank != CLV_RANK_UNKNOWN && x->rank != w->rank) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the input has rank %d, the weight %d", (int)x->rank, (int)w->rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the input has rank %d, but the weight has rank %d", (int)x->rank,
+                          (int)w->rank);
   }
   int64_t dims[CLV_MAX_RANK], unknown[CLV_MAX_RANK], channels = CLV_DIM_UNKNOWN;
   CLV__TRY(channels_check(infer, transposed, &channels));
@@ -93,7 +94,7 @@ static clv_status check_one(clv__infer *infer, uint32_t input) {
   if (t->rank > 1 || (clv__tensor_count(t, &count) && count != 1)) {
     char text[128];
     clv__tensor_text(t, text, sizeof text);
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s where one element is needed", input, text);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s; expected one element", input, text);
   }
   return CLV_OK;
 }
@@ -138,8 +139,8 @@ static clv_status check_groups(clv__infer *infer, int64_t groups, int64_t offset
   const int64_t channels = x->dims[1], outputs = w->dims[0];
   int64_t wanted;
   if (groups < 1 || offset_groups < 1) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "group is %lld, offset_group is %lld", (long long)groups,
-                          (long long)offset_groups);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "group is %lld and offset_group is %lld; both must be above 0",
+                          (long long)groups, (long long)offset_groups);
   }
   bool fits = channels < 0 || channels % offset_groups == 0;
   fits = fits && (outputs < 0 || outputs % groups == 0);
@@ -215,7 +216,7 @@ static clv_status causal_infer(clv__infer *infer) {
   int64_t batch = CLV_DIM_UNKNOWN, channels = CLV_DIM_UNKNOWN, kept = CLV_DIM_UNKNOWN;
   if (!clv__attribute_is(attributes, "activation", "none", true) && !clv__attribute_is(attributes, "activation", "silu", false) &&
       !clv__attribute_is(attributes, "activation", "swish", false)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute activation is none of none, silu, swish");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute activation is not one of none, silu, swish");
   }
   for (uint32_t i = 1; i < 4; ++i) CLV__TRY(clv__check_same_dtype(infer, 0, i));
   CLV__TRY(clv__check_rank(infer, 0, 3, 3));
@@ -223,8 +224,8 @@ static clv_status causal_infer(clv__infer *infer) {
   if (x->rank == 3) batch = x->dims[0], channels = x->dims[1];
   if (w->rank == 3) {
     CLV__TRY(clv__check_same_dim(infer, channels, w->dims[0], "channels of input and weight"));
-    CLV__TRY(clv__check_same_dim(infer, 1, w->dims[1], "channels a group"));
-    if (w->dims[2] == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "the weight has no taps");
+    CLV__TRY(clv__check_same_dim(infer, 1, w->dims[1], "channels per group"));
+    if (w->dims[2] == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "the weight has no kernel elements");
     clv__dim_merge(channels, w->dims[0], &channels);
     if (w->dims[2] > 0) kept = w->dims[2] - 1;
   }
@@ -234,7 +235,7 @@ static clv_status causal_infer(clv__infer *infer) {
     CLV__TRY(clv__check_rank(infer, 3, 3, 3));
     const int64_t wanted[] = {batch, channels, kept};
     for (int i = 0; past->rank == 3 && i < 3; ++i)
-      CLV__TRY(clv__check_same_dim(infer, wanted[i], past->dims[i], "dims of past_state"));
+      CLV__TRY(clv__check_same_dim(infer, wanted[i], past->dims[i], "shape of past_state"));
     if (past->rank == 3) clv__dim_merge(kept, past->dims[2], &kept);
   }
   clv__infer_set(infer, 1, x->dtype, 3, (const int64_t[]){batch, channels, kept});

@@ -14,8 +14,8 @@ static clv_status input_merge(clv__infer *infer, uint32_t index, const clv__eins
     if (*size == 1) {
       *size = own;
     } else if (*size >= 0 && own >= 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "dim %d of input %u is %lld where another input has %lld", (int)i,
-                            (unsigned)index, (long long)own, (long long)*size);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "dimension %d of input %u is %lld, but another input has %lld",
+                            (int)i, (unsigned)index, (long long)own, (long long)*size);
     } else {
       *size = *size < 0 && own < 0 ? CLV_DIM_UNKNOWN : *size < 0 ? own : *size;
     }
@@ -40,7 +40,7 @@ static clv_status einsum_infer(clv__infer *infer) {
     }
     int32_t ellipsis = t->rank - term.count;
     if (ellipsis < 0 || (ellipsis > 0 && !term.has_ellipsis)) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has rank %d, its term %d letters%s", (unsigned)i,
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has rank %d, but its term has %d letters%s", (unsigned)i,
                             (int)t->rank, (int)term.count, term.has_ellipsis ? " and an ellipsis" : "");
     }
     if (ellipsis > ellipsis_rank) ellipsis_rank = ellipsis;
@@ -52,7 +52,8 @@ static clv_status einsum_infer(clv__infer *infer) {
   }
   int32_t rank = output.count + (output.has_ellipsis ? ellipsis_rank : 0);
   if (rank > CLV_MAX_RANK) {
-    return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "the output would have rank %d (at most %d)", (int)rank, CLV_MAX_RANK);
+    return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "the output would have rank %d; the maximum is %d", (int)rank,
+                          CLV_MAX_RANK);
   }
   int8_t labels[CLV__EINSUM_LABELS];
   clv__einsum_labels(&output, rank - output.count, labels);
@@ -109,7 +110,7 @@ static bool independent_einsum(clv__padding *padding) {
     padded[labels[axis]] = false;
   }
   for (int i = 0; i < CLV__EINSUM_LABELS; ++i) {
-    if (padded[i]) return clv__padding_no(padding, "it sums along an axis of an open size");
+    if (padded[i]) return clv__padding_no(padding, "it sums along an axis of open size");
   }
   return true;
 }

@@ -6,7 +6,7 @@
 static clv_status check_index_dtype(clv__infer *infer, uint32_t input) {
   clv_dtype dtype = infer->inputs[input].dtype;
   if (dtype == CLV_I64 || dtype == CLV_I32) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "indices are %s where i32 or i64 are needed", clv_dtype_name(dtype));
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "indices are %s; expected i32 or i64", clv_dtype_name(dtype));
 }
 
 /* Picks elements of a vector with partly known contents, by known indices. */
@@ -43,7 +43,7 @@ static clv_status infer_gather(clv__infer *infer) {
 }
 
 static clv_status rank_mismatch(clv__infer *infer, int32_t indices, int32_t data) {
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "indices of rank %d for data of rank %d", indices, data);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "indices of rank %d do not fit data of rank %d", indices, data);
 }
 
 static clv_status infer_gather_elements(clv__infer *infer) {
@@ -55,7 +55,7 @@ static clv_status infer_gather_elements(clv__infer *infer) {
     if (indices->rank >= 0 && indices->rank != data->rank) return rank_mismatch(infer, indices->rank, data->rank);
     for (int32_t d = 0; d < indices->rank; ++d) {
       if (d == axis || indices->dims[d] < 0 || data->dims[d] < 0 || indices->dims[d] <= data->dims[d]) continue;
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "indices have %lld along axis %d where data has %lld",
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "indices have size %lld along axis %d, but data has size %lld",
                             (long long)indices->dims[d], d, (long long)data->dims[d]);
     }
   }
@@ -75,7 +75,7 @@ static clv_status index_depth(clv__infer *infer, int64_t batch, int64_t *depth) 
                           (long long)batch, data->rank, indices->rank);
   }
   if (*depth > (data->rank >= 0 ? data->rank : CLV_MAX_RANK) - batch) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "rows of %lld indices for data of rank %d (batch_dims %lld)",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "rows of %lld indices do not fit data of rank %d (batch_dims %lld)",
                           (long long)*depth, data->rank, (long long)batch);
   }
   return CLV_OK;
@@ -93,7 +93,7 @@ static clv_status infer_gather_nd(clv__infer *infer) {
   for (int32_t d = 0; d < indices->rank - 1; ++d) {
     dims[rank] = indices->dims[d];
     if (d < batch && !clv__dim_merge(indices->dims[d], data->dims[d], &dims[rank])) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "batch axis %d is %lld in data and %lld in indices", d,
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "batch axis %d is %lld in data, but %lld in indices", d,
                             (long long)data->dims[d], (long long)indices->dims[d]);
     }
     rank++;
@@ -117,7 +117,7 @@ static clv_status check_updates(clv__infer *infer, int32_t rank, const int64_t *
   type.rank = rank;
   clv__tensor_text(updates, have, sizeof have);
   clv__tensor_text(&type, want, sizeof want);
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "updates are %s where %s is needed", have, want);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "updates are %s; expected %s", have, want);
 }
 
 static clv_status check_reduction(clv__infer *infer) {
@@ -125,7 +125,7 @@ static clv_status check_reduction(clv__infer *infer) {
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
     if (clv__attribute_is(infer->attributes, "reduction", names[i], i == 0)) return CLV_OK;
   }
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute reduction is none of none, add, mul, min, max");
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute reduction is not one of none, add, mul, min, max");
 }
 
 static clv_status infer_scatter_elements(clv__infer *infer) {
@@ -138,7 +138,7 @@ static clv_status infer_scatter_elements(clv__infer *infer) {
     if (indices->rank >= 0 && indices->rank != data->rank) return rank_mismatch(infer, indices->rank, data->rank);
     for (int32_t d = 0; d < indices->rank; ++d) {
       if (d == axis || indices->dims[d] < 0 || data->dims[d] < 0 || indices->dims[d] <= data->dims[d]) continue;
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "indices have %lld along axis %d where data has %lld",
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "indices have size %lld along axis %d, but data has size %lld",
                             (long long)indices->dims[d], d, (long long)data->dims[d]);
     }
   }
@@ -176,15 +176,16 @@ static clv_status infer_tensor_scatter(clv__infer *infer) {
   }
   if (cache->rank < 0) return clv__infer_same(infer);
   CLV__TRY(clv__infer_axis(infer, clv__attribute_int(infer->attributes, "axis", -2), cache->rank, &axis));
-  if (axis == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute axis names the batch, axis 0");
+  if (axis == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute axis is 0, the batch axis");
   CLV__TRY(clv__check_rank(infer, 1, cache->rank, cache->rank));
   CLV__TRY(clv__check_vector(infer, 2, cache->dims[0]));
   for (int32_t i = 0; update->rank >= 0 && i < cache->rank; ++i) {
     if (i != axis) {
-      CLV__TRY(clv__check_same_dim(infer, cache->dims[i], update->dims[i], "dims of past_cache and update"));
+      CLV__TRY(clv__check_same_dim(infer, cache->dims[i], update->dims[i], "shapes of past_cache and update"));
     } else if (cache->dims[i] >= 0 && update->dims[i] > cache->dims[i]) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "update has %lld entries along axis %d, past_cache room for %lld",
-                            (long long)update->dims[i], (int)axis, (long long)cache->dims[i]);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                            "update has %lld entries along axis %d, but past_cache has room for %lld", (long long)update->dims[i],
+                            (int)axis, (long long)cache->dims[i]);
     }
   }
   return clv__infer_same(infer);

@@ -4,7 +4,7 @@
 
 static bool places_are_valid(clv__padding *padding, uint32_t input) {
   if (padding->inputs[input] == 0 || padding->zero[input]) return true;
-  return clv__padding_no(padding, "places in input %u are computed, and what fills it up may be none", input);
+  return clv__padding_no(padding, "it computes indices into input %u, and padding may contain invalid ones", input);
 }
 
 bool clv__independent_gather(clv__padding *padding) {
@@ -23,7 +23,7 @@ bool clv__independent_gather(clv__padding *padding) {
 static bool lie_on_data(clv__padding *padding, uint32_t input, int32_t axis) {
   uint32_t others = ~clv__axis_bit(axis), outside = padding->inputs[input] & ~padding->inputs[0] & others;
   if (outside == 0) return true;
-  return clv__padding_no(padding, "input %u has another open size along axis %d than input 0", input, __builtin_ctz(outside));
+  return clv__padding_no(padding, "input %u and input 0 have different open sizes along axis %d", input, __builtin_ctz(outside));
 }
 
 bool clv__independent_gather_elements(clv__padding *padding) {
@@ -40,7 +40,7 @@ bool clv__independent_gather_nd(clv__padding *padding) {
   int64_t batch = clv__attribute_int(padding->node->attributes, "batch_dims", 0);
   int64_t depth = indices->rank < 1 ? -1 : indices->dims[indices->rank - 1];
   if (depth < 0 || batch < 0 || batch + depth > data->rank || batch >= indices->rank)
-    return clv__padding_no(padding, "how many axes it addresses is not known");
+    return clv__padding_no(padding, "the number of axes that it indexes is unknown");
   int32_t first = (int32_t)batch, end = (int32_t)(batch + depth);
   if (!clv__padding_avoids(padding, 0, clv__axes_between(first, end)) || !places_are_valid(padding, 1)) return false;
   uint32_t batches = clv__axes_between(0, first);
@@ -70,14 +70,14 @@ bool clv__independent_scatter_elements(clv__padding *padding) {
 bool clv__independent_scatter_nd(clv__padding *padding) {
   const clv_tensor *data = &padding->node->inputs[0], *indices = &padding->node->inputs[1];
   int64_t depth = indices->rank < 1 ? -1 : indices->dims[indices->rank - 1];
-  if (depth < 0 || depth > data->rank) return clv__padding_no(padding, "how many axes it addresses is not known");
+  if (depth < 0 || depth > data->rank) return clv__padding_no(padding, "the number of axes that it indexes is unknown");
   if (!clv__padding_avoids(padding, 0, clv__axes_between(0, (int32_t)depth)) || !clv__padding_avoids(padding, 1, ~0u))
     return false;
   uint32_t wanted = 0;
   for (int32_t d = (int32_t)depth; d < data->rank; ++d) {
     if ((padding->inputs[0] >> d & 1u) != 0) wanted |= clv__axis_bit(indices->rank - 1 + d - (int32_t)depth);
   }
-  if (padding->inputs[2] != wanted) return clv__padding_no(padding, "its updates have other open sizes than its slices");
+  if (padding->inputs[2] != wanted) return clv__padding_no(padding, "its updates and its slices have different open sizes");
   padding->outputs[0] = padding->inputs[0];
   return true;
 }

@@ -35,7 +35,7 @@ static clv_status infer_constant(clv__infer *infer) {
     return set_list(infer, forms[i].dtype, attribute, forms[i].is_list);
   }
   return clv__error_set(infer->error, CLV_NOT_SUPPORTED,
-                        "none of the attributes value, value_int(s), value_float(s), value_string(s)");
+                        "it has none of the attributes value, value_int(s), value_float(s), value_string(s)");
 }
 
 /* A small integer tensor has contents that are worth passing on. */
@@ -57,7 +57,7 @@ static clv_status infer_constant_of_shape(clv__infer *infer) {
   const clv_tensor *shape = &infer->inputs[0];
   size_t count;
   if (value != NULL && (!clv__tensor_count(value, &count) || count != 1 || value->data == NULL)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute value is not one number");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute value is not a single number");
   }
   clv_dtype dtype = value != NULL ? value->dtype : CLV_F32;
   clv__content want;
@@ -72,7 +72,8 @@ static clv_status infer_constant_of_shape(clv__infer *infer) {
   int64_t dims[CLV_MAX_RANK];
   for (uint32_t i = 0; i < want.count; ++i) {
     if (clv__element_is_number(want.elements[i]) && want.elements[i] < 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "dimension %u is %lld", i, (long long)want.elements[i]);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "dimension %u is %lld, but must not be negative", i,
+                            (long long)want.elements[i]);
     }
     dims[i] = clv__dim_from_element(want.elements[i]);
   }
@@ -111,7 +112,7 @@ static clv_status range_length(clv__infer *infer, int64_t *length) {
     *length = steps > 0 && steps < 0x1p62 ? (int64_t)steps : 0;
   }
   if (!isfinite(steps) || steps >= 0x1p48) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "a range of %g elements", steps);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "a range of %g elements is too large", steps);
   }
   return CLV_OK;
 }
@@ -121,7 +122,7 @@ static clv_status infer_range(clv__infer *infer) {
   int64_t length = CLV_DIM_UNKNOWN;
   clv__content start, limit, delta;
   if (in[1].dtype != in[0].dtype || in[2].dtype != in[0].dtype) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "start, limit and delta are %s, %s and %s",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "start, limit and delta must have the same dtype, not %s, %s and %s",
                           clv_dtype_name(in[0].dtype), clv_dtype_name(in[1].dtype), clv_dtype_name(in[2].dtype));
   }
   for (uint32_t i = 0; i < 3; ++i) CLV__TRY(clv__infer_check_count(infer, i, 1));
@@ -141,11 +142,11 @@ static clv_status infer_range(clv__infer *infer) {
 static clv_status infer_eye_like(clv__infer *infer) {
   const clv_tensor *like = &infer->inputs[0];
   if (like->rank >= 0 && like->rank != 2) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input of rank %d where 2 is needed", like->rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input has rank %d; expected 2", like->rank);
   }
   clv_dtype dtype = (clv_dtype)clv__attribute_int(infer->attributes, "dtype", like->dtype);
   if (clv_dtype_size_bytes(dtype) == 0) {
-    return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute dtype is %d", (int)dtype);
+    return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute dtype has the unknown value %d", (int)dtype);
   }
   if (like->rank < 0)
     clv__infer_set_unknown(infer, 0, dtype, 2);
@@ -158,7 +159,7 @@ static clv_status infer_trilu(clv__infer *infer) {
   CLV__TRY(clv__infer_check_list(infer, 1));
   CLV__TRY(clv__infer_check_count(infer, 1, 1));
   if (infer->inputs[0].rank >= 0 && infer->inputs[0].rank < 2) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input of rank %d where 2 or more is needed", infer->inputs[0].rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input has rank %d; expected 2 or more", infer->inputs[0].rank);
   }
   return clv__infer_same(infer);
 }
@@ -176,7 +177,8 @@ static clv_status infer_one_hot(clv__infer *infer) {
   clv__content content;
   if (one_element(depth)) {
     size = clv__tensor_get_int(depth, 0);
-    if (size < 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "the depth is %lld", (long long)size);
+    if (size < 0)
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "the depth is %lld, but must not be negative", (long long)size);
   } else if (clv__infer_elements(infer, 1, &content) && content.count == 1) {
     size = clv__dim_from_element(content.elements[0]);
   }

@@ -30,13 +30,13 @@ static clv_status infer_concat(clv__infer *infer) {
   for (uint32_t i = 0; i < infer->input_count; ++i) {
     const clv_tensor *input = &infer->inputs[i];
     if (input->dtype != infer->inputs[0].dtype) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s, input 0 is %s", i, clv_dtype_name(input->dtype),
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s, but input 0 is %s", i, clv_dtype_name(input->dtype),
                             clv_dtype_name(infer->inputs[0].dtype));
     }
     if (input->rank < 0) continue;
     if (first == NULL) first = input;
     if (input->rank == first->rank) continue;
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "inputs of rank %d and %d", first->rank, input->rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "inputs have different ranks, %d and %d", first->rank, input->rank);
   }
   clv__infer_set(infer, 0, infer->inputs[0].dtype, CLV_RANK_UNKNOWN, NULL);
   if (first == NULL) return CLV_OK;
@@ -51,7 +51,7 @@ static clv_status infer_concat(clv__infer *infer) {
       char want[96], have[96];
       clv__tensor_text(first, want, sizeof want);
       clv__tensor_text(input, have, sizeof have);
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s and %s do not join along axis %d", want, have, axis);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s and %s cannot be joined along axis %d", want, have, axis);
     }
   }
   out.dims[axis] = total;
@@ -65,7 +65,7 @@ static clv_status infer_concat(clv__infer *infer) {
 static clv_status equal_parts(clv__infer *infer, int64_t dim, int64_t parts, int64_t *sizes) {
   int64_t chunk = dim < 0 ? CLV_DIM_UNKNOWN : (dim + parts - 1) / parts;
   if (dim >= 0 && infer->opset < 18 && dim % parts != 0) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld elements do not split into %lld equal parts", (long long)dim,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld elements cannot be split into %lld equal parts", (long long)dim,
                           (long long)parts);
   }
   for (int64_t i = 0; i < parts; ++i) {
@@ -100,18 +100,19 @@ static bool listed_parts(const clv__infer *infer, int64_t *sizes, size_t *count)
 static clv_status check_parts(clv__infer *infer, int64_t dim, const int64_t *sizes, size_t count) {
   int64_t total = 0;
   if (count != infer->output_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%zu sizes for %u outputs", count, infer->output_count);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%zu sizes given for %u outputs", count, infer->output_count);
   }
   for (size_t i = 0; i < count; ++i) {
     if (dim >= 0 && sizes[i] > dim) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "part %zu has %lld of %lld", i, (long long)sizes[i], (long long)dim);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "part %zu has %lld elements, but the axis has %lld", i,
+                            (long long)sizes[i], (long long)dim);
     }
     if (sizes[i] == INT64_MIN) return clv__error_set(infer->error, CLV_INVALID_MODEL, "the size of part %zu is negative", i);
     total = total == CLV_DIM_UNKNOWN ? total : clv__dim_add(total, sizes[i]);
   }
   if (dim < 0 || total < 0 || total == dim) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the parts are %lld together, the axis has %lld", (long long)total,
-                        (long long)dim);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the parts have %lld elements in total, but the axis has %lld",
+                        (long long)total, (long long)dim);
 }
 
 static clv_status split_sizes(clv__infer *infer, int64_t dim, int64_t *sizes) {
@@ -119,12 +120,12 @@ static clv_status split_sizes(clv__infer *infer, int64_t dim, int64_t *sizes) {
   CLV__TRY(clv__infer_check_list(infer, 1));
   const clv_attribute *split = infer->opset < 13 ? clv__attribute_find(infer->attributes, "split") : NULL;
   if (split != NULL && split->kind != CLV_ATTRIBUTE_INTS) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute split is no list of integers");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute split is not a list of integers");
   }
   bool given = split != NULL || clv__infer_has(infer, 1);
   int64_t parts = clv__attribute_int(infer->attributes, "num_outputs", infer->output_count);
   if (!given && infer->opset >= 18 && parts != infer->output_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "num_outputs is %lld, there are %u", (long long)parts,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "num_outputs is %lld, but there are %u", (long long)parts,
                           infer->output_count);
   }
   if (!given) return equal_parts(infer, dim, infer->output_count, sizes);
@@ -167,7 +168,7 @@ static clv_status pad_axis(clv__infer *infer, int32_t axis, int64_t before, int6
   }
   if (__builtin_add_overflow(before, after, &total) || (*dim >= 0 && __builtin_add_overflow(*dim, total, &total)) ||
       (*dim >= 0 && total < 0)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld before and %lld after do not fit axis %d of size %lld",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "pads of %lld before and %lld after do not fit axis %d of size %lld",
                           (long long)before, (long long)after, axis, (long long)*dim);
   }
   if (*dim < 0) {
@@ -176,8 +177,8 @@ static clv_status pad_axis(clv__infer *infer, int32_t axis, int64_t before, int6
   }
   int64_t left = *dim + (before < 0 ? before : 0) + (after < 0 ? after : 0);
   if (left < 0 || (fills && left == 0 && total > 0)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d of size %lld has nothing left to pad with (%lld, %lld)", axis,
-                          (long long)*dim, (long long)before, (long long)after);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d of size %lld has no elements to pad with (pads %lld, %lld)",
+                          axis, (long long)*dim, (long long)before, (long long)after);
   }
   *dim = total;
   return CLV_OK;
@@ -194,14 +195,14 @@ static clv_status infer_pad(clv__infer *infer) {
   if (fills && !clv__attribute_is(infer->attributes, "mode", "reflect", false) &&
       !clv__attribute_is(infer->attributes, "mode", "edge", false) &&
       !clv__attribute_is(infer->attributes, "mode", "wrap", false)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute mode is none of constant, reflect, edge, wrap");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute mode is not one of constant, reflect, edge, wrap");
   }
   clv__infer_set_unknown(infer, 0, data->dtype, data->rank);
   if (data->rank < 0 || (axes_given && !clv__content_is_numbers(&axes))) return CLV_OK;
   uint32_t count = axes_given ? axes.count : (uint32_t)data->rank;
   if (!pads.known) return CLV_OK;
   if (pads.count != 2 * count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%u pads where 2 x %u are needed", pads.count, count);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%u pads; expected 2 x %u", pads.count, count);
   }
   bool padded[CLV_MAX_RANK] = {false};
   int64_t *dims = infer->outputs[0].dims;
@@ -231,7 +232,8 @@ static clv_status infer_expand(clv__infer *infer) {
   clv_tensor parts[2] = {*data, {.rank = (int32_t)want.count}}, out = {.rank = CLV_RANK_UNKNOWN};
   for (uint32_t i = 0; i < want.count; ++i) {
     if (clv__element_is_number(want.elements[i]) && want.elements[i] < 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "dimension %u to expand to is %lld", i, (long long)want.elements[i]);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "target dimension %u is %lld, but must not be negative", i,
+                            (long long)want.elements[i]);
     }
     parts[1].dims[i] = clv__dim_from_element(want.elements[i]);
   }
@@ -254,11 +256,11 @@ static clv_status infer_tile(clv__infer *infer) {
   bool known = clv__infer_elements(infer, 1, &repeats);
   int64_t dims[CLV_MAX_RANK];
   if (known && data->rank >= 0 && repeats.count != (uint32_t)data->rank) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%u repeats for rank %d", repeats.count, data->rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%u repeats given for rank %d", repeats.count, data->rank);
   }
   for (int32_t d = 0; d < data->rank; ++d) {
     if (known && clv__element_is_number(repeats.elements[d]) && repeats.elements[d] < 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d is to be repeated %lld times", d,
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d cannot be repeated %lld times", d,
                             (long long)repeats.elements[d]);
     }
     int64_t factors[2] = {data->dims[d], known ? clv__dim_from_element(repeats.elements[d]) : CLV_DIM_UNKNOWN};

@@ -54,14 +54,14 @@ clv_status clv__infer_slice(clv__infer *infer) {
   CLV__TRY(clv__infer_list(infer, old ? "axes" : NULL, 3, &axes_given, &axes));
   CLV__TRY(clv__infer_list(infer, NULL, 4, &steps_given, &steps));
   if (!starts_given || !ends_given) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "starts and ends are not both given");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "starts and ends must both be given");
   }
   clv__infer_set_unknown(infer, 0, data->dtype, data->rank);
   if (data->rank < 0 || (axes_given && !clv__content_is_numbers(&axes))) return CLV_OK;
   uint32_t count = axes_given ? axes.count : starts.known ? starts.count : ends.known ? ends.count : (uint32_t)data->rank;
   if ((starts.known && starts.count != count) || (ends.known && ends.count != count) || (steps.known && steps.count != count)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%u starts, %u ends, %u axes and %u steps", starts.count, ends.count,
-                          axes_given ? axes.count : count, steps_given ? steps.count : count);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%u starts, %u ends, %u axes and %u steps: the counts must be equal",
+                          starts.count, ends.count, axes_given ? axes.count : count, steps_given ? steps.count : count);
   }
   bool sliced[CLV_MAX_RANK] = {false};
   int64_t *dims = infer->outputs[0].dims;

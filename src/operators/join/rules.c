@@ -7,7 +7,7 @@ bool clv__independent_concat(clv__padding *padding) {
   if (!clv__padding_attribute_axis(padding, 1, rank, &axis)) return false;
   for (uint32_t i = 0; i < node->input_count; ++i) {
     if ((padding->inputs[i] >> axis & 1u) != 0)
-      return clv__padding_no(padding, "it puts input %u, of an open size along axis %d, before or behind others", i, (int)axis);
+      return clv__padding_no(padding, "it joins input %u, which has an open size along axis %d, to other inputs", i, (int)axis);
     if (padding->inputs[i] != padding->inputs[0]) return clv__padding_no(padding, "inputs 0 and %u have different open sizes", i);
   }
   return clv__padding_pass(padding);

@@ -16,8 +16,8 @@ static clv_status infer_transpose(clv__infer *infer) {
   for (int32_t i = 0; i < rank; ++i) {
     int64_t from = perm != NULL ? perm[i] : rank - 1 - i;
     if (from < 0 || from >= rank || used[from]) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute perm is no permutation: entry %d is %lld for rank %d", i,
-                            (long long)from, rank);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute perm is not a permutation: entry %d is %lld for rank %d",
+                            i, (long long)from, rank);
     }
     used[from] = true;
     dims[i] = data->rank >= 0 ? data->dims[from] : CLV_DIM_UNKNOWN;
@@ -32,10 +32,10 @@ static clv_status check_image(clv__infer *infer, int64_t *block) {
   const clv_tensor *data = &infer->inputs[0];
   *block = clv__attribute_int(infer->attributes, "blocksize", 0);
   if (*block < 1 || *block > 65535) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute blocksize is %lld", (long long)*block);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute blocksize is %lld; expected 1 to 65535", (long long)*block);
   }
   if (data->rank >= 0 && data->rank != 4) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input of rank %d where 4 is needed", data->rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input has rank %d; expected 4", data->rank);
   }
   return CLV_OK;
 }
@@ -47,7 +47,7 @@ static clv_status grow(clv__infer *infer, int64_t dim, int64_t factor, int64_t *
 
 static clv_status shrink(clv__infer *infer, const char *what, int64_t dim, int64_t divisor, int64_t *result) {
   if (clv__dims_quotient(&dim, 1, &divisor, 1, result)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s %lld is no multiple of %lld", what, (long long)dim,
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s %lld is not a multiple of %lld", what, (long long)dim,
                         (long long)divisor);
 }
 

@@ -8,18 +8,18 @@ static clv_status check_target(clv__infer *infer) {
   CLV__TRY(clv__check_same_dtype(infer, 0, 2));
   CLV__TRY(clv__check_vector(infer, 2, x->rank >= 2 ? x->dims[1] : CLV_DIM_UNKNOWN));
   if (target->dtype != CLV_DTYPE_NONE && target->dtype != CLV_I32 && target->dtype != CLV_I64) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "targets are i32 or i64, not %s", clv_dtype_name(target->dtype));
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "targets must be i32 or i64, not %s", clv_dtype_name(target->dtype));
   }
   if (x->rank < 0 || target->rank < 0) return CLV_OK;
   if (target->rank != x->rank - 1) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "targets of rank %d fit no scores of rank %d", (int)target->rank,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "targets of rank %d do not fit scores of rank %d", (int)target->rank,
                           (int)x->rank);
   }
   for (int32_t i = 0; i < target->rank; ++i) {
     int64_t unused, wanted = x->dims[i == 0 ? 0 : i + 1];
     if (!clv__dim_merge(target->dims[i], wanted, &unused)) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "dim %d of the targets is %lld where the scores have %lld", (int)i,
-                            (long long)target->dims[i], (long long)wanted);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "dimension %d of the targets is %lld, but the scores have %lld",
+                            (int)i, (long long)target->dims[i], (long long)wanted);
     }
   }
   return CLV_OK;
@@ -31,7 +31,7 @@ static clv_status infer_loss(clv__infer *infer) {
   CLV__TRY(check_target(infer));
   if (!none && !clv__attribute_is(infer->attributes, "reduction", "sum", false) &&
       !clv__attribute_is(infer->attributes, "reduction", "mean", true)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute reduction is none of none, sum and mean");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute reduction is not one of none, sum, mean");
   }
   if (!none) {
     clv__infer_set(infer, 0, x->dtype, 0, NULL);

@@ -40,7 +40,7 @@ static clv_status check_targets(const loss *l, clv_error *error) {
   for (int64_t i = 0; i < l->targets; ++i) {
     const int64_t target = target_at(l, i);
     if ((l->has_ignored && target == l->ignored) || (target >= 0 && target < l->classes)) continue;
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "target %lld, %lld, is outside of %lld classes", (long long)i,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "target %lld is %lld, outside the %lld classes", (long long)i,
                           (long long)target, (long long)l->classes);
   }
   return CLV_OK;

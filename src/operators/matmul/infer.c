@@ -6,7 +6,8 @@
 static clv_status depth_merge(clv__infer *infer, int64_t a, int64_t b) {
   int64_t merged;
   if (clv__dim_merge(a, b, &merged)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the inner dims are %lld and %lld", (long long)a, (long long)b);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the inner dimensions differ: %lld and %lld", (long long)a,
+                        (long long)b);
 }
 
 static clv_status matmul_infer(clv__infer *infer) {
@@ -103,7 +104,7 @@ static bool independent_gemm(clv__padding *padding) {
     int32_t own = axis - (2 - c->rank);
     if (own < 0 || c->dims[own] == 1) continue;
     if ((padding->inputs[2] >> own & 1u) != (padding->outputs[0] >> axis & 1u))
-      return clv__padding_no(padding, "its input 2 has another open size along axis %d", (int)axis);
+      return clv__padding_no(padding, "its input 2 has a different open size along axis %d", (int)axis);
   }
   return true;
 }

@@ -31,7 +31,7 @@ static clv_status lines_read(const clv__kernel_call *call, uint32_t input, int64
   }
   char text[128];
   clv__tensor_text(t, text, sizeof text);
-  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "input %u, %s, fits no matrix of %lld %s", input, text,
+  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "input %u, %s, does not fit a matrix with %lld %s", input, text,
                         (long long)count, along ? "columns" : "rows");
 }
 

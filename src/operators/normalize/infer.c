@@ -35,7 +35,7 @@ static clv_status group_infer(clv__infer *infer) {
   CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
   int64_t channels = channels_of(&infer->inputs[0]), groups = clv__attribute_int(infer->attributes, "num_groups", 0);
   if (groups < 1 || (channels >= 0 && channels % groups != 0)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld channels do not divide into num_groups %lld",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld channels are not divisible by num_groups %lld",
                           (long long)channels, (long long)groups);
   }
   for (uint32_t i = 1; i < 3; ++i) CLV__TRY(clv__check_vector(infer, i, infer->opset < 21 ? groups : channels));
@@ -48,7 +48,7 @@ static clv_status layer_infer(clv__infer *infer) {
   int64_t dims[CLV_MAX_RANK];
   int64_t stash = clv__attribute_int(infer->attributes, "stash_type", 1);
   if (stash != CLV_F32 && stash != CLV_BF16 && stash != CLV_F16 && stash != CLV_F64) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "stash_type %lld is no float dtype", (long long)stash);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "stash_type %lld is not a float dtype", (long long)stash);
   }
   CLV__TRY(clv__check_rank(infer, 0, 1, CLV_MAX_RANK));
   CLV__TRY(clv__check_broadcasts_to(infer, 1, x));
@@ -77,7 +77,7 @@ static clv_status mean_variance_infer(clv__infer *infer) {
 static clv_status lp_infer(clv__infer *infer) {
   int64_t p = clv__attribute_int(infer->attributes, "p", 2);
   int32_t axis;
-  if (p != 1 && p != 2) return clv__error_set(infer->error, CLV_INVALID_MODEL, "p is %lld, 1 or 2 expected", (long long)p);
+  if (p != 1 && p != 2) return clv__error_set(infer->error, CLV_INVALID_MODEL, "p is %lld; expected 1 or 2", (long long)p);
   if (infer->inputs[0].rank != CLV_RANK_UNKNOWN) {
     CLV__TRY(clv__infer_axis(infer, clv__attribute_int(infer->attributes, "axis", -1), infer->inputs[0].rank, &axis));
   }
@@ -88,7 +88,7 @@ static clv_status lrn_infer(clv__infer *infer) {
   int64_t size = clv__attribute_int(infer->attributes, "size", 0);
   CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
   if (size < 1 || size > INT32_MAX) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "size is %lld, 1 or more expected", (long long)size);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "size is %lld; expected 1 or more", (long long)size);
   }
   return clv__infer_same(infer);
 }
@@ -131,7 +131,7 @@ static bool independent_layer_norm(clv__padding *padding) {
     for (int32_t own = 0; clv__infer_has(node, i) && own < other->rank; ++own) {
       int32_t at = own + x->rank - other->rank;
       if (at >= 0 && (padding->inputs[0] >> at & 1u) != 0 && other->dims[own] != 1)
-        return clv__padding_no(padding, "its input %u has another open size along axis %d", i, (int)at);
+        return clv__padding_no(padding, "its input %u has a different open size along axis %d", i, (int)at);
     }
   }
   return clv__padding_pass(padding);

@@ -17,12 +17,13 @@ static clv_status sizes_read(clv__infer *infer, uint32_t input, const char *what
   if (list->rank == 1 && list->dims[0] >= 0) *given = list->dims[0];
   if (clv__infer_elements(infer, input, content)) *given = content->count;
   if (*given >= 0 && count >= 0 && *given != count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s has %lld elements, %lld expected", what, (long long)*given,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s has %lld elements; expected %lld", what, (long long)*given,
                           (long long)count);
   }
   for (uint32_t i = 0; content->known && i < content->count; ++i) {
     if (!clv__element_is_number(content->elements[i]) || content->elements[i] >= 0) continue;
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s[%u] is %lld", what, (unsigned)i, (long long)content->elements[i]);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s[%u] is %lld, but must not be negative", what, (unsigned)i,
+                          (long long)content->elements[i]);
   }
   return CLV_OK;
 }
@@ -42,12 +43,12 @@ static clv_status check_columns(clv__infer *infer, int32_t spatial, const int64_
   if (x->dims[1] >= 0 && taps > 0) {
     *channels = x->dims[1] / taps;
     if (x->dims[1] % taps != 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld rows are no whole number of blocks of %lld elements",
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld rows are not a multiple of blocks of %lld elements",
                             (long long)x->dims[1], (long long)taps);
     }
   }
   if (blocks < 0 || clv__dim_merge(x->dims[2], blocks, &unused)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld columns for %lld blocks", (long long)x->dims[2],
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld columns, but %lld blocks", (long long)x->dims[2],
                         (long long)blocks);
 }
 
@@ -62,7 +63,7 @@ static clv_status infer_col2im(clv__infer *infer) {
   clv__infer_set(infer, 0, x->dtype, CLV_RANK_UNKNOWN, NULL);
   if (count < 0) return CLV_OK;
   if (count < 1 || count > CLV__MAX_SPATIAL) {
-    return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "images of %lld axes, 1 to %d can be handled", (long long)count,
+    return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "images with %lld axes; supported are 1 to %d", (long long)count,
                           CLV__MAX_SPATIAL);
   }
   dims[0] = x->rank == 3 ? x->dims[0] : CLV_DIM_UNKNOWN;
@@ -98,8 +99,9 @@ static clv_status infer_max_unpool(clv__infer *infer) {
   for (int32_t i = 0; clv__infer_has(infer, 2) && i < x->rank; ++i) {
     int64_t own = wanted.known ? clv__dim_from_element(wanted.elements[i]) : CLV_DIM_UNKNOWN;
     if (own >= 0 && dims[i] > own) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "output_shape[%d] is %lld, below the %lld that the indices count in",
-                            (int)i, (long long)own, (long long)dims[i]);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                            "output_shape[%d] is %lld, below the size of %lld that the indices refer to", (int)i, (long long)own,
+                            (long long)dims[i]);
     }
     dims[i] = own;
   }

@@ -113,12 +113,12 @@ clv_status clv__patches_unpooled(clv__attributes attributes, const clv_tensor *x
     if (own < 0) continue;
     /* attributes are at most 2^31, so the sums below cannot overflow */
     if (__builtin_mul_overflow(own - 1, w.stride[i], &size) || size > INT64_C(1) << 60) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "axis %d of %lld elements with stride %lld is beyond any tensor",
+      return clv__error_set(error, CLV_INVALID_MODEL, "axis %d of %lld elements with stride %lld is too large for any tensor",
                             (int)i + 2, (long long)own, (long long)w.stride[i]);
     }
     size += w.kernel[i] - w.pad_begin[i] - w.pad_end[i];
     if (size < 0) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "axis %d would have %lld elements", (int)i + 2, (long long)size);
+      return clv__error_set(error, CLV_INVALID_MODEL, "axis %d would have a negative size of %lld", (int)i + 2, (long long)size);
     }
     dims[i + 2] = size;
   }
@@ -133,7 +133,7 @@ static clv_status run_max_unpool(const clv__kernel_call *call) {
   CLV__TRY(clv__patches_unpooled(call->attributes, x, counted.dims, call->error));
   if (!clv__tensor_size_bytes(y, &size_bytes) || size_bytes == 0) return CLV_OK;
   if (!clv__tensor_count(&counted, &limit)) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "indices into more elements than a tensor can have");
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the indices refer to more elements than a tensor can have");
   }
   memset(y->data, 0, size_bytes);
   const int64_t count = clv__dims_count(x, 0, x->rank);
@@ -169,7 +169,7 @@ clv_status clv__patches_axes(clv__attributes attributes, int32_t rank, int32_t *
   *count = rank;
   for (int32_t i = 0; i < rank; ++i) axes[i] = i;
   if (list == NULL) return CLV_OK;
-  if (given > (size_t)rank) return clv__error_set(error, CLV_INVALID_MODEL, "%zu axes of rank %d", given, (int)rank);
+  if (given > (size_t)rank) return clv__error_set(error, CLV_INVALID_MODEL, "%zu axes given for rank %d", given, (int)rank);
   *count = (int32_t)given;
   for (int32_t i = 0; i < *count; ++i) {
     if (list[i] < -rank || list[i] >= rank || seen[list[i] < 0 ? list[i] + rank : list[i]]) {

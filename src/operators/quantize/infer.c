@@ -15,7 +15,7 @@ static clv_status check_scales(clv__infer *infer) {
   if (x->rank < 0 || scale->rank < 0) return CLV_OK;
   bool one = scale->rank == 0 || (scale->rank == 1 && scale->dims[0] == 1);
   if (!one && scale->rank != 1 && scale->rank != x->rank) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "scales of rank %d fit no input of rank %d", (int)scale->rank,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "scales of rank %d do not fit an input of rank %d", (int)scale->rank,
                           (int)x->rank);
   }
   if (!one && scale->rank == 1 && x->rank != 1) {
@@ -76,7 +76,7 @@ static bool independent_quantize(clv__padding *padding) {
   int32_t axis;
   if (!clv__padding_whole_from(padding, 1)) return false;
   if (scale->rank == 0 || (scale->rank == 1 && scale->dims[0] == 1)) return clv__padding_pass(padding);
-  if (scale->rank != 1) return clv__padding_no(padding, "its scales are by blocks");
+  if (scale->rank != 1) return clv__padding_no(padding, "its scales are per block");
   if (!clv__padding_attribute_axis(padding, 1, node->inputs[0].rank, &axis)) return false;
   return clv__padding_avoids(padding, 0, clv__axis_bit(axis)) && clv__padding_pass(padding);
 }

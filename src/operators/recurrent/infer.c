@@ -15,7 +15,7 @@ static clv_status check_dims(clv__infer *infer, uint32_t input, const char *name
   for (int32_t i = 0; i < rank; ++i) {
     int64_t unused;
     if (clv__dim_merge(t->dims[i], dims[i], &unused)) continue;
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "dim %d of %s is %lld, %lld expected", (int)i, name,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "dimension %d of %s is %lld; expected %lld", (int)i, name,
                           (long long)t->dims[i], (long long)dims[i]);
   }
   return CLV_OK;
@@ -35,7 +35,7 @@ static clv_status read_sizes(clv__infer *infer, sizes *s) {
   const bool both = clv__attribute_is(infer->attributes, "direction", "bidirectional", false);
   if (!both && !clv__attribute_is(infer->attributes, "direction", "reverse", false) &&
       !clv__attribute_is(infer->attributes, "direction", "forward", true)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute direction is none of forward, reverse, bidirectional");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute direction is not one of forward, reverse, bidirectional");
   }
   CLV__TRY(clv__check_rank(infer, 0, 3, 3));
   CLV__TRY(clv__check_rank(infer, 1, 3, 3));
@@ -48,7 +48,8 @@ static clv_status read_sizes(clv__infer *infer, sizes *s) {
   if (s->inputs < 0) s->inputs = dim_of(w, 3, 2);
   s->hidden = clv__attribute_int(infer->attributes, "hidden_size", 0);
   if (s->hidden < 0 || s->hidden > INT64_C(1) << 40) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute hidden_size: %lld", (long long)s->hidden);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute hidden_size is %lld, which is not valid",
+                          (long long)s->hidden);
   }
   if (s->hidden == 0) s->hidden = dim_of(r, 3, 2);
   return CLV_OK;
@@ -67,7 +68,7 @@ static clv_status check_weights(clv__infer *infer, const sizes *s) {
   CLV__TRY(check_dims(infer, 2, "R", 3, r));
   CLV__TRY(check_dims(infer, 3, "B", 2, b));
   if (clv__infer_has(infer, 4) && infer->inputs[4].dtype != CLV_I32) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "sequence_lens is %s where i32 is needed",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "sequence_lens is %s; expected i32",
                           clv_dtype_name(infer->inputs[4].dtype));
   }
   CLV__TRY(check_dims(infer, 4, "sequence_lens", 1, &s->batch));

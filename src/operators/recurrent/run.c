@@ -83,7 +83,7 @@ static bool functions_read(const clv__kernel_call *call, recurrence *p, char rea
   const float *alpha = clv__attribute_floats(call->attributes, "activation_alpha", &alphas);
   const float *beta = clv__attribute_floats(call->attributes, "activation_beta", &betas);
   if (given && names->count != (size_t)count) {
-    snprintf(reason, 160, "%zu activations where %d are needed", (size_t)names->count, count);
+    snprintf(reason, 160, "%zu activations; expected %d", (size_t)names->count, count);
     return false;
   }
   for (int i = 0; i < count; ++i) {
@@ -280,7 +280,7 @@ static clv_status run_recurrent(const clv__kernel_call *call) {
   for (int64_t b = 0; p.lengths != NULL && b < p.batch; ++b) {
     const int64_t length = clv__element_load_int(p.lengths, b);
     if (length >= 0 && length <= p.steps) continue;
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "sequence_lens[%lld] is %d where there are %lld steps", (long long)b,
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "sequence_lens[%lld] is %d, but there are %lld steps", (long long)b,
                           (int)length, (long long)p.steps);
   }
   if (p.hidden == 0) return CLV_OK;

@@ -176,7 +176,7 @@ static bool independent_cumulate(clv__padding *padding) {
   bool given;
   int32_t axis;
   if (!clv__padding_list(padding, NULL, 1, &given, &list)) return false;
-  if (!given || list.count != 1) return clv__padding_no(padding, "its axis is not one number");
+  if (!given || list.count != 1) return clv__padding_no(padding, "its axis is not a single number");
   if (!clv__padding_axis(padding, list.elements[0], padding->node->inputs[0].rank, &axis)) return false;
   return clv__padding_avoids(padding, 0, clv__axis_bit(axis)) && clv__padding_pass(padding);
 }

@@ -54,7 +54,7 @@ clv_status clv__kernel_arg(const clv__kernel_call *call) {
   CLV__TRY(lines_make(call, clv__attribute_int(call->attributes, "axis", 0), &lines));
   if (lines.outer == 0 || lines.inner == 0) return CLV_OK;
   if (lines.length == 0) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "an axis of no elements has no %s",
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "an axis without elements has no %s",
                           smallest ? "smallest" : "largest");
   }
   for (int64_t o = 0; o < lines.outer; ++o) {

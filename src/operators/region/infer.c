@@ -14,7 +14,7 @@
 
 static clv_status check_dtype(clv__infer *infer, uint32_t input, clv_dtype wanted) {
   if (!clv__infer_has(infer, input) || infer->inputs[input].dtype == wanted) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s, %s expected", (unsigned)input,
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s; expected %s", (unsigned)input,
                         clv_dtype_name(infer->inputs[input].dtype), clv_dtype_name(wanted));
 }
 
@@ -82,19 +82,20 @@ static clv_status check_roi_attributes(clv__infer *infer, int64_t *height, int64
   *height = clv__attribute_int(a, "output_height", 1);
   *width = clv__attribute_int(a, "output_width", 1);
   if (*height < 1 || *width < 1) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "an output of %lld by %lld", (long long)*height, (long long)*width);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "an output of %lld by %lld is not valid", (long long)*height,
+                          (long long)*width);
   }
   if (ratio < 0 || ratio > MOST_SAMPLES) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "sampling_ratio is %lld, outside [0, %d]", (long long)ratio,
                           MOST_SAMPLES);
   }
-  if (!isfinite(scale)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "spatial_scale is %g", scale);
+  if (!isfinite(scale)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "spatial_scale is %g, which is not finite", scale);
   if (!clv__attribute_is(a, "mode", "avg", true) && !clv__attribute_is(a, "mode", "max", false)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "mode is none of avg, max");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "mode is not one of avg, max");
   }
   const char *transform = "coordinate_transformation_mode";
   if (!clv__attribute_is(a, transform, "half_pixel", true) && !clv__attribute_is(a, transform, "output_half_pixel", false)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s is none of half_pixel, output_half_pixel", transform);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s is not one of half_pixel, output_half_pixel", transform);
   }
   return CLV_OK;
 }

@@ -144,11 +144,11 @@ static clv_status check_regions(const clv__kernel_call *call) {
     }
     for (int64_t k = 0; k < 4; ++k) {
       if (isfinite(clv__tensor_get(rois, (size_t)(4 * i + k)))) continue;
-      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "region %lld has a corner that is no number", (long long)i);
+      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "region %lld has a corner that is NaN", (long long)i);
     }
   }
   if (x->dims[2] > 0 && x->dims[3] > 0) return CLV_OK;
-  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "regions of a map without elements");
+  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "regions of a feature map without elements");
 }
 
 static size_t scratch_roi_align(const clv__kernel_call *call) {

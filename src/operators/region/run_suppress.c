@@ -137,8 +137,8 @@ clv_status clv__kernel_suppression(const clv__kernel_call *call) {
   const int64_t rows = call->outputs[0].dims[0];
   int64_t found = clv__suppression_run(&suppression, call->scratch, rows, call->outputs[0].data);
   if (found == rows) return CLV_OK;
-  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld boxes are selected, the output has %lld", (long long)found,
-                        (long long)rows);
+  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld boxes are selected, but the output has room for %lld",
+                        (long long)found, (long long)rows);
 }
 
 bool clv__kernel_suppression_accepts(const clv__kernel_call *call, char reason[160]) {

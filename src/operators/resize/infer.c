@@ -19,8 +19,8 @@ static clv_status scaled_dim(clv__infer *infer, int64_t dim, float scale, int64_
   }
   float product = floorf((float)dim * scale);
   if (!(product < 0x1p62f)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "dim %lld times scale %g is beyond any tensor", (long long)dim,
-                          (double)scale);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "dimension %lld times scale %g is too large for any tensor",
+                          (long long)dim, (double)scale);
   }
   *out = scale == 1.0f ? dim : (int64_t)product;
   return CLV_OK;
@@ -28,7 +28,7 @@ static clv_status scaled_dim(clv__infer *infer, int64_t dim, float scale, int64_
 
 static clv_status count_check(clv__infer *infer, const char *what, size_t count, const clv__resize_axes *axes) {
   if (count == (size_t)axes->count) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s has %zu elements, %d expected", what, count, (int)axes->count);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s has %zu elements; expected %d", what, count, (int)axes->count);
 }
 
 static clv_status by_scales(clv__infer *infer, const float *scales, const clv__resize_axes *axes, int64_t *dims) {
@@ -45,7 +45,8 @@ static clv_status by_sizes(clv__infer *infer, const clv__content *sizes, const c
   for (int32_t i = 0; i < axes->count; ++i) {
     int64_t element = sizes->elements[i];
     if (clv__element_is_number(element) && element < 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "sizes[%d] is %lld", (int)i, (long long)element);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "sizes[%d] is %lld, but must not be negative", (int)i,
+                            (long long)element);
     }
     if (stretch) dims[axes->axes[i]] = clv__dim_from_element(element);
     known = known && clv__element_is_number(element) && x->dims[axes->axes[i]] > 0;
@@ -54,12 +55,13 @@ static clv_status by_sizes(clv__infer *infer, const clv__content *sizes, const c
   double scale = 1;
   if (known && !clv__resize_shared_scale(infer->attributes, axes, sizes->elements, x->dims, &scale)) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                          "keep_aspect_ratio_policy is none of stretch, not_larger, not_smaller");
+                          "keep_aspect_ratio_policy is not one of stretch, not_larger, not_smaller");
   }
   for (int32_t i = 0; i < axes->count; ++i) {
     double size = floor(scale * (double)x->dims[axes->axes[i]] + 0.5);
     if (known && !(size < 0x1p62)) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d would have %g elements", (int)axes->axes[i], size);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d would have %g elements, which is too many",
+                            (int)axes->axes[i], size);
     }
     dims[axes->axes[i]] = known ? (int64_t)size : x->dims[axes->axes[i]] == 0 ? 0 : CLV_DIM_UNKNOWN;
   }
@@ -76,7 +78,7 @@ static clv_status roi_check(clv__infer *infer, const clv__resize_axes *axes) {
   if (infer->opset < 11 || !clv__attribute_is(infer->attributes, "coordinate_transformation_mode", "tf_crop_and_resize", false)) {
     return CLV_OK;
   }
-  if (!clv__infer_has(infer, 1)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "tf_crop_and_resize without a roi");
+  if (!clv__infer_has(infer, 1)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "tf_crop_and_resize needs a roi");
   return clv__check_vector(infer, 1, 2 * (int64_t)axes->count);
 }
 
@@ -158,10 +160,10 @@ static clv_status infer_grid_sample(clv__infer *infer) {
   }
   if (x->rank >= 0 && grid->rank >= 0) {
     if (x->rank != grid->rank) return refuse_inputs(infer, "their ranks must be equal");
-    if (!clv__dim_merge(x->dims[0], grid->dims[0], &unused)) return refuse_inputs(infer, "their batches must be equal");
+    if (!clv__dim_merge(x->dims[0], grid->dims[0], &unused)) return refuse_inputs(infer, "their batch sizes must be equal");
   }
   if (grid->rank >= 0 && grid->dims[rank - 1] >= 0 && grid->dims[rank - 1] != rank - 2) {
-    return refuse_inputs(infer, "the grid needs a coordinate for every spatial axis");
+    return refuse_inputs(infer, "the grid needs one coordinate per spatial axis");
   }
   for (int32_t i = 0; i < rank; ++i) dims[i] = CLV_DIM_UNKNOWN;
   for (int32_t i = 2; i < rank && grid->rank >= 0; ++i) dims[i] = grid->dims[i - 1];
@@ -196,7 +198,7 @@ static clv_status infer_affine_grid(clv__infer *infer) {
   bool known = clv__infer_elements(infer, 1, &content);
   if (known) spatial = (int64_t)content.count - 2;
   if ((known || spatial >= 0 || (size->rank == 1 && size->dims[0] >= 0)) && spatial != 2 && spatial != 3) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "size has %lld elements, 4 or 5 are needed", (long long)spatial + 2);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "size has %lld elements; expected 4 or 5", (long long)spatial + 2);
   }
   clv__infer_set_unknown(infer, 0, theta->dtype, spatial == 2 || spatial == 3 ? (int32_t)spatial + 2 : CLV_RANK_UNKNOWN);
   if (spatial != 2 && spatial != 3) return CLV_OK;
@@ -207,7 +209,8 @@ static clv_status infer_affine_grid(clv__infer *infer) {
   for (int32_t i = 0; i <= spatial; ++i) {
     int64_t element = known ? content.elements[i == 0 ? 0 : i + 1] : CLV__ELEMENT_UNKNOWN;
     if (clv__element_is_number(element) && element < 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "size[%d] is %lld", i == 0 ? 0 : (int)i + 1, (long long)element);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "size[%d] is %lld, but must not be negative",
+                            i == 0 ? 0 : (int)i + 1, (long long)element);
     }
     dims[i] = clv__dim_from_element(element);
   }

@@ -121,7 +121,7 @@ static bool accepts(const clv__kernel_call *call, char reason[160]) {
     return false;
   }
   if (!interpolates && clv__attribute_int(call->attributes, "antialias", 0) != 0) {
-    snprintf(reason, 160, "antialias has no meaning for mode nearest");
+    snprintf(reason, 160, "antialias cannot be used with mode nearest");
     return false;
   }
   return true;

@@ -45,8 +45,8 @@ clv_status clv__grid_read(clv__attributes attributes, clv__grid_mode *mode, clv_
     if (is) *padding = (clv__grid_padding)i;
     padded = padded || is;
   }
-  if (!found) return clv__error_set(error, CLV_INVALID_MODEL, "mode is none of linear, nearest, cubic");
-  if (!padded) return clv__error_set(error, CLV_INVALID_MODEL, "padding_mode is none of zeros, border, reflection");
+  if (!found) return clv__error_set(error, CLV_INVALID_MODEL, "mode is not one of linear, nearest, cubic");
+  if (!padded) return clv__error_set(error, CLV_INVALID_MODEL, "padding_mode is not one of zeros, border, reflection");
   return CLV_OK;
 }
 
@@ -218,7 +218,7 @@ clv_status clv__kernel_grid_sample(const clv__kernel_call *call) {
 bool clv__kernel_grid_sample_accepts(const clv__kernel_call *call, char reason[160]) {
   clv_dtype grid = call->inputs[1].dtype;
   if ((CLV__DTYPE_BIT(grid) & CLV__DTYPES_FLOAT) == 0) {
-    snprintf(reason, 160, "a grid of dtype %s", clv_dtype_name(grid));
+    snprintf(reason, 160, "a grid of dtype %s is not supported", clv_dtype_name(grid));
     return false;
   }
   if (call->inputs[0].dtype == CLV_BOOL && !clv__attribute_is(call->attributes, "mode", "nearest", false)) {

@@ -31,7 +31,8 @@ static clv_status infer_topk(clv__infer *infer) {
   } else if (clv__infer_vector(infer, 1, &content) && content.count == 1) {
     k = content.elements[0];
   }
-  if (clv__element_is_number(k) && k < 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "k is %lld", (long long)k);
+  if (clv__element_is_number(k) && k < 0)
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "k is %lld, but must not be negative", (long long)k);
   clv__infer_set(infer, 0, data->dtype, data->rank, data->dims);
   clv__infer_set(infer, 1, CLV_I64, data->rank, data->dims);
   if (data->rank < 0) return CLV_OK;
@@ -39,7 +40,7 @@ static clv_status infer_topk(clv__infer *infer) {
   CLV__TRY(clv__infer_axis(infer, clv__attribute_int(infer->attributes, "axis", -1), data->rank, &axis));
   int64_t dim = clv__dim_from_element(k);
   if (data->dims[axis] >= 0 && dim > data->dims[axis]) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "k is %lld, axis %d has %lld", (long long)dim, axis,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "k is %lld, but axis %d has size %lld", (long long)dim, axis,
                           (long long)data->dims[axis]);
   }
   for (uint32_t i = 0; i < infer->output_count && i < 2; ++i) infer->outputs[i].dims[axis] = dim;
@@ -61,7 +62,7 @@ static clv_status infer_compress(clv__infer *infer) {
   if (condition->dtype != CLV_BOOL || (condition->rank >= 0 && condition->rank != 1)) {
     char text[96];
     clv__tensor_text(condition, text, sizeof text);
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the condition is %s where a vector of bool is needed", text);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the condition is %s; expected a vector of bools", text);
   }
   clv__infer_set_unknown(infer, 0, data->dtype, flat ? 1 : data->rank);
   if (data->rank < 0) return CLV_OK;
@@ -80,7 +81,7 @@ static clv_status infer_compress(clv__infer *infer) {
   for (int64_t i = 0; i < condition->dims[0]; ++i) {
     if (((const uint8_t *)condition->data)[i] == 0) continue;
     if (i >= available) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "the condition chooses element %lld of %lld", (long long)i,
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "the condition selects element %lld of %lld", (long long)i,
                             (long long)available);
     }
     chosen++;
@@ -124,18 +125,18 @@ static clv_status infer_reverse_sequence(clv__infer *infer) {
   int64_t batch = clv__attribute_int(infer->attributes, "batch_axis", 1);
   int64_t time = clv__attribute_int(infer->attributes, "time_axis", 0);
   if (batch < 0 || batch > 1 || time < 0 || time > 1 || batch == time) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "batch_axis %lld and time_axis %lld are not 0 and 1", (long long)batch,
-                          (long long)time);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "batch_axis %lld and time_axis %lld must be 0 and 1, in any order",
+                          (long long)batch, (long long)time);
   }
   if (data->rank >= 0 && data->rank < 2) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input of rank %d where 2 or more is needed", data->rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input has rank %d; expected 2 or more", data->rank);
   }
   int64_t merged;
   if ((lengths->rank >= 0 && lengths->rank != 1) ||
       (lengths->rank == 1 && data->rank >= 0 && !clv__dim_merge(lengths->dims[0], data->dims[batch], &merged))) {
     char text[96];
     clv__tensor_text(lengths, text, sizeof text);
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "sequence_lens is %s, not a vector of the batch's size", text);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "sequence_lens is %s, not a vector of the batch size", text);
   }
   return clv__infer_same(infer);
 }

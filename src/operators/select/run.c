@@ -40,8 +40,8 @@ static clv_status run_nonzero(const clv__kernel_call *call) {
     for (int32_t d = in->rank - 1; d >= 0 && ++where[d] == in->dims[d]; --d) where[d] = 0;
   }
   if (at == found) return CLV_OK;
-  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld elements are not zero, the output has %lld", (long long)at,
-                        (long long)found);
+  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld elements are not zero, but the output has room for %lld",
+                        (long long)at, (long long)found);
 }
 
 /* ---- TopK ---------------------------------------------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ static clv_status run_compress(const clv__kernel_call *call) {
   for (int64_t i = 0; i < call->inputs[1].dims[0]; ++i) {
     if (condition[i] == 0) continue;
     if (i >= in.dims[axis] || to >= call->outputs[0].dims[axis]) {
-      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the condition chooses element %lld of %lld", (long long)i,
+      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the condition selects element %lld of %lld", (long long)i,
                             (long long)in.dims[axis]);
     }
     copy_item(&in, &call->outputs[0], axis, i, to++);

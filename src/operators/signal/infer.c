@@ -14,7 +14,7 @@ static clv_status scalar_of(clv__infer *infer, uint32_t input, const char *what,
   if (!clv__infer_vector(infer, input, &content) || content.count != 1) return CLV_OK;
   *element = content.elements[0];
   if (!clv__element_is_number(*element) || (*element >= least && *element <= INT64_C(1) << 48)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s is %lld", what, (long long)*element);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s is %lld, which is out of range", what, (long long)*element);
 }
 
 static double transform_flops(const clv_tensor *out, int64_t length) {
@@ -32,7 +32,7 @@ static clv_status check_parts(clv__infer *infer) {
   if (x->rank < 1) return CLV_OK;
   int64_t parts = x->dims[x->rank - 1];
   if (parts < 0 || parts == 1 || parts == 2) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the last axis has %lld elements, 1 (real) or 2 (complex) expected",
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the last axis has %lld elements; expected 1 (real) or 2 (complex)",
                         (long long)parts);
 }
 
@@ -48,7 +48,7 @@ static clv_status dft_axis(clv__infer *infer, int32_t *axis) {
   if (from_input && !clv__element_is_number(element)) return CLV_OK;
   CLV__TRY(clv__infer_axis(infer, element, rank, axis));
   if (*axis < rank - 1) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %lld is the one of real and imaginary parts", (long long)element);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %lld holds the real and imaginary parts", (long long)element);
 }
 
 static clv_status infer_dft(clv__infer *infer) {
@@ -70,7 +70,7 @@ static clv_status infer_dft(clv__infer *infer) {
     int64_t length = clv__dim_from_element(element);
     if (!clv__infer_has(infer, 1)) length = !(inverse && onesided) ? own : own >= 0 ? 2 * (own - 1) : CLV_DIM_UNKNOWN;
     if (length == 0 || (own == 0 && inverse && onesided && !clv__infer_has(infer, 1))) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "a transform of no elements: axis %d has %lld", (int)axis,
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "a transform of length 0: axis %d has size %lld", (int)axis,
                             (long long)own);
     }
     dims[axis] = bins_of(length, onesided && !inverse);
@@ -101,15 +101,15 @@ static clv_status infer_stft(clv__infer *infer) {
   int64_t length = clv__dim_from_element(frame), signal = x->rank == 3 ? x->dims[1] : CLV_DIM_UNKNOWN;
   if (clv__infer_has(infer, 2)) {
     if (window->rank == 1 && !clv__dim_merge(window->dims[0], length, &length)) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "a window of %lld elements for frames of %lld",
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "a window of %lld elements does not fit frames of %lld",
                             (long long)window->dims[0], (long long)length);
     }
   } else if (!clv__infer_has(infer, 3)) {
     length = signal;
   }
   if (length == 0 || (length > 0 && signal >= 0 && length > signal)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "frames of %lld elements out of a signal of %lld", (long long)length,
-                          (long long)signal);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "frames of %lld elements are longer than the signal of %lld",
+                          (long long)length, (long long)signal);
   }
   if (x->rank == 3) dims[0] = x->dims[0];
   if (length > 0 && signal >= 0 && clv__element_is_number(step)) dims[1] = (signal - length) / step + 1;
@@ -129,7 +129,8 @@ static clv_status output_dtype(clv__infer *infer, clv_dtype *dtype) {
   int64_t number = clv__attribute_int(infer->attributes, "output_datatype", CLV_F32);
   *dtype = number > 0 && number <= CLV_BF16 ? (clv_dtype)number : CLV_DTYPE_NONE;
   if ((CLV__DTYPE_BIT(*dtype) & CLV__DTYPES_NUMBER) != 0) return CLV_OK;
-  return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute output_datatype is %lld", (long long)number);
+  return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute output_datatype has the unknown value %lld",
+                        (long long)number);
 }
 
 static clv_status infer_window(clv__infer *infer) {

@@ -114,11 +114,12 @@ static void complete_spectrum(clv__complex *data, int64_t length) {
 static clv_status dft_check(const clv__kernel_call *call, const dft *d) {
   const clv_tensor *x = &call->inputs[0], *y = &call->outputs[0];
   if (d->axis < 0 || d->axis >= x->rank - 1) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis %d is no signal axis of rank %d", (int)d->axis, (int)x->rank);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis %d is not a signal axis for rank %d", (int)d->axis,
+                          (int)x->rank);
   }
   int64_t wanted = d->onesided && !d->inverse ? d->length / 2 + 1 : d->length;
   if (d->length >= 1 && wanted == y->dims[d->axis]) return CLV_OK;
-  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "a transform of length %lld does not give %lld elements",
+  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "a transform of length %lld does not produce %lld elements",
                         (long long)d->length, (long long)y->dims[d->axis]);
 }
 

@@ -47,8 +47,8 @@ clv_status clv__kernel_mel(const clv__kernel_call *call) {
   const double lower = clv__tensor_get(&call->inputs[3], 0), upper = clv__tensor_get(&call->inputs[4], 0);
   size_t size_bytes;
   if (!(lower >= 0) || !(upper >= lower) || !isfinite(upper) || !(rate > 0)) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "edges %g and %g at a sample rate of %g make no mel scale", lower,
-                          upper, rate);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
+                          "edges %g and %g are not valid for a mel scale at a sample rate of %g", lower, upper, rate);
   }
   if (clv__tensor_is_empty(y) || !clv__tensor_size_bytes(y, &size_bytes)) return CLV_OK;
   memset(y->data, 0, size_bytes);

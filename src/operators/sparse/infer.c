@@ -15,11 +15,11 @@
 static clv_status check_index(clv__infer *infer, uint32_t input, const char *name, bool wide_only) {
   const clv_tensor *index = &infer->inputs[input];
   if (index->dtype != CLV_I64 && (wide_only || index->dtype != CLV_I32)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s are %s where %s needed", name, clv_dtype_name(index->dtype),
-                          wide_only ? "i64 is" : "i32 or i64 are");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s are %s; expected %s", name, clv_dtype_name(index->dtype),
+                          wide_only ? "i64" : "i32 or i64");
   }
   if (index->rank >= 0 && index->rank != 1) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s are of rank %d, not 1", name, index->rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s have rank %d; expected 1", name, index->rank);
   }
   return CLV_OK;
 }
@@ -27,7 +27,7 @@ static clv_status check_index(clv__infer *infer, uint32_t input, const char *nam
 static clv_status check_rank(clv__infer *infer, uint32_t input, const char *name) {
   int32_t rank = infer->inputs[input].rank;
   if (rank < 0 || rank == 2) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s is of rank %d, not 2", name, rank);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s has rank %d; expected 2", name, rank);
 }
 
 /* The number of rows of the result, from the offsets. */
@@ -36,7 +36,7 @@ static clv_status row_count(clv__infer *infer, uint32_t offsets, int64_t *rows) 
   *rows = CLV_DIM_UNKNOWN;
   if (index->rank != 1 || index->dims[0] < 0) return CLV_OK;
   if (index->dims[0] == 0)
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "offsets are empty: there is one more than rows");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "offsets are empty; expected one more than there are rows");
   *rows = index->dims[0] - 1;
   return CLV_OK;
 }
@@ -47,7 +47,7 @@ static clv_status infer_aggregate(clv__infer *infer) {
   clv__attributes attributes = infer->attributes;
   if (!clv__attribute_is(attributes, "reduce", "sum", true) && !clv__attribute_is(attributes, "reduce", "mean", false) &&
       !clv__attribute_is(attributes, "reduce", "max", false)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute reduce is none of sum, mean, max");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute reduce is not one of sum, mean, max");
   }
   CLV__TRY(check_rank(infer, 0, "data"));
   CLV__TRY(check_index(infer, 1, "offsets", true));
@@ -60,8 +60,7 @@ static clv_status infer_aggregate(clv__infer *infer) {
 static clv_status same_dim(clv__infer *infer, int64_t a, int64_t b, const char *what) {
   int64_t dim;
   if (clv__dim_merge(a, b, &dim)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s: %lld and %lld should be the same", what, (long long)a,
-                        (long long)b);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s: %lld and %lld must be equal", what, (long long)a, (long long)b);
 }
 
 static clv_status infer_attention(clv__infer *infer) {
@@ -71,7 +70,7 @@ static clv_status infer_attention(clv__infer *infer) {
   for (uint32_t i = 0; i < 3; ++i) CLV__TRY(check_rank(infer, i, names[i]));
   for (uint32_t i = 1; i < 3; ++i) {
     if (infer->inputs[i].dtype == data->dtype) continue;
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s is %s, data is %s", names[i],
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s is %s, but data is %s", names[i],
                           clv_dtype_name(infer->inputs[i].dtype), clv_dtype_name(data->dtype));
   }
   CLV__TRY(check_index(infer, 3, "offsets", true));
@@ -85,7 +84,7 @@ static clv_status infer_attention(clv__infer *infer) {
   }
   if (data->rank == 2 && source->rank == 2 && data->dims[1] >= 0 && source->dims[1] >= 0 &&
       (source->dims[1] == 0 || data->dims[1] % source->dims[1] != 0)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "data has %lld columns, no multiple of %lld heads",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "data has %lld columns, which is not a multiple of %lld heads",
                           (long long)data->dims[1], (long long)source->dims[1]);
   }
   clv__infer_set(infer, 0, data->dtype, 2, (const int64_t[]){rows, data->rank == 2 ? data->dims[1] : CLV_DIM_UNKNOWN});

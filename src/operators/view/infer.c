@@ -37,7 +37,8 @@ static clv_status read_target(clv__infer *infer, const clv__content *target, res
     bool number = clv__element_is_number(element);
     r->dims[i] = clv__dim_from_element(element);
     if (number && element < -1) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "new dimension %u is %lld", i, (long long)element);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "new dimension %u is %lld; the least value is -1", i,
+                            (long long)element);
     }
     if (number && element == -1) {
       if (r->has_minus_one) return clv__error_set(infer->error, CLV_INVALID_MODEL, "two new dimensions are -1");
@@ -45,8 +46,8 @@ static clv_status read_target(clv__infer *infer, const clv__content *target, res
     }
     if (number && element == 0 && !keep_zero) {
       if (data->rank >= 0 && (int32_t)i >= data->rank) {
-        return clv__error_set(infer->error, CLV_INVALID_MODEL, "new dimension %u is 0, a copy of one that rank %d lacks", i,
-                              data->rank);
+        return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                              "new dimension %u is 0, which copies an input dimension, but the input has rank %d", i, data->rank);
       }
       r->dims[i] = data->rank >= 0 ? data->dims[i] : CLV_DIM_UNKNOWN;
       copied[i] = true;
@@ -68,7 +69,7 @@ static clv_status reshape_mismatch(clv__infer *infer, const reshape *r, uint32_t
   clv_tensor type = clv__tensor_make(infer->inputs[0].dtype, (int32_t)rank, r->dims, NULL);
   clv__tensor_text(&infer->inputs[0], from, sizeof from);
   clv__tensor_text(&type, to, sizeof to);
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s cannot take the shape of %s", from, to);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s cannot be reshaped to %s", from, to);
 }
 
 static clv_status infer_reshape(clv__infer *infer) {
@@ -160,7 +161,7 @@ static clv_status infer_squeeze(clv__infer *infer) {
   for (int32_t i = 0; i < data->rank; ++i) {
     if (!given && data->dims[i] < 0) return CLV_OK; /* the axis is removed if it is 1 */
     if (given && drop[i] && data->dims[i] >= 0 && data->dims[i] != 1) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d to be dropped has size %lld, not 1", i,
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d cannot be squeezed: its size is %lld, not 1", i,
                             (long long)data->dims[i]);
     }
     if (given ? !drop[i] : data->dims[i] != 1) dims[rank++] = data->dims[i];

@@ -71,7 +71,7 @@ static bool target_follows(clv__padding *padding, int32_t from, int32_t to) {
   bool keeps_zero = clv__attribute_int(padding->node->attributes, "allowzero", 0) != 0;
   int64_t element = (uint32_t)to < target.count ? target.elements[to] : 0;
   if (element == -1 || (element == 0 && !keeps_zero && from == to)) return true;
-  return clv__padding_no(padding, "its new axis %d is of the fixed size %lld", (int)to, (long long)element);
+  return clv__padding_no(padding, "its new axis %d has the fixed size %lld", (int)to, (long long)element);
 }
 
 /* Reshape, Flatten, Squeeze, Unsqueeze: a padded axis stays whole, or it is merged with or split from the fixed axes after it.
@@ -95,7 +95,7 @@ bool clv__independent_reshape(clv__padding *padding) {
   for (int32_t a = 0; a < in->rank; ++a) {
     if ((padding->inputs[0] >> a & 1u) == 0) continue;
     int32_t b = links[a];
-    if (b < 0) return clv__padding_no(padding, "axis %d, of an open size, is joined with others", (int)a);
+    if (b < 0) return clv__padding_no(padding, "axis %d, which has an open size, is merged with others", (int)a);
     if (strcmp(padding->op->name, "Reshape") == 0 && !target_follows(padding, a, b)) return false;
     padding->outputs[0] |= clv__axis_bit(b);
     padding->times[b] = to[b].times;

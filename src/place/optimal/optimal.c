@@ -125,8 +125,7 @@ static clv_status refuse_memory(clv__optimal *o, const uint32_t *devices) {
   CLV__TRY(clv__memory_excess(o->problem, &o->evaluator.cut, NULL, o->allocator, &excess, &device, &needed, o->error));
   return clv__error_set(
       o->error, CLV_NOT_SUPPORTED,
-      "%s would need %llu bytes and has %llu: no placement was found that fits; another device, or one with more "
-      "memory, could take what is too much",
+      "%s would need %llu bytes but has %llu, and no placement that fits was found; add a device, or one with more memory",
       clv__problem_device_name(o->problem, device, number), (unsigned long long)needed,
       (unsigned long long)o->problem->limits[device].memory_bytes);
 }
@@ -139,7 +138,7 @@ static clv_status refuse_split(clv__optimal *o) {
   clv_status status = clv__split(o->problem, o->scratch, NULL, o->input->split, &arena, &cut, o->error);
   clv__arena_finish(&arena);
   if (status != CLV_OK) return status;
-  return clv__error_set(o->error, CLV_INTERNAL_ERROR, "a placement was refused once and not the second time");
+  return clv__error_set(o->error, CLV_INTERNAL_ERROR, "a placement was rejected the first time but accepted the second");
 }
 
 static clv_status give_rival(clv__optimal *o, const clv__strategy *strategy, clv__arena *arena, clv__placing *placing) {

@@ -140,9 +140,9 @@ clv_status clv__reprice_make(const clv__problem *problem, const clv__reprice *pr
 
 /* ---- Exact for two devices at a time: swap.c ---- */
 
-/* Improves the node + transfer + fusion cost of `devices`. For every pair of devices it places the nodes on either one anew,
- * exactly, while the others stay. Stops when nothing improves, or after `rounds` rounds. With two devices one round is the
- * optimum. */
+/* Improves the node + transfer + fusion cost of `devices`. For every pair of devices, it computes the optimal
+ * assignment of their nodes to the two, while the other nodes stay. Stops when nothing improves, or after `rounds` rounds. With
+ * two devices one round is the optimum. */
 clv_status clv__swap(const clv__problem *problem, uint32_t rounds, const clv_allocator *allocator, uint32_t *devices,
                      clv_error *error);
 

@@ -19,7 +19,7 @@ void clv__optimal_prefer(const clv__problem *problem, uint32_t device, uint32_t 
   }
 }
 
-/* Places the best placement so far anew at other prices. */
+/* Recomputes the best placement so far with other prices. */
 static clv_status cut_at(clv__optimal *o, const clv__reprice *prices) {
   clv__arena arena;
   clv__problem repriced;

@@ -13,7 +13,7 @@ static uint64_t launches_ns(const clv__problem *problem, const uint32_t *devices
   return time_ns;
 }
 
-/* Places the nodes that are on `one` or `other` anew. */
+/* Reassigns the nodes that are on `one` or `other` to these two devices. */
 static clv_status swap_pair(const clv__problem *problem, uint32_t one, uint32_t other, const clv_allocator *allocator,
                             uint32_t *fixed, uint32_t *trial, uint32_t *devices, uint64_t *cost_ns, clv_error *error) {
   uint32_t moved = 0;

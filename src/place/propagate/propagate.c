@@ -328,8 +328,9 @@ static clv_status note_host(const clv__propagation *p, clv__arena *arena, const 
   char text[256], number[16];
   snprintf(number, sizeof number, "device %u", p->last);
   snprintf(text, sizeof text,
-           "the last device, %.64s, counts as host: inputs and weights that were put nowhere are taken to be with it%s",
-           name == NULL ? number : name, is_host ? "" : ", although it does not work in host memory");
+           "the last device, %.64s, is treated as the host: inputs and weights without a given device are assumed to be in its "
+           "memory%s",
+           name == NULL ? number : name, is_host ? "" : ", although it does not use host memory");
   *note = clv__arena_string(arena, text, strlen(text));
   return *note == NULL ? clv__error_memory(error, strlen(text)) : CLV_OK;
 }

@@ -58,7 +58,7 @@ static void append_tiles(const clv__gnn_account *account, clv__text *text) {
       clv__html_tile(text, "measured / predicted", value);
     }
   }
-  clv__html_tile(text, "no plan of this k is below", time_text(plan->bound_ns, label));
+  clv__html_tile(text, "lower bound for this k", time_text(plan->bound_ns, label));
   clv__html_tile(text, "gap", clv__label_gap(clv__gnn_plan_gap(plan), label));
   snprintf(value, sizeof value, "%u", plan->k);
   clv__html_tile(text, "subgraphs", value);
@@ -83,9 +83,9 @@ static void append_header(const clv__gnn_account *account, const char *title, cl
   clv__label_xml(text, plan->why);
   clv__text_append(text, "</p>\n");
   if (plan->origin != CLV__MEASURED)
-    clv__text_append(text, "<p class=\"warning\">Prices are from %s tables.</p>\n", clv__table_origin_name(plan->origin));
+    clv__text_append(text, "<p class=\"warning\">Prices are from %s costs.</p>\n", clv__table_origin_name(plan->origin));
   if (account->record != NULL && account->record->first_layer > 0)
-    clv__text_append(text, "<p class=\"warning\">The run went on at layer %u: what came before is not measured.</p>\n",
+    clv__text_append(text, "<p class=\"warning\">The run was resumed at layer %u: earlier layers are not measured.</p>\n",
                      account->record->first_layer);
   append_tiles(account, text);
   clv__text_append(text, "</header>\n");
@@ -94,20 +94,21 @@ static void append_header(const clv__gnn_account *account, const char *title, cl
 /* ---- Timeline ---- */
 
 static void append_timeline(const clv__gnn_account *account, clv__text *text) {
-  clv__text_append(
-      text,
-      "<section aria-label=\"timeline\">\n<div class=\"bar-of-tools\"><h2>Timeline</h2>\n"
-      "<button type=\"button\" id=\"farther\" aria-label=\"zoom out\">−</button>\n"
-      "<button type=\"button\" id=\"fit\">fit</button>\n"
-      "<button type=\"button\" id=\"closer\" aria-label=\"zoom in\">+</button></div>\n"
-      "<div class=\"gnn-timeline\"><div class=\"lane-names\"></div><div class=\"timeline\" role=\"group\" "
-      "aria-label=\"tasks of the devices\"></div></div>\n"
-      "<p class=\"soft\">A row a device: %s. Keys: <kbd>Tab</kbd> into the timeline, <kbd>←</kbd> <kbd>→</kbd> along a row, "
-      "<kbd>↑</kbd> <kbd>↓</kbd> between rows, <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom.</p>\n"
-      "<div class=\"details\" aria-live=\"polite\"><p class=\"soft\">Choose a task in the timeline: here is told what it "
-      "is.</p></div>\n</section>\n",
-      account->record != NULL ? "what was predicted above what was measured, of which gathering, padding and laying out are paler"
-                              : "what is predicted");
+  clv__text_append(text,
+                   "<section aria-label=\"timeline\">\n"
+                   "<div class=\"bar-of-tools\"><h2>Timeline</h2>\n"
+                   "<button type=\"button\" id=\"farther\" aria-label=\"zoom out\">−</button>\n"
+                   "<button type=\"button\" id=\"fit\">fit</button>\n"
+                   "<button type=\"button\" id=\"closer\" aria-label=\"zoom in\">+</button></div>\n"
+                   "<div class=\"gnn-timeline\"><div class=\"lane-names\"></div><div class=\"timeline\" role=\"group\" "
+                   "aria-label=\"tasks of the devices\"></div></div>\n"
+                   "<p class=\"soft\">One row per device: %s. Keys: <kbd>Tab</kbd> into the timeline, <kbd>←</kbd> <kbd>→</kbd> "
+                   "along a row, <kbd>↑</kbd> <kbd>↓</kbd> between rows, <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom.</p>\n"
+                   "<div class=\"details\" aria-live=\"polite\"><p class=\"soft\">Select a task in the timeline to see what it "
+                   "does.</p></div>\n"
+                   "</section>\n",
+                   account->record != NULL ? "predicted times above measured times; gathering, padding and laying out are paler"
+                                           : "predicted times");
 }
 
 /* ---- Every k ---- */
@@ -155,10 +156,11 @@ static void append_per_k(const clv__gnn_plan *plan, clv__text *text) {
     if (plan->per_k[i].reason == NULL) most_ns = fmax(most_ns, plan->per_k[i].makespan_ns);
   }
   clv__text_append(text,
-                   "<section aria-label=\"every k\" class=\"per-k\">\n<div class=\"bar-of-tools\"><h2>Every k</h2></div>\n"
-                   "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"table of every k\"><table>\n<thead><tr><th "
-                   "class=\"number\">k</th><th class=\"number\">makespan</th><th></th><th class=\"number\">no plan is "
-                   "below</th><th class=\"number\">gap</th><th class=\"number\">gain</th>");
+                   "<section aria-label=\"every k\" class=\"per-k\">\n"
+                   "<div class=\"bar-of-tools\"><h2>Every k</h2></div>\n"
+                   "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"table of every k\"><table>\n"
+                   "<thead><tr><th class=\"number\">k</th><th class=\"number\">makespan</th><th></th><th class=\"number\">lower "
+                   "bound</th><th class=\"number\">gap</th><th class=\"number\">gain</th>");
   for (uint32_t d = 0; d < plan->machine.device_count; ++d) {
     clv__text_append(text, "<th>");
     append_badge(plan, d, text);
@@ -169,8 +171,9 @@ static void append_per_k(const clv__gnn_plan *plan, clv__text *text) {
                    "rows</th><th class=\"number\">padding edges</th></tr></thead>\n<tbody>\n");
   for (uint32_t i = 0; i < plan->per_k_count; ++i) append_k(plan, &plan->per_k[i], most_ns, text);
   clv__text_append(text,
-                   "</tbody></table></div>\n<p class=\"soft\">Gain: over the best single device at any k. The mark on a bar is "
-                   "the bound.</p>\n</section>\n");
+                   "</tbody></table></div>\n"
+                   "<p class=\"soft\">Gain: over the best single device at any k. The mark on a bar is the lower bound.</p>\n"
+                   "</section>\n");
 }
 
 /* ---- Devices, layers, blocks ---- */
@@ -187,10 +190,12 @@ static void append_devices(const clv__gnn_account *account, clv__text *text) {
   const clv__gnn_plan_k *item = chosen_k(plan);
   bool has_run = account->record != NULL;
   clv__text_append(text,
-                   "<section aria-label=\"devices\">\n<div class=\"bar-of-tools\"><h2>Devices</h2></div>\n<div class=\"wide\" "
-                   "tabindex=\"0\" role=\"region\" aria-label=\"table of devices\"><table>\n<thead><tr><th></th><th "
-                   "class=\"number\">busy, predicted</th><th class=\"number\">idle</th>%s<th class=\"number\">all of it "
-                   "alone</th></tr></thead>\n<tbody>\n",
+                   "<section aria-label=\"devices\">\n"
+                   "<div class=\"bar-of-tools\"><h2>Devices</h2></div>\n"
+                   "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"table of devices\"><table>\n"
+                   "<thead><tr><th></th><th class=\"number\">busy, predicted</th><th class=\"number\">idle</th>%s<th "
+                   "class=\"number\">alone</th></tr></thead>\n"
+                   "<tbody>\n",
                    has_run ? "<th class=\"number\">busy, measured</th><th class=\"number\">idle</th>" : "");
   for (uint32_t d = 0; d < plan->machine.device_count; ++d) {
     const clv__gnn_device_sum *sum = &account->devices[d];

@@ -56,7 +56,7 @@ static void append_tiles(const clv_plan *plan, clv__text *text) {
   clv__plan_totals_get(plan, &totals);
   clv__text_append(text, "<dl class=\"tiles\">\n");
   clv__html_tile(text, "predicted", clv__label_time(plan->predicted_ns, label));
-  clv__html_tile(text, "no plan is below", clv__label_time(plan->lower_bound_ns, label));
+  clv__html_tile(text, "lower bound", clv__label_time(plan->lower_bound_ns, label));
   clv__html_tile(text, "gap", clv__label_gap(clv__plan_gap(plan), label));
   clv__html_tile(text, "nodes", clv__label_grouped(plan->graph->node_count, label));
   clv__html_tile(text, "partitions", clv__label_grouped(plan->partition_count, label));
@@ -91,19 +91,20 @@ static void append_header(const clv_plan *plan, const char *title, clv__text *te
 /* ---- Sections ---- */
 
 static void append_picture(clv__text *text) {
-  clv__text_append(
-      text,
-      "<section aria-label=\"picture\">\n<div class=\"bar-of-tools\"><h2 id=\"shown\">Picture</h2>\n"
-      "<button type=\"button\" id=\"back\" hidden>← whole plan</button>\n"
-      "<button type=\"button\" data-form=\"nodes\">nodes</button>\n"
-      "<button type=\"button\" data-form=\"partitions\">partitions</button>\n"
-      "<button type=\"button\" id=\"farther\" aria-label=\"zoom out\">−</button>\n"
-      "<button type=\"button\" id=\"fit\">fit</button>\n"
-      "<button type=\"button\" id=\"closer\" aria-label=\"zoom in\">+</button></div>\n"
-      "<div class=\"picture\"></div>\n"
-      "<p class=\"soft\">Arrows between the lanes are copies; dashed: the graph's own inputs and outputs; “3 ▸”: also from "
-      "partition 3. Click a box to have it explained. Keys: <kbd>Tab</kbd> into the picture, arrows, <kbd>Enter</kbd>; "
-      "<kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom; <kbd>/</kbd> searches.</p>\n</section>\n");
+  clv__text_append(text,
+                   "<section aria-label=\"picture\">\n"
+                   "<div class=\"bar-of-tools\"><h2 id=\"shown\">Picture</h2>\n"
+                   "<button type=\"button\" id=\"back\" hidden>← whole plan</button>\n"
+                   "<button type=\"button\" data-form=\"nodes\">nodes</button>\n"
+                   "<button type=\"button\" data-form=\"partitions\">partitions</button>\n"
+                   "<button type=\"button\" id=\"farther\" aria-label=\"zoom out\">−</button>\n"
+                   "<button type=\"button\" id=\"fit\">fit</button>\n"
+                   "<button type=\"button\" id=\"closer\" aria-label=\"zoom in\">+</button></div>\n"
+                   "<div class=\"picture\"></div>\n"
+                   "<p class=\"soft\">Arrows between the lanes are copies; dashed: the graph's own inputs and outputs; “3 ▸”: "
+                   "also from partition 3. Click a box for its explanation. Keys: <kbd>Tab</kbd> into the picture, arrows, "
+                   "<kbd>Enter</kbd>; <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom; <kbd>/</kbd> searches.</p>\n"
+                   "</section>\n");
 }
 
 static void append_timeline(clv__text *text) {
@@ -146,11 +147,13 @@ static void append_comparison(const clv__comparison *rows, uint32_t count, clv__
   }
   clv__text_append(
       text,
-      "<section aria-label=\"comparison\" class=\"comparison\">\n<div class=\"bar-of-tools\"><h2>What else it might "
-      "be</h2></div>\n"
-      "<div class=\"wide\"><table>\n<thead><tr><th>strategy, or all on one device</th><th class=\"number\">partitions</th><th "
+      "<section aria-label=\"comparison\" class=\"comparison\">\n"
+      "<div class=\"bar-of-tools\"><h2>Alternatives</h2></div>\n"
+      "<div class=\"wide\"><table>\n"
+      "<thead><tr><th>strategy, or all on one device</th><th class=\"number\">partitions</th><th "
       "class=\"number\">transfers</th><th class=\"number\">bytes</th><th class=\"number\">predicted</th><th></th><th "
-      "class=\"number\">gap</th><th class=\"number\">devices at the same time</th></tr></thead>\n<tbody>\n");
+      "class=\"number\">gap</th><th class=\"number\">devices at the same time</th></tr></thead>\n"
+      "<tbody>\n");
   for (uint32_t i = 0; i < count; ++i) append_row(&rows[i], most_ns, text);
   clv__text_append(text, "</tbody></table></div>\n</section>\n");
 }
@@ -194,11 +197,13 @@ static void append_devices(const clv_plan *plan, clv__text *text) {
 static void append_aside(clv__text *text) {
   clv__text_append(
       text,
-      "<aside>\n<div class=\"search\" role=\"search\"><input id=\"search\" type=\"search\" placeholder=\"Find a node by name or "
+      "<aside>\n"
+      "<div class=\"search\" role=\"search\"><input id=\"search\" type=\"search\" placeholder=\"Find a node by name or "
       "operator\" aria-label=\"find a node\" role=\"combobox\" aria-expanded=\"false\" aria-controls=\"results\" "
-      "autocomplete=\"off\" spellcheck=\"false\">\n<ul class=\"results\" id=\"results\" role=\"listbox\" hidden></ul></div>\n"
+      "autocomplete=\"off\" spellcheck=\"false\">\n"
+      "<ul class=\"results\" id=\"results\" role=\"listbox\" hidden></ul></div>\n"
       "<div class=\"details\" aria-live=\"polite\"><p class=\"soft\">Click a node or a partition, in the picture or in the "
-      "timeline, or search for one: here is told why it is where it is, and what it would cost elsewhere.</p></div>\n"
+      "timeline, or search for one, to see why it is on its device and what it would cost elsewhere.</p></div>\n"
       "</aside>\n");
 }
 

@@ -13,7 +13,7 @@
   // ---- Writing ----
 
   function bytes(count) {
-    if (count < 0) return 'size known when it runs';
+    if (count < 0) return 'size known only at run time';
     if (count < 1024) return `${count} B`;
     let amount = count / 1024, unit = 0;
     while (amount >= 1023.95 && unit < 4) { amount /= 1024; ++unit; }

@@ -92,7 +92,7 @@ static void append_transfer(const clv__picture *p, const clv__item *item, double
   if (item->kind == CLV__ITEM_SHARED) {
     clv__text_append(&rest, "in shared memory");
   } else {
-    clv__text_append(&rest, " · %s", item->size_known ? clv__label_size(item->size_bytes, label) : "size open");
+    clv__text_append(&rest, " · %s", item->size_known ? clv__label_size(item->size_bytes, label) : "open size");
     clv__text_append(&rest, " · %s", clv__label_time(item->time_ns, label));
   }
   if (item->count > 1) {

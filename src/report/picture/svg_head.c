@@ -42,7 +42,7 @@ static void draw_tiles(clv__picture *p, double width) {
   clv__plan_totals_get(plan, &totals);
   double tile = fmin((width - 2 * CLV__SVG_MARGIN) / TILES, 180);
   draw_tile(p, 0, tile, "predicted", clv__label_time(plan->predicted_ns, label));
-  draw_tile(p, 1, tile, "no plan is below", clv__label_time(plan->lower_bound_ns, label));
+  draw_tile(p, 1, tile, "lower bound", clv__label_time(plan->lower_bound_ns, label));
   draw_tile(p, 2, tile, "gap", clv__label_gap(clv__plan_gap(plan), label));
   draw_tile(p, 3, tile, "partitions", clv__label_grouped(plan->partition_count, label));
   draw_tile(p, 4, tile, "transfers between", clv__label_grouped(totals.inner_transfers, label));
@@ -85,15 +85,14 @@ static void draw_legend(clv__picture *p, double width) {
                   width - 2 * CLV__SVG_MARGIN - names - 33, line.data);
     clv__svg_finish_text(p->text, &line);
   }
-  clv__svg_text(
-      p->text, CLV__SVG_MARGIN, y + 1, "sub", 12, width - 2 * CLV__SVG_MARGIN,
-      p->diagram.mark_count > 0
-          ? "Arrows are copies between memories; dashed: the graph's own inputs and outputs. “3 ▸”: also from partition 3."
-          : "Arrows between the lanes are copies; dashed: the graph's own inputs and outputs.");
+  clv__svg_text(p->text, CLV__SVG_MARGIN, y + 1, "sub", 12, width - 2 * CLV__SVG_MARGIN,
+                p->diagram.mark_count > 0
+                    ? "Arrows are copies between memories; dashed: inputs and outputs of the model. “3 ▸”: also from partition 3."
+                    : "Arrows between the lanes are copies; dashed: inputs and outputs of the model.");
 }
 
 static const char *objective_words(const clv_plan *plan) {
-  return plan->objective == CLV__LATENCY   ? "steps one after the other"
+  return plan->objective == CLV__LATENCY   ? "one step after the other"
          : plan->objective == CLV__OVERLAP ? "devices at the same time"
                                            : "many requests at once";
 }

@@ -100,7 +100,7 @@ static clv_status begin(clv__network *n, const clv_allocator *allocator, uint8_t
   size_t bytes = (size_t)problem->node_count * (sizeof *n->vertices + 2);
   uint32_t lost;
   if (problem->space_count > 32) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u memory spaces are too many: at most 32", problem->space_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u memory spaces; the maximum is 32", problem->space_count);
   }
   n->sides[PLACE_ONE].spaces = spaces_of(problem, n->sides[PLACE_ONE].devices);
   n->sides[PLACE_OTHER].spaces = spaces_of(problem, n->sides[PLACE_OTHER].devices);
@@ -109,7 +109,8 @@ static clv_status begin(clv__network *n, const clv_allocator *allocator, uint8_t
   *places = (uint8_t *)(n->vertices + problem->node_count);
   if (number(n, PLACE_FREE, &lost)) return CLV_OK;
   clv__release(allocator, n->vertices);
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "node %u runs on none of the devices (sets %x and %x) that it may be on", lost,
+  return clv__error_set(error, CLV_NOT_SUPPORTED,
+                        "node %u is not supported by any of the devices that it may be on (sets %x and %x)", lost,
                         n->sides[PLACE_ONE].devices, n->sides[PLACE_OTHER].devices);
 }
 

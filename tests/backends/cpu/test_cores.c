@@ -20,10 +20,10 @@ static void what_is_not_there_is_refused(void **state) {
   static const char *const lists[] = {"",  "x", "1-", "-1", "2-1", "0,", ",0", "0-1-2", "0;1", "1024", "99999999999999999999",
                                       " 0"};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; ++i) refuse(lists[i], NULL, "expected numbers below");
-  refuse("1000-1023", NULL, "this process may use");
-  refuse(NULL, "1023", "no such NUMA node");
+  refuse("1000-1023", NULL, "this process may use only");
+  refuse(NULL, "1023", "this NUMA node does not exist");
   refuse(NULL, "one", "expected the number of a NUMA node");
-  refuse("0", "0", "give one of them");
+  refuse("0", "0", "give only one of them");
 }
 
 static int first_core(void) {

@@ -102,8 +102,11 @@ static void test_blocks(void **state) {
     clv__graph_destroy(graph);
   }
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512bw")) assert_true(found.depthwise >= SEEDS / 2);
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_is("amdfam19h")) assert_true(found.pointwise >= SEEDS / 2);
+  char library[64];
+  clv__dnn_describe(library, sizeof library); /* oneDNN's instructions, which CLEAVE_ISA may limit */
+  if (strstr(library, "avx512") == NULL) return;
+  assert_true(found.depthwise >= SEEDS / 2);
+  if (__builtin_cpu_is("amdfam19h")) assert_true(found.pointwise >= SEEDS / 2);
 #endif
 }
 

@@ -1,6 +1,6 @@
 /* RNN, GRU and LSTM with constant weights: packed once for all batches, instead of what the model has and not beside it, and bit
  * for bit what the kernel makes that packs them in each run, on any number of threads. */
-#include "backends/common/kernels/recurrent/recurrent.h"
+#include "backends/common/kernels.h"
 #include "backends/cpu/run/executable.h"
 #include "base/random.h"
 #include "cpu_host.h"
@@ -50,7 +50,7 @@ static clv_graph *recurrence(const clv_allocator *allocator, const sizes *s, int
 static bool is_packed(const clv_instance *instance) {
   const clv__cpu_plan *plan = instance->run->plan;
   for (size_t s = 0; s < plan->step_count; ++s) {
-    if (plan->steps[s].kernel == &clv__kernel_recurrent_prepared) return true;
+    if (plan->steps[s].kernel == clv__kernels()->recurrent_prepared) return true;
   }
   return false;
 }
@@ -140,7 +140,7 @@ static void test_failing_memory(void **state) {
 static void test_products(void **state) {
   enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, ROWS = CLV__RECURRENT_ROWS, DEPTH = 37 };
   static float rows[ROWS][DEPTH], columns[COLUMNS][DEPTH * PANEL], sums[ROWS * COLUMNS * PANEL], one[PANEL];
-  const clv__recurrent_tile tile = clv__recurrent_tile_of(false);
+  const clv__recurrent_tile tile = clv__kernels()->recurrent_tile_of(false);
   uint64_t seed = 7;
   (void)state;
   for (int i = 0; i < ROWS * DEPTH; ++i) rows[i / DEPTH][i % DEPTH] = (float)clv__random_below(&seed, 2001) / 1000.0f - 1.0f;

@@ -1,7 +1,7 @@
 /* One row times a constant matrix of f16 or bf16: read as it is, in half the memory of f32. Numbers are such that every sum is
  * exact, so that results are the reference's whatever the order; and every f16 there is goes through the loop that this CPU runs.
  */
-#include "backends/cpu/lower/row.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/run/executable.h"
 #include "base/random.h"
 #include "cpu_host.h"
@@ -149,7 +149,6 @@ static void test_more_rows(void **state) {
 
 static void test_all_numbers(void **state) {
   (void)state;
-  const clv__cpu_panel_f16_fn run = clv__cpu_panel_f16();
   const float row[2] = {1.0f, -2.0f};
   for (uint32_t first = 0; first < 65536; first += CLV__CPU_ROW_PANEL) {
     uint16_t panel[2 * CLV__CPU_ROW_PANEL];
@@ -158,7 +157,7 @@ static void test_all_numbers(void **state) {
       panel[j] = (uint16_t)(first + j);
       panel[CLV__CPU_ROW_PANEL + j] = (uint16_t)(0x3c00u + j); /* 1 and a little more */
     }
-    run(row, 2, panel, sums);
+    clv__cpu_kernels()->panel_f16(row, 2, panel, sums);
     for (uint32_t j = 0; j < CLV__CPU_ROW_PANEL; ++j) {
       const float wanted = clv__f16_widen(panel[j]) - 2.0f * clv__f16_widen(panel[CLV__CPU_ROW_PANEL + j]);
       if (sums[j] != wanted && !(isnan(sums[j]) && isnan(wanted))) {

@@ -1,7 +1,7 @@
 /* MatMulInteger and ConvInteger on integer kernels, alone and with what brings their sums back to real numbers: random graphs
  * whose pattern is whole or broken somewhere, bit for bit what the reference evaluator makes of the nodes one by one. */
+#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/run/executable.h"
-#include "backends/cpu/sums/sums.h"
 #include "cpu_host.h"
 #include "operators/common/exponential.h"
 
@@ -318,7 +318,7 @@ static int count_gelus(const clv_instance *instance) {
   int count = 0;
   for (size_t s = 0; s < plan->step_count; ++s) {
     const clv__cpu_step *step = &plan->steps[s];
-    if (step->kind != CLV__CPU_STEP_OWN || step->own->run != clv__cpu_sums_pass_run) continue;
+    if (step->kind != CLV__CPU_STEP_OWN || step->own->run != clv__cpu_kernels()->sums_pass_run) continue;
     count += ((const clv__cpu_sums_pass *)(const void *)step->own)->has_gelu;
   }
   return count;

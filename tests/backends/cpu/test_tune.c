@@ -44,7 +44,7 @@ static void count(void *self, int level, const char *text) {
   desk *d = self;
   d->warnings += level <= 1;
   d->measured += strstr(text, "measured:") != NULL;
-  d->as_kept += strstr(text, "as kept") != NULL;
+  d->as_kept += strstr(text, "as stored") != NULL;
 }
 
 static void open_desk(desk *d) {

@@ -163,7 +163,7 @@ static void reasons(void **state) {
   test_graph_node(&g, "range", "Range", "from,to,step", "y");
   graph = test_graph_end(&g, "y");
   assert_int_equal(clv_plan_make(graph, m.devices, NULL, &plan, &error), CLV_NOT_SUPPORTED);
-  assert_non_null(strstr(error.message, "operands that are no scalars"));
+  assert_non_null(strstr(error.message, "operands that are not scalars"));
   clv_graph_destroy(graph);
   machine_close(&m);
 }
@@ -214,7 +214,7 @@ static void integers(void **state) {
     clv_graph *graph = i == 2 ? product_of_floats(&m) : product_of_integers(&m);
     if (is_refused) {
       assert_int_equal(clv_plan_make(graph, m.devices, NULL, &plan, &error), CLV_NOT_SUPPORTED);
-      assert_non_null(strstr(error.message, "u8 times s8 saturates on a processor without VNNI"));
+      assert_non_null(strstr(error.message, "products of u8 and s8 saturate on a processor without VNNI"));
     } else {
       check_graph(&m, graph, inputs, "u8 times s8");
     }
@@ -239,8 +239,8 @@ static void wrong_libraries(void **state) {
   refuse(garbage, garbage);
   unlink(garbage);
   refuse("/no/such/folder/libonnxruntime.so", "No such file");
-  refuse("/proc/self/task", "holds no libonnxruntime.so*");
-  refuse("libonnxruntime.so", "is no path");
+  refuse("/proc/self/task", "does not contain libonnxruntime.so*");
+  refuse("libonnxruntime.so", "is not a path");
   refuse(OLD_LIBRARY, "ONNX Runtime 1.2.0; one of 1.17 or later");
   refuse(NO_LIBRARY, "lacks OrtGetApiBase");
   if (library_folder != NULL) setenv("CLEAVE_ONNXRUNTIME", library_folder, 1);

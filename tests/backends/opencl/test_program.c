@@ -201,13 +201,13 @@ static void wrong_bindings_are_refused(void **state) {
   assert_int_equal(o.backend->execute(o.device, r.session.instance, r.session.stream, &m.args, &o.error), CLV_INVALID_ARGUMENT); \
   if (strstr(o.error.message, says) == NULL) fail_msg("'%s' does not say '%s'", o.error.message, says)
   m.args.input_count = 0;
-  REFUSED("0 inputs and 1 outputs where the executable has 1 and 1");
+  REFUSED("0 inputs and 1 outputs are bound, but the executable has 1 and 1");
   m.args.input_count = 1;
   m.inputs[0].type.dims[0] = ROWS + 1;
-  REFUSED("input 0 is f32[5,40], the instance is for f32[4,40]");
+  REFUSED("input 0 is f32[5,40], but the instance was created for f32[4,40]");
   m.inputs[0].type.dims[0] = ROWS;
   m.outputs[0].offset_bytes = 4;
-  REFUSED("output 0: 640 bytes at 4 do not fit the buffer of 640");
+  REFUSED("output 0: 640 bytes at offset 4 do not fit the buffer of 640 bytes");
   m.outputs[0].offset_bytes = UINT64_MAX - 8;
   REFUSED("do not fit");
   m.outputs[0].offset_bytes = 0;

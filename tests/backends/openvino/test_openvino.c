@@ -190,7 +190,7 @@ static void options(void **state) {
   clv_devices *devices = NULL;
   open_machine(&m, "cpu", NULL);
   assert_int_equal(open_devices(m.context, "openvino:TPU", NULL, &devices, &error), CLV_NOT_SUPPORTED);
-  assert_non_null(strstr(error.message, "it lists CPU"));
+  assert_non_null(strstr(error.message, "its devices are CPU"));
   machine_close(&m);
 }
 
@@ -230,9 +230,9 @@ static void refuse(const char *said, const char *expected) {
 static void wrong_libraries(void **state) {
   (void)state;
   refuse("/no/such/folder/libopenvino_c.so", "No such file");
-  refuse("/proc/self/task", "holds no libopenvino_c.so*");
-  refuse("libopenvino_c.so", "is no path");
-  refuse(OLD_OPENVINO, "is version '2023.3.0-13775-ceeafaf64f3'; from 2025.4 to before 2027.0 are taken");
+  refuse("/proc/self/task", "does not contain libopenvino_c.so*");
+  refuse("libopenvino_c.so", "is not a path");
+  refuse(OLD_OPENVINO, "is version '2023.3.0-13775-ceeafaf64f3'; supported are 2025.4 and later, before 2027.0");
   refuse(NO_LIBRARY, "lacks ov_get_openvino_version");
   if (library_folder != NULL) setenv("CLEAVE_OPENVINO", library_folder, 1);
 }

@@ -99,7 +99,7 @@ static void limits_and_sharing(void **state) {
   uint64_t first, next;
   assert_ok(clv__vnpu_space_allocate(space, 900000, &first, &error), error);
   assert_int_equal(clv__vnpu_space_allocate(same, 200000, &next, &error), CLV_OUT_OF_MEMORY);
-  assert_non_null(strstr(error.message, "of 1 MiB in use"));
+  assert_non_null(strstr(error.message, "of 1 MiB are in use"));
   clv__vnpu_space_free(same, first, 900000);
   assert_ok(clv__vnpu_space_allocate(space, 1 << 20, &next, &error), error);
   clv__vnpu_space_close(same);

@@ -66,14 +66,15 @@ static void memory_limits_are_told(void **state) {
   clv_executable *executable = NULL;
   assert_int_equal(b->compile(device, &whole, NULL, &executable, &error), CLV_TOO_LARGE);
   assert_null(executable);
-  assert_non_null(strstr(error.message, "weights 6.2 KiB, constants 0 bytes, scratch 12.5 KiB, inputs and outputs 12.5 KiB"));
+  assert_non_null(
+      strstr(error.message, "weights (6.2 KiB), constants (0 bytes), scratch (12.5 KiB), inputs and outputs (12.5 KiB)"));
   assert_non_null(strstr(error.message, "memory of 19.5 KiB"));
   b->close(device);
   option.value = "19000";
   assert_ok(b->open(NULL, &fake.host, &config, &device, &error), error);
   b->supports(device, &whole, 0, &verdict);
   assert_false(verdict.supported);
-  assert_non_null(strstr(verdict.reason, "needs 18.8 KiB, its memory is 18.6 KiB"));
+  assert_non_null(strstr(verdict.reason, "needs 18.8 KiB, but its memory is 18.6 KiB"));
   clv_buffer *buffer = NULL;
   assert_int_equal(b->buffer_alloc(device, 19001, &buffer, &error), CLV_OUT_OF_MEMORY);
   assert_non_null(strstr(error.message, "18.6 KiB"));
@@ -99,28 +100,29 @@ static void verdicts_have_reasons(void **state) {
       {"default", "Relu", "f", "o", NULL},
       {"default", "Relu", "h", "o", NULL},
       {"default", "Relu", "d", "o", "dtype f64"},
-      {"default", "Relu", "five", "o", "rank 5 above 4"},
+      {"default", "Relu", "five", "o", "rank 5, above the maximum of 4"},
       {"default", "Relu", "dynamic", "o", "dynamic shape f32[s0,3]"},
-      {"default", "Einsum", "f f", "o", "operator Einsum not in its list"},
+      {"default", "Einsum", "f f", "o", "operator Einsum is not in its description"},
       {"default", "Relu", "nothing_known", "o", "unknown dtype"},
       {"default", "Reshape", "f asked", "o", "its shape depends on data"},
       {"default", "Reshape", "f kept", "o", NULL},
       {"default", "Conv", "image kernel", "o", NULL},
-      {"{\"operators\": {\"Conv\": {\"max_kernel\": 3}}}", "Conv", "image kernel", "o", "kernel extent 5 above 3"},
+      {"{\"operators\": {\"Conv\": {\"max_kernel\": 3}}}", "Conv", "image kernel", "o",
+       "kernel extent 5, above the maximum of 3"},
       {"{\"operators\": {\"Conv\": {\"constant_inputs\": [1]}}}", "Conv", "image kernel", "o",
        "input 1 'kernel' is not a constant"},
       {"{\"operators\": {\"Conv\": {\"attributes\": {\"group\": {\"max\": 0, \"default\": 1}}}}}", "Conv", "image kernel", "o",
        "group 1 above 0"},
       {"{\"operators\": {\"Conv\": {\"attributes\": {\"auto_pad\": {\"in\": [\"VALID\"], \"default\": \"NOTSET\"}}}}}", "Conv",
-       "image kernel", "o", "auto_pad 'NOTSET' (it takes VALID)"},
+       "image kernel", "o", "auto_pad 'NOTSET' (supported: VALID)"},
       {"{\"operators\": {\"Add\": {\"inputs\": {\"1\": [\"f16\"]}}}}", "Add", "f f", "o",
-       "dtype f32 (input 1 'f'; it takes f16)"},
-      {"{\"operators\": {\"Concat\": {\"max_inputs\": 2}}}", "Concat", "f f f", "o", "3 inputs above 2"},
+       "dtype f32 (input 1 'f'; supported: f16)"},
+      {"{\"operators\": {\"Concat\": {\"max_inputs\": 2}}}", "Concat", "f f f", "o", "3 inputs; the maximum is 2"},
       {"{\"operators\": {\"Concat\": {\"max_inputs\": 3}}}", "Concat", "f f f", "o", NULL},
       {"all", "Relu", "dynamic", "o", NULL},
       {"all", "Relu", "five", "o", NULL},
       {"all", "NoSuchOperator", "f", "o", "unknown dtype"},
-      {"{\"operators\": \"all\", \"memory\": 100}", "Relu", "f", "o", "needs 128 bytes, its memory is 100 bytes"},
+      {"{\"operators\": \"all\", \"memory\": 100}", "Relu", "f", "o", "needs 128 bytes, but its memory is 100 bytes"},
   };
   fake_host fake;
   fake_host_init(&fake, heap());
@@ -351,7 +353,7 @@ static void operands_are_where_the_graph_has_them(void **state) {
       for (int field = 0; field < 3; ++field) { /* place, index, offset */
         bad = good;
         bad.data[at + (size_t)field * 4] ^= 64;
-        expect_damaged(b, device, &bad, "an operand is not where the graph has it");
+        expect_damaged(b, device, &bad, "an operand differs from the graph");
       }
     }
   }
@@ -359,7 +361,7 @@ static void operands_are_where_the_graph_has_them(void **state) {
   b->close(device);
 }
 
-/* Where the file's operands agree, and two that live at the same time do not lie apart, or one lies beyond the scratch. */
+/* The file's operands agree, but two that are alive at the same time overlap, or one lies beyond the scratch. */
 static void layouts_are_checked_on_load(void **state) {
   (void)state;
   fake_host fake;

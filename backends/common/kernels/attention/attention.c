@@ -1,5 +1,6 @@
 /* The Attention operator: reads its call and joins its cache. run.c computes it. */
 #include "backends/common/kernels/attention/attention.h"
+#include "backends/common/kernels/families.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -137,35 +138,8 @@ static size_t scratch_bytes(const clv__kernel_call *call) {
   return clv__attention_scratch_bytes(&a);
 }
 
-static bool accepts(const clv__kernel_call *call, char reason[160]) {
-  const int64_t precision = clv__attribute_int(call->attributes, "softmax_precision", 0);
-  const clv_tensor *mask = present_of(call->inputs, call->input_count, 3), *value = &call->inputs[2];
-  if (precision != 0 && (precision < 0 || precision > CLV_BF16 || (CLV__DTYPES_FLOAT >> precision & 1u) == 0)) {
-    snprintf(reason, 160, "softmax_precision %lld not supported", (long long)precision);
-    return false;
-  }
-  if ((CLV__DTYPES_FLOAT & CLV__DTYPE_BIT(value->dtype)) == 0) {
-    snprintf(reason, 160, "dtype %s of V not supported", clv_dtype_name(value->dtype));
-    return false;
-  }
-  if (mask != NULL && (CLV__DTYPES_ANY & CLV__DTYPE_BIT(mask->dtype)) == 0) {
-    snprintf(reason, 160, "dtype %s of attn_mask not supported", clv_dtype_name(mask->dtype));
-    return false;
-  }
-  return true;
-}
-
-/* FlexAttention without bodies is Attention with four dims. With bodies, a kernel is not enough (src/analysis/evaluate_flex.c).
- */
-static bool accepts_flex(const clv__kernel_call *call, char reason[160]) {
-  const bool has_body =
-      clv__attribute_find(call->attributes, "score_mod") != NULL || clv__attribute_find(call->attributes, "prob_mod") != NULL;
-  if (has_body) snprintf(reason, 160, "score_mod and prob_mod are no kernels");
-  return !has_body && accepts(call, reason);
-}
-
-const clv__kernel clv__fast_attention[] = {
-    {"", "Attention", CLV__DTYPES_FLOAT, run, scratch_bytes, accepts},
-    {"ai.onnx.preview", "FlexAttention", CLV__DTYPES_FLOAT, run, scratch_bytes, accepts_flex},
+const clv__fast_kernel clv__fast_attention[] = {
+    {"", "Attention", run, scratch_bytes},
+    {"ai.onnx.preview", "FlexAttention", run, scratch_bytes},
     {.op = NULL},
 };

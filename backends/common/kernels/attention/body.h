@@ -77,7 +77,7 @@ static void NAME(mask)(const clv__attention *a, int64_t batch, int64_t head, int
 }
 
 /* The maximum. It is NaN only if every score other than -inf is NaN. Computed in lanes, which vectorise. */
-CLV__MULTIVERSION static REAL NAME(largest)(const REAL *scores, int64_t count) {
+static REAL NAME(largest)(const REAL *scores, int64_t count) {
   REAL lanes[LANES], most = -(REAL)INFINITY;
   bool all = true;
   int64_t j = 0;
@@ -116,8 +116,7 @@ static void NAME(softmax)(const clv__attention *a, REAL *scores, int64_t count) 
 /* ---- A few rows with all their scores ---- */
 
 /* scores[r * stride] = query row r . key, in partial sums that vectorise. */
-CLV__MULTIVERSION static void NAME(products)(const REAL *queries, int64_t count, int64_t size, const REAL *key, REAL *scores,
-                                             int64_t stride) {
+static void NAME(products)(const REAL *queries, int64_t count, int64_t size, const REAL *key, REAL *scores, int64_t stride) {
   for (int64_t r = 0; r < count; ++r) {
     const REAL *query = queries + r * size;
     REAL lanes[LANES] = {0}, sum = 0;
@@ -133,7 +132,7 @@ CLV__MULTIVERSION static void NAME(products)(const REAL *queries, int64_t count,
   }
 }
 
-CLV__MULTIVERSION static void NAME(add_share)(REAL *restrict sum, const REAL *restrict row, REAL share, int64_t size) {
+static void NAME(add_share)(REAL *restrict sum, const REAL *restrict row, REAL share, int64_t size) {
   for (int64_t i = 0; i < size; ++i) sum[i] += share * row[i];
 }
 

@@ -2,7 +2,7 @@
  * queries read it. The columns of the state (those of the values) are independent, so each thread takes some of them. */
 #include <math.h>
 
-#include "operators/common/multiversion.h"
+#include "backends/common/kernels/families.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
@@ -47,8 +47,8 @@ static void row_of(const clv_tensor *t, int64_t first, int64_t count, float *row
 }
 
 /* Updates one token of one head, for some columns of the state. `state` has key_size rows of COLUMNS. */
-CLV__MULTIVERSION static void write_state(float *state, int64_t key_size, const float *key, const float *decay, bool corrects,
-                                          float beta, const float *value) {
+static void write_state(float *state, int64_t key_size, const float *key, const float *decay, bool corrects, float beta,
+                        const float *value) {
   float change[COLUMNS], seen[COLUMNS] = {0};
   for (int64_t d = 0; d < key_size; ++d) {
     float *row = state + d * COLUMNS;
@@ -63,7 +63,7 @@ CLV__MULTIVERSION static void write_state(float *state, int64_t key_size, const 
   }
 }
 
-CLV__MULTIVERSION static void read_state(const float *state, int64_t key_size, const float *query, float scale, float *out) {
+static void read_state(const float *state, int64_t key_size, const float *query, float scale, float *out) {
   float sum[COLUMNS] = {0};
   for (int64_t d = 0; d < key_size; ++d) {
     for (int i = 0; i < COLUMNS; ++i) sum[i] += query[d] * state[d * COLUMNS + i];
@@ -137,17 +137,7 @@ static size_t scratch_bytes(const clv__kernel_call *call) {
   return slice == SIZE_MAX ? SIZE_MAX : slice * limit;
 }
 
-#define DTYPES (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
-
-/* The dtype of the state may differ from that of the other operands. */
-static bool accepts(const clv__kernel_call *call, char reason[160]) {
-  const clv_tensor *past = present_of(call->inputs, call->input_count, 3);
-  if (past == NULL || (DTYPES >> past->dtype & 1u) != 0) return true;
-  strcpy(reason, "dtype of past_state not supported");
-  return false;
-}
-
-const clv__kernel clv__fast_linear_attention[] = {
-    {"", "LinearAttention", DTYPES, run_linear, scratch_bytes, accepts},
+const clv__fast_kernel clv__fast_linear_attention[] = {
+    {"", "LinearAttention", run_linear, scratch_bytes},
     {.op = NULL},
 };

@@ -4,9 +4,9 @@
 
 #include "backends/common/kernels/attention/attention.h"
 #include "backends/common/kernels/attention/product.h"
+#include "backends/common/kernels/vector.h"
 #include "base/memory.h"
 #include "operators/common/exponential.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/common/turn.h"
@@ -24,7 +24,7 @@ enum {
 };
 
 /* Replaces each number by e to (number - origin). Returns the sum. */
-CLV__MULTIVERSION static double exponentials_f32(float *numbers, int64_t count, float origin) {
+static double exponentials_f32(float *numbers, int64_t count, float origin) {
   double sums[LANES] = {0}, sum = 0;
   int64_t j = 0;
   for (; j < count; ++j) numbers[j] = clv__exp_f32(numbers[j] - origin);
@@ -41,13 +41,13 @@ static double exponentials_f64(double *numbers, int64_t count, double origin) {
   return sum;
 }
 
-/* Spells out vectors, because the compiler would otherwise use a separate register for each of the LANES numbers. */
-typedef float lanes_f32 __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
-typedef int32_t lane_bits_f32 __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
-typedef double lanes_f64 __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double)), may_alias));
-typedef int64_t lane_bits_f64 __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double)), may_alias));
+/* Spells out vectors, because the compiler would otherwise use a separate register for each number. */
+typedef float lanes_f32 __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(float)), may_alias));
+typedef int32_t lane_bits_f32 __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(float)), may_alias));
+typedef double lanes_f64 __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(double)), may_alias));
+typedef int64_t lane_bits_f64 __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(double)), may_alias));
 
-/* Applies clv__exp_f32() to LANES numbers in place. */
+/* Applies clv__exp_f32() in place. */
 static inline __attribute__((always_inline)) void exponential_lanes_f32(lanes_f32 *x) {
   const lane_bits_f32 tiny = *x < -87.0f;
   const lanes_f32 low = (lanes_f32)(~tiny & (lane_bits_f32)*x);
@@ -64,7 +64,7 @@ static inline __attribute__((always_inline)) void exponential_lanes_f32(lanes_f3
   *x = (lanes_f32)(~tiny & (lane_bits_f32)(sum * power));
 }
 static inline __attribute__((always_inline)) void exponential_lanes_f64(lanes_f64 *x) {
-  for (int l = 0; l < LANES; ++l) (*x)[l] = exp((*x)[l]);
+  for (size_t l = 0; l < CLV__VECTOR_BYTES / sizeof(double); ++l) (*x)[l] = exp((*x)[l]);
 }
 
 #define NAME(x) x##_f32

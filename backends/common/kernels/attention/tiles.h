@@ -96,9 +96,8 @@ static const REAL *NAME(block_of)(const NAME(tiles) * t, const clv__attention_ro
   return room;
 }
 
-/* Applies mask numbers [count, LANES] to as many scores, which are `columns` apart. */
-CLV__MULTIVERSION static void NAME(mask_lanes)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores,
-                                               int64_t columns) {
+/* Applies a vector of mask numbers per key, LANES apart, to as many scores, which are `columns` apart. */
+static void NAME(mask_vector)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores, int64_t columns) {
   const NAME(lanes) fill = (REAL)mask->fill - (NAME(lanes)){0};
   const bool adds = mask->kind == CLV__ATTENTION_ADDS;
   for (int64_t j = 0; j < count; ++j) {
@@ -111,6 +110,13 @@ CLV__MULTIVERSION static void NAME(mask_lanes)(const clv__attention_mask *mask, 
       kept += value;
     }
     *(NAME(lanes) *)(scores + j * columns) = (NAME(lanes))((sets & (NAME(lane_bits))set) | (~sets & (NAME(lane_bits))kept));
+  }
+}
+
+/* Applies mask numbers [count, LANES] to as many scores, which are `columns` apart. */
+static void NAME(mask_lanes)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores, int64_t columns) {
+  for (size_t l = 0; l < LANES; l += sizeof(NAME(lanes)) / sizeof(REAL)) {
+    NAME(mask_vector)(mask, values + l, count, scores + l, columns);
   }
 }
 
@@ -163,9 +169,9 @@ static void NAME(limit_panel)(const NAME(tiles) * t, const NAME(panel) * p, int6
   }
 }
 
-/* Turns scores of LANES queries into their contributions to the sums: e to (score - the largest so far). Returns whether the
- * earlier sums must shrink. */
-CLV__MULTIVERSION static bool NAME(absorb)(REAL *scores, int64_t count, int64_t columns, REAL *most, REAL *total, REAL *shrink) {
+/* Turns the scores of a vector of queries into their contributions to the sums: e to (score - the largest so far). Returns
+ * whether the earlier sums must shrink. */
+static bool NAME(absorb_vector)(REAL *scores, int64_t count, int64_t columns, REAL *most, REAL *total, REAL *shrink) {
   const NAME(lanes) before = *(const NAME(lanes) *)most;
   NAME(lanes) top = before, sum = {0}, less;
   for (int64_t j = 0; j < count; ++j) { /* a NaN never becomes the largest; it returns in the sum */
@@ -187,14 +193,24 @@ CLV__MULTIVERSION static bool NAME(absorb)(REAL *scores, int64_t count, int64_t 
   *(NAME(lanes) *)most = top;
   *(NAME(lanes) *)shrink = less;
   bool shrinks = false;
-  for (int l = 0; l < LANES; ++l) shrinks |= shrink[l] != 1;
+  for (size_t l = 0; l < sizeof less / sizeof(REAL); ++l) shrinks |= shrink[l] != 1;
+  return shrinks;
+}
+
+/* The same for LANES queries. */
+static bool NAME(absorb)(REAL *scores, int64_t count, int64_t columns, REAL *most, REAL *total, REAL *shrink) {
+  bool shrinks = false;
+  for (size_t l = 0; l < LANES; l += sizeof(NAME(lanes)) / sizeof(REAL)) {
+    shrinks |= NAME(absorb_vector)(scores + l, count, columns, most + l, total + l, shrink + l);
+  }
   return shrinks;
 }
 
 /* Multiplies numbers [count, columns] of LANES queries by one factor per query. */
-CLV__MULTIVERSION static void NAME(scale)(REAL *numbers, int64_t count, int64_t columns, const REAL *factors) {
-  const NAME(lanes) times = *(const NAME(lanes) *)factors;
-  for (int64_t j = 0; j < count; ++j) *(NAME(lanes) *)(numbers + j * columns) *= times;
+static void NAME(scale)(REAL *numbers, int64_t count, int64_t columns, const REAL *factors) {
+  for (int64_t j = 0; j < count; ++j) {
+    for (int l = 0; l < LANES; ++l) numbers[j * columns + l] *= factors[l];
+  }
 }
 
 /* Processes keys [first, first + count), stored at `keys` and `values`, for a panel. */

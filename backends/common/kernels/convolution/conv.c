@@ -6,8 +6,8 @@
  * exists. With few output channels per group (depthwise), rows are accumulated directly. */
 #include <stdio.h>
 
+#include "backends/common/kernels/families.h"
 #include "backends/common/kernels/matmul/gemm.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/common/window_axis.h"
@@ -266,17 +266,8 @@ static size_t conv_scratch_bytes(const clv__kernel_call *call) {
   return clv__gemm_scratch_bytes(&gemm);
 }
 
-static bool conv_accepts(const clv__kernel_call *call, char reason[160]) {
-  const clv_tensor *x = &call->inputs[0];
-  if (x->rank != CLV_RANK_UNKNOWN && (x->rank < 3 || x->rank > 2 + AXES)) {
-    snprintf(reason, 160, "rank %d (1 to %d spatial axes are supported)", (int)x->rank, AXES);
-    return false;
-  }
-  return true;
-}
-
-const clv__kernel clv__fast_conv[] = {
-    {"", "Conv", CLV__DTYPES_FLOAT, conv_run, conv_scratch_bytes, conv_accepts},
-    {"", "ConvTranspose", CLV__DTYPES_FLOAT, conv_run, conv_scratch_bytes, conv_accepts},
-    {0},
+const clv__fast_kernel clv__fast_conv[] = {
+    {"", "Conv", conv_run, conv_scratch_bytes},
+    {"", "ConvTranspose", conv_run, conv_scratch_bytes},
+    {.op = NULL},
 };

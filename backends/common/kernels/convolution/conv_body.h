@@ -95,7 +95,7 @@ static void NAME(store)(const void *cookie, int64_t batch, int64_t row, int64_t 
 }
 
 /* Computes one row of one output channel, tap after tap over contiguous input. Depthwise convolutions take this path. */
-CLV__MULTIVERSION static void NAME(direct_row)(const conv *c, int64_t row) {
+static void NAME(direct_row)(const conv *c, int64_t row) {
   const axis *a = c->axes;
   int64_t q1 = row % a[1].count, q0 = row / a[1].count % a[0].count, plane = row / a[1].count / a[0].count;
   int64_t out_channel = plane % (c->groups * c->out_channels), image = plane / (c->groups * c->out_channels);

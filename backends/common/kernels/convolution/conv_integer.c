@@ -1,6 +1,6 @@
 /* ConvInteger and QLinearConv: 8-bit operands, exact i32 sums, one output row at a time. Padding has the value of the zero point,
  * so it adds nothing. */
-#include "operators/common/multiversion.h"
+#include "backends/common/kernels/families.h"
 #include "operators/common/requantize.h"
 #include "operators/common/threads.h"
 #include "operators/common/window.h"
@@ -52,13 +52,13 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c) {
   return CLV_OK;
 }
 
-#define DEFINE_ADD(name, T)                                                                                                     \
-  CLV__MULTIVERSION static void name(const T *x, int64_t step, int64_t count, uint32_t weight, uint32_t zero, uint32_t *sums) { \
-    if (step == 1) {                                                                                                            \
-      for (int64_t q = 0; q < count; ++q) sums[q] += weight * ((uint32_t)x[q] - zero);                                          \
-    } else {                                                                                                                    \
-      for (int64_t q = 0; q < count; ++q) sums[q] += weight * ((uint32_t)x[q * step] - zero);                                   \
-    }                                                                                                                           \
+#define DEFINE_ADD(name, T)                                                                                   \
+  static void name(const T *x, int64_t step, int64_t count, uint32_t weight, uint32_t zero, uint32_t *sums) { \
+    if (step == 1) {                                                                                          \
+      for (int64_t q = 0; q < count; ++q) sums[q] += weight * ((uint32_t)x[q] - zero);                        \
+    } else {                                                                                                  \
+      for (int64_t q = 0; q < count; ++q) sums[q] += weight * ((uint32_t)x[q * step] - zero);                 \
+    }                                                                                                         \
   }
 DEFINE_ADD(add_unsigned, uint8_t)
 DEFINE_ADD(add_signed, int8_t)
@@ -149,8 +149,8 @@ static clv_status run_conv(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__fast_conv_integer[] = {
-    {"", "ConvInteger", CLV__BYTES, run_conv, NULL, NULL},
-    {"", "QLinearConv", CLV__BYTES, run_conv, NULL, NULL},
+const clv__fast_kernel clv__fast_conv_integer[] = {
+    {"", "ConvInteger", run_conv, NULL},
+    {"", "QLinearConv", run_conv, NULL},
     {.op = NULL},
 };

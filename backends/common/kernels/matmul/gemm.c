@@ -1,59 +1,21 @@
-/* See gemm.h. Tiles are compiled for three instruction sets, and one set is chosen at run time. A block of C stays in a thread's
- * cache. */
+/* See gemm.h. A block of C stays in a thread's cache. */
 #include "backends/common/kernels/matmul/gemm.h"
 
 #include <string.h>
 
+#include "backends/common/kernels/vector.h"
 #include "base/memory.h"
 #include "operators/common/threads.h"
 
 /* The sums fill the registers but leave some for the operands: 4 x 2 and 6 x 2 of 16 registers, 12 x 2 of 32. */
-#define TILE_REAL float
-#define TILE_NAME tile_f32_base
-#define TILE_TARGET
-#define TILE_LANES 4
-#define TILE_VECTORS 2
-#define TILE_ROWS 4
-#include "backends/common/kernels/matmul/gemm_tile.h"
-#if defined(__x86_64__) && defined(__GNUC__)
-#define CLV__GEMM_X86
-#define TILE_NAME tile_f32_avx2
-#define TILE_TARGET __attribute__((target("avx2,fma")))
-#define TILE_LANES 8
-#define TILE_VECTORS 2
-#define TILE_ROWS 6
-#include "backends/common/kernels/matmul/gemm_tile.h"
-#define TILE_NAME tile_f32_avx512
-#define TILE_TARGET __attribute__((target("avx512f")))
-#define TILE_LANES 16
-#define TILE_VECTORS 2
-#define TILE_ROWS 12
-#include "backends/common/kernels/matmul/gemm_tile.h"
-#endif
-#undef TILE_REAL
+enum { VECTORS = 2, ROWS = CLV__VECTOR_BYTES == 64 ? 12 : CLV__VECTOR_BYTES == 32 ? 6 : 4 };
 
+#define TILE_REAL float
+#define TILE_NAME tile_f32
+#include "backends/common/kernels/matmul/gemm_tile.h"
 #define TILE_REAL double
-#define TILE_NAME tile_f64_base
-#define TILE_TARGET
-#define TILE_LANES 2
-#define TILE_VECTORS 2
-#define TILE_ROWS 4
+#define TILE_NAME tile_f64
 #include "backends/common/kernels/matmul/gemm_tile.h"
-#ifdef CLV__GEMM_X86
-#define TILE_NAME tile_f64_avx2
-#define TILE_TARGET __attribute__((target("avx2,fma")))
-#define TILE_LANES 4
-#define TILE_VECTORS 2
-#define TILE_ROWS 6
-#include "backends/common/kernels/matmul/gemm_tile.h"
-#define TILE_NAME tile_f64_avx512
-#define TILE_TARGET __attribute__((target("avx512f")))
-#define TILE_LANES 8
-#define TILE_VECTORS 2
-#define TILE_ROWS 12
-#include "backends/common/kernels/matmul/gemm_tile.h"
-#endif
-#undef TILE_REAL
 
 /* The innermost part: `rows` x `columns` of `values` += a panel of A (`depth` runs of `rows` elements) * a panel of B (`depth`
  * runs of `columns`). B, `values` and `stride` elements are aligned to 64 bytes. */
@@ -63,15 +25,8 @@ typedef struct tile {
 } tile;
 
 static tile choose_tile(bool is_double) {
-#ifdef CLV__GEMM_X86
-  if (__builtin_cpu_supports("avx512f")) {
-    return is_double ? (tile){tile_f64_avx512, 12, 16} : (tile){tile_f32_avx512, 12, 32};
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    return is_double ? (tile){tile_f64_avx2, 6, 8} : (tile){tile_f32_avx2, 6, 16};
-  }
-#endif
-  return is_double ? (tile){tile_f64_base, 4, 4} : (tile){tile_f32_base, 4, 8};
+  return is_double ? (tile){tile_f64, ROWS, VECTORS * CLV__VECTOR_BYTES / (int)sizeof(double)}
+                   : (tile){tile_f32, ROWS, VECTORS * CLV__VECTOR_BYTES / (int)sizeof(float)};
 }
 
 static int64_t smaller(int64_t a, int64_t b) {

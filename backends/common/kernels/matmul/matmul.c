@@ -1,10 +1,8 @@
 /* MatMul (numpy's rules) and Gemm. */
+#include "backends/common/kernels/families.h"
 #include "backends/common/kernels/matmul/product.h"
 #include "operators/common/rows.h"
 #include "operators/run.h"
-
-#define DTYPES \
-  (CLV__DTYPES_FLOAT | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64) | CLV__DTYPE_BIT(CLV_U32) | CLV__DTYPE_BIT(CLV_U64))
 
 static void table_fill(int64_t *table, int64_t count, int64_t step) {
   for (int64_t i = 0; i < count; ++i) table[i] = i * step;
@@ -141,8 +139,8 @@ static size_t gemm_scratch_bytes(const clv__kernel_call *call) {
   return clv__product_scratch_bytes(&p);
 }
 
-const clv__kernel clv__fast_matmul[] = {
-    {"", "MatMul", DTYPES, matmul_run, matmul_scratch_bytes, NULL},
-    {"", "Gemm", DTYPES, gemm_run, gemm_scratch_bytes, NULL},
-    {0},
+const clv__fast_kernel clv__fast_matmul[] = {
+    {"", "MatMul", matmul_run, matmul_scratch_bytes},
+    {"", "Gemm", gemm_run, gemm_scratch_bytes},
+    {.op = NULL},
 };

@@ -1,6 +1,6 @@
 /* MatMulInteger and QLinearMatMul: 8-bit operands, exact i32 sums. Zero points and scales apply to the whole tensor, to each row
  * of A (or of Y), or to each column of B. */
-#include "operators/common/multiversion.h"
+#include "backends/common/kernels/families.h"
 #include "operators/common/requantize.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
@@ -88,9 +88,9 @@ static int64_t matrix_of(const product *p, const clv_tensor *operand, int32_t le
 }
 
 /* sums += left * (bytes of a row of B). */
-#define DEFINE_ADD(name, T)                                                                        \
-  CLV__MULTIVERSION static void name(const T *row, int64_t count, uint32_t left, uint32_t *sums) { \
-    for (int64_t j = 0; j < count; ++j) sums[j] += left * (uint32_t)row[j];                        \
+#define DEFINE_ADD(name, T)                                                      \
+  static void name(const T *row, int64_t count, uint32_t left, uint32_t *sums) { \
+    for (int64_t j = 0; j < count; ++j) sums[j] += left * (uint32_t)row[j];      \
   }
 DEFINE_ADD(add_unsigned, uint8_t)
 DEFINE_ADD(add_signed, int8_t)
@@ -148,8 +148,8 @@ static clv_status run_matmul(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__fast_matmul_integer[] = {
-    {"", "MatMulInteger", CLV__BYTES, run_matmul, NULL, NULL},
-    {"", "QLinearMatMul", CLV__BYTES, run_matmul, NULL, NULL},
+const clv__fast_kernel clv__fast_matmul_integer[] = {
+    {"", "MatMulInteger", run_matmul, NULL},
+    {"", "QLinearMatMul", run_matmul, NULL},
     {.op = NULL},
 };

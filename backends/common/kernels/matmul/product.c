@@ -4,7 +4,6 @@
 
 #include "backends/common/kernels/matmul/gemm.h"
 #include "base/memory.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/common/turn.h"

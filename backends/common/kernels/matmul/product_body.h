@@ -35,8 +35,7 @@ static void NAME(pack)(const void *data, const int64_t *across, const int64_t *a
 }
 
 /* Multiplies a few rows of A by a chunk of columns of B, read once and not packed. For products limited by memory. */
-CLV__MULTIVERSION static void NAME(thin)(const clv__product *p, int64_t batch, int64_t column, int64_t count, bool columns_run,
-                                         REAL *sums) {
+static void NAME(thin)(const clv__product *p, int64_t batch, int64_t column, int64_t count, bool columns_run, REAL *sums) {
   const STORED *a = (const STORED *)p->a + p->a_batch[batch], *b = (const STORED *)p->b + p->b_batch[batch];
   for (int64_t i = 0; i < p->rows * THIN_COLUMNS; ++i) sums[i] = 0;
   if (columns_run) {

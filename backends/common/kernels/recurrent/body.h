@@ -155,7 +155,6 @@ PLAIN static void NAME(plain_gru_second)(const NAME(units) * u) {
 }
 
 /* ---- Any functions: of one sequence. ---- */
-
 static void NAME(clip)(const clv__recurrent *p, REAL *values) {
   const REAL most = (REAL)p->clip;
   for (int i = 0; i < PANEL; ++i) {
@@ -251,7 +250,6 @@ static void NAME(finish_gru_second)(const clv__recurrent *p, const clv__gate_fun
 }
 
 /* ---- A step. ---- */
-
 static void NAME(finish_plain)(const clv__recurrent *p, const phase *ph, const NAME(units) * u) {
   if (p->kind == CLV__RNN)
     NAME(plain_rnn)(u);

@@ -4,9 +4,9 @@
  * f16 and bf16 are computed in f32, including the states between steps. */
 #include <math.h>
 
+#include "backends/common/kernels/families.h"
 #include "backends/common/kernels/recurrent/recurrent.h"
 #include "operators/common/exponential.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/common/turn.h"
@@ -23,9 +23,9 @@ typedef struct phase {
 
 /* Disables two gcc passes that duplicate a common computation on both sides of a branch. */
 #if defined(__GNUC__) && !defined(__clang__)
-#define PLAIN CLV__MULTIVERSION __attribute__((optimize("no-tree-pre", "no-thread-jumps")))
+#define PLAIN __attribute__((optimize("no-tree-pre", "no-thread-jumps")))
 #else
-#define PLAIN CLV__MULTIVERSION
+#define PLAIN
 #endif
 
 /* The time index of step `step` of a sequence; false once the sequence has ended. */
@@ -180,13 +180,6 @@ static size_t bytes_of(const clv__kernel_call *call, bool is_prepared) {
   return clv__recurrent_read(call, is_prepared, NULL, &p) ? p.scratch_bytes : SIZE_MAX;
 }
 
-static bool accepts(const clv__kernel_call *call, char reason[160]) {
-  clv__recurrent p;
-  if (clv__recurrent_read(call, false, NULL, &p)) return clv__recurrent_functions(call, &p, reason);
-  memcpy(reason, "beyond any memory", sizeof "beyond any memory");
-  return false;
-}
-
 static clv_status run_raw(const clv__kernel_call *call) {
   return run(call, false);
 }
@@ -195,10 +188,10 @@ static size_t raw_bytes(const clv__kernel_call *call) {
   return bytes_of(call, false);
 }
 
-const clv__kernel clv__fast_recurrent[] = {
-    {"", "RNN", CLV__DTYPES_FLOAT, run_raw, raw_bytes, accepts},
-    {"", "GRU", CLV__DTYPES_FLOAT, run_raw, raw_bytes, accepts},
-    {"", "LSTM", CLV__DTYPES_FLOAT, run_raw, raw_bytes, accepts},
+const clv__fast_kernel clv__fast_recurrent[] = {
+    {"", "RNN", run_raw, raw_bytes},
+    {"", "GRU", run_raw, raw_bytes},
+    {"", "LSTM", run_raw, raw_bytes},
     {.op = NULL},
 };
 

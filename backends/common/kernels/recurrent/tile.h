@@ -1,106 +1,84 @@
-/* Template of a recurrence's product in one type and for one instruction set, with sums in registers. Included by
- * sums/sums.c with
- *   TILE_NAME(x)  the function's name
- *   TILE_TARGET   an attribute
- *   TILE_REAL     float or double
- *   TILE_ROWS     the most rows: 1, 2, 3 or 7 */
+/* Template of a recurrence's product in one type, with sums in registers. Included by sums.c with
+ *   TILE_NAME(x)  the names
+ *   TILE_REAL     float or double */
+enum {
+  TILE_NAME(lanes) = CLV__VECTOR_BYTES / sizeof(TILE_REAL),
+  TILE_NAME(vectors) = PANEL / TILE_NAME(lanes), /* per panel */
+  TILE_NAME(rows) = ROWS(TILE_NAME(vectors))
+};
+_Static_assert((int)TILE_NAME(rows) <= (int)CLV__RECURRENT_ROWS, "rows of a product");
 
-typedef TILE_REAL TILE_NAME(vector)
-    __attribute__((vector_size(PANEL * sizeof(TILE_REAL)), aligned(sizeof(TILE_REAL)), may_alias));
+typedef TILE_REAL TILE_NAME(vector) __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(TILE_REAL)), may_alias));
 
 /* For numbers of rows and columns known at compile time. */
-static inline __attribute__((always_inline)) TILE_TARGET void TILE_NAME(part)(const clv__recurrent_product *p, const int rows,
-                                                                              const int first, const int columns) {
-  const TILE_REAL *h[TILE_ROWS], *panels[COLUMNS];
-  TILE_NAME(vector) sums[TILE_ROWS][COLUMNS];
+static inline __attribute__((always_inline)) void TILE_NAME(part)(const clv__recurrent_product *p, const int rows,
+                                                                  const int first, const int columns) {
+  enum { LANES = TILE_NAME(lanes), VECTORS = TILE_NAME(vectors) };
+  const TILE_REAL *h[TILE_NAME(rows)], *panels[COLUMNS];
+  TILE_NAME(vector) sums[TILE_NAME(rows)][COLUMNS][VECTORS];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
     h[r] = p->rows[r];
 #pragma GCC unroll 4
-    for (int j = 0; j < columns; ++j) sums[r][j] = (TILE_NAME(vector)){0};
+    for (int j = 0; j < columns; ++j) {
+#pragma GCC unroll 8
+      for (int v = 0; v < VECTORS; ++v) sums[r][j][v] = (TILE_NAME(vector)){0};
+    }
   }
 #pragma GCC unroll 4
   for (int j = 0; j < columns; ++j) panels[j] = p->columns[first + j];
   for (int64_t k = 0; k < p->depth; ++k) {
-    TILE_NAME(vector) weights[COLUMNS];
 #pragma GCC unroll 4
-    for (int j = 0; j < columns; ++j) weights[j] = *(const TILE_NAME(vector) *)(panels[j] + k * PANEL);
+    for (int j = 0; j < columns; ++j) {
 #pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-      for (int j = 0; j < columns; ++j) sums[r][j] += h[r][k] * weights[j];
+      for (int v = 0; v < VECTORS; ++v) {
+        const TILE_NAME(vector) weights = *(const TILE_NAME(vector) *)(panels[j] + k * PANEL + v * LANES);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; ++r) sums[r][j][v] += h[r][k] * weights;
+      }
     }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
     for (int j = 0; j < columns; ++j) {
-      *(TILE_NAME(vector) *)((TILE_REAL *)p->sums + r * p->sums_step + (first + j) * PANEL) = sums[r][j];
+      TILE_REAL *to = (TILE_REAL *)p->sums + r * p->sums_step + (first + j) * PANEL;
+#pragma GCC unroll 8
+      for (int v = 0; v < VECTORS; ++v) *(TILE_NAME(vector) *)(to + v * LANES) = sums[r][j][v];
     }
   }
 }
 
-/* Few rows leave registers for all columns, and need all columns to hide the latency of multiplication. Many rows leave registers
- * for two. */
-static TILE_TARGET void TILE_NAME(run)(const clv__recurrent_product *p) {
-  const int pairs = p->column_count / 2 * 2;
-#define FEW(rows, columns) TILE_NAME(part)(p, rows, 0, columns)
-#define MANY(rows)                                                   \
-  for (int j = 0; j < pairs; j += 2) TILE_NAME(part)(p, rows, j, 2); \
-  if (pairs < p->column_count) TILE_NAME(part)(p, rows, p->column_count - 1, 1)
+/* As many columns at a time as the registers hold: few rows need all of them to hide the latency of multiplication. */
+static inline __attribute__((always_inline)) void TILE_NAME(run_rows)(const clv__recurrent_product *p, const int rows) {
+  const int fit = SUMS / (rows * TILE_NAME(vectors)), each = fit < 1 ? 1 : fit < COLUMNS ? fit : COLUMNS;
+  int j = 0;
+  for (; j + each <= p->column_count; j += each) TILE_NAME(part)(p, rows, j, each);
+  if (each > 3 && p->column_count - j == 3) {
+    TILE_NAME(part)(p, rows, j, 3);
+    return;
+  }
+  for (; each > 2 && j + 2 <= p->column_count; j += 2) TILE_NAME(part)(p, rows, j, 2);
+  for (; j < p->column_count; ++j) TILE_NAME(part)(p, rows, j, 1);
+}
+
+static void TILE_NAME(run)(const clv__recurrent_product *p) {
+#define CASE(count)                                                                                          \
+  case count:                                                                                                \
+    if (TILE_NAME(rows) >= count) TILE_NAME(run_rows)(p, count < TILE_NAME(rows) ? count : TILE_NAME(rows)); \
+    break;
   switch (p->row_count) {
-    case 1:
-      if (p->column_count == 4) {
-        FEW(1, 4);
-      } else if (p->column_count == 3) {
-        FEW(1, 3);
-      } else {
-        MANY(1);
-      }
-      break;
-#if TILE_ROWS > 2
-    case 2:
-      if (p->column_count == 4) {
-        FEW(2, 4);
-      } else if (p->column_count == 3) {
-        FEW(2, 3);
-      } else {
-        MANY(2);
-      }
-      break;
-    case 3:
-      if (p->column_count == 4 && TILE_ROWS > 3) {
-        FEW(3, 4);
-      } else {
-        MANY(3);
-      }
-      break;
-#elif TILE_ROWS > 1
-    case 2:
-      MANY(2);
-      break;
-#endif
-#if TILE_ROWS > 3
-    case 4:
-      MANY(4);
-      break;
-    case 5:
-      MANY(5);
-      break;
-    case 6:
-      MANY(6);
-      break;
-    case 7:
-      MANY(7);
-      break;
-#endif
+    CASE(1)
+    CASE(2)
+    CASE(3)
+    CASE(4)
+    CASE(5)
+    CASE(6)
+    CASE(7)
     default:
       break;
   }
-#undef FEW
-#undef MANY
+#undef CASE
 }
 #undef TILE_NAME
-#undef TILE_TARGET
 #undef TILE_REAL
-#undef TILE_ROWS

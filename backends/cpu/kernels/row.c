@@ -1,16 +1,17 @@
 /* One row times a constant matrix. The time is dominated by reading the matrix. A loop over panels of columns reads it faster
- * than oneDNN's product does. row_product.c makes the step. */
+ * than oneDNN's product does. */
 #include "row.h"
-#include "operators/common/multiversion.h"
+#include "backends/common/kernels/vector.h"
 #include "operators/common/threads.h"
 
 #define PANEL CLV__CPU_ROW_PANEL
-#define LANES 16
 
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
+/* A panel is summed in vectors: in one pass, or in two if they would not fit in 16 registers. */
+enum { LANES = CLV__VECTOR_BYTES / sizeof(float), VECTORS = PANEL / LANES < 8 ? PANEL / LANES : 8, COLUMNS = VECTORS * LANES };
 
-typedef uint16_t narrow_lanes __attribute__((vector_size(LANES * sizeof(uint16_t)), aligned(sizeof(uint16_t)), may_alias));
-typedef uint32_t wide_lanes __attribute__((vector_size(LANES * sizeof(uint32_t)), aligned(sizeof(uint32_t))));
+typedef float lanes __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(float)), may_alias));
+typedef uint16_t narrow_lanes __attribute__((vector_size(CLV__VECTOR_BYTES / 2), aligned(sizeof(uint16_t)), may_alias));
+typedef uint32_t wide_lanes __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(uint32_t))));
 
 /* How far ahead to prefetch the next lines of a panel. The hardware prefetcher stops at each page. A panel in a near cache is
  * read faster without prefetching. */
@@ -20,44 +21,44 @@ static inline __attribute__((always_inline)) void ask_ahead(const void *panel, s
   for (size_t at = 0; at < size_bytes; at += LINE_BYTES) __builtin_prefetch((const char *)panel + AHEAD_BYTES + at);
 }
 
+/* sums[j] = the product of the row with column j of a panel. */
 static inline __attribute__((always_inline)) void sum_panel(const float *row, int64_t depth, const float *panel, float *sums,
                                                             bool far) {
-  lanes a = {0}, b = {0}, c = {0}, d = {0};
-  for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
-    const float x = row[k];
-    if (far) ask_ahead(panel, PANEL * sizeof *panel);
-    a += x * *(const lanes *)panel;
-    b += x * *(const lanes *)(panel + LANES);
-    c += x * *(const lanes *)(panel + 2 * LANES);
-    d += x * *(const lanes *)(panel + 3 * LANES);
+  for (int column = 0; column < PANEL; column += COLUMNS) {
+    lanes total[VECTORS] = {{0}};
+    const float *at = panel + column;
+    for (int64_t k = 0; k < depth; ++k, at += PANEL) {
+      if (far) ask_ahead(at, COLUMNS * sizeof *at);
+#pragma GCC unroll 8
+      for (int v = 0; v < VECTORS; ++v) total[v] += row[k] * *(const lanes *)(at + v * LANES);
+    }
+    memcpy(sums + column, total, sizeof total);
   }
-  *(lanes *)sums = a;
-  *(lanes *)(sums + LANES) = b;
-  *(lanes *)(sums + 2 * LANES) = c;
-  *(lanes *)(sums + 3 * LANES) = d;
 }
 
-/* sums[j] = the product of the row with column j of a panel. */
-CLV__MULTIVERSION static void panel_sums(const float *row, int64_t depth, const float *panel, float *sums) {
+static void panel_sums(const float *row, int64_t depth, const float *panel, float *sums) {
   sum_panel(row, depth, panel, sums, false);
 }
 
-CLV__MULTIVERSION static void panel_sums_far(const float *row, int64_t depth, const float *panel, float *sums) {
+static void panel_sums_far(const float *row, int64_t depth, const float *panel, float *sums) {
   sum_panel(row, depth, panel, sums, true);
 }
 
 /* The same for a bf16 panel. Its bits are the upper half of an f32's. */
-CLV__MULTIVERSION static void panel_sums_bf16(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
-  lanes total[PANEL / LANES] = {{0}};
-  for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
-    const float x = row[k];
-    ask_ahead(panel, PANEL * sizeof *panel);
-    for (int i = 0; i < PANEL / LANES; ++i) {
-      const wide_lanes bits = __builtin_convertvector(*(const narrow_lanes *)(panel + i * LANES), wide_lanes) << 16;
-      total[i] += x * (lanes)bits;
+static void panel_sums_bf16(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
+  for (int column = 0; column < PANEL; column += COLUMNS) {
+    lanes total[VECTORS] = {{0}};
+    const uint16_t *at = panel + column;
+    for (int64_t k = 0; k < depth; ++k, at += PANEL) {
+      ask_ahead(at, COLUMNS * sizeof *at);
+#pragma GCC unroll 8
+      for (int v = 0; v < VECTORS; ++v) {
+        const wide_lanes bits = __builtin_convertvector(*(const narrow_lanes *)(at + v * LANES), wide_lanes) << 16;
+        total[v] += row[k] * (lanes)bits;
+      }
     }
+    memcpy(sums + column, total, sizeof total);
   }
-  memcpy(sums, total, sizeof total);
 }
 
 void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
@@ -75,7 +76,7 @@ void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
     float sums[PANEL];
     const int64_t first = p * PANEL, left = row->columns - first, count = left < PANEL ? left : PANEL;
     if (row->dtype == CLV_F16) {
-      row->panel_f16(source, row->depth, (const uint16_t *)weights + p * row->panel_elements, sums);
+      clv__cpu_panel_f16(source, row->depth, (const uint16_t *)weights + p * row->panel_elements, sums);
     } else if (row->dtype == CLV_BF16) {
       panel_sums_bf16(source, row->depth, (const uint16_t *)weights + p * row->panel_elements, sums);
     } else {

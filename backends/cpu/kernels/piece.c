@@ -1,10 +1,9 @@
 /* See piece.h. */
 #include "piece.h"
-
-#include "operators/common/multiversion.h"
+#include "backends/common/kernels/vector.h"
 
 enum {
-  LANES = 16,   /* per vector */
+  LANES = CLV__VECTOR_BYTES / sizeof(float),
   AT_A_TIME = 4 /* vectors processed at a time */
 };
 
@@ -112,7 +111,7 @@ static inline __attribute__((always_inline)) void run_vectors(const clv__cpu_sum
   }
 }
 
-CLV__MULTIVERSION void clv__cpu_sums_piece_run(const clv__cpu_sums_piece *p, int64_t count) {
+void clv__cpu_sums_piece_run(const clv__cpu_sums_piece *p, int64_t count) {
   int64_t first = 0;
   for (; first + AT_A_TIME * LANES <= count; first += AT_A_TIME * LANES) run_vectors(p, first, AT_A_TIME, LANES);
   for (; first + LANES <= count; first += LANES) run_vectors(p, first, 1, LANES);

@@ -1,7 +1,7 @@
 /* Turns a product's integer sums into its real result, for channels of one row. Vectors stay in registers throughout. Each
  * operation rounds separately, like the node that it replaces: piece.c is compiled without contraction. */
-#ifndef CLEAVE_BACKENDS_CPU_SUMS_PIECE_H
-#define CLEAVE_BACKENDS_CPU_SUMS_PIECE_H
+#ifndef CLEAVE_BACKENDS_CPU_KERNELS_PIECE_H
+#define CLEAVE_BACKENDS_CPU_KERNELS_PIECE_H
 
 #include "backends/cpu/passes/plan.h"
 

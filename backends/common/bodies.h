@@ -1,6 +1,6 @@
 /* Nodes with bodies (If, Loop, Scan, FlexAttention). The host iterates, and the fast kernels here run the nodes of the body. */
-#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_BODIES_H
-#define CLEAVE_BACKENDS_COMMON_KERNELS_BODIES_H
+#ifndef CLEAVE_BACKENDS_COMMON_BODIES_H
+#define CLEAVE_BACKENDS_COMMON_BODIES_H
 
 #include "cleave/plugin/backend.h"
 

@@ -1,9 +1,9 @@
 /* See bodies.h. */
-#include "backends/common/kernels/bodies.h"
+#include "backends/common/bodies.h"
 
 #include <stddef.h>
 
-#include "backends/common/kernels/kernels.h"
+#include "backends/common/kernels.h"
 
 clv_status clv__fast_run_node(void *cookie, const clv_node_call *node, clv_error *error) {
   const clv__kernel *kernel = clv__fast_kernel_find(node->domain, node->op);

@@ -1,9 +1,9 @@
 /* MeanVarianceNormalization over any axes, LpNormalization along one, and LRN across channels. Computed in f64, rounded once. */
 #include <math.h>
 
+#include "backends/common/kernels/normalize/normalize.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
-#include "operators/normalize/run.h"
 
 /* ---- MeanVarianceNormalization ---- */
 
@@ -27,7 +27,7 @@ static int64_t kept_count(const clv_tensor *x, const bool *averaged) {
   return count;
 }
 
-size_t clv__kernel_mean_variance_scratch_bytes(const clv__kernel_call *call) {
+size_t clv__mean_variance_scratch_bytes(const clv__kernel_call *call) {
   bool averaged[CLV_MAX_RANK];
   averaged_axes(call, averaged);
   return clv__tensor_is_empty(&call->inputs[0]) ? 0 : (size_t)kept_count(&call->inputs[0], averaged) * 2 * sizeof(double);
@@ -57,7 +57,7 @@ static void walk_next(walk *w, const clv_tensor *x) {
   }
 }
 
-clv_status clv__kernel_mean_variance_normalization(const clv__kernel_call *call) {
+clv_status clv__mean_variance_normalization(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   bool averaged[CLV_MAX_RANK];
   if (clv__tensor_is_empty(x)) return CLV_OK;
@@ -86,7 +86,7 @@ clv_status clv__kernel_mean_variance_normalization(const clv__kernel_call *call)
 
 static void lp_chunk(const clv__kernel_call *call, int64_t first, int64_t size, int64_t inner, int64_t n, bool absolute) {
   const clv_tensor *x = &call->inputs[0];
-  double norms[CLV__ROW_CHUNK] = {0}, values[CLV__ROW_CHUNK];
+  double norms[CLV__NORMALIZE_CHUNK] = {0}, values[CLV__NORMALIZE_CHUNK];
   for (int64_t a = 0; a < size; ++a) {
     clv__row_to_f64(x->dtype, x->data, first + a * inner, n, values);
     for (int64_t i = 0; i < n; ++i) norms[i] += absolute ? fabs(values[i]) : values[i] * values[i];
@@ -101,19 +101,21 @@ static void lp_chunk(const clv__kernel_call *call, int64_t first, int64_t size, 
   }
 }
 
-clv_status clv__kernel_lp_normalization(const clv__kernel_call *call) {
+clv_status clv__lp_normalization(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   int64_t axis = clv__attribute_int(call->attributes, "axis", -1);
   bool absolute = clv__attribute_int(call->attributes, "p", 2) == 1;
   if (clv__tensor_is_empty(x)) return CLV_OK;
   if (axis < 0) axis += x->rank;
   int64_t size = x->dims[axis], inner = clv__dims_product(x, (int32_t)axis + 1, x->rank);
-  int64_t chunks = (inner + CLV__ROW_CHUNK - 1) / CLV__ROW_CHUNK, tasks = clv__dims_product(x, 0, (int32_t)axis) * chunks;
+  int64_t chunks = (inner + CLV__NORMALIZE_CHUNK - 1) / CLV__NORMALIZE_CHUNK,
+          tasks = clv__dims_product(x, 0, (int32_t)axis) * chunks;
   int threads = clv__kernel_threads(tasks, 2.0 * (double)clv__dims_product(x, 0, x->rank));
   (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
-    int64_t start = task % chunks * CLV__ROW_CHUNK, n = inner - start < CLV__ROW_CHUNK ? inner - start : CLV__ROW_CHUNK;
+    int64_t start = task % chunks * CLV__NORMALIZE_CHUNK,
+            n = inner - start < CLV__NORMALIZE_CHUNK ? inner - start : CLV__NORMALIZE_CHUNK;
     lp_chunk(call, task / chunks * size * inner + start, size, inner, n, absolute);
   }
   return CLV_OK;
@@ -127,7 +129,7 @@ static void lrn_chunk(const clv__kernel_call *call, int64_t first, int64_t chann
   double beta = (double)clv__attribute_float(call->attributes, "beta", 0.75f);
   double bias = (double)clv__attribute_float(call->attributes, "bias", 1.0f);
   int64_t size = clv__attribute_int(call->attributes, "size", 1);
-  double sums[CLV__ROW_CHUNK], values[CLV__ROW_CHUNK];
+  double sums[CLV__NORMALIZE_CHUNK], values[CLV__NORMALIZE_CHUNK];
   for (int64_t c = 0; c < channels; ++c) {
     int64_t low = c - (size - 1) / 2, high = c + size / 2; /* floor and ceil of (size - 1) / 2 */
     if (low < 0) low = 0;
@@ -148,16 +150,17 @@ static void lrn_chunk(const clv__kernel_call *call, int64_t first, int64_t chann
   }
 }
 
-clv_status clv__kernel_lrn(const clv__kernel_call *call) {
+clv_status clv__lrn(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   if (clv__tensor_is_empty(x)) return CLV_OK;
   int64_t channels = x->dims[1], plane = clv__dims_product(x, 2, x->rank);
-  int64_t chunks = (plane + CLV__ROW_CHUNK - 1) / CLV__ROW_CHUNK, tasks = x->dims[0] * chunks;
+  int64_t chunks = (plane + CLV__NORMALIZE_CHUNK - 1) / CLV__NORMALIZE_CHUNK, tasks = x->dims[0] * chunks;
   int threads = clv__kernel_threads(tasks, 8.0 * (double)clv__dims_product(x, 0, x->rank));
   (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
-    int64_t start = task % chunks * CLV__ROW_CHUNK, n = plane - start < CLV__ROW_CHUNK ? plane - start : CLV__ROW_CHUNK;
+    int64_t start = task % chunks * CLV__NORMALIZE_CHUNK,
+            n = plane - start < CLV__NORMALIZE_CHUNK ? plane - start : CLV__NORMALIZE_CHUNK;
     lrn_chunk(call, task / chunks * channels * plane + start, channels, plane, n);
   }
   return CLV_OK;

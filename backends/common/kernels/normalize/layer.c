@@ -2,9 +2,9 @@
  * in f64 and rounded once, which every stash_type permits. */
 #include <math.h>
 
+#include "backends/common/kernels/normalize/normalize.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
-#include "operators/normalize/run.h"
 
 /* Whether `t` has the shape of the trailing dims of `x`. */
 static bool is_trailing(const clv_tensor *t, const clv_tensor *x) {
@@ -48,9 +48,9 @@ typedef struct layer {
 } layer;
 
 static void row_apply(const layer *l, int64_t first, int64_t count, double mean, double inverse) {
-  double values[CLV__ROW_CHUNK], factors[CLV__ROW_CHUNK];
-  for (int64_t done = 0; done < count; done += CLV__ROW_CHUNK) {
-    int64_t n = count - done < CLV__ROW_CHUNK ? count - done : CLV__ROW_CHUNK;
+  double values[CLV__NORMALIZE_CHUNK], factors[CLV__NORMALIZE_CHUNK];
+  for (int64_t done = 0; done < count; done += CLV__NORMALIZE_CHUNK) {
+    int64_t n = count - done < CLV__NORMALIZE_CHUNK ? count - done : CLV__NORMALIZE_CHUNK;
     clv__row_to_f64(l->x->dtype, l->x->data, first + done, n, values);
     broadcast_row(l->scale, l->scale_trailing, l->x, first + done, n, factors);
     for (int64_t i = 0; i < n; ++i) values[i] = (values[i] - mean) * inverse * factors[i];
@@ -62,7 +62,7 @@ static void row_apply(const layer *l, int64_t first, int64_t count, double mean,
   }
 }
 
-clv_status clv__kernel_layer_normalization(const clv__kernel_call *call) {
+clv_status clv__layer_normalization(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   bool centred = call->op[0] == 'L';
   layer l = {.x = x, .scale = &call->inputs[1], .y = &call->outputs[0]};
@@ -74,7 +74,7 @@ clv_status clv__kernel_layer_normalization(const clv__kernel_call *call) {
   double epsilon = (double)clv__attribute_float(call->attributes, "epsilon", 1e-5f);
   bool has_statistics = false;
   for (uint32_t i = 1; i < call->output_count; ++i) has_statistics = has_statistics || call->outputs[i].dtype != CLV_DTYPE_NONE;
-  if (clv__tensor_is_empty(x) && !has_statistics) return CLV_OK; /* there may be more rows than a loop can finish */
+  if (clv__tensor_is_empty(x) && !has_statistics) return CLV_OK; /* an empty tensor may have a huge number of rows */
   int64_t rows = clv__dims_count(x, 0, (int32_t)axis), count = clv__dims_count(x, (int32_t)axis, x->rank);
   int threads = clv__kernel_threads(rows, 4.0 * (double)rows * (double)count);
   (void)threads; /* used only by OpenMP */

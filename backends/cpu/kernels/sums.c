@@ -1,30 +1,29 @@
-/* Runs the steps of sums.h, in integers modulo 2^32, like the kernels. A real number is rounded after each node that the pass
- * replaces, so that the result has the same bits as running those nodes one by one. */
+/* Runs the steps of sums/sums.h, in integers modulo 2^32, like the kernels. A real number is rounded after each node that the
+ * pass replaces, so that the result has the same bits as running those nodes one by one. */
 #include <math.h>
 
+#include "backends/cpu/sums/sums.h"
 #include "operators/common/exponential.h"
-#include "operators/common/multiversion.h"
 #include "operators/common/threads.h"
 #include "piece.h"
-#include "sums.h"
 
 /* ---- The pass. ---- */
 
 enum { CHUNK = 2048 /* channels per task: they fit in the first-level cache */ };
 
-CLV__MULTIVERSION static uint32_t sum_unsigned(const uint8_t *bytes, int64_t count) {
+static uint32_t sum_unsigned(const uint8_t *bytes, int64_t count) {
   uint32_t sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += bytes[i];
   return sum;
 }
 
-CLV__MULTIVERSION static uint32_t sum_signed(const int8_t *bytes, int64_t count) {
+static uint32_t sum_signed(const int8_t *bytes, int64_t count) {
   uint32_t sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += (uint32_t)bytes[i];
   return sum;
 }
 
-CLV__MULTIVERSION static void apply_gelu(float *real, int64_t count) {
+static void apply_gelu(float *real, int64_t count) {
   for (int64_t j = 0; j < count; ++j) real[j] = clv__gelu_f32(real[j]);
 }
 
@@ -109,7 +108,7 @@ enum { SIDE = 16 };
 typedef uint8_t line __attribute__((vector_size(SIDE), aligned(1), may_alias));
 
 /* Transposes sixteen runs of sixteen bytes in four rounds. Each round interleaves runs that are half the number apart. */
-CLV__MULTIVERSION static void turn(const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to_step) {
+static void turn(const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to_step) {
   line a[SIDE], b[SIDE];
   for (int i = 0; i < SIDE; ++i) a[i] = *(const line *)(from + i * from_step);
   for (int round = 0; round < 4; ++round) {

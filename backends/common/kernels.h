@@ -1,0 +1,36 @@
+/* The kernels that backends run in host memory: an operator's fast kernel, or the reference loops if it has none; and the
+ * functions that a backend calls without a node. They are compiled once per instruction set (base/isa.h). */
+#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_H
+#define CLEAVE_BACKENDS_COMMON_KERNELS_H
+
+#include "backends/common/kernels/attention/attention.h"
+#include "backends/common/kernels/channels.h"
+#include "backends/common/kernels/elementwise.h"
+#include "backends/common/kernels/families.h"
+#include "backends/common/kernels/recurrent/recurrent.h"
+#include "base/isa.h"
+#include "operators/common/rows.h"
+#include "operators/run.h"
+
+/* One version of everything in backends/common/kernels. Each function is described where it is declared. */
+typedef struct clv__kernel_versions {
+  const clv__fast_kernel *const *families; /* ends with NULL */
+  const clv__kernel *recurrent_prepared;
+  __typeof__(&clv__attention_run) attention_run;
+  __typeof__(&clv__attention_scratch_bytes) attention_scratch_bytes;
+  __typeof__(&clv__channels_plan) channels_plan;
+  __typeof__(&clv__channels_join) channels_join;
+  __typeof__(&clv__elementwise_find) elementwise_find;
+  __typeof__(&clv__recurrent_tile_of) recurrent_tile_of;
+  __typeof__(&clv__row_to_f32) row_to_f32;
+  __typeof__(&clv__row_from_f32) row_from_f32;
+} clv__kernel_versions;
+
+/* The version for the instruction set that this process uses. Any thread. */
+const clv__kernel_versions *clv__kernels(void);
+
+/* A fast kernel accepts every call that the reference accepts, and its results agree within the dtype's tolerance. NULL if the
+ * operator has neither. Any thread. */
+const clv__kernel *clv__fast_kernel_find(const char *domain, const char *op);
+
+#endif
