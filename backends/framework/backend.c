@@ -45,6 +45,12 @@ static clv_status list_slot(void *self, const clv_host *host, clv_found_fn found
   return r->framework->list(library, found, cookie, error);
 }
 
+static const clv_save_slots save_slots = {
+    .struct_size = sizeof save_slots,
+    .save = clv__framework_executable_save,
+    .load = clv__framework_executable_load,
+};
+
 static void fill_table(registration *r) {
   static const clv_option_info async = {
       "async", "yes, no",
@@ -82,8 +88,6 @@ static void fill_table(registration *r) {
       .compile = clv__framework_compile,
       .executable_destroy = clv__framework_executable_destroy,
       .executable_info = clv__framework_executable_info,
-      .executable_save = saves ? clv__framework_executable_save : NULL,
-      .executable_load = saves ? clv__framework_executable_load : NULL,
       .instance_create = clv__framework_instance_create,
       .instance_destroy = clv__framework_instance_destroy,
       .instance_resize = framework->request_resize != NULL ? clv__framework_instance_resize : NULL,
@@ -92,6 +96,7 @@ static void fill_table(registration *r) {
       .options = r->options,
       .option_count = count,
       .list = list_slot,
+      .save = saves ? &save_slots : NULL,
   };
 }
 

@@ -54,7 +54,7 @@ static void warn(const obtaining *o, const char *text) {
 static clv_status take(obtaining *o, const clv__cache_info *info, const void *payload, size_t payload_bytes, char *text,
                        size_t text_bytes) {
   clv_error error = {0};
-  clv_status status = o->device->backend->executable_load(o->device->handle, payload, payload_bytes, &o->executable, &error);
+  clv_status status = o->device->backend->save->load(o->device->handle, payload, payload_bytes, &o->executable, &error);
   if (status != CLV_OK) {
     o->executable = NULL;
     snprintf(text, text_bytes, "its device does not take what is kept: %.*s", 150, error.message);
@@ -143,7 +143,7 @@ typedef struct saving {
 
 static clv_status save(void *self, clv_write_fn write, void *cookie, clv_error *error) {
   const saving *s = self;
-  return s->device->backend->executable_save(s->device->handle, s->executable, write, cookie, error);
+  return s->device->backend->save->save(s->device->handle, s->executable, write, cookie, error);
 }
 
 /* "Conv ×53, Relu ×49, Add ×16", the most frequent first, for users who list the cache. */
@@ -235,7 +235,7 @@ static clv_status compile(obtaining *o, bool *by_device, clv_error *error) {
 static void look_for(obtaining *o) {
   const char *reason = NULL;
   clv_error error = {0};
-  bool is_kept = o->device->backend->executable_save != NULL && o->device->backend->executable_load != NULL;
+  bool is_kept = o->device->backend->save != NULL;
   if (is_kept)
     o->cache = clv__context_cache(o->devices->context, &reason);
   else

@@ -178,7 +178,7 @@ clv_status clv__folder_add_executable(clv__folder_writer *writer, uint32_t parti
   json_t *item = json_array_get(writer->partitions, partition), *files = json_object_get(item, "executables");
   const clv__shared_executable *executable = compiled->use->of;
   const clv__device *device = &writer->plan->devices->items[executable->device];
-  if (device->backend->executable_save == NULL || device->backend->executable_load == NULL) {
+  if (device->backend->save == NULL) {
     refuse(item, "its backend keeps no executables");
     return CLV_OK;
   }
@@ -193,7 +193,7 @@ clv_status clv__folder_add_executable(clv__folder_writer *writer, uint32_t parti
   clv__text_init(&payload, writer->allocator);
   clv__text_init(&header, writer->allocator);
   clv_error own = {0};
-  clv_status status = device->backend->executable_save(device->handle, compiled->executable, append, &payload, &own);
+  clv_status status = device->backend->save->save(device->handle, compiled->executable, append, &payload, &own);
   if (payload.failed) {
     status = clv__error_memory(error, 2 * payload.size_bytes);
   } else if (status != CLV_OK) {

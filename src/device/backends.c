@@ -79,6 +79,21 @@ static const char *missing_slot(const clv_backend *b) {
   NEED(instance_destroy);
   NEED(execute);
 #undef NEED
+/* A group that ends before the last slot known here lacks that slot. */
+#define NEED(group, slot) \
+  if (b->group != NULL && (b->group->struct_size < sizeof *b->group || b->group->slot == NULL)) return #group "->" #slot
+  NEED(save, save);
+  NEED(save, load);
+  NEED(scratch, size_bytes);
+  NEED(scratch, bind);
+  NEED(capture, begin);
+  NEED(capture, end);
+  NEED(capture, launch);
+  NEED(capture, destroy);
+  NEED(capture, size_bytes);
+  NEED(timing, enable);
+  NEED(timing, steps);
+#undef NEED
   return NULL;
 }
 

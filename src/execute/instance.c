@@ -73,17 +73,13 @@ static clv_status create(clv__partition_state *state, const clv__compiled *compi
 
 /* ---- Scratch ---- */
 
-static bool has_scratch(const clv__device *device) {
-  return device->backend->instance_scratch_bytes != NULL && device->backend->instance_bind_scratch != NULL;
-}
-
 clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *error) {
   clv__request *request = state->prepared->request;
   uint32_t d = clv__request_plan(request)->partitions[state->index].device;
   const clv__device *device = clv__request_device(request, d);
-  if (!has_scratch(device)) return CLV_OK;
+  if (device->backend->scratch == NULL) return CLV_OK;
   CLV__TRY(clv__request_blame(request, d, clv__device_check(device, error)));
-  uint64_t size_bytes = device->backend->instance_scratch_bytes(device->handle, state->instance);
+  uint64_t size_bytes = device->backend->scratch->size_bytes(device->handle, state->instance);
   if (size_bytes == 0) return CLV_OK;
   const clv__block *block = &request->scratch[d];
   if (size_bytes > block->size_bytes) {
@@ -92,7 +88,7 @@ clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *er
   }
   if (state->scratch_generation == block->generation) return CLV_OK;
   clv__error_clear(error);
-  clv_status status = device->backend->instance_bind_scratch(device->handle, state->instance, block->buffer, 0, error);
+  clv_status status = device->backend->scratch->bind(device->handle, state->instance, block->buffer, 0, error);
   if (status != CLV_OK) {
     clv__request_blame(request, d, status);
     return clv__error_prefix(error, status, "partition %u on %s: scratch", state->index, device->name);

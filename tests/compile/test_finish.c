@@ -1,4 +1,4 @@
-/* A delegate that builds everything at once: compile() and executable_load() only prepare, finish() builds. The device here is a
+/* A delegate that builds everything at once: compile() and save->load() only prepare, finish() builds. The device here is a
  * virtual NPU whose executables are refused by everything else until they are finished. */
 #include "../cache/folder.h"
 #include "machine.h"
@@ -53,7 +53,7 @@ static clv_status late_load(clv_device *device, const void *data, size_t size_by
                             clv_error *error) {
   clv_executable *inner;
   note("load", 0);
-  CLV__TRY(late.inner->executable_load(device, data, size_bytes, &inner, error));
+  CLV__TRY(late.inner->save->load(device, data, size_bytes, &inner, error));
   return wrap(inner, true, executable);
 }
 
@@ -86,7 +86,7 @@ static clv_status late_finish(clv_device *device, clv_executable *const *executa
 static clv_status late_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie, clv_error *error) {
   note("save", 0);
   late.misused += !executable->is_built;
-  return late.inner->executable_save(device, executable->inner, write, cookie, error);
+  return late.inner->save->save(device, executable->inner, write, cookie, error);
 }
 
 static clv_status late_instance(clv_device *device, clv_executable *executable, const clv_tensor *inputs, uint32_t input_count,
@@ -95,16 +95,17 @@ static clv_status late_instance(clv_device *device, clv_executable *executable, 
   return late.inner->instance_create(device, executable->inner, inputs, input_count, weights, weight_count, instance, error);
 }
 
+static const clv_save_slots late_save_slots = {.struct_size = sizeof late_save_slots, .save = late_save, .load = late_load};
+
 static clv_status late_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
   CLV__TRY(clv__vnpu_backend_query(host, user_data, &late.inner, error));
   late.table = *late.inner;
   late.table.name = "late";
   late.table.open = late_open;
   late.table.compile = late_compile;
-  late.table.executable_load = late_load;
   late.table.executable_destroy = late_destroy;
   late.table.executable_info = late_info;
-  late.table.executable_save = late_save;
+  late.table.save = &late_save_slots;
   late.table.instance_create = late_instance;
   late.table.finish = late_finish;
   *backend = &late.table;

@@ -19,6 +19,7 @@
  * not. */
 static struct slow {
   clv_backend table;
+  clv_save_slots save;
   const clv_backend *inner;
   useconds_t pause_us; /* after every few bytes */
   int begun[2];        /* a pipe: it has begun to save. Where there is a pause */
@@ -41,7 +42,7 @@ static clv_status write_slowly(void *cookie, const void *data, size_t size_bytes
 
 static clv_status save_slowly(clv_device *device, clv_executable *executable, clv_write_fn to, void *cookie, clv_error *error) {
   if (slow.pause_us > 0 && write(slow.begun[1], "", 1) != 1) return clv__error_set(error, CLV_IO_ERROR, "the pipe is full");
-  return slow.inner->executable_save(device, executable, write_slowly, &(slow_writer){to, cookie}, error);
+  return slow.inner->save->save(device, executable, write_slowly, &(slow_writer){to, cookie}, error);
 }
 
 static clv_status open_slow(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
@@ -56,7 +57,9 @@ static clv_status query_slow(const clv_host *host, void *user_data, const clv_ba
   slow.table = *slow.inner;
   slow.table.name = "slow";
   slow.table.open = open_slow;
-  slow.table.executable_save = save_slowly;
+  slow.save = *slow.inner->save;
+  slow.save.save = save_slowly;
+  slow.table.save = &slow.save;
   *backend = &slow.table;
   return CLV_OK;
 }

@@ -1,5 +1,6 @@
 /* Opening devices: by name, by description, by number; what is refused and how; options structs of other versions; and calls that
  * no caller should make. */
+#include "backends/cpu/cpu.h"
 #include "machine.h"
 
 #define NAMED(name) "{\"name\": \"" name "\", \"operators\": \"all\"}"
@@ -233,12 +234,39 @@ static void misuse(void **state) {
   clv_context_destroy(context);
 }
 
+/* A group of slots is whole, or the backend is refused; only the slot that is optional in its group may be NULL. */
+static void groups_of_slots(void **state) {
+  (void)state;
+  clv_error error = {0};
+  clv_context *context = open_context();
+  const clv_backend *cpu;
+  assert_ok(clv__cpu_backend_query(clv__context_host(context), NULL, &cpu, &error), error);
+  clv_backend table = *cpu;
+  table.name = "parts";
+  clv_capture_slots capture = *cpu->capture;
+  table.capture = &capture;
+  capture.destroy = NULL;
+  assert_int_equal(clv_context_add_backend(context, no_table, &table, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "'capture->destroy'"));
+  capture.destroy = cpu->capture->destroy;
+  capture.struct_size = offsetof(clv_capture_slots, size_bytes);
+  assert_int_equal(clv_context_add_backend(context, no_table, &table, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "'capture->"));
+  capture.struct_size = sizeof capture;
+  const clv_save_slots save = {.struct_size = sizeof save, .save = NULL, .load = NULL};
+  table.save = &save;
+  assert_int_equal(clv_context_add_backend(context, no_table, &table, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "'save->save'"));
+  table.save = NULL;
+  capture.bind = NULL;
+  assert_ok(clv_context_add_backend(context, no_table, &table, &error), error);
+  clv_context_destroy(context);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names),
-      cmocka_unit_test(information),
-      cmocka_unit_test(options_of_an_older_program),
-      cmocka_unit_test(misuse),
+      cmocka_unit_test(names),  cmocka_unit_test(information),     cmocka_unit_test(options_of_an_older_program),
+      cmocka_unit_test(misuse), cmocka_unit_test(groups_of_slots),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,8 @@ struct clv_buffer {
  * where nobody looks, every time. */
 static struct recycler {
   clv_backend table;
+  clv_scratch_slots scratch;
+  clv_capture_slots capture;
   const clv_backend *inner;
   pthread_mutex_t lock;
   clv_buffer handles[MOST_HANDLES];
@@ -111,12 +113,12 @@ static clv_status recycle_execute(clv_device *device, clv_instance *instance, cl
 static clv_status recycle_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
                                clv_error *error) {
   behind b;
-  return recycler.inner->captured_bind(device, captured, index, look_behind(args, &b), error);
+  return recycler.inner->capture->bind(device, captured, index, look_behind(args, &b), error);
 }
 
 static clv_status recycle_scratch(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset_bytes,
                                   clv_error *error) {
-  return recycler.inner->instance_bind_scratch(device, instance, buffer->memory, offset_bytes, error);
+  return recycler.inner->scratch->bind(device, instance, buffer->memory, offset_bytes, error);
 }
 
 static void recycle_close(clv_device *device) {
@@ -136,8 +138,12 @@ static clv_status recycle_query(const clv_host *host, void *user_data, const clv
   r->table.copy_in = recycle_in;
   r->table.copy_out = recycle_out;
   r->table.execute = recycle_execute;
-  r->table.captured_bind = recycle_bind;
-  r->table.instance_bind_scratch = recycle_scratch;
+  r->scratch = *r->inner->scratch;
+  r->scratch.bind = recycle_scratch;
+  r->table.scratch = &r->scratch;
+  r->capture = *r->inner->capture;
+  r->capture.bind = recycle_bind;
+  r->table.capture = &r->capture;
   *backend = &r->table;
   return CLV_OK;
 }

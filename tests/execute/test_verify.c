@@ -200,12 +200,7 @@ static clv_status scribbler_query(const clv_host *host, void *user_data, const c
   scribbler = *cpu;
   scribbler.name = "scribbler";
   scribbler.execute = scribble;
-  scribbler.capture_begin = NULL; /* and so it captures nothing */
-  scribbler.capture_end = NULL;
-  scribbler.captured_launch = NULL;
-  scribbler.captured_bind = NULL;
-  scribbler.captured_destroy = NULL;
-  scribbler.captured_bytes = NULL;
+  scribbler.capture = NULL;
   *backend = &scribbler;
   return CLV_OK;
 }

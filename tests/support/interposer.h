@@ -1,6 +1,7 @@
 /* A backend that stands before another one: the same slots, but every call first goes to a hook, which may look at it, let it
  * fail, delay it, spoil what it computes, or make the device hang. It has a name of its own, so that one list of devices can have
- * both: `--devices logged,cpu`. Optional slots can be left out one by one.
+ * both: `--devices logged,cpu`. Optional slots can be left out one by
+ * one, and groups of slots whole.
  *
  * It also keeps account of what the host makes and lets go of: what is left when a device is closed, and what was destroyed twice
  * or while the device could still use it. What is left is then destroyed, as drivers do. */
@@ -38,6 +39,7 @@ typedef enum interposer_slot {
    INTERPOSER_BIT(captured_bind) | INTERPOSER_BIT(captured_destroy) | INTERPOSER_BIT(captured_bytes))
 #define INTERPOSER_SCRATCH (INTERPOSER_BIT(instance_scratch_bytes) | INTERPOSER_BIT(instance_bind_scratch))
 #define INTERPOSER_BLOBS (INTERPOSER_BIT(executable_save) | INTERPOSER_BIT(executable_load))
+#define INTERPOSER_TIMING (INTERPOSER_BIT(instance_time_steps) | INTERPOSER_BIT(instance_steps))
 #define INTERPOSER_SPEED (INTERPOSER_BIT(node_seconds) | INTERPOSER_BIT(copy_seconds) | INTERPOSER_BIT(launch_seconds))
 
 const char *interposer_slot_name(interposer_slot slot);

@@ -51,7 +51,7 @@ clv_status clv__recorded_create(const clv__request *request, uint32_t device, cl
 
 void clv__recorded_drop(clv__recorded *r, uint32_t first) {
   graph *g = &r->graphs[first];
-  if (g->captured != NULL && !r->device->is_lost) r->device->backend->captured_destroy(r->device->handle, g->captured);
+  if (g->captured != NULL && !r->device->is_lost) r->device->backend->capture->destroy(r->device->handle, g->captured);
   g->captured = NULL;
   g->bytes = 0;
 }
@@ -178,15 +178,15 @@ static clv_status capture(clv__recorded *r, clv__request *request, uint32_t firs
                           clv_error *error) {
   const clv_backend *backend = r->device->backend;
   clv_captured *captured = NULL;
-  CLV__TRY(backend->capture_begin(r->device->handle, stream, error));
+  CLV__TRY(backend->capture->begin(r->device->handle, stream, error));
   uint64_t begin_ns = clv__clock_ns();
   clv_status status = execute_all(r, request, first, stream, error);
   *execute_ns += clv__clock_ns() - begin_ns;
   if (status != CLV_OK) {
-    (void)backend->capture_end(r->device->handle, stream, NULL, NULL);
+    (void)backend->capture->end(r->device->handle, stream, NULL, NULL);
     return status;
   }
-  CLV__TRY(backend->capture_end(r->device->handle, stream, &captured, error));
+  CLV__TRY(backend->capture->end(r->device->handle, stream, &captured, error));
   r->graphs[first].captured = captured;
   return CLV_OK;
 }
@@ -201,7 +201,7 @@ clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32
   CLV__TRY(note_locations(r, request, first, error));
   CLV__TRY(capture(r, request, first, stream, execute_ns, error));
   g->age = 0;
-  if (backend->captured_bytes != NULL) g->bytes = backend->captured_bytes(r->device->handle, g->captured);
+  g->bytes = backend->capture->size_bytes(r->device->handle, g->captured);
   if (request->session->is_traced) {
     clv__trace_add(request, (clv__trace_event){.kind = CLV__TRACE_CAPTURE,
                                                .step = request->prepared->partitions[first].step,
@@ -219,10 +219,10 @@ static clv_status patch(clv__recorded *r, clv__request *request, uint32_t first,
   uint32_t index = 0;
   for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next, ++index) {
     if (!have_moved(request, p, r->graphs[p].locations, false)) continue;
-    if (backend->captured_bind == NULL) return CLV_NOT_SUPPORTED;
+    if (backend->capture->bind == NULL) return CLV_NOT_SUPPORTED;
     clv_execute_args args = clv__request_args(request, p);
     clv__error_clear(error);
-    CLV__TRY(backend->captured_bind(r->device->handle, r->graphs[first].captured, index, &args, error));
+    CLV__TRY(backend->capture->bind(r->device->handle, r->graphs[first].captured, index, &args, error));
     (void)have_moved(request, p, r->graphs[p].locations, true);
     ++*patches;
   }
@@ -247,5 +247,5 @@ clv_status clv__recorded_follow(clv__recorded *r, clv__request *request, uint32_
 }
 
 clv_status clv__recorded_launch(clv__recorded *r, uint32_t first, clv_stream *stream, clv_error *error) {
-  return r->device->backend->captured_launch(r->device->handle, r->graphs[first].captured, stream, error);
+  return r->device->backend->capture->launch(r->device->handle, r->graphs[first].captured, stream, error);
 }

@@ -51,9 +51,7 @@ clv__graph_cache *clv__capture_cache(const clv_session *session, uint32_t device
 /* ---- Partitions that can be captured ---- */
 
 bool clv__capture_is_possible(const clv__device *device) {
-  const clv_backend *backend = device->backend;
-  return backend->capture_begin != NULL && backend->capture_end != NULL && backend->captured_launch != NULL &&
-         backend->captured_destroy != NULL;
+  return device->backend->capture != NULL;
 }
 
 const char *clv__capture_is_off(const clv__settings *settings) {

@@ -206,7 +206,7 @@ static void seal(blob *b) {
 static void try_blob(const clv_backend *b, clv_device *device, const clv_graph *graph, const blob *bytes, int *loads) {
   clv_error error = {0};
   clv_executable *executable = NULL;
-  if (b->executable_load(device, bytes->data, bytes->size_bytes, &executable, &error) != CLV_OK) {
+  if (b->save->load(device, bytes->data, bytes->size_bytes, &executable, &error) != CLV_OK) {
     assert_null(executable);
     assert_true(error.message[0] != '\0');
     return;
@@ -251,7 +251,7 @@ static void mutated_files_are_refused_or_run(void **state) {
     clv_executable *executable = NULL;
     compile_whole(&fake, device, graph, shapes->types, &executable);
     good.size_bytes = 0;
-    assert_ok(b->executable_save(device, executable, blob_write, &good, &error), error);
+    assert_ok(b->save->save(device, executable, blob_write, &good, &error), error);
     b->executable_destroy(device, executable);
     int loads = 0;
     try_blob(b, device, graph, &good, &loads);
@@ -296,10 +296,10 @@ static void mutated_files_are_refused_or_run(void **state) {
   }
   clv_device *other = fake_device(&fake, "{\"operators\": {\"MatMul\": {}, \"Add\": {}, \"Relu\": {}}}");
   clv_executable *executable = NULL;
-  assert_int_equal(b->executable_load(other, good.data, good.size_bytes, &executable, &error), CLV_NOT_SUPPORTED);
+  assert_int_equal(b->save->load(other, good.data, good.size_bytes, &executable, &error), CLV_NOT_SUPPORTED);
   assert_non_null(strstr(error.message, "another device"));
   good.data[8] = 9;
-  assert_int_equal(b->executable_load(other, good.data, good.size_bytes, &executable, &error), CLV_NOT_SUPPORTED);
+  assert_int_equal(b->save->load(other, good.data, good.size_bytes, &executable, &error), CLV_NOT_SUPPORTED);
   assert_non_null(strstr(error.message, "version 9"));
   b->close(other);
   clv__shapes_destroy(shapes);
@@ -321,7 +321,7 @@ static void operands_are_where_the_graph_has_them(void **state) {
   static blob good, bad;
   good.size_bytes = 0;
   compile_whole(&fake, device, graph, shapes->types, &executable);
-  assert_ok(b->executable_save(device, executable, blob_write, &good, &error), error);
+  assert_ok(b->save->save(device, executable, blob_write, &good, &error), error);
   b->executable_destroy(device, executable);
   static const uint32_t inputs[] = {2, 2, 1}; /* of MatMul, Add and Relu; each has one output */
   size_t at = good.size_bytes;
@@ -334,7 +334,7 @@ static void operands_are_where_the_graph_has_them(void **state) {
         bad.data[at + (size_t)field * 4] ^= 64;
         seal(&bad);
         memset(&error, 0, sizeof error);
-        assert_int_equal(b->executable_load(device, bad.data, bad.size_bytes, &executable, &error), CLV_INVALID_MODEL);
+        assert_int_equal(b->save->load(device, bad.data, bad.size_bytes, &executable, &error), CLV_INVALID_MODEL);
         const bool is_said = strstr(error.message, "an operand is not where the graph has it") != NULL;
         if (!is_said) fail_msg("node %d, operand %u, number %d: %s", n, i, field, error.message);
       }
@@ -362,10 +362,10 @@ static bool whole_life(const clv_allocator *allocator, const clv_graph *graph, c
   if (*failure != CLV_OK) return false;
   *failure = b->compile(device, &view, NULL, &executable, &error);
   saved.size_bytes = 0;
-  if (*failure == CLV_OK) *failure = b->executable_save(device, executable, blob_write, &saved, &error);
+  if (*failure == CLV_OK) *failure = b->save->save(device, executable, blob_write, &saved, &error);
   b->executable_destroy(device, executable);
   executable = NULL;
-  if (*failure == CLV_OK) *failure = b->executable_load(device, saved.data, saved.size_bytes, &executable, &error);
+  if (*failure == CLV_OK) *failure = b->save->load(device, saved.data, saved.size_bytes, &executable, &error);
   if (*failure == CLV_OK) {
     float data[ROWS * COLUMNS] = {0};
     clv_tensor x = graph->values[graph->inputs[0]].type, y = x;
