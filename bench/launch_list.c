@@ -232,7 +232,7 @@ static void run_replay(void *cookie) {
 
 static void capture(program *p) {
   clv_error error = {0};
-  check(p->backend->capture->begin(p->device, p->stream, &error), &error, "capture");
+  check(p->backend->capture->begin(p->device, p->stream, CLV_CAPTURE_THREAD, &error), &error, "capture");
   for (uint32_t i = 0; i < p->part_count; ++i) {
     check(p->backend->execute(p->device, p->parts[i].instance, p->stream, &p->parts[i].args, &error), &error, "execute");
   }

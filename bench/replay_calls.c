@@ -34,7 +34,7 @@ void calls_open(calls *c, const sessions *s, const clv_graph *graph) {
   c->args = (clv_execute_args){
       .struct_size = sizeof c->args, .input_count = 2, .output_count = 1, .inputs = c->bindings, .outputs = &c->bindings[2]};
   if (c->b->capture != NULL) {
-    check(c->b->capture->begin(c->device, c->stream, &error), &error, "capture");
+    check(c->b->capture->begin(c->device, c->stream, CLV_CAPTURE_THREAD, &error), &error, "capture");
     check(c->b->execute(c->device, c->instance, c->stream, &c->args, &error), &error, "capture");
     check(c->b->capture->end(c->device, c->stream, &c->captured, &error), &error, "capture");
   }

@@ -87,7 +87,7 @@ static void calls_open(calls *c, const clv_graph *graph, const float in[2][ELEME
   c->args = (clv_execute_args){
       .struct_size = sizeof c->args, .input_count = 2, .output_count = 1, .inputs = c->bindings, .outputs = &c->bindings[2]};
   if (!is_captured) return;
-  check(c->b->capture->begin(c->device, c->stream, &error), &error, "capture");
+  check(c->b->capture->begin(c->device, c->stream, CLV_CAPTURE_THREAD, &error), &error, "capture");
   check(c->b->execute(c->device, c->instance, c->stream, &c->args, &error), &error, "capture");
   check(c->b->capture->end(c->device, c->stream, &c->captured, &error), &error, "capture");
 }

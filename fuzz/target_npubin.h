@@ -162,7 +162,7 @@ static inline void fuzz_npubin_execute(fuzz_npubin_run *run, const clv_executabl
   clv_execute_args args = {sizeof args, p->input_count, p->output_count, run->in, run->out, run, fuzz_npubin_output};
   for (int captured = 0; captured < 1 + p->is_static; ++captured) {
     clv_captured *graph = NULL;
-    if (captured && run->b->capture->begin(run->device, stream, &error) != CLV_OK) abort();
+    if (captured && run->b->capture->begin(run->device, stream, CLV_CAPTURE_THREAD, &error) != CLV_OK) abort();
     clv_status status = run->b->execute(run->device, instance, stream, &args, &error);
     if (captured && run->b->capture->end(run->device, stream, &graph, &error) != status) abort();
     if (graph != NULL && run->b->capture->launch(run->device, graph, stream, &error) != CLV_OK) abort();

@@ -14,7 +14,8 @@ static clv_status run(clv__vnpu_launch *launch, double *seconds, clv_error *erro
 
 /* ---- Recording ---- */
 
-clv_status clv__vnpu_capture_begin(clv_device *device, clv_stream *stream, clv_error *error) {
+clv_status clv__vnpu_capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
+  (void)mode; /* the stream records into a list of its own: no other thread is affected */
   if (clv__vnpu_stream_capture(stream) != NULL)
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is being captured already");
   clv_captured *captured = clv__allocate_zero(device->allocator, sizeof *captured);

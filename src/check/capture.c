@@ -10,6 +10,7 @@ typedef struct recording {
   clv__check *check;
   clv__check_scene scene;
   clv__check_job job;
+  clv_capture_mode mode;
   clv_captured *captured;
 } recording;
 
@@ -21,7 +22,7 @@ static bool record(recording *r, uint32_t times) {
   clv__check_at(check, "recording, %s", r->scene.what);
   clv_status status = clv__check_job_load(&r->job, r->scene.truth.values, CLV__CHECK_POISON, &error);
   clv__error_clear(&error);
-  if (status == CLV_OK) status = b->capture->begin(check->handle, r->job.stream, &error);
+  if (status == CLV_OK) status = b->capture->begin(check->handle, r->job.stream, r->mode, &error);
   if (status == CLV_OK) {
     for (uint32_t i = 0; status == CLV_OK && i < times; ++i) status = clv__check_job_execute(&r->job, &error);
     clv_status ended = b->capture->end(check->handle, r->job.stream, status == CLV_OK ? &r->captured : NULL, &error);
@@ -41,8 +42,8 @@ static void forget(recording *r) {
   r->captured = NULL;
 }
 
-static bool open_recording(clv__check *check, uint64_t seed, recording *r) {
-  *r = (recording){.check = check};
+static bool open_recording(clv__check *check, uint64_t seed, clv_capture_mode mode, recording *r) {
+  *r = (recording){.check = check, .mode = mode};
   if (!clv__scene_plain(check, seed, &r->scene)) return false;
   if (clv__scene_start(&r->scene, &r->job)) return true;
   clv__scene_finish(&r->scene);
@@ -145,9 +146,9 @@ static void check_bind(recording *r, uint64_t seed) {
   clv__check_job_finish(&other);
 }
 
-static void check_graph(clv__check *check, uint64_t seed) {
+static void check_graph(clv__check *check, uint64_t seed, clv_capture_mode mode) {
   recording r;
-  if (!open_recording(check, seed, &r)) return;
+  if (!open_recording(check, seed, mode, &r)) return;
   if (record(&r, 1 + (uint32_t)(seed % 2))) {
     check_nothing_ran(&r);
     check_launch(&r, r.job.stream, "launched");
@@ -170,14 +171,14 @@ static void check_graph(clv__check *check, uint64_t seed) {
 }
 
 /* Checks that a discarded recording leaves the stream unchanged. */
-static void check_dropped(clv__check *check, uint64_t seed) {
+static void check_dropped(clv__check *check, uint64_t seed, clv_capture_mode mode) {
   recording r;
   clv_error error = {0};
   char text[1024];
-  if (!open_recording(check, seed, &r)) return;
+  if (!open_recording(check, seed, mode, &r)) return;
   clv_status status = clv__check_job_load(&r.job, r.scene.truth.values, CLV__CHECK_POISON, &error);
   clv__error_clear(&error);
-  if (status == CLV_OK) status = check->backend->capture->begin(check->handle, r.job.stream, &error);
+  if (status == CLV_OK) status = check->backend->capture->begin(check->handle, r.job.stream, r.mode, &error);
   if (status == CLV_OK) {
     (void)clv__check_job_execute(&r.job, &error);
     clv__check_at(check, "capture->end without a place for the graph");
@@ -201,8 +202,9 @@ void clv__check_capture(clv__check *check) {
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 6); ++i) {
-    check_graph(check, check->seed + 53u * i);
-    check_dropped(check, check->seed + 59u * i);
+    const clv_capture_mode mode = i % 2 == 0 ? CLV_CAPTURE_THREAD : CLV_CAPTURE_GLOBAL; /* sessions use the first */
+    check_graph(check, check->seed + 53u * i, mode);
+    check_dropped(check, check->seed + 59u * i, mode);
     clv__check_progress(check, i + 1, 6);
   }
 }

@@ -488,13 +488,13 @@ static clv_status claim(clv_device *device, const clv_graph_view *graph, const b
 
 /* ---- Capture ---- */
 
-static clv_status capture_begin(clv_device *device, clv_stream *stream, clv_error *error) {
+static clv_status capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
   ASK_OR_FAIL(device, capture_begin, .stream = stream);
   pthread_mutex_lock(&device->lock);
   bool is_free = !stream->is_hung && stream->failed == CLV_OK;
   pthread_mutex_unlock(&device->lock);
   if (!is_free) return clv__error_set(error, CLV_DEVICE_ERROR, "the stream hangs or has failed");
-  return INNER(device)->capture->begin(device->inner, stream->inner, error);
+  return INNER(device)->capture->begin(device->inner, stream->inner, mode, error);
 }
 
 static clv_status capture_end(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error) {

@@ -41,7 +41,8 @@ void clv__cpu_captured_destroy(clv_device *device, clv_captured *captured) {
 
 /* ---- Recording. ---- */
 
-clv_status clv__cpu_capture_begin(clv_device *device, clv_stream *stream, clv_error *error) {
+clv_status clv__cpu_capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
+  (void)mode; /* the stream records into a list of its own: no other thread is affected */
   if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is capturing already");
   stream->recording = clv__allocate_zero(device->allocator, sizeof *stream->recording);
   if (stream->recording == NULL) return clv__error_memory(error, sizeof *stream->recording);

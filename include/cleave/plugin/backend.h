@@ -309,7 +309,15 @@ typedef struct clv_scratch_slots {
   clv_status (*bind)(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset_bytes, clv_error *error);
 } clv_scratch_slots;
 
+/* What other threads may do with the device while a stream records. */
+typedef enum clv_capture_mode {
+  CLV_CAPTURE_GLOBAL = 0, /* nothing: until end(), only the recording thread calls the device */
+  CLV_CAPTURE_THREAD = 1  /* anything that the rules for threads allow, on other streams */
+} clv_capture_mode;
+
 /* Recorded launches.
+ *
+ * begin() may return CLV_NOT_SUPPORTED for a mode that the driver does not have; the host then runs launch by launch.
  *
  * Between begin() and end(), execute() on that stream checks and records, and nothing runs. The host calls only execute() on the
  * stream in between, and only for instances without outputs whose size depends on data. end() returns the recording. If
@@ -324,7 +332,7 @@ typedef struct clv_scratch_slots {
  * launch has finished. size_bytes() returns the memory that the capture holds. */
 typedef struct clv_capture_slots {
   uint32_t struct_size;
-  clv_status (*begin)(clv_device *device, clv_stream *stream, clv_error *error);
+  clv_status (*begin)(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error);
   clv_status (*end)(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error);
   clv_status (*launch)(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error);
   clv_status (*bind)(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,

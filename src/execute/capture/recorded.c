@@ -178,7 +178,7 @@ static clv_status capture(clv__recorded *r, clv__request *request, uint32_t firs
                           clv_error *error) {
   const clv_backend *backend = r->device->backend;
   clv_captured *captured = NULL;
-  CLV__TRY(backend->capture->begin(r->device->handle, stream, error));
+  CLV__TRY(backend->capture->begin(r->device->handle, stream, CLV_CAPTURE_THREAD, error));
   uint64_t begin_ns = clv__clock_ns();
   clv_status status = execute_all(r, request, first, stream, error);
   *execute_ns += clv__clock_ns() - begin_ns;

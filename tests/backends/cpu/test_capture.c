@@ -136,7 +136,7 @@ static void bind_all(const parts *p, clv_captured *captured, const memory *m) {
 static clv_captured *capture_all(const parts *p, clv_stream *stream, const memory *m) {
   clv_error error = {0};
   clv_captured *captured;
-  assert_ok(p->cpu->backend->capture->begin(p->cpu->device, stream, &error), error);
+  assert_ok(p->cpu->backend->capture->begin(p->cpu->device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_ok(execute_all(p, stream, m, &error), error);
   assert_ok(p->cpu->backend->capture->end(p->cpu->device, stream, &captured, &error), error);
   assert_non_null(captured);
@@ -344,8 +344,8 @@ static void test_recorded_twice(void **state) {
   const size_t live = counting.live;
   for (int drop = 0; drop < 3; ++drop) { /* recordings that come to nothing leave nothing, and nothing has run */
     memcpy(b.block, a.block, a.size_bytes);
-    assert_ok(backend->capture->begin(cpu.device, stream, &error), error);
-    assert_int_equal(backend->capture->begin(cpu.device, stream, &error), CLV_INVALID_ARGUMENT);
+    assert_ok(backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
+    assert_int_equal(backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), CLV_INVALID_ARGUMENT);
     for (int i = 0; i < drop; ++i) assert_ok(execute_all(&p, stream, &a, &error), error);
     assert_ok(backend->capture->end(cpu.device, stream, NULL, &error), error);
     assert_memory_equal(a.block, b.block, a.size_bytes);
@@ -353,7 +353,7 @@ static void test_recorded_twice(void **state) {
   }
   assert_int_equal(backend->capture->end(cpu.device, stream, &none, &error), CLV_INVALID_ARGUMENT);
   assert_null(none);
-  assert_ok(backend->capture->begin(cpu.device, stream, &error), error);
+  assert_ok(backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_ok(backend->execute(cpu.device, p.parts[0].instance, stream, &args, &error), error);
   bindings[0].type.data = a.block + a.offsets[p.parts[0].ids[1]];
   bindings[1].type.data = b.block;
@@ -384,7 +384,7 @@ static void test_recorded_twice(void **state) {
   backend->capture->destroy(cpu.device, captured);
   backend->capture->destroy(cpu.device, NULL);
   /* A stream that goes while it records. */
-  assert_ok(backend->capture->begin(cpu.device, stream, &error), error);
+  assert_ok(backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_ok(execute_all(&p, stream, &a, &error), error);
   backend->stream_destroy(cpu.device, stream);
   memory_drop(&a);
@@ -429,7 +429,7 @@ static void test_failing_kernel(void **state) {
   clv_execute_args args = {.struct_size = sizeof args, .input_count = 2, .output_count = 1, .inputs = in, .outputs = &out};
   const int64_t made[2] = {2, 3};
   in[0].type = clv__tensor_make(CLV_F32, 2, dims, x);
-  assert_ok(cpu.backend->capture->begin(cpu.device, stream, &error), error);
+  assert_ok(cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   for (int i = 0; i < 2; ++i) {
     in[1].type = clv__tensor_make(CLV_I64, 1, count, at[i]);
     out.type = clv__tensor_make(CLV_F32, 2, made, y[i]);
@@ -449,7 +449,7 @@ static void test_failing_kernel(void **state) {
     assert_true(y[i][3] == (i == 0 ? 0.0f : -3.0f));
   }
   /* A stream that records launches nothing. */
-  assert_ok(cpu.backend->capture->begin(cpu.device, stream, &error), error);
+  assert_ok(cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_int_equal(cpu.backend->capture->launch(cpu.device, captured, stream, &error), CLV_INVALID_ARGUMENT);
   /* What was captured before a resize is refused; what is captured with wrong shapes gives nothing. */
   in[0].type.dims[0] = 5;
@@ -513,7 +513,7 @@ static void test_times(void **state) {
     clv_binding in = {.type = x}, out = {.type = y};
     clv_execute_args args = {.struct_size = sizeof args, .input_count = 1, .output_count = 1, .inputs = &in, .outputs = &out};
     if (!walked) {
-      assert_ok(cpu.backend->capture->begin(cpu.device, stream, &error), error);
+      assert_ok(cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
       assert_ok(cpu.backend->execute(cpu.device, program.instance, stream, &args, &error), error);
       assert_ok(cpu.backend->capture->end(cpu.device, stream, &captured, &error), error);
     }
@@ -570,11 +570,11 @@ static void test_node_by_node(void **state) {
   clv_binding in[2] = {{.type = clv__tensor_make(CLV_F32, 2, dims, x)}, {.type = clv__tensor_make(CLV_BOOL, 0, NULL, &which)}};
   clv_binding out = {.type = {.dtype = CLV_F32, .rank = CLV_RANK_UNKNOWN}};
   clv_execute_args args = {.struct_size = sizeof args, .input_count = 2, .output_count = 1, .inputs = in, .outputs = &out};
-  assert_ok(cpu.backend->capture->begin(cpu.device, stream, &error), error);
+  assert_ok(cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_int_equal(cpu.backend->execute(cpu.device, program.instance, stream, &args, &error), CLV_NOT_SUPPORTED);
   assert_ok(cpu.backend->capture->end(cpu.device, stream, NULL, &error), error);
   out.type = clv__tensor_make(CLV_F32, 2, dims, y);
-  assert_ok(cpu.backend->capture->begin(cpu.device, stream, &error), error);
+  assert_ok(cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_ok(cpu.backend->execute(cpu.device, program.instance, stream, &args, &error), error);
   assert_ok(cpu.backend->capture->end(cpu.device, stream, &captured, &error), error);
   assert_ok(cpu.backend->capture->launch(cpu.device, captured, stream, &error), error);
@@ -666,7 +666,7 @@ static void test_failing_memory(void **state) {
   for (size_t fail_after = 1; !done && fail_after < 5000; ++fail_after) {
     clv_captured *captured = NULL;
     failing.fail_at = failing.calls + fail_after;
-    clv_status status = cpu.backend->capture->begin(cpu.device, stream, &error);
+    clv_status status = cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error);
     if (status == CLV_OK) {
       status = execute_all(&p, stream, &m, &error);
       const clv_status ended = cpu.backend->capture->end(cpu.device, stream, status == CLV_OK ? &captured : NULL, &error);
@@ -734,7 +734,8 @@ static void *work(void *cookie) {
   fill_inputs(&w->p, &eager, w->seed);
   fill_inputs(&w->p, &replay, w->seed);
   for (int i = 0; i < 20 && wrong == NULL; ++i) {
-    if (backend->capture->begin(device, stream, &error) != CLV_OK || execute_all(&w->p, stream, &replay, &error) != CLV_OK ||
+    if (backend->capture->begin(device, stream, CLV_CAPTURE_THREAD, &error) != CLV_OK ||
+        execute_all(&w->p, stream, &replay, &error) != CLV_OK ||
         backend->capture->end(device, stream, &captured, &error) != CLV_OK) {
       wrong = "capture";
     }

@@ -390,7 +390,7 @@ static void foreign_binaries_fall_back_to_sources(void **state) {
 static void capture(ocl *o, ocl_run *r, ocl_memory *m, int executions, clv_captured **captured) {
   const clv_backend *b = o->backend;
   *captured = NULL;
-  assert_ok(b->capture->begin(o->device, r->session.stream, &o->error), o->error);
+  assert_ok(b->capture->begin(o->device, r->session.stream, CLV_CAPTURE_THREAD, &o->error), o->error);
   for (int i = 0; i < executions; ++i) {
     assert_ok(b->execute(o->device, r->session.instance, r->session.stream, &m[i].args, &o->error), o->error);
   }
@@ -468,8 +468,8 @@ static void captures_keep_to_their_rules(void **state) {
   ocl_memory_clear(&o, &r, &m);
   assert_ok(b->event_create(o.device, &event, &o.error), o.error);
   assert_int_equal(b->capture->end(o.device, r.session.stream, &captured, &o.error), CLV_INVALID_ARGUMENT);
-  assert_ok(b->capture->begin(o.device, r.session.stream, &o.error), o.error);
-  assert_int_equal(b->capture->begin(o.device, r.session.stream, &o.error), CLV_INVALID_ARGUMENT);
+  assert_ok(b->capture->begin(o.device, r.session.stream, CLV_CAPTURE_THREAD, &o.error), o.error);
+  assert_int_equal(b->capture->begin(o.device, r.session.stream, CLV_CAPTURE_THREAD, &o.error), CLV_INVALID_ARGUMENT);
   assert_int_equal(b->copy_in(o.device, r.session.stream, m.inputs[0].buffer, 0, "abc", 4, &o.error), CLV_INVALID_ARGUMENT);
   assert_int_equal(b->event_record(o.device, event, r.session.stream, &o.error), CLV_INVALID_ARGUMENT);
   assert_int_equal(b->event_wait(o.device, r.session.stream, event, &o.error), CLV_INVALID_ARGUMENT);
@@ -487,7 +487,7 @@ static void captures_keep_to_their_rules(void **state) {
   ocl_close(&o);
   ocl_open(&o, "capture=off");
   ocl_run_open(&o, &r, CLV_F32, 3, &seed);
-  assert_int_equal(o.backend->capture->begin(o.device, r.session.stream, &o.error), CLV_NOT_SUPPORTED);
+  assert_int_equal(o.backend->capture->begin(o.device, r.session.stream, CLV_CAPTURE_THREAD, &o.error), CLV_NOT_SUPPORTED);
   ocl_run_check(&o, &r, "capture=off");
   ocl_run_close(&r);
   ocl_close(&o);

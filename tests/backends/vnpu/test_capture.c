@@ -108,7 +108,7 @@ static void assert_outputs(rig *r, int set, const clv_tensor *inputs) {
 static clv_captured *capture(rig *r, int executions) {
   clv_error error = {0};
   clv_captured *captured = NULL;
-  assert_ok(r->b->capture->begin(r->device, r->session.stream, &error), error);
+  assert_ok(r->b->capture->begin(r->device, r->session.stream, CLV_CAPTURE_THREAD, &error), error);
   for (int x = 0; x < executions; ++x) {
     clv_execute_args args = args_of(r, x % SETS, x % SETS);
     assert_ok(r->b->execute(r->device, r->instances[x % INSTANCES], r->session.stream, &args, &error), error);
@@ -241,8 +241,8 @@ static void captures_end_where_they_began(void **state) {
   refill(&r, 0, inputs, &seed);
   assert_ok(r.b->event_create(device, &event, &error), error);
   assert_int_equal(r.b->capture->end(device, stream, &captured, &error), CLV_INVALID_ARGUMENT);
-  assert_ok(r.b->capture->begin(device, stream, &error), error);
-  assert_int_equal(r.b->capture->begin(device, stream, &error), CLV_INVALID_ARGUMENT);
+  assert_ok(r.b->capture->begin(device, stream, CLV_CAPTURE_THREAD, &error), error);
+  assert_int_equal(r.b->capture->begin(device, stream, CLV_CAPTURE_THREAD, &error), CLV_INVALID_ARGUMENT);
   clv_execute_args args = args_of(&r, 0, 0);
   assert_ok(r.b->execute(device, r.instances[0], stream, &args, &error), error);
   assert_int_equal(r.b->copy_in(device, stream, r.in[0][0].buffer, 0, &seed, 8, &error), CLV_INVALID_ARGUMENT);
@@ -251,7 +251,7 @@ static void captures_end_where_they_began(void **state) {
   assert_ok(r.b->capture->end(device, stream, NULL, &error), error);
   assert_outputs(&r, 0, NULL); /* nothing ran */
   /* One execution refused: what is left is no graph. */
-  assert_ok(r.b->capture->begin(device, stream, &error), error);
+  assert_ok(r.b->capture->begin(device, stream, CLV_CAPTURE_THREAD, &error), error);
   args.input_count = 1;
   assert_int_equal(r.b->execute(device, r.instances[0], stream, &args, &error), CLV_INVALID_ARGUMENT);
   args.input_count = 2;
@@ -263,7 +263,7 @@ static void captures_end_where_they_began(void **state) {
   /* A stream that goes while it is captured takes the recording along. */
   clv_stream *other = NULL;
   assert_ok(r.b->stream_create(device, &other, &error), error);
-  assert_ok(r.b->capture->begin(device, other, &error), error);
+  assert_ok(r.b->capture->begin(device, other, CLV_CAPTURE_THREAD, &error), error);
   r.b->stream_destroy(device, other);
   release_tensors(heap(), inputs, 2);
   r.b->event_destroy(device, event);
@@ -296,7 +296,7 @@ static void programs_that_find_their_shapes_are_not_captured(void **state) {
   clv_execute_args args = {sizeof args, 1, 1, &in, &out, &cookie, fake_allocate_output};
   assert_int_equal(b->scratch->size_bytes(device, s.instance), 0);
   assert_ok(b->scratch->bind(device, s.instance, NULL, 0, &error), error);
-  assert_ok(b->capture->begin(device, s.stream, &error), error);
+  assert_ok(b->capture->begin(device, s.stream, CLV_CAPTURE_THREAD, &error), error);
   assert_int_equal(b->execute(device, s.instance, s.stream, &args, &error), CLV_NOT_SUPPORTED);
   assert_ok(b->capture->end(device, s.stream, NULL, &error), error);
   assert_ok(fake_session_run(&s, heap(), &x, 1, &where, 1, &error), error);
@@ -342,7 +342,7 @@ static void a_value_that_leaves_twice(void **state) {
   for (int bound = 0; bound < 2; ++bound) {
     for (int i = 0; i < 2; ++i) out[i].buffer = buffers[2 * bound + i];
     if (bound == 0) {
-      assert_ok(b->capture->begin(device, s.stream, &error), error);
+      assert_ok(b->capture->begin(device, s.stream, CLV_CAPTURE_THREAD, &error), error);
       assert_ok(b->execute(device, s.instance, s.stream, &args, &error), error);
       assert_ok(b->capture->end(device, s.stream, &captured, &error), error);
     } else {
@@ -470,7 +470,7 @@ static void every_allocation_may_fail(void **state) {
     fake_rig_open(&r, NULL, NULL);
     clv_captured *captured = NULL;
     r.counting.fail_at = r.counting.calls + at;
-    clv_status status = r.b->capture->begin(r.device, r.session.stream, &error);
+    clv_status status = r.b->capture->begin(r.device, r.session.stream, CLV_CAPTURE_THREAD, &error);
     if (status == CLV_OK) {
       clv_status executed = r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error);
       status = r.b->capture->end(r.device, r.session.stream, &captured, &error);

@@ -19,7 +19,7 @@ static void a_launch_fails_when_asked(void **state) {
   clv_event *event = NULL;
   clv_captured *captured = NULL;
   assert_ok(r.b->event_create(r.device, &event, &error), error);
-  assert_ok(r.b->capture->begin(r.device, stream, &error), error);
+  assert_ok(r.b->capture->begin(r.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
   assert_ok(r.b->capture->end(r.device, stream, &captured, &error), error);
@@ -80,7 +80,7 @@ static void a_device_that_hangs_can_be_closed(void **state) {
     assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
     assert_ok(r.b->stream_synchronize(r.device, stream, &error), error);
     if (graph) {
-      assert_ok(r.b->capture->begin(r.device, stream, &error), error);
+      assert_ok(r.b->capture->begin(r.device, stream, CLV_CAPTURE_THREAD, &error), error);
       assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
       assert_ok(r.b->capture->end(r.device, stream, &captured, &error), error);
       for (int i = 0; i < 3; ++i) assert_ok(r.b->capture->launch(r.device, captured, stream, &error), error);
