@@ -29,6 +29,7 @@
  * Threads: the host calls a device's functions from one thread at a time, with two exceptions. These calls may come at any time,
  * even while another function is running:
  *   - execute(), copies, events, stream_synchronize() and the slots of `capture`, from several threads on different streams
+ *   - stream_stop(), from any thread
  *   - buffer_alloc() and buffer_free(), from any thread; allocate_output() calls them on the thread that it is called from
  * An instance is used on one stream only. It may be enqueued again before its previous execution has finished.
  *
@@ -436,6 +437,13 @@ typedef struct clv_backend {
    * executables of a session that are new to the device. Before this call it uses them only in executable_info() and
    * executable_destroy(). If the call fails, the host destroys all of them. */
   clv_status (*finish)(clv_device *device, clv_executable *const *executables, uint32_t count, clv_error *error);
+
+  /* Optional: stops the work of a stream. What has not begun does not start, launches of captures included; what is running may
+   * finish or end early. The stream is usable again once stream_synchronize() has returned: CLV_OK if all of the work was done,
+   * CLV_CANCELLED if some was not. Until then, work that is enqueued on the stream may be skipped too. Events whose point was
+   * skipped report CLV_CANCELLED. The call does not wait. It may come from any thread, also during execute() and
+   * stream_synchronize(). */
+  clv_status (*stream_stop)(clv_device *device, clv_stream *stream, clv_error *error);
 
   /* Optional groups of slots. */
   const clv_save_slots *save;
