@@ -219,6 +219,7 @@ static void cpu_info(clv_device *device, clv_device_info *info) {
   info->alignment_bytes = CLV__ALIGNMENT;
   info->is_synchronous = true;
   info->keeps_quantised = device->onednn && device->fuse && clv__dnn_sums_integers();
+  info->silicon = "cpu";
 }
 
 /* ---- Memory. ---- */

@@ -14,6 +14,7 @@ static void device_info(clv_device *device, clv_device_info *info) {
       .memory_space = device->space,
       .memory_limit_bytes = device->shares_host ? 0 : device->memory_bytes,
       .alignment_bytes = (uint32_t)device->alignment_bytes,
+      .silicon = (device->type & CL_DEVICE_TYPE_CPU) != 0 ? "cpu" : NULL,
   };
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }

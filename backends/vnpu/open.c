@@ -78,6 +78,7 @@ void clv__vnpu_device_info(clv_device *device, clv_device_info *info) {
       .alignment_bytes = spec->alignment_bytes,
       .max_partition_inputs = spec->max_partition_inputs,
       .max_partition_nodes = spec->max_partition_nodes,
+      .silicon = spec->speed.given ? NULL : "cpu", /* with modelled times it stands for a chip of its own */
   };
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }

@@ -33,6 +33,7 @@ static void check_info(clv__check *check) {
   clv__check_that(check, is_text(one.memory_space), "info: memory_space", "it is empty");
   clv__check_that(check, one.alignment_bytes > 0 && (one.alignment_bytes & (one.alignment_bytes - 1)) == 0,
                   "info: alignment_bytes", "%u is no power of two", one.alignment_bytes);
+  clv__check_that(check, one.silicon == NULL || one.silicon[0] != '\0', "info: silicon", "it is empty: leave it NULL");
   bool is_same = is_text(one.fingerprint) && is_text(two.fingerprint) && strcmp(one.fingerprint, two.fingerprint) == 0 &&
                  one.memory_limit_bytes == two.memory_limit_bytes && one.alignment_bytes == two.alignment_bytes &&
                  one.is_synchronous == two.is_synchronous && one.static_shapes_only == two.static_shapes_only;

@@ -95,6 +95,25 @@ static void information(void **state) {
   machine_close(&m);
 }
 
+/* A virtual NPU computes on the host's cores, unless a speed model makes it stand for a chip. */
+static void silicon(void **state) {
+  (void)state;
+  static const char *const specs[] = {"all",
+                                      "{\"name\": \"chip\", \"operators\": \"all\", \"speed\": {\"flops_per_second\": 1e9}}"};
+  machine m;
+  machine_open(&m, "npu,chip,cpu", 2, specs);
+  const char *const expected[] = {"cpu", NULL, "cpu"};
+  for (uint32_t d = 0; d < 3; ++d) {
+    clv_device_info info = {.struct_size = sizeof info};
+    clv_devices_info(m.devices, d, &info);
+    if (expected[d] == NULL)
+      assert_null(info.silicon);
+    else
+      assert_string_equal(info.silicon, expected[d]);
+  }
+  machine_close(&m);
+}
+
 /* Fields beyond struct_size are not read: they are poison here. */
 static void options_of_an_older_program(void **state) {
   (void)state;
@@ -265,8 +284,9 @@ static void groups_of_slots(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names),  cmocka_unit_test(information),     cmocka_unit_test(options_of_an_older_program),
-      cmocka_unit_test(misuse), cmocka_unit_test(groups_of_slots),
+      cmocka_unit_test(names),   cmocka_unit_test(information),
+      cmocka_unit_test(silicon), cmocka_unit_test(options_of_an_older_program),
+      cmocka_unit_test(misuse),  cmocka_unit_test(groups_of_slots),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

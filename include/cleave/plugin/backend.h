@@ -225,6 +225,9 @@ typedef struct clv_device_info {
    * then stays a node with constant inputs. The device computes it once if no integer kernel consumes it. If this is false, the
    * host folds the DequantizeLinear. */
   bool keeps_quantised;
+  /* The silicon that computes: "cpu" for the host's cores, or a short name that identifies one chip. Devices with the same name
+   * share it, and slow each other down when they run at the same time. NULL: not said. */
+  const char *silicon;
 } clv_device_info;
 
 /* A device's answer about one node. */
