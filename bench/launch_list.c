@@ -439,7 +439,12 @@ int main(int argc, char **argv) {
   check(clv_context_create(NULL, &context, &error), &error, "context");
   const clv_backend *backend = clv__context_find(context, set.device);
   need(backend != NULL, "there is no such device");
-  const clv_device_config config = {.struct_size = sizeof config, .name = set.device, .spec = "all", .thread_count = 1};
+  const clv_option spec = {"spec", "all"};
+  const clv_device_config config = {.struct_size = sizeof config,
+                                    .name = set.device,
+                                    .option_count = strcmp(backend->name, "vnpu") == 0,
+                                    .options = &spec,
+                                    .thread_count = 1};
   check(backend->open(backend->self, clv__context_host(context), &config, &device, &error), &error, "open");
   if (set.json) printf("[");
   bool first = true;

@@ -20,8 +20,10 @@ static void cut_info(clv_device *device, clv_device_info *info) {
 
 static clv_status cut_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                            clv_error *error) {
+  const clv_option spec = {"spec", "all"};
   clv_device_config all = *config;
-  all.spec = "all";
+  all.options = &spec;
+  all.option_count = 1;
   return cut.inner->open(self, host, &all, device, error);
 }
 

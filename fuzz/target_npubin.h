@@ -46,8 +46,9 @@ static inline const fuzz_npubin_setting *fuzz_npubin_open(void) {
   const clv_host *host = clv__context_host(setting.context);
   if (clv__vnpu_backend_query(host, NULL, &setting.backend, NULL) != CLV_OK) abort();
   for (int i = 0; i < 2; ++i) {
+    const clv_option spec = {"spec", specs[i]};
     clv_device_config config = {
-        .struct_size = sizeof config, .name = i == 0 ? "fixed" : "free", .spec = specs[i], .thread_count = 1};
+        .struct_size = sizeof config, .name = i == 0 ? "fixed" : "free", .option_count = 1, .options = &spec, .thread_count = 1};
     if (setting.backend->open(NULL, host, &config, &setting.devices[i], NULL) != CLV_OK) abort();
   }
   return &setting;

@@ -38,9 +38,12 @@ static clv_status open_slot(void *self, const clv_host *host, const clv_device_c
   return clv__framework_open(r->framework, library, host, config, device, error);
 }
 
-static clv_status list_slot(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error) {
+static clv_status list_slot(void *self, const clv_host *host, const clv_option *options, uint32_t option_count,
+                            clv_found_fn found, void *cookie, clv_error *error) {
   registration *r = self;
   void *library;
+  (void)options;
+  (void)option_count;
   CLV__TRY(load(r, host, &library, error));
   return r->framework->list(library, found, cookie, error);
 }

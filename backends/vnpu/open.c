@@ -36,7 +36,8 @@ clv_status clv__vnpu_device_open(void *self, const clv_host *host, const clv_dev
   if (device == NULL) return clv__error_memory(error, sizeof *device);
   device->host = host;
   device->allocator = allocator;
-  clv_status status = clv__vnpu_spec_open(allocator, config->spec, config->options, config->option_count, &device->spec, error);
+  clv_status status = clv__vnpu_spec_open(allocator, clv__vnpu_option_spec(config->options, config->option_count),
+                                          config->options, config->option_count, &device->spec, error);
   if (status != CLV_OK) {
     clv__release(allocator, device);
     return status;

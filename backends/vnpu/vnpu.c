@@ -147,12 +147,18 @@ static uint64_t captured_bytes(clv_device *device, const clv_captured *captured)
   return clv__vnpu_captured_bytes(captured);
 }
 
-static clv_status list_devices(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error) {
+static clv_status list_devices(void *self, const clv_host *host, const clv_option *options, uint32_t option_count,
+                               clv_found_fn found, void *cookie, clv_error *error) {
   (void)self;
-  (void)host;
-  (void)found;
-  (void)cookie;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "its devices are virtual: they come only by name ('npu')");
+  const char *text = clv__vnpu_option_spec(options, option_count);
+  if (text == NULL) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "its devices are virtual: they come only by name ('npu')");
+  }
+  clv__vnpu_spec spec;
+  CLV__TRY(clv__vnpu_spec_open(host->allocator, text, NULL, 0, &spec, error));
+  const clv_status status = found(cookie, spec.name, "npu");
+  clv__vnpu_spec_finish(&spec);
+  return status;
 }
 
 static const clv_save_slots save_slots = {
@@ -230,20 +236,4 @@ clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const 
   }
   *backend = &backend_table;
   return CLV_OK;
-}
-
-clv_status clv__vnpu_spec_name(const clv_allocator *allocator, const char *text, char *name, size_t size_bytes,
-                               clv_error *error) {
-  clv__vnpu_spec spec;
-  CLV__TRY(clv__vnpu_spec_open(allocator, text, NULL, 0, &spec, error));
-  size_t length = strlen(spec.name);
-  clv_status status = CLV_OK;
-  if (length >= size_bytes) {
-    status =
-        clv__error_set(error, CLV_INVALID_ARGUMENT, "device name of %zu characters is longer than %zu", length, size_bytes - 1);
-  } else {
-    memcpy(name, spec.name, length + 1);
-  }
-  clv__vnpu_spec_finish(&spec);
-  return status;
 }

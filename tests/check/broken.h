@@ -123,9 +123,13 @@ static clv_status broken_open(void *self, const clv_host *host, const clv_device
   /* One that takes its time shows what does not wait. */
   const bool is_late = broken_now == BROKEN_event_never_waits || broken_now == BROKEN_early_notice;
   const char *spec = is_late ? "{\"operators\": \"all\", \"speed\": {\"launch_overhead_us\": 2000}}" : "all";
-  given.spec = broken_inner->name[0] == 'v' ? spec : NULL;
+  const clv_option with_spec = {"spec", spec};
   given.ordinal = 0;
   if (broken_now == BROKEN_any_option) given.option_count = 0;
+  if (broken_inner->name[0] == 'v' && given.option_count == 0) {
+    given.options = &with_spec;
+    given.option_count = 1;
+  }
   return broken_inner->open(broken_inner->self, host, &given, device, error);
 }
 

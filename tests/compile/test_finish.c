@@ -28,8 +28,10 @@ static void note(const char *format, uint32_t count) {
 
 static clv_status late_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                             clv_error *error) {
+  const clv_option spec = {"spec", "all"};
   clv_device_config all = *config;
-  all.spec = "all";
+  all.options = &spec;
+  all.option_count = 1;
   return late.inner->open(self, host, &all, device, error);
 }
 

@@ -47,8 +47,10 @@ static clv_status save_slowly(clv_device *device, clv_executable *executable, cl
 
 static clv_status open_slow(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                             clv_error *error) {
+  const clv_option spec = {"spec", "all"};
   clv_device_config all = *config;
-  all.spec = "all";
+  all.options = &spec;
+  all.option_count = 1;
   return slow.inner->open(self, host, &all, device, error);
 }
 

@@ -253,6 +253,30 @@ static void misuse(void **state) {
   clv_context_destroy(context);
 }
 
+/* A description can come as an option of the device; then the device has no name of its own. */
+static void descriptions(void **state) {
+  (void)state;
+  static const char *const options[] = {"npu:spec={\"operators\": \"all\", \"memory\": \"3M\"}"};
+  clv_error error = {0};
+  clv_context *context = open_context();
+  clv_devices_options devices_options = CLV_DEVICES_OPTIONS_INIT;
+  devices_options.list = "npu";
+  devices_options.device_options = options;
+  devices_options.device_option_count = 1;
+  clv_devices *devices;
+  assert_ok(clv_devices_open(context, &devices_options, &devices, &error), error);
+  clv_device_info info = {.struct_size = sizeof info};
+  clv_devices_info(devices, 0, &info);
+  assert_int_equal(info.memory_limit_bytes, 3 << 20);
+  clv_devices_close(devices);
+  char spec[128];
+  const char *const specs[] = {spec};
+  snprintf(spec, sizeof spec, "{\"name\": \"%064d\", \"operators\": \"all\"}", 1);
+  assert_int_equal(try_open(context, "npu", 1, specs, NULL, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "device name of 64 characters is longer than 63"));
+  clv_context_destroy(context);
+}
+
 /* A group of slots is whole, or the backend is refused; only the slot that is optional in its group may be NULL. */
 static void groups_of_slots(void **state) {
   (void)state;
@@ -284,9 +308,10 @@ static void groups_of_slots(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names),   cmocka_unit_test(information),
-      cmocka_unit_test(silicon), cmocka_unit_test(options_of_an_older_program),
-      cmocka_unit_test(misuse),  cmocka_unit_test(groups_of_slots),
+      cmocka_unit_test(names),        cmocka_unit_test(information),
+      cmocka_unit_test(silicon),      cmocka_unit_test(options_of_an_older_program),
+      cmocka_unit_test(misuse),       cmocka_unit_test(groups_of_slots),
+      cmocka_unit_test(descriptions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

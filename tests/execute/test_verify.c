@@ -20,8 +20,10 @@ static const clv_host *services;
 static clv_status broken_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                               clv_error *error) {
   (void)self;
+  const clv_option spec = {"spec", "all"};
   clv_device_config all = *config;
-  all.spec = "all";
+  all.options = &spec;
+  all.option_count = 1;
   services = host;
   return sound->open(sound->self, host, &all, device, error);
 }

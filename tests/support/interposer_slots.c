@@ -6,6 +6,8 @@
 
 #include "interposer_own.h"
 
+enum { MOST_OPTIONS = 16 };
+
 #define INNER(device) ((device)->owner->inner)
 /* Asks, and leaves with the failure where the call is to fail. `fate` holds what else is to happen. */
 #define ASK(device, slot_, ...) \
@@ -33,7 +35,13 @@ static clv_status open_device(void *user_data, const clv_host *host, const clv_d
   interposer_fate fate = interposer_ask(self, (interposer_call){.slot = INTERPOSER_open, .text = config->name});
   if (fate.action == INTERPOSER_FAIL) return interposer_fail(&fate, INTERPOSER_open, error);
   clv_device_config inner_config = *config;
-  if (self->options.spec != NULL) inner_config.spec = self->options.spec;
+  clv_option options[MOST_OPTIONS];
+  if (self->options.spec != NULL) {
+    if (config->option_count >= MOST_OPTIONS) return clv__error_set(error, CLV_INVALID_ARGUMENT, "too many options");
+    for (uint32_t i = 0; i < config->option_count; ++i) options[i] = config->options[i];
+    options[inner_config.option_count++] = (clv_option){"spec", self->options.spec};
+    inner_config.options = options;
+  }
   clv_device *device = calloc(1, sizeof *device);
   if (device == NULL) return clv__error_memory(error, sizeof *device);
   clv_status status = self->inner->open(self->inner->self, host, &inner_config, &device->inner, error);
@@ -545,9 +553,10 @@ static clv_status finish(clv_device *device, clv_executable *const *executables,
   return INNER(device)->finish(device->inner, executables, count, error);
 }
 
-static clv_status list_devices(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error) {
+static clv_status list_devices(void *self, const clv_host *host, const clv_option *options, uint32_t option_count,
+                               clv_found_fn found, void *cookie, clv_error *error) {
   const clv_backend *inner = ((interposer *)self)->inner;
-  return inner->list(inner->self, host, found, cookie, error);
+  return inner->list(inner->self, host, options, option_count, found, cookie, error);
 }
 
 /* ---- The table ---- */

@@ -205,7 +205,6 @@ typedef struct clv_device_config {
   const char *name;      /* the user's name for it: "cpu", "npu" */
   uint32_t option_count; /* --device-option NAME:key=value */
   const clv_option *options;
-  const char *spec;      /* vnpu: "default", "all" or a file; NULL for other backends */
   uint32_t thread_count; /* 0: one per core */
 } clv_device_config;
 
@@ -433,8 +432,10 @@ typedef struct clv_backend {
   uint32_t option_count;
 
   /* Optional: lists the available devices, best first, without opening them. Without this slot the backend has one device, or
-   * several by number. If `found` returns an error, return it. CLV_NOT_SUPPORTED, with the reason: there is no driver. */
-  clv_status (*list)(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error);
+   * several by number. `options` are the ones that open() would get: a device that they describe is listed, with the name that
+   * they give it. If `found` returns an error, return it. CLV_NOT_SUPPORTED, with the reason: there is no driver. */
+  clv_status (*list)(void *self, const clv_host *host, const clv_option *options, uint32_t option_count, clv_found_fn found,
+                     void *cookie, clv_error *error);
 
   /* Optional: builds, in one call, the executables that compile() and save->load() only prepared. The host passes all
    * executables of a session that are new to the device. Before this call it uses them only in executable_info() and

@@ -54,8 +54,7 @@ static void memory_limits_are_told(void **state) {
   clv_graph *graph = square_graph();
   clv__shapes *shapes = shapes_of(graph);
   clv_option option = {"memory", "20000"}; /* enough for each node alone, not for all */
-  clv_device_config config = {
-      .struct_size = sizeof config, .name = "npu", .spec = "default", .option_count = 1, .options = &option};
+  clv_device_config config = {.struct_size = sizeof config, .name = "npu", .option_count = 1, .options = &option};
   clv_device *device = NULL;
   assert_ok(b->open(NULL, &fake.host, &config, &device, &error), error);
   clv_verdict verdict;
@@ -243,9 +242,8 @@ static void mutated_files_are_refused_or_run(void **state) {
   uint64_t seed = 11;
   for (int k = 0; k < 2; ++k) {
     /* A small memory: what a changed dimension asks for beyond it is refused, not taken from the machine. */
-    clv_option option = {"memory", "8M"};
-    clv_device_config config = {
-        .struct_size = sizeof config, .name = "npu", .spec = specs[k], .option_count = 1, .options = &option};
+    const clv_option options[] = {{"spec", specs[k]}, {"memory", "8M"}};
+    clv_device_config config = {.struct_size = sizeof config, .name = "npu", .option_count = 2, .options = options};
     clv_device *device = NULL;
     assert_ok(b->open(NULL, &fake.host, &config, &device, &error), error);
     clv_executable *executable = NULL;
