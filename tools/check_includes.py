@@ -47,8 +47,8 @@ def includes(path):
 def may_include(path, target):
     """Whether the map lets a file include another one; both are paths from the root."""
     here, there = path.split("/"), target.split("/")
-    if there[0] == "include":
-        return True
+    if there[0] == "include":  # no application header pulls in the plugin ABI
+        return here[0] != "include" or "plugin" in here or "plugin" not in there
     if here[0] == "include":
         return False
     if here[0] == "backends":

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_CONTEXT_H
 #define CLEAVE_CONTEXT_H
 
-#include "plugin/backend.h"
+#include "info.h"
 #include "types.h"
 
 #ifdef __cplusplus

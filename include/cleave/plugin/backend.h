@@ -37,55 +37,15 @@
 #ifndef CLEAVE_PLUGIN_BACKEND_H
 #define CLEAVE_PLUGIN_BACKEND_H
 
-#include "../types.h"
+#include "../info.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define CLV_ABI_VERSION 2u
-#define CLV_NO_VALUE UINT32_MAX /* an absent optional input or output of a node */
 
 /* ---- The host's side: graph accessors, and services ------------------------------------------------------------ */
-
-/* A part of a graph. Node indices are [0, node_count), in topological order. Value ids are [0, value_count). The host owns the
- * view. It is valid during the call that received it. */
-typedef struct clv_graph_view clv_graph_view;
-
-typedef enum clv_attribute_kind {
-  CLV_ATTRIBUTE_INTS = 1, /* one or several; a scalar has count 1 and `is_list` false */
-  CLV_ATTRIBUTE_FLOATS = 2,
-  CLV_ATTRIBUTE_STRINGS = 3,
-  CLV_ATTRIBUTE_TENSOR = 4,
-  CLV_ATTRIBUTE_GRAPH = 5
-} clv_attribute_kind;
-
-typedef struct clv_attribute {
-  const char *name;
-  clv_attribute_kind kind;
-  bool is_list;
-  size_t count;
-  const int64_t *ints;
-  const float *floats;
-  const clv_string *strings;
-  const clv_tensor *tensor;
-  const clv_graph_view *graph; /* a body; its captured values follow the node's explicit inputs, see clv_node_info */
-} clv_attribute;
-
-typedef struct clv_node_info {
-  uint32_t struct_size; /* set by the caller */
-  int32_t opset;        /* the version of the node's domain that the model imports */
-  const char *name;     /* never empty: `Op#index` if the model has no name for the node, or repeats it */
-  const char *op;
-  const char *domain; /* "" is the ONNX domain */
-  uint32_t input_count;
-  uint32_t output_count;
-  uint32_t attribute_count;
-  uint32_t capture_count; /* the last `capture_count` of `inputs` are outer values that the node's bodies read */
-  const uint32_t *inputs; /* view-local value ids; CLV_NO_VALUE if absent */
-  const uint32_t *outputs;
-  const clv_attribute *attributes;
-} clv_node_info;
 
 typedef struct clv_value_info {
   uint32_t struct_size; /* set by the caller */
@@ -118,7 +78,7 @@ typedef struct clv_node_call {
 typedef clv_status (*clv_run_node_fn)(void *cookie, const clv_node_call *call, clv_error *error);
 
 /* The host's services. Valid as long as the backend is loaded. */
-typedef struct clv_host {
+struct clv_host {
   uint32_t abi_version;
   uint32_t struct_size;
   void *self;
@@ -174,7 +134,7 @@ typedef struct clv_host {
    * evaluate_node(). */
   clv_status (*evaluate_node_with)(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
                                    clv_run_node_fn run_node, void *cookie, clv_error *error);
-} clv_host;
+};
 
 /* ---- The backend's side -------------------------------------------------------------------------------------------------- */
 
@@ -207,27 +167,6 @@ typedef struct clv_device_config {
   const clv_option *options;
   uint32_t thread_count; /* 0: one per core */
 } clv_device_config;
-
-typedef struct clv_device_info {
-  uint32_t struct_size;
-  bool static_shapes_only;     /* every shape must be known when supports() is called */
-  const char *kind;            /* "cpu", "npu", "gpu" */
-  const char *description;     /* one line for the user */
-  const char *fingerprint;     /* everything that an executable depends on: device, driver, options */
-  const char *memory_space;    /* "host", or another name; devices with the same name share memory */
-  uint64_t memory_limit_bytes; /* 0: no limit */
-  uint32_t alignment_bytes;
-  uint32_t max_partition_inputs; /* 0: no limit */
-  uint32_t max_partition_nodes;  /* 0: no limit */
-  bool is_synchronous;           /* execute() and copies run in the caller's thread and return when they are done */
-  /* The device takes integer weights as the model stores them. A DequantizeLinear of such weights before a Conv, MatMul or Gemm
-   * then stays a node with constant inputs. The device computes it once if no integer kernel consumes it. If this is false, the
-   * host folds the DequantizeLinear. */
-  bool keeps_quantised;
-  /* The silicon that computes: "cpu" for the host's cores, or a short name that identifies one chip. Devices with the same name
-   * share it, and slow each other down when they run at the same time. NULL: not said. */
-  const char *silicon;
-} clv_device_info;
 
 /* A device's answer about one node. */
 typedef struct clv_verdict {
@@ -357,7 +296,7 @@ typedef struct clv_timing_slots {
   clv_status (*steps)(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie, clv_error *error);
 } clv_timing_slots;
 
-typedef struct clv_backend {
+struct clv_backend {
   uint32_t abi_version;
   uint32_t struct_size;
   const char *name;    /* "cpu", "vnpu", … */
@@ -454,11 +393,7 @@ typedef struct clv_backend {
   const clv_scratch_slots *scratch;
   const clv_capture_slots *capture;
   const clv_timing_slots *timing;
-} clv_backend;
-
-/* The type of `clv_backend_query`, the only symbol a plugin exports. It sets `backend` to a table that is valid as long as the
- * library is loaded. */
-typedef clv_status (*clv_backend_query_fn)(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error);
+};
 
 #ifdef __cplusplus
 }
