@@ -1,4 +1,4 @@
-/* The measurements (cmd_bench.c, flow.c) and the output (print.c, graphs.c) of `cleave bench`. */
+/* The measurements (cmd_bench.c, flow.c) and the output (print.c, captures.c) of `cleave bench`. */
 #ifndef CLEAVE_CLI_BENCH_BENCH_H
 #define CLEAVE_CLI_BENCH_BENCH_H
 
