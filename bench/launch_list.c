@@ -1,5 +1,5 @@
 /* What it costs to run graphs of tiny operators on a device: the host's time a node, eagerly, one execute() a partition, and
- * replayed, one launch of the captured graph; beside it what the same calls cost without Cleave. For the CPU that is: the calls
+ * replayed, one launch of the capture; beside it what the same calls cost without Cleave. For the CPU that is: the calls
  * of its launch list through an array of function pointers, and each call alone, repeated while everything is warm (the kernel
  * bodies; what eager and replay take beside them stands in the columns `+eager` and `+replay`). Chains and random graphs of [4,
  * 8] values, as one partition and as one a node. Devices without capture, and other ones than the CPU, leave columns empty (-1).

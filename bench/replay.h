@@ -24,7 +24,7 @@ typedef struct sessions {
 } sessions;
 
 /* On `device`, with so many nodes a partition (0: as many as it takes). */
-void session_open(sessions *s, const clv_graph *graph, const char *device, uint32_t part_nodes, clv_graph_mode mode);
+void session_open(sessions *s, const clv_graph *graph, const char *device, uint32_t part_nodes, clv_capture_policy mode);
 void session_close(sessions *s);
 cost session_run(void *sessions);
 /* The backend beneath. */

@@ -1,4 +1,4 @@
-/* Captured graphs: see captured.h. */
+/* Captures: see captured.h. */
 #include "captured.h"
 
 #include "backends/vnpu/spec/speed.h"
@@ -100,7 +100,7 @@ clv_status clv__vnpu_captured_bind(clv_captured *captured, uint32_t index, const
   pthread_mutex_lock(&queue->lock);
   bool runs = captured->launch.in_flight > 0;
   pthread_mutex_unlock(&queue->lock);
-  if (runs) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the captured graph is bound again while it runs");
+  if (runs) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the capture is bound again while it runs");
   return clv__vnpu_list_patch(&captured->lists[index], args, error);
 }
 

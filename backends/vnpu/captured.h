@@ -1,4 +1,4 @@
-/* Captured graphs: executions recorded once as command lists, then launched as a single launch. */
+/* Captures: executions recorded once as command lists, then launched as a single launch. */
 #ifndef CLEAVE_BACKENDS_VNPU_CAPTURED_H
 #define CLEAVE_BACKENDS_VNPU_CAPTURED_H
 

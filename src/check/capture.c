@@ -181,7 +181,7 @@ static void check_dropped(clv__check *check, uint64_t seed, clv_capture_mode mod
   if (status == CLV_OK) status = check->backend->capture->begin(check->handle, r.job.stream, r.mode, &error);
   if (status == CLV_OK) {
     (void)clv__check_job_execute(&r.job, &error);
-    clv__check_at(check, "capture->end without a place for the graph");
+    clv__check_at(check, "capture->end without a place for the capture");
     status = check->backend->capture->end(check->handle, r.job.stream, NULL, &error);
     clv__check_that(check, status == CLV_OK, "a recording that is dropped", "capture->end answered '%s': %s",
                     clv_status_name(status), error.message);
@@ -198,7 +198,7 @@ static void check_dropped(clv__check *check, uint64_t seed, clv_capture_mode mod
 void clv__check_capture(clv__check *check) {
   const clv_backend *b = check->backend;
   if (b->capture == NULL) {
-    clv__check_skip(check, "captured graphs", "the backend leaves the slots out");
+    clv__check_skip(check, "captures", "the backend leaves the slots out");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 6); ++i) {

@@ -39,7 +39,7 @@ clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t si
   return status == CLV_OK ? status : clv__error_prefix(error, status, "memory of boundary values");
 }
 
-/* Keeps the block for as long as captured graphs use it. If there are too many such blocks, drops the graphs. */
+/* Keeps the block for as long as captures use it. If there are too many such blocks, drops the captures. */
 static void hold_scratch(clv__request *request, uint32_t device) {
   clv__block *block = &request->scratch[device];
   if (block->generation == 0 || !clv__scratch_is_held(request, block)) return;

@@ -104,7 +104,7 @@ typedef struct clv__trace_event {
   uint32_t lane;             /* STEP: its lane in the schedule */
   uint32_t step;             /* in the plan, or CLV__NO_ID */
   uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC */
-  bool is_replay;            /* STEP: from a captured graph */
+  bool is_replay;            /* STEP: from a capture */
 } clv__trace_event;
 
 /* Switches recording on or off. Recording costs one extra event per step. */

@@ -1,5 +1,5 @@
 /* Memory that goes and comes back at the same address, as drivers give it: a device whose buffers are handles that are given out
- * again as soon as they are free, each time for other memory behind. A captured graph has the memory of its capture; only the
+ * again as soon as they are free, each time for other memory behind. A capture has the memory of its capture; only the
  * generation tells it from what is there now. */
 #include "scene.h"
 
@@ -148,7 +148,7 @@ static clv_status recycle_query(const clv_host *host, void *user_data, const clv
   return CLV_OK;
 }
 
-static void open_recycled(scene *s, clv_graph_mode mode, const char *spec, uint64_t without) {
+static void open_recycled(scene *s, clv_capture_policy mode, const char *spec, uint64_t without) {
   recycler.distinct = recycler.given = recycler.refused = recycler.refuse = recycler.freed_count = 0;
   recycler.last_output = recycler.last_memory = NULL;
   memset(recycler.handles, 0, sizeof recycler.handles);
@@ -180,7 +180,7 @@ static void graphs_are_bound_again(void **state) {
   (void)state;
   scene s;
   part p;
-  open_recycled(&s, CLV_GRAPH_ON, NULL, 0);
+  open_recycled(&s, CLV_CAPTURE_ON, NULL, 0);
   open_part(&p, &s, make_split(&s, true), "middle=cpu");
   run(&p, 4, CAPTURES " " CAPTURES);
   run(&p, 4, "captured_launch*2");
@@ -192,7 +192,7 @@ static void graphs_are_bound_again(void **state) {
     }
     run(&p, n, "captured_launch*2");
   }
-  clv__graph_counters c = counters(&p);
+  clv__capture_counters c = counters(&p);
   assert_int_equal(c.patches, 2 * 28);
   assert_int_equal(c.recaptures + c.failures, 0);
   close_part(&p);
@@ -204,7 +204,7 @@ static void graphs_are_captured_again(void **state) {
   (void)state;
   scene s;
   part p;
-  open_recycled(&s, CLV_GRAPH_ON, NULL, INTERPOSER_BIT(captured_bind));
+  open_recycled(&s, CLV_CAPTURE_ON, NULL, INTERPOSER_BIT(captured_bind));
   open_part(&p, &s, make_split(&s, true), "middle=cpu");
   run(&p, 4, CAPTURES " " CAPTURES);
   for (int i = 0; i < 3; ++i) run(&p, 4, "captured_launch*2");
@@ -222,7 +222,7 @@ static void graphs_of_several_are_bound_again(void **state) {
   (void)state;
   scene s;
   part p;
-  open_recycled(&s, CLV_GRAPH_ON, one_node_each, 0);
+  open_recycled(&s, CLV_CAPTURE_ON, one_node_each, 0);
   open_part(&p, &s, make_split(&s, true), NULL);
   run(&p, 4, "capture_begin execute*3 capture_end captured_launch");
   run(&p, 4, "captured_launch");
@@ -242,7 +242,7 @@ static void executions_have_their_scratch(void **state) {
   (void)state;
   scene s;
   part p;
-  open_recycled(&s, CLV_GRAPH_OFF, NULL, 0);
+  open_recycled(&s, CLV_CAPTURE_OFF, NULL, 0);
   open_part(&p, &s, make_attention(&s), NULL);
   uint64_t random = 9;
   run(&p, 1, "execute");

@@ -136,7 +136,7 @@ void interposer_log_text(interposer *self, uint64_t slots, char *text, size_t by
 
 /* ---- What is alive ---- */
 
-static const char *const kind_names[] = {"captured graph", "instance", "executable", "weight", "event", "stream", "buffer"};
+static const char *const kind_names[] = {"capture", "instance", "executable", "weight", "event", "stream", "buffer"};
 
 void interposer_misuse(interposer *self, const char *format, ...) {
   va_list arguments;

@@ -53,7 +53,7 @@ typedef struct interposer_call {
   uint32_t device;      /* which of those opened through this interposer, from 0 */
   uint64_t number;      /* of the call, from 1 */
   uint64_t slot_number; /* of the call among those of its slot, from 1 */
-  const void *object;   /* the buffer, event, weight, executable, instance or captured graph */
+  const void *object;   /* the buffer, event, weight, executable, instance or capture */
   const void *stream;
   uint64_t size_bytes; /* of buffer_alloc() and copies */
   const char *text;    /* open(): the device's name; weight_upload(): the id */

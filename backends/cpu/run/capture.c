@@ -207,7 +207,7 @@ static clv_status launch(clv_device *device, clv_captured *captured, clv_error *
 
 clv_status clv__cpu_captured_launch(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error) {
   if (stream != NULL && stream->recording != NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a captured graph is launched on a stream that is capturing");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a capture is launched on a stream that is capturing");
   }
   const int threads = clv__cpu_threads_enter(device);
   const clv_status status = launch(device, captured, error);
@@ -219,7 +219,7 @@ clv_status clv__cpu_captured_bind(clv_device *device, clv_captured *captured, ui
                                   clv_error *error) {
   (void)device;
   if (index >= captured->count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u of a captured graph of %zu", index, captured->count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u of a capture of %zu", index, captured->count);
   }
   execution *recorded = &captured->executions[index];
   CLV__TRY(check(recorded, index, error));

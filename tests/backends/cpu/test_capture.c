@@ -1,4 +1,4 @@
-/* Launch lists: captured graphs against eager execution bit for bit (random graphs, whole and cut into partitions, other
+/* Launch lists: captures against eager execution bit for bit (random graphs, whole and cut into partitions, other
  * bindings, unaligned ones, other scratch), what cannot be captured, failures, recordings that are dropped. */
 #include <pthread.h>
 
@@ -177,7 +177,7 @@ static void compare_ways(parts *p, uint64_t seed, const char *what) {
     assert_ok(backend->capture->launch(device, captured, stream, &error), error);
     assert_outputs(p, &eager, to, what);
   }
-  /* Instances move to one common scratch: captured graphs follow. */
+  /* Instances move to one common scratch: captures follow. */
   uint64_t most = 0;
   for (uint32_t i = 0; i < p->count; ++i) {
     const uint64_t bytes = backend->scratch->size_bytes(device, p->parts[i].instance);

@@ -1,4 +1,4 @@
-/* Captured graphs of the virtual NPU: replaying gives what executing gives, for whatever is in the buffers and whichever buffers
+/* Captures of the virtual NPU: replaying gives what executing gives, for whatever is in the buffers and whichever buffers
  * are bound; what cannot be captured leaves everything as it was. */
 #include <pthread.h>
 
