@@ -11,7 +11,7 @@
 #include "base/options.h"
 #include "device/backends.h"
 #include "device/device.h"
-#include "device/kept.h"
+#include "device/remembered.h"
 #include "formats/onnx/onnx.h"
 #include "graph/own.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "gnn/plan/piece.h"
+#include "gnn/plan/subgraph_sizes.h"
 #include "gnn/run/single.h"
 
 /* For tables from before merging was measured: the approximate cost of waking a thread that waits for another. It is small

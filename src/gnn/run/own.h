@@ -1,4 +1,4 @@
-/* Shared by the files of a run: check.c and make.c (preparing a run), run.c (layer after layer), program.c (executables),
+/* Shared by the files of a run: check.c and make.c (preparing a run), run.c (layer after layer), block.c (executables),
  * values.c (what a task reads and writes), layer.c (threads), state.c (the file between two layers). */
 #ifndef CLEAVE_GNN_RUN_OWN_H
 #define CLEAVE_GNN_RUN_OWN_H
@@ -86,7 +86,7 @@ static inline clv__csr clv__run_portion_csr(const clv__portion *portion) {
   return (clv__csr){(uint32_t)portion->sizes.targets, portion->sizes.edges, portion->offsets, portion->sources};
 }
 
-/* ---- program.c ---- */
+/* ---- block.c ---- */
 
 /* Finds the program for a task, or creates it if the task is the first to need it. Returns its index, because programs may
  * move until all exist. */

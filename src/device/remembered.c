@@ -1,5 +1,5 @@
-/* See kept.h. */
-#include "device/kept.h"
+/* See remembered.h. */
+#include "device/remembered.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The on-disk storage of a context: the cache, opened on first use, and the data that backends remember in it. */
-#ifndef CLEAVE_DEVICE_KEPT_H
-#define CLEAVE_DEVICE_KEPT_H
+#ifndef CLEAVE_DEVICE_REMEMBERED_H
+#define CLEAVE_DEVICE_REMEMBERED_H
 
 #include <pthread.h>
 

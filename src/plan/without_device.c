@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "place/node.h"
-#include "plan/without.h"
+#include "plan/without_device.h"
 
 /* ---- Placing the nodes of lost devices ---- */
 

@@ -1,6 +1,6 @@
 /* Subgraphs as plans see them: their sizes, and the work in each share of the in-edges. */
-#ifndef CLEAVE_GNN_PLAN_PIECE_H
-#define CLEAVE_GNN_PLAN_PIECE_H
+#ifndef CLEAVE_GNN_PLAN_SUBGRAPH_SIZES_H
+#define CLEAVE_GNN_PLAN_SUBGRAPH_SIZES_H
 
 #include "gnn/data/partition.h"
 #include "gnn/plan/pep.h"
