@@ -318,13 +318,13 @@ bool flickr_graph_make(const flickr_options *options, uint32_t k, flickr_graph *
   return true;
 }
 
-void flickr_pieces(uint32_t k, clv__piece *pieces) {
+void flickr_subgraphs(uint32_t k, clv__subgraph_sizes *subgraphs) {
   uint64_t state = FLICKR_SEED + k;
   double rows = 89250.0 / k, edges = 899756.0 / k, outside = k == 1 ? 0 : fmin(3.4 * rows, 89250 - rows);
   for (uint32_t i = 0; i < k; ++i) {
-    pieces[i] = (clv__piece){.owned = (uint64_t)(rows * (0.97 + 0.06 * clv__random_real(&state))),
-                             .halo = (uint64_t)(outside * (0.7 + 0.3 * clv__random_real(&state))),
-                             .edges = (uint64_t)(edges * (0.8 + 0.4 * clv__random_real(&state)))};
+    subgraphs[i] = (clv__subgraph_sizes){.owned = (uint64_t)(rows * (0.97 + 0.06 * clv__random_real(&state))),
+                                         .halo = (uint64_t)(outside * (0.7 + 0.3 * clv__random_real(&state))),
+                                         .edges = (uint64_t)(edges * (0.8 + 0.4 * clv__random_real(&state)))};
   }
 }
 

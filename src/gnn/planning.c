@@ -83,15 +83,15 @@ static clv_status make_cut(clv__gnn_planning *p, const cutting *how, uint32_t in
     CLV__TRY(copy_membership(p->arena.allocator, &how->given[index], &cut->membership, error));
   else
     CLV__TRY(clv__membership_make(p->arena.allocator, p->graph, k, p->seed, how->cache, &cut->membership, error));
-  cut->pieces = clv__arena_allocate_zero(&p->arena, k, sizeof *cut->pieces);
-  if (cut->pieces == NULL) return clv__error_memory(error, k * sizeof *cut->pieces);
+  cut->subgraphs = clv__arena_allocate_zero(&p->arena, k, sizeof *cut->subgraphs);
+  if (cut->subgraphs == NULL) return clv__error_memory(error, k * sizeof *cut->subgraphs);
   CLV__TRY(clv__gnn_planning_subgraphs(p, k, &partitioned, error));
   clv_status status = CLV_OK;
   cut->communication_volume = partitioned.communication_volume;
   for (uint32_t i = 0; i < k && status == CLV_OK; ++i) {
     cut->edge_count += partitioned.subgraphs[i].edge_count;
     cut->cut_edges += partitioned.subgraphs[i].cut_edge_count;
-    status = clv__piece_of(&p->arena, &partitioned.subgraphs[i], &cut->pieces[i], error);
+    status = clv__subgraph_sizes_of(&p->arena, &partitioned.subgraphs[i], &cut->subgraphs[i], error);
   }
   clv__partitioned_finish(&partitioned);
   return status;
@@ -110,7 +110,7 @@ static clv_status make_cuts(clv__gnn_planning *p, const cutting *how, clv_error 
     clv_status status = make_cut(p, how, i, &p->cuts[i], error);
     /* Errors from METIS already name k. */
     if (status != CLV_OK) return how->given == NULL ? status : clv__error_prefix(error, status, "k = %u", k);
-    p->choose_cuts[i] = (clv__choose_cut){k, p->cuts[i].pieces};
+    p->choose_cuts[i] = (clv__choose_cut){k, p->cuts[i].subgraphs};
   }
   return CLV_OK;
 }

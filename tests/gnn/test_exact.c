@@ -403,7 +403,7 @@ static void test_as_planned(void **state) {
     clv__gnn_model *model = test_gnn_model(clv__allocator_default(), (clv__gnn_type)(round % 3), 1, 9, 50 + round);
     clv__machine means = about_machine(&m, 1000, 2);
     clv__pep_options options = CLV__PEP_OPTIONS_INIT;
-    clv__piece piece = {.owned = 900, .halo = 200, .edges = 4000};
+    clv__subgraph_sizes piece = {.owned = 900, .halo = 200, .edges = 4000};
     clv__stages stages;
     clv__chain chain;
     clv__costs costs;

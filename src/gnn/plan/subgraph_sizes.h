@@ -5,9 +5,9 @@
 #include "gnn/data/partition.h"
 #include "gnn/plan/pep.h"
 
-/* Fills `piece`. `arena` holds the data of its share function, so that the subgraph may be destroyed. The share function is
+/* Fills `sizes`. `arena` holds the data of its share function, so that the subgraph may be destroyed. The share function is
  * exact at multiples of 1/CLV__PEP_SHARES, where parts are cut (portion.h). Between them it is linear, for the search. Takes
  * O(rows + edges) time. */
-clv_status clv__piece_of(clv__arena *arena, const clv__subgraph *subgraph, clv__piece *piece, clv_error *error);
+clv_status clv__subgraph_sizes_of(clv__arena *arena, const clv__subgraph *subgraph, clv__subgraph_sizes *sizes, clv_error *error);
 
 #endif
