@@ -77,7 +77,7 @@ clv_status clv__slots_shift(clv__convex *c, clv__slots *slots, clv_error *error)
 
 /* split_slots.c: cuts slots further to honour the limits of their devices, and separates independent parts if that costs nothing.
  * It renumbers the slots, without empty ones, in an order in which they can run. */
-clv_status clv__slots_pieces(clv__convex *c, clv__slots *slots, clv_error *error);
+clv_status clv__slots_split(clv__convex *c, clv__slots *slots, clv_error *error);
 /* order.c: numbers slots in an order that lets devices overlap. `offsets` and `nodes` are the nodes of each slot as CSR. */
 clv_status clv__slots_order(clv__convex *c, clv__slots *slots, const uint32_t *offsets, const uint32_t *nodes, clv_error *error);
 
