@@ -333,7 +333,7 @@ void flickr_subgraphs(uint32_t k, clv__subgraph_sizes *subgraphs) {
 void flickr_tell_tasks(const clv__gnn_record *record, const clv__machine *machine) {
   for (uint32_t t = 0; t < record->task_count; ++t) {
     const clv__gnn_task *task = &record->tasks[t];
-    printf("  %2u %-4s %u-%u  rows %6llu edges %7llu  at %9.3f  packs %7.3f  runs %9.3f  lays out %7.3f  of %9.3f\n", task->place,
+    printf("  %2u %-4s %u-%u  rows %6llu edges %7llu  at %9.3f  packs %7.3f  runs %9.3f  lays out %7.3f  of %9.3f\n", task->turn,
            machine->devices[task->device].name, task->first, task->last, (unsigned long long)task->padded.rows,
            (unsigned long long)task->padded.edges, 1e-6 * (double)task->begin_ns,
            1e-6 * (double)(task->packed_ns - task->begin_ns), 1e-6 * (double)(task->computed_ns - task->packed_ns),

@@ -235,16 +235,16 @@ clv_status clv__gnn_planning_plan(const clv__gnn_planning *p, const clv__tables 
 }
 
 clv_status clv__gnn_schedule_of(clv__arena *arena, const clv__gnn_plan *plan, clv__gnn_schedule *schedule, clv_error *error) {
-  const clv__gnn_place **layers = clv__arena_allocate_zero(arena, plan->layer_count, sizeof *layers);
+  const clv__gnn_turn **layers = clv__arena_allocate_zero(arena, plan->layer_count, sizeof *layers);
   if (layers == NULL) return clv__error_memory(error, plan->layer_count * sizeof *layers);
   for (uint32_t i = 0; i < plan->layer_count; ++i) {
-    clv__gnn_place *places = clv__arena_allocate_zero(arena, plan->k, sizeof *places);
-    if (places == NULL) return clv__error_memory(error, plan->k * sizeof *places);
+    clv__gnn_turn *turns = clv__arena_allocate_zero(arena, plan->k, sizeof *turns);
+    if (turns == NULL) return clv__error_memory(error, plan->k * sizeof *turns);
     for (uint32_t a = 0; a < plan->k; ++a) {
-      places[a].subgraph = plan->layers[i].sequence[a];
-      places[a].pep = &plan->layers[i].peps[places[a].subgraph];
+      turns[a].subgraph = plan->layers[i].sequence[a];
+      turns[a].pep = &plan->layers[i].peps[turns[a].subgraph];
     }
-    layers[i] = places;
+    layers[i] = turns;
   }
   *schedule = (clv__gnn_schedule){&plan->machine, plan->layer_count, plan->k, layers};
   return CLV_OK;

@@ -126,7 +126,7 @@ static void check_run(machine *m, const test_gnn *gnn, const clv__gnn_model *mod
   clv__gnn_run_record(run, &record);
   for (uint32_t t = 0; t < record.task_count; ++t) { /* what was priced is what ran */
     const clv__gnn_task *task = &record.tasks[t];
-    const clv__pep_part *part = &schedule.layers[task->layer][task->place].pep->blocks[task->block].parts[task->part];
+    const clv__pep_part *part = &schedule.layers[task->layer][task->turn].pep->blocks[task->block].parts[task->part];
     assert_int_equal(task->sizes.targets, part->sizes.targets);
     if (part->sizes.targets == 0) continue;
     assert_int_equal(task->sizes.rows, part->sizes.rows);

@@ -25,22 +25,22 @@ typedef struct clv__run_task {
   double weight;    /* share of progress */
 } clv__run_task;
 
-/* The location of the values that cross between blocks of a subgraph's PEP, within the room assigned to the place. */
-typedef struct clv__run_place {
+/* The location of the values that cross between blocks of a subgraph's PEP, within the room assigned to the turn. */
+typedef struct clv__run_turn {
   uint32_t subgraph, cluster, block_count, run; /* run: its position within the cluster */
   uint32_t first_task[CLV__PEP_BLOCKS + 1];     /* index of each block's first task, and the end */
   uint32_t left[CLV__PEP_BLOCKS];               /* unfinished tasks per block; guarded by the lock */
   clv__value_set crossing;
   size_t offsets[CLV__LAYER_VALUES], size_bytes;
   uint32_t room; /* CLV__NO_ID: none (yet); guarded by the lock */
-} clv__run_place;
+} clv__run_turn;
 
 typedef struct clv__run_layer {
   clv__stages stages;
-  clv__run_place *places; /* [k] */
+  clv__run_turn *turns; /* [k] */
   uint32_t task_count, cluster_count;
   clv__run_task *tasks;
-  size_t room_bytes; /* the largest size that a place needs */
+  size_t room_bytes; /* the largest size that a turn needs */
 } clv__run_layer;
 
 /* A buffer that grows and is reused. */

@@ -11,7 +11,7 @@ enum { LARGE_BYTES = 8 << 20 }; /* larger copies use several threads */
 typedef struct work {
   const clv__gnn_run *run;
   const clv__run_layer *layer;
-  const clv__run_place *place;
+  const clv__run_turn *turn;
   const clv__gnn_task *said;
   const clv__portion *portion;
   const clv__block *block;
@@ -139,7 +139,7 @@ static const void *read_positions(work *w, const value_size *size) {
 
 /* Returns the portion's position in a crossing value. For values of rows, only a whole portion has one. */
 static char *crossing_at(const work *w, clv__layer_value value, const value_size *size) {
-  char *begin = w->room + w->place->offsets[value];
+  char *begin = w->room + w->turn->offsets[value];
   if (size->shape.dimension == CLV__DIMENSION_TARGETS) return begin + (size_t)w->portion->from * size->row_bytes;
   if (size->shape.dimension == CLV__DIMENSION_EDGES) return begin + (size_t)w->portion->first_edge * size->row_bytes;
   return begin;
@@ -273,7 +273,7 @@ clv_status clv__run_task_execute(clv__gnn_run *run, clv__run_layer *layer, clv__
   clv_tensor asked[CLV__LAYER_VALUES];
   work w = {.run = run,
             .layer = layer,
-            .place = &layer->places[said->place],
+            .turn = &layer->turns[said->turn],
             .said = said,
             .portion = task->portion,
             .block = &program->run.block,
