@@ -7,7 +7,7 @@ void clv__instance_drop(clv__partition_state *state) {
   clv__request *request = state->prepared->request;
   const clv__device *device = clv__request_device(request, clv__request_plan(request)->partitions[state->index].device);
   if (!device->is_lost && state->instance != NULL) device->backend->instance_destroy(device->handle, state->instance);
-  clv__program_drop(&request->engine->program, state->index, &state->own);
+  clv__executables_drop(&request->engine->executables, state->index, &state->own);
   clv__arena_finish(&state->own_arena);
   state->instance = NULL;
   state->scratch_generation = 0;
@@ -46,10 +46,11 @@ static clv_status recompile(clv__partition_state *state, const char *why, clv_er
   } else {
     CLV__TRY(view_exactly(state, &view, error));
   }
-  request->engine->program.failed_device = CLV__NO_ID; /* under the devices' lock */
-  clv_status status = clv__program_compile(&request->engine->program, state->index, view, &state->own_arena, &state->own, error);
+  request->engine->executables.failed_device = CLV__NO_ID; /* under the devices' lock */
+  clv_status status =
+      clv__executables_compile(&request->engine->executables, state->index, view, &state->own_arena, &state->own, error);
   if (status != CLV_OK) {
-    bool by_device = request->engine->program.failed_device != CLV__NO_ID;
+    bool by_device = request->engine->executables.failed_device != CLV__NO_ID;
     return by_device ? clv__request_blame(request, partition->device, status) : status;
   }
   clv__source source = state->own.origin.source;
@@ -155,7 +156,7 @@ static clv_status create_for_shapes(clv__partition_state *state, clv_error *erro
     CLV__TRY(recompile(state, "a bucket that was not met before", error));
     return clv__request_blame(request, device, create(state, &state->own, error));
   }
-  clv_status status = create(state, &request->engine->program.partitions[state->index], &first);
+  clv_status status = create(state, &request->engine->executables.partitions[state->index], &first);
   if (status == CLV_NOT_SUPPORTED) {
     CLV__TRY(recompile(state, first.message, error));
     return clv__request_blame(request, device, create(state, &state->own, error));

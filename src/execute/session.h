@@ -61,7 +61,7 @@ typedef struct clv__session_stats {
   double compile_ms;       /* all partitions, including uploads of weights */
   uint64_t weight_bytes;   /* uploaded to devices */
   uint64_t resident_bytes; /* executables, without their weights */
-  clv__program_counters executables;
+  clv__executables_counters executables;
   uint32_t space_count;
   clv__space_stats spaces[CLV__MAX_DEVICES + 1];
 } clv__session_stats;

@@ -89,7 +89,7 @@ typedef struct clv__engine {
   uint32_t users; /* the session and its requests; protected by the session's lock */
   const clv_plan *plan;
   clv_plan *own_plan; /* NULL: the caller owns the plan */
-  clv__program program;
+  clv__executables executables;
   clv__bucket_rule *buckets; /* NULL: nothing is padded */
   clv__arena arena;
   uint64_t *step_times_ns; /* of the last timed run */

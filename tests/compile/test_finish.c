@@ -174,9 +174,9 @@ static void scene_run(scene *s, const char *what) {
   clv_session_destroy(session);
 }
 
-static clv_status start(scene *s, clv__program *program, clv_error *error) {
+static clv_status start(scene *s, clv__executables *executables, clv_error *error) {
   const clv_compile_options options = {.struct_size = sizeof options};
-  return clv__program_init(s->plan, &options, NULL, program, error);
+  return clv__executables_init(s->plan, &options, NULL, executables, error);
 }
 
 /* ---- Tests ---- */
@@ -185,38 +185,38 @@ static void all_at_once(void **state) {
   (void)state;
   folder f;
   scene s;
-  clv__program program, other;
+  clv__executables executables, other;
   clv_error error = {0};
   folder_make(&f);
   scene_open(&s, f.path);
-  assert_ok(start(&s, &program, &error), error);
+  assert_ok(start(&s, &executables, &error), error);
   assert_string_equal(late.log, "compile compile finish(2) save save");
-  assert_int_equal(program.counters.compiled, 2);
-  assert_int_equal(program.counters.not_kept, 1); /* the CPU's */
-  assert_int_equal(program.partitions[0].info.resident_bytes, 4711);
+  assert_int_equal(executables.counters.compiled, 2);
+  assert_int_equal(executables.counters.not_kept, 1); /* the CPU's */
+  assert_int_equal(executables.partitions[0].info.resident_bytes, 4711);
   /* Another session has them in memory: nothing is new. */
   late.log[0] = '\0';
   assert_ok(start(&s, &other, &error), error);
   assert_string_equal(late.log, "");
   assert_int_equal(other.counters.from_memory, 3);
   assert_int_equal(other.partitions[0].info.resident_bytes, 4711);
-  clv__program_finish(&other);
+  clv__executables_finish(&other);
   scene_run(&s, "compiled");
   /* One partition again, as other sizes would have it: alone, and by memory. */
   clv__compiled one;
   clv__arena arena;
   clv__arena_init(&arena, &s.m.counting.allocator);
-  assert_ok(clv__program_compile(&program, 0, clv__partition_sized(&s.plan->partitions[0]), &arena, &one, &error), error);
+  assert_ok(clv__executables_compile(&executables, 0, clv__partition_sized(&s.plan->partitions[0]), &arena, &one, &error), error);
   assert_int_equal(one.origin.source, CLV__SOURCE_MEMORY);
-  clv__program_drop(&program, 0, &one);
-  clv__program_finish(&program);
+  clv__executables_drop(&executables, 0, &one);
+  clv__executables_finish(&executables);
   late.log[0] = '\0';
   /* The next process loads. */
-  assert_ok(start(&s, &program, &error), error);
+  assert_ok(start(&s, &executables, &error), error);
   assert_string_equal(late.log, "load load finish(2)");
-  assert_int_equal(program.counters.from_disk, 2);
+  assert_int_equal(executables.counters.from_disk, 2);
   scene_run(&s, "loaded");
-  clv__program_finish(&program);
+  clv__executables_finish(&executables);
   clv__arena_finish(&arena);
   scene_close(&s);
   folder_remove(f.path);
@@ -225,27 +225,27 @@ static void all_at_once(void **state) {
 static void alone(void **state) {
   (void)state;
   scene s;
-  clv__program program;
+  clv__executables executables;
   clv_error error = {0};
   scene_open(&s, "");
-  assert_ok(start(&s, &program, &error), error);
+  assert_ok(start(&s, &executables, &error), error);
   assert_string_equal(late.log, "compile compile finish(2)");
   late.log[0] = '\0';
-  program.options.deterministic = true; /* another key: compiled again */
+  executables.options.deterministic = true; /* another key: compiled again */
   clv__compiled one;
   clv__arena arena;
   clv__arena_init(&arena, &s.m.counting.allocator);
-  assert_ok(clv__program_compile(&program, 2, clv__partition_sized(&s.plan->partitions[2]), &arena, &one, &error), error);
+  assert_ok(clv__executables_compile(&executables, 2, clv__partition_sized(&s.plan->partitions[2]), &arena, &one, &error), error);
   assert_string_equal(late.log, "compile finish(1)");
-  clv__program_drop(&program, 2, &one);
+  clv__executables_drop(&executables, 2, &one);
   late.fail = true;
-  assert_int_equal(clv__program_compile(&program, 2, clv__partition_sized(&s.plan->partitions[2]), &arena, &one, &error),
+  assert_int_equal(clv__executables_compile(&executables, 2, clv__partition_sized(&s.plan->partitions[2]), &arena, &one, &error),
                    CLV_DEVICE_ERROR);
   assert_string_equal(error.message, "late: finish of 1 executable: the builder has gone home");
-  assert_int_equal(program.failed_device, 0);
+  assert_int_equal(executables.failed_device, 0);
   assert_null(one.executable);
   clv__arena_finish(&arena);
-  clv__program_finish(&program);
+  clv__executables_finish(&executables);
   scene_close(&s);
 }
 
@@ -254,15 +254,15 @@ static void failure(void **state) {
   (void)state;
   folder f;
   scene s;
-  clv__program program;
+  clv__executables executables;
   clv_error error = {0};
   folder_make(&f);
   scene_open(&s, f.path);
   late.fail = true;
-  assert_int_equal(start(&s, &program, &error), CLV_DEVICE_ERROR);
+  assert_int_equal(start(&s, &executables, &error), CLV_DEVICE_ERROR);
   assert_string_equal(error.message, "late: finish of 2 executables: the builder has gone home");
   assert_string_equal(late.log, "compile compile finish(2) destroy destroy");
-  assert_int_equal(program.failed_device, 0);
+  assert_int_equal(executables.failed_device, 0);
   assert_int_equal(late.live, 0);
   late.log[0] = '\0';
   scene_run(&s, "without it"); /* the session goes on with the other device */
@@ -277,19 +277,19 @@ static void kept_ones_that_cannot_be_built(void **state) {
   (void)state;
   folder f;
   scene s;
-  clv__program program;
+  clv__executables executables;
   clv_error error = {0};
   folder_make(&f);
   scene_open(&s, f.path);
-  assert_ok(start(&s, &program, &error), error);
-  clv__program_finish(&program);
+  assert_ok(start(&s, &executables, &error), error);
+  clv__executables_finish(&executables);
   late.log[0] = '\0';
   late.fail_from_disk = true;
-  assert_ok(start(&s, &program, &error), error);
+  assert_ok(start(&s, &executables, &error), error);
   assert_string_equal(late.log, "load load finish(2) destroy destroy compile compile finish(2) save save");
-  assert_int_equal(program.counters.compiled, 2);
-  assert_int_equal(program.counters.from_disk, 0);
-  clv__program_finish(&program);
+  assert_int_equal(executables.counters.compiled, 2);
+  assert_int_equal(executables.counters.from_disk, 0);
+  clv__executables_finish(&executables);
   late.fail_from_disk = false;
   late.log[0] = '\0';
   scene_run(&s, "kept anew");

@@ -111,7 +111,7 @@ static json_t *executables_json(const bench *b) {
 static void write_executables(const bench *b, clv__text *text) {
   clv__session_stats stats;
   clv__session_stats_get(b->session, &stats);
-  const clv__program_counters *counters = &stats.executables;
+  const clv__executables_counters *counters = &stats.executables;
   const struct {
     uint32_t count;
     const char *what;
