@@ -107,7 +107,7 @@ static clv_status make_task(clv__gnn_run *run, uint32_t layer, const clv__gnn_ta
     const clv__csr csr = clv__run_portion_csr(task->portion);
     task->sweep = clv__sweep_find(&run->layers[layer].stages, block->first, block->last, &csr);
   }
-  return clv__run_program_find(run, &task->said, is_static, &task->program, error);
+  return clv__run_block_find(run, &task->said, is_static, &task->block, error);
 }
 
 /* Lays out the values that cross between the blocks. */
@@ -222,7 +222,7 @@ static clv_status make(clv__gnn_run *run, clv_error *error) {
   CLV__TRY(make_layers(run, error));
   weigh(run);
   CLV__TRY(make_memory(run, error));
-  return clv__run_programs_open(run, error);
+  return clv__run_blocks_open(run, error);
 }
 
 clv_status clv__gnn_run_create(clv_devices *devices, const clv__gnn_model *model, const clv__gnn_graph *graph,
@@ -250,7 +250,7 @@ clv_status clv__gnn_run_create(clv_devices *devices, const clv__gnn_model *model
 
 void clv__gnn_run_destroy(clv__gnn_run *run) {
   if (run == NULL) return;
-  clv__run_programs_close(run);
+  clv__run_blocks_close(run);
   for (uint32_t i = 0; i < 2; ++i) clv__release(run->allocator, run->between[i]);
   for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) clv__release(run->allocator, run->scratch[d].data);
   for (uint32_t r = 0; run->rooms != NULL && r < run->schedule->k; ++r) clv__release(run->allocator, run->rooms[r].data);

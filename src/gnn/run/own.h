@@ -9,19 +9,19 @@
 #include "gnn/run/sweep.h"
 
 /* A block compiled for one device, either open or for one padded size. */
-typedef struct clv__run_program {
+typedef struct clv__run_block {
   uint32_t layer, first, last, device; /* device: index in the machine */
   bool is_static;
   clv__layer_sizes sizes; /* set if is_static */
   uint32_t uses;          /* the run's tasks that use it */
   clv__block_run run;
-} clv__run_program;
+} clv__run_block;
 
 typedef struct clv__run_task {
   clv__gnn_task said;
   const clv__portion *portion;
   clv__sweep sweep; /* for devices in host memory: runs the portion piece by piece */
-  size_t program;   /* index among the run's programs */
+  size_t block;     /* index among the run's blocks */
   double weight;    /* share of progress */
 } clv__run_task;
 
@@ -66,8 +66,8 @@ struct clv__gnn_run {
   uint32_t vertex_count, task_count;
   clv__run_layer *layers;      /* [layer_count] */
   clv__run_portion **portions; /* [k] */
-  clv__run_program *programs;
-  size_t program_count, program_capacity;
+  clv__run_block *blocks;
+  size_t block_count, block_capacity;
   bool is_in_order;  /* vertex order equals the order of `rows` */
   uint32_t *rows;    /* [vertex_count]: row index of each vertex between layers: subgraph after subgraph */
   float *degrees;    /* [vertex_count]: for GCN */
@@ -88,11 +88,11 @@ static inline clv__csr clv__run_portion_csr(const clv__portion *portion) {
 
 /* ---- block.c ---- */
 
-/* Finds the program for a task, or creates it if the task is the first to need it. Returns its index, because programs may
+/* Finds the block for a task, or creates it if the task is the first to need it. Returns its index, because blocks may
  * move until all exist. */
-clv_status clv__run_program_find(clv__gnn_run *run, const clv__gnn_task *task, bool is_static, size_t *index, clv_error *error);
-clv_status clv__run_programs_open(clv__gnn_run *run, clv_error *error);
-void clv__run_programs_close(clv__gnn_run *run);
+clv_status clv__run_block_find(clv__gnn_run *run, const clv__gnn_task *task, bool is_static, size_t *index, clv_error *error);
+clv_status clv__run_blocks_open(clv__gnn_run *run, clv_error *error);
+void clv__run_blocks_close(clv__gnn_run *run);
 
 /* ---- values.c ---- */
 
