@@ -327,7 +327,7 @@ static void operands_are_where_the_graph_has_them(void **state) {
   for (int n = 0; n < 3; ++n) {
     at += 24;
     for (uint32_t i = 0; i <= inputs[n]; ++i, at += 16) {
-      for (int field = 0; field < 3; ++field) { /* place, index, offset */
+      for (int field = 0; field < 3; ++field) { /* kind, index, offset */
         bad = good;
         bad.data[at + (size_t)field * 4] ^= 64;
         seal(&bad);
