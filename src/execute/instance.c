@@ -82,7 +82,7 @@ clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *er
   CLV__TRY(clv__request_blame(request, d, clv__device_check(device, error)));
   uint64_t size_bytes = device->backend->scratch->size_bytes(device->handle, state->instance);
   if (size_bytes == 0) return CLV_OK;
-  const clv__block *block = &request->scratch[d];
+  const clv__memory_block *block = &request->scratch[d];
   if (size_bytes > block->size_bytes) {
     CLV__TRY(clv__request_synchronize(request, 2 * d, error)); /* running work still uses the old one */
     CLV__TRY(clv__request_reserve_scratch(request, d, size_bytes, error));
@@ -105,7 +105,7 @@ clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error) {
   clv_status status = CLV_OK;
   for (uint32_t p = 0; status == CLV_OK && p < plan->partition_count; ++p) {
     clv__partition_state *state = &prepared->partitions[p];
-    const clv__block *block = &prepared->request->scratch[plan->partitions[p].device];
+    const clv__memory_block *block = &prepared->request->scratch[plan->partitions[p].device];
     if (state->scratch_generation == 0 || state->scratch_generation == block->generation) continue;
     if (clv__capture_holds(prepared, plan->partitions[p].device)) continue;
     if (!is_locked) clv__devices_lock(devices);
@@ -117,7 +117,7 @@ clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error) {
   return status;
 }
 
-bool clv__scratch_is_held(const clv__request *request, const clv__block *block) {
+bool clv__scratch_is_held(const clv__request *request, const clv__memory_block *block) {
   const clv_plan *plan = clv__request_plan(request);
   for (const clv__prepared *prepared = request->prepared; prepared != NULL; prepared = prepared->next) {
     for (uint32_t p = 0; p < plan->partition_count; ++p) {
@@ -130,7 +130,7 @@ bool clv__scratch_is_held(const clv__request *request, const clv__block *block) 
 
 void clv__scratch_sweep(clv__request *request) {
   for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) {
-    clv__block *block = &request->held_scratch[i];
+    clv__memory_block *block = &request->held_scratch[i];
     if (block->generation != 0 && !clv__scratch_is_held(request, block)) clv__pool_free(request->session->devices, block);
   }
 }

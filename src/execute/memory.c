@@ -343,7 +343,7 @@ clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, siz
 
 clv_binding clv__prepared_binding(const clv__prepared *prepared, const clv__slot *slot) {
   clv_binding binding = {.type = slot->is_padded ? prepared->placed[slot->value] : prepared->types[slot->value]};
-  const clv__block *arena = &prepared->request->arenas[slot->space];
+  const clv__memory_block *arena = &prepared->request->arenas[slot->space];
   binding.type.data = NULL;
   if (slot->space == CLV__SPACE_HOST) {
     if (slot->bound != NULL)

@@ -24,7 +24,8 @@ clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream 
 }
 
 /* Makes room in a block: replaces it if it is too small. */
-static clv_status reserve(clv__request *request, uint32_t device, clv__block *block, uint64_t size_bytes, clv_error *error) {
+static clv_status reserve(clv__request *request, uint32_t device, clv__memory_block *block, uint64_t size_bytes,
+                          clv_error *error) {
   if (size_bytes <= block->size_bytes) return CLV_OK;
   clv_devices *devices = request->session->devices;
   clv__pool_free(devices, block);
@@ -41,12 +42,12 @@ clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t si
 
 /* Keeps the block for as long as captures use it. If there are too many such blocks, drops the captures. */
 static void hold_scratch(clv__request *request, uint32_t device) {
-  clv__block *block = &request->scratch[device];
+  clv__memory_block *block = &request->scratch[device];
   if (block->generation == 0 || !clv__scratch_is_held(request, block)) return;
   for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) {
     if (request->held_scratch[i].generation != 0) continue;
     request->held_scratch[i] = *block;
-    *block = (clv__block){0};
+    *block = (clv__memory_block){0};
     return;
   }
   const clv_plan *plan = clv__request_plan(request);

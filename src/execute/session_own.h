@@ -31,17 +31,17 @@ typedef struct clv__slot {
   bool is_external;     /* a graph input in host memory: the caller's pointer in every run */
   bool is_padded;       /* all its readers and writers in this space use its bucket's size, and so does the slot */
   size_t size_bytes;
-  size_t offset;      /* in the space's arena, if size_known and not external */
-  void *bound;        /* host memory of this run, if the caller owns it */
-  clv__block own;     /* for sizes known only at run time; kept between runs, grown when needed */
-  clv__block staging; /* host memory for padding or cutting its bytes */
+  size_t offset;             /* in the space's arena, if size_known and not external */
+  void *bound;               /* host memory of this run, if the caller owns it */
+  clv__memory_block own;     /* for sizes known only at run time; kept between runs, grown when needed */
+  clv__memory_block staging; /* host memory for padding or cutting its bytes */
 } clv__slot;
 
 /* A bucketed partition's own copy of a value that other partitions have at its exact size in the same memory. */
 typedef struct clv__staged {
-  clv__block host;   /* the device's copy if it works in host memory; otherwise the staging copy on the way to it */
-  clv__block device; /* the device's copy if it does not work in host memory */
-  bool is_used;      /* in this run; otherwise the value's size equals its bucket's, and is accessed in place */
+  clv__memory_block host;   /* the device's copy if it works in host memory; otherwise the staging copy on the way to it */
+  clv__memory_block device; /* the device's copy if it does not work in host memory */
+  bool is_used;             /* in this run; otherwise the value's size equals its bucket's, and is accessed in place */
 } clv__staged;
 
 typedef struct clv__partition_state {
@@ -140,9 +140,9 @@ struct clv__request {
   uint32_t prepared_count;
   clv_stream *streams[CLV__MAX_LANES]; /* created on first use */
   clv__mark *marks;                    /* by step, then by lane */
-  clv__block arenas[CLV__MAX_DEVICES + 1];
-  clv__block scratch[CLV__MAX_DEVICES];
-  clv__block held_scratch[CLV__HELD_SCRATCH]; /* previous scratch blocks that captures still use; unordered */
+  clv__memory_block arenas[CLV__MAX_DEVICES + 1];
+  clv__memory_block scratch[CLV__MAX_DEVICES];
+  clv__memory_block held_scratch[CLV__HELD_SCRATCH]; /* previous scratch blocks that captures still use; unordered */
   clv__watcher *watchers[CLV__MAX_DEVICES];
   clv__board board;
   uint32_t issued[CLV__MAX_LANES];      /* by lane: steps issued in this run */
@@ -249,7 +249,7 @@ clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error);
 /* Between runs: releases scratch that no capture uses any more. */
 void clv__scratch_sweep(clv__request *request);
 /* Returns whether a capture of the request uses the block. */
-bool clv__scratch_is_held(const clv__request *request, const clv__block *block);
+bool clv__scratch_is_held(const clv__request *request, const clv__memory_block *block);
 void clv__instance_drop(clv__partition_state *state);
 
 /* pad.c: copies between a slot of a device and host memory of exact size, enqueued on `stream`. `is_constant`: the bytes belong

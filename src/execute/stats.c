@@ -11,7 +11,7 @@ static void add_request(const clv__request *request, clv__session_stats *stats) 
     stats->spaces[devices->items[d].space].scratch_bytes += request->scratch[d].size_bytes;
   }
   for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) {
-    const clv__block *block = &request->held_scratch[i];
+    const clv__memory_block *block = &request->held_scratch[i];
     if (block->generation != 0) stats->spaces[block->space].scratch_bytes += block->size_bytes;
   }
 }

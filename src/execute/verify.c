@@ -13,8 +13,8 @@
  * still read it. */
 typedef struct reference {
   clv__request *request;
-  clv_tensor *values; /* by value id; `data` is NULL if not needed */
-  clv__block *blocks; /* the memory of the values */
+  clv_tensor *values;        /* by value id; `data` is NULL if not needed */
+  clv__memory_block *blocks; /* the memory of the values */
 } reference;
 
 static clv_status keep_value(reference *ref, clv_value_id value, const clv_tensor *tensor, clv_error *error) {
@@ -85,9 +85,9 @@ static clv_status feed(clv__request *request, uint32_t device_index, const clv_t
 }
 
 /* Reads a partition's output; if it is on a device, copies it into `copy`, which this allocates. */
-static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot *slot, clv_tensor *actual, clv__block *copy,
-                        clv_error *error) {
-  *copy = (clv__block){0};
+static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot *slot, clv_tensor *actual,
+                        clv__memory_block *copy, clv_error *error) {
+  *copy = (clv__memory_block){0};
   clv_binding binding = clv__prepared_binding(request->prepared, slot);
   *actual = request->prepared->types[slot->value];
   actual->data = binding.type.data;
@@ -113,7 +113,7 @@ static clv_status check_output(reference *ref, const clv__partition *partition, 
   clv__slot *slot = clv__prepared_slot(request->prepared, value, plan->devices->items[partition->device].space);
   const clv_tensor *expected = &ref->values[value];
   clv_tensor actual;
-  clv__block copy;
+  clv__memory_block copy;
   *differs = false;
   clv_status status = fetch(request, partition->device, slot, &actual, &copy, error);
   if (status == CLV_OK && expected->data == NULL) {

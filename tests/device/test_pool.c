@@ -12,7 +12,7 @@
 enum { MOST = 64 };
 
 typedef struct model {
-  clv__block kept[MOST], out[MOST]; /* of one space */
+  clv__memory_block kept[MOST], out[MOST]; /* of one space */
   uint32_t kept_count, out_count;
   clv__pool_counters counters;
 } model;
@@ -20,20 +20,20 @@ typedef struct model {
 static uint32_t smallest_kept(const model *m, uint32_t device, uint64_t need) {
   uint32_t best = MOST;
   for (uint32_t i = 0; i < m->kept_count; ++i) {
-    const clv__block *b = &m->kept[i];
+    const clv__memory_block *b = &m->kept[i];
     if (b->device != device || b->size_bytes < need || b->size_bytes > 2 * need + 1) continue;
     if (best == MOST || b->size_bytes < m->kept[best].size_bytes) best = i;
   }
   return best;
 }
 
-static bool same_memory(const clv__block *a, const clv__block *b) {
+static bool same_memory(const clv__memory_block *a, const clv__memory_block *b) {
   return a->buffer == b->buffer && a->host == b->host && a->device == b->device && a->space == b->space &&
          a->size_bytes == b->size_bytes;
 }
 
 /* The block is one that the model says may serve, and no other. */
-static void model_take(model *m, uint32_t device, uint64_t size_bytes, const clv__block *block) {
+static void model_take(model *m, uint32_t device, uint64_t size_bytes, const clv__memory_block *block) {
   uint64_t need = (size_bytes == 0 ? 64 : size_bytes + 63) / 64 * 64;
   uint32_t best = smallest_kept(m, device, need);
   for (uint32_t i = 0; i < m->out_count; ++i) {
@@ -99,7 +99,7 @@ static void against_the_model(void **state) {
       model *here = &models[device == CLV__NO_ID ? CLV__SPACE_HOST : m.devices->items[device].space];
       if (here->out_count > 0 && (test_random(&random) % 2 == 0 || here->out_count == 8)) {
         uint32_t index = (uint32_t)(test_random(&random) % here->out_count);
-        clv__block block = here->out[index];
+        clv__memory_block block = here->out[index];
         uint8_t *host = block.host;
         for (uint64_t k = 0; host != NULL && k < block.size_bytes; ++k) assert_true(host[k] == (uint8_t)block.generation);
         clv__pool_free(m.devices, &block);
@@ -111,7 +111,7 @@ static void against_the_model(void **state) {
         for (uint32_t s = 0; s < 3; ++s) models[s].kept_count = 0, models[s].counters.kept_bytes = 0;
       } else {
         clv_error error = {0};
-        clv__block block;
+        clv__memory_block block;
         uint64_t size_bytes = test_random(&random) % 20 == 0 ? 0 : test_random(&random) % (64u << test_random(&random) % 9);
         assert_ok(clv__pool_allocate(m.devices, device, size_bytes, &block, &error), error);
         assert_true(block.generation > last_generation && block.size_bytes >= size_bytes && block.device == device);
@@ -139,7 +139,7 @@ static void kept_memory_makes_room(void **state) {
   (void)state;
   static const char *const specs[] = {SMALL_NPU("a"), SMALL_NPU("b")};
   clv_error error = {0};
-  clv__block blocks[4];
+  clv__memory_block blocks[4];
   clv__pool_counters counters;
   machine m;
   machine_open(&m, "a,b,cpu", 2, specs);
@@ -172,7 +172,7 @@ static void sizes_that_change_do_not_pile_up(void **state) {
   machine m;
   machine_open(&m, "cpu", 0, NULL);
   for (uint64_t size = 1000; size < 4000000; size += size / 2) { /* each too large for the one before, none ever fits */
-    clv__block block;
+    clv__memory_block block;
     clv__pool_counters counters;
     for (uint32_t k = 0; k < 2; ++k) {
       assert_ok(clv__pool_allocate(m.devices, k == 0 ? 0 : CLV__NO_ID, size, &block, &error), error);
@@ -198,7 +198,7 @@ static void lost_devices(void **state) {
       &(interposer_options){.name = "faulty", .query = clv__vnpu_backend_query, .spec = "all", .hook = refuse_large});
   machine m;
   machine_open_with(&m, faulty, "faulty,npu,cpu", 0, NULL);
-  clv__block own, kept, before, after, other, broken;
+  clv__memory_block own, kept, before, after, other, broken;
   assert_ok(clv__pool_allocate(m.devices, 0, 1000, &own, &error), error);
   assert_ok(clv__pool_allocate(m.devices, 0, 3000, &kept, &error), error);
   clv__pool_free(m.devices, &kept);
@@ -249,9 +249,9 @@ typedef struct worker {
 
 static void *work(void *user_data) {
   worker *w = user_data;
-  clv__block held[4] = {{0}};
+  clv__memory_block held[4] = {{0}};
   for (uint32_t i = 0; i < ROUNDS; ++i) {
-    clv__block *block = &held[i % 4];
+    clv__memory_block *block = &held[i % 4];
     uint8_t *host = block->host;
     for (uint64_t k = 0; host != NULL && k < block->size_bytes; ++k) w->is_wrong |= host[k] != (uint8_t)block->generation;
     clv__pool_free(w->m->devices, block);
@@ -304,7 +304,7 @@ static void every_allocation_fails_once(void **state) {
   for (size_t fail_at = 1; reached; ++fail_at) {
     machine m;
     machine_open(&m, "npu,cpu", 0, NULL);
-    clv__block blocks[24] = {{0}};
+    clv__memory_block blocks[24] = {{0}};
     m.counting.fail_at = m.counting.calls + fail_at;
     for (uint32_t i = 0; i < 24; ++i) {
       clv_error error = {0};
