@@ -7,25 +7,25 @@
 #include "cache/cache.h"
 #include "device/settings.h"
 
-typedef struct clv__kept {
+typedef struct clv__remembered {
   pthread_mutex_t lock; /* held while opening */
   bool is_tried;
   clv__cache *cache;
   char problem[256];
-} clv__kept;
+} clv__remembered;
 
-void clv__kept_init(clv__kept *kept);
-void clv__kept_finish(clv__kept *kept);
+void clv__remembered_init(clv__remembered *remembered);
+void clv__remembered_finish(clv__remembered *remembered);
 
-/* The cache named by the settings. NULL, with the reason (text that lives as long as `kept`), if there is none. `is_new`: the
- * reason is reported for the first time. Callable from any thread. */
-clv__cache *clv__kept_cache(clv__kept *kept, const clv__settings *settings, const clv_allocator *allocator, const char **reason,
-                            bool *is_new);
+/* The cache named by the settings. NULL, with the reason (text that lives as long as `remembered`), if there is none. `is_new`:
+ * the reason is reported for the first time. Callable from any thread. */
+clv__cache *clv__remembered_cache(clv__remembered *remembered, const clv__settings *settings, const clv_allocator *allocator,
+                                  const char **reason, bool *is_new);
 
-/* The host services of the same names (clv_host). `data` is unchanged on failure. */
-clv_status clv__kept_recall(clv__cache *cache, const clv_allocator *allocator, const char *backend, const char *key, void **data,
-                            size_t *size_bytes, clv_error *error);
-clv_status clv__kept_remember(clv__cache *cache, const char *backend, const char *key, const void *data, size_t size_bytes,
-                              clv_error *error);
+/* The host services recall() and remember() (clv_host). `data` is unchanged on failure. */
+clv_status clv__remembered_get(clv__cache *cache, const clv_allocator *allocator, const char *backend, const char *key,
+                               void **data, size_t *size_bytes, clv_error *error);
+clv_status clv__remembered_put(clv__cache *cache, const char *backend, const char *key, const void *data, size_t size_bytes,
+                               clv_error *error);
 
 #endif
