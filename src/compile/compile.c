@@ -59,7 +59,7 @@ typedef struct work {
   clv__compiled *compiled;
 } work;
 
-static clv_status tell(const clv__executables *all, const work *w, clv_status status, clv_error *error) {
+static clv_status add_context(const clv__executables *all, const work *w, clv_status status, clv_error *error) {
   return clv__error_prefix(error, status, "partition %u on %s: compile", w->partition, all->plan->devices->items[w->device].name);
 }
 
@@ -74,7 +74,7 @@ static clv_status obtain(clv__executables *all, work *w, clv__arena *arena, clv_
                                     &compiled->origin, &by_device, error);
   }
   if (by_device) all->failed_device = w->device;
-  if (status != CLV_OK) return tell(all, w, status, error);
+  if (status != CLV_OK) return add_context(all, w, status, error);
   compiled->origin.ms = now_ms() - start;
   compiled->view = w->view;
   compiled->executable = compiled->use->of->executable;
@@ -99,7 +99,7 @@ static clv_status keep_and_upload(clv__executables *all, work *w, clv__arena *ar
   clv_status status = get_weights(all, w->device, w->view, arena, compiled, error);
   all->uploaded_bytes = all->counters.uploaded_bytes;
   all->counters.weights_ms += now_ms() - kept;
-  return status == CLV_OK ? CLV_OK : tell(all, w, status, error);
+  return status == CLV_OK ? CLV_OK : add_context(all, w, status, error);
 }
 
 /* ---- Devices that build all at once ---- */

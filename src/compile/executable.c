@@ -21,7 +21,7 @@ typedef struct obtaining {
   uint32_t *weights;          /* by weight of the executable: the value of the view */
 } obtaining;
 
-static void say(clv__origin *origin, const char *text) {
+static void set_reason(clv__origin *origin, const char *text) {
   snprintf(origin->reason, sizeof origin->reason, "%s", text);
 }
 
@@ -51,8 +51,8 @@ static void warn(const obtaining *o, const char *text) {
 
 /* Loads the executable from a file's contents. Leaves it NULL, with the reason in `text`, if the device or our checks reject
  * it. */
-static clv_status take(obtaining *o, const clv__cache_info *info, const void *payload, size_t payload_bytes, char *text,
-                       size_t text_bytes) {
+static clv_status load_executable(obtaining *o, const clv__cache_info *info, const void *payload, size_t payload_bytes,
+                                  char *text, size_t text_bytes) {
   clv_error error = {0};
   clv_status status = o->device->backend->save->load(o->device->handle, payload, payload_bytes, &o->executable, &error);
   if (status != CLV_OK) {
@@ -73,7 +73,7 @@ static void load_from_folder(obtaining *o) {
   if (clv__folder_find(o->folder, &o->key, &found, &error) != CLV_OK) {
     snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, error.message);
   } else {
-    (void)take(o, &found.info, found.payload, found.payload_bytes, text, sizeof text);
+    (void)load_executable(o, &found.info, found.payload, found.payload_bytes, text, sizeof text);
     clv__folder_found_finish(o->folder, &found);
   }
   if (o->executable != NULL) {
@@ -81,7 +81,7 @@ static void load_from_folder(obtaining *o) {
     return;
   }
   o->origin->is_missed = true;
-  say(o->origin, text);
+  set_reason(o->origin, text);
   clv__context_log(o->devices->context, 1, "%s: %s", o->folder->directory, text);
 }
 
@@ -93,13 +93,13 @@ static void load(obtaining *o) {
   clv_status status = clv__cache_get(o->cache, &o->key, &cached, &error);
   if (status != CLV_OK) {
     snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, error.message);
-    if (!o->origin->is_missed) say(o->origin, text); /* the reason why the folder lacks it is more useful */
+    if (!o->origin->is_missed) set_reason(o->origin, text); /* the reason why the folder lacks it is more useful */
     if (status != CLV_NOT_FOUND) warn(o, text);
     return;
   }
-  status = take(o, &cached.info, cached.payload, cached.payload_bytes, text, sizeof text);
+  status = load_executable(o, &cached.info, cached.payload, cached.payload_bytes, text, sizeof text);
   if (o->executable == NULL) {
-    say(o->origin, text);
+    set_reason(o->origin, text);
     warn(o, text);
     if (status != CLV_OUT_OF_MEMORY && status != CLV_TOO_LARGE) clv__cache_remove(o->cache, &o->key);
   }
@@ -205,7 +205,7 @@ void clv__executable_keep(clv_devices *devices, const clv_graph_view *view, cons
   }
   char text[sizeof origin->reason];
   snprintf(text, sizeof text, "%.*s; it is not kept: %.*s", 100, origin->reason, 100, error.message);
-  say(origin, text);
+  set_reason(origin, text);
   clv__context_log(devices->context, 1, "cache: what is compiled for %s is not kept: %s", device->name, error.message);
 }
 
@@ -250,7 +250,7 @@ static void look_for(obtaining *o) {
   if (o->cache != NULL)
     load(o);
   else if (!o->origin->is_missed)
-    say(o->origin, reason);
+    set_reason(o->origin, reason);
   if (o->executable != NULL) o->origin->source = CLV__SOURCE_DISK;
 }
 

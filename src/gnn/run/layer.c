@@ -14,13 +14,13 @@ typedef struct shared {
   const clv__run_rows *in, *out;
   const clv__gnn_run_options *options;
   uint64_t start_ns;
-  pthread_mutex_t lock, telling; /* telling: serialises the calls of progress */
+  pthread_mutex_t lock, reporting; /* reporting: serialises the calls of progress */
   pthread_cond_t changed;
   clv_status status; /* the first error; guarded by the lock */
   clv_error error;
   double weight_done; /* over all layers; guarded by the lock */
   uint32_t done;
-  uint32_t last_told; /* guarded by `telling` */
+  uint32_t last_told; /* guarded by `reporting` */
 } shared;
 
 typedef struct worker {
@@ -84,12 +84,12 @@ static bool begin_task(shared *s, const clv__run_task *task, char **room) {
   return goes_on;
 }
 
-/* ---- Telling ---- */
+/* ---- Progress ---- */
 
-static void tell(shared *s) {
+static void report_progress(shared *s) {
   const clv__gnn_run *run = s->run;
   if (s->options->progress == NULL) return;
-  pthread_mutex_lock(&s->telling);
+  pthread_mutex_lock(&s->reporting);
   pthread_mutex_lock(&s->lock);
   double done = s->weight_done;
   clv__gnn_progress progress = {
@@ -103,7 +103,7 @@ static void tell(shared *s) {
     s->last_told = progress.done;
     goes_on = s->options->progress(s->options->user_data, &progress);
   }
-  pthread_mutex_unlock(&s->telling);
+  pthread_mutex_unlock(&s->reporting);
   if (goes_on) return;
   clv_error error = {0};
   clv_status status = clv__error_set(&error, CLV_CANCELLED, "the run was cancelled in layer %u", s->layer_index);
@@ -123,7 +123,7 @@ static void end_task(shared *s, const clv__run_task *task) {
   ++s->done;
   pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->lock);
-  tell(s);
+  report_progress(s);
 }
 
 /* ---- The threads ---- */
@@ -213,11 +213,11 @@ clv_status clv__run_layer_execute(clv__gnn_run *run, uint32_t layer, const clv__
   }
   for (uint32_t r = 0; r < run->schedule->k; ++r) run->room_is_taken[r] = false;
   pthread_mutex_init(&s.lock, NULL);
-  pthread_mutex_init(&s.telling, NULL);
+  pthread_mutex_init(&s.reporting, NULL);
   pthread_cond_init(&s.changed, NULL);
   start_and_join(&s, workers, count);
   pthread_cond_destroy(&s.changed);
-  pthread_mutex_destroy(&s.telling);
+  pthread_mutex_destroy(&s.reporting);
   pthread_mutex_destroy(&s.lock);
   run->weight_done = s.weight_done;
   run->tasks_done = s.done;
