@@ -247,7 +247,7 @@ static clv_status find_same(clv__leaving *l, clv_error *error) {
   return CLV_OK;
 }
 
-clv_status clv__plan_without(const clv_plan *old, uint32_t lost, const char *reason, clv_plan **out, clv_error *error) {
+clv_status clv__plan_without_devices(const clv_plan *old, uint32_t lost, const char *reason, clv_plan **out, clv_error *error) {
   const clv_allocator *allocator = old->arena.allocator;
   *out = NULL;
   clv_plan *plan = clv__allocate_zero(allocator, sizeof *plan);
