@@ -65,7 +65,7 @@ void clv__folder_found_finish(const clv_compiled *compiled, clv__folder_found *f
 /* Checks, before the work starts, that a folder can be written there. */
 clv_status clv__folder_check(const clv_allocator *allocator, const char *directory, clv_error *error);
 
-/* ---- Writing: files go into a staging folder beside the target (folder_stage.c), which then replaces the target. folder_write.c
+/* ---- Writing: files go into a staging folder beside the target (new_folder.c), which then replaces the target. folder_write.c
  * writes the files. ---- */
 
 typedef struct clv__folder_stage {

@@ -9,7 +9,7 @@
 
 #include "compile/bucket.h"
 #include "compile/compile.h"
-#include "device/pool.h"
+#include "device/memory_pool.h"
 #include "execute/capture/issue.h"
 #include "execute/schedule.h"
 #include "execute/session.h"

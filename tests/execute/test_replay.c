@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "device/pool.h"
+#include "device/memory_pool.h"
 #include "execute/capture/capture.h"
 #include "machine.h"
 

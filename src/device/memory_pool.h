@@ -4,8 +4,8 @@
  * The pool forgets the memory of a lost device (is_lost): close() frees it. Memory that the device may still write to is not
  * reused: host memory is kept until the device is closed (CLV__ATTACHED_ABANDONED), buffers of other devices until the pool is
  * destroyed. */
-#ifndef CLEAVE_DEVICE_POOL_H
-#define CLEAVE_DEVICE_POOL_H
+#ifndef CLEAVE_DEVICE_MEMORY_POOL_H
+#define CLEAVE_DEVICE_MEMORY_POOL_H
 
 #include "device/device.h"
 

@@ -1,6 +1,6 @@
 /* Pools of memory, held against a model that knows every block: what is served by which, what is counted, what happens when a
  * device has no more, when it is lost, when several threads ask, and when memory is out. */
-#include "device/pool.h"
+#include "device/memory_pool.h"
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
-/* See pool.h. Each memory space has a shelf of blocks sorted by size. Allocating a block also reserves the room needed to
+/* See memory_pool.h. Each memory space has a shelf of blocks sorted by size. Allocating a block also reserves the room needed to
  * return it, so clv__pool_free() cannot fail. Backends are called without the pool's lock. */
-#include "device/pool.h"
+#include "device/memory_pool.h"
 
 #include <inttypes.h>
 #include <stdio.h>
