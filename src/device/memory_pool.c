@@ -1,5 +1,5 @@
 /* See memory_pool.h. Each memory space has a shelf of blocks sorted by size. Allocating a block also reserves the room needed to
- * return it, so clv__pool_free() cannot fail. Backends are called without the pool's lock. */
+ * return it, so clv__memory_pool_free() cannot fail. Backends are called without the pool's lock. */
 #include "device/memory_pool.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 typedef struct shelf {
   clv__memory_block *kept;
   size_t count, capacity, given_out; /* capacity >= count + given_out */
-  clv__pool_counters counters;
+  clv__memory_pool_counters counters;
 } shelf;
 
 /* Host memory that a lost device may still write to until it is closed. */
@@ -93,11 +93,11 @@ static clv_status pool_create(clv_devices *devices, pool **out, clv_error *error
 
 /* Does not take the devices' lock: threads of devices also allocate and must not wait for it. */
 static pool *pool_of(clv_devices *devices) {
-  return __atomic_load_n(&devices->attachments[CLV__ATTACHED_POOLS].self, __ATOMIC_ACQUIRE);
+  return __atomic_load_n(&devices->attachments[CLV__ATTACHED_MEMORY].self, __ATOMIC_ACQUIRE);
 }
 
 static clv_status pool_get(clv_devices *devices, pool **out, clv_error *error) {
-  clv__attachment *attachment = &devices->attachments[CLV__ATTACHED_POOLS];
+  clv__attachment *attachment = &devices->attachments[CLV__ATTACHED_MEMORY];
   *out = pool_of(devices);
   if (*out != NULL) return CLV_OK;
   void *none = NULL;
@@ -254,8 +254,8 @@ static clv_status take_new(pool *p, shelf *s, clv__memory_block *block, clv_erro
   return status;
 }
 
-clv_status clv__pool_allocate(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__memory_block *out,
-                              clv_error *error) {
+clv_status clv__memory_pool_allocate(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__memory_block *out,
+                                     clv_error *error) {
   pool *p;
   *out = (clv__memory_block){0};
   CLV__TRY(pool_get(devices, &p, error));
@@ -298,7 +298,7 @@ clv_status clv__pool_allocate(clv_devices *devices, uint32_t device, uint64_t si
 
 /* ---- Returning ---- */
 
-void clv__pool_free(clv_devices *devices, clv__memory_block *given) {
+void clv__memory_pool_free(clv_devices *devices, clv__memory_block *given) {
   clv__memory_block block = *given, oldest = {0};
   *given = (clv__memory_block){0};
   if (block.generation == 0) return;
@@ -326,7 +326,7 @@ void clv__pool_free(clv_devices *devices, clv__memory_block *given) {
   pthread_mutex_unlock(&p->lock);
 }
 
-void clv__pool_trim(clv_devices *devices) {
+void clv__memory_pool_trim(clv_devices *devices) {
   pool *p = pool_of(devices);
   if (p == NULL) return;
   pthread_mutex_lock(&p->lock);
@@ -334,9 +334,9 @@ void clv__pool_trim(clv_devices *devices) {
   pthread_mutex_unlock(&p->lock);
 }
 
-void clv__pool_counters_get(clv_devices *devices, uint32_t space, clv__pool_counters *counters) {
+void clv__memory_pool_counters_get(clv_devices *devices, uint32_t space, clv__memory_pool_counters *counters) {
   pool *p = pool_of(devices);
-  *counters = (clv__pool_counters){0};
+  *counters = (clv__memory_pool_counters){0};
   if (p == NULL || space >= devices->space_count) return;
   pthread_mutex_lock(&p->lock);
   *counters = p->shelves[space].counters;

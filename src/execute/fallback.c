@@ -131,7 +131,7 @@ static void note_incident(fallback *f, const clv_plan *old, const clv_plan *plan
 static bool trim(fallback *f, clv_status status, uint32_t device) {
   if (status != CLV_OUT_OF_MEMORY || (f->trimmed >> device & 1u) != 0) return false;
   f->trimmed |= 1u << device;
-  clv__pool_trim(f->session->devices);
+  clv__memory_pool_trim(f->session->devices);
   return true;
 }
 

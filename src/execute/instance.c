@@ -131,7 +131,7 @@ bool clv__scratch_is_held(const clv__request *request, const clv__memory_block *
 void clv__scratch_sweep(clv__request *request) {
   for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) {
     clv__memory_block *block = &request->held_scratch[i];
-    if (block->generation != 0 && !clv__scratch_is_held(request, block)) clv__pool_free(request->session->devices, block);
+    if (block->generation != 0 && !clv__scratch_is_held(request, block)) clv__memory_pool_free(request->session->devices, block);
   }
 }
 

@@ -237,7 +237,7 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, const
   clv_status status = make_new(request, inputs, shapes, false, error);
   if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* plans assume serial steps */
     clv__request_free_memory(request);
-    clv__pool_trim(request->session->devices); /* a cached block may be larger than the next request */
+    clv__memory_pool_trim(request->session->devices); /* a cached block may be larger than the next request */
     request->failed_device = CLV__NO_ID;
     status = make_new(request, inputs, shapes, true, error);
   }

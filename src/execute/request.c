@@ -28,8 +28,8 @@ static clv_status reserve(clv__request *request, uint32_t device, clv__memory_bl
                           clv_error *error) {
   if (size_bytes <= block->size_bytes) return CLV_OK;
   clv_devices *devices = request->session->devices;
-  clv__pool_free(devices, block);
-  clv_status status = clv__pool_allocate(devices, device, size_bytes, block, error);
+  clv__memory_pool_free(devices, block);
+  clv_status status = clv__memory_pool_allocate(devices, device, size_bytes, block, error);
   if (status != CLV_OK && device != CLV__NO_ID) clv__request_blame(request, device, status);
   return status;
 }
@@ -66,9 +66,9 @@ clv_status clv__request_reserve_scratch(clv__request *request, uint32_t device, 
 
 static void give_memory(clv__request *request) {
   clv_devices *devices = request->session->devices;
-  for (uint32_t d = 0; d < devices->count; ++d) clv__pool_free(devices, &request->scratch[d]);
-  for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) clv__pool_free(devices, &request->held_scratch[i]);
-  for (uint32_t s = 0; s < devices->space_count; ++s) clv__pool_free(devices, &request->arenas[s]);
+  for (uint32_t d = 0; d < devices->count; ++d) clv__memory_pool_free(devices, &request->scratch[d]);
+  for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) clv__memory_pool_free(devices, &request->held_scratch[i]);
+  for (uint32_t s = 0; s < devices->space_count; ++s) clv__memory_pool_free(devices, &request->arenas[s]);
 }
 
 void clv__request_free_memory(clv__request *request) {

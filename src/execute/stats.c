@@ -47,8 +47,8 @@ void clv__session_stats_get(clv_session *session, clv__session_stats *stats) {
   }
   pthread_mutex_unlock(&session->lock);
   for (uint32_t s = 0; s < devices->space_count; ++s) {
-    clv__pool_counters counters;
-    clv__pool_counters_get(devices, s, &counters);
+    clv__memory_pool_counters counters;
+    clv__memory_pool_counters_get(devices, s, &counters);
     stats->spaces[s].name = devices->spaces[s];
     stats->spaces[s].peak_bytes = counters.peak_bytes;
     stats->spaces[s].limit_bytes = counters.limit_bytes;

@@ -21,9 +21,9 @@ static clv_status keep_value(reference *ref, clv_value_id value, const clv_tenso
   size_t size_bytes;
   if (!clv__tensor_size_bytes(tensor, &size_bytes)) return CLV_OK;
   clv_devices *devices = ref->request->session->devices;
-  clv__pool_free(devices, &ref->blocks[value]);
+  clv__memory_pool_free(devices, &ref->blocks[value]);
   ref->values[value].data = NULL;
-  CLV__TRY(clv__pool_allocate(devices, CLV__NO_ID, size_bytes, &ref->blocks[value], error));
+  CLV__TRY(clv__memory_pool_allocate(devices, CLV__NO_ID, size_bytes, &ref->blocks[value], error));
   if (size_bytes > 0) memcpy(ref->blocks[value].host, tensor->data, size_bytes);
   ref->values[value] = *tensor;
   ref->values[value].data = ref->blocks[value].host;
@@ -93,7 +93,7 @@ static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot 
   actual->data = binding.type.data;
   size_t size_bytes;
   if (slot->space == CLV__SPACE_HOST || !clv__tensor_size_bytes(actual, &size_bytes)) return CLV_OK;
-  CLV__TRY(clv__pool_allocate(request->session->devices, CLV__NO_ID, size_bytes, copy, error));
+  CLV__TRY(clv__memory_pool_allocate(request->session->devices, CLV__NO_ID, size_bytes, copy, error));
   actual->data = copy->host;
   if (size_bytes == 0) return CLV_OK;
   clv_stream *stream;
@@ -131,7 +131,7 @@ static clv_status check_output(reference *ref, const clv__partition *partition, 
       compare(expected, &actual, share, mismatch, differs);
     }
   }
-  clv__pool_free(request->session->devices, &copy);
+  clv__memory_pool_free(request->session->devices, &copy);
   return status;
 }
 
@@ -257,7 +257,7 @@ static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__m
   for (uint32_t i = 0; i < request->prepared->slot_count; ++i) {
     request->prepared->slots[i].bound = NULL; /* the reference's memory is freed now */
   }
-  for (uint32_t v = 0; v < count && ref.blocks != NULL; ++v) clv__pool_free(request->session->devices, &ref.blocks[v]);
+  for (uint32_t v = 0; v < count && ref.blocks != NULL; ++v) clv__memory_pool_free(request->session->devices, &ref.blocks[v]);
   clv__release(allocator, ref.blocks);
   clv__release(allocator, ref.values);
   return status;

@@ -457,8 +457,8 @@ static void memory_does_not_grow(void **state) {
           clv_session_run(p.session, inputs, p.graph->input_count, outputs, p.graph->output_count + p.plan->kept_count, &error),
           error);
       for (uint32_t s = 0; s < p.m.devices->space_count && i % 100 == 99; ++s) {
-        clv__pool_counters counters;
-        clv__pool_counters_get(p.m.devices, s, &counters);
+        clv__memory_pool_counters counters;
+        clv__memory_pool_counters_get(p.m.devices, s, &counters);
         if (i == 499) in_use[s] = counters.in_use_bytes;
         assert_true(i < 500 || counters.in_use_bytes <= in_use[s]);
       }

@@ -178,7 +178,7 @@ static bool run_once(runner *r) {
 static void *run_phase(void *argument) {
   runner *r = argument;
   for (int i = 0; i < RUNS / PHASES / THREADS && run_once(r); ++i) {
-    if (test_random(&r->random) % 64 == 0) clv__pool_trim(r->w->devices); /* buffers are let go of and made again */
+    if (test_random(&r->random) % 64 == 0) clv__memory_pool_trim(r->w->devices); /* buffers are let go of and made again */
   }
   return NULL;
 }
@@ -191,7 +191,7 @@ static void *run_and_reopen(void *argument) {
   close_runner(r);
   r->session = NULL;
   r->plan = NULL;
-  clv__pool_trim(r->w->devices);
+  clv__memory_pool_trim(r->w->devices);
   if (open_runner(r, 1, 4, &error) != CLV_OK) snprintf(r->wrong, sizeof r->wrong, "%s", error.message);
   return NULL;
 }
@@ -199,8 +199,8 @@ static void *run_and_reopen(void *argument) {
 static size_t live_bytes(const world *w) {
   size_t bytes = atomic_load(&w->counter.live_bytes);
   for (uint32_t space = 0; space < w->devices->space_count; ++space) {
-    clv__pool_counters counters;
-    clv__pool_counters_get(w->devices, space, &counters);
+    clv__memory_pool_counters counters;
+    clv__memory_pool_counters_get(w->devices, space, &counters);
     bytes += space == CLV__SPACE_HOST ? 0 : counters.in_use_bytes + counters.kept_bytes;
   }
   return bytes;
