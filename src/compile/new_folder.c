@@ -81,7 +81,7 @@ static clv_status check_contents(clv__new_folder *made, const char *directory, c
                         directory);
 }
 
-/* ---- The staging folder ---- */
+/* ---- The new folder ---- */
 
 /* The part of the target after its last slash. */
 static char *last_part(char *path) {
@@ -109,7 +109,7 @@ static clv_status find_target(clv__new_folder *made, const char *directory, bool
   return CLV_OK;
 }
 
-/* Removes staging folders that no process uses. */
+/* Removes new folders that no process uses. */
 static void sweep(const clv__new_folder *made) {
   char *name = last_part(made->folder);
   size_t prefix = strlen(name) - 6; /* without the random letters of mkdtemp() */
