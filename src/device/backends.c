@@ -6,21 +6,13 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "backends/cpu/cpu.h"
-#include "backends/onnxruntime/onnxruntime.h"
-#include "backends/opencl/opencl.h"
-#include "backends/openvino/openvino.h"
-#include "backends/torch/torch.h"
-#include "backends/vnpu/vnpu.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "built_in_backends.h" /* made from the list in CMakeLists.txt */
 #include "device/device.h"
 
 /* In the order that "auto" tries them. */
-static const clv_backend_query_fn built_in[] = {
-    clv__cpu_backend_query,      clv__vnpu_backend_query,  clv__opencl_backend_query,
-    clv__openvino_backend_query, clv__torch_backend_query, clv__onnxruntime_backend_query,
-};
+static const clv_backend_query_fn built_in[] = {CLV__BUILT_IN_BACKENDS};
 
 void clv__backends_init(clv__backends *backends) {
   pthread_mutexattr_t attributes;
