@@ -252,3 +252,16 @@ cleanup:
   clv__release(allocator, waits);
   return status;
 }
+
+static const clv__cause causes[] = {
+    {"ready", "its turn came when its device ran all it could"},
+    {NULL, NULL},
+};
+
+const clv__strategy clv__strategy_ready = {
+    .name = "ready",
+    .summary = "everything that is ready here, then everything that is ready there",
+    .place = clv__place_ready,
+    .split = CLV__SPLIT_CONVEX,
+    .causes = causes,
+};

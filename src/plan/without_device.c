@@ -258,7 +258,7 @@ clv_status clv__plan_without_devices(const clv_plan *old, uint32_t lost, const c
   plan->origin = old->origin != NULL ? old->origin : old;
   plan->gone = old->gone | l.lost;
   l.strategy = clv__strategy_find(old->placement.strategy);
-  if (l.strategy == NULL) l.strategy = &clv__strategies[0]; /* the file names none of our strategies */
+  if (l.strategy == NULL) l.strategy = clv__strategies[0]; /* the file names none of our strategies */
   clv__devices_lock(plan->origin->devices);
   clv_status status = clv__leaving_begin(&l, reason, error);
   if (status == CLV_OK) {

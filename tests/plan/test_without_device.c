@@ -14,7 +14,6 @@
 #define NARROW "{\"name\": \"narrow\", \"operators\": \"all\", \"memory\": \"4500K\"}"
 #define WIDE "{\"name\": \"wide\", \"operators\": \"all\"}"
 
-static const char *const strategies[] = {"optimal", "contiguous", "propagate", "propagate-graph", "delegate", "ready"};
 static const char *const splits[] = {NULL, "linear", "convex", "fewest"};
 static const char *const objectives[] = {"latency", "overlap", "throughput"};
 
@@ -132,7 +131,7 @@ static clv_plan *random_plan(machine *m, const clv_graph *graph, uint64_t seed, 
   const char *first = m->devices->items[0].name;
   clv_assignment pin = {"n/1*", m->devices->items[m->devices->count - 1].name}, value = {"v1", first}, weight = {"w", first};
   const char *keep = "v4";
-  options.strategy = strategies[test_random(&random) % 6];
+  options.strategy = clv__strategies[test_random(&random) % strategy_count()]->name;
   options.split = splits[test_random(&random) % 4];
   options.objective = objectives[test_random(&random) % 3];
   options.pins = &pin, options.pin_count = test_random(&random) % 4 == 0;
@@ -281,7 +280,7 @@ static void lost_devices_are_not_called(void **state) {
     machine m;
     machine_open_with(&m, faulty, "faulty,npu,cpu", 0, NULL);
     clv_graph *graph = test_random_graph(&m.counting.allocator, seed, 20);
-    options.strategy = strategies[seed % 6];
+    options.strategy = clv__strategies[seed % strategy_count()]->name;
     clv_plan *plan, *without;
     assert_ok(clv_plan_make(graph, m.devices, &options, &plan, &error), error);
     uint64_t calls = interposer_calls(faulty);
@@ -332,11 +331,11 @@ static void what_is_streamed(void **state) {
   machine_open(&m, "wide,narrow", 2, specs);
   clv_graph *graph = layers(&m.counting.allocator);
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
-  for (uint32_t s = 0; s < 6; ++s) {
+  for (uint32_t s = 0; s < strategy_count(); ++s) {
     for (uint32_t p = 0; p < 4; ++p) {
-      options.strategy = strategies[s];
+      options.strategy = clv__strategies[s]->name;
       char what[64];
-      snprintf(what, sizeof what, "%s, pins %u", strategies[s], p);
+      snprintf(what, sizeof what, "%s, pins %u", clv__strategies[s]->name, p);
       clv_plan *plan = machine_plan(&m, graph, pins[p], options), *without;
       clv_status status = clv__plan_without_devices(plan, 1, "it broke", &without, &error);
       if (p == 1) assert_int_equal(status, CLV_NOT_SUPPORTED);
