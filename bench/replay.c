@@ -3,8 +3,8 @@
  *   bench_replay [--device NAME] [--samples N] [--nodes N] [--json] [--check]
  *
  * What is run: clv_session_run() with capture off and on, as one partition and as one a node; without a session, the calls of the
- * backend that one partition comes to (copies in, execute() or captured_launch(), copy out, wait), and of them execute() or
- * captured_launch() alone; on the virtual NPU, such calls with a launch that only takes as long: what the machine asks for waking
+ * backend that one partition comes to (copies in, execute() or capture->launch(), copy out, wait), and of them execute() or
+ * capture->launch() alone; on the virtual NPU, such calls with a launch that only takes as long: what the machine asks for waking
  * a thread, sleeping, and being woken, of anybody who hands over work and waits; a session whose sizes follow from data, which is
  * walked node by node; and what it takes to find out whether there is a graph: a run's question to the cache of graphs where
  * there is none, and entering one where there is.

@@ -1,4 +1,4 @@
-/* The calls of a backend that one partition's run comes to, without a session: copies in, execute() or captured_launch(), copy
+/* The calls of a backend that one partition's run comes to, without a session: copies in, execute() or capture->launch(), copy
  * out, wait; the latter alone; and on the virtual NPU a launch in their place that only takes as long. */
 #include "replay.h"
 
