@@ -401,13 +401,13 @@ static void test_times(void **state) {
   compile(&lanes, graph, "2");
   const clv_backend *backend = lanes.cpu.backend;
   assert_true(lanes.program.executable->plan->stretch_count > 0);
-  assert_ok(backend->instance_time_steps(lanes.cpu.device, lanes.program.instance, true, &error), error);
+  assert_ok(backend->timing->enable(lanes.cpu.device, lanes.program.instance, true, &error), error);
   struct timespec from, to;
   clock_gettime(CLOCK_MONOTONIC, &from);
   for (int i = 0; i < 5; ++i) assert_ok(cpu_program_run(&lanes.program, &x, lanes.made, &error), error);
   clock_gettime(CLOCK_MONOTONIC, &to);
   const double took = (double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec);
-  assert_ok(backend->instance_steps(lanes.cpu.device, lanes.program.instance, add_time, &total, &error), error);
+  assert_ok(backend->timing->steps(lanes.cpu.device, lanes.program.instance, add_time, &total, &error), error);
   assert_true((double)total <= took);
   for (size_t s = 0; s < lanes.program.executable->plan->step_count; ++s) {
     if (lanes.program.executable->plan->steps[s].lane != CLV__CPU_NO_LANE) {
