@@ -321,10 +321,10 @@ static double time_planning(bench *b, uint32_t seed) {
   clv__choice choice;
   clv__gnn_planning *planning = &b->entries[0].planning;
   for (uint32_t c = 0; c < 10; ++c) {
-    clv__piece *pieces = calloc(ks[c], sizeof *pieces);
-    need(pieces != NULL, "out of memory");
-    flickr_pieces(ks[c], pieces);
-    cuts[c] = (clv__choose_cut){ks[c], pieces};
+    clv__subgraph_sizes *subgraphs = calloc(ks[c], sizeof *subgraphs);
+    need(subgraphs != NULL, "out of memory");
+    flickr_subgraphs(ks[c], subgraphs);
+    cuts[c] = (clv__choose_cut){ks[c], subgraphs};
   }
   planning->choose_cuts = cuts;
   planning->cut_count = 10;
@@ -335,7 +335,7 @@ static double time_planning(bench *b, uint32_t seed) {
   printf("prices %u: planning k of 1, 2, 4, 8, 16, 24, 32, 40, 48, 64 for three devices: %.3f s of CPU time\n", seed, took);
   for (uint32_t c = 0; c < choice.k_count; ++c)
     printf("  k %2u: %11.3f ms, gap %.2f %%\n", choice.items[c].k, ms(b, choice.items[c].makespan_ns), 100 * choice.items[c].gap);
-  for (uint32_t c = 0; c < 10; ++c) free((void *)cuts[c].pieces);
+  for (uint32_t c = 0; c < 10; ++c) free((void *)cuts[c].subgraphs);
   return took;
 }
 

@@ -58,7 +58,7 @@ typedef struct flickr_graph {
 
 bool flickr_graph_make(const flickr_options *options, uint32_t k, flickr_graph *made);
 /* Subgraphs as Flickr's are at any k: for planning alone. */
-void flickr_pieces(uint32_t k, clv__piece *pieces);
+void flickr_subgraphs(uint32_t k, clv__subgraph_sizes *subgraphs);
 
 void flickr_tell_tasks(const clv__gnn_record *record, const clv__machine *machine);
 

@@ -318,13 +318,13 @@ bool flickr_graph_make(const flickr_options *options, uint32_t k, flickr_graph *
   return true;
 }
 
-void flickr_pieces(uint32_t k, clv__piece *pieces) {
+void flickr_subgraphs(uint32_t k, clv__subgraph_sizes *subgraphs) {
   uint64_t state = FLICKR_SEED + k;
   double rows = 89250.0 / k, edges = 899756.0 / k, outside = k == 1 ? 0 : fmin(3.4 * rows, 89250 - rows);
   for (uint32_t i = 0; i < k; ++i) {
-    pieces[i] = (clv__piece){.owned = (uint64_t)(rows * (0.97 + 0.06 * clv__random_real(&state))),
-                             .halo = (uint64_t)(outside * (0.7 + 0.3 * clv__random_real(&state))),
-                             .edges = (uint64_t)(edges * (0.8 + 0.4 * clv__random_real(&state)))};
+    subgraphs[i] = (clv__subgraph_sizes){.owned = (uint64_t)(rows * (0.97 + 0.06 * clv__random_real(&state))),
+                                         .halo = (uint64_t)(outside * (0.7 + 0.3 * clv__random_real(&state))),
+                                         .edges = (uint64_t)(edges * (0.8 + 0.4 * clv__random_real(&state)))};
   }
 }
 
@@ -333,7 +333,7 @@ void flickr_pieces(uint32_t k, clv__piece *pieces) {
 void flickr_tell_tasks(const clv__gnn_record *record, const clv__machine *machine) {
   for (uint32_t t = 0; t < record->task_count; ++t) {
     const clv__gnn_task *task = &record->tasks[t];
-    printf("  %2u %-4s %u-%u  rows %6llu edges %7llu  at %9.3f  packs %7.3f  runs %9.3f  lays out %7.3f  of %9.3f\n", task->place,
+    printf("  %2u %-4s %u-%u  rows %6llu edges %7llu  at %9.3f  packs %7.3f  runs %9.3f  lays out %7.3f  of %9.3f\n", task->turn,
            machine->devices[task->device].name, task->first, task->last, (unsigned long long)task->padded.rows,
            (unsigned long long)task->padded.edges, 1e-6 * (double)task->begin_ns,
            1e-6 * (double)(task->packed_ns - task->begin_ns), 1e-6 * (double)(task->computed_ns - task->packed_ns),

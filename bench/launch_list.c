@@ -1,5 +1,5 @@
 /* What it costs to run graphs of tiny operators on a device: the host's time a node, eagerly, one execute() a partition, and
- * replayed, one launch of the captured graph; beside it what the same calls cost without Cleave. For the CPU that is: the calls
+ * replayed, one launch of the capture; beside it what the same calls cost without Cleave. For the CPU that is: the calls
  * of its launch list through an array of function pointers, and each call alone, repeated while everything is warm (the kernel
  * bodies; what eager and replay take beside them stands in the columns `+eager` and `+replay`). Chains and random graphs of [4,
  * 8] values, as one partition and as one a node. Devices without capture, and other ones than the CPU, leave columns empty (-1).
@@ -197,7 +197,7 @@ static void open_program(program *p, const clv_backend *backend, clv_device *dev
 }
 
 static void close_program(program *p) {
-  if (p->captured != NULL) p->backend->captured_destroy(p->device, p->captured);
+  if (p->captured != NULL) p->backend->capture->destroy(p->device, p->captured);
   for (uint32_t i = 0; i < p->part_count; ++i) {
     p->backend->instance_destroy(p->device, p->parts[i].instance);
     p->backend->executable_destroy(p->device, p->parts[i].executable);
@@ -226,17 +226,17 @@ static void run_eager(void *cookie) {
 static void run_replay(void *cookie) {
   program *p = cookie;
   clv_error error = {0};
-  check(p->backend->captured_launch(p->device, p->captured, p->stream, &error), &error, "launch");
+  check(p->backend->capture->launch(p->device, p->captured, p->stream, &error), &error, "launch");
   finish_stream(p);
 }
 
 static void capture(program *p) {
   clv_error error = {0};
-  check(p->backend->capture_begin(p->device, p->stream, &error), &error, "capture");
+  check(p->backend->capture->begin(p->device, p->stream, CLV_CAPTURE_THREAD, &error), &error, "capture");
   for (uint32_t i = 0; i < p->part_count; ++i) {
     check(p->backend->execute(p->device, p->parts[i].instance, p->stream, &p->parts[i].args, &error), &error, "execute");
   }
-  check(p->backend->capture_end(p->device, p->stream, &p->captured, &error), &error, "capture");
+  check(p->backend->capture->end(p->device, p->stream, &p->captured, &error), &error, "capture");
 }
 
 static void read_result(program *p, float *result) {
@@ -387,7 +387,7 @@ static void run_row(const settings *set, const clv_backend *backend, clv_device 
   program p;
   open_program(&p, backend, device, graph, a_node ? 1 : nodes);
   row r = {.shape = chain ? "chain" : "random", .nodes = nodes, .parts = p.part_count, .replay = -1, .raw = -1, .bodies = -1};
-  if (backend->capture_begin != NULL) capture(&p);
+  if (backend->capture != NULL) capture(&p);
   check_results(&p);
   r.eager = measure(run_eager, &p, set->samples) / nodes;
   if (p.captured != NULL) r.replay = measure(run_replay, &p, set->samples) / nodes;
@@ -439,7 +439,12 @@ int main(int argc, char **argv) {
   check(clv_context_create(NULL, &context, &error), &error, "context");
   const clv_backend *backend = clv__context_find(context, set.device);
   need(backend != NULL, "there is no such device");
-  const clv_device_config config = {.struct_size = sizeof config, .name = set.device, .spec = "all", .thread_count = 1};
+  const clv_option spec = {"spec", "all"};
+  const clv_device_config config = {.struct_size = sizeof config,
+                                    .name = set.device,
+                                    .option_count = strcmp(backend->name, "vnpu") == 0,
+                                    .options = &spec,
+                                    .thread_count = 1};
   check(backend->open(backend->self, clv__context_host(context), &config, &device, &error), &error, "open");
   if (set.json) printf("[");
   bool first = true;

@@ -2,7 +2,7 @@
  *
  *   bench_overhead DEVICES SPEC GRAPH FORCED NODES RUNS
  *
- * SPEC is the virtual NPU's, GRAPH off or on (captured graphs), FORCED an operator that runs on the last device ('' for none).
+ * SPEC is the virtual NPU's, GRAPH off or on (captures), FORCED an operator that runs on the last device ('' for none).
  * measured_run() is the mark by which the runs that count are told from what comes before. */
 #include <string.h>
 
@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
   clv_session *session;
   clv_graph *graph = make_graph((uint32_t)atoi(argv[5]), false);
   clv_context_options options = CLV_CONTEXT_OPTIONS_INIT;
-  options.graph = strcmp(argv[3], "on") == 0 ? CLV_GRAPH_ON : CLV_GRAPH_OFF;
+  options.capture = strcmp(argv[3], "on") == 0 ? CLV_CAPTURE_ON : CLV_CAPTURE_OFF;
   options.cache_directory = "";
   check(clv_context_create(&options, &context, &error), &error, "context");
   clv_devices_options wanted = CLV_DEVICES_OPTIONS_INIT;

@@ -1,10 +1,10 @@
-/* The host's time for one run of a graph of tiny operators, by number of nodes: eager, and replayed from a captured graph.
+/* The host's time for one run of a graph of tiny operators, by number of nodes: eager, and replayed from a capture.
  *
  *   bench_replay [--device NAME] [--samples N] [--nodes N] [--json] [--check]
  *
  * What is run: clv_session_run() with capture off and on, as one partition and as one a node; without a session, the calls of the
- * backend that one partition comes to (copies in, execute() or captured_launch(), copy out, wait), and of them execute() or
- * captured_launch() alone; on the virtual NPU, such calls with a launch that only takes as long: what the machine asks for waking
+ * backend that one partition comes to (copies in, execute() or capture->launch(), copy out, wait), and of them execute() or
+ * capture->launch() alone; on the virtual NPU, such calls with a launch that only takes as long: what the machine asks for waking
  * a thread, sleeping, and being woken, of anybody who hands over work and waits; a session whose sizes follow from data, which is
  * walked node by node; and what it takes to find out whether there is a graph: a run's question to the cache of graphs where
  * there is none, and entering one where there is.
@@ -37,7 +37,7 @@ typedef struct row {
   double asked, entered;
 } row;
 
-/* How long the device is at the captured graph, as seen from here. */
+/* How long the device is at the capture, as seen from here. */
 static double device_ns(calls *c, int samples) {
   cost costs[2];
   c->idle.ns = 0;
@@ -82,8 +82,8 @@ static void measure_one(row *r, const clv_graph *graph, const subject *subjects,
 static void measure_kind(row *r, int kind, const clv_graph *graph, const char *device, int samples, float *out) {
   static sessions eager, replayed;
   uint32_t part_nodes = kind == EACH ? 1 : 0;
-  session_open(&eager, graph, device, part_nodes, CLV_GRAPH_OFF);
-  session_open(&replayed, graph, device, part_nodes, CLV_GRAPH_ON);
+  session_open(&eager, graph, device, part_nodes, CLV_CAPTURE_OFF);
+  session_open(&replayed, graph, device, part_nodes, CLV_CAPTURE_ON);
   subject subjects[] = {{session_run, &eager}, {kind == OPEN ? NULL : session_run, &replayed}};
   if (kind == ONE) {
     measure_one(r, graph, subjects, samples);

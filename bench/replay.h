@@ -24,7 +24,7 @@ typedef struct sessions {
 } sessions;
 
 /* On `device`, with so many nodes a partition (0: as many as it takes). */
-void session_open(sessions *s, const clv_graph *graph, const char *device, uint32_t part_nodes, clv_graph_mode mode);
+void session_open(sessions *s, const clv_graph *graph, const char *device, uint32_t part_nodes, clv_capture_policy mode);
 void session_close(sessions *s);
 cost session_run(void *sessions);
 /* The backend beneath. */
@@ -57,7 +57,7 @@ void calls_open(calls *c, const sessions *s, const clv_graph *graph);
 void calls_close(calls *c);
 /* Executes, or launches what was captured, and compares. */
 void calls_check(calls *c, bool captured, uint32_t nodes, const float *wanted);
-/* execute() or captured_launch() alone. */
+/* execute() or capture->launch() alone. */
 cost call_execute(void *calls);
 cost call_replay(void *calls);
 /* What a session asks of the backend in one run, on a stream of its own; with a launch that only takes its time. */

@@ -1,4 +1,4 @@
-/* The calls of a backend that one partition's run comes to, without a session: copies in, execute() or captured_launch(), copy
+/* The calls of a backend that one partition's run comes to, without a session: copies in, execute() or capture->launch(), copy
  * out, wait; the latter alone; and on the virtual NPU a launch in their place that only takes as long. */
 #include "replay.h"
 
@@ -33,17 +33,17 @@ void calls_open(calls *c, const sessions *s, const clv_graph *graph) {
   }
   c->args = (clv_execute_args){
       .struct_size = sizeof c->args, .input_count = 2, .output_count = 1, .inputs = c->bindings, .outputs = &c->bindings[2]};
-  if (c->b->capture_begin != NULL) {
-    check(c->b->capture_begin(c->device, c->stream, &error), &error, "capture");
+  if (c->b->capture != NULL) {
+    check(c->b->capture->begin(c->device, c->stream, CLV_CAPTURE_THREAD, &error), &error, "capture");
     check(c->b->execute(c->device, c->instance, c->stream, &c->args, &error), &error, "capture");
-    check(c->b->capture_end(c->device, c->stream, &c->captured, &error), &error, "capture");
+    check(c->b->capture->end(c->device, c->stream, &c->captured, &error), &error, "capture");
   }
   clv__shapes_destroy(shapes);
   clv__arena_finish(&arena);
 }
 
 void calls_close(calls *c) {
-  if (c->captured != NULL) c->b->captured_destroy(c->device, c->captured);
+  if (c->captured != NULL) c->b->capture->destroy(c->device, c->captured);
   c->b->instance_destroy(c->device, c->instance);
   c->b->executable_destroy(c->device, c->executable);
   c->b->stream_destroy(c->device, c->stream);
@@ -59,7 +59,7 @@ static clv_status execute(calls *c, clv_error *error) {
   return c->b->execute(c->device, c->instance, c->stream, &c->args, error);
 }
 static clv_status replay(calls *c, clv_error *error) {
-  return c->b->captured_launch(c->device, c->captured, c->stream, error);
+  return c->b->capture->launch(c->device, c->captured, c->stream, error);
 }
 
 static clv_status pass_time(clv__vnpu_launch *launch, double *seconds, clv_error *error) {

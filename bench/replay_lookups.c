@@ -1,4 +1,4 @@
-/* What it takes to find out whether there is a captured graph: asking the cache where there is none, entering one where there is.
+/* What it takes to find out whether there is a capture: asking the cache where there is none, entering one where there is.
  */
 #include "replay.h"
 
@@ -8,9 +8,9 @@
 #include "plan/plan.h"
 
 typedef struct lookups {
-  clv__graph_cache *cache;
-  clv__graph_key key;
-  clv__graph_entry *entry;
+  clv__capture_cache *cache;
+  clv__capture_key key;
+  clv__capture_entry *entry;
 } lookups;
 
 enum { LOOKUPS = 64 };
@@ -22,7 +22,7 @@ static void destroy_nothing(void *content) {
 static cost ask(void *cookie) {
   const lookups *l = cookie;
   cost begun = begin();
-  for (int i = 0; i < LOOKUPS; ++i) (void)clv__graph_cache_ask(l->cache, &l->key, NULL, 0);
+  for (int i = 0; i < LOOKUPS; ++i) (void)clv__capture_cache_ask(l->cache, &l->key, NULL, 0);
   return end(begun);
 }
 
@@ -30,8 +30,8 @@ static cost enter(void *cookie) {
   const lookups *l = cookie;
   cost begun = begin();
   for (int i = 0; i < LOOKUPS; ++i) {
-    (void)clv__graph_entry_enter(l->cache, l->entry);
-    clv__graph_entry_leave(l->entry);
+    (void)clv__capture_entry_enter(l->cache, l->entry);
+    clv__capture_entry_leave(l->entry);
   }
   return end(begun);
 }
@@ -44,15 +44,15 @@ void measure_lookups(const clv_plan *plan, int samples, double *asked, double *e
   bool *captured = clv__arena_allocate(&arena, plan->partition_count * sizeof *captured);
   if (captured == NULL) check(CLV_OUT_OF_MEMORY, &error, "lookups");
   memset(captured, true, plan->partition_count * sizeof *captured);
-  check(clv__graph_key_make(plan, 0, captured, plan->shapes->types, NULL, &arena, &l.key, &error), &error, "key");
-  check(clv__graph_cache_create(clv__allocator_default(), 12, UINT64_MAX, true, &l.cache, &error), &error, "cache");
-  check(clv__graph_cache_insert(l.cache, &l.key, &l, 1, destroy_nothing, &l.entry, &error), &error, "cache");
-  clv__graph_entry_leave(l.entry);
+  check(clv__capture_key_make(plan, 0, captured, plan->shapes->types, NULL, &arena, &l.key, &error), &error, "key");
+  check(clv__capture_cache_create(clv__allocator_default(), 12, UINT64_MAX, true, &l.cache, &error), &error, "cache");
+  check(clv__capture_cache_insert(l.cache, &l.key, &l, 1, destroy_nothing, &l.entry, &error), &error, "cache");
+  clv__capture_entry_leave(l.entry);
   cost costs[2];
   measure((subject[]){{ask, &l}, {enter, &l}}, 2, samples, costs);
   *asked = costs[0].cpu / LOOKUPS;
   *entered = costs[1].cpu / LOOKUPS;
-  clv__graph_entry_remove(l.cache, l.entry);
-  clv__graph_cache_destroy(l.cache);
+  clv__capture_entry_remove(l.cache, l.entry);
+  clv__capture_cache_destroy(l.cache);
   clv__arena_finish(&arena);
 }

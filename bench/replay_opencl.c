@@ -87,13 +87,13 @@ static void calls_open(calls *c, const clv_graph *graph, const float in[2][ELEME
   c->args = (clv_execute_args){
       .struct_size = sizeof c->args, .input_count = 2, .output_count = 1, .inputs = c->bindings, .outputs = &c->bindings[2]};
   if (!is_captured) return;
-  check(c->b->capture_begin(c->device, c->stream, &error), &error, "capture");
+  check(c->b->capture->begin(c->device, c->stream, CLV_CAPTURE_THREAD, &error), &error, "capture");
   check(c->b->execute(c->device, c->instance, c->stream, &c->args, &error), &error, "capture");
-  check(c->b->capture_end(c->device, c->stream, &c->captured, &error), &error, "capture");
+  check(c->b->capture->end(c->device, c->stream, &c->captured, &error), &error, "capture");
 }
 
 static void calls_close(calls *c) {
-  if (c->captured != NULL) c->b->captured_destroy(c->device, c->captured);
+  if (c->captured != NULL) c->b->capture->destroy(c->device, c->captured);
   if (c->instance != NULL) c->b->instance_destroy(c->device, c->instance);
   if (c->executable != NULL) c->b->executable_destroy(c->device, c->executable);
   if (c->stream != NULL) c->b->stream_destroy(c->device, c->stream);
@@ -159,7 +159,7 @@ static sample measure(calls *c, const raw *r) {
         check(CLV_DEVICE_ERROR, &error, "clEnqueueNDRangeKernel");
     }
   } else if (c->captured != NULL) {
-    check(c->b->captured_launch(c->device, c->captured, c->stream, &error), &error, "launch");
+    check(c->b->capture->launch(c->device, c->captured, c->stream, &error), &error, "launch");
   } else {
     check(c->b->execute(c->device, c->instance, c->stream, &c->args, &error), &error, "execute");
   }

@@ -20,8 +20,10 @@ static void cut_info(clv_device *device, clv_device_info *info) {
 
 static clv_status cut_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                            clv_error *error) {
+  const clv_option spec = {"spec", "all"};
   clv_device_config all = *config;
-  all.spec = "all";
+  all.options = &spec;
+  all.option_count = 1;
   return cut.inner->open(self, host, &all, device, error);
 }
 
@@ -55,11 +57,11 @@ static void cut_add(clv_context *context, const char *device, uint32_t nodes) {
 
 /* ---- A session ---- */
 
-void session_open(sessions *s, const clv_graph *graph, const char *device, uint32_t part_nodes, clv_graph_mode mode) {
+void session_open(sessions *s, const clv_graph *graph, const char *device, uint32_t part_nodes, clv_capture_policy mode) {
   clv_error error = {0};
   memset(s, 0, sizeof *s);
   clv_context_options options = CLV_CONTEXT_OPTIONS_INIT;
-  options.graph = mode;
+  options.capture = mode;
   options.cache_directory = "";
   clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
   devices.list = "cut";

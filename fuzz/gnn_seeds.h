@@ -50,12 +50,12 @@ static inline clv_status fuzz_gnn_make_plan(const clv__chain *chain, const clv__
                                             clv_error *error) {
   static const clv__gnn_plan_names names = {
       .model = "m.json", .model_hash = "ab", .graph = "g.npz", .graph_hash = "cd", .seed = 9};
-  static const clv__piece pieces[3] = {{.owned = 500, .halo = 100, .edges = 4000},
-                                       {.owned = 600, .halo = 200, .edges = 3000},
-                                       {.owned = 700, .halo = 50, .edges = 5000}};
+  static const clv__subgraph_sizes subgraphs[3] = {{.owned = 500, .halo = 100, .edges = 4000},
+                                                   {.owned = 600, .halo = 200, .edges = 3000},
+                                                   {.owned = 700, .halo = 50, .edges = 5000}};
   clv__machine machine = {.device_count = 2, .pad_step = 100, .merge_ns = 20e3, .queue_depth = 2};
   clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
-  clv__choose_cut cut = {3, pieces};
+  clv__choose_cut cut = {3, subgraphs};
   clv__costs costs[2];
   clv__choice choice;
   clv__arena arena;

@@ -46,8 +46,9 @@ static inline const fuzz_npubin_setting *fuzz_npubin_open(void) {
   const clv_host *host = clv__context_host(setting.context);
   if (clv__vnpu_backend_query(host, NULL, &setting.backend, NULL) != CLV_OK) abort();
   for (int i = 0; i < 2; ++i) {
+    const clv_option spec = {"spec", specs[i]};
     clv_device_config config = {
-        .struct_size = sizeof config, .name = i == 0 ? "fixed" : "free", .spec = specs[i], .thread_count = 1};
+        .struct_size = sizeof config, .name = i == 0 ? "fixed" : "free", .option_count = 1, .options = &spec, .thread_count = 1};
     if (setting.backend->open(NULL, host, &config, &setting.devices[i], NULL) != CLV_OK) abort();
   }
   return &setting;
@@ -162,12 +163,12 @@ static inline void fuzz_npubin_execute(fuzz_npubin_run *run, const clv_executabl
   clv_execute_args args = {sizeof args, p->input_count, p->output_count, run->in, run->out, run, fuzz_npubin_output};
   for (int captured = 0; captured < 1 + p->is_static; ++captured) {
     clv_captured *graph = NULL;
-    if (captured && run->b->capture_begin(run->device, stream, &error) != CLV_OK) abort();
+    if (captured && run->b->capture->begin(run->device, stream, CLV_CAPTURE_THREAD, &error) != CLV_OK) abort();
     clv_status status = run->b->execute(run->device, instance, stream, &args, &error);
-    if (captured && run->b->capture_end(run->device, stream, &graph, &error) != status) abort();
-    if (graph != NULL && run->b->captured_launch(run->device, graph, stream, &error) != CLV_OK) abort();
+    if (captured && run->b->capture->end(run->device, stream, &graph, &error) != status) abort();
+    if (graph != NULL && run->b->capture->launch(run->device, graph, stream, &error) != CLV_OK) abort();
     (void)run->b->stream_synchronize(run->device, stream, &error);
-    run->b->captured_destroy(run->device, graph);
+    run->b->capture->destroy(run->device, graph);
   }
 }
 
@@ -242,7 +243,7 @@ static inline clv_status fuzz_npubin_status(const uint8_t *data, size_t size_byt
   else
     fuzz_sealed_wrap(&clv__vnpu_npubin_kind, device->fingerprint, data + 1, size_bytes - 1, &file);
   clv_executable *p = NULL;
-  clv_status status = setting->backend->executable_load(device, file.data, file.size_bytes, &p, error);
+  clv_status status = setting->backend->save->load(device, file.data, file.size_bytes, &p, error);
   if (status == CLV_OK) {
     fuzz_npubin_try(setting, device, p, (mode & FUZZ_NPUBIN_WILD) != 0);
     setting->backend->executable_destroy(device, p);

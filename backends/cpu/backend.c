@@ -200,6 +200,7 @@ static void cpu_info(clv_device *device, clv_device_info *info) {
   info->alignment_bytes = CLV__ALIGNMENT;
   info->is_synchronous = true;
   info->keeps_quantised = device->onednn && device->fuse && clv__dnn_sums_integers();
+  info->silicon = "cpu";
 }
 
 /* ---- Memory. ---- */
@@ -285,6 +286,28 @@ static void weight_release(clv_device *device, clv_weight *weight) {
   clv__release(device->allocator, weight);
 }
 
+static const clv_scratch_slots scratch_slots = {
+    .struct_size = sizeof scratch_slots,
+    .size_bytes = clv__cpu_instance_scratch_bytes,
+    .bind = clv__cpu_instance_bind_scratch,
+};
+
+static const clv_capture_slots capture_slots = {
+    .struct_size = sizeof capture_slots,
+    .begin = clv__cpu_capture_begin,
+    .end = clv__cpu_capture_end,
+    .launch = clv__cpu_captured_launch,
+    .bind = clv__cpu_captured_bind,
+    .destroy = clv__cpu_captured_destroy,
+    .size_bytes = clv__cpu_captured_bytes,
+};
+
+static const clv_timing_slots timing_slots = {
+    .struct_size = sizeof timing_slots,
+    .enable = clv__cpu_instance_time_steps,
+    .steps = clv__cpu_instance_steps,
+};
+
 static const clv_backend cpu_backend = {
     .abi_version = CLV_ABI_VERSION,
     .struct_size = sizeof(clv_backend),
@@ -317,18 +340,11 @@ static const clv_backend cpu_backend = {
     .instance_resize = clv__cpu_instance_resize,
     .execute = clv__cpu_execute,
     .event_notify = clv__cpu_event_notify,
-    .instance_scratch_bytes = clv__cpu_instance_scratch_bytes,
-    .instance_bind_scratch = clv__cpu_instance_bind_scratch,
-    .capture_begin = clv__cpu_capture_begin,
-    .capture_end = clv__cpu_capture_end,
-    .captured_launch = clv__cpu_captured_launch,
-    .captured_bind = clv__cpu_captured_bind,
-    .captured_destroy = clv__cpu_captured_destroy,
-    .captured_bytes = clv__cpu_captured_bytes,
-    .instance_time_steps = clv__cpu_instance_time_steps,
-    .instance_steps = clv__cpu_instance_steps,
     .options = option_list,
     .option_count = sizeof option_list / sizeof *option_list,
+    .scratch = &scratch_slots,
+    .capture = &capture_slots,
+    .timing = &timing_slots,
 };
 
 clv_status clv__cpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {

@@ -38,12 +38,21 @@ static clv_status open_slot(void *self, const clv_host *host, const clv_device_c
   return clv__framework_open(r->framework, library, host, config, device, error);
 }
 
-static clv_status list_slot(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error) {
+static clv_status list_slot(void *self, const clv_host *host, const clv_option *options, uint32_t option_count,
+                            clv_found_fn found, void *cookie, clv_error *error) {
   registration *r = self;
   void *library;
+  (void)options;
+  (void)option_count;
   CLV__TRY(load(r, host, &library, error));
   return r->framework->list(library, found, cookie, error);
 }
+
+static const clv_save_slots save_slots = {
+    .struct_size = sizeof save_slots,
+    .save = clv__framework_executable_save,
+    .load = clv__framework_executable_load,
+};
 
 static void fill_table(registration *r) {
   static const clv_option_info async = {
@@ -82,8 +91,6 @@ static void fill_table(registration *r) {
       .compile = clv__framework_compile,
       .executable_destroy = clv__framework_executable_destroy,
       .executable_info = clv__framework_executable_info,
-      .executable_save = saves ? clv__framework_executable_save : NULL,
-      .executable_load = saves ? clv__framework_executable_load : NULL,
       .instance_create = clv__framework_instance_create,
       .instance_destroy = clv__framework_instance_destroy,
       .instance_resize = framework->request_resize != NULL ? clv__framework_instance_resize : NULL,
@@ -92,6 +99,7 @@ static void fill_table(registration *r) {
       .options = r->options,
       .option_count = count,
       .list = list_slot,
+      .save = saves ? &save_slots : NULL,
   };
 }
 

@@ -124,6 +124,7 @@ void clv__framework_info(clv_device *device, clv_device_info *info) {
       .memory_limit_bytes = own->memory_limit_bytes,
       .alignment_bytes = CLV__ALIGNMENT,
       .is_synchronous = !device->is_async,
+      .silicon = strcmp(own->kind, "cpu") == 0 ? "cpu" : NULL,
   };
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }

@@ -65,11 +65,14 @@ clv_status clv__opencl_choose(clv_device *device, uint32_t ordinal, clv_error *e
   return CLV_OK;
 }
 
-clv_status clv__opencl_list(void *self, const clv_host *host, clv_found_fn report, void *cookie, clv_error *error) {
+clv_status clv__opencl_list(void *self, const clv_host *host, const clv_option *options, uint32_t option_count,
+                            clv_found_fn report, void *cookie, clv_error *error) {
   const clv__opencl_icd *cl;
   found list[MAX_DEVICES];
   (void)self;
   (void)host;
+  (void)options;
+  (void)option_count;
   CLV__TRY(clv__opencl_icd_open(&cl, error));
   uint32_t count = list_devices(cl, list);
   if (count == 0) return no_device(error);

@@ -112,7 +112,8 @@ void clv__opencl_weight_release(clv_device *device, clv_weight *weight);
 clv_status clv__opencl_choose(clv_device *device, uint32_t ordinal, clv_error *error);
 int clv__opencl_rank(cl_device_type type); /* order in the list: 0 GPUs, 1 others, 2 CPUs */
 /* Lists all devices except CPUs, which the cpu device already covers. An OpenCL CPU device must be requested by name. */
-clv_status clv__opencl_list(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error);
+clv_status clv__opencl_list(void *self, const clv_host *host, const clv_option *options, uint32_t option_count,
+                            clv_found_fn found, void *cookie, clv_error *error);
 
 /* Opening and closing (open.c). */
 enum { CLV__OPENCL_OPTION_COUNT = 7 };

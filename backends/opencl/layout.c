@@ -49,11 +49,11 @@ static void end_lifetimes(block *b, uint32_t node) {
 }
 
 /* First fit. */
-static clv_status allocate_piece(clv__opencl_plan *plan, block *b, clv__opencl_piece *piece, uint32_t last, clv_error *error) {
-  if (piece->size_bytes > UINT64_MAX / 4 || plan->scratch_bytes > UINT64_MAX / 4) {
+static clv_status allocate_region(clv__opencl_plan *plan, block *b, clv__opencl_region *region, uint32_t last, clv_error *error) {
+  if (region->size_bytes > UINT64_MAX / 4 || plan->scratch_bytes > UINT64_MAX / 4) {
     return clv__error_set(error, CLV_TOO_LARGE, "scratch is too large for any memory");
   }
-  uint64_t room = rounded(plan, piece->size_bytes), at = 0;
+  uint64_t room = rounded(plan, region->size_bytes), at = 0;
   size_t index = 0;
   for (; index < b->count && !(b->items[index].offset >= at && b->items[index].offset - at >= room); ++index) {
     uint64_t end = b->items[index].offset + b->items[index].size_bytes;
@@ -65,7 +65,7 @@ static clv_status allocate_piece(clv__opencl_plan *plan, block *b, clv__opencl_p
   memmove(&b->items[index + 1], &b->items[index], (b->count - index) * sizeof *b->items);
   b->items[index] = (alive){at, room, last};
   ++b->count;
-  piece->offset = at;
+  region->offset = at;
   if (at + room > plan->scratch_bytes) plan->scratch_bytes = at + room;
   return CLV_OK;
 }
@@ -104,7 +104,7 @@ static void locate_sources(clv__opencl_plan *plan) {
     } else if (e->values[v].weight != CLV__OPENCL_NONE) {
       value->at = (clv__opencl_location){CLV__OPENCL_AT_WEIGHT, e->values[v].weight};
     } else if (value->type.data != NULL) {
-      value->at = (clv__opencl_location){CLV__OPENCL_AT_CONSTANT, CLV__OPENCL_NONE}; /* becomes a piece if a step reads it */
+      value->at = (clv__opencl_location){CLV__OPENCL_AT_CONSTANT, CLV__OPENCL_NONE}; /* becomes a region if a step reads it */
     }
   }
 }
@@ -128,11 +128,11 @@ static clv_status lay_out_made(clv__opencl_plan *plan, const uint32_t *last, blo
       if (v == CLV_NO_VALUE || plan->values[v].root != v || plan->values[v].at.where != CLV__OPENCL_AT_NOWHERE) continue;
       clv__opencl_location *at = &plan->values[v].at;
       at->where = CLV__OPENCL_AT_SCRATCH;
-      CLV__TRY(clv__opencl_piece_add(plan, &plan->scratch, size_of(&plan->values[v].type), NULL, &at->index, error));
-      CLV__TRY(allocate_piece(plan, b, &plan->scratch.items[at->index], last[v], error));
+      CLV__TRY(clv__opencl_region_add(plan, &plan->scratch, size_of(&plan->values[v].type), NULL, &at->index, error));
+      CLV__TRY(allocate_region(plan, b, &plan->scratch.items[at->index], last[v], error));
     }
     for (uint32_t i = 0; i < node->scratch_count; ++i) {
-      CLV__TRY(allocate_piece(plan, b, &plan->scratch.items[node->first_scratch + i], n, error));
+      CLV__TRY(allocate_region(plan, b, &plan->scratch.items[node->first_scratch + i], n, error));
     }
     end_lifetimes(b, n);
   }
@@ -147,7 +147,7 @@ static clv_status copy_outputs(clv__opencl_plan *plan, clv_error *error) {
     const clv__opencl_location *at = &plan->values[plan->values[v].root].at;
     uint64_t size_bytes = size_of(&plan->values[v].type);
     if ((at->where == CLV__OPENCL_AT_OUTPUT && at->index == o) || size_bytes == 0) continue;
-    const clv__opencl_operand ends[2] = {{.means = CLV__OPENCL_MEANS_PLACE, .at = {CLV__OPENCL_AT_OUTPUT, o}},
+    const clv__opencl_operand ends[2] = {{.means = CLV__OPENCL_MEANS_LOCATION, .at = {CLV__OPENCL_AT_OUTPUT, o}},
                                          {.means = CLV__OPENCL_MEANS_VALUE, .value = v}};
     clv__opencl_step step = {.node = CLV__OPENCL_NONE,
                              .is_copy = true,
@@ -162,12 +162,12 @@ static clv_status copy_outputs(clv__opencl_plan *plan, clv_error *error) {
 
 static clv_status lay_out_constants(clv__opencl_plan *plan, clv_error *error) {
   for (size_t i = 0; i < plan->constants.count; ++i) {
-    clv__opencl_piece *piece = &plan->constants.items[i];
-    piece->offset = plan->constant_bytes;
-    if (piece->size_bytes > UINT64_MAX / 4 || plan->constant_bytes > UINT64_MAX / 4) {
+    clv__opencl_region *region = &plan->constants.items[i];
+    region->offset = plan->constant_bytes;
+    if (region->size_bytes > UINT64_MAX / 4 || plan->constant_bytes > UINT64_MAX / 4) {
       return clv__error_set(error, CLV_TOO_LARGE, "constants are too large for any memory");
     }
-    plan->constant_bytes += rounded(plan, piece->size_bytes);
+    plan->constant_bytes += rounded(plan, region->size_bytes);
   }
   return CLV_OK;
 }
@@ -175,7 +175,7 @@ static clv_status lay_out_constants(clv__opencl_plan *plan, clv_error *error) {
 static clv_status locate_operand(clv__opencl_plan *plan, clv__opencl_operand *operand, clv_error *error) {
   clv__opencl_plan_value *root = &plan->values[plan->values[operand->value].root];
   if (root->at.where == CLV__OPENCL_AT_CONSTANT && root->at.index == CLV__OPENCL_NONE) {
-    CLV__TRY(clv__opencl_piece_add(plan, &plan->constants, size_of(&root->type), root->type.data, &root->at.index, error));
+    CLV__TRY(clv__opencl_region_add(plan, &plan->constants, size_of(&root->type), root->type.data, &root->at.index, error));
   }
   operand->at = root->at;
   return CLV_OK;
@@ -188,7 +188,7 @@ static clv_status resolve_operands(clv__opencl_plan *plan, clv_error *error) {
     for (uint32_t i = 0; i < steps->items[s].operand_count; ++i) {
       clv__opencl_operand *operand = &steps->items[s].operands[i];
       if (operand->means == CLV__OPENCL_MEANS_VALUE) CLV__TRY(locate_operand(plan, operand, error));
-      if (operand->means != CLV__OPENCL_MEANS_VALUE && operand->means != CLV__OPENCL_MEANS_PLACE) continue;
+      if (operand->means != CLV__OPENCL_MEANS_VALUE && operand->means != CLV__OPENCL_MEANS_LOCATION) continue;
       if (operand->at.where == CLV__OPENCL_AT_NOWHERE) {
         return clv__error_set(error, CLV_INTERNAL_ERROR, "argument %u of %s has no memory", i,
                               steps->items[s].is_copy ? "a copy" : steps->items[s].kernel);

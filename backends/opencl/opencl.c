@@ -14,6 +14,7 @@ static void device_info(clv_device *device, clv_device_info *info) {
       .memory_space = device->space,
       .memory_limit_bytes = device->shares_host ? 0 : device->memory_bytes,
       .alignment_bytes = (uint32_t)device->alignment_bytes,
+      .silicon = (device->type & CL_DEVICE_TYPE_CPU) != 0 ? "cpu" : NULL,
   };
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }
@@ -46,6 +47,28 @@ clv_status clv__opencl_execute(clv_device *device, clv_instance *instance, clv_s
   return clv__opencl_faults_read(device, instance->faults, queue, error);
 }
 
+static const clv_save_slots save_slots = {
+    .struct_size = sizeof save_slots,
+    .save = clv__opencl_executable_save,
+    .load = clv__opencl_executable_load,
+};
+
+static const clv_scratch_slots scratch_slots = {
+    .struct_size = sizeof scratch_slots,
+    .size_bytes = clv__opencl_instance_scratch_bytes,
+    .bind = clv__opencl_instance_bind_scratch,
+};
+
+static const clv_capture_slots capture_slots = {
+    .struct_size = sizeof capture_slots,
+    .begin = clv__opencl_capture_begin,
+    .end = clv__opencl_capture_end,
+    .launch = clv__opencl_captured_launch,
+    .bind = clv__opencl_captured_bind,
+    .destroy = clv__opencl_captured_destroy,
+    .size_bytes = clv__opencl_captured_bytes,
+};
+
 clv_status clv__opencl_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
   static const clv_backend table = {
       .abi_version = CLV_ABI_VERSION,
@@ -75,8 +98,6 @@ clv_status clv__opencl_backend_query(const clv_host *host, void *user_data, cons
       .compile = compile,
       .executable_destroy = clv__opencl_executable_destroy,
       .executable_info = clv__opencl_executable_info,
-      .executable_save = clv__opencl_executable_save,
-      .executable_load = clv__opencl_executable_load,
       .instance_create = clv__opencl_instance_create,
       .instance_destroy = clv__opencl_instance_destroy,
       .instance_resize = instance_resize,
@@ -85,17 +106,12 @@ clv_status clv__opencl_backend_query(const clv_host *host, void *user_data, cons
       .copy_seconds = clv__opencl_copy_seconds,
       .launch_seconds = clv__opencl_launch_seconds,
       .event_notify = clv__opencl_event_notify,
-      .instance_scratch_bytes = clv__opencl_instance_scratch_bytes,
-      .instance_bind_scratch = clv__opencl_instance_bind_scratch,
-      .capture_begin = clv__opencl_capture_begin,
-      .capture_end = clv__opencl_capture_end,
-      .captured_launch = clv__opencl_captured_launch,
-      .captured_bind = clv__opencl_captured_bind,
-      .captured_destroy = clv__opencl_captured_destroy,
-      .captured_bytes = clv__opencl_captured_bytes,
       .options = clv__opencl_options,
       .option_count = CLV__OPENCL_OPTION_COUNT,
       .list = clv__opencl_list,
+      .save = &save_slots,
+      .scratch = &scratch_slots,
+      .capture = &capture_slots,
   };
   (void)host;
   (void)user_data;

@@ -27,15 +27,15 @@ clv__opencl_node clv__opencl_plan_node_view(const clv__opencl_plan *plan, uint32
   return clv__opencl_node_of(&e->nodes[index], types, constant);
 }
 
-clv_status clv__opencl_piece_add(clv__opencl_plan *plan, clv__opencl_pieces *pieces, uint64_t size_bytes, const void *data,
-                                 uint32_t *index, clv_error *error) {
-  if (pieces->count >= CLV__OPENCL_NONE - 1 ||
-      !clv__array_reserve(plan->device->allocator, (void **)&pieces->items, &pieces->capacity, pieces->count + 1,
-                          sizeof *pieces->items, pieces->count)) {
-    return clv__error_memory(error, (pieces->count + 1) * sizeof *pieces->items);
+clv_status clv__opencl_region_add(clv__opencl_plan *plan, clv__opencl_regions *regions, uint64_t size_bytes, const void *data,
+                                  uint32_t *index, clv_error *error) {
+  if (regions->count >= CLV__OPENCL_NONE - 1 ||
+      !clv__array_reserve(plan->device->allocator, (void **)&regions->items, &regions->capacity, regions->count + 1,
+                          sizeof *regions->items, regions->count)) {
+    return clv__error_memory(error, (regions->count + 1) * sizeof *regions->items);
   }
-  *index = (uint32_t)pieces->count;
-  pieces->items[pieces->count++] = (clv__opencl_piece){.size_bytes = size_bytes, .data = data};
+  *index = (uint32_t)regions->count;
+  regions->items[regions->count++] = (clv__opencl_region){.size_bytes = size_bytes, .data = data};
   return CLV_OK;
 }
 
@@ -124,15 +124,15 @@ static clv_status upload(clv__opencl_plan *plan, clv_error *error) {
   clv_status status = CLV_OK;
   if (plan->constant_parts == NULL || bytes == NULL) status = clv__error_memory(error, plan->constant_bytes);
   for (size_t i = 0; i < plan->constants.count && status == CLV_OK; ++i) {
-    const clv__opencl_piece *piece = &plan->constants.items[i];
-    if (piece->size_bytes > 0) memcpy(bytes + piece->offset, piece->data, piece->size_bytes);
+    const clv__opencl_region *region = &plan->constants.items[i];
+    if (region->size_bytes > 0) memcpy(bytes + region->offset, region->data, region->size_bytes);
   }
   if (status == CLV_OK) status = clv__opencl_memory_create(device, plan->constant_bytes, &plan->constant_memory, error);
   if (status == CLV_OK) status = clv__opencl_memory_write(device, plan->constant_memory, 0, bytes, plan->constant_bytes, error);
   for (size_t i = 0; i < plan->constants.count && status == CLV_OK; ++i) {
-    const clv__opencl_piece *piece = &plan->constants.items[i];
-    status =
-        clv__opencl_memory_part(device, plan->constant_memory, piece->offset, piece->size_bytes, &plan->constant_parts[i], error);
+    const clv__opencl_region *region = &plan->constants.items[i];
+    status = clv__opencl_memory_part(device, plan->constant_memory, region->offset, region->size_bytes, &plan->constant_parts[i],
+                                     error);
   }
   clv__release(device->allocator, bytes);
   return status;

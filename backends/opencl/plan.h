@@ -22,8 +22,8 @@ typedef enum clv__opencl_where {
   CLV__OPENCL_AT_INPUT,    /* binding `index` */
   CLV__OPENCL_AT_OUTPUT,   /* binding `index` */
   CLV__OPENCL_AT_WEIGHT,   /* weight `index` */
-  CLV__OPENCL_AT_CONSTANT, /* piece `index` of the plan's constants */
-  CLV__OPENCL_AT_SCRATCH,  /* piece `index` of the instance's scratch */
+  CLV__OPENCL_AT_CONSTANT, /* region `index` of the plan's constants */
+  CLV__OPENCL_AT_SCRATCH,  /* region `index` of the instance's scratch */
   CLV__OPENCL_AT_KEPT      /* persistent memory `index` of the instance */
 } clv__opencl_where;
 
@@ -32,16 +32,16 @@ typedef struct clv__opencl_location {
   uint32_t index;
 } clv__opencl_location;
 
-typedef struct clv__opencl_piece {
+typedef struct clv__opencl_region {
   uint64_t offset, size_bytes;
   const void *data; /* constants: the bytes to upload */
-} clv__opencl_piece;
+} clv__opencl_region;
 
 /* The meaning of an argument or an end of a copy before values have locations. */
 typedef enum clv__opencl_means {
   CLV__OPENCL_MEANS_BYTES,
   CLV__OPENCL_MEANS_VALUE,
-  CLV__OPENCL_MEANS_PLACE /* `at` is already set */
+  CLV__OPENCL_MEANS_LOCATION /* `at` is already set */
 } clv__opencl_means;
 
 typedef struct clv__opencl_operand {
@@ -80,7 +80,7 @@ typedef struct clv__opencl_plan_node {
   uint32_t *inputs, *outputs;
   uint32_t post_count;
   clv__opencl_post posts[CLV__OPENCL_MAX_POSTS];
-  uint32_t first_scratch, scratch_count; /* the node's own scratch pieces */
+  uint32_t first_scratch, scratch_count; /* the node's own scratch regions */
 } clv__opencl_plan_node;
 
 typedef struct clv__opencl_plan_value {
@@ -94,10 +94,10 @@ typedef struct clv__opencl_steps {
   size_t count, capacity;
 } clv__opencl_steps;
 
-typedef struct clv__opencl_pieces {
-  clv__opencl_piece *items;
+typedef struct clv__opencl_regions {
+  clv__opencl_region *items;
   size_t count, capacity;
-} clv__opencl_pieces;
+} clv__opencl_regions;
 
 /* A launch that may report an input error (faults.h). */
 typedef struct clv__opencl_fault_place {
@@ -118,9 +118,9 @@ typedef struct clv__opencl_plan {
   clv__opencl_plan_node *nodes;
   clv__opencl_plan_value *values;
   clv__opencl_steps steps;
-  clv__opencl_pieces scratch, constants, kept;
+  clv__opencl_regions scratch, constants, kept;
   clv__opencl_fault_places fault_places;
-  uint32_t kept_faults; /* if there are fault places: the piece of `kept` with one fault per place */
+  uint32_t kept_faults; /* if there are fault places: the region of `kept` with one fault per place */
   uint64_t scratch_bytes, constant_bytes;
   cl_mem constant_memory, *constant_parts;
 } clv__opencl_plan;
@@ -187,8 +187,8 @@ clv_status clv__opencl_pass_layout(clv__opencl_plan *plan, clv_error *error);
 clv__opencl_node clv__opencl_plan_node_view(const clv__opencl_plan *plan, uint32_t node, clv_tensor *types, bool *constant);
 /* The largest number of operands of any node. */
 uint32_t clv__opencl_plan_most(const clv__opencl_plan *plan);
-clv_status clv__opencl_piece_add(clv__opencl_plan *plan, clv__opencl_pieces *pieces, uint64_t size_bytes, const void *data,
-                                 uint32_t *index, clv_error *error);
+clv_status clv__opencl_region_add(clv__opencl_plan *plan, clv__opencl_regions *regions, uint64_t size_bytes, const void *data,
+                                  uint32_t *index, clv_error *error);
 clv_status clv__opencl_step_add(clv__opencl_plan *plan, clv__opencl_steps *steps, const clv__opencl_step *step, clv_error *error);
 
 #endif

@@ -63,7 +63,7 @@ typedef struct reader {
   size_t left;
 } reader;
 
-static bool take(reader *r, void *to, size_t size_bytes) {
+static bool read_bytes(reader *r, void *to, size_t size_bytes) {
   if (size_bytes > r->left) return false;
   if (size_bytes > 0) memcpy(to, r->at, size_bytes);
   r->at += size_bytes;
@@ -74,9 +74,9 @@ static bool take(reader *r, void *to, size_t size_bytes) {
 static bool read_names(const clv_host *host, reader *r, clv_executable *program) {
   for (uint32_t i = 0; i < program->weight_count; ++i) {
     uint32_t length;
-    if (!take(r, &length, sizeof length) || length > r->left) return false;
+    if (!read_bytes(r, &length, sizeof length) || length > r->left) return false;
     program->weights[i] = clv_host_allocate(host, (size_t)length + 1);
-    if (program->weights[i] == NULL || !take(r, program->weights[i], length)) return false;
+    if (program->weights[i] == NULL || !read_bytes(r, program->weights[i], length)) return false;
     if (memchr(program->weights[i], '\0', length) != NULL) return false;
   }
   return r->left == 0;
@@ -116,7 +116,7 @@ clv_status template_executable_load(clv_device *device, const void *data, size_t
   reader r = {data, size_bytes};
   header head;
   *executable = NULL;
-  if (!take(&r, &head, sizeof head) || memcmp(head.magic, magic, sizeof magic) != 0) {
+  if (!read_bytes(&r, &head, sizeof head) || memcmp(head.magic, magic, sizeof magic) != 0) {
     return clv_host_fail(error, CLV_INVALID_MODEL, "not a program of the template backend");
   }
   const uint64_t sum = add_to_checksum(CHECKSUM_START, &head.counts, sizeof head.counts);
@@ -141,8 +141,8 @@ clv_status template_executable_load(clv_device *device, const void *data, size_t
   clv_status status = CLV_OK;
   if (program == NULL || seen == NULL) {
     status = clv_host_fail(error, CLV_OUT_OF_MEMORY, "not enough memory for a program of %u steps", counted.step_count);
-  } else if (!take(&r, program->values, program->value_count * sizeof *program->values) ||
-             !take(&r, program->steps, program->step_count * sizeof *program->steps) || !read_names(host, &r, program) ||
+  } else if (!read_bytes(&r, program->values, program->value_count * sizeof *program->values) ||
+             !read_bytes(&r, program->steps, program->step_count * sizeof *program->steps) || !read_names(host, &r, program) ||
              !is_sound(program, seen)) {
     status = clv_host_fail(error, CLV_INVALID_MODEL, "the program is damaged");
   }

@@ -68,6 +68,12 @@ static void weight_release(clv_device *device, clv_weight *weight) {
 
 /* ---- The table ---- */
 
+static const clv_save_slots save_slots = {
+    .struct_size = sizeof save_slots,
+    .save = template_executable_save,
+    .load = template_executable_load,
+};
+
 static const clv_backend table = {
     .abi_version = CLV_ABI_VERSION,
     .struct_size = sizeof table,
@@ -82,8 +88,6 @@ static const clv_backend table = {
     .compile = template_compile,
     .executable_destroy = template_executable_destroy,
     .executable_info = template_executable_info,
-    .executable_save = template_executable_save,
-    .executable_load = template_executable_load,
     .instance_create = template_instance_create,
     .instance_destroy = template_instance_destroy,
     .instance_resize = template_instance_resize,
@@ -93,6 +97,7 @@ static const clv_backend table = {
     .launch_seconds = template_launch_seconds,
     .options = option_list,
     .option_count = sizeof option_list / sizeof *option_list,
+    .save = &save_slots,
 };
 
 /* The only symbol of a plugin. `host` is not kept here: one table serves several contexts, and each open() receives its own

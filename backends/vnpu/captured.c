@@ -1,4 +1,4 @@
-/* Captured graphs: see captured.h. */
+/* Captures: see captured.h. */
 #include "captured.h"
 
 #include "backends/vnpu/spec/speed.h"
@@ -14,7 +14,8 @@ static clv_status run(clv__vnpu_launch *launch, double *seconds, clv_error *erro
 
 /* ---- Recording ---- */
 
-clv_status clv__vnpu_capture_begin(clv_device *device, clv_stream *stream, clv_error *error) {
+clv_status clv__vnpu_capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
+  (void)mode; /* the stream records into a list of its own: no other thread is affected */
   if (clv__vnpu_stream_capture(stream) != NULL)
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is already capturing");
   clv_captured *captured = clv__allocate_zero(device->allocator, sizeof *captured);
@@ -99,7 +100,7 @@ clv_status clv__vnpu_captured_bind(clv_captured *captured, uint32_t index, const
   pthread_mutex_lock(&queue->lock);
   bool runs = captured->launch.in_flight > 0;
   pthread_mutex_unlock(&queue->lock);
-  if (runs) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the captured graph cannot be bound while it runs");
+  if (runs) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the capture cannot be bound while it runs");
   return clv__vnpu_list_patch(&captured->lists[index], args, error);
 }
 

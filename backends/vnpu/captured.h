@@ -1,4 +1,4 @@
-/* Captured graphs: executions recorded once as command lists, then launched as a single launch. */
+/* Captures: executions recorded once as command lists, then launched as a single launch. */
 #ifndef CLEAVE_BACKENDS_VNPU_CAPTURED_H
 #define CLEAVE_BACKENDS_VNPU_CAPTURED_H
 
@@ -16,7 +16,7 @@ struct clv_captured {
   clv_error failure; /* the first execution that could not be recorded */
 };
 
-clv_status clv__vnpu_capture_begin(clv_device *device, clv_stream *stream, clv_error *error);
+clv_status clv__vnpu_capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error);
 /* A NULL `captured` drops the recording. */
 clv_status clv__vnpu_capture_end(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error);
 /* Records one execution on a stream that is being captured. Returns CLV_NOT_SUPPORTED for a dynamic program. */

@@ -19,7 +19,7 @@ static clv_status each_piece(clv_executable *p, visit_fn visit, void *cookie, cl
     for (uint32_t i = 0; i <= instruction->node.output_count; ++i) {
       bool is_own = i == instruction->node.output_count; /* the kernel's own scratch comes after its outputs */
       uint32_t v = is_own ? CLV_NO_VALUE : instruction->node.outputs[i];
-      if (!is_own && (v == CLV_NO_VALUE || p->locations[v].place != CLV__VNPU_SCRATCH)) continue;
+      if (!is_own && (v == CLV_NO_VALUE || p->locations[v].kind != CLV__VNPU_SCRATCH)) continue;
       uint64_t size_bytes = is_own ? instruction->scratch_bytes : p->sizes[v];
       if (size_bytes > UINT64_MAX / 4) return clv__error_set(error, CLV_TOO_LARGE, "scratch is too large for any memory");
       if (size_bytes == 0) continue;
@@ -217,15 +217,15 @@ static void each_bound(const clv_executable *p, void (*visit)(const clv_executab
       uint32_t v = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
       if (v == CLV_NO_VALUE) continue;
       const clv__vnpu_location *at = &p->locations[v];
-      if (at->place == CLV__VNPU_INPUT) visit(p, at->index, instruction->first_operand + i);
-      if (at->place == CLV__VNPU_OUTPUT) visit(p, p->input_count + at->index, instruction->first_operand + i);
+      if (at->kind == CLV__VNPU_INPUT) visit(p, at->index, instruction->first_operand + i);
+      if (at->kind == CLV__VNPU_OUTPUT) visit(p, p->input_count + at->index, instruction->first_operand + i);
     }
   }
   for (uint32_t c = 0; c < p->copy_count; ++c) {
     const clv__vnpu_location *at = &p->locations[p->copies[c].value];
     uint32_t position = p->first_copy + 2 * c;
-    if (at->place == CLV__VNPU_INPUT) visit(p, at->index, position);
-    if (at->place == CLV__VNPU_OUTPUT) visit(p, p->input_count + at->index, position);
+    if (at->kind == CLV__VNPU_INPUT) visit(p, at->index, position);
+    if (at->kind == CLV__VNPU_OUTPUT) visit(p, p->input_count + at->index, position);
     visit(p, p->input_count + p->copies[c].output, position + 1);
   }
 }

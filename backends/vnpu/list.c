@@ -102,7 +102,7 @@ clv_status clv__vnpu_list_init(clv__vnpu_list *list, clv__arena *arena, clv_erro
 static uint64_t address_of(const clv__vnpu_list *list, uint32_t value) {
   const clv_executable *p = list->program;
   const clv__vnpu_location *at = &p->locations[value];
-  switch (at->place) {
+  switch (at->kind) {
     case CLV__VNPU_INPUT:
       return list->bindings[at->index].address;
     case CLV__VNPU_OUTPUT:

@@ -1,7 +1,7 @@
 /* Command lists: one execution of a program in the form that the device reads.
  *
  * The host writes a list for every execution of a static program, as a driver fills a command buffer. The list holds the device
- * address of every operand of every instruction. Each address is checked to lie inside one allocation. A captured graph keeps its
+ * address of every operand of every instruction. Each address is checked to lie inside one allocation. A capture keeps its
  * lists; rebinding changes only the addresses of its bindings.
  *
  * A dynamic program allocates memory as it runs, so its lists hold only the bindings. */

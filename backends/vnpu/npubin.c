@@ -16,7 +16,7 @@ static void put_operands(clv__text *out, const clv_executable *p, const uint32_t
   for (uint32_t i = 0; i < count; ++i) {
     clv__vnpu_location none = {0};
     const clv__vnpu_location *at = values[i] == CLV_NO_VALUE ? &none : &p->locations[values[i]];
-    clv__sealed_put(out, at->place, 4);
+    clv__sealed_put(out, at->kind, 4);
     clv__sealed_put(out, at->index, 4);
     clv__sealed_put(out, at->offset, 8);
   }
@@ -54,15 +54,16 @@ clv_status clv__vnpu_npubin_save(const clv_executable *p, clv_write_fn write, vo
 
 /* ---- Reading ---- */
 
-/* The place must be the one that the graph implies. The file decides only the offset of a computed value inside the scratch. */
+/* The location must be the one that the graph implies. The file decides only the offset of a computed value inside the scratch.
+ */
 static clv_status read_operand(clv__sealed_reader *r, clv_executable *p, uint32_t value, bool makes) {
-  uint64_t place = clv__sealed_take(r, 4), index = clv__sealed_take(r, 4), offset = clv__sealed_take(r, 8);
+  uint64_t kind = clv__sealed_take(r, 4), index = clv__sealed_take(r, 4), offset = clv__sealed_take(r, 8);
   if (r->failed) return clv__sealed_damaged(r, "truncated in an instruction");
   if (value == CLV_NO_VALUE)
-    return place == 0 && index == 0 && offset == 0 ? CLV_OK : clv__sealed_damaged(r, "a missing operand has an address");
+    return kind == 0 && index == 0 && offset == 0 ? CLV_OK : clv__sealed_damaged(r, "a missing operand has an address");
   clv__vnpu_location *at = &p->locations[value];
-  if (makes && at->place == CLV__VNPU_SCRATCH) at->offset = offset;
-  if (place != (uint64_t)at->place || index != at->index || offset != at->offset) {
+  if (makes && at->kind == CLV__VNPU_SCRATCH) at->offset = offset;
+  if (kind != (uint64_t)at->kind || index != at->index || offset != at->offset) {
     return clv__sealed_damaged(r, "an operand differs from the graph");
   }
   return CLV_OK;

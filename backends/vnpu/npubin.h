@@ -7,7 +7,7 @@
  *     u32     1: static, with the instruction stream below; 0: dynamic, and the file ends here
  *     u64     bytes of scratch
  *     u32     instructions; each: u32 node, u64 offset of the kernel's scratch, u64 its bytes,
- *             u32 operands (inputs, then outputs); each: u32 place, u32 index, u64 offset
+ *             u32 operands (inputs, then outputs); each: u32 kind, u32 index, u64 offset
  *             (clv__vnpu_location; an absent operand is all zero) */
 #ifndef CLEAVE_BACKENDS_VNPU_NPUBIN_H
 #define CLEAVE_BACKENDS_VNPU_NPUBIN_H

@@ -36,7 +36,8 @@ clv_status clv__vnpu_device_open(void *self, const clv_host *host, const clv_dev
   if (device == NULL) return clv__error_memory(error, sizeof *device);
   device->host = host;
   device->allocator = allocator;
-  clv_status status = clv__vnpu_spec_open(allocator, config->spec, config->options, config->option_count, &device->spec, error);
+  clv_status status = clv__vnpu_spec_open(allocator, clv__vnpu_option_spec(config->options, config->option_count),
+                                          config->options, config->option_count, &device->spec, error);
   if (status != CLV_OK) {
     clv__release(allocator, device);
     return status;
@@ -78,6 +79,7 @@ void clv__vnpu_device_info(clv_device *device, clv_device_info *info) {
       .alignment_bytes = spec->alignment_bytes,
       .max_partition_inputs = spec->max_partition_inputs,
       .max_partition_nodes = spec->max_partition_nodes,
+      .silicon = spec->speed.given ? NULL : "cpu", /* with modelled times it stands for a chip of its own */
   };
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }

@@ -54,17 +54,17 @@ static clv_status place_sources(clv_executable *p, const clv_tensor *input_types
   const clv_host *host = p->device->host;
   for (uint32_t i = 0; i < p->input_count + p->weight_count; ++i) {
     uint32_t v = host->graph_input(p->view, i);
-    if (p->locations[v].place != CLV__VNPU_NOWHERE) return refuse_value(p, v, "appears twice as an input", error);
+    if (p->locations[v].kind != CLV__VNPU_NOWHERE) return refuse_value(p, v, "appears twice as an input", error);
     p->inputs[i] = v;
     if (i < p->input_count) {
       p->types[v] = input_types[i];
-      p->locations[v] = (clv__vnpu_location){.place = CLV__VNPU_INPUT, .index = i};
+      p->locations[v] = (clv__vnpu_location){.kind = CLV__VNPU_INPUT, .index = i};
     } else {
       clv_value_info info = {.struct_size = sizeof info};
       host->graph_value(p->view, v, &info);
       p->types[v] = info.type;
       CLV__TRY(check_static(p, v, error));
-      p->locations[v] = (clv__vnpu_location){.place = CLV__VNPU_WEIGHT, .index = i - p->input_count};
+      p->locations[v] = (clv__vnpu_location){.kind = CLV__VNPU_WEIGHT, .index = i - p->input_count};
       p->weight_names[i - p->input_count] = info.name;
     }
     p->types[v].data = NULL;
@@ -72,12 +72,12 @@ static clv_status place_sources(clv_executable *p, const clv_tensor *input_types
   for (uint32_t v = 0; v < p->value_count; ++v) {
     clv_value_info info = {.struct_size = sizeof info};
     host->graph_value(p->view, v, &info);
-    if (info.type.data == NULL || p->locations[v].place != CLV__VNPU_NOWHERE) continue;
+    if (info.type.data == NULL || p->locations[v].kind != CLV__VNPU_NOWHERE) continue;
     p->types[v] = info.type; /* keeps its data until inference is complete */
     CLV__TRY(check_static(p, v, error));
     size_t size_bytes = 0, end;
     clv__tensor_size_bytes(&info.type, &size_bytes);
-    p->locations[v] = (clv__vnpu_location){.place = CLV__VNPU_CONSTANT, .offset = p->constant_bytes};
+    p->locations[v] = (clv__vnpu_location){.kind = CLV__VNPU_CONSTANT, .offset = p->constant_bytes};
     if (!clv__add(p->constant_bytes, size_bytes, &end) || end > SIZE_MAX / 2) return clv__error_memory(error, SIZE_MAX);
     p->constant_bytes = clv__align_up(end, CLV__ALIGNMENT);
   }
@@ -111,7 +111,7 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
   const clv_node_info *node = &instruction->node;
   for (uint32_t i = 0; i < node->input_count; ++i) {
     uint32_t v = node->inputs[i];
-    if (v != CLV_NO_VALUE && p->locations[v].place == CLV__VNPU_NOWHERE)
+    if (v != CLV_NO_VALUE && p->locations[v].kind == CLV__VNPU_NOWHERE)
       return refuse_value(p, v, "is not computed by any node", error);
   }
   fetch_types(p, node->inputs, node->input_count, inputs);
@@ -129,8 +129,8 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
       outputs[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
       continue;
     }
-    if (p->locations[v].place != CLV__VNPU_NOWHERE) return refuse_value(p, v, "is computed twice", error);
-    p->locations[v].place = CLV__VNPU_SCRATCH;
+    if (p->locations[v].kind != CLV__VNPU_NOWHERE) return refuse_value(p, v, "is computed twice", error);
+    p->locations[v].kind = CLV__VNPU_SCRATCH;
     p->types[v] = outputs[i];
     if (clv__tensor_is_static(&outputs[i]))
       CLV__TRY(check_static(p, v, error));
@@ -173,9 +173,9 @@ static clv_status place_outputs(clv_executable *p, clv_error *error) {
   for (uint32_t o = 0; o < p->output_count; ++o) {
     uint32_t v = p->device->host->graph_output(p->view, o);
     p->outputs[o] = v;
-    if (p->locations[v].place == CLV__VNPU_NOWHERE) return refuse_value(p, v, "is an output that no node computes", error);
-    if (p->locations[v].place == CLV__VNPU_SCRATCH) {
-      p->locations[v] = (clv__vnpu_location){.place = CLV__VNPU_OUTPUT, .index = o};
+    if (p->locations[v].kind == CLV__VNPU_NOWHERE) return refuse_value(p, v, "is an output that no node computes", error);
+    if (p->locations[v].kind == CLV__VNPU_SCRATCH) {
+      p->locations[v] = (clv__vnpu_location){.kind = CLV__VNPU_OUTPUT, .index = o};
     } else {
       p->copies[p->copy_count++] = (clv__vnpu_copy){v, o};
     }
@@ -200,7 +200,7 @@ static clv_status measure(clv_executable *p, clv_error *error) {
   if (inputs == NULL || outputs == NULL) return clv__error_memory(error, p->most_inputs * sizeof *inputs);
   for (uint32_t v = 0; v < p->value_count; ++v) {
     size_t size_bytes = 0;
-    if (p->locations[v].place != CLV__VNPU_NOWHERE) clv__tensor_size_bytes(&p->types[v], &size_bytes);
+    if (p->locations[v].kind != CLV__VNPU_NOWHERE) clv__tensor_size_bytes(&p->types[v], &size_bytes);
     p->sizes[v] = size_bytes;
   }
   p->seconds = clv__vnpu_launch_seconds(speed);
@@ -278,11 +278,11 @@ void clv__vnpu_program_destroy(clv_executable *p) {
   clv__release(p->device->allocator, p);
 }
 
-/* The bytes of all values in one place, each rounded to the alignment. UINT64_MAX on overflow. */
-static uint64_t sum_places(const clv_executable *p, clv__vnpu_place place) {
+/* The bytes of all values in locations of one kind, each rounded to the alignment. UINT64_MAX on overflow. */
+static uint64_t sum_kind(const clv_executable *p, clv__vnpu_location_kind kind) {
   uint64_t total = 0;
   for (uint32_t v = 0; v < p->value_count; ++v) {
-    if (p->locations[v].place != place) continue;
+    if (p->locations[v].kind != kind) continue;
     if (__builtin_add_overflow(total, clv__vnpu_space_round(p->device->space, p->sizes[v]), &total)) return UINT64_MAX;
   }
   return total;
@@ -291,9 +291,9 @@ static uint64_t sum_places(const clv_executable *p, clv__vnpu_place place) {
 static clv_status check_fits(const clv_executable *p, clv_error *error) {
   uint64_t limit = p->device->spec.memory_bytes;
   if (!p->is_static || limit == 0) return CLV_OK;
-  uint64_t weights = sum_places(p, CLV__VNPU_WEIGHT);
+  uint64_t weights = sum_kind(p, CLV__VNPU_WEIGHT);
   uint64_t bindings = 0;
-  if (__builtin_add_overflow(sum_places(p, CLV__VNPU_INPUT), sum_places(p, CLV__VNPU_OUTPUT), &bindings)) bindings = UINT64_MAX;
+  if (__builtin_add_overflow(sum_kind(p, CLV__VNPU_INPUT), sum_kind(p, CLV__VNPU_OUTPUT), &bindings)) bindings = UINT64_MAX;
   for (uint32_t c = 0; c < p->copy_count; ++c) {
     uint64_t more = clv__vnpu_space_round(p->device->space, p->sizes[p->copies[c].value]);
     if (__builtin_add_overflow(bindings, more, &bindings)) bindings = UINT64_MAX;
@@ -320,7 +320,7 @@ clv_status clv__vnpu_program_finish(clv_executable *p, clv_error *error) {
     uint8_t *memory = clv__vnpu_space_translate(p->device->space, p->constants, p->constant_bytes);
     for (uint32_t v = 0; v < p->value_count; ++v) {
       size_t size_bytes;
-      if (p->locations[v].place != CLV__VNPU_CONSTANT || !clv__tensor_size_bytes(&p->types[v], &size_bytes)) continue;
+      if (p->locations[v].kind != CLV__VNPU_CONSTANT || !clv__tensor_size_bytes(&p->types[v], &size_bytes)) continue;
       clv_value_info info = {.struct_size = sizeof info};
       host->graph_value(p->view, v, &info);
       if (size_bytes > 0) memcpy(memory + p->locations[v].offset, info.type.data, size_bytes);

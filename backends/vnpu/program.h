@@ -12,17 +12,17 @@
 #include "device.h"
 #include "operators/run.h"
 
-typedef enum clv__vnpu_place {
+typedef enum clv__vnpu_location_kind {
   CLV__VNPU_NOWHERE = 0,
   CLV__VNPU_INPUT = 1,    /* binding `index` */
   CLV__VNPU_OUTPUT = 2,   /* binding `index` */
   CLV__VNPU_WEIGHT = 3,   /* weight `index` */
   CLV__VNPU_CONSTANT = 4, /* `offset` into the program's constants */
   CLV__VNPU_SCRATCH = 5   /* `offset` into the instance's scratch (static programs) */
-} clv__vnpu_place;
+} clv__vnpu_location_kind;
 
 typedef struct clv__vnpu_location {
-  clv__vnpu_place place;
+  clv__vnpu_location_kind kind;
   uint32_t index;
   uint64_t offset;
 } clv__vnpu_location;

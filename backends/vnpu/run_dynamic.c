@@ -58,7 +58,7 @@ static clv_status allocate_value(clv__vnpu_run *run, uint32_t value, const clv_t
     return clv__error_set(error, CLV_NOT_SUPPORTED, "value '%s' of type %s cannot be stored on the device",
                           clv__vnpu_value_name(instance->program, value), text);
   }
-  if (at->place == CLV__VNPU_OUTPUT) return output_memory(run, at->index, value, made, &made->data, error);
+  if (at->kind == CLV__VNPU_OUTPUT) return output_memory(run, at->index, value, made, &made->data, error);
   CLV__TRY(clv__vnpu_space_allocate(instance->device->space, size_bytes, &instance->blocks[value], error));
   instance->block_bytes[value] = size_bytes;
   return clv__vnpu_space_reach(instance->device->space, instance->blocks[value], size_bytes, &made->data, error);
@@ -71,12 +71,12 @@ static clv_status bind_sources(clv__vnpu_run *run, clv_error *error) {
     const clv__vnpu_location *at = &p->locations[v];
     uint64_t address;
     instance->values[v] = p->types[v];
-    if (at->place == CLV__VNPU_INPUT) {
+    if (at->kind == CLV__VNPU_INPUT) {
       instance->values[v] = run->list.bindings[at->index].type;
       address = run->list.bindings[at->index].address;
-    } else if (at->place == CLV__VNPU_WEIGHT) {
+    } else if (at->kind == CLV__VNPU_WEIGHT) {
       address = instance->weights[at->index];
-    } else if (at->place == CLV__VNPU_CONSTANT) {
+    } else if (at->kind == CLV__VNPU_CONSTANT) {
       address = p->constants + at->offset;
     } else {
       continue;

@@ -147,13 +147,41 @@ static uint64_t captured_bytes(clv_device *device, const clv_captured *captured)
   return clv__vnpu_captured_bytes(captured);
 }
 
-static clv_status list_devices(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error) {
+static clv_status list_devices(void *self, const clv_host *host, const clv_option *options, uint32_t option_count,
+                               clv_found_fn found, void *cookie, clv_error *error) {
   (void)self;
-  (void)host;
-  (void)found;
-  (void)cookie;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "its devices are virtual: give them by name ('npu')");
+  const char *text = clv__vnpu_option_spec(options, option_count);
+  if (text == NULL) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "its devices are virtual: give them by name ('npu')");
+  }
+  clv__vnpu_spec spec;
+  CLV__TRY(clv__vnpu_spec_open(host->allocator, text, NULL, 0, &spec, error));
+  const clv_status status = found(cookie, spec.name, "npu");
+  clv__vnpu_spec_finish(&spec);
+  return status;
 }
+
+static const clv_save_slots save_slots = {
+    .struct_size = sizeof save_slots,
+    .save = executable_save,
+    .load = executable_load,
+};
+
+static const clv_scratch_slots scratch_slots = {
+    .struct_size = sizeof scratch_slots,
+    .size_bytes = instance_scratch_bytes,
+    .bind = instance_bind_scratch,
+};
+
+static const clv_capture_slots capture_slots = {
+    .struct_size = sizeof capture_slots,
+    .begin = clv__vnpu_capture_begin,
+    .end = clv__vnpu_capture_end,
+    .launch = captured_launch,
+    .bind = captured_bind,
+    .destroy = captured_destroy,
+    .size_bytes = captured_bytes,
+};
 
 static const clv_backend backend_table = {
     .abi_version = CLV_ABI_VERSION,
@@ -183,8 +211,6 @@ static const clv_backend backend_table = {
     .compile = compile,
     .executable_destroy = clv__vnpu_executable_free,
     .executable_info = executable_info,
-    .executable_save = executable_save,
-    .executable_load = executable_load,
     .instance_create = instance_create,
     .instance_destroy = clv__vnpu_instance_free,
     .instance_resize = instance_resize,
@@ -193,17 +219,12 @@ static const clv_backend backend_table = {
     .copy_seconds = clv__vnpu_hint_copy_seconds,
     .launch_seconds = clv__vnpu_hint_launch_seconds,
     .event_notify = event_notify,
-    .instance_scratch_bytes = instance_scratch_bytes,
-    .instance_bind_scratch = instance_bind_scratch,
-    .capture_begin = clv__vnpu_capture_begin,
-    .capture_end = clv__vnpu_capture_end,
-    .captured_launch = captured_launch,
-    .captured_bind = captured_bind,
-    .captured_destroy = captured_destroy,
-    .captured_bytes = captured_bytes,
     .options = clv__vnpu_options,
     .option_count = CLV__VNPU_OPTION_COUNT,
     .list = list_devices,
+    .save = &save_slots,
+    .scratch = &scratch_slots,
+    .capture = &capture_slots,
 };
 
 clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
@@ -215,20 +236,4 @@ clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const 
   }
   *backend = &backend_table;
   return CLV_OK;
-}
-
-clv_status clv__vnpu_spec_name(const clv_allocator *allocator, const char *text, char *name, size_t size_bytes,
-                               clv_error *error) {
-  clv__vnpu_spec spec;
-  CLV__TRY(clv__vnpu_spec_open(allocator, text, NULL, 0, &spec, error));
-  size_t length = strlen(spec.name);
-  clv_status status = CLV_OK;
-  if (length >= size_bytes) {
-    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "the device name has %zu characters; the maximum is %zu", length,
-                            size_bytes - 1);
-  } else {
-    memcpy(name, spec.name, length + 1);
-  }
-  clv__vnpu_spec_finish(&spec);
-  return status;
 }

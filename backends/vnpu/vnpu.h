@@ -10,9 +10,4 @@
 /* The backend's table. `user_data` is unused. Any thread may call it. Errors: CLV_NOT_SUPPORTED if the host has another ABI. */
 clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error);
 
-/* The name that a description (as in clv_device_config.spec) gives its device, or "" if it gives none. For hosts that must
- * know names before they open devices. Reads and checks the whole description. Errors: those that open() reports for the
- * description. */
-clv_status clv__vnpu_spec_name(const clv_allocator *allocator, const char *spec, char *name, size_t size_bytes, clv_error *error);
-
 #endif

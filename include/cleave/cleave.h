@@ -7,6 +7,7 @@
 #include "context.h"
 #include "devices.h"
 #include "graph.h"
+#include "info.h"
 #include "plan.h"
 #include "session.h"
 #include "types.h"

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_CONTEXT_H
 #define CLEAVE_CONTEXT_H
 
-#include "plugin/backend.h"
+#include "info.h"
 #include "types.h"
 
 #ifdef __cplusplus
@@ -12,12 +12,12 @@ extern "C" {
 typedef struct clv_context clv_context;
 
 /* When to capture launches. A captured sequence can be issued again as one launch. */
-typedef enum clv_graph_mode {
-  CLV_GRAPH_UNSET = 0, /* CLEAVE_GRAPH in the environment (off, on, auto); if that is not set, auto */
-  CLV_GRAPH_OFF = 1,   /* never capture */
-  CLV_GRAPH_ON = 2,    /* capture on the first run of a shape */
-  CLV_GRAPH_AUTO = 3   /* capture on the second run of a shape */
-} clv_graph_mode;
+typedef enum clv_capture_policy {
+  CLV_CAPTURE_UNSET = 0, /* CLEAVE_GRAPH in the environment (off, on, auto); if that is not set, auto */
+  CLV_CAPTURE_OFF = 1,   /* never capture */
+  CLV_CAPTURE_ON = 2,    /* capture on the first run of a shape */
+  CLV_CAPTURE_AUTO = 3   /* capture on the second run of a shape */
+} clv_capture_policy;
 
 typedef enum clv_switch { CLV_SWITCH_UNSET = 0, CLV_SWITCH_OFF = 1, CLV_SWITCH_ON = 2 } clv_switch;
 
@@ -27,10 +27,10 @@ typedef struct clv_context_options {
   void (*log)(void *user_data, int level, const char *text); /* level 0 error … 3 debug; called from any thread. NULL: no log */
   void *log_user_data;
   /* A field left unset is read from the environment once, when the context is created. */
-  clv_graph_mode graph;
-  int32_t graph_cache_entries; /* captured graphs kept per device; negative: CLEAVE_GRAPH_CACHE, else 12; 0: capture nothing */
-  uint64_t graph_cache_bytes;  /* limit on their memory per device; 0: 256 MiB */
-  clv_switch prefill_graph;    /* also capture attention over several queries; unset: CLEAVE_PREFILL_GRAPH, else off */
+  clv_capture_policy capture;
+  int32_t capture_cache_entries; /* captures kept per device; negative: CLEAVE_GRAPH_CACHE, else 12; 0: capture nothing */
+  uint64_t capture_cache_bytes;  /* limit on their memory per device; 0: 256 MiB */
+  clv_switch capture_prefill;    /* also capture attention over several queries; unset: CLEAVE_PREFILL_GRAPH, else off */
   const char
       *cache_directory; /* for executables; NULL: CLEAVE_CACHE_DIR, else "cleave" in the user's cache directory; "": no cache */
   uint64_t cache_bytes; /* limit of the cache directory; 0: 1 GiB */
@@ -39,7 +39,7 @@ typedef struct clv_context_options {
   const char *plugin_path;
 } clv_context_options;
 #define CLV_CONTEXT_OPTIONS_INIT \
-  { sizeof(clv_context_options), NULL, NULL, NULL, CLV_GRAPH_UNSET, -1, 0, CLV_SWITCH_UNSET, NULL, 0, NULL }
+  { sizeof(clv_context_options), NULL, NULL, NULL, CLV_CAPTURE_UNSET, -1, 0, CLV_SWITCH_UNSET, NULL, 0, NULL }
 
 /* Creates a context with the built-in backends. `options` may be NULL.
  * Errors: CLV_OUT_OF_MEMORY; CLV_INVALID_ARGUMENT, also for an environment variable that cannot be parsed. Any thread. */

@@ -57,7 +57,7 @@ static clv_status check_lengths(const batch *b, const clv_tensor *lengths) {
 }
 
 /* Sequence `at` of an input, as a view. */
-static clv_status take(const batch *b, uint32_t index, int64_t at, int64_t length, clv_tensor *slice) {
+static clv_status view_sequence(const batch *b, uint32_t index, int64_t at, int64_t length, clv_tensor *slice) {
   const clv_tensor *whole = &b->inputs[index];
   size_t bytes;
   *slice = *whole;
@@ -108,7 +108,7 @@ static clv_status run_all(const batch *b, const clv_graph *graph, clv_node_id id
   clv_tensor *results = slices + b->input_count;
   for (int64_t at = 0; at < b->sequences; ++at) {
     const int64_t length = lengths->dtype != CLV_DTYPE_NONE ? ((const int64_t *)lengths->data)[at] : b->steps;
-    for (uint32_t i = 0; i < b->input_count; ++i) CLV__TRY(take(b, i, at, length, &slices[i]));
+    for (uint32_t i = 0; i < b->input_count; ++i) CLV__TRY(view_sequence(b, i, at, length, &slices[i]));
     memset(results, 0, b->node->output_count * sizeof *results);
     clv_status status = clv__body_iterate(graph, id, slices, captures, results, how, b->allocator, b->error);
     if (status != CLV_OK) clv__error_prefix(b->error, status, "sequence %lld", (long long)at);

@@ -46,7 +46,7 @@ void clv__cache_remove(clv__cache *cache, const clv__key *key);
 /* Describes how a key differs from the existing files: "nothing of this structure is kept", "the weights differ". */
 void clv__cache_explain(clv__cache *cache, const clv__key *key, char *text, size_t size_bytes);
 
-/* Writes the file of info->key with the output of `save` (a backend's executable_save), then prunes the cache to its limit. */
+/* Writes the file of info->key with the output of `save` (a backend's save->save), then prunes the cache to its limit. */
 typedef clv_status (*clv__cache_save_fn)(void *self, clv_write_fn write, void *cookie, clv_error *error);
 clv_status clv__cache_put(clv__cache *cache, const clv__cache_info *info, clv__cache_save_fn save, void *self, clv_error *error);
 

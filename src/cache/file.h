@@ -12,7 +12,7 @@
  *   payload
  *
  * A file may come from an untrusted source: the hash proves that it is complete, not that its content is honest. The backend
- * must validate the payload, and clv__program_compile() the weights. */
+ * must validate the payload, and clv__executables_compile() the weights. */
 #ifndef CLEAVE_CACHE_FILE_H
 #define CLEAVE_CACHE_FILE_H
 

@@ -37,7 +37,7 @@ static bool write_all(int file, const void *data, size_t size_bytes) {
   return true;
 }
 
-static void tell(int file, message_kind kind, uint32_t number, double seconds, const char *first, const char *second) {
+static void send_message(int file, message_kind kind, uint32_t number, double seconds, const char *first, const char *second) {
   message head = {.kind = kind, .number = number, .seconds = seconds};
   char bytes[sizeof head + 2 * MOST_TEXT];
   head.first_bytes = first == NULL ? 0 : (uint32_t)strnlen(first, MOST_TEXT);
@@ -48,8 +48,8 @@ static void tell(int file, message_kind kind, uint32_t number, double seconds, c
   if (!write_all(file, bytes, sizeof head + head.first_bytes + head.second_bytes)) _exit(1); /* nobody reads the pipe any more */
 }
 
-static void tell_fact(void *cookie, clv__check_fact fact, const char *what, const char *text) {
-  tell(*(int *)cookie, MESSAGE_FACT, fact, 0, what, text);
+static void send_fact(void *cookie, clv__check_fact fact, const char *what, const char *text) {
+  send_message(*(int *)cookie, MESSAGE_FACT, fact, 0, what, text);
 }
 
 static void run_child(const clv__check_request *request, clv_check_report *report, uint32_t index, clv__check_sign *sign,
@@ -62,13 +62,13 @@ static void run_child(const clv__check_request *request, clv_check_report *repor
                                * here */
   snprintf(sign->what, sizeof sign->what, "loading the plugin");
   clv_status status = clv__check_resolve(&mine, &error);
-  if (status == CLV_OK) status = clv__check_run_section(&mine, index, report, tell_fact, &file, sign, &error);
+  if (status == CLV_OK) status = clv__check_run_section(&mine, index, report, send_fact, &file, sign, &error);
   if (status != CLV_OK) {
-    tell(file, MESSAGE_REFUSED, status, 0, error.message, NULL);
+    send_message(file, MESSAGE_REFUSED, status, 0, error.message, NULL);
   } else {
-    tell(file, MESSAGE_NAMES, 0, 0, report->device, report->backend);
-    tell(file, MESSAGE_IDENTITY, 0, 0, report->version, report->description);
-    tell(file, MESSAGE_END, 0, report->sections[index].seconds, NULL, NULL);
+    send_message(file, MESSAGE_NAMES, 0, 0, report->device, report->backend);
+    send_message(file, MESSAGE_IDENTITY, 0, 0, report->version, report->description);
+    send_message(file, MESSAGE_END, 0, report->sections[index].seconds, NULL, NULL);
   }
   _exit(0); /* skips the parent's exit handlers and buffers */
 }
@@ -177,7 +177,7 @@ static clv_status listen_to(watch *w, pid_t child, clv_error *error) {
 }
 
 /* Reports how a child ended that did not announce its end. */
-static void tell_end(watch *w, int how) {
+static void report_end(watch *w, int how) {
   char text[512], what[sizeof w->sign->what];
   snprintf(what, sizeof what, "%.*s", (int)sizeof what - 1, w->sign->what);
   const char *name = w->report->sections[w->index].name;
@@ -201,7 +201,7 @@ static clv_status watch_child(watch *w, pid_t child, clv_error *error) {
   }
   clv__release(clv__context_allocator(w->request->context), w->bytes);
   if (status != CLV_OK) return status;
-  if (!w->is_over || !WIFEXITED(how) || WEXITSTATUS(how) != 0) tell_end(w, how);
+  if (!w->is_over || !WIFEXITED(how) || WEXITSTATUS(how) != 0) report_end(w, how);
   if (!w->is_over) clv__report_time(w->report, w->index, now_s() - start_s);
   return CLV_OK;
 }

@@ -10,6 +10,7 @@ typedef struct recording {
   clv__check *check;
   clv__check_scene scene;
   clv__check_job job;
+  clv_capture_mode mode;
   clv_captured *captured;
 } recording;
 
@@ -21,28 +22,28 @@ static bool record(recording *r, uint32_t times) {
   clv__check_at(check, "recording, %s", r->scene.what);
   clv_status status = clv__check_job_load(&r->job, r->scene.truth.values, CLV__CHECK_POISON, &error);
   clv__error_clear(&error);
-  if (status == CLV_OK) status = b->capture_begin(check->handle, r->job.stream, &error);
+  if (status == CLV_OK) status = b->capture->begin(check->handle, r->job.stream, r->mode, &error);
   if (status == CLV_OK) {
     for (uint32_t i = 0; status == CLV_OK && i < times; ++i) status = clv__check_job_execute(&r->job, &error);
-    clv_status ended = b->capture_end(check->handle, r->job.stream, status == CLV_OK ? &r->captured : NULL, &error);
+    clv_status ended = b->capture->end(check->handle, r->job.stream, status == CLV_OK ? &r->captured : NULL, &error);
     if (status == CLV_OK) status = ended;
   }
   if (status == CLV_OK && r->captured != NULL) return true;
   if (status == CLV_NOT_SUPPORTED)
     clv__check_skip(check, r->scene.what, "capturing: %s", error.message[0] != '\0' ? error.message : "(no text)");
   else
-    clv__check_failed_call(check, r->scene.what, "capture_begin, execute, capture_end", status, &error);
+    clv__check_failed_call(check, r->scene.what, "capture->begin, execute, capture->end", status, &error);
   r->captured = NULL;
   return false;
 }
 
 static void forget(recording *r) {
-  if (r->captured != NULL) r->check->backend->captured_destroy(r->check->handle, r->captured);
+  if (r->captured != NULL) r->check->backend->capture->destroy(r->check->handle, r->captured);
   r->captured = NULL;
 }
 
-static bool open_recording(clv__check *check, uint64_t seed, recording *r) {
-  *r = (recording){.check = check};
+static bool open_recording(clv__check *check, uint64_t seed, clv_capture_mode mode, recording *r) {
+  *r = (recording){.check = check, .mode = mode};
   if (!clv__scene_plain(check, seed, &r->scene)) return false;
   if (clv__scene_start(&r->scene, &r->job)) return true;
   clv__scene_finish(&r->scene);
@@ -63,10 +64,10 @@ static void check_launch(recording *r, clv_stream *stream, const char *how) {
   char text[1024], what[320];
   snprintf(what, sizeof what, "%s, %s", how, r->scene.what);
   clv__check_at(check, "%s", what);
-  clv_status status = check->backend->captured_launch(check->handle, r->captured, stream, &error);
+  clv_status status = check->backend->capture->launch(check->handle, r->captured, stream, &error);
   if (status == CLV_OK) status = check->backend->stream_synchronize(check->handle, stream, &error);
   if (status != CLV_OK)
-    clv__check_failed_call(check, what, "captured_launch", status, &error);
+    clv__check_failed_call(check, what, "capture->launch", status, &error);
   else
     clv__check_that(check, clv__check_job_agrees(&r->job, r->scene.truth.values, text, sizeof text), what, "%s", text);
 }
@@ -106,8 +107,8 @@ static void check_bind(recording *r, uint64_t seed) {
   clv__check_job other = {0};
   clv_error error = {0};
   char text[1024], what[320];
-  if (check->backend->captured_bind == NULL) {
-    clv__check_skip(check, "captured_bind", "the backend lacks this optional slot: the host captures again");
+  if (check->backend->capture->bind == NULL) {
+    clv__check_skip(check, "capture->bind", "the backend lacks this optional slot: the host captures again");
     return;
   }
   clv_status status = clv__scene_feed(&r->scene, NULL, seed, &error);
@@ -118,25 +119,25 @@ static void check_bind(recording *r, uint64_t seed) {
     clv__check_job_finish(&other);
     return;
   }
-  snprintf(what, sizeof what, "captured_bind, %s", r->scene.what);
+  snprintf(what, sizeof what, "capture->bind, %s", r->scene.what);
   clv__check_at(check, "%s", what);
   clv__error_clear(&error);
-  status = check->backend->captured_bind(check->handle, r->captured, 0, &other.args, &error);
+  status = check->backend->capture->bind(check->handle, r->captured, 0, &other.args, &error);
   if (status == CLV_NOT_SUPPORTED) {
-    clv__check_skip(check, what, "captured_bind: %s", error.message);
+    clv__check_skip(check, what, "capture->bind: %s", error.message);
   } else if (status != CLV_OK) {
-    clv__check_failed_call(check, what, "captured_bind", status, &error);
+    clv__check_failed_call(check, what, "capture->bind", status, &error);
   } else {
-    status = check->backend->captured_launch(check->handle, r->captured, r->job.stream, &error);
+    status = check->backend->capture->launch(check->handle, r->captured, r->job.stream, &error);
     if (status == CLV_OK) status = clv__check_job_wait(&r->job, &error);
     if (status != CLV_OK)
-      clv__check_failed_call(check, what, "captured_launch", status, &error);
+      clv__check_failed_call(check, what, "capture->launch", status, &error);
     else
       clv__check_that(check, clv__check_job_agrees(&other, r->scene.truth.values, text, sizeof text), what,
                       "in its new memory: %s", text);
     /* Binds it back to the first memory. */
-    if (feed(r, seed + 1)) status = check->backend->captured_bind(check->handle, r->captured, 0, &r->job.args, &error);
-    if (status != CLV_OK) clv__check_failed_call(check, what, "captured_bind, to the first memory", status, &error);
+    if (feed(r, seed + 1)) status = check->backend->capture->bind(check->handle, r->captured, 0, &r->job.args, &error);
+    if (status != CLV_OK) clv__check_failed_call(check, what, "capture->bind, to the first memory", status, &error);
   }
   if (status == CLV_OK || status == CLV_NOT_SUPPORTED) {
     if (feed(r, seed + 2)) check_launch(r, r->job.stream, "launched in its first memory again");
@@ -144,9 +145,9 @@ static void check_bind(recording *r, uint64_t seed) {
   clv__check_job_finish(&other);
 }
 
-static void check_graph(clv__check *check, uint64_t seed) {
+static void check_graph(clv__check *check, uint64_t seed, clv_capture_mode mode) {
   recording r;
-  if (!open_recording(check, seed, &r)) return;
+  if (!open_recording(check, seed, mode, &r)) return;
   if (record(&r, 1 + (uint32_t)(seed % 2))) {
     check_nothing_ran(&r);
     check_launch(&r, r.job.stream, "launched");
@@ -162,47 +163,47 @@ static void check_graph(clv__check *check, uint64_t seed) {
       if (feed(&r, seed + 30)) check_launch(&r, stream, "launched on another stream");
       check->backend->stream_destroy(check->handle, stream);
     }
-    (void)check->backend->captured_bytes(check->handle, r.captured);
+    (void)check->backend->capture->size_bytes(check->handle, r.captured);
     check_bind(&r, seed + 40);
   }
   close_recording(&r);
 }
 
 /* Checks that a discarded recording leaves the stream unchanged. */
-static void check_dropped(clv__check *check, uint64_t seed) {
+static void check_dropped(clv__check *check, uint64_t seed, clv_capture_mode mode) {
   recording r;
   clv_error error = {0};
   char text[1024];
-  if (!open_recording(check, seed, &r)) return;
+  if (!open_recording(check, seed, mode, &r)) return;
   clv_status status = clv__check_job_load(&r.job, r.scene.truth.values, CLV__CHECK_POISON, &error);
   clv__error_clear(&error);
-  if (status == CLV_OK) status = check->backend->capture_begin(check->handle, r.job.stream, &error);
+  if (status == CLV_OK) status = check->backend->capture->begin(check->handle, r.job.stream, r.mode, &error);
   if (status == CLV_OK) {
     (void)clv__check_job_execute(&r.job, &error);
-    clv__check_at(check, "capture_end with a NULL output");
-    status = check->backend->capture_end(check->handle, r.job.stream, NULL, &error);
-    clv__check_that(check, status == CLV_OK, "a discarded capture", "capture_end answered '%s': %s", clv_status_name(status),
+    clv__check_at(check, "capture->end with a NULL output");
+    status = check->backend->capture->end(check->handle, r.job.stream, NULL, &error);
+    clv__check_that(check, status == CLV_OK, "a discarded capture", "capture->end answered '%s': %s", clv_status_name(status),
                     error.message);
     clv__check_that(check, clv__check_job_run(&r.job, r.scene.truth.values, text, sizeof text),
                     "an execution after a discarded capture", "%s", text);
   } else if (status == CLV_NOT_SUPPORTED) {
     clv__check_skip(check, "a discarded capture", "capturing: %s", error.message);
   } else {
-    clv__check_failed_call(check, "a discarded capture", "capture_begin", status, &error);
+    clv__check_failed_call(check, "a discarded capture", "capture->begin", status, &error);
   }
   close_recording(&r);
 }
 
 void clv__check_capture(clv__check *check) {
   const clv_backend *b = check->backend;
-  if (b->capture_begin == NULL || b->capture_end == NULL || b->captured_launch == NULL || b->captured_destroy == NULL ||
-      b->captured_bytes == NULL) {
-    clv__check_skip(check, "captured graphs", "the backend lacks these optional slots");
+  if (b->capture == NULL) {
+    clv__check_skip(check, "captures", "the backend lacks these optional slots");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 6); ++i) {
-    check_graph(check, check->seed + 53u * i);
-    check_dropped(check, check->seed + 59u * i);
+    const clv_capture_mode mode = i % 2 == 0 ? CLV_CAPTURE_THREAD : CLV_CAPTURE_GLOBAL; /* sessions use the first */
+    check_graph(check, check->seed + 53u * i, mode);
+    check_dropped(check, check->seed + 59u * i, mode);
     clv__check_progress(check, i + 1, 6);
   }
 }

@@ -24,33 +24,33 @@ void clv__check_beat(clv__check *check) {
   __atomic_add_fetch(&check->sign->beats, 1, __ATOMIC_RELAXED);
 }
 
-static void say(clv__check *check, clv__check_fact fact, const char *what, const char *text) {
+static void report_fact(clv__check *check, clv__check_fact fact, const char *what, const char *text) {
   clv__check_beat(check);
   clv__report_add(check->report, check->section, fact, what, text);
   if (check->listener != NULL) check->listener(check->cookie, fact, what, text);
 }
 
 void clv__check_pass(clv__check *check) {
-  say(check, CLV__CHECK_PASS, NULL, NULL);
+  report_fact(check, CLV__CHECK_PASS, NULL, NULL);
 }
 
-static void say_format(clv__check *check, clv__check_fact fact, const char *what, const char *format, va_list arguments) {
+static void report_format(clv__check *check, clv__check_fact fact, const char *what, const char *format, va_list arguments) {
   char text[1024];
   vsnprintf(text, sizeof text, format, arguments);
-  say(check, fact, what, text);
+  report_fact(check, fact, what, text);
 }
 
 void clv__check_fail(clv__check *check, const char *what, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  say_format(check, CLV__CHECK_FAIL, what, format, arguments);
+  report_format(check, CLV__CHECK_FAIL, what, format, arguments);
   va_end(arguments);
 }
 
 void clv__check_skip(clv__check *check, const char *what, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  say_format(check, CLV__CHECK_SKIP, what, format, arguments);
+  report_format(check, CLV__CHECK_SKIP, what, format, arguments);
   va_end(arguments);
 }
 
@@ -61,7 +61,7 @@ bool clv__check_that(clv__check *check, bool holds, const char *what, const char
     return true;
   }
   va_start(arguments, format);
-  say_format(check, CLV__CHECK_FAIL, what, format, arguments);
+  report_format(check, CLV__CHECK_FAIL, what, format, arguments);
   va_end(arguments);
   return false;
 }

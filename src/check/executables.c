@@ -102,7 +102,7 @@ static void check_bytes(clv__check_scene *scene, const void *bytes, size_t size_
   clv__check_at(check, "%s", what);
   clv_status status = clv__check_program_view(check, scene->graph, scene->inputs, NULL, 0, &program, &error);
   clv__error_clear(&error);
-  if (status == CLV_OK) status = check->backend->executable_load(check->handle, bytes, size_bytes, &loaded, &error);
+  if (status == CLV_OK) status = check->backend->save->load(check->handle, bytes, size_bytes, &loaded, &error);
   bool is_loaded = status == CLV_OK;
   if (is_loaded) status = clv__check_program_take(&program, loaded, &error);
   if (status == CLV_OK) status = clv__check_job_open(&program, scene->truth.values, &job, &error);
@@ -110,7 +110,7 @@ static void check_bytes(clv__check_scene *scene, const void *bytes, size_t size_
   if (status == CLV_OK) status = clv__check_job_execute(&job, &error);
   if (status == CLV_OK) status = clv__check_job_wait(&job, &error);
   if (status != CLV_OK && must)
-    clv__check_failed_call(check, what, is_loaded ? "running the loaded executable" : "executable_load", status, &error);
+    clv__check_failed_call(check, what, is_loaded ? "running the loaded executable" : "save->load", status, &error);
   else if (status != CLV_OK)
     clv__check_that(check, error.message[0] != '\0', what, "'%s', without an error text", clv_status_name(status));
   else
@@ -159,8 +159,8 @@ static void check_refused_write(clv__check_scene *scene) {
   clv__check *check = scene->check;
   blob full = {.allocator = check->allocator, .refuses = true};
   clv_error error = {0};
-  clv_status status = check->backend->executable_save(check->handle, scene->program.executable, write_blob, &full, &error);
-  clv__check_that(check, status != CLV_OK, "executable_save to a full disk", "the write failed, but it returned 'ok'");
+  clv_status status = check->backend->save->save(check->handle, scene->program.executable, write_blob, &full, &error);
+  clv__check_that(check, status != CLV_OK, "save->save to a full disk", "the write failed, but it returned 'ok'");
   clv__release(check->allocator, full.bytes);
 }
 
@@ -173,12 +173,12 @@ static void check_saved(clv__check *check, uint64_t seed, bool with_damage) {
   clv_status status = clv__check_program_compile(&scene.program, &error);
   clv__error_clear(&error);
   if (status == CLV_OK) {
-    status = check->backend->executable_save(check->handle, scene.program.executable, write_blob, &saved, &error);
+    status = check->backend->save->save(check->handle, scene.program.executable, write_blob, &saved, &error);
   }
   if (status == CLV_NOT_SUPPORTED) {
-    clv__check_skip(check, scene.what, "executable_save: %s", error.message);
+    clv__check_skip(check, scene.what, "save->save: %s", error.message);
   } else if (status != CLV_OK || saved.size_bytes == 0) {
-    clv__check_failed_call(check, scene.what, "executable_save", status, &error);
+    clv__check_failed_call(check, scene.what, "save->save", status, &error);
   } else {
     check_refused_write(&scene);
     check_bytes(&scene, saved.bytes, saved.size_bytes, true, "saved and loaded");
@@ -201,7 +201,7 @@ void clv__check_executables(clv__check *check) {
     check_independence(check, check->seed + 41u * i);
     check_without_view(check, check->seed + 43u * i);
   }
-  if (check->backend->executable_save == NULL || check->backend->executable_load == NULL) {
+  if (check->backend->save == NULL) {
     clv__check_skip(check, "saving and loading", "the backend lacks these optional slots: it cannot save executables");
     return;
   }

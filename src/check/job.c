@@ -100,15 +100,15 @@ static clv_status give_room(void *cookie, uint32_t index, const clv_tensor *type
 
 clv_status clv__check_job_scratch(clv__check_job *job, clv_error *error) {
   const clv__check *check = job->check;
-  if (check->backend->instance_scratch_bytes == NULL || check->backend->instance_bind_scratch == NULL) return CLV_OK;
-  uint64_t size_bytes = check->backend->instance_scratch_bytes(check->handle, job->instance);
+  if (check->backend->scratch == NULL) return CLV_OK;
+  uint64_t size_bytes = check->backend->scratch->size_bytes(check->handle, job->instance);
   if (size_bytes == 0) return CLV_OK;
   clv_buffer *before = job->scratch;
   clv__error_clear(error);
   job->scratch = NULL;
   clv_status status = check->backend->buffer_alloc(check->handle, size_bytes, &job->scratch, error);
   if (status == CLV_OK) {
-    status = check->backend->instance_bind_scratch(check->handle, job->instance, job->scratch, 0, error);
+    status = check->backend->scratch->bind(check->handle, job->instance, job->scratch, 0, error);
   }
   check->backend->buffer_free(check->handle, before);
   if (status == CLV_OK) return status;

@@ -6,27 +6,10 @@
 
 enum { OPENINGS = 12, OBJECTS = 64 };
 
-static void check_set(clv__check *check, const char *what, bool first, bool second, bool third) {
-  bool all = first && second && third, none = !first && !second && !third;
-  clv__check_that(check, all || none, what, "only some of these optional slots are set; set all or none");
-}
-
 static void check_table(clv__check *check) {
   const clv_backend *b = check->backend;
   clv__check_that(check, b->name[0] != '\0', "the table: name", "it is empty");
   clv__check_that(check, b->version[0] != '\0', "the table: version", "it is empty, but it is part of cache keys");
-  check_set(check, "executable_save, executable_load", b->executable_save != NULL, b->executable_load != NULL,
-            b->executable_load != NULL);
-  check_set(check, "instance_scratch_bytes, instance_bind_scratch", b->instance_scratch_bytes != NULL,
-            b->instance_bind_scratch != NULL, b->instance_bind_scratch != NULL);
-  check_set(check, "instance_time_steps, instance_steps", b->instance_time_steps != NULL, b->instance_steps != NULL,
-            b->instance_steps != NULL);
-  check_set(check, "capture_begin, capture_end, captured_launch", b->capture_begin != NULL, b->capture_end != NULL,
-            b->captured_launch != NULL);
-  check_set(check, "capture_begin, captured_destroy, captured_bytes", b->capture_begin != NULL, b->captured_destroy != NULL,
-            b->captured_bytes != NULL);
-  clv__check_that(check, b->captured_bind == NULL || b->capture_begin != NULL, "captured_bind",
-                  "it is set, but capture_begin is not");
   clv__check_that(check, b->option_count == 0 || b->options != NULL, "the table: options",
                   "option_count is %u, but the list is NULL", b->option_count);
   for (uint32_t i = 0; b->options != NULL && i < b->option_count; ++i) {
@@ -50,6 +33,7 @@ static void check_info(clv__check *check) {
   clv__check_that(check, is_text(one.memory_space), "info: memory_space", "it is empty");
   clv__check_that(check, one.alignment_bytes > 0 && (one.alignment_bytes & (one.alignment_bytes - 1)) == 0,
                   "info: alignment_bytes", "%u is not a power of two", one.alignment_bytes);
+  clv__check_that(check, one.silicon == NULL || one.silicon[0] != '\0', "info: silicon", "it is empty: leave it NULL");
   bool is_same = is_text(one.fingerprint) && is_text(two.fingerprint) && strcmp(one.fingerprint, two.fingerprint) == 0 &&
                  one.memory_limit_bytes == two.memory_limit_bytes && one.alignment_bytes == two.alignment_bytes &&
                  one.is_synchronous == two.is_synchronous && one.static_shapes_only == two.static_shapes_only;
@@ -104,9 +88,9 @@ static void check_nulls(clv__check *check) {
   clv__check_at(check, "buffer_free(NULL)");
   check->backend->buffer_free(check->handle, NULL);
   clv__check_pass(check);
-  if (check->backend->captured_destroy == NULL) return;
-  clv__check_at(check, "captured_destroy(NULL)");
-  check->backend->captured_destroy(check->handle, NULL);
+  if (check->backend->capture == NULL) return;
+  clv__check_at(check, "capture->destroy(NULL)");
+  check->backend->capture->destroy(check->handle, NULL);
   clv__check_pass(check);
 }
 

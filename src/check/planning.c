@@ -120,14 +120,14 @@ static void check_list(clv__check *check) {
     return;
   }
   const clv_host *host = clv__context_host(check->context);
-  clv_status status = check->backend->list(check->backend->self, host, count_found, &count, &error);
+  clv_status status = check->backend->list(check->backend->self, host, NULL, 0, count_found, &count, &error);
   if (status == CLV_NOT_SUPPORTED && error.message[0] != '\0') {
     clv__check_skip(check, "list", "%s", error.message);
     return;
   }
   clv__check_that(check, status == CLV_OK && count > 0, "list", "%u devices, '%s': %s; the device being checked is open", count,
                   clv_status_name(status), error.message);
-  status = check->backend->list(check->backend->self, host, refuse_found, NULL, &error);
+  status = check->backend->list(check->backend->self, host, NULL, 0, refuse_found, NULL, &error);
   clv__check_that(check, status == CLV_CANCELLED, "list", "`found` returned 'cancelled', but list returned '%s'",
                   clv_status_name(status));
 }

@@ -37,7 +37,7 @@ clv_status clv__check_program_view(clv__check *check, const clv_graph *graph, co
                                    uint32_t node_count, clv__check_program *program, clv_error *error);
 /* Compiles the view, and uploads the weights that the executable wants. */
 clv_status clv__check_program_compile(clv__check_program *program, clv_error *error);
-/* Takes an executable (from executable_load()) instead of compiling. */
+/* Takes an executable (from save->load()) instead of compiling. */
 clv_status clv__check_program_take(clv__check_program *program, clv_executable *executable, clv_error *error);
 void clv__check_program_finish(clv__check_program *program); /* accepts a zeroed one */
 /* NULL if the device takes every node of the view. Otherwise returns the first refused node and writes the reason (160 bytes). */

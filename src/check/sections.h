@@ -14,7 +14,7 @@
   X(order, "events across streams, notifications, copies of any size and offset, reported failures")        \
   X(memory, "limits, alignment; only outputs are written, not inputs or adjacent memory")                   \
   X(executables, "saving and loading, here and on the reopened device; damaged files")                      \
-  X(capture, "a captured graph computes the same as its executions, with other data and in other memory")   \
+  X(capture, "a capture computes the same as its executions, with other data and in other memory")          \
   X(resize, "an instance resized to other shapes: correct, or not supported and unchanged")                 \
   X(timing, "times of steps: each names existing nodes once, and results do not change")                    \
   X(errors, "invalid calls fail with a status and an error text")                                           \

@@ -55,12 +55,12 @@ static clv_status list_step(void *cookie, const clv_step_info *step) {
 
 static clv_status time_steps(clv__check *check, const clv__check_job *job, bool on, clv_error *error) {
   clv__error_clear(error);
-  return check->backend->instance_time_steps(check->handle, job->instance, on, error);
+  return check->backend->timing->enable(check->handle, job->instance, on, error);
 }
 
 static clv_status list(clv__check *check, const clv__check_job *job, listing *l, clv_error *error) {
   clv__error_clear(error);
-  return check->backend->instance_steps(check->handle, job->instance, list_step, l, error);
+  return check->backend->timing->steps(check->handle, job->instance, list_step, l, error);
 }
 
 /* Returns false if this instance does not support timing; that has been reported. */
@@ -81,7 +81,7 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
   const uint64_t taken_ns = clv__clock_ns() - begin_ns;
   if (status == CLV_OK) status = list(check, job, &l, &error);
   if (status != CLV_OK) {
-    clv__check_failed_call(check, scene->what, "instance_time_steps, or instance_steps", status, &error);
+    clv__check_failed_call(check, scene->what, "timing->enable, or timing->steps", status, &error);
     return true;
   }
   clv__check_that(check, l.sum_ns <= taken_ns, scene->what, "the steps took %.3f ms, but only %.3f ms passed",
@@ -92,7 +92,7 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
   if (l.step_count > 0) {
     status = list(check, job, &stopped, &error);
     clv__check_that(check, status == CLV_CANCELLED, scene->what,
-                    "the callback returned 'cancelled', but instance_steps returned '%s'", clv_status_name(status));
+                    "the callback returned 'cancelled', but timing->steps returned '%s'", clv_status_name(status));
   }
   /* A new start leaves nothing of the last timing. Without timing everything works as before. */
   listing anew = {.check = check, .what = scene->what, .node_count = l.node_count, .answer_at = UINT32_MAX};
@@ -111,8 +111,8 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
 
 void clv__check_timing(clv__check *check) {
   uint32_t looked = 0, refused = 0;
-  if (check->backend->instance_time_steps == NULL || check->backend->instance_steps == NULL) {
-    clv__check_skip(check, "instance_time_steps", "the backend lacks these optional slots");
+  if (check->backend->timing == NULL) {
+    clv__check_skip(check, "times of steps", "the backend lacks these optional slots");
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 6); ++i) {

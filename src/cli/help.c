@@ -150,8 +150,8 @@ void cli_help_command(const cli_invocation *cli, const cli_command *command) {
   }
   if ((cli_option_table[OPTION_STRATEGY].commands >> index & 1) != 0) {
     printf("\n%sStrategies%s\n", bold, reset);
-    for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
-      print_wrapped(strategy->summary, printf("  %s", strategy->name));
+    for (const clv__strategy *const *strategy = clv__strategies; *strategy != NULL; ++strategy) {
+      print_wrapped((*strategy)->summary, printf("  %s", (*strategy)->name));
     }
   }
   printf("\n%sExamples%s\n%s", bold, reset, command->examples);

@@ -31,7 +31,7 @@ clv_tensor clv__bucket_type(const clv__bucket_rule *rule, clv_value_id value, co
 
 /* A partition as compiled and bound for one run. */
 typedef struct clv__bucket {
-  const clv_graph_view *view; /* for clv__program_compile(); inputs and outputs are those of the partition's view */
+  const clv_graph_view *view; /* for clv__executables_compile(); inputs and outputs are those of the partition's view */
   const clv_tensor *inputs;   /* types at the bucket, for instance_create() and bindings */
   const clv_tensor *outputs;
   const bool *input_is_padded;  /* by input: its type differs from the exact one: clv__bucket_pad() */

@@ -13,7 +13,7 @@ const char *clv__source_word(clv__source source) {
   return words[source];
 }
 
-static clv_status get_weights(clv__program *program, uint32_t device, const clv_graph_view *view, clv__arena *arena,
+static clv_status get_weights(clv__executables *all, uint32_t device, const clv_graph_view *view, clv__arena *arena,
                               clv__compiled *compiled, clv_error *error) {
   uint32_t count = compiled->info.weight_count;
   compiled->weights = clv__arena_allocate_zero(arena, count, sizeof *compiled->weights);
@@ -28,24 +28,24 @@ static clv_status get_weights(clv__program *program, uint32_t device, const clv_
     const char *name = view->graph->values[view->values[value]].name;
     size_t size_bytes = 0;
     bool uploaded;
-    clv_status status = clv__share_weight(program->share, device, name, data, &compiled->weight_uses[i], &uploaded, error);
+    clv_status status = clv__share_weight(all->share, device, name, data, &compiled->weight_uses[i], &uploaded, error);
     if (status != CLV_OK) {
-      program->failed_device = device;
+      all->failed_device = device;
       return status;
     }
     compiled->weights[i] = compiled->weight_uses[i].of->weight;
     (void)clv__tensor_size_bytes(data, &size_bytes);
     if (uploaded) {
-      program->counters.uploaded_bytes += size_bytes;
-      clv__context_host(program->plan->devices->context)->constant_copied(view, value);
+      all->counters.uploaded_bytes += size_bytes;
+      clv__context_host(all->plan->devices->context)->constant_copied(view, value);
     } else {
-      program->counters.shared_bytes += size_bytes;
+      all->counters.shared_bytes += size_bytes;
     }
   }
   return CLV_OK;
 }
 
-static void count_source(clv__program_counters *counters, const clv__origin *origin) {
+static void count_source(clv__executables_counters *counters, const clv__origin *origin) {
   uint32_t *const by_source[] = {&counters->from_memory, &counters->from_folder, &counters->from_disk, &counters->compiled,
                                  &counters->not_kept};
   ++*by_source[origin->source];
@@ -59,23 +59,22 @@ typedef struct work {
   clv__compiled *compiled;
 } work;
 
-static clv_status tell(const clv__program *program, const work *w, clv_status status, clv_error *error) {
-  return clv__error_prefix(error, status, "partition %u on %s: compile", w->partition,
-                           program->plan->devices->items[w->device].name);
+static clv_status add_context(const clv__executables *all, const work *w, clv_status status, clv_error *error) {
+  return clv__error_prefix(error, status, "partition %u on %s: compile", w->partition, all->plan->devices->items[w->device].name);
 }
 
-static clv_status obtain(clv__program *program, work *w, clv__arena *arena, clv_error *error) {
-  clv_devices *devices = program->plan->devices;
+static clv_status obtain(clv__executables *all, work *w, clv__arena *arena, clv_error *error) {
+  clv_devices *devices = all->plan->devices;
   clv__compiled *compiled = w->compiled;
   bool by_device = devices->items[w->device].is_lost;
   double start = now_ms();
   clv_status status = clv__device_check(&devices->items[w->device], error);
   if (status == CLV_OK) {
-    status = clv__executable_obtain(program->share, program->folder, devices, w->device, w->view, &program->options, arena,
-                                    &compiled->use, &compiled->origin, &by_device, error);
+    status = clv__executable_obtain(all->share, all->folder, devices, w->device, w->view, &all->options, arena, &compiled->use,
+                                    &compiled->origin, &by_device, error);
   }
-  if (by_device) program->failed_device = w->device;
-  if (status != CLV_OK) return tell(program, w, status, error);
+  if (by_device) all->failed_device = w->device;
+  if (status != CLV_OK) return add_context(all, w, status, error);
   compiled->origin.ms = now_ms() - start;
   compiled->view = w->view;
   compiled->executable = compiled->use->of->executable;
@@ -84,23 +83,23 @@ static clv_status obtain(clv__program *program, work *w, clv__arena *arena, clv_
 }
 
 /* Caches and counts the executable, and uploads its weights. */
-static clv_status keep_and_upload(clv__program *program, work *w, clv__arena *arena, clv_error *error) {
-  clv_devices *devices = program->plan->devices;
+static clv_status keep_and_upload(clv__executables *all, work *w, clv__arena *arena, clv_error *error) {
+  clv_devices *devices = all->plan->devices;
   clv__compiled *compiled = w->compiled;
   double start = now_ms();
   if (compiled->origin.is_to_be_kept) clv__executable_keep(devices, w->view, compiled->use->of, &compiled->origin);
   double kept = now_ms();
   compiled->origin.ms += kept - start;
-  count_source(&program->counters, &compiled->origin);
+  count_source(&all->counters, &compiled->origin);
   static const char *const ways[] = {"found in memory", "loaded from the compiled directory", "loaded from disk",
                                      "compiled and kept", "compiled"};
   clv__context_log(devices->context, 3, "partition %u on %s: %s, %.1f ms%s%s", w->partition, devices->items[w->device].name,
                    ways[compiled->origin.source], compiled->origin.ms, compiled->origin.reason[0] != '\0' ? ": " : "",
                    compiled->origin.reason);
-  clv_status status = get_weights(program, w->device, w->view, arena, compiled, error);
-  program->uploaded_bytes = program->counters.uploaded_bytes;
-  program->counters.weights_ms += now_ms() - kept;
-  return status == CLV_OK ? CLV_OK : tell(program, w, status, error);
+  clv_status status = get_weights(all, w->device, w->view, arena, compiled, error);
+  all->uploaded_bytes = all->counters.uploaded_bytes;
+  all->counters.weights_ms += now_ms() - kept;
+  return status == CLV_OK ? CLV_OK : add_context(all, w, status, error);
 }
 
 /* ---- Devices that build all at once ---- */
@@ -122,9 +121,9 @@ static clv_status ask_again(const clv__device *device, clv__compiled *compiled, 
   return CLV_OK;
 }
 
-static clv_status finish_once(clv__program *program, uint32_t d, work *list, uint32_t count, clv_executable **executables,
+static clv_status finish_once(clv__executables *all, uint32_t d, work *list, uint32_t count, clv_executable **executables,
                               uint32_t *new_count, clv_error *error) {
-  const clv__device *device = &program->plan->devices->items[d];
+  const clv__device *device = &all->plan->devices->items[d];
   *new_count = 0;
   for (uint32_t i = 0; i < count; ++i) {
     if (is_new(&list[i], d)) executables[(*new_count)++] = list[i].compiled->executable;
@@ -148,13 +147,13 @@ static clv_status finish_once(clv__program *program, uint32_t d, work *list, uin
 
 /* Finishes the executables of a device. If that fails and some came from disk, those may be the cause: they are compiled, and
  * everything is tried once more. */
-static clv_status finish_device(clv__program *program, uint32_t d, work *list, uint32_t count, clv__arena *arena,
+static clv_status finish_device(clv__executables *all, uint32_t d, work *list, uint32_t count, clv__arena *arena,
                                 clv_error *error) {
-  clv_devices *devices = program->plan->devices;
+  clv_devices *devices = all->plan->devices;
   clv_executable **executables = clv__arena_allocate_zero(arena, count, sizeof *executables);
   if (executables == NULL) return clv__error_memory(error, count * sizeof *executables);
   uint32_t new_count, from_disk = 0;
-  clv_status status = finish_once(program, d, list, count, executables, &new_count, error);
+  clv_status status = finish_once(all, d, list, count, executables, &new_count, error);
   for (uint32_t i = 0; status != CLV_OK && i < count; ++i) {
     clv__source source = list[i].compiled->origin.source;
     if (!is_new(&list[i], d) || (source != CLV__SOURCE_DISK && source != CLV__SOURCE_FOLDER)) continue;
@@ -165,20 +164,20 @@ static clv_status finish_device(clv__program *program, uint32_t d, work *list, u
     clv__context_log(devices->context, 1, "cache: %s rejected %u cached executables: %s", devices->items[d].name, from_disk,
                      error != NULL ? error->message : clv_status_name(status));
     for (uint32_t i = count; i-- > 0;) {
-      if (list[i].device == d) clv__program_drop(program, list[i].partition, list[i].compiled);
+      if (list[i].device == d) clv__executables_drop(all, list[i].partition, list[i].compiled);
     }
-    const clv_compiled *folder = program->folder;
-    program->folder = NULL;
+    const clv_compiled *folder = all->folder;
+    all->folder = NULL;
     status = CLV_OK;
     for (uint32_t i = 0; status == CLV_OK && i < count; ++i) {
-      if (list[i].device == d) status = obtain(program, &list[i], arena, error);
+      if (list[i].device == d) status = obtain(all, &list[i], arena, error);
     }
-    program->folder = folder;
+    all->folder = folder;
     CLV__TRY(status);
-    status = finish_once(program, d, list, count, executables, &new_count, error);
+    status = finish_once(all, d, list, count, executables, &new_count, error);
   }
   if (status == CLV_OK) return CLV_OK;
-  program->failed_device = d;
+  all->failed_device = d;
   return clv__error_prefix(error, status, "%s: finishing %u executable%s", devices->items[d].name, new_count,
                            new_count == 1 ? "" : "s");
 }
@@ -186,75 +185,75 @@ static clv_status finish_device(clv__program *program, uint32_t d, work *list, u
 /* ---- Programs ---- */
 
 /* A device without finish() completes one partition after the other, so that no weight is in memory for longer than necessary. */
-static clv_status compile_all(clv__program *program, work *list, uint32_t count, clv__arena *arena, clv_error *error) {
-  clv_devices *devices = program->plan->devices;
+static clv_status compile_all(clv__executables *all, work *list, uint32_t count, clv__arena *arena, clv_error *error) {
+  clv_devices *devices = all->plan->devices;
   for (uint32_t i = 0; i < count; ++i) {
-    CLV__TRY(obtain(program, &list[i], arena, error));
-    if (devices->items[list[i].device].backend->finish == NULL) CLV__TRY(keep_and_upload(program, &list[i], arena, error));
+    CLV__TRY(obtain(all, &list[i], arena, error));
+    if (devices->items[list[i].device].backend->finish == NULL) CLV__TRY(keep_and_upload(all, &list[i], arena, error));
   }
   for (uint32_t d = 0; d < devices->count; ++d) {
     if (devices->items[d].backend->finish == NULL) continue;
-    CLV__TRY(finish_device(program, d, list, count, arena, error));
+    CLV__TRY(finish_device(all, d, list, count, arena, error));
     for (uint32_t i = 0; i < count; ++i) {
-      if (list[i].device == d) CLV__TRY(keep_and_upload(program, &list[i], arena, error));
+      if (list[i].device == d) CLV__TRY(keep_and_upload(all, &list[i], arena, error));
     }
   }
   return CLV_OK;
 }
 
-clv_status clv__program_compile(clv__program *program, uint32_t partition, const clv_graph_view *view, clv__arena *arena,
-                                clv__compiled *compiled, clv_error *error) {
+clv_status clv__executables_compile(clv__executables *all, uint32_t partition, const clv_graph_view *view, clv__arena *arena,
+                                    clv__compiled *compiled, clv_error *error) {
   *compiled = (clv__compiled){0};
-  clv_devices *devices = program->plan->devices;
-  work only = {partition, program->plan->partitions[partition].device, view, compiled};
+  clv_devices *devices = all->plan->devices;
+  work only = {partition, all->plan->partitions[partition].device, view, compiled};
   clv__devices_lock(devices);
-  clv_status status = compile_all(program, &only, 1, arena, error);
-  if (status != CLV_OK) clv__program_drop(program, partition, compiled);
+  clv_status status = compile_all(all, &only, 1, arena, error);
+  if (status != CLV_OK) clv__executables_drop(all, partition, compiled);
   clv__devices_unlock(devices);
   return status;
 }
 
-void clv__program_drop(clv__program *program, uint32_t partition, clv__compiled *compiled) {
+void clv__executables_drop(clv__executables *all, uint32_t partition, clv__compiled *compiled) {
   (void)partition;
-  if (program->plan == NULL) return;
-  clv__devices_lock(program->plan->devices);
+  if (all->plan == NULL) return;
+  clv__devices_lock(all->plan->devices);
   for (uint32_t i = 0; compiled->weight_uses != NULL && i < compiled->info.weight_count; ++i) {
-    clv__share_drop_weight(program->share, &compiled->weight_uses[i]);
+    clv__share_drop_weight(all->share, &compiled->weight_uses[i]);
   }
-  clv__share_drop(program->share, compiled->use);
-  clv__devices_unlock(program->plan->devices);
+  clv__share_drop(all->share, compiled->use);
+  clv__devices_unlock(all->plan->devices);
   *compiled = (clv__compiled){0};
 }
 
-clv_status clv__program_init(const clv_plan *plan, const clv_compile_options *options, const clv_compiled *folder,
-                             clv__program *program, clv_error *error) {
-  *program = (clv__program){.plan = plan, .folder = folder, .options = *options, .failed_device = CLV__NO_ID};
-  clv__arena_init(&program->arena, plan->graph->allocator);
+clv_status clv__executables_init(const clv_plan *plan, const clv_compile_options *options, const clv_compiled *folder,
+                                 clv__executables *all, clv_error *error) {
+  *all = (clv__executables){.plan = plan, .folder = folder, .options = *options, .failed_device = CLV__NO_ID};
+  clv__arena_init(&all->arena, plan->graph->allocator);
   work *list = NULL;
   clv__devices_lock(plan->devices);
-  clv_status status = clv__share_get(plan->devices, &program->share, error);
+  clv_status status = clv__share_get(plan->devices, &all->share, error);
   if (status == CLV_OK) {
-    program->partitions = clv__arena_allocate_zero(&program->arena, plan->partition_count, sizeof *program->partitions);
-    list = clv__arena_allocate_zero(&program->arena, plan->partition_count, sizeof *list);
-    if (program->partitions == NULL || list == NULL) {
-      status = clv__error_memory(error, plan->partition_count * (sizeof *program->partitions + sizeof *list));
+    all->partitions = clv__arena_allocate_zero(&all->arena, plan->partition_count, sizeof *all->partitions);
+    list = clv__arena_allocate_zero(&all->arena, plan->partition_count, sizeof *list);
+    if (all->partitions == NULL || list == NULL) {
+      status = clv__error_memory(error, plan->partition_count * (sizeof *all->partitions + sizeof *list));
     }
   }
   for (uint32_t p = 0; status == CLV_OK && p < plan->partition_count; ++p) {
     const clv__partition *partition = &plan->partitions[p];
-    list[p] = (work){p, partition->device, clv__partition_sized(partition), &program->partitions[p]};
+    list[p] = (work){p, partition->device, clv__partition_sized(partition), &all->partitions[p]};
   }
-  if (status == CLV_OK) status = compile_all(program, list, plan->partition_count, &program->arena, error);
+  if (status == CLV_OK) status = compile_all(all, list, plan->partition_count, &all->arena, error);
   clv__devices_unlock(plan->devices);
-  if (status != CLV_OK) clv__program_finish(program);
+  if (status != CLV_OK) clv__executables_finish(all);
   return status;
 }
 
-void clv__program_finish(clv__program *program) {
-  if (program->plan == NULL) return;
-  for (uint32_t p = program->plan->partition_count; program->partitions != NULL && p-- > 0;) {
-    clv__program_drop(program, p, &program->partitions[p]);
+void clv__executables_finish(clv__executables *all) {
+  if (all->plan == NULL) return;
+  for (uint32_t p = all->plan->partition_count; all->partitions != NULL && p-- > 0;) {
+    clv__executables_drop(all, p, &all->partitions[p]);
   }
-  clv__arena_finish(&program->arena);
-  *program = (clv__program){.failed_device = program->failed_device};
+  clv__arena_finish(&all->arena);
+  *all = (clv__executables){.failed_device = all->failed_device};
 }

@@ -26,7 +26,7 @@ typedef struct clv__origin {
 } clv__origin;
 
 typedef struct clv__compiled {
-  clv_executable *executable; /* shared: only clv__program_drop() releases it */
+  clv_executable *executable; /* shared: only clv__executables_drop() releases it */
   clv_executable_info info;
   clv_weight **weights; /* info.weight_count of them, also shared */
   clv__origin origin;
@@ -35,39 +35,40 @@ typedef struct clv__compiled {
   clv__weight_use *weight_uses; /* of `weights` */
 } clv__compiled;
 
-/* Totals over clv__program_init() and every clv__program_compile(). */
-typedef struct clv__program_counters {
+/* Totals over clv__executables_init() and every clv__executables_compile(). */
+typedef struct clv__executables_counters {
   uint32_t from_memory, from_folder, from_disk, compiled, not_kept; /* executables by source; `compiled`: those cached */
   double executables_ms, weights_ms;
   uint64_t uploaded_bytes, shared_bytes; /* of weights: copied to a device; already there */
-} clv__program_counters;
+} clv__executables_counters;
 
-typedef struct clv__program {
+typedef struct clv__executables {
   const clv_plan *plan;
   clv__share *share;
   const clv_compiled *folder; /* NULL: nothing was compiled ahead of time */
   clv__arena arena;
   clv_compile_options options;
   clv__compiled *partitions;
-  clv__program_counters counters;
+  clv__executables_counters counters;
   uint64_t uploaded_bytes; /* counters.uploaded_bytes */
-  uint32_t failed_device;  /* the device whose call failed clv__program_init() or _compile(), or CLV__NO_ID; _finish() keeps it */
-} clv__program;
+  uint32_t
+      failed_device; /* the device whose call failed clv__executables_init() or _compile(), or CLV__NO_ID; _finish() keeps it */
+} clv__executables;
 
-/* Gets an executable for every partition of the plan, and uploads their weights. `program` is the caller's storage. The plan, its
- * graph and `folder` (may be NULL) must outlive it. All functions here take the devices' lock. */
-clv_status clv__program_init(const clv_plan *plan, const clv_compile_options *options, const clv_compiled *folder,
-                             clv__program *program, clv_error *error);
+/* Gets an executable for every partition of the plan, and uploads their weights. `executables` is the caller's storage. The plan,
+ * its graph and `folder` (may be NULL) must outlive it. All functions here take the devices' lock. */
+clv_status clv__executables_init(const clv_plan *plan, const clv_compile_options *options, const clv_compiled *folder,
+                                 clv__executables *executables, clv_error *error);
 /* Gets an executable for one partition again, for the shapes of `view`. `compiled` is the caller's storage. Its arrays live in
- * `arena`. The arena and the constants of `view` must live until clv__program_drop(). */
-clv_status clv__program_compile(clv__program *program, uint32_t partition, const clv_graph_view *view, clv__arena *arena,
-                                clv__compiled *compiled, clv_error *error);
-/* Releases the result of clv__program_compile() and clears it; accepts one that is all zero. */
-void clv__program_drop(clv__program *program, uint32_t partition, clv__compiled *compiled);
-void clv__program_finish(clv__program *program);
+ * `arena`. The arena and the constants of `view` must live until clv__executables_drop(). */
+clv_status clv__executables_compile(clv__executables *executables, uint32_t partition, const clv_graph_view *view,
+                                    clv__arena *arena, clv__compiled *compiled, clv_error *error);
+/* Releases the result of clv__executables_compile() and clears it; accepts one that is all zero. */
+void clv__executables_drop(clv__executables *executables, uint32_t partition, clv__compiled *compiled);
+void clv__executables_finish(clv__executables *executables);
 
-/* Parts of clv__program_compile() (executable.c). Gets an executable for `view` on `device` from the nearest source. `by_device`
- * says whether the device itself caused a failure. */
+/* Parts of clv__executables_compile() (executable.c). Gets an executable for `view` on `device` from the nearest source.
+ * `by_device` says whether the device itself caused a failure. */
 clv_status clv__executable_obtain(clv__share *share, const clv_compiled *folder, clv_devices *devices, uint32_t device,
                                   const clv_graph_view *view, const clv_compile_options *options, clv__arena *arena,
                                   clv__executable_use **use, clv__origin *origin, bool *by_device, clv_error *error);

@@ -21,7 +21,7 @@ typedef struct obtaining {
   uint32_t *weights;          /* by weight of the executable: the value of the view */
 } obtaining;
 
-static void say(clv__origin *origin, const char *text) {
+static void set_reason(clv__origin *origin, const char *text) {
   snprintf(origin->reason, sizeof origin->reason, "%s", text);
 }
 
@@ -51,10 +51,10 @@ static void warn(const obtaining *o, const char *text) {
 
 /* Loads the executable from a file's contents. Leaves it NULL, with the reason in `text`, if the device or our checks reject
  * it. */
-static clv_status take(obtaining *o, const clv__cache_info *info, const void *payload, size_t payload_bytes, char *text,
-                       size_t text_bytes) {
+static clv_status load_executable(obtaining *o, const clv__cache_info *info, const void *payload, size_t payload_bytes,
+                                  char *text, size_t text_bytes) {
   clv_error error = {0};
-  clv_status status = o->device->backend->executable_load(o->device->handle, payload, payload_bytes, &o->executable, &error);
+  clv_status status = o->device->backend->save->load(o->device->handle, payload, payload_bytes, &o->executable, &error);
   if (status != CLV_OK) {
     o->executable = NULL;
     snprintf(text, text_bytes, "the device rejected the stored executable: %.*s", 150, error.message);
@@ -73,7 +73,7 @@ static void load_from_folder(obtaining *o) {
   if (clv__folder_find(o->folder, &o->key, &found, &error) != CLV_OK) {
     snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, error.message);
   } else {
-    (void)take(o, &found.info, found.payload, found.payload_bytes, text, sizeof text);
+    (void)load_executable(o, &found.info, found.payload, found.payload_bytes, text, sizeof text);
     clv__folder_found_finish(o->folder, &found);
   }
   if (o->executable != NULL) {
@@ -81,7 +81,7 @@ static void load_from_folder(obtaining *o) {
     return;
   }
   o->origin->is_missed = true;
-  say(o->origin, text);
+  set_reason(o->origin, text);
   clv__context_log(o->devices->context, 1, "%s: %s", o->folder->directory, text);
 }
 
@@ -93,13 +93,13 @@ static void load(obtaining *o) {
   clv_status status = clv__cache_get(o->cache, &o->key, &cached, &error);
   if (status != CLV_OK) {
     snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, error.message);
-    if (!o->origin->is_missed) say(o->origin, text); /* the reason why the folder lacks it is more useful */
+    if (!o->origin->is_missed) set_reason(o->origin, text); /* the reason why the folder lacks it is more useful */
     if (status != CLV_NOT_FOUND) warn(o, text);
     return;
   }
-  status = take(o, &cached.info, cached.payload, cached.payload_bytes, text, sizeof text);
+  status = load_executable(o, &cached.info, cached.payload, cached.payload_bytes, text, sizeof text);
   if (o->executable == NULL) {
-    say(o->origin, text);
+    set_reason(o->origin, text);
     warn(o, text);
     if (status != CLV_OUT_OF_MEMORY && status != CLV_TOO_LARGE) clv__cache_remove(o->cache, &o->key);
   }
@@ -143,7 +143,7 @@ typedef struct saving {
 
 static clv_status save(void *self, clv_write_fn write, void *cookie, clv_error *error) {
   const saving *s = self;
-  return s->device->backend->executable_save(s->device->handle, s->executable, write, cookie, error);
+  return s->device->backend->save->save(s->device->handle, s->executable, write, cookie, error);
 }
 
 /* "Conv ×53, Relu ×49, Add ×16", the most frequent first, for users who list the cache. */
@@ -205,7 +205,7 @@ void clv__executable_keep(clv_devices *devices, const clv_graph_view *view, cons
   }
   char text[sizeof origin->reason];
   snprintf(text, sizeof text, "%.*s; not cached: %.*s", 100, origin->reason, 100, error.message);
-  say(origin, text);
+  set_reason(origin, text);
   clv__context_log(devices->context, 1, "cache: an executable for %s is not cached: %s", device->name, error.message);
 }
 
@@ -235,7 +235,7 @@ static clv_status compile(obtaining *o, bool *by_device, clv_error *error) {
 static void look_for(obtaining *o) {
   const char *reason = NULL;
   clv_error error = {0};
-  bool is_kept = o->device->backend->executable_save != NULL && o->device->backend->executable_load != NULL;
+  bool is_kept = o->device->backend->save != NULL;
   if (is_kept)
     o->cache = clv__context_cache(o->devices->context, &reason);
   else
@@ -250,7 +250,7 @@ static void look_for(obtaining *o) {
   if (o->cache != NULL)
     load(o);
   else if (!o->origin->is_missed)
-    say(o->origin, reason);
+    set_reason(o->origin, reason);
   if (o->executable != NULL) o->origin->source = CLV__SOURCE_DISK;
 }
 

@@ -65,24 +65,23 @@ void clv__folder_found_finish(const clv_compiled *compiled, clv__folder_found *f
 /* Checks, before the work starts, that a folder can be written there. */
 clv_status clv__folder_check(const clv_allocator *allocator, const char *directory, clv_error *error);
 
-/* ---- Writing: files go into a staging folder beside the target (folder_stage.c), which then replaces the target. folder_write.c
+/* ---- Writing: files go into a new folder beside the target (new_folder.c), which then replaces the target. folder_write.c
  * writes the files. ---- */
 
-typedef struct clv__folder_stage {
+typedef struct clv__new_folder {
   const clv_allocator *allocator;
   char *target;  /* the path with links resolved */
-  char *folder;  /* the staging folder, beside the target */
+  char *folder;  /* the new folder, beside the target */
   int lock;      /* -1: there is no folder */
   bool replaces; /* there is a folder to replace */
-} clv__folder_stage;
+} clv__new_folder;
 
-/* Checks `directory`, removes the leftovers of killed processes beside it, and creates the folder. clv__folder_stage_end() may be
+/* Checks `directory`, removes the leftovers of killed processes beside it, and creates the folder. clv__new_folder_end() may be
  * called whatever this returns. */
-clv_status clv__folder_stage_begin(const clv_allocator *allocator, const char *directory, clv__folder_stage *stage,
-                                   clv_error *error);
-clv_status clv__folder_stage_commit(clv__folder_stage *stage, clv_error *error);
+clv_status clv__new_folder_begin(const clv_allocator *allocator, const char *directory, clv__new_folder *made, clv_error *error);
+clv_status clv__new_folder_commit(clv__new_folder *made, clv_error *error);
 /* Removes everything that was not committed. */
-void clv__folder_stage_end(clv__folder_stage *stage);
+void clv__new_folder_end(clv__new_folder *made);
 
 typedef struct clv__folder_writer clv__folder_writer;
 

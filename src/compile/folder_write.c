@@ -17,7 +17,7 @@ enum { LEAST_BYTES = 1024, WEIGHT_ALIGNMENT = 64 };
 struct clv__folder_writer {
   const clv_plan *plan;
   const clv_allocator *allocator;
-  clv__folder_stage stage;
+  clv__new_folder made;
   clv__text path; /* the result of the last clv__folder_path() */
   clv__file_writer weights;
   uint64_t weights_bytes;
@@ -27,9 +27,9 @@ struct clv__folder_writer {
 
 const char *clv__folder_path(clv__folder_writer *writer, const char *name, clv_error *error) {
   writer->path.size_bytes = 0;
-  clv__text_append(&writer->path, "%s/%s", writer->stage.folder, name);
+  clv__text_append(&writer->path, "%s/%s", writer->made.folder, name);
   if (!writer->path.failed) return writer->path.data;
-  (void)clv__error_memory(error, strlen(writer->stage.folder) + strlen(name));
+  (void)clv__error_memory(error, strlen(writer->made.folder) + strlen(name));
   return NULL;
 }
 
@@ -73,7 +73,7 @@ clv_status clv__folder_begin(const clv_plan *plan, const char *directory, clv__f
   if (writer == NULL) return clv__error_memory(error, sizeof *writer);
   *writer = (clv__folder_writer){.plan = plan, .allocator = allocator, .weights = {.file = -1, .special = -1}};
   clv__text_init(&writer->path, allocator);
-  clv_status status = clv__folder_stage_begin(allocator, directory, &writer->stage, error);
+  clv_status status = clv__new_folder_begin(allocator, directory, &writer->made, error);
   if (status == CLV_OK) {
     writer->offsets = clv__allocate(allocator, offset_bytes);
     writer->partitions = empty_partitions(plan);
@@ -92,7 +92,7 @@ clv_status clv__folder_begin(const clv_plan *plan, const char *directory, clv__f
 void clv__folder_end(clv__folder_writer *writer) {
   if (writer == NULL) return;
   clv__file_writer_abandon(&writer->weights);
-  clv__folder_stage_end(&writer->stage);
+  clv__new_folder_end(&writer->made);
   json_decref(writer->partitions);
   clv__release(writer->allocator, writer->offsets);
   clv__text_finish(&writer->path);
@@ -132,8 +132,8 @@ static clv_status write_model(clv__folder_writer *writer, const char *name, cons
 
 clv_status clv__folder_write_models(clv__folder_writer *writer, clv_error *error) {
   const clv_plan *plan = writer->plan;
-  char *path = clv__path_join(writer->allocator, writer->stage.folder, CLV__FOLDER_WEIGHTS);
-  if (path == NULL) return clv__error_memory(error, strlen(writer->stage.folder));
+  char *path = clv__path_join(writer->allocator, writer->made.folder, CLV__FOLDER_WEIGHTS);
+  if (path == NULL) return clv__error_memory(error, strlen(writer->made.folder));
   clv_status status = clv__file_writer_open(path, &writer->weights, error);
   if (status == CLV_OK) status = write_model(writer, CLV__FOLDER_MODEL, plan->graph->whole, error);
   for (uint32_t p = 0; status == CLV_OK && p < plan->partition_count; ++p) {
@@ -151,8 +151,8 @@ clv_status clv__folder_write_plan(clv__folder_writer *writer, const clv_graph *g
   char *profile = NULL;
   if (plan->profile_path != NULL) {
     CLV__TRY(copy_file(writer, plan->profile_path, CLV__FOLDER_PROFILE, error));
-    profile = clv__path_join(writer->allocator, writer->stage.folder, CLV__FOLDER_PROFILE);
-    if (profile == NULL) return clv__error_memory(error, strlen(writer->stage.folder));
+    profile = clv__path_join(writer->allocator, writer->made.folder, CLV__FOLDER_PROFILE);
+    if (profile == NULL) return clv__error_memory(error, strlen(writer->made.folder));
   }
   const char *path = clv__folder_path(writer, CLV__FOLDER_PLAN, error);
   clv_status status = path == NULL ? CLV_OUT_OF_MEMORY : clv__plan_write_for(plan, graph, profile, path, error);
@@ -178,7 +178,7 @@ clv_status clv__folder_add_executable(clv__folder_writer *writer, uint32_t parti
   json_t *item = json_array_get(writer->partitions, partition), *files = json_object_get(item, "executables");
   const clv__shared_executable *executable = compiled->use->of;
   const clv__device *device = &writer->plan->devices->items[executable->device];
-  if (device->backend->executable_save == NULL || device->backend->executable_load == NULL) {
+  if (device->backend->save == NULL) {
     refuse(item, "its backend cannot save executables");
     return CLV_OK;
   }
@@ -193,7 +193,7 @@ clv_status clv__folder_add_executable(clv__folder_writer *writer, uint32_t parti
   clv__text_init(&payload, writer->allocator);
   clv__text_init(&header, writer->allocator);
   clv_error own = {0};
-  clv_status status = device->backend->executable_save(device->handle, compiled->executable, append, &payload, &own);
+  clv_status status = device->backend->save->save(device->handle, compiled->executable, append, &payload, &own);
   if (payload.failed) {
     status = clv__error_memory(error, 2 * payload.size_bytes);
   } else if (status != CLV_OK) {
@@ -284,5 +284,5 @@ static clv_status write_list(clv__folder_writer *writer, const clv_compiled_opti
 
 clv_status clv__folder_commit(clv__folder_writer *writer, const clv_compiled_options *options, clv_error *error) {
   CLV__TRY(write_list(writer, options, error));
-  return clv__folder_stage_commit(&writer->stage, error);
+  return clv__new_folder_commit(&writer->made, error);
 }

@@ -6,21 +6,13 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "backends/cpu/cpu.h"
-#include "backends/onnxruntime/onnxruntime.h"
-#include "backends/opencl/opencl.h"
-#include "backends/openvino/openvino.h"
-#include "backends/torch/torch.h"
-#include "backends/vnpu/vnpu.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "built_in_backends.h" /* made from the list in CMakeLists.txt */
 #include "device/device.h"
 
 /* In the order that "auto" tries them. */
-static const clv_backend_query_fn built_in[] = {
-    clv__cpu_backend_query,      clv__vnpu_backend_query,  clv__opencl_backend_query,
-    clv__openvino_backend_query, clv__torch_backend_query, clv__onnxruntime_backend_query,
-};
+static const clv_backend_query_fn built_in[] = {CLV__BUILT_IN_BACKENDS};
 
 void clv__backends_init(clv__backends *backends) {
   pthread_mutexattr_t attributes;
@@ -78,6 +70,21 @@ static const char *missing_slot(const clv_backend *b) {
   NEED(instance_create);
   NEED(instance_destroy);
   NEED(execute);
+#undef NEED
+/* A group that ends before the last slot known here lacks that slot. */
+#define NEED(group, slot) \
+  if (b->group != NULL && (b->group->struct_size < sizeof *b->group || b->group->slot == NULL)) return #group "->" #slot
+  NEED(save, save);
+  NEED(save, load);
+  NEED(scratch, size_bytes);
+  NEED(scratch, bind);
+  NEED(capture, begin);
+  NEED(capture, end);
+  NEED(capture, launch);
+  NEED(capture, destroy);
+  NEED(capture, size_bytes);
+  NEED(timing, enable);
+  NEED(timing, steps);
 #undef NEED
   return NULL;
 }

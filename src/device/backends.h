@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "cleave/context.h"
+#include "cleave/plugin/backend.h"
 
 enum { CLV__MAX_BACKENDS = 64 };
 

@@ -11,7 +11,7 @@
 #include "base/options.h"
 #include "device/backends.h"
 #include "device/device.h"
-#include "device/kept.h"
+#include "device/remembered.h"
 #include "formats/onnx/onnx.h"
 #include "graph/own.h"
 
@@ -21,7 +21,7 @@ struct clv_context {
   void *log_user_data;
   clv_host host;
   clv__settings settings;
-  clv__kept kept;
+  clv__remembered remembered;
   clv__backends backends;
 };
 
@@ -40,7 +40,7 @@ const clv_host *clv__context_host(const clv_context *context) {
 }
 clv__cache *clv__context_cache(clv_context *context, const char **reason) {
   bool is_new;
-  clv__cache *cache = clv__kept_cache(&context->kept, &context->settings, context->allocator, reason, &is_new);
+  clv__cache *cache = clv__remembered_cache(&context->remembered, &context->settings, context->allocator, reason, &is_new);
   if (is_new) clv__context_log(context, 1, "executables are not kept: %s", *reason);
   return cache;
 }
@@ -181,13 +181,13 @@ static clv_status host_recall(void *self, const char *backend, const char *key, 
   clv__cache *cache = open_cache(self, error);
   *data = NULL;
   *size_bytes = 0;
-  return cache == NULL ? CLV_NOT_FOUND : clv__kept_recall(cache, context->allocator, backend, key, data, size_bytes, error);
+  return cache == NULL ? CLV_NOT_FOUND : clv__remembered_get(cache, context->allocator, backend, key, data, size_bytes, error);
 }
 
 static clv_status host_remember(void *self, const char *backend, const char *key, const void *data, size_t size_bytes,
                                 clv_error *error) {
   clv__cache *cache = open_cache(self, error);
-  return cache == NULL ? CLV_NOT_FOUND : clv__kept_remember(cache, backend, key, data, size_bytes, error);
+  return cache == NULL ? CLV_NOT_FOUND : clv__remembered_put(cache, backend, key, data, size_bytes, error);
 }
 
 static void fill_host(clv_context *context) {
@@ -227,7 +227,7 @@ clv_status clv_context_create(const clv_context_options *given, clv_context **ou
   context->log = options.log;
   context->log_user_data = options.log_user_data;
   fill_host(context);
-  clv__kept_init(&context->kept);
+  clv__remembered_init(&context->remembered);
   clv__backends_init(&context->backends);
   clv_status status = clv__settings_read(&options, allocator, &context->settings, error);
   if (status == CLV_OK) status = clv__backends_add_built_in(context, error);
@@ -242,7 +242,7 @@ clv_status clv_context_create(const clv_context_options *given, clv_context **ou
 void clv_context_destroy(clv_context *context) {
   if (context == NULL) return;
   clv__backends_finish(&context->backends, context->allocator);
-  clv__kept_finish(&context->kept);
+  clv__remembered_finish(&context->remembered);
   clv__settings_finish(&context->settings, context->allocator);
   clv__release(context->allocator, context);
 }

@@ -28,9 +28,9 @@ typedef struct clv__device {
  * lock. Closing the set destroys them in reverse order: before the devices are closed, or after that from
  * CLV__ATTACHED_ABANDONED on. */
 typedef enum clv__attachment_kind {
-  CLV__ATTACHED_POOLS,     /* memory (device/pool.h) */
+  CLV__ATTACHED_MEMORY,    /* memory (device/memory_pool.h) */
   CLV__ATTACHED_PROGRAMS,  /* executables and weights (compile/) */
-  CLV__ATTACHED_GRAPHS,    /* captured graphs (execute/) */
+  CLV__ATTACHED_CAPTURES,  /* captures (execute/) */
   CLV__ATTACHED_ABANDONED, /* memory that a lost device may still write to */
   CLV__ATTACHED_REQUESTS,  /* requests that a lost device may still be working on (execute/) */
   CLV__ATTACHMENT_COUNT

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/vnpu/vnpu.h"
 #include "base/text.h"
 #include "device/backends.h"
 
@@ -33,10 +32,9 @@ static const char *option_key(const char *text, const char *name, size_t *key_by
   return memchr(text + length + 1, ':', *key_bytes) == NULL ? text + length + 1 : NULL;
 }
 
-/* Collects the options "NAME:key=value" for `name`; splits copies of them in the arena. */
-static clv_status take_options(clv_devices *devices, const clv_devices_options *options, const char *name, clv_option *taken,
-                               uint32_t *count, clv_error *error) {
-  *count = 0;
+/* Appends the options "NAME:key=value" for `name`; splits copies of them in the arena. */
+static clv_status collect_options(clv_devices *devices, const clv_devices_options *options, const char *name, clv_option *taken,
+                                  uint32_t *count, clv_error *error) {
   for (uint32_t i = 0; i < options->device_option_count; ++i) {
     const char *text = options->device_options[i];
     size_t key_bytes;
@@ -107,27 +105,52 @@ static uint32_t read_ordinal(const char *text) {
   return length == 0 || length > 6 || text[length] != '\0' ? 0 : (uint32_t)strtoul(text, NULL, 10);
 }
 
+typedef struct own_name {
+  char text[64];
+  clv_error *error;
+} own_name;
+
+static clv_status copy_name(void *cookie, const char *name, const char *kind) {
+  own_name *own = cookie;
+  (void)kind;
+  if (strlen(name) >= sizeof own->text) {
+    return clv__error_set(own->error, CLV_INVALID_ARGUMENT, "the device name has %zu characters; the maximum is %zu",
+                          strlen(name), sizeof own->text - 1);
+  }
+  memcpy(own->text, name, strlen(name) + 1);
+  return CLV_OK;
+}
+
+/* The name that a description gives its device; "" if it gives none. */
+static clv_status read_own_name(const clv_devices *devices, const clv_backend *npu, const char *spec, own_name *own,
+                                clv_error *error) {
+  const clv_option option = {"spec", spec};
+  *own = (own_name){.error = error};
+  return npu->list(npu->self, clv__context_host(devices->context), &option, 1, copy_name, own, error);
+}
+
 /* Finds the backend of a device name, and the description of a virtual NPU. The first description is "npu", the next "npu1",
  * and so on, unless the descriptions name their devices. */
 static clv_status resolve(const clv_devices *devices, const clv_devices_options *options, const char *name,
                           const clv_backend **backend, const char **spec, uint32_t *ordinal, clv_error *error) {
-  const clv_allocator *allocator = clv__context_allocator(devices->context);
   static const char *const builtin[] = {"default"};
   const char *const *specs = options->npu_spec_count > 0 ? options->npu_specs : builtin;
   uint32_t spec_count = options->npu_spec_count > 0 ? options->npu_spec_count : 1;
+  const clv_backend *npu = clv__context_find(devices->context, "npu");
   *spec = NULL;
   for (*ordinal = 0; *ordinal < spec_count; ++*ordinal) {
-    char own[64], numbered[16];
-    CLV__TRY(clv__vnpu_spec_name(allocator, specs[*ordinal], own, sizeof own, error));
-    const clv_backend *other = clv__context_find(devices->context, own);
-    if (other != NULL && strcmp(other->name, "vnpu") != 0 && strncmp(own, "gpu", 3) != 0) {
+    own_name own;
+    char numbered[16];
+    CLV__TRY(read_own_name(devices, npu, specs[*ordinal], &own, error));
+    const clv_backend *other = clv__context_find(devices->context, own.text);
+    if (other != NULL && other != npu && strncmp(own.text, "gpu", 3) != 0) {
       return clv__error_set(error, CLV_INVALID_ARGUMENT, "description '%s' names its device '%s', which is the name of a backend",
-                            specs[*ordinal], own);
+                            specs[*ordinal], own.text);
     }
     snprintf(numbered, sizeof numbered, *ordinal == 0 ? "npu" : "npu%u", *ordinal);
-    if (strcmp(name, own) != 0 && strcmp(name, numbered) != 0) continue;
+    if (strcmp(name, own.text) != 0 && strcmp(name, numbered) != 0) continue;
     *spec = specs[*ordinal];
-    *backend = clv__context_find(devices->context, "npu");
+    *backend = npu;
     return CLV_OK;
   }
   const char *rest = "";
@@ -141,7 +164,7 @@ static clv_status resolve(const clv_devices *devices, const clv_devices_options 
     }
     if (*backend == NULL) return unknown_device(devices->context, name, error);
   }
-  if (strcmp((*backend)->name, "vnpu") == 0) {
+  if (*backend == npu) {
     return clv__error_set(error, CLV_NOT_FOUND, "device '%s': there %s only %u description%s; give another with --npu-spec", name,
                           spec_count == 1 ? "is" : "are", spec_count, spec_count == 1 ? "" : "s");
   }
@@ -170,15 +193,15 @@ static clv_status open_device(clv_devices *devices, const clv_devices_options *o
   uint32_t ordinal;
   CLV__TRY(resolve(devices, options, name, &backend, &spec, &ordinal, error));
   clv_option taken[MAX_OPTIONS];
-  uint32_t taken_count;
-  CLV__TRY(take_options(devices, options, name, taken, &taken_count, error));
+  uint32_t taken_count = 0;
+  if (spec != NULL) taken[taken_count++] = (clv_option){"spec", spec};
+  CLV__TRY(collect_options(devices, options, name, taken, &taken_count, error));
   clv_device_config config = {
       .struct_size = sizeof config,
       .ordinal = ordinal,
       .name = name,
       .option_count = taken_count,
       .options = taken,
-      .spec = spec,
       .thread_count = options->thread_count,
   };
   clv__device *device = &devices->items[devices->count];
@@ -254,7 +277,7 @@ static clv_status open_backend(clv_devices *devices, const clv_devices_options *
   clv_error problem = {0};
   clv_status status = backend->list == NULL
                           ? add_found(&f, "", "")
-                          : backend->list(backend->self, clv__context_host(devices->context), add_found, &f, &problem);
+                          : backend->list(backend->self, clv__context_host(devices->context), NULL, 0, add_found, &f, &problem);
   if (status != CLV_OK) {
     leave_out(devices, backend->name, problem.message[0] != '\0' ? problem.message : clv_status_name(status));
   } else if (f.count == 0) {

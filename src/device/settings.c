@@ -8,8 +8,8 @@
 #include "base/isa.h"
 #include "base/memory.h"
 
-#define DEFAULT_GRAPH_ENTRIES 12u
-#define DEFAULT_GRAPH_BYTES ((uint64_t)256 << 20)
+#define DEFAULT_CAPTURE_ENTRIES 12u
+#define DEFAULT_CAPTURE_BYTES ((uint64_t)256 << 20)
 #define DEFAULT_CACHE_BYTES ((uint64_t)1 << 30)
 
 /* Whether `text` equals `word` (lower case), ignoring case. */
@@ -42,14 +42,14 @@ static bool read_count(const char *text, uint32_t *value) {
   return true;
 }
 
-static bool read_mode(const char *text, clv_graph_mode *mode) {
+static bool read_mode(const char *text, clv_capture_policy *mode) {
   bool value;
   if (says(text, "auto")) {
-    *mode = CLV_GRAPH_AUTO;
+    *mode = CLV_CAPTURE_AUTO;
     return true;
   }
   if (!read_boolean(text, &value)) return false;
-  *mode = value ? CLV_GRAPH_ON : CLV_GRAPH_OFF;
+  *mode = value ? CLV_CAPTURE_ON : CLV_CAPTURE_OFF;
   return true;
 }
 
@@ -64,33 +64,33 @@ static clv_status unreadable(clv__variable which, const char *text, clv_error *e
                         clv__variables[which].name, text, clv__variables[which].values);
 }
 
-static clv_status read_graph(const clv_context_options *options, clv__settings *settings, clv_error *error) {
-  settings->graph = options->graph;
-  if (options->graph == CLV_GRAPH_UNSET) {
+static clv_status read_capture(const clv_context_options *options, clv__settings *settings, clv_error *error) {
+  settings->capture = options->capture;
+  if (options->capture == CLV_CAPTURE_UNSET) {
     const char *text = variable(CLV__VARIABLE_GRAPH);
-    settings->graph = CLV_GRAPH_AUTO;
-    if (text != NULL && !read_mode(text, &settings->graph)) return unreadable(CLV__VARIABLE_GRAPH, text, error);
-  } else if (options->graph != CLV_GRAPH_OFF && options->graph != CLV_GRAPH_ON && options->graph != CLV_GRAPH_AUTO) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: graph is %d, which is not a clv_graph_mode",
-                          (int)options->graph);
+    settings->capture = CLV_CAPTURE_AUTO;
+    if (text != NULL && !read_mode(text, &settings->capture)) return unreadable(CLV__VARIABLE_GRAPH, text, error);
+  } else if (options->capture != CLV_CAPTURE_OFF && options->capture != CLV_CAPTURE_ON && options->capture != CLV_CAPTURE_AUTO) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: capture is %d, which is not a clv_capture_policy",
+                          (int)options->capture);
   }
-  settings->graph_cache_entries =
-      options->graph_cache_entries < 0 ? DEFAULT_GRAPH_ENTRIES : (uint32_t)options->graph_cache_entries;
-  if (options->graph_cache_entries < 0) {
+  settings->capture_cache_entries =
+      options->capture_cache_entries < 0 ? DEFAULT_CAPTURE_ENTRIES : (uint32_t)options->capture_cache_entries;
+  if (options->capture_cache_entries < 0) {
     const char *text = variable(CLV__VARIABLE_GRAPH_CACHE);
-    if (text != NULL && !read_count(text, &settings->graph_cache_entries))
+    if (text != NULL && !read_count(text, &settings->capture_cache_entries))
       return unreadable(CLV__VARIABLE_GRAPH_CACHE, text, error);
   }
-  if (settings->graph_cache_entries == 0) settings->graph = CLV_GRAPH_OFF;
-  settings->graph_cache_bytes = options->graph_cache_bytes > 0 ? options->graph_cache_bytes : DEFAULT_GRAPH_BYTES;
-  settings->prefill_graph = options->prefill_graph == CLV_SWITCH_ON;
-  if (options->prefill_graph == CLV_SWITCH_UNSET) {
+  if (settings->capture_cache_entries == 0) settings->capture = CLV_CAPTURE_OFF;
+  settings->capture_cache_bytes = options->capture_cache_bytes > 0 ? options->capture_cache_bytes : DEFAULT_CAPTURE_BYTES;
+  settings->capture_prefill = options->capture_prefill == CLV_SWITCH_ON;
+  if (options->capture_prefill == CLV_SWITCH_UNSET) {
     const char *text = variable(CLV__VARIABLE_PREFILL_GRAPH);
-    if (text != NULL && !read_boolean(text, &settings->prefill_graph))
+    if (text != NULL && !read_boolean(text, &settings->capture_prefill))
       return unreadable(CLV__VARIABLE_PREFILL_GRAPH, text, error);
-  } else if (options->prefill_graph != CLV_SWITCH_OFF && options->prefill_graph != CLV_SWITCH_ON) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: prefill_graph is %d, which is not a clv_switch",
-                          (int)options->prefill_graph);
+  } else if (options->capture_prefill != CLV_SWITCH_OFF && options->capture_prefill != CLV_SWITCH_ON) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: capture_prefill is %d, which is not a clv_switch",
+                          (int)options->capture_prefill);
   }
   return CLV_OK;
 }
@@ -143,7 +143,7 @@ clv_status clv__settings_read(const clv_context_options *options, const clv_allo
                               clv_error *error) {
   *settings = (clv__settings){.cache_bytes = options->cache_bytes > 0 ? options->cache_bytes : DEFAULT_CACHE_BYTES};
   CLV__TRY(check_isa(error));
-  CLV__TRY(read_graph(options, settings, error));
+  CLV__TRY(read_capture(options, settings, error));
   CLV__TRY(read_plugin_path(options, allocator, settings, error));
   return read_cache_directory(options, allocator, settings, error);
 }

@@ -5,10 +5,10 @@
 #include "cleave/context.h"
 
 typedef struct clv__settings {
-  clv_graph_mode graph;         /* never UNSET; OFF if no graph could be kept */
-  uint32_t graph_cache_entries; /* 0: captures nothing */
-  uint64_t graph_cache_bytes;
-  bool prefill_graph;
+  clv_capture_policy capture;     /* never UNSET; OFF if no graph could be kept */
+  uint32_t capture_cache_entries; /* 0: captures nothing */
+  uint64_t capture_cache_bytes;
+  bool capture_prefill;
   char *cache_directory; /* NULL: none */
   uint64_t cache_bytes;
   char *plugin_path;    /* folders separated by colons; NULL: none */

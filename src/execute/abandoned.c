@@ -1,7 +1,7 @@
 /* The remains of a request after a device that works for it is removed. The device may still read and write the memory it was
  * given, report events, and ask for room for outputs; a thread may be blocked in a call to it. So all of that lives until the
  * devices are closed: marks and board, arrays that launches refer to, and waiting threads. (The pool owns the memory:
- * device/pool.h.) */
+ * device/memory_pool.h.) */
 #include <sched.h>
 
 #include "execute/session_own.h"

@@ -121,7 +121,7 @@ static void trace_span(clv__request *request, clv__trace_kind kind, uint32_t ste
   clv__trace_add(request, (clv__trace_event){.kind = kind, .step = step, .begin_ns = begin_ns, .end_ns = clv__clock_ns()});
 }
 
-/* Issues a step, and with it the steps captured in the same graph. */
+/* Issues a step, and with it the steps captured in the same capture. */
 static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   clv__request *request = d->request;
   const clv__track *track = &d->schedule->tracks[step];

@@ -48,8 +48,8 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
                                  .tune = session->options.tune,
                                  .precision = session->options.precision};
   clv__devices_lock(session->devices);
-  clv_status status = clv__program_init(plan, &compile, session->options.compiled, &engine->program, error);
-  *failed_device = engine->program.failed_device;
+  clv_status status = clv__executables_init(plan, &compile, session->options.compiled, &engine->executables, error);
+  *failed_device = engine->executables.failed_device;
   clv__devices_unlock(session->devices);
   if (status == CLV_OK) status = clv__bucket_rule_create(plan, session->options.bucket_multiple, &engine->buckets, error);
   if (status == CLV_OK) status = align_constants(engine, error);
@@ -69,7 +69,7 @@ void clv__engine_release(clv_session *session, clv__engine *engine) {
   pthread_mutex_unlock(&session->lock);
   if (is_used) return;
   clv__devices_lock(session->devices);
-  clv__program_finish(&engine->program);
+  clv__executables_finish(&engine->executables);
   clv__devices_unlock(session->devices);
   clv__bucket_rule_destroy(engine->buckets);
   clv__arena_finish(&engine->arena);

@@ -131,7 +131,7 @@ static void note_incident(fallback *f, const clv_plan *old, const clv_plan *plan
 static bool trim(fallback *f, clv_status status, uint32_t device) {
   if (status != CLV_OUT_OF_MEMORY || (f->trimmed >> device & 1u) != 0) return false;
   f->trimmed |= 1u << device;
-  clv__pool_trim(f->session->devices);
+  clv__memory_pool_trim(f->session->devices);
   return true;
 }
 
@@ -139,7 +139,7 @@ static bool trim(fallback *f, clv_status status, uint32_t device) {
 static clv_status take_out(fallback *f, const clv_plan *plan, uint32_t device, clv_status status, const clv_error *error,
                            clv_plan **next) {
   clv_error refusal = {0};
-  clv_status refused = clv__plan_without(plan, 1u << device, error->message, next, &refusal);
+  clv_status refused = clv__plan_without_devices(plan, 1u << device, error->message, next, &refusal);
   if (refused != CLV_OK)
     note_failure(f, refused, plan->gone | 1u << device, &refusal);
   else

@@ -7,7 +7,7 @@ void clv__instance_drop(clv__partition_state *state) {
   clv__request *request = state->prepared->request;
   const clv__device *device = clv__request_device(request, clv__request_plan(request)->partitions[state->index].device);
   if (!device->is_lost && state->instance != NULL) device->backend->instance_destroy(device->handle, state->instance);
-  clv__program_drop(&request->engine->program, state->index, &state->own);
+  clv__executables_drop(&request->engine->executables, state->index, &state->own);
   clv__arena_finish(&state->own_arena);
   state->instance = NULL;
   state->scratch_generation = 0;
@@ -46,10 +46,11 @@ static clv_status recompile(clv__partition_state *state, const char *why, clv_er
   } else {
     CLV__TRY(view_exactly(state, &view, error));
   }
-  request->engine->program.failed_device = CLV__NO_ID; /* under the devices' lock */
-  clv_status status = clv__program_compile(&request->engine->program, state->index, view, &state->own_arena, &state->own, error);
+  request->engine->executables.failed_device = CLV__NO_ID; /* under the devices' lock */
+  clv_status status =
+      clv__executables_compile(&request->engine->executables, state->index, view, &state->own_arena, &state->own, error);
   if (status != CLV_OK) {
-    bool by_device = request->engine->program.failed_device != CLV__NO_ID;
+    bool by_device = request->engine->executables.failed_device != CLV__NO_ID;
     return by_device ? clv__request_blame(request, partition->device, status) : status;
   }
   clv__source source = state->own.origin.source;
@@ -73,26 +74,22 @@ static clv_status create(clv__partition_state *state, const clv__compiled *compi
 
 /* ---- Scratch ---- */
 
-static bool has_scratch(const clv__device *device) {
-  return device->backend->instance_scratch_bytes != NULL && device->backend->instance_bind_scratch != NULL;
-}
-
 clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *error) {
   clv__request *request = state->prepared->request;
   uint32_t d = clv__request_plan(request)->partitions[state->index].device;
   const clv__device *device = clv__request_device(request, d);
-  if (!has_scratch(device)) return CLV_OK;
+  if (device->backend->scratch == NULL) return CLV_OK;
   CLV__TRY(clv__request_blame(request, d, clv__device_check(device, error)));
-  uint64_t size_bytes = device->backend->instance_scratch_bytes(device->handle, state->instance);
+  uint64_t size_bytes = device->backend->scratch->size_bytes(device->handle, state->instance);
   if (size_bytes == 0) return CLV_OK;
-  const clv__block *block = &request->scratch[d];
+  const clv__memory_block *block = &request->scratch[d];
   if (size_bytes > block->size_bytes) {
     CLV__TRY(clv__request_synchronize(request, 2 * d, error)); /* running work still uses the old one */
     CLV__TRY(clv__request_reserve_scratch(request, d, size_bytes, error));
   }
   if (state->scratch_generation == block->generation) return CLV_OK;
   clv__error_clear(error);
-  clv_status status = device->backend->instance_bind_scratch(device->handle, state->instance, block->buffer, 0, error);
+  clv_status status = device->backend->scratch->bind(device->handle, state->instance, block->buffer, 0, error);
   if (status != CLV_OK) {
     clv__request_blame(request, d, status);
     return clv__error_prefix(error, status, "partition %u on %s: scratch", state->index, device->name);
@@ -108,7 +105,7 @@ clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error) {
   clv_status status = CLV_OK;
   for (uint32_t p = 0; status == CLV_OK && p < plan->partition_count; ++p) {
     clv__partition_state *state = &prepared->partitions[p];
-    const clv__block *block = &prepared->request->scratch[plan->partitions[p].device];
+    const clv__memory_block *block = &prepared->request->scratch[plan->partitions[p].device];
     if (state->scratch_generation == 0 || state->scratch_generation == block->generation) continue;
     if (clv__capture_holds(prepared, plan->partitions[p].device)) continue;
     if (!is_locked) clv__devices_lock(devices);
@@ -120,7 +117,7 @@ clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error) {
   return status;
 }
 
-bool clv__scratch_is_held(const clv__request *request, const clv__block *block) {
+bool clv__scratch_is_held(const clv__request *request, const clv__memory_block *block) {
   const clv_plan *plan = clv__request_plan(request);
   for (const clv__prepared *prepared = request->prepared; prepared != NULL; prepared = prepared->next) {
     for (uint32_t p = 0; p < plan->partition_count; ++p) {
@@ -133,8 +130,8 @@ bool clv__scratch_is_held(const clv__request *request, const clv__block *block) 
 
 void clv__scratch_sweep(clv__request *request) {
   for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) {
-    clv__block *block = &request->held_scratch[i];
-    if (block->generation != 0 && !clv__scratch_is_held(request, block)) clv__pool_free(request->session->devices, block);
+    clv__memory_block *block = &request->held_scratch[i];
+    if (block->generation != 0 && !clv__scratch_is_held(request, block)) clv__memory_pool_free(request->session->devices, block);
   }
 }
 
@@ -159,7 +156,7 @@ static clv_status create_for_shapes(clv__partition_state *state, clv_error *erro
     CLV__TRY(recompile(state, "a bucket that was not used before", error));
     return clv__request_blame(request, device, create(state, &state->own, error));
   }
-  clv_status status = create(state, &request->engine->program.partitions[state->index], &first);
+  clv_status status = create(state, &request->engine->executables.partitions[state->index], &first);
   if (status == CLV_NOT_SUPPORTED) {
     CLV__TRY(recompile(state, first.message, error));
     return clv__request_blame(request, device, create(state, &state->own, error));

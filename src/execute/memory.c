@@ -319,8 +319,8 @@ clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error) 
 
 void clv__prepared_release_memory(clv__prepared *prepared) {
   for (uint32_t i = 0; i < prepared->slot_count; ++i) {
-    clv__pool_free(prepared->request->session->devices, &prepared->slots[i].own);
-    clv__pool_free(prepared->request->session->devices, &prepared->slots[i].staging);
+    clv__memory_pool_free(prepared->request->session->devices, &prepared->slots[i].own);
+    clv__memory_pool_free(prepared->request->session->devices, &prepared->slots[i].staging);
   }
   for (uint32_t p = 0; p < clv__request_plan(prepared->request)->partition_count; ++p) {
     clv__stage_release(&prepared->partitions[p]);
@@ -334,8 +334,8 @@ clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, siz
   clv_devices *devices = prepared->request->session->devices;
   uint32_t device = clv__space_owner(clv__request_plan(prepared->request), slot->space);
   ++prepared->moves;
-  clv__pool_free(devices, &slot->own);
-  clv_status status = clv__pool_allocate(devices, device, size_bytes == 0 ? 1 : size_bytes, &slot->own, error);
+  clv__memory_pool_free(devices, &slot->own);
+  clv_status status = clv__memory_pool_allocate(devices, device, size_bytes == 0 ? 1 : size_bytes, &slot->own, error);
   if (status == CLV_OK) return status;
   if (device != CLV__NO_ID) clv__request_blame(prepared->request, device, status);
   return clv__error_prefix(error, status, "memory for a value between partitions");
@@ -343,7 +343,7 @@ clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, siz
 
 clv_binding clv__prepared_binding(const clv__prepared *prepared, const clv__slot *slot) {
   clv_binding binding = {.type = slot->is_padded ? prepared->placed[slot->value] : prepared->types[slot->value]};
-  const clv__block *arena = &prepared->request->arenas[slot->space];
+  const clv__memory_block *arena = &prepared->request->arenas[slot->space];
   binding.type.data = NULL;
   if (slot->space == CLV__SPACE_HOST) {
     if (slot->bound != NULL)

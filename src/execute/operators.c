@@ -2,7 +2,7 @@
 #include "execute/session_own.h"
 
 static bool can_tell(const clv__device *device) {
-  return !device->is_lost && device->backend->instance_time_steps != NULL && device->backend->instance_steps != NULL;
+  return !device->is_lost && device->backend->timing != NULL;
 }
 
 /* The prepared set of the request's last run. */
@@ -17,7 +17,7 @@ static clv_status time_prepared(clv_session *session, const clv__prepared *prepa
     const clv__device *device = &session->devices->items[plan->partitions[p].device];
     if (prepared->partitions[p].instance == NULL || !can_tell(device)) continue;
     clv__error_clear(error);
-    const clv_status status = device->backend->instance_time_steps(device->handle, prepared->partitions[p].instance, on, error);
+    const clv_status status = device->backend->timing->enable(device->handle, prepared->partitions[p].instance, on, error);
     if (status == CLV_OK || status == CLV_NOT_SUPPORTED) continue; /* clv__session_operators() reports it again */
     return clv__error_prefix(error, status, "partition %u on %s: timing its steps", p, device->name);
   }
@@ -50,7 +50,7 @@ clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step
   if (!can_tell(device) || instance == NULL) {
     status = clv__error_set(error, CLV_NOT_SUPPORTED, "%s does not report times of its steps", device->name);
   } else {
-    status = device->backend->instance_steps(device->handle, instance, found, cookie, error);
+    status = device->backend->timing->steps(device->handle, instance, found, cookie, error);
     if (status != CLV_OK) clv__error_prefix(error, status, "partition %u on %s: its steps", index, device->name);
   }
   clv__devices_unlock(devices);

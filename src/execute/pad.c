@@ -15,8 +15,8 @@ static clv_status get_staging(clv__prepared *prepared, clv__slot *slot, clv_tens
   if (!clv__tensor_size_bytes(padded, &size_bytes)) return clv__error_memory(error, SIZE_MAX);
   clv_devices *devices = prepared->request->session->devices;
   if (slot->staging.generation == 0 || slot->staging.size_bytes < size_bytes) {
-    clv__pool_free(devices, &slot->staging);
-    CLV__TRY(clv__pool_allocate(devices, CLV__NO_ID, size_bytes == 0 ? 1 : size_bytes, &slot->staging, error));
+    clv__memory_pool_free(devices, &slot->staging);
+    CLV__TRY(clv__memory_pool_allocate(devices, CLV__NO_ID, size_bytes == 0 ? 1 : size_bytes, &slot->staging, error));
   }
   padded->data = slot->staging.host;
   return CLV_OK;
@@ -99,13 +99,13 @@ static clv_status make_room(const staging *s, clv__staged *staged, const clv_ten
   size_bytes = *exact_offset = clv__align_up(size_bytes == 0 ? 1 : size_bytes, CLV__ALIGNMENT);
   if (__builtin_add_overflow(size_bytes, is_host ? 0 : exact_bytes, &total)) return clv__error_memory(error, SIZE_MAX);
   if (staged->host.size_bytes < total) {
-    clv__pool_free(devices, &staged->host);
-    CLV__TRY(clv__pool_allocate(devices, CLV__NO_ID, total, &staged->host, error));
+    clv__memory_pool_free(devices, &staged->host);
+    CLV__TRY(clv__memory_pool_allocate(devices, CLV__NO_ID, total, &staged->host, error));
   }
   if (is_host || staged->device.size_bytes >= size_bytes) return CLV_OK;
-  clv__pool_free(devices, &staged->device);
+  clv__memory_pool_free(devices, &staged->device);
   return clv__request_blame(s->request, s->device_index,
-                            clv__pool_allocate(devices, s->device_index, size_bytes, &staged->device, error));
+                            clv__memory_pool_allocate(devices, s->device_index, size_bytes, &staged->device, error));
 }
 
 /* Replaces `binding` by the memory that the partition reads or writes instead. */
@@ -221,7 +221,7 @@ void clv__stage_release(clv__partition_state *state) {
   const clv__request *request = state->prepared->request;
   const clv_graph_view *view = clv__request_plan(request)->partitions[state->index].view;
   for (uint32_t i = 0; state->staged != NULL && i < view->input_count + view->output_count; ++i) {
-    clv__pool_free(request->session->devices, &state->staged[i].host);
-    clv__pool_free(request->session->devices, &state->staged[i].device);
+    clv__memory_pool_free(request->session->devices, &state->staged[i].host);
+    clv__memory_pool_free(request->session->devices, &state->staged[i].device);
   }
 }

@@ -167,7 +167,7 @@ static bool is_of_bucket(const clv__prepared *prepared, const clv__shapes *shape
   return true;
 }
 
-/* Adapts the set to other shapes of the same bucket. Executables, instances and graphs of the bucket stay. Other partitions are
+/* Adapts the set to other shapes of the same bucket. Executables, instances and captures of the bucket stay. Other partitions are
  * resized. Values that are not at a bucket's size, and that are longer now, get memory of their own. */
 static clv_status refit(clv__prepared *prepared, const clv_tensor *inputs, const clv__shapes *shapes, clv_error *error) {
   prepared->is_whole = false; /* until everything fits the new shapes */
@@ -193,7 +193,7 @@ static bool has_graphs(const clv__prepared *prepared) {
   return false;
 }
 
-/* Evicts sets beyond the limit, the least recently used first, except those whose captured graphs are kept, because a graph keeps
+/* Evicts sets beyond the limit, the least recently used first, except those whose captures are kept, because a capture keeps
  * its memory. A set that only served to size the memory is evicted at once. */
 static void trim(clv__request *request) {
   uint32_t limit = request->session->options.prepared_shapes, kept = 0;
@@ -237,7 +237,7 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, const
   clv_status status = make_new(request, inputs, shapes, false, error);
   if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* plans assume serial steps */
     clv__request_free_memory(request);
-    clv__pool_trim(request->session->devices); /* a cached block may be larger than the next request */
+    clv__memory_pool_trim(request->session->devices); /* a cached block may be larger than the next request */
     request->failed_device = CLV__NO_ID;
     status = make_new(request, inputs, shapes, true, error);
   }

@@ -24,11 +24,12 @@ clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream 
 }
 
 /* Makes room in a block: replaces it if it is too small. */
-static clv_status reserve(clv__request *request, uint32_t device, clv__block *block, uint64_t size_bytes, clv_error *error) {
+static clv_status reserve(clv__request *request, uint32_t device, clv__memory_block *block, uint64_t size_bytes,
+                          clv_error *error) {
   if (size_bytes <= block->size_bytes) return CLV_OK;
   clv_devices *devices = request->session->devices;
-  clv__pool_free(devices, block);
-  clv_status status = clv__pool_allocate(devices, device, size_bytes, block, error);
+  clv__memory_pool_free(devices, block);
+  clv_status status = clv__memory_pool_allocate(devices, device, size_bytes, block, error);
   if (status != CLV_OK && device != CLV__NO_ID) clv__request_blame(request, device, status);
   return status;
 }
@@ -39,14 +40,14 @@ clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t si
   return status == CLV_OK ? status : clv__error_prefix(error, status, "memory for values between partitions");
 }
 
-/* Keeps the block for as long as captured graphs use it. If there are too many such blocks, drops the graphs. */
+/* Keeps the block for as long as captures use it. If there are too many such blocks, drops the captures. */
 static void hold_scratch(clv__request *request, uint32_t device) {
-  clv__block *block = &request->scratch[device];
+  clv__memory_block *block = &request->scratch[device];
   if (block->generation == 0 || !clv__scratch_is_held(request, block)) return;
   for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) {
     if (request->held_scratch[i].generation != 0) continue;
     request->held_scratch[i] = *block;
-    *block = (clv__block){0};
+    *block = (clv__memory_block){0};
     return;
   }
   const clv_plan *plan = clv__request_plan(request);
@@ -65,9 +66,9 @@ clv_status clv__request_reserve_scratch(clv__request *request, uint32_t device, 
 
 static void give_memory(clv__request *request) {
   clv_devices *devices = request->session->devices;
-  for (uint32_t d = 0; d < devices->count; ++d) clv__pool_free(devices, &request->scratch[d]);
-  for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) clv__pool_free(devices, &request->held_scratch[i]);
-  for (uint32_t s = 0; s < devices->space_count; ++s) clv__pool_free(devices, &request->arenas[s]);
+  for (uint32_t d = 0; d < devices->count; ++d) clv__memory_pool_free(devices, &request->scratch[d]);
+  for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) clv__memory_pool_free(devices, &request->held_scratch[i]);
+  for (uint32_t s = 0; s < devices->space_count; ++s) clv__memory_pool_free(devices, &request->arenas[s]);
 }
 
 void clv__request_free_memory(clv__request *request) {

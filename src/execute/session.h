@@ -61,7 +61,7 @@ typedef struct clv__session_stats {
   double compile_ms;       /* all partitions, including uploads of weights */
   uint64_t weight_bytes;   /* uploaded to devices */
   uint64_t resident_bytes; /* executables, without their weights */
-  clv__program_counters executables;
+  clv__executables_counters executables;
   uint32_t space_count;
   clv__space_stats spaces[CLV__MAX_DEVICES + 1];
 } clv__session_stats;
@@ -104,7 +104,7 @@ typedef struct clv__trace_event {
   uint32_t lane;             /* STEP: its lane in the schedule */
   uint32_t step;             /* in the plan, or CLV__NO_ID */
   uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC */
-  bool is_replay;            /* STEP: from a captured graph */
+  bool is_replay;            /* STEP: from a capture */
 } clv__trace_event;
 
 /* Switches recording on or off. Recording costs one extra event per step. */

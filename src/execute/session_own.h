@@ -9,7 +9,7 @@
 
 #include "compile/bucket.h"
 #include "compile/compile.h"
-#include "device/pool.h"
+#include "device/memory_pool.h"
 #include "execute/capture/issue.h"
 #include "execute/schedule.h"
 #include "execute/session.h"
@@ -31,17 +31,17 @@ typedef struct clv__slot {
   bool is_external;     /* a graph input in host memory: the caller's pointer in every run */
   bool is_padded;       /* all its readers and writers in this space use its bucket's size, and so does the slot */
   size_t size_bytes;
-  size_t offset;      /* in the space's arena, if size_known and not external */
-  void *bound;        /* host memory of this run, if the caller owns it */
-  clv__block own;     /* for sizes known only at run time; kept between runs, grown when needed */
-  clv__block staging; /* host memory for padding or cutting its bytes */
+  size_t offset;             /* in the space's arena, if size_known and not external */
+  void *bound;               /* host memory of this run, if the caller owns it */
+  clv__memory_block own;     /* for sizes known only at run time; kept between runs, grown when needed */
+  clv__memory_block staging; /* host memory for padding or cutting its bytes */
 } clv__slot;
 
 /* A bucketed partition's own copy of a value that other partitions have at its exact size in the same memory. */
 typedef struct clv__staged {
-  clv__block host;   /* the device's copy if it works in host memory; otherwise the staging copy on the way to it */
-  clv__block device; /* the device's copy if it does not work in host memory */
-  bool is_used;      /* in this run; otherwise the value's size equals its bucket's, and is accessed in place */
+  clv__memory_block host;   /* the device's copy if it works in host memory; otherwise the staging copy on the way to it */
+  clv__memory_block device; /* the device's copy if it does not work in host memory */
+  bool is_used;             /* in this run; otherwise the value's size equals its bucket's, and is accessed in place */
 } clv__staged;
 
 typedef struct clv__partition_state {
@@ -57,8 +57,8 @@ typedef struct clv__partition_state {
   uint32_t step;       /* its step in the plan */
   bool is_staged;      /* it shares memory with partitions that use exact sizes there */
   bool is_fixed;       /* its launches are the same in every run, so it may be captured */
-  uint32_t first;      /* partitions captured together form one graph; the first of them identifies it */
-  uint32_t next;       /* the next one in the graph, or CLV__NO_ID */
+  uint32_t first;      /* partitions captured together form one capture; the first of them identifies it */
+  uint32_t next;       /* the next one in the capture, or CLV__NO_ID */
   clv__issue issue;    /* in the last run that was driven */
   const char *why;     /* EAGER: the reason, if it is specific to that run */
 } clv__partition_state;
@@ -89,7 +89,7 @@ typedef struct clv__engine {
   uint32_t users; /* the session and its requests; protected by the session's lock */
   const clv_plan *plan;
   clv_plan *own_plan; /* NULL: the caller owns the plan */
-  clv__program program;
+  clv__executables executables;
   clv__bucket_rule *buckets; /* NULL: nothing is padded */
   clv__arena arena;
   uint64_t *step_times_ns; /* of the last timed run */
@@ -140,14 +140,14 @@ struct clv__request {
   uint32_t prepared_count;
   clv_stream *streams[CLV__MAX_LANES]; /* created on first use */
   clv__mark *marks;                    /* by step, then by lane */
-  clv__block arenas[CLV__MAX_DEVICES + 1];
-  clv__block scratch[CLV__MAX_DEVICES];
-  clv__block held_scratch[CLV__HELD_SCRATCH]; /* previous scratch blocks that captured graphs still use; unordered */
+  clv__memory_block arenas[CLV__MAX_DEVICES + 1];
+  clv__memory_block scratch[CLV__MAX_DEVICES];
+  clv__memory_block held_scratch[CLV__HELD_SCRATCH]; /* previous scratch blocks that captures still use; unordered */
   clv__watcher *watchers[CLV__MAX_DEVICES];
   clv__board board;
   uint32_t issued[CLV__MAX_LANES];      /* by lane: steps issued in this run */
   uint32_t leap;                        /* how many later steps of the lane were issued together with the current one */
-  bool is_driven;                       /* true inside clv__request_drive(): graphs may be captured and replayed */
+  bool is_driven;                       /* true inside clv__request_drive(): launches may be captured and replayed */
   atomic_uint failed_device;            /* the device whose call failed in this run, or CLV__NO_ID */
   uint32_t known_lost;                  /* bits of the devices that were removed and that the driver knows of */
   uint32_t pending_first, pending_last; /* partitions enqueued on a device since the last wait for it, for messages */
@@ -218,7 +218,7 @@ void clv__request_release(clv__request *request);
 void clv__request_destroy(clv__request *request);
 clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream **stream, clv_error *error);
 /* Reserves memory in the arena of a space, or in a device's scratch. The memory may move, which gives it another generation.
- * Nothing of the request may run there. Scratch that captured graphs use stays. */
+ * Nothing of the request may run there. Scratch that captures use stays. */
 clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t size_bytes, clv_error *error);
 /* Releases all prepared sets and memory. */
 void clv__request_free_memory(clv__request *request);
@@ -244,12 +244,12 @@ clv_status clv__instance_make(clv__partition_state *state, clv_error *error);
 clv_status clv__instance_fit(clv__partition_state *state, clv_error *error);
 /* Binds the request's scratch, growing it if necessary. */
 clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *error);
-/* Rebinds instances of the set whose scratch has moved, except where captured graphs are kept. */
+/* Rebinds instances of the set whose scratch has moved, except where captures are kept. */
 clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error);
-/* Between runs: releases scratch that no captured graph uses any more. */
+/* Between runs: releases scratch that no capture uses any more. */
 void clv__scratch_sweep(clv__request *request);
-/* Returns whether a captured graph of the request uses the block. */
-bool clv__scratch_is_held(const clv__request *request, const clv__block *block);
+/* Returns whether a capture of the request uses the block. */
+bool clv__scratch_is_held(const clv__request *request, const clv__memory_block *block);
 void clv__instance_drop(clv__partition_state *state);
 
 /* pad.c: copies between a slot of a device and host memory of exact size, enqueued on `stream`. `is_constant`: the bytes belong
@@ -334,15 +334,15 @@ void clv__request_abandon(clv__request *request);
 void clv__request_free(clv__request *request); /* request.c */
 
 /* capture/capture.c: what a prepared set can capture. This is decided at the beginning of a run, captured partition by partition,
- * and kept at the end of the run, when nothing runs. The end returns whether to repeat the run without the graphs that may have
- * caused its failure. Between runs, clv__capture_drop() releases a device's graphs. clv__capture_forget() may also run during
- * one: it releases the partition's graph at once, because memory that it refers to goes away. clv__capture_holds(): captured
- * graphs of the set on the device are kept. */
+ * and kept at the end of the run, when nothing runs. The end returns whether to repeat the run without the captures that may have
+ * caused its failure. Between runs, clv__capture_drop() releases a device's captures. clv__capture_forget() may also run during
+ * one: it releases the partition's capture at once, because memory that it refers to goes away. clv__capture_holds(): captures
+ * of the set on the device are kept. */
 clv_status clv__capture_prepare(clv__prepared *prepared, clv_error *error);
 void clv__capture_drop(clv__prepared *prepared, uint32_t device);
 void clv__capture_forget(clv__prepared *prepared, uint32_t partition);
 bool clv__capture_holds(const clv__prepared *prepared, uint32_t device);
-/* Updates graphs that depend on the exact shapes, in a set that serves several shapes. */
+/* Updates captures that depend on the exact shapes, in a set that serves several shapes. */
 clv_status clv__capture_refit(clv__prepared *prepared, clv_error *error);
 void clv__capture_finish(clv__prepared *prepared, uint32_t device); /* when the set is destroyed */
 void clv__capture_begin_run(clv__request *request);

@@ -11,20 +11,20 @@ static void add_request(const clv__request *request, clv__session_stats *stats) 
     stats->spaces[devices->items[d].space].scratch_bytes += request->scratch[d].size_bytes;
   }
   for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) {
-    const clv__block *block = &request->held_scratch[i];
+    const clv__memory_block *block = &request->held_scratch[i];
     if (block->generation != 0) stats->spaces[block->space].scratch_bytes += block->size_bytes;
   }
 }
 
 const clv__origin *clv__session_origin(const clv_session *session, uint32_t index) {
-  return &session->engine->program.partitions[index].origin;
+  return &session->engine->executables.partitions[index].origin;
 }
 
 void clv__session_forget(clv_session *session) {
   pthread_mutex_lock(&session->lock);
   const clv__engine *engine = session->engine;
   for (uint32_t p = 0; p < engine->plan->partition_count; ++p) {
-    const clv__compiled *compiled = &engine->program.partitions[p];
+    const clv__compiled *compiled = &engine->executables.partitions[p];
     if (compiled->origin.source == CLV__SOURCE_COMPILED && compiled->use != NULL)
       clv__executable_forget(session->devices, compiled->use->of);
   }
@@ -36,19 +36,19 @@ void clv__session_stats_get(clv_session *session, clv__session_stats *stats) {
   pthread_mutex_lock(&session->lock);
   const clv__engine *engine = session->engine;
   *stats = (clv__session_stats){.compile_ms = session->compile_ms,
-                                .weight_bytes = engine->program.counters.uploaded_bytes,
-                                .executables = engine->program.counters,
+                                .weight_bytes = engine->executables.counters.uploaded_bytes,
+                                .executables = engine->executables.counters,
                                 .space_count = devices->space_count};
   for (uint32_t p = 0; p < engine->plan->partition_count; ++p) {
-    stats->resident_bytes += engine->program.partitions[p].info.resident_bytes;
+    stats->resident_bytes += engine->executables.partitions[p].info.resident_bytes;
   }
   for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {
     if (session->requests[i] != NULL) add_request(session->requests[i], stats);
   }
   pthread_mutex_unlock(&session->lock);
   for (uint32_t s = 0; s < devices->space_count; ++s) {
-    clv__pool_counters counters;
-    clv__pool_counters_get(devices, s, &counters);
+    clv__memory_pool_counters counters;
+    clv__memory_pool_counters_get(devices, s, &counters);
     stats->spaces[s].name = devices->spaces[s];
     stats->spaces[s].peak_bytes = counters.peak_bytes;
     stats->spaces[s].limit_bytes = counters.limit_bytes;

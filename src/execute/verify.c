@@ -13,17 +13,17 @@
  * still read it. */
 typedef struct reference {
   clv__request *request;
-  clv_tensor *values; /* by value id; `data` is NULL if not needed */
-  clv__block *blocks; /* the memory of the values */
+  clv_tensor *values;        /* by value id; `data` is NULL if not needed */
+  clv__memory_block *blocks; /* the memory of the values */
 } reference;
 
 static clv_status keep_value(reference *ref, clv_value_id value, const clv_tensor *tensor, clv_error *error) {
   size_t size_bytes;
   if (!clv__tensor_size_bytes(tensor, &size_bytes)) return CLV_OK;
   clv_devices *devices = ref->request->session->devices;
-  clv__pool_free(devices, &ref->blocks[value]);
+  clv__memory_pool_free(devices, &ref->blocks[value]);
   ref->values[value].data = NULL;
-  CLV__TRY(clv__pool_allocate(devices, CLV__NO_ID, size_bytes, &ref->blocks[value], error));
+  CLV__TRY(clv__memory_pool_allocate(devices, CLV__NO_ID, size_bytes, &ref->blocks[value], error));
   if (size_bytes > 0) memcpy(ref->blocks[value].host, tensor->data, size_bytes);
   ref->values[value] = *tensor;
   ref->values[value].data = ref->blocks[value].host;
@@ -85,15 +85,15 @@ static clv_status feed(clv__request *request, uint32_t device_index, const clv_t
 }
 
 /* Reads a partition's output; if it is on a device, copies it into `copy`, which this allocates. */
-static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot *slot, clv_tensor *actual, clv__block *copy,
-                        clv_error *error) {
-  *copy = (clv__block){0};
+static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot *slot, clv_tensor *actual,
+                        clv__memory_block *copy, clv_error *error) {
+  *copy = (clv__memory_block){0};
   clv_binding binding = clv__prepared_binding(request->prepared, slot);
   *actual = request->prepared->types[slot->value];
   actual->data = binding.type.data;
   size_t size_bytes;
   if (slot->space == CLV__SPACE_HOST || !clv__tensor_size_bytes(actual, &size_bytes)) return CLV_OK;
-  CLV__TRY(clv__pool_allocate(request->session->devices, CLV__NO_ID, size_bytes, copy, error));
+  CLV__TRY(clv__memory_pool_allocate(request->session->devices, CLV__NO_ID, size_bytes, copy, error));
   actual->data = copy->host;
   if (size_bytes == 0) return CLV_OK;
   clv_stream *stream;
@@ -113,7 +113,7 @@ static clv_status check_output(reference *ref, const clv__partition *partition, 
   clv__slot *slot = clv__prepared_slot(request->prepared, value, plan->devices->items[partition->device].space);
   const clv_tensor *expected = &ref->values[value];
   clv_tensor actual;
-  clv__block copy;
+  clv__memory_block copy;
   *differs = false;
   clv_status status = fetch(request, partition->device, slot, &actual, &copy, error);
   if (status == CLV_OK && expected->data == NULL) {
@@ -131,7 +131,7 @@ static clv_status check_output(reference *ref, const clv__partition *partition, 
       compare(expected, &actual, share, mismatch, differs);
     }
   }
-  clv__pool_free(request->session->devices, &copy);
+  clv__memory_pool_free(request->session->devices, &copy);
   return status;
 }
 
@@ -257,7 +257,7 @@ static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__m
   for (uint32_t i = 0; i < request->prepared->slot_count; ++i) {
     request->prepared->slots[i].bound = NULL; /* the reference's memory is freed now */
   }
-  for (uint32_t v = 0; v < count && ref.blocks != NULL; ++v) clv__pool_free(request->session->devices, &ref.blocks[v]);
+  for (uint32_t v = 0; v < count && ref.blocks != NULL; ++v) clv__memory_pool_free(request->session->devices, &ref.blocks[v]);
   clv__release(allocator, ref.blocks);
   clv__release(allocator, ref.values);
   return status;

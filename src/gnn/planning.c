@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "gnn/plan/piece.h"
+#include "gnn/plan/subgraph_sizes.h"
 #include "gnn/run/single.h"
 
 /* For tables from before merging was measured: the approximate cost of waking a thread that waits for another. It is small
@@ -83,15 +83,15 @@ static clv_status make_cut(clv__gnn_planning *p, const cutting *how, uint32_t in
     CLV__TRY(copy_membership(p->arena.allocator, &how->given[index], &cut->membership, error));
   else
     CLV__TRY(clv__membership_make(p->arena.allocator, p->graph, k, p->seed, how->cache, &cut->membership, error));
-  cut->pieces = clv__arena_allocate_zero(&p->arena, k, sizeof *cut->pieces);
-  if (cut->pieces == NULL) return clv__error_memory(error, k * sizeof *cut->pieces);
+  cut->subgraphs = clv__arena_allocate_zero(&p->arena, k, sizeof *cut->subgraphs);
+  if (cut->subgraphs == NULL) return clv__error_memory(error, k * sizeof *cut->subgraphs);
   CLV__TRY(clv__gnn_planning_subgraphs(p, k, &partitioned, error));
   clv_status status = CLV_OK;
   cut->communication_volume = partitioned.communication_volume;
   for (uint32_t i = 0; i < k && status == CLV_OK; ++i) {
     cut->edge_count += partitioned.subgraphs[i].edge_count;
     cut->cut_edges += partitioned.subgraphs[i].cut_edge_count;
-    status = clv__piece_of(&p->arena, &partitioned.subgraphs[i], &cut->pieces[i], error);
+    status = clv__subgraph_sizes_of(&p->arena, &partitioned.subgraphs[i], &cut->subgraphs[i], error);
   }
   clv__partitioned_finish(&partitioned);
   return status;
@@ -110,7 +110,7 @@ static clv_status make_cuts(clv__gnn_planning *p, const cutting *how, clv_error 
     clv_status status = make_cut(p, how, i, &p->cuts[i], error);
     /* Errors from METIS already name k. */
     if (status != CLV_OK) return how->given == NULL ? status : clv__error_prefix(error, status, "k = %u", k);
-    p->choose_cuts[i] = (clv__choose_cut){k, p->cuts[i].pieces};
+    p->choose_cuts[i] = (clv__choose_cut){k, p->cuts[i].subgraphs};
   }
   return CLV_OK;
 }
@@ -235,16 +235,16 @@ clv_status clv__gnn_planning_plan(const clv__gnn_planning *p, const clv__tables 
 }
 
 clv_status clv__gnn_schedule_of(clv__arena *arena, const clv__gnn_plan *plan, clv__gnn_schedule *schedule, clv_error *error) {
-  const clv__gnn_place **layers = clv__arena_allocate_zero(arena, plan->layer_count, sizeof *layers);
+  const clv__gnn_turn **layers = clv__arena_allocate_zero(arena, plan->layer_count, sizeof *layers);
   if (layers == NULL) return clv__error_memory(error, plan->layer_count * sizeof *layers);
   for (uint32_t i = 0; i < plan->layer_count; ++i) {
-    clv__gnn_place *places = clv__arena_allocate_zero(arena, plan->k, sizeof *places);
-    if (places == NULL) return clv__error_memory(error, plan->k * sizeof *places);
+    clv__gnn_turn *turns = clv__arena_allocate_zero(arena, plan->k, sizeof *turns);
+    if (turns == NULL) return clv__error_memory(error, plan->k * sizeof *turns);
     for (uint32_t a = 0; a < plan->k; ++a) {
-      places[a].subgraph = plan->layers[i].sequence[a];
-      places[a].pep = &plan->layers[i].peps[places[a].subgraph];
+      turns[a].subgraph = plan->layers[i].sequence[a];
+      turns[a].pep = &plan->layers[i].peps[turns[a].subgraph];
     }
-    layers[i] = places;
+    layers[i] = turns;
   }
   *schedule = (clv__gnn_schedule){&plan->machine, plan->layer_count, plan->k, layers};
   return CLV_OK;

@@ -14,7 +14,7 @@
 typedef struct clv__gnn_cut {
   clv__membership membership;
   uint64_t edge_count, cut_edges, communication_volume;
-  clv__piece *pieces; /* [k] */
+  clv__subgraph_sizes *subgraphs; /* [k] */
 } clv__gnn_cut;
 
 typedef struct clv__gnn_planning {

@@ -3,6 +3,7 @@
 #ifndef CLEAVE_GRAPH_VIEW_H
 #define CLEAVE_GRAPH_VIEW_H
 
+#include "cleave/plugin/backend.h"
 #include "graph/graph.h"
 
 struct clv_graph_view {

@@ -29,3 +29,17 @@ clv_status clv__place_contiguous(const clv__place_input *input, clv__arena *aren
   const clv__list_cut options = {.joined = "view"};
   return input->split == CLV__SPLIT_LINEAR ? clv__place_cut_list(problem, &options, arena, placing, error) : CLV_OK;
 }
+
+static const clv__cause causes[] = {
+    {"first", "the first device of --devices supports it"},
+    {"supported", "the first device of --devices that supports it"},
+    {NULL, NULL},
+};
+
+const clv__strategy clv__strategy_contiguous = {
+    .name = "contiguous",
+    .summary = "each node on the first device of --devices that supports it; consecutive nodes on one device form a partition",
+    .place = clv__place_contiguous,
+    .split = CLV__SPLIT_LINEAR,
+    .causes = causes,
+};

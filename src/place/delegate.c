@@ -131,3 +131,18 @@ clv_status clv__place_delegate(const clv__place_input *input, clv__arena *arena,
   }
   return input->split == CLV__SPLIT_LINEAR ? clv__place_cut_list(problem, &options, arena, placing, error) : CLV_OK;
 }
+
+static const clv__cause causes[] = {
+    {"claim", "its device claimed it as part of a group"},
+    {"run", "part of a run of consecutive nodes that its device supports"},
+    {"rest", "no other device takes it"},
+    {NULL, NULL},
+};
+
+const clv__strategy clv__strategy_delegate = {
+    .name = "delegate",
+    .summary = "each device but the last takes the runs of consecutive nodes that it supports",
+    .place = clv__place_delegate,
+    .split = CLV__SPLIT_LINEAR,
+    .causes = causes,
+};

@@ -85,7 +85,7 @@ static uint32_t count_inputs(const walk *w, uint32_t node, uint32_t into) {
 }
 
 /* Adds the node to partition `into`. `inputs` is the result of count_inputs(). */
-static void take(walk *w, uint32_t node, uint32_t into, uint32_t inputs) {
+static void add_to_partition(walk *w, uint32_t node, uint32_t into, uint32_t inputs) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[node], space = problem->spaces[device];
   part *to = &w->parts[into];
@@ -152,7 +152,7 @@ static bool place_view(walk *w, uint32_t view) {
   if (w->placing->devices[view] == around && group_of(w, view) == around_group) return false;
   uint32_t earlier = find_earlier(w, view);
   if (earlier != CLV__NONE) {
-    take(w, view, earlier, bound_inputs(w, view, earlier));
+    add_to_partition(w, view, earlier, bound_inputs(w, view, earlier));
     return true;
   }
   bool is_fixed = w->problem->pins[view] != CLV__NONE || group_of(w, view) != CLV__NONE;
@@ -219,7 +219,7 @@ static clv_status walk_list(walk *w, clv_error *error) {
     if (clv__node_is_view(problem, node) && place_view(w, node)) continue;
     uint32_t inputs;
     if (!fits_open(w, node, &inputs)) CLV__TRY(open_with(w, node, &inputs, error));
-    take(w, node, w->cut->count - 1, inputs);
+    add_to_partition(w, node, w->cut->count - 1, inputs);
   }
   return CLV_OK;
 }

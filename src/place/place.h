@@ -44,19 +44,31 @@ typedef struct clv__placing {
 
 typedef clv_status (*clv__place_fn)(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
 
+/* What a cause of a placement means, for reports. A cause that ends in `#` here ends in a number in plans. */
+typedef struct clv__cause {
+  const char *name, *meaning;
+} clv__cause;
+
+/* A strategy is one file that defines one of these. */
 typedef struct clv__strategy {
   const char *name;
   const char *summary; /* one line, for help texts */
   clv__place_fn place;
   clv__split_mode split; /* its default */
   uint32_t copy_limit;   /* for its linear cut: the most values copied for one partition if a device states no limit; 0: none */
+  const clv__cause *causes; /* those that it gives beside the common ones; the last has the name NULL */
 } clv__strategy;
 
-/* The last entry has the name NULL. */
-extern const clv__strategy clv__strategies[];
+extern const clv__strategy clv__strategy_optimal, clv__strategy_contiguous, clv__strategy_propagate,
+    clv__strategy_propagate_graph, clv__strategy_delegate, clv__strategy_ready;
+
+/* All of them; the last entry is NULL. */
+extern const clv__strategy *const clv__strategies[];
 const clv__strategy *clv__strategy_find(const char *name);
 
-/* One file each. */
+/* The meaning of a cause that some strategy, or planning itself, gives; NULL if there is no such cause. */
+const char *clv__cause_meaning(const char *cause);
+
 clv_status clv__place_optimal(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
 clv_status clv__place_contiguous(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
 clv_status clv__place_propagate(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);

@@ -252,3 +252,16 @@ cleanup:
   clv__release(allocator, waits);
   return status;
 }
+
+static const clv__cause causes[] = {
+    {"ready", "it was ready when it was its device's turn"},
+    {NULL, NULL},
+};
+
+const clv__strategy clv__strategy_ready = {
+    .name = "ready",
+    .summary = "run all ready nodes on one device, then all ready nodes on the next, in turn",
+    .place = clv__place_ready,
+    .split = CLV__SPLIT_CONVEX,
+    .causes = causes,
+};

@@ -1,33 +1,58 @@
-/* The table of strategies, how each begins, and its result as a comparable candidate: placed and cut, with its moves and its
- * price. */
+/* The table of strategies and of the causes that they share, how each begins, and its result as a comparable candidate: placed
+ * and cut, with its moves and its price. */
 #include <string.h>
 
-#include "place/list_cut.h"
+#include "place/place.h"
 
-const clv__strategy clv__strategies[] = {
-    {"optimal", "minimise the predicted time, with a lower bound: exact minimum cut, then local search", clv__place_optimal,
-     CLV__SPLIT_CONVEX, 0},
-    {"contiguous",
-     "each node on the first device of --devices that supports it; consecutive nodes on one device form a partition",
-     clv__place_contiguous, CLV__SPLIT_LINEAR, 0},
-    {"propagate",
-     "start at the devices where weights and inputs live, and spread along the node list, down and up; then the best supported "
-     "device",
-     clv__place_propagate, CLV__SPLIT_LINEAR, CLV__PROPAGATE_COPIES},
-    {"propagate-graph", "like propagate, but spread along the edges of the graph", clv__place_propagate_graph, CLV__SPLIT_LINEAR,
-     CLV__PROPAGATE_COPIES},
-    {"delegate", "each device but the last takes the runs of consecutive nodes that it supports", clv__place_delegate,
-     CLV__SPLIT_LINEAR, 0},
-    {"ready", "run all ready nodes on one device, then all ready nodes on the next, in turn", clv__place_ready, CLV__SPLIT_CONVEX,
-     0},
-    {NULL, NULL, NULL, CLV__SPLIT_LINEAR, 0},
+const clv__strategy *const clv__strategies[] = {
+    &clv__strategy_optimal,
+    &clv__strategy_contiguous,
+    &clv__strategy_propagate,
+    &clv__strategy_propagate_graph,
+    &clv__strategy_delegate,
+    &clv__strategy_ready,
+    NULL,
+};
+
+/* Of several strategies, of plans and of files. */
+static const clv__cause common_causes[] = {
+    {"const", "its outputs are computed at plan time"},
+    {"usr", "fixed by the user"},
+    {"view", "moves no data, so it stays where its source is, or where its result is read"},
+    {"file", "set by the plan file"},
+    {"only", "the only device that can run it"},
+    {"single", "all nodes are on one device"},
+    {"lost", "its device was removed"},
+    {"memory", "the better device has too little memory"},
+    {NULL, NULL},
 };
 
 const clv__strategy *clv__strategy_find(const char *name) {
-  for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
-    if (strcmp(strategy->name, name) == 0) return strategy;
+  for (const clv__strategy *const *strategy = clv__strategies; *strategy != NULL; ++strategy) {
+    if (strcmp((*strategy)->name, name) == 0) return *strategy;
   }
   return NULL;
+}
+
+static bool is_meant(const char *pattern, const char *cause) {
+  size_t length = strcspn(pattern, "#");
+  if (strncmp(pattern, cause, length) != 0) return false;
+  return pattern[length] == '#' ? strspn(cause + length, "0123456789") == strlen(cause + length) : cause[length] == '\0';
+}
+
+static const char *find_meaning(const clv__cause *causes, const char *cause) {
+  for (; causes->name != NULL; ++causes) {
+    if (is_meant(causes->name, cause)) return causes->meaning;
+  }
+  return NULL;
+}
+
+const char *clv__cause_meaning(const char *cause) {
+  const char *meaning = find_meaning(common_causes, cause);
+  for (const clv__strategy *const *strategy = clv__strategies; *strategy != NULL && meaning == NULL; ++strategy) {
+    meaning = find_meaning((*strategy)->causes, cause);
+  }
+  return meaning;
 }
 
 clv_status clv__placing_init(const clv__problem *problem, clv__arena *arena, clv__placing *placing, clv_error *error) {

@@ -56,16 +56,16 @@ static clv_status compare_one(const clv_plan *plan, const clv__strategy *strateg
 clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__comparison **out, uint32_t *out_count,
                              clv_error *error) {
   uint32_t count = 0;
-  for (const clv__strategy *s = clv__strategies; s->name != NULL; ++s) ++count;
+  while (clv__strategies[count] != NULL) ++count;
   clv__comparison *rows = clv__arena_allocate_zero(arena, count + plan->devices->count, sizeof *rows);
   if (rows == NULL) return clv__error_memory(error, count * sizeof *rows);
   for (uint32_t i = 0; i < count; ++i) {
-    rows[i].name = clv__strategies[i].name;
+    rows[i].name = clv__strategies[i]->name;
     rows[i].is_plan = strcmp(rows[i].name, plan->placement.strategy) == 0;
     if (rows[i].is_plan) /* the plan itself: with its own cut, and the changes for memory */
       fill(plan, &plan->cut, &plan->moves, &plan->price, &rows[i]);
     else
-      CLV__TRY(compare_one(plan, &clv__strategies[i], 0, arena, &rows[i], error));
+      CLV__TRY(compare_one(plan, clv__strategies[i], 0, arena, &rows[i], error));
   }
   for (uint32_t d = 0; d < plan->devices->count; ++d, ++count) {
     rows[count].name = plan->devices->items[d].name;

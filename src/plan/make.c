@@ -84,9 +84,9 @@ static clv_status choose_all(const clv_plan_options *options, chosen *is, clv_er
                                     clv__objective_name(CLV__THROUGHPUT), NULL};
   const char *names[32] = {NULL};
   uint32_t index = 0;
-  for (const clv__strategy *s = clv__strategies; s->name != NULL && index < 31; ++s) names[index++] = s->name;
+  for (; clv__strategies[index] != NULL && index < 31; ++index) names[index] = clv__strategies[index]->name;
   CLV__TRY(choose("strategy", options->strategy == NULL ? "optimal" : options->strategy, names, &index, error));
-  is->strategy = &clv__strategies[index];
+  is->strategy = clv__strategies[index];
   is->split = is->strategy->split;
   if (options->split != NULL) {
     CLV__TRY(choose("split", options->split, splits, &index, error));
@@ -230,7 +230,8 @@ clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const 
   const clv__strategy *best = first == CLV_OK ? strategy : NULL, *last = strategy;
   uint64_t least = first == CLV_OK ? plan->predicted_ns : UINT64_MAX;
   clv__place_input input = *given;
-  for (const clv__strategy *s = clv__strategies; s->name != NULL && status != CLV_OUT_OF_MEMORY; ++s) {
+  for (uint32_t i = 0; clv__strategies[i] != NULL && status != CLV_OUT_OF_MEMORY; ++i) {
+    const clv__strategy *s = clv__strategies[i];
     clv_error why;
     if (s == strategy) continue;
     plan->split = input.split = given->split_is_given ? given->split : s->split;

@@ -23,7 +23,7 @@ clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const 
  * everything again. Pins hold. plan->same_partitions lists the partitions that continue unchanged. The original plan
  * (plan->origin) must outlive the new one; `plan` need not. Errors: CLV_NOT_SUPPORTED if a node is pinned to a lost device, or if
  * no other device can run it. */
-clv_status clv__plan_without(const clv_plan *plan, uint32_t lost, const char *reason, clv_plan **out, clv_error *error);
+clv_status clv__plan_without_devices(const clv_plan *plan, uint32_t lost, const char *reason, clv_plan **out, clv_error *error);
 
 /* Finds a partition that does not fit its device's memory (memory.c). It then moves the partition to the next device that
  * supports all of its nodes, or streams its weights, in pieces if necessary: whichever costs less. Updates the devices, causes,

@@ -17,7 +17,7 @@ typedef struct making {
   bool failed;
 } making;
 
-static void *take(making *m, size_t count, size_t element_bytes) {
+static void *make_array(making *m, size_t count, size_t element_bytes) {
   void *array = clv__arena_allocate_zero(&m->plan->arena, count, element_bytes);
   if (array == NULL) m->failed = true;
   return array;
@@ -36,9 +36,9 @@ static uint64_t size_of(const making *m, clv_value_id value) {
 static void number(making *m) {
   const clv_graph *graph = m->plan->graph;
   clv__problem *problem = m->problem;
-  m->nodes = take(m, graph->node_count, sizeof *m->nodes);
-  m->values = take(m, graph->value_count, sizeof *m->values);
-  m->weights = take(m, graph->value_count, sizeof *m->weights);
+  m->nodes = make_array(m, graph->node_count, sizeof *m->nodes);
+  m->values = make_array(m, graph->value_count, sizeof *m->values);
+  m->weights = make_array(m, graph->value_count, sizeof *m->weights);
   if (m->failed) return;
   memset(m->values, 0xff, graph->value_count * sizeof *m->values);
   memset(m->weights, 0xff, graph->value_count * sizeof *m->weights);
@@ -78,14 +78,17 @@ static void connect(making *m) {
     operands += graph->nodes[n].input_count;
     results += graph->nodes[n].output_count;
   }
-  uint32_t *read_offsets = take(m, problem->node_count + 1, sizeof *read_offsets), *reads = take(m, operands, sizeof *reads);
-  uint32_t *write_offsets = take(m, problem->node_count + 1, sizeof *write_offsets), *writes = take(m, results, sizeof *writes);
-  uint32_t *weight_offsets = take(m, problem->node_count + 1, sizeof *weight_offsets),
-           *weights = take(m, operands, sizeof *weights);
-  uint32_t *weight_operands = take(m, operands, sizeof *weight_operands);
-  uint32_t *node_ids = take(m, problem->node_count, sizeof *node_ids), *seen = take(m, graph->value_count, sizeof *seen);
-  uint8_t *flags = take(m, problem->node_count, sizeof *flags);
-  const char **names = take(m, problem->node_count, sizeof *names);
+  uint32_t *read_offsets = make_array(m, problem->node_count + 1, sizeof *read_offsets),
+           *reads = make_array(m, operands, sizeof *reads);
+  uint32_t *write_offsets = make_array(m, problem->node_count + 1, sizeof *write_offsets),
+           *writes = make_array(m, results, sizeof *writes);
+  uint32_t *weight_offsets = make_array(m, problem->node_count + 1, sizeof *weight_offsets),
+           *weights = make_array(m, operands, sizeof *weights);
+  uint32_t *weight_operands = make_array(m, operands, sizeof *weight_operands);
+  uint32_t *node_ids = make_array(m, problem->node_count, sizeof *node_ids),
+           *seen = make_array(m, graph->value_count, sizeof *seen);
+  uint8_t *flags = make_array(m, problem->node_count, sizeof *flags);
+  const char **names = make_array(m, problem->node_count, sizeof *names);
   if (m->failed) return;
   uint32_t r = 0, w = 0, c = 0;
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
@@ -123,9 +126,9 @@ static void connect(making *m) {
 /* Builds producers, and readers as CSR: two passes over the reads. */
 static void index_values(making *m) {
   clv__problem *problem = m->problem;
-  uint32_t *producers = take(m, problem->value_count, sizeof *producers);
-  uint32_t *offsets = take(m, (size_t)problem->value_count + 2, sizeof *offsets);
-  uint32_t *readers = m->failed ? NULL : take(m, problem->read_offsets[problem->node_count], sizeof *readers);
+  uint32_t *producers = make_array(m, problem->value_count, sizeof *producers);
+  uint32_t *offsets = make_array(m, (size_t)problem->value_count + 2, sizeof *offsets);
+  uint32_t *readers = m->failed ? NULL : make_array(m, problem->read_offsets[problem->node_count], sizeof *readers);
   if (m->failed) return;
   memset(producers, 0xff, problem->value_count * sizeof *producers);
   for (uint32_t r = 0; r < problem->read_offsets[problem->node_count]; ++r) ++offsets[problem->reads[r] + 2];
@@ -145,14 +148,14 @@ static uint32_t home_of(const making *m, clv_value_id value) {
 static void describe_values(making *m) {
   const clv_graph *graph = m->plan->graph;
   clv__problem *problem = m->problem;
-  uint32_t *ids = take(m, problem->value_count, sizeof *ids), *homes = take(m, problem->value_count, sizeof *homes);
-  uint32_t *weight_ids = take(m, problem->weight_count, sizeof *weight_ids);
-  uint32_t *weight_homes = take(m, problem->weight_count, sizeof *weight_homes);
-  uint64_t *bytes = take(m, problem->value_count, sizeof *bytes),
-           *weight_bytes = take(m, problem->weight_count, sizeof *weight_bytes);
-  uint8_t *is_output = take(m, problem->value_count, sizeof *is_output);
-  const char **names = take(m, problem->value_count, sizeof *names);
-  const char **weight_names = take(m, problem->weight_count, sizeof *weight_names);
+  uint32_t *ids = make_array(m, problem->value_count, sizeof *ids), *homes = make_array(m, problem->value_count, sizeof *homes);
+  uint32_t *weight_ids = make_array(m, problem->weight_count, sizeof *weight_ids);
+  uint32_t *weight_homes = make_array(m, problem->weight_count, sizeof *weight_homes);
+  uint64_t *bytes = make_array(m, problem->value_count, sizeof *bytes),
+           *weight_bytes = make_array(m, problem->weight_count, sizeof *weight_bytes);
+  uint8_t *is_output = make_array(m, problem->value_count, sizeof *is_output);
+  const char **names = make_array(m, problem->value_count, sizeof *names);
+  const char **weight_names = make_array(m, problem->weight_count, sizeof *weight_names);
   if (m->failed) return;
   for (clv_value_id id = 0; id < graph->value_count; ++id) {
     uint32_t value = m->values[id], weight = m->weights[id];
@@ -173,10 +176,10 @@ static void describe_values(making *m) {
 static void describe_devices(making *m) {
   const clv_devices *devices = m->plan->devices;
   clv__problem *problem = m->problem;
-  uint32_t *spaces = take(m, devices->count, sizeof *spaces);
-  clv__limits *limits = take(m, devices->count, sizeof *limits);
-  uint64_t *launch_ns = take(m, devices->count, sizeof *launch_ns);
-  const char **names = take(m, devices->count, sizeof *names);
+  uint32_t *spaces = make_array(m, devices->count, sizeof *spaces);
+  clv__limits *limits = make_array(m, devices->count, sizeof *limits);
+  uint64_t *launch_ns = make_array(m, devices->count, sizeof *launch_ns);
+  const char **names = make_array(m, devices->count, sizeof *names);
   if (m->failed) return;
   for (uint32_t d = 0; d < devices->count; ++d) {
     const clv_device_info *info = &devices->items[d].info;
@@ -208,10 +211,11 @@ static void price_nodes(making *m, const clv_graph_view *whole) {
   const clv_plan *plan = m->plan;
   clv__problem *problem = m->problem;
   uint32_t device_count = problem->device_count;
-  uint16_t *supports = take(m, problem->node_count, sizeof *supports), *prefers = take(m, problem->node_count, sizeof *prefers);
-  uint32_t *pins = take(m, problem->node_count, sizeof *pins);
-  uint64_t *node_ns = take(m, (size_t)problem->node_count * device_count, sizeof *node_ns);
-  uint64_t *saving_ns = take(m, (size_t)problem->read_offsets[problem->node_count] * device_count, sizeof *saving_ns);
+  uint16_t *supports = make_array(m, problem->node_count, sizeof *supports),
+           *prefers = make_array(m, problem->node_count, sizeof *prefers);
+  uint32_t *pins = make_array(m, problem->node_count, sizeof *pins);
+  uint64_t *node_ns = make_array(m, (size_t)problem->node_count * device_count, sizeof *node_ns);
+  uint64_t *saving_ns = make_array(m, (size_t)problem->read_offsets[problem->node_count] * device_count, sizeof *saving_ns);
   if (m->failed) return;
   problem->supports = supports, problem->prefers = prefers, problem->pins = pins, problem->node_ns = node_ns;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -247,8 +251,8 @@ static void price_nodes(making *m, const clv_graph_view *whole) {
 static void price_copies(making *m) {
   clv__problem *problem = m->problem;
   size_t cells = (size_t)problem->value_count * problem->space_count;
-  uint64_t *in_ns = take(m, cells, sizeof *in_ns), *out_ns = take(m, cells, sizeof *out_ns);
-  uint64_t *weight_in_ns = take(m, (size_t)problem->weight_count * problem->space_count, sizeof *weight_in_ns);
+  uint64_t *in_ns = make_array(m, cells, sizeof *in_ns), *out_ns = make_array(m, cells, sizeof *out_ns);
+  uint64_t *weight_in_ns = make_array(m, (size_t)problem->weight_count * problem->space_count, sizeof *weight_in_ns);
   if (m->failed) return;
   for (uint32_t space = 1; space < problem->space_count; ++space) {
     uint32_t device = clv__space_device(problem, space);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/causes.h"
+#include "place/place.h"
 #include "report/label.h"
 #include "report/steps.h"
 

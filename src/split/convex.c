@@ -247,7 +247,7 @@ clv_status clv__split_convex(const clv__problem *problem, const uint32_t *device
   clv__arena_init(&c.scratch, arena->allocator);
   CLV__TRY_GOTO(find_colors(&c, devices, groups, error));
   CLV__TRY_GOTO(find_slots(&c, &slots, error));
-  CLV__TRY_GOTO(clv__slots_pieces(&c, &slots, error));
+  CLV__TRY_GOTO(clv__slots_split(&c, &slots, error));
   CLV__TRY_GOTO(make_cut(&c, &slots, arena, cut, error));
 cleanup:
   clv__arena_finish(&c.scratch);

@@ -75,9 +75,9 @@ clv_status clv__slots_keep_pairs(clv__convex *c, clv__slots *best, clv_error *er
 /* shift.c: moves nodes between slots if that keeps more savings or empties a slot. Never makes a grouping worse. */
 clv_status clv__slots_shift(clv__convex *c, clv__slots *slots, clv_error *error);
 
-/* pieces.c: cuts slots further to honour the limits of their devices, and separates independent parts if that costs nothing. It
- * renumbers the slots, without empty ones, in an order in which they can run. */
-clv_status clv__slots_pieces(clv__convex *c, clv__slots *slots, clv_error *error);
+/* split_slots.c: cuts slots further to honour the limits of their devices, and separates independent parts if that costs nothing.
+ * It renumbers the slots, without empty ones, in an order in which they can run. */
+clv_status clv__slots_split(clv__convex *c, clv__slots *slots, clv_error *error);
 /* order.c: numbers slots in an order that lets devices overlap. `offsets` and `nodes` are the nodes of each slot as CSR. */
 clv_status clv__slots_order(clv__convex *c, clv__slots *slots, const uint32_t *offsets, const uint32_t *nodes, clv_error *error);
 

@@ -1,12 +1,12 @@
-/* Orders pieces so that devices overlap, by list scheduling. Among the pieces that wait for nothing more, the one that can start
- * first comes next. Among ties, the piece with the most work after it wins. */
+/* Orders slots so that devices overlap, by list scheduling. Among the slots that wait for nothing more, the one that can start
+ * first comes next. Among ties, the slot with the most work after it wins. */
 #include <string.h>
 
 #include "split/convex.h"
 
 enum { MOST_DEVICES = 32 }; /* checked when the colours are built */
 
-/* A heap of pieces: the greatest key is on top; among ties, the first piece. */
+/* A heap of slots: the greatest key is on top; among ties, the first slot. */
 typedef struct heap {
   const uint64_t *keys;
   uint32_t *items, count;
@@ -34,7 +34,7 @@ static uint32_t pop(heap *h) {
   return top;
 }
 
-/* One device: `now` has the pieces that it could start when it is free, `later` those whose inputs are not ready by then. */
+/* One device: `now` has the slots that it could start when it is free, `later` those whose inputs are not ready by then. */
 typedef struct lane {
   heap now, later;
   uint64_t free_at;
@@ -43,15 +43,15 @@ typedef struct lane {
 typedef struct scheduler {
   const clv__convex *c;
   const clv__slots *slots;
-  const uint32_t *offsets, *nodes; /* by piece */
-  uint64_t *times, *tails;         /* by piece: its time; its time plus everything that follows */
-  uint64_t *sooner;  /* by piece: CLV__NO_TIME minus the time at which its inputs are ready, so that the earliest is on top */
-  uint32_t *pending; /* by piece: reads of values that are not computed yet */
+  const uint32_t *offsets, *nodes; /* by slot */
+  uint64_t *times, *tails;         /* by slot: its time; its time plus everything that follows */
+  uint64_t *sooner;  /* by slot: CLV__NO_TIME minus the time at which its inputs are ready, so that the earliest is on top */
+  uint32_t *pending; /* by slot: reads of values that are not computed yet */
   lane lanes[MOST_DEVICES];
 } scheduler;
 
-static uint32_t device_of(const scheduler *s, uint32_t piece) {
-  return s->c->color_devices[s->slots->colors[piece]];
+static uint32_t device_of(const scheduler *s, uint32_t slot) {
+  return s->c->color_devices[s->slots->colors[slot]];
 }
 
 static uint64_t copy_ns(const scheduler *s, uint32_t value, uint32_t from, uint32_t to) {
@@ -85,7 +85,7 @@ static void find_times(scheduler *s) {
   }
 }
 
-/* Returns the device that can start a piece first, or CLV__NONE if nothing is left. */
+/* Returns the device that can start a slot first, or CLV__NONE if nothing is left. */
 static uint32_t find_lane(scheduler *s) {
   uint32_t best = CLV__NONE;
   uint64_t best_start = 0;
@@ -101,17 +101,17 @@ static uint32_t find_lane(scheduler *s) {
   return best;
 }
 
-/* Releases the readers of the values of a piece that ends at `end`. */
-static void release_readers(scheduler *s, uint32_t piece, uint64_t end) {
+/* Releases the readers of the values of a slot that ends at `end`. */
+static void release_readers(scheduler *s, uint32_t slot, uint64_t end) {
   const clv__problem *problem = s->c->problem;
-  uint32_t space = problem->spaces[device_of(s, piece)];
-  for (uint32_t i = s->offsets[piece]; i < s->offsets[piece + 1]; ++i) {
+  uint32_t space = problem->spaces[device_of(s, slot)];
+  for (uint32_t i = s->offsets[slot]; i < s->offsets[slot + 1]; ++i) {
     uint32_t node = s->nodes[i];
     for (uint32_t w = problem->write_offsets[node]; w < problem->write_offsets[node + 1]; ++w) {
       uint32_t value = problem->writes[w];
       for (uint32_t k = problem->reader_offsets[value]; k < problem->reader_offsets[value + 1]; ++k) {
         uint32_t other = s->slots->of_node[problem->readers[k]];
-        if (other == piece) continue;
+        if (other == slot) continue;
         uint64_t sooner = CLV__NO_TIME - clv__sum_ns(end, copy_ns(s, value, space, problem->spaces[device_of(s, other)]));
         if (sooner < s->sooner[other]) s->sooner[other] = sooner;
         if (--s->pending[other] == 0) push(&s->lanes[device_of(s, other)].later, other);
@@ -139,11 +139,11 @@ clv_status clv__slots_order(clv__convex *c, clv__slots *slots, const uint32_t *o
     if (s.pending[p] == 0) push(&s.lanes[device_of(&s, p)].later, p);
   }
   while ((device = find_lane(&s)) != CLV__NONE) {
-    uint32_t piece = pop(&s.lanes[device].now);
-    colors[done] = slots->colors[piece];
-    number[piece] = done++;
-    s.lanes[device].free_at = clv__sum_ns(s.lanes[device].free_at, s.times[piece]);
-    release_readers(&s, piece, s.lanes[device].free_at);
+    uint32_t slot = pop(&s.lanes[device].now);
+    colors[done] = slots->colors[slot];
+    number[slot] = done++;
+    s.lanes[device].free_at = clv__sum_ns(s.lanes[device].free_at, s.times[slot]);
+    release_readers(&s, slot, s.lanes[device].free_at);
   }
   for (uint32_t node = 0; node < c->problem->node_count; ++node) slots->of_node[node] = number[slots->of_node[node]];
   slots->colors = colors;

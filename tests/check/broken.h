@@ -25,7 +25,6 @@
   X(nothing_npu, "", 1)                     \
   X(fingerprint_changes, "life", 0)         \
   X(any_option, "life", 0)                  \
-  X(half_a_set, "life", 0)                  \
   X(wrong_element, "operators", 0)          \
   X(no_reason, "operators", 0)              \
   X(yes_and_no, "operators", 0)             \
@@ -124,9 +123,13 @@ static clv_status broken_open(void *self, const clv_host *host, const clv_device
   /* One that takes its time shows what does not wait. */
   const bool is_late = broken_now == BROKEN_event_never_waits || broken_now == BROKEN_early_notice;
   const char *spec = is_late ? "{\"operators\": \"all\", \"speed\": {\"launch_overhead_us\": 2000}}" : "all";
-  given.spec = broken_inner->name[0] == 'v' ? spec : NULL;
+  const clv_option with_spec = {"spec", spec};
   given.ordinal = 0;
   if (broken_now == BROKEN_any_option) given.option_count = 0;
+  if (broken_inner->name[0] == 'v' && given.option_count == 0) {
+    given.options = &with_spec;
+    given.option_count = 1;
+  }
   return broken_inner->open(broken_inner->self, host, &given, device, error);
 }
 
@@ -418,7 +421,7 @@ static clv_status broken_save(clv_device *device, clv_executable *executable, cl
   size_t before_bytes = broken_blob_bytes;
   broken_blob = NULL;
   broken_blob_bytes = 0;
-  clv_status status = broken_inner->executable_save(device, executable, broken_write, &writer, error);
+  clv_status status = broken_inner->save->save(device, executable, broken_write, &writer, error);
   if (status == CLV_OK) {
     free(before);
   } else {
@@ -431,9 +434,9 @@ static clv_status broken_save(clv_device *device, clv_executable *executable, cl
 
 static clv_status broken_load(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
                               clv_error *error) {
-  clv_status status = broken_inner->executable_load(device, data, size_bytes, executable, error);
+  clv_status status = broken_inner->save->load(device, data, size_bytes, executable, error);
   if (status == CLV_OK || broken_now != BROKEN_loads_anything || broken_blob == NULL) return status;
-  status = broken_inner->executable_load(device, broken_blob, broken_blob_bytes, executable, error);
+  status = broken_inner->save->load(device, broken_blob, broken_blob_bytes, executable, error);
   if (status == CLV_OK) broken_note((broken_thing){.pointer = *executable, .is_rotten = true});
   return status;
 }
@@ -443,7 +446,7 @@ static clv_status broken_load(clv_device *device, const void *data, size_t size_
 static clv_status broken_captured_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
                                        clv_error *error) {
   if (broken_now == BROKEN_ignores_bind) return CLV_OK;
-  return broken_inner->captured_bind(device, captured, index, args, error);
+  return broken_inner->capture->bind(device, captured, index, args, error);
 }
 
 static clv_status broken_captured_launch(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error) {
@@ -453,7 +456,7 @@ static clv_status broken_captured_launch(clv_device *device, clv_captured *captu
   while (broken_now == BROKEN_hangs) pause();
   if (broken_now == BROKEN_old_data && last == captured) return CLV_OK; /* it has the result already */
   last = captured;
-  return broken_inner->captured_launch(device, captured, stream, error);
+  return broken_inner->capture->launch(device, captured, stream, error);
 }
 
 /* ---- resize, timing, planning ---- */
@@ -484,7 +487,7 @@ static clv_status broken_step(void *cookie, const clv_step_info *info) {
 static clv_status broken_instance_steps(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie,
                                         clv_error *error) {
   broken_listing listing = {found, cookie};
-  return broken_inner->instance_steps(device, instance, broken_step, &listing, error);
+  return broken_inner->timing->steps(device, instance, broken_step, &listing, error);
 }
 
 /* Begun anew it goes on where it was. */
@@ -492,7 +495,7 @@ static clv_status broken_time_steps(clv_device *device, clv_instance *instance, 
   static const void *last;
   if (broken_now == BROKEN_counts_on && on && last == instance) return CLV_OK;
   last = instance;
-  return broken_inner->instance_time_steps(device, instance, on, error);
+  return broken_inner->timing->enable(device, instance, on, error);
 }
 
 static double broken_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node) {
@@ -503,6 +506,12 @@ static double broken_node_seconds(clv_device *device, const clv_graph_view *grap
 }
 
 /* ---- The table ---- */
+
+static clv_capture_slots broken_capture;
+static const clv_save_slots broken_save_slots = {
+    .struct_size = sizeof broken_save_slots, .save = broken_save, .load = broken_load};
+static const clv_timing_slots broken_timing = {
+    .struct_size = sizeof broken_timing, .enable = broken_time_steps, .steps = broken_instance_steps};
 
 static clv_status broken_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
   const bool is_npu = *(const bool *)user_data;
@@ -522,10 +531,7 @@ static clv_status broken_query(const clv_host *host, void *user_data, const clv_
   broken_table.instance_create = broken_instance_create;
   broken_table.instance_destroy = broken_instance_destroy;
   broken_table.instance_resize = broken_resize;
-  if (broken_inner->instance_steps != NULL) {
-    broken_table.instance_time_steps = broken_time_steps;
-    broken_table.instance_steps = broken_instance_steps;
-  }
+  if (broken_inner->timing != NULL) broken_table.timing = &broken_timing;
   broken_table.execute = broken_now == BROKEN_last_bindings ? broken_execute_last : broken_execute;
   broken_table.stream_synchronize = broken_synchronize;
   broken_table.event_wait = broken_event_wait;
@@ -533,14 +539,12 @@ static clv_status broken_query(const clv_host *host, void *user_data, const clv_
   broken_table.copy_in = broken_copy_in;
   broken_table.buffer_alloc = broken_buffer_alloc;
   if (broken_now == BROKEN_overlapping_buffers) broken_table.buffer_free = broken_buffer_free;
-  if (broken_inner->executable_save != NULL) {
-    broken_table.executable_save = broken_save;
-    broken_table.executable_load = broken_load;
-  }
-  broken_table.captured_bind = broken_captured_bind;
-  broken_table.captured_launch = broken_captured_launch;
+  if (broken_inner->save != NULL) broken_table.save = &broken_save_slots;
+  broken_capture = *broken_inner->capture;
+  broken_capture.bind = broken_captured_bind;
+  broken_capture.launch = broken_captured_launch;
+  broken_table.capture = &broken_capture;
   if (broken_now == BROKEN_no_number) broken_table.node_seconds = broken_node_seconds;
-  if (broken_now == BROKEN_half_a_set) broken_table.captured_bytes = NULL;
   *backend = &broken_table;
   return CLV_OK;
 }

@@ -1,4 +1,4 @@
-/* A delegate that builds everything at once: compile() and executable_load() only prepare, finish() builds. The device here is a
+/* A delegate that builds everything at once: compile() and save->load() only prepare, finish() builds. The device here is a
  * virtual NPU whose executables are refused by everything else until they are finished. */
 #include "../cache/folder.h"
 #include "machine.h"
@@ -28,8 +28,10 @@ static void note(const char *format, uint32_t count) {
 
 static clv_status late_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                             clv_error *error) {
+  const clv_option spec = {"spec", "all"};
   clv_device_config all = *config;
-  all.spec = "all";
+  all.options = &spec;
+  all.option_count = 1;
   return late.inner->open(self, host, &all, device, error);
 }
 
@@ -53,7 +55,7 @@ static clv_status late_load(clv_device *device, const void *data, size_t size_by
                             clv_error *error) {
   clv_executable *inner;
   note("load", 0);
-  CLV__TRY(late.inner->executable_load(device, data, size_bytes, &inner, error));
+  CLV__TRY(late.inner->save->load(device, data, size_bytes, &inner, error));
   return wrap(inner, true, executable);
 }
 
@@ -86,7 +88,7 @@ static clv_status late_finish(clv_device *device, clv_executable *const *executa
 static clv_status late_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie, clv_error *error) {
   note("save", 0);
   late.misused += !executable->is_built;
-  return late.inner->executable_save(device, executable->inner, write, cookie, error);
+  return late.inner->save->save(device, executable->inner, write, cookie, error);
 }
 
 static clv_status late_instance(clv_device *device, clv_executable *executable, const clv_tensor *inputs, uint32_t input_count,
@@ -95,16 +97,17 @@ static clv_status late_instance(clv_device *device, clv_executable *executable, 
   return late.inner->instance_create(device, executable->inner, inputs, input_count, weights, weight_count, instance, error);
 }
 
+static const clv_save_slots late_save_slots = {.struct_size = sizeof late_save_slots, .save = late_save, .load = late_load};
+
 static clv_status late_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
   CLV__TRY(clv__vnpu_backend_query(host, user_data, &late.inner, error));
   late.table = *late.inner;
   late.table.name = "late";
   late.table.open = late_open;
   late.table.compile = late_compile;
-  late.table.executable_load = late_load;
   late.table.executable_destroy = late_destroy;
   late.table.executable_info = late_info;
-  late.table.executable_save = late_save;
+  late.table.save = &late_save_slots;
   late.table.instance_create = late_instance;
   late.table.finish = late_finish;
   *backend = &late.table;
@@ -171,9 +174,9 @@ static void scene_run(scene *s, const char *what) {
   clv_session_destroy(session);
 }
 
-static clv_status start(scene *s, clv__program *program, clv_error *error) {
+static clv_status start(scene *s, clv__executables *executables, clv_error *error) {
   const clv_compile_options options = {.struct_size = sizeof options};
-  return clv__program_init(s->plan, &options, NULL, program, error);
+  return clv__executables_init(s->plan, &options, NULL, executables, error);
 }
 
 /* ---- Tests ---- */
@@ -182,38 +185,38 @@ static void all_at_once(void **state) {
   (void)state;
   folder f;
   scene s;
-  clv__program program, other;
+  clv__executables executables, other;
   clv_error error = {0};
   folder_make(&f);
   scene_open(&s, f.path);
-  assert_ok(start(&s, &program, &error), error);
+  assert_ok(start(&s, &executables, &error), error);
   assert_string_equal(late.log, "compile compile finish(2) save save");
-  assert_int_equal(program.counters.compiled, 2);
-  assert_int_equal(program.counters.not_kept, 1); /* the CPU's */
-  assert_int_equal(program.partitions[0].info.resident_bytes, 4711);
+  assert_int_equal(executables.counters.compiled, 2);
+  assert_int_equal(executables.counters.not_kept, 1); /* the CPU's */
+  assert_int_equal(executables.partitions[0].info.resident_bytes, 4711);
   /* Another session has them in memory: nothing is new. */
   late.log[0] = '\0';
   assert_ok(start(&s, &other, &error), error);
   assert_string_equal(late.log, "");
   assert_int_equal(other.counters.from_memory, 3);
   assert_int_equal(other.partitions[0].info.resident_bytes, 4711);
-  clv__program_finish(&other);
+  clv__executables_finish(&other);
   scene_run(&s, "compiled");
   /* One partition again, as other sizes would have it: alone, and by memory. */
   clv__compiled one;
   clv__arena arena;
   clv__arena_init(&arena, &s.m.counting.allocator);
-  assert_ok(clv__program_compile(&program, 0, clv__partition_sized(&s.plan->partitions[0]), &arena, &one, &error), error);
+  assert_ok(clv__executables_compile(&executables, 0, clv__partition_sized(&s.plan->partitions[0]), &arena, &one, &error), error);
   assert_int_equal(one.origin.source, CLV__SOURCE_MEMORY);
-  clv__program_drop(&program, 0, &one);
-  clv__program_finish(&program);
+  clv__executables_drop(&executables, 0, &one);
+  clv__executables_finish(&executables);
   late.log[0] = '\0';
   /* The next process loads. */
-  assert_ok(start(&s, &program, &error), error);
+  assert_ok(start(&s, &executables, &error), error);
   assert_string_equal(late.log, "load load finish(2)");
-  assert_int_equal(program.counters.from_disk, 2);
+  assert_int_equal(executables.counters.from_disk, 2);
   scene_run(&s, "loaded");
-  clv__program_finish(&program);
+  clv__executables_finish(&executables);
   clv__arena_finish(&arena);
   scene_close(&s);
   folder_remove(f.path);
@@ -222,27 +225,27 @@ static void all_at_once(void **state) {
 static void alone(void **state) {
   (void)state;
   scene s;
-  clv__program program;
+  clv__executables executables;
   clv_error error = {0};
   scene_open(&s, "");
-  assert_ok(start(&s, &program, &error), error);
+  assert_ok(start(&s, &executables, &error), error);
   assert_string_equal(late.log, "compile compile finish(2)");
   late.log[0] = '\0';
-  program.options.deterministic = true; /* another key: compiled again */
+  executables.options.deterministic = true; /* another key: compiled again */
   clv__compiled one;
   clv__arena arena;
   clv__arena_init(&arena, &s.m.counting.allocator);
-  assert_ok(clv__program_compile(&program, 2, clv__partition_sized(&s.plan->partitions[2]), &arena, &one, &error), error);
+  assert_ok(clv__executables_compile(&executables, 2, clv__partition_sized(&s.plan->partitions[2]), &arena, &one, &error), error);
   assert_string_equal(late.log, "compile finish(1)");
-  clv__program_drop(&program, 2, &one);
+  clv__executables_drop(&executables, 2, &one);
   late.fail = true;
-  assert_int_equal(clv__program_compile(&program, 2, clv__partition_sized(&s.plan->partitions[2]), &arena, &one, &error),
+  assert_int_equal(clv__executables_compile(&executables, 2, clv__partition_sized(&s.plan->partitions[2]), &arena, &one, &error),
                    CLV_DEVICE_ERROR);
   assert_string_equal(error.message, "late: finishing 1 executable: the builder has gone home");
-  assert_int_equal(program.failed_device, 0);
+  assert_int_equal(executables.failed_device, 0);
   assert_null(one.executable);
   clv__arena_finish(&arena);
-  clv__program_finish(&program);
+  clv__executables_finish(&executables);
   scene_close(&s);
 }
 
@@ -251,15 +254,15 @@ static void failure(void **state) {
   (void)state;
   folder f;
   scene s;
-  clv__program program;
+  clv__executables executables;
   clv_error error = {0};
   folder_make(&f);
   scene_open(&s, f.path);
   late.fail = true;
-  assert_int_equal(start(&s, &program, &error), CLV_DEVICE_ERROR);
+  assert_int_equal(start(&s, &executables, &error), CLV_DEVICE_ERROR);
   assert_string_equal(error.message, "late: finishing 2 executables: the builder has gone home");
   assert_string_equal(late.log, "compile compile finish(2) destroy destroy");
-  assert_int_equal(program.failed_device, 0);
+  assert_int_equal(executables.failed_device, 0);
   assert_int_equal(late.live, 0);
   late.log[0] = '\0';
   scene_run(&s, "without it"); /* the session goes on with the other device */
@@ -274,19 +277,19 @@ static void kept_ones_that_cannot_be_built(void **state) {
   (void)state;
   folder f;
   scene s;
-  clv__program program;
+  clv__executables executables;
   clv_error error = {0};
   folder_make(&f);
   scene_open(&s, f.path);
-  assert_ok(start(&s, &program, &error), error);
-  clv__program_finish(&program);
+  assert_ok(start(&s, &executables, &error), error);
+  clv__executables_finish(&executables);
   late.log[0] = '\0';
   late.fail_from_disk = true;
-  assert_ok(start(&s, &program, &error), error);
+  assert_ok(start(&s, &executables, &error), error);
   assert_string_equal(late.log, "load load finish(2) destroy destroy compile compile finish(2) save save");
-  assert_int_equal(program.counters.compiled, 2);
-  assert_int_equal(program.counters.from_disk, 0);
-  clv__program_finish(&program);
+  assert_int_equal(executables.counters.compiled, 2);
+  assert_int_equal(executables.counters.from_disk, 0);
+  clv__executables_finish(&executables);
   late.fail_from_disk = false;
   late.log[0] = '\0';
   scene_run(&s, "kept anew");

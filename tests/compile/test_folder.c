@@ -52,7 +52,7 @@ static clv_status write_folder(bench *b, const char *path, const char *pins, clv
 }
 
 /* As a program does it: the result is right, and the counters are the caller's. */
-static clv_status run_folder(machine *m, const char *path, clv__program_counters *counters, clv_error *error) {
+static clv_status run_folder(machine *m, const char *path, clv__executables_counters *counters, clv_error *error) {
   clv_compiled *compiled = NULL;
   clv_graph *graph = NULL;
   clv_plan *plan = NULL;
@@ -83,7 +83,7 @@ cleanup:
 static void expect_run(const char *path, uint32_t from_folder, uint32_t compiled) {
   bench b;
   clv_error error = {0};
-  clv__program_counters counters = {0};
+  clv__executables_counters counters = {0};
   bench_open(&b);
   assert_ok(run_folder(&b.m, path, &counters, &error), error);
   assert_int_equal(counters.from_folder, from_folder);
@@ -136,7 +136,7 @@ static void test_failing_devices(void **state) {
   bench b;
   char path[256];
   clv_error error = {0};
-  clv__program_counters counters;
+  clv__executables_counters counters;
   interposer_slot slot = INTERPOSER_compile;
   folder_make(&f);
   target_in(&f, path);
@@ -296,7 +296,7 @@ static void test_memory(void **state) {
   clv_graph_destroy(graph);
   bench_close(&b);
 
-  clv__program_counters counters;
+  clv__executables_counters counters;
   for (size_t n = 1; n < 2000; n += 1 + n / 40) {
     bench_open(&b);
     b.m.counting.fail_at = b.m.counting.calls + n;

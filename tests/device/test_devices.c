@@ -1,5 +1,6 @@
 /* Opening devices: by name, by description, by number; what is refused and how; options structs of other versions; and calls that
  * no caller should make. */
+#include "backends/cpu/cpu.h"
 #include "machine.h"
 
 #define NAMED(name) "{\"name\": \"" name "\", \"operators\": \"all\"}"
@@ -91,6 +92,25 @@ static void information(void **state) {
   info.struct_size = sizeof info;
   clv_devices_info(m.devices, 99, &info);
   assert_null(info.kind);
+  machine_close(&m);
+}
+
+/* A virtual NPU computes on the host's cores, unless a speed model makes it stand for a chip. */
+static void silicon(void **state) {
+  (void)state;
+  static const char *const specs[] = {"all",
+                                      "{\"name\": \"chip\", \"operators\": \"all\", \"speed\": {\"flops_per_second\": 1e9}}"};
+  machine m;
+  machine_open(&m, "npu,chip,cpu", 2, specs);
+  const char *const expected[] = {"cpu", NULL, "cpu"};
+  for (uint32_t d = 0; d < 3; ++d) {
+    clv_device_info info = {.struct_size = sizeof info};
+    clv_devices_info(m.devices, d, &info);
+    if (expected[d] == NULL)
+      assert_null(info.silicon);
+    else
+      assert_string_equal(info.silicon, expected[d]);
+  }
   machine_close(&m);
 }
 
@@ -233,12 +253,65 @@ static void misuse(void **state) {
   clv_context_destroy(context);
 }
 
+/* A description can come as an option of the device; then the device has no name of its own. */
+static void descriptions(void **state) {
+  (void)state;
+  static const char *const options[] = {"npu:spec={\"operators\": \"all\", \"memory\": \"3M\"}"};
+  clv_error error = {0};
+  clv_context *context = open_context();
+  clv_devices_options devices_options = CLV_DEVICES_OPTIONS_INIT;
+  devices_options.list = "npu";
+  devices_options.device_options = options;
+  devices_options.device_option_count = 1;
+  clv_devices *devices;
+  assert_ok(clv_devices_open(context, &devices_options, &devices, &error), error);
+  clv_device_info info = {.struct_size = sizeof info};
+  clv_devices_info(devices, 0, &info);
+  assert_int_equal(info.memory_limit_bytes, 3 << 20);
+  clv_devices_close(devices);
+  char spec[128];
+  const char *const specs[] = {spec};
+  snprintf(spec, sizeof spec, "{\"name\": \"%064d\", \"operators\": \"all\"}", 1);
+  assert_int_equal(try_open(context, "npu", 1, specs, NULL, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "device name of 64 characters is longer than 63"));
+  clv_context_destroy(context);
+}
+
+/* A group of slots is whole, or the backend is refused; only the slot that is optional in its group may be NULL. */
+static void groups_of_slots(void **state) {
+  (void)state;
+  clv_error error = {0};
+  clv_context *context = open_context();
+  const clv_backend *cpu;
+  assert_ok(clv__cpu_backend_query(clv__context_host(context), NULL, &cpu, &error), error);
+  clv_backend table = *cpu;
+  table.name = "parts";
+  clv_capture_slots capture = *cpu->capture;
+  table.capture = &capture;
+  capture.destroy = NULL;
+  assert_int_equal(clv_context_add_backend(context, no_table, &table, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "'capture->destroy'"));
+  capture.destroy = cpu->capture->destroy;
+  capture.struct_size = offsetof(clv_capture_slots, size_bytes);
+  assert_int_equal(clv_context_add_backend(context, no_table, &table, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "'capture->"));
+  capture.struct_size = sizeof capture;
+  const clv_save_slots save = {.struct_size = sizeof save, .save = NULL, .load = NULL};
+  table.save = &save;
+  assert_int_equal(clv_context_add_backend(context, no_table, &table, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "'save->save'"));
+  table.save = NULL;
+  capture.bind = NULL;
+  assert_ok(clv_context_add_backend(context, no_table, &table, &error), error);
+  clv_context_destroy(context);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names),
-      cmocka_unit_test(information),
-      cmocka_unit_test(options_of_an_older_program),
-      cmocka_unit_test(misuse),
+      cmocka_unit_test(names),        cmocka_unit_test(information),
+      cmocka_unit_test(silicon),      cmocka_unit_test(options_of_an_older_program),
+      cmocka_unit_test(misuse),       cmocka_unit_test(groups_of_slots),
+      cmocka_unit_test(descriptions),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

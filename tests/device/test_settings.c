@@ -30,9 +30,9 @@ static void expect(const char *environment, const clv_context_options *options, 
   clv_context *context;
   assert_ok(create(environment, options, &context, &error), error);
   const clv__settings *settings = clv__context_settings(context);
-  bool fine = settings->graph == expected.graph && settings->graph_cache_entries == expected.graph_cache_entries &&
-              settings->graph_cache_bytes == expected.graph_cache_bytes && settings->prefill_graph == expected.prefill_graph &&
-              settings->cache_bytes == expected.cache_bytes;
+  bool fine = settings->capture == expected.capture && settings->capture_cache_entries == expected.capture_cache_entries &&
+              settings->capture_cache_bytes == expected.capture_cache_bytes &&
+              settings->capture_prefill == expected.capture_prefill && settings->cache_bytes == expected.cache_bytes;
   const char *directory = settings->cache_directory;
   if (expected.cache_directory == NULL || directory == NULL) {
     fine = fine && directory == expected.cache_directory;
@@ -40,15 +40,15 @@ static void expect(const char *environment, const clv_context_options *options, 
     fine = fine && strcmp(directory, expected.cache_directory) == 0;
   }
   if (!fine) {
-    fail_msg("%s: graph %d, %u entries, %llu bytes, prefill %d, directory '%s', %llu bytes", environment, (int)settings->graph,
-             settings->graph_cache_entries, (unsigned long long)settings->graph_cache_bytes, settings->prefill_graph,
-             directory == NULL ? "(none)" : directory, (unsigned long long)settings->cache_bytes);
+    fail_msg("%s: capture %d, %u entries, %llu bytes, prefill %d, directory '%s', %llu bytes", environment,
+             (int)settings->capture, settings->capture_cache_entries, (unsigned long long)settings->capture_cache_bytes,
+             settings->capture_prefill, directory == NULL ? "(none)" : directory, (unsigned long long)settings->cache_bytes);
   }
   clv_context_destroy(context);
 }
 
 static clv__settings defaults(void) {
-  return (clv__settings){CLV_GRAPH_AUTO, 12, 256ull << 20, false, NULL, 1ull << 30, NULL, true};
+  return (clv__settings){CLV_CAPTURE_AUTO, 12, 256ull << 20, false, NULL, 1ull << 30, NULL, true};
 }
 
 static void nothing_said(void **state) {
@@ -57,24 +57,24 @@ static void nothing_said(void **state) {
   expect("CLEAVE_GRAPH=;CLEAVE_GRAPH_CACHE=;CLEAVE_PREFILL_GRAPH=", NULL, defaults());
 }
 
-static void graph_modes(void **state) {
+static void capture_policies(void **state) {
   (void)state;
   static const struct {
     const char *text;
-    clv_graph_mode mode;
-  } cases[] = {{"off", CLV_GRAPH_OFF}, {"0", CLV_GRAPH_OFF},     {"no", CLV_GRAPH_OFF},   {"FALSE", CLV_GRAPH_OFF},
-               {"on", CLV_GRAPH_ON},   {"1", CLV_GRAPH_ON},      {"Yes", CLV_GRAPH_ON},   {"true", CLV_GRAPH_ON},
-               {"On", CLV_GRAPH_ON},   {"auto", CLV_GRAPH_AUTO}, {"AUTO", CLV_GRAPH_AUTO}};
+    clv_capture_policy mode;
+  } cases[] = {{"off", CLV_CAPTURE_OFF}, {"0", CLV_CAPTURE_OFF},     {"no", CLV_CAPTURE_OFF},   {"FALSE", CLV_CAPTURE_OFF},
+               {"on", CLV_CAPTURE_ON},   {"1", CLV_CAPTURE_ON},      {"Yes", CLV_CAPTURE_ON},   {"true", CLV_CAPTURE_ON},
+               {"On", CLV_CAPTURE_ON},   {"auto", CLV_CAPTURE_AUTO}, {"AUTO", CLV_CAPTURE_AUTO}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     char environment[64];
     snprintf(environment, sizeof environment, "CLEAVE_GRAPH=%s", cases[i].text);
     clv__settings expected = defaults();
-    expected.graph = cases[i].mode;
+    expected.capture = cases[i].mode;
     expect(environment, NULL, expected);
-    if (cases[i].mode == CLV_GRAPH_AUTO) continue;
+    if (cases[i].mode == CLV_CAPTURE_AUTO) continue;
     snprintf(environment, sizeof environment, "CLEAVE_PREFILL_GRAPH=%s", cases[i].text);
     expected = defaults();
-    expected.prefill_graph = cases[i].mode == CLV_GRAPH_ON;
+    expected.capture_prefill = cases[i].mode == CLV_CAPTURE_ON;
     expect(environment, NULL, expected);
   }
 }
@@ -82,13 +82,13 @@ static void graph_modes(void **state) {
 static void entries(void **state) {
   (void)state;
   clv__settings expected = defaults();
-  expected.graph_cache_entries = 1;
+  expected.capture_cache_entries = 1;
   expect("CLEAVE_GRAPH_CACHE=1", NULL, expected);
   expect("CLEAVE_GRAPH_CACHE=0001", NULL, expected);
-  expected.graph_cache_entries = INT32_MAX;
+  expected.capture_cache_entries = INT32_MAX;
   expect("CLEAVE_GRAPH_CACHE=2147483647", NULL, expected);
-  expected.graph_cache_entries = 0; /* nothing could be kept: nothing is captured */
-  expected.graph = CLV_GRAPH_OFF;
+  expected.capture_cache_entries = 0; /* nothing could be kept: nothing is captured */
+  expected.capture = CLV_CAPTURE_OFF;
   expect("CLEAVE_GRAPH_CACHE=0", NULL, expected);
   expect("CLEAVE_GRAPH_CACHE=0;CLEAVE_GRAPH=on", NULL, expected);
 }
@@ -128,7 +128,7 @@ static void directories(void **state) {
   own[1] = 'x';
   set_environment("CLEAVE_GRAPH=off");
   assert_string_equal(clv__context_settings(context)->cache_directory, "/said");
-  assert_int_equal(clv__context_settings(context)->graph, CLV_GRAPH_ON);
+  assert_int_equal(clv__context_settings(context)->capture, CLV_CAPTURE_ON);
   clv_context_destroy(context);
 }
 
@@ -136,28 +136,28 @@ static void options_win(void **state) {
   (void)state;
   static const char all[] = "CLEAVE_GRAPH=on;CLEAVE_GRAPH_CACHE=5;CLEAVE_PREFILL_GRAPH=on;CLEAVE_CACHE_DIR=/c";
   static const char unreadable[] = "CLEAVE_GRAPH=perhaps;CLEAVE_GRAPH_CACHE=-1;CLEAVE_PREFILL_GRAPH=2;CLEAVE_CACHE_DIR=/c";
-  expect(all, NULL, (clv__settings){CLV_GRAPH_ON, 5, 256ull << 20, true, (char *)"/c", 1ull << 30, NULL, true});
+  expect(all, NULL, (clv__settings){CLV_CAPTURE_ON, 5, 256ull << 20, true, (char *)"/c", 1ull << 30, NULL, true});
   clv_context_options options = CLV_CONTEXT_OPTIONS_INIT;
-  options.graph = CLV_GRAPH_OFF;
-  options.graph_cache_entries = 7;
-  options.graph_cache_bytes = 100;
-  options.prefill_graph = CLV_SWITCH_OFF;
+  options.capture = CLV_CAPTURE_OFF;
+  options.capture_cache_entries = 7;
+  options.capture_cache_bytes = 100;
+  options.capture_prefill = CLV_SWITCH_OFF;
   options.cache_bytes = 200;
-  const clv__settings said = {CLV_GRAPH_OFF, 7, 100, false, (char *)"/c", 200, NULL, true};
+  const clv__settings said = {CLV_CAPTURE_OFF, 7, 100, false, (char *)"/c", 200, NULL, true};
   expect(all, &options, said);
   expect(unreadable, &options, said); /* what an option speaks for is not read */
-  options.graph = CLV_GRAPH_AUTO;
-  options.prefill_graph = CLV_SWITCH_ON;
-  expect("CLEAVE_GRAPH=off", &options, (clv__settings){CLV_GRAPH_AUTO, 7, 100, true, NULL, 200, NULL, true});
-  options.graph_cache_entries = 0;
-  expect("CLEAVE_GRAPH_CACHE=5", &options, (clv__settings){CLV_GRAPH_OFF, 0, 100, true, NULL, 200, NULL, true});
+  options.capture = CLV_CAPTURE_AUTO;
+  options.capture_prefill = CLV_SWITCH_ON;
+  expect("CLEAVE_GRAPH=off", &options, (clv__settings){CLV_CAPTURE_AUTO, 7, 100, true, NULL, 200, NULL, true});
+  options.capture_cache_entries = 0;
+  expect("CLEAVE_GRAPH_CACHE=5", &options, (clv__settings){CLV_CAPTURE_OFF, 0, 100, true, NULL, 200, NULL, true});
   /* A program of before these options: all of them from the environment, however the memory behind its struct looks. */
   clv_context_options older;
   memset(&older, 0xa5, sizeof older);
-  older.struct_size = (uint32_t)offsetof(clv_context_options, graph);
+  older.struct_size = (uint32_t)offsetof(clv_context_options, capture);
   older.allocator = NULL;
   older.log = NULL;
-  expect(all, &older, (clv__settings){CLV_GRAPH_ON, 5, 256ull << 20, true, (char *)"/c", 1ull << 30, NULL, true});
+  expect(all, &older, (clv__settings){CLV_CAPTURE_ON, 5, 256ull << 20, true, (char *)"/c", 1ull << 30, NULL, true});
 }
 
 static void unreadable(void **state) {
@@ -195,10 +195,10 @@ static void unreadable(void **state) {
   clv_error error = {0};
   clv_context *context;
   clv_context_options options = CLV_CONTEXT_OPTIONS_INIT;
-  options.graph = (clv_graph_mode)9;
+  options.capture = (clv_capture_policy)9;
   assert_int_equal(create("", &options, &context, &error), CLV_INVALID_ARGUMENT);
   options = (clv_context_options)CLV_CONTEXT_OPTIONS_INIT;
-  options.prefill_graph = (clv_switch)3;
+  options.capture_prefill = (clv_switch)3;
   assert_int_equal(create("", &options, &context, &error), CLV_INVALID_ARGUMENT);
 }
 
@@ -226,8 +226,8 @@ static void memory_fails(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(nothing_said), cmocka_unit_test(graph_modes), cmocka_unit_test(entries),
-      cmocka_unit_test(directories),  cmocka_unit_test(options_win), cmocka_unit_test(unreadable),
+      cmocka_unit_test(nothing_said), cmocka_unit_test(capture_policies), cmocka_unit_test(entries),
+      cmocka_unit_test(directories),  cmocka_unit_test(options_win),      cmocka_unit_test(unreadable),
       cmocka_unit_test(memory_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ enum { MOST = 64, MOST_OBJECTS = 32 };
 typedef struct scene_options {
   bool is_npu, is_asynchronous;
   uint64_t without;
-  clv_graph_mode mode;
+  clv_capture_policy mode;
   int32_t entries; /* 0: as many as there are when nothing is said */
   clv_switch prefill;
   uint32_t multiple;          /* of buckets; 0: each shape is one */
@@ -91,9 +91,9 @@ static inline void open_scene(scene *s, scene_options options) {
   context.log = listen;
   context.log_user_data = s;
   context.cache_directory = "";
-  context.graph = options.mode;
-  if (options.entries != 0) context.graph_cache_entries = options.entries;
-  context.prefill_graph = options.prefill;
+  context.capture = options.mode;
+  if (options.entries != 0) context.capture_cache_entries = options.entries;
+  context.capture_prefill = options.prefill;
   assert_ok(clv_context_create(&context, &s->context, &error), error);
   assert_ok(clv_context_add_backend(s->context, interposer_query, s->logged, &error), error);
   clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
@@ -179,9 +179,9 @@ static inline void run(part *p, int64_t n, const char *wanted) {
   expect_log(p->s, SCENE, wanted);
 }
 
-static inline clv__graph_counters counters(const part *p) {
-  clv__graph_counters c = {0};
-  (void)clv__session_graphs(p->session, 0, &c);
+static inline clv__capture_counters counters(const part *p) {
+  clv__capture_counters c = {0};
+  (void)clv__session_captures(p->session, 0, &c);
   return c;
 }
 

@@ -17,7 +17,7 @@ static const char fixed[] = "{" FIXED "}", in_host_memory[] = "{" FIXED ", \"mem
 
 typedef struct way {
   const char *devices, *specs[2];
-  clv_graph_mode mode;
+  clv_capture_policy mode;
   uint32_t multiple, in_flight;
   uint32_t refuse; /* one in so many nodes is refused by the first device; 0: none */
   bool products;
@@ -52,7 +52,7 @@ static void open_devices(part *p) {
   test_allocator_init(&p->m.counting);
   clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
   context.allocator = &p->m.counting.allocator;
-  context.graph = p->how.mode;
+  context.capture = p->how.mode;
   context.cache_directory = "";
   context.log = listen;
   context.log_user_data = p;
@@ -261,7 +261,7 @@ static void run_sequence(part *p) {
 
 static void run_ways(const way *ways, size_t count, uint64_t seeds, uint32_t enough) {
   static const uint32_t multiples[] = {1, 4, 64, 0};
-  static const clv_graph_mode modes[] = {CLV_GRAPH_AUTO, CLV_GRAPH_OFF, CLV_GRAPH_ON};
+  static const clv_capture_policy modes[] = {CLV_CAPTURE_AUTO, CLV_CAPTURE_OFF, CLV_CAPTURE_ON};
   uint32_t bucketed = 0;
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     way how = ways[seed % count];
@@ -318,7 +318,7 @@ static void two_in_flight(void **state) {
   for (uint64_t seed = 1; seed <= 18; ++seed) {
     part p;
     way how = ways[seed % 3];
-    how.mode = seed % 2 == 0 ? CLV_GRAPH_ON : CLV_GRAPH_AUTO;
+    how.mode = seed % 2 == 0 ? CLV_CAPTURE_ON : CLV_CAPTURE_AUTO;
     open_part(&p, how, seed, NULL);
     values v[4];
     clv_tensor outputs[4][MOST_VALUES];
@@ -429,7 +429,7 @@ static void memory_does_not_grow(void **state) {
        .multiple = 8,
        .session = {.prepared_shapes = 3}},
   };
-  static const clv_graph_mode modes[] = {CLV_GRAPH_OFF, CLV_GRAPH_AUTO, CLV_GRAPH_ON};
+  static const clv_capture_policy modes[] = {CLV_CAPTURE_OFF, CLV_CAPTURE_AUTO, CLV_CAPTURE_ON};
   for (size_t w = 0; w < 9; ++w) {
     part p;
     way how = ways[w / 3];
@@ -457,8 +457,8 @@ static void memory_does_not_grow(void **state) {
           clv_session_run(p.session, inputs, p.graph->input_count, outputs, p.graph->output_count + p.plan->kept_count, &error),
           error);
       for (uint32_t s = 0; s < p.m.devices->space_count && i % 100 == 99; ++s) {
-        clv__pool_counters counters;
-        clv__pool_counters_get(p.m.devices, s, &counters);
+        clv__memory_pool_counters counters;
+        clv__memory_pool_counters_get(p.m.devices, s, &counters);
         if (i == 499) in_use[s] = counters.in_use_bytes;
         assert_true(i < 500 || counters.in_use_bytes <= in_use[s]);
       }
@@ -474,7 +474,7 @@ static void memory_does_not_grow(void **state) {
 static void a_steady_state_takes_nothing(void **state) {
   (void)state;
   static const char *const specs[] = {fixed, in_host_memory};
-  static const clv_graph_mode modes[] = {CLV_GRAPH_OFF, CLV_GRAPH_AUTO, CLV_GRAPH_ON};
+  static const clv_capture_policy modes[] = {CLV_CAPTURE_OFF, CLV_CAPTURE_AUTO, CLV_CAPTURE_ON};
   for (int i = 0; i < 6; ++i) {
     part p;
     open_part(&p, (way){.devices = "npu", .specs = {specs[i % 2]}, .mode = modes[i / 2], .multiple = 32}, 4, rows);
@@ -536,8 +536,8 @@ static void fail_all(part *p) {
 static void every_allocation_fails_once(void **state) {
   (void)state;
   static const way ways[] = {
-      {.devices = "npu,npu1", .specs = {fixed, any_shape}, .multiple = 8, .mode = CLV_GRAPH_ON, .refuse = 3},
-      {.devices = "npu,npu1", .specs = {in_host_memory, any_shape}, .multiple = 8, .mode = CLV_GRAPH_ON, .refuse = 3},
+      {.devices = "npu,npu1", .specs = {fixed, any_shape}, .multiple = 8, .mode = CLV_CAPTURE_ON, .refuse = 3},
+      {.devices = "npu,npu1", .specs = {in_host_memory, any_shape}, .multiple = 8, .mode = CLV_CAPTURE_ON, .refuse = 3},
       {.devices = "npu,npu1", .specs = {in_common_memory, any_in_common_memory}, .multiple = 8, .refuse = 3},
   };
   for (size_t w = 0; w < sizeof ways / sizeof *ways; ++w) {

@@ -7,19 +7,19 @@ static void first_run_and_second(void **state) {
   FOR_EACH_DEVICE(options) {
     scene s;
     part p;
-    options.mode = CLV_GRAPH_ON;
+    options.mode = CLV_CAPTURE_ON;
     open_scene(&s, options);
     open_part(&p, &s, make_small(&s, "Add", false, 8), NULL);
     assert_int_equal(p.plan->partition_count, 1);
     run(&p, 4, CAPTURES);
-    assert_string_equal(s.said, "no graph was captured");
+    assert_string_equal(s.said, "nothing was captured");
     expect_issue(&p, 0, CLV__ISSUE_CAPTURED, "");
     for (int i = 0; i < 3; ++i) {
       run(&p, 4, "captured_launch");
       if (!options.is_asynchronous) expect_log(&s, ~UINT64_C(0), "captured_launch");
       expect_issue(&p, 0, CLV__ISSUE_REPLAYED, "");
     }
-    clv__graph_counters c = counters(&p);
+    clv__capture_counters c = counters(&p);
     assert_int_equal(c.misses, 1);
     assert_int_equal(c.captures, 1);
     assert_int_equal(c.hits, 3);
@@ -38,7 +38,7 @@ static void partitions_on_both_sides_of_the_cpu(void **state) {
   FOR_EACH_DEVICE(options) {
     scene s;
     part p;
-    options.mode = CLV_GRAPH_ON;
+    options.mode = CLV_CAPTURE_ON;
     options.entries = 1;
     open_scene(&s, options);
     open_part(&p, &s, make_split(&s, false), "middle=cpu");
@@ -60,7 +60,7 @@ static void partitions_one_after_the_other(void **state) {
   (void)state;
   scene s;
   part p, split;
-  open_scene(&s, (scene_options){.is_npu = true, .is_asynchronous = true, .mode = CLV_GRAPH_ON, .spec = one_node_each});
+  open_scene(&s, (scene_options){.is_npu = true, .is_asynchronous = true, .mode = CLV_CAPTURE_ON, .spec = one_node_each});
   open_part(&p, &s, make_split(&s, true), NULL);
   assert_int_equal(p.plan->partition_count, 3);
   run(&p, 4, "capture_begin execute*3 capture_end captured_launch");
@@ -87,7 +87,7 @@ static void a_changed_graph(void **state) {
   FOR_EACH_DEVICE(options) {
     scene s;
     part add, same, mul, wide, open, soft[2];
-    options.mode = CLV_GRAPH_ON;
+    options.mode = CLV_CAPTURE_ON;
     open_scene(&s, options);
     open_part(&add, &s, make_small(&s, "Add", false, 8), NULL);
     run(&add, 4, CAPTURES);
@@ -131,7 +131,7 @@ static void the_thirteenth_shape(void **state) {
     scene s;
     part p;
     const void *graphs[14];
-    options.mode = CLV_GRAPH_ON;
+    options.mode = CLV_CAPTURE_ON;
     open_scene(&s, options);
     open_part(&p, &s, make_small(&s, "Add", true, 8), NULL);
     for (int64_t n = 13; n >= 2; --n) {
@@ -162,7 +162,7 @@ static void prefill_and_decode(void **state) {
     for (int prefill_too = 0; prefill_too < 2; ++prefill_too) {
       scene s;
       part p;
-      options.mode = CLV_GRAPH_ON;
+      options.mode = CLV_CAPTURE_ON;
       options.prefill = prefill_too ? CLV_SWITCH_ON : CLV_SWITCH_UNSET;
       open_scene(&s, options);
       open_part(&p, &s, make_attention(&s), NULL);
@@ -183,7 +183,7 @@ static void prefill_and_decode_in_a_bucket(void **state) {
   (void)state;
   scene s;
   part p;
-  open_scene(&s, (scene_options){.is_npu = true, .mode = CLV_GRAPH_ON, .multiple = 32});
+  open_scene(&s, (scene_options){.is_npu = true, .mode = CLV_CAPTURE_ON, .multiple = 32});
   open_part(&p, &s, make_attention(&s), NULL);
   assert_true(p.plan->partitions[0].is_bucketed);
   run(&p, 40, "execute");
@@ -202,7 +202,7 @@ static void shapes_of_a_bucket(void **state) {
   (void)state;
   scene s;
   part p;
-  open_scene(&s, (scene_options){.is_npu = true, .mode = CLV_GRAPH_ON, .multiple = 16});
+  open_scene(&s, (scene_options){.is_npu = true, .mode = CLV_CAPTURE_ON, .multiple = 16});
   open_part(&p, &s, make_split(&s, true), "middle=cpu");
   run(&p, 17, CAPTURES " " CAPTURES);
   run(&p, 3, CAPTURES " " CAPTURES);
@@ -232,14 +232,14 @@ static void off_and_auto(void **state) {
   FOR_EACH_DEVICE(options) {
     scene s;
     part p;
-    options.mode = CLV_GRAPH_OFF;
+    options.mode = CLV_CAPTURE_OFF;
     open_scene(&s, options);
     open_part(&p, &s, make_small(&s, "Add", false, 8), NULL);
     for (int i = 0; i < 4; ++i) run(&p, 4, "execute");
     expect_issue(&p, 0, CLV__ISSUE_EAGER, "capture is off");
     close_part(&p);
     close_scene(&s);
-    options.mode = CLV_GRAPH_AUTO;
+    options.mode = CLV_CAPTURE_AUTO;
     open_scene(&s, options);
     open_part(&p, &s, make_small(&s, "Add", false, 8), NULL);
     run(&p, 4, "execute");
@@ -249,7 +249,7 @@ static void off_and_auto(void **state) {
     close_part(&p);
     close_scene(&s);
     options.without = INTERPOSER_CAPTURE;
-    options.mode = CLV_GRAPH_ON;
+    options.mode = CLV_CAPTURE_ON;
     open_scene(&s, options);
     open_part(&p, &s, make_small(&s, "Add", false, 8), NULL);
     for (int i = 0; i < 2; ++i) run(&p, 4, "execute");

@@ -34,7 +34,7 @@ static void captures_that_fail(void **state) {
       const failure *f = &failures[i];
       scene s;
       part p, again;
-      options.mode = CLV_GRAPH_ON;
+      options.mode = CLV_CAPTURE_ON;
       open_scene(&s, options);
       open_part(&p, &s, make_split(&s, false), "middle=cpu");
       if (f->is_replay) run(&p, 4, CAPTURES " " CAPTURES);
@@ -65,7 +65,7 @@ static void data_that_is_wrong(void **state) {
     scene s;
     part p;
     test_graph g;
-    options.mode = CLV_GRAPH_ON;
+    options.mode = CLV_CAPTURE_ON;
     open_scene(&s, options);
     test_graph_begin(&g, &s.counting.allocator, 3);
     test_graph_input(&g, "x", CLV_F32, 2, DIMS(4, 2));
@@ -112,7 +112,7 @@ static void graphs_of_several_that_fail(void **state) {
   for (size_t i = 0; i < sizeof several / sizeof *several; ++i) {
     scene s;
     part p;
-    open_scene(&s, (scene_options){.is_npu = true, .is_asynchronous = true, .mode = CLV_GRAPH_ON, .spec = one_node_each});
+    open_scene(&s, (scene_options){.is_npu = true, .is_asynchronous = true, .mode = CLV_CAPTURE_ON, .spec = one_node_each});
     open_part(&p, &s, make_split(&s, false), NULL);
     if (several[i].is_replay) run(&p, 4, "capture_begin execute*3 capture_end captured_launch");
     s.failing = several[i].slot;
@@ -134,7 +134,7 @@ static void a_launch_that_fails_later(void **state) {
     for (int is_replay = 0; is_replay < 2; ++is_replay) {
       scene s;
       part p;
-      open_scene(&s, (scene_options){.is_npu = is_npu, .is_asynchronous = true, .mode = CLV_GRAPH_ON});
+      open_scene(&s, (scene_options){.is_npu = is_npu, .is_asynchronous = true, .mode = CLV_CAPTURE_ON});
       open_part(&p, &s, make_split(&s, false), "middle=cpu");
       if (is_replay) run(&p, 4, CAPTURES " " CAPTURES);
       s.failing = INTERPOSER_captured_launch;
@@ -157,7 +157,7 @@ static void a_launch_that_fails_later(void **state) {
 static void memory_runs_out(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {
-    options.mode = CLV_GRAPH_ON;
+    options.mode = CLV_CAPTURE_ON;
     bool done = false;
     for (size_t at = 1; !done; ++at) {
       scene s;
@@ -192,7 +192,7 @@ static void outputs_that_move(void **state) {
   for (int can_bind = 0; can_bind < 2; ++can_bind) {
     scene s;
     part p;
-    open_scene(&s, (scene_options){.mode = CLV_GRAPH_ON, .without = can_bind ? 0 : INTERPOSER_BIT(captured_bind)});
+    open_scene(&s, (scene_options){.mode = CLV_CAPTURE_ON, .without = can_bind ? 0 : INTERPOSER_BIT(captured_bind)});
     open_part(&p, &s, make_small(&s, "Add", false, 8), NULL);
     run(&p, 4, CAPTURES);
     if (can_bind) {
@@ -225,7 +225,7 @@ static void memory_that_grows(void **state) {
   FOR_EACH_DEVICE(options) {
     scene s;
     part p;
-    options.mode = CLV_GRAPH_ON;
+    options.mode = CLV_CAPTURE_ON;
     options.prefill = CLV_SWITCH_ON;
     open_scene(&s, options);
     open_part(&p, &s, make_attention(&s), NULL);
@@ -238,7 +238,7 @@ static void memory_that_grows(void **state) {
       }
       patches += (uint64_t)n - 1;
     }
-    clv__graph_counters c = counters(&p);
+    clv__capture_counters c = counters(&p);
     assert_int_equal(c.entries, 10);
     assert_int_equal(c.captures, 10);
     assert_true(c.patches <= patches);
@@ -253,7 +253,7 @@ static void other_memory_at_the_same_address(void **state) {
   static const char spec[] = "{\"static_shapes\": true, \"memory\": 3072, \"operators\": \"all\"}";
   scene s;
   part p;
-  open_scene(&s, (scene_options){.is_npu = true, .is_asynchronous = true, .mode = CLV_GRAPH_ON, .spec = spec});
+  open_scene(&s, (scene_options){.is_npu = true, .is_asynchronous = true, .mode = CLV_CAPTURE_ON, .spec = spec});
   open_part(&p, &s, make_split(&s, true), "middle=cpu");
   run(&p, 20, CAPTURES " " CAPTURES);
   run(&p, 20, "captured_launch*2");
@@ -271,7 +271,7 @@ static void sets_stay_while_their_graphs_do(void **state) {
   FOR_EACH_DEVICE(options) {
     scene s;
     part p;
-    options.mode = CLV_GRAPH_ON;
+    options.mode = CLV_CAPTURE_ON;
     options.entries = 3;
     open_scene(&s, options);
     clv_session_options session = CLV_SESSION_OPTIONS_INIT;
@@ -298,7 +298,7 @@ static void several_in_flight(void **state) {
   FOR_EACH_DEVICE(options) {
     scene s;
     part p;
-    options.mode = CLV_GRAPH_ON;
+    options.mode = CLV_CAPTURE_ON;
     open_scene(&s, options);
     clv_session_options session = CLV_SESSION_OPTIONS_INIT;
     session.in_flight = 3;
@@ -320,7 +320,7 @@ static void several_in_flight(void **state) {
         clv__release(p.graph->allocator, expected.data);
       }
     }
-    clv__graph_counters c = counters(&p);
+    clv__capture_counters c = counters(&p);
     assert_true(c.entries >= 1 && c.entries <= 3);
     assert_int_equal(c.captures, c.entries);
     assert_int_equal(c.hits + c.misses, 36);
@@ -337,7 +337,7 @@ static void sizes_that_follow_from_data(void **state) {
     scene s;
     part p;
     test_graph g;
-    options.mode = CLV_GRAPH_ON;
+    options.mode = CLV_CAPTURE_ON;
     open_scene(&s, options);
     test_graph_begin(&g, &s.counting.allocator, 3);
     test_graph_input(&g, "x", CLV_F32, 2, DIMS(4, 8));

@@ -11,7 +11,7 @@ enum { PROMPT = 16, GENERATED = 64 };
 typedef struct generation {
   const char *devices, *spec, *strategy;
   uint32_t bucket_multiple;
-  clv_graph_mode mode;
+  clv_capture_policy mode;
   uint32_t npu_nodes; /* out: on the NPU with an open size */
   int64_t tokens[GENERATED];
 } generation;
@@ -106,12 +106,12 @@ static void expect_issue(watch *w, uint32_t device, clv__issue wanted, int64_t l
 
 /* After a run of one token, with as many before it. */
 static void check_step(watch *w, int64_t length) {
-  if (w->how->mode == CLV_GRAPH_OFF) return;
-  if (w->grows && w->how->bucket_multiple == 1) return; /* more shapes than captured graphs are kept */
+  if (w->how->mode == CLV_CAPTURE_OFF) return;
+  if (w->grows && w->how->bucket_multiple == 1) return; /* more shapes than captures are kept */
   int64_t in = bucket_of(w, "k0", length), out = bucket_of(w, "new_k0", length + 1);
   w->of_bucket = w->of_bucket > 0 && in == w->buckets[0] && out == w->buckets[1] ? w->of_bucket + 1 : 1;
   w->buckets[0] = in, w->buckets[1] = out;
-  uint32_t first = w->how->mode == CLV_GRAPH_ON ? 1 : 2; /* sight that is worth it */
+  uint32_t first = w->how->mode == CLV_CAPTURE_ON ? 1 : 2; /* sight that is worth it */
   for (uint32_t d = 0; d < w->plan->devices->count; ++d) {
     if (w->plan->devices->items[d].info.static_shapes_only) {
       expect_issue(w, d,
@@ -132,15 +132,15 @@ static void check_prompt(const watch *w) {
     clv__issue_info info;
     clv__session_issue(w->session, p, &info);
     assert_int_equal(info.issue, CLV__ISSUE_EAGER);
-    assert_string_equal(info.why, w->how->mode == CLV_GRAPH_OFF ? "capture is off" : "prefill");
+    assert_string_equal(info.why, w->how->mode == CLV_CAPTURE_OFF ? "capture is off" : "prefill");
   }
 }
 
 static void check_counters(const watch *w) {
   for (uint32_t d = 0; d < w->plan->devices->count; ++d) {
-    clv__graph_counters counters;
+    clv__capture_counters counters;
     if (!w->plan->devices->items[d].info.static_shapes_only) continue;
-    if (!clv__session_graphs(w->session, d, &counters))
+    if (!clv__session_captures(w->session, d, &counters))
       fail_msg("%s, %s: nothing of %s was captured", w->how->spec, w->how->strategy, w->plan->devices->items[d].name);
     assert_int_equal(counters.failures, 0);
     if (w->grows && w->how->bucket_multiple == 1) continue;
@@ -158,7 +158,7 @@ static bool open_machine(machine *m, const generation *how) {
   clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
   context.allocator = &m->counting.allocator;
   context.cache_directory = "";
-  context.graph = how->mode;
+  context.capture = how->mode;
   assert_ok(clv_context_create(&context, &m->context, &error), error);
   clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
   devices.list = how->devices;
@@ -211,7 +211,7 @@ static const char fixed_shapes[] = "{\"static_shapes\": true, \"operators\": \"a
                   in_host_memory[] = "{\"static_shapes\": true, \"operators\": \"all\", \"memory_space\": \"host\"}";
 
 static void tokens_are_those_of_the_cpu(bool grows) {
-  generation alone = {.devices = "cpu", .mode = CLV_GRAPH_OFF};
+  generation alone = {.devices = "cpu", .mode = CLV_CAPTURE_OFF};
   assert_true(generate(&alone, grows));
   uint32_t distinct = 0; /* a decoder that repeats itself shows little */
   for (int i = 0; i < GENERATED; ++i) {
@@ -221,15 +221,15 @@ static void tokens_are_those_of_the_cpu(bool grows) {
   }
   assert_true(distinct > 8);
   generation others[] = {
-      {.devices = "npu,cpu", .spec = "default", .strategy = "contiguous", .mode = CLV_GRAPH_AUTO},
-      {.devices = "npu,cpu", .spec = "default", .strategy = "propagate", .bucket_multiple = 8, .mode = CLV_GRAPH_ON},
-      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "delegate", .bucket_multiple = 24, .mode = CLV_GRAPH_AUTO},
-      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "propagate", .bucket_multiple = 24, .mode = CLV_GRAPH_ON},
-      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "contiguous", .bucket_multiple = 1, .mode = CLV_GRAPH_ON},
-      {.devices = "npu,cpu", .spec = in_host_memory, .strategy = "contiguous", .bucket_multiple = 24, .mode = CLV_GRAPH_ON},
-      {.devices = "npu,cpu", .spec = "all", .strategy = "contiguous", .mode = CLV_GRAPH_AUTO},
-      {.devices = "opencl,cpu", .strategy = "contiguous", .mode = CLV_GRAPH_ON},
-      {.devices = "opencl,cpu", .strategy = "optimal", .mode = CLV_GRAPH_AUTO},
+      {.devices = "npu,cpu", .spec = "default", .strategy = "contiguous", .mode = CLV_CAPTURE_AUTO},
+      {.devices = "npu,cpu", .spec = "default", .strategy = "propagate", .bucket_multiple = 8, .mode = CLV_CAPTURE_ON},
+      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "delegate", .bucket_multiple = 24, .mode = CLV_CAPTURE_AUTO},
+      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "propagate", .bucket_multiple = 24, .mode = CLV_CAPTURE_ON},
+      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "contiguous", .bucket_multiple = 1, .mode = CLV_CAPTURE_ON},
+      {.devices = "npu,cpu", .spec = in_host_memory, .strategy = "contiguous", .bucket_multiple = 24, .mode = CLV_CAPTURE_ON},
+      {.devices = "npu,cpu", .spec = "all", .strategy = "contiguous", .mode = CLV_CAPTURE_AUTO},
+      {.devices = "opencl,cpu", .strategy = "contiguous", .mode = CLV_CAPTURE_ON},
+      {.devices = "opencl,cpu", .strategy = "optimal", .mode = CLV_CAPTURE_AUTO},
   };
   for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
     if (!generate(&others[i], grows)) continue;

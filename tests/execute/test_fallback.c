@@ -91,7 +91,7 @@ static void open_devices(fixture *f, const setting *what) {
   clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
   context.allocator = &f->m.counting.allocator;
   context.cache_directory = "";
-  context.graph = CLV_GRAPH_OFF; /* execute() is what is made to fail */
+  context.capture = CLV_CAPTURE_OFF; /* execute() is what is made to fail */
   context.log = keep_log;
   context.log_user_data = f;
   assert_ok(clv_context_create(&context, &f->m.context, &error), error);

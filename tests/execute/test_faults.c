@@ -172,7 +172,7 @@ static bool world_open(world *w, schedule *s) {
   clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
   context.allocator = &w->counting.allocator;
   context.cache_directory = "";
-  context.graph = test_random(&s->random) % 2 == 0 ? CLV_GRAPH_ON : CLV_GRAPH_OFF;
+  context.capture = test_random(&s->random) % 2 == 0 ? CLV_CAPTURE_ON : CLV_CAPTURE_OFF;
   assert_ok(clv_context_create(&context, &w->context, &error), error);
   assert_ok(clv_context_add_backend(w->context, interposer_query, w->faulty, &error), error);
   reach(s, STAGE_OPEN);

@@ -1,5 +1,5 @@
 /* Memory that goes and comes back at the same address, as drivers give it: a device whose buffers are handles that are given out
- * again as soon as they are free, each time for other memory behind. A captured graph has the memory of its capture; only the
+ * again as soon as they are free, each time for other memory behind. A capture has the memory of its capture; only the
  * generation tells it from what is there now. */
 #include "scene.h"
 
@@ -15,6 +15,8 @@ struct clv_buffer {
  * where nobody looks, every time. */
 static struct recycler {
   clv_backend table;
+  clv_scratch_slots scratch;
+  clv_capture_slots capture;
   const clv_backend *inner;
   pthread_mutex_t lock;
   clv_buffer handles[MOST_HANDLES];
@@ -111,12 +113,12 @@ static clv_status recycle_execute(clv_device *device, clv_instance *instance, cl
 static clv_status recycle_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
                                clv_error *error) {
   behind b;
-  return recycler.inner->captured_bind(device, captured, index, look_behind(args, &b), error);
+  return recycler.inner->capture->bind(device, captured, index, look_behind(args, &b), error);
 }
 
 static clv_status recycle_scratch(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset_bytes,
                                   clv_error *error) {
-  return recycler.inner->instance_bind_scratch(device, instance, buffer->memory, offset_bytes, error);
+  return recycler.inner->scratch->bind(device, instance, buffer->memory, offset_bytes, error);
 }
 
 static void recycle_close(clv_device *device) {
@@ -136,13 +138,17 @@ static clv_status recycle_query(const clv_host *host, void *user_data, const clv
   r->table.copy_in = recycle_in;
   r->table.copy_out = recycle_out;
   r->table.execute = recycle_execute;
-  r->table.captured_bind = recycle_bind;
-  r->table.instance_bind_scratch = recycle_scratch;
+  r->scratch = *r->inner->scratch;
+  r->scratch.bind = recycle_scratch;
+  r->table.scratch = &r->scratch;
+  r->capture = *r->inner->capture;
+  r->capture.bind = recycle_bind;
+  r->table.capture = &r->capture;
   *backend = &r->table;
   return CLV_OK;
 }
 
-static void open_recycled(scene *s, clv_graph_mode mode, const char *spec, uint64_t without) {
+static void open_recycled(scene *s, clv_capture_policy mode, const char *spec, uint64_t without) {
   recycler.distinct = recycler.given = recycler.refused = recycler.refuse = recycler.freed_count = 0;
   recycler.last_output = recycler.last_memory = NULL;
   memset(recycler.handles, 0, sizeof recycler.handles);
@@ -174,7 +180,7 @@ static void graphs_are_bound_again(void **state) {
   (void)state;
   scene s;
   part p;
-  open_recycled(&s, CLV_GRAPH_ON, NULL, 0);
+  open_recycled(&s, CLV_CAPTURE_ON, NULL, 0);
   open_part(&p, &s, make_split(&s, true), "middle=cpu");
   run(&p, 4, CAPTURES " " CAPTURES);
   run(&p, 4, "captured_launch*2");
@@ -186,7 +192,7 @@ static void graphs_are_bound_again(void **state) {
     }
     run(&p, n, "captured_launch*2");
   }
-  clv__graph_counters c = counters(&p);
+  clv__capture_counters c = counters(&p);
   assert_int_equal(c.patches, 2 * 28);
   assert_int_equal(c.recaptures + c.failures, 0);
   close_part(&p);
@@ -198,7 +204,7 @@ static void graphs_are_captured_again(void **state) {
   (void)state;
   scene s;
   part p;
-  open_recycled(&s, CLV_GRAPH_ON, NULL, INTERPOSER_BIT(captured_bind));
+  open_recycled(&s, CLV_CAPTURE_ON, NULL, INTERPOSER_BIT(captured_bind));
   open_part(&p, &s, make_split(&s, true), "middle=cpu");
   run(&p, 4, CAPTURES " " CAPTURES);
   for (int i = 0; i < 3; ++i) run(&p, 4, "captured_launch*2");
@@ -216,7 +222,7 @@ static void graphs_of_several_are_bound_again(void **state) {
   (void)state;
   scene s;
   part p;
-  open_recycled(&s, CLV_GRAPH_ON, one_node_each, 0);
+  open_recycled(&s, CLV_CAPTURE_ON, one_node_each, 0);
   open_part(&p, &s, make_split(&s, true), NULL);
   run(&p, 4, "capture_begin execute*3 capture_end captured_launch");
   run(&p, 4, "captured_launch");
@@ -236,7 +242,7 @@ static void executions_have_their_scratch(void **state) {
   (void)state;
   scene s;
   part p;
-  open_recycled(&s, CLV_GRAPH_OFF, NULL, 0);
+  open_recycled(&s, CLV_CAPTURE_OFF, NULL, 0);
   open_part(&p, &s, make_attention(&s), NULL);
   uint64_t random = 9;
   run(&p, 1, "execute");

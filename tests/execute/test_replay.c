@@ -1,10 +1,10 @@
-/* Many shapes over few captured graphs, for long, in several threads, while memory comes and goes: every result is the
+/* Many shapes over few captures, for long, in several threads, while memory comes and goes: every result is the
  * reference's, and memory does not grow. And settings, and graphs that give bit for bit what execution gives.
  * Run under ThreadSanitizer too. */
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "device/pool.h"
+#include "device/memory_pool.h"
 #include "execute/capture/capture.h"
 #include "machine.h"
 
@@ -57,7 +57,7 @@ typedef struct world {
   float in[VARIANTS][MOST], expected[SHAPES][VARIANTS][2][MOST];
 } world;
 
-static void open_context(world *w, clv_graph_mode mode, int32_t entries) {
+static void open_context(world *w, clv_capture_policy mode, int32_t entries) {
   static const char *const specs[] = {fixed_shapes};
   clv_error error = {0};
   memset(w, 0, sizeof *w);
@@ -65,8 +65,8 @@ static void open_context(world *w, clv_graph_mode mode, int32_t entries) {
   clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
   context.allocator = &w->counter.allocator;
   context.cache_directory = "";
-  context.graph = mode;
-  context.graph_cache_entries = entries;
+  context.capture = mode;
+  context.capture_cache_entries = entries;
   assert_ok(clv_context_create(&context, &w->context, &error), error);
   clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
   devices.list = "npu,cpu";
@@ -178,7 +178,7 @@ static bool run_once(runner *r) {
 static void *run_phase(void *argument) {
   runner *r = argument;
   for (int i = 0; i < RUNS / PHASES / THREADS && run_once(r); ++i) {
-    if (test_random(&r->random) % 64 == 0) clv__pool_trim(r->w->devices); /* buffers are let go of and made again */
+    if (test_random(&r->random) % 64 == 0) clv__memory_pool_trim(r->w->devices); /* buffers are let go of and made again */
   }
   return NULL;
 }
@@ -191,7 +191,7 @@ static void *run_and_reopen(void *argument) {
   close_runner(r);
   r->session = NULL;
   r->plan = NULL;
-  clv__pool_trim(r->w->devices);
+  clv__memory_pool_trim(r->w->devices);
   if (open_runner(r, 1, 4, &error) != CLV_OK) snprintf(r->wrong, sizeof r->wrong, "%s", error.message);
   return NULL;
 }
@@ -199,8 +199,8 @@ static void *run_and_reopen(void *argument) {
 static size_t live_bytes(const world *w) {
   size_t bytes = atomic_load(&w->counter.live_bytes);
   for (uint32_t space = 0; space < w->devices->space_count; ++space) {
-    clv__pool_counters counters;
-    clv__pool_counters_get(w->devices, space, &counters);
+    clv__memory_pool_counters counters;
+    clv__memory_pool_counters_get(w->devices, space, &counters);
     bytes += space == CLV__SPACE_HOST ? 0 : counters.in_use_bytes + counters.kept_bytes;
   }
   return bytes;
@@ -225,8 +225,8 @@ static void run_all(world *w, runner *runners, uint32_t count, void *(*phase)(vo
 
 static void check_counters(const clv_session *session, uint64_t runs, double least_hits) {
   for (uint32_t d = 0; d < 2; ++d) {
-    clv__graph_counters c;
-    assert_true(clv__session_graphs(session, d, &c));
+    clv__capture_counters c;
+    assert_true(clv__session_captures(session, d, &c));
     assert_int_equal(c.failures, 0);
     assert_int_equal(c.hits + c.misses, runs);
     assert_true(c.entries <= 12);
@@ -241,7 +241,7 @@ static void check_counters(const clv_session *session, uint64_t runs, double lea
 static void each_with_a_session(bool is_cyclic, void *(*phase)(void *), double least_hits) {
   static world w;
   clv_error error = {0};
-  open_context(&w, CLV_GRAPH_AUTO, -1);
+  open_context(&w, CLV_CAPTURE_AUTO, -1);
   make_model(&w);
   runner runners[THREADS];
   uint64_t runs = 0;
@@ -277,7 +277,7 @@ static void one_session_with_two_in_flight(void **state) {
   (void)state;
   static world w;
   clv_error error = {0};
-  open_context(&w, CLV_GRAPH_ON, -1);
+  open_context(&w, CLV_CAPTURE_ON, -1);
   make_model(&w);
   runner runners[THREADS] = {{.w = &w, .random = 5}, {.w = &w, .random = 6}};
   assert_ok(open_runner(&runners[0], THREADS, 6, &error), error);
@@ -295,7 +295,7 @@ static void few_entries(void **state) {
   static world w;
   for (int32_t entries = 0; entries < 2; ++entries) {
     clv_error error = {0};
-    open_context(&w, CLV_GRAPH_ON, entries);
+    open_context(&w, CLV_CAPTURE_ON, entries);
     make_model(&w);
     runner r = {.w = &w, .random = 3};
     assert_ok(open_runner(&r, 1, 0, &error), error);
@@ -307,10 +307,10 @@ static void few_entries(void **state) {
       r.next = i < 10 ? 3 : 4;
       if (!run_once(&r)) fail_msg("%s", r.wrong);
     }
-    clv__graph_counters c;
+    clv__capture_counters c;
     clv__issue_info info;
     clv__session_issue(r.session, 0, &info);
-    assert_int_equal(clv__session_graphs(r.session, 0, &c), entries > 0);
+    assert_int_equal(clv__session_captures(r.session, 0, &c), entries > 0);
     if (entries == 0) {
       assert_int_equal(info.issue, CLV__ISSUE_EAGER);
       assert_string_equal(info.why, "capture is off");
@@ -365,7 +365,7 @@ typedef struct bits {
   uint32_t replayed; /* partitions in the last run */
 } bits;
 
-static void run_mode(uint64_t seed, clv_graph_mode mode, bits *result) {
+static void run_mode(uint64_t seed, clv_capture_policy mode, bits *result) {
   static world w;
   static float in[2][ELEMENTS];
   clv_error error = {0};
@@ -399,7 +399,7 @@ static void run_mode(uint64_t seed, clv_graph_mode mode, bits *result) {
     clv__session_issue(session, p, &info);
     result->replayed += info.issue == CLV__ISSUE_REPLAYED;
   }
-  if (mode != CLV_GRAPH_OFF) assert_int_equal(result->replayed, plan->partition_count);
+  if (mode != CLV_CAPTURE_OFF) assert_int_equal(result->replayed, plan->partition_count);
   clv_session_destroy(session);
   clv_plan_destroy(plan);
   close_context(&w);
@@ -409,9 +409,9 @@ static void the_same_bits(void **state) {
   (void)state;
   static bits off, on, automatic;
   for (uint64_t seed = 0; seed < SEEDS; ++seed) {
-    run_mode(seed, CLV_GRAPH_OFF, &off);
-    run_mode(seed, CLV_GRAPH_ON, &on);
-    run_mode(seed, CLV_GRAPH_AUTO, &automatic);
+    run_mode(seed, CLV_CAPTURE_OFF, &off);
+    run_mode(seed, CLV_CAPTURE_ON, &on);
+    run_mode(seed, CLV_CAPTURE_AUTO, &automatic);
     assert_int_equal(off.replayed, 0);
     if (memcmp(off.out, on.out, sizeof off.out) != 0) fail_msg("seed %llu: replay gives other bits", (unsigned long long)seed);
     if (memcmp(off.out, automatic.out, sizeof off.out) != 0)

@@ -18,12 +18,12 @@ static const char *const ways[][2] = {
     {"opencl:memory=auto", "opencl:fuse=off"}, {"opencl:memory=own", "opencl:fuse=off"}, {"opencl:memory=own", "opencl:fuse=on"}};
 enum { WAYS = 3, FUSED_SEEDS = 3 };
 
-static void open_devices(machine *m, clv_graph_mode mode, const char *const *device_options) {
+static void open_devices(machine *m, clv_capture_policy mode, const char *const *device_options) {
   static const char *const specs[] = {"all"};
   clv_error error = {0};
   test_allocator_init(&m->counting);
   clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
-  context.graph = mode;
+  context.capture = mode;
   context.cache_directory = "";
   assert_ok(clv_context_create(&context, &m->context, &error), error);
   clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
@@ -146,8 +146,8 @@ static void the_same_bits(void **state) {
   static bits off, on;
   for (int way = 0; way < WAYS; ++way) {
     machine eager, replay;
-    open_devices(&eager, CLV_GRAPH_OFF, ways[way]);
-    open_devices(&replay, CLV_GRAPH_ON, ways[way]);
+    open_devices(&eager, CLV_CAPTURE_OFF, ways[way]);
+    open_devices(&replay, CLV_CAPTURE_ON, ways[way]);
     for (uint64_t seed = 0; seed < (way == WAYS - 1 ? FUSED_SEEDS : SEEDS); ++seed) {
       clv_graph *graph = test_random_graph(clv__allocator_default(), seed, NODES);
       memset(&off, 0, sizeof off);
@@ -194,7 +194,7 @@ static void two_in_flight(void **state) {
   static runner runners[THREADS];
   for (int way = 0; way < 2; ++way) {
     machine m;
-    open_devices(&m, CLV_GRAPH_AUTO, ways[way]);
+    open_devices(&m, CLV_CAPTURE_AUTO, ways[way]);
     for (uint64_t seed = 0; seed < SEEDS / 4; ++seed) {
       clv_graph *graph = test_random_graph(clv__allocator_default(), seed, NODES);
       clv_plan *plan = random_plan(&m, graph, seed);

@@ -20,8 +20,10 @@ static const clv_host *services;
 static clv_status broken_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                               clv_error *error) {
   (void)self;
+  const clv_option spec = {"spec", "all"};
   clv_device_config all = *config;
-  all.spec = "all";
+  all.options = &spec;
+  all.option_count = 1;
   services = host;
   return sound->open(sound->self, host, &all, device, error);
 }
@@ -200,12 +202,7 @@ static clv_status scribbler_query(const clv_host *host, void *user_data, const c
   scribbler = *cpu;
   scribbler.name = "scribbler";
   scribbler.execute = scribble;
-  scribbler.capture_begin = NULL; /* and so it captures nothing */
-  scribbler.capture_end = NULL;
-  scribbler.captured_launch = NULL;
-  scribbler.captured_bind = NULL;
-  scribbler.captured_destroy = NULL;
-  scribbler.captured_bytes = NULL;
+  scribbler.capture = NULL;
   *backend = &scribbler;
   return CLV_OK;
 }

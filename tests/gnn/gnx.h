@@ -10,7 +10,7 @@
 #include "gnn/tables/synthetic.h"
 #include "support.h"
 
-enum { GNX_CPU, GNX_GPU, GNX_NPU, GNX_MOST_PIECES = 64 };
+enum { GNX_CPU, GNX_GPU, GNX_NPU, GNX_MOST_SUBGRAPHS = 64 };
 #define GNX_FOLDER CLEAVE_SOURCE_DIR "/../shared/data/gnx/"
 
 typedef struct gnx {
@@ -107,9 +107,9 @@ static inline void gnx_made(gnx *g, const clv_allocator *allocator, uint64_t see
   assert_ok(clv__costs_init(&g->costs, &g->tables, &g->machine, &g->chain, &error), error);
 }
 
-static inline void gnx_random_piece(uint64_t *state, clv__piece *piece) {
-  *piece = (clv__piece){.owned = 2000 + test_random(state) % 8000, .halo = test_random(state) % 5000};
-  piece->edges = piece->owned * (1 + test_random(state) % 12);
+static inline void gnx_random_subgraph(uint64_t *state, clv__subgraph_sizes *subgraph) {
+  *subgraph = (clv__subgraph_sizes){.owned = 2000 + test_random(state) % 8000, .halo = test_random(state) % 5000};
+  subgraph->edges = subgraph->owned * (1 + test_random(state) % 12);
 }
 
 static inline void gnx_close(gnx *g) {
@@ -117,7 +117,7 @@ static inline void gnx_close(gnx *g) {
 }
 
 /* The subgraphs of a data set at one k; 0 where there are none. */
-static inline uint32_t gnx_pieces(const char *dataset, uint32_t k, clv__piece pieces[GNX_MOST_PIECES]) {
+static inline uint32_t gnx_subgraphs(const char *dataset, uint32_t k, clv__subgraph_sizes subgraphs[GNX_MOST_SUBGRAPHS]) {
   clv__file_map map;
   uint32_t count = 0;
   if (!gnx_text("metis_subgraphs.csv", &map)) return 0;
@@ -128,8 +128,8 @@ static inline uint32_t gnx_pieces(const char *dataset, uint32_t k, clv__piece pi
     for (end = at; end < map.size_bytes && map.data[end] != '\n';) ++end;
     snprintf(line, sizeof line, "%.*s", (int)(end - at), (const char *)map.data + at);
     if (sscanf(line, "%31[^,],%u,%u,%llu,%llu,%llu,%llu", name, &its_k, &index, &owned, &halo, &inner, &boundary) != 7) continue;
-    if (strcmp(name, dataset) != 0 || its_k != k || count == GNX_MOST_PIECES) continue;
-    pieces[count++] = (clv__piece){.owned = owned, .halo = halo, .edges = inner + boundary};
+    if (strcmp(name, dataset) != 0 || its_k != k || count == GNX_MOST_SUBGRAPHS) continue;
+    subgraphs[count++] = (clv__subgraph_sizes){.owned = owned, .halo = halo, .edges = inner + boundary};
   }
   clv__file_map_close(&map);
   return count;

@@ -27,7 +27,8 @@ static inline clv_status try_machine(const char *list, const char *option, machi
   clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
   *m = (machine){NULL, NULL};
   context_options.cache_directory = "";
-  if (option != NULL) context_options.graph = CLV_GRAPH_OFF; /* a recorded launch that fails is done again, without recording */
+  if (option != NULL)
+    context_options.capture = CLV_CAPTURE_OFF; /* a recorded launch that fails is done again, without recording */
   options.list = list;
   options.thread_count = MACHINE_THREADS;
   options.npu_specs = specs;

@@ -157,15 +157,15 @@ static inline void finish_scene(scene *s) {
 
 /* ---- A schedule ---- */
 
-typedef struct places {
-  clv__gnn_place items[SCENE_LAYERS][SCENE_PARTS];
-  const clv__gnn_place *layers[SCENE_LAYERS];
+typedef struct turns {
+  clv__gnn_turn items[SCENE_LAYERS][SCENE_PARTS];
+  const clv__gnn_turn *layers[SCENE_LAYERS];
   clv__gnn_schedule schedule;
-} places;
+} turns;
 
 /* Subgraphs in an order of chance; clusters where neighbours happen to have the same plan. Plans are yet to come. */
-static inline void make_places(places *p, const scene *s, const clv__machine *means, uint64_t *seed) {
-  *p = (places){.schedule = {means, s->model->layer_count, s->k, p->layers}};
+static inline void make_turns(turns *p, const scene *s, const clv__machine *means, uint64_t *seed) {
+  *p = (turns){.schedule = {means, s->model->layer_count, s->k, p->layers}};
   for (uint32_t i = 0; i < s->model->layer_count; ++i) {
     p->layers[i] = p->items[i];
     for (uint32_t k = 0; k < s->k; ++k) {
@@ -188,7 +188,7 @@ static inline void check_record(const clv__gnn_run *run, const scene *s) {
     for (uint32_t u = 0; u < t; ++u) { /* a device does one thing at a time, and blocks follow each other */
       const clv__gnn_task *before = &record.tasks[u];
       if (task->sizes.targets == 0 || before->sizes.targets == 0 || before->layer != task->layer) continue;
-      if (before->device == task->device || (before->place == task->place && before->block < task->block))
+      if (before->device == task->device || (before->turn == task->turn && before->block < task->block))
         assert_true(before->end_ns <= task->begin_ns);
     }
   }
@@ -200,8 +200,8 @@ static inline bool same_bits(const float *a, const float *b, size_t count) {
 
 /* Runs `rounds` times, of which all give the same bits, within 1e-5 of what one device says; `same_as` (may be NULL): these. The
  * result, to be freed. */
-static inline float *run_places(machine *m, const scene *s, const places *p, uint32_t rounds, const float *same_as,
-                                const char *what) {
+static inline float *run_turns(machine *m, const scene *s, const turns *p, uint32_t rounds, const float *same_as,
+                               const char *what) {
   float *actual = malloc((s->count + 1) * sizeof *actual), *first = malloc((s->count + 1) * sizeof *first);
   clv_tensor out = clv__tensor_make(CLV_F32, 2, (const int64_t[]){s->gnn.vertex_count, s->width}, actual);
   clv__gnn_run *run;

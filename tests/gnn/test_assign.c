@@ -23,7 +23,7 @@ typedef struct instance {
 static void open_instance(instance *in, uint64_t seed, uint32_t count, uint32_t plans) {
   uint64_t state = seed * 77 + 5;
   clv__pep_options options = {.top_k = plans, .variants = 0};
-  clv__piece piece;
+  clv__subgraph_sizes piece;
   gnx_made(&in->g, clv__allocator_default(), seed);
   clv__arena_init(&in->arena, clv__allocator_default());
   in->g.machine.queue_depth = 1 + (uint32_t)(seed % 2);
@@ -31,7 +31,7 @@ static void open_instance(instance *in, uint64_t seed, uint32_t count, uint32_t 
   in->count = count;
   in->best = INFINITY;
   for (uint32_t i = 0; i < count; ++i) {
-    if (i == 0 || seed % 4 != 0) gnx_random_piece(&state, &piece); /* now and then all are equal */
+    if (i == 0 || seed % 4 != 0) gnx_random_subgraph(&state, &piece); /* now and then all are equal */
     assert_ok(clv__peps_make(&in->arena, &in->g.costs, &piece, &options, &in->lists[i], &error), error);
   }
   assert_ok(clv__assign_init(&in->assign, &in->arena, 3, in->lists, count, &error), error);

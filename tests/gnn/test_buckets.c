@@ -111,17 +111,17 @@ static void check_file(const gnx *g, const clv__choice *choice) {
   clv__gnn_plan_destroy(plan);
 }
 
-static void random_pieces(uint64_t *state, uint32_t k, clv__piece *pieces) {
+static void random_subgraphs(uint64_t *state, uint32_t k, clv__subgraph_sizes *subgraphs) {
   bool is_near = test_random(state) % 2 == 0; /* as METIS makes them: nearly equal */
-  gnx_random_piece(state, &pieces[0]);
+  gnx_random_subgraph(state, &subgraphs[0]);
   for (uint32_t i = 1; i < k; ++i) {
-    gnx_random_piece(state, &pieces[i]);
+    gnx_random_subgraph(state, &subgraphs[i]);
     if (!is_near) continue;
-    pieces[i] = pieces[0];
-    pieces[i].owned += test_random(state) % 2000;
-    pieces[i].edges += test_random(state) % 5000;
+    subgraphs[i] = subgraphs[0];
+    subgraphs[i].owned += test_random(state) % 2000;
+    subgraphs[i].edges += test_random(state) % 5000;
   }
-  if (test_random(state) % 4 == 0) pieces[k - 1] = (clv__piece){.owned = 0}; /* nothing to do */
+  if (test_random(state) % 4 == 0) subgraphs[k - 1] = (clv__subgraph_sizes){.owned = 0}; /* nothing to do */
 }
 
 static void test_merges(void **unused) {
@@ -132,13 +132,13 @@ static void test_merges(void **unused) {
   for (uint64_t seed = 0; seed < ROUNDS; ++seed) {
     gnx g;
     clv__arena arena;
-    clv__piece pieces[MOST_K];
-    clv__choose_cut cut = {2 + (uint32_t)(test_random(&state) % (MOST_K - 1)), pieces};
+    clv__subgraph_sizes subgraphs[MOST_K];
+    clv__choose_cut cut = {2 + (uint32_t)(test_random(&state) % (MOST_K - 1)), subgraphs};
     clv__choice plain, choice;
     clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
     double compile_ns = compiling_ns[seed % 5];
     open_machine(&g, seed, seed % 3 == 1, compile_ns);
-    random_pieces(&state, cut.k, pieces);
+    random_subgraphs(&state, cut.k, subgraphs);
     clv__arena_init(&arena, clv__allocator_default());
     options.effort = seed % 2 == 0 ? CLV__EFFORT_QUICK : CLV__EFFORT_FULL;
     options.budget = 20000;
@@ -182,7 +182,7 @@ static void test_merges(void **unused) {
   assert_true(merged >= ROUNDS / 4 && same >= ROUNDS / 6);
 }
 
-/* Each of two pieces on the NPU alone; what merging makes of them. */
+/* Each of two subgraphs on the NPU alone; what merging makes of them. */
 static void merge_two(const gnx *g, clv__arena *arena, const clv__choose_cut *cut, clv__pep peps[2], clv__bucketing *b,
                       double *before_ns) {
   static const uint32_t sequence[] = {0, 1};
@@ -190,7 +190,7 @@ static void merge_two(const gnx *g, clv__arena *arena, const clv__choose_cut *cu
     clv__pep_list list;
     clv__pep_options options = CLV__PEP_OPTIONS_INIT;
     options.most_blocks = options.most_parts = 1;
-    assert_ok(clv__peps_make(arena, &g->costs, &cut->pieces[i], &options, &list, &error), error);
+    assert_ok(clv__peps_make(arena, &g->costs, &cut->subgraphs[i], &options, &list, &error), error);
     uint32_t o = 0;
     while (o < list.count && clv__pep_single(&list.items[o]) != GNX_NPU) ++o;
     assert_true(o < list.count);
@@ -209,8 +209,8 @@ static void test_edge(void **unused) {
     for (int step = 0; step < 3; ++step) {
       gnx g;
       clv__arena arena;
-      clv__piece pieces[] = {{.owned = 2500, .edges = 9500}, {.owned = 3500, .edges = 9500}};
-      clv__choose_cut cut = {2, pieces};
+      clv__subgraph_sizes subgraphs[] = {{.owned = 2500, .edges = 9500}, {.owned = 3500, .edges = 9500}};
+      clv__choose_cut cut = {2, subgraphs};
       clv__pep peps[2];
       clv__bucketing b;
       double before_ns;
@@ -243,8 +243,8 @@ static void test_exact_rows(void **unused) {
     clv__pep peps[2];
     clv__bucketing b;
     double before_ns;
-    clv__piece pieces[] = {{.owned = rows, .edges = 10000}, {.owned = 3500, .edges = 10500}};
-    clv__choose_cut cut = {2, pieces};
+    clv__subgraph_sizes subgraphs[] = {{.owned = rows, .edges = 10000}, {.owned = 3500, .edges = 10500}};
+    clv__choose_cut cut = {2, subgraphs};
     open_machine(&g, 1, true, 1e12);
     clv__arena_init(&arena, clv__allocator_default());
     merge_two(&g, &arena, &cut, peps, &b, &before_ns);
@@ -258,11 +258,11 @@ static void test_exact_rows(void **unused) {
 static void test_memory(void **unused) {
   (void)unused;
   gnx g;
-  clv__piece pieces[4];
+  clv__subgraph_sizes subgraphs[4];
   uint64_t state = 3;
-  clv__choose_cut cut = {4, pieces};
+  clv__choose_cut cut = {4, subgraphs};
   open_machine(&g, 1, true, 1e9);
-  for (uint32_t i = 0; i < 4; ++i) gnx_random_piece(&state, &pieces[i]);
+  for (uint32_t i = 0; i < 4; ++i) gnx_random_subgraph(&state, &subgraphs[i]);
   clv_status status = CLV_OUT_OF_MEMORY;
   uint32_t merges = 0;
   for (size_t fail = 1; status != CLV_OK; fail += 1 + fail / 12) {

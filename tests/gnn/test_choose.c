@@ -24,14 +24,14 @@ static void check_choice(const gnx *g, const clv__choice *choice, uint32_t layer
     double makespan = 0, bound = 0, single[CLV__PEP_DEVICES] = {0};
     for (uint32_t l = 0; l < layers; ++l) {
       const clv__chosen_layer *layer = &item->layers[l];
-      clv__pep_work works[GNX_MOST_PIECES];
-      const clv__pep_work *sequence[GNX_MOST_PIECES];
+      clv__pep_work works[GNX_MOST_SUBGRAPHS];
+      const clv__pep_work *sequence[GNX_MOST_SUBGRAPHS];
       uint64_t seen = 0;
       for (uint32_t at = 0; at < item->k; ++at) {
-        uint32_t piece = layer->sequence[at];
-        assert_true(piece < item->k && (seen >> piece & 1) == 0);
-        seen |= (uint64_t)1 << piece;
-        clv__pep_work_of(layer->peps[piece], &works[at]);
+        uint32_t subgraph = layer->sequence[at];
+        assert_true(subgraph < item->k && (seen >> subgraph & 1) == 0);
+        seen |= (uint64_t)1 << subgraph;
+        clv__pep_work_of(layer->peps[subgraph], &works[at]);
         sequence[at] = &works[at];
       }
       uint32_t places = 0;
@@ -74,12 +74,12 @@ static void test_flickr(void **unused) {
   gnx g;
   if (!gnx_open(&g, clv__allocator_default())) return;
   for (uint32_t k = 1; k <= 20; ++k) {
-    clv__piece pieces[GNX_MOST_PIECES];
-    clv__choose_cut cut = {k, pieces};
+    clv__subgraph_sizes subgraphs[GNX_MOST_SUBGRAPHS];
+    clv__choose_cut cut = {k, subgraphs};
     clv__choice choice, quick;
     clv__arena arena;
     clv__arena_init(&arena, clv__allocator_default());
-    assert_int_equal(gnx_pieces("flickr", k, pieces), k);
+    assert_int_equal(gnx_subgraphs("flickr", k, subgraphs), k);
     assert_ok(choose(&arena, &g, &cut, 1, CLV__EFFORT_FULL, &choice), error);
     check_choice(&g, &choice, 1);
     assert_int_equal(choice.origin, CLV__SYNTHETIC);
@@ -126,14 +126,14 @@ static void test_prices(void **unused) {
   static const uint32_t ks[] = {5, 8, 12, 16, 20};
   for (uint64_t seed = 1; seed <= test_some(10); ++seed) {
     gnx g;
-    clv__piece pieces[GNX_MOST_PIECES];
-    clv__choose_cut cut = {ks[seed % 5], pieces};
+    clv__subgraph_sizes subgraphs[GNX_MOST_SUBGRAPHS];
+    clv__choose_cut cut = {ks[seed % 5], subgraphs};
     clv__choice choice, other;
     clv__arena arena;
     if (!gnx_open(&g, clv__allocator_default())) return;
     change_prices(&g, seed);
     clv__arena_init(&arena, clv__allocator_default());
-    assert_int_equal(gnx_pieces("flickr", cut.k, pieces), cut.k);
+    assert_int_equal(gnx_subgraphs("flickr", cut.k, subgraphs), cut.k);
     const clv__chosen_k *item = choose_kind(&arena, &g, &cut, 0, 0, &choice);
     check_choice(&g, &choice, 1);
     if (!(item->gap <= 0.01)) fail_msg("prices %u, k %u: gap %g", (unsigned)seed, cut.k, item->gap);
@@ -170,16 +170,16 @@ static void test_small(void **unused) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     gnx g;
     clv__arena arena;
-    clv__piece pieces[2];
-    clv__choose_cut cut = {2, pieces};
+    clv__subgraph_sizes subgraphs[2];
+    clv__choose_cut cut = {2, subgraphs};
     clv__choice choice;
     clv__pep_list lists[2];
     clv__pep_options options = CLV__PEP_OPTIONS_INIT;
     gnx_made(&g, clv__allocator_default(), seed);
     clv__arena_init(&arena, clv__allocator_default());
     for (int i = 0; i < 2; ++i) {
-      gnx_random_piece(&state, &pieces[i]);
-      assert_ok(clv__peps_make(&arena, &g.costs, &pieces[i], &options, &lists[i], &error), error);
+      gnx_random_subgraph(&state, &subgraphs[i]);
+      assert_ok(clv__peps_make(&arena, &g.costs, &subgraphs[i], &options, &lists[i], &error), error);
     }
     assert_ok(choose(&arena, &g, &cut, 1, CLV__EFFORT_FULL, &choice), error);
     check_choice(&g, &choice, 1);
@@ -201,12 +201,12 @@ static void test_apart(void **unused) {
   uint64_t state = seed;
   gnx g;
   clv__arena arena;
-  clv__piece pieces[8];
-  clv__choose_cut cut = {8, pieces};
+  clv__subgraph_sizes subgraphs[8];
+  clv__choose_cut cut = {8, subgraphs};
   clv__choice choice;
   gnx_made(&g, clv__allocator_default(), seed);
   clv__arena_init(&arena, clv__allocator_default());
-  for (int i = 0; i < 8; ++i) gnx_random_piece(&state, &pieces[i]);
+  for (int i = 0; i < 8; ++i) gnx_random_subgraph(&state, &subgraphs[i]);
   assert_ok(choose(&arena, &g, &cut, 1, CLV__EFFORT_FULL, &choice), error);
   check_choice(&g, &choice, 1);
   clv__arena_finish(&arena);
@@ -220,9 +220,9 @@ static void test_odd(void **unused) {
   clv__choice choice;
   gnx_made(&g, clv__allocator_default(), 3);
   clv__arena_init(&arena, clv__allocator_default());
-  clv__piece pieces[3] = {{.owned = 5000, .halo = 100, .edges = 30000}, {0}, {.owned = 0}}, none[2] = {{0}, {0}};
-  clv__piece huge[2] = {{.owned = 1u << 30, .edges = 1u << 31}, {.owned = 50, .edges = 70}};
-  clv__choose_cut cuts[] = {{3, pieces}, {2, huge}}, empty = {2, none}, only = {2, huge};
+  clv__subgraph_sizes subgraphs[3] = {{.owned = 5000, .halo = 100, .edges = 30000}, {0}, {.owned = 0}}, none[2] = {{0}, {0}};
+  clv__subgraph_sizes huge[2] = {{.owned = 1u << 30, .edges = 1u << 31}, {.owned = 50, .edges = 70}};
+  clv__choose_cut cuts[] = {{3, subgraphs}, {2, huge}}, empty = {2, none}, only = {2, huge};
   assert_ok(choose(&arena, &g, cuts, 1, CLV__EFFORT_FULL, &choice), error);
   check_choice(&g, &choice, 1);
   assert_ok(choose(&arena, &g, cuts, 2, CLV__EFFORT_FULL, &choice), error);
@@ -232,7 +232,7 @@ static void test_odd(void **unused) {
   assert_true(choice.items[choice.chosen].makespan_ns == 0);
   assert_int_equal(choose(&arena, &g, &only, 1, CLV__EFFORT_FULL, &choice), CLV_NOT_SUPPORTED);
   assert_int_equal(choose(&arena, &g, NULL, 0, CLV__EFFORT_FULL, &choice), CLV_INVALID_ARGUMENT);
-  clv__choose_cut twice[] = {{3, pieces}, {3, pieces}};
+  clv__choose_cut twice[] = {{3, subgraphs}, {3, subgraphs}};
   assert_int_equal(choose(&arena, &g, twice, 2, CLV__EFFORT_FULL, &choice), CLV_INVALID_ARGUMENT);
   clv__arena_finish(&arena);
   gnx_close(&g);
@@ -244,14 +244,14 @@ static clv_status make_plan(const gnx *g, const clv_allocator *allocator, clv__g
   uint64_t state = 5;
   clv__arena arena;
   clv__choice choice;
-  clv__piece pieces[7];
-  clv__choose_cut cuts[] = {{3, pieces}, {4, pieces + 3}};
+  clv__subgraph_sizes subgraphs[7];
+  clv__choose_cut cuts[] = {{3, subgraphs}, {4, subgraphs + 3}};
   clv__costs costs[2] = {g->costs, g->costs};
   clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
   clv__gnn_plan_names names = {.model = "m.json", .model_hash = "ab", .graph_hash = "cd", .membership_key = "k", .seed = 9};
   options.exchange_ns = 5000;
   options.budget = 20000;
-  for (int i = 0; i < 7; ++i) gnx_random_piece(&state, &pieces[i]);
+  for (int i = 0; i < 7; ++i) gnx_random_subgraph(&state, &subgraphs[i]);
   *plan = NULL;
   clv__arena_init(&arena, allocator);
   clv_status status = clv__choose(&arena, costs, 2, cuts, 2, &options, &choice, &error);

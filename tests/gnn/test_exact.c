@@ -84,14 +84,14 @@ static uint32_t check_scene(machine *m, const scene *s, const char *name, uint64
   test_gnn_compare(defined, s->alone, s->gnn.vertex_count, s->width, what);
   free(defined);
   while (next < peps.most) {
-    places p;
+    turns p;
     snprintf(what, sizeof what, "%s, %s, %u layers, k %u, plans from %u of %u", name, types[s->model->type], layers, s->k, next,
              peps.most);
-    make_places(&p, s, &means, seed);
+    make_turns(&p, s, &means, seed);
     for (uint32_t i = 0; i < layers; ++i) {
       for (uint32_t a = 0; a < s->k; ++a) p.items[i][a].pep = &peps.sets[i].items[(next + a * step) % peps.sets[i].count];
     }
-    free(run_places(m, s, &p, rounds, NULL, what));
+    free(run_turns(m, s, &p, rounds, NULL, what));
     next += s->k * step;
   }
   free_peps(&peps);
@@ -231,7 +231,7 @@ static clv__pep plain_form(const clv__pep *pep) {
   return plain;
 }
 
-static void same_pep(places *p, const scene *s, const clv__pep *pep) {
+static void same_pep(turns *p, const scene *s, const clv__pep *pep) {
   for (uint32_t i = 0; i < s->model->layer_count; ++i) {
     for (uint32_t a = 0; a < s->k; ++a) p->items[i][a].pep = pep;
   }
@@ -259,15 +259,15 @@ static void test_same_bits(void **state) {
     for (uint32_t i = 0; i < peps.sets[0].count; ++i) {
       const clv__pep *pep = &peps.sets[0].items[i], plain = plain_form(pep);
       bool cuts_attention = type == CLV__GNN_GAT && pep->block_count > 1 && pep->blocks[0].last > 1 && pep->blocks[0].last < 6;
-      places p;
+      turns p;
       char what[96];
       snprintf(what, sizeof what, "type %d, %s first, plan %u", (int)type, stages.transform_first ? "transform" : "gather", i);
-      make_places(&p, &whole, &means, &seed);
+      make_turns(&p, &whole, &means, &seed);
       same_pep(&p, &whole, &plain);
-      float *bits = run_places(&m, &whole, &p, 1, cuts_attention ? NULL : s.alone, what);
-      make_places(&p, &s, &means, &seed);
+      float *bits = run_turns(&m, &whole, &p, 1, cuts_attention ? NULL : s.alone, what);
+      make_turns(&p, &s, &means, &seed);
       same_pep(&p, &s, pep);
-      free(run_places(&m, &s, &p, 1, bits, what));
+      free(run_turns(&m, &s, &p, 1, bits, what));
       free(bits);
     }
     free_peps(&peps);
@@ -301,7 +301,7 @@ static void make_exact(scene *s, machine *m, clv__gnn_type type, uint32_t n, uin
   free(parts);
 }
 
-static void check_padded(machine *m, const scene *s, const places *p, clv__layer_sizes padded, const char *what) {
+static void check_padded(machine *m, const scene *s, const turns *p, clv__layer_sizes padded, const char *what) {
   clv__gnn_run *run;
   clv__gnn_record record;
   clv_error error = {0};
@@ -332,19 +332,19 @@ static void test_padding(void **state) {
       clv__machine exact = about_machine(&m, 1, 2), padded = about_machine(&m, 1000, 2);
       clv__stages stages;
       scene s;
-      places p;
+      turns p;
       char what[96];
       if (sizes[i].n == 1 && type != CLV__GNN_SAGE) continue; /* its edges are all loops, of which there is one */
       make_exact(&s, &m, (clv__gnn_type)type, sizes[i].n, sizes[i].edges, &seed);
       clv__stages_of((clv__gnn_type)type, s.model->layers, CLV_F32, &stages);
       clv__pep whole = one_device(&exact, 2, stages.count), pipeline = one_device(&exact, 0, stages.count);
       snprintf(what, sizeof what, "type %d, %u rows, %llu edges", type, sizes[i].n, (unsigned long long)sizes[i].edges);
-      make_places(&p, &s, &exact, &seed);
+      make_turns(&p, &s, &exact, &seed);
       same_pep(&p, &s, &whole);
-      float *bits = run_places(&m, &s, &p, 2, NULL, what);
+      float *bits = run_turns(&m, &s, &p, 2, NULL, what);
       p.schedule.machine = &padded;
       check_padded(&m, &s, &p, (clv__layer_sizes){sizes[i].rows_padded, sizes[i].rows_padded, sizes[i].edges_padded}, what);
-      free(run_places(&m, &s, &p, 2, sizes[i].n > 4 ? bits : NULL, what));
+      free(run_turns(&m, &s, &p, 2, sizes[i].n > 4 ? bits : NULL, what));
       free(bits);
       pipeline.block_count = 2; /* the end of the layer on the NPU without sparse operators */
       pipeline.blocks[1] = pipeline.blocks[0];
@@ -352,9 +352,9 @@ static void test_padding(void **state) {
       pipeline.blocks[1].parts[0].device = 1;
       pipeline.blocks[1].parts[0].is_static = true;
       same_pep(&p, &s, &pipeline);
-      bits = run_places(&m, &s, &p, 1, NULL, what);
+      bits = run_turns(&m, &s, &p, 1, NULL, what);
       p.schedule.machine = &exact;
-      free(run_places(&m, &s, &p, 1, sizes[i].n > 4 ? bits : NULL, what));
+      free(run_turns(&m, &s, &p, 1, sizes[i].n > 4 ? bits : NULL, what));
       free(bits);
       finish_scene(&s);
     }
@@ -403,7 +403,7 @@ static void test_as_planned(void **state) {
     clv__gnn_model *model = test_gnn_model(clv__allocator_default(), (clv__gnn_type)(round % 3), 1, 9, 50 + round);
     clv__machine means = about_machine(&m, 1000, 2);
     clv__pep_options options = CLV__PEP_OPTIONS_INIT;
-    clv__piece piece = {.owned = 900, .halo = 200, .edges = 4000};
+    clv__subgraph_sizes piece = {.owned = 900, .halo = 200, .edges = 4000};
     clv__stages stages;
     clv__chain chain;
     clv__costs costs;

@@ -146,7 +146,7 @@ static void check_sizes(const clv__gnn_planning *p, const clv__measure_entry *en
         for (uint32_t to = from + 1; to <= CLV__PEP_SHARES; ++to) {
           clv__share share;
           if (block->is_whole && to - from < CLV__PEP_SHARES) continue;
-          clv__piece_share(&p->cuts[c].pieces[i], (double)from / CLV__PEP_SHARES, (double)to / CLV__PEP_SHARES, &share);
+          clv__subgraph_share(&p->cuts[c].subgraphs[i], (double)from / CLV__PEP_SHARES, (double)to / CLV__PEP_SHARES, &share);
           if (share.targets == 0) continue;
           const clv__layer_sizes at = clv__measure_sizes_of(p, block, is_static, &share);
           assert_true(is_within((double)at.rows, rows) && is_within((double)at.edges, edges));

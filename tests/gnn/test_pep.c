@@ -18,7 +18,7 @@ static bool runs(const gnx *g, uint32_t device, uint32_t first, uint32_t last) {
   return !g->chain.blocks[first][last].is_empty;
 }
 
-static void check_plan(const gnx *g, const clv__piece *piece, const clv__pep *pep) {
+static void check_plan(const gnx *g, const clv__subgraph_sizes *subgraph, const clv__pep *pep) {
   uint32_t at = 0, used = 0;
   double time = 0;
   for (uint32_t b = 0; b < pep->block_count; ++b) {
@@ -53,8 +53,8 @@ static void check_plan(const gnx *g, const clv__piece *piece, const clv__pep *pe
       longest = fmax(longest, part->time_ns);
     }
     assert_int_equal(share, CLV__PEP_SHARES);
-    assert_int_equal(targets, piece->owned);
-    assert_true(edges == piece->edges || edges == 0);
+    assert_int_equal(targets, subgraph->owned);
+    assert_true(edges == subgraph->edges || edges == 0);
     assert_true(block->time_ns == longest + block->merge_ns && block->ideal_ns <= block->time_ns);
     time += block->time_ns;
   }
@@ -94,18 +94,18 @@ static void test_plans(void **unused) {
   uint64_t state = 3;
   for (uint64_t seed = 0; seed < 12; ++seed) {
     gnx g;
-    clv__piece piece;
+    clv__subgraph_sizes subgraph;
     clv__arena arena;
     clv__pep_list list;
     clv__pep_options options = CLV__PEP_OPTIONS_INIT;
     gnx_made(&g, clv__allocator_default(), seed);
     clv__arena_init(&arena, clv__allocator_default());
-    gnx_random_piece(&state, &piece);
-    assert_ok(clv__peps_make(&arena, &g.costs, &piece, &options, &list, &error), error);
+    gnx_random_subgraph(&state, &subgraph);
+    assert_ok(clv__peps_make(&arena, &g.costs, &subgraph, &options, &list, &error), error);
     assert_int_equal(list.structures, count_structures(&g));
     uint32_t singles = 0;
     for (uint32_t i = 0; i < list.count; ++i) {
-      check_plan(&g, &piece, &list.items[i]);
+      check_plan(&g, &subgraph, &list.items[i]);
       if (i > 0) assert_true(list.items[i].time_ns >= list.items[i - 1].time_ns);
       singles += clv__pep_single(&list.items[i]) != CLV__NO_ID;
       for (uint32_t k = 0; k < i; ++k) assert_false(clv__pep_same(&list.items[i], &list.items[k]));
@@ -113,7 +113,7 @@ static void test_plans(void **unused) {
     assert_int_equal(singles, 2); /* the NPU does not run everything */
     uint32_t all = list.count;
     options.top_k = 3;
-    assert_ok(clv__peps_make(&arena, &g.costs, &piece, &options, &list, &error), error);
+    assert_ok(clv__peps_make(&arena, &g.costs, &subgraph, &options, &list, &error), error);
     assert_true(list.count <= 5 && list.count <= all);
     clv__arena_finish(&arena);
     gnx_close(&g);
@@ -121,10 +121,11 @@ static void test_plans(void **unused) {
 }
 
 /* A share with its price, by itself: what the search for cuts goes by. */
-static double part_time(const gnx *g, const clv__piece *piece, uint32_t device, uint32_t last, double from, double to) {
+static double part_time(const gnx *g, const clv__subgraph_sizes *subgraph, uint32_t device, uint32_t last, double from,
+                        double to) {
   clv__share share;
   double compute, pack, in = 0, out = 0;
-  clv__piece_share(piece, from, to, &share);
+  clv__subgraph_share(subgraph, from, to, &share);
   const clv__chain_block *block = &g->chain.blocks[0][last];
   uint64_t rows = share.targets + share.halo;
   if (clv__table_time(g->costs.blocks[device][0][last], rows, share.edges, share.targets, &compute) != CLV__KNOWN)
@@ -150,10 +151,10 @@ static void test_laid_out(void **unused) {
   uint64_t state = 12;
   for (uint64_t seed = 0; seed < 30; ++seed) {
     gnx g;
-    clv__piece piece;
+    clv__subgraph_sizes subgraph;
     gnx_made(&g, clv__allocator_default(), seed);
-    gnx_random_piece(&state, &piece);
-    if (seed % 3 == 0) piece.halo = 0;
+    gnx_random_subgraph(&state, &subgraph);
+    if (seed % 3 == 0) subgraph.halo = 0;
     uint32_t stages = g.chain.stage_count, first[3] = {0, 0, stages - 2};
     for (uint32_t d = 0; d < 3; ++d) {
       clv__block_answers answers[2];
@@ -161,7 +162,7 @@ static void test_laid_out(void **unused) {
       if (!clv__block_is_legal(&g.costs, &question)) continue;
       for (int last = 0; last < 2; ++last) {
         g.costs.is_last = last == 1;
-        clv__block_price(&g.costs, &piece, &question, 1, &answers[last]);
+        clv__block_price(&g.costs, &subgraph, &question, 1, &answers[last]);
         assert_int_equal(answers[last].known, CLV__KNOWN);
       }
       const clv__chain_block *block = &g.chain.blocks[first[d]][stages];
@@ -169,7 +170,7 @@ static void test_laid_out(void **unused) {
       double laid_ns, packed_ns;
       uint64_t bytes = inner->sizes.targets * g.layer.out * sizeof(float);
       assert_true(clv__copy_table_time(g.costs.pack, bytes, &laid_ns));
-      bool is_laid = d != GNX_NPU && piece.halo > 0;
+      bool is_laid = d != GNX_NPU && subgraph.halo > 0;
       assert_true(fabs(outer->pack_ns - inner->pack_ns - (is_laid ? laid_ns : 0)) <= 1);
       if (d != GNX_NPU) continue;
       double packed = bytes_of(&block->given[1], inner->padded) + bytes_of(&block->made[1], inner->padded);
@@ -188,9 +189,9 @@ static void test_shared_memory(void **unused) {
   uint32_t met = 0;
   for (uint64_t seed = 0; seed < 30; ++seed) {
     gnx g;
-    clv__piece piece;
+    clv__subgraph_sizes subgraph;
     gnx_made(&g, clv__allocator_default(), seed);
-    gnx_random_piece(&state, &piece);
+    gnx_random_subgraph(&state, &subgraph);
     g.machine.devices[GNX_NPU].space = g.machine.devices[GNX_GPU].space;
     for (uint32_t cut = 1; cut < g.chain.stage_count; ++cut) {
       for (uint32_t turn = 0; turn < 2; ++turn) {
@@ -204,8 +205,8 @@ static void test_shared_memory(void **unused) {
           clv__block_question apart = questions[b];
           clv__block_answers answers[2];
           apart.shared_in = apart.shared_out = false;
-          clv__block_price(&g.costs, &piece, &questions[b], 1, &answers[0]);
-          clv__block_price(&g.costs, &piece, &apart, 1, &answers[1]);
+          clv__block_price(&g.costs, &subgraph, &questions[b], 1, &answers[0]);
+          clv__block_price(&g.costs, &subgraph, &apart, 1, &answers[1]);
           assert_true(answers[0].known == CLV__KNOWN && answers[1].known == CLV__KNOWN);
           const clv__pep_part *with = &answers[0].items[0].parts[0], *without = &answers[1].items[0].parts[0];
           const clv__chain_block *block = &g.chain.blocks[questions[b].first][questions[b].last];
@@ -235,18 +236,18 @@ static void test_balance(void **unused) {
   uint64_t state = 8;
   for (uint64_t seed = 0; seed < 30; ++seed) {
     gnx g;
-    clv__piece piece;
+    clv__subgraph_sizes subgraph;
     clv__block_answers answers;
     gnx_made(&g, clv__allocator_default(), seed);
-    gnx_random_piece(&state, &piece);
+    gnx_random_subgraph(&state, &subgraph);
     clv__block_question question = {.first = 0, .last = g.chain.stage_count, .set = 1u << GNX_CPU | 1u << GNX_GPU};
-    clv__block_price(&g.costs, &piece, &question, 1, &answers);
+    clv__block_price(&g.costs, &subgraph, &question, 1, &answers);
     assert_int_equal(answers.known, CLV__KNOWN);
     double best = INFINITY, rounded = INFINITY, got = INFINITY;
     for (int i = 1; i < 4000; ++i) {
       double cut = i / 4000.0;
-      double time =
-          fmax(part_time(&g, &piece, GNX_CPU, question.last, 0, cut), part_time(&g, &piece, GNX_GPU, question.last, cut, 1));
+      double time = fmax(part_time(&g, &subgraph, GNX_CPU, question.last, 0, cut),
+                         part_time(&g, &subgraph, GNX_GPU, question.last, cut, 1));
       best = fmin(best, time);
       if (i % 200 == 0) rounded = fmin(rounded, time);
     }
@@ -260,7 +261,7 @@ static void test_balance(void **unused) {
 }
 
 /* Everything that can be put together, without dropping any. */
-static uint32_t all_plans(const gnx *g, const clv__piece *piece, clv__pep *plans, uint32_t room) {
+static uint32_t all_plans(const gnx *g, const clv__subgraph_sizes *subgraph, clv__pep *plans, uint32_t room) {
   uint32_t count = 0, stages = g->chain.stage_count;
   clv__block_answers *answers[3] = {malloc(sizeof **answers), malloc(sizeof **answers), malloc(sizeof **answers)};
   for (uint32_t blocks = 1; blocks <= 3; ++blocks) {
@@ -276,7 +277,7 @@ static uint32_t all_plans(const gnx *g, const clv__piece *piece, clv__pep *plans
           for (uint32_t b = 0; b < blocks && good; ++b) {
             clv__block_question question = {.first = bounds[b], .last = bounds[b + 1], .set = of[b]};
             good = clv__block_is_legal(&g->costs, &question);
-            if (good) clv__block_price(&g->costs, piece, &question, 1, answers[b]);
+            if (good) clv__block_price(&g->costs, subgraph, &question, 1, answers[b]);
             good = good && answers[b]->known == CLV__KNOWN;
           }
           for (uint32_t x = 0; good && x < answers[0]->count; ++x) {
@@ -316,15 +317,15 @@ static void test_dominated(void **unused) {
   for (uint64_t seed = 0; seed < 6; ++seed) {
     gnx g;
     clv__arena arena;
-    clv__piece pieces[2];
+    clv__subgraph_sizes subgraphs[2];
     clv__pep_list kept[2], all[2];
     clv__pep_options options = CLV__PEP_OPTIONS_INIT;
     gnx_made(&g, clv__allocator_default(), seed);
     clv__arena_init(&arena, clv__allocator_default());
     for (int i = 0; i < 2; ++i) {
-      gnx_random_piece(&state, &pieces[i]);
-      assert_ok(clv__peps_make(&arena, &g.costs, &pieces[i], &options, &kept[i], &error), error);
-      all[i] = (clv__pep_list){.items = plans[i], .count = all_plans(&g, &pieces[i], plans[i], ROOM)};
+      gnx_random_subgraph(&state, &subgraphs[i]);
+      assert_ok(clv__peps_make(&arena, &g.costs, &subgraphs[i], &options, &kept[i], &error), error);
+      all[i] = (clv__pep_list){.items = plans[i], .count = all_plans(&g, &subgraphs[i], plans[i], ROOM)};
       assert_int_equal(all[i].count, kept[i].priced);
       assert_true(kept[i].count < all[i].count);
     }
@@ -344,13 +345,14 @@ static void test_refusals(void **unused) {
   clv__arena arena;
   clv__pep_list list;
   clv__pep_options options = CLV__PEP_OPTIONS_INIT;
-  clv__piece piece = {.owned = 5000, .halo = 100, .edges = 20000}, huge = {.owned = 1u << 30, .halo = 0, .edges = 1u << 31};
+  clv__subgraph_sizes subgraph = {.owned = 5000, .halo = 100, .edges = 20000},
+                      huge = {.owned = 1u << 30, .halo = 0, .edges = 1u << 31};
   gnx_made(&g, clv__allocator_default(), 0);
   clv__arena_init(&arena, clv__allocator_default());
   assert_int_equal(clv__peps_make(&arena, &g.costs, &huge, &options, &list, &error), CLV_NOT_SUPPORTED);
   assert_non_null(strstr(error.message, "is outside the measured range"));
   for (uint32_t d = 0; d < 3; ++d) g.machine.devices[d].memory_bytes = 1000;
-  assert_int_equal(clv__peps_make(&arena, &g.costs, &piece, &options, &list, &error), CLV_NOT_SUPPORTED);
+  assert_int_equal(clv__peps_make(&arena, &g.costs, &subgraph, &options, &list, &error), CLV_NOT_SUPPORTED);
   assert_true(list.infeasible > 0);
   g.machine.devices[GNX_GPU].name = "opencl:0";
   assert_int_equal(clv__costs_init(&g.costs, &g.tables, &g.machine, &g.chain, &error), CLV_NOT_FOUND);

@@ -10,8 +10,8 @@
 #include "gnn.h"
 #include "gnn/export.h"
 #include "gnn/measure/point.h"
-#include "gnn/plan/piece.h"
 #include "gnn/plan/portion.h"
+#include "gnn/plan/subgraph_sizes.h"
 #include "gnn/run/single.h"
 #include "gnn/run/sweep.h"
 #include "machines.h"
@@ -19,7 +19,7 @@
 
 /* ---- Shares ---- */
 
-static void check_share(const clv__piece *piece, const clv__subgraph *sub, uint32_t from, uint32_t to) {
+static void check_share(const clv__subgraph_sizes *piece, const clv__subgraph *sub, uint32_t from, uint32_t to) {
   clv__arena arena;
   clv__share share;
   clv__portion portion;
@@ -29,7 +29,7 @@ static void check_share(const clv__piece *piece, const clv__subgraph *sub, uint3
   assert_ok(
       clv__portion_make(&arena, sub, clv__subgraph_vertex_at(sub, low), clv__subgraph_vertex_at(sub, high), &portion, &error),
       error);
-  clv__piece_share(piece, low, high, &share);
+  clv__subgraph_share(piece, low, high, &share);
   assert_int_equal(share.targets, portion.sizes.targets);
   assert_int_equal(share.edges, portion.sizes.edges);
   if (portion.sizes.targets > 0) assert_int_equal(share.targets + share.halo, portion.sizes.rows);
@@ -53,8 +53,8 @@ static void test_shares(void **state) {
     clv__arena_init(&arena, clv__allocator_default());
     for (uint32_t i = 0; i < 3; ++i) {
       const clv__subgraph *sub = &partitioned.subgraphs[i];
-      clv__piece piece;
-      assert_ok(clv__piece_of(&arena, sub, &piece, &error), error);
+      clv__subgraph_sizes piece;
+      assert_ok(clv__subgraph_sizes_of(&arena, sub, &piece, &error), error);
       assert_int_equal(piece.owned, sub->owned_count);
       assert_int_equal(piece.halo, sub->halo_count);
       for (uint32_t from = 0; from < CLV__PEP_SHARES; ++from) {
@@ -64,7 +64,7 @@ static void test_shares(void **state) {
       uint64_t targets = 0, edges = 0; /* neighbours meet, wherever they are cut */
       for (double at = 0; at < 1; at += 0.037) {
         clv__share share;
-        clv__piece_share(&piece, at, fmin(1, at + 0.037), &share);
+        clv__subgraph_share(&piece, at, fmin(1, at + 0.037), &share);
         targets += share.targets, edges += share.edges;
       }
       assert_int_equal(targets, sub->owned_count);
@@ -126,7 +126,7 @@ static void check_run(machine *m, const test_gnn *gnn, const clv__gnn_model *mod
   clv__gnn_run_record(run, &record);
   for (uint32_t t = 0; t < record.task_count; ++t) { /* what was priced is what ran */
     const clv__gnn_task *task = &record.tasks[t];
-    const clv__pep_part *part = &schedule.layers[task->layer][task->place].pep->blocks[task->block].parts[task->part];
+    const clv__pep_part *part = &schedule.layers[task->layer][task->turn].pep->blocks[task->block].parts[task->part];
     assert_int_equal(task->sizes.targets, part->sizes.targets);
     if (part->sizes.targets == 0) continue;
     assert_int_equal(task->sizes.rows, part->sizes.rows);

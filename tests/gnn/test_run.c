@@ -33,7 +33,7 @@ static void test_odd_graphs(void **state) {
     for (int type = 0; type < 3; ++type) {
       for (uint32_t k = 1; k <= MOST_K; ++k) {
         scene s;
-        places p;
+        turns p;
         clv__stages stages;
         char what[96];
         make_scene(&s, &m, (clv__gnn_type)type, 1 + k % SCENE_LAYERS, sizes[i].n, sizes[i].edges, k,
@@ -50,13 +50,13 @@ static void test_odd_graphs(void **state) {
         shared.blocks[0].parts[1].to = CLV__PEP_SHARES;
         const clv__pep *const each[] = {&whole, &pipeline, &shared};
         for (size_t e = 0; e < sizeof each / sizeof *each; ++e) {
-          make_places(&p, &s, &means, &seed);
+          make_turns(&p, &s, &means, &seed);
           for (uint32_t layer = 0; layer < s.model->layer_count; ++layer) {
             for (uint32_t a = 0; a < k; ++a) p.items[layer][a].pep = each[e];
           }
           snprintf(what, sizeof what, "n %u, m %llu, type %d, k %u, plan %zu", sizes[i].n, (unsigned long long)sizes[i].edges,
                    type, k, e);
-          free(run_places(&m, &s, &p, 2, e == 0 && k == 1 ? s.alone : NULL, what));
+          free(run_turns(&m, &s, &p, 2, e == 0 && k == 1 ? s.alone : NULL, what));
         }
         finish_scene(&s);
       }
@@ -76,7 +76,7 @@ static void test_large_parts(void **state) {
   uint64_t seed = 78;
   for (uint32_t k = 1; k <= LARGE_K; ++k) {
     scene s = {.k = k};
-    places p;
+    turns p;
     clv__stages stages;
     do {
       clv__gnn_model_destroy(s.model);
@@ -92,9 +92,9 @@ static void test_large_parts(void **state) {
       assert_true(clv__sweep_find(&stages, 0, stages.count, &csr).piece > 0);
     }
     clv__pep whole = one_device(&means, 0, stages.count);
-    make_places(&p, &s, &means, &seed);
+    make_turns(&p, &s, &means, &seed);
     for (uint32_t i = 0; i < k; ++i) p.items[0][i].pep = &whole;
-    free(run_places(&m, &s, &p, 2, NULL, "large parts"));
+    free(run_turns(&m, &s, &p, 2, NULL, "large parts"));
     finish_scene(&s);
   }
   close_machine(&m);
@@ -150,7 +150,7 @@ typedef struct pipeline {
   clv__machine means;
   scene s;
   clv__pep pep;
-  places p;
+  turns p;
   clv__gnn_run *run;
 } pipeline;
 
@@ -166,7 +166,7 @@ static void open_pipeline(pipeline *l, const char *option, uint64_t seed) {
   l->pep.blocks[1] = l->pep.blocks[0];
   l->pep.blocks[0].last = l->pep.blocks[1].first = 5;
   l->pep.blocks[1].parts[0].device = 2;
-  make_places(&l->p, &l->s, &l->means, &seed);
+  make_turns(&l->p, &l->s, &l->means, &seed);
   for (uint32_t i = 0; i < 3; ++i) {
     for (uint32_t a = 0; a < MOST_K; ++a) l->p.items[i][a].pep = &l->pep;
   }

@@ -138,7 +138,7 @@ static void test_events(void **unused) {
     bool has_key[3] = {false};
     for (uint32_t t = 0; t < tasks; ++t) {
       uint32_t d = times[t].device;
-      uint64_t key = sequence[times[t].place]->key;
+      uint64_t key = sequence[times[t].turn]->key;
       bool is_switch = has_key[d] && keys[d] != key;
       switches += is_switch, switching += is_switch ? machine.devices[d].switch_ns : 0;
       keys[d] = key, has_key[d] = true;

@@ -399,7 +399,8 @@ static void test_larger_problems(void **state) {
     for (clv__objective objective = CLV__LATENCY; objective <= CLV__THROUGHPUT; ++objective) {
       clv__candidate best = place(problem, objective, &arena);
       uint64_t time = clv__price_of(&best.price, objective);
-      for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
+      for (uint32_t at = 0; clv__strategies[at] != NULL; ++at) {
+        const clv__strategy *strategy = clv__strategies[at];
         clv__place_input input = {.problem = problem, .objective = objective, .split = strategy->split};
         clv__candidate other;
         if (strategy->place == clv__place_optimal) continue;

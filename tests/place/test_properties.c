@@ -135,7 +135,8 @@ static void check_strategies(subject *s, bool again) {
   clv__objective objective = s->input.objective;
   uint64_t least = clv__price_of(&best.price, objective);
   expect_not_above(s, clv__bound_of(&bounds, objective), least, "the bound, and optimal");
-  for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
+  for (uint32_t at = 0; clv__strategies[at] != NULL; ++at) {
+    const clv__strategy *strategy = clv__strategies[at];
     if (strategy->place == clv__place_optimal) continue;
     run_strategy(s, strategy, again, &other);
     char what[64];
@@ -415,7 +416,8 @@ static void allocations_fail(void **state) {
   for (uint32_t i = 0; i < count; ++i) {
     subject s;
     subject_open(&s, 9000000 + i, &(test_problem_options){2, 12, 2, 4, TEST_ALL, TEST_SHAPE_COUNT});
-    for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
+    for (uint32_t at = 0; clv__strategies[at] != NULL; ++at) {
+      const clv__strategy *strategy = clv__strategies[at];
       failures += fail_allocations(&s, strategy);
     }
     subject_close(&s);
@@ -432,7 +434,8 @@ static void memory_may_not_suffice(void **state) {
     clv_error error = {0};
     clv__candidate c;
     subject_open(&s, 10000000 + i, &(test_problem_options){2, 14, 1, 4, TEST_ALL | TEST_MEMORY, TEST_SHAPE_COUNT});
-    for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
+    for (uint32_t at = 0; clv__strategies[at] != NULL; ++at) {
+      const clv__strategy *strategy = clv__strategies[at];
       s.input.split = strategy->split;
       clv_status status = clv__place_candidate(&s.input, strategy->place, &s.arena, &c, &error);
       if (status == CLV_OK) {

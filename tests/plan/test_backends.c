@@ -17,9 +17,12 @@ static odd_backend odd;
 
 static clv_status odd_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                            clv_error *error) {
+  const clv_option spec = {
+      "spec", "{\"operators\": {\"Add\": {}, \"Mul\": {}, \"MatMul\": {}, \"Max\": {}, \"Sub\": {}, \"Identity\": {}}}"};
   clv_device_config with = *config;
   (void)self;
-  with.spec = "{\"operators\": {\"Add\": {}, \"Mul\": {}, \"MatMul\": {}, \"Max\": {}, \"Sub\": {}, \"Identity\": {}}}";
+  with.options = &spec;
+  with.option_count = 1;
   return odd.real->open(odd.real->self, host, &with, device, error);
 }
 

@@ -12,10 +12,9 @@
 #define SHARED "{\"name\": \"near\", \"operators\": \"all\", \"memory_space\": \"one\"}"
 #define SHARED_TOO "{\"name\": \"close\", \"operators\": {\"MatMul\": {}, \"Mul\": {}}, \"memory_space\": \"one\"}"
 
-static const char *const strategies[] = {"optimal", "contiguous", "propagate", "propagate-graph", "delegate", "ready"};
 static const char *const splits[] = {NULL, "linear", "convex", "fewest"};
 static const char *const objectives[] = {"latency", "overlap", "throughput"};
-enum { STRATEGIES = 6, SPLITS = 4, OBJECTIVES = 3 };
+enum { SPLITS = 4, OBJECTIVES = 3 };
 
 typedef struct way {
   const char *list;
@@ -76,13 +75,13 @@ static void check_run(const clv_plan *plan, const char *what) {
 }
 
 static void each_way_of_planning(machine *m, const clv_graph *graph, const char *list, clv_plan_options options, bool run) {
-  for (uint32_t s = 0; s < STRATEGIES * SPLITS * OBJECTIVES; ++s) {
+  for (uint32_t s = 0; s < strategy_count() * SPLITS * OBJECTIVES; ++s) {
     char what[160];
     clv_error error = {0};
     clv_plan *plan;
-    options.strategy = strategies[s % STRATEGIES];
-    options.split = splits[s / STRATEGIES % SPLITS];
-    options.objective = objectives[s / STRATEGIES / SPLITS];
+    options.strategy = clv__strategies[s % strategy_count()]->name;
+    options.split = splits[s / strategy_count() % SPLITS];
+    options.objective = objectives[s / strategy_count() / SPLITS];
     say(what, list, &options);
     clv_status status = clv_plan_make(graph, m->devices, &options, &plan, &error);
     if (status != CLV_OK) fail_msg("%s: %s", what, error.message);
@@ -162,20 +161,20 @@ static uint32_t with_memory(const char *spec, uint32_t kibibytes, bool pinned, u
   for (size_t i = 0; i < sizeof data / sizeof *data; ++i) data[i] = test_random_float(&seed);
   clv_tensor input = f32(2, DIMS(4, 512), data);
   clv_assignment pin = {"*", "npu"};
-  for (uint32_t s = 0; s < STRATEGIES * OBJECTIVES; ++s) {
+  for (uint32_t s = 0; s < strategy_count() * OBJECTIVES; ++s) {
     char what[160];
     clv_error error = {0};
     clv_plan *plan;
     clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
-    options.strategy = strategies[s % STRATEGIES];
-    options.objective = objectives[s / STRATEGIES];
+    options.strategy = clv__strategies[s % strategy_count()]->name;
+    options.objective = objectives[s / strategy_count()];
     options.pins = &pin, options.pin_count = pinned;
     say(what, spec, &options);
     clv_status status = clv_plan_make(graph, m.devices, &options, &plan, &error);
     if (status != CLV_OK) {
       if (!pinned || status != CLV_NOT_SUPPORTED) fail_msg("%s, %uK: %s", what, kibibytes, error.message);
-      by_optimal += s % STRATEGIES == 0;
-      by_contiguous += s % STRATEGIES == 1;
+      by_optimal += s % strategy_count() == 0;
+      by_contiguous += s % strategy_count() == 1;
       ++*refused;
       continue;
     }
@@ -498,11 +497,11 @@ static void allocations_fail(void **state) {
   clv_error error = {0};
   clv_assignment value = {"v1", "adds"};
   const char *keep = "v5";
-  for (uint32_t s = 0; s < STRATEGIES * 2; ++s) {
+  for (uint32_t s = 0; s < strategy_count() * 2; ++s) {
     clv_plan *plan;
     clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
-    options.strategy = strategies[s % STRATEGIES];
-    options.split = s < STRATEGIES ? NULL : "convex";
+    options.strategy = clv__strategies[s % strategy_count()]->name;
+    options.split = s < strategy_count() ? NULL : "convex";
     options.record_passes = true;
     options.values = &value, options.value_count = 1;
     options.keeps = &keep, options.keep_count = 1;
@@ -528,7 +527,7 @@ static void allocations_fail_while_streaming(void **state) {
     clv_error error = {0};
     clv_plan *plan;
     clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
-    options.strategy = strategies[s];
+    options.strategy = clv__strategies[s]->name;
     options.pins = &pin, options.pin_count = 1;
     assert_ok(clv_plan_make(graph, m.devices, &options, &plan, &error), error);
     assert_true(streamed_of(plan) > 0);

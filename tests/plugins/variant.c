@@ -88,24 +88,30 @@ static clv_status execute(clv_device *device, clv_instance *instance, clv_stream
   return CLV_OK;
 }
 
-static clv_status list(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error) {
+static clv_status list(void *self, const clv_host *host, const clv_option *options, uint32_t option_count, clv_found_fn found,
+                       void *cookie, clv_error *error) {
   (void)self;
   (void)host;
+  (void)options;
+  (void)option_count;
   (void)error;
   const clv_status status = found(cookie, "slow", "cpu");
   return status != CLV_OK ? status : found(cookie, "fast", "gpu");
 }
 
 /* Of a table that ends before it: nobody sees it. */
-static clv_status beyond_the_end(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error) {
+static clv_status beyond_the_end(void *self, const clv_host *host, const clv_option *options, uint32_t option_count,
+                                 clv_found_fn found, void *cookie, clv_error *error) {
   (void)self;
   (void)host;
+  (void)options;
+  (void)option_count;
   (void)found;
   (void)cookie;
   return clv_host_fail(error, CLV_INTERNAL_ERROR, "a slot beyond the table's end was called");
 }
 
-static const clv_option_info options[] = {{"speed", "high or none", "how quick it is; high"}};
+static const clv_option_info known_options[] = {{"speed", "high or none", "how quick it is; high"}};
 
 /* As a later version might be. */
 typedef struct later_backend {
@@ -138,7 +144,7 @@ static const later_backend table = {
             CLV_HOST_DEVICE_SLOTS,
             CLV_HOST_WEIGHT_SLOTS,
             CLV_HOST_INSTANCE_SLOTS,
-            .options = VARIANT == LISTS ? options : NULL,
+            .options = VARIANT == LISTS ? known_options : NULL,
             .option_count = VARIANT == LISTS,
             .list = VARIANT == LISTS   ? list
                     : VARIANT == OLDER ? beyond_the_end

@@ -173,6 +173,7 @@ static void of_two_devices(void **state) {
 static enum { RIGHT, NODE_TWICE, NO_SUCH_NODE, FEWER_LATER, MORE_LATER } lie;
 static const clv_backend *inner;
 static clv_backend liar;
+static clv_timing_slots liar_timing;
 static uint32_t listings;
 
 typedef struct passing {
@@ -196,7 +197,7 @@ static clv_status lying_steps(clv_device *device, clv_instance *instance, clv_st
   const clv_step_info more = {.struct_size = sizeof more, .what = "more", .implementation = "", .beside = CLV_NO_VALUE};
   ++listings;
   if (lie == FEWER_LATER && listings > 2) return CLV_OK;
-  CLV__TRY(inner->instance_steps(device, instance, pass, &p, error));
+  CLV__TRY(inner->timing->steps(device, instance, pass, &p, error));
   return lie == MORE_LATER && listings > 2 ? found(cookie, &more) : CLV_OK;
 }
 
@@ -205,7 +206,9 @@ static clv_status query_liar(const clv_host *host, void *user_data, const clv_ba
   CLV__TRY(clv__cpu_backend_query(host, NULL, &inner, error));
   liar = *inner;
   liar.name = "liar";
-  liar.instance_steps = lying_steps;
+  liar_timing = *inner->timing;
+  liar_timing.steps = lying_steps;
+  liar.timing = &liar_timing;
   *backend = &liar;
   return CLV_OK;
 }

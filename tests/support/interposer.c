@@ -136,7 +136,7 @@ void interposer_log_text(interposer *self, uint64_t slots, char *text, size_t by
 
 /* ---- What is alive ---- */
 
-static const char *const kind_names[] = {"captured graph", "instance", "executable", "weight", "event", "stream", "buffer"};
+static const char *const kind_names[] = {"capture", "instance", "executable", "weight", "event", "stream", "buffer"};
 
 void interposer_misuse(interposer *self, const char *format, ...) {
   va_list arguments;
@@ -203,7 +203,7 @@ static void destroy(const object *o) {
   clv_device *device = o->device->inner;
   switch (o->kind) {
     case OBJECT_CAPTURED:
-      inner->captured_destroy(device, o->pointer);
+      inner->capture->destroy(device, o->pointer);
       break;
     case OBJECT_INSTANCE:
       inner->instance_destroy(device, o->pointer);
@@ -294,7 +294,7 @@ static clv_status replay_one(clv_device *device, deferred *work) {
     case DEFERRED_WAIT:
       return inner->event_wait(to, stream, work->event->inner, NULL);
     case DEFERRED_LAUNCH:
-      return inner->captured_launch(to, work->captured, stream, NULL);
+      return inner->capture->launch(to, work->captured, stream, NULL);
     default:
       if (inner->event_notify != NULL) return inner->event_notify(to, work->event->inner, work->notify, work->cookie, NULL);
       clv_status status = inner->event_synchronize(to, work->event->inner, NULL);

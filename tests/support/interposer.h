@@ -1,6 +1,6 @@
-/* A backend that wraps another one: the same slots, but every call first goes to a hook, which may inspect it, let it
- * fail, delay it, corrupt its results, or make the device hang. It has its own name, so that one list of devices can contain
- * both: `--devices logged,cpu`. Optional slots can be left out one by one.
+/* A backend that wraps another one: the same slots, but every call first goes to a hook, which may inspect it, let it * fail,
+ * delay it, corrupt its results, or make the device hang. It has its own name, so that one list of devices can contain * both:
+ * `--devices logged,cpu`. Optional slots can be left out one by * one, and groups of slots whole.
  *
  * It also tracks the objects that the host creates and destroys: those left when a device is closed, and those destroyed twice
  * or while the device could still use them. Objects that are left are then destroyed, as drivers do. */
@@ -38,6 +38,7 @@ typedef enum interposer_slot {
    INTERPOSER_BIT(captured_bind) | INTERPOSER_BIT(captured_destroy) | INTERPOSER_BIT(captured_bytes))
 #define INTERPOSER_SCRATCH (INTERPOSER_BIT(instance_scratch_bytes) | INTERPOSER_BIT(instance_bind_scratch))
 #define INTERPOSER_BLOBS (INTERPOSER_BIT(executable_save) | INTERPOSER_BIT(executable_load))
+#define INTERPOSER_TIMING (INTERPOSER_BIT(instance_time_steps) | INTERPOSER_BIT(instance_steps))
 #define INTERPOSER_SPEED (INTERPOSER_BIT(node_seconds) | INTERPOSER_BIT(copy_seconds) | INTERPOSER_BIT(launch_seconds))
 
 const char *interposer_slot_name(interposer_slot slot);
@@ -51,7 +52,7 @@ typedef struct interposer_call {
   uint32_t device;      /* index among the devices opened through this interposer */
   uint64_t number;      /* of the call, from 1 */
   uint64_t slot_number; /* of the call among those of its slot, from 1 */
-  const void *object;   /* the buffer, event, weight, executable, instance or captured graph */
+  const void *object;   /* the buffer, event, weight, executable, instance or capture */
   const void *stream;
   uint64_t size_bytes; /* of buffer_alloc() and copies */
   const char *text;    /* open(): the device's name; weight_upload(): the id */

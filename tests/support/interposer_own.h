@@ -82,7 +82,8 @@ struct interposer {
   interposer_options options;
   const clv_backend *inner;
   clv_backend table;
-  pthread_mutex_t lock; /* everything below */
+  clv_capture_slots capture; /* without its bind() if that is left out */
+  pthread_mutex_t lock;      /* everything below */
   interposer_hook hook;
   void *user_data;
   uint64_t calls, counts[INTERPOSER_SLOT_COUNT];

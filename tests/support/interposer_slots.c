@@ -6,6 +6,8 @@
 
 #include "interposer_own.h"
 
+enum { MOST_OPTIONS = 16 };
+
 #define INNER(device) ((device)->owner->inner)
 /* Asks, and leaves with the failure where the call is to fail. `fate` holds what else is to happen. */
 #define ASK(device, slot_, ...) \
@@ -33,7 +35,13 @@ static clv_status open_device(void *user_data, const clv_host *host, const clv_d
   interposer_fate fate = interposer_ask(self, (interposer_call){.slot = INTERPOSER_open, .text = config->name});
   if (fate.action == INTERPOSER_FAIL) return interposer_fail(&fate, INTERPOSER_open, error);
   clv_device_config inner_config = *config;
-  if (self->options.spec != NULL) inner_config.spec = self->options.spec;
+  clv_option options[MOST_OPTIONS];
+  if (self->options.spec != NULL) {
+    if (config->option_count >= MOST_OPTIONS) return clv__error_set(error, CLV_INVALID_ARGUMENT, "too many options");
+    for (uint32_t i = 0; i < config->option_count; ++i) options[i] = config->options[i];
+    options[inner_config.option_count++] = (clv_option){"spec", self->options.spec};
+    inner_config.options = options;
+  }
   clv_device *device = calloc(1, sizeof *device);
   if (device == NULL) return clv__error_memory(error, sizeof *device);
   clv_status status = self->inner->open(self->inner->self, host, &inner_config, &device->inner, error);
@@ -372,14 +380,14 @@ static void executable_info(clv_device *device, clv_executable *executable, clv_
 static clv_status executable_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
                                   clv_error *error) {
   ASK_OR_FAIL(device, executable_save, .object = executable);
-  return INNER(device)->executable_save(device->inner, executable, write, cookie, error);
+  return INNER(device)->save->save(device->inner, executable, write, cookie, error);
 }
 
 static clv_status executable_load(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
                                   clv_error *error) {
   *executable = NULL;
   ASK_OR_FAIL(device, executable_load, .size_bytes = size_bytes);
-  CLV__TRY(INNER(device)->executable_load(device->inner, data, size_bytes, executable, error));
+  CLV__TRY(INNER(device)->save->load(device->inner, data, size_bytes, executable, error));
   interposer_made(device, OBJECT_EXECUTABLE, *executable);
   return CLV_OK;
 }
@@ -411,24 +419,24 @@ static clv_status instance_resize(clv_device *device, clv_instance *instance, co
 
 static clv_status instance_time_steps(clv_device *device, clv_instance *instance, bool on, clv_error *error) {
   ASK_OR_FAIL(device, instance_time_steps, .object = instance);
-  return INNER(device)->instance_time_steps(device->inner, instance, on, error);
+  return INNER(device)->timing->enable(device->inner, instance, on, error);
 }
 
 static clv_status instance_steps(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie, clv_error *error) {
   ASK_OR_FAIL(device, instance_steps, .object = instance);
-  return INNER(device)->instance_steps(device->inner, instance, found, cookie, error);
+  return INNER(device)->timing->steps(device->inner, instance, found, cookie, error);
 }
 
 static uint64_t instance_scratch_bytes(clv_device *device, clv_instance *instance) {
   ASK(device, instance_scratch_bytes, .object = instance);
   (void)fate;
-  return INNER(device)->instance_scratch_bytes(device->inner, instance);
+  return INNER(device)->scratch->size_bytes(device->inner, instance);
 }
 
 static clv_status instance_bind_scratch(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset,
                                         clv_error *error) {
   ASK_OR_FAIL(device, instance_bind_scratch, .object = instance);
-  return INNER(device)->instance_bind_scratch(device->inner, instance, buffer, offset, error);
+  return INNER(device)->scratch->bind(device->inner, instance, buffer, offset, error);
 }
 
 /* Numbers that no test computes: 12.08 in f32. At the beginning of each output, behind what computed it. */
@@ -488,24 +496,24 @@ static clv_status claim(clv_device *device, const clv_graph_view *graph, const b
 
 /* ---- Capture ---- */
 
-static clv_status capture_begin(clv_device *device, clv_stream *stream, clv_error *error) {
+static clv_status capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
   ASK_OR_FAIL(device, capture_begin, .stream = stream);
   pthread_mutex_lock(&device->lock);
   bool is_free = !stream->is_hung && stream->failed == CLV_OK;
   pthread_mutex_unlock(&device->lock);
   if (!is_free) return clv__error_set(error, CLV_DEVICE_ERROR, "the stream hangs or has failed");
-  return INNER(device)->capture_begin(device->inner, stream->inner, error);
+  return INNER(device)->capture->begin(device->inner, stream->inner, mode, error);
 }
 
 static clv_status capture_end(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error) {
   ASK(device, capture_end, .stream = stream);
   if (captured != NULL) *captured = NULL;
   if (fate.action == INTERPOSER_FAIL || fate.action == INTERPOSER_FAIL_LATER) {
-    (void)INNER(device)->capture_end(device->inner, stream->inner, NULL, NULL); /* the recording is dropped all the same */
+    (void)INNER(device)->capture->end(device->inner, stream->inner, NULL, NULL); /* the recording is dropped all the same */
     return interposer_fail(&fate, INTERPOSER_capture_end, error);
   }
   if (fate.action == INTERPOSER_HANG) CLV__TRY(hang_here(device, error));
-  CLV__TRY(INNER(device)->capture_end(device->inner, stream->inner, captured, error));
+  CLV__TRY(INNER(device)->capture->end(device->inner, stream->inner, captured, error));
   if (captured != NULL && *captured != NULL) interposer_made(device, OBJECT_CAPTURED, *captured);
   return CLV_OK;
 }
@@ -515,27 +523,27 @@ static clv_status captured_launch(clv_device *device, clv_captured *captured, cl
   CLV__TRY(settle(device, &fate, INTERPOSER_captured_launch, error));
   deferred work = {.kind = DEFERRED_LAUNCH, .stream = stream, .captured = captured};
   if (put_off(device, &fate, INTERPOSER_captured_launch, &work)) return CLV_OK;
-  CLV__TRY(INNER(device)->captured_launch(device->inner, captured, stream->inner, error));
+  CLV__TRY(INNER(device)->capture->launch(device->inner, captured, stream->inner, error));
   return finish_call(device, stream, error);
 }
 
 static clv_status captured_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
                                 clv_error *error) {
   ASK_OR_FAIL(device, captured_bind, .object = captured, .args = args);
-  return INNER(device)->captured_bind(device->inner, captured, index, args, error);
+  return INNER(device)->capture->bind(device->inner, captured, index, args, error);
 }
 
 static void captured_destroy(clv_device *device, clv_captured *captured) {
   ASK(device, captured_destroy, .object = captured);
   (void)fate;
   interposer_gone(device, OBJECT_CAPTURED, captured);
-  INNER(device)->captured_destroy(device->inner, captured);
+  INNER(device)->capture->destroy(device->inner, captured);
 }
 
 static uint64_t captured_bytes(clv_device *device, const clv_captured *captured) {
   ASK(device, captured_bytes, .object = captured);
   (void)fate;
-  return INNER(device)->captured_bytes(device->inner, captured);
+  return INNER(device)->capture->size_bytes(device->inner, captured);
 }
 
 /* ---- What came later ---- */
@@ -545,12 +553,26 @@ static clv_status finish(clv_device *device, clv_executable *const *executables,
   return INNER(device)->finish(device->inner, executables, count, error);
 }
 
-static clv_status list_devices(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error) {
+static clv_status list_devices(void *self, const clv_host *host, const clv_option *options, uint32_t option_count,
+                               clv_found_fn found, void *cookie, clv_error *error) {
   const clv_backend *inner = ((interposer *)self)->inner;
-  return inner->list(inner->self, host, found, cookie, error);
+  return inner->list(inner->self, host, options, option_count, found, cookie, error);
 }
 
 /* ---- The table ---- */
+
+static const clv_save_slots save_slots = {.struct_size = sizeof save_slots, .save = executable_save, .load = executable_load};
+static const clv_scratch_slots scratch_slots = {
+    .struct_size = sizeof scratch_slots, .size_bytes = instance_scratch_bytes, .bind = instance_bind_scratch};
+static const clv_capture_slots capture_slots = {.struct_size = sizeof capture_slots,
+                                                .begin = capture_begin,
+                                                .end = capture_end,
+                                                .launch = captured_launch,
+                                                .bind = captured_bind,
+                                                .destroy = captured_destroy,
+                                                .size_bytes = captured_bytes};
+static const clv_timing_slots timing_slots = {
+    .struct_size = sizeof timing_slots, .enable = instance_time_steps, .steps = instance_steps};
 
 void interposer_fill(interposer *self) {
   const clv_backend *inner = self->inner;
@@ -590,8 +612,6 @@ void interposer_fill(interposer *self) {
   PUT(compile);
   PUT(executable_destroy);
   PUT(executable_info);
-  PUT(executable_save);
-  PUT(executable_load);
   PUT(instance_create);
   PUT(instance_destroy);
   PUT(instance_resize);
@@ -601,18 +621,21 @@ void interposer_fill(interposer *self) {
   PUT(launch_seconds);
   PUT(claim);
   PUT(event_notify);
-  PUT(instance_scratch_bytes);
-  PUT(instance_bind_scratch);
-  PUT(capture_begin);
-  PUT(capture_end);
-  PUT(captured_launch);
-  PUT(captured_bind);
-  PUT(captured_destroy);
-  PUT(captured_bytes);
   PUT(finish);
-  PUT(instance_time_steps);
-  PUT(instance_steps);
 #undef PUT
+  /* The groups that the backend has and of which no slot is left out. */
+#define PUT_GROUP(group, bits) \
+  if (behind.group != NULL && (self->options.without & (bits)) == 0) self->table.group = &group##_slots
+  PUT_GROUP(save, INTERPOSER_BLOBS);
+  PUT_GROUP(scratch, INTERPOSER_SCRATCH);
+  PUT_GROUP(timing, INTERPOSER_TIMING);
+#undef PUT_GROUP
+  const uint64_t capture = INTERPOSER_CAPTURE & ~INTERPOSER_BIT(captured_bind);
+  if (behind.capture != NULL && (self->options.without & capture) == 0) {
+    self->capture = capture_slots;
+    if (behind.capture->bind == NULL || (self->options.without & INTERPOSER_BIT(captured_bind)) != 0) self->capture.bind = NULL;
+    self->table.capture = &self->capture;
+  }
   self->table.options = behind.options;
   self->table.option_count = behind.option_count;
   if (behind.list != NULL) self->table.list = list_devices;

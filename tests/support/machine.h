@@ -12,10 +12,17 @@
 #include "cleave/cleave.h"
 #include "interposer.h"
 #include "models.h"
+#include "place/place.h"
 #include "plan/plan.h"
 #include "support.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
+
+static inline uint32_t strategy_count(void) {
+  uint32_t count = 0;
+  while (clv__strategies[count] != NULL) ++count;
+  return count;
+}
 
 typedef struct machine {
   test_allocator counting;

@@ -41,7 +41,8 @@ void clv__cpu_captured_destroy(clv_device *device, clv_captured *captured) {
 
 /* ---- Recording. ---- */
 
-clv_status clv__cpu_capture_begin(clv_device *device, clv_stream *stream, clv_error *error) {
+clv_status clv__cpu_capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
+  (void)mode; /* the stream records into a list of its own: no other thread is affected */
   if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is already capturing");
   stream->recording = clv__allocate_zero(device->allocator, sizeof *stream->recording);
   if (stream->recording == NULL) return clv__error_memory(error, sizeof *stream->recording);
@@ -207,7 +208,7 @@ static clv_status launch(clv_device *device, clv_captured *captured, clv_error *
 
 clv_status clv__cpu_captured_launch(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error) {
   if (stream != NULL && stream->recording != NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a captured graph cannot be launched on a stream that is capturing");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a capture cannot be launched on a stream that is capturing");
   }
   const int threads = clv__cpu_threads_enter(device);
   const clv_status status = launch(device, captured, error);
@@ -219,7 +220,7 @@ clv_status clv__cpu_captured_bind(clv_device *device, clv_captured *captured, ui
                                   clv_error *error) {
   (void)device;
   if (index >= captured->count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist in a captured graph with %zu", index,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist in a capture with %zu", index,
                           captured->count);
   }
   execution *recorded = &captured->executions[index];

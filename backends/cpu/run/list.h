@@ -1,7 +1,7 @@
 /* The launch list: a plan resolved once into calls. Each call is a function with its arguments, including addresses. The calls
  * are stored contiguously in one block, which an execution walks from start to end. Patches record the addresses that may move
  * (bindings, the instance's memory). The cost of binding other memory is proportional to the number of patches of what moved. An
- * instance runs its own list. A captured graph has one list per recorded execution. */
+ * instance runs its own list. A capture has one list per recorded execution. */
 #ifndef CLEAVE_BACKENDS_CPU_RUN_LIST_H
 #define CLEAVE_BACKENDS_CPU_RUN_LIST_H
 

@@ -6,7 +6,7 @@
 #include "executable.h"
 
 struct clv_stream {
-  clv_captured *recording; /* from capture_begin() to capture_end() */
+  clv_captured *recording; /* from begin() to end() */
 };
 
 /* stream.c */
@@ -21,7 +21,7 @@ clv_status clv__cpu_event_synchronize(clv_device *device, clv_event *event, clv_
 clv_status clv__cpu_event_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error);
 
 /* capture.c */
-clv_status clv__cpu_capture_begin(clv_device *device, clv_stream *stream, clv_error *error);
+clv_status clv__cpu_capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error);
 clv_status clv__cpu_capture_end(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error);
 clv_status clv__cpu_captured_launch(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error);
 clv_status clv__cpu_captured_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,

@@ -52,7 +52,7 @@ void clv__cpu_notes_destroy(clv__cpu_notes *notes) {
   clv__release(notes->host->allocator, notes);
 }
 
-static void say(const clv__cpu_notes *notes, int level, const char *what, const char *why) {
+static void log_note(const clv__cpu_notes *notes, int level, const char *what, const char *why) {
   char line[400];
   if (notes->host->log == NULL) return;
   snprintf(line, sizeof line, "%.40s: %.100s: %.200s", notes->device, what, why);
@@ -120,8 +120,8 @@ static void read_kept(clv__cpu_notes *notes) {
   if (host->recall == NULL) return;
   const clv_status status = host->recall(host->self, "cpu", notes->key, &data, &size_bytes, &error);
   if (status == CLV_OK && !read_text(notes, data, size_bytes))
-    say(notes, 1, "choices stored by --tune are damaged", "measuring again");
-  if (status != CLV_OK && status != CLV_NOT_FOUND) say(notes, 1, "choices stored by --tune cannot be read", error.message);
+    log_note(notes, 1, "choices stored by --tune are damaged", "measuring again");
+  if (status != CLV_OK && status != CLV_NOT_FOUND) log_note(notes, 1, "choices stored by --tune cannot be read", error.message);
   if (status == CLV_OK) clv__release(host->allocator, data);
 }
 
@@ -172,7 +172,7 @@ void clv__cpu_notes_save(clv__cpu_notes *notes) {
     }
     if (sorted != NULL && !text.failed) {
       const clv_status status = host->remember(host->self, "cpu", notes->key, text.data, text.size_bytes, &error);
-      if (status != CLV_OK) say(notes, 2, "choices are not stored", error.message);
+      if (status != CLV_OK) log_note(notes, 2, "choices are not stored", error.message);
       notes->is_new = false;
     }
     clv__release(host->allocator, sorted);

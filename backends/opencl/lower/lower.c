@@ -108,21 +108,21 @@ void clv__opencl_pass_output(clv__opencl_lowering *l, uint32_t index) {
 }
 
 static clv__opencl_operand place_operand(clv__opencl_where where, uint32_t index) {
-  return (clv__opencl_operand){.means = CLV__OPENCL_MEANS_PLACE, .at = {where, index}};
+  return (clv__opencl_operand){.means = CLV__OPENCL_MEANS_LOCATION, .at = {where, index}};
 }
 
 /* ---- Memory ---- */
 
-static uint32_t add_piece(clv__opencl_lowering *l, clv__opencl_pieces *pieces, uint64_t size_bytes, const void *data) {
+static uint32_t add_region(clv__opencl_lowering *l, clv__opencl_regions *regions, uint64_t size_bytes, const void *data) {
   uint32_t index = 0;
-  clv_status status = clv__opencl_piece_add(l->plan, pieces, size_bytes, data, &index, &l->error);
+  clv_status status = clv__opencl_region_add(l->plan, regions, size_bytes, data, &index, &l->error);
   if (status != CLV_OK && l->failed == CLV_OK) l->failed = status;
   return index;
 }
 
 uint32_t clv__opencl_scratch(clv__opencl_lowering *l, uint64_t size_bytes) {
   clv__opencl_plan_node *node = &l->plan->nodes[l->index];
-  uint32_t index = add_piece(l, &l->plan->scratch, size_bytes, NULL);
+  uint32_t index = add_region(l, &l->plan->scratch, size_bytes, NULL);
   if (node->scratch_count++ == 0) node->first_scratch = index;
   return index;
 }
@@ -133,17 +133,17 @@ void clv__opencl_pass_scratch(clv__opencl_lowering *l, uint32_t scratch) {
 uint32_t clv__opencl_table(clv__opencl_lowering *l, const void *data, uint64_t size_bytes) {
   const void *copy = clv__arena_copy(&l->plan->arena, data, size_bytes);
   if (copy == NULL) fail_memory(l, size_bytes);
-  return add_piece(l, &l->plan->constants, size_bytes, copy);
+  return add_region(l, &l->plan->constants, size_bytes, copy);
 }
 void clv__opencl_pass_table(clv__opencl_lowering *l, uint32_t table) {
   pass(l, place_operand(CLV__OPENCL_AT_CONSTANT, table));
 }
 
-/* All faults of a plan are in one piece, so that one copy reads them back. */
+/* All faults of a plan are in one region, so that one copy reads them back. */
 void clv__opencl_pass_fault(clv__opencl_lowering *l, clv__opencl_explain_fn explain) {
   clv__opencl_plan *plan = l->plan;
   clv__opencl_fault_places *places = &plan->fault_places;
-  if (places->count == 0) plan->kept_faults = add_piece(l, &plan->kept, 0, NULL);
+  if (places->count == 0) plan->kept_faults = add_region(l, &plan->kept, 0, NULL);
   if (l->failed != CLV_OK) return;
   if (!clv__array_reserve(plan->device->allocator, (void **)&places->items, &places->capacity, places->count + 1,
                           sizeof *places->items, places->count)) {

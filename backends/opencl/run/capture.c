@@ -65,7 +65,8 @@ uint64_t clv__opencl_captured_bytes(clv_device *device, const clv_captured *capt
 
 /* ---- Recording ---- */
 
-clv_status clv__opencl_capture_begin(clv_device *device, clv_stream *stream, clv_error *error) {
+clv_status clv__opencl_capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
+  (void)mode; /* the stream records into a list of its own: no other thread is affected */
   if (!device->can_capture) return clv__error_set(error, CLV_NOT_SUPPORTED, "option capture=off");
   if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is already capturing");
   stream->recording = clv__object_new(&device->objects, sizeof *stream->recording, destroy);

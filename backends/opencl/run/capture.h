@@ -5,7 +5,7 @@
 
 #include "instance.h"
 
-clv_status clv__opencl_capture_begin(clv_device *device, clv_stream *stream, clv_error *error);
+clv_status clv__opencl_capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error);
 /* Adds an execution to a stream that is recording. */
 clv_status clv__opencl_capture_add(clv_device *device, clv_captured *captured, clv_instance *instance,
                                    const clv_execute_args *args, clv_error *error);

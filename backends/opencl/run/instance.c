@@ -13,12 +13,12 @@ static void scratch_release(clv_device *device, clv_instance *instance) {
   instance->has_scratch = false;
 }
 
-/* Creates the scratch pieces in `memory`, from `offset` on, and passes them to the kernels. */
+/* Creates the scratch regions in `memory`, from `offset` on, and passes them to the kernels. */
 static clv_status scratch_cut(clv_device *device, clv_instance *instance, cl_mem memory, uint64_t offset, clv_error *error) {
   const clv__opencl_plan *plan = instance->plan;
   for (size_t i = 0; i < plan->scratch.count; ++i) {
-    const clv__opencl_piece *piece = &plan->scratch.items[i];
-    CLV__TRY(clv__opencl_memory_part(device, memory, offset + piece->offset, piece->size_bytes, &instance->scratch[i], error));
+    const clv__opencl_region *region = &plan->scratch.items[i];
+    CLV__TRY(clv__opencl_memory_part(device, memory, offset + region->offset, region->size_bytes, &instance->scratch[i], error));
   }
   for (size_t s = 0; s < plan->steps.count; ++s) {
     const clv__opencl_step *step = &plan->steps.items[s];

@@ -29,7 +29,7 @@ struct clv_instance {
   bool owns_plan;
   clv__arena arena;
   cl_kernel *kernels;    /* by step; NULL for copies */
-  cl_mem *scratch;       /* by piece */
+  cl_mem *scratch;       /* by region */
   cl_mem scratch_memory; /* the instance's own; NULL if the host provided scratch */
   bool has_scratch;
   cl_mem *kept;

@@ -140,7 +140,16 @@ const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT] = {
     {"memory", "bytes, such as 64M or 1G (0: no limit)", "size of the device memory (default: as in the description)"},
     {"hang", "a launch number from 1, or 0", "for tests: this launch never ends (default: 0, none)"},
     {"fail", "a launch number from 1, or 0", "for tests: this launch fails (default: 0, none)"},
+    {"spec", "default, all or a file", "the description, as with --npu-spec; default"},
 };
+
+const char *clv__vnpu_option_spec(const clv_option *options, uint32_t option_count) {
+  const char *text = NULL;
+  for (uint32_t i = 0; i < option_count; ++i) {
+    if (strcmp(options[i].key, "spec") == 0) text = options[i].value;
+  }
+  return text;
+}
 
 /* The host has already checked the keys against the list. */
 static clv_status apply_option(clv__vnpu_spec *spec, const clv_option *option, clv_error *error) {
@@ -164,7 +173,7 @@ static clv_status apply_option(clv__vnpu_spec *spec, const clv_option *option, c
     case 4:
       is_read = parse_count(value, &spec->fail_at);
       break;
-    default:
+    default: /* "spec" is read before the other options */
       break;
   }
   if (is_read) return CLV_OK;

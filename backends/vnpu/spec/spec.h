@@ -85,8 +85,11 @@ typedef struct clv__vnpu_spec {
 } clv__vnpu_spec;
 
 /* A device's options, which override its description. */
-enum { CLV__VNPU_OPTION_COUNT = 5 };
+enum { CLV__VNPU_OPTION_COUNT = 6 };
 extern const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT];
+
+/* The description that the options name; the last one if there are several, NULL if there is none. */
+const char *clv__vnpu_option_spec(const clv_option *options, uint32_t option_count);
 
 /* Reads the description that `text` names: "default" (also NULL), "all", JSON that begins with a brace, or the path of a file.
  * Then applies the options. After an error `spec` is empty. */

@@ -5,12 +5,13 @@
  *
  * Layers: backend -> device -> memory space -> stream/event -> executable -> instance.
  *
- *   open                     opens a device; CLV_NOT_SUPPORTED means that it is absent or its driver unusable: the host falls
- * back supports, prefers        called for every node; after a yes, compile() of that node alone must succeed compile turns a
- * partition into an executable, which is immutable and shared by sessions weight_upload            puts a weight on the device,
- * once, under its id; executables refer to it and hold no copy instance_create          creates an executable's state in one
- * session, for given input shapes execute                  enqueues an instance on a stream; inputs and outputs are bindings
- *   capture, launch          record the work that execute() enqueues, and enqueue it again as one launch
+ *   - open() opens a device. CLV_NOT_SUPPORTED means that it is absent or its driver unusable: the host falls back.
+ *   - supports() and prefers() are called for every node. After a yes, compile() of that node alone must succeed.
+ *   - compile() turns a partition into an executable, which is immutable and shared by sessions.
+ *   - weight_upload() puts a weight on the device, once, under its id. Executables refer to it and hold no copy.
+ *   - instance_create() creates an executable's state in one session, for given input shapes.
+ *   - execute() enqueues an instance on a stream. Inputs and outputs are bindings.
+ *   - `capture` records the work that execute() enqueues, and enqueues it again as one launch.
  *
  * Rules for all slots:
  *   - Return a status. If it is not CLV_OK, put a message in `error`.
@@ -18,7 +19,8 @@
  *   - Values that cross a partition boundary are dense, row-major and exact in their dtype. If clv_dtype_size_bytes() is 0,
  * several elements share a byte. Inside a partition, the backend chooses the layout.
  *   - Later versions may add dtypes. supports() accepts a node only if it knows the dtype of every input and output.
- *   - A slot marked optional may be NULL.
+ *   - A slot marked optional may be NULL. Optional slots that need each other are a group: a table of its own, to which
+ *     clv_backend has a pointer, or NULL. All slots of a group are required, except those marked optional in it.
  *
  * Versions: structs only grow at their end. Each has a `struct_size`, the size known to the code that filled it in. A reader
  * treats fields beyond that size as zero. `abi_version` changes only if an existing field changes its meaning. The host rejects
@@ -26,7 +28,8 @@
  *
  * Threads: the host calls a device's functions from one thread at a time, with two exceptions. These calls may come at any time,
  * even while another function is running:
- *   - execute(), copies, events, stream_synchronize() and the capture functions, from several threads on different streams
+ *   - execute(), copies, events, stream_synchronize() and the slots of `capture`, from several threads on different streams
+ *   - stream_stop(), from any thread
  *   - buffer_alloc() and buffer_free(), from any thread; allocate_output() calls them on the thread that it is called from
  * An instance is used on one stream only. It may be enqueued again before its previous execution has finished.
  *
@@ -34,55 +37,15 @@
 #ifndef CLEAVE_PLUGIN_BACKEND_H
 #define CLEAVE_PLUGIN_BACKEND_H
 
-#include "../types.h"
+#include "../info.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define CLV_ABI_VERSION 1u
-#define CLV_NO_VALUE UINT32_MAX /* an absent optional input or output of a node */
+#define CLV_ABI_VERSION 2u
 
 /* ---- The host's side: graph accessors, and services ------------------------------------------------------------ */
-
-/* A part of a graph. Node indices are [0, node_count), in topological order. Value ids are [0, value_count). The host owns the
- * view. It is valid during the call that received it. */
-typedef struct clv_graph_view clv_graph_view;
-
-typedef enum clv_attribute_kind {
-  CLV_ATTRIBUTE_INTS = 1, /* one or several; a scalar has count 1 and `is_list` false */
-  CLV_ATTRIBUTE_FLOATS = 2,
-  CLV_ATTRIBUTE_STRINGS = 3,
-  CLV_ATTRIBUTE_TENSOR = 4,
-  CLV_ATTRIBUTE_GRAPH = 5
-} clv_attribute_kind;
-
-typedef struct clv_attribute {
-  const char *name;
-  clv_attribute_kind kind;
-  bool is_list;
-  size_t count;
-  const int64_t *ints;
-  const float *floats;
-  const clv_string *strings;
-  const clv_tensor *tensor;
-  const clv_graph_view *graph; /* a body; its captured values follow the node's explicit inputs, see clv_node_info */
-} clv_attribute;
-
-typedef struct clv_node_info {
-  uint32_t struct_size; /* set by the caller */
-  int32_t opset;        /* the version of the node's domain that the model imports */
-  const char *name;     /* never empty: `Op#index` if the model has no name for the node, or repeats it */
-  const char *op;
-  const char *domain; /* "" is the ONNX domain */
-  uint32_t input_count;
-  uint32_t output_count;
-  uint32_t attribute_count;
-  uint32_t capture_count; /* the last `capture_count` of `inputs` are outer values that the node's bodies read */
-  const uint32_t *inputs; /* view-local value ids; CLV_NO_VALUE if absent */
-  const uint32_t *outputs;
-  const clv_attribute *attributes;
-} clv_node_info;
 
 typedef struct clv_value_info {
   uint32_t struct_size; /* set by the caller */
@@ -115,7 +78,7 @@ typedef struct clv_node_call {
 typedef clv_status (*clv_run_node_fn)(void *cookie, const clv_node_call *call, clv_error *error);
 
 /* The host's services. Valid as long as the backend is loaded. */
-typedef struct clv_host {
+struct clv_host {
   uint32_t abi_version;
   uint32_t struct_size;
   void *self;
@@ -171,7 +134,7 @@ typedef struct clv_host {
    * evaluate_node(). */
   clv_status (*evaluate_node_with)(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
                                    clv_run_node_fn run_node, void *cookie, clv_error *error);
-} clv_host;
+};
 
 /* ---- The backend's side -------------------------------------------------------------------------------------------------- */
 
@@ -182,7 +145,7 @@ typedef struct clv_buffer clv_buffer;         /* memory in the device's memory s
 typedef struct clv_weight clv_weight;         /* a weight resident on the device */
 typedef struct clv_executable clv_executable; /* a compiled partition */
 typedef struct clv_instance clv_instance;     /* an executable's state in one session */
-typedef struct clv_captured clv_captured;     /* recorded launches */
+typedef struct clv_captured clv_captured;     /* a capture: recorded launches */
 
 typedef struct clv_option {
   const char *key;
@@ -202,27 +165,8 @@ typedef struct clv_device_config {
   const char *name;      /* the user's name for it: "cpu", "npu" */
   uint32_t option_count; /* --device-option NAME:key=value */
   const clv_option *options;
-  const char *spec;      /* vnpu: "default", "all" or a file; NULL for other backends */
   uint32_t thread_count; /* 0: one per core */
 } clv_device_config;
-
-typedef struct clv_device_info {
-  uint32_t struct_size;
-  bool static_shapes_only;     /* every shape must be known when supports() is called */
-  const char *kind;            /* "cpu", "npu", "gpu" */
-  const char *description;     /* one line for the user */
-  const char *fingerprint;     /* everything that an executable depends on: device, driver, options */
-  const char *memory_space;    /* "host", or another name; devices with the same name share memory */
-  uint64_t memory_limit_bytes; /* 0: no limit */
-  uint32_t alignment_bytes;
-  uint32_t max_partition_inputs; /* 0: no limit */
-  uint32_t max_partition_nodes;  /* 0: no limit */
-  bool is_synchronous;           /* execute() and copies run in the caller's thread and return when they are done */
-  /* The device takes integer weights as the model stores them. A DequantizeLinear of such weights before a Conv, MatMul or Gemm
-   * then stays a node with constant inputs. The device computes it once if no integer kernel consumes it. If this is false, the
-   * host folds the DequantizeLinear. */
-  bool keeps_quantised;
-} clv_device_info;
 
 /* A device's answer about one node. */
 typedef struct clv_verdict {
@@ -288,7 +232,71 @@ typedef void (*clv_notify_fn)(void *cookie);
 /* `name` is the part that follows the backend's name: "GPU.0" of "openvino:GPU.0"; "" for the backend's only device. */
 typedef clv_status (*clv_found_fn)(void *cookie, const char *name, const char *kind);
 
-typedef struct clv_backend {
+/* ---- Optional groups of slots ---- */
+
+/* Executables in files: save() writes an executable, load() makes one of the bytes. */
+typedef struct clv_save_slots {
+  uint32_t struct_size;
+  clv_status (*save)(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie, clv_error *error);
+  clv_status (*load)(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable, clv_error *error);
+} clv_save_slots;
+
+/* Scratch memory from the host's pool. size_bytes() returns what the instance needs for its shapes. bind() gives it memory,
+ * which is valid whenever the instance executes. If the memory moves, the host binds it again before the next execution, while
+ * no execution of the instance is running. Instances of one stream may share scratch. Without this group an instance allocates
+ * its own. */
+typedef struct clv_scratch_slots {
+  uint32_t struct_size;
+  uint64_t (*size_bytes)(clv_device *device, clv_instance *instance);
+  clv_status (*bind)(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset_bytes, clv_error *error);
+} clv_scratch_slots;
+
+/* What other threads may do with the device while a stream records. */
+typedef enum clv_capture_mode {
+  CLV_CAPTURE_GLOBAL = 0, /* nothing: until end(), only the recording thread calls the device */
+  CLV_CAPTURE_THREAD = 1  /* anything that the rules for threads allow, on other streams */
+} clv_capture_mode;
+
+/* Recorded launches.
+ *
+ * begin() may return CLV_NOT_SUPPORTED for a mode that the driver does not have; the host then runs launch by launch.
+ *
+ * Between begin() and end(), execute() on that stream checks and records, and nothing runs. The host calls only execute() on the
+ * stream in between, and only for instances without outputs whose size depends on data. end() returns the recording. If
+ * `captured` is NULL, or the call fails, the recording is discarded and the stream is as it was before begin().
+ *
+ * A capture refers to its instances, which outlive it and keep their scratch. It also refers to the memory of its bindings,
+ * which must exist at every launch. Between launches that memory may be freed; the host then rebinds or destroys the capture.
+ *
+ * launch() enqueues the capture. Its results are those of the recorded executions in order. bind() gives the `index`th recorded
+ * execution other memory of the same shapes, while the capture is not running. If the slot is NULL, or returns
+ * CLV_NOT_SUPPORTED, which changes nothing, the host captures again. destroy() accepts NULL; the host calls it after the last
+ * launch has finished. size_bytes() returns the memory that the capture holds. */
+typedef struct clv_capture_slots {
+  uint32_t struct_size;
+  clv_status (*begin)(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error);
+  clv_status (*end)(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error);
+  clv_status (*launch)(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error);
+  clv_status (*bind)(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
+                     clv_error *error); /* optional */
+  void (*destroy)(clv_device *device, clv_captured *captured);
+  uint64_t (*size_bytes)(clv_device *device, const clv_captured *captured);
+} clv_capture_slots;
+
+/* The time of each step of an instance. The host calls both slots only while the instance is not running.
+ *
+ * enable() with `on` true resets the times and starts timing; with `on` false it stops. Timed executions may be slower, but
+ * their results must not change. Launches of captures need not be timed. A resize may stop the timing. CLV_NOT_SUPPORTED, with
+ * the reason: this instance cannot be timed.
+ *
+ * steps() calls `found` for every step in order. If `found` returns an error, return it. */
+typedef struct clv_timing_slots {
+  uint32_t struct_size;
+  clv_status (*enable)(clv_device *device, clv_instance *instance, bool on, clv_error *error);
+  clv_status (*steps)(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie, clv_error *error);
+} clv_timing_slots;
+
+struct clv_backend {
   uint32_t abi_version;
   uint32_t struct_size;
   const char *name;    /* "cpu", "vnpu", … */
@@ -330,10 +338,6 @@ typedef struct clv_backend {
                         clv_executable **executable, clv_error *error); /* CLV_TOO_LARGE: split here */
   void (*executable_destroy)(clv_device *device, clv_executable *executable);
   void (*executable_info)(clv_device *device, clv_executable *executable, clv_executable_info *info);
-  clv_status (*executable_save)(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
-                                clv_error *error); /* optional, together with executable_load() */
-  clv_status (*executable_load)(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
-                                clv_error *error);
 
   /* Instances. `inputs` are in the order of the view's inputs. `weights` are in the order of executable_info(). */
   clv_status (*instance_create)(clv_device *device, clv_executable *executable, const clv_tensor *inputs, uint32_t input_count,
@@ -361,65 +365,35 @@ typedef struct clv_backend {
    * Any thread may call `notify`, which is short and calls no slot. Without this slot the host waits in a thread of its own. */
   clv_status (*event_notify)(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error);
 
-  /* Optional, both or neither: scratch memory from the host's pool. The first slot returns the bytes that the instance needs for
-   * its shapes. The second binds memory, which is valid whenever the instance executes. If the memory moves, the host binds it
-   * again before the next execution, while no execution of the instance is running. Instances of one stream may share scratch.
-   * Without these slots an instance allocates its own. */
-  uint64_t (*instance_scratch_bytes)(clv_device *device, clv_instance *instance);
-  clv_status (*instance_bind_scratch)(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset_bytes,
-                                      clv_error *error);
-
-  /* Capture. Optional: all slots or none, but captured_bind() may be NULL on its own.
-   *
-   * Between capture_begin() and capture_end(), execute() on that stream checks and records, and nothing runs. The host calls only
-   * execute() in between, and only for instances without outputs whose size depends on data. capture_end() returns the recording.
-   * If `captured` is NULL, or the call fails, the recording is discarded and the stream is as it was before capture_begin().
-   *
-   * A captured graph refers to its instances, which outlive it and keep their scratch. It also refers to the memory of its
-   * bindings, which must exist at every launch. Between launches that memory may be freed; the host then rebinds or destroys the
-   * graph.
-   *
-   * captured_launch() enqueues the graph. Its results are those of the recorded executions in order. captured_bind() gives the
-   * `index`th recorded execution other memory of the same shapes, while the graph is not running. If the slot is NULL, or returns
-   * CLV_NOT_SUPPORTED, which changes nothing, the host captures again. captured_destroy() accepts NULL; the host calls it after
-   * the last launch has finished. captured_bytes() returns the memory that the graph holds. */
-  clv_status (*capture_begin)(clv_device *device, clv_stream *stream, clv_error *error);
-  clv_status (*capture_end)(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error);
-  clv_status (*captured_launch)(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error);
-  clv_status (*captured_bind)(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
-                              clv_error *error);
-  void (*captured_destroy)(clv_device *device, clv_captured *captured);
-  uint64_t (*captured_bytes)(clv_device *device, const clv_captured *captured);
-
   /* Optional: the option keys that open() accepts. If there is a list, the host rejects any other key and lists these to the
    * user. */
   const clv_option_info *options;
   uint32_t option_count;
 
   /* Optional: lists the available devices, best first, without opening them. Without this slot the backend has one device, or
-   * several by number. If `found` returns an error, return it. CLV_NOT_SUPPORTED, with the reason: there is no driver. */
-  clv_status (*list)(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error);
+   * several by number. `options` are the ones that open() would get: a device that they describe is listed, with the name that
+   * they give it. If `found` returns an error, return it. CLV_NOT_SUPPORTED, with the reason: there is no driver. */
+  clv_status (*list)(void *self, const clv_host *host, const clv_option *options, uint32_t option_count, clv_found_fn found,
+                     void *cookie, clv_error *error);
 
-  /* Optional: builds, in one call, the executables that compile() and executable_load() only prepared. The host passes all
+  /* Optional: builds, in one call, the executables that compile() and save->load() only prepared. The host passes all
    * executables of a session that are new to the device. Before this call it uses them only in executable_info() and
    * executable_destroy(). If the call fails, the host destroys all of them. */
   clv_status (*finish)(clv_device *device, clv_executable *const *executables, uint32_t count, clv_error *error);
 
-  /* Optional, both or neither: the time of each step of an instance. The host calls both slots only while the instance is not
-   * running.
-   *
-   * instance_time_steps() with `on` true resets the times and starts timing; with `on` false it stops. Timed executions may be
-   * slower, but their results must not change. Launches of captured graphs need not be timed. A resize may stop the timing.
-   * CLV_NOT_SUPPORTED, with the reason: this instance cannot be timed.
-   *
-   * instance_steps() calls `found` for every step in order. If `found` returns an error, return it. */
-  clv_status (*instance_time_steps)(clv_device *device, clv_instance *instance, bool on, clv_error *error);
-  clv_status (*instance_steps)(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie, clv_error *error);
-} clv_backend;
+  /* Optional: stops the work of a stream. What has not begun does not start, launches of captures included; what is running may
+   * finish or end early. The stream is usable again once stream_synchronize() has returned: CLV_OK if all of the work was done,
+   * CLV_CANCELLED if some was not. Until then, work that is enqueued on the stream may be skipped too. Events whose point was
+   * skipped report CLV_CANCELLED. The call does not wait. It may come from any thread, also during execute() and
+   * stream_synchronize(). */
+  clv_status (*stream_stop)(clv_device *device, clv_stream *stream, clv_error *error);
 
-/* The type of `clv_backend_query`, the only symbol a plugin exports. It sets `backend` to a table that is valid as long as the
- * library is loaded. */
-typedef clv_status (*clv_backend_query_fn)(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error);
+  /* Optional groups of slots. */
+  const clv_save_slots *save;
+  const clv_scratch_slots *scratch;
+  const clv_capture_slots *capture;
+  const clv_timing_slots *timing;
+};
 
 #ifdef __cplusplus
 }

@@ -61,6 +61,7 @@ static inline void clv_host_device_init(clv_host_device *base, const clv_host *h
   base->info.description = description;
   base->info.fingerprint = fingerprint;
   base->info.memory_space = "host";
+  base->info.silicon = "cpu";
   base->info.alignment_bytes = CLV_HOST_ALIGNMENT;
   base->info.is_synchronous = true;
 }

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_BASE_TENSOR_ATTRIBUTE_H
 #define CLEAVE_BASE_TENSOR_ATTRIBUTE_H
 
-#include "cleave/plugin/backend.h"
+#include "cleave/info.h"
 
 typedef struct clv__attributes {
   const clv_attribute *items;

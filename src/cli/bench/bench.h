@@ -1,4 +1,4 @@
-/* The measurements (cmd_bench.c, flow.c) and the output (print.c, graphs.c) of `cleave bench`. */
+/* The measurements (cmd_bench.c, flow.c) and the output (print.c, captures.c) of `cleave bench`. */
 #ifndef CLEAVE_CLI_BENCH_BENCH_H
 #define CLEAVE_CLI_BENCH_BENCH_H
 
@@ -38,9 +38,9 @@ json_t *bench_operators_json(const bench *b, double plain_ms);
 /* How a partition was issued in the last run without step timing; null, or no text, if unknown. */
 json_t *bench_issue_json(const bench *b, uint32_t partition);
 void bench_issue_text(const bench *b, uint32_t partition, clv__text *text);
-/* Counters of captured graphs per device; the text has one line per device that captured. */
-json_t *bench_graphs_json(const bench *b);
-void bench_write_graphs(const bench *b, clv__text *text);
+/* Counters of captures per device; the text has one line per device that captured. */
+json_t *bench_captures_json(const bench *b);
+void bench_write_captures(const bench *b, clv__text *text);
 clv_status bench_print_json(const bench *b, clv_error *error);
 clv_status bench_print_text(const bench *b, clv_error *error);
 

@@ -111,7 +111,7 @@ static json_t *executables_json(const bench *b) {
 static void write_executables(const bench *b, clv__text *text) {
   clv__session_stats stats;
   clv__session_stats_get(b->session, &stats);
-  const clv__program_counters *counters = &stats.executables;
+  const clv__executables_counters *counters = &stats.executables;
   const struct {
     uint32_t count;
     const char *what;
@@ -187,7 +187,7 @@ clv_status bench_print_json(const bench *b, clv_error *error) {
   json_object_set_new(root, "memory", memory_json(b));
   json_object_set_new(root, "executables", executables_json(b));
   json_object_set_new(root, "fallbacks", cli_incidents_json(b->session));
-  json_object_set_new(root, "graphs", bench_graphs_json(b));
+  json_object_set_new(root, "graphs", bench_captures_json(b));
   json_object_set_new(root, "steps", steps_json(b));
   json_object_set_new(root, "operators", bench_operators_json(b, median(b->latencies_ms, b->runs)));
   return cli_json_print(b->cli, root, error);
@@ -257,7 +257,7 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
                    b->job.load_ms, b->job.plan_ms, b->compile_ms);
   write_executables(b, &text);
   cli_incidents_write(cli, b->session, &text);
-  bench_write_graphs(b, &text);
+  bench_write_captures(b, &text);
   clv__text_append(&text, "peak memory of the process %s\n", clv__label_size(b->peak_rss_bytes, number));
   if (!cli->quiet) {
     clv__text_append(&text, "\n");

@@ -19,19 +19,19 @@ typedef clv_status (*pep_teller)(void *user, uint32_t layer, uint32_t subgraph, 
 
 static clv_status each_list(cli_gnn_job *job, pep_teller teller, void *user, clv_error *error) {
   const clv__chosen_k *chosen = cli_gnn_chosen(job);
-  const clv__piece *pieces = NULL;
+  const clv__subgraph_sizes *subgraphs = NULL;
   clv__pep_options kept = CLV__PEP_OPTIONS_INIT;
   kept.top_k = (uint32_t)cli_number(job->cli, OPTION_TOP_K, 0);
   for (uint32_t c = 0; c < job->planning.cut_count; ++c) {
-    if (job->planning.cuts[c].membership.k == chosen->k) pieces = job->planning.cuts[c].pieces;
+    if (job->planning.cuts[c].membership.k == chosen->k) subgraphs = job->planning.cuts[c].subgraphs;
   }
   for (uint32_t l = 0; l < job->choice.layer_count; ++l) {
     for (uint32_t i = 0; i < chosen->k; ++i) {
       clv__arena arena;
       clv__pep_list list;
-      if (pieces[i].owned == 0) continue;
+      if (subgraphs[i].owned == 0) continue;
       clv__arena_init(&arena, job->cli->allocator);
-      clv_status status = clv__peps_make(&arena, &job->planning.costs[l], &pieces[i], &kept, &list, error);
+      clv_status status = clv__peps_make(&arena, &job->planning.costs[l], &subgraphs[i], &kept, &list, error);
       if (status == CLV_OK) status = teller(user, l, i, &list, error);
       clv__arena_finish(&arena);
       CLV__TRY(status);

@@ -54,7 +54,7 @@ static clv_status check_strategy(cli_invocation *cli, const char *name, clv_erro
   const char *names[32];
   size_t count = 0;
   if (name == NULL || clv__strategy_find(name) != NULL) return CLV_OK;
-  for (const clv__strategy *s = clv__strategies; s->name != NULL && count < 32; ++s) names[count++] = s->name;
+  for (const clv__strategy *const *s = clv__strategies; *s != NULL && count < 32; ++s) names[count++] = (*s)->name;
   const char *nearest = cli_nearest(name, names, count);
   if (nearest != NULL) return cli_usage(cli, error, "unknown strategy '%s'; did you mean '%s'?", name, nearest);
   return cli_usage(cli, error, "unknown strategy '%s'; 'cleave help plan' lists them", name);

@@ -9,14 +9,14 @@ void cli_context_options(cli_invocation *cli, clv_context_options *options) {
   options->log = cli_log;
   options->log_user_data = cli;
   const char *graph = cli_text(cli, OPTION_GRAPH, ""), *prefill = cli_text(cli, OPTION_PREFILL_GRAPH, "");
-  if (strcmp(graph, "off") == 0) options->graph = CLV_GRAPH_OFF;
-  if (strcmp(graph, "on") == 0) options->graph = CLV_GRAPH_ON;
-  if (strcmp(graph, "auto") == 0) options->graph = CLV_GRAPH_AUTO;
-  if (strcmp(prefill, "off") == 0) options->prefill_graph = CLV_SWITCH_OFF;
-  if (strcmp(prefill, "on") == 0) options->prefill_graph = CLV_SWITCH_ON;
+  if (strcmp(graph, "off") == 0) options->capture = CLV_CAPTURE_OFF;
+  if (strcmp(graph, "on") == 0) options->capture = CLV_CAPTURE_ON;
+  if (strcmp(graph, "auto") == 0) options->capture = CLV_CAPTURE_AUTO;
+  if (strcmp(prefill, "off") == 0) options->capture_prefill = CLV_SWITCH_OFF;
+  if (strcmp(prefill, "on") == 0) options->capture_prefill = CLV_SWITCH_ON;
   if (cli_is_given(cli, OPTION_GRAPH_CACHE)) {
     uint64_t entries = cli_number(cli, OPTION_GRAPH_CACHE, 0); /* values beyond INT32_MAX are equivalent */
-    options->graph_cache_entries = entries > INT32_MAX ? INT32_MAX : (int32_t)entries;
+    options->capture_cache_entries = entries > INT32_MAX ? INT32_MAX : (int32_t)entries;
   }
   options->cache_directory = cli_text(cli, OPTION_CACHE_DIR, NULL);
 }

@@ -14,9 +14,9 @@
 
 enum { ENTERED = 1u, EVICTED = 2u };
 
-struct clv__graph_entry {
-  clv__graph_entry *next, *previous; /* in one of the two lists */
-  clv__graph_entry *next_going;
+struct clv__capture_entry {
+  clv__capture_entry *next, *previous; /* in one of the two lists */
+  clv__capture_entry *next_going;
   atomic_uint state;
   _Atomic(uint64_t) hits;      /* only the owner writes it */
   _Atomic(uint64_t) last_used; /* the cache's clock */
@@ -29,26 +29,26 @@ struct clv__graph_entry {
   bool is_chosen;   /* chosen to make room */
 };
 
-struct clv__graph_cache {
+struct clv__capture_cache {
   const clv_allocator *allocator;
   pthread_mutex_t lock;
   pthread_cond_t gone; /* signals that an entry is no longer `is_going` */
   uint32_t entry_limit;
   uint64_t byte_limit;
   bool on_first_sight;
-  clv__graph_entry *resident, *evicted;
+  clv__capture_entry *resident, *evicted;
   clv__sightings sightings;
   _Atomic(uint64_t) clock;
-  clv__graph_counters counters; /* all except hits and those below */
-  uint64_t inserted;            /* insertions; each ticks the clock once, all other ticks are hits */
+  clv__capture_counters counters; /* all except hits and those below */
+  uint64_t inserted;              /* insertions; each ticks the clock once, all other ticks are hits */
   _Atomic(uint64_t) patches, recaptures, saved_ns;
 };
 
-clv_status clv__graph_cache_create(const clv_allocator *allocator, uint32_t entries, uint64_t bytes, bool on_first_sight,
-                                   clv__graph_cache **out, clv_error *error) {
+clv_status clv__capture_cache_create(const clv_allocator *allocator, uint32_t entries, uint64_t bytes, bool on_first_sight,
+                                     clv__capture_cache **out, clv_error *error) {
   enum { LEAST_WINDOW = 64, MOST_WINDOW = 1 << 20, SIGHTINGS_AN_ENTRY = 16 };
   *out = NULL;
-  clv__graph_cache *cache = clv__allocate_zero(allocator, sizeof *cache);
+  clv__capture_cache *cache = clv__allocate_zero(allocator, sizeof *cache);
   if (cache == NULL) return clv__error_memory(error, sizeof *cache);
   cache->allocator = allocator;
   cache->entry_limit = entries;
@@ -65,28 +65,28 @@ clv_status clv__graph_cache_create(const clv_allocator *allocator, uint32_t entr
   return CLV_OK;
 }
 
-static void link_entry(clv__graph_entry **list, clv__graph_entry *entry) {
+static void link_entry(clv__capture_entry **list, clv__capture_entry *entry) {
   entry->previous = NULL;
   entry->next = *list;
   if (*list != NULL) (*list)->previous = entry;
   *list = entry;
 }
 
-static void unlink_entry(clv__graph_entry **list, clv__graph_entry *entry) {
+static void unlink_entry(clv__capture_entry **list, clv__capture_entry *entry) {
   if (entry->next != NULL) entry->next->previous = entry->previous;
   *(entry->previous != NULL ? &entry->previous->next : list) = entry->next;
 }
 
-static void free_entries(clv__graph_cache *cache, clv__graph_entry *entry) {
+static void free_entries(clv__capture_cache *cache, clv__capture_entry *entry) {
   while (entry != NULL) {
-    clv__graph_entry *next = entry->next;
+    clv__capture_entry *next = entry->next;
     if ((atomic_load(&entry->state) & EVICTED) == 0) entry->destroy(entry->content);
     clv__release(cache->allocator, entry);
     entry = next;
   }
 }
 
-void clv__graph_cache_destroy(clv__graph_cache *cache) {
+void clv__capture_cache_destroy(clv__capture_cache *cache) {
   if (cache == NULL) return;
   free_entries(cache, cache->resident);
   free_entries(cache, cache->evicted);
@@ -99,15 +99,15 @@ void clv__graph_cache_destroy(clv__graph_cache *cache) {
 /* ---- Admission; all under the lock ---- */
 
 /* Owners count hits without the lock. Transfers those that the sightings do not have yet. */
-static void count_hits(clv__graph_cache *cache, clv__graph_entry *entry) {
+static void count_hits(clv__capture_cache *cache, clv__capture_entry *entry) {
   uint64_t hits = atomic_load_explicit(&entry->hits, memory_order_relaxed);
   clv__sightings_count(&cache->sightings, entry->key, hits - entry->counted);
   entry->counted = hits;
 }
 
-static clv__graph_entry *least_recent(clv__graph_cache *cache) {
-  clv__graph_entry *least = NULL;
-  for (clv__graph_entry *entry = cache->resident; entry != NULL; entry = entry->next) {
+static clv__capture_entry *least_recent(clv__capture_cache *cache) {
+  clv__capture_entry *least = NULL;
+  for (clv__capture_entry *entry = cache->resident; entry != NULL; entry = entry->next) {
     if (entry->is_chosen) continue;
     if (least == NULL || atomic_load_explicit(&entry->last_used, memory_order_relaxed) <
                              atomic_load_explicit(&least->last_used, memory_order_relaxed)) {
@@ -117,21 +117,22 @@ static clv__graph_entry *least_recent(clv__graph_cache *cache) {
   return least;
 }
 
-static void choose_none(clv__graph_cache *cache) {
-  for (clv__graph_entry *entry = cache->resident; entry != NULL; entry = entry->next) entry->is_chosen = false;
+static void choose_none(clv__capture_cache *cache) {
+  for (clv__capture_entry *entry = cache->resident; entry != NULL; entry = entry->next) entry->is_chosen = false;
 }
 
-/* Requires a clear margin. Otherwise owners that run the same keys at different times would evict each other's graphs forever. */
+/* Requires a clear margin. Otherwise owners that run the same keys at different times would evict each other's captures forever.
+ */
 static bool is_seen_more(uint32_t seen, uint32_t resident) {
   return seen > resident + resident / 4;
 }
 
-/* Returns whether a graph of `bytes` may be admitted. If so, marks the entries to evict for it. */
-static bool choose_room(clv__graph_cache *cache, uint32_t seen, uint64_t bytes) {
+/* Returns whether a capture of `bytes` may be admitted. If so, marks the entries to evict for it. */
+static bool choose_room(clv__capture_cache *cache, uint32_t seen, uint64_t bytes) {
   uint64_t entries = cache->counters.entries, held = cache->counters.bytes;
   if (cache->entry_limit == 0 || bytes > cache->byte_limit) return false;
   while (entries >= cache->entry_limit || held > cache->byte_limit - bytes) {
-    clv__graph_entry *entry = least_recent(cache); /* not NULL, because an empty cache has room */
+    clv__capture_entry *entry = least_recent(cache); /* not NULL, because an empty cache has room */
     if (!is_seen_more(seen, cache->sightings.items[entry->key].count)) {
       choose_none(cache);
       return false;
@@ -144,18 +145,18 @@ static bool choose_room(clv__graph_cache *cache, uint32_t seen, uint64_t bytes) 
 }
 
 /* Removes an entry from the resident list. */
-static void take_out(clv__graph_cache *cache, clv__graph_entry *entry) {
+static void take_out(clv__capture_cache *cache, clv__capture_entry *entry) {
   unlink_entry(&cache->resident, entry);
   count_hits(cache, entry);
-  clv__sightings_drop_graph(&cache->sightings, entry->key);
+  clv__sightings_drop_capture(&cache->sightings, entry->key);
   --cache->counters.entries;
   cache->counters.bytes -= entry->bytes;
 }
 
 /* Evicts the chosen entries. Returns those whose contents destroy_contents() must destroy now, linked by `next_going`. */
-static clv__graph_entry *evict_chosen(clv__graph_cache *cache) {
-  clv__graph_entry *going = NULL;
-  for (clv__graph_entry *entry = cache->resident, *next; entry != NULL; entry = next) {
+static clv__capture_entry *evict_chosen(clv__capture_cache *cache) {
+  clv__capture_entry *going = NULL;
+  for (clv__capture_entry *entry = cache->resident, *next; entry != NULL; entry = next) {
     next = entry->next;
     if (!entry->is_chosen) continue;
     take_out(cache, entry);
@@ -170,11 +171,11 @@ static clv__graph_entry *evict_chosen(clv__graph_cache *cache) {
 }
 
 /* Runs without the lock, because it may take a while. Owners that remove such an entry wait. */
-static void destroy_contents(clv__graph_cache *cache, clv__graph_entry *going) {
+static void destroy_contents(clv__capture_cache *cache, clv__capture_entry *going) {
   if (going == NULL) return;
-  for (clv__graph_entry *entry = going; entry != NULL; entry = entry->next_going) entry->destroy(entry->content);
+  for (clv__capture_entry *entry = going; entry != NULL; entry = entry->next_going) entry->destroy(entry->content);
   pthread_mutex_lock(&cache->lock);
-  for (clv__graph_entry *entry = going, *next; entry != NULL; entry = next) {
+  for (clv__capture_entry *entry = going, *next; entry != NULL; entry = next) {
     next = entry->next_going;
     entry->is_going = false;
   }
@@ -184,39 +185,40 @@ static void destroy_contents(clv__graph_cache *cache, clv__graph_entry *going) {
 
 /* ---- The calls ---- */
 
-static void tell_difference(const clv__graph_cache *cache, const clv__graph_key *key, char *text, size_t size_bytes) {
-  const clv__graph_entry *last = NULL;
-  for (const clv__graph_entry *entry = cache->resident; entry != NULL; entry = entry->next) {
+static void tell_difference(const clv__capture_cache *cache, const clv__capture_key *key, char *text, size_t size_bytes) {
+  const clv__capture_entry *last = NULL;
+  for (const clv__capture_entry *entry = cache->resident; entry != NULL; entry = entry->next) {
     if (last == NULL || atomic_load_explicit(&entry->last_used, memory_order_relaxed) >
                             atomic_load_explicit(&last->last_used, memory_order_relaxed)) {
       last = entry;
     }
   }
   if (last == NULL) {
-    snprintf(text, size_bytes, "no graph was captured");
+    snprintf(text, size_bytes, "nothing was captured");
     return;
   }
-  const clv__graph_key *before = &cache->sightings.items[last->key].key;
-  if (clv__graph_key_equal(key, before)) {
+  const clv__capture_key *before = &cache->sightings.items[last->key].key;
+  if (clv__capture_key_equal(key, before)) {
     snprintf(text, size_bytes, "it was captured for another request");
   } else {
-    clv__graph_key_difference(key, before, text, size_bytes);
+    clv__capture_key_difference(key, before, text, size_bytes);
   }
 }
 
-static clv__graph_verdict judge(clv__graph_cache *cache, const clv__sighting *seen) {
-  if (seen->has_failed) return CLV__GRAPH_EAGER_FAILED;
-  if (!cache->on_first_sight && seen->count < 2) return CLV__GRAPH_EAGER_SIGHT;
-  if (!choose_room(cache, seen->count, seen->graph_bytes)) return CLV__GRAPH_EAGER_FULL;
+static clv__capture_verdict judge(clv__capture_cache *cache, const clv__sighting *seen) {
+  if (seen->has_failed) return CLV__CAPTURE_EAGER_FAILED;
+  if (!cache->on_first_sight && seen->count < 2) return CLV__CAPTURE_EAGER_SIGHT;
+  if (!choose_room(cache, seen->count, seen->capture_bytes)) return CLV__CAPTURE_EAGER_FULL;
   choose_none(cache);
-  return CLV__GRAPH_CAPTURE;
+  return CLV__CAPTURE_NOW;
 }
 
-clv__graph_verdict clv__graph_cache_ask(clv__graph_cache *cache, const clv__graph_key *key, char *difference, size_t size_bytes) {
-  clv__graph_verdict verdict = CLV__GRAPH_EAGER_SIGHT; /* if out of memory */
+clv__capture_verdict clv__capture_cache_ask(clv__capture_cache *cache, const clv__capture_key *key, char *difference,
+                                            size_t size_bytes) {
+  clv__capture_verdict verdict = CLV__CAPTURE_EAGER_SIGHT; /* if out of memory */
   pthread_mutex_lock(&cache->lock);
   ++cache->counters.misses;
-  for (clv__graph_entry *entry = cache->resident; entry != NULL; entry = entry->next) count_hits(cache, entry);
+  for (clv__capture_entry *entry = cache->resident; entry != NULL; entry = entry->next) count_hits(cache, entry);
   clv__sightings_age(&cache->sightings);
   uint32_t index = clv__sightings_index(&cache->sightings, &key->hash);
   if (index != CLV__NO_ID) {
@@ -228,22 +230,22 @@ clv__graph_verdict clv__graph_cache_ask(clv__graph_cache *cache, const clv__grap
   return verdict;
 }
 
-static uint64_t tick(clv__graph_cache *cache) {
+static uint64_t tick(clv__capture_cache *cache) {
   return atomic_fetch_add_explicit(&cache->clock, 1, memory_order_relaxed) + 1;
 }
 
 /* Makes `entry` resident if there is room. Returns false if there is none, or no memory for its key. */
-static bool admit(clv__graph_cache *cache, clv__graph_entry *entry, const clv__graph_key *key, clv__graph_entry **going,
+static bool admit(clv__capture_cache *cache, clv__capture_entry *entry, const clv__capture_key *key, clv__capture_entry **going,
                   bool *out_of_memory) {
   entry->key = clv__sightings_index(&cache->sightings, &key->hash);
   *out_of_memory = entry->key == CLV__NO_ID;
   if (*out_of_memory) return false;
   clv__sighting *seen = &cache->sightings.items[entry->key];
-  seen->graph_bytes = entry->bytes;
+  seen->capture_bytes = entry->bytes;
   if (!choose_room(cache, seen->count, entry->bytes)) return false;
   /* Before evicting others, because that could evict this key's statistics. */
-  if (!clv__sightings_add_graph(&cache->sightings, entry->key, key)) {
-    *out_of_memory = seen->graph_count == 0;
+  if (!clv__sightings_add_capture(&cache->sightings, entry->key, key)) {
+    *out_of_memory = seen->capture_count == 0;
     choose_none(cache);
     return false;
   }
@@ -256,12 +258,12 @@ static bool admit(clv__graph_cache *cache, clv__graph_entry *entry, const clv__g
   return true;
 }
 
-clv_status clv__graph_cache_insert(clv__graph_cache *cache, const clv__graph_key *key, void *content, uint64_t bytes,
-                                   void (*destroy)(void *content), clv__graph_entry **out, clv_error *error) {
-  clv__graph_entry *going = NULL;
+clv_status clv__capture_cache_insert(clv__capture_cache *cache, const clv__capture_key *key, void *content, uint64_t bytes,
+                                     void (*destroy)(void *content), clv__capture_entry **out, clv_error *error) {
+  clv__capture_entry *going = NULL;
   bool out_of_memory;
   *out = NULL;
-  clv__graph_entry *entry = clv__allocate_zero(cache->allocator, sizeof *entry);
+  clv__capture_entry *entry = clv__allocate_zero(cache->allocator, sizeof *entry);
   if (entry == NULL) return clv__error_memory(error, sizeof *entry);
   entry->content = content;
   entry->destroy = destroy;
@@ -280,7 +282,7 @@ clv_status clv__graph_cache_insert(clv__graph_cache *cache, const clv__graph_key
   return out_of_memory ? clv__error_memory(error, key->size_bytes) : CLV_OK;
 }
 
-void clv__graph_cache_fail(clv__graph_cache *cache, const clv__graph_key *key) {
+void clv__capture_cache_fail(clv__capture_cache *cache, const clv__capture_key *key) {
   pthread_mutex_lock(&cache->lock);
   ++cache->counters.failures;
   uint32_t index = clv__sightings_index(&cache->sightings, &key->hash);
@@ -288,7 +290,7 @@ void clv__graph_cache_fail(clv__graph_cache *cache, const clv__graph_key *key) {
   pthread_mutex_unlock(&cache->lock);
 }
 
-void clv__graph_entry_remove(clv__graph_cache *cache, clv__graph_entry *entry) {
+void clv__capture_entry_remove(clv__capture_cache *cache, clv__capture_entry *entry) {
   if (entry == NULL) return;
   pthread_mutex_lock(&cache->lock);
   while (entry->is_going) pthread_cond_wait(&cache->gone, &cache->lock);
@@ -303,7 +305,7 @@ void clv__graph_entry_remove(clv__graph_cache *cache, clv__graph_entry *entry) {
   clv__release(cache->allocator, entry);
 }
 
-void *clv__graph_entry_enter(clv__graph_cache *cache, clv__graph_entry *entry) {
+void *clv__capture_entry_enter(clv__capture_cache *cache, clv__capture_entry *entry) {
   unsigned idle = 0;
   if (!atomic_compare_exchange_strong(&entry->state, &idle, ENTERED)) return NULL;
   uint64_t hits = atomic_load_explicit(&entry->hits, memory_order_relaxed);
@@ -312,21 +314,21 @@ void *clv__graph_entry_enter(clv__graph_cache *cache, clv__graph_entry *entry) {
   return entry->content;
 }
 
-void clv__graph_entry_leave(clv__graph_entry *entry) {
+void clv__capture_entry_leave(clv__capture_entry *entry) {
   if ((atomic_fetch_and(&entry->state, ~(unsigned)ENTERED) & EVICTED) != 0) entry->destroy(entry->content);
 }
 
-bool clv__graph_entry_is_kept(const clv__graph_entry *entry) {
+bool clv__capture_entry_is_kept(const clv__capture_entry *entry) {
   return (atomic_load(&entry->state) & EVICTED) == 0;
 }
 
-void clv__graph_cache_add(clv__graph_cache *cache, uint64_t patches, uint64_t recaptures, uint64_t saved_ns) {
+void clv__capture_cache_add(clv__capture_cache *cache, uint64_t patches, uint64_t recaptures, uint64_t saved_ns) {
   atomic_fetch_add_explicit(&cache->patches, patches, memory_order_relaxed);
   atomic_fetch_add_explicit(&cache->recaptures, recaptures, memory_order_relaxed);
   atomic_fetch_add_explicit(&cache->saved_ns, saved_ns, memory_order_relaxed);
 }
 
-void clv__graph_cache_counters(clv__graph_cache *cache, clv__graph_counters *counters) {
+void clv__capture_cache_counters(clv__capture_cache *cache, clv__capture_counters *counters) {
   pthread_mutex_lock(&cache->lock);
   *counters = cache->counters;
   counters->hits = atomic_load_explicit(&cache->clock, memory_order_relaxed) - cache->inserted;
@@ -336,7 +338,7 @@ void clv__graph_cache_counters(clv__graph_cache *cache, clv__graph_counters *cou
   pthread_mutex_unlock(&cache->lock);
 }
 
-const char *clv__graph_verdict_text(clv__graph_verdict verdict) {
+const char *clv__capture_verdict_text(clv__capture_verdict verdict) {
   static const char *const texts[] = {"captured", "these shapes were not run often enough", "the cache is full",
                                       "its capture failed"};
   return texts[verdict];

@@ -1,8 +1,8 @@
-/* The cache of captured graphs of one device: which entries to keep, which to evict, and which shapes are worth capturing. It
- * does not depend on how graphs are captured: the caller owns the format of an entry's content.
+/* The cache of captures of one device: which entries to keep, which to evict, and which shapes are worth capturing. It
+ * does not depend on how captures are made: the caller owns the format of an entry's content.
  *
  * An entry is all captured partitions of one plan and one set of shapes on the device, for one owner (a request's prepared
- * shapes), because graphs refer to the owner's memory. Statistics beyond entries (sightings, failed keys) are by key alone and
+ * shapes), because captures refer to the owner's memory. Statistics beyond entries (sightings, failed keys) are by key alone and
  * bounded, see sightings.h. A sighting is a run: either of an entry, or one that asked.
  *
  * Admission when entries or bytes are full follows TinyLFU (Einziger, Friedman and Manes, 2017). The least recently used entries
@@ -12,71 +12,72 @@
  * The cost of a call does not depend on the size of keys, except to report a difference and for the first entry of a key. It
  * grows with the number of entries if one must be evicted.
  *
- * Threads: all functions lock the cache except clv__graph_entry_enter(), _leave() and _is_kept(), which take no lock: they are
+ * Threads: all functions lock the cache except clv__capture_entry_enter(), _leave() and _is_kept(), which take no lock: they are
  * the steady state. Contents are destroyed without the lock held; their destruction must not call the cache. */
 #ifndef CLEAVE_EXECUTE_CAPTURE_CACHE_H
 #define CLEAVE_EXECUTE_CAPTURE_CACHE_H
 
 #include "execute/capture/key.h"
 
-typedef struct clv__graph_cache clv__graph_cache;
-typedef struct clv__graph_entry clv__graph_entry;
+typedef struct clv__capture_cache clv__capture_cache;
+typedef struct clv__capture_entry clv__capture_entry;
 
-typedef struct clv__graph_counters {
-  uint64_t hits;      /* launches of a captured graph */
-  uint64_t misses;    /* runs without a graph for any reason, including capturing runs: calls of ask */
+typedef struct clv__capture_counters {
+  uint64_t hits;      /* launches of a capture */
+  uint64_t misses;    /* runs without a capture for any reason, including capturing runs: calls of ask */
   uint64_t captures;  /* successful captures, kept or not */
   uint64_t failures;  /* captures that failed */
   uint64_t evictions; /* entries evicted for others */
   uint64_t entries, bytes;
-  uint64_t patches;    /* bindings moved in a captured graph */
-  uint64_t recaptures; /* graphs captured again because bindings could not be moved */
+  uint64_t patches;    /* bindings moved in a capture */
+  uint64_t recaptures; /* captures made again because bindings could not be moved */
   uint64_t saved_ns;   /* host time saved, compared with issuing the launches one by one */
-} clv__graph_counters;
+} clv__capture_counters;
 
-typedef enum clv__graph_verdict {
-  CLV__GRAPH_CAPTURE,     /* capture now, then clv__graph_cache_insert() or _fail() */
-  CLV__GRAPH_EAGER_SIGHT, /* not seen often enough yet (only in automatic mode) */
-  CLV__GRAPH_EAGER_FULL,  /* no room: the entries were seen more often, or the graph is larger than the cache */
-  CLV__GRAPH_EAGER_FAILED /* an earlier capture of this key failed */
-} clv__graph_verdict;
+typedef enum clv__capture_verdict {
+  CLV__CAPTURE_NOW,         /* capture now, then clv__capture_cache_insert() or _fail() */
+  CLV__CAPTURE_EAGER_SIGHT, /* not seen often enough yet (only in automatic mode) */
+  CLV__CAPTURE_EAGER_FULL,  /* no room: the entries were seen more often, or the capture is larger than the cache */
+  CLV__CAPTURE_EAGER_FAILED /* an earlier capture of this key failed */
+} clv__capture_verdict;
 /* "captured", "seen once", …: for reports. Static storage. */
-const char *clv__graph_verdict_text(clv__graph_verdict verdict);
+const char *clv__capture_verdict_text(clv__capture_verdict verdict);
 
 /* Creates a cache with room for `entries` entries and `bytes` bytes. With 0 entries, nothing is ever worth capturing. */
-clv_status clv__graph_cache_create(const clv_allocator *allocator, uint32_t entries, uint64_t bytes, bool on_first_sight,
-                                   clv__graph_cache **cache, clv_error *error);
+clv_status clv__capture_cache_create(const clv_allocator *allocator, uint32_t entries, uint64_t bytes, bool on_first_sight,
+                                     clv__capture_cache **cache, clv_error *error);
 /* Destroys the remaining entries; none may be entered. Accepts NULL. */
-void clv__graph_cache_destroy(clv__graph_cache *cache);
+void clv__capture_cache_destroy(clv__capture_cache *cache);
 
 /* Reports a run without an entry: counts a sighting of the key, and returns what to do. `difference` (may be NULL) receives the
- * first difference between the key and the entry used last: "no graph is captured", "node 3 'act': Mul, was Add", "value 'x':
+ * first difference between the key and the entry used last: "nothing is captured", "node 3 'act': Mul, was Add", "value 'x':
  * f32[1,4], was f32[1,3]". */
-clv__graph_verdict clv__graph_cache_ask(clv__graph_cache *cache, const clv__graph_key *key, char *difference, size_t size_bytes);
+clv__capture_verdict clv__capture_cache_ask(clv__capture_cache *cache, const clv__capture_key *key, char *difference,
+                                            size_t size_bytes);
 
-/* Keeps a captured graph. The key is copied. `destroy` runs once on `content`: on eviction, on removal, or with the cache; never
+/* Keeps a capture. The key is copied. `destroy` runs once on `content`: on eviction, on removal, or with the cache; never
  * while the entry is entered. The entry is returned entered, for its first launch, which does not count as a hit. On CLV_OK the
- * cache owns `content` and the caller owns the entry until clv__graph_entry_remove(), which is required even after an eviction.
+ * cache owns `content` and the caller owns the entry until clv__capture_entry_remove(), which is required even after an eviction.
  * Exception: if there was no room, `entry` is NULL and the caller keeps `content`. The caller also keeps it on
  * CLV_OUT_OF_MEMORY. */
-clv_status clv__graph_cache_insert(clv__graph_cache *cache, const clv__graph_key *key, void *content, uint64_t bytes,
-                                   void (*destroy)(void *content), clv__graph_entry **entry, clv_error *error);
+clv_status clv__capture_cache_insert(clv__capture_cache *cache, const clv__capture_key *key, void *content, uint64_t bytes,
+                                     void (*destroy)(void *content), clv__capture_entry **entry, clv_error *error);
 /* Records that the key's capture failed: it is not tried again. */
-void clv__graph_cache_fail(clv__graph_cache *cache, const clv__graph_key *key);
+void clv__capture_cache_fail(clv__capture_cache *cache, const clv__capture_key *key);
 /* Removes the entry for its owner; it must not be entered. The content is destroyed before this returns, by this or another
  * thread. Accepts NULL. */
-void clv__graph_entry_remove(clv__graph_cache *cache, clv__graph_entry *entry);
+void clv__capture_entry_remove(clv__capture_cache *cache, clv__capture_entry *entry);
 
 /* Returns the content for a launch, or NULL if it was evicted. Enter before a launch and leave when the device has finished it:
  * eviction waits in between. Only one thread at a time may enter, and not again before leaving. Counts a hit and marks the entry
  * as the most recently used. */
-void *clv__graph_entry_enter(clv__graph_cache *cache, clv__graph_entry *entry);
-void clv__graph_entry_leave(clv__graph_entry *entry);
+void *clv__capture_entry_enter(clv__capture_cache *cache, clv__capture_entry *entry);
+void clv__capture_entry_leave(clv__capture_entry *entry);
 /* Returns whether the entry has not been evicted. Only its owner may call this. */
-bool clv__graph_entry_is_kept(const clv__graph_entry *entry);
+bool clv__capture_entry_is_kept(const clv__capture_entry *entry);
 
 /* Adds to these counters; takes no lock. */
-void clv__graph_cache_add(clv__graph_cache *cache, uint64_t patches, uint64_t recaptures, uint64_t saved_ns);
-void clv__graph_cache_counters(clv__graph_cache *cache, clv__graph_counters *counters);
+void clv__capture_cache_add(clv__capture_cache *cache, uint64_t patches, uint64_t recaptures, uint64_t saved_ns);
+void clv__capture_cache_counters(clv__capture_cache *cache, clv__capture_counters *counters);
 
 #endif

@@ -1,7 +1,7 @@
-/* See capture.h. cache.h explains which graphs are kept.
+/* See capture.h. cache.h explains which captures are kept.
  *
- * An entry is all captured partitions of a prepared set of shapes on one device. It belongs to the set, because its graphs refer
- * to the set's instances and memory. It stays entered from the beginning of a run to its end. */
+ * An entry is all captured partitions of a prepared set of shapes on one device. It belongs to the set, because its captures
+ * refer to the set's instances and memory. It stays entered from the beginning of a run to its end. */
 #include "execute/capture/capture.h"
 #include "base/clock.h"
 
@@ -12,19 +12,20 @@
 void clv__capture_drop(clv__prepared *prepared, uint32_t device) {
   clv__capture *capture = prepared->captures[device];
   if (capture == NULL) return;
-  clv__graph_entry_remove(capture->cache, capture->entry);
+  clv__capture_entry_remove(capture->cache, capture->entry);
   capture->entry = NULL;
 }
 
 bool clv__capture_holds(const clv__prepared *prepared, uint32_t device) {
   const clv__capture *capture = prepared->captures[device];
   if (capture == NULL || capture->entry == NULL) return false;
-  return capture->recorded != NULL || clv__graph_entry_is_kept(capture->entry); /* during a run the recording stays in any case */
+  return capture->recorded != NULL ||
+         clv__capture_entry_is_kept(capture->entry); /* during a run the recording stays in any case */
 }
 
 /* ---- A run ---- */
 
-/* Issues the rest of this run launch by launch, and releases the captured graphs when it ends. */
+/* Issues the rest of this run launch by launch, and releases the captures when it ends. */
 static void stop(clv__capture *capture, const char *why) {
   capture->is_over = true;
   capture->issue = CLV__ISSUE_EAGER;
@@ -43,7 +44,7 @@ void clv__capture_forget(clv__prepared *prepared, uint32_t partition) {
   stop(capture, "its memory changed during the run");
 }
 
-/* Decides what to do in this run if there is no graph. */
+/* Decides what to do in this run if there is no capture. */
 static void decide(clv__request *request, uint32_t device, clv__capture *capture) {
   const clv_context *context = request->session->devices->context;
   bool is_logged = clv__context_is_logged(context); /* describing a difference costs a comparison of keys */
@@ -58,10 +59,10 @@ static void decide(clv__request *request, uint32_t device, clv__capture *capture
     capture->why = "out of memory";
     return;
   }
-  clv__graph_verdict verdict =
-      clv__graph_cache_ask(capture->cache, &capture->key, is_logged ? difference : NULL, sizeof difference);
-  capture->why = clv__graph_verdict_text(verdict);
-  if (verdict != CLV__GRAPH_CAPTURE) return;
+  clv__capture_verdict verdict =
+      clv__capture_cache_ask(capture->cache, &capture->key, is_logged ? difference : NULL, sizeof difference);
+  capture->why = clv__capture_verdict_text(verdict);
+  if (verdict != CLV__CAPTURE_NOW) return;
   clv__context_log(context, 3, "%s: captured: %s", clv__request_device(request, device)->name, difference);
   clv__capture_join(request->prepared, device);
   if (clv__recorded_create(request, device, &capture->recorded, NULL) == CLV_OK)
@@ -72,14 +73,14 @@ static void decide(clv__request *request, uint32_t device, clv__capture *capture
 
 void clv__capture_begin_run(clv__request *request) {
   clv__prepared *prepared = request->prepared;
-  bool prefill_too = clv__context_settings(request->session->devices->context)->prefill_graph;
+  bool prefill_too = clv__context_settings(request->session->devices->context)->capture_prefill;
   for (uint32_t d = 0; d < request->session->devices->count; ++d) {
     clv__capture *capture = prepared->captures[d];
     if (capture == NULL) continue;
     capture->recorded = NULL;
     capture->is_over = capture->is_used = capture->is_broken = false;
     capture->run_ns = 0;
-    const char *why = capture->is_suspected                  ? clv__graph_verdict_text(CLV__GRAPH_EAGER_FAILED)
+    const char *why = capture->is_suspected                  ? clv__capture_verdict_text(CLV__CAPTURE_EAGER_FAILED)
                       : prepared->is_prefill && !prefill_too ? "prefill"
                                                              : NULL;
     if (why != NULL) {
@@ -87,7 +88,7 @@ void clv__capture_begin_run(clv__request *request) {
       capture->why = why;
       continue;
     }
-    if (capture->entry != NULL) capture->recorded = clv__graph_entry_enter(capture->cache, capture->entry);
+    if (capture->entry != NULL) capture->recorded = clv__capture_entry_enter(capture->cache, capture->entry);
     if (capture->recorded != NULL) {
       capture->issue = CLV__ISSUE_REPLAYED;
       continue;
@@ -97,9 +98,9 @@ void clv__capture_begin_run(clv__request *request) {
   }
 }
 
-/* ---- The partitions of a graph ---- */
+/* ---- The partitions of a capture ---- */
 
-/* Captures the graph, or updates it to the current locations. `issue` is how its partitions are then issued. */
+/* Makes the capture, or updates it to the current locations. `issue` is how its partitions are then issued. */
 static clv_status ready(clv__request *request, clv__capture *capture, uint32_t first, clv_stream *stream, clv__issue *issue,
                         clv_error *error) {
   uint64_t execute_ns = 0, patches = 0;
@@ -111,7 +112,7 @@ static clv_status ready(clv__request *request, clv__capture *capture, uint32_t f
   } else {
     clv__follow how;
     clv_status status = clv__recorded_follow(capture->recorded, request, first, &how, &patches, error);
-    clv__graph_cache_add(capture->cache, patches, how == CLV__FOLLOW_RECAPTURE, 0);
+    clv__capture_cache_add(capture->cache, patches, how == CLV__FOLLOW_RECAPTURE, 0);
     CLV__TRY(status);
     if (how == CLV__FOLLOW_NEITHER) *issue = CLV__ISSUE_EAGER;
     if (how == CLV__FOLLOW_RECAPTURE) *issue = CLV__ISSUE_CAPTURED;
@@ -149,20 +150,20 @@ static clv_status execute(clv__request *request, const clv__device *device, uint
   clv_execute_args args = clv__request_args(request, partition);
   clv_instance *instance = request->prepared->partitions[partition].instance;
   clv__error_clear(error);
-  CLV__TRY(clv__device_check(device, error)); /* the device may have been lost while the graph was captured */
+  CLV__TRY(clv__device_check(device, error)); /* the device may have been lost while it was being captured */
   return device->backend->execute(device->handle, instance, stream, &args, error);
 }
 
-/* Executes launch by launch after a graph failed. If that works, its key is not tried again. If it fails too, the graph is not
- * the cause. */
+/* Executes launch by launch after a capture failed. If that works, its key is not tried again. If it fails too, the capture is
+ * not the cause. */
 static clv_status do_without(clv__request *request, clv__capture *capture, const clv__device *device, uint32_t index,
                              clv_stream *stream, clv_error *error) {
   clv__context_log(request->session->devices->context, 2, "partition %u on %s: not captured: %s", index, device->name,
                    error != NULL ? error->message : "");
-  stop(capture, clv__graph_verdict_text(CLV__GRAPH_EAGER_FAILED));
+  stop(capture, clv__capture_verdict_text(CLV__CAPTURE_EAGER_FAILED));
   clv_status status = execute(request, device, index, stream, error);
   if (status == CLV_OK)
-    clv__graph_cache_fail(capture->cache, &capture->key);
+    clv__capture_cache_fail(capture->cache, &capture->key);
   else
     capture->is_over = false;
   return status;
@@ -204,10 +205,10 @@ clv_status clv__capture_execute(clv__request *request, uint32_t index, clv_strea
 
 static void keep(clv__capture *capture) {
   clv_status status =
-      clv__graph_cache_insert(capture->cache, &capture->key, capture->recorded, clv__recorded_bytes(capture->recorded),
-                              clv__recorded_destroy, &capture->entry, NULL);
+      clv__capture_cache_insert(capture->cache, &capture->key, capture->recorded, clv__recorded_bytes(capture->recorded),
+                                clv__recorded_destroy, &capture->entry, NULL);
   if (status == CLV_OK && capture->entry != NULL) {
-    clv__graph_entry_leave(capture->entry);
+    clv__capture_entry_leave(capture->entry);
   } else {
     capture->entry = NULL;
     clv__recorded_destroy(capture->recorded);
@@ -221,11 +222,11 @@ static void count_time(const clv__device *device, clv__capture *capture) {
   if (capture->issue != CLV__ISSUE_REPLAYED) {
     if (capture->eager_ns == 0 || capture->run_ns < capture->eager_ns) capture->eager_ns = capture->run_ns;
   } else if (capture->run_ns < capture->eager_ns) {
-    clv__graph_cache_add(capture->cache, 0, 0, capture->eager_ns - capture->run_ns);
+    clv__capture_cache_add(capture->cache, 0, 0, capture->eager_ns - capture->run_ns);
   }
 }
 
-/* A run that failed with graphs on the device is repeated without them. If that works, their key is not tried again. */
+/* A run that failed with captures on the device is repeated without them. If that works, their key is not tried again. */
 static bool is_to_be_repeated(const clv__request *request, uint32_t device, clv_status status) {
   const clv__capture *capture = request->prepared->captures[device];
   if (status == CLV_OK || request->failed_device != device || clv__request_device(request, device)->is_lost) return false;
@@ -236,7 +237,7 @@ static void close_recording(clv__prepared *prepared, uint32_t device, clv_status
   clv__capture *capture = prepared->captures[device];
   clv__recorded *recorded = capture->recorded;
   if (recorded != NULL && capture->entry != NULL) {
-    clv__graph_entry_leave(capture->entry);
+    clv__capture_entry_leave(capture->entry);
     if (capture->is_over) clv__capture_drop(prepared, device);
   } else if (recorded != NULL && status == CLV_OK && !capture->is_over) {
     keep(capture);
@@ -255,8 +256,8 @@ bool clv__capture_end_run(clv__request *request, clv_status status) {
     if (capture == NULL) continue;
     const clv__device *device = clv__request_device(request, d);
     if (is_to_be_repeated(request, d, status)) {
-      clv__context_log(request->session->devices->context, 2,
-                       "%s: a run with captured graphs failed and was repeated without them", device->name);
+      clv__context_log(request->session->devices->context, 2, "%s: a run with captures failed and was repeated without them",
+                       device->name);
       capture->is_suspected = capture->is_over = again = true;
     }
     if (status == CLV_OK) count_time(device, capture);
@@ -265,7 +266,7 @@ bool clv__capture_end_run(clv__request *request, clv_status status) {
   for (uint32_t d = 0; d < count && !again; ++d) {
     clv__capture *capture = prepared->captures[d];
     if (capture == NULL || !capture->is_suspected) continue;
-    if (status == CLV_OK) clv__graph_cache_fail(capture->cache, &capture->key);
+    if (status == CLV_OK) clv__capture_cache_fail(capture->cache, &capture->key);
     capture->is_suspected = false;
   }
   return again;
@@ -294,8 +295,8 @@ void clv__session_issue(clv_session *session, uint32_t index, clv__issue_info *i
   pthread_mutex_unlock(&session->lock);
 }
 
-bool clv__session_graphs(const clv_session *session, uint32_t device, clv__graph_counters *counters) {
-  clv__graph_cache *cache = clv__capture_cache(session, device);
-  if (cache != NULL) clv__graph_cache_counters(cache, counters);
+bool clv__session_captures(const clv_session *session, uint32_t device, clv__capture_counters *counters) {
+  clv__capture_cache *cache = clv__capture_cache_of(session, device);
+  if (cache != NULL) clv__capture_cache_counters(cache, counters);
   return cache != NULL;
 }

@@ -15,7 +15,7 @@ typedef struct clv__issue_info {
 /* Describes partition `index` of the session's current plan in the last run of the request that ran last. Runs that are timed
  * step by step do not count. No run may be in progress. */
 void clv__session_issue(clv_session *session, uint32_t index, clv__issue_info *info);
-/* Returns the counters of the device's captured graphs over all sessions; false if it has none. */
-bool clv__session_graphs(const clv_session *session, uint32_t device, clv__graph_counters *counters);
+/* Returns the counters of the device's captures over all sessions; false if it has none. */
+bool clv__session_captures(const clv_session *session, uint32_t device, clv__capture_counters *counters);
 
 #endif

@@ -1,4 +1,4 @@
-/* Finds the first difference of two keys of captured graphs. Reads both field by field, in the order that key.c writes. Up to the
+/* Finds the first difference of two keys of captures. Reads both field by field, in the order that key.c writes. Up to the
  * first difference both have the same fields, so one walk serves both. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -329,7 +329,7 @@ static bool keys_differ(comparison *c) {
   return false;
 }
 
-void clv__graph_key_difference(const clv__graph_key *now, const clv__graph_key *before, char *text, size_t size_bytes) {
+void clv__capture_key_difference(const clv__capture_key *now, const clv__capture_key *before, char *text, size_t size_bytes) {
   if (size_bytes == 0) return;
   comparison c = {.now = {now->bytes, now->bytes + now->size_bytes},
                   .before = {before->bytes, before->bytes + before->size_bytes},

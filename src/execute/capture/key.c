@@ -1,4 +1,4 @@
-/* Writes a captured graph's key. See key.h. difference.c reads two keys side by side, in the same order:
+/* Writes a capture's key. See key.h. difference.c reads two keys side by side, in the same order:
  *
  *   key        text device, text fingerprint, partitions, nodes of all, partition...
  *   partition  nodes, node...
@@ -213,12 +213,12 @@ static void put_plan(writer *w, const clv_plan *plan, uint32_t device, const boo
   }
 }
 
-clv_status clv__graph_key_make(const clv_plan *plan, uint32_t device, const bool *captured, const clv_tensor *types,
-                               const clv_value_id *aliases, clv__arena *arena, clv__graph_key *key, clv_error *error) {
+clv_status clv__capture_key_make(const clv_plan *plan, uint32_t device, const bool *captured, const clv_tensor *types,
+                                 const clv_value_id *aliases, clv__arena *arena, clv__capture_key *key, clv_error *error) {
   const clv_graph *graph = plan->graph;
   clv__arena scratch;
   clv__text out;
-  *key = (clv__graph_key){0};
+  *key = (clv__capture_key){0};
   clv__arena_init(&scratch, arena->allocator);
   clv__text_init(&out, arena->allocator);
   uint32_t *numbers = clv__arena_allocate_zero(&scratch, graph->value_count, 2 * sizeof *numbers);
@@ -257,7 +257,7 @@ clv_status clv__graph_key_make(const clv_plan *plan, uint32_t device, const bool
   return failed ? clv__error_memory(error, size_bytes) : CLV_OK;
 }
 
-bool clv__graph_key_equal(const clv__graph_key *a, const clv__graph_key *b) {
+bool clv__capture_key_equal(const clv__capture_key *a, const clv__capture_key *b) {
   return a->size_bytes == b->size_bytes && memcmp(a->hash.bytes, b->hash.bytes, sizeof a->hash.bytes) == 0 &&
          memcmp(a->bytes, b->bytes, a->size_bytes) == 0;
 }

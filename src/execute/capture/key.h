@@ -1,4 +1,4 @@
-/* Identifies a captured graph: operators, dtypes, shapes, attributes, edges by index, alias relations and the device, but never
+/* Identifies a capture: operators, dtypes, shapes, attributes, edges by index, alias relations and the device, but never
  * raw pointers. A key is computed once per plan, device and set of shapes. Its hash finds an entry; its bytes confirm a hit and
  * locate the first difference.
  *
@@ -11,23 +11,23 @@
 #include "base/hash.h"
 #include "plan/plan.h"
 
-typedef struct clv__graph_key {
+typedef struct clv__capture_key {
   clv__hash hash;
   size_t size_bytes;
   const uint8_t *bytes;     /* records of varying length, see key.c; in the arena of the key */
   const char *const *nodes; /* names by the key's numbers; the graph owns them. NULL: not known */
   const char *const *values;
-} clv__graph_key;
+} clv__capture_key;
 
 /* Makes the key of all partitions of the plan on `device` whose bit in `captured` (by partition) is set, with values of `types`
  * (by graph value). `aliases` (by graph value, may be NULL) says which values share memory: all that share it have the same
  * value's id; a value that shares with none has its own id or CLV__NO_ID. Errors: CLV_OUT_OF_MEMORY. */
-clv_status clv__graph_key_make(const clv_plan *plan, uint32_t device, const bool *captured, const clv_tensor *types,
-                               const clv_value_id *aliases, clv__arena *arena, clv__graph_key *key, clv_error *error);
-bool clv__graph_key_equal(const clv__graph_key *a, const clv__graph_key *b);
+clv_status clv__capture_key_make(const clv_plan *plan, uint32_t device, const bool *captured, const clv_tensor *types,
+                                 const clv_value_id *aliases, clv__arena *arena, clv__capture_key *key, clv_error *error);
+bool clv__capture_key_equal(const clv__capture_key *a, const clv__capture_key *b);
 /* Describes the first difference of `now` from `before`: the device, the count of partitions or nodes, an operator, an attribute,
  * an edge, a dtype or shape, a parameter's content, or shared memory: "node 3 'act': Mul, was Add", "value 'x': f32[1,4], was
  * f32[1,3]"; or "nothing differs". Names are those of `now`. */
-void clv__graph_key_difference(const clv__graph_key *now, const clv__graph_key *before, char *text, size_t size_bytes);
+void clv__capture_key_difference(const clv__capture_key *now, const clv__capture_key *before, char *text, size_t size_bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* The captured graphs of one prepared set on one device. Shared by set.c (what can be captured) and capture.c (the actions during
+/* The captures of one prepared set on one device. Shared by set.c (what can be captured) and capture.c (the actions during
  * a run). */
 #ifndef CLEAVE_EXECUTE_CAPTURE_OWN_H
 #define CLEAVE_EXECUTE_CAPTURE_OWN_H
@@ -7,20 +7,20 @@
 #include "execute/capture/recorded.h"
 
 struct clv__capture {
-  clv__graph_cache *cache;
-  clv__graph_key key;
+  clv__capture_cache *cache;
+  clv__capture_key key;
   clv__arena key_arena;
-  bool follows_shapes;     /* a partition's sizes vary within the bucket: new shapes release the graphs and change the key */
-  bool is_key_stale;       /* the set's shapes changed since the key was made */
-  bool is_unconfirmed;     /* the shapes are new in this run: not worth capturing before they recur */
-  clv__graph_entry *entry; /* NULL: none */
-  clv__recorded *recorded; /* in this run: the entry's, or the one being captured */
-  clv__issue issue;        /* how the rest of this run is issued */
+  bool follows_shapes;       /* a partition's sizes vary within the bucket: new shapes release the captures and change the key */
+  bool is_key_stale;         /* the set's shapes changed since the key was made */
+  bool is_unconfirmed;       /* the shapes are new in this run: not worth capturing before they recur */
+  clv__capture_entry *entry; /* NULL: none */
+  clv__recorded *recorded;   /* in this run: the entry's, or the one being captured */
+  clv__issue issue;          /* how the rest of this run is issued */
   const char *why;
-  bool is_over;      /* in this run: do not keep its graphs */
-  bool is_used;      /* in this run: at least one captured graph was launched */
+  bool is_over;      /* in this run: do not keep its captures */
+  bool is_used;      /* in this run: at least one captured capture was launched */
   bool is_broken;    /* in this run: a launch failed, and it is unknown how far it got */
-  bool is_suspected; /* the run failed with graphs, and is being repeated without them */
+  bool is_suspected; /* the run failed with captures, and is being repeated without them */
   uint64_t eager_ns; /* host time to issue all partitions one by one, without waiting; 0: not known */
   uint64_t run_ns;   /* so far, in this run */
 };
@@ -33,6 +33,6 @@ clv_status clv__capture_make_key(const clv__prepared *prepared, uint32_t device,
 /* Determines which of the device's partitions are captured together: sets `first` and `next` of their states. */
 void clv__capture_join(clv__prepared *prepared, uint32_t device);
 /* The device's cache, shared by all sessions; NULL if there is none. */
-clv__graph_cache *clv__capture_cache(const clv_session *session, uint32_t device);
+clv__capture_cache *clv__capture_cache_of(const clv_session *session, uint32_t device);
 
 #endif

@@ -2,8 +2,8 @@
 #include "execute/capture/recorded.h"
 #include "base/clock.h"
 
-/* If a graph's memory moves on a device that cannot patch graphs, the graph is captured again only after this many runs. With
- * memory that moves in every run, capturing would cost more than it saves. */
+/* If a recording's memory moves on a device that cannot patch recordings, the recording is captured again only after this many
+ * runs. With memory that moves in every run, capturing would cost more than it saves. */
 enum { RUNS_A_CAPTURE = 8 };
 
 /* The location of a binding. A generation distinguishes a buffer from a later one at the same address. The caller's memory has
@@ -19,8 +19,8 @@ typedef struct operand {
   uint32_t partition, index;
 } operand;
 
-typedef struct graph {
-  location *locations;    /* of the partition's bindings; the fields below describe the graph that starts with this partition */
+typedef struct recording {
+  location *locations; /* of the partition's bindings; the fields below describe the recording that starts with this partition */
   clv_captured *captured; /* NULL: none */
   uint64_t bytes;
   uint32_t age; /* runs since the capture */
@@ -28,18 +28,18 @@ typedef struct graph {
   uint64_t arena_generation, moves;
   operand *loose;
   size_t loose_count, loose_capacity;
-} graph;
+} recording;
 
 struct clv__recorded {
   const clv__device *device;
   const clv_allocator *allocator;
   uint32_t count; /* partitions of the plan */
-  graph graphs[];
+  recording recordings[];
 };
 
 clv_status clv__recorded_create(const clv__request *request, uint32_t device, clv__recorded **out, clv_error *error) {
   uint32_t count = clv__request_plan(request)->partition_count;
-  size_t size_bytes = sizeof(clv__recorded) + (size_t)count * sizeof(graph);
+  size_t size_bytes = sizeof(clv__recorded) + (size_t)count * sizeof(recording);
   clv__recorded *r = clv__allocate_zero(request->session->allocator, size_bytes);
   if (r == NULL) return clv__error_memory(error, size_bytes);
   r->device = clv__request_device(request, device);
@@ -50,10 +50,10 @@ clv_status clv__recorded_create(const clv__request *request, uint32_t device, cl
 }
 
 void clv__recorded_drop(clv__recorded *r, uint32_t first) {
-  graph *g = &r->graphs[first];
-  if (g->captured != NULL && !r->device->is_lost) r->device->backend->captured_destroy(r->device->handle, g->captured);
-  g->captured = NULL;
-  g->bytes = 0;
+  recording *one = &r->recordings[first];
+  if (one->captured != NULL && !r->device->is_lost) r->device->backend->capture->destroy(r->device->handle, one->captured);
+  one->captured = NULL;
+  one->bytes = 0;
 }
 
 void clv__recorded_destroy(void *self) {
@@ -61,15 +61,15 @@ void clv__recorded_destroy(void *self) {
   if (r == NULL) return;
   for (uint32_t p = 0; p < r->count; ++p) {
     clv__recorded_drop(r, p);
-    clv__release(r->allocator, r->graphs[p].locations);
-    clv__release(r->allocator, r->graphs[p].loose);
+    clv__release(r->allocator, r->recordings[p].locations);
+    clv__release(r->allocator, r->recordings[p].loose);
   }
   clv__release(r->allocator, r);
 }
 
 uint64_t clv__recorded_bytes(const clv__recorded *r) {
   uint64_t bytes = 0;
-  for (uint32_t p = 0; p < r->count; ++p) bytes += r->graphs[p].bytes;
+  for (uint32_t p = 0; p < r->count; ++p) bytes += r->recordings[p].bytes;
   return bytes;
 }
 
@@ -118,45 +118,45 @@ static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id
 
 /* Checks without binding anything except loose operands. */
 static bool have_not_moved(const clv__recorded *r, const clv__request *request, uint32_t first) {
-  const graph *g = &r->graphs[first];
+  const recording *one = &r->recordings[first];
   const clv__prepared *prepared = request->prepared;
   uint32_t space = r->device->space;
-  if (prepared->partitions[first].staged != NULL) return !have_moved(request, first, g->locations, false);
-  if (g->arena_generation != request->arenas[space].generation || g->moves != prepared->moves) return false;
-  for (size_t i = 0; i < g->loose_count; ++i) {
-    const operand *at = &g->loose[i];
+  if (prepared->partitions[first].staged != NULL) return !have_moved(request, first, one->locations, false);
+  if (one->arena_generation != request->arenas[space].generation || one->moves != prepared->moves) return false;
+  for (size_t i = 0; i < one->loose_count; ++i) {
+    const operand *at = &one->loose[i];
     clv_value_id value = value_of(clv__request_plan(request)->partitions[at->partition].view, at->index);
     clv_binding binding = clv__prepared_binding(prepared, clv__prepared_slot(prepared, value, space));
     location now = location_of(prepared, space, value, &binding);
-    if (!same_location(&now, &r->graphs[at->partition].locations[at->index])) return false;
+    if (!same_location(&now, &r->recordings[at->partition].locations[at->index])) return false;
   }
   return true;
 }
 
-static void note_arenas(graph *g, const clv__request *request, uint32_t space) {
-  g->arena_generation = request->arenas[space].generation;
-  g->moves = request->prepared->moves;
+static void note_arenas(recording *one, const clv__request *request, uint32_t space) {
+  one->arena_generation = request->arenas[space].generation;
+  one->moves = request->prepared->moves;
 }
 
-/* Records the locations of all bindings of the graph. */
+/* Records the locations of all bindings of the recording. */
 static clv_status note_locations(clv__recorded *r, clv__request *request, uint32_t first, clv_error *error) {
-  graph *g = &r->graphs[first];
-  g->loose_count = 0;
-  note_arenas(g, request, r->device->space);
+  recording *one = &r->recordings[first];
+  one->loose_count = 0;
+  note_arenas(one, request, r->device->space);
   for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next) {
     const clv_graph_view *view = clv__request_plan(request)->partitions[p].view;
     size_t count = (size_t)view->input_count + view->output_count;
-    location **locations = &r->graphs[p].locations;
+    location **locations = &r->recordings[p].locations;
     if (*locations == NULL) *locations = clv__allocate_zero(r->allocator, count * sizeof **locations);
     if (*locations == NULL) return clv__error_memory(error, count * sizeof **locations);
     (void)have_moved(request, p, *locations, true);
     for (uint32_t i = 0; i < count; ++i) {
       if (!is_loose(request->prepared, r->device->space, value_of(view, i))) continue;
-      if (!clv__array_reserve(r->allocator, (void **)&g->loose, &g->loose_capacity, g->loose_count + 1, sizeof *g->loose,
-                              g->loose_count)) {
-        return clv__error_memory(error, (g->loose_count + 1) * sizeof *g->loose);
+      if (!clv__array_reserve(r->allocator, (void **)&one->loose, &one->loose_capacity, one->loose_count + 1, sizeof *one->loose,
+                              one->loose_count)) {
+        return clv__error_memory(error, (one->loose_count + 1) * sizeof *one->loose);
       }
-      g->loose[g->loose_count++] = (operand){p, i};
+      one->loose[one->loose_count++] = (operand){p, i};
     }
   }
   return CLV_OK;
@@ -178,30 +178,30 @@ static clv_status capture(clv__recorded *r, clv__request *request, uint32_t firs
                           clv_error *error) {
   const clv_backend *backend = r->device->backend;
   clv_captured *captured = NULL;
-  CLV__TRY(backend->capture_begin(r->device->handle, stream, error));
+  CLV__TRY(backend->capture->begin(r->device->handle, stream, CLV_CAPTURE_THREAD, error));
   uint64_t begin_ns = clv__clock_ns();
   clv_status status = execute_all(r, request, first, stream, error);
   *execute_ns += clv__clock_ns() - begin_ns;
   if (status != CLV_OK) {
-    (void)backend->capture_end(r->device->handle, stream, NULL, NULL);
+    (void)backend->capture->end(r->device->handle, stream, NULL, NULL);
     return status;
   }
-  CLV__TRY(backend->capture_end(r->device->handle, stream, &captured, error));
-  r->graphs[first].captured = captured;
+  CLV__TRY(backend->capture->end(r->device->handle, stream, &captured, error));
+  r->recordings[first].captured = captured;
   return CLV_OK;
 }
 
 clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32_t first, clv_stream *stream,
                                  uint64_t *execute_ns, clv_error *error) {
-  graph *g = &r->graphs[first];
+  recording *one = &r->recordings[first];
   const clv_backend *backend = r->device->backend;
   uint64_t begin_ns = request->session->is_traced ? clv__clock_ns() : 0;
   clv__recorded_drop(r, first);
   clv__error_clear(error);
   CLV__TRY(note_locations(r, request, first, error));
   CLV__TRY(capture(r, request, first, stream, execute_ns, error));
-  g->age = 0;
-  if (backend->captured_bytes != NULL) g->bytes = backend->captured_bytes(r->device->handle, g->captured);
+  one->age = 0;
+  one->bytes = backend->capture->size_bytes(r->device->handle, one->captured);
   if (request->session->is_traced) {
     clv__trace_add(request, (clv__trace_event){.kind = CLV__TRACE_CAPTURE,
                                                .step = request->prepared->partitions[first].step,
@@ -218,22 +218,22 @@ static clv_status patch(clv__recorded *r, clv__request *request, uint32_t first,
   const clv_backend *backend = r->device->backend;
   uint32_t index = 0;
   for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next, ++index) {
-    if (!have_moved(request, p, r->graphs[p].locations, false)) continue;
-    if (backend->captured_bind == NULL) return CLV_NOT_SUPPORTED;
+    if (!have_moved(request, p, r->recordings[p].locations, false)) continue;
+    if (backend->capture->bind == NULL) return CLV_NOT_SUPPORTED;
     clv_execute_args args = clv__request_args(request, p);
     clv__error_clear(error);
-    CLV__TRY(backend->captured_bind(r->device->handle, r->graphs[first].captured, index, &args, error));
-    (void)have_moved(request, p, r->graphs[p].locations, true);
+    CLV__TRY(backend->capture->bind(r->device->handle, r->recordings[first].captured, index, &args, error));
+    (void)have_moved(request, p, r->recordings[p].locations, true);
     ++*patches;
   }
-  note_arenas(&r->graphs[first], request, r->device->space);
+  note_arenas(&r->recordings[first], request, r->device->space);
   return CLV_OK;
 }
 
 clv_status clv__recorded_follow(clv__recorded *r, clv__request *request, uint32_t first, clv__follow *how, uint64_t *patches,
                                 clv_error *error) {
-  graph *g = &r->graphs[first];
-  if (g->age < RUNS_A_CAPTURE) ++g->age;
+  recording *one = &r->recordings[first];
+  if (one->age < RUNS_A_CAPTURE) ++one->age;
   *how = CLV__FOLLOW_AT_PLACE;
   if (have_not_moved(r, request, first)) return CLV_OK;
   for (uint32_t p = request->prepared->partitions[first].next; p != CLV__NO_ID; p = request->prepared->partitions[p].next) {
@@ -242,10 +242,10 @@ clv_status clv__recorded_follow(clv__recorded *r, clv__request *request, uint32_
   *how = CLV__FOLLOW_PATCHED;
   clv_status status = patch(r, request, first, patches, error);
   if (status != CLV_NOT_SUPPORTED) return status;
-  *how = g->age < RUNS_A_CAPTURE ? CLV__FOLLOW_NEITHER : CLV__FOLLOW_RECAPTURE;
+  *how = one->age < RUNS_A_CAPTURE ? CLV__FOLLOW_NEITHER : CLV__FOLLOW_RECAPTURE;
   return CLV_OK;
 }
 
 clv_status clv__recorded_launch(clv__recorded *r, uint32_t first, clv_stream *stream, clv_error *error) {
-  return r->device->backend->captured_launch(r->device->handle, r->graphs[first].captured, stream, error);
+  return r->device->backend->capture->launch(r->device->handle, r->recordings[first].captured, stream, error);
 }

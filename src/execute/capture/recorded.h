@@ -1,7 +1,7 @@
-/* The captured graphs of one set of shapes on one device, with the locations of their bindings at capture time. One of these is
- * the content of an entry in the cache of graphs (cache.h).
+/* The captures of one set of shapes on one device, with the locations of their bindings at capture time. One of these is
+ * the content of an entry in the cache of captures (cache.h).
  *
- * A graph covers partitions that are issued directly one after the other (clv__partition_state.first and next). Its first
+ * A recording covers partitions that are issued directly one after the other (clv__partition_state.first and next). Its first
  * partition identifies it. */
 #ifndef CLEAVE_EXECUTE_CAPTURE_RECORDED_H
 #define CLEAVE_EXECUTE_CAPTURE_RECORDED_H
@@ -13,22 +13,22 @@ typedef struct clv__recorded clv__recorded;
 clv_status clv__recorded_create(const clv__request *request, uint32_t device, clv__recorded **recorded, clv_error *error);
 /* Nothing of it may run. Accepts NULL. */
 void clv__recorded_destroy(void *recorded);
-/* Releases one graph, which must not run. */
+/* Releases one recording, which must not run. */
 void clv__recorded_drop(clv__recorded *recorded, uint32_t first);
 uint64_t clv__recorded_bytes(const clv__recorded *recorded);
 
-/* Captures the executions of all partitions of the graph, which must be bound. On failure nothing remains. Adds the time spent in
- * execute() to `execute_ns`. */
+/* Captures the executions of all partitions of the recording, which must be bound. On failure nothing remains. Adds the time
+ * spent in execute() to `execute_ns`. */
 clv_status clv__recorded_capture(clv__recorded *recorded, clv__request *request, uint32_t first, clv_stream *stream,
                                  uint64_t *execute_ns, clv_error *error);
 
 typedef enum clv__follow {
   CLV__FOLLOW_AT_PLACE,  /* nothing has moved */
   CLV__FOLLOW_PATCHED,   /* the bindings now have this run's locations */
-  CLV__FOLLOW_RECAPTURE, /* the device cannot patch: capture the graph again; its partitions are bound */
-  CLV__FOLLOW_NEITHER    /* it cannot patch, and the capture is too recent to repeat it: the graph stays as it is */
+  CLV__FOLLOW_RECAPTURE, /* the device cannot patch: capture the recording again; its partitions are bound */
+  CLV__FOLLOW_NEITHER    /* it cannot patch, and the capture is too recent to repeat it: the recording stays as it is */
 } clv__follow;
-/* Moves the graph's bindings to their current locations and counts them in `patches`. The first partition must be bound. */
+/* Moves the recording's bindings to their current locations and counts them in `patches`. The first partition must be bound. */
 clv_status clv__recorded_follow(clv__recorded *recorded, clv__request *request, uint32_t first, clv__follow *how,
                                 uint64_t *patches, clv_error *error);
 clv_status clv__recorded_launch(clv__recorded *recorded, uint32_t first, clv_stream *stream, clv_error *error);

@@ -6,18 +6,18 @@
 
 typedef struct caches {
   const clv_allocator *allocator;
-  clv__graph_cache *by_device[CLV__MAX_DEVICES];
+  clv__capture_cache *by_device[CLV__MAX_DEVICES];
 } caches;
 
 static void finish_caches(void *self) {
   caches *c = self;
-  for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) clv__graph_cache_destroy(c->by_device[d]);
+  for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) clv__capture_cache_destroy(c->by_device[d]);
   clv__release(c->allocator, c);
 }
 
-static clv_status get_cache(clv_session *session, uint32_t device, clv__graph_cache **cache, clv_error *error) {
+static clv_status get_cache(clv_session *session, uint32_t device, clv__capture_cache **cache, clv_error *error) {
   clv_devices *devices = session->devices;
-  clv__attachment *attached = &devices->attachments[CLV__ATTACHED_GRAPHS];
+  clv__attachment *attached = &devices->attachments[CLV__ATTACHED_CAPTURES];
   const clv__settings *settings = clv__context_settings(devices->context);
   clv__devices_lock(devices);
   clv_status status = CLV_OK;
@@ -32,18 +32,18 @@ static clv_status get_cache(clv_session *session, uint32_t device, clv__graph_ca
   }
   caches *all = attached->self;
   if (status == CLV_OK && all->by_device[device] == NULL) {
-    status = clv__graph_cache_create(all->allocator, settings->graph_cache_entries, settings->graph_cache_bytes,
-                                     settings->graph == CLV_GRAPH_ON, &all->by_device[device], error);
+    status = clv__capture_cache_create(all->allocator, settings->capture_cache_entries, settings->capture_cache_bytes,
+                                       settings->capture == CLV_CAPTURE_ON, &all->by_device[device], error);
   }
   *cache = status == CLV_OK ? all->by_device[device] : NULL;
   clv__devices_unlock(devices);
   return status;
 }
 
-clv__graph_cache *clv__capture_cache(const clv_session *session, uint32_t device) {
+clv__capture_cache *clv__capture_cache_of(const clv_session *session, uint32_t device) {
   clv__devices_lock(session->devices);
-  const caches *all = session->devices->attachments[CLV__ATTACHED_GRAPHS].self;
-  clv__graph_cache *cache = all == NULL ? NULL : all->by_device[device];
+  const caches *all = session->devices->attachments[CLV__ATTACHED_CAPTURES].self;
+  clv__capture_cache *cache = all == NULL ? NULL : all->by_device[device];
   clv__devices_unlock(session->devices);
   return cache;
 }
@@ -51,14 +51,12 @@ clv__graph_cache *clv__capture_cache(const clv_session *session, uint32_t device
 /* ---- Partitions that can be captured ---- */
 
 bool clv__capture_is_possible(const clv__device *device) {
-  const clv_backend *backend = device->backend;
-  return backend->capture_begin != NULL && backend->capture_end != NULL && backend->captured_launch != NULL &&
-         backend->captured_destroy != NULL;
+  return device->backend->capture != NULL;
 }
 
 const char *clv__capture_is_off(const clv__settings *settings) {
-  if (settings->graph == CLV_GRAPH_OFF) return "capture is off";
-  return settings->graph_cache_entries == 0 ? "the cache of captured graphs has no entries" : NULL;
+  if (settings->capture == CLV_CAPTURE_OFF) return "capture is off";
+  return settings->capture_cache_entries == 0 ? "the cache of captures has no entries" : NULL;
 }
 
 static bool all_static(const clv_graph_view *view, const clv_tensor *types) {
@@ -124,7 +122,7 @@ clv_status clv__capture_make_key(const clv__prepared *prepared, uint32_t device,
     captured[p] = plan->partitions[p].device == device && prepared->partitions[p].is_fixed;
   }
   const clv_tensor *types = capture->follows_shapes ? prepared->types : prepared->placed;
-  CLV__TRY(clv__graph_key_make(plan, device, captured, types, NULL, &capture->key_arena, &capture->key, error));
+  CLV__TRY(clv__capture_key_make(plan, device, captured, types, NULL, &capture->key_arena, &capture->key, error));
   capture->is_key_stale = false;
   return CLV_OK;
 }

@@ -49,15 +49,15 @@ static void forget(clv__sightings *s, uint32_t index) {
   item->last_seen = 0;
   item->next = s->free;
   s->free = index;
-  --s->graphless;
+  --s->uncaptured;
 }
 
-/* The key to evict among those without a graph; there is at least one. */
+/* The key to evict among those without a capture; there is at least one. */
 static uint32_t least_wanted(const clv__sightings *s) {
   uint32_t worst = CLV__NO_ID;
   for (uint32_t i = 0; i < s->used; ++i) {
     const clv__sighting *item = &s->items[i], *other = worst == CLV__NO_ID ? NULL : &s->items[worst];
-    if (is_free(item) || item->graph_count > 0) continue;
+    if (is_free(item) || item->capture_count > 0) continue;
     if (other == NULL || item->has_failed < other->has_failed ||
         (item->has_failed == other->has_failed && item->last_seen < other->last_seen)) {
       worst = i;
@@ -75,7 +75,7 @@ uint32_t clv__sightings_index(clv__sightings *s, const clv__hash *hash) {
     s->items[index].last_seen = ++s->clock;
     return index;
   }
-  if (s->graphless >= CLV__SIGHTINGS_KEPT) forget(s, least_wanted(s));
+  if (s->uncaptured >= CLV__SIGHTINGS_KEPT) forget(s, least_wanted(s));
   if (s->free == CLV__NO_ID &&
       (s->used == UINT32_MAX - 1 || !spread(s) ||
        !clv__array_reserve(s->allocator, (void **)&s->items, &s->capacity, (size_t)s->used + 1, sizeof *s->items, s->used))) {
@@ -86,7 +86,7 @@ uint32_t clv__sightings_index(clv__sightings *s, const clv__hash *hash) {
   size_t bucket = bucket_of(s, hash);
   s->items[index] = (clv__sighting){.hash = *hash, .next = s->buckets[bucket], .last_seen = ++s->clock};
   s->buckets[bucket] = index;
-  ++s->graphless;
+  ++s->uncaptured;
   return index;
 }
 
@@ -103,32 +103,32 @@ void clv__sightings_age(clv__sightings *s) {
   for (uint64_t i = 0; i < halvings && i < 32; ++i) { /* after 32 halvings nothing is left */
     for (uint32_t k = 0; k < s->used; ++k) {
       clv__sighting *other = &s->items[k];
-      other->count = other->graph_count > 0 ? other->count / 2 + 1 : (other->count + 1) / 2;
+      other->count = other->capture_count > 0 ? other->count / 2 + 1 : (other->count + 1) / 2;
     }
   }
 }
 
-bool clv__sightings_add_graph(clv__sightings *s, uint32_t index, const clv__graph_key *key) {
+bool clv__sightings_add_capture(clv__sightings *s, uint32_t index, const clv__capture_key *key) {
   clv__sighting *item = &s->items[index];
-  if (item->graph_count > 0) {
-    if (!clv__graph_key_equal(&item->key, key)) return false;
-    ++item->graph_count;
+  if (item->capture_count > 0) {
+    if (!clv__capture_key_equal(&item->key, key)) return false;
+    ++item->capture_count;
     return true;
   }
   uint8_t *bytes = clv__allocate(s->allocator, key->size_bytes);
   if (bytes == NULL) return false;
   memcpy(bytes, key->bytes, key->size_bytes);
-  item->key = (clv__graph_key){.hash = key->hash, .size_bytes = key->size_bytes, .bytes = bytes};
-  item->graph_count = 1;
-  --s->graphless;
+  item->key = (clv__capture_key){.hash = key->hash, .size_bytes = key->size_bytes, .bytes = bytes};
+  item->capture_count = 1;
+  --s->uncaptured;
   return true;
 }
 
-void clv__sightings_drop_graph(clv__sightings *s, uint32_t index) {
+void clv__sightings_drop_capture(clv__sightings *s, uint32_t index) {
   clv__sighting *item = &s->items[index];
-  if (--item->graph_count > 0) return;
+  if (--item->capture_count > 0) return;
   clv__release(s->allocator, (void *)item->key.bytes);
-  item->key = (clv__graph_key){0};
-  ++s->graphless;
-  if (s->graphless > CLV__SIGHTINGS_KEPT) forget(s, least_wanted(s));
+  item->key = (clv__capture_key){0};
+  ++s->uncaptured;
+  if (s->uncaptured > CLV__SIGHTINGS_KEPT) forget(s, least_wanted(s));
 }

@@ -22,7 +22,7 @@ static void skip_space(cursor *text) {
   while (text->at < text->end && (*text->at == ' ' || *text->at == '\n' || *text->at == '\t' || *text->at == '\r')) ++text->at;
 }
 
-static bool take(cursor *text, char expected) {
+static bool accept_char(cursor *text, char expected) {
   skip_space(text);
   if (text->at == text->end || *text->at != expected) return false;
   ++text->at;
@@ -64,9 +64,9 @@ static bool take_number(cursor *text, int64_t *number) {
 }
 
 static clv_status read_shape(cursor *text, clv_tensor *type, clv_error *error) {
-  if (!take(text, '(')) return clv__error_set(error, CLV_INVALID_MODEL, "npy header: 'shape' is not a tuple");
+  if (!accept_char(text, '(')) return clv__error_set(error, CLV_INVALID_MODEL, "npy header: 'shape' is not a tuple");
   type->rank = 0;
-  while (!take(text, ')')) {
+  while (!accept_char(text, ')')) {
     int64_t dim;
     if (!take_number(text, &dim))
       return clv__error_set(error, CLV_INVALID_MODEL, "npy header: dimension %d is not a size", type->rank);
@@ -74,7 +74,7 @@ static clv_status read_shape(cursor *text, clv_tensor *type, clv_error *error) {
       return clv__error_set(error, CLV_NOT_SUPPORTED, "npy header: rank above the maximum of %d", CLV_MAX_RANK);
     }
     type->dims[type->rank++] = dim;
-    if (!take(text, ',') && (text->at == text->end || *text->at != ')')) {
+    if (!accept_char(text, ',') && (text->at == text->end || *text->at != ')')) {
       return clv__error_set(error, CLV_INVALID_MODEL, "npy header: 'shape' is truncated");
     }
   }
@@ -141,11 +141,11 @@ static clv_status read_descr(cursor *text, clv__npy_header *header, clv_error *e
 
 static clv_status read_dictionary(cursor *text, clv__npy_header *header, clv_error *error) {
   bool has_descr = false, has_order = false, has_shape = false;
-  if (!take(text, '{')) return clv__error_set(error, CLV_INVALID_MODEL, "npy header: not a dictionary");
-  while (!take(text, '}')) {
+  if (!accept_char(text, '{')) return clv__error_set(error, CLV_INVALID_MODEL, "npy header: not a dictionary");
+  while (!accept_char(text, '}')) {
     const char *key;
     size_t length;
-    if (!take_quoted(text, &key, &length) || !take(text, ':')) {
+    if (!take_quoted(text, &key, &length) || !accept_char(text, ':')) {
       return clv__error_set(error, CLV_INVALID_MODEL, "npy header: the dictionary is damaged");
     }
     if (length == 5 && memcmp(key, "descr", 5) == 0) {
@@ -163,7 +163,7 @@ static clv_status read_dictionary(cursor *text, clv__npy_header *header, clv_err
     } else {
       return clv__error_set(error, CLV_INVALID_MODEL, "npy header: unknown key '%.*s'", (int)(length < 40 ? length : 40), key);
     }
-    if (!take(text, ',') && (text->at == text->end || *text->at != '}')) {
+    if (!accept_char(text, ',') && (text->at == text->end || *text->at != '}')) {
       return clv__error_set(error, CLV_INVALID_MODEL, "npy header: the dictionary is truncated");
     }
   }

@@ -24,7 +24,7 @@ clv_status clv__proto_varint(clv__proto_reader *reader, uint64_t *number, clv_er
   return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: a number of more than %d bytes: not protobuf", start, VARINT_BYTES);
 }
 
-static clv_status take(clv__proto_reader *reader, uint64_t size_bytes, clv__proto_span *span, clv_error *error) {
+static clv_status read_span(clv__proto_reader *reader, uint64_t size_bytes, clv__proto_span *span, clv_error *error) {
   size_t available = (size_t)(reader->end - reader->at);
   if (size_bytes > available) {
     return clv__error_set(error, CLV_INVALID_MODEL,
@@ -53,17 +53,17 @@ clv_status clv__proto_next(clv__proto_reader *reader, clv__proto_field *field, c
       CLV__TRY(clv__proto_varint(reader, &field->number, error));
       break;
     case CLV__PROTO_FIXED64:
-      CLV__TRY(take(reader, 8, &fixed, error));
+      CLV__TRY(read_span(reader, 8, &fixed, error));
       field->number = clv__proto_fixed64(fixed.data);
       break;
     case CLV__PROTO_BYTES: {
       uint64_t size_bytes;
       CLV__TRY(clv__proto_varint(reader, &size_bytes, error));
-      CLV__TRY(take(reader, size_bytes, &field->bytes, error));
+      CLV__TRY(read_span(reader, size_bytes, &field->bytes, error));
       break;
     }
     case CLV__PROTO_FIXED32:
-      CLV__TRY(take(reader, 4, &fixed, error));
+      CLV__TRY(read_span(reader, 4, &fixed, error));
       field->number = clv__proto_fixed32(fixed.data);
       break;
     default:

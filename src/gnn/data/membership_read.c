@@ -32,7 +32,7 @@ static bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
 }
 
-static clv_status take(reading *r, const char *at, const char *end, clv_error *error) {
+static clv_status read_part(reading *r, const char *at, const char *end, clv_error *error) {
   const char *begin = at;
   uint64_t part = 0;
   while (at < end && (unsigned)(*at - '0') <= 9 && part <= UINT32_MAX) part = 10 * part + (unsigned)(*at++ - '0');
@@ -62,7 +62,7 @@ static clv_status read_block(reading *r, const char *at, const char *end, clv_er
     if (stop == NULL) stop = end;
     ++r->lines;
     while (at < stop && is_blank(*at)) ++at;
-    if (at < stop) CLV__TRY(take(r, at, stop, error));
+    if (at < stop) CLV__TRY(read_part(r, at, stop, error));
     at = stop + 1;
   }
   return CLV_OK;

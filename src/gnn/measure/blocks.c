@@ -204,7 +204,7 @@ static bool has_time_for(const clv__measuring *m, double seconds, double part) {
   return m->options->limit_s <= 0 || spent_s(m) + promised_s(m) + seconds <= part * m->options->limit_s;
 }
 
-static clv_status tell(const clv__measuring *m, const clv__measure_entry *at, clv_error *error) {
+static clv_status report_progress(const clv__measuring *m, const clv__measure_entry *at, clv_error *error) {
   const clv__gnn_measure_options *o = m->options;
   clv__gnn_measure_progress progress = {m->planning->machine.devices[at->device].name, at->layer, 0, 0, 0};
   double first_s = 0, rest_s = 0;
@@ -234,7 +234,7 @@ static clv_status measure(clv__measuring *m, clv__measure_entry *entry, uint32_t
   const clv__measured_block block = {m->planning, m->options, m->tables, entry->layer, entry->device, entry->first, entry->last};
   const clv__layer_sizes sizes = entry->sizes.items[size].sizes;
   *point = (clv__table_point){.n = sizes.rows, .m = sizes.edges, .targets = sizes.targets, .origin = CLV__MEASURED};
-  CLV__TRY(tell(m, entry, error));
+  CLV__TRY(report_progress(m, entry, error));
   uint64_t begin_ns = clv__clock_ns();
   clv_status status =
       m->options->asks_models ? clv__model_block(&block, sizes, point, error) : clv__measure_block(&block, sizes, point, error);

@@ -73,7 +73,8 @@ static void go_through(finding *f, void (*see)(finding *f, const clv__measured_s
         for (uint32_t to = from + 1; to <= CLV__PEP_SHARES; ++to) {
           clv__measured_size size = {.is_needed = false};
           if (f->block->is_whole && (from > 0 || to < CLV__PEP_SHARES)) continue;
-          clv__piece_share(&p->cuts[c].pieces[i], (double)from / CLV__PEP_SHARES, (double)to / CLV__PEP_SHARES, &size.share);
+          clv__subgraph_share(&p->cuts[c].subgraphs[i], (double)from / CLV__PEP_SHARES, (double)to / CLV__PEP_SHARES,
+                              &size.share);
           if (size.share.targets == 0) continue;
           size.sizes = clv__measure_sizes_of(p, f->block, f->is_static, &size.share);
           see(f, &size);

@@ -61,8 +61,8 @@ static clv_status get_word(const json_t *object, const char *key, const char *co
 
 /* ---- Weights ---- */
 
-static clv_status take(const reading *r, const char *prefix, const char *suffix, int32_t rank, int64_t rows, int64_t columns,
-                       clv_tensor *weight) {
+static clv_status read_weight(const reading *r, const char *prefix, const char *suffix, int32_t rank, int64_t rows,
+                              int64_t columns, clv_tensor *weight) {
   char name[LONGEST_NAME];
   const int64_t dims[] = {rows, columns};
   snprintf(name, sizeof name, "%s%s", prefix, suffix);
@@ -96,20 +96,20 @@ static clv_status read_weights(const reading *r, clv__gnn_layer *layer, const ch
   int64_t in = layer->in, out = layer->out, heads = layer->heads;
   const char *const *names = r->model->type == CLV__GNN_SAGE ? sage : r->model->type == CLV__GNN_GCN ? gcn : gat;
   if (r->model->type == CLV__GNN_SAGE) {
-    CLV__TRY(take(r, prefix, "lin_l.weight", 2, out, in, &layer->neighbour));
-    CLV__TRY(take(r, prefix, "lin_r.weight", 2, out, in, &layer->self));
+    CLV__TRY(read_weight(r, prefix, "lin_l.weight", 2, out, in, &layer->neighbour));
+    CLV__TRY(read_weight(r, prefix, "lin_r.weight", 2, out, in, &layer->self));
   } else if (r->model->type == CLV__GNN_GCN) {
-    CLV__TRY(take(r, prefix, "lin.weight", 2, out, in, &layer->neighbour));
+    CLV__TRY(read_weight(r, prefix, "lin.weight", 2, out, in, &layer->neighbour));
   } else {
     char older[LONGEST_NAME];
     snprintf(older, sizeof older, "%slin_src.weight", prefix);
     const char *name = clv__gnn_weights_has(r->weights, older) ? "lin_src.weight" : "lin.weight";
-    CLV__TRY(take(r, prefix, name, 2, heads * out, in, &layer->neighbour));
-    CLV__TRY(take(r, prefix, "att_src", 2, heads, out, &layer->att_src));
-    CLV__TRY(take(r, prefix, "att_dst", 2, heads, out, &layer->att_dst));
+    CLV__TRY(read_weight(r, prefix, name, 2, heads * out, in, &layer->neighbour));
+    CLV__TRY(read_weight(r, prefix, "att_src", 2, heads, out, &layer->att_src));
+    CLV__TRY(read_weight(r, prefix, "att_dst", 2, heads, out, &layer->att_dst));
   }
   if (has_bias) {
-    clv_status status = take(r, prefix, names[0], 1, clv__gnn_layer_width(layer), 0, &layer->bias);
+    clv_status status = read_weight(r, prefix, names[0], 1, clv__gnn_layer_width(layer), 0, &layer->bias);
     char missing[LONGEST_NAME];
     snprintf(missing, sizeof missing, "%s%s", prefix, names[0]);
     if (status != CLV_OK && !clv__gnn_weights_has(r->weights, missing))

@@ -12,17 +12,17 @@
 
 /* The state to restore if a move is rejected. */
 typedef struct move {
-  uint32_t piece, choice; /* before the move */
-  uint32_t from, to;      /* positions */
+  uint32_t subgraph, choice; /* before the move */
+  uint32_t from, to;         /* positions */
 } move;
 
 static void relocate(uint32_t *sequence, uint32_t from, uint32_t to) {
-  uint32_t piece = sequence[from];
+  uint32_t subgraph = sequence[from];
   if (from < to)
     memmove(sequence + from, sequence + from + 1, (to - from) * sizeof *sequence);
   else
     memmove(sequence + to + 1, sequence + to, (from - to) * sizeof *sequence);
-  sequence[to] = piece;
+  sequence[to] = subgraph;
 }
 
 void clv__search_anneal(clv__search *search, clv__candidate *candidate, const uint32_t *ranked, uint64_t seed, uint32_t steps) {
@@ -37,24 +37,24 @@ void clv__search_anneal(clv__search *search, clv__candidate *candidate, const ui
   double warm = WARMEST * now, cooling = steps > 1 ? pow(COOLEST / WARMEST, 1.0 / steps) : 1, loads[CLV__PEP_DEVICES] = {0};
   for (uint32_t i = 0; i < count; ++i) clv__pep_work_add(&works->items[offsets[i] + choices[i]], 1, loads);
   for (uint32_t step = 0; step < steps && search->budget > 0; ++step, warm *= cooling) {
-    uint32_t from = clv__random_below(&state, count), kind = clv__random_below(&state, 8), piece = sequence[from];
-    move made = {piece, choices[piece], from, from};
+    uint32_t from = clv__random_below(&state, count), kind = clv__random_below(&state, 8), subgraph = sequence[from];
+    move made = {subgraph, choices[subgraph], from, from};
     if (kind < 5) { /* another plan; plans with the least load are tried most often */
-      uint32_t plans = offsets[piece + 1] - offsets[piece];
+      uint32_t plans = offsets[subgraph + 1] - offsets[subgraph];
       double where = clv__random_real(&state);
-      choices[piece] = ranked[offsets[piece] + (uint32_t)(where * where * where * plans)];
+      choices[subgraph] = ranked[offsets[subgraph] + (uint32_t)(where * where * where * plans)];
     }
     if (kind >= 3) made.to = clv__random_below(&state, count);
     double most = now - warm * log(1 - clv__random_real(&state)); /* accepts all shorter makespans and some longer ones */
     double changed[CLV__PEP_DEVICES];
     memcpy(changed, loads, sizeof changed);
-    if (choices[piece] != made.choice) {
-      clv__pep_work_add(&works->items[offsets[piece] + made.choice], -1, changed);
-      clv__pep_work_add(&works->items[offsets[piece] + choices[piece]], 1, changed);
+    if (choices[subgraph] != made.choice) {
+      clv__pep_work_add(&works->items[offsets[subgraph] + made.choice], -1, changed);
+      clv__pep_work_add(&works->items[offsets[subgraph] + choices[subgraph]], 1, changed);
     }
     if (clv__most_loaded(changed) > most * (1 + LEAST_EXCESS)) { /* the schedule exceeds it too: skip the simulation */
       --search->budget;
-      choices[piece] = made.choice;
+      choices[subgraph] = made.choice;
       continue;
     }
     relocate(sequence, made.from, made.to);
@@ -70,7 +70,7 @@ void clv__search_anneal(clv__search *search, clv__candidate *candidate, const ui
       memcpy(candidate->sequence, sequence, count * sizeof *sequence);
     } else {
       relocate(sequence, made.to, made.from);
-      choices[made.piece] = made.choice;
+      choices[made.subgraph] = made.choice;
     }
   }
 }

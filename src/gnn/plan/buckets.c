@@ -107,7 +107,7 @@ static bool price_at(const merging *m, const member *at, clv__layer_sizes sizes,
   *part = pep->blocks[at->block].parts[at->part];
   part->padded = sizes;
   if (sizes.edges != part->sizes.edges && sizes.rows <= part->sizes.rows) return false;
-  return clv__pep_part_price(m->b->costs, &m->b->cut->pieces[at->subgraph], &questions[at->block], part) == CLV__KNOWN;
+  return clv__pep_part_price(m->b->costs, &m->b->cut->subgraphs[at->subgraph], &questions[at->block], part) == CLV__KNOWN;
 }
 
 static double added_by(const merging *m, const bucket *a, const bucket *b) {

@@ -57,19 +57,20 @@ static int compare_cuts(const void *a, const void *b) {
 static clv_status all_cuts(clv__arena *arena, const clv__choose_cut *cuts, uint32_t cut_count, const clv__choose_cut ***sorted,
                            uint32_t *count, clv_error *error) {
   clv__choose_cut *whole = clv__arena_allocate_zero(arena, 1, sizeof *whole);
-  clv__piece *piece = clv__arena_allocate_zero(arena, 1, sizeof *piece);
+  clv__subgraph_sizes *sizes = clv__arena_allocate_zero(arena, 1, sizeof *sizes);
   *sorted = clv__arena_allocate_zero(arena, cut_count + 1u, sizeof **sorted);
-  if (whole == NULL || piece == NULL || *sorted == NULL) return clv__error_memory(error, sizeof *whole);
+  if (whole == NULL || sizes == NULL || *sorted == NULL) return clv__error_memory(error, sizeof *whole);
   bool found = false;
   for (uint32_t c = 0; c < cut_count; ++c) {
-    if (cuts[c].k == 0 || cuts[c].pieces == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "k must be 1 or more");
+    if (cuts[c].k == 0 || cuts[c].subgraphs == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "k must be 1 or more");
     (*sorted)[c] = &cuts[c];
     found = found || cuts[c].k == 1;
   }
   *count = cut_count;
   if (!found && cut_count > 0) {
-    for (uint32_t i = 0; i < cuts[0].k; ++i) piece->owned += cuts[0].pieces[i].owned, piece->edges += cuts[0].pieces[i].edges;
-    *whole = (clv__choose_cut){1, piece};
+    for (uint32_t i = 0; i < cuts[0].k; ++i)
+      sizes->owned += cuts[0].subgraphs[i].owned, sizes->edges += cuts[0].subgraphs[i].edges;
+    *whole = (clv__choose_cut){1, sizes};
     (*sorted)[(*count)++] = whole;
   }
   if (*count > 1) qsort(*sorted, *count, sizeof **sorted, compare_cuts);

@@ -10,7 +10,7 @@ typedef enum clv__effort { CLV__EFFORT_FULL, CLV__EFFORT_QUICK } clv__effort;
 /* One partitioning to plan for: the same subgraphs in every layer. */
 typedef struct clv__choose_cut {
   uint32_t k;
-  const clv__piece *pieces; /* [k]; must outlive the choice */
+  const clv__subgraph_sizes *subgraphs; /* [k]; must outlive the choice */
 } clv__choose_cut;
 
 typedef struct clv__choose_options {

@@ -197,9 +197,9 @@ static clv_status give(clv__choosing *c, clv_error *error) {
     chosen->rounding_ns += chosen->peps[i]->time_ns - chosen->peps[i]->ideal_ns;
   }
   for (uint32_t at = 0; at < c->k; ++at) {
-    uint32_t piece = c->best.sequence[at];
-    c->search.sequence[at] = &c->works.items[c->works.offsets[piece] + c->best.choices[piece]];
-    if (at == 0 || !clv__pep_same(chosen->peps[c->best.sequence[at - 1]], chosen->peps[piece]))
+    uint32_t subgraph = c->best.sequence[at];
+    c->search.sequence[at] = &c->works.items[c->works.offsets[subgraph] + c->best.choices[subgraph]];
+    if (at == 0 || !clv__pep_same(chosen->peps[c->best.sequence[at - 1]], chosen->peps[subgraph]))
       chosen->clusters[chosen->cluster_count++].first = at;
     ++chosen->clusters[chosen->cluster_count - 1].count;
   }

@@ -28,7 +28,7 @@ clv_status clv__choosing_make_lists(clv__choosing *c, const clv__choose_cut *cut
   c->lists = clv__arena_allocate_zero(c->arena, c->k, sizeof *c->lists);
   if (c->lists == NULL) return clv__error_memory(error, c->k * sizeof *c->lists);
   for (uint32_t i = 0; i < c->k; ++i) {
-    clv_status status = clv__peps_make(c->arena, c->costs, &cut->pieces[i], &options, &c->lists[i], error);
+    clv_status status = clv__peps_make(c->arena, c->costs, &cut->subgraphs[i], &options, &c->lists[i], error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "subgraph %u of %u", i, c->k);
   }
   CLV__TRY(prepare(c, error));

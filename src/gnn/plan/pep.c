@@ -13,7 +13,7 @@ enum { QUESTIONS = CLV__TABLE_STAGES * (CLV__TABLE_STAGES + 1) * 16 * 4, MOST_KE
 
 typedef struct making {
   const clv__costs *costs;
-  const clv__piece *piece;
+  const clv__subgraph_sizes *subgraph;
   const clv__pep_options *options;
   clv__pep_list *list;
   const clv_allocator *allocator;
@@ -28,7 +28,7 @@ static const clv__block_answers *ask(making *m, const clv__block_question *q) {
   clv__block_answers **place = &m->answers[index];
   if (*place == NULL) {
     *place = clv__allocate(m->allocator, sizeof **place);
-    if (*place != NULL) clv__block_price(m->costs, m->piece, q, m->options->variants, *place);
+    if (*place != NULL) clv__block_price(m->costs, m->subgraph, q, m->options->variants, *place);
   }
   return *place;
 }
@@ -265,18 +265,19 @@ static clv_status refuse(const making *m, clv_error *error) {
     if (table == NULL) continue;
     const clv__chain_block *block = &costs->chain->blocks[0][stages];
     char why[224];
-    clv__table_reason(table, m->piece->owned + (block->reads_rows ? m->piece->halo : 0), block->reads_edges ? m->piece->edges : 0,
-                      why, sizeof why);
+    clv__table_reason(table, m->subgraph->owned + (block->reads_rows ? m->subgraph->halo : 0),
+                      block->reads_edges ? m->subgraph->edges : 0, why, sizeof why);
     snprintf(reason, sizeof reason, "%s: %s", table->device, why);
     break;
   }
   return clv__error_set(error, CLV_NOT_SUPPORTED, "layer %s, %llu vertices, %llu in-edges: no plan has a known price: %s",
-                        costs->chain->layer, (unsigned long long)m->piece->owned, (unsigned long long)m->piece->edges, reason);
+                        costs->chain->layer, (unsigned long long)m->subgraph->owned, (unsigned long long)m->subgraph->edges,
+                        reason);
 }
 
-clv_status clv__peps_make(clv__arena *arena, const clv__costs *costs, const clv__piece *piece, const clv__pep_options *options,
-                          clv__pep_list *list, clv_error *error) {
-  making m = {.costs = costs, .piece = piece, .options = options, .list = list, .allocator = arena->allocator};
+clv_status clv__peps_make(clv__arena *arena, const clv__costs *costs, const clv__subgraph_sizes *subgraph,
+                          const clv__pep_options *options, clv__pep_list *list, clv_error *error) {
+  making m = {.costs = costs, .subgraph = subgraph, .options = options, .list = list, .allocator = arena->allocator};
   *list = (clv__pep_list){0};
   m.answers = clv__allocate_zero(m.allocator, QUESTIONS * sizeof *m.answers);
   m.kept = clv__allocate(m.allocator, MOST_KEPT * sizeof *m.kept);

@@ -55,9 +55,9 @@ typedef struct clv__pep_list {
   uint32_t unknown, infeasible; /* structures without a price: outside the tables; beyond a device's memory */
 } clv__pep_list;
 
-/* Makes all plans of a piece. If there is none, returns CLV_NOT_SUPPORTED with the reason for the whole layer on the first
+/* Makes all plans of a subgraph. If there is none, returns CLV_NOT_SUPPORTED with the reason for the whole layer on the first
  * device. */
-clv_status clv__peps_make(clv__arena *arena, const clv__costs *costs, const clv__piece *piece, const clv__pep_options *options,
-                          clv__pep_list *list, clv_error *error);
+clv_status clv__peps_make(clv__arena *arena, const clv__costs *costs, const clv__subgraph_sizes *subgraph,
+                          const clv__pep_options *options, clv__pep_list *list, clv_error *error);
 
 #endif

@@ -8,19 +8,19 @@
 
 enum { BISECTIONS = 16 }; /* 1/65536 of the edges; shares are finally rounded to 1/20 */
 
-void clv__piece_share(const clv__piece *piece, double from, double to, clv__share *share) {
-  if (piece->share != NULL && (from > 0 || to < 1)) {
-    piece->share(piece->user, from, to, share);
+void clv__subgraph_share(const clv__subgraph_sizes *subgraph, double from, double to, clv__share *share) {
+  if (subgraph->share != NULL && (from > 0 || to < 1)) {
+    subgraph->share(subgraph->user, from, to, share);
     return;
   }
   if (from <= 0 && to >= 1) {
-    *share = (clv__share){piece->owned, piece->halo, piece->edges};
+    *share = (clv__share){subgraph->owned, subgraph->halo, subgraph->edges};
     return;
   }
-  double owned = (double)piece->owned, edges = (double)piece->edges;
+  double owned = (double)subgraph->owned, edges = (double)subgraph->edges;
   share->targets = (uint64_t)(llround(owned * to) - llround(owned * from));
   share->edges = (uint64_t)(llround(edges * to) - llround(edges * from));
-  uint64_t others = piece->halo + piece->owned - share->targets;
+  uint64_t others = subgraph->halo + subgraph->owned - share->targets;
   share->halo = share->edges < others ? share->edges : others;
 }
 
@@ -32,7 +32,7 @@ static double bytes_of(const clv__size_rule *rule, clv__layer_sizes sizes) {
 
 typedef struct pricing {
   const clv__costs *costs;
-  const clv__piece *piece;
+  const clv__subgraph_sizes *subgraph;
   const clv__block_question *question;
   const clv__chain_block *block;
 } pricing;
@@ -51,7 +51,7 @@ static void size_part(const pricing *p, const clv__share *share, clv__pep_part *
 /* The bytes rearranged after computing: padded results lose their padding, and the graph's final result is put into vertex
  * order. All other results are written in place. */
 static double laid_out(const pricing *p, bool is_static, const clv__pep_part *part) {
-  bool is_result = p->costs->is_last && p->question->last == p->costs->chain->stage_count && p->piece->halo > 0;
+  bool is_result = p->costs->is_last && p->question->last == p->costs->chain->stage_count && p->subgraph->halo > 0;
   return is_static || is_result ? bytes_of(&p->block->out, part->sizes) : 0;
 }
 
@@ -66,7 +66,7 @@ static clv__known price_moves(const pricing *p, bool is_part, clv__pep_part *par
   if (p->question->shared_in) made = 0;
   if (device->is_static)
     packed = given + made;
-  else if (is_part || p->piece->halo > 0)
+  else if (is_part || p->subgraph->halo > 0)
     packed = bytes_of(&block->packed[form], part->padded);
   double laid_ns;
   if (!clv__copy_table_time(p->costs->pack, (uint64_t)packed, &part->pack_ns)) return CLV__UNKNOWN;
@@ -105,14 +105,14 @@ static clv__known price_sizes(const pricing *p, bool is_part, clv__pep_part *par
 
 static clv__known price_part(const pricing *p, double from, double to, clv__pep_part *part) {
   clv__share share;
-  clv__piece_share(p->piece, from, to, &share);
+  clv__subgraph_share(p->subgraph, from, to, &share);
   size_part(p, &share, part);
   return price_sizes(p, from > 0 || to < 1, part);
 }
 
-clv__known clv__pep_part_price(const clv__costs *costs, const clv__piece *piece, const clv__block_question *question,
+clv__known clv__pep_part_price(const clv__costs *costs, const clv__subgraph_sizes *subgraph, const clv__block_question *question,
                                clv__pep_part *part) {
-  const pricing p = {costs, piece, question, &costs->chain->blocks[question->first][question->last]};
+  const pricing p = {costs, subgraph, question, &costs->chain->blocks[question->first][question->last]};
   return price_sizes(&p, part->from > 0 || part->to < CLV__PEP_SHARES, part);
 }
 
@@ -125,7 +125,7 @@ static double guide(const pricing *p, uint32_t device, double from, double to) {
   const clv__table_fit *fit = &costs->blocks[device][p->question->first][p->question->last]->time;
   clv__pep_part part = {.device = device};
   clv__share share;
-  clv__piece_share(p->piece, from, to, &share);
+  clv__subgraph_share(p->subgraph, from, to, &share);
   if (share.targets == 0) return 0;
   size_part(p, &share, &part);
   (void)price_moves(p, true, &part);
@@ -178,9 +178,9 @@ bool clv__block_is_legal(const clv__costs *costs, const clv__block_question *que
   return question->set != 0 && !((question->set & (question->set - 1)) != 0 && block->is_whole);
 }
 
-void clv__block_price(const clv__costs *costs, const clv__piece *piece, const clv__block_question *question, uint32_t variants,
-                      clv__block_answers *answers) {
-  pricing p = {costs, piece, question, &costs->chain->blocks[question->first][question->last]};
+void clv__block_price(const clv__costs *costs, const clv__subgraph_sizes *subgraph, const clv__block_question *question,
+                      uint32_t variants, clv__block_answers *answers) {
+  pricing p = {costs, subgraph, question, &costs->chain->blocks[question->first][question->last]};
   uint32_t devices[CLV__PEP_DEVICES], count = 0;
   double cuts[CLV__PEP_DEVICES], ideal_ns = 0;
   int least[CLV__PEP_DEVICES], most[CLV__PEP_DEVICES], at[CLV__PEP_DEVICES];

@@ -86,14 +86,14 @@ typedef struct clv__share {
  * halo. Both ends are rounded to vertices in the same way, so that adjacent shares meet. */
 typedef void (*clv__share_function)(const void *user, double from, double to, clv__share *share);
 
-typedef struct clv__piece {
+typedef struct clv__subgraph_sizes {
   uint64_t owned, halo, edges;
   clv__share_function share; /* NULL: assume that vertices are alike and that each in-edge of a part reads another row of the
                                 subgraph while there are any; never underestimates the rows read */
   const void *user;
-} clv__piece;
+} clv__subgraph_sizes;
 
-void clv__piece_share(const clv__piece *piece, double from, double to, clv__share *share);
+void clv__subgraph_share(const clv__subgraph_sizes *subgraph, double from, double to, clv__share *share);
 
 /* ---- Parts and blocks ---- */
 
@@ -133,10 +133,10 @@ typedef struct clv__block_answers {
 /* Returns whether the stages and the tables allow the block on these devices. */
 bool clv__block_is_legal(const clv__costs *costs, const clv__block_question *question);
 /* Prices the part for its device, share, sizes and padded sizes: sets its times and bytes. */
-clv__known clv__pep_part_price(const clv__costs *costs, const clv__piece *piece, const clv__block_question *question,
+clv__known clv__pep_part_price(const clv__costs *costs, const clv__subgraph_sizes *subgraph, const clv__block_question *question,
                                clv__pep_part *part);
 /* Prices the block with balanced shares, rounded to twentieths in each nearby way. */
-void clv__block_price(const clv__costs *costs, const clv__piece *piece, const clv__block_question *question, uint32_t variants,
-                      clv__block_answers *answers);
+void clv__block_price(const clv__costs *costs, const clv__subgraph_sizes *subgraph, const clv__block_question *question,
+                      uint32_t variants, clv__block_answers *answers);
 
 #endif

@@ -9,7 +9,7 @@
 enum { MOST_ROUNDS = 64, MOST_ENUMERATED = 32 };
 
 struct clv__search_place {
-  uint32_t piece;
+  uint32_t subgraph;
   uint64_t key;
   double first_ns, rest_ns;
 };
@@ -42,8 +42,8 @@ void clv__candidate_copy(clv__candidate *to, const clv__candidate *from) {
   to->makespan_ns = from->makespan_ns;
 }
 
-static const clv__pep_work *chosen(const clv__search *search, const clv__candidate *candidate, uint32_t piece) {
-  return &search->works->items[search->works->offsets[piece] + candidate->choices[piece]];
+static const clv__pep_work *chosen(const clv__search *search, const clv__candidate *candidate, uint32_t subgraph) {
+  return &search->works->items[search->works->offsets[subgraph] + candidate->choices[subgraph]];
 }
 
 static double price(clv__search *search, const clv__candidate *candidate, const uint32_t *sequence) {
@@ -81,7 +81,7 @@ static int compare_places(const void *a, const void *b) {
   if (x_early != y_early) return x_early ? -1 : 1;
   double p = x_early ? x->first_ns : y->rest_ns, q = x_early ? y->first_ns : x->rest_ns;
   if (p != q) return (p > q) - (p < q);
-  return (x->piece > y->piece) - (x->piece < y->piece);
+  return (x->subgraph > y->subgraph) - (x->subgraph < y->subgraph);
 }
 
 static void begin_by_rule(clv__search *search, clv__candidate *candidate) {
@@ -89,14 +89,14 @@ static void begin_by_rule(clv__search *search, clv__candidate *candidate) {
   for (uint32_t i = 0; i < candidate->count; ++i) {
     const clv__pep_work *work = chosen(search, candidate, i);
     uint32_t last = work->block_count - 1u;
-    places[i] = (clv__search_place){.piece = i, .key = work->key};
+    places[i] = (clv__search_place){.subgraph = i, .key = work->key};
     for (uint32_t b = 0; b < work->block_count; ++b) {
       if (b < last || last == 0) places[i].first_ns += longest(work, b);
       if (b > 0) places[i].rest_ns += longest(work, b);
     }
   }
   if (candidate->count > 1) qsort(places, candidate->count, sizeof *places, compare_places);
-  for (uint32_t i = 0; i < candidate->count; ++i) candidate->sequence[i] = places[i].piece;
+  for (uint32_t i = 0; i < candidate->count; ++i) candidate->sequence[i] = places[i].subgraph;
 }
 
 /* ---- Moves ---- */
@@ -313,12 +313,12 @@ static void enumerate(enumeration *e, uint32_t depth, uint32_t subset, const beg
       return;
     }
     --e->nodes;
-    uint32_t piece = search->trial[i];
+    uint32_t subgraph = search->trial[i];
     beginning next = *at;
-    search->trial[i] = search->trial[depth], search->trial[depth] = piece;
-    step(chosen(search, e->candidate, piece), &next);
-    enumerate(e, depth + 1, subset | 1u << piece, &next);
-    search->trial[depth] = search->trial[i], search->trial[i] = piece;
+    search->trial[i] = search->trial[depth], search->trial[depth] = subgraph;
+    step(chosen(search, e->candidate, subgraph), &next);
+    enumerate(e, depth + 1, subset | 1u << subgraph, &next);
+    search->trial[depth] = search->trial[i], search->trial[i] = subgraph;
   }
 }
 
@@ -337,16 +337,16 @@ double clv__search_sequences(clv__search *search, clv__candidate *candidate, dou
 
 /* ---- Plans ---- */
 
-/* Tries positions for `piece` with its new plan: its own, before or after each cluster with the same key, and both ends. */
+/* Tries positions for `subgraph` with its new plan: its own, before or after each cluster with the same key, and both ends. */
 static bool try_places(clv__search *search, clv__candidate *candidate, uint32_t at, const double *loads) {
-  uint32_t count = candidate->count, piece = candidate->sequence[at];
-  uint64_t key = chosen(search, candidate, piece)->key;
+  uint32_t count = candidate->count, subgraph = candidate->sequence[at];
+  uint64_t key = chosen(search, candidate, subgraph)->key;
   bool improved = false;
   for (uint32_t to = 0; to < count && search->budget > 0; ++to) {
-    uint32_t before = to > 0 ? candidate->sequence[to - 1 >= at ? to : to - 1] : piece;
-    uint32_t after = to + 1 < count ? candidate->sequence[to >= at ? to + 1 : to] : piece;
-    bool touches = (before != piece && chosen(search, candidate, before)->key == key) ||
-                   (after != piece && chosen(search, candidate, after)->key == key);
+    uint32_t before = to > 0 ? candidate->sequence[to - 1 >= at ? to : to - 1] : subgraph;
+    uint32_t after = to + 1 < count ? candidate->sequence[to >= at ? to + 1 : to] : subgraph;
+    bool touches = (before != subgraph && chosen(search, candidate, before)->key == key) ||
+                   (after != subgraph && chosen(search, candidate, after)->key == key);
     if (to != at && to != 0 && to + 1 != count && !touches) continue;
     move_run(candidate->sequence, count, at, 1, to, search->trial);
     double time = price_shorter(search, candidate, search->trial, loads);
@@ -366,25 +366,25 @@ void clv__search_plans(clv__search *search, clv__candidate *candidate) {
   add_loads(search, candidate, loads);
   for (int round = 0; round < MOST_ROUNDS && improved && search->budget > 0; ++round) {
     improved = false;
-    for (uint32_t piece = 0; piece < candidate->count; ++piece) {
-      uint32_t kept = candidate->choices[piece], at = 0;
-      clv__pep_work_add(chosen(search, candidate, piece), -1, loads);
-      while (candidate->sequence[at] != piece) ++at;
-      for (uint32_t choice = 0; choice < offsets[piece + 1] - offsets[piece] && search->budget > 0; ++choice) {
+    for (uint32_t subgraph = 0; subgraph < candidate->count; ++subgraph) {
+      uint32_t kept = candidate->choices[subgraph], at = 0;
+      clv__pep_work_add(chosen(search, candidate, subgraph), -1, loads);
+      while (candidate->sequence[at] != subgraph) ++at;
+      for (uint32_t choice = 0; choice < offsets[subgraph + 1] - offsets[subgraph] && search->budget > 0; ++choice) {
         if (choice == kept) continue;
-        candidate->choices[piece] = choice;
+        candidate->choices[subgraph] = choice;
         double with[CLV__PEP_DEVICES];
         memcpy(with, loads, sizeof with);
-        clv__pep_work_add(chosen(search, candidate, piece), 1, with);
+        clv__pep_work_add(chosen(search, candidate, subgraph), 1, with);
         if (clv__most_loaded(with) >= candidate->makespan_ns) continue; /* in any sequence */
         if (try_places(search, candidate, at, with)) {
           kept = choice;
           improved = true;
-          for (at = 0; candidate->sequence[at] != piece;) ++at;
+          for (at = 0; candidate->sequence[at] != subgraph;) ++at;
         }
       }
-      candidate->choices[piece] = kept;
-      clv__pep_work_add(chosen(search, candidate, piece), 1, loads);
+      candidate->choices[subgraph] = kept;
+      clv__pep_work_add(chosen(search, candidate, subgraph), 1, loads);
     }
     improved |= improve_order(search, candidate);
   }

@@ -36,10 +36,10 @@ static inline __attribute__((always_inline)) double pass(const clv__machine *mac
                                                          clv__task_time *tasks) {
   running r = {.makespan_ns = 0};
   uint32_t depth = machine->queue_depth < CLV__QUEUE_DEPTH ? machine->queue_depth : CLV__QUEUE_DEPTH, slot = 0;
-  for (uint32_t place = 0; place < count; ++place) {
-    const clv__pep_work *work = sequence[place];
+  for (uint32_t turn = 0; turn < count; ++turn) {
+    const clv__pep_work *work = sequence[turn];
     double ready = 0;
-    r.run = place > 0 && sequence[place - 1]->key == work->key ? r.run + 1 : 0;
+    r.run = turn > 0 && sequence[turn - 1]->key == work->key ? r.run + 1 : 0;
     slot = r.run == 0 || slot + 1 == depth ? 0 : slot + 1;
     if (timeline != NULL) timeline->cluster_count += r.run == 0;
     for (uint32_t b = 0; b < work->block_count; ++b) {
@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) double pass(const clv__machine *mac
         if (left != NULL && r.free_ns[d] + left[d] > limit_ns) return INFINITY;
         if (timeline != NULL) timeline->switches += switches;
         if (timeline != NULL) timeline->busy_ns[d] += work->times_ns[b][i] + (switches ? machine->devices[d].switch_ns : 0);
-        if (tasks != NULL) *tasks++ = (clv__task_time){place, b, d, start, r.free_ns[d]};
+        if (tasks != NULL) *tasks++ = (clv__task_time){turn, b, d, start, r.free_ns[d]};
       }
       ready = end + work->merge_ns[b];
       r.done_ns[b][slot] = ready;
@@ -85,7 +85,7 @@ void clv__simulate(const clv__machine *machine, const clv__pep_work *const *sequ
   timeline->makespan_ns = pass(machine, sequence, count, NULL, 0, timeline, tasks);
   for (uint32_t d = 0; d < machine->device_count; ++d) timeline->idle_ns[d] = timeline->makespan_ns - timeline->busy_ns[d];
   *task_count = 0;
-  for (uint32_t place = 0; place < count; ++place) {
-    for (uint32_t b = 0; b < sequence[place]->block_count; ++b) *task_count += sequence[place]->part_counts[b];
+  for (uint32_t turn = 0; turn < count; ++turn) {
+    for (uint32_t b = 0; b < sequence[turn]->block_count; ++b) *task_count += sequence[turn]->part_counts[b];
   }
 }

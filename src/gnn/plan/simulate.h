@@ -33,7 +33,7 @@ static inline double clv__most_loaded(const double loads[CLV__PEP_DEVICES]) {
 }
 
 typedef struct clv__task_time {
-  uint32_t place, block, device; /* place: position in the sequence */
+  uint32_t turn, block, device; /* turn: position in the sequence */
   double start_ns, end_ns;
 } clv__task_time;
 

@@ -50,12 +50,12 @@ static clv_status check_layer(clv__gnn_run *run, uint32_t layer, uint8_t *seen, 
   clv__chain_of(&run->layers[layer].stages, &chain);
   memset(seen, 0, schedule->k);
   for (uint32_t p = 0; p < schedule->k; ++p) {
-    const clv__gnn_place *place = &schedule->layers[layer][p];
-    if (place->subgraph >= schedule->k || seen[place->subgraph]++ != 0)
+    const clv__gnn_turn *turn = &schedule->layers[layer][p];
+    if (turn->subgraph >= schedule->k || seen[turn->subgraph]++ != 0)
       return clv__error_set(error, CLV_INVALID_ARGUMENT, "layer %u: subgraph number %u must be below %u and appear once", layer,
-                            place->subgraph, schedule->k);
-    clv_status status = check_pep(schedule, &chain, place->pep, error);
-    if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u, subgraph %u", layer, place->subgraph);
+                            turn->subgraph, schedule->k);
+    clv_status status = check_pep(schedule, &chain, turn->pep, error);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u, subgraph %u", layer, turn->subgraph);
   }
   return CLV_OK;
 }

@@ -14,13 +14,13 @@ typedef struct shared {
   const clv__run_rows *in, *out;
   const clv__gnn_run_options *options;
   uint64_t start_ns;
-  pthread_mutex_t lock, telling; /* telling: serialises the calls of progress */
+  pthread_mutex_t lock, reporting; /* reporting: serialises the calls of progress */
   pthread_cond_t changed;
   clv_status status; /* the first error; guarded by the lock */
   clv_error error;
   double weight_done; /* over all layers; guarded by the lock */
   uint32_t done;
-  uint32_t last_told; /* guarded by `telling` */
+  uint32_t last_told; /* guarded by `reporting` */
 } shared;
 
 typedef struct worker {
@@ -44,18 +44,18 @@ static void fail(shared *s, clv_status status, const clv_error *error) {
 /* ---- Waiting ---- */
 
 static bool may_begin(const shared *s, const clv__gnn_task *task) {
-  const clv__run_place *place = &s->layer->places[task->place];
+  const clv__run_turn *turn = &s->layer->turns[task->turn];
   uint32_t depth = s->run->schedule->machine->queue_depth;
-  if (task->block > 0 && place->left[task->block - 1] > 0) return false;
-  if (task->block + 1 == place->block_count || place->run < depth) return true;
-  return s->layer->places[task->place - depth].left[task->block + 1] == 0; /* same cluster: same number of blocks */
+  if (task->block > 0 && turn->left[task->block - 1] > 0) return false;
+  if (task->block + 1 == turn->block_count || turn->run < depth) return true;
+  return s->layer->turns[task->turn - depth].left[task->block + 1] == 0; /* same cluster: same number of blocks */
 }
 
-/* Assigns a room for crossing values to the place. Call with the lock held. */
-static clv_status take_room(shared *s, clv__run_place *place, clv_error *error) {
+/* Assigns a room for crossing values to the turn. Call with the lock held. */
+static clv_status take_room(shared *s, clv__run_turn *turn, clv_error *error) {
   clv__gnn_run *run = s->run;
   uint32_t room = 0;
-  while (run->room_is_taken[room]) ++room; /* there are as many rooms as places */
+  while (run->room_is_taken[room]) ++room; /* there are as many rooms as turns */
   clv__run_memory *memory = &run->rooms[room];
   if (memory->size_bytes < s->layer->room_bytes) {
     clv__release(run->allocator, memory->data);
@@ -65,31 +65,31 @@ static clv_status take_room(shared *s, clv__run_place *place, clv_error *error) 
     memory->size_bytes = s->layer->room_bytes;
   }
   run->room_is_taken[room] = true;
-  place->room = room;
+  turn->room = room;
   return CLV_OK;
 }
 
 /* Waits for the task's turn. Returns false if the run is over. */
 static bool begin_task(shared *s, const clv__run_task *task, char **room) {
-  clv__run_place *place = &s->layer->places[task->said.place];
+  clv__run_turn *turn = &s->layer->turns[task->said.turn];
   clv_error error = {0};
   clv_status status = CLV_OK;
   pthread_mutex_lock(&s->lock);
   while (s->status == CLV_OK && !may_begin(s, &task->said)) pthread_cond_wait(&s->changed, &s->lock);
-  if (s->status == CLV_OK && place->crossing != 0 && place->room == CLV__NO_ID) status = take_room(s, place, &error);
-  *room = place->room != CLV__NO_ID ? s->run->rooms[place->room].data : NULL;
+  if (s->status == CLV_OK && turn->crossing != 0 && turn->room == CLV__NO_ID) status = take_room(s, turn, &error);
+  *room = turn->room != CLV__NO_ID ? s->run->rooms[turn->room].data : NULL;
   bool goes_on = s->status == CLV_OK && status == CLV_OK;
   pthread_mutex_unlock(&s->lock);
   if (status != CLV_OK) fail(s, status, &error);
   return goes_on;
 }
 
-/* ---- Telling ---- */
+/* ---- Progress ---- */
 
-static void tell(shared *s) {
+static void report_progress(shared *s) {
   const clv__gnn_run *run = s->run;
   if (s->options->progress == NULL) return;
-  pthread_mutex_lock(&s->telling);
+  pthread_mutex_lock(&s->reporting);
   pthread_mutex_lock(&s->lock);
   double done = s->weight_done;
   clv__gnn_progress progress = {
@@ -103,7 +103,7 @@ static void tell(shared *s) {
     s->last_told = progress.done;
     goes_on = s->options->progress(s->options->user_data, &progress);
   }
-  pthread_mutex_unlock(&s->telling);
+  pthread_mutex_unlock(&s->reporting);
   if (goes_on) return;
   clv_error error = {0};
   clv_status status = clv__error_set(&error, CLV_CANCELLED, "the run was cancelled in layer %u", s->layer_index);
@@ -111,19 +111,19 @@ static void tell(shared *s) {
 }
 
 static void end_task(shared *s, const clv__run_task *task) {
-  clv__run_place *place = &s->layer->places[task->said.place];
-  uint32_t last = place->block_count - 1;
+  clv__run_turn *turn = &s->layer->turns[task->said.turn];
+  uint32_t last = turn->block_count - 1;
   pthread_mutex_lock(&s->lock);
-  --place->left[task->said.block];
-  if (task->said.block == last && place->left[last] == 0 && place->room != CLV__NO_ID) {
-    s->run->room_is_taken[place->room] = false;
-    place->room = CLV__NO_ID;
+  --turn->left[task->said.block];
+  if (task->said.block == last && turn->left[last] == 0 && turn->room != CLV__NO_ID) {
+    s->run->room_is_taken[turn->room] = false;
+    turn->room = CLV__NO_ID;
   }
   s->weight_done += task->weight;
   ++s->done;
   pthread_cond_broadcast(&s->changed);
   pthread_mutex_unlock(&s->lock);
-  tell(s);
+  report_progress(s);
 }
 
 /* ---- The threads ---- */
@@ -207,17 +207,17 @@ clv_status clv__run_layer_execute(clv__gnn_run *run, uint32_t layer, const clv__
   uint32_t count = find_workers(&s, workers);
   if (count == 0) return CLV_OK;
   for (uint32_t p = 0; p < run->schedule->k; ++p) {
-    clv__run_place *place = &s.layer->places[p];
-    place->room = CLV__NO_ID;
-    for (uint32_t b = 0; b < place->block_count; ++b) place->left[b] = place->first_task[b + 1] - place->first_task[b];
+    clv__run_turn *turn = &s.layer->turns[p];
+    turn->room = CLV__NO_ID;
+    for (uint32_t b = 0; b < turn->block_count; ++b) turn->left[b] = turn->first_task[b + 1] - turn->first_task[b];
   }
   for (uint32_t r = 0; r < run->schedule->k; ++r) run->room_is_taken[r] = false;
   pthread_mutex_init(&s.lock, NULL);
-  pthread_mutex_init(&s.telling, NULL);
+  pthread_mutex_init(&s.reporting, NULL);
   pthread_cond_init(&s.changed, NULL);
   start_and_join(&s, workers, count);
   pthread_cond_destroy(&s.changed);
-  pthread_mutex_destroy(&s.telling);
+  pthread_mutex_destroy(&s.reporting);
   pthread_mutex_destroy(&s.lock);
   run->weight_done = s.weight_done;
   run->tasks_done = s.done;

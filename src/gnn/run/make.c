@@ -89,7 +89,7 @@ static void size_task(const clv__gnn_run *run, const clv__stages *stages, const 
 
 static clv_status make_task(clv__gnn_run *run, uint32_t layer, const clv__gnn_task *where, clv__run_task *task,
                             clv_error *error) {
-  const clv__pep *pep = run->schedule->layers[layer][where->place].pep;
+  const clv__pep *pep = run->schedule->layers[layer][where->turn].pep;
   const clv__pep_block *block = &pep->blocks[where->block];
   const clv__pep_part *part = &block->parts[where->part];
   bool is_static = run->devices->items[run->device_of[part->device]].info.static_shapes_only;
@@ -108,47 +108,47 @@ static clv_status make_task(clv__gnn_run *run, uint32_t layer, const clv__gnn_ta
     const clv__csr csr = clv__run_portion_csr(task->portion);
     task->sweep = clv__sweep_find(&run->layers[layer].stages, block->first, block->last, &csr);
   }
-  return clv__run_program_find(run, &task->said, is_static, &task->program, error);
+  return clv__run_block_find(run, &task->said, is_static, &task->block, error);
 }
 
 /* Lays out the values that cross between the blocks. */
-static clv_status lay_out(const clv__gnn_run *run, const clv__stages *stages, const clv__pep *pep, clv__run_place *place,
+static clv_status lay_out(const clv__gnn_run *run, const clv__stages *stages, const clv__pep *pep, clv__run_turn *turn,
                           clv_error *error) {
-  const clv__subgraph *sub = &run->partitioned->subgraphs[place->subgraph];
+  const clv__subgraph *sub = &run->partitioned->subgraphs[turn->subgraph];
   const clv__layer_sizes whole = {(uint64_t)sub->owned_count + sub->halo_count, sub->owned_count, sub->edge_count};
   for (uint32_t b = 1; b < pep->block_count; ++b)
-    place->crossing |= clv__block_reads(stages, pep->blocks[b].first, pep->blocks[b].last, false) & ~CLV__VALUES_GIVEN;
+    turn->crossing |= clv__block_reads(stages, pep->blocks[b].first, pep->blocks[b].last, false) & ~CLV__VALUES_GIVEN;
   for (uint32_t v = 0; v < CLV__LAYER_VALUES; ++v) {
-    if ((place->crossing & CLV__VALUE_BIT(v)) == 0) continue;
-    place->offsets[v] = place->size_bytes;
+    if ((turn->crossing & CLV__VALUE_BIT(v)) == 0) continue;
+    turn->offsets[v] = turn->size_bytes;
     uint64_t bytes = clv__layer_value_bytes(stages, (clv__layer_value)v, whole);
-    if (bytes > SIZE_MAX / 2 || !clv__add(place->size_bytes, clv__align_up((size_t)bytes, CLV__ALIGNMENT), &place->size_bytes))
+    if (bytes > SIZE_MAX / 2 || !clv__add(turn->size_bytes, clv__align_up((size_t)bytes, CLV__ALIGNMENT), &turn->size_bytes))
       return clv__error_memory(error, SIZE_MAX);
   }
   return CLV_OK;
 }
 
-static clv_status make_place(clv__gnn_run *run, uint32_t index, uint32_t p, clv_error *error) {
+static clv_status make_turn(clv__gnn_run *run, uint32_t index, uint32_t p, clv_error *error) {
   clv__run_layer *layer = &run->layers[index];
-  const clv__gnn_place *said = &run->schedule->layers[index][p], *before = p > 0 ? said - 1 : NULL;
-  clv__run_place *place = &layer->places[p];
+  const clv__gnn_turn *said = &run->schedule->layers[index][p], *before = p > 0 ? said - 1 : NULL;
+  clv__run_turn *turn = &layer->turns[p];
   bool goes_on = before != NULL && clv__pep_same(before->pep, said->pep);
-  *place = (clv__run_place){.subgraph = said->subgraph, .block_count = said->pep->block_count, .room = CLV__NO_ID};
+  *turn = (clv__run_turn){.subgraph = said->subgraph, .block_count = said->pep->block_count, .room = CLV__NO_ID};
   layer->cluster_count += !goes_on;
-  place->cluster = layer->cluster_count - 1;
-  place->run = goes_on ? place[-1].run + 1 : 0;
-  CLV__TRY(lay_out(run, &layer->stages, said->pep, place, error));
-  if (place->size_bytes > layer->room_bytes) layer->room_bytes = place->size_bytes;
-  for (uint32_t b = 0; b < place->block_count; ++b) {
-    place->first_task[b] = layer->task_count;
+  turn->cluster = layer->cluster_count - 1;
+  turn->run = goes_on ? turn[-1].run + 1 : 0;
+  CLV__TRY(lay_out(run, &layer->stages, said->pep, turn, error));
+  if (turn->size_bytes > layer->room_bytes) layer->room_bytes = turn->size_bytes;
+  for (uint32_t b = 0; b < turn->block_count; ++b) {
+    turn->first_task[b] = layer->task_count;
     for (uint32_t i = 0; i < said->pep->blocks[b].part_count; ++i) {
       clv__gnn_task where = {
-          .layer = index, .place = p, .cluster = place->cluster, .subgraph = said->subgraph, .block = b, .part = i};
+          .layer = index, .turn = p, .cluster = turn->cluster, .subgraph = said->subgraph, .block = b, .part = i};
       clv_status status = make_task(run, index, &where, &layer->tasks[layer->task_count++], error);
       if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u, subgraph %u", index, said->subgraph);
     }
   }
-  place->first_task[place->block_count] = layer->task_count;
+  turn->first_task[turn->block_count] = layer->task_count;
   return CLV_OK;
 }
 
@@ -156,11 +156,11 @@ static clv_status make_layers(clv__gnn_run *run, clv_error *error) {
   uint32_t k = run->schedule->k;
   for (uint32_t i = 0; i < run->schedule->layer_count; ++i) {
     clv__run_layer *layer = &run->layers[i];
-    layer->places = clv__arena_allocate_zero(&run->arena, k, sizeof *layer->places);
+    layer->turns = clv__arena_allocate_zero(&run->arena, k, sizeof *layer->turns);
     layer->tasks = clv__arena_allocate_zero(&run->arena, (size_t)k * CLV__PEP_DEVICES, sizeof *layer->tasks);
-    if (layer->places == NULL || layer->tasks == NULL)
-      return clv__error_memory(error, k * (sizeof *layer->places + CLV__PEP_DEVICES * sizeof *layer->tasks));
-    for (uint32_t p = 0; p < k; ++p) CLV__TRY(make_place(run, i, p, error));
+    if (layer->turns == NULL || layer->tasks == NULL)
+      return clv__error_memory(error, k * (sizeof *layer->turns + CLV__PEP_DEVICES * sizeof *layer->tasks));
+    for (uint32_t p = 0; p < k; ++p) CLV__TRY(make_turn(run, i, p, error));
     run->task_count += layer->task_count;
   }
   return CLV_OK;
@@ -223,7 +223,7 @@ static clv_status make(clv__gnn_run *run, clv_error *error) {
   CLV__TRY(make_layers(run, error));
   weigh(run);
   CLV__TRY(make_memory(run, error));
-  return clv__run_programs_open(run, error);
+  return clv__run_blocks_open(run, error);
 }
 
 clv_status clv__gnn_run_create(clv_devices *devices, const clv__gnn_model *model, const clv__gnn_graph *graph,
@@ -251,7 +251,7 @@ clv_status clv__gnn_run_create(clv_devices *devices, const clv__gnn_model *model
 
 void clv__gnn_run_destroy(clv__gnn_run *run) {
   if (run == NULL) return;
-  clv__run_programs_close(run);
+  clv__run_blocks_close(run);
   for (uint32_t i = 0; i < 2; ++i) clv__release(run->allocator, run->between[i]);
   for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) clv__release(run->allocator, run->scratch[d].data);
   for (uint32_t r = 0; run->rooms != NULL && r < run->schedule->k; ++r) clv__release(run->allocator, run->rooms[r].data);

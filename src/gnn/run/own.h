@@ -1,4 +1,4 @@
-/* Shared by the files of a run: check.c and make.c (preparing a run), run.c (layer after layer), program.c (executables),
+/* Shared by the files of a run: check.c and make.c (preparing a run), run.c (layer after layer), block.c (executables),
  * values.c (what a task reads and writes), layer.c (threads), state.c (the file between two layers). */
 #ifndef CLEAVE_GNN_RUN_OWN_H
 #define CLEAVE_GNN_RUN_OWN_H
@@ -9,38 +9,38 @@
 #include "gnn/run/sweep.h"
 
 /* A block compiled for one device, either open or for one padded size. */
-typedef struct clv__run_program {
+typedef struct clv__run_block {
   uint32_t layer, first, last, device; /* device: index in the machine */
   bool is_static;
   clv__layer_sizes sizes; /* set if is_static */
   uint32_t uses;          /* the run's tasks that use it */
   clv__block_run run;
-} clv__run_program;
+} clv__run_block;
 
 typedef struct clv__run_task {
   clv__gnn_task said;
   const clv__portion *portion;
   clv__sweep sweep; /* for devices in host memory: runs the portion piece by piece */
-  size_t program;   /* index among the run's programs */
+  size_t block;     /* index among the run's blocks */
   double weight;    /* share of progress */
 } clv__run_task;
 
-/* The location of the values that cross between blocks of a subgraph's PEP, within the room assigned to the place. */
-typedef struct clv__run_place {
+/* The location of the values that cross between blocks of a subgraph's PEP, within the room assigned to the turn. */
+typedef struct clv__run_turn {
   uint32_t subgraph, cluster, block_count, run; /* run: its position within the cluster */
   uint32_t first_task[CLV__PEP_BLOCKS + 1];     /* index of each block's first task, and the end */
   uint32_t left[CLV__PEP_BLOCKS];               /* unfinished tasks per block; guarded by the lock */
   clv__value_set crossing;
   size_t offsets[CLV__LAYER_VALUES], size_bytes;
   uint32_t room; /* CLV__NO_ID: none (yet); guarded by the lock */
-} clv__run_place;
+} clv__run_turn;
 
 typedef struct clv__run_layer {
   clv__stages stages;
-  clv__run_place *places; /* [k] */
+  clv__run_turn *turns; /* [k] */
   uint32_t task_count, cluster_count;
   clv__run_task *tasks;
-  size_t room_bytes; /* the largest size that a place needs */
+  size_t room_bytes; /* the largest size that a turn needs */
 } clv__run_layer;
 
 /* A buffer that grows and is reused. */
@@ -66,8 +66,8 @@ struct clv__gnn_run {
   uint32_t vertex_count, task_count;
   clv__run_layer *layers;      /* [layer_count] */
   clv__run_portion **portions; /* [k] */
-  clv__run_program *programs;
-  size_t program_count, program_capacity;
+  clv__run_block *blocks;
+  size_t block_count, block_capacity;
   bool is_in_order;  /* vertex order equals the order of `rows` */
   uint32_t *rows;    /* [vertex_count]: row index of each vertex between layers: subgraph after subgraph */
   float *degrees;    /* [vertex_count]: for GCN */
@@ -86,13 +86,13 @@ static inline clv__csr clv__run_portion_csr(const clv__portion *portion) {
   return (clv__csr){(uint32_t)portion->sizes.targets, portion->sizes.edges, portion->offsets, portion->sources};
 }
 
-/* ---- program.c ---- */
+/* ---- block.c ---- */
 
-/* Finds the program for a task, or creates it if the task is the first to need it. Returns its index, because programs may
+/* Finds the block for a task, or creates it if the task is the first to need it. Returns its index, because blocks may
  * move until all exist. */
-clv_status clv__run_program_find(clv__gnn_run *run, const clv__gnn_task *task, bool is_static, size_t *index, clv_error *error);
-clv_status clv__run_programs_open(clv__gnn_run *run, clv_error *error);
-void clv__run_programs_close(clv__gnn_run *run);
+clv_status clv__run_block_find(clv__gnn_run *run, const clv__gnn_task *task, bool is_static, size_t *index, clv_error *error);
+clv_status clv__run_blocks_open(clv__gnn_run *run, clv_error *error);
+void clv__run_blocks_close(clv__gnn_run *run);
 
 /* ---- values.c ---- */
 

@@ -102,7 +102,7 @@ void clv__gnn_run_record(const clv__gnn_run *run, clv__gnn_record *record) {
                               .layer_ns = run->layer_ns,
                               .state_ns = run->state_ns,
                               .switches = count_switches(run),
-                              .executables = (uint32_t)run->program_count};
+                              .executables = (uint32_t)run->block_count};
   for (uint32_t i = 0; i < run->schedule->layer_count; ++i) {
     const clv__run_layer *layer = &run->layers[i];
     record->measured_ns += run->layer_ns[i];

@@ -11,17 +11,17 @@
 #include "gnn/model/block.h"
 #include "gnn/plan/pep.h"
 
-/* Defines what runs, and in which order: for each layer all subgraphs, once each, with their PEPs. Only a PEP's blocks,
+/* Defines what runs, and in which order: for each layer one turn per subgraph, with its PEP. Only a PEP's blocks,
  * devices, shares and padded sizes are used. Padded sizes that are too small are recomputed. All data must outlive the run. */
-typedef struct clv__gnn_place {
+typedef struct clv__gnn_turn {
   uint32_t subgraph;
   const clv__pep *pep;
-} clv__gnn_place;
+} clv__gnn_turn;
 
 typedef struct clv__gnn_schedule {
   const clv__machine *machine; /* its devices are matched by name with the open devices */
   uint32_t layer_count, k;
-  const clv__gnn_place *const *layers; /* [layer_count][k] */
+  const clv__gnn_turn *const *layers; /* [layer_count][k] */
 } clv__gnn_schedule;
 
 typedef struct clv__gnn_run clv__gnn_run;
@@ -65,7 +65,7 @@ void clv__gnn_run_forget(const char *state_path);
 /* ---- Results of a run ---- */
 
 typedef struct clv__gnn_task {
-  uint32_t layer, place, cluster;                      /* clusters are counted from 0 in each layer */
+  uint32_t layer, turn, cluster;                       /* clusters are counted from 0 in each layer */
   uint32_t subgraph, block, part, first, last, device; /* device: index in the machine */
   clv__layer_sizes sizes, padded;                      /* equal unless the device is static */
   double predicted_ns;                                 /* 0: the PEP has no prediction */
@@ -73,7 +73,7 @@ typedef struct clv__gnn_task {
       end_ns; /* since the start of the layers: begin to packed is gathering and padding; computed to end is laying out */
 } clv__gnn_task;
 
-/* The last run, by layer and place. `first_layer`: resumed layers before it have no times. */
+/* The last run, by layer and turn. `first_layer`: resumed layers before it have no times. */
 typedef struct clv__gnn_record {
   const clv__gnn_task *tasks;
   uint32_t task_count, first_layer;

@@ -11,7 +11,7 @@ enum { LARGE_BYTES = 8 << 20 }; /* larger copies use several threads */
 typedef struct work {
   const clv__gnn_run *run;
   const clv__run_layer *layer;
-  const clv__run_place *place;
+  const clv__run_turn *turn;
   const clv__gnn_task *said;
   const clv__portion *portion;
   const clv__block *block;
@@ -139,7 +139,7 @@ static const void *read_positions(work *w, const value_size *size) {
 
 /* Returns the portion's position in a crossing value. For values of rows, only a whole portion has one. */
 static char *crossing_at(const work *w, clv__layer_value value, const value_size *size) {
-  char *begin = w->room + w->place->offsets[value];
+  char *begin = w->room + w->turn->offsets[value];
   if (size->shape.dimension == CLV__DIMENSION_TARGETS) return begin + (size_t)w->portion->from * size->row_bytes;
   if (size->shape.dimension == CLV__DIMENSION_EDGES) return begin + (size_t)w->portion->first_edge * size->row_bytes;
   return begin;
@@ -217,22 +217,21 @@ static clv_status reserve_scratch(clv__gnn_run *run, work *w, clv_error *error) 
 }
 
 clv_status clv__run_task_reserve(clv__gnn_run *run, const clv__run_layer *layer, const clv__run_task *task, clv_error *error) {
-  work w = {
-      .run = run, .layer = layer, .said = &task->said, .block = &run->programs[task->program].run.block, .sweep = &task->sweep};
+  work w = {.run = run, .layer = layer, .said = &task->said, .block = &run->blocks[task->block].run.block, .sweep = &task->sweep};
   return reserve_scratch(run, &w, error);
 }
 
 /* ---- Outputs ---- */
 
 /* Runs the pieces. They write to the outputs' final places, or to scratch. */
-static clv_status sweep_task(work *w, clv__run_program *program, clv_error *error) {
+static clv_status sweep_task(work *w, clv__run_block *compiled, clv_error *error) {
   const clv__csr csr = clv__run_portion_csr(w->portion);
   for (uint32_t i = 0; i < w->block->output_count; ++i) {
     clv_tensor *made = &w->values.items[w->block->outputs[i]];
     const value_size size = size_of(w, w->block->outputs[i]);
     if (made->dtype == CLV_DTYPE_NONE) *made = tensor_of(&size, size.real, take_scratch(w, size.real * size.row_bytes));
   }
-  return clv__sweep_execute(w->sweep, &csr, &program->run, take_scratch(w, clv__sweep_bytes(w->sweep)), &w->values, error);
+  return clv__sweep_execute(w->sweep, &csr, &compiled->run, take_scratch(w, clv__sweep_bytes(w->sweep)), &w->values, error);
 }
 
 /* Returns the first row of `out` if the targets' rows are contiguous in it, otherwise SIZE_MAX. */
@@ -268,19 +267,19 @@ static void move_output(const work *w, clv__layer_value value, const clv_tensor 
 
 clv_status clv__run_task_execute(clv__gnn_run *run, clv__run_layer *layer, clv__run_task *task, const clv__run_rows *in,
                                  const clv__run_rows *out, char *room, uint64_t start_ns, clv_error *error) {
-  clv__run_program *program = &run->programs[task->program];
+  clv__run_block *compiled = &run->blocks[task->block];
   clv__gnn_task *said = &task->said;
   clv_tensor asked[CLV__LAYER_VALUES];
   work w = {.run = run,
             .layer = layer,
-            .place = &layer->places[said->place],
+            .turn = &layer->turns[said->turn],
             .said = said,
             .portion = task->portion,
-            .block = &program->run.block,
+            .block = &compiled->run.block,
             .sweep = &task->sweep,
             .in = in,
             .out = out,
-            .is_static = program->is_static,
+            .is_static = compiled->is_static,
             .room = room};
   said->begin_ns = clv__clock_ns() - start_ns;
   CLV__TRY(reserve_scratch(run, &w, error));
@@ -291,7 +290,7 @@ clv_status clv__run_task_execute(clv__gnn_run *run, clv__run_layer *layer, clv__
   }
   said->packed_ns = clv__clock_ns() - start_ns;
   clv_status status =
-      task->sweep.piece > 0 ? sweep_task(&w, program, error) : clv__block_execute(&program->run, &w.values, error);
+      task->sweep.piece > 0 ? sweep_task(&w, compiled, error) : clv__block_execute(&compiled->run, &w.values, error);
   said->computed_ns = clv__clock_ns() - start_ns;
   for (uint32_t i = 0; i < w.block->output_count && status == CLV_OK; ++i) move_output(&w, w.block->outputs[i], &asked[i]);
   said->end_ns = clv__clock_ns() - start_ns;

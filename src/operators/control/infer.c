@@ -80,9 +80,9 @@ static clv_status infer_if(clv__infer *infer) {
 /* Infers a body whose state may change its shape between iterations. Everything that changes becomes unknown, until nothing
  * changes. `arguments` are the body's inputs, with the state from `first_state` on; `results` are its outputs, with the state
  * from `first_result` on. */
-static clv_status settle(clv__infer *infer, const clv_graph_view *body, clv_tensor *arguments, uint32_t argument_count,
-                         uint32_t first_state, clv_tensor *results, uint32_t result_count, uint32_t first_result,
-                         uint32_t state_count) {
+static clv_status infer_until_stable(clv__infer *infer, const clv_graph_view *body, clv_tensor *arguments,
+                                     uint32_t argument_count, uint32_t first_state, clv_tensor *results, uint32_t result_count,
+                                     uint32_t first_result, uint32_t state_count) {
   for (int round = 0; round < 3; ++round) {
     CLV__TRY(infer->infer_body(infer, body, arguments, argument_count, results, result_count));
     bool settled = true;
@@ -153,7 +153,7 @@ static clv_status infer_loop(clv__infer *infer) {
     arguments[2 + i] = infer->inputs[2 + i];
     arguments[2 + i].data = NULL; /* only the first iteration sees it */
   }
-  clv_status status = settle(infer, body, arguments, argument_count, 2, results, result_count, 1, state_count);
+  clv_status status = infer_until_stable(infer, body, arguments, argument_count, 2, results, result_count, 1, state_count);
   for (uint32_t i = 0; status == CLV_OK && i < state_count; ++i) {
     clv__infer_set(infer, i, arguments[2 + i].dtype, arguments[2 + i].rank, arguments[2 + i].dims);
   }
@@ -194,7 +194,7 @@ static clv_status scan_outputs(clv__infer *infer, const clv_graph_view *body, cl
     arguments[i].data = NULL;
     if (i >= state_count) CLV__TRY(scan_slice(infer, i - state_count, &infer->inputs[i], &arguments[i], &length));
   }
-  CLV__TRY(settle(infer, body, arguments, infer->input_count, 0, results, infer->output_count, 0, state_count));
+  CLV__TRY(infer_until_stable(infer, body, arguments, infer->input_count, 0, results, infer->output_count, 0, state_count));
   for (uint32_t i = 0; i < state_count; ++i) {
     clv__infer_set(infer, i, arguments[i].dtype, arguments[i].rank, arguments[i].dims);
   }
@@ -228,7 +228,7 @@ static clv_status scan_batched_outputs(clv__infer *infer, const clv_graph_view *
     arguments[i].rank -= dropped;
     for (int32_t d = 0; d < arguments[i].rank; ++d) arguments[i].dims[d] = input->dims[d + dropped];
   }
-  CLV__TRY(settle(infer, body, arguments, count, 0, results, infer->output_count, 0, state_count));
+  CLV__TRY(infer_until_stable(infer, body, arguments, count, 0, results, infer->output_count, 0, state_count));
   for (uint32_t i = 0; i < infer->output_count; ++i) {
     const clv_tensor *one = i < state_count ? &arguments[i] : &results[i];
     const int32_t added = i < state_count ? 1 : 2;

@@ -42,6 +42,7 @@ const clv__case_row clv__cases_unary[] = {
     {"Mish", "22 18", CASE_FLOATS, SHAPES("~-5:5"), NULL, NULL},
     {"Gelu", "20", CASE_FLOATS, SHAPES("~-4:4"), " | approximate=none | approximate=tanh", NULL},
     {"Shrink", "9", "f32 f16 f64 " CASE_INTEGERS, SHAPES(""), " | lambd=0.75 | bias=0.25 | lambd=1.0 bias=0.5", NULL},
+    {"ai.onnx.ml.Binarizer", "1", "f32 f64 i32 i64", SHAPES("") " | x[33,35]~nan", " | threshold=0.5 | threshold=-1.0", NULL},
     {"Clip", "22 13 12", CASE_NUMBERS,
      "x[3,5,7,11]~-9:9 lo=(2) hi=(4) | x[4099] lo=(0) hi=(1) | x[1] lo=(0) hi=(6) | x lo=(0) hi=(1) | x[0,3] lo=(0) hi=(1)"
      " | x[5,7] lo=(1) | x[5,7] - hi=(1) | x[5,7] | x[5,7] - - | x[33,35]~inf lo=(0) hi=(6) | x[33,35]~inf"

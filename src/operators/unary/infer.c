@@ -117,6 +117,7 @@ const clv__op clv__ops_unary[] = {
     FUNCTION("Asinh"),
     FUNCTION("Acosh"),
     FUNCTION("Atanh"),
+    {"ai.onnx.ml", "Binarizer", 1, 1, 1, 1, CLV__OP_ELEMENTWISE, clv__infer_same, NULL, NULL},
     {"", "Clip", 1, 3, 1, 1, CLV__OP_ELEMENTWISE, infer_clip, NULL, NULL},
     {.name = NULL},
 };

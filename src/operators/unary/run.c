@@ -37,6 +37,7 @@ REAL(negative, -x)
 REAL(reciprocal, 1 / x)
 REAL(sign, x > 0 ? 1 : x < 0 ? -1 : x == 0 ? 0 : x)
 REAL(shrink, x<-a ? x + b : x> a ? x - b : 0)
+REAL(binarizer, x > a)
 REAL(is_nan, x != x)
 REAL(is_infinite, (a != 0 && x == INFINITY) || (b != 0 && x == -INFINITY))
 REAL(tanh_of, tanh(x))
@@ -189,6 +190,11 @@ static clv_status run_shrink(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
+static clv_status run_binarizer(const clv__kernel_call *call) {
+  apply(call, binarizer, (double)clv__attribute_float(call->attributes, "threshold", 0), 0);
+  return CLV_OK;
+}
+
 /* The largest number of a float dtype. */
 static double largest_of(clv_dtype dtype) {
   switch (dtype) {
@@ -251,5 +257,8 @@ const clv__kernel clv__kernels_unary[] = {
     {"", "Gelu", CLV__DTYPES_FLOAT, run_gelu, NULL, NULL},
     {"", "Shrink", CLV__DTYPES_NUMBER, run_shrink, NULL, NULL},
     {"", "Clip", CLV__DTYPES_NUMBER, run_clip, NULL, NULL},
+    {"ai.onnx.ml", "Binarizer",
+     CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F64) | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64), run_binarizer, NULL,
+     NULL},
     {.op = NULL},
 };

@@ -62,7 +62,8 @@ static clv_status try_strategy(clv__optimal *o, const clv__strategy *strategy, c
 
 static clv_status try_strategies(clv__optimal *o, rival *best) {
   *best = (rival){NULL, CLV__SCORE_WORST};
-  for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
+  for (uint32_t i = 0; clv__strategies[i] != NULL; ++i) {
+    const clv__strategy *strategy = clv__strategies[i];
     if (strategy->place == clv__place_optimal) continue;
     clv__arena arena;
     clv__arena_init(&arena, o->allocator);
@@ -282,3 +283,18 @@ clv_status clv__place_optimal(const clv__place_input *input, clv__arena *arena, 
   clv__arena_finish(&o.arena);
   return status;
 }
+
+static const clv__cause causes[] = {
+    {"cut", "least predicted time, counting nodes, transfers and fusion"},
+    {"back", "moved back: with launch costs, a partition boundary here costs more than it gains"},
+    {"load", "moved so that devices work at the same time"},
+    {NULL, NULL},
+};
+
+const clv__strategy clv__strategy_optimal = {
+    .name = "optimal",
+    .summary = "minimise the predicted time, with a lower bound: exact minimum cut, then local search",
+    .place = clv__place_optimal,
+    .split = CLV__SPLIT_CONVEX,
+    .causes = causes,
+};

@@ -1,4 +1,4 @@
-/* See account.h. Repeats the simulation to get its tasks. Finds the matching tasks of the run by layer, place, block and
+/* See account.h. Repeats the simulation to get its tasks. Finds the matching tasks of the run by layer, turn, block and
  * device. */
 #include "report/gnn/account.h"
 
@@ -17,13 +17,13 @@ void clv__gnn_block_name(const clv__stages *stages, uint32_t first, uint32_t las
 
 static void add_span(clv__gnn_account *account, uint32_t layer, uint32_t cluster, const clv__task_time *task, double start_ns) {
   const clv__gnn_plan_layer *planned = &account->plan->layers[layer];
-  const clv__pep_block *block = &planned->peps[planned->sequence[task->place]].blocks[task->block];
+  const clv__pep_block *block = &planned->peps[planned->sequence[task->turn]].blocks[task->block];
   uint32_t part = 0;
   while (part + 1 < block->part_count && block->parts[part].device != task->device) ++part;
   account->spans[account->span_count++] = (clv__gnn_span){.layer = layer,
-                                                          .place = task->place,
+                                                          .turn = task->turn,
                                                           .cluster = cluster,
-                                                          .subgraph = planned->sequence[task->place],
+                                                          .subgraph = planned->sequence[task->turn],
                                                           .block = task->block,
                                                           .part = part,
                                                           .first = block->first,
@@ -53,7 +53,7 @@ static clv_status simulate_layer(clv__gnn_account *account, uint32_t layer, doub
     }
     clv__simulate(&plan->machine, sequence, plan->k, &timeline, tasks, &count);
     for (uint32_t t = 0; t < count; ++t) {
-      while (tasks[t].place >= planned->clusters[cluster].first + planned->clusters[cluster].count) ++cluster;
+      while (tasks[t].turn >= planned->clusters[cluster].first + planned->clusters[cluster].count) ++cluster;
       add_span(account, layer, cluster, &tasks[t], start_ns);
     }
   }
@@ -64,18 +64,18 @@ static clv_status simulate_layer(clv__gnn_account *account, uint32_t layer, doub
 }
 
 static bool is_same(const clv__gnn_span *span, const clv__gnn_task *task) {
-  return span->layer == task->layer && span->place == task->place && span->block == task->block && span->device == task->device;
+  return span->layer == task->layer && span->turn == task->turn && span->block == task->block && span->device == task->device;
 }
 
-/* Both lists are sorted by layer and place. */
+/* Both lists are sorted by layer and turn. */
 static void take_record(clv__gnn_account *account) {
   const clv__gnn_record *record = account->record;
   for (uint32_t s = 0, from = 0; s < account->span_count; ++s) {
     clv__gnn_span *span = &account->spans[s];
     while (from < record->task_count && (record->tasks[from].layer < span->layer ||
-                                         (record->tasks[from].layer == span->layer && record->tasks[from].place < span->place)))
+                                         (record->tasks[from].layer == span->layer && record->tasks[from].turn < span->turn)))
       ++from;
-    for (uint32_t t = from; t < record->task_count && record->tasks[t].place == span->place; ++t) {
+    for (uint32_t t = from; t < record->task_count && record->tasks[t].turn == span->turn; ++t) {
       const clv__gnn_task *task = &record->tasks[t];
       if (!is_same(span, task)) continue;
       span->sizes = task->sizes, span->padded = task->padded;

@@ -7,7 +7,7 @@
 
 /* A part of a block running on a subgraph. Times count from the start of the first layer. */
 typedef struct clv__gnn_span {
-  uint32_t layer, place, cluster, subgraph, block, part, first, last, device; /* device: of the machine; last: excluded */
+  uint32_t layer, turn, cluster, subgraph, block, part, first, last, device; /* device: of the machine; last: excluded */
   clv__layer_sizes sizes, padded;
   double start_ns, end_ns;                          /* as simulated */
   bool has_run;                                     /* the fields below are set */
@@ -35,7 +35,7 @@ typedef struct clv__gnn_account {
   const clv__stages *stages;     /* [layer_count] */
   const clv__gnn_record *record; /* NULL: no run */
   uint32_t span_count, block_count, cluster_count, switches;
-  clv__gnn_span *spans;       /* by layer and place */
+  clv__gnn_span *spans;       /* by layer and turn */
   clv__gnn_block_sum *blocks; /* by layer, cluster and block */
   clv__gnn_layer_sum *layers;
   clv__gnn_device_sum devices[CLV__PEP_DEVICES];

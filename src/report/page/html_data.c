@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "report/causes.h"
+#include "place/place.h"
 #include "report/label.h"
 #include "report/picture/palette.h"
 

@@ -283,7 +283,7 @@ bool clv__diagram_make(const clv_plan *plan, bool collapse, double head, clv__ar
       plan->partition_count <= FEW_PARTITIONS || nodes >= 3 * (uint64_t)plan->partition_count; /* otherwise a box shows enough */
   diagram->form = !collapse && few && worth ? CLV__FORM_NODES : plan->step_count > MOST_CARDS ? CLV__FORM_LINES : CLV__FORM_CARDS;
   bool done = add_lanes(&b) && find_first_readers(&b) && add_items(&b) && index_sources(&b) && make_boxes(&b) &&
-              clv__diagram_place(diagram, arena) && clv__diagram_connect(diagram, arena);
+              clv__diagram_position(diagram, arena) && clv__diagram_connect(diagram, arena);
   clv__release(arena->allocator, b.step_sources);
   return done;
 }

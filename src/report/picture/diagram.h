@@ -74,8 +74,8 @@ typedef struct clv__diagram {
 
 /* `collapse`: one box per partition even if the nodes could be shown. `head`: space at the top. False if out of memory. */
 bool clv__diagram_make(const clv_plan *plan, bool collapse, double head, clv__arena *arena, clv__diagram *diagram);
-/* The later steps: place the items (places.c), then draw the lines between them (wires.c). */
-bool clv__diagram_place(clv__diagram *diagram, clv__arena *arena);
+/* The later steps: position the items (positions.c), then draw the lines between them (wires.c). */
+bool clv__diagram_position(clv__diagram *diagram, clv__arena *arena);
 bool clv__diagram_connect(clv__diagram *diagram, clv__arena *arena);
 
 /* The offset from the top of a box at which a line enters and leaves it. In CLV__FORM_LINES the offsets are chosen so that

@@ -16,7 +16,7 @@ typedef struct layout {
   uint32_t count;                                  /* nodes, then edge points */
   uint32_t link_count;                             /* between neighbouring ranks */
   uint32_t *ranks;                                 /* by node and edge point */
-  uint32_t *place;                                 /* position in its rank */
+  uint32_t *positions;                             /* position in its rank */
   double *x, *wanted;                              /* centres */
   uint32_t *first, *members;                       /* CSR by rank, in order */
   uint32_t *down_offsets, *down, *up_offsets, *up; /* CSR: neighbours in the next and the previous rank */
@@ -24,7 +24,7 @@ typedef struct layout {
 
 static void rank_nodes(layout *l) {
   const clv__layers_input *in = l->input;
-  uint32_t *ranks = l->layers->ranks, *least = l->place; /* minimum of the readers' ranks; `place` is not in use yet */
+  uint32_t *ranks = l->layers->ranks, *least = l->positions; /* minimum of the readers' ranks; `positions` is not in use yet */
   for (uint32_t v = 0; v < in->node_count; ++v) {
     for (uint32_t i = l->up_offsets[v]; i < l->up_offsets[v + 1]; ++i) {
       uint32_t from = l->up[i];
@@ -104,17 +104,17 @@ static bool add_points(layout *l) {
 static bool fill_ranks(layout *l) {
   l->first = clv__arena_allocate_zero(l->arena, (size_t)l->layers->rank_count + 2, sizeof *l->first);
   l->members = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->members);
-  l->place = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->place);
+  l->positions = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->positions);
   l->x = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->x);
   l->wanted = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->wanted);
-  if (l->first == NULL || l->members == NULL || l->place == NULL || l->x == NULL || l->wanted == NULL) return false;
+  if (l->first == NULL || l->members == NULL || l->positions == NULL || l->x == NULL || l->wanted == NULL) return false;
   uint32_t *next = clv__arena_allocate_zero(l->arena, (size_t)l->layers->rank_count + 1, sizeof *next);
   if (next == NULL) return false;
   for (uint32_t v = 0; v < l->count; ++v) ++l->first[l->ranks[v] + 1];
   for (uint32_t r = 0; r < l->layers->rank_count; ++r) l->first[r + 1] += l->first[r];
   for (uint32_t v = 0; v < l->count; ++v) {
     uint32_t r = l->ranks[v];
-    l->place[v] = next[r];
+    l->positions[v] = next[r];
     l->members[l->first[r] + next[r]++] = v;
   }
   return true;
@@ -124,17 +124,17 @@ static bool fill_ranks(layout *l) {
 
 typedef struct keyed {
   double key;
-  uint32_t place, member;
+  uint32_t position, member;
 } keyed;
 
 static int compare_keyed(const void *a, const void *b) {
   const keyed *x = a, *y = b;
   if (x->key != y->key) return x->key < y->key ? -1 : 1;
-  return (x->place > y->place) - (x->place < y->place);
+  return (x->position > y->position) - (x->position < y->position);
 }
 
-/* Sorts by the mean place of the neighbours in the rank ordered before; a node without neighbours keeps its place. Places are
- * relative to the size of the rank, so that ranks of different sizes can be compared. */
+/* Sorts by the mean position of the neighbours in the rank ordered before; a node without neighbours keeps its position.
+ * Positions are relative to the size of the rank, so that ranks of different sizes can be compared. */
 static void order_rank(layout *l, uint32_t rank, bool down, keyed *keys) {
   const uint32_t *offsets = down ? l->up_offsets : l->down_offsets, *neighbours = down ? l->up : l->down;
   uint32_t first = l->first[rank], count = l->first[rank + 1] - first;
@@ -143,7 +143,7 @@ static void order_rank(layout *l, uint32_t rank, bool down, keyed *keys) {
     double sum = 0;
     for (uint32_t k = offsets[v]; k < offsets[v + 1]; ++k) {
       uint32_t n = neighbours[k], r = l->ranks[n];
-      sum += (l->place[n] + 0.5) / (l->first[r + 1] - l->first[r]);
+      sum += (l->positions[n] + 0.5) / (l->first[r + 1] - l->first[r]);
     }
     uint32_t degree = offsets[v + 1] - offsets[v];
     keys[i] = (keyed){degree > 0 ? sum / degree : (i + 0.5) / count, i, v};
@@ -151,7 +151,7 @@ static void order_rank(layout *l, uint32_t rank, bool down, keyed *keys) {
   qsort(keys, count, sizeof *keys, compare_keyed);
   for (uint32_t i = 0; i < count; ++i) {
     l->members[first + i] = keys[i].member;
-    l->place[keys[i].member] = i;
+    l->positions[keys[i].member] = i;
   }
 }
 
@@ -167,7 +167,7 @@ static double width_of(const layout *l, uint32_t v) {
 }
 
 /* Finds the positions closest to the wanted ones (least squares) without overlapping neighbours: pool adjacent violators. */
-static void place_rank(layout *l, uint32_t rank, pool *pools) {
+static void position_rank(layout *l, uint32_t rank, pool *pools) {
   uint32_t first = l->first[rank], count = l->first[rank + 1] - first, used = 0;
   double shift = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -200,7 +200,7 @@ static void want(layout *l, uint32_t rank, const uint32_t *offsets, const uint32
   }
 }
 
-static bool place(layout *l) {
+static bool position_nodes(layout *l) {
   uint32_t widest = 0, ranks = l->layers->rank_count;
   for (uint32_t r = 0; r < ranks; ++r) {
     if (l->first[r + 1] - l->first[r] > widest) widest = l->first[r + 1] - l->first[r];
@@ -211,13 +211,13 @@ static bool place(layout *l) {
   for (uint32_t sweep = 0; sweep < SWEEPS; ++sweep) {
     for (uint32_t r = 1; r < ranks; ++r) order_rank(l, sweep % 2 == 0 ? r : ranks - 1 - r, sweep % 2 == 0, keys);
   }
-  for (uint32_t r = 0; r < ranks; ++r) place_rank(l, r, pools);
+  for (uint32_t r = 0; r < ranks; ++r) position_rank(l, r, pools);
   for (uint32_t sweep = 0; sweep < PLACE_SWEEPS; ++sweep) {
     bool down = sweep % 2 == 0;
     for (uint32_t i = 0; i < ranks; ++i) {
       uint32_t r = down ? i : ranks - 1 - i;
       want(l, r, down ? l->up_offsets : l->down_offsets, down ? l->up : l->down);
-      place_rank(l, r, pools);
+      position_rank(l, r, pools);
     }
   }
   return true;
@@ -240,11 +240,11 @@ bool clv__layers_make(const clv__layers_input *input, clv__arena *arena, clv__la
   layout l = {.input = input, .layers = layers, .arena = arena};
   layers->ranks = clv__arena_allocate_zero(arena, (size_t)input->node_count + 1, sizeof *layers->ranks);
   layers->x = clv__arena_allocate_zero(arena, (size_t)input->node_count + 1, sizeof *layers->x);
-  l.place = clv__arena_allocate_zero(arena, (size_t)input->node_count + 1, sizeof *l.place);
-  if (layers->ranks == NULL || layers->x == NULL || l.place == NULL) return false;
+  l.positions = clv__arena_allocate_zero(arena, (size_t)input->node_count + 1, sizeof *l.positions);
+  if (layers->ranks == NULL || layers->x == NULL || l.positions == NULL) return false;
   if (!index_pairs(arena, input->node_count, input->edge_count, input->to, input->from, &l.up_offsets, &l.up)) return false;
   rank_nodes(&l);
-  if (!add_points(&l) || !fill_ranks(&l) || !place(&l)) return false;
+  if (!add_points(&l) || !fill_ranks(&l) || !position_nodes(&l)) return false;
   give(&l);
   return true;
 }

@@ -1,4 +1,4 @@
-/* The third part of diagram.h: draws lines between items already placed, and derives the widths of the lanes from them. Lines
+/* The third part of diagram.h: draws lines between items already positioned, and derives the widths of the lanes from them. Lines
  * run in tracks beside the boxes. A line that leads too far, or that needs a track but finds none, becomes a number at its
  * end. */
 #include <math.h>
@@ -153,7 +153,7 @@ static bool choose_tracks(wiring *w, const uint32_t *next_box) {
 
 /* ---- Positions of lanes ---- */
 
-static void place_lanes(wiring *w) {
+static void position_lanes(wiring *w) {
   clv__diagram *d = w->d;
   double x = 0;
   for (uint32_t l = 0; l < d->lane_count; ++l) {
@@ -311,7 +311,7 @@ bool clv__diagram_connect(clv__diagram *diagram, clv__arena *arena) {
   if (!index_sinks(&w)) return false;
   uint32_t *next_box = find_next_boxes(&w);
   if (next_box == NULL || !choose_tracks(&w, next_box)) return false;
-  place_lanes(&w);
+  position_lanes(&w);
   size_t edges = d->source_offsets[d->item_count];
   d->lines = clv__arena_allocate_zero(arena, edges + d->item_count + 1, sizeof *d->lines);
   d->marks = clv__arena_allocate_zero(arena, (size_t)d->item_count + 1, sizeof *d->marks);

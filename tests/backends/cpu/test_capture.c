@@ -1,4 +1,4 @@
-/* Launch lists: captured graphs against eager execution bit for bit (random graphs, whole and cut into partitions, other
+/* Launch lists: captures against eager execution bit for bit (random graphs, whole and cut into partitions, other
  * bindings, unaligned ones, other scratch), what cannot be captured, failures, recordings that are dropped. */
 #include <pthread.h>
 
@@ -129,16 +129,16 @@ static void bind_all(const parts *p, clv_captured *captured, const memory *m) {
   for (uint32_t i = 0; i < p->count; ++i) {
     clv_binding bindings[40];
     const clv_execute_args args = args_of(p, &p->parts[i], m, bindings);
-    assert_ok(p->cpu->backend->captured_bind(p->cpu->device, captured, i, &args, &error), error);
+    assert_ok(p->cpu->backend->capture->bind(p->cpu->device, captured, i, &args, &error), error);
   }
 }
 
 static clv_captured *capture_all(const parts *p, clv_stream *stream, const memory *m) {
   clv_error error = {0};
   clv_captured *captured;
-  assert_ok(p->cpu->backend->capture_begin(p->cpu->device, stream, &error), error);
+  assert_ok(p->cpu->backend->capture->begin(p->cpu->device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_ok(execute_all(p, stream, m, &error), error);
-  assert_ok(p->cpu->backend->capture_end(p->cpu->device, stream, &captured, &error), error);
+  assert_ok(p->cpu->backend->capture->end(p->cpu->device, stream, &captured, &error), error);
   assert_non_null(captured);
   return captured;
 }
@@ -165,8 +165,8 @@ static void compare_ways(parts *p, uint64_t seed, const char *what) {
   fill_inputs(p, &replay, seed);
   assert_ok(execute_all(p, stream, &eager, &error), error);
   clv_captured *captured = capture_all(p, stream, &replay);
-  assert_true(backend->captured_bytes(device, captured) > 0);
-  assert_ok(backend->captured_launch(device, captured, stream, &error), error);
+  assert_true(backend->capture->size_bytes(device, captured) > 0);
+  assert_ok(backend->capture->launch(device, captured, stream, &error), error);
   assert_outputs(p, &eager, &replay, what);
   for (uint64_t round = 1; round < 4; ++round) { /* other numbers, in the same and in other places, and back */
     memory *to = round == 2 ? &other : &replay;
@@ -174,13 +174,13 @@ static void compare_ways(parts *p, uint64_t seed, const char *what) {
     fill_inputs(p, &eager, seed + round);
     fill_inputs(p, to, seed + round);
     assert_ok(execute_all(p, stream, &eager, &error), error);
-    assert_ok(backend->captured_launch(device, captured, stream, &error), error);
+    assert_ok(backend->capture->launch(device, captured, stream, &error), error);
     assert_outputs(p, &eager, to, what);
   }
-  /* Instances move to one common scratch: captured graphs follow. */
+  /* Instances move to one common scratch: captures follow. */
   uint64_t most = 0;
   for (uint32_t i = 0; i < p->count; ++i) {
-    const uint64_t bytes = backend->instance_scratch_bytes(device, p->parts[i].instance);
+    const uint64_t bytes = backend->scratch->size_bytes(device, p->parts[i].instance);
     if (bytes > most) most = bytes;
   }
   clv_buffer *scratch[2];
@@ -188,16 +188,16 @@ static void compare_ways(parts *p, uint64_t seed, const char *what) {
     assert_ok(backend->buffer_alloc(device, most + 64, &scratch[k], &error), error);
     memset(backend->buffer_host_pointer(device, scratch[k]), 0xff, most + 64);
     for (uint32_t i = 0; i < p->count; ++i) {
-      assert_ok(backend->instance_bind_scratch(device, p->parts[i].instance, scratch[k], k == 0 ? 64 : 0, &error), error);
+      assert_ok(backend->scratch->bind(device, p->parts[i].instance, scratch[k], k == 0 ? 64 : 0, &error), error);
     }
     if (k == 1) backend->buffer_free(device, scratch[0]);
     fill_inputs(p, &eager, seed + 9);
     fill_inputs(p, &replay, seed + 9);
-    assert_ok(backend->captured_launch(device, captured, stream, &error), error);
+    assert_ok(backend->capture->launch(device, captured, stream, &error), error);
     assert_ok(execute_all(p, stream, &eager, &error), error);
     assert_outputs(p, &eager, &replay, what);
   }
-  backend->captured_destroy(device, captured);
+  backend->capture->destroy(device, captured);
   backend->stream_destroy(device, stream);
   memory_drop(&eager);
   memory_drop(&replay);
@@ -339,23 +339,23 @@ static void test_recorded_twice(void **state) {
   const size_t live = counting.live;
   for (int drop = 0; drop < 3; ++drop) { /* recordings that come to nothing leave nothing, and nothing has run */
     memcpy(b.block, a.block, a.size_bytes);
-    assert_ok(backend->capture_begin(cpu.device, stream, &error), error);
-    assert_int_equal(backend->capture_begin(cpu.device, stream, &error), CLV_INVALID_ARGUMENT);
+    assert_ok(backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
+    assert_int_equal(backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), CLV_INVALID_ARGUMENT);
     for (int i = 0; i < drop; ++i) assert_ok(execute_all(&p, stream, &a, &error), error);
-    assert_ok(backend->capture_end(cpu.device, stream, NULL, &error), error);
+    assert_ok(backend->capture->end(cpu.device, stream, NULL, &error), error);
     assert_memory_equal(a.block, b.block, a.size_bytes);
     assert_true(counting.live <= live + 1); /* the instance has its memory now */
   }
-  assert_int_equal(backend->capture_end(cpu.device, stream, &none, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(backend->capture->end(cpu.device, stream, &none, &error), CLV_INVALID_ARGUMENT);
   assert_null(none);
-  assert_ok(backend->capture_begin(cpu.device, stream, &error), error);
+  assert_ok(backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_ok(backend->execute(cpu.device, p.parts[0].instance, stream, &args, &error), error);
   bindings[0].type.data = a.block + a.offsets[p.parts[0].ids[1]];
   bindings[1].type.data = b.block;
   assert_ok(backend->execute(cpu.device, p.parts[0].instance, stream, &args, &error), error);
-  assert_ok(backend->capture_end(cpu.device, stream, &captured, &error), error);
+  assert_ok(backend->capture->end(cpu.device, stream, &captured, &error), error);
   const size_t calls = counting.calls;
-  assert_ok(backend->captured_launch(cpu.device, captured, stream, &error), error);
+  assert_ok(backend->capture->launch(cpu.device, captured, stream, &error), error);
   /* The same eagerly. */
   fill_inputs(&p, &c, 1);
   args = args_of(&p, &p.parts[0], &c, bindings);
@@ -369,17 +369,17 @@ static void test_recorded_twice(void **state) {
   args = args_of(&p, &p.parts[0], &a, bindings);
   bindings[0].type.data = bindings[1].type.data;
   bindings[1].type.data = elsewhere;
-  assert_ok(backend->captured_bind(cpu.device, captured, 1, &args, &error), error);
-  assert_int_equal(backend->captured_bind(cpu.device, captured, 2, &args, &error), CLV_INVALID_ARGUMENT);
+  assert_ok(backend->capture->bind(cpu.device, captured, 1, &args, &error), error);
+  assert_int_equal(backend->capture->bind(cpu.device, captured, 2, &args, &error), CLV_INVALID_ARGUMENT);
   memset(b.block, 0, b.size_bytes);
-  assert_ok(backend->captured_launch(cpu.device, captured, stream, &error), error);
+  assert_ok(backend->capture->launch(cpu.device, captured, stream, &error), error);
   assert_memory_equal(elsewhere, c.block + c.offsets[p.parts[0].ids[0]], sizeof elsewhere);
   assert_int_equal(b.block[0], 0);
   assert_int_equal(counting.calls, calls); /* neither running nor binding allocates */
-  backend->captured_destroy(cpu.device, captured);
-  backend->captured_destroy(cpu.device, NULL);
+  backend->capture->destroy(cpu.device, captured);
+  backend->capture->destroy(cpu.device, NULL);
   /* A stream that goes while it records. */
-  assert_ok(backend->capture_begin(cpu.device, stream, &error), error);
+  assert_ok(backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_ok(execute_all(&p, stream, &a, &error), error);
   backend->stream_destroy(cpu.device, stream);
   memory_drop(&a);
@@ -424,41 +424,41 @@ static void test_failing_kernel(void **state) {
   clv_execute_args args = {.struct_size = sizeof args, .input_count = 2, .output_count = 1, .inputs = in, .outputs = &out};
   const int64_t made[2] = {2, 3};
   in[0].type = clv__tensor_make(CLV_F32, 2, dims, x);
-  assert_ok(cpu.backend->capture_begin(cpu.device, stream, &error), error);
+  assert_ok(cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   for (int i = 0; i < 2; ++i) {
     in[1].type = clv__tensor_make(CLV_I64, 1, count, at[i]);
     out.type = clv__tensor_make(CLV_F32, 2, made, y[i]);
     assert_ok(cpu.backend->execute(cpu.device, (i == 0 ? &first : &second)->instance, stream, &args, &error), error);
   }
-  assert_ok(cpu.backend->capture_end(cpu.device, stream, &captured, &error), error);
-  assert_ok(cpu.backend->captured_launch(cpu.device, captured, stream, &error), error);
+  assert_ok(cpu.backend->capture->end(cpu.device, stream, &captured, &error), error);
+  assert_ok(cpu.backend->capture->launch(cpu.device, captured, stream, &error), error);
   assert_true(y[0][0] == -9.0f && y[0][5] == -5.0f && y[1][3] == -6.0f);
   for (int i = 0; i < 2; ++i) {
     at[i][1] = 7; /* out of range, seen when it runs */
-    assert_int_equal(cpu.backend->captured_launch(cpu.device, captured, stream, &error), CLV_INVALID_ARGUMENT);
+    assert_int_equal(cpu.backend->capture->launch(cpu.device, captured, stream, &error), CLV_INVALID_ARGUMENT);
     char wanted[32];
     snprintf(wanted, sizeof wanted, "node '%s' (Gather)", names[i]);
     assert_non_null(strstr(error.message, wanted));
     at[i][1] = i;
-    assert_ok(cpu.backend->captured_launch(cpu.device, captured, stream, &error), error);
+    assert_ok(cpu.backend->capture->launch(cpu.device, captured, stream, &error), error);
     assert_true(y[i][3] == (i == 0 ? 0.0f : -3.0f));
   }
   /* A stream that records launches nothing. */
-  assert_ok(cpu.backend->capture_begin(cpu.device, stream, &error), error);
-  assert_int_equal(cpu.backend->captured_launch(cpu.device, captured, stream, &error), CLV_INVALID_ARGUMENT);
+  assert_ok(cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
+  assert_int_equal(cpu.backend->capture->launch(cpu.device, captured, stream, &error), CLV_INVALID_ARGUMENT);
   /* What was captured before a resize is refused; what is captured with wrong shapes gives nothing. */
   in[0].type.dims[0] = 5;
   assert_int_equal(cpu.backend->execute(cpu.device, first.instance, stream, &args, &error), CLV_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "'x'"));
   clv_captured *none;
-  assert_int_equal(cpu.backend->capture_end(cpu.device, stream, &none, &error), CLV_NOT_SUPPORTED);
+  assert_int_equal(cpu.backend->capture->end(cpu.device, stream, &none, &error), CLV_NOT_SUPPORTED);
   assert_null(none);
   clv_tensor types[2] = {in[0].type, in[1].type};
   types[0].data = types[1].data = NULL;
   assert_ok(cpu.backend->instance_resize(cpu.device, first.instance, types, 2, &error), error);
-  assert_int_equal(cpu.backend->captured_launch(cpu.device, captured, stream, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(cpu.backend->capture->launch(cpu.device, captured, stream, &error), CLV_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "resized"));
-  cpu.backend->captured_destroy(cpu.device, captured);
+  cpu.backend->capture->destroy(cpu.device, captured);
   cpu.backend->stream_destroy(cpu.device, stream);
   cpu_program_close(&first);
   cpu_program_close(&second);
@@ -504,28 +504,28 @@ static void test_times(void **state) {
     assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
     assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
     assert_ok(cpu.backend->stream_create(cpu.device, &stream, &error), error);
-    assert_ok(cpu.backend->instance_time_steps(cpu.device, program.instance, true, &error), error);
+    assert_ok(cpu.backend->timing->enable(cpu.device, program.instance, true, &error), error);
     clv_binding in = {.type = x}, out = {.type = y};
     clv_execute_args args = {.struct_size = sizeof args, .input_count = 1, .output_count = 1, .inputs = &in, .outputs = &out};
     if (!walked) {
-      assert_ok(cpu.backend->capture_begin(cpu.device, stream, &error), error);
+      assert_ok(cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
       assert_ok(cpu.backend->execute(cpu.device, program.instance, stream, &args, &error), error);
-      assert_ok(cpu.backend->capture_end(cpu.device, stream, &captured, &error), error);
+      assert_ok(cpu.backend->capture->end(cpu.device, stream, &captured, &error), error);
     }
     for (int i = 0; i < 3; ++i) {
       if (!walked) {
-        assert_ok(cpu.backend->captured_launch(cpu.device, captured, stream, &error), error);
+        assert_ok(cpu.backend->capture->launch(cpu.device, captured, stream, &error), error);
         continue;
       }
       made[0] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
       assert_ok(cpu_program_run(&program, &x, made, &error), error);
       clv__release(graph->allocator, made[0].data);
     }
-    assert_ok(cpu.backend->instance_steps(cpu.device, program.instance, count_step, &found, &error), error);
+    assert_ok(cpu.backend->timing->steps(cpu.device, program.instance, count_step, &found, &error), error);
     assert_int_equal(found.steps, 2);
     assert_int_equal(found.executions, 3);
     assert_true(found.time_ns > 0);
-    cpu.backend->captured_destroy(cpu.device, captured);
+    cpu.backend->capture->destroy(cpu.device, captured);
     cpu.backend->stream_destroy(cpu.device, stream);
     cpu_program_close(&program);
     cpu_host_close(&cpu);
@@ -565,22 +565,22 @@ static void test_node_by_node(void **state) {
   clv_binding in[2] = {{.type = clv__tensor_make(CLV_F32, 2, dims, x)}, {.type = clv__tensor_make(CLV_BOOL, 0, NULL, &which)}};
   clv_binding out = {.type = {.dtype = CLV_F32, .rank = CLV_RANK_UNKNOWN}};
   clv_execute_args args = {.struct_size = sizeof args, .input_count = 2, .output_count = 1, .inputs = in, .outputs = &out};
-  assert_ok(cpu.backend->capture_begin(cpu.device, stream, &error), error);
+  assert_ok(cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_int_equal(cpu.backend->execute(cpu.device, program.instance, stream, &args, &error), CLV_NOT_SUPPORTED);
-  assert_ok(cpu.backend->capture_end(cpu.device, stream, NULL, &error), error);
+  assert_ok(cpu.backend->capture->end(cpu.device, stream, NULL, &error), error);
   out.type = clv__tensor_make(CLV_F32, 2, dims, y);
-  assert_ok(cpu.backend->capture_begin(cpu.device, stream, &error), error);
+  assert_ok(cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_ok(cpu.backend->execute(cpu.device, program.instance, stream, &args, &error), error);
-  assert_ok(cpu.backend->capture_end(cpu.device, stream, &captured, &error), error);
-  assert_ok(cpu.backend->captured_launch(cpu.device, captured, stream, &error), error);
+  assert_ok(cpu.backend->capture->end(cpu.device, stream, &captured, &error), error);
+  assert_ok(cpu.backend->capture->launch(cpu.device, captured, stream, &error), error);
   assert_true(y[0] == -1.0f && y[3] == -4.0f);
   which = false;
   float z[4];
   out.type.data = z;
-  assert_ok(cpu.backend->captured_bind(cpu.device, captured, 0, &args, &error), error);
-  assert_ok(cpu.backend->captured_launch(cpu.device, captured, stream, &error), error);
+  assert_ok(cpu.backend->capture->bind(cpu.device, captured, 0, &args, &error), error);
+  assert_ok(cpu.backend->capture->launch(cpu.device, captured, stream, &error), error);
   assert_true(z[0] == 2.0f && z[2] == -3.0f && y[0] == -1.0f);
-  cpu.backend->captured_destroy(cpu.device, captured);
+  cpu.backend->capture->destroy(cpu.device, captured);
   cpu.backend->stream_destroy(cpu.device, stream);
   cpu_program_close(&program);
   cpu_host_close(&cpu);
@@ -602,25 +602,25 @@ static void test_scratch(void **state) {
   const clv_backend *backend = cpu.backend;
   uint64_t most = 0;
   for (uint32_t i = 0; i < p.count; ++i) {
-    const uint64_t bytes = backend->instance_scratch_bytes(cpu.device, p.parts[i].instance);
+    const uint64_t bytes = backend->scratch->size_bytes(cpu.device, p.parts[i].instance);
     assert_true(bytes > 0);
     if (bytes > most) most = bytes;
   }
   clv_buffer *buffer, *small;
   assert_ok(backend->buffer_alloc(cpu.device, most, &buffer, &error), error);
   assert_ok(backend->buffer_alloc(cpu.device, 8, &small, &error), error);
-  assert_int_equal(backend->instance_bind_scratch(cpu.device, p.parts[0].instance, small, 0, &error), CLV_INVALID_ARGUMENT);
-  assert_int_equal(backend->instance_bind_scratch(cpu.device, p.parts[0].instance, NULL, 0, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(backend->scratch->bind(cpu.device, p.parts[0].instance, small, 0, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(backend->scratch->bind(cpu.device, p.parts[0].instance, NULL, 0, &error), CLV_INVALID_ARGUMENT);
   backend->buffer_free(cpu.device, small);
   assert_ok(backend->buffer_alloc(cpu.device, most + 64, &small, &error), error);
-  assert_int_equal(backend->instance_bind_scratch(cpu.device, p.parts[0].instance, small, 8, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(backend->scratch->bind(cpu.device, p.parts[0].instance, small, 8, &error), CLV_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "aligned"));
   backend->buffer_free(cpu.device, small);
   memory m = memory_make(&p, 0), own = memory_make(&p, 0);
   fill_inputs(&p, &m, 4);
   fill_inputs(&p, &own, 4);
   for (uint32_t i = 0; i < p.count; ++i) {
-    assert_ok(backend->instance_bind_scratch(cpu.device, p.parts[i].instance, buffer, 0, &error), error);
+    assert_ok(backend->scratch->bind(cpu.device, p.parts[i].instance, buffer, 0, &error), error);
   }
   const size_t live = counting.live;
   assert_ok(execute_all(&p, NULL, &m, &error), error);
@@ -661,21 +661,21 @@ static void test_failing_memory(void **state) {
   for (size_t fail_after = 1; !done && fail_after < 5000; ++fail_after) {
     clv_captured *captured = NULL;
     failing.fail_at = failing.calls + fail_after;
-    clv_status status = cpu.backend->capture_begin(cpu.device, stream, &error);
+    clv_status status = cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error);
     if (status == CLV_OK) {
       status = execute_all(&p, stream, &m, &error);
-      const clv_status ended = cpu.backend->capture_end(cpu.device, stream, status == CLV_OK ? &captured : NULL, &error);
+      const clv_status ended = cpu.backend->capture->end(cpu.device, stream, status == CLV_OK ? &captured : NULL, &error);
       if (status == CLV_OK) status = ended;
     }
     for (uint32_t i = 0; i < p.count && status == CLV_OK; ++i) {
       clv_binding bindings[40];
       const clv_execute_args args = args_of(&p, &p.parts[i], &unaligned, bindings);
-      status = cpu.backend->captured_bind(cpu.device, captured, i, &args, &error);
+      status = cpu.backend->capture->bind(cpu.device, captured, i, &args, &error);
     }
     done = status == CLV_OK && failing.calls < failing.fail_at;
     if (status != CLV_OK) assert_int_equal(status, CLV_OUT_OF_MEMORY);
     failing.fail_at = 0;
-    cpu.backend->captured_destroy(cpu.device, captured);
+    cpu.backend->capture->destroy(cpu.device, captured);
     assert_int_equal(failing.live, live);
   }
   assert_true(done);
@@ -729,17 +729,18 @@ static void *work(void *cookie) {
   fill_inputs(&w->p, &eager, w->seed);
   fill_inputs(&w->p, &replay, w->seed);
   for (int i = 0; i < 20 && wrong == NULL; ++i) {
-    if (backend->capture_begin(device, stream, &error) != CLV_OK || execute_all(&w->p, stream, &replay, &error) != CLV_OK ||
-        backend->capture_end(device, stream, &captured, &error) != CLV_OK) {
+    if (backend->capture->begin(device, stream, CLV_CAPTURE_THREAD, &error) != CLV_OK ||
+        execute_all(&w->p, stream, &replay, &error) != CLV_OK ||
+        backend->capture->end(device, stream, &captured, &error) != CLV_OK) {
       wrong = "capture";
     }
     for (int k = 0; k < 5 && wrong == NULL; ++k) {
-      if (backend->captured_launch(device, captured, stream, &error) != CLV_OK) wrong = "launch";
+      if (backend->capture->launch(device, captured, stream, &error) != CLV_OK) wrong = "launch";
       if (wrong == NULL && execute_all(&w->p, stream, &eager, &error) != CLV_OK) wrong = "execute";
     }
     const clv_value_id id = w->p.graph->outputs[0];
     if (wrong == NULL && memcmp(eager.block + eager.offsets[id], replay.block + replay.offsets[id], 64) != 0) wrong = "result";
-    backend->captured_destroy(device, captured);
+    backend->capture->destroy(device, captured);
     captured = NULL;
   }
   backend->stream_destroy(device, stream);

@@ -10,12 +10,12 @@ static clv_context *context;
 static clv_devices *devices;
 
 /* With an option of the device, or NULL. False, having said why, where there is no OpenCL device: the tests are skipped. */
-static inline bool device_open_with(const char *option, clv_graph_mode mode) {
+static inline bool device_open_with(const char *option, clv_capture_policy mode) {
   clv_error error = {0};
   clv_context_options context_options = CLV_CONTEXT_OPTIONS_INIT;
   clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
   context_options.cache_directory = ""; /* an executable of yesterday would hide what is wrong today */
-  context_options.graph = mode;
+  context_options.capture = mode;
   options.list = "opencl";
   options.device_options = &option;
   options.device_option_count = option != NULL;
@@ -29,7 +29,7 @@ static inline bool device_open_with(const char *option, clv_graph_mode mode) {
 }
 
 static inline bool device_open(const char *option) {
-  return device_open_with(option, CLV_GRAPH_UNSET);
+  return device_open_with(option, CLV_CAPTURE_UNSET);
 }
 
 static inline void device_close(void) {

@@ -244,12 +244,12 @@ static clv_status ocl_file_write(void *cookie, const void *data, size_t size_byt
 
 static clv_status load(ocl *o, const ocl_file *file, clv_executable **executable) {
   *executable = NULL;
-  return o->backend->executable_load(o->device, file->data, file->size_bytes, executable, &o->error);
+  return o->backend->save->load(o->device, file->data, file->size_bytes, executable, &o->error);
 }
 
 static void save(ocl *o, clv_executable *executable, ocl_file *file) {
   file->size_bytes = 0;
-  assert_ok(o->backend->executable_save(o->device, executable, ocl_file_write, file, &o->error), o->error);
+  assert_ok(o->backend->save->save(o->device, executable, ocl_file_write, file, &o->error), o->error);
 }
 
 /* The run again, with an executable from the file. */
@@ -390,13 +390,13 @@ static void foreign_binaries_fall_back_to_sources(void **state) {
 static void capture(ocl *o, ocl_run *r, ocl_memory *m, int executions, clv_captured **captured) {
   const clv_backend *b = o->backend;
   *captured = NULL;
-  assert_ok(b->capture_begin(o->device, r->session.stream, &o->error), o->error);
+  assert_ok(b->capture->begin(o->device, r->session.stream, CLV_CAPTURE_THREAD, &o->error), o->error);
   for (int i = 0; i < executions; ++i) {
     assert_ok(b->execute(o->device, r->session.instance, r->session.stream, &m[i].args, &o->error), o->error);
   }
-  assert_ok(b->capture_end(o->device, r->session.stream, captured, &o->error), o->error);
+  assert_ok(b->capture->end(o->device, r->session.stream, captured, &o->error), o->error);
   assert_non_null(*captured);
-  assert_true(b->captured_bytes(o->device, *captured) > 0);
+  assert_true(b->capture->size_bytes(o->device, *captured) > 0);
 }
 
 static void captures_do_what_executions_did(void **state) {
@@ -422,8 +422,8 @@ static void captures_do_what_executions_did(void **state) {
     capture(&o, &r, m, 2, &captured);
     for (int i = 0; i < 2; ++i) ocl_memory_check(&o, &r, &m[i], false, "recorded only");
     for (int launch = 0; launch < 3; ++launch) { /* twice without waiting in between */
-      assert_ok(b->captured_launch(o.device, captured, r.session.stream, &o.error), o.error);
-      if (launch == 1) assert_ok(b->captured_launch(o.device, captured, r.session.stream, &o.error), o.error);
+      assert_ok(b->capture->launch(o.device, captured, r.session.stream, &o.error), o.error);
+      if (launch == 1) assert_ok(b->capture->launch(o.device, captured, r.session.stream, &o.error), o.error);
       for (int i = 0; i < 2; ++i) ocl_memory_check(&o, &r, &m[i], true, ways[w]);
       for (int i = 0; i < 2; ++i) ocl_memory_clear(&o, &r, &m[i]);
     }
@@ -431,22 +431,22 @@ static void captures_do_what_executions_did(void **state) {
     assert_ok(b->execute(o.device, r.session.instance, r.session.stream, &m[2].args, &o.error), o.error);
     ocl_memory_check(&o, &r, &m[2], true, "eager");
     ocl_memory_clear(&o, &r, &m[2]);
-    assert_ok(b->captured_launch(o.device, captured, r.session.stream, &o.error), o.error);
+    assert_ok(b->capture->launch(o.device, captured, r.session.stream, &o.error), o.error);
     for (int i = 0; i < 2; ++i) ocl_memory_check(&o, &r, &m[i], true, ways[w]);
     ocl_memory_check(&o, &r, &m[2], false, "nobody's");
     /* Other memory for the second execution. */
     for (int i = 0; i < 2; ++i) ocl_memory_clear(&o, &r, &m[i]);
-    clv_status status = b->captured_bind(o.device, captured, 1, &m[2].args, &o.error);
+    clv_status status = b->capture->bind(o.device, captured, 1, &m[2].args, &o.error);
     if (status != CLV_NOT_SUPPORTED) {
       assert_ok(status, o.error);
-      assert_int_equal(b->captured_bind(o.device, captured, 2, &m[2].args, &o.error), CLV_INVALID_ARGUMENT);
-      assert_ok(b->captured_launch(o.device, captured, r.session.stream, &o.error), o.error);
+      assert_int_equal(b->capture->bind(o.device, captured, 2, &m[2].args, &o.error), CLV_INVALID_ARGUMENT);
+      assert_ok(b->capture->launch(o.device, captured, r.session.stream, &o.error), o.error);
       ocl_memory_check(&o, &r, &m[0], true, "bound");
       ocl_memory_check(&o, &r, &m[1], false, "bound away");
       ocl_memory_check(&o, &r, &m[2], true, "bound");
     }
-    b->captured_destroy(o.device, captured);
-    b->captured_destroy(o.device, NULL);
+    b->capture->destroy(o.device, captured);
+    b->capture->destroy(o.device, NULL);
     for (int i = 0; i < 3; ++i) ocl_memory_close(&o, &r, &m[i]);
     ocl_run_close(&r);
     ocl_close(&o);
@@ -467,9 +467,9 @@ static void captures_keep_to_their_rules(void **state) {
   ocl_memory_open(&o, &r, 0, &m);
   ocl_memory_clear(&o, &r, &m);
   assert_ok(b->event_create(o.device, &event, &o.error), o.error);
-  assert_int_equal(b->capture_end(o.device, r.session.stream, &captured, &o.error), CLV_INVALID_ARGUMENT);
-  assert_ok(b->capture_begin(o.device, r.session.stream, &o.error), o.error);
-  assert_int_equal(b->capture_begin(o.device, r.session.stream, &o.error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(b->capture->end(o.device, r.session.stream, &captured, &o.error), CLV_INVALID_ARGUMENT);
+  assert_ok(b->capture->begin(o.device, r.session.stream, CLV_CAPTURE_THREAD, &o.error), o.error);
+  assert_int_equal(b->capture->begin(o.device, r.session.stream, CLV_CAPTURE_THREAD, &o.error), CLV_INVALID_ARGUMENT);
   assert_int_equal(b->copy_in(o.device, r.session.stream, m.inputs[0].buffer, 0, "abc", 4, &o.error), CLV_INVALID_ARGUMENT);
   assert_int_equal(b->event_record(o.device, event, r.session.stream, &o.error), CLV_INVALID_ARGUMENT);
   assert_int_equal(b->event_wait(o.device, r.session.stream, event, &o.error), CLV_INVALID_ARGUMENT);
@@ -477,7 +477,7 @@ static void captures_keep_to_their_rules(void **state) {
   m.args.input_count += 1; /* a recording checks as an execution does, and goes on */
   assert_int_equal(b->execute(o.device, r.session.instance, r.session.stream, &m.args, &o.error), CLV_INVALID_ARGUMENT);
   m.args.input_count -= 1;
-  assert_ok(b->capture_end(o.device, r.session.stream, NULL, &o.error), o.error); /* dropped */
+  assert_ok(b->capture->end(o.device, r.session.stream, NULL, &o.error), o.error); /* dropped */
   ocl_memory_check(&o, &r, &m, false, "dropped");
   assert_ok(b->execute(o.device, r.session.instance, r.session.stream, &m.args, &o.error), o.error);
   ocl_memory_check(&o, &r, &m, true, "as before");
@@ -487,7 +487,7 @@ static void captures_keep_to_their_rules(void **state) {
   ocl_close(&o);
   ocl_open(&o, "capture=off");
   ocl_run_open(&o, &r, CLV_F32, 3, &seed);
-  assert_int_equal(o.backend->capture_begin(o.device, r.session.stream, &o.error), CLV_NOT_SUPPORTED);
+  assert_int_equal(o.backend->capture->begin(o.device, r.session.stream, CLV_CAPTURE_THREAD, &o.error), CLV_NOT_SUPPORTED);
   ocl_run_check(&o, &r, "capture=off");
   ocl_run_close(&r);
   ocl_close(&o);
@@ -506,14 +506,13 @@ static void scratch_may_be_the_hosts(void **state) {
     ocl_run r;
     clv_buffer *buffers[2] = {NULL};
     ocl_run_open(&o, &r, CLV_F32, 30, &seed);
-    const uint64_t needed = b->instance_scratch_bytes(o.device, r.session.instance);
+    const uint64_t needed = b->scratch->size_bytes(o.device, r.session.instance);
     assert_true(needed > 0);
     for (int k = 0; k < 2; ++k) assert_ok(b->buffer_alloc(o.device, needed + 1000, &buffers[k], &o.error), o.error);
-    assert_int_equal(b->instance_bind_scratch(o.device, r.session.instance, buffers[0], 1500, &o.error), CLV_INVALID_ARGUMENT);
-    assert_int_equal(b->instance_bind_scratch(o.device, r.session.instance, NULL, 0, &o.error), CLV_INVALID_ARGUMENT);
+    assert_int_equal(b->scratch->bind(o.device, r.session.instance, buffers[0], 1500, &o.error), CLV_INVALID_ARGUMENT);
+    assert_int_equal(b->scratch->bind(o.device, r.session.instance, NULL, 0, &o.error), CLV_INVALID_ARGUMENT);
     for (int round = 0; round < 4; ++round) {
-      assert_ok(b->instance_bind_scratch(o.device, r.session.instance, buffers[round % 2], round < 2 ? 0 : 900, &o.error),
-                o.error);
+      assert_ok(b->scratch->bind(o.device, r.session.instance, buffers[round % 2], round < 2 ? 0 : 900, &o.error), o.error);
       ocl_run_check(&o, &r, "scratch");
     }
     ocl_run_close(&r);
@@ -546,7 +545,7 @@ static void steady_state_allocates_nothing(void **state) {
     size_t calls = 0;
     for (int round = 0; round < 12; ++round) {
       assert_ok(b->execute(o.device, r.session.instance, r.session.stream, &m.args, &o.error), o.error);
-      assert_ok(b->captured_launch(o.device, captured, r.session.stream, &o.error), o.error);
+      assert_ok(b->capture->launch(o.device, captured, r.session.stream, &o.error), o.error);
       assert_ok(b->event_record(o.device, event, r.session.stream, &o.error), o.error);
       assert_ok(b->event_notify(o.device, event, noted, &notes, &o.error), o.error);
       assert_ok(b->event_synchronize(o.device, event, &o.error), o.error);
@@ -554,7 +553,7 @@ static void steady_state_allocates_nothing(void **state) {
       if (round == 1) calls = o.counting.calls;
     }
     assert_int_equal(o.counting.calls, calls);
-    b->captured_destroy(o.device, captured);
+    b->capture->destroy(o.device, captured);
     b->event_destroy(o.device, event);
     ocl_memory_close(&o, &r, &m);
     ocl_run_close(&r);

@@ -379,13 +379,13 @@ int main(void) {
                                      cmocka_unit_test(with_what_follows), cmocka_unit_test(lies),      cmocka_unit_test(nothing)};
   const struct CMUnitTest apart[] = {cmocka_unit_test(with_what_follows), cmocka_unit_test(lies)};
   int failed;
-  if (!device_open_with(NULL, CLV_GRAPH_ON)) return 0;
+  if (!device_open_with(NULL, CLV_CAPTURE_ON)) return 0;
   failed = cmocka_run_group_tests(tests, NULL, NULL);
   device_close();
-  if (!device_open_with("opencl:memory=own", CLV_GRAPH_OFF)) return failed + 1;
+  if (!device_open_with("opencl:memory=own", CLV_CAPTURE_OFF)) return failed + 1;
   failed += cmocka_run_group_tests(apart, NULL, NULL);
   device_close();
-  if (!device_open_with("opencl:kernels=gpu", CLV_GRAPH_ON)) return failed + 1;
+  if (!device_open_with("opencl:kernels=gpu", CLV_CAPTURE_ON)) return failed + 1;
   failed += cmocka_run_group_tests(tests, NULL, NULL);
   device_close();
   return failed;

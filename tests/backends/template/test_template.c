@@ -172,9 +172,9 @@ static void damaged_files(void **state) {
   clv_executable *executable;
   bytes whole = {.size_bytes = 0};
   assert_ok(b->compile(d->handle, graph->whole, &options, &executable, &error), error);
-  assert_ok(b->executable_save(d->handle, executable, collect, &whole, &error), error);
+  assert_ok(b->save->save(d->handle, executable, collect, &whole, &error), error);
   b->executable_destroy(d->handle, executable);
-  assert_ok(b->executable_load(d->handle, whole.data, whole.size_bytes, &executable, &error), error);
+  assert_ok(b->save->load(d->handle, whole.data, whole.size_bytes, &executable, &error), error);
   b->executable_destroy(d->handle, executable);
   float data[12] = {0}, results[2][16];
   clv_tensor input = clv__tensor_make(CLV_F32, 2, DIMS(3, 4), data), type = clv__tensor_make(CLV_F32, 2, DIMS(4, 4), NULL);
@@ -200,7 +200,7 @@ static void damaged_files(void **state) {
     uint8_t *exact = malloc(other.size_bytes > 0 ? other.size_bytes : 1); /* not a byte more */
     memcpy(exact, other.data, other.size_bytes);
     const size_t before = m.counting.live;
-    clv_status status = b->executable_load(d->handle, exact, other.size_bytes, &executable, &error);
+    clv_status status = b->save->load(d->handle, exact, other.size_bytes, &executable, &error);
     free(exact);
     if (status != CLV_OK) {
       ++refused;

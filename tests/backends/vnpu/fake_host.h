@@ -88,7 +88,8 @@ static inline const clv_backend *fake_backend(const fake_host *fake) {
 
 static inline clv_status fake_device_open(const fake_host *fake, const char *name, const char *spec, clv_device **device,
                                           clv_error *error) {
-  clv_device_config config = {.struct_size = sizeof config, .name = name, .spec = spec};
+  const clv_option option = {"spec", spec};
+  clv_device_config config = {.struct_size = sizeof config, .name = name, .option_count = spec != NULL, .options = &option};
   return fake_backend(fake)->open(NULL, &fake->host, &config, device, error);
 }
 

@@ -24,8 +24,7 @@ static inline void fake_rig_open(fake_rig *r, const char *key, const char *value
   fake_host_init(&r->fake, &r->counting.allocator);
   r->b = fake_backend(&r->fake);
   clv_option option = {key, value};
-  clv_device_config config = {
-      .struct_size = sizeof config, .name = "npu", .spec = "default", .option_count = key != NULL, .options = &option};
+  clv_device_config config = {.struct_size = sizeof config, .name = "npu", .option_count = key != NULL, .options = &option};
   assert_ok(r->b->open(NULL, &r->fake.host, &config, &r->device, &error), error);
   r->graph = small_graph(&r->counting.allocator, CLV_F32);
   r->shapes = shapes_of(r->graph);

@@ -1,4 +1,4 @@
-/* Captured graphs of the virtual NPU: replaying gives what executing gives, for whatever is in the buffers and whichever buffers
+/* Captures of the virtual NPU: replaying gives what executing gives, for whatever is in the buffers and whichever buffers
  * are bound; what cannot be captured leaves everything as it was. */
 #include <pthread.h>
 
@@ -108,18 +108,18 @@ static void assert_outputs(rig *r, int set, const clv_tensor *inputs) {
 static clv_captured *capture(rig *r, int executions) {
   clv_error error = {0};
   clv_captured *captured = NULL;
-  assert_ok(r->b->capture_begin(r->device, r->session.stream, &error), error);
+  assert_ok(r->b->capture->begin(r->device, r->session.stream, CLV_CAPTURE_THREAD, &error), error);
   for (int x = 0; x < executions; ++x) {
     clv_execute_args args = args_of(r, x % SETS, x % SETS);
     assert_ok(r->b->execute(r->device, r->instances[x % INSTANCES], r->session.stream, &args, &error), error);
   }
-  assert_ok(r->b->capture_end(r->device, r->session.stream, &captured, &error), error);
+  assert_ok(r->b->capture->end(r->device, r->session.stream, &captured, &error), error);
   return captured;
 }
 
 static void replay(rig *r, clv_captured *captured, int times) {
   clv_error error = {0};
-  for (int i = 0; i < times; ++i) assert_ok(r->b->captured_launch(r->device, captured, r->session.stream, &error), error);
+  for (int i = 0; i < times; ++i) assert_ok(r->b->capture->launch(r->device, captured, r->session.stream, &error), error);
   assert_ok(r->b->stream_synchronize(r->device, r->session.stream, &error), error);
 }
 
@@ -144,41 +144,41 @@ static void replay_equals_execution(void **state) {
     clv_error error = {0};
     rig_open(&r, &fake, device, &seed);
     clv_buffer *scratch = NULL;
-    uint64_t needed = r.b->instance_scratch_bytes(device, r.instances[0]);
+    uint64_t needed = r.b->scratch->size_bytes(device, r.instances[0]);
     if (round % 3 > 0) { /* both instances in the same scratch, at some offset */
       assert_ok(r.b->buffer_alloc(device, needed + 128, &scratch, &error), error);
       for (int i = 0; i < INSTANCES; ++i)
-        assert_ok(r.b->instance_bind_scratch(device, r.instances[i], scratch, 64 * (uint64_t)(round % 3), &error), error);
+        assert_ok(r.b->scratch->bind(device, r.instances[i], scratch, 64 * (uint64_t)(round % 3), &error), error);
     }
     clv_captured *captured = capture(&r, SETS);
-    assert_true(r.b->captured_bytes(device, captured) > SETS * sizeof(clv__vnpu_list));
+    assert_true(r.b->capture->size_bytes(device, captured) > SETS * sizeof(clv__vnpu_list));
     check_replay(&r, captured, (const int[]){0, 1, 2}, &seed);
     /* Executions between replays take part like any other command. */
     clv_tensor inputs[2];
     refill(&r, 1, inputs, &seed);
     clv_execute_args args = args_of(&r, 1, 0);
-    assert_ok(r.b->captured_launch(device, captured, r.session.stream, &error), error);
+    assert_ok(r.b->capture->launch(device, captured, r.session.stream, &error), error);
     assert_ok(r.b->execute(device, r.instances[1], r.session.stream, &args, &error), error);
     assert_outputs(&r, 0, inputs);
     assert_outputs(&r, 1, inputs);
     release_tensors(heap(), inputs, 2);
     /* Other memory for one execution. */
     args = args_of(&r, 2, 0);
-    assert_ok(r.b->captured_bind(device, captured, 0, &args, &error), error);
+    assert_ok(r.b->capture->bind(device, captured, 0, &args, &error), error);
     check_replay(&r, captured, (const int[]){2, 1, 2}, &seed);
     args = args_of(&r, 0, 0);
-    assert_ok(r.b->captured_bind(device, captured, 0, &args, &error), error);
+    assert_ok(r.b->capture->bind(device, captured, 0, &args, &error), error);
     args = args_of(&r, 0, 1);
-    assert_ok(r.b->captured_bind(device, captured, 1, &args, &error), error);
+    assert_ok(r.b->capture->bind(device, captured, 1, &args, &error), error);
     check_replay(&r, captured, (const int[]){0, 0, 2}, &seed);
     /* Other scratch, also where the old one is gone. */
     clv_buffer *fresh = NULL;
     assert_ok(r.b->buffer_alloc(device, needed, &fresh, &error), error);
-    for (int i = 0; i < INSTANCES; ++i) assert_ok(r.b->instance_bind_scratch(device, r.instances[i], fresh, 0, &error), error);
+    for (int i = 0; i < INSTANCES; ++i) assert_ok(r.b->scratch->bind(device, r.instances[i], fresh, 0, &error), error);
     r.b->buffer_free(device, scratch);
     check_replay(&r, captured, (const int[]){0, 0, 2}, &seed);
-    r.b->captured_destroy(device, captured);
-    r.b->captured_destroy(device, NULL);
+    r.b->capture->destroy(device, captured);
+    r.b->capture->destroy(device, NULL);
     rig_close(&r);
     r.b->buffer_free(device, fresh);
   }
@@ -196,31 +196,31 @@ static void wrong_bindings_change_nothing(void **state) {
   rig_open(&r, &fake, device, &seed);
   clv_captured *captured = capture(&r, SETS);
   clv_execute_args args = args_of(&r, 1, 1);
-  assert_int_equal(r.b->captured_bind(device, captured, SETS, &args, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->capture->bind(device, captured, SETS, &args, &error), CLV_INVALID_ARGUMENT);
   clv_binding wrong[FAKE_MAX_IO];
   memcpy(wrong, r.out[1], sizeof wrong);
   args.outputs = wrong;
   uint32_t last = r.graph->output_count - 1; /* after the others were looked at */
   wrong[last].offset_bytes = 192;
-  assert_int_equal(r.b->captured_bind(device, captured, 0, &args, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->capture->bind(device, captured, 0, &args, &error), CLV_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "do not fit"));
   wrong[last] = r.out[1][last];
   wrong[last].type.dims[0] = 1;
-  assert_int_equal(r.b->captured_bind(device, captured, 0, &args, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->capture->bind(device, captured, 0, &args, &error), CLV_INVALID_ARGUMENT);
   args.output_count = 0;
-  assert_int_equal(r.b->captured_bind(device, captured, 0, &args, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->capture->bind(device, captured, 0, &args, &error), CLV_INVALID_ARGUMENT);
   check_replay(&r, captured, (const int[]){0, 1, 2}, &seed);
   /* Scratch that is too small, or crooked. */
   clv_buffer *small = NULL;
-  uint64_t needed = r.b->instance_scratch_bytes(device, r.instances[0]);
+  uint64_t needed = r.b->scratch->size_bytes(device, r.instances[0]);
   assert_true(needed > 0);
   assert_ok(r.b->buffer_alloc(device, needed + 63, &small, &error), error);
-  assert_int_equal(r.b->instance_bind_scratch(device, r.instances[0], small, 64, &error), CLV_INVALID_ARGUMENT);
-  assert_int_equal(r.b->instance_bind_scratch(device, r.instances[0], small, 32, &error), CLV_INVALID_ARGUMENT);
-  assert_int_equal(r.b->instance_bind_scratch(device, r.instances[0], NULL, 0, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->scratch->bind(device, r.instances[0], small, 64, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->scratch->bind(device, r.instances[0], small, 32, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->scratch->bind(device, r.instances[0], NULL, 0, &error), CLV_INVALID_ARGUMENT);
   r.b->buffer_free(device, small);
   check_replay(&r, captured, (const int[]){0, 1, 2}, &seed);
-  r.b->captured_destroy(device, captured);
+  r.b->capture->destroy(device, captured);
   rig_close(&r);
   fake_backend(&fake)->close(device);
 }
@@ -240,30 +240,30 @@ static void captures_end_where_they_began(void **state) {
   clv_tensor inputs[2];
   refill(&r, 0, inputs, &seed);
   assert_ok(r.b->event_create(device, &event, &error), error);
-  assert_int_equal(r.b->capture_end(device, stream, &captured, &error), CLV_INVALID_ARGUMENT);
-  assert_ok(r.b->capture_begin(device, stream, &error), error);
-  assert_int_equal(r.b->capture_begin(device, stream, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->capture->end(device, stream, &captured, &error), CLV_INVALID_ARGUMENT);
+  assert_ok(r.b->capture->begin(device, stream, CLV_CAPTURE_THREAD, &error), error);
+  assert_int_equal(r.b->capture->begin(device, stream, CLV_CAPTURE_THREAD, &error), CLV_INVALID_ARGUMENT);
   clv_execute_args args = args_of(&r, 0, 0);
   assert_ok(r.b->execute(device, r.instances[0], stream, &args, &error), error);
   assert_int_equal(r.b->copy_in(device, stream, r.in[0][0].buffer, 0, &seed, 8, &error), CLV_INVALID_ARGUMENT);
   assert_int_equal(r.b->event_record(device, event, stream, &error), CLV_INVALID_ARGUMENT);
   assert_int_equal(r.b->event_wait(device, stream, event, &error), CLV_INVALID_ARGUMENT);
-  assert_ok(r.b->capture_end(device, stream, NULL, &error), error);
+  assert_ok(r.b->capture->end(device, stream, NULL, &error), error);
   assert_outputs(&r, 0, NULL); /* nothing ran */
   /* One execution refused: what is left is no graph. */
-  assert_ok(r.b->capture_begin(device, stream, &error), error);
+  assert_ok(r.b->capture->begin(device, stream, CLV_CAPTURE_THREAD, &error), error);
   args.input_count = 1;
   assert_int_equal(r.b->execute(device, r.instances[0], stream, &args, &error), CLV_INVALID_ARGUMENT);
   args.input_count = 2;
   assert_ok(r.b->execute(device, r.instances[0], stream, &args, &error), error);
-  assert_int_equal(r.b->capture_end(device, stream, &captured, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->capture->end(device, stream, &captured, &error), CLV_INVALID_ARGUMENT);
   assert_null(captured);
   assert_ok(r.b->execute(device, r.instances[0], stream, &args, &error), error);
   assert_outputs(&r, 0, inputs);
   /* A stream that goes while it is captured takes the recording along. */
   clv_stream *other = NULL;
   assert_ok(r.b->stream_create(device, &other, &error), error);
-  assert_ok(r.b->capture_begin(device, other, &error), error);
+  assert_ok(r.b->capture->begin(device, other, CLV_CAPTURE_THREAD, &error), error);
   r.b->stream_destroy(device, other);
   release_tensors(heap(), inputs, 2);
   r.b->event_destroy(device, event);
@@ -294,11 +294,11 @@ static void programs_that_find_their_shapes_are_not_captured(void **state) {
   fake_outputs cookie = {b, device};
   assert_ok(b->buffer_alloc(device, 24, &in.buffer, &error), error);
   clv_execute_args args = {sizeof args, 1, 1, &in, &out, &cookie, fake_allocate_output};
-  assert_int_equal(b->instance_scratch_bytes(device, s.instance), 0);
-  assert_ok(b->instance_bind_scratch(device, s.instance, NULL, 0, &error), error);
-  assert_ok(b->capture_begin(device, s.stream, &error), error);
+  assert_int_equal(b->scratch->size_bytes(device, s.instance), 0);
+  assert_ok(b->scratch->bind(device, s.instance, NULL, 0, &error), error);
+  assert_ok(b->capture->begin(device, s.stream, CLV_CAPTURE_THREAD, &error), error);
   assert_int_equal(b->execute(device, s.instance, s.stream, &args, &error), CLV_NOT_SUPPORTED);
-  assert_ok(b->capture_end(device, s.stream, NULL, &error), error);
+  assert_ok(b->capture->end(device, s.stream, NULL, &error), error);
   assert_ok(fake_session_run(&s, heap(), &x, 1, &where, 1, &error), error);
   assert_int_equal(where.dims[1], 3);
   assert_true(((int64_t *)where.data)[0] == 1 && ((int64_t *)where.data)[2] == 4);
@@ -342,13 +342,13 @@ static void a_value_that_leaves_twice(void **state) {
   for (int bound = 0; bound < 2; ++bound) {
     for (int i = 0; i < 2; ++i) out[i].buffer = buffers[2 * bound + i];
     if (bound == 0) {
-      assert_ok(b->capture_begin(device, s.stream, &error), error);
+      assert_ok(b->capture->begin(device, s.stream, CLV_CAPTURE_THREAD, &error), error);
       assert_ok(b->execute(device, s.instance, s.stream, &args, &error), error);
-      assert_ok(b->capture_end(device, s.stream, &captured, &error), error);
+      assert_ok(b->capture->end(device, s.stream, &captured, &error), error);
     } else {
-      assert_ok(b->captured_bind(device, captured, 0, &args, &error), error);
+      assert_ok(b->capture->bind(device, captured, 0, &args, &error), error);
     }
-    assert_ok(b->captured_launch(device, captured, s.stream, &error), error);
+    assert_ok(b->capture->launch(device, captured, s.stream, &error), error);
     for (int i = 0; i < 2; ++i) {
       assert_ok(b->copy_out(device, s.stream, got, out[i].buffer, 0, 16, &error), error);
       assert_ok(b->stream_synchronize(device, s.stream, &error), error);
@@ -356,7 +356,7 @@ static void a_value_that_leaves_twice(void **state) {
     }
     if (bound == 0) b->buffer_free(device, buffers[0]); /* nothing reads there any more once bound again */
   }
-  b->captured_destroy(device, captured);
+  b->capture->destroy(device, captured);
   for (int i = 1; i < 4; ++i) b->buffer_free(device, buffers[i]);
   b->buffer_free(device, in.buffer);
   fake_session_close(&s);
@@ -380,7 +380,7 @@ static void a_graph_is_one_launch(void **state) {
   assert_true(one > 1e-4);
   double difference = captured->seconds - (SETS * (one - 1e-4) + 1e-4);
   assert_true(difference < 1e-9 && difference > -1e-9);
-  r.b->captured_destroy(device, captured);
+  r.b->capture->destroy(device, captured);
   rig_close(&r);
   fake_backend(&fake)->close(device);
 }
@@ -411,9 +411,9 @@ static void *work(void *argument) {
   for (int run = 0; run < 120; ++run) {
     clv_execute_args args = args_of(r, run % SETS, (run + 1) % SETS);
     bool eager = run % 4 == 0;
-    if (!eager && r->b->captured_bind(r->device, w->captured, 0, &args, NULL) != CLV_OK) return "bind";
+    if (!eager && r->b->capture->bind(r->device, w->captured, 0, &args, NULL) != CLV_OK) return "bind";
     clv_status status = eager ? r->b->execute(r->device, r->instances[run % INSTANCES], r->session.stream, &args, NULL)
-                              : r->b->captured_launch(r->device, w->captured, r->session.stream, NULL);
+                              : r->b->capture->launch(r->device, w->captured, r->session.stream, NULL);
     if (status != CLV_OK) return "launch";
     if (r->b->event_record(r->device, event, r->session.stream, NULL) != CLV_OK) return "record";
     if (r->b->event_notify(r->device, event, notice, w, NULL) != CLV_OK) return "notify";
@@ -450,7 +450,7 @@ static void threads_replay_on_one_device(void **state) {
     if (failed != NULL) fail_msg("worker %d: %s", t, (char *)failed);
     for (int s = 0; s < SETS; ++s) assert_outputs(&workers[t].rig, (s + 1) % SETS, inputs[t][s]);
     for (int s = 0; s < SETS; ++s) release_tensors(heap(), inputs[t][s], 2);
-    fake_backend(&fake)->captured_destroy(device, workers[t].captured);
+    fake_backend(&fake)->capture->destroy(device, workers[t].captured);
     rig_close(&workers[t].rig);
     pthread_mutex_destroy(&workers[t].lock);
     pthread_cond_destroy(&workers[t].reached);
@@ -470,10 +470,10 @@ static void every_allocation_may_fail(void **state) {
     fake_rig_open(&r, NULL, NULL);
     clv_captured *captured = NULL;
     r.counting.fail_at = r.counting.calls + at;
-    clv_status status = r.b->capture_begin(r.device, r.session.stream, &error);
+    clv_status status = r.b->capture->begin(r.device, r.session.stream, CLV_CAPTURE_THREAD, &error);
     if (status == CLV_OK) {
       clv_status executed = r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error);
-      status = r.b->capture_end(r.device, r.session.stream, &captured, &error);
+      status = r.b->capture->end(r.device, r.session.stream, &captured, &error);
       assert_int_equal(executed, status);
     }
     failed = r.counting.calls >= r.counting.fail_at;
@@ -482,14 +482,14 @@ static void every_allocation_may_fail(void **state) {
     r.counting.fail_at = 0;
     if (!failed) { /* launching takes nothing */
       size_t before = r.counting.calls;
-      assert_ok(r.b->captured_launch(r.device, captured, r.session.stream, &error), error);
+      assert_ok(r.b->capture->launch(r.device, captured, r.session.stream, &error), error);
       assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
-      assert_ok(r.b->captured_bind(r.device, captured, 0, &r.args, &error), error);
+      assert_ok(r.b->capture->bind(r.device, captured, 0, &r.args, &error), error);
       assert_int_equal(r.counting.calls, before);
     }
     assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
     assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
-    r.b->captured_destroy(r.device, captured);
+    r.b->capture->destroy(r.device, captured);
     fake_rig_finish(&r);
   }
 }

@@ -19,14 +19,14 @@ static void a_launch_fails_when_asked(void **state) {
   clv_event *event = NULL;
   clv_captured *captured = NULL;
   assert_ok(r.b->event_create(r.device, &event, &error), error);
-  assert_ok(r.b->capture_begin(r.device, stream, &error), error);
+  assert_ok(r.b->capture->begin(r.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
-  assert_ok(r.b->capture_end(r.device, stream, &captured, &error), error);
+  assert_ok(r.b->capture->end(r.device, stream, &captured, &error), error);
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error); /* 1 */
-  assert_ok(r.b->captured_launch(r.device, captured, stream, &error), error);            /* 2: a graph is one launch */
+  assert_ok(r.b->capture->launch(r.device, captured, stream, &error), error);            /* 2: a graph is one launch */
   assert_ok(r.b->stream_synchronize(r.device, stream, &error), error);
-  assert_ok(r.b->captured_launch(r.device, captured, stream, &error), error); /* 3 */
+  assert_ok(r.b->capture->launch(r.device, captured, stream, &error), error); /* 3 */
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
   assert_ok(r.b->event_record(r.device, event, stream, &error), error);
   assert_ok(r.b->event_notify(r.device, event, count_call, &calls, &error), error);
@@ -35,7 +35,7 @@ static void a_launch_fails_when_asked(void **state) {
   assert_non_null(strstr(error.message, "launch 3 failed"));
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
   assert_ok(r.b->stream_synchronize(r.device, stream, &error), error);
-  r.b->captured_destroy(r.device, captured);
+  r.b->capture->destroy(r.device, captured);
   r.b->event_destroy(r.device, event);
   r.b->buffer_free(r.device, r.in.buffer);
   r.b->buffer_free(r.device, r.out.buffer);
@@ -80,10 +80,10 @@ static void a_device_that_hangs_can_be_closed(void **state) {
     assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
     assert_ok(r.b->stream_synchronize(r.device, stream, &error), error);
     if (graph) {
-      assert_ok(r.b->capture_begin(r.device, stream, &error), error);
+      assert_ok(r.b->capture->begin(r.device, stream, CLV_CAPTURE_THREAD, &error), error);
       assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
-      assert_ok(r.b->capture_end(r.device, stream, &captured, &error), error);
-      for (int i = 0; i < 3; ++i) assert_ok(r.b->captured_launch(r.device, captured, stream, &error), error);
+      assert_ok(r.b->capture->end(r.device, stream, &captured, &error), error);
+      for (int i = 0; i < 3; ++i) assert_ok(r.b->capture->launch(r.device, captured, stream, &error), error);
     } else {
       for (int i = 0; i < 3; ++i) assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
     }

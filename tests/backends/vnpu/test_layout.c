@@ -30,7 +30,7 @@ static void make_program(made *m, uint32_t count, uint32_t longest, uint64_t *se
     p->instructions[n].node.outputs = &p->outputs[n];
     if (test_random(seed) % 4 == 0) p->instructions[n].scratch_bytes = test_random(seed) % 3000;
     p->sizes[n] = test_random(seed) % 10 == 0 ? 0 : 1 + test_random(seed) % 2000;
-    p->locations[n].place = test_random(seed) % 15 == 0 ? CLV__VNPU_OUTPUT : CLV__VNPU_SCRATCH;
+    p->locations[n].kind = test_random(seed) % 15 == 0 ? CLV__VNPU_OUTPUT : CLV__VNPU_SCRATCH;
     uint32_t life = (uint32_t)(test_random(seed) % longest);
     p->last_uses[n] = n + life < count ? n + life : count - 1;
   }
@@ -54,7 +54,7 @@ static uint32_t list_rooms(const clv_executable *p, room *rooms) {
   for (uint32_t n = 0; n < p->node_count; ++n) {
     const clv__vnpu_instruction *instruction = &p->instructions[n];
     uint64_t own = clv__align_up(instruction->scratch_bytes, 64), size = clv__align_up(p->sizes[n], 64);
-    if (p->outputs[n] != CLV_NO_VALUE && p->locations[n].place == CLV__VNPU_SCRATCH && size > 0)
+    if (p->outputs[n] != CLV_NO_VALUE && p->locations[n].kind == CLV__VNPU_SCRATCH && size > 0)
       rooms[count++] = (room){p->locations[n].offset, p->locations[n].offset + size, n, p->last_uses[n]};
     if (own > 0) rooms[count++] = (room){instruction->scratch_offset, instruction->scratch_offset + own, n, n};
   }
@@ -149,7 +149,7 @@ static void sizes_beyond_memory_are_refused(void **state) {
   make_program(&m, 20, 20, &seed);
   for (uint32_t n = 0; n < 20; ++n) {
     m.program.outputs[n] = n;
-    m.program.locations[n].place = CLV__VNPU_SCRATCH;
+    m.program.locations[n].kind = CLV__VNPU_SCRATCH;
     m.program.sizes[n] = UINT64_MAX / 5;
   }
   assert_int_not_equal(clv__vnpu_layout_make(&m.program, &error), CLV_OK);

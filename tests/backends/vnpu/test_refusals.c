@@ -54,8 +54,7 @@ static void memory_limits_are_told(void **state) {
   clv_graph *graph = square_graph();
   clv__shapes *shapes = shapes_of(graph);
   clv_option option = {"memory", "20000"}; /* enough for each node alone, not for all */
-  clv_device_config config = {
-      .struct_size = sizeof config, .name = "npu", .spec = "default", .option_count = 1, .options = &option};
+  clv_device_config config = {.struct_size = sizeof config, .name = "npu", .option_count = 1, .options = &option};
   clv_device *device = NULL;
   assert_ok(b->open(NULL, &fake.host, &config, &device, &error), error);
   clv_verdict verdict;
@@ -208,7 +207,7 @@ static void seal(blob *b) {
 static void try_blob(const clv_backend *b, clv_device *device, const clv_graph *graph, const blob *bytes, int *loads) {
   clv_error error = {0};
   clv_executable *executable = NULL;
-  if (b->executable_load(device, bytes->data, bytes->size_bytes, &executable, &error) != CLV_OK) {
+  if (b->save->load(device, bytes->data, bytes->size_bytes, &executable, &error) != CLV_OK) {
     assert_null(executable);
     assert_true(error.message[0] != '\0');
     return;
@@ -245,15 +244,14 @@ static void mutated_files_are_refused_or_run(void **state) {
   uint64_t seed = 11;
   for (int k = 0; k < 2; ++k) {
     /* A small memory: what a changed dimension asks for beyond it is refused, not taken from the machine. */
-    clv_option option = {"memory", "8M"};
-    clv_device_config config = {
-        .struct_size = sizeof config, .name = "npu", .spec = specs[k], .option_count = 1, .options = &option};
+    const clv_option options[] = {{"spec", specs[k]}, {"memory", "8M"}};
+    clv_device_config config = {.struct_size = sizeof config, .name = "npu", .option_count = 2, .options = options};
     clv_device *device = NULL;
     assert_ok(b->open(NULL, &fake.host, &config, &device, &error), error);
     clv_executable *executable = NULL;
     compile_whole(&fake, device, graph, shapes->types, &executable);
     good.size_bytes = 0;
-    assert_ok(b->executable_save(device, executable, blob_write, &good, &error), error);
+    assert_ok(b->save->save(device, executable, blob_write, &good, &error), error);
     b->executable_destroy(device, executable);
     int loads = 0;
     try_blob(b, device, graph, &good, &loads);
@@ -298,10 +296,10 @@ static void mutated_files_are_refused_or_run(void **state) {
   }
   clv_device *other = fake_device(&fake, "{\"operators\": {\"MatMul\": {}, \"Add\": {}, \"Relu\": {}}}");
   clv_executable *executable = NULL;
-  assert_int_equal(b->executable_load(other, good.data, good.size_bytes, &executable, &error), CLV_NOT_SUPPORTED);
+  assert_int_equal(b->save->load(other, good.data, good.size_bytes, &executable, &error), CLV_NOT_SUPPORTED);
   assert_non_null(strstr(error.message, "another device"));
   good.data[8] = 9;
-  assert_int_equal(b->executable_load(other, good.data, good.size_bytes, &executable, &error), CLV_NOT_SUPPORTED);
+  assert_int_equal(b->save->load(other, good.data, good.size_bytes, &executable, &error), CLV_NOT_SUPPORTED);
   assert_non_null(strstr(error.message, "version 9"));
   b->close(other);
   clv__shapes_destroy(shapes);
@@ -320,7 +318,7 @@ static size_t save_small(fake_host *fake, clv_device *device, blob *good) {
   good->size_bytes = 0;
   compile_whole(fake, device, graph, shapes->types, &executable);
   const clv_backend *b = fake_backend(fake);
-  assert_ok(b->executable_save(device, executable, blob_write, good, &error), error);
+  assert_ok(b->save->save(device, executable, blob_write, good, &error), error);
   b->executable_destroy(device, executable);
   clv__shapes_destroy(shapes);
   clv__graph_destroy(graph);
@@ -333,7 +331,7 @@ static void expect_damaged(const clv_backend *b, clv_device *device, blob *bad, 
   clv_executable *executable = NULL;
   clv_error error = {0};
   seal(bad);
-  assert_int_equal(b->executable_load(device, bad->data, bad->size_bytes, &executable, &error), CLV_INVALID_MODEL);
+  assert_int_equal(b->save->load(device, bad->data, bad->size_bytes, &executable, &error), CLV_INVALID_MODEL);
   if (strstr(error.message, what) == NULL) fail_msg("'%s' for '%s'", error.message, what);
 }
 
@@ -350,7 +348,7 @@ static void operands_are_where_the_graph_has_them(void **state) {
   for (int n = 0; n < 3; ++n) {
     at += 24;
     for (uint32_t i = 0; i <= stream_inputs[n]; ++i, at += 16) {
-      for (int field = 0; field < 3; ++field) { /* place, index, offset */
+      for (int field = 0; field < 3; ++field) { /* kind, index, offset */
         bad = good;
         bad.data[at + (size_t)field * 4] ^= 64;
         expect_damaged(b, device, &bad, "an operand differs from the graph");
@@ -399,10 +397,10 @@ static bool whole_life(const clv_allocator *allocator, const clv_graph *graph, c
   if (*failure != CLV_OK) return false;
   *failure = b->compile(device, &view, NULL, &executable, &error);
   saved.size_bytes = 0;
-  if (*failure == CLV_OK) *failure = b->executable_save(device, executable, blob_write, &saved, &error);
+  if (*failure == CLV_OK) *failure = b->save->save(device, executable, blob_write, &saved, &error);
   b->executable_destroy(device, executable);
   executable = NULL;
-  if (*failure == CLV_OK) *failure = b->executable_load(device, saved.data, saved.size_bytes, &executable, &error);
+  if (*failure == CLV_OK) *failure = b->save->load(device, saved.data, saved.size_bytes, &executable, &error);
   if (*failure == CLV_OK) {
     float data[ROWS * COLUMNS] = {0};
     clv_tensor x = graph->values[graph->inputs[0]].type, y = x;

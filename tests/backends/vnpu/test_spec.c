@@ -158,6 +158,12 @@ static void options_apply(void **state) {
   }
 }
 
+static clv_status note_name(void *cookie, const char *name, const char *kind) {
+  assert_string_equal(kind, "npu");
+  snprintf(cookie, 16, "%s", name);
+  return CLV_OK;
+}
+
 static void files_are_read(void **state) {
   (void)state;
   char path[] = "/tmp/cleave-spec-XXXXXX";
@@ -175,12 +181,16 @@ static void files_are_read(void **state) {
   assert_int_equal(clv__vnpu_spec_open(clv__allocator_default(), path, NULL, 0, &spec, &error), CLV_INVALID_ARGUMENT);
   static const char fixed[] = "{\"name\": \"npu7\", \"operators\": \"all\"}";
   assert_int_equal(write(file, fixed, sizeof fixed - 1), sizeof fixed - 1);
-  char name[16];
-  assert_ok(clv__vnpu_spec_name(clv__allocator_default(), path, name, sizeof name, &error), error);
+  const clv_host host = {.abi_version = CLV_ABI_VERSION, .struct_size = sizeof host, .allocator = clv__allocator_default()};
+  const clv_backend *backend;
+  assert_ok(clv__vnpu_backend_query(&host, NULL, &backend, &error), error);
+  const clv_option options[] = {{"spec", "default"}, {"memory", "1M"}, {"spec", path}};
+  char name[16] = "";
+  assert_ok(backend->list(NULL, &host, options, 3, note_name, name, &error), error); /* the last description counts */
   assert_string_equal(name, "npu7");
-  assert_int_equal(clv__vnpu_spec_name(clv__allocator_default(), path, name, 3, &error), CLV_INVALID_ARGUMENT);
-  assert_ok(clv__vnpu_spec_name(clv__allocator_default(), "default", name, sizeof name, &error), error);
+  assert_ok(backend->list(NULL, &host, options, 1, note_name, name, &error), error);
   assert_string_equal(name, "");
+  assert_int_equal(backend->list(NULL, &host, options + 1, 1, note_name, name, &error), CLV_NOT_SUPPORTED);
   close(file);
   unlink(path);
 }

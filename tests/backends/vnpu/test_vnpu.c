@@ -25,9 +25,9 @@ static void programs_equal_evaluation(void **state) {
     clv_error error = {0};
     compile_whole(&fake, device, graph, shapes->types, &executable);
     saved.size_bytes = 0;
-    assert_ok(b->executable_save(device, executable, blob_write, &saved, &error), error);
+    assert_ok(b->save->save(device, executable, blob_write, &saved, &error), error);
     for (int loaded = 0; loaded < 2; ++loaded) {
-      if (loaded) assert_ok(b->executable_load(device, saved.data, saved.size_bytes, &executable, &error), error);
+      if (loaded) assert_ok(b->save->load(device, saved.data, saved.size_bytes, &executable, &error), error);
       fake_session session;
       assert_ok(fake_session_open(&session, b, device, executable, graph, inputs, 2, &error), error);
       for (int again = 0; again < 2; ++again) {
@@ -297,9 +297,9 @@ static void run_on_all(const clv_graph *graph, const clv_tensor *inputs, uint32_
   static blob saved;
   saved.size_bytes = 0;
   compile_whole(&fake, device, graph, shapes->types, &executable);
-  assert_ok(b->executable_save(device, executable, blob_write, &saved, &error), error);
+  assert_ok(b->save->save(device, executable, blob_write, &saved, &error), error);
   for (int loaded = 0; loaded < 2; ++loaded) {
-    if (loaded) assert_ok(b->executable_load(device, saved.data, saved.size_bytes, &executable, &error), error);
+    if (loaded) assert_ok(b->save->load(device, saved.data, saved.size_bytes, &executable, &error), error);
     fake_session session;
     assert_ok(fake_session_open(&session, b, device, executable, graph, inputs, input_count, &error), error);
     for (int again = 0; again < 2; ++again) {

@@ -4,37 +4,38 @@
  * The pool forgets the memory of a lost device (is_lost): close() frees it. Memory that the device may still write to is not
  * reused: host memory is kept until the device is closed (CLV__ATTACHED_ABANDONED), buffers of other devices until the pool is
  * destroyed. */
-#ifndef CLEAVE_DEVICE_POOL_H
-#define CLEAVE_DEVICE_POOL_H
+#ifndef CLEAVE_DEVICE_MEMORY_POOL_H
+#define CLEAVE_DEVICE_MEMORY_POOL_H
 
 #include "device/device.h"
 
 /* A block of memory. Generations are unique: the same address with another generation is another block. */
-typedef struct clv__block {
-  clv_buffer *buffer; /* of a device's space; NULL for host memory unless a device is named (clv__pool_allocate()) */
+typedef struct clv__memory_block {
+  clv_buffer *buffer; /* of a device's space; NULL for host memory unless a device is named (clv__memory_pool_allocate()) */
   void *host;         /* its address if the host can access it */
   uint64_t size_bytes;
   uint64_t generation; /* 0: no block */
   uint32_t space;
   uint32_t device; /* the device that owns the buffer; CLV__NO_ID: memory of the allocator */
-} clv__block;
+} clv__memory_block;
 
-typedef struct clv__pool_counters {
+typedef struct clv__memory_pool_counters {
   uint64_t in_use_bytes, peak_bytes, kept_bytes; /* in use; the largest in_use_bytes so far; freed and kept */
-  uint64_t taken, reused;                        /* calls of clv__pool_allocate(); calls served from kept blocks */
+  uint64_t taken, reused;                        /* calls of clv__memory_pool_allocate(); calls served from kept blocks */
   uint64_t limit_bytes;                          /* 0: no limit */
-} clv__pool_counters;
+} clv__memory_pool_counters;
 
 /* Allocates memory in the space of `device`: its buffer, even if that is in the host's space. CLV__NO_ID: host memory from the
  * allocator. Reuses kept blocks of up to twice the size. If the device is out of memory, frees the kept blocks and tries
  * again. Errors: CLV_OUT_OF_MEMORY, with the bytes in use and the bytes that were kept; CLV_DEVICE_ERROR for a lost device;
  * other errors of the device. */
-clv_status clv__pool_allocate(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__block *block, clv_error *error);
+clv_status clv__memory_pool_allocate(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__memory_block *block,
+                                     clv_error *error);
 /* Returns a block to the pool and clears it; accepts a block without generation. The pool never keeps more bytes than the peak
  * in use: it frees the block that was allocated longest ago. */
-void clv__pool_free(clv_devices *devices, clv__block *block);
+void clv__memory_pool_free(clv_devices *devices, clv__memory_block *block);
 /* Frees all kept blocks, in all spaces. */
-void clv__pool_trim(clv_devices *devices);
-void clv__pool_counters_get(clv_devices *devices, uint32_t space, clv__pool_counters *counters);
+void clv__memory_pool_trim(clv_devices *devices);
+void clv__memory_pool_counters_get(clv_devices *devices, uint32_t space, clv__memory_pool_counters *counters);
 
 #endif

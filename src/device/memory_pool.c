@@ -1,6 +1,6 @@
-/* See pool.h. Each memory space has a shelf of blocks sorted by size. Allocating a block also reserves the room needed to
- * return it, so clv__pool_free() cannot fail. Backends are called without the pool's lock. */
-#include "device/pool.h"
+/* See memory_pool.h. Each memory space has a shelf of blocks sorted by size. Allocating a block also reserves the room needed to
+ * return it, so clv__memory_pool_free() cannot fail. Backends are called without the pool's lock. */
+#include "device/memory_pool.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 
 /* The blocks returned to a space: smallest first; blocks of equal size in the order of their return. */
 typedef struct shelf {
-  clv__block *kept;
+  clv__memory_block *kept;
   size_t count, capacity, given_out; /* capacity >= count + given_out */
-  clv__pool_counters counters;
+  clv__memory_pool_counters counters;
 } shelf;
 
 /* Host memory that a lost device may still write to until it is closed. */
@@ -28,7 +28,7 @@ typedef struct pool {
   uint64_t lost_at[CLV__MAX_DEVICES]; /* by device: the last generation when it was first found lost; 0: not lost */
   shelf shelves[CLV__MAX_DEVICES + 1];
   abandoned *abandoned;
-  clv__block *suspect; /* buffers of other devices that a lost device may still write to */
+  clv__memory_block *suspect; /* buffers of other devices that a lost device may still write to */
   size_t suspect_count, suspect_capacity;
 } pool;
 
@@ -38,7 +38,7 @@ static bool is_lost(const pool *p, uint32_t device) {
 
 /* Call without the pool's lock, except for memory of the allocator. Memory of a lost device is not released: closing it does
  * that. */
-static void release_block(const pool *p, const clv__block *block) {
+static void release_block(const pool *p, const clv__memory_block *block) {
   if (block->device == CLV__NO_ID) {
     clv__release(p->allocator, block->host);
   } else if (!is_lost(p, block->device)) {
@@ -93,11 +93,11 @@ static clv_status pool_create(clv_devices *devices, pool **out, clv_error *error
 
 /* Does not take the devices' lock: threads of devices also allocate and must not wait for it. */
 static pool *pool_of(clv_devices *devices) {
-  return __atomic_load_n(&devices->attachments[CLV__ATTACHED_POOLS].self, __ATOMIC_ACQUIRE);
+  return __atomic_load_n(&devices->attachments[CLV__ATTACHED_MEMORY].self, __ATOMIC_ACQUIRE);
 }
 
 static clv_status pool_get(clv_devices *devices, pool **out, clv_error *error) {
-  clv__attachment *attachment = &devices->attachments[CLV__ATTACHED_POOLS];
+  clv__attachment *attachment = &devices->attachments[CLV__ATTACHED_MEMORY];
   *out = pool_of(devices);
   if (*out != NULL) return CLV_OK;
   void *none = NULL;
@@ -115,15 +115,15 @@ static clv_status pool_get(clv_devices *devices, pool **out, clv_error *error) {
 
 /* ---- Shelves ---- */
 
-static void shelf_insert(shelf *s, const clv__block *block) {
+static void shelf_insert(shelf *s, const clv__memory_block *block) {
   size_t at = s->count++;
   for (; at > 0 && s->kept[at - 1].size_bytes > block->size_bytes; --at) s->kept[at] = s->kept[at - 1];
   s->kept[at] = *block;
   s->counters.kept_bytes += block->size_bytes;
 }
 
-static clv__block shelf_remove(shelf *s, size_t at) {
-  clv__block block = s->kept[at];
+static clv__memory_block shelf_remove(shelf *s, size_t at) {
+  clv__memory_block block = s->kept[at];
   memmove(&s->kept[at], &s->kept[at + 1], (--s->count - at) * sizeof *s->kept);
   s->counters.kept_bytes -= block.size_bytes;
   return block;
@@ -161,7 +161,7 @@ static size_t shelf_oldest(const shelf *s) {
 /* Frees the kept blocks one by one. Called with the lock held; releases it in between. */
 static void shelf_clear(pool *p, shelf *s) {
   while (s->count > 0) {
-    clv__block block = shelf_remove(s, s->count - 1);
+    clv__memory_block block = shelf_remove(s, s->count - 1);
     pthread_mutex_unlock(&p->lock);
     release_block(p, &block);
     pthread_mutex_lock(&p->lock);
@@ -177,7 +177,7 @@ static void notice_lost(pool *p) {
 }
 
 /* Whether a lost device may still write to the block: the device can access it, and it was in use when the device was lost. */
-static bool is_suspect(const pool *p, const clv__block *block) {
+static bool is_suspect(const pool *p, const clv__memory_block *block) {
   for (uint32_t d = 0; d < p->devices->count; ++d) {
     if (block->generation > p->lost_at[d]) continue;
     if (block->space == CLV__SPACE_HOST || block->space == p->devices->items[d].space) return true;
@@ -209,7 +209,7 @@ static void count_taken(shelf *s, uint64_t size_bytes, bool is_reused) {
 }
 
 /* Allocates new memory; the lock is not held. */
-static clv_status allocate_block(const pool *p, clv__block *block, clv_error *error) {
+static clv_status allocate_block(const pool *p, clv__memory_block *block, clv_error *error) {
   if (block->device == CLV__NO_ID) {
     size_t alignment = clv__devices_alignment(p->devices, CLV__SPACE_HOST);
     block->host = p->allocator->allocate(p->allocator->user_data, (size_t)block->size_bytes, alignment);
@@ -230,7 +230,7 @@ static void forget_kept(shelf *s, uint32_t device) {
   }
 }
 
-static clv_status refuse(const shelf *s, const clv__block *block, uint64_t freed_bytes, clv_error *error) {
+static clv_status refuse(const shelf *s, const clv__memory_block *block, uint64_t freed_bytes, clv_error *error) {
   char limit[48] = "";
   if (s->counters.limit_bytes > 0) snprintf(limit, sizeof limit, " of %" PRIu64, s->counters.limit_bytes);
   return clv__error_prefix(error, CLV_OUT_OF_MEMORY,
@@ -239,7 +239,7 @@ static clv_status refuse(const shelf *s, const clv__block *block, uint64_t freed
 }
 
 /* The block's size, space and device are set. */
-static clv_status take_new(pool *p, shelf *s, clv__block *block, clv_error *error) {
+static clv_status take_new(pool *p, shelf *s, clv__memory_block *block, clv_error *error) {
   clv_status status = allocate_block(p, block, error);
   if (status != CLV_OUT_OF_MEMORY) return status;
   pthread_mutex_lock(&p->lock);
@@ -254,14 +254,15 @@ static clv_status take_new(pool *p, shelf *s, clv__block *block, clv_error *erro
   return status;
 }
 
-clv_status clv__pool_allocate(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__block *out, clv_error *error) {
+clv_status clv__memory_pool_allocate(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__memory_block *out,
+                                     clv_error *error) {
   pool *p;
-  *out = (clv__block){0};
+  *out = (clv__memory_block){0};
   CLV__TRY(pool_get(devices, &p, error));
   if (size_bytes > UINT64_MAX / 4) return clv__error_memory(error, SIZE_MAX);
-  clv__block block = {.size_bytes = clv__align_up(size_bytes == 0 ? 1 : size_bytes, CLV__ALIGNMENT),
-                      .space = device == CLV__NO_ID ? CLV__SPACE_HOST : devices->items[device].space,
-                      .device = device};
+  clv__memory_block block = {.size_bytes = clv__align_up(size_bytes == 0 ? 1 : size_bytes, CLV__ALIGNMENT),
+                             .space = device == CLV__NO_ID ? CLV__SPACE_HOST : devices->items[device].space,
+                             .device = device};
   shelf *s = &p->shelves[block.space];
   size_t found;
   pthread_mutex_lock(&p->lock);
@@ -297,9 +298,9 @@ clv_status clv__pool_allocate(clv_devices *devices, uint32_t device, uint64_t si
 
 /* ---- Returning ---- */
 
-void clv__pool_free(clv_devices *devices, clv__block *given) {
-  clv__block block = *given, oldest = {0};
-  *given = (clv__block){0};
+void clv__memory_pool_free(clv_devices *devices, clv__memory_block *given) {
+  clv__memory_block block = *given, oldest = {0};
+  *given = (clv__memory_block){0};
   if (block.generation == 0) return;
   pool *p = pool_of(devices); /* the pool exists because the block came from it */
   shelf *s = &p->shelves[block.space];
@@ -325,7 +326,7 @@ void clv__pool_free(clv_devices *devices, clv__block *given) {
   pthread_mutex_unlock(&p->lock);
 }
 
-void clv__pool_trim(clv_devices *devices) {
+void clv__memory_pool_trim(clv_devices *devices) {
   pool *p = pool_of(devices);
   if (p == NULL) return;
   pthread_mutex_lock(&p->lock);
@@ -333,9 +334,9 @@ void clv__pool_trim(clv_devices *devices) {
   pthread_mutex_unlock(&p->lock);
 }
 
-void clv__pool_counters_get(clv_devices *devices, uint32_t space, clv__pool_counters *counters) {
+void clv__memory_pool_counters_get(clv_devices *devices, uint32_t space, clv__memory_pool_counters *counters) {
   pool *p = pool_of(devices);
-  *counters = (clv__pool_counters){0};
+  *counters = (clv__memory_pool_counters){0};
   if (p == NULL || space >= devices->space_count) return;
   pthread_mutex_lock(&p->lock);
   *counters = p->shelves[space].counters;

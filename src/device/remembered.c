@@ -1,37 +1,37 @@
-/* See kept.h. */
-#include "device/kept.h"
+/* See remembered.h. */
+#include "device/remembered.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void clv__kept_init(clv__kept *kept) {
-  *kept = (clv__kept){0};
-  pthread_mutex_init(&kept->lock, NULL);
+void clv__remembered_init(clv__remembered *remembered) {
+  *remembered = (clv__remembered){0};
+  pthread_mutex_init(&remembered->lock, NULL);
 }
 
-void clv__kept_finish(clv__kept *kept) {
-  clv__cache_close(kept->cache);
-  pthread_mutex_destroy(&kept->lock);
+void clv__remembered_finish(clv__remembered *remembered) {
+  clv__cache_close(remembered->cache);
+  pthread_mutex_destroy(&remembered->lock);
 }
 
-clv__cache *clv__kept_cache(clv__kept *kept, const clv__settings *settings, const clv_allocator *allocator, const char **reason,
-                            bool *is_new) {
-  pthread_mutex_lock(&kept->lock);
+clv__cache *clv__remembered_cache(clv__remembered *remembered, const clv__settings *settings, const clv_allocator *allocator,
+                                  const char **reason, bool *is_new) {
+  pthread_mutex_lock(&remembered->lock);
   *is_new = false;
-  if (!kept->is_tried) {
-    kept->is_tried = true;
+  if (!remembered->is_tried) {
+    remembered->is_tried = true;
     clv_error error = {0};
     const char *path = settings->cache_directory;
     if (path == NULL || path[0] == '\0') {
-      snprintf(kept->problem, sizeof kept->problem, "no cache directory is set");
-    } else if (clv__cache_open(allocator, path, settings->cache_bytes, true, &kept->cache, &error) != CLV_OK) {
-      snprintf(kept->problem, sizeof kept->problem, "%.*s", (int)sizeof kept->problem - 1, error.message);
+      snprintf(remembered->problem, sizeof remembered->problem, "no cache directory is set");
+    } else if (clv__cache_open(allocator, path, settings->cache_bytes, true, &remembered->cache, &error) != CLV_OK) {
+      snprintf(remembered->problem, sizeof remembered->problem, "%.*s", (int)sizeof remembered->problem - 1, error.message);
       *is_new = true;
     }
   }
-  if (kept->cache == NULL) *reason = kept->problem;
-  pthread_mutex_unlock(&kept->lock);
-  return kept->cache;
+  if (remembered->cache == NULL) *reason = remembered->problem;
+  pthread_mutex_unlock(&remembered->lock);
+  return remembered->cache;
 }
 
 /* ---- Data that backends remember ---- */
@@ -52,8 +52,8 @@ static clv__key memory_key(const char *backend, const char *key) {
   return all;
 }
 
-clv_status clv__kept_recall(clv__cache *cache, const clv_allocator *allocator, const char *backend, const char *key, void **data,
-                            size_t *size_bytes, clv_error *error) {
+clv_status clv__remembered_get(clv__cache *cache, const clv_allocator *allocator, const char *backend, const char *key,
+                               void **data, size_t *size_bytes, clv_error *error) {
   clv__key all = memory_key(backend, key);
   clv__cached cached;
   CLV__TRY(clv__cache_get(cache, &all, &cached, error));
@@ -80,8 +80,8 @@ static clv_status write_bytes(void *self, clv_write_fn write, void *cookie, clv_
   return write(cookie, b->data, b->size_bytes);
 }
 
-clv_status clv__kept_remember(clv__cache *cache, const char *backend, const char *key, const void *data, size_t size_bytes,
-                              clv_error *error) {
+clv_status clv__remembered_put(clv__cache *cache, const char *backend, const char *key, const void *data, size_t size_bytes,
+                               clv_error *error) {
   clv__cache_info info = {.key = memory_key(backend, key)};
   snprintf(info.backend, sizeof info.backend, "%s", backend);
   snprintf(info.description, sizeof info.description, "%s", key);

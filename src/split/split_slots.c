@@ -1,5 +1,5 @@
 /* Turns slots into partitions: separates parts of a slot that could run at different times if a launch costs nothing, cuts what
- * exceeds a device's limits, and puts the pieces into the order in which they can start. */
+ * exceeds a device's limits, and puts the slots into the order in which they can start. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,7 +86,7 @@ static uint32_t find_parts(const clv__convex *c, const clv__slots *slots, const 
   return count;
 }
 
-static clv_status take_asunder(clv__convex *c, clv__slots *slots, const lists *l, clv_error *error) {
+static clv_status separate_parts(clv__convex *c, clv__slots *slots, const lists *l, clv_error *error) {
   uint32_t n = c->problem->node_count, count = 0;
   uint32_t *root = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *root);
   uint32_t *index = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *index);
@@ -121,33 +121,34 @@ static clv_status take_asunder(clv__convex *c, clv__slots *slots, const lists *l
 
 typedef struct limiter {
   const clv__convex *c;
-  const uint32_t *pieces; /* by node: its piece if it is done, otherwise CLV__NONE */
-  uint32_t *seen;         /* by value: the last piece (+ 1) that reads it from outside */
-  uint32_t piece, nodes, inputs;
+  const uint32_t *slot_of; /* by node: its new slot if it is done, otherwise CLV__NONE */
+  uint32_t *seen;          /* by value: the last new slot (+ 1) that reads it from outside */
+  uint32_t slot, nodes, inputs;
 } limiter;
 
-/* Returns how many more values the piece would read from outside with `node`. The count is exact: values are marked as seen. */
+/* Returns how many more values the new slot would read from outside with `node`. The count is exact: values are marked as seen.
+ */
 static uint32_t count_new_inputs(limiter *m, uint32_t node) {
   const clv__problem *problem = m->c->problem;
   uint32_t fresh = 0;
   for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
     uint32_t value = problem->reads[r], producer = problem->producers[value];
-    if ((producer != CLV__NONE && m->pieces[producer] == m->piece) || m->seen[value] == m->piece + 1) continue;
-    m->seen[value] = m->piece + 1;
+    if ((producer != CLV__NONE && m->slot_of[producer] == m->slot) || m->seen[value] == m->slot + 1) continue;
+    m->seen[value] = m->slot + 1;
     ++fresh;
   }
   return fresh;
 }
 
-/* Cuts each slot's nodes, in the given order, whenever the piece would exceed a limit. The result goes into `made`, which must be
- * initialised. */
+/* Cuts each slot's nodes, in the given order, whenever the new slot would exceed a limit. The result goes into `made`, which must
+ * be initialised. */
 static clv_status cut_in_order(clv__convex *c, const clv__slots *slots, const lists *l, const uint32_t *order, clv__slots *made,
                                clv_error *error) {
   const clv__problem *problem = c->problem;
-  uint32_t *pieces = made->of_node, *colors = made->colors;
-  limiter m = {c, pieces, clv__arena_allocate_zero(&c->scratch, problem->value_count, sizeof *m.seen), CLV__NONE, 0, 0};
+  uint32_t *slot_of = made->of_node, *colors = made->colors;
+  limiter m = {c, slot_of, clv__arena_allocate_zero(&c->scratch, problem->value_count, sizeof *m.seen), CLV__NONE, 0, 0};
   if (m.seen == NULL) return clv__error_memory(error, (size_t)problem->value_count * sizeof *m.seen);
-  memset(pieces, 0xff, (size_t)problem->node_count * sizeof *pieces);
+  memset(slot_of, 0xff, (size_t)problem->node_count * sizeof *slot_of);
   for (uint32_t s = 0; s < slots->count; ++s) {
     const clv__limits *limits = &problem->limits[c->color_devices[slots->colors[s]]];
     for (uint32_t i = l->offsets[s]; i < l->offsets[s + 1]; ++i) {
@@ -158,9 +159,9 @@ static clv_status cut_in_order(clv__convex *c, const clv__slots *slots, const li
         begin = fresh > limits->max_inputs || m.inputs > limits->max_inputs - fresh;
       }
       if (begin) {
-        ++m.piece;
+        ++m.slot;
         m.nodes = m.inputs = 0;
-        colors[m.piece] = slots->colors[s];
+        colors[m.slot] = slots->colors[s];
         fresh = limits->max_inputs > 0 ? count_new_inputs(&m, node) : 0;
         if (fresh > limits->max_inputs) {
           char text[16];
@@ -170,12 +171,12 @@ static clv_status cut_in_order(clv__convex *c, const clv__slots *slots, const li
               clv__problem_node_name(problem, node, text), fresh, c->color_devices[slots->colors[s]], limits->max_inputs);
         }
       }
-      pieces[node] = m.piece;
+      slot_of[node] = m.slot;
       m.inputs += fresh;
       ++m.nodes;
     }
   }
-  made->count = m.piece + 1;
+  made->count = m.slot + 1;
   return CLV_OK;
 }
 
@@ -217,7 +218,7 @@ static clv_status order_by_depth(clv__convex *c, const clv__slots *slots, const 
   return CLV_OK;
 }
 
-/* The order of the nodes decides which of them share a piece, so two orders are tried. */
+/* The order of the nodes decides which of them share a slot, so two orders are tried. */
 static clv_status cut_for_limits(clv__convex *c, clv__slots *slots, const lists *l, clv_error *error) {
   clv__slots cut, other;
   CLV__TRY(clv__slots_init(c, &cut, error));
@@ -236,7 +237,7 @@ static clv_status cut_for_limits(clv__convex *c, clv__slots *slots, const lists 
   return CLV_OK;
 }
 
-clv_status clv__slots_pieces(clv__convex *c, clv__slots *slots, clv_error *error) {
+clv_status clv__slots_split(clv__convex *c, clv__slots *slots, clv_error *error) {
   const clv__problem *problem = c->problem;
   bool limited = false, launches_are_free = false;
   if (problem->node_count == 0) return CLV_OK;
@@ -256,7 +257,7 @@ clv_status clv__slots_pieces(clv__convex *c, clv__slots *slots, clv_error *error
   uint32_t whole = slots->count;
   CLV__TRY(list_nodes(c, slots, &l, error));
   if (parts) {
-    CLV__TRY(take_asunder(c, slots, &l, error));
+    CLV__TRY(separate_parts(c, slots, &l, error));
     CLV__TRY(list_nodes(c, slots, &l, error));
   }
   if (limited) {

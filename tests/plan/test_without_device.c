@@ -14,7 +14,6 @@
 #define NARROW "{\"name\": \"narrow\", \"operators\": \"all\", \"memory\": \"4500K\"}"
 #define WIDE "{\"name\": \"wide\", \"operators\": \"all\"}"
 
-static const char *const strategies[] = {"optimal", "contiguous", "propagate", "propagate-graph", "delegate", "ready"};
 static const char *const splits[] = {NULL, "linear", "convex", "fewest"};
 static const char *const objectives[] = {"latency", "overlap", "throughput"};
 
@@ -92,7 +91,7 @@ static uint32_t check_same(const clv_plan *old, const clv_plan *plan, uint32_t l
 static void check_file(machine *m, const clv_plan *old, const clv_plan *plan, uint32_t lost, const char *what) {
   clv_error error = {0};
   clv_plan *again, *read;
-  assert_ok(clv__plan_without(old, lost, "it broke", &again, &error), error);
+  assert_ok(clv__plan_without_devices(old, lost, "it broke", &again, &error), error);
   char *a = json_of(plan), *b = json_of(again);
   if (strcmp(a, b) != 0) fail_msg("%s: made twice it differs", what);
   assert_ok(clv__plan_parse(plan->graph, m->devices, a, strlen(a), NULL, &read, &error), error);
@@ -108,7 +107,7 @@ static void lose(machine *m, const clv_plan *old, uint32_t lost, uint64_t seed, 
   clv_plan *plan = (clv_plan *)&error;
   static char text[256]; /* the checks speak of it */
   snprintf(text, sizeof text, "%s, without %x", what, lost);
-  clv_status status = clv__plan_without(old, lost, "it broke", &plan, &error);
+  clv_status status = clv__plan_without_devices(old, lost, "it broke", &plan, &error);
   if (!can_be(old, lost)) {
     assert_int_equal(status, CLV_NOT_SUPPORTED);
     assert_null(plan);
@@ -132,7 +131,7 @@ static clv_plan *random_plan(machine *m, const clv_graph *graph, uint64_t seed, 
   const char *first = m->devices->items[0].name;
   clv_assignment pin = {"n/1*", m->devices->items[m->devices->count - 1].name}, value = {"v1", first}, weight = {"w", first};
   const char *keep = "v4";
-  options.strategy = strategies[test_random(&random) % 6];
+  options.strategy = clv__strategies[test_random(&random) % strategy_count()]->name;
   options.split = splits[test_random(&random) % 4];
   options.objective = objectives[test_random(&random) % 3];
   options.pins = &pin, options.pin_count = test_random(&random) % 4 == 0;
@@ -184,7 +183,7 @@ static void one_after_the_other(void **state) {
       uint32_t device = (uint32_t)(test_random(&random) % m.devices->count), bit = 1u << device;
       if ((lost & bit) != 0) continue;
       bool can = can_be(now, bit);
-      clv_status status = clv__plan_without(now, bit, lost == 0 ? "it broke" : "it broke as well", &next, &error);
+      clv_status status = clv__plan_without_devices(now, bit, lost == 0 ? "it broke" : "it broke as well", &next, &error);
       assert_int_equal(status, can ? CLV_OK : CLV_NOT_SUPPORTED);
       if (now != first && status != CLV_OK) clv_plan_destroy(now);
       if (status != CLV_OK) break;
@@ -238,7 +237,7 @@ static void refusals_and_explanations(void **state) {
   clv_graph *graph = test_seven_nodes(&m.counting.allocator);
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   clv_plan *plan = machine_plan(&m, graph, "conv=npu,matmul=npu", options), *without;
-  assert_int_equal(clv__plan_without(plan, 1, "no answer for 2 s", &without, &error), CLV_NOT_SUPPORTED);
+  assert_int_equal(clv__plan_without_devices(plan, 1, "no answer for 2 s", &without, &error), CLV_NOT_SUPPORTED);
   assert_string_equal(error.message,
                       "node 'conv' (Conv) is pinned to npu, which was removed: no answer for 2 s; remove the pin to continue "
                       "without this device");
@@ -246,7 +245,7 @@ static void refusals_and_explanations(void **state) {
   clv_plan_destroy(plan);
 
   plan = machine_plan(&m, graph, NULL, options);
-  assert_ok(clv__plan_without(plan, 1, "no answer for 2 s", &without, &error), error);
+  assert_ok(clv__plan_without_devices(plan, 1, "no answer for 2 s", &without, &error), error);
   assert_string_equal(without->note, "npu: removed: no answer for 2 s");
   clv__text text;
   clv__text_init(&text, &m.counting.allocator);
@@ -256,12 +255,12 @@ static void refusals_and_explanations(void **state) {
   assert_non_null(strstr(text.data, "npu: cannot run it: removed: no answer for 2 s"));
   clv__text_finish(&text);
   clv_plan *nothing;
-  assert_int_equal(clv__plan_without(without, 2, "fire", &nothing, &error), CLV_NOT_SUPPORTED); /* the last one */
+  assert_int_equal(clv__plan_without_devices(without, 2, "fire", &nothing, &error), CLV_NOT_SUPPORTED); /* the last one */
   assert_string_equal(error.message,
                       "node 'conv' (Conv): no device can run it: npu: removed: no answer for 2 s; cpu: removed: fire");
   clv_plan_destroy(without);
-  assert_int_equal(clv__plan_without(plan, 3, "fire", &nothing, &error), CLV_NOT_SUPPORTED);
-  assert_ok(clv__plan_without(plan, 0, "nothing", &without, &error), error); /* none: the same plan */
+  assert_int_equal(clv__plan_without_devices(plan, 3, "fire", &nothing, &error), CLV_NOT_SUPPORTED);
+  assert_ok(clv__plan_without_devices(plan, 0, "nothing", &without, &error), error); /* none: the same plan */
   assert_int_equal(without->partition_count, plan->partition_count);
   for (uint32_t p = 0; p < plan->partition_count; ++p) assert_int_equal(without->same_partitions[p], p);
   assert_true(without->predicted_ns == plan->predicted_ns);
@@ -281,11 +280,11 @@ static void lost_devices_are_not_called(void **state) {
     machine m;
     machine_open_with(&m, faulty, "faulty,npu,cpu", 0, NULL);
     clv_graph *graph = test_random_graph(&m.counting.allocator, seed, 20);
-    options.strategy = strategies[seed % 6];
+    options.strategy = clv__strategies[seed % strategy_count()]->name;
     clv_plan *plan, *without;
     assert_ok(clv_plan_make(graph, m.devices, &options, &plan, &error), error);
     uint64_t calls = interposer_calls(faulty);
-    assert_ok(clv__plan_without(plan, 1, "it broke", &without, &error), error);
+    assert_ok(clv__plan_without_devices(plan, 1, "it broke", &without, &error), error);
     assert_int_equal(interposer_calls(faulty), calls);
     clv_plan_destroy(without);
     clv_plan_destroy(plan);
@@ -332,13 +331,13 @@ static void what_is_streamed(void **state) {
   machine_open(&m, "wide,narrow", 2, specs);
   clv_graph *graph = layers(&m.counting.allocator);
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
-  for (uint32_t s = 0; s < 6; ++s) {
+  for (uint32_t s = 0; s < strategy_count(); ++s) {
     for (uint32_t p = 0; p < 4; ++p) {
-      options.strategy = strategies[s];
+      options.strategy = clv__strategies[s]->name;
       char what[64];
-      snprintf(what, sizeof what, "%s, pins %u", strategies[s], p);
+      snprintf(what, sizeof what, "%s, pins %u", clv__strategies[s]->name, p);
       clv_plan *plan = machine_plan(&m, graph, pins[p], options), *without;
-      clv_status status = clv__plan_without(plan, 1, "it broke", &without, &error);
+      clv_status status = clv__plan_without_devices(plan, 1, "it broke", &without, &error);
       if (p == 1) assert_int_equal(status, CLV_NOT_SUPPORTED);
       if (p != 1 && status != CLV_OK) fail_msg("%s: %s", what, error.message);
       if (status == CLV_OK) check_streamed(without, s, what);
@@ -348,7 +347,7 @@ static void what_is_streamed(void **state) {
         assert_int_equal(without->partitions[i].view->input_count, plan->partitions[is].view->input_count);
       }
       clv_plan_destroy(without);
-      assert_ok(clv__plan_without(plan, 0, "", &without, &error), error); /* what is streamed stays so */
+      assert_ok(clv__plan_without_devices(plan, 0, "", &without, &error), error); /* what is streamed stays so */
       for (uint32_t i = 0; i < plan->partition_count; ++i) assert_int_equal(without->same_partitions[i], i);
       if (p == 3) check_streamed(without, s, what);
       clv_plan_destroy(without);
@@ -384,7 +383,7 @@ static void no_room_beside_what_stays(void **state) {
   char *text = json_of(made);
   for (char *at = text; (at = strstr(at, "\"usr\"")) != NULL;) memcpy(at, "\"cut\"", 5); /* nobody pinned them */
   assert_ok(clv__plan_parse(graph, m.devices, text, strlen(text), NULL, &plan, &error), error);
-  assert_ok(clv__plan_without(plan, 1u << 1, "it broke", &without, &error), error);
+  assert_ok(clv__plan_without_devices(plan, 1u << 1, "it broke", &without, &error), error);
   check_plan(without, 0, "no room");
   clv_node_id last = 2;
   assert_string_equal(without->graph->nodes[last].name, "last");
@@ -413,7 +412,7 @@ static void every_allocation_fails_once(void **state) {
     clv_plan *without;
     size_t live = m.counting.live;
     m.counting.fail_at = m.counting.calls + fail_at;
-    clv_status status = clv__plan_without(plan, 1, "it broke", &without, &error);
+    clv_status status = clv__plan_without_devices(plan, 1, "it broke", &without, &error);
     reached = m.counting.calls >= m.counting.fail_at;
     m.counting.fail_at = 0;
     if (reached) assert_true(status == CLV_OUT_OF_MEMORY && without == NULL);

@@ -56,8 +56,8 @@ static void remove_folder(const char *path) {
 }
 
 /* Checks that the folder at the target may be removed: it is empty, or has only our files, including a list. */
-static clv_status check_contents(clv__folder_stage *stage, const char *directory, clv_error *error) {
-  DIR *listing = opendir(stage->target);
+static clv_status check_contents(clv__new_folder *made, const char *directory, clv_error *error) {
+  DIR *listing = opendir(made->target);
   if (listing == NULL) {
     if (errno == ENOTDIR) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: not a directory: give another one", directory);
     return clv__error_set(error, CLV_IO_ERROR, "%s: cannot list the directory: %s", directory, strerror(errno));
@@ -74,14 +74,14 @@ static clv_status check_contents(clv__folder_stage *stage, const char *directory
                             item->d_name);
   }
   closedir(listing);
-  stage->replaces = !is_empty;
+  made->replaces = !is_empty;
   if (status != CLV_OK || is_empty || has_list) return status;
   return clv__error_set(error, CLV_INVALID_ARGUMENT,
                         "%s: contains files but no '" CLV__FOLDER_LIST "', so it is not a compiled model: give another directory",
                         directory);
 }
 
-/* ---- The staging folder ---- */
+/* ---- The new folder ---- */
 
 /* The part of the target after its last slash. */
 static char *last_part(char *path) {
@@ -90,38 +90,38 @@ static char *last_part(char *path) {
 }
 
 /* Finds the real target of a link. The link itself stays as it is. */
-static clv_status find_target(clv__folder_stage *stage, const char *directory, bool *is_there, clv_error *error) {
+static clv_status find_target(clv__new_folder *made, const char *directory, bool *is_there, clv_error *error) {
   char resolved[PATH_MAX];
   size_t length = strlen(directory);
   *is_there = realpath(directory, resolved) != NULL;
   if (!*is_there && errno != ENOENT)
     return clv__error_set(error, CLV_IO_ERROR, "%s: cannot write there: %s", directory, strerror(errno));
   if (*is_there) length = strlen(resolved);
-  stage->target = clv__allocate(stage->allocator, length + 1);
-  if (stage->target == NULL) return clv__error_memory(error, length + 1);
-  memcpy(stage->target, *is_there ? resolved : directory, length + 1);
-  while (length > 1 && stage->target[length - 1] == '/') stage->target[--length] = '\0';
+  made->target = clv__allocate(made->allocator, length + 1);
+  if (made->target == NULL) return clv__error_memory(error, length + 1);
+  memcpy(made->target, *is_there ? resolved : directory, length + 1);
+  while (length > 1 && made->target[length - 1] == '/') made->target[--length] = '\0';
   struct stat link;
-  bool dangles = !*is_there && lstat(stage->target, &link) == 0;
-  const char *name = last_part(stage->target);
+  bool dangles = !*is_there && lstat(made->target, &link) == 0;
+  const char *name = last_part(made->target);
   if (name[0] == '\0' || dangles || (!*is_there && is_self_or_parent(name)))
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: cannot create a directory here: give another", directory);
   return CLV_OK;
 }
 
-/* Removes staging folders that no process uses. */
-static void sweep(const clv__folder_stage *stage) {
-  char *name = last_part(stage->folder);
+/* Removes new folders that no process uses. */
+static void sweep(const clv__new_folder *made) {
+  char *name = last_part(made->folder);
   size_t prefix = strlen(name) - 6; /* without the random letters of mkdtemp() */
   char saved = *name;
   *name = '\0';
-  DIR *listing = opendir(stage->folder[0] == '\0' ? "." : stage->folder);
+  DIR *listing = opendir(made->folder[0] == '\0' ? "." : made->folder);
   *name = saved;
   if (listing == NULL) return;
   for (const struct dirent *item; (item = readdir(listing)) != NULL;) {
     if (strlen(item->d_name) != prefix + 6 || memcmp(item->d_name, name, prefix) != 0) continue;
     char path[PATH_MAX];
-    int length = snprintf(path, sizeof path, "%.*s%s", (int)(name - stage->folder), stage->folder, item->d_name);
+    int length = snprintf(path, sizeof path, "%.*s%s", (int)(name - made->folder), made->folder, item->d_name);
     if (length < 0 || (size_t)length >= sizeof path) continue;
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0) continue;
@@ -131,66 +131,65 @@ static void sweep(const clv__folder_stage *stage) {
   closedir(listing);
 }
 
-clv_status clv__folder_stage_begin(const clv_allocator *allocator, const char *directory, clv__folder_stage *stage,
-                                   clv_error *error) {
-  *stage = (clv__folder_stage){.allocator = allocator, .lock = -1};
+clv_status clv__new_folder_begin(const clv_allocator *allocator, const char *directory, clv__new_folder *made, clv_error *error) {
+  *made = (clv__new_folder){.allocator = allocator, .lock = -1};
   bool is_there;
-  CLV__TRY(find_target(stage, directory, &is_there, error));
-  if (is_there) CLV__TRY(check_contents(stage, directory, error));
-  const char *name = last_part(stage->target);
-  size_t length = strlen(stage->target) + sizeof "." MARK "XXXXXX";
-  stage->folder = clv__allocate(allocator, length);
-  if (stage->folder == NULL) return clv__error_memory(error, length);
-  snprintf(stage->folder, length, "%.*s.%s" MARK "XXXXXX", (int)(name - stage->target), stage->target, name);
-  sweep(stage);
-  if (mkdtemp(stage->folder) == NULL) {
+  CLV__TRY(find_target(made, directory, &is_there, error));
+  if (is_there) CLV__TRY(check_contents(made, directory, error));
+  const char *name = last_part(made->target);
+  size_t length = strlen(made->target) + sizeof "." MARK "XXXXXX";
+  made->folder = clv__allocate(allocator, length);
+  if (made->folder == NULL) return clv__error_memory(error, length);
+  snprintf(made->folder, length, "%.*s.%s" MARK "XXXXXX", (int)(name - made->target), made->target, name);
+  sweep(made);
+  if (mkdtemp(made->folder) == NULL) {
     clv_status status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot create: %s", directory, strerror(errno));
-    clv__release(allocator, stage->folder);
-    stage->folder = NULL;
+    clv__release(allocator, made->folder);
+    made->folder = NULL;
     return status;
   }
-  stage->lock = open(stage->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (stage->lock >= 0) (void)flock(stage->lock, LOCK_EX | LOCK_NB);
+  made->lock = open(made->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (made->lock >= 0) (void)flock(made->lock, LOCK_EX | LOCK_NB);
   return CLV_OK;
 }
 
 clv_status clv__folder_check(const clv_allocator *allocator, const char *directory, clv_error *error) {
-  clv__folder_stage stage;
-  clv_status status = clv__folder_stage_begin(allocator, directory, &stage, error);
-  clv__folder_stage_end(&stage);
+  clv__new_folder made;
+  clv_status status = clv__new_folder_begin(allocator, directory, &made, error);
+  clv__new_folder_end(&made);
   return status;
 }
 
 /* If the system cannot exchange two folders, the old one is renamed first: for a moment there is no folder. */
-static int exchange(const clv__folder_stage *stage) {
-  if (renameat2(AT_FDCWD, stage->folder, AT_FDCWD, stage->target, RENAME_EXCHANGE) == 0) return 0;
+static int exchange(const clv__new_folder *made) {
+  if (renameat2(AT_FDCWD, made->folder, AT_FDCWD, made->target, RENAME_EXCHANGE) == 0) return 0;
   if (errno != ENOSYS && errno != EINVAL) return -1;
   char aside[PATH_MAX];
-  int length = snprintf(aside, sizeof aside, "%s-", stage->folder);
-  if (length < 0 || (size_t)length >= sizeof aside || rename(stage->target, aside) != 0) return -1;
-  if (rename(stage->folder, stage->target) == 0) return rename(aside, stage->folder);
+  int length = snprintf(aside, sizeof aside, "%s-", made->folder);
+  if (length < 0 || (size_t)length >= sizeof aside || rename(made->target, aside) != 0) return -1;
+  if (rename(made->folder, made->target) == 0) return rename(aside, made->folder);
   int code = errno;
-  (void)rename(aside, stage->target);
+  (void)rename(aside, made->target);
   errno = code;
   return -1;
 }
 
-clv_status clv__folder_stage_commit(clv__folder_stage *stage, clv_error *error) {
+clv_status clv__new_folder_commit(clv__new_folder *made, clv_error *error) {
   mode_t mask = umask(0);
   umask(mask);
-  bool done = chmod(stage->folder, 0777 & ~mask) == 0;
-  done = done && (stage->replaces ? exchange(stage) : rename(stage->folder, stage->target)) == 0;
-  if (!done) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot move it into place: %s", stage->target, strerror(errno));
-  if (stage->replaces) remove_folder(stage->folder); /* it is now the old one */
-  clv__release(stage->allocator, stage->folder);
-  stage->folder = NULL;
+  bool done = chmod(made->folder, 0777 & mask) == 0;
+  done = done && (made->replaces ? exchange(made) : rename(made->folder, made->target)) == 0;
+  if (!done) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot move it into place: %s", made->target, strerror(errno));
+  if (made->replaces) remove_folder(made->folder); /* it is now the old one */
+  clv__release(made->allocator, made->folder);
+  made->folder = NULL;
   return CLV_OK;
 }
 
-void clv__folder_stage_end(clv__folder_stage *stage) {
-  if (stage->folder != NULL) remove_folder(stage->folder);
-  if (stage->lock >= 0) close(stage->lock);
-  clv__release(stage->allocator, stage->folder);
-  clv__release(stage->allocator, stage->target);
-  *stage = (clv__folder_stage){.lock = -1};
+void clv__new_folder_end(clv__new_folder *made) {
+  if (made->folder != NULL) remove_folder(made->folder);
+  if (made->lock >= 0) close(made->lock);
+  clv__release(made->allocator, made->folder);
+  clv__release(made->allocator, made->target);
+  *made = (clv__new_folder){.lock = -1};
 }

@@ -1,6 +1,7 @@
 /* Counts, for all ranges of shares at once, the rows that a range reads beyond its own. For each row, a bit set holds the
- * shares whose edges read it. A range reads the row from the first of these shares on, unless it owns the row. See piece.h. */
-#include "gnn/plan/piece.h"
+ * shares whose edges read it. A range reads the row from the first of these shares on, unless it owns the row. See
+ * subgraph_sizes.h. */
+#include "gnn/plan/subgraph_sizes.h"
 
 #include <math.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static void share_of(const void *user, double from, double to, clv__share *share
   share->halo = (uint64_t)llround(between(low, high, x));
 }
 
-clv_status clv__piece_of(clv__arena *arena, const clv__subgraph *sub, clv__piece *piece, clv_error *error) {
+clv_status clv__subgraph_sizes_of(clv__arena *arena, const clv__subgraph *sub, clv__subgraph_sizes *sizes, clv_error *error) {
   uint32_t rows = sub->owned_count + sub->halo_count, cuts[CUTS];
   shares *s = clv__arena_allocate_zero(arena, 1, sizeof *s);
   uint32_t *readers = clv__allocate_zero(arena->allocator, (size_t)rows * sizeof *readers);
@@ -80,6 +81,6 @@ clv_status clv__piece_of(clv__arena *arena, const clv__subgraph *sub, clv__piece
   }
   count_halos(s, sub, cuts, readers);
   clv__release(arena->allocator, readers);
-  *piece = (clv__piece){sub->owned_count, sub->halo_count, sub->edge_count, share_of, s};
+  *sizes = (clv__subgraph_sizes){sub->owned_count, sub->halo_count, sub->edge_count, share_of, s};
   return CLV_OK;
 }

@@ -1,4 +1,4 @@
-/* Keys of captured graphs: a random plan and the same plan with one change have different keys, and the first difference is
+/* Keys of captures: a random plan and the same plan with one change have different keys, and the first difference is
  * named; the same again, at other addresses and under other names, has an equal key. */
 #include "execute/capture/key.h"
 
@@ -65,7 +65,7 @@ typedef struct built {
   bool captured[4];
   clv_plan plan;
   clv__arena arena;
-  clv__graph_key key;
+  clv__capture_key key;
 } built;
 
 static const clv_graph_view *body(test_graph *graph, const char *prefix, const char *op) {
@@ -190,7 +190,7 @@ static void build(built *b, const spec *s, const char *prefix, const char *devic
 
 static void make(built *b) {
   clv_error error = {0};
-  assert_ok(clv__graph_key_make(&b->plan, 0, b->captured, b->types, b->aliases, &b->arena, &b->key, &error), error);
+  assert_ok(clv__capture_key_make(&b->plan, 0, b->captured, b->types, b->aliases, &b->arena, &b->key, &error), error);
 }
 
 static void release(built *b) {
@@ -221,9 +221,9 @@ static clv_value_id value_of(const built *b, uint32_t value) {
 
 static void expect(uint64_t seed, const built *now, const built *before, const char *text) {
   char is[300];
-  clv__graph_key_difference(&now->key, &before->key, is, sizeof is);
+  clv__capture_key_difference(&now->key, &before->key, is, sizeof is);
   bool same = text == NULL;
-  if (clv__graph_key_equal(&now->key, &before->key) != same ||
+  if (clv__capture_key_equal(&now->key, &before->key) != same ||
       (memcmp(&now->key.hash, &before->key.hash, sizeof now->key.hash) == 0) != same) {
     fail_msg("seed %llu: keys are %s; %s", (unsigned long long)seed, same ? "different" : "equal", is);
   }
@@ -366,8 +366,8 @@ static void memory_is_shared(void **state) {
     now.aliases[a] = now.aliases[b] = b;
     make(&now);
     char text[300], back[300], first[32], second[32];
-    clv__graph_key_difference(&now.key, &before.key, text, sizeof text);
-    clv__graph_key_difference(&before.key, &now.key, back, sizeof back);
+    clv__capture_key_difference(&now.key, &before.key, text, sizeof text);
+    clv__capture_key_difference(&before.key, &now.key, back, sizeof back);
     value_name("", s.nodes[node].inputs[0], first);
     value_name("", s.nodes[node].inputs[1], second);
     char one[128], other[128]; /* whichever is met later */
@@ -471,7 +471,7 @@ static void the_rest_changes(void **state) {
   expect(11, &now, &before, "node 0: Tanh, was Relu");
   now.types[value_of(&now, 0)].dims[0] = 2;
   char small[12];
-  clv__graph_key_difference(&now.key, &before.key, small, sizeof small);
+  clv__capture_key_difference(&now.key, &before.key, small, sizeof small);
   assert_string_equal(small, "node 0: Tan");
   release(&now);
   release(&before);
@@ -576,12 +576,12 @@ static void memory_fails(void **state) {
     test_allocator counting;
     clv_error error = {0};
     clv__arena arena;
-    clv__graph_key key;
+    clv__capture_key key;
     test_allocator_init(&counting);
     counting.fail_at = at;
     clv__arena_init(&arena, &counting.allocator);
-    clv_status status = clv__graph_key_make(&b.plan, 0, b.captured, b.types, NULL, &arena, &key, &error);
-    if (status == CLV_OK) assert_true(clv__graph_key_equal(&key, &b.key));
+    clv_status status = clv__capture_key_make(&b.plan, 0, b.captured, b.types, NULL, &arena, &key, &error);
+    if (status == CLV_OK) assert_true(clv__capture_key_equal(&key, &b.key));
     clv__arena_finish(&arena);
     assert_int_equal(counting.live, 0);
     if (status == CLV_OK) break;

@@ -1,4 +1,4 @@
-/* The cache of captured graphs: a simple model of its rules, told the same random calls; cycles, changes of habit, what is
+/* The cache of captures: a simple model of its rules, told the same random calls; cycles, changes of habit, what is
  * remembered and what is forgotten; two threads. */
 #include "execute/capture/cache.h"
 
@@ -15,7 +15,7 @@ enum { KEYS = 24, OWNERS = 64 };
 
 /* A key of no nodes, on a device of this number. */
 typedef struct made_key {
-  clv__graph_key key;
+  clv__capture_key key;
   uint8_t bytes[16];
 } made_key;
 
@@ -27,7 +27,7 @@ static made_key *make_key(made_key *made, uint32_t number) {
   memcpy(at, digits, (size_t)length);
   at += length;
   memset(at, 0, 3); /* no fingerprint, partitions, nodes */
-  made->key = (clv__graph_key){.size_bytes = (size_t)length + 4, .bytes = made->bytes};
+  made->key = (clv__capture_key){.size_bytes = (size_t)length + 4, .bytes = made->bytes};
   clv__hasher hasher;
   clv__hasher_init(&hasher);
   clv__hasher_update(&hasher, made->bytes, made->key.size_bytes);
@@ -53,16 +53,16 @@ static void destroy(void *given) {
   atomic_fetch_add(&c->destroyed, 1);
 }
 
-static clv__graph_cache *create(uint32_t entries, uint64_t bytes, bool on_first_sight) {
+static clv__capture_cache *create(uint32_t entries, uint64_t bytes, bool on_first_sight) {
   clv_error error = {0};
-  clv__graph_cache *cache;
-  assert_ok(clv__graph_cache_create(clv__allocator_default(), entries, bytes, on_first_sight, &cache, &error), error);
+  clv__capture_cache *cache;
+  assert_ok(clv__capture_cache_create(clv__allocator_default(), entries, bytes, on_first_sight, &cache, &error), error);
   return cache;
 }
 
-static clv__graph_counters counters_of(clv__graph_cache *cache) {
-  clv__graph_counters counters;
-  clv__graph_cache_counters(cache, &counters);
+static clv__capture_counters counters_of(clv__capture_cache *cache) {
+  clv__capture_counters counters;
+  clv__capture_cache_counters(cache, &counters);
   return counters;
 }
 
@@ -87,7 +87,7 @@ typedef struct model {
   bool on_first_sight;
   model_key keys[KEYS];
   model_entry entries[OWNERS];
-  clv__graph_counters counters;
+  clv__capture_counters counters;
 } model;
 
 static uint32_t model_graphs_of(const model *m, uint32_t key) {
@@ -136,7 +136,7 @@ static bool model_room(const model *m, uint32_t key, uint64_t bytes, bool going[
   return true;
 }
 
-static clv__graph_verdict model_ask(model *m, uint32_t key) {
+static clv__capture_verdict model_ask(model *m, uint32_t key) {
   bool going[OWNERS];
   ++m->counters.misses;
   for (uint32_t i = 0; i < OWNERS; ++i) {
@@ -144,9 +144,9 @@ static clv__graph_verdict model_ask(model *m, uint32_t key) {
   }
   model_age(m);
   model_count(m, key, 1);
-  if (m->keys[key].has_failed) return CLV__GRAPH_EAGER_FAILED;
-  if (!m->on_first_sight && m->keys[key].count < 2) return CLV__GRAPH_EAGER_SIGHT;
-  return model_room(m, key, m->keys[key].bytes, going) ? CLV__GRAPH_CAPTURE : CLV__GRAPH_EAGER_FULL;
+  if (m->keys[key].has_failed) return CLV__CAPTURE_EAGER_FAILED;
+  if (!m->on_first_sight && m->keys[key].count < 2) return CLV__CAPTURE_EAGER_SIGHT;
+  return model_room(m, key, m->keys[key].bytes, going) ? CLV__CAPTURE_NOW : CLV__CAPTURE_EAGER_FULL;
 }
 
 static void model_take_out(model *m, model_entry *e) {
@@ -203,13 +203,13 @@ static void model_remove(model *m, uint32_t owner) {
 typedef struct trial {
   uint64_t seed;
   model m;
-  clv__graph_cache *cache;
-  clv__graph_entry *entries[OWNERS];
+  clv__capture_cache *cache;
+  clv__capture_entry *entries[OWNERS];
   content contents[OWNERS];
 } trial;
 
 static void check(trial *t, uint64_t seed, uint32_t step) {
-  clv__graph_counters is = counters_of(t->cache), should = t->m.counters;
+  clv__capture_counters is = counters_of(t->cache), should = t->m.counters;
   if (memcmp(&is, &should, sizeof is) != 0) {
     fail_msg("seed %llu, call %u: %llu entries, %llu bytes, %llu hits, %llu evictions; the model has %llu, %llu, %llu, %llu",
              (unsigned long long)seed, step, (unsigned long long)is.entries, (unsigned long long)is.bytes,
@@ -228,7 +228,7 @@ static void check(trial *t, uint64_t seed, uint32_t step) {
 static void capture(trial *t, uint32_t owner, uint32_t key, uint64_t bytes) {
   clv_error error = {0};
   t->contents[owner] = (content){.number = owner};
-  assert_ok(clv__graph_cache_insert(t->cache, &keys[key].key, &t->contents[owner], bytes, destroy, &t->entries[owner], &error),
+  assert_ok(clv__capture_cache_insert(t->cache, &keys[key].key, &t->contents[owner], bytes, destroy, &t->entries[owner], &error),
             error);
   bool is_kept = model_insert(&t->m, owner, key, bytes);
   assert_int_equal(t->entries[owner] != NULL, is_kept);
@@ -240,28 +240,28 @@ static void one_call(trial *t, uint32_t key_count, uint64_t most_bytes) {
   key = test_random(&t->seed) % 3 == 0 ? key / 4 : key; /* some are seen more often */
   model_entry *e = &t->m.entries[owner];
   if (e->is_owned && e->is_entered) {
-    clv__graph_entry_leave(t->entries[owner]);
+    clv__capture_entry_leave(t->entries[owner]);
     model_leave(&t->m, owner);
   } else if (e->is_owned && test_random(&t->seed) % 16 == 0) {
-    clv__graph_entry_remove(t->cache, t->entries[owner]);
+    clv__capture_entry_remove(t->cache, t->entries[owner]);
     model_remove(&t->m, owner);
     assert_int_equal(t->contents[owner].destroyed, 1);
   } else if (e->is_owned) {
-    void *entered = clv__graph_entry_enter(t->cache, t->entries[owner]);
+    void *entered = clv__capture_entry_enter(t->cache, t->entries[owner]);
     bool should = model_enter(&t->m, owner);
     assert_ptr_equal(entered, should ? &t->contents[owner] : NULL);
     if (!should) { /* evicted: its owner asks again later */
-      clv__graph_entry_remove(t->cache, t->entries[owner]);
+      clv__capture_entry_remove(t->cache, t->entries[owner]);
       model_remove(&t->m, owner);
     }
   } else if (test_random(&t->seed) % 64 == 0) { /* somebody else took the room since this one asked, or it was never asked */
     capture(t, owner, key, test_random(&t->seed) % most_bytes);
   } else {
-    clv__graph_verdict verdict = clv__graph_cache_ask(t->cache, &keys[key].key, NULL, 0), should = model_ask(&t->m, key);
+    clv__capture_verdict verdict = clv__capture_cache_ask(t->cache, &keys[key].key, NULL, 0), should = model_ask(&t->m, key);
     if (verdict != should) fail_msg("key %u: %d, not %d", key, (int)verdict, (int)should);
-    if (verdict != CLV__GRAPH_CAPTURE) return;
+    if (verdict != CLV__CAPTURE_NOW) return;
     if (test_random(&t->seed) % 40 == 0) {
-      clv__graph_cache_fail(t->cache, &keys[key].key);
+      clv__capture_cache_fail(t->cache, &keys[key].key);
       t->m.keys[key].has_failed = true;
       ++t->m.counters.failures;
     } else {
@@ -295,10 +295,10 @@ static void as_the_model(void **state) {
     for (uint32_t i = 0; i < OWNERS; ++i) {
       is_owned[i] = t.m.entries[i].is_owned;
       was_evicted[i] = is_owned[i] && !t.m.entries[i].is_resident;
-      if (is_owned[i] && t.m.entries[i].is_entered) clv__graph_entry_leave(t.entries[i]);
+      if (is_owned[i] && t.m.entries[i].is_entered) clv__capture_entry_leave(t.entries[i]);
       if (is_owned[i] && was_evicted[i]) assert_int_equal(t.contents[i].destroyed, 1);
     }
-    clv__graph_cache_destroy(t.cache);
+    clv__capture_cache_destroy(t.cache);
     for (uint32_t i = 0; i < OWNERS; ++i) {
       if (is_owned[i]) assert_int_equal(t.contents[i].destroyed, 1);
     }
@@ -310,8 +310,8 @@ static void as_the_model(void **state) {
 
 /* A caller that runs a key and keeps its graph. */
 typedef struct user {
-  clv__graph_cache *cache;
-  clv__graph_entry *entries[1000];
+  clv__capture_cache *cache;
+  clv__capture_entry *entries[1000];
   content contents[1000];
 } user;
 
@@ -323,48 +323,48 @@ static user *new_user(uint32_t entries, bool on_first_sight) {
 }
 
 static void delete_user(user *u) {
-  for (uint32_t k = 0; k < 1000; ++k) clv__graph_entry_remove(u->cache, u->entries[k]);
-  clv__graph_cache_destroy(u->cache);
+  for (uint32_t k = 0; k < 1000; ++k) clv__capture_entry_remove(u->cache, u->entries[k]);
+  clv__capture_cache_destroy(u->cache);
   free(u);
 }
 
 /* True for a hit. */
-static bool use(user *u, uint32_t key, clv__graph_verdict *verdict) {
+static bool use(user *u, uint32_t key, clv__capture_verdict *verdict) {
   clv_error error = {0};
-  if (u->entries[key] != NULL && clv__graph_entry_enter(u->cache, u->entries[key]) != NULL) {
-    clv__graph_entry_leave(u->entries[key]);
+  if (u->entries[key] != NULL && clv__capture_entry_enter(u->cache, u->entries[key]) != NULL) {
+    clv__capture_entry_leave(u->entries[key]);
     return true;
   }
-  clv__graph_entry_remove(u->cache, u->entries[key]);
+  clv__capture_entry_remove(u->cache, u->entries[key]);
   u->entries[key] = NULL;
-  clv__graph_verdict said = clv__graph_cache_ask(u->cache, &keys[key].key, NULL, 0);
+  clv__capture_verdict said = clv__capture_cache_ask(u->cache, &keys[key].key, NULL, 0);
   if (verdict != NULL) *verdict = said;
-  if (said != CLV__GRAPH_CAPTURE) return false;
+  if (said != CLV__CAPTURE_NOW) return false;
   u->contents[key] = (content){.number = key};
-  assert_ok(clv__graph_cache_insert(u->cache, &keys[key].key, &u->contents[key], 1, destroy, &u->entries[key], &error), error);
+  assert_ok(clv__capture_cache_insert(u->cache, &keys[key].key, &u->contents[key], 1, destroy, &u->entries[key], &error), error);
   assert_non_null(u->entries[key]);
-  clv__graph_entry_leave(u->entries[key]);
+  clv__capture_entry_leave(u->entries[key]);
   return false;
 }
 
 static void first_and_second_sight(void **state) {
   (void)state;
-  clv__graph_verdict verdict;
+  clv__capture_verdict verdict;
   user *on = new_user(12, true), *when_seen = new_user(12, false), *none = new_user(0, true);
   assert_false(use(on, 1, &verdict));
-  assert_int_equal(verdict, CLV__GRAPH_CAPTURE);
+  assert_int_equal(verdict, CLV__CAPTURE_NOW);
   assert_true(use(on, 1, NULL));
   assert_false(use(when_seen, 1, &verdict));
-  assert_int_equal(verdict, CLV__GRAPH_EAGER_SIGHT);
+  assert_int_equal(verdict, CLV__CAPTURE_EAGER_SIGHT);
   for (uint32_t i = 0; i < 300; ++i) use(when_seen, 2, NULL); /* counts age meanwhile: once seen is still once seen */
   assert_false(use(when_seen, 1, &verdict));
-  assert_int_equal(verdict, CLV__GRAPH_CAPTURE);
+  assert_int_equal(verdict, CLV__CAPTURE_NOW);
   assert_true(use(when_seen, 1, NULL));
   for (uint32_t i = 0; i < 5; ++i) {
     assert_false(use(none, 1, &verdict));
-    assert_int_equal(verdict, CLV__GRAPH_EAGER_FULL);
+    assert_int_equal(verdict, CLV__CAPTURE_EAGER_FULL);
   }
-  clv__graph_counters counters = counters_of(none->cache);
+  clv__capture_counters counters = counters_of(none->cache);
   assert_true(counters.misses == 5 && counters.hits == 0 && counters.captures == 0);
   delete_user(on);
   delete_user(when_seen);
@@ -373,17 +373,17 @@ static void first_and_second_sight(void **state) {
 
 static void the_thirteenth(void **state) {
   (void)state;
-  clv__graph_verdict verdict;
+  clv__capture_verdict verdict;
   user *u = new_user(12, true);
   for (uint32_t k = 0; k < 12; ++k) assert_false(use(u, k, NULL));
   assert_true(use(u, 0, NULL)); /* now 1 is the one used least recently */
   assert_false(use(u, 12, &verdict));
-  assert_int_equal(verdict, CLV__GRAPH_EAGER_FULL); /* seen once, as 1 was */
+  assert_int_equal(verdict, CLV__CAPTURE_EAGER_FULL); /* seen once, as 1 was */
   assert_false(use(u, 12, &verdict));
-  assert_int_equal(verdict, CLV__GRAPH_CAPTURE);
+  assert_int_equal(verdict, CLV__CAPTURE_NOW);
   assert_true(use(u, 12, NULL));
   for (uint32_t k = 0; k <= 12; ++k) assert_int_equal(u->contents[k].destroyed, k == 1);
-  clv__graph_counters counters = counters_of(u->cache);
+  clv__capture_counters counters = counters_of(u->cache);
   assert_true(counters.evictions == 1 && counters.entries == 12 && counters.captures == 13);
   delete_user(u);
 }
@@ -422,56 +422,56 @@ static void habits_change(void **state) {
 
 static void failed_once(void **state) {
   (void)state;
-  clv__graph_cache *cache = create(12, 1000, true);
-  assert_int_equal(clv__graph_cache_ask(cache, &keys[0].key, NULL, 0), CLV__GRAPH_CAPTURE);
-  clv__graph_cache_fail(cache, &keys[0].key);
+  clv__capture_cache *cache = create(12, 1000, true);
+  assert_int_equal(clv__capture_cache_ask(cache, &keys[0].key, NULL, 0), CLV__CAPTURE_NOW);
+  clv__capture_cache_fail(cache, &keys[0].key);
   for (uint32_t i = 0; i < 100000; ++i) { /* shapes that never come again do not wash it away */
     made_key other;
-    clv__graph_cache_ask(cache, &make_key(&other, 1000 + i)->key, NULL, 0);
+    clv__capture_cache_ask(cache, &make_key(&other, 1000 + i)->key, NULL, 0);
   }
-  assert_int_equal(clv__graph_cache_ask(cache, &keys[0].key, NULL, 0), CLV__GRAPH_EAGER_FAILED);
+  assert_int_equal(clv__capture_cache_ask(cache, &keys[0].key, NULL, 0), CLV__CAPTURE_EAGER_FAILED);
   assert_int_equal(counters_of(cache).failures, 1);
-  clv__graph_cache_destroy(cache);
+  clv__capture_cache_destroy(cache);
 }
 
 /* A graph that is larger than the cache is captured once, not at every run. */
 static void too_large(void **state) {
   (void)state;
   clv_error error = {0};
-  clv__graph_entry *entry;
+  clv__capture_entry *entry;
   content c = {0};
-  clv__graph_cache *cache = create(12, 1000, true);
-  assert_int_equal(clv__graph_cache_ask(cache, &keys[0].key, NULL, 0), CLV__GRAPH_CAPTURE);
-  assert_ok(clv__graph_cache_insert(cache, &keys[0].key, &c, 1001, destroy, &entry, &error), error);
+  clv__capture_cache *cache = create(12, 1000, true);
+  assert_int_equal(clv__capture_cache_ask(cache, &keys[0].key, NULL, 0), CLV__CAPTURE_NOW);
+  assert_ok(clv__capture_cache_insert(cache, &keys[0].key, &c, 1001, destroy, &entry, &error), error);
   assert_null(entry);
   assert_int_equal(c.destroyed, 0);
-  assert_int_equal(clv__graph_cache_ask(cache, &keys[0].key, NULL, 0), CLV__GRAPH_EAGER_FULL);
-  clv__graph_cache_destroy(cache);
+  assert_int_equal(clv__capture_cache_ask(cache, &keys[0].key, NULL, 0), CLV__CAPTURE_EAGER_FULL);
+  clv__capture_cache_destroy(cache);
 }
 
 /* An entry that runs is evicted, and lives on until it is left. */
 static void evicted_while_entered(void **state) {
   (void)state;
   clv_error error = {0};
-  clv__graph_entry *entries[2];
+  clv__capture_entry *entries[2];
   content contents[2] = {{.number = 0}, {.number = 1}};
-  clv__graph_cache *cache = create(1, 1000, true);
-  clv__graph_cache_ask(cache, &keys[0].key, NULL, 0);
-  assert_ok(clv__graph_cache_insert(cache, &keys[0].key, &contents[0], 1, destroy, &entries[0], &error), error);
+  clv__capture_cache *cache = create(1, 1000, true);
+  clv__capture_cache_ask(cache, &keys[0].key, NULL, 0);
+  assert_ok(clv__capture_cache_insert(cache, &keys[0].key, &contents[0], 1, destroy, &entries[0], &error), error);
   contents[0].is_entered = true; /* it comes so */
-  clv__graph_cache_ask(cache, &keys[1].key, NULL, 0);
-  assert_int_equal(clv__graph_cache_ask(cache, &keys[1].key, NULL, 0), CLV__GRAPH_CAPTURE);
-  assert_ok(clv__graph_cache_insert(cache, &keys[1].key, &contents[1], 1, destroy, &entries[1], &error), error);
+  clv__capture_cache_ask(cache, &keys[1].key, NULL, 0);
+  assert_int_equal(clv__capture_cache_ask(cache, &keys[1].key, NULL, 0), CLV__CAPTURE_NOW);
+  assert_ok(clv__capture_cache_insert(cache, &keys[1].key, &contents[1], 1, destroy, &entries[1], &error), error);
   assert_non_null(entries[1]);
   assert_int_equal(contents[0].destroyed, 0);
   assert_int_equal(counters_of(cache).evictions, 1);
   contents[0].is_entered = false;
-  clv__graph_entry_leave(entries[0]);
+  clv__capture_entry_leave(entries[0]);
   assert_int_equal(contents[0].destroyed, 1);
-  assert_null(clv__graph_entry_enter(cache, entries[0]));
-  clv__graph_entry_remove(cache, entries[0]);
-  clv__graph_entry_leave(entries[1]);
-  clv__graph_cache_destroy(cache);
+  assert_null(clv__capture_entry_enter(cache, entries[0]));
+  clv__capture_entry_remove(cache, entries[0]);
+  clv__capture_entry_leave(entries[1]);
+  clv__capture_cache_destroy(cache);
   assert_int_equal(contents[0].destroyed, 1);
   assert_int_equal(contents[1].destroyed, 1);
 }
@@ -489,13 +489,13 @@ static void destroy_slowly(void *given) {
 
 static void *evict_first(void *given) {
   clv_error error = {0};
-  clv__graph_entry *entry;
+  clv__capture_entry *entry;
   static content c;
-  clv__graph_cache *cache = given;
-  clv__graph_cache_ask(cache, &keys[1].key, NULL, 0);
-  clv__graph_cache_ask(cache, &keys[1].key, NULL, 0);
-  if (clv__graph_cache_insert(cache, &keys[1].key, &c, 1, destroy, &entry, &error) != CLV_OK || entry == NULL) abort();
-  clv__graph_entry_leave(entry);
+  clv__capture_cache *cache = given;
+  clv__capture_cache_ask(cache, &keys[1].key, NULL, 0);
+  clv__capture_cache_ask(cache, &keys[1].key, NULL, 0);
+  if (clv__capture_cache_insert(cache, &keys[1].key, &c, 1, destroy, &entry, &error) != CLV_OK || entry == NULL) abort();
+  clv__capture_entry_leave(entry);
   return NULL;
 }
 
@@ -504,60 +504,60 @@ static void *evict_first(void *given) {
 static void removal_waits(void **state) {
   (void)state;
   clv_error error = {0};
-  clv__graph_entry *entry;
+  clv__capture_entry *entry;
   pthread_t thread;
   slow_content slow = {0};
-  clv__graph_cache *cache = create(1, 1000, true);
-  clv__graph_cache_ask(cache, &keys[0].key, NULL, 0);
-  assert_ok(clv__graph_cache_insert(cache, &keys[0].key, &slow, 1, destroy_slowly, &entry, &error), error);
-  clv__graph_entry_leave(entry);
+  clv__capture_cache *cache = create(1, 1000, true);
+  clv__capture_cache_ask(cache, &keys[0].key, NULL, 0);
+  assert_ok(clv__capture_cache_insert(cache, &keys[0].key, &slow, 1, destroy_slowly, &entry, &error), error);
+  clv__capture_entry_leave(entry);
   assert_int_equal(pthread_create(&thread, NULL, evict_first, cache), 0);
   while (!atomic_load(&slow.has_begun)) usleep(100);
-  clv__graph_cache_fail(cache, &keys[2].key); /* others need not wait for it */
+  clv__capture_cache_fail(cache, &keys[2].key); /* others need not wait for it */
   assert_false(atomic_load(&slow.is_over));
-  clv__graph_entry_remove(cache, entry);
+  clv__capture_entry_remove(cache, entry);
   assert_true(atomic_load(&slow.is_over));
   pthread_join(thread, NULL);
-  clv__graph_cache_destroy(cache);
+  clv__capture_cache_destroy(cache);
 }
 
 /* A lookup does not read the key: it costs the same at 10 and at 10,000 nodes. This one's bytes are nowhere. */
 static void lookups_read_no_key(void **state) {
   (void)state;
-  clv__graph_cache *cache = create(12, 1000, true);
-  clv__graph_key nowhere = {.hash = {{1, 2, 3}}, .size_bytes = (size_t)1 << 40, .bytes = (const uint8_t *)16};
-  assert_int_equal(clv__graph_cache_ask(cache, &nowhere, NULL, 0), CLV__GRAPH_CAPTURE);
-  clv__graph_cache_fail(cache, &nowhere);
-  assert_int_equal(clv__graph_cache_ask(cache, &nowhere, NULL, 0), CLV__GRAPH_EAGER_FAILED);
-  clv__graph_cache_destroy(cache);
+  clv__capture_cache *cache = create(12, 1000, true);
+  clv__capture_key nowhere = {.hash = {{1, 2, 3}}, .size_bytes = (size_t)1 << 40, .bytes = (const uint8_t *)16};
+  assert_int_equal(clv__capture_cache_ask(cache, &nowhere, NULL, 0), CLV__CAPTURE_NOW);
+  clv__capture_cache_fail(cache, &nowhere);
+  assert_int_equal(clv__capture_cache_ask(cache, &nowhere, NULL, 0), CLV__CAPTURE_EAGER_FAILED);
+  clv__capture_cache_destroy(cache);
 }
 
 static void differences(void **state) {
   (void)state;
   char text[200];
   user *u = new_user(12, true);
-  clv__graph_cache_ask(u->cache, &keys[5].key, text, sizeof text);
-  assert_string_equal(text, "no graph was captured");
+  clv__capture_cache_ask(u->cache, &keys[5].key, text, sizeof text);
+  assert_string_equal(text, "nothing was captured");
   use(u, 5, NULL);
   use(u, 6, NULL);
-  clv__graph_cache_ask(u->cache, &keys[7].key, text, sizeof text);
+  clv__capture_cache_ask(u->cache, &keys[7].key, text, sizeof text);
   assert_string_equal(text, "device '7', was '6'");
   use(u, 5, NULL);
-  clv__graph_cache_ask(u->cache, &keys[7].key, text, sizeof text);
+  clv__capture_cache_ask(u->cache, &keys[7].key, text, sizeof text);
   assert_string_equal(text, "device '7', was '5'"); /* the one used last */
-  clv__graph_cache_ask(u->cache, &keys[5].key, text, sizeof text);
+  clv__capture_cache_ask(u->cache, &keys[5].key, text, sizeof text);
   assert_string_equal(text, "it was captured for another request");
   delete_user(u);
 }
 
 static void other_counters(void **state) {
   (void)state;
-  clv__graph_cache *cache = create(1, 1, true);
-  clv__graph_cache_add(cache, 3, 1, 1000);
-  clv__graph_cache_add(cache, 1, 0, 500);
-  clv__graph_counters counters = counters_of(cache);
+  clv__capture_cache *cache = create(1, 1, true);
+  clv__capture_cache_add(cache, 3, 1, 1000);
+  clv__capture_cache_add(cache, 1, 0, 500);
+  clv__capture_counters counters = counters_of(cache);
   assert_true(counters.patches == 4 && counters.recaptures == 1 && counters.saved_ns == 1500);
-  clv__graph_cache_destroy(cache);
+  clv__capture_cache_destroy(cache);
 }
 
 /* What is remembered has a bound; what has a graph is not forgotten, and of the others those that failed are last. */
@@ -570,15 +570,15 @@ static void memory_is_bounded(void **state) {
     uint32_t index = clv__sightings_index(&s, &make_key(&key, i)->key.hash);
     assert_true(index != CLV__NO_ID);
     clv__sightings_count(&s, index, 1);
-    if (i % 100 == 0 && i < 1000) assert_true(clv__sightings_add_graph(&s, index, &key.key));
+    if (i % 100 == 0 && i < 1000) assert_true(clv__sightings_add_capture(&s, index, &key.key));
     if (i % 100 == 1 && i < 1000) s.items[index].has_failed = true;
     assert_true(s.used <= CLV__SIGHTINGS_KEPT + 10);
-    assert_true(s.graphless <= CLV__SIGHTINGS_KEPT);
+    assert_true(s.uncaptured <= CLV__SIGHTINGS_KEPT);
   }
   for (uint32_t i = 0; i < 1000; i += 100) {
     uint32_t index = clv__sightings_index(&s, &make_key(&key, i)->key.hash);
-    assert_int_equal(s.items[index].graph_count, 1);
-    assert_true(clv__graph_key_equal(&s.items[index].key, &key.key));
+    assert_int_equal(s.items[index].capture_count, 1);
+    assert_true(clv__capture_key_equal(&s.items[index].key, &key.key));
     assert_true(s.items[clv__sightings_index(&s, &make_key(&key, i + 1)->key.hash)].has_failed);
   }
   uint32_t recent = 0;
@@ -590,9 +590,10 @@ static void memory_is_bounded(void **state) {
   made_key wrong = key; /* the same hash, another key: never confused */
   wrong.bytes[1] ^= 1;
   wrong.key.bytes = wrong.bytes;
-  assert_false(clv__sightings_add_graph(&s, first, &wrong.key));
-  for (uint32_t i = 0; i < 1000; i += 100) clv__sightings_drop_graph(&s, clv__sightings_index(&s, &make_key(&key, i)->key.hash));
-  assert_true(s.graphless <= CLV__SIGHTINGS_KEPT);
+  assert_false(clv__sightings_add_capture(&s, first, &wrong.key));
+  for (uint32_t i = 0; i < 1000; i += 100)
+    clv__sightings_drop_capture(&s, clv__sightings_index(&s, &make_key(&key, i)->key.hash));
+  assert_true(s.uncaptured <= CLV__SIGHTINGS_KEPT);
   clv__sightings_finish(&s);
 }
 
@@ -601,24 +602,24 @@ static void memory_fails(void **state) {
   for (size_t at = 1; at < 40; ++at) {
     test_allocator counting;
     clv_error error = {0};
-    clv__graph_cache *cache;
+    clv__capture_cache *cache;
     content contents[4] = {{0}};
-    clv__graph_entry *entries[4] = {0};
+    clv__capture_entry *entries[4] = {0};
     test_allocator_init(&counting);
     counting.fail_at = at;
-    if (clv__graph_cache_create(&counting.allocator, 2, 1000, true, &cache, &error) == CLV_OK) {
+    if (clv__capture_cache_create(&counting.allocator, 2, 1000, true, &cache, &error) == CLV_OK) {
       for (uint32_t k = 0; k < 4; ++k) {
-        for (uint32_t i = 0; i < k; ++i) clv__graph_cache_ask(cache, &keys[k].key, NULL, 0);
-        clv_status status = clv__graph_cache_insert(cache, &keys[k].key, &contents[k], 1, destroy, &entries[k], &error);
+        for (uint32_t i = 0; i < k; ++i) clv__capture_cache_ask(cache, &keys[k].key, NULL, 0);
+        clv_status status = clv__capture_cache_insert(cache, &keys[k].key, &contents[k], 1, destroy, &entries[k], &error);
         assert_true(status == CLV_OK || (status == CLV_OUT_OF_MEMORY && entries[k] == NULL));
-        if (entries[k] != NULL) clv__graph_entry_leave(entries[k]);
+        if (entries[k] != NULL) clv__capture_entry_leave(entries[k]);
       }
       for (uint32_t k = 0; k < 4; ++k) {
         bool was_kept = entries[k] != NULL;
-        if (k % 2 == 0) clv__graph_entry_remove(cache, entries[k]);
+        if (k % 2 == 0) clv__capture_entry_remove(cache, entries[k]);
         if (k % 2 == 0) assert_int_equal(contents[k].destroyed, was_kept);
       }
-      clv__graph_cache_destroy(cache);
+      clv__capture_cache_destroy(cache);
     } else {
       assert_null(cache);
     }
@@ -629,7 +630,7 @@ static void memory_fails(void **state) {
 /* ---- Two threads ---- */
 
 typedef struct worker {
-  clv__graph_cache *cache;
+  clv__capture_cache *cache;
   uint64_t seed, runs, hits, asked;
 } worker;
 
@@ -637,36 +638,36 @@ static void *work(void *given) {
   enum { SHAPES = 20 };
   worker *w = given;
   clv_error error = {0};
-  clv__graph_entry *entries[SHAPES] = {0};
+  clv__capture_entry *entries[SHAPES] = {0};
   static _Thread_local content contents[SHAPES];
   for (uint32_t i = 0; i < w->runs; ++i) {
     uint32_t k = test_random(&w->seed) % 4 == 0 ? (uint32_t)(test_random(&w->seed) % SHAPES) : i % SHAPES;
-    content *c = entries[k] != NULL ? clv__graph_entry_enter(w->cache, entries[k]) : NULL;
+    content *c = entries[k] != NULL ? clv__capture_entry_enter(w->cache, entries[k]) : NULL;
     if (c != NULL) {
       ++w->hits;
       if (c != &contents[k] || atomic_load(&c->destroyed) != 0) abort();
     } else {
-      clv__graph_entry_remove(w->cache, entries[k]);
+      clv__capture_entry_remove(w->cache, entries[k]);
       if (entries[k] != NULL && atomic_load(&contents[k].destroyed) != 1) abort();
       entries[k] = NULL;
       char text[64];
       ++w->asked;
-      if (clv__graph_cache_ask(w->cache, &keys[k].key, i % 2 == 0 ? text : NULL, sizeof text) != CLV__GRAPH_CAPTURE) continue;
+      if (clv__capture_cache_ask(w->cache, &keys[k].key, i % 2 == 0 ? text : NULL, sizeof text) != CLV__CAPTURE_NOW) continue;
       contents[k].number = k;
       atomic_store(&contents[k].destroyed, 0);
-      if (clv__graph_cache_insert(w->cache, &keys[k].key, &contents[k], 1 + k, destroy, &entries[k], &error) != CLV_OK) abort();
+      if (clv__capture_cache_insert(w->cache, &keys[k].key, &contents[k], 1 + k, destroy, &entries[k], &error) != CLV_OK) abort();
       if (entries[k] == NULL) continue;
       c = &contents[k];
     }
     atomic_store(&c->is_entered, true); /* the other thread may evict it from here on */
     atomic_store(&c->is_entered, false);
-    clv__graph_entry_leave(entries[k]);
+    clv__capture_entry_leave(entries[k]);
     if (test_random(&w->seed) % 50 != 0) continue;
-    clv__graph_entry_remove(w->cache, entries[k]);
+    clv__capture_entry_remove(w->cache, entries[k]);
     if (atomic_load(&contents[k].destroyed) != 1) abort();
     entries[k] = NULL;
   }
-  for (uint32_t k = 0; k < SHAPES; ++k) clv__graph_entry_remove(w->cache, entries[k]);
+  for (uint32_t k = 0; k < SHAPES; ++k) clv__capture_entry_remove(w->cache, entries[k]);
   return NULL;
 }
 
@@ -676,19 +677,19 @@ static void two_threads(void **state) {
   for (uint32_t round = 0; round < 6; ++round) {
     pthread_t threads[2];
     worker workers[2];
-    clv__graph_cache *cache = create(limits[round % 3], round < 3 ? 60 : 1000, round % 2 == 0);
+    clv__capture_cache *cache = create(limits[round % 3], round < 3 ? 60 : 1000, round % 2 == 0);
     for (uint32_t i = 0; i < 2; ++i) {
       workers[i] = (worker){.cache = cache, .seed = round * 2 + i, .runs = 10000};
       assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
     for (uint32_t i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
-    clv__graph_counters counters = counters_of(cache);
+    clv__capture_counters counters = counters_of(cache);
     assert_int_equal(counters.hits, workers[0].hits + workers[1].hits);
     assert_int_equal(counters.misses, workers[0].asked + workers[1].asked);
     assert_int_equal(counters.entries, 0);
     assert_int_equal(counters.bytes, 0);
     assert_true(counters.evictions > 0 && counters.hits > 0);
-    clv__graph_cache_destroy(cache);
+    clv__capture_cache_destroy(cache);
   }
 }
 

@@ -1,6 +1,7 @@
-/* Removing devices from a plan. Shared by without.c, which places nodes again, and without_begin.c, which copies the rest. */
-#ifndef CLEAVE_PLAN_WITHOUT_H
-#define CLEAVE_PLAN_WITHOUT_H
+/* Removing devices from a plan. Shared by without_device.c, which places nodes again, and without_device_begin.c, which copies
+ * the rest. */
+#ifndef CLEAVE_PLAN_WITHOUT_DEVICE_H
+#define CLEAVE_PLAN_WITHOUT_DEVICE_H
 
 #include "plan/make.h"
 

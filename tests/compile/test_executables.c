@@ -19,6 +19,7 @@
  * not. */
 static struct slow {
   clv_backend table;
+  clv_save_slots save;
   const clv_backend *inner;
   useconds_t pause_us; /* after every few bytes */
   int begun[2];        /* a pipe: it has begun to save. Where there is a pause */
@@ -41,13 +42,15 @@ static clv_status write_slowly(void *cookie, const void *data, size_t size_bytes
 
 static clv_status save_slowly(clv_device *device, clv_executable *executable, clv_write_fn to, void *cookie, clv_error *error) {
   if (slow.pause_us > 0 && write(slow.begun[1], "", 1) != 1) return clv__error_set(error, CLV_IO_ERROR, "the pipe is full");
-  return slow.inner->executable_save(device, executable, write_slowly, &(slow_writer){to, cookie}, error);
+  return slow.inner->save->save(device, executable, write_slowly, &(slow_writer){to, cookie}, error);
 }
 
 static clv_status open_slow(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                             clv_error *error) {
+  const clv_option spec = {"spec", "all"};
   clv_device_config all = *config;
-  all.spec = "all";
+  all.options = &spec;
+  all.option_count = 1;
   return slow.inner->open(self, host, &all, device, error);
 }
 
@@ -56,7 +59,9 @@ static clv_status query_slow(const clv_host *host, void *user_data, const clv_ba
   slow.table = *slow.inner;
   slow.table.name = "slow";
   slow.table.open = open_slow;
-  slow.table.executable_save = save_slowly;
+  slow.save = *slow.inner->save;
+  slow.save.save = save_slowly;
+  slow.table.save = &slow.save;
   *backend = &slow.table;
   return CLV_OK;
 }
@@ -117,11 +122,11 @@ static clv_graph *build(const clv_allocator *allocator, variant v) {
 
 static clv_dtype asked_precision; /* of programs started from now on */
 
-static void start(machine *m, const clv_plan *plan, bool deterministic, clv__program *program) {
+static void start(machine *m, const clv_plan *plan, bool deterministic, clv__executables *executables) {
   (void)m;
   clv_error error = {0};
   clv_compile_options options = {.struct_size = sizeof options, .deterministic = deterministic, .precision = asked_precision};
-  assert_ok(clv__program_init(plan, &options, NULL, program, &error), error);
+  assert_ok(clv__executables_init(plan, &options, NULL, executables, &error), error);
 }
 
 static void check_run(const clv_graph *graph, const clv_plan *plan, const char *what) {
@@ -141,15 +146,15 @@ static void check_run(const clv_graph *graph, const clv_plan *plan, const char *
 /* A program of a variant on a fresh machine, checked; what came of its only partition. */
 static clv__origin fresh(const folder *f, const char *list, const char *spec, variant v, bool deterministic) {
   machine m;
-  clv__program program;
+  clv__executables executables;
   open_with_cache(&m, list, spec, f == NULL ? "" : f->path);
   clv_graph *graph = build(&m.counting.allocator, v);
   clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
   assert_int_equal(plan->partition_count, 1);
-  start(&m, plan, deterministic, &program);
-  clv__origin origin = program.partitions[0].origin;
+  start(&m, plan, deterministic, &executables);
+  clv__origin origin = executables.partitions[0].origin;
   check_run(graph, plan, v.prefix);
-  clv__program_finish(&program);
+  clv__executables_finish(&executables);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);
   machine_close(&m);
@@ -172,7 +177,7 @@ static void sessions_share(void **state) {
   clv_graph *graph = build(&m.counting.allocator, PLAIN);
   clv_plan *plan = machine_plan(&m, graph, "n3=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
   assert_int_equal(plan->partition_count, 2);
-  clv__program first, second, third;
+  clv__executables first, second, third;
   start(&m, plan, false, &first);
   assert_origin(first.partitions[0].origin, CLV__SOURCE_NOT_KEPT, "no cache directory");
   assert_origin(first.partitions[1].origin, CLV__SOURCE_NOT_KEPT, "cannot save executables");
@@ -191,14 +196,14 @@ static void sessions_share(void **state) {
   assert_true(third.partitions[0].executable != first.partitions[0].executable);
   assert_int_equal(third.counters.not_kept, 2);
   assert_int_equal(third.counters.uploaded_bytes, 0);
-  clv__program_finish(&first);
-  clv__program_finish(&third);
+  clv__executables_finish(&first);
+  clv__executables_finish(&third);
   check_run(graph, plan, "after the first has gone");
-  clv__program_finish(&second);
+  clv__executables_finish(&second);
   start(&m, plan, false, &first); /* nobody had it any more */
   assert_int_equal(first.counters.from_memory, 0);
   assert_int_equal(first.counters.uploaded_bytes, WIDTH * WIDTH * 4);
-  clv__program_finish(&first);
+  clv__executables_finish(&first);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);
   machine_close(&m);
@@ -212,7 +217,7 @@ static void equal_models_share(void **state) {
     open_with_cache(&m, "npu,cpu", "all", "");
     clv_graph *graphs[2];
     clv_plan *plans[2];
-    clv__program programs[2];
+    clv__executables programs[2];
     for (int i = 0; i < 2; ++i) {
       graphs[i] = build(&m.counting.allocator, (variant){i == 0 ? "one/" : "another.", 4, 1, 0, 0});
       plans[i] = machine_plan(&m, graphs[i], i == 0 ? "one/n3=cpu" : "another.n3=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
@@ -223,20 +228,20 @@ static void equal_models_share(void **state) {
       assert_ptr_equal(programs[0].partitions[p].executable, programs[1].partitions[p].executable);
     }
     assert_int_equal(programs[1].counters.uploaded_bytes, 0);
-    clv__program_finish(&programs[order]);
+    clv__executables_finish(&programs[order]);
     clv_plan_destroy(plans[order]);
     clv_graph_destroy(graphs[order]);
     check_run(graphs[1 - order], plans[1 - order], "the other one");
     /* The bytes to compare with are now the other model's: a third one is still found. */
     clv_graph *third = build(&m.counting.allocator, (variant){"third", 4, 1, 0, 0});
     clv_plan *plan = machine_plan(&m, third, "thirdn3=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-    clv__program program;
-    start(&m, plan, false, &program);
-    assert_int_equal(program.counters.from_memory, 2);
-    clv__program_finish(&program);
+    clv__executables executables;
+    start(&m, plan, false, &executables);
+    assert_int_equal(executables.counters.from_memory, 2);
+    clv__executables_finish(&executables);
     clv_plan_destroy(plan);
     clv_graph_destroy(third);
-    clv__program_finish(&programs[1 - order]);
+    clv__executables_finish(&programs[1 - order]);
     clv_plan_destroy(plans[1 - order]);
     clv_graph_destroy(graphs[1 - order]);
     machine_close(&m);
@@ -256,21 +261,21 @@ static void different_models_do_not_share(void **state) {
   open_with_cache(&m, "npu,cpu", "all", "");
   clv_graph *graph = build(&m.counting.allocator, PLAIN);
   clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-  clv__program program;
-  start(&m, plan, false, &program);
+  clv__executables executables;
+  start(&m, plan, false, &executables);
   for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
     clv_graph *other = build(&m.counting.allocator, others[i]);
     clv_plan *other_plan = machine_plan(&m, other, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-    clv__program other_program;
+    clv__executables other_program;
     start(&m, other_plan, false, &other_program);
     assert_int_equal(other_program.counters.from_memory, 0);
     assert_int_equal(other_program.counters.uploaded_bytes, others[i].flip > 0 ? WIDTH * WIDTH * 4 : 0);
     check_run(other, other_plan, "a variant");
-    clv__program_finish(&other_program);
+    clv__executables_finish(&other_program);
     clv_plan_destroy(other_plan);
     clv_graph_destroy(other);
   }
-  clv__program_finish(&program);
+  clv__executables_finish(&executables);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);
   machine_close(&m);
@@ -287,14 +292,14 @@ static void coming_and_going(void **state) {
   struct {
     clv_graph *graph;
     clv_plan *plan;
-    clv__program program;
+    clv__executables executables;
   } places[PLACES] = {0};
   uint64_t seed = 77;
   for (int step = 0; step < STEPS; ++step) {
     uint32_t i = (uint32_t)(test_random(&seed) % PLACES);
     if (places[i].graph != NULL) {
       if (test_random(&seed) % 2 == 0) check_run(places[i].graph, places[i].plan, "still there");
-      clv__program_finish(&places[i].program);
+      clv__executables_finish(&places[i].executables);
       clv_plan_destroy(places[i].plan);
       clv_graph_destroy(places[i].graph);
       places[i].graph = NULL;
@@ -305,12 +310,12 @@ static void coming_and_going(void **state) {
     places[i].graph = build(&m.counting.allocator, v);
     places[i].plan = machine_plan(&m, places[i].graph, test_random(&seed) % 2 == 0 ? "*n1=cpu" : NULL,
                                   (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-    start(&m, places[i].plan, false, &places[i].program);
+    start(&m, places[i].plan, false, &places[i].executables);
     check_run(places[i].graph, places[i].plan, "new");
   }
   for (int i = 0; i < PLACES; ++i) {
     if (places[i].graph == NULL) continue;
-    clv__program_finish(&places[i].program);
+    clv__executables_finish(&places[i].executables);
     clv_plan_destroy(places[i].plan);
     clv_graph_destroy(places[i].graph);
   }
@@ -533,19 +538,19 @@ static void no_memory(void **state) {
     for (size_t fail_at = 1; !done; ++fail_at) {
       if (warm == 0) folder_remove(f.path);
       machine m;
-      clv__program program;
+      clv__executables executables;
       clv_error error = {0};
       open_with_cache(&m, "npu,cpu", "all", f.path);
       clv_graph *graph = build(&m.counting.allocator, PLAIN);
       clv_plan *plan = machine_plan(&m, graph, "n3=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
       clv_compile_options options = {.struct_size = sizeof options};
       m.counting.fail_at = m.counting.calls + fail_at;
-      clv_status status = clv__program_init(plan, &options, NULL, &program, &error);
+      clv_status status = clv__executables_init(plan, &options, NULL, &executables, &error);
       done = m.counting.calls < m.counting.fail_at;
       m.counting.fail_at = 0;
       if (status == CLV_OK) {
         check_run(graph, plan, "after an allocation failed");
-        clv__program_finish(&program);
+        clv__executables_finish(&executables);
       } else {
         assert_int_equal(status, CLV_OUT_OF_MEMORY);
       }
@@ -571,9 +576,9 @@ static void *start_often(void *argument) {
   job *j = argument;
   clv_compile_options options = {.struct_size = sizeof options};
   for (int i = 0; i < 20 && j->status == CLV_OK; ++i) {
-    clv__program program;
-    j->status = clv__program_init(j->plan, &options, NULL, &program, &j->error);
-    if (j->status == CLV_OK) clv__program_finish(&program);
+    clv__executables executables;
+    j->status = clv__executables_init(j->plan, &options, NULL, &executables, &j->error);
+    if (j->status == CLV_OK) clv__executables_finish(&executables);
   }
   return NULL;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "place/node.h"
-#include "plan/without.h"
+#include "plan/without_device.h"
 
 /* ---- Placing the nodes of lost devices ---- */
 
@@ -247,7 +247,7 @@ static clv_status find_same(clv__leaving *l, clv_error *error) {
   return CLV_OK;
 }
 
-clv_status clv__plan_without(const clv_plan *old, uint32_t lost, const char *reason, clv_plan **out, clv_error *error) {
+clv_status clv__plan_without_devices(const clv_plan *old, uint32_t lost, const char *reason, clv_plan **out, clv_error *error) {
   const clv_allocator *allocator = old->arena.allocator;
   *out = NULL;
   clv_plan *plan = clv__allocate_zero(allocator, sizeof *plan);
@@ -258,7 +258,7 @@ clv_status clv__plan_without(const clv_plan *old, uint32_t lost, const char *rea
   plan->origin = old->origin != NULL ? old->origin : old;
   plan->gone = old->gone | l.lost;
   l.strategy = clv__strategy_find(old->placement.strategy);
-  if (l.strategy == NULL) l.strategy = &clv__strategies[0]; /* the file names none of our strategies */
+  if (l.strategy == NULL) l.strategy = clv__strategies[0]; /* the file names none of our strategies */
   clv__devices_lock(plan->origin->devices);
   clv_status status = clv__leaving_begin(&l, reason, error);
   if (status == CLV_OK) {

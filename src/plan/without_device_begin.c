@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/without.h"
+#include "plan/without_device.h"
 
 clv_status clv__leaving_text(clv__arena *arena, const char *text, const char **copy, clv_error *error) {
   *copy = text == NULL ? NULL : clv__arena_string(arena, text, strlen(text));

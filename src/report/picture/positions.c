@@ -1,5 +1,5 @@
 /* The second part of diagram.h: chooses the height and column of each item. Items keep their order. Each item goes as high as
- * its dependencies and the items already placed allow, so that items which can run at the same time are side by side. */
+ * its dependencies and the items already positioned allow, so that items which can run at the same time are side by side. */
 #include <math.h>
 
 #include "report/picture/diagram.h"
@@ -84,7 +84,7 @@ static void occupy(const clv__diagram *d, heights *h, const clv__item *item) {
 }
 
 /* Places all items in columns of about `limit` height. A column starts with the transfers to its first box. */
-static void place_items(clv__diagram *d, heights *h, double limit) {
+static void position_items(clv__diagram *d, heights *h, double limit) {
   h->column = 0;
   h->most = 0;
   begin_column(d, h);
@@ -115,7 +115,7 @@ static double widest_box(const clv__diagram *d, uint32_t lane) {
   return width;
 }
 
-bool clv__diagram_place(clv__diagram *diagram, clv__arena *arena) {
+bool clv__diagram_position(clv__diagram *diagram, clv__arena *arena) {
   clv__diagram *d = diagram;
   heights h = {.lanes = clv__arena_allocate_zero(arena, (size_t)d->lane_count + 1, sizeof *h.lanes),
                .gutters = clv__arena_allocate_zero(arena, (size_t)d->lane_count + 1, sizeof *h.gutters)};
@@ -126,12 +126,12 @@ bool clv__diagram_place(clv__diagram *diagram, clv__arena *arena) {
     d->lanes[l].box_width = widest_box(d, l);
     width += d->lanes[l].box_width + 60 + (l > 0 ? d->gutter : 0);
   }
-  place_items(d, &h, INFINITY);
+  position_items(d, &h, INFINITY);
   double tall = d->height - d->top;
   if (tall > TALLEST) {
     double columns = ceil(sqrt(1.2 * tall / width)); /* prefers wide over tall, like screens and slides */
     double limit = tall / columns * 1.04 + d->lane_head;
-    place_items(d, &h, limit > SHORTEST_COLUMN ? limit : SHORTEST_COLUMN);
+    position_items(d, &h, limit > SHORTEST_COLUMN ? limit : SHORTEST_COLUMN);
   }
   return true;
 }

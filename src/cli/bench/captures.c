@@ -1,4 +1,4 @@
-/* Reports captured graphs for `cleave bench`: how each partition was issued in the last run, and the devices' counters. */
+/* Reports captures for `cleave bench`: how each partition was issued in the last run, and the devices' counters. */
 #include "cli/bench/bench.h"
 #include "cli/json.h"
 #include "execute/capture/capture.h"
@@ -37,11 +37,11 @@ static bool knows_saved(const bench *b, uint32_t device) {
   return !b->job.devices->items[device].info.is_synchronous;
 }
 
-json_t *bench_graphs_json(const bench *b) {
+json_t *bench_captures_json(const bench *b) {
   json_t *object = json_object();
   for (uint32_t d = 0; d < b->job.devices->count; ++d) {
-    clv__graph_counters c;
-    if (!clv__session_graphs(b->session, d, &c)) continue;
+    clv__capture_counters c;
+    if (!clv__session_captures(b->session, d, &c)) continue;
     const struct {
       const char *name;
       uint64_t value;
@@ -58,12 +58,12 @@ json_t *bench_graphs_json(const bench *b) {
   return object;
 }
 
-void bench_write_graphs(const bench *b, clv__text *text) {
+void bench_write_captures(const bench *b, clv__text *text) {
   for (uint32_t d = 0; d < b->job.devices->count; ++d) {
-    clv__graph_counters c;
+    clv__capture_counters c;
     char size[CLV__LABEL_BYTES];
-    if (!clv__session_graphs(b->session, d, &c) || c.captures + c.failures == 0) continue;
-    clv__text_append(text, "graphs on %s: %llu captured, %llu kept (%s), launched in %llu of %llu runs",
+    if (!clv__session_captures(b->session, d, &c) || c.captures + c.failures == 0) continue;
+    clv__text_append(text, "captures on %s: %llu made, %llu kept (%s), launched in %llu of %llu runs",
                      b->job.devices->items[d].name, (unsigned long long)c.captures, (unsigned long long)c.entries,
                      clv__label_size(c.bytes, size), (unsigned long long)(c.hits + c.captures),
                      (unsigned long long)(c.hits + c.misses));

@@ -1,6 +1,6 @@
 /* Pools of memory, held against a model that knows every block: what is served by which, what is counted, what happens when a
  * device has no more, when it is lost, when several threads ask, and when memory is out. */
-#include "device/pool.h"
+#include "device/memory_pool.h"
 
 #include <pthread.h>
 
@@ -12,28 +12,28 @@
 enum { MOST = 64 };
 
 typedef struct model {
-  clv__block kept[MOST], out[MOST]; /* of one space */
+  clv__memory_block kept[MOST], out[MOST]; /* of one space */
   uint32_t kept_count, out_count;
-  clv__pool_counters counters;
+  clv__memory_pool_counters counters;
 } model;
 
 static uint32_t smallest_kept(const model *m, uint32_t device, uint64_t need) {
   uint32_t best = MOST;
   for (uint32_t i = 0; i < m->kept_count; ++i) {
-    const clv__block *b = &m->kept[i];
+    const clv__memory_block *b = &m->kept[i];
     if (b->device != device || b->size_bytes < need || b->size_bytes > 2 * need + 1) continue;
     if (best == MOST || b->size_bytes < m->kept[best].size_bytes) best = i;
   }
   return best;
 }
 
-static bool same_memory(const clv__block *a, const clv__block *b) {
+static bool same_memory(const clv__memory_block *a, const clv__memory_block *b) {
   return a->buffer == b->buffer && a->host == b->host && a->device == b->device && a->space == b->space &&
          a->size_bytes == b->size_bytes;
 }
 
 /* The block is one that the model says may serve, and no other. */
-static void model_take(model *m, uint32_t device, uint64_t size_bytes, const clv__block *block) {
+static void model_take(model *m, uint32_t device, uint64_t size_bytes, const clv__memory_block *block) {
   uint64_t need = (size_bytes == 0 ? 64 : size_bytes + 63) / 64 * 64;
   uint32_t best = smallest_kept(m, device, need);
   for (uint32_t i = 0; i < m->out_count; ++i) {
@@ -76,8 +76,8 @@ static void model_give(model *m, uint32_t index) {
 
 static void check_counters(machine *m, const model *models) {
   for (uint32_t s = 0; s < m->devices->space_count; ++s) {
-    clv__pool_counters is;
-    clv__pool_counters_get(m->devices, s, &is);
+    clv__memory_pool_counters is;
+    clv__memory_pool_counters_get(m->devices, s, &is);
     assert_true(is.in_use_bytes == models[s].counters.in_use_bytes && is.peak_bytes == models[s].counters.peak_bytes);
     assert_true(is.kept_bytes == models[s].counters.kept_bytes);
     assert_true(is.taken == models[s].counters.taken && is.reused == models[s].counters.reused);
@@ -99,21 +99,21 @@ static void against_the_model(void **state) {
       model *here = &models[device == CLV__NO_ID ? CLV__SPACE_HOST : m.devices->items[device].space];
       if (here->out_count > 0 && (test_random(&random) % 2 == 0 || here->out_count == 8)) {
         uint32_t index = (uint32_t)(test_random(&random) % here->out_count);
-        clv__block block = here->out[index];
+        clv__memory_block block = here->out[index];
         uint8_t *host = block.host;
         for (uint64_t k = 0; host != NULL && k < block.size_bytes; ++k) assert_true(host[k] == (uint8_t)block.generation);
-        clv__pool_free(m.devices, &block);
+        clv__memory_pool_free(m.devices, &block);
         assert_true(block.generation == 0 && block.buffer == NULL && block.host == NULL);
-        clv__pool_free(m.devices, &block); /* nothing */
+        clv__memory_pool_free(m.devices, &block); /* nothing */
         model_give(here, index);
       } else if (test_random(&random) % 100 == 0) {
-        clv__pool_trim(m.devices);
+        clv__memory_pool_trim(m.devices);
         for (uint32_t s = 0; s < 3; ++s) models[s].kept_count = 0, models[s].counters.kept_bytes = 0;
       } else {
         clv_error error = {0};
-        clv__block block;
+        clv__memory_block block;
         uint64_t size_bytes = test_random(&random) % 20 == 0 ? 0 : test_random(&random) % (64u << test_random(&random) % 9);
-        assert_ok(clv__pool_allocate(m.devices, device, size_bytes, &block, &error), error);
+        assert_ok(clv__memory_pool_allocate(m.devices, device, size_bytes, &block, &error), error);
         assert_true(block.generation > last_generation && block.size_bytes >= size_bytes && block.device == device);
         assert_true(block.space == (device == CLV__NO_ID ? CLV__SPACE_HOST : m.devices->items[device].space));
         assert_true((block.buffer == NULL) == (device == CLV__NO_ID));
@@ -127,7 +127,7 @@ static void against_the_model(void **state) {
     }
     for (uint32_t s = 0; s < 3; ++s) {
       while (models[s].out_count > 0) {
-        clv__pool_free(m.devices, &models[s].out[0]);
+        clv__memory_pool_free(m.devices, &models[s].out[0]);
         models[s].out[0] = models[s].out[--models[s].out_count];
       }
     }
@@ -139,30 +139,31 @@ static void kept_memory_makes_room(void **state) {
   (void)state;
   static const char *const specs[] = {SMALL_NPU("a"), SMALL_NPU("b")};
   clv_error error = {0};
-  clv__block blocks[4];
-  clv__pool_counters counters;
+  clv__memory_block blocks[4];
+  clv__memory_pool_counters counters;
   machine m;
   machine_open(&m, "a,b,cpu", 2, specs);
-  for (uint32_t i = 0; i < 3; ++i) assert_ok(clv__pool_allocate(m.devices, i % 2, 300 << 10, &blocks[i], &error), error);
-  for (uint32_t i = 0; i < 3; ++i) clv__pool_free(m.devices, &blocks[i]);
-  clv__pool_counters_get(m.devices, m.devices->items[0].space, &counters);
+  for (uint32_t i = 0; i < 3; ++i) assert_ok(clv__memory_pool_allocate(m.devices, i % 2, 300 << 10, &blocks[i], &error), error);
+  for (uint32_t i = 0; i < 3; ++i) clv__memory_pool_free(m.devices, &blocks[i]);
+  clv__memory_pool_counters_get(m.devices, m.devices->items[0].space, &counters);
   assert_int_equal(counters.kept_bytes, 900 << 10);
   assert_int_equal(counters.limit_bytes, 1 << 20);
-  assert_ok(clv__pool_allocate(m.devices, 0, 900 << 10, &blocks[0], &error), error); /* more than is free beside what is kept */
-  clv__pool_counters_get(m.devices, m.devices->items[0].space, &counters);
+  assert_ok(clv__memory_pool_allocate(m.devices, 0, 900 << 10, &blocks[0], &error),
+            error); /* more than is free beside what is kept */
+  clv__memory_pool_counters_get(m.devices, m.devices->items[0].space, &counters);
   assert_int_equal(counters.kept_bytes, 0);
   assert_int_equal(counters.in_use_bytes, 900 << 10);
-  assert_int_equal(clv__pool_allocate(m.devices, 1, 900 << 10, &blocks[1], &error), CLV_OUT_OF_MEMORY);
+  assert_int_equal(clv__memory_pool_allocate(m.devices, 1, 900 << 10, &blocks[1], &error), CLV_OUT_OF_MEMORY);
   assert_non_null(strstr(error.message, "921600 bytes (921600 in use of 1048576, 0 kept and freed in vain): b: "));
   assert_true(blocks[1].generation == 0);
-  assert_int_equal(clv__pool_allocate(m.devices, CLV__NO_ID, UINT64_MAX, &blocks[1], &error), CLV_OUT_OF_MEMORY);
-  assert_int_equal(clv__pool_allocate(m.devices, CLV__NO_ID, UINT64_MAX / 4 + 1, &blocks[1], &error), CLV_OUT_OF_MEMORY);
-  clv__pool_counters_get(m.devices, m.devices->items[0].space, &counters);
+  assert_int_equal(clv__memory_pool_allocate(m.devices, CLV__NO_ID, UINT64_MAX, &blocks[1], &error), CLV_OUT_OF_MEMORY);
+  assert_int_equal(clv__memory_pool_allocate(m.devices, CLV__NO_ID, UINT64_MAX / 4 + 1, &blocks[1], &error), CLV_OUT_OF_MEMORY);
+  clv__memory_pool_counters_get(m.devices, m.devices->items[0].space, &counters);
   assert_int_equal(counters.in_use_bytes, 900 << 10);
   assert_int_equal(counters.taken, 4);
-  clv__pool_free(m.devices, &blocks[0]);
-  assert_ok(clv__pool_allocate(m.devices, 1, 900 << 10, &blocks[1], &error), error);
-  clv__pool_free(m.devices, &blocks[1]);
+  clv__memory_pool_free(m.devices, &blocks[0]);
+  assert_ok(clv__memory_pool_allocate(m.devices, 1, 900 << 10, &blocks[1], &error), error);
+  clv__memory_pool_free(m.devices, &blocks[1]);
   machine_close(&m);
 }
 
@@ -172,13 +173,13 @@ static void sizes_that_change_do_not_pile_up(void **state) {
   machine m;
   machine_open(&m, "cpu", 0, NULL);
   for (uint64_t size = 1000; size < 4000000; size += size / 2) { /* each too large for the one before, none ever fits */
-    clv__block block;
-    clv__pool_counters counters;
+    clv__memory_block block;
+    clv__memory_pool_counters counters;
     for (uint32_t k = 0; k < 2; ++k) {
-      assert_ok(clv__pool_allocate(m.devices, k == 0 ? 0 : CLV__NO_ID, size, &block, &error), error);
-      clv__pool_free(m.devices, &block);
+      assert_ok(clv__memory_pool_allocate(m.devices, k == 0 ? 0 : CLV__NO_ID, size, &block, &error), error);
+      clv__memory_pool_free(m.devices, &block);
     }
-    clv__pool_counters_get(m.devices, CLV__SPACE_HOST, &counters);
+    clv__memory_pool_counters_get(m.devices, CLV__SPACE_HOST, &counters);
     assert_true(counters.kept_bytes <= counters.peak_bytes && counters.peak_bytes < size + 64);
   }
   machine_close(&m);
@@ -198,37 +199,38 @@ static void lost_devices(void **state) {
       &(interposer_options){.name = "faulty", .query = clv__vnpu_backend_query, .spec = "all", .hook = refuse_large});
   machine m;
   machine_open_with(&m, faulty, "faulty,npu,cpu", 0, NULL);
-  clv__block own, kept, before, after, other, broken;
-  assert_ok(clv__pool_allocate(m.devices, 0, 1000, &own, &error), error);
-  assert_ok(clv__pool_allocate(m.devices, 0, 3000, &kept, &error), error);
-  clv__pool_free(m.devices, &kept);
-  assert_int_equal(clv__pool_allocate(m.devices, 0, 6000, &broken, &error),
+  clv__memory_block own, kept, before, after, other, broken;
+  assert_ok(clv__memory_pool_allocate(m.devices, 0, 1000, &own, &error), error);
+  assert_ok(clv__memory_pool_allocate(m.devices, 0, 3000, &kept, &error), error);
+  clv__memory_pool_free(m.devices, &kept);
+  assert_int_equal(clv__memory_pool_allocate(m.devices, 0, 6000, &broken, &error),
                    CLV_DEVICE_ERROR); /* asked once: it is not for memory */
   assert_string_equal(error.message, "faulty: broken");
   assert_int_equal(interposer_count(faulty, INTERPOSER_buffer_alloc), 3);
-  assert_ok(clv__pool_allocate(m.devices, 1, 1000, &other, &error), error);
-  assert_ok(clv__pool_allocate(m.devices, CLV__NO_ID, 1000, &before, &error), error);
+  assert_ok(clv__memory_pool_allocate(m.devices, 1, 1000, &other, &error), error);
+  assert_ok(clv__memory_pool_allocate(m.devices, CLV__NO_ID, 1000, &before, &error), error);
   float *reachable = before.host;
   atomic_store(&m.devices->items[0].is_lost, true);
   uint64_t calls = interposer_calls(faulty);
-  assert_int_equal(clv__pool_allocate(m.devices, 0, 1000, &kept, &error), CLV_DEVICE_ERROR);
+  assert_int_equal(clv__memory_pool_allocate(m.devices, 0, 1000, &kept, &error), CLV_DEVICE_ERROR);
   assert_non_null(strstr(error.message, "faulty"));
-  clv__pool_free(m.devices, &own);
-  clv__pool_free(m.devices, &before);
+  clv__memory_pool_free(m.devices, &own);
+  clv__memory_pool_free(m.devices, &before);
   clv_buffer *buffer = other.buffer;
-  clv__pool_free(m.devices, &other);
-  assert_ok(clv__pool_allocate(m.devices, 1, 1000, &other, &error), error); /* in a memory that the lost device does not reach */
+  clv__memory_pool_free(m.devices, &other);
+  assert_ok(clv__memory_pool_allocate(m.devices, 1, 1000, &other, &error),
+            error); /* in a memory that the lost device does not reach */
   assert_ptr_equal(other.buffer, buffer);
-  clv__pool_free(m.devices, &other);
-  assert_ok(clv__pool_allocate(m.devices, CLV__NO_ID, 1000, &after, &error), error);
+  clv__memory_pool_free(m.devices, &other);
+  assert_ok(clv__memory_pool_allocate(m.devices, CLV__NO_ID, 1000, &after, &error), error);
   assert_ptr_not_equal(after.host, reachable);
   memset(reachable, 1, 1000); /* it may still write there */
   void *usual = after.host;
-  clv__pool_free(m.devices, &after);
-  assert_ok(clv__pool_allocate(m.devices, CLV__NO_ID, 1000, &after, &error), error); /* this one it never saw */
+  clv__memory_pool_free(m.devices, &after);
+  assert_ok(clv__memory_pool_allocate(m.devices, CLV__NO_ID, 1000, &after, &error), error); /* this one it never saw */
   assert_ptr_equal(after.host, usual);
-  clv__pool_free(m.devices, &after);
-  clv__pool_trim(m.devices);
+  clv__memory_pool_free(m.devices, &after);
+  clv__memory_pool_trim(m.devices);
   memset(reachable, 2, 1000);
   assert_int_equal(interposer_calls(faulty), calls);
   machine_close(&m);
@@ -249,20 +251,20 @@ typedef struct worker {
 
 static void *work(void *user_data) {
   worker *w = user_data;
-  clv__block held[4] = {{0}};
+  clv__memory_block held[4] = {{0}};
   for (uint32_t i = 0; i < ROUNDS; ++i) {
-    clv__block *block = &held[i % 4];
+    clv__memory_block *block = &held[i % 4];
     uint8_t *host = block->host;
     for (uint64_t k = 0; host != NULL && k < block->size_bytes; ++k) w->is_wrong |= host[k] != (uint8_t)block->generation;
-    clv__pool_free(w->m->devices, block);
+    clv__memory_pool_free(w->m->devices, block);
     uint64_t kind = test_random(&w->random) % 4;
     uint32_t device = kind == 3 ? CLV__NO_ID : (uint32_t)kind;
-    w->is_wrong |= clv__pool_allocate(w->m->devices, device, test_random(&w->random) % 4096, block, NULL) != CLV_OK;
+    w->is_wrong |= clv__memory_pool_allocate(w->m->devices, device, test_random(&w->random) % 4096, block, NULL) != CLV_OK;
     w->generations[i] = block->generation;
     if (block->host != NULL) memset(block->host, (uint8_t)block->generation, block->size_bytes);
-    if (test_random(&w->random) % 50 == 0) clv__pool_trim(w->m->devices);
+    if (test_random(&w->random) % 50 == 0) clv__memory_pool_trim(w->m->devices);
   }
-  for (uint32_t k = 0; k < 4; ++k) clv__pool_free(w->m->devices, &held[k]);
+  for (uint32_t k = 0; k < 4; ++k) clv__memory_pool_free(w->m->devices, &held[k]);
   return NULL;
 }
 
@@ -291,8 +293,8 @@ static void several_threads(void **state) {
   qsort(all, THREADS * ROUNDS, sizeof *all, compare_numbers);
   for (size_t i = 1; i < THREADS * ROUNDS; ++i) assert_true(all[i] != all[i - 1]); /* no generation is given twice */
   for (uint32_t s = 0; s < m.devices->space_count; ++s) {
-    clv__pool_counters counters;
-    clv__pool_counters_get(m.devices, s, &counters);
+    clv__memory_pool_counters counters;
+    clv__memory_pool_counters_get(m.devices, s, &counters);
     assert_int_equal(counters.in_use_bytes, 0);
   }
   machine_close(&m);
@@ -304,17 +306,18 @@ static void every_allocation_fails_once(void **state) {
   for (size_t fail_at = 1; reached; ++fail_at) {
     machine m;
     machine_open(&m, "npu,cpu", 0, NULL);
-    clv__block blocks[24] = {{0}};
+    clv__memory_block blocks[24] = {{0}};
     m.counting.fail_at = m.counting.calls + fail_at;
     for (uint32_t i = 0; i < 24; ++i) {
       clv_error error = {0};
-      clv_status status = clv__pool_allocate(m.devices, i % 3 == 2 ? CLV__NO_ID : i % 3, 100 + 100 * i, &blocks[i], &error);
+      clv_status status =
+          clv__memory_pool_allocate(m.devices, i % 3 == 2 ? CLV__NO_ID : i % 3, 100 + 100 * i, &blocks[i], &error);
       assert_true(status == CLV_OK || status == CLV_OUT_OF_MEMORY);
       assert_true((status == CLV_OK) == (blocks[i].generation != 0));
-      if (i % 4 == 3) clv__pool_free(m.devices, &blocks[i - 2]);
+      if (i % 4 == 3) clv__memory_pool_free(m.devices, &blocks[i - 2]);
     }
     reached = m.counting.calls >= m.counting.fail_at;
-    for (uint32_t i = 0; i < 24; ++i) clv__pool_free(m.devices, &blocks[i]);
+    for (uint32_t i = 0; i < 24; ++i) clv__memory_pool_free(m.devices, &blocks[i]);
     machine_close(&m);
   }
 }
