@@ -91,13 +91,13 @@ struct clv_plan {
   bool split_is_given; /* by the user or the file; otherwise it is the strategy's default */
   clv__objective objective;
 
-  uint32_t gone; /* bits of the devices that were removed, also before the plan was made */
-  const char *gone_why[CLV__MAX_DEVICES];
-      /* by device: "removed: …" */ /* For a plan derived from another one by removing devices (plan/without_device.c). Shapes,
-                                       prices and the user's options belong * to the original plan, which must outlive this one.
-                                     */
-  const clv_plan *origin;           /* the original plan; NULL: this is an original */
-  const uint32_t *same_partitions;  /* by partition: the previous plan's partition whose executable it can reuse, or CLV__NO_ID */
+  uint32_t gone;                          /* bits of the devices that were removed, also before the plan was made */
+  const char *gone_why[CLV__MAX_DEVICES]; /* by device: "removed: …" */
+
+  /* For a plan derived from another one by removing devices (plan/without_device.c). Shapes, prices and the user's options
+   * belong to the original plan, which must outlive this one. */
+  const clv_plan *origin;          /* the original plan; NULL: this is an original */
+  const uint32_t *same_partitions; /* by partition: the previous plan's partition whose executable it can reuse, or CLV__NO_ID */
 
   clv__price price;
   clv__bounds bounds;
