@@ -95,26 +95,10 @@ static const clv_option_info option_list[] = {
     {"fuse", ON_OFF, "fuse several nodes into one step (default: on)"},
     {"onednn", ON_OFF, "use the kernels of oneDNN; off: only the portable ones (default: on)"},
     {"winograd", ON_OFF, "use Winograd's algorithm for convolutions if it is faster (default: on)"},
-    {"lanes", "on, off, or a number from 2 to 16",
-     "run independent steps in parallel lanes, one thread each, if that is faster; a number: always up to that many lanes "
-     "(default: on)"},
     {"cores", "numbers and ranges, such as 0-3,8",
      "the cores to run on, with one thread per core unless --threads is given (default: any)"},
     {"node", "the number of a NUMA node", "run on the cores of this NUMA node (default: any)"},
 };
-
-static bool read_lanes(const char *text, int *lanes) {
-  bool on;
-  char *end;
-  if (read_switch(text, &on)) {
-    *lanes = on;
-    return true;
-  }
-  const long number = strtol(text, &end, 10);
-  if (end == text || *end != '\0' || number < 2 || number > CLV__CPU_MAX_LANES) return false;
-  *lanes = (int)number;
-  return true;
-}
 
 /* The host has already checked that all keys are in `option_list`. */
 static clv_status read_options(clv_device *device, const clv_device_config *config, clv_error *error) {
@@ -124,10 +108,6 @@ static clv_status read_options(clv_device *device, const clv_device_config *conf
     const clv_option *option = &config->options[i];
     if (strcmp(option->key, "cores") == 0) cores = option->value;
     if (strcmp(option->key, "node") == 0) node = option->value;
-    if (strcmp(option->key, "lanes") == 0 && !read_lanes(option->value, &device->lanes)) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "option lanes=%.80s: expected on, off, or a number from 2 to %d",
-                            option->value, CLV__CPU_MAX_LANES);
-    }
     for (size_t k = 0; k < sizeof switches / sizeof switches[0]; ++k) {
       if (strcmp(option->key, option_list[k].key) != 0 || read_switch(option->value, switches[k])) continue;
       return clv__error_set(error, CLV_INVALID_ARGUMENT, "option %s=%.80s: expected " ON_OFF, option->key, option->value);
@@ -162,10 +142,8 @@ static void describe(clv_device *device) {
   snprintf(library + used, sizeof library - used, ", kernels %s", clv__isa_name(clv__isa_used()));
   snprintf(device->description, sizeof device->description, "%s, %d thread%s%.48s", library, threads, threads == 1 ? "" : "s",
            on);
-  char lanes[16] = "";
-  if (device->lanes != 1) snprintf(lanes, sizeof lanes, ":lanes%d", device->lanes);
-  snprintf(device->fingerprint, sizeof device->fingerprint, "cpu:%s:%d:%d%d%d%s%s%s", library, threads, device->fuse,
-           device->onednn, device->winograd, lanes, device->cores != NULL ? ":" : "", cores);
+  snprintf(device->fingerprint, sizeof device->fingerprint, "cpu:%s:%d:%d%d%d%s%s", library, threads, device->fuse,
+           device->onednn, device->winograd, device->cores != NULL ? ":" : "", cores);
 }
 
 static void cpu_close(clv_device *device) {
@@ -194,7 +172,6 @@ static clv_status cpu_open(void *self, const clv_host *host, const clv_device_co
   made->host = host;
   made->allocator = host->allocator;
   made->fuse = made->onednn = made->winograd = true;
-  made->lanes = 1;
   made->thread_count = config->thread_count <= 4096 ? (int)config->thread_count : 4096;
   snprintf(made->name, sizeof made->name, "%s", config->name != NULL ? config->name : "cpu");
   clv_status status = read_options(made, config, error);

@@ -23,7 +23,6 @@ struct clv_device {
   bool profile;                 /* log the time of each step when an instance is destroyed */
   bool fuse;                    /* false: every node is a separate step */
   bool onednn;                  /* false: portable kernels only */
-  int lanes;                    /* 0: none; 1: where they pay; more: that many, wherever possible */
   bool winograd;                /* allow Winograd's algorithm, which rounds differently from the direct one */
   atomic_uint_fast64_t changes; /* counts resizes of instances and changes of their memory; earlier captures check their own
                                    instance when it changes */

@@ -3,7 +3,6 @@
 #include "compile/folder.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/files/file.h"
+#include "base/strict_json.h"
 
 enum { MOST_PARTITIONS = 1 << 20 };
 
@@ -243,14 +243,11 @@ static clv_status open_list(const reading *r, const char *directory) {
   CLV__TRY(path_of(r, CLV__FOLDER_LIST, &path));
   clv__file_map map;
   CLV__TRY(clv__file_map_open(path, &map, r->error));
-  json_error_t where;
-  json_t *root = json_loadb((const char *)map.data, map.size_bytes, JSON_REJECT_DUPLICATES, &where);
+  json_t *root;
+  clv_status status =
+      clv__json_parse(&(clv__strict_json){.error = r->error}, (const char *)map.data, map.size_bytes, SIZE_MAX, "list", &root);
   clv__file_map_close(&map);
-  clv_status status;
-  if (root == NULL)
-    status = clv__error_set(r->error, CLV_INVALID_MODEL, "line %d, column %d: %s", where.line, where.column, where.text);
-  else
-    status = read_list(r, root);
+  if (status == CLV_OK) status = read_list(r, root);
   if (status == CLV_INVALID_MODEL) clv__error_prefix(r->error, status, CLV__FOLDER_LIST);
   json_decref(root);
   return status;

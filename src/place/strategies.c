@@ -1,4 +1,5 @@
-/* The table of strategies and of the causes that they share, and the initialisation of placings. */
+/* The table of strategies and the causes that they share, how each begins, and its result as a comparable candidate: placed and
+ * cut, with its moves and its price. */
 #include <string.h>
 
 #include "place/place.h"
@@ -62,4 +63,21 @@ clv_status clv__placing_init(const clv__problem *problem, clv__arena *arena, clv
   memset(placing->devices, 0xff, count * sizeof *placing->devices); /* CLV__NONE */
   for (size_t n = 0; n < count; ++n) placing->causes[n] = "";
   return CLV_OK;
+}
+
+clv_status clv__place_candidate(const clv__place_input *input, clv__place_fn place, clv__arena *arena, clv__candidate *candidate,
+                                clv_error *error) {
+  *candidate = (clv__candidate){0};
+  CLV__TRY(place(input, arena, &candidate->placing, error));
+  return clv__place_price(input, arena, candidate, error);
+}
+
+clv_status clv__place_price(const clv__place_input *input, clv__arena *arena, clv__candidate *candidate, clv_error *error) {
+  const clv__placing *placing = &candidate->placing;
+  if (placing->has_cut)
+    candidate->cut = placing->cut;
+  else
+    CLV__TRY(clv__split(input->problem, placing->devices, placing->groups, input->split, arena, &candidate->cut, error));
+  CLV__TRY(clv__split_moves(input->problem, &candidate->cut, placing->streamed, arena, &candidate->moves, error));
+  return clv__price_cut(input->problem, &candidate->cut, &candidate->moves, arena, &candidate->price, error);
 }

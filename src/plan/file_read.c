@@ -1,8 +1,8 @@
 /* Reads a plan file: a placement and partitions. Transfers are computed again. The file may have been edited or come from an
  * untrusted source, so invalid contents are rejected with a reason. */
-#include <jansson.h>
 #include <string.h>
 
+#include "base/strict_json.h"
 #include "plan/file.h"
 
 static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *count, const clv_allocator *allocator,
@@ -178,10 +178,8 @@ cleanup:
 clv_status clv__plan_parse(const clv_graph *graph, clv_devices *devices, const char *text, size_t size_bytes,
                            const clv__profile *profile, clv_plan **out, clv_error *error) {
   *out = NULL;
-  json_error_t where;
-  json_t *root = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &where);
-  if (root == NULL)
-    return clv__error_set(error, CLV_INVALID_MODEL, "line %d, column %d: %s", where.line, where.column, where.text);
+  json_t *root;
+  CLV__TRY(clv__json_parse(&(clv__strict_json){.error = error}, text, size_bytes, SIZE_MAX, "plan", &root));
   clv_status status = read_plan(graph, devices, root, profile, out, error);
   json_decref(root);
   return status;

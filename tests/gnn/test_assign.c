@@ -127,8 +127,8 @@ static double least_value(const instance *in, uint32_t *choices) {
   return least;
 }
 
-/* Too many subgraphs for all their sequences, not for all assignments: frames, loads and the lower part of the tree together come
- * to the least value at least; spend no more than they may, but for what is begun; and do the same each time. */
+/* Too many subgraphs for all their sequences, but not for all assignments: the bound reaches the least value, uses no more than
+ * its budget except for what is begun, and is the same each time. */
 static void test_value(void **unused) {
   (void)unused;
   for (uint64_t seed = 0; seed < 24; ++seed) {
@@ -142,10 +142,10 @@ static void test_value(void **unused) {
     if (result.bound_ns < least * (1 - 1e-9)) /* more: what a single sequence rules out */
       fail_msg("seed %u: %.9g, least %.9g", (unsigned)seed, result.bound_ns, least);
     double closed_ns = result.bound_ns;
-    uint64_t all = result.steps, frame = 2000ul * in.assign.offsets[in.count]; /* more than one frame takes without the search */
+    uint64_t all = result.steps, begun = 2000ul * in.assign.offsets[in.count]; /* more than the relaxation takes */
     for (uint64_t budget = all / 64; budget < all; budget = budget * 2 + 1) {
       assert_ok(clv__assign_bound(&in.assign, 1.02 * least, 0.01, budget, NULL, NULL, &result, &error), error);
-      assert_true(result.bound_ns <= closed_ns * (1 + 1e-9) && result.steps <= budget + frame);
+      assert_true(result.bound_ns <= closed_ns * (1 + 1e-9) && result.steps <= budget + begun);
       assert_ok(clv__assign_bound(&in.assign, 1.02 * least, 0.01, budget, NULL, NULL, &again, &error), error);
       assert_true(again.bound_ns == result.bound_ns && again.steps == result.steps && again.nodes == result.nodes);
     }

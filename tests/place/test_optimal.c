@@ -223,37 +223,6 @@ static void test_state_prices_moves(void **state) {
   }
 }
 
-/* Whatever is placed on fragments costs the same in both problems. */
-static void test_fragments_cost_the_same(void **state) {
-  (void)state;
-  for (uint64_t seed = 1; seed <= 300 / SHARE; ++seed) {
-    clv__arena arena;
-    clv__arena_init(&arena, clv__allocator_default());
-    clv__problem *problem = test_problem_make(seed, &any, &arena);
-    test_problem_at(problem, seed, "fragments");
-    uint64_t random = seed;
-    uint32_t *devices[2] = {draw_placement(problem, &random, &arena), draw_placement(problem, &random, &arena)};
-    const uint32_t *keys[2];
-    clv__coarse coarse;
-    for (int i = 0; i < 2; ++i) {
-      clv__cut cut;
-      assert_ok(clv__split_convex(problem, devices[i], NULL, false, &arena, &cut, &error), error);
-      keys[i] = cut.partition_of;
-    }
-    assert_ok(clv__coarse_make(problem, keys, 2, 1 + (uint32_t)(seed % 5), &arena, &coarse, &error), error);
-    uint32_t *coarser = clv__arena_allocate(&arena, coarse.problem.node_count * sizeof *coarser);
-    for (uint32_t n = 0; n < problem->node_count; ++n) {
-      coarser[coarse.fragment_of[n]] = devices[0][n];
-      for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
-        uint32_t producer = problem->producers[problem->reads[r]];
-        if (producer != CLV__NONE) assert_true(coarse.fragment_of[producer] <= coarse.fragment_of[n]);
-      }
-    }
-    assert_true(test_placement_ns(&coarse.problem, coarser) == test_placement_ns(problem, devices[0]));
-    clv__arena_finish(&arena);
-  }
-}
-
 /* Repriced by a boundary alone, a placement costs as much more as it has boundaries: nothing where all is on one device. */
 static void test_repricing_keeps_single_devices(void **state) {
   (void)state;
@@ -477,7 +446,6 @@ int main(void) {
       cmocka_unit_test(test_launches_are_counted),
       cmocka_unit_test(test_lanes_are_filled),
       cmocka_unit_test(test_state_prices_moves),
-      cmocka_unit_test(test_fragments_cost_the_same),
       cmocka_unit_test(test_repricing_keeps_single_devices),
       cmocka_unit_test(test_memory_is_kept),
       cmocka_unit_test(test_weights_are_streamed),

@@ -87,7 +87,7 @@ class Maker:
         return onnx.shape_inference.infer_shapes(model), {"x": rng.standard_normal(shape).astype(np.float32)}
 
 
-WAYS = ((1, ()), (2, ()), (2, ("--device-option", "cpu:lanes=2")), (1, ("--device-option", "cpu:fuse=0")))
+WAYS = ((1, ()), (2, ()), (1, ("--device-option", "cpu:fuse=0")))
 
 
 def make(seed, directory, cases):

@@ -420,7 +420,7 @@ def make(seed, directory, cases):
     if not all(np.isfinite(value.astype(np.float32)).all() for value in expected):
         raise oracle.NoOracle("not finite")
     cases.write(directory, model, inputs, expected)
-    options = network.pick([(), (), ("--device-option", "cpu:lanes=2"), ("--device-option", "cpu:winograd=0")])
+    options = network.pick([(), (), ("--device-option", "cpu:winograd=0")])
     tolerance = max(2 * oracle.tolerance_of(model), 1e-3)  # sums of sums, and norms of what nearly cancels
     judge = functools.partial(compare, tolerance=tolerance, quantised=network.quantised)
     cases.add(" ".join((str(seed), *options)), directory, expected, (*batch.CPU, *options), tolerance=tolerance, judge=judge)

@@ -248,10 +248,13 @@ CLIP_ROW(i8, int8_t, i64)
 CLIP_ROW(i16, int16_t, i64)
 CLIP_ROW(i32, int32_t, i64)
 CLIP_ROW(i64, int64_t, i64)
-CLIP_ROW(u8, uint8_t, u64) CLIP_ROW(u16, uint16_t, u64) CLIP_ROW(u32, uint32_t, u64) CLIP_ROW(u64, uint64_t, u64)
+CLIP_ROW(u8, uint8_t, u64)
+CLIP_ROW(u16, uint16_t, u64)
+CLIP_ROW(u32, uint32_t, u64)
+CLIP_ROW(u64, uint64_t, u64)
 
-    /* The widest bounds of a dtype, which are the specification's defaults. */
-    static void clip_defaults(clv_dtype dtype, clip_bounds *bounds) {
+/* The widest bounds of a dtype, which are the specification's defaults. */
+static void clip_defaults(clv_dtype dtype, clip_bounds *bounds) {
   switch (dtype) {
     case CLV_F32:
       bounds->high.f32 = 0x1.fffffep127f;

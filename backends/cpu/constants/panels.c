@@ -7,7 +7,12 @@
 #include "base/memory.h"
 #include "operators/common/threads.h"
 
-enum { COLUMNS = CLV__CPU_PANEL_COLUMNS, ROWS = CLV__CPU_PANEL_ROWS, PIECE = 64 /* rows */ };
+enum {
+  COLUMNS = CLV__CPU_PANEL_COLUMNS,
+  ROWS = CLV__CPU_PANEL_ROWS,
+  PIECE = 64 /* rows */,
+  NARROW_PIECE = 32 /* rows: one cache line of each column */
+};
 
 typedef float four __attribute__((vector_size(4 * sizeof(float)), aligned(sizeof(float)), may_alias));
 
@@ -97,5 +102,33 @@ void clv__cpu_panels_walk(const clv__cpu_matrix *matrix, int64_t row, int64_t ro
 void clv__cpu_panels_pack(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
                           float *panels) {
   static const clv__cpu_panel_copy copy = {sizeof(float), PIECE, copy_rows, copy_columns};
+  clv__cpu_panels_walk(matrix, row, rows, column, columns, &copy, panels);
+}
+
+/* ---- Two-byte elements, whose bytes are copied unchanged, whatever the dtype. ---- */
+
+static void copy_narrow_rows(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                             void *panel) {
+  uint16_t *to = panel;
+  const uint8_t *from = (const uint8_t *)matrix->data + (size_t)(row * matrix->columns + column) * sizeof *to;
+  for (int64_t r = 0; r < rows; ++r, from += (size_t)matrix->columns * sizeof *to) {
+    memcpy(to + r * COLUMNS, from, (size_t)columns * sizeof *to);
+  }
+}
+
+static void copy_narrow_columns(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                                void *panel) {
+  uint16_t *to = panel;
+  uint16_t line[NARROW_PIECE];
+  for (int64_t c = 0; c < columns; ++c) {
+    const size_t at = (size_t)((column + c) * matrix->rows + row);
+    memcpy(line, (const uint8_t *)matrix->data + at * sizeof *line, (size_t)rows * sizeof *line);
+    for (int64_t r = 0; r < rows; ++r) to[r * COLUMNS + c] = line[r];
+  }
+}
+
+void clv__cpu_panels_pack_narrow(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                                 uint16_t *panels) {
+  static const clv__cpu_panel_copy copy = {sizeof(uint16_t), NARROW_PIECE, copy_narrow_rows, copy_narrow_columns};
   clv__cpu_panels_walk(matrix, row, rows, column, columns, &copy, panels);
 }

@@ -84,7 +84,7 @@ clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *no
   if (layouts == NULL || forms == NULL || slots == NULL || join == NULL || !describe(plan, node, layouts, forms)) {
     return clv__error_memory(error, count * sizeof *forms);
   }
-  join->own = (clv__cpu_own){.run = run_join, .may_lane = true};
+  join->own = (clv__cpu_own){.run = run_join};
   CLV__TRY(clv__kernels()->channels_plan(&join->channels, &plan->arena, out->dims[0], clv__dims_product(out, 2, out->rank), forms,
                                          count, forms[count], error));
   join->channels.scale = node->scale;

@@ -204,10 +204,6 @@ clv_status clv__dnn_concat_create(clv__dnn *dnn, const clv__dnn_layout *const *s
                                   clv_error *error);
 clv_status clv__dnn_reorder_create(clv__dnn *dnn, const clv__dnn_layout *from, const clv__dnn_layout *to, clv__arena *arena,
                                    clv__dnn_primitive **primitive, clv_error *error);
-/* The same primitive for the calling thread's number of threads, with its own scratch size (again.cpp). *again is NULL if the
- * existing primitive serves as well. Returns CLV_NOT_SUPPORTED if oneDNN would use another implementation or another layout. */
-clv_status clv__dnn_primitive_again(clv__dnn *dnn, const clv__dnn_primitive *primitive, clv__arena *arena,
-                                    clv__dnn_primitive **again, clv_error *error);
 void clv__dnn_primitive_release(clv__dnn_primitive *primitive); /* accepts NULL; the record stays in its arena */
 
 /* Execution. */

@@ -57,7 +57,7 @@ static clv_status run_passes(clv__cpu_plan *plan, const clv_graph_view *graph, b
   const clv_status lowered = clv__cpu_pass_lower(plan, error);
   clv__cpu_constants_rest(plan->constants);
   CLV__TRY(lowered);
-  return clv__cpu_pass_lanes(plan, error);
+  return clv__cpu_pass_memory(plan, error);
 }
 
 /* Logs why a simpler plan is tried. */

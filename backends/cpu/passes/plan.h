@@ -125,16 +125,7 @@ typedef struct clv__cpu_elementwise clv__cpu_elementwise; /* small.h */
 /* A function over tensors. It is the first member of a record that the function knows. */
 typedef struct clv__cpu_own {
   void (*run)(const struct clv__cpu_own *own, const clv_tensor *operands);
-  bool may_lane; /* may run beside other steps, on one thread */
 } clv__cpu_own;
-
-/* Steps may run in parallel lanes (lanes.h). */
-#define CLV__CPU_MAX_LANES 16
-#define CLV__CPU_NO_LANE UINT8_MAX
-
-typedef struct clv__cpu_wait {
-  uint32_t lane, done; /* wait until that lane has completed this many of its steps */
-} clv__cpu_wait;
 
 typedef struct clv__cpu_step {
   clv__cpu_step_kind kind;
@@ -151,20 +142,7 @@ typedef struct clv__cpu_step {
   size_t scratch_bytes, scratch_offset_bytes; /* in the instance's memory */
   bool serial;                                /* too small to be worth waking other threads */
   bool may_overlap;                           /* its first output may reuse the memory of its first input */
-  uint8_t lane;                               /* within its stretch, or NO_LANE: runs on all threads */
-  uint32_t stretch;                           /* if it has a lane */
-  uint32_t wait_count;
-  const clv__cpu_wait *waits;
 } clv__cpu_step;
-
-/* A run of steps in lanes (lanes.h), and what is known about their order. */
-typedef struct clv__cpu_stretch {
-  uint32_t first, count, lane_count;
-  uint32_t *clocks;    /* per step and lane: number of the lane's steps that are complete when the step begins */
-  double *begin, *end; /* per step: estimated microseconds */
-  double span;         /* of the whole stretch, in microseconds */
-  uint32_t *origins;   /* per step: its index at lowering */
-} clv__cpu_stretch;
 
 typedef struct clv__cpu_plan {
   clv_device *device;
@@ -184,9 +162,6 @@ typedef struct clv__cpu_plan {
   size_t step_count, step_capacity;
   size_t memory_bytes;       /* per instance: values between steps, and the steps' scratch; a multiple of CLV__ALIGNMENT */
   size_t least_memory_bytes; /* lower bound for any assignment of offsets with this order of steps */
-  uint32_t peak_step;        /* step at which that lower bound is reached */
-  clv__cpu_stretch *stretches;
-  size_t stretch_count;
 } clv__cpu_plan;
 
 /* Returns CLV_OK with *plan NULL if some shape is known only at run time. `graph` is the view (or a copy of it) that answers
@@ -210,9 +185,7 @@ clv_status clv__cpu_pass_join(clv__cpu_plan *plan, clv_error *error);      /* jo
 void clv__cpu_pass_precision(clv__cpu_plan *plan);                         /* precision.c */
 void clv__cpu_pass_count(clv__cpu_plan *plan); /* removes dead nodes; counts readers, producers and last reads: uses.c */
 clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error);  /* lower.c */
-clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error); /* memory.c; called by lanes.c */
-/* Forms stretches of the plan's steps, reorders the steps, and then plans memory: lanes.c. */
-clv_status clv__cpu_pass_lanes(clv__cpu_plan *plan, clv_error *error);
+clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error); /* run/memory.c */
 
 /* ---- Shared by the passes (uses.c). ---- */
 static inline clv__cpu_plan_value *clv__cpu_input(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t index) {

@@ -16,9 +16,9 @@ struct clv__cpu_call {
     clv__row_fn row; /* cannot fail; receives `arguments` as a clv__row */
     clv_status (*run)(const clv__cpu_call *call, clv_error *error);
   } function;
-  uint32_t size_bytes;                                                   /* to the next call */
-  uint32_t is_row : 1, is_stretch : 1, is_wait : 1, lane : 4, step : 25; /* stretches: stretch.h */
-  uint64_t arguments[];                                                  /* arguments of the function: calls.c */
+  uint32_t size_bytes; /* to the next call */
+  uint32_t is_row : 1, step : 25;
+  uint64_t arguments[]; /* arguments of the function: calls.c */
 };
 
 /* What a list's addresses are relative to. */
@@ -60,8 +60,7 @@ struct clv__cpu_list {
   const void *memory; /* current address of that base */
   clv__cpu_bound *bound;
   uint32_t bound_count;
-  uint32_t lane;     /* lane of the calls being appended, while the list is made */
-  uint64_t *step_ns; /* time spent per step, if timed; followed by equal room for the current run's times; not owned */
+  uint64_t *step_ns; /* time spent per step, if timed; not owned */
 };
 
 /* ---- The block, its patches and its bindings (list.c) ---- */
@@ -89,7 +88,7 @@ clv_status clv__cpu_list_patch(clv__cpu_list *list, const void *place, uint32_t 
 /* Sorts the patches and records the range of each base. The block does not grow after that. */
 clv_status clv__cpu_list_seal(clv__cpu_list *list, clv_error *error);
 
-/* ---- Making (list_make.c) ---- */
+/* ---- The whole (list.c) ---- */
 
 /* Addresses are invalid before place() and bind(). `like` may be NULL; otherwise it is another list of the plan and must outlive
  * this one. The new list reuses the oneDNN memories of `like` that contain no binding. They follow the place of `like`. */

@@ -1,6 +1,6 @@
 /* Runs the calls of a launch list, timed or not. */
 #include "base/clock.h"
-#include "stretch.h"
+#include "list.h"
 
 clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call *failed, clv_status status, clv_error *error) {
   const clv__cpu_step *step = &list->plan->steps[failed->step];
@@ -15,10 +15,6 @@ clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__c
     at += call->size_bytes;
     if (call->is_row) {
       call->function.row((const clv__row *)(const void *)call->arguments);
-      continue;
-    }
-    if (call->is_stretch) {
-      CLV__TRY(clv__cpu_stretch_run(call, NULL, NULL, failed, error));
       continue;
     }
     const clv_status status = call->function.run(call, error);
@@ -41,12 +37,6 @@ static clv_status run_timed(const clv__cpu_list *list, clv_error *error) {
     const clv__cpu_call *call = (const clv__cpu_call *)(const void *)(list->block + at);
     clv_status status = CLV_OK;
     at += call->size_bytes;
-    if (call->is_stretch) {
-      const clv__cpu_call *failed;
-      status = clv__cpu_stretch_run(call, list->step_ns, list->step_ns + list->plan->step_count + 1, &failed, error);
-      if (status != CLV_OK) return clv__cpu_list_explain(list, failed, status, error);
-      continue;
-    }
     const uint64_t begin = clv__clock_ns();
     if (call->is_row)
       call->function.row((const clv__row *)(const void *)call->arguments);

@@ -28,7 +28,7 @@ clv_status clv__cpu_run_create(const clv__cpu_plan *plan, clv__cpu_run **run, cl
 
 /* The array of times stays allocated when timing ends, because lists captured meanwhile write to it. */
 clv_status clv__cpu_run_time(clv__cpu_run *run, bool on, clv_error *error) {
-  const size_t size_bytes = 2 * (run->plan->step_count + 1) * sizeof *run->step_ns; /* with room for the times of one run */
+  const size_t size_bytes = (run->plan->step_count + 1) * sizeof *run->step_ns;
   if (on && run->step_ns == NULL) {
     run->step_ns = clv__allocate_zero(run->plan->device->allocator, size_bytes);
     if (run->step_ns == NULL) return clv__error_memory(error, size_bytes);
@@ -48,11 +48,8 @@ static void log_profile(const clv__cpu_run *run) {
     const clv__cpu_step *step = &run->plan->steps[s];
     const uint64_t ns = run->step_ns[s];
     total_ns += ns;
-    char lane[40] = "";
-    if (step->lane != CLV__CPU_NO_LANE) snprintf(lane, sizeof lane, ", stretch %u lane %u", step->stretch, step->lane);
-    snprintf(line, sizeof line, "%9.1f us  %-20s %-32s %.120s%s", (double)ns / 1e3 / (double)run->executions, step->what,
-             step->primitive != NULL ? step->primitive->implementation : "kernel", step->node != NULL ? step->node->name : "",
-             lane);
+    snprintf(line, sizeof line, "%9.1f us  %-20s %-32s %.120s", (double)ns / 1e3 / (double)run->executions, step->what,
+             step->primitive != NULL ? step->primitive->implementation : "kernel", step->node != NULL ? step->node->name : "");
     host->log(host->self, 2, line);
   }
   snprintf(line, sizeof line, "%9.1f us  in total, %zu steps, %zu bytes of memory, at least %zu",

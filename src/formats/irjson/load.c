@@ -1,6 +1,7 @@
 /* Loads IR JSON: first the file's lists of tensors and nodes, then node by node. See irjson.h. */
 #include <stdio.h>
 
+#include "base/strict_json.h"
 #include "formats/irjson/file.h"
 #include "formats/irjson/irjson.h"
 
@@ -36,12 +37,10 @@ static clv_status parse(clv__irjson *file, const void *data, size_t size_bytes) 
   if (text == NULL) return clv__error_memory(file->error, size_bytes);
   if (size_bytes > 0) memcpy(text, data, size_bytes);
   quote_infinity(text, size_bytes);
-  json_error_t where;
-  file->root = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &where);
+  clv_status status =
+      clv__json_parse(&(clv__strict_json){.error = file->error}, text, size_bytes, SIZE_MAX, "model", &file->root);
   clv__release(file->allocator, text);
-  if (file->root == NULL) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "line %d, column %d: %s", where.line, where.column, where.text);
-  }
+  if (status != CLV_OK) return status;
   if (!json_is_object(file->root)) return clv__error_set(file->error, CLV_INVALID_MODEL, "not a JSON object");
   if (json_object_get(file->root, "cleave_plan") != NULL) {
     return clv__error_set(file->error, CLV_INVALID_MODEL, "this is a plan, not a model: use a command that accepts plans");

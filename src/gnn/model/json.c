@@ -1,10 +1,10 @@
 /* Reads models from JSON: {"type", "weights", "layers": [{"in", "out", "activation", "heads", "concat", "bias", "prefix"}]}.
  * Every key is checked. The weights are in a file next to the JSON, named as in PyTorch Geometric's state_dict after the
  * layer's prefix ("convs.<layer>." by default). */
-#include <jansson.h>
 #include <stdio.h>
 
 #include "base/files/file.h"
+#include "base/strict_json.h"
 #include "gnn/model/model_own.h"
 
 enum { LONGEST_PREFIX = 128, LONGEST_NAME = 192 };
@@ -17,18 +17,6 @@ typedef struct reading {
 } reading;
 
 /* ---- Values ---- */
-
-static clv_status check_keys(json_t *object, const char *const *known, clv_error *error) {
-  const char *key;
-  json_t *value;
-  if (!json_is_object(object)) return clv__error_set(error, CLV_INVALID_MODEL, "is not an object");
-  json_object_foreach(object, key, value) {
-    bool found = false;
-    for (const char *const *k = known; *k != NULL && !found; ++k) found = strcmp(*k, key) == 0;
-    if (!found) return clv__error_set(error, CLV_INVALID_MODEL, "unknown key '%.60s'", key);
-  }
-  return CLV_OK;
-}
 
 /* Reads an integer from 1 to `most`. `fallback` (0: none) applies if the key is missing. */
 static clv_status get_count(const json_t *object, const char *key, uint32_t most, uint32_t fallback, uint32_t *count,
@@ -145,8 +133,9 @@ static clv_status read_layer(const reading *r, json_t *object, uint32_t number) 
   clv_error *error = r->error;
   const json_t *heads = json_object_get(object, "heads"), *concat = json_object_get(object, "concat");
   if (!is_gat && ((heads != NULL && json_integer_value(heads) != 1) || (concat != NULL && !json_is_true(concat))))
-    return clv__error_set(error, CLV_INVALID_MODEL, "'heads' and 'concat' are only for \"gat\"");
-  CLV__TRY(check_keys(object, is_gat || heads != NULL || concat != NULL ? attention : plain, error));
+    return clv__error_set(error, CLV_INVALID_MODEL, "'heads' and 'concat' are only for \"gat\" only");
+  CLV__TRY(clv__json_check_keys(&(clv__strict_json){.error = error}, object, NULL,
+                                is_gat || heads != NULL || concat != NULL ? attention : plain));
   CLV__TRY(get_count(object, "in", CLV__MOST_WIDTH, 0, &layer->in, error));
   CLV__TRY(get_count(object, "out", CLV__MOST_WIDTH, 0, &layer->out, error));
   CLV__TRY(get_count(object, "heads", CLV__MOST_HEADS, 1, &layer->heads, error));
@@ -171,7 +160,7 @@ static clv_status read_model(const clv_allocator *allocator, json_t *root, const
   static const char *const keys[] = {"type", "weights", "layers", NULL};
   static const char *const types[] = {"graphsage", "gcn", "gat", NULL};
   uint32_t type;
-  CLV__TRY(check_keys(root, keys, r->error));
+  CLV__TRY(clv__json_check_keys(&(clv__strict_json){.error = r->error}, root, NULL, keys));
   CLV__TRY(get_word(root, "type", types, NULL, &type, r->error));
   const json_t *weights = json_object_get(root, "weights");
   json_t *layers = json_object_get(root, "layers");
@@ -198,11 +187,9 @@ static clv_status read_model(const clv_allocator *allocator, json_t *root, const
 clv_status clv__gnn_model_read_json(const clv_allocator *allocator, const char *path, const char *text, size_t size_bytes,
                                     clv__gnn_model **model, clv_error *error) {
   reading r = {.error = error};
-  json_error_t at;
+  json_t *root;
   *model = NULL;
-  json_t *root = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &at);
-  if (root == NULL)
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s: line %d, column %d: %.200s", path, at.line, at.column, at.text);
+  CLV__TRY(clv__json_parse(&(clv__strict_json){.name = path, .error = error}, text, size_bytes, SIZE_MAX, "model", &root));
   clv_status status = read_model(allocator, root, path, &r);
   json_decref(root);
   clv__gnn_weights_close(r.weights);

@@ -1,173 +1,288 @@
-/* Implements the tree behind clv__assign_bound(). Its upper part branches on the minimum heads and tails of a device. A
- * *frame* states which devices are used and the minimum values on each. Options below the minimum drop out, and the value
- * gains head and tail for free. The frame with the smallest bound comes next. If splitting no longer helps, assign_loads.c
- * bounds the frame by loads. assign_search.c searches it once its bound is the smallest of all. */
+/* Implements clv__assign_bound(): a relaxation, and if that is not enough a tree that branches on the plan of one subgraph after
+ * the other.
+ *
+ * For any device weights that sum to 1, the weighted load of every assignment is at least the sum of each subgraph's minimum
+ * (Lagrangian relaxation; the best weights give the value of the linear program). All devices follow one sequence, so some
+ * subgraph is first on all of its devices, and one is last. The bound therefore adds the cheapest way to be first and to be last,
+ * in reduced cost and weighted heads or tails. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/plan/assign_tree.h"
+#include "gnn/plan/assign.h"
 
-enum { ROUNDS = 4 };
-#define LEAST_GAIN 5e-4 /* relative gain of a split */
+enum { HEAD, TAIL, SIDES };
+enum {
+  STEPS = 120,                       /* of the ascent */
+  WEIGHTINGS = CLV__PEP_DEVICES + 1, /* that bound the tree: each device alone, and the best weights last */
+  MOST_BRANCHES = 128,
+  LEAF_STEPS = 8 /* per subgraph: the cost of examining an assignment */
+};
 
-/* ---- The upper part ---- */
+typedef struct bounding {
+  const clv__assign *assign;
+  double upper, tolerance, best_value;
+  uint64_t budget, used, nodes;
+  double open; /* the smallest bound among nodes left open */
+  clv__assign_try attempt;
+  void *user;
+  const clv__option **live; /* options below the goal; those of subgraph i start at live_offsets[i] */
+  uint32_t *live_offsets;
+  double *scratch; /* weighted loads of the live options */
+  double weights[CLV__PEP_DEVICES];
+  /* The tree. */
+  double weightings[WEIGHTINGS][CLV__PEP_DEVICES], constants[WEIGHTINGS]; /* heads and tails */
+  double *costs[WEIGHTINGS], *rests[WEIGHTINGS]; /* of live options; of the subgraphs from each depth on */
+  uint32_t *order, *choices;
+} bounding;
 
-static bool push(clv__bounding *b, const clv__frame *f) {
-  if (!clv__array_reserve(b->allocator, (void **)&b->frames, &b->frame_capacity, b->frame_count + 1, sizeof *f, b->frame_count))
-    return false;
-  size_t at = b->frame_count++;
-  for (; at > 0 && b->frames[(at - 1) / 2].bound > f->bound; at = (at - 1) / 2) b->frames[at] = b->frames[(at - 1) / 2];
-  b->frames[at] = *f;
+/* The value at which a bound is high enough. */
+static double goal_of(const bounding *b) {
+  return clv__smaller(b->best_value, b->upper / (1 + b->tolerance));
+}
+
+static double weigh(const clv__option *option, const double *weights, uint32_t devices) {
+  double sum = 0;
+  for (uint32_t d = 0; d < devices; ++d) sum += weights[d] * option->load[d];
+  return sum;
+}
+
+static double side_of(const clv__option *option, int side, uint32_t device) {
+  if ((option->devices >> device & 1u) == 0) return 0;
+  return side == HEAD ? option->head[device] : option->tail[device];
+}
+
+/* The weighted heads (tails) if this subgraph is the first (last). */
+static double weigh_side(const clv__option *option, int side, const double *weights, uint32_t devices) {
+  double sum = 0;
+  for (uint32_t d = 0; d < devices; ++d) sum += weights[d] * side_of(option, side, d);
+  return sum;
+}
+
+/* ---- The relaxation ---- */
+
+/* Makes live what is shorter than the goal. Returns false if a subgraph has no such option. */
+static bool fill(bounding *b) {
+  const clv__assign *assign = b->assign;
+  uint32_t used = 0;
+  for (uint32_t i = 0; i < assign->count; ++i) {
+    b->live_offsets[i] = used;
+    for (uint32_t o = assign->offsets[i]; o < assign->offsets[i + 1]; ++o) {
+      if (assign->options[o].time < goal_of(b)) b->live[used++] = &assign->options[o];
+    }
+    if (used == b->live_offsets[i]) return false;
+  }
+  b->live_offsets[assign->count] = used;
+  b->used += assign->offsets[assign->count];
   return true;
 }
 
-static clv__frame pop(clv__bounding *b) {
-  clv__frame top = b->frames[0], last = b->frames[--b->frame_count];
-  size_t at = 0;
-  for (size_t child; (child = 2 * at + 1) < b->frame_count; at = child) {
-    if (child + 1 < b->frame_count && b->frames[child + 1].bound < b->frames[child].bound) ++child;
-    if (b->frames[child].bound >= last.bound) break;
-    b->frames[at] = b->frames[child];
-  }
-  b->frames[at] = last;
-  return top;
-}
-
-static int compare_reals(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-/* Finds where to split the values that the smallest head or tail may have: the median of those above the minimum. Returns
- * false if there is only one value. */
-static bool middle_value(clv__bounding *b, const clv__frame *f, uint32_t device, int side, double *values, double *least,
-                         double *middle) {
-  uint32_t count = 0, above = 0;
-  *least = INFINITY, *middle = 0;
-  for (uint32_t o = 0; o < b->live_offsets[b->assign->count]; ++o) {
-    if (clv__option_uses(b->live[o], device)) values[count++] = clv__option_side(b->live[o], side, device);
-  }
-  for (uint32_t v = 0; v < count; ++v) *least = clv__smaller(*least, values[v]);
-  for (uint32_t v = 0; v < count; ++v) {
-    if (values[v] > *least * (1 + 1e-9) && values[v] < f->high[side][device]) values[above++] = values[v];
-  }
-  if (above == 0) return false;
-  qsort(values, above, sizeof *values, compare_reals);
-  *middle = values[above / 2];
-  return true;
-}
-
-/* Splits a frame into two halves by the most promising criterion. Returns false if no split gains enough. `values` must have
- * room for all options. */
-static bool split(clv__bounding *b, const clv__frame *f, double *values, clv__frame halves[2]) {
-  double most = LEAST_GAIN * f->bound, value = 0;
-  uint32_t device = CLV__NO_ID;
-  int side = CLV__SIDES;
-  for (uint32_t d = 0; d < b->assign->device_count; ++d) {
-    for (int s = CLV__HEAD; s < CLV__SIDES && f->use[d] != CLV__USE_NEVER; ++s) {
-      double least, middle;
-      bool differs = middle_value(b, f, d, s, values, &least, &middle);
-      double gain = f->weights[d] * (f->use[d] == CLV__USE_OPEN ? (differs ? middle : least) : differs ? middle - least : 0);
-      if (!isfinite(gain) || gain <= most) continue;
-      most = gain, device = d, side = f->use[d] == CLV__USE_OPEN ? CLV__SIDES : s, value = middle;
+/* Computes the bound for these weights. `slope` is its derivative with respect to them. */
+static double weighted_bound(bounding *b, const double *weights, double *slope) {
+  uint32_t devices = b->assign->device_count;
+  const clv__option *end[SIDES] = {NULL, NULL}, *instead[SIDES] = {NULL, NULL};
+  double sum = 0, ends[SIDES] = {INFINITY, INFINITY};
+  for (uint32_t d = 0; d < devices; ++d) slope[d] = 0;
+  for (uint32_t i = 0; i < b->assign->count; ++i) {
+    const clv__option *best = NULL;
+    double least = INFINITY;
+    for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o) {
+      double cost = b->scratch[o] = weigh(b->live[o], weights, devices);
+      if (cost < least) least = cost, best = b->live[o];
+    }
+    sum += least;
+    for (uint32_t d = 0; d < devices; ++d) slope[d] += best->load[d];
+    for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1] && b->assign->count > 1; ++o) {
+      if (b->live[o]->devices == 0) continue; /* nothing to run: cannot be first */
+      for (int side = HEAD; side < SIDES; ++side) {
+        double more = b->scratch[o] - least;
+        if (more >= ends[side]) continue;
+        more += weigh_side(b->live[o], side, weights, devices);
+        if (more < ends[side]) ends[side] = more, end[side] = b->live[o], instead[side] = best;
+      }
     }
   }
-  if (device == CLV__NO_ID) return false;
-  halves[0] = halves[1] = *f;
-  if (side == CLV__SIDES) {
-    halves[0].use[device] = CLV__USE_MUST, halves[1].use[device] = CLV__USE_NEVER;
-  } else {
-    halves[0].low[side][device] = value;
-    halves[1].high[side][device] = clv__smaller(value, f->high[side][device]);
+  for (int side = HEAD; side < SIDES; ++side) {
+    if (end[side] == NULL) ends[side] = 0;
+    for (uint32_t d = 0; d < devices && end[side] != NULL; ++d)
+      slope[d] += end[side]->load[d] - instead[side]->load[d] + side_of(end[side], side, d);
   }
-  return true;
+  b->used += b->live_offsets[b->assign->count];
+  return sum + ends[HEAD] + ends[TAIL];
 }
 
-static void order_pieces(clv__bounding *b, double *values) {
+/* Projects onto the nearest point whose coordinates are non-negative and sum to 1. */
+static void project(double *weights, uint32_t count) {
+  bool is_out[CLV__PEP_DEVICES] = {false};
+  for (uint32_t round = 0; round <= count; ++round) {
+    double sum = 0;
+    uint32_t in = 0;
+    for (uint32_t d = 0; d < count; ++d) sum += is_out[d] ? 0 : weights[d], in += !is_out[d];
+    double shift = in > 0 ? (1 - sum) / in : 0;
+    bool good = true;
+    for (uint32_t d = 0; d < count; ++d) {
+      if (is_out[d]) continue;
+      weights[d] += shift;
+      if (weights[d] < 0) good = false;
+    }
+    if (good) return;
+    for (uint32_t d = 0; d < count; ++d) {
+      if (!is_out[d] && weights[d] < 0) weights[d] = 0, is_out[d] = true;
+    }
+  }
+}
+
+/* Ascends by subgradients with Polyak's step sizes towards the goal. Keeps the best weights. */
+static double relax(bounding *b) {
+  uint32_t devices = b->assign->device_count;
+  double weights[CLV__PEP_DEVICES], slope[CLV__PEP_DEVICES], best = -INFINITY, scale = 1;
+  int stale = 0;
+  memcpy(weights, b->weights, sizeof weights);
+  for (int step = 0; step < STEPS; ++step) {
+    double value = weighted_bound(b, weights, slope), mean = 0, square = 0;
+    if (value > best) {
+      stale = value > best * (1 + 1e-5) ? 0 : stale + 1;
+      best = value;
+      memcpy(b->weights, weights, sizeof weights);
+    } else if (++stale % 6 == 0) {
+      scale /= 2;
+      memcpy(weights, b->weights, sizeof weights);
+      (void)weighted_bound(b, weights, slope);
+    }
+    if (best >= goal_of(b) || stale > 40) break;
+    for (uint32_t d = 0; d < devices; ++d) mean += slope[d] / devices;
+    for (uint32_t d = 0; d < devices; ++d) square += (slope[d] - mean) * (slope[d] - mean);
+    if (!(square > 0)) break;
+    double far = scale * clv__larger(goal_of(b) - value, 1e-3 * fabs(value)) / square;
+    for (uint32_t d = 0; d < devices; ++d) weights[d] += far * (slope[d] - mean);
+    project(weights, devices);
+  }
+  return best;
+}
+
+/* ---- The tree ---- */
+
+/* Computes the minimum cost of the subgraphs from each depth on. */
+static void set_rests(bounding *b, uint32_t weighting) {
+  double *rests = b->rests[weighting];
+  for (uint32_t depth = b->assign->count; depth-- > 0;) {
+    uint32_t i = b->order[depth];
+    double least = INFINITY;
+    for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o) least = clv__smaller(least, b->costs[weighting][o]);
+    rests[depth] = rests[depth + 1] + least;
+  }
+}
+
+/* Largest first; twins keep their order. */
+static void order_pieces(bounding *b) {
   const clv__assign *assign = b->assign;
   for (uint32_t i = 0; i < assign->count; ++i) {
     double most = 0;
     for (uint32_t o = assign->offsets[i]; o < assign->offsets[i + 1]; ++o) {
       for (uint32_t d = 0; d < assign->device_count; ++d) most = clv__larger(most, assign->options[o].load[d]);
     }
-    uint32_t at = i; /* insertion sort, largest first; twins keep their order */
-    for (; at > 0 && values[b->order[at - 1]] < most; --at) b->order[at] = b->order[at - 1];
+    uint32_t at = i;
+    for (; at > 0 && b->rests[0][b->order[at - 1]] < most; --at) b->order[at] = b->order[at - 1];
     b->order[at] = i;
-    values[i] = most;
+    b->rests[0][i] = most; /* until set_rests() */
   }
 }
 
-/* Tightens the frame's bound and options as far as multipliers can. Returns false if the frame has nothing below the goal. */
-static bool tighten(clv__bounding *b, clv__frame *f) {
-  if (!clv__frame_fill(b, f)) return false;
-  for (int round = 0; round < ROUNDS; ++round) {
-    f->bound = clv__larger(f->bound, clv__frame_relax(b, f));
-    if (f->bound >= clv__bounding_goal(b)) return false;
-    f->bound = clv__larger(f->bound, clv__frame_demand(b, f));
-    if (f->bound >= clv__bounding_goal(b)) return false;
-    if (!clv__frame_shrink(b, f)) break;
-    for (uint32_t i = 0; i < b->assign->count; ++i) {
-      if (b->live_offsets[i] == b->live_offsets[i + 1]) return false;
+static void prepare_tree(bounding *b) {
+  const clv__assign *assign = b->assign;
+  uint32_t devices = assign->device_count;
+  order_pieces(b);
+  memcpy(b->weightings[devices], b->weights, sizeof b->weights);
+  for (uint32_t d = 0; d < devices; ++d) b->weightings[d][d] = 1;
+  for (uint32_t l = 0; l <= devices; ++l) {
+    double ends[SIDES] = {INFINITY, INFINITY};
+    for (uint32_t o = 0; o < b->live_offsets[assign->count]; ++o) {
+      b->costs[l][o] = weigh(b->live[o], b->weightings[l], devices);
+      for (int side = HEAD; side < SIDES && b->live[o]->devices != 0; ++side)
+        ends[side] = clv__smaller(ends[side], weigh_side(b->live[o], side, b->weightings[l], devices));
     }
+    b->constants[l] = assign->count > 1 && isfinite(ends[HEAD]) ? ends[HEAD] + ends[TAIL] : 0;
+    b->rests[l][assign->count] = 0;
+    set_rests(b, l);
   }
-  return true;
+  b->used += (uint64_t)(devices + 1ul) * b->live_offsets[assign->count];
 }
 
-static void search_frame(clv__bounding *b, const clv__frame *f) {
-  uint64_t left = b->budget > b->used ? b->budget - b->used : 0;
-  double before = b->open;
-  b->open = INFINITY;
-  clv__frame_search(b, f, b->used + left / 2);
-  b->open = clv__smaller(before, clv__larger(b->open, f->bound));
+static void try_choices(bounding *b) {
+  double value = clv__assign_value(b->assign, b->choices), proven = 0;
+  b->used += LEAF_STEPS * (uint64_t)b->assign->count;
+  if (value >= goal_of(b)) return;
+  if (b->attempt != NULL) b->upper = clv__smaller(b->upper, b->attempt(b->user, b->choices, goal_of(b), &proven));
+  b->best_value = clv__smaller(b->best_value, clv__larger(value, proven));
 }
 
-/* Processes a frame. If splitting no longer helps, pushes the frame back once with a tighter bound, so that the search handles
- * only the frame that limits the overall bound. Returns false if memory runs out. */
-static bool process_frame(clv__bounding *b, clv__frame *f, double *values) {
-  clv__frame halves[2];
-  double closer;
-  if (!tighten(b, f)) return true;
-  clv__frame_needs(b, f);
-  if (f->is_leaf) {
-    search_frame(b, f);
-    return true;
+typedef struct branch {
+  double bound;
+  uint32_t live;
+} branch;
+
+static int compare_branches(const void *a, const void *b) {
+  const branch *x = a, *y = b;
+  if (x->bound != y->bound) return (x->bound > y->bound) - (x->bound < y->bound);
+  return (x->live > y->live) - (x->live < y->live);
+}
+
+static void search(bounding *b, uint32_t depth, const double *partial) {
+  const clv__assign *assign = b->assign;
+  if (depth == assign->count) {
+    try_choices(b);
+    return;
   }
-  if (split(b, f, values, halves)) return push(b, &halves[0]) && push(b, &halves[1]);
-  if (!clv__frame_loads(b, f, &closer)) return false;
-  f->bound = clv__larger(f->bound, closer);
-  f->is_leaf = true;
-  return f->bound >= clv__bounding_goal(b) || push(b, f);
+  const uint32_t i = b->order[depth], twin = assign->twins[i], devices = assign->device_count;
+  uint32_t count = 0;
+  branch branches[MOST_BRANCHES];
+  for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o) {
+    if (twin != CLV__NO_ID && b->live[o]->index < b->choices[twin])
+      continue; /* skip: equals the same assignment with the twins swapped */
+    double bound = 0;
+    for (uint32_t l = 0; l <= devices; ++l)
+      bound = clv__larger(bound, partial[l] + b->costs[l][o] + b->rests[l][depth + 1] + b->constants[l]);
+    if (bound >= goal_of(b)) continue;
+    if (count == MOST_BRANCHES) { /* leave the rest open */
+      b->open = clv__smaller(b->open, bound);
+      continue;
+    }
+    branches[count++] = (branch){bound, o};
+  }
+  b->used += (b->live_offsets[i + 1] - b->live_offsets[i]) * 2ul + 1;
+  ++b->nodes;
+  if (count > 1) qsort(branches, count, sizeof *branches, compare_branches);
+  for (uint32_t k = 0; k < count; ++k) {
+    if (branches[k].bound >= goal_of(b)) return; /* the following branches reach the goal too */
+    if (b->used >= b->budget) {
+      b->open = clv__smaller(b->open, branches[k].bound);
+      return;
+    }
+    double below[WEIGHTINGS];
+    for (uint32_t l = 0; l <= devices; ++l) below[l] = partial[l] + b->costs[l][branches[k].live];
+    b->choices[i] = b->live[branches[k].live]->index;
+    search(b, depth + 1, below);
+  }
 }
 
-static bool reserve(clv__bounding *b, clv__arena *arena) {
-  uint32_t count = b->assign->count, total = b->assign->offsets[count];
+/* ---- The results ---- */
+
+static bool start(bounding *b, const clv__assign *assign, clv__arena *arena, double upper_ns) {
+  uint32_t count = assign->count, total = assign->offsets[count];
+  *b = (bounding){.assign = assign, .upper = upper_ns, .best_value = upper_ns, .open = INFINITY};
+  for (uint32_t d = 0; d < assign->device_count; ++d) b->weights[d] = 1.0 / assign->device_count;
   b->live = clv__arena_allocate_zero(arena, total, sizeof *b->live);
   b->scratch = clv__arena_allocate_zero(arena, total, sizeof *b->scratch);
   b->live_offsets = clv__arena_allocate_zero(arena, count + 1u, sizeof *b->live_offsets);
   b->order = clv__arena_allocate_zero(arena, count + 1u, sizeof *b->order);
   b->choices = clv__arena_allocate_zero(arena, count + 1u, sizeof *b->choices);
-  b->met = clv__arena_allocate_zero(arena, total, sizeof *b->met);
-  bool good = b->live != NULL && b->live_offsets != NULL && b->order != NULL && b->choices != NULL && b->scratch != NULL &&
-              b->met != NULL;
-  for (uint32_t l = 0; l < CLV__MOST_MULTIPLIERS && good; ++l) {
+  bool good = b->live != NULL && b->live_offsets != NULL && b->order != NULL && b->choices != NULL && b->scratch != NULL;
+  for (uint32_t l = 0; l < WEIGHTINGS && good; ++l) {
     b->costs[l] = clv__arena_allocate_zero(arena, total, sizeof **b->costs);
-    b->rests[l] = clv__arena_allocate_zero(arena, (count + 1u) << CLV__MOST_NEEDS, sizeof **b->rests);
+    b->rests[l] = clv__arena_allocate_zero(arena, count + 1u, sizeof **b->rests);
     good = b->costs[l] != NULL && b->rests[l] != NULL;
   }
   return good;
-}
-
-static bool start(clv__bounding *b, const clv__assign *assign, clv__arena *arena, double upper_ns, clv__frame *root) {
-  *b = (clv__bounding){.assign = assign, .allocator = assign->arena->allocator, .upper = upper_ns, .open = INFINITY};
-  *root = (clv__frame){.bound = 0};
-  for (uint32_t d = 0; d < assign->device_count; ++d) {
-    root->weights[d] = 1.0 / assign->device_count;
-    root->high[CLV__HEAD][d] = root->high[CLV__TAIL][d] = INFINITY;
-  }
-  if (!reserve(b, arena)) return false;
-  b->best_value = upper_ns;
-  return true;
 }
 
 typedef struct rank {
@@ -184,17 +299,16 @@ static int compare_ranks(const void *a, const void *b) {
 clv_status clv__assign_rank(const clv__assign *assign, double upper_ns, uint32_t *ranked, clv_error *error) {
   clv__arena arena;
   clv__arena_init(&arena, assign->arena->allocator);
-  clv__bounding b;
-  clv__frame root;
+  bounding b;
   uint32_t total = assign->offsets[assign->count];
   rank *ranks = clv__arena_allocate_zero(&arena, total, sizeof *ranks);
-  bool good = ranks != NULL && start(&b, assign, &arena, upper_ns, &root);
+  bool good = ranks != NULL && start(&b, assign, &arena, upper_ns);
   if (good) {
-    if (clv__frame_fill(&b, &root)) (void)clv__frame_relax(&b, &root);
+    if (fill(&b)) (void)relax(&b);
     for (uint32_t i = 0; i < assign->count; ++i) {
       uint32_t from = assign->offsets[i], count = assign->offsets[i + 1] - from;
       for (uint32_t o = 0; o < count; ++o)
-        ranks[o] = (rank){clv__option_weigh(&assign->options[from + o], root.weights, assign->device_count), o};
+        ranks[o] = (rank){weigh(&assign->options[from + o], b.weights, assign->device_count), o};
       if (count > 1) qsort(ranks, count, sizeof *ranks, compare_ranks);
       for (uint32_t o = 0; o < count; ++o) ranked[from + o] = ranks[o].index;
     }
@@ -206,31 +320,24 @@ clv_status clv__assign_rank(const clv__assign *assign, double upper_ns, uint32_t
 clv_status clv__assign_bound(const clv__assign *assign, double upper_ns, double tolerance, uint64_t budget,
                              clv__assign_try attempt, void *user, clv__assign_result *result, clv_error *error) {
   clv__arena arena;
-  clv__bounding b = {0};
-  clv__frame f;
+  bounding b = {0};
   *result = (clv__assign_result){.is_closed = true};
   if (assign->count == 0) return CLV_OK;
   clv__arena_init(&arena, assign->arena->allocator);
-  uint32_t most = assign->offsets[assign->count] > assign->count ? assign->offsets[assign->count] : assign->count;
-  double *values = clv__arena_allocate_zero(&arena, most, sizeof *values);
-  bool good = values != NULL && start(&b, assign, &arena, upper_ns, &f);
+  bool good = start(&b, assign, &arena, upper_ns);
   if (good) {
     b.tolerance = tolerance, b.budget = budget, b.attempt = attempt, b.user = user;
-    order_pieces(&b, values);
-    good = push(&b, &f);
-  }
-  while (good && b.frame_count > 0 && b.used < b.budget && b.frames[0].bound < clv__bounding_goal(&b)) {
-    f = pop(&b);
-    good = process_frame(&b, &f, values);
-  }
-  if (good) {
-    double open = b.frame_count > 0 ? clv__smaller(b.open, b.frames[0].bound) : b.open;
-    result->bound_ns = clv__smaller(clv__bounding_goal(&b), open);
-    result->is_closed = open >= clv__bounding_goal(&b);
+    const double none[WEIGHTINGS] = {0}, bound = fill(&b) ? relax(&b) : INFINITY;
+    if (bound < goal_of(&b)) {
+      prepare_tree(&b);
+      search(&b, 0, none);
+      b.open = clv__larger(b.open, bound);
+    }
+    result->bound_ns = clv__smaller(goal_of(&b), b.open);
+    result->is_closed = b.open >= goal_of(&b);
     result->nodes = b.nodes;
     result->steps = b.used;
   }
-  clv__release(assign->arena->allocator, b.frames);
   clv__arena_finish(&arena);
-  return good ? CLV_OK : clv__error_memory(error, sizeof(clv__frame));
+  return good ? CLV_OK : clv__error_memory(error, assign->offsets[assign->count] * sizeof *b.live);
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/files/file.h"
+#include "base/strict_json.h"
 #include "gnn/plan/plan.h"
-#include "gnn/strict_json.h"
 
 enum { MOST_K = 65536, MOST_LAYERS = 256, MOST_NAME_BYTES = 4096, MOST_PER_K = 4096 };
 #define MOST_FILE_BYTES ((size_t)1 << 30)
@@ -48,20 +48,10 @@ static clv_status get_time(const reading *r, const json_t *object, const char *w
 }
 
 static clv_status get_text(const reading *r, const json_t *object, const char *where, const char *key, const char **text) {
-  const json_t *value = json_object_get(object, key);
-  size_t length = json_string_length(value);
-  if (!json_is_string(value) || length > MOST_NAME_BYTES || strlen(json_string_value(value)) != length)
-    return clv__json_bad(&r->json, "%s: '%s' must be a string of at most %d bytes", where, key, MOST_NAME_BYTES);
-  *text = clv__arena_string(&r->plan->arena, json_string_value(value), length);
-  return *text != NULL ? CLV_OK : clv__error_memory(r->json.error, length);
-}
-
-static clv_status get_list(const reading *r, const json_t *object, const char *where, const char *key, size_t least, size_t most,
-                           json_t **list) {
-  *list = json_object_get(object, key);
-  if (!json_is_array(*list) || json_array_size(*list) < least || json_array_size(*list) > most)
-    return clv__json_bad(&r->json, "%s: '%s' must be a list of %zu to %zu", where, key, least, most);
-  return CLV_OK;
+  const char *found;
+  CLV__TRY(clv__json_string(&r->json, object, where, key, 0, MOST_NAME_BYTES, &found));
+  *text = clv__arena_string(&r->plan->arena, found, strlen(found));
+  return *text != NULL ? CLV_OK : clv__error_memory(r->json.error, strlen(found));
 }
 
 static uint32_t find_device(const clv__gnn_plan *plan, const char *name) {
@@ -137,7 +127,7 @@ static clv_status read_block(const reading *r, json_t *item, const char *where, 
   CLV__TRY(clv__json_check_keys(&r->json, item, where, keys));
   CLV__TRY(get_index(r, item, where, "first", stages, &block->first));
   CLV__TRY(get_index(r, item, where, "last", stages, &block->last));
-  CLV__TRY(get_list(r, item, where, "parts", 1, CLV__PEP_DEVICES, &parts));
+  CLV__TRY(clv__json_list(&r->json, item, where, "parts", 1, CLV__PEP_DEVICES, &parts));
   CLV__TRY(get_time(r, item, where, "merge_ms", &block->merge_ns));
   CLV__TRY(get_time(r, item, where, "ideal_ms", &block->ideal_ns));
   block->part_count = (uint32_t)json_array_size(parts);
@@ -181,7 +171,7 @@ static clv_status read_pep(const reading *r, json_t *blocks, uint32_t layer, uin
 static clv_status read_sequence(const reading *r, const json_t *item, const char *where, clv__gnn_plan_layer *layer) {
   json_t *list;
   uint32_t k = r->plan->k;
-  CLV__TRY(get_list(r, item, where, "sequence", k, k, &list));
+  CLV__TRY(clv__json_list(&r->json, item, where, "sequence", k, k, &list));
   bool *seen = clv__arena_allocate_zero(&r->plan->arena, k, sizeof *seen);
   layer->sequence = clv__arena_allocate_zero(&r->plan->arena, k, sizeof *layer->sequence);
   if (seen == NULL || layer->sequence == NULL) return clv__error_memory(r->json.error, k * sizeof *layer->sequence);
@@ -200,7 +190,7 @@ static clv_status read_sequence(const reading *r, const json_t *item, const char
 static clv_status check_clusters(const reading *r, const json_t *item, const char *where, const clv__gnn_plan_layer *layer) {
   static const char *const keys[] = {"first", "count", NULL};
   json_t *list;
-  CLV__TRY(get_list(r, item, where, "clusters", 1, r->plan->k, &list));
+  CLV__TRY(clv__json_list(&r->json, item, where, "clusters", 1, r->plan->k, &list));
   if (json_array_size(list) != layer->cluster_count)
     return clv__json_bad(&r->json, "%s: %zu clusters are listed, but the plans form %u", where, json_array_size(list),
                          layer->cluster_count);
@@ -228,7 +218,7 @@ static clv_status read_merge(const reading *r, json_t *item, const char *where, 
   CLV__TRY(get_index(r, item, where, "last", stages, &merge->last));
   if (merge->first >= merge->last)
     return clv__json_bad(&r->json, "%s: stages %u to %u are not a block", where, merge->first, merge->last);
-  CLV__TRY(get_list(r, item, where, "from", 2, 2, &from));
+  CLV__TRY(clv__json_list(&r->json, item, where, "from", 2, 2, &from));
   for (size_t i = 0; i < 2; ++i) CLV__TRY(take_sizes(r, json_array_get(from, i), where, "from", &merge->from[i]));
   CLV__TRY(get_sizes(r, item, where, "into", &merge->into));
   CLV__TRY(get_index(r, item, where, "parts", UINT32_MAX, &merge->parts));
@@ -241,7 +231,7 @@ static clv_status read_merges(const reading *r, const json_t *item, uint32_t num
   char where[64];
   if (json_object_get(item, "merged") == NULL) return CLV_OK;
   snprintf(where, sizeof where, "layers[%u]", number);
-  CLV__TRY(get_list(r, item, where, "merged", 1, (size_t)r->plan->k * CLV__PEP_DEVICES, &merged));
+  CLV__TRY(clv__json_list(&r->json, item, where, "merged", 1, (size_t)r->plan->k * CLV__PEP_DEVICES, &merged));
   layer->merges = clv__arena_allocate_zero(&r->plan->arena, json_array_size(merged), sizeof *layer->merges);
   if (layer->merges == NULL) return clv__error_memory(r->json.error, json_array_size(merged) * sizeof *layer->merges);
   layer->merge_count = (uint32_t)json_array_size(merged);
@@ -267,7 +257,7 @@ static clv_status read_layer(const reading *r, json_t *item, uint32_t number) {
   CLV__TRY(get_time(r, item, where, "lower_bound_ms", &layer->bound_ns));
   CLV__TRY(get_time(r, item, where, "lower_bound_all_ms", &layer->bound_all_ns));
   CLV__TRY(get_time(r, item, where, "rounding_ms", &layer->rounding_ns));
-  CLV__TRY(get_list(r, item, where, "subgraphs", r->plan->k, r->plan->k, &subgraphs));
+  CLV__TRY(clv__json_list(&r->json, item, where, "subgraphs", r->plan->k, r->plan->k, &subgraphs));
   layer->peps = clv__arena_allocate_zero(&r->plan->arena, r->plan->k, sizeof *layer->peps);
   if (layer->peps == NULL) return clv__error_memory(r->json.error, r->plan->k * sizeof *layer->peps);
   for (uint32_t i = 0; i < r->plan->k; ++i)
@@ -287,7 +277,7 @@ static clv_status read_machine(const reading *r, const json_t *root) {
   clv__machine *machine = &r->plan->machine;
   json_t *object = json_object_get(root, "machine"), *devices;
   CLV__TRY(clv__json_check_keys(&r->json, object, "machine", keys));
-  CLV__TRY(get_list(r, object, "machine", "devices", 1, CLV__PEP_DEVICES, &devices));
+  CLV__TRY(clv__json_list(&r->json, object, "machine", "devices", 1, CLV__PEP_DEVICES, &devices));
   CLV__TRY(clv__json_size(&r->json, object, "machine", "pad_step", MOST_SIZE, &machine->pad_step));
   CLV__TRY(get_index(r, object, "machine", "queue_depth", CLV__QUEUE_DEPTH, &machine->queue_depth));
   CLV__TRY(get_time(r, object, "machine", "merge_ms", &machine->merge_ns));
@@ -395,8 +385,8 @@ static clv_status read_root(const reading *r, json_t *root) {
   CLV__TRY(clv__json_check_keys(&r->json, root, "plan", keys));
   CLV__TRY(read_machine(r, root));
   CLV__TRY(read_head(r, root));
-  CLV__TRY(get_list(r, root, "plan", "layers", 1, MOST_LAYERS, &layers));
-  CLV__TRY(get_list(r, root, "plan", "per_k", 0, MOST_PER_K, &per_k));
+  CLV__TRY(clv__json_list(&r->json, root, "plan", "layers", 1, MOST_LAYERS, &layers));
+  CLV__TRY(clv__json_list(&r->json, root, "plan", "per_k", 0, MOST_PER_K, &per_k));
   plan->layers = clv__arena_allocate_zero(&plan->arena, json_array_size(layers), sizeof *plan->layers);
   plan->per_k = clv__arena_allocate_zero(&plan->arena, json_array_size(per_k), sizeof *plan->per_k);
   if (plan->layers == NULL || plan->per_k == NULL)
@@ -412,12 +402,10 @@ static clv_status read_root(const reading *r, json_t *root) {
 
 clv_status clv__gnn_plan_parse(const clv_allocator *allocator, const char *text, size_t size_bytes, const char *name,
                                clv__gnn_plan **out, clv_error *error) {
-  json_error_t where;
-  reading r = {.json = {name, error}};
+  json_t *root;
+  reading r = {.json = {.name = name, .error = error}};
   *out = NULL;
-  if (size_bytes > MOST_FILE_BYTES) return clv__json_bad(&r.json, "a file of %zu bytes cannot be a plan", size_bytes);
-  json_t *root = json_loadb(text == NULL ? "" : text, size_bytes, JSON_REJECT_DUPLICATES, &where);
-  if (root == NULL) return clv__json_bad(&r.json, "line %d, column %d: %s", where.line, where.column, where.text);
+  CLV__TRY(clv__json_parse(&r.json, text, size_bytes, MOST_FILE_BYTES, "plan", &root));
   r.plan = clv__allocate_zero(allocator, sizeof *r.plan);
   if (r.plan != NULL) clv__arena_init(&r.plan->arena, allocator);
   clv_status status = r.plan != NULL ? read_root(&r, root) : clv__error_memory(error, sizeof *r.plan);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/files/file.h"
-#include "gnn/strict_json.h"
+#include "base/strict_json.h"
 #include "gnn/tables/tables.h"
 
 enum { MOST_POINTS = 4096, MOST_TABLES = 4096, MOST_NAME_BYTES = 256 };
@@ -117,21 +117,11 @@ typedef struct reading {
 } reading;
 
 static clv_status get_time(const reading *r, const json_t *object, const char *where, const char *key, double *number) {
-  const json_t *value = json_object_get(object, key);
-  if (!json_is_number(value)) return clv__json_bad(&r->json, "%s: '%s' must be a number", where, key);
-  *number = json_number_value(value);
-  if (!isfinite(*number) || *number < 0 || *number > 1e18)
-    return clv__json_bad(&r->json, "%s: '%s' is %g; expected 0 to 1e18", where, key, *number);
-  return CLV_OK;
+  return clv__json_number(&r->json, object, where, key, 1e18, number);
 }
 
 static clv_status get_name(const reading *r, const json_t *object, const char *where, const char *key, const char **name) {
-  const json_t *value = json_object_get(object, key);
-  size_t length = json_string_length(value);
-  *name = json_string_value(value);
-  if (*name == NULL || length == 0 || length > MOST_NAME_BYTES || strlen(*name) != length)
-    return clv__json_bad(&r->json, "%s: '%s' must be a string of 1 to %d bytes", where, key, MOST_NAME_BYTES);
-  return CLV_OK;
+  return clv__json_string(&r->json, object, where, key, 1, MOST_NAME_BYTES, name);
 }
 
 static clv_status get_origin(const reading *r, const json_t *object, const char *where, clv__table_origin *origin) {
@@ -142,14 +132,6 @@ static clv_status get_origin(const reading *r, const json_t *object, const char 
     if (strcmp(name, clv__table_origin_name(*origin)) == 0) return CLV_OK;
   }
   return clv__json_bad(&r->json, "%s: 'origin' is '%.40s'; expected measured, imported or synthetic", where, name);
-}
-
-static clv_status get_list(const reading *r, const json_t *object, const char *where, const char *key, size_t most,
-                           json_t **list) {
-  *list = json_object_get(object, key);
-  if (!json_is_array(*list) || json_array_size(*list) > most)
-    return clv__json_bad(&r->json, "%s: '%s' must be a list of at most %zu", where, key, most);
-  return CLV_OK;
 }
 
 static clv_status read_point(const reading *r, json_t *item, const char *where, clv__table_point *point) {
@@ -187,7 +169,7 @@ static clv_status read_table(const reading *r, json_t *item, size_t number) {
   CLV__TRY(clv__json_size(&r->json, item, where, "last", CLV__TABLE_STAGES, &last));
   CLV__TRY(clv__json_size(&r->json, item, where, "first", CLV__TABLE_STAGES, &first));
   if (first >= last) return clv__json_bad(&r->json, "%s: stages %" PRIu64 " to %" PRIu64 " are not a block", where, first, last);
-  CLV__TRY(get_list(r, item, where, "points", MOST_POINTS, &points));
+  CLV__TRY(clv__json_list(&r->json, item, where, "points", 0, MOST_POINTS, &points));
   if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: 'points' is empty", where);
   if (clv__tables_find(r->tables, device, layer, (uint32_t)first, (uint32_t)last) != NULL)
     return clv__json_bad(&r->json, "%s: this block of '%.40s' appears twice", where, device);
@@ -212,7 +194,7 @@ static clv_status read_copy(const reading *r, json_t *item, size_t number) {
   CLV__TRY(clv__json_check_keys(&r->json, item, where, keys));
   CLV__TRY(get_name(r, item, where, "from", &from));
   CLV__TRY(get_name(r, item, where, "to", &to));
-  CLV__TRY(get_list(r, item, where, "points", MOST_POINTS, &points));
+  CLV__TRY(clv__json_list(&r->json, item, where, "points", 0, MOST_POINTS, &points));
   if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: 'points' is empty", where);
   if (clv__tables_find_copy(r->tables, from, to) != NULL)
     return clv__json_bad(&r->json, "%s: this direction appears twice", where);
@@ -236,7 +218,7 @@ static clv_status read_devices(const reading *r, const json_t *root) {
   static const char *const keys[] = {"name", "fingerprint", NULL};
   json_t *devices;
   if (json_object_get(root, "devices") == NULL) return CLV_OK;
-  CLV__TRY(get_list(r, root, "tables", "devices", MOST_TABLES, &devices));
+  CLV__TRY(clv__json_list(&r->json, root, "tables", "devices", 0, MOST_TABLES, &devices));
   for (size_t i = 0; i < json_array_size(devices); ++i) {
     const char *name, *fingerprint;
     char where[64];
@@ -275,7 +257,7 @@ static clv_status read_overhead(const reading *r, json_t *item, size_t number) {
 static clv_status read_overheads(const reading *r, const json_t *root) {
   json_t *overheads;
   if (json_object_get(root, "overheads") == NULL) return CLV_OK;
-  CLV__TRY(get_list(r, root, "tables", "overheads", MOST_TABLES, &overheads));
+  CLV__TRY(clv__json_list(&r->json, root, "tables", "overheads", 0, MOST_TABLES, &overheads));
   for (size_t i = 0; i < json_array_size(overheads); ++i) CLV__TRY(read_overhead(r, json_array_get(overheads, i), i));
   return CLV_OK;
 }
@@ -294,8 +276,8 @@ static clv_status read_root(const reading *r, json_t *root) {
                          version, CLV__TABLES_VERSION);
   CLV__TRY(clv__json_check_keys(&r->json, root, "tables", keys));
   CLV__TRY(read_devices(r, root));
-  CLV__TRY(get_list(r, root, "tables", "blocks", MOST_TABLES, &blocks));
-  CLV__TRY(get_list(r, root, "tables", "copies", MOST_TABLES, &copies));
+  CLV__TRY(clv__json_list(&r->json, root, "tables", "blocks", 0, MOST_TABLES, &blocks));
+  CLV__TRY(clv__json_list(&r->json, root, "tables", "copies", 0, MOST_TABLES, &copies));
   for (size_t i = 0; i < json_array_size(blocks); ++i) CLV__TRY(read_table(r, json_array_get(blocks, i), i));
   for (size_t i = 0; i < json_array_size(copies); ++i) CLV__TRY(read_copy(r, json_array_get(copies, i), i));
   CLV__TRY(read_overheads(r, root));
@@ -303,13 +285,10 @@ static clv_status read_root(const reading *r, json_t *root) {
 }
 
 clv_status clv__tables_parse(clv__tables *tables, const char *text, size_t size_bytes, const char *name, clv_error *error) {
-  json_error_t where;
+  json_t *root;
   const clv_allocator *allocator = tables->arena.allocator;
-  reading r = {.json = {name, error}, .tables = tables};
-  if (size_bytes > MOST_FILE_BYTES)
-    return clv__json_bad(&r.json, "a file of %zu bytes cannot be a file of GNN costs", size_bytes);
-  json_t *root = json_loadb(text == NULL ? "" : text, size_bytes, JSON_REJECT_DUPLICATES, &where);
-  if (root == NULL) return clv__json_bad(&r.json, "line %d, column %d: %s", where.line, where.column, where.text);
+  reading r = {.json = {.name = name, .error = error}, .tables = tables};
+  CLV__TRY(clv__json_parse(&r.json, text, size_bytes, MOST_FILE_BYTES, "file of GNN costs", &root));
   clv__tables_finish(tables);
   clv__tables_init(tables, allocator);
   clv_status status = read_root(&r, root);

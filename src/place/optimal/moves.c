@@ -1,6 +1,6 @@
 /* Finds changes worth trying: whole partitions, nodes between two partitions of one device, nodes at boundaries; for small
- * problems also the upper and lower parts of partitions and pairs of nodes. Estimates are exact except for launches, which are
- * estimated from the neighbours in the graph of partitions. */
+ * problems also pairs of nodes. Estimates are exact except for launches, which are estimated from the neighbours in the graph of
+ * partitions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,41 +246,6 @@ static clv_status move_pairs(maker *m) {
   return CLV_OK;
 }
 
-/* Moves a node with everything above it (or below it) in its partition to another device. This shifts a boundary by more than one
- * node. */
-static clv_status move_part(maker *m, uint32_t node, bool upwards, uint32_t device) {
-  const clv__cut *cut = m->cut;
-  uint32_t p = cut->partition_of[node], first = cut->offsets[p], end = cut->offsets[p + 1];
-  uint32_t *reached = upwards ? m->above : m->below;
-  m->changes->effort += end - first;
-  ++m->stamp;
-  reached[node] = m->stamp;
-  begin(m);
-  for (uint32_t k = 0; k < end - first; ++k) {
-    uint32_t at = cut->nodes[upwards ? end - 1 - k : first + k];
-    if (at != node && !(upwards ? is_above(m, at, CLV__NONE) : is_below(m, at, CLV__NONE))) continue;
-    reached[at] = m->stamp;
-    if (can_go(m->problem, at, device)) CLV__TRY(push(m, at));
-  }
-  size_t count = m->changes->node_count - m->start;
-  if (count < 2 || count == end - first) {
-    drop(m);
-    return CLV_OK;
-  }
-  return keep(m, device, 0);
-}
-
-static clv_status move_parts(maker *m) {
-  for (uint32_t n = 0; n < m->problem->node_count && !m->is_full; ++n) {
-    for (uint32_t d = 0; d < m->problem->device_count && !m->is_full; ++d) {
-      if (d == device_of(m, n)) continue;
-      CLV__TRY(move_part(m, n, true, d));
-      CLV__TRY(move_part(m, n, false, d));
-    }
-  }
-  return CLV_OK;
-}
-
 /* ---- All of them ---- */
 
 static int compare_changes(const void *a, const void *b) {
@@ -293,9 +258,7 @@ static clv_status make_all(maker *m, bool deep) {
   CLV__TRY(move_partitions(m));
   CLV__TRY(close_gaps(m, deep ? 3 : 1));
   CLV__TRY(move_nodes(m, deep));
-  if (!deep) return CLV_OK;
-  CLV__TRY(move_pairs(m));
-  return move_parts(m);
+  return deep ? move_pairs(m) : CLV_OK;
 }
 
 clv_status clv__changes_make(clv__state *state, const clv__cut *cut, bool deep, clv__changes *changes, clv_error *error) {

@@ -1,18 +1,17 @@
 /* `optimal`: the least predicted time. It prices in full the exact minimum cut of node, transfer and fusion times (pairs of
  * devices in turn if there are more than two), the result of every other strategy, and every single device. A local search
- * continues from the best of them, first on fragments that they agree on, then on nodes. The result is the best placement seen,
- * so it is never worse than another strategy under the same prices. All effort is counted, never timed. */
+ * continues from the best of them. The result is the best placement seen, so it is never worse than another strategy under the
+ * same prices. All effort is counted, never timed. */
 #include "place/optimal/optimal.h"
 
 #include <string.h>
 
 /* The effort of the local searches (see clv__evaluator), and the number of nodes up to which they are deep. */
 #define DEEP_EFFORT ((uint64_t)600000)
-#define FRAGMENT_EFFORT ((uint64_t)120000)
 #define SWAP_EFFORT ((uint64_t)300000)
 #define STREAM_EFFORT ((uint64_t)2000000)
-#define SHALLOW_EFFORT ((uint64_t)100000)
-enum { DEEP_NODES = 320, DEEP_TIMES = 1200, SHALLOW_TIMES = 2, FRAGMENTS = 200, SEARCH_STARTS = 3, KEYS = 3 };
+#define SHALLOW_EFFORT ((uint64_t)220000)
+enum { DEEP_NODES = 320, DEEP_TIMES = 1200, SHALLOW_TIMES = 2, SEARCH_STARTS = 3 };
 
 /* The result of a strategy with its own cut, if it is at least as good as the best so far. */
 typedef struct rival {
@@ -111,37 +110,7 @@ static clv_status search_deep(clv__optimal *o) {
   return CLV_OK;
 }
 
-/* Searches on the fragments that the best placements agree on. The evaluator of the coarser problem gives the original prices as
- * long as fragments stay whole. */
-static clv_status search_fragments(clv__optimal *o, const clv__coarse *coarse) {
-  const clv__problem *problem = &coarse->problem;
-  uint32_t fragments = problem->node_count;
-  bool deep = fragments <= DEEP_NODES;
-  clv__evaluator evaluator;
-  clv__score score;
-  clv__search_options options = {FRAGMENT_EFFORT, deep, NULL};
-  uint32_t *devices = clv__allocate(o->allocator, fragments * sizeof *devices);
-  if (devices == NULL) return clv__error_memory(o->error, fragments * sizeof *devices);
-  for (uint32_t n = 0; n < o->problem->node_count; ++n) devices[coarse->fragment_of[n]] = o->pool.solutions[0].devices[n];
-  clv__evaluator_init(&evaluator, problem, o->input->objective, o->evaluator.split, o->allocator);
-  clv_status status = clv__search(&evaluator, &options, devices, &score, o->error);
-  clv__evaluator_finish(&evaluator);
-  for (uint32_t n = 0; n < o->problem->node_count; ++n) o->scratch[n] = devices[coarse->fragment_of[n]];
-  clv__release(o->allocator, devices);
-  return status == CLV_OK ? clv__pool_add(&o->pool, o->scratch, o->error) : status;
-}
-
 static clv_status search_large(clv__optimal *o) {
-  const uint32_t *keys[KEYS];
-  uint32_t count = 0, n = o->problem->node_count;
-  clv__coarse coarse;
-  clv__arena arena;
-  for (; count < KEYS && count < o->pool.count; ++count) keys[count] = o->pool.solutions[count].partition_of;
-  clv__arena_init(&arena, o->allocator);
-  clv_status status = clv__coarse_make(o->problem, keys, count, n / FRAGMENTS + 1, &arena, &coarse, o->error);
-  if (status == CLV_OK && coarse.problem.node_count <= n / 2) status = search_fragments(o, &coarse);
-  clv__arena_finish(&arena);
-  if (status != CLV_OK) return status;
   uint32_t times = SHALLOW_TIMES + clv__optimal_times(o, SHALLOW_EFFORT, 1, DEEP_TIMES);
   return search_from(o, 0, times * o->evaluator.effort, false);
 }
@@ -183,11 +152,37 @@ static clv_status give_rival(clv__optimal *o, const clv__strategy *strategy, clv
   return CLV_OK;
 }
 
+/* The causes of `optimal`. If the placement comes from another strategy, its nodes have that strategy's causes.
+ *   usr      fixed by the user
+ *   only     the only device that can run it
+ *   single   everything on one device is cheapest
+ *   view     moves no data: it stays with its source, or with its reader
+ *   cut      the minimum cut of node, transfer and fusion times puts it there
+ *   back     returned: the boundary that the cut would draw here costs more, with launches, than it gains
+ *   load     moved from its device in the cut, so that devices work at the same time
+ *   memory   moved from its device in the cut, because that does not fit the device's memory */
+static const char *cause_of(const clv__optimal *o, const uint32_t *devices, uint32_t node, bool is_single) {
+  const clv__problem *problem = o->problem;
+  if (problem->pins[node] != CLV__NONE) return "usr";
+  if ((problem->supports[node] & (problem->supports[node] - 1u)) == 0) return "only";
+  if (is_single) return "single";
+  if ((problem->flags[node] & CLV__NODE_VIEW) != 0) return "view";
+  if (devices[node] == o->reference[node]) return "cut";
+  if (!o->reference_fits) return "memory";
+  return o->input->objective == CLV__LATENCY ? "back" : "load";
+}
+
+static void set_causes(const clv__optimal *o, const uint32_t *devices, const char **causes) {
+  bool is_single = true;
+  for (uint32_t n = 1; n < o->problem->node_count; ++n) is_single &= devices[n] == devices[0];
+  for (uint32_t n = 0; n < o->problem->node_count; ++n) causes[n] = cause_of(o, devices, n, is_single);
+}
+
 static clv_status give(clv__optimal *o, const uint32_t *devices, const clv__placing *streaming, clv__arena *arena,
                        clv__placing *placing) {
   CLV__TRY(clv__placing_init(o->problem, arena, placing, o->error));
   memcpy(placing->devices, devices, o->problem->node_count * sizeof *devices);
-  clv__optimal_causes(o, devices, placing->causes);
+  set_causes(o, devices, placing->causes);
   if (streaming != NULL) {
     placing->streamed = clv__arena_copy(arena, streaming->streamed, o->problem->weight_count * sizeof *placing->streamed);
     placing->groups = clv__arena_copy(arena, streaming->groups, o->problem->node_count * sizeof *placing->groups);

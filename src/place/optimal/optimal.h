@@ -1,5 +1,5 @@
 /* Shared by the files of `optimal`: scores, solutions, the evaluator that prices a placement in full, the state that prices the
- * move of a single node at once, the moves of the local search, and coarser problems. Only src/place/optimal needs it. */
+ * move of a single node at once, and the moves of the local search. Only src/place/optimal needs it. */
 #ifndef CLEAVE_PLACE_OPTIMAL_OPTIMAL_H
 #define CLEAVE_PLACE_OPTIMAL_OPTIMAL_H
 
@@ -104,7 +104,7 @@ typedef struct clv__changes {
 } clv__changes;
 
 /* Finds changes worth trying from the placement in `state`, cut by `cut`, the most promising first: whole partitions, nodes
- * between two partitions of one device, nodes at boundaries, and, if `deep`, parts of partitions and pairs of nodes. */
+ * between two partitions of one device, nodes at boundaries, and, if `deep`, pairs of nodes. */
 clv_status clv__changes_make(clv__state *state, const clv__cut *cut, bool deep, clv__changes *changes, clv_error *error);
 void clv__changes_finish(clv__changes *changes);
 
@@ -119,18 +119,6 @@ typedef struct clv__search_options {
 /* Improves `devices` and `score` by changes that are priced in full, until none helps or the budget is spent. */
 clv_status clv__search(clv__evaluator *evaluator, const clv__search_options *options, uint32_t *devices, clv__score *score,
                        clv_error *error);
-
-/* ---- Coarser problems: coarse.c ---- */
-
-typedef struct clv__coarse {
-  clv__problem problem;
-  uint32_t *fragment_of; /* by node of the original problem */
-} clv__coarse;
-
-/* Joins nodes that no key distinguishes, in fragments of at most `most` nodes. `keys` has key_count arrays by node, the partition
- * numbers of acyclic cuts. The coarse problem has the costs of the original one for placements that keep each fragment whole. */
-clv_status clv__coarse_make(const clv__problem *problem, const uint32_t *const *keys, uint32_t key_count, uint32_t most,
-                            clv__arena *arena, clv__coarse *coarse, clv_error *error);
 
 /* ---- The same problem at other prices: reprice.c ---- */
 
@@ -225,9 +213,5 @@ clv_status clv__optimal_fit(clv__optimal *o);
  * in the arena. `score` has an excess if streaming does not help. */
 clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__arena *arena, clv__placing *placing,
                                clv__score *score);
-
-/* ---- Causes: cause.c ---- */
-
-void clv__optimal_causes(const clv__optimal *o, const uint32_t *devices, const char **causes);
 
 #endif

@@ -1,4 +1,4 @@
-/* Shared by the passes of the multi-pass assignment by location. propagate.c runs them in order. */
+/* Shared by the files of the multi-pass assignment by location. propagate.c has its passes. */
 #ifndef CLEAVE_PLACE_PROPAGATE_PROPAGATE_H
 #define CLEAVE_PLACE_PROPAGATE_PROPAGATE_H
 
@@ -29,23 +29,19 @@ static inline uint32_t clv__propagate_weight_device(const clv__propagation *p, u
   return (p->problem->flags[node] & CLV__NODE_LIGHT_WEIGHT) != 0 ? CLV__NONE : p->last;
 }
 
-/* Pass 1 (locate.c): places nodes by their pins, then by buffers, inputs and weights that already have a location. */
-clv_status clv__propagate_locate(clv__propagation *p, clv__arena *arena, clv_error *error);
+/* Passes 3 and 4. */
+clv_status clv__propagate_best(clv__propagation *p, clv_error *error);
+void clv__propagate_views(clv__propagation *p);
 
-/* One sweep of pass 2 (sweep.c). A device spreads from its nodes to neighbours that have no device and that it supports, along
- * the list or along the edges of the graph. `host` says whether the last device spreads too. Views pass a device through. A node
- * that the device does not support does not stop it, because later nodes may be supported again. */
+/* One sweep of pass 2. A device spreads from its nodes to neighbours that have no device and that it supports, along the list
+ * (propagate.c) or along the edges of the graph (edges.c). `host` says whether the last device spreads too. Views pass a device
+ * through. A node that the device does not support does not stop it, because later nodes may be supported again. */
 typedef struct clv__sweep {
   bool up, host;
   const char *cause;
 } clv__sweep;
-void clv__propagate_along_list(clv__propagation *p, const clv__sweep *sweep);
 /* `flows`: scratch by node. */
 void clv__propagate_along_edges(clv__propagation *p, const clv__sweep *sweep, uint8_t *flows);
-
-/* Passes 3 and 4 (best.c). */
-clv_status clv__propagate_best(clv__propagation *p, clv_error *error);
-void clv__propagate_views(clv__propagation *p);
 
 /* Records the state after a pass in the arena (record.c). The last pass has its cut and moves; the others pass NULL. */
 clv_status clv__propagate_record(const clv__propagation *p, const char *name, const clv__cut *cut, const clv__moves *moves,

@@ -306,44 +306,79 @@ static void mutated_files_are_refused_or_run(void **state) {
   clv__graph_destroy(graph);
 }
 
+/* A program of small_graph() as a file, and where its instruction stream begins, which ends the file: MatMul, Add and Relu, each
+ * with one output. */
+static const uint32_t stream_inputs[] = {2, 2, 1};
+
+static size_t save_small(fake_host *fake, clv_device *device, blob *good) {
+  clv_graph *graph = small_graph(heap(), CLV_F32);
+  clv__shapes *shapes = shapes_of(graph);
+  clv_executable *executable = NULL;
+  clv_error error = {0};
+  good->size_bytes = 0;
+  compile_whole(fake, device, graph, shapes->types, &executable);
+  const clv_backend *b = fake_backend(fake);
+  assert_ok(b->save->save(device, executable, blob_write, good, &error), error);
+  b->executable_destroy(device, executable);
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+  size_t at = good->size_bytes;
+  for (int n = 0; n < 3; ++n) at -= 24 + 16 * (stream_inputs[n] + 1);
+  return at;
+}
+
+static void expect_damaged(const clv_backend *b, clv_device *device, blob *bad, const char *what) {
+  clv_executable *executable = NULL;
+  clv_error error = {0};
+  seal(bad);
+  assert_int_equal(b->save->load(device, bad->data, bad->size_bytes, &executable, &error), CLV_INVALID_MODEL);
+  if (strstr(error.message, what) == NULL) fail_msg("'%s' for '%s'", error.message, what);
+}
+
 /* Every number of every operand in the instruction stream is what the graph implies, or refused; but where a made value lies in
- * the scratch is the file's to say: then its readers disagree. The stream ends the file. */
+ * the scratch is the file's to say: then its readers disagree. */
 static void operands_are_where_the_graph_has_them(void **state) {
   (void)state;
   fake_host fake;
   fake_host_init(&fake, heap());
   const clv_backend *b = fake_backend(&fake);
   clv_device *device = fake_device(&fake, "default");
-  clv_graph *graph = small_graph(heap(), CLV_F32);
-  clv__shapes *shapes = shapes_of(graph);
-  clv_executable *executable = NULL;
-  clv_error error = {0};
   static blob good, bad;
-  good.size_bytes = 0;
-  compile_whole(&fake, device, graph, shapes->types, &executable);
-  assert_ok(b->save->save(device, executable, blob_write, &good, &error), error);
-  b->executable_destroy(device, executable);
-  static const uint32_t inputs[] = {2, 2, 1}; /* of MatMul, Add and Relu; each has one output */
-  size_t at = good.size_bytes;
-  for (int n = 0; n < 3; ++n) at -= 24 + 16 * (inputs[n] + 1);
+  size_t at = save_small(&fake, device, &good);
   for (int n = 0; n < 3; ++n) {
     at += 24;
-    for (uint32_t i = 0; i <= inputs[n]; ++i, at += 16) {
+    for (uint32_t i = 0; i <= stream_inputs[n]; ++i, at += 16) {
       for (int field = 0; field < 3; ++field) { /* kind, index, offset */
         bad = good;
         bad.data[at + (size_t)field * 4] ^= 64;
-        seal(&bad);
-        memset(&error, 0, sizeof error);
-        assert_int_equal(b->save->load(device, bad.data, bad.size_bytes, &executable, &error), CLV_INVALID_MODEL);
-        const bool is_said = strstr(error.message, "an operand differs from the graph") != NULL;
-        if (!is_said) fail_msg("node %d, operand %u, number %d: %s", n, i, field, error.message);
+        expect_damaged(b, device, &bad, "an operand differs from the graph");
       }
     }
   }
   assert_int_equal(at, good.size_bytes);
   b->close(device);
-  clv__shapes_destroy(shapes);
-  clv__graph_destroy(graph);
+}
+
+/* The file's operands agree, but two that are alive at the same time overlap, or one lies beyond the scratch. */
+static void layouts_are_checked_on_load(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  const clv_backend *b = fake_backend(&fake);
+  clv_device *device = fake_device(&fake, "default");
+  static blob good, bad;
+  const size_t matmul = save_small(&fake, device, &good), add = matmul + 24 + 48, relu = add + 24 + 48;
+  const size_t product = matmul + 24 + 32 + 8, sum = add + 24 + 32 + 8, relu_reads = relu + 24 + 8; /* offsets */
+  assert_memory_equal(good.data + sum - 8, good.data + relu_reads - 8, 16); /* it is where the Add leaves it */
+  assert_memory_not_equal(good.data + sum, good.data + product, 8);
+  bad = good;
+  memcpy(bad.data + sum, good.data + product, 8);
+  memcpy(bad.data + relu_reads, good.data + product, 8);
+  expect_damaged(b, device, &bad, "overlaps");
+  bad = good;
+  memset(bad.data + matmul - 12, 0, 8); /* bytes of scratch */
+  expect_damaged(b, device, &bad, "scratch");
+  b->close(device);
 }
 
 /* Open, ask, compile, save, load, run: with every allocation failing in turn. */
@@ -493,6 +528,7 @@ int main(void) {
       cmocka_unit_test(verdicts_have_reasons),
       cmocka_unit_test(mutated_files_are_refused_or_run),
       cmocka_unit_test(operands_are_where_the_graph_has_them),
+      cmocka_unit_test(layouts_are_checked_on_load),
       cmocka_unit_test(every_allocation_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,32 +1,10 @@
-/* Pass 2 of `propagate`: devices spread along the list or, in `propagate-graph`, along the edges. */
-#include <string.h>
-
-#include "place/propagate/propagate.h"
-
-/* ---- Along the list ---- */
-
-void clv__propagate_along_list(clv__propagation *p, const clv__sweep *sweep) {
-  const clv__problem *problem = p->problem;
-  uint32_t current = CLV__NONE, stop = sweep->host ? CLV__NONE : p->last;
-  for (uint32_t i = 0; i < problem->node_count && p->left > 0; ++i) {
-    uint32_t n = sweep->up ? problem->node_count - 1 - i : i;
-    if (clv__node_is_view(problem, n)) continue;
-    uint32_t device = p->devices[n];
-    if (device != CLV__NONE) {
-      current = device == stop ? CLV__NONE : device;
-    } else if (current != CLV__NONE && clv__can_run(problem, n, current)) {
-      p->devices[n] = current;
-      p->causes[n] = sweep->cause;
-      --p->left;
-    }
-  }
-}
-
-/* ---- Along the edges ---- */
-
-/* A downward sweep goes from producers to readers in the order of the list, an upward sweep from readers to producers in the
+/* Pass 2 of `propagate-graph`: devices spread along the edges of the graph.
+ *
+ * A downward sweep goes from producers to readers in the order of the list, an upward sweep from readers to producers in the
  * reverse order. Every node hands on one device: its own or, while it has none, the one that reached it, as a neighbour in a list
  * would. If several devices reach it, the one carried by the most values wins; among ties, the first in priority. */
+#include "place/propagate/propagate.h"
+
 enum { NOTHING = 0xff, MAX_DEVICES = 16 };
 
 /* The number of values that carry each device. */
