@@ -1,5 +1,5 @@
-/* The table of strategies and of the causes that they share, how each begins, and its result as a comparable candidate: placed
- * and cut, with its moves and its price. */
+/* The table of strategies and the causes that they share, how each begins, and its result as a comparable candidate: placed and
+ * cut, with its moves and its price. */
 #include <string.h>
 
 #include "place/place.h"

@@ -273,7 +273,7 @@ static void descriptions(void **state) {
   const char *const specs[] = {spec};
   snprintf(spec, sizeof spec, "{\"name\": \"%064d\", \"operators\": \"all\"}", 1);
   assert_int_equal(try_open(context, "npu", 1, specs, NULL, &error), CLV_INVALID_ARGUMENT);
-  assert_non_null(strstr(error.message, "device name of 64 characters is longer than 63"));
+  assert_non_null(strstr(error.message, "the device name has 64 characters; the maximum is 63"));
   clv_context_destroy(context);
 }
 

@@ -33,9 +33,10 @@ static clv_status limit_isa(clv_error *error) {
   if (!clv__isa_limit(&limit)) return CLV_OK;
   (void)dnnl_set_max_cpu_isa(levels[limit]);  // fails from the second time on
   if ((dnnl_get_effective_cpu_isa() & ~levels[limit]) == 0) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                        "environment: CLEAVE_ISA cannot limit oneDNN: this process used it before CLEAVE_ISA was set, or before "
-                        "Cleave; set it earlier, or unset it");
+  return clv__error_set(
+      error, CLV_INVALID_ARGUMENT,
+      "environment variable CLEAVE_ISA cannot limit oneDNN: this process used it before CLEAVE_ISA was set, or before "
+      "Cleave; set it earlier, or unset it");
 }
 
 clv_status clv__dnn_open(const clv_allocator *allocator, clv__dnn **dnn, clv_error *error) {
