@@ -121,9 +121,9 @@ static clv_status read_options(clv_device *device, const clv_device_config *conf
 
 /* Opens the stored choices. Their key includes everything that times depend on. */
 static clv_status open_notes(clv_device *device, clv_error *error) {
-  char model[96], key[224];
+  char model[96], key[256];
   clv__cpu_model(model, sizeof model);
-  snprintf(key, sizeof key, "%.96s, %.120s", model, device->fingerprint);
+  snprintf(key, sizeof key, "%.96s, %.150s", model, device->fingerprint);
   return clv__cpu_notes_create(device->host, device->name, key, &device->notes, error);
 }
 

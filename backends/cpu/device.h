@@ -27,8 +27,8 @@ struct clv_device {
   atomic_uint_fast64_t changes; /* counts resizes of instances and changes of their memory; earlier captures check their own
                                    instance when it changes */
   char name[32];
-  char description[128];
-  char fingerprint[192];
+  char description[192];
+  char fingerprint[256];
 };
 
 uint32_t clv__cpu_threads_team(void); /* threads that a parallel region started here would have */

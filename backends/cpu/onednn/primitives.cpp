@@ -1,5 +1,6 @@
 // Creates primitives: an operation, its fused posts, and oneDNN's implementation of it. Written for the descriptor interface of
 // oneDNN 2 (dnnl_*_desc_init), which oneDNN 3 changes.
+#include <cmath>
 #include <cstring>
 
 #include "own.h"
@@ -34,7 +35,11 @@ struct attributes {
         status = dnnl_post_ops_append_sum(list, 1.0f);
       } else if (post.kind == clv__dnn_post::CLV__DNN_POST_UNARY) {
         const float factor = post.factor != 0.0f ? post.factor : 1.0f;
-        status = dnnl_post_ops_append_eltwise(list, factor, unary_kinds[post.algorithm], post.alpha, post.beta);
+        // oneDNN's code for SSE4.1 multiplies negative numbers by alpha: Relu of minus infinity would be NaN.
+        const bool bounds =
+            post.algorithm == CLV__DNN_RELU && post.alpha == 0.0f && dnnl_get_effective_cpu_isa() <= dnnl_cpu_isa_sse41;
+        const dnnl_alg_kind_t kind = bounds ? dnnl_eltwise_clip : unary_kinds[post.algorithm];
+        status = dnnl_post_ops_append_eltwise(list, factor, kind, post.alpha, bounds ? INFINITY : post.beta);
       } else {
         status = dnnl_post_ops_append_binary(list, binary_kinds[post.algorithm], &post.layout->desc);
       }

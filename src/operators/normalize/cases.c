@@ -34,7 +34,7 @@ const clv__case_row clv__cases_normalize[] = {
      "s[6]=",
      " | epsilon=0.1 | axis=-1", NULL},
     {"RMSNormalization", "23", "f32 f16", "x[2,3,4,5] s[4,5]= | x[2,2,4,33] s[4,33]=", "axis=2 | axis=-2", NULL},
-    {"MeanVarianceNormalization", "22 13 9", CASE_FLOATS, "x[2,3,9,8] | x[1,5,4,4] | x[3,1,7,1] | x[2,3,5,5]&",
+    {"MeanVarianceNormalization", "22 13 9", CASE_FLOATS, "x[4,3,9,8] | x[1,5,4,4] | x[3,1,7,1] | x[4,3,5,5]&",
      " | axes=[2,3] | axes=[0] | axes=[1,-1]", NULL},
     {"LpNormalization", "22 1", CASE_FLOATS, "x[3,5,7]~0.1:2 | x[4,33]~-2:2 | x[515]~0.5:1 | x[2,0,3] | x[2,1,3]~0.5:1",
      " | p=1 | axis=0 | axis=0 p=1", NULL},
