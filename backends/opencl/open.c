@@ -83,7 +83,7 @@ typedef struct choices {
   bool staging, says_staging;
 } choices;
 
-/* Reads "auto", or another word, which sets `value`. */
+/* Sets `value` to true if the option is `word`, and to false if it is "auto". Fails otherwise. */
 static clv_status read_choice(const clv_option *option, const char *word, bool *value, clv_error *error) {
   *value = strcmp(option->value, word) == 0;
   if (*value || strcmp(option->value, "auto") == 0) return CLV_OK;

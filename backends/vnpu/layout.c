@@ -142,9 +142,13 @@ typedef struct check {
 
 static clv_status note_piece(void *cookie, uint32_t first, uint32_t last, uint64_t size_bytes, uint64_t *offset) {
   check *c = cookie;
-  if (*offset % CLV__ALIGNMENT != 0 || *offset > c->scratch_bytes || size_bytes > c->scratch_bytes - *offset) {
-    return clv__error_set(c->error, CLV_INVALID_MODEL, "scratch at offset %llu with %llu bytes is outside its %llu bytes",
-                          (unsigned long long)*offset, (unsigned long long)size_bytes, (unsigned long long)c->scratch_bytes);
+  if (*offset % CLV__ALIGNMENT != 0) {
+    return clv__error_set(c->error, CLV_INVALID_MODEL, "scratch offset %llu is not a multiple of %d", (unsigned long long)*offset,
+                          (int)CLV__ALIGNMENT);
+  }
+  if (*offset > c->scratch_bytes || size_bytes > c->scratch_bytes - *offset) {
+    return clv__error_set(c->error, CLV_INVALID_MODEL, "%llu bytes at offset %llu do not fit in the scratch memory of %llu bytes",
+                          (unsigned long long)size_bytes, (unsigned long long)*offset, (unsigned long long)c->scratch_bytes);
   }
   c->pieces[c->count++] = (piece){.offset = *offset, .end = *offset + size_bytes, .first = first, .last = last};
   return CLV_OK;

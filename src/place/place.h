@@ -80,13 +80,14 @@ clv_status clv__place_ready(const clv__place_input *input, clv__arena *arena, cl
 clv_status clv__place_single(const clv__place_input *input, uint32_t device, clv__arena *arena, clv__placing *placing,
                              clv_error *error);
 
-/* Places with `strategy`, then cuts, plans the moves and prices the result. */
+/* A placement, cut into partitions, with the copies between memories and the predicted cost. */
 typedef struct clv__candidate {
   clv__placing placing;
   clv__cut cut;
   clv__moves moves;
   clv__price price;
 } clv__candidate;
+/* Runs the strategy `place`, cuts the placement into partitions, plans the copies between memories and predicts the cost. */
 clv_status clv__place_candidate(const clv__place_input *input, clv__place_fn place, clv__arena *arena, clv__candidate *candidate,
                                 clv_error *error);
 

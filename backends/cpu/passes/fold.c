@@ -58,7 +58,8 @@ static bool may_scale(const clv__cpu_plan *plan, const clv__cpu_plan_node *node)
          plan->values[node->inputs[1]].type.rank == 2;
 }
 
-/* The operand of a BINARY that is a constant along the channels of `out`; CLV__CPU_NONE if neither is. */
+/* The index of the operand of `binary` that is a constant scalar, or a constant with one number per channel of `maker`'s output;
+ * CLV__CPU_NONE if neither is. */
 static uint32_t channel_constant(const clv__cpu_plan *plan, const clv__cpu_plan_node *maker, const clv__cpu_plan_node *binary) {
   const clv_tensor *out = &plan->values[maker->outputs[0]].type;
   const int32_t axis = maker->kind == CLV__CPU_MATRIX ? out->rank - 1 : 1;

@@ -199,5 +199,6 @@ clv_status clv__cpu_program_open(clv__cpu_program *program, clv_error *error) {
   if (host->graph_node_count(program->view) == program->node_count) return CLV_OK;
   host->graph_close(host->self, program->view);
   program->view = NULL;
-  return clv__error_set(error, CLV_INTERNAL_ERROR, "the reopened partition has different nodes from the compiled one");
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "the reopened partition does not have the %u nodes of the compiled one",
+                        program->node_count);
 }

@@ -101,7 +101,7 @@ typedef struct clv__pep_part {
   uint32_t device;
   bool is_static;                 /* copied from its device */
   uint32_t from, to;              /* its range of the in-edges, in twentieths */
-  clv__layer_sizes sizes, padded; /* the actual sizes and the compiled sizes; equal unless the device is static */
+  clv__layer_sizes sizes, padded; /* the actual sizes and the compiled sizes; equal unless the device needs fixed shapes */
   double pack_ns, in_ns, compute_ns, out_ns, time_ns; /* time_ns is the sum */
   uint64_t bytes;                                     /* bytes copied in and out */
 } clv__pep_part;

@@ -67,7 +67,7 @@ void clv__gnn_run_forget(const char *state_path);
 typedef struct clv__gnn_task {
   uint32_t layer, turn, cluster;                       /* clusters are counted from 0 in each layer */
   uint32_t subgraph, block, part, first, last, device; /* device: index in the machine */
-  clv__layer_sizes sizes, padded;                      /* equal unless the device is static */
+  clv__layer_sizes sizes, padded;                      /* equal unless the device needs fixed shapes */
   double predicted_ns;                                 /* 0: the PEP has no prediction */
   uint64_t begin_ns, packed_ns, computed_ns,
       end_ns; /* since the start of the layers: begin to packed is gathering and padding; computed to end is laying out */

@@ -181,7 +181,7 @@ static clv_status infer_tensor_scatter(clv__infer *infer) {
   CLV__TRY(clv__check_vector(infer, 2, cache->dims[0]));
   for (int32_t i = 0; update->rank >= 0 && i < cache->rank; ++i) {
     if (i != axis) {
-      CLV__TRY(clv__check_same_dim(infer, cache->dims[i], update->dims[i], "shapes of past_cache and update"));
+      CLV__TRY(clv__check_same_dim(infer, cache->dims[i], update->dims[i], "sizes of past_cache and update outside the axis"));
     } else if (cache->dims[i] >= 0 && update->dims[i] > cache->dims[i]) {
       return clv__error_set(infer->error, CLV_INVALID_MODEL,
                             "update has %lld entries along axis %d, but past_cache has room for %lld", (long long)update->dims[i],
