@@ -49,7 +49,7 @@ NO_OPENCL = {"OCL_ICD_VENDORS": "/nonexistent"}  # installed OpenCL drivers are 
 ELSEWHERE = "^(operators/|backends/(cpu|opencl|openvino|onnxruntime)/)"
 STAGES = [
     ("build", 240, cmake_build("release"), {}),
-    ("unit tests of kernels, as released", 60, ctest("build"), NO_OPENCL),
+    ("unit tests of kernels, as released", 120, ctest("build"), NO_OPENCL),
     ("build, address and undefined sanitizers", 300, cmake_build("asan"), {}),
     ("unit tests, address and undefined sanitizers", 300, ctest("build-asan", "-E", ELSEWHERE), {**SANITIZERS, **NO_OPENCL}),
     ("conformance", 60, "python3 tools/conformance.py cpu npu 'npu, every operator'", {}),
