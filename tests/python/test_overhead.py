@@ -34,8 +34,8 @@ def kernel_names():
     """Functions of kernels, by the objects of the build."""
     names = set()
     for folder, _, files in os.walk(oracle.BUILD):
-        if "src/operators" in folder or "backends/common/kernels" in folder:
-            paths = [os.path.join(folder, file) for file in files if file.endswith(".o")]
+        paths = [os.path.join(folder, file) for file in files if file.endswith(".o")]
+        if paths and any(part in folder for part in ("src/operators", "backends/common/kernels", "backends/cpu/kernels")):
             listed = subprocess.run(["nm", "--defined-only", "--format=posix", *paths], capture_output=True, text=True, check=True).stdout
             names |= {words[0].split(".")[0] for words in map(str.split, listed.splitlines()) if len(words) > 1 and words[1] in "tTi"}
     return names
