@@ -1,5 +1,5 @@
-/* A graph that METIS cut into k subgraphs. Each subgraph has its owned vertices and its halo: the vertices of other parts that
- * are sources of owned vertices' in-edges. m is always the number of in-edges of owned vertices; it measures the work. */
+/* A graph divided into k subgraphs. Each subgraph has its owned vertices and its halo: the vertices of other parts that are
+ * sources of owned vertices' in-edges. m is always the number of in-edges of owned vertices; it measures the work. */
 #ifndef CLEAVE_GNN_DATA_PARTITION_H
 #define CLEAVE_GNN_DATA_PARTITION_H
 
