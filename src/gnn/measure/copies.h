@@ -1,4 +1,4 @@
-/* Measures how long it takes to move values: gathering in host memory, and copies between it and a device. */
+/* Measures the time to gather rows in host memory, and to copy bytes between host memory and a device. */
 #ifndef CLEAVE_GNN_MEASURE_COPIES_H
 #define CLEAVE_GNN_MEASURE_COPIES_H
 

@@ -10,7 +10,7 @@
 
 #define LEAST_COPIED (UINT64_C(1) << 20)
 
-/* Measures all devices alike: copies between each and the host, and gathering in host memory. */
+/* Measures gathering in host memory, and copies between the host and each device that has memory of its own. */
 static clv_status measure_copies(const clv__measuring *m, uint64_t most_bytes, clv_error *error) {
   const clv__gnn_planning *p = m->planning;
   const clv__gnn_measure_options *options = m->options;

@@ -98,8 +98,8 @@ static void put(clv__measure_sizes *sizes, const clv__measured_size *size) {
   sizes->items[sizes->count++] = *size;
 }
 
-/* Adds sizes beyond the largest if there are too few for a fit, because the graph is small or padded to few sizes. They also
- * determine the sizes in between. */
+/* Adds sizes beyond the largest if there are too few for a fit, because the graph is small or padded to few sizes. The fit
+ * then covers the sizes in between, too. */
 static void add_larger(const finding *f, clv__measure_sizes *sizes) {
   const clv__layer_sizes most = {f->bounds[MOST_ROWS].sizes.rows, f->bounds[MOST_ROWS].sizes.targets,
                                  f->bounds[MOST_EDGES].sizes.edges};
