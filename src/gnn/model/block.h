@@ -65,14 +65,15 @@ typedef struct clv__layer_values {
   clv_tensor items[CLV__LAYER_VALUES];
 } clv__layer_values;
 
-/* A block compiled for one device of a set, or, if device is CLV__NO_ID, for the whole set, placed like any model. */
+/* A compiled block: for one device, or for all open devices, among which it is placed like any model (clv__block_open()). */
 typedef struct clv__block_run {
   clv__block block; /* owned */
   clv_plan *plan;
   clv_session *session;
 } clv__block_run;
 
-/* Takes ownership of `block`, even on failure. Returns an error with the reason if the device cannot run the whole block. */
+/* Compiles `block` for the device, or for all devices if `device` is CLV__NO_ID. Takes ownership of `block`, even on failure.
+ * Returns an error with the reason if the device cannot run the whole block. */
 clv_status clv__block_open(clv_devices *devices, uint32_t device, clv__block *block, const clv_session_options *options,
                            clv__block_run *run, clv_error *error);
 void clv__block_close(clv__block_run *run); /* accepts a zeroed one */

@@ -1,5 +1,5 @@
-/* Emits the nodes of a layer's stages. Every way to cut a layer computes the same sums in the same order. Scaling before or
- * after the gather gives bit-identical numbers. */
+/* Emits the nodes of a layer's stages. However a layer is divided into blocks, it computes the same sums in the same order.
+ * Scaling before or after the gather gives bit-identical numbers. */
 #include <stdio.h>
 #include <string.h>
 
