@@ -1,4 +1,4 @@
-/* Options, the value of an assignment, and the quick mode. assign_bound.c has the tree. See assign.h. */
+/* The subgraphs' options, the value of an assignment, and the quick mode. assign_bound.c has the search tree. See assign.h. */
 #include "gnn/plan/assign.h"
 
 #include <math.h>
