@@ -63,7 +63,7 @@ clv__isa clv__isa_used(void) {
     const clv__isa has = processor_isa();
     clv__isa limit;
     known = 1 + (int)(clv__isa_limit(&limit) && limit < has ? limit : has);
-    int none = 0; /* the first answer stands, so that all kernels agree */
+    int none = 0; /* the first answer is kept, so that all kernels agree */
     if (!atomic_compare_exchange_strong(&found, &none, known)) known = none;
   }
   return (clv__isa)(known - 1);

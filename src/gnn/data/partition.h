@@ -58,7 +58,7 @@ clv_status clv__partitioned_make(const clv_allocator *allocator, const clv__gnn_
                                  clv__partitioned *partitioned, clv_error *error);
 void clv__partitioned_finish(clv__partitioned *partitioned);
 
-/* Rounds `count` up to a multiple of `step`, for devices with static shapes. If edges are padded, callers request one more
+/* Rounds `count` up to a multiple of `step`, for devices that need fixed shapes. If edges are padded, callers request one more
  * vertex: the dummy vertex that the padding edges belong to. */
 static inline uint64_t clv__pad_up(uint64_t count, uint64_t step) {
   return (count + step - 1) / step * step;

@@ -93,8 +93,8 @@ static clv_status add(clv__measuring *m, clv__measure_entry *entry, size_t *capa
   return CLV_OK;
 }
 
-/* Sorts the entries: those with is_first in the order found, then the others by the bytes that they move at their trial
- * size. */
+/* Sorts the entries: those with is_first in the order found, then the others by the bytes that they read or compute at their
+ * trial size. */
 static void sort(clv__measuring *m) {
   for (uint32_t i = 1; i < m->count; ++i) {
     clv__measure_entry entry = m->entries[i];

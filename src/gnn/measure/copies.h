@@ -5,7 +5,7 @@
 #include "device/device.h"
 #include "gnn/tables/tables.h"
 
-/* Measures gathering rows of 256 bytes into consecutive places, up to `most_bytes` in total. It takes about one of every four
+/* Measures gathering rows of 256 bytes into consecutive places, up to `most_bytes` in total. It picks about one of every four
  * rows, in ascending order, like a subgraph's rows. The table entry is "host" to "host". */
 clv_status clv__measure_packing(clv__tables *tables, const clv_allocator *allocator, uint64_t most_bytes, uint32_t runs,
                                 uint64_t seed, clv_error *error);

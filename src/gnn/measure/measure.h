@@ -19,8 +19,8 @@ typedef struct clv__gnn_measure_options {
   uint32_t steps; /* sizes, in a geometric series from the smallest share of any subgraph to the whole graph */
   uint64_t seed;
   /* Approximate time limit for measuring blocks. 0: no limit, and every block that a device runs is measured. Otherwise these
-   * are omitted: blocks that no plan on these devices (and those in the tables) can hold; blocks that take longer than their
-   * whole layer on the same device; and, except for whole layers, the largest sizes if time runs out. */
+   * are omitted: blocks that no plan on these devices (and those in the tables) can contain; blocks that take longer than
+   * their whole layer on the same device; and, except for whole layers, the largest sizes if time runs out. */
   double limit_s;
   /* Runs nothing: queries the devices' own speed models, for virtual devices. The results are marked as synthetic. Gathering
    * in host memory is still measured. Schedule costs are not recorded. Returns CLV_NOT_SUPPORTED for a device without a model. */

@@ -23,9 +23,9 @@ typedef struct clv__measuring {
   const clv__gnn_measure_options *options;
   clv__tables *tables;
   uint64_t begin_ns;
-  uint32_t strangers; /* other devices in the tables */
+  uint32_t strangers; /* number of devices in the tables that are not open */
   uint32_t count;
-  clv__measure_entry *entries; /* sorted: is_first entries first, then by bytes moved */
+  clv__measure_entry *entries; /* sorted: is_first entries first, then by bytes read or computed */
   clv__gnn_measured *measured;
 } clv__measuring;
 

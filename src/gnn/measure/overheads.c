@@ -28,7 +28,7 @@ static clv_status put(clv__tables *tables, clv__overhead_kind kind, const char *
 typedef struct court {
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  uint32_t turn, turns; /* even: the caller's turn */
+  uint32_t turn, turns; /* `turn`: even numbers belong to the caller */
 } court;
 
 /* Waits until it is turn number `turn`, then starts the next turn. */

@@ -198,7 +198,7 @@ clv_status clv__measure_block(const clv__measured_block *b, clv__layer_sizes siz
     if (w.sweep.piece > 0) point->peak_bytes += clv__sweep_bytes(&w.sweep);
     if (about->is_static) point->compile_ns = (double)compile_ns;
   } else if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE || (status == CLV_NOT_SUPPORTED && about->is_static)) {
-    clv__error_clear(error); /* a device with static shapes may reject some sizes, for lack of memory */
+    clv__error_clear(error); /* a device that needs fixed shapes may reject some sizes, for lack of memory */
     point->infeasible = true;
     status = CLV_OK;
   }

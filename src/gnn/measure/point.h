@@ -11,8 +11,8 @@ typedef struct clv__measured_block {
   uint32_t layer, device, first, last;
 } clv__measured_block;
 
-/* Measures the block as a run executes it: compiled for the size on a device with static shapes, otherwise for any size, and
- * piece by piece if a run does that (sweep.h). Sets the point's time, spread and peak and, for static shapes, the compile
+/* Measures the block as a run executes it: compiled for the size on a device that needs fixed shapes, otherwise for any size,
+ * and piece by piece if a run does that (sweep.h). Sets the point's time, spread and peak and, for fixed shapes, the compile
  * time. If the device lacks memory, marks the point as infeasible. */
 clv_status clv__measure_block(const clv__measured_block *block, clv__layer_sizes sizes, clv__table_point *point,
                               clv_error *error);

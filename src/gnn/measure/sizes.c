@@ -64,7 +64,7 @@ static void see_between(finding *f, const clv__measured_size *size) {
   if (f->most[step].sizes.rows == 0 || slope > slope_of(f, &f->most[step])) f->most[step] = *size;
 }
 
-/* Visits every share of every subgraph of every cut. */
+/* Visits every share of every subgraph for every k. */
 static void go_through(finding *f, void (*see)(finding *f, const clv__measured_size *size)) {
   const clv__gnn_planning *p = f->planning;
   for (uint32_t c = 0; c < p->cut_count; ++c) {

@@ -12,9 +12,9 @@
 /* The sizes that a block is built for.
  *
  * Open: one graph for any sizes, with symbolic dimensions "rows", "targets", "edges". Fixed: exactly `sizes`. The padded form,
- * for devices with static shapes, is fixed with same_rows: n_pad rows, as many targets, m_pad edges. Padding rows are zero;
- * the last one is the dummy vertex that padding edges belong to. Padding offsets repeat the last offset. Padding sources and
- * destinations are the dummy vertex. Callers must discard the results of the padding. */
+ * for devices that need fixed shapes, is fixed with same_rows: n_pad rows, as many targets, m_pad edges. Padding rows are
+ * zero; the last one is the dummy vertex that padding edges belong to. Padding offsets repeat the last offset. Padding sources
+ * and destinations are the dummy vertex. Callers must discard the results of the padding. */
 typedef struct clv__block_form {
   bool is_fixed;
   bool same_rows; /* targets equal rows: sizes.targets == sizes.rows if fixed */
@@ -46,7 +46,7 @@ clv_status clv__block_make(const clv_allocator *allocator, const clv__stages *st
 void clv__block_finish(clv__block *block); /* accepts a zeroed one */
 
 /* Returns whether a device can run the whole block. If not, `reason` names the first unsupported node and the cause. Devices
- * with static shapes are queried with fixed shapes: an open form is converted to the padded form that they would receive. */
+ * that need fixed shapes are queried with these: an open form is converted to the padded form that they would receive. */
 clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__block *block, bool *runs, char reason[200],
                           clv_error *error);
 

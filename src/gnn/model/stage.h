@@ -1,13 +1,13 @@
-/* The stages of a layer: their order, and what each one reads and computes. This determines which values cross block boundaries
- * if a layer is cut into blocks, contiguous runs of stages.
+/* The stages of a layer: their order, and what each one reads and computes. This determines which values cross block
+ * boundaries if a layer is divided into blocks, contiguous runs of stages.
  *
  *   GraphSAGE  gather, message, reduce-sum, reduce-count, normalize, transform, activate
  *   GCN        normalise-degree, gather, message, reduce-sum, transform, activate
  *   GAT        transform, gather-both, score, softmax, weighted-message, reduce-sum, activate
  *
- * A GraphSAGE or GCN layer whose output is narrower than its input runs the transform before the gather. The transform is linear,
- * so only the rounding changes, and fewer columns move along the edges. This depends on the layer alone: all plans of a layer use
- * the same order.
+ * A GraphSAGE or GCN layer whose output is narrower than its input runs the transform before the gather. The transform is
+ * linear, so only the rounding changes, and fewer columns move along the edges. This depends on the layer alone: all plans of
+ * a layer use the same order.
  *
  * A layer works on a subgraph in local ids. `rows` are the vertices that it reads; `targets` are those whose results it
  * computes, and come first among the rows. Offsets and sources give the source rows of each target's in-edges. For GCN and

@@ -14,7 +14,7 @@
 enum { HEAD, TAIL, SIDES };
 enum {
   STEPS = 120,                       /* of the ascent */
-  WEIGHTINGS = CLV__PEP_DEVICES + 1, /* that bound the tree: each device alone, and the best weights last */
+  WEIGHTINGS = CLV__PEP_DEVICES + 1, /* for bounds in the tree: each device alone, then the best weights */
   MOST_BRANCHES = 128,
   LEAF_STEPS = 8 /* per subgraph: the cost of examining an assignment */
 };

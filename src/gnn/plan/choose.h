@@ -32,7 +32,7 @@ typedef struct clv__cluster {
   uint32_t first, count; /* positions in the sequence */
 } clv__cluster;
 
-/* Two executables of a device with static shapes that were merged: the parts of both are padded to the merged size. */
+/* Two merged executables of a device that needs fixed shapes: the parts of both are padded to the merged size. */
 typedef struct clv__bucket_merge {
   uint32_t device, first, last, parts; /* parts: the number of parts that receive more padding */
   clv__layer_sizes from[2], into;

@@ -17,7 +17,7 @@ typedef struct making {
   const clv__pep_options *options;
   clv__pep_list *list;
   const clv_allocator *allocator;
-  clv__block_answers **answers; /* [QUESTIONS]; NULL: not asked yet */
+  clv__block_answers **answers; /* [QUESTIONS]; NULL: not priced yet */
   clv__pep **kept;              /* not dominated so far */
   uint32_t kept_count;
 } making;

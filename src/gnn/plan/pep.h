@@ -26,8 +26,8 @@ typedef struct clv__pep {
 
 /* Derives the rest from the blocks: sums, heads and tails, the key. */
 void clv__pep_finish(clv__pep *pep);
-/* Returns whether the keys are equal: the same blocks, devices and shares, and, if static devices take part, the same padded
- * sizes. */
+/* Returns whether the keys are equal: the same blocks, devices and shares, and, on devices that need fixed shapes, the same
+ * padded sizes. */
 bool clv__pep_same(const clv__pep *a, const clv__pep *b);
 /* Returns the device that runs everything alone, or CLV__NO_ID if there are several. */
 uint32_t clv__pep_single(const clv__pep *pep);

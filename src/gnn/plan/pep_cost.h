@@ -27,7 +27,7 @@ typedef struct clv__chain_block {
   bool reads_rows, reads_edges; /* the tables' n is its rows, otherwise its targets; m is its edges, otherwise 0 */
   bool is_whole;                /* computes something for every row: its parts would overlap, so it cannot be shared out */
   /* The values that it reads: from the subgraph and the previous layer (given), from earlier blocks (made), and, of both,
-   * those with one entry per row (packed). In the open form and in the padded form. */
+   * those with one entry per row (packed). Index 0 is for the open form, index 1 for the padded form (block.h). */
   clv__size_rule given[CLV__PEP_FORMS], made[CLV__PEP_FORMS], packed[CLV__PEP_FORMS];
   clv__size_rule out; /* its results */
 } clv__chain_block;

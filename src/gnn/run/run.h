@@ -80,10 +80,10 @@ typedef struct clv__gnn_record {
   const double *layer_ns;           /* [layer_count] */
   double measured_ns;               /* time of all executed layers, without the state file */
   double state_ns;                  /* time spent on the state file */
-  uint32_t cluster_count, switches; /* clusters over all layers; cluster changes of devices */
+  uint32_t cluster_count, switches; /* clusters over all layers; times that a device changed to another cluster */
   uint32_t executables;             /* number of sessions created */
-  uint64_t halo_rows, packed_rows;  /* rows gathered in addition to targets; padding rows for static devices */
-  uint64_t packed_edges;            /* padding edges for static devices */
+  uint64_t halo_rows, packed_rows;  /* rows gathered in addition to targets; padding rows */
+  uint64_t packed_edges;            /* padding edges */
 } clv__gnn_record;
 
 void clv__gnn_run_record(const clv__gnn_run *run, clv__gnn_record *record);

@@ -1,5 +1,5 @@
 /* Prepares the inputs and outputs of a task. Values are used in place if their layout fits the block. Rows from elsewhere are
- * gathered. For devices with static shapes, everything is laid out with padding (block.h defines its content). */
+ * gathered. For devices that need fixed shapes, everything is laid out with padding (block.h defines its content). */
 #include <string.h>
 
 #include "base/clock.h"
