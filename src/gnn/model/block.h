@@ -50,7 +50,7 @@ void clv__block_finish(clv__block *block); /* accepts a zeroed one */
 clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__block *block, bool *runs, char reason[200],
                           clv_error *error);
 
-/* Which device can run which block of a layer. */
+/* The blocks of a layer that each device can run. */
 typedef struct clv__stage_table {
   uint32_t stage_count, device_count;
   bool runs[CLV__MAX_DEVICES][CLV__MOST_STAGES][CLV__MOST_STAGES + 1]; /* [device][first][last] */

@@ -179,7 +179,7 @@ static void emit_attention(clv__emitter *emitter) {
   if (emitter->stages->storage != CLV_F32) pass_on(emitter, widen(emitter, stored), CLV__VALUE_SUM);
 }
 
-/* Emits one pass over the edges. */
+/* Emits a fused step: one pass over the edges. */
 static void emit_fused(clv__emitter *emitter, const clv__layer_step *step) {
   const clv__stages *stages = emitter->stages;
   if (stages->type == CLV__GNN_GAT) {

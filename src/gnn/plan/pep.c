@@ -1,5 +1,5 @@
-/* Enumerates all cuts of the stages into up to three blocks, and all assignments of devices to them. Prices each block once
- * and combines the prices. Discards plans that cannot be part of a better schedule. See pep.h. */
+/* Enumerates all ways to divide the stages into up to three blocks, and all assignments of devices to them. Prices each block
+ * once and combines the prices. Discards plans that cannot be part of a better schedule. See pep.h. */
 #include "gnn/plan/pep.h"
 
 #include <math.h>
@@ -255,7 +255,7 @@ static clv_status fill_list(making *m, clv__arena *arena, clv_error *error) {
   return CLV_OK;
 }
 
-/* No device can run the layer: reports the first reason. */
+/* Reports that no plan has a price, with the reason for the whole layer on the first device that has a table of it. */
 static clv_status refuse(const making *m, clv_error *error) {
   const clv__costs *costs = m->costs;
   uint32_t stages = costs->chain->stage_count;

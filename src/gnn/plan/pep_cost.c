@@ -118,8 +118,8 @@ clv__known clv__pep_part_price(const clv__costs *costs, const clv__subgraph_size
 
 /* ---- Sharing out ---- */
 
-/* The price that guides balancing. It extrapolates beyond the tables, which only affects where the cuts lie. A share with an
- * unknown price is rejected after rounding. */
+/* The price that guides balancing. It extrapolates beyond the tables, which only affects how the block is divided. A share
+ * with an unknown price is rejected after rounding. */
 static double guide(const pricing *p, uint32_t device, double from, double to) {
   const clv__costs *costs = p->costs;
   const clv__table_fit *fit = &costs->blocks[device][p->question->first][p->question->last]->time;
@@ -150,7 +150,7 @@ static double balance(const pricing *p, const uint32_t *devices, uint32_t count,
   return clv__larger(mine, others);
 }
 
-/* Prices the block with these cuts, in twentieths. Keeps it if all prices are known. */
+/* Prices the block with parts that begin and end at `cuts`, in twentieths. Adds it to the answers if all prices are known. */
 static clv__known try_cuts(const pricing *p, const uint32_t *devices, uint32_t count, const int *cuts, double ideal_ns,
                            clv__block_answers *answers) {
   clv__pep_block block = {.first = p->question->first, .last = p->question->last, .part_count = count};

@@ -44,7 +44,7 @@ typedef struct clv__timeline {
   uint32_t cluster_count, switches; /* all clusters; device switches, each of which costs switch_ns */
 } clv__timeline;
 
-/* `sequence[i]` runs at position i. */
+/* Returns the makespan of a sequence: `sequence[i]` runs at position i. */
 double clv__simulate_time(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count);
 /* Like clv__simulate_time(), but may stop early and return INFINITY once the time is known to exceed limit_ns. `loads` is the
  * sum of clv__pep_work_add() over the sequence. */

@@ -1,4 +1,4 @@
-/* Fills gaps in measured tables with points from a documented rule, marked as synthetic. For experiments with virtual devices,
+/* Fills gaps in measured tables with points from the rule below, marked as synthetic. For experiments with virtual devices,
  * never for real ones. */
 #ifndef CLEAVE_GNN_TABLES_SYNTHETIC_H
 #define CLEAVE_GNN_TABLES_SYNTHETIC_H

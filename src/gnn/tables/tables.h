@@ -157,8 +157,8 @@ typedef struct clv__import_column {
 } clv__import_column;
 
 /* Imports CSV: n_nodes,n_edges,<device>_ms…,status. A time of "None" or an empty field means not measured; -1 means out of
- * memory. The status ends with OOM in that case and is OK otherwise; the column may be missing. Columns that no import asks
- * for, and fields that are not numbers, are errors. */
+ * memory. The status ends with OOM in that case and is OK otherwise; the column may be missing. Columns that are not in
+ * `columns`, and fields that are not numbers, are errors. */
 clv_status clv__tables_import(clv__tables *tables, const char *layer, const clv__import_column *columns, uint32_t column_count,
                               const char *text, size_t size_bytes, const char *name, clv_error *error);
 
