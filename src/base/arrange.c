@@ -2,9 +2,10 @@
  *
  * The greedy method orders intervals by size and puts each at the lowest offset that is free during its life: Pisarchyk and
  * Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020. If the result is above the lower bound, it also
- * tries the orders by length of life and by the product of size and length. From each order it tries some rounds that place
- * the farthest-reaching interval first. The greedy method compares all pairs. Very large sets are therefore walked in time
- * order with a free list, like a heap: this uses a little more memory but at most linear work per interval. */
+ * tries the orders by length of life and by the product of size and length. From each order it tries some rounds. Each round
+ * places first the interval that ended highest in memory in the round before. The greedy method compares all pairs. Very large
+ * sets are therefore placed in time order with a free list, like a heap: this uses a little more memory but at most linear
+ * work per interval. */
 #include "base/arrange.h"
 
 #include <stdlib.h>
@@ -63,7 +64,7 @@ typedef struct greedy {
   const void *cookie;
   clv__interval **order, **placed; /* placed: sorted by offset */
   size_t count;
-  size_t end, best; /* of the current arrangement and of the best one */
+  size_t end, best; /* the highest end of the current arrangement, and of the best one */
   size_t *offsets;  /* of the best arrangement, in the caller's original order */
   clv__interval **given;
 } greedy;
@@ -96,7 +97,7 @@ static void place_all(greedy *g) {
   for (size_t i = 0; i < g->count; ++i) g->offsets[i] = g->given[i]->offset;
 }
 
-/* Moves the interval that reaches farthest to the front: a late placement leaves gaps below it. */
+/* Moves the interval with the highest end in memory to the front of the order: placed late, it left gaps below. */
 static void raise_farthest(const greedy *g) {
   size_t at = 0;
   while (g->order[at]->offset + g->order[at]->size_bytes < g->end) ++at;
@@ -105,8 +106,8 @@ static void raise_farthest(const greedy *g) {
   g->order[0] = farthest;
 }
 
-/* The largest sum of live bytes at the start of any interval. On one time line this is a lower bound on any arrangement. With
- * `meet` it is only a good point to stop. */
+/* The largest sum of live bytes at the start of any interval. If intervals meet by overlapping in time, this is a lower bound
+ * on any arrangement. For a caller's `meet` it is only a good point to stop. */
 static size_t most_at_once(const greedy *g) {
   size_t most = 0;
   for (size_t i = 0; i < g->count; ++i) {
@@ -145,7 +146,7 @@ typedef struct block {
 } block;
 
 typedef struct heap {
-  block *free; /* by offset; no block touches another one or the top; fewer than the intervals */
+  block *free; /* sorted by offset; no block is adjacent to another one or to `top`; fewer blocks than intervals */
   size_t free_count;
   size_t top;
 } heap;

@@ -13,16 +13,16 @@ typedef struct clv__interval {
   const void *owner;    /* set by the caller and passed to `meet` */
 } clv__interval;
 
-/* The most intervals that are compared in pairs (8 million pairs: milliseconds). */
+/* Up to this many intervals are compared in pairs (8 million pairs: milliseconds). */
 #define CLV__ARRANGE_PAIRS 4096
 
-/* Sets the offsets so that no two intervals that overlap in time share a byte. Reorders the pointers. `total` is the end of
- * the interval that reaches farthest. It is close to the peak of live bytes but not always minimal. Errors: CLV_OUT_OF_MEMORY,
- * also if the sum of the sizes overflows. */
+/* Sets the offsets so that no two intervals that overlap in time share a byte. Reorders the pointers. `total` is the highest
+ * end of an interval in memory. It is close to the peak of live bytes but not always minimal. Errors: CLV_OUT_OF_MEMORY, also
+ * if the sum of the sizes overflows. */
 clv_status clv__intervals_arrange(clv__interval **intervals, size_t count, const clv_allocator *allocator, size_t *total,
                                   clv_error *error);
 /* The same for lifetimes that are not intervals on one time line: `meet` returns true if two intervals must not share a byte.
- * Takes at most CLV__ARRANGE_PAIRS intervals. */
+ * For at most CLV__ARRANGE_PAIRS intervals. */
 clv_status clv__intervals_arrange_by(clv__interval **intervals, size_t count,
                                      bool (*meet)(const void *cookie, const clv__interval *a, const clv__interval *b),
                                      const void *cookie, const clv_allocator *allocator, size_t *total, clv_error *error);

@@ -40,10 +40,10 @@ void clv__hasher_finish(clv__hasher *hasher, clv__hash *hash) {
   blake2b_final(state_of(hasher), hash->bytes, CLV__HASH_BYTES);
 }
 
-/* ---- Blocks: each piece of a block is hashed separately, then their hashes are hashed together. ---- */
+/* ---- Blocks: each lane (piece) of a block is hashed separately, then the lanes' hashes are hashed together. ---- */
 
 enum {
-  LANE_BYTES = 256 << 10, /* least length of a piece if a block has several */
+  LANE_BYTES = 256 << 10, /* the least length of a lane if a block has several */
   THREAD_BYTES = 1 << 20, /* work per thread that is worth waking it for */
   MOST_THREADS = 8        /* more threads do not help: memory is the limit */
 };

@@ -7,7 +7,7 @@
 
 typedef enum clv__isa { CLV__ISA_BASE, CLV__ISA_V3, CLV__ISA_V4 } clv__isa;
 
-/* The best that this processor has, the build contains and CLEAVE_ISA allows. Determined once for the process. */
+/* The best instruction set that this processor has, the build contains and CLEAVE_ISA allows. Determined once per process. */
 clv__isa clv__isa_used(void);
 const char *clv__isa_name(clv__isa isa); /* "baseline", "x86-64-v3" or "x86-64-v4" */
 

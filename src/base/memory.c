@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Large blocks hold weights and arenas of values. With huge pages their first touch costs a quarter, and page lookups cost
- * less. The largest blocks get no huge pages: no cache holds them and they are read from end to end, so the page size does not
- * matter. Finding that many huge pages may take seconds if the system has to move other pages, or if it is a virtual machine
- * whose host has to find them. */
+/* Large blocks hold weights and arenas of values. With huge pages, their first touch costs only a quarter as much, and page
+ * lookups cost less. The largest blocks get no huge pages: no cache holds them and they are read from end to end, so the page
+ * size does not matter. Finding that many huge pages may take seconds if the system has to move other pages, or if it is a
+ * virtual machine whose host has to find them. */
 enum { PAGE = 4096, HUGE_PAGE = 2 << 20, MOST_SPARSE = 32 << 20, MOST_HUGE = 256 << 20 };
 
 static void *default_allocate(void *user_data, size_t size_bytes, size_t alignment) {

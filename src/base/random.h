@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* One step on its own: gives numbers by position instead of in sequence, and hashes one number. */
+/* A hash of one number. Hashes of positions are random numbers that can be computed in any order. */
 static inline uint64_t clv__mix64(uint64_t number) {
   number += 0x9e3779b97f4a7c15u;
   number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9u;

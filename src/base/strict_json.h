@@ -1,5 +1,5 @@
-/* Reads untrusted JSON strictly: only known keys, and values of the right type within limits. What the keys and limits are is up
- * to each format. Errors start with the file's name. */
+/* Reads untrusted JSON strictly: only known keys, and values of the right type within limits. Each format defines its keys and
+ * limits. Errors start with the file's name. */
 #ifndef CLEAVE_BASE_STRICT_JSON_H
 #define CLEAVE_BASE_STRICT_JSON_H
 
@@ -13,7 +13,8 @@ typedef struct clv__strict_json {
   clv_error *error;
 } clv__strict_json;
 
-/* Returns CLV_INVALID_MODEL. In all these functions, `where` describes the position in the part for readers. */
+/* Sets the error to the text, after the file and the part, and returns CLV_INVALID_MODEL. In the functions below, `where`
+ * names the place in the part, for messages. */
 clv_status clv__json_bad(const clv__strict_json *json, const char *format, ...) CLV_PRINTF(2, 3);
 /* Parses a whole text of at most `most_bytes`, which is a `kind` ("profile") in messages. Keys must not repeat, and strings must
  * not contain zero bytes. The caller releases the root with json_decref(). */

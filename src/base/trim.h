@@ -5,9 +5,10 @@
 
 #include <stddef.h>
 
-/* Returns free heap pages to the system. Also drops file pages that were only read from the process, mainly code and tables of
- * libraries: setup reads ten times more of them than running does. They stay in the system's cache and return when accessed.
- * Returns the number of file bytes dropped. If the system does not list the mappings, file pages stay as they are. */
+/* Returns free heap pages to the system. Also drops pages of mapped files that the process only reads, mainly code and tables
+ * of libraries: setup reads ten times more of them than running does. They stay in the system's cache and return when
+ * accessed. Returns the number of file bytes dropped. If the system does not list the mappings, file pages stay as they
+ * are. */
 size_t clv__memory_trim(void);
 
 #endif

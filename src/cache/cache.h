@@ -43,7 +43,8 @@ void clv__cached_finish(clv__cache *cache, clv__cached *cached);
 /* Removes the file of a key because its device rejected it. */
 void clv__cache_remove(clv__cache *cache, const clv__key *key);
 
-/* Describes how a key differs from the existing files: "nothing of this structure is kept", "the weights differ". */
+/* Describes how a key differs from the most similar file: "no executable with this graph structure is cached", "other weights
+ * than the most similar cached executable". */
 void clv__cache_explain(clv__cache *cache, const clv__key *key, char *text, size_t size_bytes);
 
 /* Writes the file of info->key with the output of `save` (a backend's save->save), then prunes the cache to its limit. */
@@ -58,7 +59,7 @@ typedef struct clv__cache_item {
   struct timespec used;
   bool is_unfinished;          /* being written, or left behind by a killed process */
   bool is_abandoned;           /* left behind by a killed process */
-  bool is_damaged;             /* useless */
+  bool is_damaged;             /* its content contradicts its header, its hash or its name */
   const clv__cache_info *info; /* NULL: see `problem` */
   char problem[256];
 } clv__cache_item;
@@ -66,7 +67,7 @@ typedef struct clv__cache_item {
 typedef enum clv__cache_depth {
   CLV__CACHE_SIZES,   /* names, sizes and times; `info` is NULL */
   CLV__CACHE_HEADERS, /* also headers */
-  CLV__CACHE_WHOLE    /* also hashes */
+  CLV__CACHE_WHOLE    /* also payloads, to check the hashes */
 } clv__cache_depth;
 
 /* Visits every file in no particular order; stops if `visit` fails. Skips files that disappear meanwhile. */

@@ -13,7 +13,7 @@ struct clv__cache {
   int folder; /* its file descriptor */
   uint64_t limit_bytes;
   pthread_mutex_t lock; /* protects the fields below */
-  uint64_t known_bytes; /* size at the last count plus the bytes added since */
+  uint64_t known_bytes; /* the size of the cache at the last count, plus the bytes added since */
   uint32_t puts;        /* files added since the last count; 0: never counted */
 };
 
@@ -30,7 +30,8 @@ clv_status clv__cache_file_open(int shard, const char *name, int *file, struct s
 /* Reads the first `size_bytes` of the file into allocated memory. */
 clv_status clv__cache_file_bytes(const clv__cache *cache, int file, size_t size_bytes, void **data, clv_error *error);
 
-/* Sets an error like "cannot open: No such file or directory": CLV_NOT_FOUND for this code, CLV_IO_ERROR for all others. */
+/* Sets an error like "cannot open: No such file or directory". `code` is an errno. Returns CLV_NOT_FOUND for ENOENT, and
+ * CLV_IO_ERROR for all others. */
 clv_status clv__cache_failed(clv_error *error, const char *what, int code);
 
 #endif

@@ -6,8 +6,8 @@
  *   u64       bytes of the payload
  *   32 bytes  BLAKE2b-256 over the header without this field, and the payload's hash (clv__hash_bytes)
  *   5 x 32    the key (clv__key)
- *   u32       nodes of the partition
- *   u32       weights that the executable requires; each: u32 value of the view
+ *   u32       number of nodes of the partition
+ *   u32       number of weights that the executable requires; then for each, its value in the view (u32)
  *   5 texts   backend, its version, device, its description, operators   (text: u32 bytes, then the bytes)
  *   payload
  *
@@ -44,7 +44,7 @@ void clv__cache_header_write(const clv__cache_info *info, const void *payload, u
  * weights are allocated. CLV_NOT_SUPPORTED: another version; CLV_INVALID_MODEL: damaged. Does not check the hash. */
 clv_status clv__cache_header_read(const clv_allocator *allocator, const void *data, size_t size_bytes, uint64_t file_bytes,
                                   clv__cache_info *info, uint64_t *header_bytes, clv_error *error);
-/* The same for a complete file, including its hash. `payload` points into `data`. */
+/* Reads a complete file, and also checks its hash. `payload` points into `data`. */
 clv_status clv__cache_file_read(const clv_allocator *allocator, const void *data, size_t size_bytes, clv__cache_info *info,
                                 const void **payload, size_t *payload_bytes, clv_error *error);
 void clv__cache_info_finish(const clv_allocator *allocator, clv__cache_info *info); /* accepts a zeroed info */

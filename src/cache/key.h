@@ -1,4 +1,5 @@
-/* The identity of an executable as five hashes. The separate parts explain why a partition misses a file that nearly fits. */
+/* The identity of an executable as five hashes. Compared one by one, they tell in what a key differs from that of a cached
+ * file. */
 #ifndef CLEAVE_CACHE_KEY_H
 #define CLEAVE_CACHE_KEY_H
 
@@ -20,7 +21,8 @@ typedef struct clv__key {
 /* A bit mask of the parts in which two keys differ. */
 #define CLV__KEY_ALL ((1u << CLV__KEY_PARTS) - 1)
 uint32_t clv__key_differences(const clv__key *a, const clv__key *b);
-/* Describes such a mask for a key and the nearest stored one: "other weights than the nearest that is kept". */
+/* Describes such a mask, from a key and the most similar cached one: "other weights than the most similar cached
+ * executable". */
 void clv__key_explain(uint32_t parts, char *text, size_t size_bytes);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum {
   HEADER_BYTES = 1 << 20, /* larger headers count as damaged */
-  ABANDONED_S = 60        /* a writer locks its file sooner than this */
+  ABANDONED_S = 60        /* younger files may belong to a writer that has not locked them yet */
 };
 
 static bool is_hex(const char *text, size_t digits) {
@@ -107,7 +107,7 @@ static clv_status visit_shard(const walk *w, const char *folder, clv_error *erro
   clv_error problem = {0};
   clv_status status = clv__cache_shard_open(w->cache, folder, false, &shard, &problem);
   if (status == CLV_NOT_FOUND) return CLV_OK;
-  if (status != CLV_OK) { /* a link, or another user's: reported but never opened */
+  if (status != CLV_OK) { /* a link, or a folder of another user: report it, but do not read it */
     clv__cache_item item = {.name = folder};
     snprintf(item.problem, sizeof item.problem, "%.*s", (int)sizeof item.problem - 1, problem.message);
     return w->visit(w->self, &item, error);
@@ -166,7 +166,7 @@ typedef struct candidates {
 
 static clv_status add_candidate(void *self, const clv__cache_item *item, clv_error *error) {
   candidates *list = self;
-  if (strchr(item->name, '/') == NULL) return CLV_OK; /* a whole folder that does not belong to the cache */
+  if (strchr(item->name, '/') == NULL) return CLV_OK; /* a folder that visit_shard() rejected */
   if (!clv__array_reserve(list->allocator, (void **)&list->items, &list->capacity, list->count + 1, sizeof *list->items,
                           list->count)) {
     return clv__error_memory(error, sizeof *list->items);

@@ -54,9 +54,9 @@ static clv_status ask_layers(clv__gnn_planning *p, clv_error *error) {
   return CLV_OK;
 }
 
-/* ---- The cuts ---- */
+/* ---- Cuts: the partitioning of the graph for each k ---- */
 
-/* The source of the parts. */
+/* How the graph is partitioned for each k. */
 typedef struct cutting {
   const uint32_t *ks;
   uint32_t count;

@@ -1,6 +1,6 @@
-/* Goes from a graph, a model and open devices to a choice. Partitions the graph for every k, converts the layers to chains and
- * the devices to a machine, prices them with tables, and calls clv__choose(). The result to run is a schedule (run.h) over the
- * subgraphs of the chosen k. */
+/* Chooses plans for a graph, a model and open devices. Partitions the graph for every k, describes the layers (clv__chain) and
+ * the devices (clv__machine), looks up their costs in tables, and calls clv__choose(). The result to run is a schedule (run.h)
+ * over the subgraphs of the chosen k. */
 #ifndef CLEAVE_GNN_PLANNING_H
 #define CLEAVE_GNN_PLANNING_H
 
@@ -10,7 +10,7 @@
 #include "gnn/plan/plan.h"
 #include "gnn/run/run.h"
 
-/* One partitioning of the graph that the model aggregates over. GCN and GAT use the graph with self loops. */
+/* One partitioning of the graph. For GCN and GAT, the subgraphs include the self loops. */
 typedef struct clv__gnn_cut {
   clv__membership membership;
   uint64_t edge_count, cut_edges, communication_volume;
@@ -22,7 +22,7 @@ typedef struct clv__gnn_planning {
   clv_devices *devices;
   const clv__gnn_model *model;
   const clv__gnn_graph *graph;
-  clv__gnn_graph *looped; /* NULL: the graph itself */
+  clv__gnn_graph *looped; /* the graph with self loops; NULL: the model uses none */
   uint64_t seed;          /* METIS's seed */
   clv__machine machine;
   clv__stages *stages; /* [layer_count] */
@@ -31,8 +31,8 @@ typedef struct clv__gnn_planning {
   uint32_t cut_count;
   clv__gnn_cut *cuts; /* sorted by k */
   clv__choose_cut *choose_cuts;
-  clv__costs *costs;  /* [layer_count], set once there are tables */
-  double exchange_ns; /* time between two layers, from these tables */
+  clv__costs *costs;  /* [layer_count]; set by clv__gnn_planning_choose() */
+  double exchange_ns; /* the time between two layers, from the same tables */
 } clv__gnn_planning;
 
 /* Queries the devices and partitions the graph for each of `ks` (ascending), using `cache` (may be NULL) for known
@@ -49,9 +49,9 @@ clv_status clv__gnn_planning_init_parts(clv__gnn_planning *planning, clv_devices
                                         uint64_t pad_step, clv_error *error);
 void clv__gnn_planning_finish(clv__gnn_planning *planning); /* accepts a zeroed one */
 
-/* Prices and chooses. The tables also give the merge, switch and exchange costs; they override the options. Returns
- * CLV_NOT_FOUND unless `tables` has every device, and CLV_INVALID_ARGUMENT if measured tables come from different devices. The
- * planning's arena owns the choice. */
+/* Prices the plans of all layers for every k, and chooses the best. The tables also give the merge, switch and exchange costs;
+ * they override the options. Returns CLV_NOT_FOUND unless `tables` has every device, and CLV_INVALID_ARGUMENT if measured
+ * tables come from different devices. The planning's arena owns the choice. */
 clv_status clv__gnn_planning_choose(clv__gnn_planning *planning, const clv__tables *tables, const clv__choose_options *options,
                                     clv__choice *choice, clv_error *error);
 

@@ -121,7 +121,7 @@ static clv_status make_uses(clv_graph *graph, clv_error *error) {
       if (input != CLV__NO_ID) uses[offsets[input + 1]++] = n;
     }
   }
-  graph->use_offsets = offsets; /* filling moved every start one place down */
+  graph->use_offsets = offsets; /* the loop above advanced offsets[v + 1] from the start of v's uses to their end */
   graph->use_nodes = uses;
   return CLV_OK;
 }

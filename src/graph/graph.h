@@ -126,7 +126,8 @@ clv_status clv__builder_symbol(clv__builder *builder, const char *name, uint32_t
 /* Declares the type of a value. If `type->data` is NULL, the initializer stays unchanged. Otherwise the value becomes an
  * initializer, and the data must live as long as the graph: in its arena, or in a mapping passed to clv__builder_own_map(). */
 void clv__builder_type(clv__builder *builder, clv_value_id value, const clv_tensor *type);
-/* Makes a value a weight of the declared type whose bytes come from elsewhere. Data passed to clv__builder_type() binds it. */
+/* Makes a value a weight of the declared type whose bytes come from elsewhere. Data passed to clv__builder_type() later makes
+ * it an initializer. */
 void clv__builder_unbound(clv__builder *builder, clv_value_id value);
 /* The type declared for a value so far; valid until the next value is created. */
 const clv_tensor *clv__builder_type_of(const clv__builder *builder, clv_value_id value);
@@ -136,7 +137,8 @@ clv_status clv__builder_import(clv__builder *builder, const char *domain, int32_
 clv_status clv__builder_metadata(clv__builder *builder, const char *key, const char *value, clv_error *error);
 void clv__builder_info(clv__builder *builder, const char *name, const char *path, int64_t ir_version);
 clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map, clv_error *error);
-/* Sets the source of the nodes added next: this node of the source format (copied). NULL for both: they are the model's own. */
+/* Records the node of the source format that the nodes added next come from. Copies both texts. NULL for both: these nodes are
+ * in the model itself. */
 clv_status clv__builder_source(clv__builder *builder, const char *name, const char *op, clv_error *error);
 /* Adds a node. Strings, id arrays and the attribute array are copied; data that the attributes point to must live in the
  * graph's arena. The graph under construction takes ownership of body graphs (whole views from clv__builder_finish_body()). */

@@ -78,7 +78,8 @@ clv_status clv__view_create_whole(const clv_graph *graph, const clv_tensor *type
   return CLV_OK;
 }
 
-/* Whether a value produced inside must be written: it is kept, an output of the graph, or read by a node outside. */
+/* Whether a value produced inside the view is an output of it: `kept` contains the value, it is an output of the graph, or a
+ * node outside reads it. */
 static bool leaves(const clv_graph_view *view, const bool *kept, clv_value_id value) {
   const clv_graph *graph = view->graph;
   if (graph->values[value].is_output || (kept != NULL && kept[value])) return true;
@@ -135,7 +136,7 @@ clv_status clv__view_create(const clv_graph *graph, const clv_tensor *types, con
     clv_value_id id = view->values[v];
     clv_node_id producer = graph->values[id].producer;
     bool inside = producer != CLV__NO_ID && find_id(view->nodes, node_count, producer) != CLV_NO_VALUE;
-    if (clv__value_is_constant(graph, types, id)) continue; /* known to every reader: neither enters nor leaves */
+    if (clv__value_is_constant(graph, types, id)) continue; /* every reader knows it: it is neither an input nor an output */
     if (!inside) inputs[view->input_count++] = v;
     if (inside && leaves(view, kept, id)) outputs[view->output_count++] = v;
   }
@@ -193,7 +194,7 @@ static void graph_value(const clv_graph_view *graph, uint32_t value, clv_value_i
   const clv__value *source = &graph->graph->values[id];
   bool constant = clv__value_is_constant(graph->graph, graph->types, id);
   uint32_t struct_size = info->struct_size;
-  bool whole = graph->inputs == graph->graph->inputs; /* the graph's own outputs need not be ascending */
+  bool whole = graph->inputs == graph->graph->inputs; /* inputs and outputs of a whole graph may be out of order for find_id() */
   clv_value_info filled = {
       .struct_size = struct_size,
       .is_input = !constant && (whole ? source->is_input : find_id(graph->inputs, graph->input_count, value) != CLV_NO_VALUE),

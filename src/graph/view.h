@@ -9,7 +9,7 @@
 struct clv_graph_view {
   const clv_graph *graph;
   const clv_tensor *types;         /* by value id of the graph; NULL: as declared. See clv__value_is_constant() */
-  const clv__file_map_list *fills; /* mappings behind some of the constants in `types`; may be NULL */
+  const clv__file_map_list *fills; /* file mappings that hold some of the constants in `types`; may be NULL */
   uint32_t node_count;
   const clv_node_id *nodes; /* view node -> graph node */
   uint32_t value_count;

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 
-#define MARK ".tmp-" /* followed by six letters that the system chooses */
+#define MARK ".tmp-" /* followed by six random letters or digits */
 enum { LETTERS = 6 };
 
 /* Opens a file without a name in the folder of `path`; it disappears if the process is killed. -1 if the file system does not

@@ -1,4 +1,4 @@
-/* Reads a node's attributes by name. An absent attribute has the default of the specification. */
+/* Reads a node's attributes by name. For an absent attribute, the caller passes the specification's default. */
 #ifndef CLEAVE_BASE_TENSOR_ATTRIBUTE_H
 #define CLEAVE_BASE_TENSOR_ATTRIBUTE_H
 

@@ -12,7 +12,7 @@ typedef struct clv__difference {
   size_t element;
   double expected, actual;
   double largest;   /* largest expected magnitude in the tensor */
-  double tolerance; /* derived from `largest` */
+  double tolerance; /* `largest` times clv__dtype_tolerance() */
 } clv__difference;
 
 /* False, with the worst element, if `actual` differs from `expected`. Both have data, the same dtype and the same shape. */

@@ -64,9 +64,9 @@ uint8_t clv__small_from_f64(clv_dtype dtype, double value, bool saturate) {
   if (isnan(value)) return f->has_negative_zero ? f->nan | sign : f->nan;
   const double magnitude = fabs(value);
   int exponent, code = f->largest + 1;
-  if (magnitude < 0x1p17) { /* otherwise beyond every format */
+  if (magnitude < 0x1p17) { /* larger numbers are beyond every format */
     (void)frexp(magnitude, &exponent);
-    if (--exponent < 1 - f->bias || magnitude == 0) exponent = 1 - f->bias; /* subnormal: the smallest step */
+    if (--exponent < 1 - f->bias || magnitude == 0) exponent = 1 - f->bias; /* subnormal: the smallest normal exponent */
     const int steps = (int)nearbyint(ldexp(magnitude, f->mantissa_bits - exponent));
     /* A mantissa that rounds up to the next power of two carries into the exponent; subnormals have no leading one. */
     code = steps + (exponent + f->bias - 1) * (1 << f->mantissa_bits);

@@ -5,7 +5,7 @@
 
 #include "base/tensor/tensor.h"
 
-/* Rounds a number between two powers of two: see the attribute round_mode of ONNX's Cast. */
+/* How a number between two powers of two is rounded: see the attribute round_mode of ONNX's Cast. */
 typedef enum clv__small_round { CLV__SMALL_UP, CLV__SMALL_DOWN, CLV__SMALL_NEAREST } clv__small_round;
 
 /* The bits of element `index`, in the low end of a byte. */

@@ -37,7 +37,7 @@ static inline bool clv__dtype_is_in(clv_dtype dtype, uint32_t dtypes) {
 
 /* True if the dtype, the rank and every dim are known. */
 bool clv__tensor_is_static(const clv_tensor *tensor);
-/* Number of elements of a static tensor; false if a dim is unknown or negative, or if it exceeds 2^62 bytes. */
+/* Number of elements of a static tensor; false if a dim is unknown or negative, or if there are more than 2^58. */
 bool clv__tensor_count(const clv_tensor *tensor, size_t *count);
 bool clv__tensor_size_bytes(const clv_tensor *tensor, size_t *size_bytes);
 /* Number of elements of dims [from, to). For shapes already checked. */
@@ -81,12 +81,11 @@ uint16_t clv__f32_to_f16(float value);  /* round to nearest even, overflow to in
 uint16_t clv__f64_to_f16(double value); /* one rounding, not two */
 uint16_t clv__f64_to_bf16(double value);
 
-/* Reads element `index` of a numeric or bool tensor, and writes it (rounded or truncated like a C cast; saturating for
- * integers). */
+/* The value of element `index`, rounded if a double cannot represent it; 0 for strings. */
 double clv__tensor_get(const clv_tensor *tensor, size_t index);
 /* Sets one element: `real` if the dtype is a float, `whole` if it is an integer, `truth` if it is bool. Otherwise does
  * nothing. */
 void clv__tensor_put(const clv_tensor *tensor, size_t index, double real, int64_t whole, bool truth);
-int64_t clv__tensor_get_int(const clv_tensor *tensor, size_t index); /* exact for all integer dtypes except u64 above 2^63 */
+int64_t clv__tensor_get_int(const clv_tensor *tensor, size_t index); /* u64 wraps from 2^63 on; floats truncate and saturate */
 
 #endif

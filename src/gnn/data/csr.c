@@ -15,7 +15,7 @@ typedef struct builder {
   const clv_allocator *allocator;
   clv__edge_source *source;
   uint32_t *sources, *destinations; /* one chunk of edges */
-  uint64_t *offsets;                /* [capacity + 1]; row v counts in offsets[v + 1] */
+  uint64_t *offsets;                /* [capacity + 1]; the first pass counts the edges of row v in offsets[v + 1] */
   uint64_t capacity;
   uint64_t vertex_count, edge_count; /* seen so far */
   uint64_t mark;                     /* checksum over all edges: the second pass must arrive at the same value */

@@ -21,8 +21,8 @@ struct clv__edge_source {
                      clv_error *error);
 };
 
-/* The largest vertex count that a graph with `edge_count` edges may claim without naming every vertex. It stops a file of a
- * few bytes from making the reader allocate gigabytes. */
+/* The largest vertex count accepted for a graph with `edge_count` edges, unless its file lists every vertex. It stops a file
+ * of a few bytes from making the reader allocate gigabytes. */
 static inline uint64_t clv__vertices_limit(uint64_t edge_count) {
   return edge_count > CLV__MOST_VERTICES / 64 ? CLV__MOST_VERTICES : (1u << 20) + 64 * edge_count;
 }

@@ -16,7 +16,7 @@ typedef struct generator {
   clv__edge_source source; /* must be first: the builder sees only this member */
   uint32_t scale;
   uint64_t edge_count, at, key;
-  uint32_t scramble[SCRAMBLE_ROUNDS][2]; /* odd factors and offsets */
+  uint32_t scramble[SCRAMBLE_ROUNDS][2]; /* per round: an odd factor and an offset */
 } generator;
 
 /* Permutes the ids, because R-MAT's low ids are its hubs. Each round is invertible modulo 2^scale. */

@@ -9,7 +9,7 @@
 #include "gnn/data/metis.h"
 #include "gnn/data/partition.h"
 
-/* ---- The cache: k, the number of vertices, then a part each, as u32 of this machine ---- */
+/* ---- The cache entry: k, the vertex count, then the part of each vertex, all u32 in this machine's byte order ---- */
 
 static void hash_text(const char *text, uint64_t first, uint64_t second, clv__hash *hash) {
   clv__hasher hasher;
@@ -77,9 +77,10 @@ static void remember(clv__cache *cache, const clv__key *key, const clv__gnn_grap
   (void)clv__cache_put(cache, &info, save_kept, &(kept){{k, graph->csr.vertex_count}, parts}, NULL);
 }
 
-/* ---- Making it ---- */
+/* ---- Computing the membership ---- */
 
-/* Assigns consecutive runs of vertices of nearly equal weight to the parts. If no edge joins two vertices, no cut is better. */
+/* Assigns consecutive runs of vertices of nearly equal weight to the parts. For graphs in which no edge joins two vertices: no
+ * partitioning is better. */
 static void deal(const clv__csr *csr, uint32_t k, uint32_t *parts) {
   uint64_t total = csr->vertex_count + csr->edge_count, before = 0;
   for (uint32_t v = 0; v < csr->vertex_count; ++v) {

@@ -22,7 +22,8 @@ typedef struct splitter {
   clv__subgraph *subgraphs;
 } splitter;
 
-/* A thread's data for recognising a source: the part that last used the vertex, plus one, and its local id in that part. */
+/* A thread's data for each vertex. `seen`: the last part that found the vertex in its halo, plus one. `place`: the vertex's
+ * local id in the current part. */
 typedef struct scratch {
   uint32_t *seen, *place;
 } scratch;

@@ -1,5 +1,5 @@
-/* A graph that METIS cut into k subgraphs. Each subgraph has its owned vertices and its halo: the vertices of other parts that
- * are sources of owned vertices' in-edges. m is always the number of in-edges of owned vertices; it measures the work. */
+/* A graph divided into k subgraphs. Each subgraph has its owned vertices and its halo: the vertices of other parts that are
+ * sources of owned vertices' in-edges. m is always the number of in-edges of owned vertices; it measures the work. */
 #ifndef CLEAVE_GNN_DATA_PARTITION_H
 #define CLEAVE_GNN_DATA_PARTITION_H
 
@@ -58,7 +58,7 @@ clv_status clv__partitioned_make(const clv_allocator *allocator, const clv__gnn_
                                  clv__partitioned *partitioned, clv_error *error);
 void clv__partitioned_finish(clv__partitioned *partitioned);
 
-/* Rounds `count` up to a multiple of `step`, for devices with static shapes. If edges are padded, callers request one more
+/* Rounds `count` up to a multiple of `step`, for devices that need fixed shapes. If edges are padded, callers request one more
  * vertex: the dummy vertex that the padding edges belong to. */
 static inline uint64_t clv__pad_up(uint64_t count, uint64_t step) {
   return (count + step - 1) / step * step;

@@ -84,7 +84,8 @@ static void read_piece(piece *p) {
   }
 }
 
-/* Splits [data, end) into pieces at line ends. A piece's start determines where it may write its edges. */
+/* Splits [data, end) into pieces at line ends. The offset of a piece in the data determines where in the arrays it may write
+ * its edges. */
 static uint32_t cut_pieces(const char *data, size_t size_bytes, uint32_t *sources, uint32_t *destinations, piece *pieces) {
   uint32_t wanted = clv__edge_threads(), count = 0;
   if (wanted > MOST_PIECES) wanted = MOST_PIECES;

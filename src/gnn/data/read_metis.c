@@ -1,6 +1,6 @@
 /* Reads METIS .graph files: a header "vertices edges [format [weights per vertex]]", then one line per vertex with its
- * neighbours, counted from 1. `%` starts a comment line. Each edge appears in the lines of both its ends, so the lines are the
- * in-edge rows as they stand. Sizes and weights only matter for partitioning: the reader validates and skips them. */
+ * neighbours, counted from 1. `%` starts a comment line. Each edge appears in the lines of both its ends, so its lines are
+ * used directly as rows of in-edges. Sizes and weights only matter for partitioning: the reader validates and skips them. */
 #include <string.h>
 
 #include "base/error.h"

@@ -124,8 +124,8 @@ static void close_streams(reader *r) {
   r->heads = r->tails = NULL;
 }
 
-/* The second row starts where the first one ends. On the first call, the stream also reads through the first row, so that the
- * checksum of the whole array is verified. */
+/* Opens a stream for the sources and one for the destinations, which follow them. On the first call, the second stream reads
+ * the sources instead of jumping over them, so that the checksum of the whole array is compared. */
 static clv_status rewind_edges(clv__edge_source *source, clv_error *error) {
   reader *r = (reader *)source;
   close_streams(r);
@@ -218,7 +218,7 @@ static clv_status fill_features(features *f, clv_error *error) {
   return CLV_OK;
 }
 
-/* Reads the type only. Edge validation needs the vertex count first. */
+/* Reads only the type of `x`, for the vertex count: edge validation needs it before features are read. */
 static clv_status open_features(const clv__npz *npz, features *f, clv_error *error) {
   CLV__TRY(clv__npz_stream_open(npz, "x", &f->stream, error));
   const clv__npy_header *header = clv__npz_stream_header(f->stream);
@@ -288,7 +288,7 @@ static clv_status read_labels(const clv_allocator *allocator, const clv__npz *np
   return status;
 }
 
-/* A claim in `num_nodes` takes no bytes in the file, so it is checked against the actual edge count. */
+/* Reads `num_nodes`, which may be any number: check_plausible() compares it with the edge count. */
 static clv_status read_vertex_count(const clv__npz *npz, const clv_allocator *allocator, uint64_t *vertex_count,
                                     clv_error *error) {
   clv_tensor read;

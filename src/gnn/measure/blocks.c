@@ -55,8 +55,8 @@ static bool can_hold(const clv__measuring *m, const clv__measure_entry *wanted, 
   return false;
 }
 
-/* If nothing is to be omitted, or if the layer needs further devices that may follow, returns whether the block runs.
- * Otherwise returns whether a plan may hold it. */
+/* Returns whether to measure the block: its device runs it and, if time is limited, some plan can contain it. If no plan of
+ * the layer is possible on these devices, others may be measured later, so that every block is wanted. */
 static bool is_wanted(const clv__measuring *m, const clv__measure_entry *entry) {
   const clv__gnn_planning *p = m->planning;
   const clv__measure_entry nothing = {.layer = entry->layer, .first = CLV__TABLE_STAGES};
@@ -93,7 +93,8 @@ static clv_status add(clv__measuring *m, clv__measure_entry *entry, size_t *capa
   return CLV_OK;
 }
 
-/* Sorts: is_first entries in the order found, then the others by the bytes that they move at their trial size. */
+/* Sorts the entries: those with is_first in the order found, then the others by the bytes that they read or compute at their
+ * trial size. */
 static void sort(clv__measuring *m) {
   for (uint32_t i = 1; i < m->count; ++i) {
     clv__measure_entry entry = m->entries[i];
@@ -183,7 +184,8 @@ static double needed_s(const clv__measuring *m, const clv__measure_entry *entry,
   return 1e-9 * fmax(0, pace_of(m, entry)) * work_of(entry, size);
 }
 
-/* A tried block also gets its smaller sizes: a single size allows no fit. */
+/* Returns whether time is reserved for this size: a needed size of an is_first entry, or a size below a completed trial,
+ * because a single size allows no fit. */
 static bool is_promised(const clv__measure_entry *entry, uint32_t size) {
   bool is_out = entry->is_needless || entry->is_cut_off || is_done(entry, size);
   if (entry->is_first) return !is_out && entry->sizes.items[size].is_needed;
@@ -199,7 +201,7 @@ static double promised_s(const clv__measuring *m) {
   return sum_s;
 }
 
-/* `part` is a fraction of the available time. */
+/* Returns whether the time spent, the reserved time and `seconds` fit into the fraction `part` of the time limit. */
 static bool has_time_for(const clv__measuring *m, double seconds, double part) {
   return m->options->limit_s <= 0 || spent_s(m) + promised_s(m) + seconds <= part * m->options->limit_s;
 }
@@ -254,7 +256,7 @@ static clv_status keep(clv__measuring *m, const clv__measure_entry *entry, const
                          entry->last, point, error);
 }
 
-/* Compares with all stages of the layer on the same device, for the same share. */
+/* Compares the block's time with that of the whole layer on the same device, for the same share. */
 static bool is_needless(const clv__measuring *m, const clv__measure_entry *entry, const clv__table_point *point) {
   const clv__gnn_planning *p = m->planning;
   const clv__measured_size *size = &entry->sizes.items[entry->trial];

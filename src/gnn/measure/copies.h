@@ -1,11 +1,11 @@
-/* Measures how long it takes to move values: gathering in host memory, and copies between it and a device. */
+/* Measures the time to gather rows in host memory, and to copy bytes between host memory and a device. */
 #ifndef CLEAVE_GNN_MEASURE_COPIES_H
 #define CLEAVE_GNN_MEASURE_COPIES_H
 
 #include "device/device.h"
 #include "gnn/tables/tables.h"
 
-/* Measures gathering rows of 256 bytes into consecutive places, up to `most_bytes` in total. It takes about one of every four
+/* Measures gathering rows of 256 bytes into consecutive places, up to `most_bytes` in total. It picks about one of every four
  * rows, in ascending order, like a subgraph's rows. The table entry is "host" to "host". */
 clv_status clv__measure_packing(clv__tables *tables, const clv_allocator *allocator, uint64_t most_bytes, uint32_t runs,
                                 uint64_t seed, clv_error *error);

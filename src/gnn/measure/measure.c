@@ -10,7 +10,7 @@
 
 #define LEAST_COPIED (UINT64_C(1) << 20)
 
-/* Measures all devices alike: copies between each and the host, and gathering in host memory. */
+/* Measures gathering in host memory, and copies between the host and each device that has memory of its own. */
 static clv_status measure_copies(const clv__measuring *m, uint64_t most_bytes, clv_error *error) {
   const clv__gnn_planning *p = m->planning;
   const clv__gnn_measure_options *options = m->options;
@@ -30,13 +30,13 @@ static clv_status measure_copies(const clv__measuring *m, uint64_t most_bytes, c
 /* The next power of two that covers the bytes moved. */
 static uint64_t copied_bytes(uint64_t moved_bytes) {
   double most = fmax((double)LEAST_COPIED, (double)moved_bytes);
-  return UINT64_C(1) << (uint32_t)fmin(32, ceil(log2(most))); /* larger sizes have no price, and therefore no plan */
+  return UINT64_C(1) << (uint32_t)fmin(32, ceil(log2(most))); /* no price is given above 4 GiB, so no plan copies more */
 }
 
 static clv_status measure_all(clv__measuring *m, clv_error *error) {
   const clv__gnn_planning *p = m->planning;
   const clv__gnn_measure_options *options = m->options;
-  /* Large copies for blocks that may turn out to be needless wait until that is known. */
+  /* With a time limit, large copies are measured only once it is known which blocks are needless. */
   bool at_once = options->asks_models || options->only_copies || options->limit_s <= 0;
   uint64_t most_bytes = copied_bytes(clv__measure_entries_bytes(m, at_once));
   CLV__TRY(measure_copies(m, most_bytes, error));

@@ -19,8 +19,8 @@ typedef struct clv__gnn_measure_options {
   uint32_t steps; /* sizes, in a geometric series from the smallest share of any subgraph to the whole graph */
   uint64_t seed;
   /* Approximate time limit for measuring blocks. 0: no limit, and every block that a device runs is measured. Otherwise these
-   * are omitted: blocks that no plan on these devices (and those in the tables) can hold; blocks that take longer than their
-   * whole layer on the same device; and, except for whole layers, the largest sizes if time runs out. */
+   * are omitted: blocks that no plan on these devices (and those in the tables) can contain; blocks that take longer than
+   * their whole layer on the same device; and, except for whole layers, the largest sizes if time runs out. */
   double limit_s;
   /* Runs nothing: queries the devices' own speed models, for virtual devices. The results are marked as synthetic. Gathering
    * in host memory is still measured. Schedule costs are not recorded. Returns CLV_NOT_SUPPORTED for a device without a model. */
@@ -41,10 +41,10 @@ typedef struct clv__gnn_measured {
   uint32_t points;
 } clv__gnn_measured;
 
-/* Measures into `tables` what the planning's cuts need on all of its devices, and fits the tables. If a device does not use
- * host memory, a block's time is the run's time minus the time of copies in and out, which have their own tables. A size that
- * exceeds the device's memory is recorded as infeasible; other failures end the measurement. Executables for a single size are
- * not kept in the cache. `measured` may be NULL. */
+/* Measures the costs of the subgraphs of the planning on all of its devices, adds them to `tables`, and fits the tables. If a
+ * device does not use host memory, a block's time is the run's time minus the time of copies in and out, which have their own
+ * tables. A size that exceeds the device's memory is recorded as infeasible; other failures end the measurement. Executables
+ * for a single size are not kept in the cache. `measured` may be NULL. */
 clv_status clv__gnn_measure(const clv__gnn_planning *planning, const clv__gnn_measure_options *options, clv__tables *tables,
                             clv__gnn_measured *measured, clv_error *error);
 

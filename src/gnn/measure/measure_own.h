@@ -5,8 +5,8 @@
 #include "gnn/measure/measure.h"
 #include "gnn/measure/sizes.h"
 
-/* A block of a layer on a device that some plan may hold, with other devices running the stages before and after it. If
- * nothing is to be omitted: any block that the device runs. */
+/* A block of a layer to measure on a device. If time is limited, some plan may contain it, with other devices running the
+ * stages before and after it. Otherwise it is any block that the device runs. */
 typedef struct clv__measure_entry {
   uint32_t layer, device, first, last;
   bool is_first; /* the longest block of the layer that its device runs, usually the whole layer; others must beat it */
@@ -23,21 +23,21 @@ typedef struct clv__measuring {
   const clv__gnn_measure_options *options;
   clv__tables *tables;
   uint64_t begin_ns;
-  uint32_t strangers; /* other devices in the tables */
+  uint32_t strangers; /* number of devices in the tables that are not open */
   uint32_t count;
-  clv__measure_entry *entries; /* sorted: is_first entries first, then by bytes moved */
+  clv__measure_entry *entries; /* sorted: is_first entries first, then by bytes read or computed */
   clv__gnn_measured *measured;
 } clv__measuring;
 
 /* Finds the entries. Uses the planning's allocator. */
 clv_status clv__measure_entries_find(clv__measuring *m, clv_error *error);
-void clv__measure_entries_finish(clv__measuring *m); /* accepts one without */
-/* Returns the most bytes that copies and packing move for anything measured or still to measure. With `all`: at every size of
- * every block, tried or not. */
+void clv__measure_entries_finish(clv__measuring *m); /* accepts one without entries */
+/* Returns the largest number of bytes that one size copies or packs. With `all`, counts every size of every block that is not
+ * needless; otherwise all sizes of the is_first entries, and the trials. */
 uint64_t clv__measure_entries_bytes(const clv__measuring *m, bool all);
 
-/* Measures all sizes of the is_first entries, then one size of each other entry. That trial eliminates blocks that no plan
- * would hold. */
+/* Measures the sizes of the is_first entries (those that no fit needs only as time allows), then one size of each other entry.
+ * That trial shows which blocks are needless. */
 clv_status clv__measure_entries_try(clv__measuring *m, clv_error *error);
 /* Measures the rest, smaller sizes first, until time runs out. */
 clv_status clv__measure_entries_rest(clv__measuring *m, clv_error *error);

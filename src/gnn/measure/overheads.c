@@ -11,7 +11,7 @@
 
 enum { ROUNDS = 8, MOST_ROUNDS = 64, WARM = 4 };
 
-/* At least ROUNDS for each requested run: all of this is short. */
+/* ROUNDS for each requested run, up to MOST_ROUNDS: a round is short. */
 static uint32_t rounds_of(uint32_t runs) {
   return runs > MOST_ROUNDS / ROUNDS ? MOST_ROUNDS : runs * ROUNDS;
 }
@@ -28,10 +28,10 @@ static clv_status put(clv__tables *tables, clv__overhead_kind kind, const char *
 typedef struct court {
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  uint32_t turn, turns; /* even: the caller's turn */
+  uint32_t turn, turns; /* `turn`: even numbers belong to the caller */
 } court;
 
-/* Waits for its turn, then passes it on. */
+/* Waits until it is turn number `turn`, then starts the next turn. */
 static void play(court *c, uint32_t turn) {
   pthread_mutex_lock(&c->lock);
   while (c->turn != turn) pthread_cond_wait(&c->changed, &c->lock);

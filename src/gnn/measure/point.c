@@ -87,7 +87,7 @@ typedef struct working {
   void *sweep_memory; /* NULL if not swept */
 } working;
 
-/* Like a plan's run, sweeps blocks that run in host memory. */
+/* Finds the pieces in which a run of a plan executes the block (sweep.h). Only blocks in host memory have any. */
 static clv__sweep find_sweep(const clv__measured_block *b, const clv__csr *csr) {
   const clv__machine_device *about = device_of(b);
   if (about->is_static || about->space != 0) return (clv__sweep){0, 0};
@@ -198,7 +198,7 @@ clv_status clv__measure_block(const clv__measured_block *b, clv__layer_sizes siz
     if (w.sweep.piece > 0) point->peak_bytes += clv__sweep_bytes(&w.sweep);
     if (about->is_static) point->compile_ns = (double)compile_ns;
   } else if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE || (status == CLV_NOT_SUPPORTED && about->is_static)) {
-    clv__error_clear(error); /* a device with static shapes is asked about each size; it may lack room for some */
+    clv__error_clear(error); /* a device that needs fixed shapes may reject some sizes, for lack of memory */
     point->infeasible = true;
     status = CLV_OK;
   }
@@ -206,7 +206,7 @@ clv_status clv__measure_block(const clv__measured_block *b, clv__layer_sizes siz
   return status;
 }
 
-/* ---- Two in turns ---- */
+/* ---- Two executables in turns ---- */
 
 /* Two copies of the inputs: the two runs of a pair read different memory, like the runs of two subgraphs. */
 typedef struct pair {
@@ -236,7 +236,7 @@ static void end_pair(pair *p) {
   end(&p->w);
 }
 
-/* Runs each copy once: the first run follows the other executable, the second follows its own. */
+/* Runs the executable once with each copy: the first run follows one of the other executable, the second one of the same. */
 static clv_status run_pair(pair *p, uint64_t took_ns[2], clv_error *error) {
   for (uint32_t which = 0; which < 2; ++which) {
     for (uint32_t i = 0; i < p->w.run.block.input_count; ++i)
@@ -275,7 +275,7 @@ clv_status clv__measure_turns(const clv__measured_block *b, clv__layer_sizes one
 
 /* ---- Estimates of the device's speed model ---- */
 
-/* Sums up the block as planning would place it on the device: a launch per partition, and its nodes. */
+/* Sums the modelled times of the block's plan on the device: a launch per partition, and its nodes. */
 static clv_status add_up(const clv_plan *plan, const clv__device *device, double *seconds, clv_error *error) {
   const clv_backend *backend = device->backend;
   bool states = backend->struct_size >= offsetof(clv_backend, launch_seconds) + sizeof backend->launch_seconds;
@@ -296,7 +296,7 @@ static clv_status add_up(const clv_plan *plan, const clv__device *device, double
                         device->name);
 }
 
-/* Finds the pieces that a run would divide the block into. */
+/* Like find_sweep(), but for sizes alone, with the edges distributed evenly. */
 static clv_status model_sweep(const clv__measured_block *b, clv__layer_sizes sizes, clv__sweep *sweep, clv_error *error) {
   const clv_allocator *allocator = b->planning->arena.allocator;
   size_t size_bytes = ((size_t)sizes.targets + 1) * sizeof(uint64_t);

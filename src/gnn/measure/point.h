@@ -7,16 +7,17 @@
 typedef struct clv__measured_block {
   const clv__gnn_planning *planning;
   const clv__gnn_measure_options *options;
-  const clv__tables *tables; /* contains the copies */
+  const clv__tables *tables; /* contains the times of copies */
   uint32_t layer, device, first, last;
 } clv__measured_block;
 
-/* Measures the block as a run executes it: compiled for the size on a device with static shapes, otherwise open, and piece by
- * piece if a run does that. Sets the point's time, spread and peak and, for static shapes, the compile time. If the device
- * lacks memory, marks the point as infeasible. */
+/* Measures the block as a run executes it: compiled for the size on a device that needs fixed shapes, otherwise for any size,
+ * and piece by piece if a run does that (sweep.h). Sets the point's time, spread and peak and, for fixed shapes, the compile
+ * time. If the device lacks memory, marks the point as infeasible. */
 clv_status clv__measure_block(const clv__measured_block *block, clv__layer_sizes sizes, clv__table_point *point,
                               clv_error *error);
-/* Sets the same from the device's speed model. Returns CLV_NOT_SUPPORTED if there is none. */
+/* Sets the point's time from the device's speed model, and marks the point as synthetic. Returns CLV_NOT_SUPPORTED if there is
+ * none. */
 clv_status clv__model_block(const clv__measured_block *block, clv__layer_sizes sizes, clv__table_point *point, clv_error *error);
 
 /* Returns the block's copy time from the tables. 0 if the tables do not have it, or if the device uses host memory. */

@@ -64,7 +64,7 @@ static void see_between(finding *f, const clv__measured_size *size) {
   if (f->most[step].sizes.rows == 0 || slope > slope_of(f, &f->most[step])) f->most[step] = *size;
 }
 
-/* Visits every share of every subgraph of every cut. */
+/* Visits every share of every subgraph for every k. */
 static void go_through(finding *f, void (*see)(finding *f, const clv__measured_size *size)) {
   const clv__gnn_planning *p = f->planning;
   for (uint32_t c = 0; c < p->cut_count; ++c) {
@@ -98,8 +98,8 @@ static void put(clv__measure_sizes *sizes, const clv__measured_size *size) {
   sizes->items[sizes->count++] = *size;
 }
 
-/* Adds sizes beyond the largest if there are too few for a fit, because the graph is small or padded to few sizes. They also
- * determine the sizes in between. */
+/* Adds sizes beyond the largest if there are too few for a fit, because the graph is small or padded to few sizes. The fit
+ * then covers the sizes in between, too. */
 static void add_larger(const finding *f, clv__measure_sizes *sizes) {
   const clv__layer_sizes most = {f->bounds[MOST_ROWS].sizes.rows, f->bounds[MOST_ROWS].sizes.targets,
                                  f->bounds[MOST_EDGES].sizes.edges};

@@ -152,7 +152,7 @@ clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__bloc
   clv__shapes *shapes;
   *runs = false;
   reason[0] = '\0';
-  if (!block->form.is_fixed && devices->items[device].info.static_shapes_only) { /* it would receive padded shapes */
+  if (!block->form.is_fixed && devices->items[device].info.static_shapes_only) { /* such a device would receive padded shapes */
     clv__block_form form = clv__block_form_padded(LEAST_ROWS, LEAST_EDGES, LEAST_ROWS);
     clv__block fixed;
     CLV__TRY(clv__block_make(clv__context_allocator(devices->context), &block->stages, block->first, block->last, &form, &fixed,

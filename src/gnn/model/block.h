@@ -12,9 +12,9 @@
 /* The sizes that a block is built for.
  *
  * Open: one graph for any sizes, with symbolic dimensions "rows", "targets", "edges". Fixed: exactly `sizes`. The padded form,
- * for devices with static shapes, is fixed with same_rows: n_pad rows, as many targets, m_pad edges. Padding rows are zero;
- * the last one is the dummy vertex that padding edges belong to. Padding offsets repeat the last offset. Padding sources and
- * destinations are the dummy vertex. Callers must discard the results of the padding. */
+ * for devices that need fixed shapes, is fixed with same_rows: n_pad rows, as many targets, m_pad edges. Padding rows are
+ * zero; the last one is the dummy vertex that padding edges belong to. Padding offsets repeat the last offset. Padding sources
+ * and destinations are the dummy vertex. Callers must discard the results of the padding. */
 typedef struct clv__block_form {
   bool is_fixed;
   bool same_rows; /* targets equal rows: sizes.targets == sizes.rows if fixed */
@@ -46,11 +46,11 @@ clv_status clv__block_make(const clv_allocator *allocator, const clv__stages *st
 void clv__block_finish(clv__block *block); /* accepts a zeroed one */
 
 /* Returns whether a device can run the whole block. If not, `reason` names the first unsupported node and the cause. Devices
- * with static shapes are queried with fixed shapes: an open form is converted to the padded form that they would receive. */
+ * that need fixed shapes are queried with these: an open form is converted to the padded form that they would receive. */
 clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__block *block, bool *runs, char reason[200],
                           clv_error *error);
 
-/* Which device can run which block of a layer. */
+/* The blocks of a layer that each device can run. */
 typedef struct clv__stage_table {
   uint32_t stage_count, device_count;
   bool runs[CLV__MAX_DEVICES][CLV__MOST_STAGES][CLV__MOST_STAGES + 1]; /* [device][first][last] */
@@ -65,14 +65,15 @@ typedef struct clv__layer_values {
   clv_tensor items[CLV__LAYER_VALUES];
 } clv__layer_values;
 
-/* A block compiled for one device of a set, or, if device is CLV__NO_ID, for the whole set, placed like any model. */
+/* A compiled block: for one device, or for all open devices, among which it is placed like any model (clv__block_open()). */
 typedef struct clv__block_run {
   clv__block block; /* owned */
   clv_plan *plan;
   clv_session *session;
 } clv__block_run;
 
-/* Takes ownership of `block`, even on failure. Returns an error with the reason if the device cannot run the whole block. */
+/* Compiles `block` for the device, or for all devices if `device` is CLV__NO_ID. Takes ownership of `block`, even on failure.
+ * Returns an error with the reason if the device cannot run the whole block. */
 clv_status clv__block_open(clv_devices *devices, uint32_t device, clv__block *block, const clv_session_options *options,
                            clv__block_run *run, clv_error *error);
 void clv__block_close(clv__block_run *run); /* accepts a zeroed one */

@@ -1,5 +1,5 @@
-/* Emits the nodes of a layer's stages. Every way to cut a layer computes the same sums in the same order. Scaling before or
- * after the gather gives bit-identical numbers. */
+/* Emits the nodes of a layer's stages. However a layer is divided into blocks, it computes the same sums in the same order.
+ * Scaling before or after the gather gives bit-identical numbers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -179,7 +179,7 @@ static void emit_attention(clv__emitter *emitter) {
   if (emitter->stages->storage != CLV_F32) pass_on(emitter, widen(emitter, stored), CLV__VALUE_SUM);
 }
 
-/* Emits one pass over the edges. */
+/* Emits a fused step: one pass over the edges. */
 static void emit_fused(clv__emitter *emitter, const clv__layer_step *step) {
   const clv__stages *stages = emitter->stages;
   if (stages->type == CLV__GNN_GAT) {

@@ -12,8 +12,8 @@ typedef struct clv__emitter {
   const clv__stages *stages;
   const int64_t *dims;                 /* indexed by clv__layer_dimension: a fixed size or a symbol */
   clv_value_id ids[CLV__LAYER_VALUES]; /* CLV__NO_ID: not emitted (yet) */
-  const char *prefix;                  /* of names: the current stage */
-  uint32_t made;                       /* number of intermediate values */
+  const char *prefix;                  /* prefix of names: the current stage */
+  uint32_t made;                       /* counts the names made so far, so that names are unique */
   clv_status status;
   clv_error *error;
 } clv__emitter;

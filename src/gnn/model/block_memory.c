@@ -1,5 +1,5 @@
-/* Computes a compiled block's memory on its device, and whether it was compiled. This is separate from the cost tables because
- * both the tables and sessions define their own types for the same things. */
+/* Computes a compiled block's memory on its device, and whether it was compiled. These functions have a file of their own
+ * because the headers of sessions and those of prices each define a type clv__share. */
 #include <string.h>
 
 #include "execute/session.h"

@@ -22,7 +22,7 @@ void clv__finder_finish(clv__finder *finder);
 /* Returns the node that produces a value, or NULL. */
 const clv__node *clv__find_maker(const clv__finder *finder, clv_value_id value);
 bool clv__find_is(const clv__node *node, const char *op); /* an operator of ONNX's domain */
-/* Returns the tensor of a value that is constant before the graph runs, or NULL. */
+/* Returns the tensor of a value that is known before the graph runs, or NULL. */
 const clv_tensor *clv__find_constant(const clv__finder *finder, clv_value_id value);
 bool clv__find_of_features(const clv__finder *finder, clv_value_id value);
 /* Follows a value back through nodes that pass it on unchanged (Identity, Dropout, Cast). The through_shapes variant also

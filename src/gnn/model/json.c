@@ -89,7 +89,7 @@ static clv_status check_unused(const reading *r, const char *prefix, const char 
 }
 
 static clv_status read_weights(const reading *r, clv__gnn_layer *layer, const char *prefix, bool has_bias) {
-  /* The bias comes first. */
+  /* The bias must come first: check_unused() tests the first name against `has_bias`. */
   static const char *const sage[] = {"lin_l.bias", "lin_l.weight", "lin_r.weight", NULL};
   static const char *const gcn[] = {"bias", "lin.weight", NULL};
   static const char *const gat[] = {"bias", "lin.weight", "lin_src.weight", "att_src", "att_dst", NULL};

@@ -33,7 +33,7 @@ void clv__gnn_model_destroy(clv__gnn_model *model) {
 
 /* ---- Weights ---- */
 
-/* Ignores leading dims of 1. */
+/* Returns whether the tensor has these dims. Ignores leading dims of 1. */
 static bool same_dims(const clv_tensor *from, int32_t rank, const int64_t *dims) {
   int32_t skip = from->rank - rank;
   for (int32_t i = 0; i < skip; ++i) {

@@ -11,7 +11,7 @@ clv_status clv__gnn_model_create(const clv_allocator *allocator, clv__gnn_type t
                                  clv_error *error);
 /* Checks a tensor against the dims that the layer expects (leading dims of 1 do not matter) and copies its numbers as f32 into
  * the model's arena. `name` is the tensor's name in the file. `from->data` may be unaligned. Returns CLV_INVALID_MODEL, with
- * the name and both shapes, for other shapes, and for a dtype that is not numeric or values that are not finite. */
+ * the name and both shapes, for other shapes, for dtypes that are not floats, and for values that are not finite. */
 clv_status clv__gnn_weight_copy(clv__gnn_model *model, const char *name, const clv_tensor *from, int32_t rank,
                                 const int64_t *dims, clv_tensor *weight, clv_error *error);
 /* Checks that each layer reads as many columns as the previous layer computes. */

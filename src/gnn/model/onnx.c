@@ -123,7 +123,7 @@ static bool match_aggregate(const clv__finder *f, clv_value_id value, aggregate 
 
 /* ---- Attention ---- */
 
-/* Returns the constant, [1, heads, out], whose product with the value is summed. */
+/* Returns the constant, [1, heads, out], whose product with `rows` is summed and then gathered. NULL if there is none. */
 static const clv_tensor *match_score(const clv__finder *f, const clv__node *gather, clv_value_id rows) {
   const clv__node *sum = clv__find_maker(f, clv__find_through_shapes(f, gather->inputs[0]));
   if (sum == NULL || !clv__find_is(sum, "ReduceSum")) return NULL;

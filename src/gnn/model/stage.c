@@ -147,7 +147,7 @@ static void single_step(const clv__stages *stages, clv__stage stage, clv__layer_
   }
 }
 
-/* Returns the index of `stage` in the block that ends before `last`, or UINT32_MAX. */
+/* Returns the index of `stage` among stages [first, last), or UINT32_MAX. */
 static uint32_t find_stage(const clv__stages *stages, uint32_t first, uint32_t last, clv__stage stage) {
   for (uint32_t s = first; s < last; ++s) {
     if (stages->items[s] == stage) return s;

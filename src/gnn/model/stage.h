@@ -1,13 +1,13 @@
-/* The stages of a layer: their order, and what each one reads and computes. This determines which values cross block boundaries
- * if a layer is cut into blocks, contiguous runs of stages.
+/* The stages of a layer: their order, and what each one reads and computes. This determines which values cross block
+ * boundaries if a layer is divided into blocks, contiguous runs of stages.
  *
  *   GraphSAGE  gather, message, reduce-sum, reduce-count, normalize, transform, activate
  *   GCN        normalise-degree, gather, message, reduce-sum, transform, activate
  *   GAT        transform, gather-both, score, softmax, weighted-message, reduce-sum, activate
  *
- * A GraphSAGE or GCN layer whose output is narrower than its input runs the transform before the gather. The transform is linear,
- * so only the rounding changes, and fewer columns move along the edges. This depends on the layer alone: all plans of a layer use
- * the same order.
+ * A GraphSAGE or GCN layer whose output is narrower than its input runs the transform before the gather. The transform is
+ * linear, so only the rounding changes, and fewer columns move along the edges. This depends on the layer alone: all plans of
+ * a layer use the same order.
  *
  * A layer works on a subgraph in local ids. `rows` are the vertices that it reads; `targets` are those whose results it
  * computes, and come first among the rows. Offsets and sources give the source rows of each target's in-edges. For GCN and
@@ -46,8 +46,8 @@ typedef enum clv__layer_value {
   CLV__VALUE_OWN_DEGREES,  /* GCN: [targets, 1]: the first of DEGREES */
   CLV__VALUE_OFFSETS,      /* i64 [targets + 1] */
   CLV__VALUE_SOURCES,      /* i32 [edges]: rows */
-  CLV__VALUE_DESTINATIONS, /* i32 [edges]: targets; needed only if a block boundary separates the softmax, as the next */
-  CLV__VALUE_POSITIONS,    /* i32 [edges]: 0, 1, 2, …; needed only to reduce messages from another block */
+  CLV__VALUE_DESTINATIONS, /* i32 [edges]: targets; read by gather-both and softmax unless fused with reduce-sum */
+  CLV__VALUE_POSITIONS,    /* i32 [edges]: 0, 1, 2, …; read by softmax and reduce-sum unless fused with the gather */
   /* Values that stages compute. */
   CLV__VALUE_SCALE,             /* GCN: [rows, 1]: 1 / sqrt(degree) */
   CLV__VALUE_OWN_SCALE,         /* GCN: [targets, 1] */
@@ -108,8 +108,9 @@ const char *clv__layer_value_name(clv__layer_value value); /* "rows"; also names
 
 /* The values that the block reads: inputs of the layer, and values from earlier blocks. The block fuses stages if it can: with
  * gather, message and reduce-sum inside (GraphSAGE: through normalize; GAT: gather-both through reduce-sum), it makes one pass
- * over the edges and materialises no value of their length. With `same_rows`, the targets are the rows (a whole graph, or the
- * padded form). One of ROWS and OWN, and one of the two degrees, then suffices: ROWS or DEGREES if the block gathers from it. */
+ * over the edges and materialises no value with a row per edge. With `same_rows`, the targets are the rows (a whole graph, or
+ * the padded form). One of ROWS and OWN, and one of the two degrees, then suffices: ROWS or DEGREES if the block gathers from
+ * it. */
 clv__value_set clv__block_reads(const clv__stages *stages, uint32_t first, uint32_t last, bool same_rows);
 /* The values that the block computes and a later stage reads, or RESULT. */
 clv__value_set clv__block_makes(const clv__stages *stages, uint32_t first, uint32_t last);

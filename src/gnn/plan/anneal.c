@@ -7,8 +7,8 @@
 #include "gnn/plan/simulate.h"
 
 #define WARMEST 0.03      /* temperature of the first moves, relative to the makespan */
-#define COOLEST 0.0003    /* of the last moves */
-#define LEAST_EXCESS 1e-9 /* relative, for loads: they are summed in a different order than in a schedule */
+#define COOLEST 0.0003    /* temperature of the last moves */
+#define LEAST_EXCESS 1e-9 /* relative tolerance of loads, which are summed in another order than in a schedule */
 
 /* The state to restore if a move is rejected. */
 typedef struct move {

@@ -1,4 +1,4 @@
-/* Options, the value of an assignment, and the quick mode. assign_bound.c has the tree. See assign.h. */
+/* The subgraphs' options, the value of an assignment, and the quick mode. assign_bound.c has the search tree. See assign.h. */
 #include "gnn/plan/assign.h"
 
 #include <math.h>
@@ -103,7 +103,7 @@ double clv__assign_largest_load(const clv__assign *assign, const uint32_t *choic
 
 /* ---- The quick mode ---- */
 
-/* Finds the best move off the bottleneck device. Returns false if none lowers the largest load. */
+/* Finds the change of one plan on the bottleneck device that lowers the largest load most. Returns false if none lowers it. */
 static bool best_move(const clv__assign *assign, const uint32_t *choices, clv__assign_move *best) {
   double loads[CLV__PEP_DEVICES] = {0};
   *best = (clv__assign_move){.piece = CLV__NO_ID};

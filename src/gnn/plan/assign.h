@@ -2,10 +2,11 @@
  *
  *   load + smallest head + smallest tail
  *
- * A device's first task cannot start before the shortest predecessor of its tasks has run, and the schedule cannot end before
- * the shortest successor has run (as in flow shops). So no schedule of the assignment is shorter than this value, or than the
- * assignment's longest plan. The bound also uses the fact that all devices follow one sequence (simulate.h): one subgraph is
- * first on all of its devices, and one is last. */
+ * Heads and tails are the times of a plan's blocks before and after a device's task (pep.h). A device's first task cannot
+ * start before the smallest head has passed, and the schedule cannot end before the smallest tail has followed the device's
+ * last task (as in flow shops). So no schedule of the assignment is shorter than this value, or than the assignment's longest
+ * plan. The bound also uses the fact that all devices follow one sequence (simulate.h): one subgraph is first on all of its
+ * devices, and one is last. */
 #ifndef CLEAVE_GNN_PLAN_ASSIGN_H
 #define CLEAVE_GNN_PLAN_ASSIGN_H
 
@@ -42,8 +43,9 @@ typedef struct clv__assign_move {
   double before_ns, after_ns;
 } clv__assign_move;
 
-/* Runs the quick mode. It starts with every subgraph's fastest plan. As long as it helps, it takes the bottleneck device's
- * subgraphs and changes the plan whose alternative lowers the largest load most. It calls `moves` (may be NULL) for each move. */
+/* Runs the quick mode. It starts with every subgraph's fastest plan. Then it repeatedly changes the plan of one subgraph on
+ * the bottleneck device, by the change that lowers the largest load most, until none lowers it. It calls `moves` (may be NULL)
+ * for each move. */
 void clv__assign_greedy(const clv__assign *assign, uint32_t *choices, void (*moves)(void *user, const clv__assign_move *move),
                         void *user);
 
@@ -52,7 +54,8 @@ void clv__assign_greedy(const clv__assign *assign, uint32_t *choices, void (*mov
 clv_status clv__assign_rank(const clv__assign *assign, double upper_ns, uint32_t *ranked, clv_error *error);
 
 /* Receives assignments that may be better than the best so far, in order of discovery. Returns the best makespan known so far.
- * May set `proven_ns` to a lower bound on every schedule of the assignment. Only the part of the bound up to goal_ns matters. */
+ * May set `proven_ns` to a lower bound on every schedule of the assignment. A bound above goal_ns is worth no more than
+ * goal_ns. */
 typedef double (*clv__assign_try)(void *user, const uint32_t *choices, double goal_ns, double *proven_ns);
 
 typedef struct clv__assign_result {

@@ -14,7 +14,7 @@
 enum { HEAD, TAIL, SIDES };
 enum {
   STEPS = 120,                       /* of the ascent */
-  WEIGHTINGS = CLV__PEP_DEVICES + 1, /* that bound the tree: each device alone, and the best weights last */
+  WEIGHTINGS = CLV__PEP_DEVICES + 1, /* for bounds in the tree: each device alone, then the best weights */
   MOST_BRANCHES = 128,
   LEAF_STEPS = 8 /* per subgraph: the cost of examining an assignment */
 };
@@ -31,8 +31,8 @@ typedef struct bounding {
   double *scratch; /* weighted loads of the live options */
   double weights[CLV__PEP_DEVICES];
   /* The tree. */
-  double weightings[WEIGHTINGS][CLV__PEP_DEVICES], constants[WEIGHTINGS]; /* heads and tails */
-  double *costs[WEIGHTINGS], *rests[WEIGHTINGS]; /* of live options; of the subgraphs from each depth on */
+  double weightings[WEIGHTINGS][CLV__PEP_DEVICES], constants[WEIGHTINGS]; /* constants: of the heads and tails */
+  double *costs[WEIGHTINGS], *rests[WEIGHTINGS]; /* costs of the live options; least sums of costs from each depth on */
   uint32_t *order, *choices;
 } bounding;
 
@@ -61,7 +61,7 @@ static double weigh_side(const clv__option *option, int side, const double *weig
 
 /* ---- The relaxation ---- */
 
-/* Makes live what is shorter than the goal. Returns false if a subgraph has no such option. */
+/* Selects the options that are shorter than the goal as live. Returns false if a subgraph has no such option. */
 static bool fill(bounding *b) {
   const clv__assign *assign = b->assign;
   uint32_t used = 0;
@@ -93,7 +93,7 @@ static double weighted_bound(bounding *b, const double *weights, double *slope) 
     sum += least;
     for (uint32_t d = 0; d < devices; ++d) slope[d] += best->load[d];
     for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1] && b->assign->count > 1; ++o) {
-      if (b->live[o]->devices == 0) continue; /* nothing to run: cannot be first */
+      if (b->live[o]->devices == 0) continue; /* runs nothing: neither first nor last */
       for (int side = HEAD; side < SIDES; ++side) {
         double more = b->scratch[o] - least;
         if (more >= ends[side]) continue;
@@ -173,7 +173,7 @@ static void set_rests(bounding *b, uint32_t weighting) {
   }
 }
 
-/* Largest first; twins keep their order. */
+/* Orders the subgraphs by their largest load, largest first. Twins keep their order. */
 static void order_pieces(bounding *b) {
   const clv__assign *assign = b->assign;
   for (uint32_t i = 0; i < assign->count; ++i) {
@@ -184,7 +184,7 @@ static void order_pieces(bounding *b) {
     uint32_t at = i;
     for (; at > 0 && b->rests[0][b->order[at - 1]] < most; --at) b->order[at] = b->order[at - 1];
     b->order[at] = i;
-    b->rests[0][i] = most; /* until set_rests() */
+    b->rests[0][i] = most; /* only until set_rests() is called */
   }
 }
 

@@ -40,7 +40,7 @@ static clv__pep_block *block_of(const merging *m, const member *at) {
   return &m->b->peps[at->subgraph].blocks[at->block];
 }
 
-/* ---- Which there are ---- */
+/* ---- Finding the buckets ---- */
 
 static int compare_buckets(const void *a, const void *b) {
   const bucket *x = a, *y = b;
@@ -158,7 +158,7 @@ static void set_sizes(const merging *m, uint32_t head, clv__layer_sizes sizes, u
   }
 }
 
-/* Returns false and restores everything if the schedule would grow by more than the merge saves. */
+/* Merges `b` into `a`. Returns false and restores everything if the schedule would grow by more than the merge saves. */
 static bool try_merge(merging *m, bucket *a, bucket *b, double added_ns) {
   clv__bucket_merge merge = {a->device, a->first, a->last, 0, {a->sizes, b->sizes}, join(a, b), added_ns, compile_ns(m, a)};
   uint32_t ignored = 0, last = a->head;

@@ -1,6 +1,6 @@
-/* A bucket is a size for which a device with static shapes has an executable: one for each block and padded size. Two buckets
- * merge into one that covers both sizes if the added padding time, over all parts of all subgraphs, is less than the time to
- * compile one more executable. The tables give the compile time. If they lack it, all buckets stay. */
+/* A bucket is a size for which a device that needs fixed shapes has an executable: one for each block and padded size. Two
+ * buckets merge into one that covers both sizes if the added padding time, over all parts of all subgraphs, is less than the
+ * time to compile one more executable. The tables give the compile time. If they lack it, all buckets stay. */
 #ifndef CLEAVE_GNN_PLAN_BUCKETS_H
 #define CLEAVE_GNN_PLAN_BUCKETS_H
 

@@ -18,7 +18,7 @@ typedef struct clv__choose_options {
   clv__pep_options peps;
   double tolerance;   /* relative tolerance of the bound; the search stops when it is reached */
   uint64_t budget;    /* steps of the bound and of the search, per k and layer; 0: the effort's default */
-  double exchange_ns; /* between two layers */
+  double exchange_ns; /* the time between two layers */
   bool keeps_buckets; /* pad each part no more than it needs, however long compiling takes */
   /* Called for each move of the quick mode; may be NULL. */
   void (*moves)(void *user, uint32_t k, uint32_t layer, const clv__assign_move *move, const clv__pep *from, const clv__pep *to);
@@ -32,7 +32,7 @@ typedef struct clv__cluster {
   uint32_t first, count; /* positions in the sequence */
 } clv__cluster;
 
-/* Two executables of a device with static shapes that were merged: the parts of both are padded to the merged size. */
+/* Two merged executables of a device that needs fixed shapes: the parts of both are padded to the merged size. */
 typedef struct clv__bucket_merge {
   uint32_t device, first, last, parts; /* parts: the number of parts that receive more padding */
   clv__layer_sizes from[2], into;
@@ -49,7 +49,7 @@ typedef struct clv__chosen_layer {
   double bound_all_ns;                /* lower bound with any plans, and therefore looser */
   double single_ns[CLV__PEP_DEVICES]; /* everything on one device; INFINITY: not possible */
   double rounding_ns;                 /* sum of the time that rounding the shares adds to the subgraphs */
-  const char *from;                   /* the candidate it came from */
+  const char *from;                   /* the kind of candidate that it came from: "greedy", "annealing", … */
   uint32_t merge_count;
   const clv__bucket_merge *merges; /* in the order of merging */
 } clv__chosen_layer;
@@ -75,8 +75,9 @@ typedef struct clv__choice {
   char why[512];
 } clv__choice;
 
-/* Chooses. `costs` has one entry per layer, all for one machine. The arena owns everything in the choice. Returns
- * CLV_NOT_SUPPORTED with the reason if no k has a plan. The same inputs give the same choice. */
+/* Chooses k, and a plan for every subgraph and layer. `costs` has one entry per layer, all for one machine. The arena owns
+ * everything in the choice. Returns CLV_NOT_SUPPORTED with the reason if no k has a plan. The same inputs give the same
+ * choice. */
 clv_status clv__choose(clv__arena *arena, const clv__costs *costs, uint32_t layer_count, const clv__choose_cut *cuts,
                        uint32_t cut_count, const clv__choose_options *options, clv__choice *choice, clv_error *error);
 

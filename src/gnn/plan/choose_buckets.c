@@ -52,7 +52,7 @@ static clv_status order(const merging *s, merged *made, clv_error *error) {
   return CLV_OK;
 }
 
-/* `made` must have plans and sequence. */
+/* Merges the buckets of `made`, which must have plans and a sequence. Reorders the sequence if any were merged. */
 static clv_status merge(const merging *s, merged *made, clv_error *error) {
   clv__bucketing bucketing = {
       .arena = s->arena, .costs = s->costs, .cut = s->cut, .peps = made->peps, .sequence = made->sequence};
@@ -96,7 +96,7 @@ static clv_status adopt(const merging *s, const merged *made, clv__chosen_layer 
     ++chosen->clusters[chosen->cluster_count - 1].count;
   }
   clv__simulate(s->costs->machine, sequence, k, &chosen->timeline, NULL, &tasks);
-  /* May have fewer switches than the plans that the bounds refer to. */
+  /* The merged plans may have fewer switches than those that the bounds refer to, so that the bounds may be too high. */
   chosen->bound_ns = fmin(chosen->bound_ns, floor(chosen->timeline.makespan_ns));
   chosen->bound_all_ns = fmin(chosen->bound_all_ns, floor(chosen->timeline.makespan_ns));
   return CLV_OK;

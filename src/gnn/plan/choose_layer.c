@@ -1,5 +1,5 @@
-/* Finds the plans and the schedule of one layer at one k. The simulation improves the candidates. Further candidates come from
- * the branch-and-bound search, and from plans with only pipelines or only shared blocks. */
+/* Finds the plans and the schedule of one layer at one k. Searches shorten the simulated makespan of the candidates. Further
+ * candidates come from the branch-and-bound search, and from plans with only pipelines or only shared blocks. */
 
 #include <assert.h>
 #include <math.h>
@@ -17,17 +17,17 @@ enum {
   ROUNDS = 10,
   MOST_STALE = 2,
   ANNEALING_STEPS = 30000,
-  LONGER = 3, /* for layers whose bound stays open */
+  LONGER = 3, /* factor of the annealing steps if the bound is still not close */
   LARGE = 20
 };
 #define FULL_BUDGET 8000000u
-#define LARGE_BUDGET 4000000u /* single subgraphs matter less there: many splits are almost equally good */
+#define LARGE_BUDGET 4000000u /* for k above LARGE: many assignments are almost equally good */
 #define LAST_BUDGET 40000000u /* at most this much of the reserve */
 #define GLANCE_BUDGET 300000u
 #define QUICK_BUDGET 1000000u
 
 /* Handles an assignment that the tree found. If there are few sequences, tries them all. Searches the neighbouring plans only
- * if the assignment is close enough, because that takes long. */
+ * if its makespan is close to the best, because that takes long. */
 static double attempt(void *user, const uint32_t *choices, double goal_ns, double *proven_ns) {
   clv__choosing *c = user;
   memcpy(c->trial.choices, choices, c->k * sizeof *choices);
@@ -74,8 +74,8 @@ typedef struct outcome {
   double bound_ns, bound_all_ns;
 } outcome;
 
-/* Narrows the plans and bounds again, until the bound is close or nothing changes. Stops if the result cannot become shorter
- * than `cutoff_ns`. */
+/* Narrows the lists of plans and computes the bound again, until the bound is close or nothing changes. Stops if the result
+ * cannot become shorter than `cutoff_ns`. */
 static clv_status close_in(clv__choosing *c, uint64_t budget, uint32_t steps, double cutoff_ns, outcome *out, clv_error *error) {
   bool is_quick = c->options->effort == CLV__EFFORT_QUICK;
   uint32_t rounds = is_quick || c->k > LARGE ? 1 : ROUNDS, stale = 0, options = 0;

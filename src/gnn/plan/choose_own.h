@@ -26,7 +26,7 @@ typedef struct clv__choosing {
 
 /* ---- choose_lists.c ---- */
 
-/* Lists all plans of all subgraphs, and the data that the search needs about them. */
+/* Lists all plans of all subgraphs, and prepares the data that the search needs about them. */
 clv_status clv__choosing_make_lists(clv__choosing *c, const clv__choose_cut *cut, clv_error *error);
 /* Narrows each subgraph's plans to those whose forms occur in the schedules found so far, those on one device, and, up to
  * top_k, those with the least load. The bound then refers to the kept plans. */
@@ -45,7 +45,7 @@ void clv__choosing_try_pairs(clv__choosing *c);
 
 /* ---- choose_layer.c ---- */
 
-/* A reserve of bound steps for layers whose bound stays open. All layers of one choice share it. */
+/* A reserve of bound steps for layers whose bound is not close. All layers of one choice share it. */
 #define CLV__CHOOSE_RESERVE UINT64_C(40000000)
 
 clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_t layer, const clv__choose_cut *cut,

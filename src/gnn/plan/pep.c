@@ -1,5 +1,5 @@
-/* Enumerates all cuts of the stages into up to three blocks, and all assignments of devices to them. Prices each block once
- * and combines the prices. Discards plans that cannot be part of a better schedule. See pep.h. */
+/* Enumerates all ways to divide the stages into up to three blocks, and all assignments of devices to them. Prices each block
+ * once and combines the prices. Discards plans that cannot be part of a better schedule. See pep.h. */
 #include "gnn/plan/pep.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Answers of blocks, made once ---- */
+/* ---- Prices of blocks, computed once ---- */
 
 enum { QUESTIONS = CLV__TABLE_STAGES * (CLV__TABLE_STAGES + 1) * 16 * 4, MOST_KEPT = 4096 };
 
@@ -17,7 +17,7 @@ typedef struct making {
   const clv__pep_options *options;
   clv__pep_list *list;
   const clv_allocator *allocator;
-  clv__block_answers **answers; /* [QUESTIONS]; NULL: not asked yet */
+  clv__block_answers **answers; /* [QUESTIONS]; NULL: not priced yet */
   clv__pep **kept;              /* not dominated so far */
   uint32_t kept_count;
 } making;
@@ -148,7 +148,7 @@ static bool keep(making *m, const clv__pep *pep) {
   return true;
 }
 
-/* ---- All of them ---- */
+/* ---- All plans ---- */
 
 /* Returns whether all devices of both sets share one memory other than the host's. */
 static bool share_space(const clv__machine *machine, uint32_t set, uint32_t other) {
@@ -169,7 +169,7 @@ void clv__block_questions(const clv__machine *machine, uint32_t blocks, const ui
     questions[b] = (clv__block_question){cuts[b], cuts[b + 1], sets[b], stays && b == 1, stays && b == 0};
 }
 
-/* Combines the blocks between `cuts` on `sets`: the product of their variants. */
+/* Makes the plans with blocks between `cuts` on the devices of `sets`: all combinations of the blocks' variants. */
 static bool put_together(making *m, uint32_t blocks, const uint32_t *cuts, const uint32_t *sets) {
   const clv__block_answers *answers[CLV__PEP_BLOCKS];
   clv__block_question questions[CLV__PEP_BLOCKS];
@@ -215,7 +215,7 @@ static bool all_cuts(making *m, uint32_t blocks, const uint32_t *sets) {
   return true;
 }
 
-/* Puts every device into one of the blocks or into none. No block may be empty. */
+/* Tries all ways to put every device into one of the blocks or into none. No block may be without a device. */
 static bool all_sets(making *m) {
   uint32_t devices = m->costs->machine->device_count;
   const clv__pep_options *o = m->options;
@@ -255,7 +255,7 @@ static clv_status fill_list(making *m, clv__arena *arena, clv_error *error) {
   return CLV_OK;
 }
 
-/* No device can run the layer: reports the first reason. */
+/* Reports that no plan has a price, with the reason for the whole layer on the first device that has a table of it. */
 static clv_status refuse(const making *m, clv_error *error) {
   const clv__costs *costs = m->costs;
   uint32_t stages = costs->chain->stage_count;

@@ -26,12 +26,12 @@ typedef struct clv__pep {
 
 /* Derives the rest from the blocks: sums, heads and tails, the key. */
 void clv__pep_finish(clv__pep *pep);
-/* Returns whether the keys are equal: the same blocks, devices and shares, and, if static devices take part, the same padded
- * sizes. */
+/* Returns whether the keys are equal: the same blocks, devices and shares, and, on devices that need fixed shapes, the same
+ * padded sizes. */
 bool clv__pep_same(const clv__pep *a, const clv__pep *b);
 /* Returns the device that runs everything alone, or CLV__NO_ID if there are several. */
 uint32_t clv__pep_single(const clv__pep *pep);
-/* "gpu 0-4 x0.85 + cpu 0-4 x0.15 | npu 4-7" */
+/* Appends a description: "gpu 0-4 x0.85 + cpu 0-4 x0.15 | npu 4-7". */
 void clv__pep_describe(const clv__pep *pep, const clv__machine *machine, clv__text *text);
 
 /* Fills in the question for each block of a plan: the stages between `cuts`, on `sets`. */
@@ -51,7 +51,7 @@ typedef struct clv__pep_list {
   uint32_t count;
   clv__pep *items;              /* sorted by time */
   uint32_t structures;          /* assignments of blocks to device sets that the stages allow */
-  uint32_t priced;              /* of these, with shares: those whose costs are all known */
+  uint32_t priced;              /* plans: structures with shares, whose costs are all known */
   uint32_t unknown, infeasible; /* structures without a price: outside the tables; beyond a device's memory */
 } clv__pep_list;
 

@@ -1,4 +1,4 @@
-/* Derives what plans need about a layer and a machine: the bytes of every block, and the table that prices it. */
+/* Derives the data that plans need about a layer and a machine: the bytes of every block, and the table that prices it. */
 #include <stdio.h>
 #include <string.h>
 

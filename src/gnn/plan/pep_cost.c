@@ -1,5 +1,5 @@
-/* Prices a block and divides a block among several devices. The in-edges determine where the owned vertices are cut. Each part
- * pays for the halo that it reads. The cuts are placed so that all parts end together. */
+/* Prices a block, and divides it among several devices. Each part has a range of the owned vertices, delimited by shares of
+ * the in-edges, and pays for the halo that it reads. The shares are chosen so that all parts end together. */
 #include "gnn/plan/pep_cost.h"
 
 #include <math.h>
@@ -118,8 +118,8 @@ clv__known clv__pep_part_price(const clv__costs *costs, const clv__subgraph_size
 
 /* ---- Sharing out ---- */
 
-/* The price that guides balancing. It extrapolates beyond the tables, which only affects where the cuts lie. A share with an
- * unknown price is rejected after rounding. */
+/* The price that guides balancing. It extrapolates beyond the tables, which only affects how the block is divided. A share
+ * with an unknown price is rejected after rounding. */
 static double guide(const pricing *p, uint32_t device, double from, double to) {
   const clv__costs *costs = p->costs;
   const clv__table_fit *fit = &costs->blocks[device][p->question->first][p->question->last]->time;
@@ -133,8 +133,8 @@ static double guide(const pricing *p, uint32_t device, double from, double to) {
          fit->per_target * (double)part.padded.targets + part.pack_ns + part.in_ns + part.out_ns;
 }
 
-/* Cuts between `count` devices after `from`, so that the first device ends together with all others. Time grows with the
- * share, so bisection finds the cut. Returns the time. */
+/* Divides the in-edges after `from` among `count` devices, so that the first device ends together with all others. A device's
+ * time grows with its share, so bisection finds `cuts`. Returns the time of the slowest device. */
 static double balance(const pricing *p, const uint32_t *devices, uint32_t count, double from, double *cuts) {
   if (count == 1) return guide(p, devices[0], from, 1);
   double low = from, high = 1, mine = 0, others = 0;
@@ -150,7 +150,7 @@ static double balance(const pricing *p, const uint32_t *devices, uint32_t count,
   return clv__larger(mine, others);
 }
 
-/* Prices the block with these cuts, in twentieths. Keeps it if all prices are known. */
+/* Prices the block with parts that begin and end at `cuts`, in twentieths. Adds it to the answers if all prices are known. */
 static clv__known try_cuts(const pricing *p, const uint32_t *devices, uint32_t count, const int *cuts, double ideal_ns,
                            clv__block_answers *answers) {
   clv__pep_block block = {.first = p->question->first, .last = p->question->last, .part_count = count};
@@ -190,7 +190,7 @@ void clv__block_price(const clv__costs *costs, const clv__subgraph_sizes *subgra
   }
   if (count > 1) ideal_ns = balance(&p, devices, count, 0, cuts);
   for (uint32_t i = 0; i + 1 < count; ++i) {
-    int around = count == 2 ? (int)variants : 0; /* the number of combinations multiplies */
+    int around = count == 2 ? (int)variants : 0; /* with more devices, there would be too many combinations */
     least[i] = (int)floor(cuts[i] * CLV__PEP_SHARES) - around;
     most[i] = (int)ceil(cuts[i] * CLV__PEP_SHARES) + around;
     at[i] = least[i];

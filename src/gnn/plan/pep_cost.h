@@ -24,10 +24,10 @@ typedef struct clv__size_rule {
 
 typedef struct clv__chain_block {
   bool is_empty;                /* computes nothing */
-  bool reads_rows, reads_edges; /* n is its rows, otherwise its targets; m is its edges, otherwise 0 */
+  bool reads_rows, reads_edges; /* the tables' n is its rows, otherwise its targets; m is its edges, otherwise 0 */
   bool is_whole;                /* computes something for every row: its parts would overlap, so it cannot be shared out */
   /* The values that it reads: from the subgraph and the previous layer (given), from earlier blocks (made), and, of both,
-   * those with one entry per row (packed). In the open form and in the padded form. */
+   * those with one entry per row (packed). Index 0 is for the open form, index 1 for the padded form (block.h). */
   clv__size_rule given[CLV__PEP_FORMS], made[CLV__PEP_FORMS], packed[CLV__PEP_FORMS];
   clv__size_rule out; /* its results */
 } clv__chain_block;
@@ -49,7 +49,7 @@ typedef struct clv__machine_device {
   bool is_static;        /* shapes are fixed when compiled: rows and edges are padded */
   uint32_t cannot;       /* one bit per unsupported clv__stage */
   uint64_t memory_bytes; /* 0: no known limit */
-  double switch_ns;      /* between two clusters */
+  double switch_ns;      /* the time to switch to the executables of another cluster */
 } clv__machine_device;
 
 typedef struct clv__machine {
@@ -60,15 +60,15 @@ typedef struct clv__machine {
   uint32_t queue_depth; /* results of a block that may wait for the next; 2: double buffering */
 } clv__machine;
 
-/* The inputs of prices, looked up once. */
+/* The tables that prices are computed from, looked up once. */
 typedef struct clv__costs {
   const clv__chain *chain;
   const clv__machine *machine;
   const clv__block_table
       *blocks[CLV__PEP_DEVICES][CLV__TABLE_STAGES][CLV__TABLE_STAGES + 1];    /* NULL: unsupported, or never measured */
-  const clv__copy_table *in[CLV__PEP_DEVICES], *out[CLV__PEP_DEVICES], *pack; /* into and out of host memory */
+  const clv__copy_table *in[CLV__PEP_DEVICES], *out[CLV__PEP_DEVICES], *pack; /* into and out of the device; within host memory */
   clv__table_origin origin;                                                   /* the least trusted origin among the tables used */
-  bool is_last; /* its result is the graph's; callers set it, default false */
+  bool is_last; /* the last layer of the model; callers set it, default false */
 } clv__costs;
 
 /* Looks up the tables. Returns CLV_NOT_FOUND if a device has no block of this layer in the tables, or lacks copies that it

@@ -21,8 +21,8 @@ typedef struct clv__gnn_plan_layer {
   clv__bucket_merge *merges; /* merged executables */
 } clv__gnn_plan_layer;
 
-/* Work beyond the graph itself: rows that parts gather in addition to those that they compute, and the padding that static
- * devices add. Sums over all layers and parts. */
+/* Work beyond the graph itself: rows that parts gather in addition to those that they compute, and the padding for devices
+ * that need fixed shapes. Sums over all layers and parts. */
 typedef struct clv__gnn_overhead {
   uint64_t halo_rows, padding_rows, padding_edges;
 } clv__gnn_overhead;
@@ -44,7 +44,7 @@ typedef struct clv__gnn_plan {
   const char *model, *model_hash, *graph, *graph_hash, *membership_key, *tables_hash;
   uint64_t seed;
   clv__table_origin origin;
-  clv__machine machine; /* names, memory spaces, static or not, padding, queues, merge and switch costs */
+  clv__machine machine; /* names, memory spaces, is_static, padding, queues, merge and switch costs */
   double exchange_ns;
   /* The decisions. */
   uint32_t k, layer_count;

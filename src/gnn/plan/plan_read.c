@@ -30,7 +30,7 @@ static clv_status get_index(const reading *r, const json_t *object, const char *
   return CLV_OK;
 }
 
-/* In nanoseconds. `null` is INFINITY if allowed. */
+/* Converts milliseconds to nanoseconds. With `may_be_null`, `null` gives INFINITY. */
 static clv_status take_time(const reading *r, const json_t *value, const char *where, const char *key, bool may_be_null,
                             double *time_ns) {
   *time_ns = INFINITY;

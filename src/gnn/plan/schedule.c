@@ -63,7 +63,7 @@ static void add_loads(const clv__search *search, const clv__candidate *candidate
   for (uint32_t i = 0; i < candidate->count; ++i) clv__pep_work_add(chosen(search, candidate, i), 1, loads);
 }
 
-/* ---- Where to begin ---- */
+/* ---- The initial sequence ---- */
 
 static double longest(const clv__pep_work *work, uint32_t block) {
   double most = 0;
@@ -337,7 +337,8 @@ double clv__search_sequences(clv__search *search, clv__candidate *candidate, dou
 
 /* ---- Plans ---- */
 
-/* Tries positions for `subgraph` with its new plan: its own, before or after each cluster with the same key, and both ends. */
+/* Tries positions for the subgraph at position `at`, which has a new plan: its own, before or after each cluster with the same
+ * key, and both ends. */
 static bool try_places(clv__search *search, clv__candidate *candidate, uint32_t at, const double *loads) {
   uint32_t count = candidate->count, subgraph = candidate->sequence[at];
   uint64_t key = chosen(search, candidate, subgraph)->key;
@@ -376,7 +377,7 @@ void clv__search_plans(clv__search *search, clv__candidate *candidate) {
         double with[CLV__PEP_DEVICES];
         memcpy(with, loads, sizeof with);
         clv__pep_work_add(chosen(search, candidate, subgraph), 1, with);
-        if (clv__most_loaded(with) >= candidate->makespan_ns) continue; /* in any sequence */
+        if (clv__most_loaded(with) >= candidate->makespan_ns) continue; /* no sequence is shorter */
         if (try_places(search, candidate, at, with)) {
           kept = choice;
           improved = true;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define ROUNDING 1e-9 /* relative, for loads: they are summed in a different order than in a schedule */
+#define ROUNDING 1e-9 /* relative tolerance of loads, which are summed in another order than in a schedule */
 
 void clv__pep_work_of(const clv__pep *pep, clv__pep_work *work) {
   *work = (clv__pep_work){.key = pep->key, .block_count = (uint8_t)pep->block_count};
@@ -29,8 +29,9 @@ typedef struct running {
   uint32_t run; /* position in its cluster */
 } running;
 
-/* Serves all variants. It is inlined so that features which only one caller needs cost the others nothing. If `left` is not
- * NULL, it holds each device's remaining work, and the pass stops once that work cannot finish within `limit_ns`. */
+/* Simulates the sequence for all functions below. It is inlined so that features which only one caller needs cost the others
+ * nothing. If `left` is not NULL, it holds each device's remaining work, and the pass stops once that work cannot finish
+ * within `limit_ns`. */
 static inline __attribute__((always_inline)) double pass(const clv__machine *machine, const clv__pep_work *const *sequence,
                                                          uint32_t count, double *left, double limit_ns, clv__timeline *timeline,
                                                          clv__task_time *tasks) {

@@ -41,10 +41,10 @@ typedef struct clv__timeline {
   double makespan_ns;
   double busy_ns[CLV__PEP_DEVICES]; /* including switches */
   double idle_ns[CLV__PEP_DEVICES]; /* up to the makespan */
-  uint32_t cluster_count, switches; /* clusters after the first; device switches, each with its cost */
+  uint32_t cluster_count, switches; /* all clusters; device switches, each of which costs switch_ns */
 } clv__timeline;
 
-/* `sequence[i]` runs at position i. */
+/* Returns the makespan of a sequence: `sequence[i]` runs at position i. */
 double clv__simulate_time(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count);
 /* Like clv__simulate_time(), but may stop early and return INFINITY once the time is known to exceed limit_ns. `loads` is the
  * sum of clv__pep_work_add() over the sequence. */
@@ -99,10 +99,10 @@ void clv__search_order(clv__search *search, clv__candidate *candidate);
  * return, `nodes` holds the remaining budget. The bound ignores switches and queue limits, so it may be slightly below the
  * best sequence. */
 double clv__search_sequences(clv__search *search, clv__candidate *candidate, double goal_ns, uint32_t *nodes);
-/* Also changes plans, one subgraph at a time, as long as the simulated makespan falls. Never makes it worse. */
+/* Changes plans and the sequence, one subgraph at a time, as long as the simulated makespan falls. Never makes it worse. */
 void clv__search_plans(clv__search *search, clv__candidate *candidate);
-/* Also changes plans, by simulated annealing from the candidate. ranked[offsets[i] + r] is subgraph i's plan of rank r. Low
- * ranks are tried most often. */
+/* Changes plans and the sequence by simulated annealing from the candidate. ranked[offsets[i] + r] is subgraph i's plan of
+ * rank r. Low ranks are tried most often. */
 void clv__search_anneal(clv__search *search, clv__candidate *candidate, const uint32_t *ranked, uint64_t seed, uint32_t steps);
 
 #endif

@@ -12,7 +12,7 @@
 enum { CUTS = CLV__PEP_SHARES + 1 };
 
 typedef struct shares {
-  uint64_t targets[CUTS], edges[CUTS]; /* before each cut */
+  uint64_t targets[CUTS], edges[CUTS]; /* before each multiple of 1/CLV__PEP_SHARES */
   uint64_t halo[CUTS][CUTS + 1];       /* [from][to] */
 } shares;
 
@@ -42,7 +42,7 @@ static void count_halos(shares *s, const clv__subgraph *sub, const uint32_t *cut
   }
 }
 
-/* Interpolates between two cuts. */
+/* Interpolates linearly. */
 static double between(double low, double high, double part) {
   return low + (high - low) * part;
 }
@@ -50,7 +50,7 @@ static double between(double low, double high, double part) {
 static void share_of(const void *user, double from, double to, clv__share *share) {
   const shares *s = user;
   double a = fmin(fmax(from, 0), 1) * CLV__PEP_SHARES, b = fmin(fmax(to, 0), 1) * CLV__PEP_SHARES;
-  uint32_t i = (uint32_t)(a + 1e-9), k = (uint32_t)(b + 1e-9); /* exact at cuts */
+  uint32_t i = (uint32_t)(a + 1e-9), k = (uint32_t)(b + 1e-9); /* exact at multiples of a share */
   double x = fmax(0, a - i), y = fmax(0, b - k);
   if (x < 1e-9) x = 0;
   if (y < 1e-9) y = 0;

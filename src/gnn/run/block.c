@@ -1,5 +1,5 @@
-/* The executables of a run: one for each block of a layer and device, and, on devices with static shapes, one for each padded
- * size. */
+/* The executables of a run: one for each block of a layer and device, and, on devices that need fixed shapes, one for each
+ * padded size. */
 #include <stdio.h>
 #include <string.h>
 

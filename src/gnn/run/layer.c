@@ -1,5 +1,6 @@
-/* Runs one layer on all devices. Each device has a thread. Tasks run in subgraph order and wait for each other through
- * counters guarded by one lock. All devices follow the same order, so the first unfinished task never waits for a later one. */
+/* Runs one layer on all devices. Each device has a thread. Each thread runs its tasks in the order of the sequence. Tasks wait
+ * for each other through counters guarded by one lock. All devices follow the same order, so the first unfinished task never
+ * waits for a later one. */
 #include <pthread.h>
 #include <string.h>
 
@@ -51,7 +52,7 @@ static bool may_begin(const shared *s, const clv__gnn_task *task) {
   return s->layer->turns[task->turn - depth].left[task->block + 1] == 0; /* same cluster: same number of blocks */
 }
 
-/* Assigns a room for crossing values to the turn. Call with the lock held. */
+/* Assigns a room to the turn: a buffer for the values that cross between its blocks. Call with the lock held. */
 static clv_status take_room(shared *s, clv__run_turn *turn, clv_error *error) {
   clv__gnn_run *run = s->run;
   uint32_t room = 0;
@@ -69,7 +70,7 @@ static clv_status take_room(shared *s, clv__run_turn *turn, clv_error *error) {
   return CLV_OK;
 }
 
-/* Waits for the task's turn. Returns false if the run is over. */
+/* Waits until the task may begin, and sets `room`. Returns false if the run has failed. */
 static bool begin_task(shared *s, const clv__run_task *task, char **room) {
   clv__run_turn *turn = &s->layer->turns[task->said.turn];
   clv_error error = {0};

@@ -7,7 +7,7 @@
 
 /* ---- Vertices ---- */
 
-/* Assigns rows between layers to vertices, so that each subgraph's owned rows are contiguous. */
+/* Gives every vertex a row in the buffers between layers, so that each subgraph's owned rows are contiguous. */
 static clv_status number_vertices(clv__gnn_run *run, clv_error *error) {
   const clv__partitioned *parts = run->partitioned;
   uint32_t used = 0, n = run->vertex_count;
@@ -111,7 +111,7 @@ static clv_status make_task(clv__gnn_run *run, uint32_t layer, const clv__gnn_ta
   return clv__run_block_find(run, &task->said, is_static, &task->block, error);
 }
 
-/* Lays out the values that cross between the blocks. */
+/* Gives the values that cross between blocks their offsets in a room. */
 static clv_status lay_out(const clv__gnn_run *run, const clv__stages *stages, const clv__pep *pep, clv__run_turn *turn,
                           clv_error *error) {
   const clv__subgraph *sub = &run->partitioned->subgraphs[turn->subgraph];

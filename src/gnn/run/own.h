@@ -1,5 +1,5 @@
 /* Shared by the files of a run: check.c and make.c (preparing a run), run.c (layer after layer), block.c (executables),
- * values.c (what a task reads and writes), layer.c (threads), state.c (the file between two layers). */
+ * values.c (a task's inputs and outputs), layer.c (threads), state.c (the file between two layers). */
 #ifndef CLEAVE_GNN_RUN_OWN_H
 #define CLEAVE_GNN_RUN_OWN_H
 
@@ -8,7 +8,7 @@
 #include "gnn/run/run.h"
 #include "gnn/run/sweep.h"
 
-/* A block compiled for one device, either open or for one padded size. */
+/* A block compiled for one device, either for any size or for one padded size. */
 typedef struct clv__run_block {
   uint32_t layer, first, last, device; /* device: index in the machine */
   bool is_static;
@@ -25,7 +25,8 @@ typedef struct clv__run_task {
   double weight;    /* share of progress */
 } clv__run_task;
 
-/* The location of the values that cross between blocks of a subgraph's PEP, within the room assigned to the turn. */
+/* The turn of one subgraph in a layer: its tasks, and the offsets of the values that cross between its blocks, in the room
+ * assigned to the turn. */
 typedef struct clv__run_turn {
   uint32_t subgraph, cluster, block_count, run; /* run: its position within the cluster */
   uint32_t first_task[CLV__PEP_BLOCKS + 1];     /* index of each block's first task, and the end */
@@ -73,7 +74,8 @@ struct clv__gnn_run {
   float *degrees;    /* [vertex_count]: for GCN */
   float *between[2]; /* the rows of inner layers, alternating */
   clv__run_memory scratch[CLV__PEP_DEVICES];
-  /* Rooms for crossing values. Places borrow and return them, guarded by the lock while a layer runs. */
+  /* Rooms: buffers for the values that cross between blocks. Turns borrow and return them, guarded by the lock while a layer
+   * runs. */
   clv__run_memory *rooms; /* [k] */
   bool *room_is_taken;
   /* Results of the last run. */
@@ -106,7 +108,8 @@ typedef struct clv__run_rows {
 /* Reserves the device's memory for laying out the task's inputs. Only one task at a time uses it. */
 clv_status clv__run_task_reserve(clv__gnn_run *run, const clv__run_layer *layer, const clv__run_task *task, clv_error *error);
 
-/* Runs one task: packs, executes, lays out. `room` holds the crossing values. */
+/* Runs one task: packs its inputs, executes its block, and lays out the outputs. `room` holds the values that cross between
+ * blocks. */
 clv_status clv__run_task_execute(clv__gnn_run *run, clv__run_layer *layer, clv__run_task *task, const clv__run_rows *in,
                                  const clv__run_rows *out, char *room, uint64_t start_ns, clv_error *error);
 

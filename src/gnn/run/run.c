@@ -78,7 +78,7 @@ void clv__gnn_run_forget(const char *state_path) {
 
 /* ---- Results of a run ---- */
 
-/* A device switches if its next task belongs to another cluster or layer. */
+/* A device switches if its next task in the layer belongs to another cluster. */
 static uint32_t count_switches(const clv__gnn_run *run) {
   uint32_t switches = 0;
   for (uint32_t d = 0; d < run->schedule->machine->device_count; ++d) {

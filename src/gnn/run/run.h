@@ -26,10 +26,10 @@ typedef struct clv__gnn_schedule {
 
 typedef struct clv__gnn_run clv__gnn_run;
 
-/* Compiles every block of the schedule for each of its devices: open if the device accepts any shape, otherwise padded.
- * `graph` provides the features, and the hash that identifies a state. `partitioned` has the rows for aggregation, with self
- * loops for GCN and GAT. All must outlive the run. Errors: those of clv__gnn_check_fit(); CLV_INVALID_ARGUMENT if schedule,
- * model and subgraphs do not match; those of blocks, prefixed with layer, block and device. */
+/* Compiles every block of the schedule for each of its devices: for any size if the device accepts that, otherwise for padded
+ * sizes. `graph` provides the features, and the hash that identifies a state. `partitioned` has the rows for aggregation, with
+ * self loops for GCN and GAT. All must outlive the run. Errors: those of clv__gnn_check_fit(); CLV_INVALID_ARGUMENT if
+ * schedule, model and subgraphs do not match; those of blocks, prefixed with layer, block and device. */
 clv_status clv__gnn_run_create(clv_devices *devices, const clv__gnn_model *model, const clv__gnn_graph *graph,
                                const clv__partitioned *partitioned, const clv__gnn_schedule *schedule, clv__gnn_run **run,
                                clv_error *error);
@@ -78,12 +78,12 @@ typedef struct clv__gnn_record {
   const clv__gnn_task *tasks;
   uint32_t task_count, first_layer;
   const double *layer_ns;           /* [layer_count] */
-  double measured_ns;               /* all executed layers, without anything after them */
+  double measured_ns;               /* time of all executed layers, without the state file */
   double state_ns;                  /* time spent on the state file */
-  uint32_t cluster_count, switches; /* clusters over all layers; cluster changes of devices */
+  uint32_t cluster_count, switches; /* clusters over all layers; times that a device changed to another cluster */
   uint32_t executables;             /* number of sessions created */
-  uint64_t halo_rows, packed_rows;  /* rows gathered in addition to targets; padding rows for static devices */
-  uint64_t packed_edges;            /* padding edges for static devices */
+  uint64_t halo_rows, packed_rows;  /* rows gathered in addition to targets; padding rows */
+  uint64_t packed_edges;            /* padding edges */
 } clv__gnn_record;
 
 void clv__gnn_run_record(const clv__gnn_run *run, clv__gnn_record *record);

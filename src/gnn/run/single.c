@@ -5,7 +5,8 @@
 
 #include "gnn/run/sweep.h"
 
-/* A layer: one block or, for a large graph, a block for all rows and then a sweep for the rest. */
+/* A layer: one block or, for a large graph, a block of the stages that compute all rows, and then a sweep (sweep.h) over the
+ * other stages. */
 typedef struct single_layer {
   clv__block_run whole;   /* no session: unused */
   clv__block_sweep sweep; /* no session: unused */

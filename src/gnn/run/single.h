@@ -12,8 +12,8 @@ typedef struct clv__gnn_single clv__gnn_single;
 clv_status clv__gnn_check_fit(const clv__gnn_model *model, const clv__gnn_graph *graph, clv_error *error);
 
 /* Plans and compiles all layers for the graph's sizes, on device `device` of the set, or, with CLV__NO_ID, where planning
- * places them. All four arguments must outlive it. Errors: those of clv__gnn_check_fit(), and those of plans and sessions,
- * prefixed with the layer. */
+ * places them. `devices`, `model` and `graph` must outlive the result. Errors: those of clv__gnn_check_fit(), and those of
+ * plans and sessions, prefixed with the layer. */
 clv_status clv__gnn_single_create(clv_devices *devices, uint32_t device, const clv__gnn_model *model, const clv__gnn_graph *graph,
                                   clv__gnn_single **single, clv_error *error);
 void clv__gnn_single_destroy(clv__gnn_single *single); /* accepts NULL */

@@ -55,8 +55,8 @@ clv__sweep clv__sweep_find(const clv__stages *stages, uint32_t first, uint32_t l
 
 /* ---- A piece ---- */
 
-/* The size of the offsets, which start at 0. A copy of the sources follows them; it is used if fewer edges remain in the graph
- * than a piece has room for. */
+/* The size of a piece's offsets, which start at 0. A copy of the sources follows them; it is used if fewer edges remain in the
+ * graph than a piece has room for. */
 static size_t offset_bytes(const clv__sweep *sweep) {
   return clv__align_up(((size_t)sweep->piece + 1) * sizeof(int64_t), CLV__ALIGNMENT);
 }
@@ -65,7 +65,7 @@ size_t clv__sweep_bytes(const clv__sweep *sweep) {
   return offset_bytes(sweep) + sweep->piece_edges * sizeof(int32_t);
 }
 
-/* The rows from `begin` on, of a value of the targets. */
+/* The piece's rows, from `begin` on, of a value with one row per target. */
 static clv_tensor slice(const clv__sweep *sweep, const clv_tensor *whole, uint64_t begin) {
   clv_tensor part = *whole;
   size_t row_bytes = clv_dtype_size_bytes(whole->dtype) * (size_t)clv__dims_product(whole, 1, whole->rank);

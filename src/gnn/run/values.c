@@ -1,5 +1,5 @@
-/* Prepares what a task reads and writes. Values are used in place if their layout fits the block. Rows from elsewhere are
- * gathered. For devices with static shapes, everything is laid out with padding (block.h defines its content). */
+/* Prepares the inputs and outputs of a task. Values are used in place if their layout fits the block. Rows from elsewhere are
+ * gathered. For devices that need fixed shapes, everything is laid out with padding (block.h defines its content). */
 #include <string.h>
 
 #include "base/clock.h"
@@ -137,7 +137,8 @@ static const void *read_positions(work *w, const value_size *size) {
   return to;
 }
 
-/* Returns the portion's position in a crossing value. For values of rows, only a whole portion has one. */
+/* Returns the start of the portion in a value that crosses between blocks. If the value has one row per row read, only a whole
+ * portion is contiguous in it. */
 static char *crossing_at(const work *w, clv__layer_value value, const value_size *size) {
   char *begin = w->room + w->turn->offsets[value];
   if (size->shape.dimension == CLV__DIMENSION_TARGETS) return begin + (size_t)w->portion->from * size->row_bytes;
@@ -188,7 +189,7 @@ static void read_value(work *w, clv__layer_value value) {
   w->values.items[value] = tensor_of(&size, size.padded, data != NULL ? data : w->scratch);
 }
 
-/* Reserves at least as much as everything that is laid out. */
+/* Reserves enough scratch memory for everything that is laid out. */
 static clv_status reserve_scratch(clv__gnn_run *run, work *w, clv_error *error) {
   clv__run_memory *memory = &run->scratch[w->said->device];
   size_t needed = (CLV__LAYER_VALUES + 1) * CLV__ALIGNMENT;

@@ -1,4 +1,4 @@
-/* Fits tables to their points, and claims no more than the points support. See tables.h. */
+/* Fits tables to their points, and gives times only for sizes that the points cover. See tables.h. */
 #include "gnn/tables/tables.h"
 
 #include <math.h>

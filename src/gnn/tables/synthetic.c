@@ -9,7 +9,8 @@ static double scatter(uint64_t *state) {
   return 1 + 0.02 * (2 * clv__random_real(state) - 1);
 }
 
-/* Bytes per row and per edge that a block reads and computes. An edge along which rows are gathered counts as one row. */
+/* Bytes per row and per edge that a block reads and computes. Each edge along which a row is gathered also counts the bytes of
+ * a row. */
 static void traffic(const clv__chain *chain, uint32_t first, uint32_t last, double *row, double *edge) {
   const clv__chain_block *block = &chain->blocks[first][last];
   const clv__size_rule *given = &block->given[0], *made = &block->made[0], *out = &block->out;
@@ -20,7 +21,8 @@ static void traffic(const clv__chain *chain, uint32_t first, uint32_t last, doub
   }
 }
 
-/* Operations per row: each column read times each column computed, for the vertex and for its neighbours' mean. */
+/* Operations per row of the transform, or 0 without one: each column read times each column computed, for the vertex and for
+ * its neighbours' mean. */
 static double operations(const clv__chain *chain, uint32_t first, uint32_t last) {
   uint32_t at = chain->stage_count;
   for (uint32_t s = first; s < last; ++s) at = chain->stages[s] == CLV__STAGE_TRANSFORM ? s : at;

@@ -31,7 +31,7 @@ typedef struct clv__table_point {
   clv__table_origin origin;
   double time_ns, spread_ns; /* the median and the interquartile range; spread 0: one run, or unknown */
   uint64_t peak_bytes;       /* 0: unknown */
-  double compile_ns;         /* of an executable for this size alone; 0: unknown, or executables take any size */
+  double compile_ns;         /* of an executable for this size alone; 0: unknown, or executables accept any size */
 } clv__table_point;
 
 /* The rows that the block computes: all rows that it reads unless stated. */
@@ -58,7 +58,7 @@ typedef struct clv__block_table {
   clv__table_origin origin; /* the least trusted origin of its points */
   clv__table_fit time, peak;
   double compile_ns;                                                    /* the median over its points; 0: unknown */
-  uint32_t first_infeasible, end_infeasible;                            /* the range of infeasible points */
+  uint32_t first_infeasible, end_infeasible;                            /* all infeasible points are in this range */
   double least_n, most_n, least_m, most_m, least_density, most_density; /* over the points that have a time */
 } clv__block_table;
 
@@ -124,7 +124,7 @@ clv_status clv__tables_put_overhead(clv__tables *tables, const clv__table_overhe
 clv_status clv__tables_put_device(clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
 /* Makes the same check without adding the device. A device that is not in the tables is not an error. */
 clv_status clv__tables_check_device(const clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
-/* Sorts and fits. The same points give the same tables, in any insertion order. */
+/* Sorts and fits all tables. The same points give the same tables, in any insertion order. */
 clv_status clv__tables_fit(clv__tables *tables, clv_error *error);
 
 /* Returns NULL if there is none. */
@@ -134,13 +134,13 @@ const clv__copy_table *clv__tables_find_copy(const clv__tables *tables, const ch
 /* `device` is "" except for switches. */
 const clv__table_overhead *clv__tables_find_overhead(const clv__tables *tables, clv__overhead_kind kind, const char *device);
 
-/* `targets` may be any number up to n, whatever was measured: the time is linear from none to all. */
+/* `targets` may be any number up to n, even if no such number was measured: the time is linear in it. */
 clv__known clv__table_time(const clv__block_table *table, uint64_t n, uint64_t m, uint64_t targets, double *time_ns);
 /* Known whenever the time is known; 0 if no peak was measured. */
 uint64_t clv__table_peak(const clv__block_table *table, uint64_t n, uint64_t m, uint64_t targets);
-/* Interpolates linearly between the two nearest measured sizes, because caches make one line over all sizes wrong. Never less
- * for more bytes. Below the smallest size, returns the smallest size's time. Returns false above the largest size, and if
- * fewer than two sizes were measured. Zero bytes take no time. */
+/* Interpolates linearly between the two nearest measured sizes, because caches make one line over all sizes wrong. More bytes
+ * never take less time. Below the smallest size, returns the smallest size's time. Returns false above the largest size, and
+ * if fewer than two sizes were measured. Zero bytes take no time. */
 bool clv__copy_table_time(const clv__copy_table *table, uint64_t size_bytes, double *time_ns);
 /* Explains why a time is unknown and what to do, for error messages. */
 void clv__table_reason(const clv__block_table *table, uint64_t n, uint64_t m, char *reason, size_t room);
@@ -157,8 +157,8 @@ typedef struct clv__import_column {
 } clv__import_column;
 
 /* Imports CSV: n_nodes,n_edges,<device>_ms…,status. A time of "None" or an empty field means not measured; -1 means out of
- * memory. The status ends with OOM in that case and is OK otherwise; the column may be missing. Columns that no import asks
- * for, and fields that are not numbers, are errors. */
+ * memory. The status ends with OOM in that case and is OK otherwise; the column may be missing. Columns that are not in
+ * `columns`, and fields that are not numbers, are errors. */
 clv_status clv__tables_import(clv__tables *tables, const char *layer, const clv__import_column *columns, uint32_t column_count,
                               const char *text, size_t size_bytes, const char *name, clv_error *error);
 
