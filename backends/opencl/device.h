@@ -59,7 +59,7 @@ struct clv_device {
   clv__opencl_staging *stagings; /* of all streams; NULL: there are none */
   clv__objects objects;
   clv__opencl_program *programs;
-  clv__opencl_notice *notices;  /* for reuse */
+  clv__opencl_notice *notices;  /* unused ones, kept for the next notification */
   uint64_t next_id;             /* of buffers: an address may be reused, an id is not */
   clv__opencl_capture capture;  /* from the option */
   clv__opencl_capture measured; /* AUTO: not measured yet */
@@ -125,13 +125,13 @@ void clv__opencl_close(clv_device *device);
 /* The verdict on a node (supports.c). */
 void clv__opencl_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
 bool clv__opencl_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node);
-/* The check behind the verdict, with known operand types: inputs, then outputs; `constant` is by input. */
+/* Describes a node whose operands have these `types`: inputs, then outputs. `constant` has one flag per input. */
 clv__opencl_node clv__opencl_node_of(const clv_node_info *info, const clv_tensor *types, const bool *constant);
 bool clv__opencl_accepts(const clv_device *device, const clv_node_info *info, const clv__opencl_node *node, char reason[160]);
 /* Whether a node's output is its first input under another shape (supports.c). */
 bool clv__opencl_is_view(const char *domain, const char *op, int32_t opset);
 
-/* A roofline from the driver's description of the device (speed.c). */
+/* Predicts times with a roofline, from the driver's description of the device (speed.c). */
 void clv__opencl_speed_init(clv_device *device);
 double clv__opencl_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node);
 double clv__opencl_copy_seconds(clv_device *device, uint64_t size_bytes);

@@ -216,8 +216,8 @@ static void describe(clv_device *device) {
   ask_text(device->cl, device->platform, device->id, CL_DRIVER_VERSION, driver, sizeof driver);
   snprintf(device->description, sizeof device->description, "%s, %u units, %.1f GiB (%s)", name, device->traits.compute_units,
            (double)device->memory_bytes / (1024.0 * 1024 * 1024), driver);
-  /* Two names of one device share its memory if it is host memory. Otherwise every open device has its own context, and so its
-   * own memory. */
+  /* All devices that use host memory are in the memory space "host". Every other open device has its own context, and so a memory
+   * space of its own. That space has the device's name, unless the name is "host". */
   if (device->shares_host)
     snprintf(device->space, sizeof device->space, "host");
   else

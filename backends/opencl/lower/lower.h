@@ -54,15 +54,15 @@ void clv__opencl_pass_long(clv__opencl_lowering *l, int64_t value);  /* long */
 /* dims_t: an array of CLV_MAX_RANK index_t in a struct, by value; missing values are 0. */
 void clv__opencl_pass_dims(clv__opencl_lowering *l, const int64_t *values, uint32_t count);
 
-/* Passes the posts of an operator that `takes_posts`: elementwise nodes that are the only reader of its output. They are computed
- * where the operator stores. Its last kernel ends its parameters with POST_PARAMETERS and stores POST(value, at): `at` is the
- * index in the dense output 0, and value has type REAL(T). This call passes the posts' arguments, so it must come last. Without
- * posts POST(value, at) is value. T must be defined as the output's dtype. If several launches each store a part of output 0,
- * each of them makes this call. */
+/* Passes the posts of an operator that `takes_posts`: elementwise nodes that are the only reader of its output. The operator's
+ * last kernel applies them to its results before it stores them. It ends its parameters with POST_PARAMETERS and stores
+ * POST(value, at): `at` is the index in the dense output 0, and value has type REAL(T). This call passes the posts' arguments, so
+ * it must come last. Without posts POST(value, at) is value. T must be defined as the output's dtype. If several launches each
+ * store a part of output 0, each of them makes this call. */
 void clv__opencl_pass_posts(clv__opencl_lowering *l);
 
 /* Ends the launch. If `local` is NULL, a good group size is chosen. Global sizes are rounded up to multiples of the local ones,
- * so kernels must check their bounds. The caller must not pass sizes that round to 0. */
+ * so kernels must check their bounds. All sizes must be positive. */
 clv_status clv__opencl_enqueue(clv__opencl_lowering *l, uint32_t dimensions, const int64_t *global, const int64_t *local);
 clv_status clv__opencl_enqueue_1d(clv__opencl_lowering *l, int64_t count);
 
