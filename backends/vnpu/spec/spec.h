@@ -48,7 +48,8 @@ typedef struct clv__vnpu_operator_speed {
   double us, ns_per_row, ns_per_edge;
 } clv__vnpu_operator_speed;
 
-/* A figure of zero costs no time. At the end, times are multiplied by time_scale. */
+/* The figures of the speed model. The work that a figure of zero describes takes no time. All times are multiplied by
+ * time_scale. */
 typedef struct clv__vnpu_speed {
   bool given;
   double launch_overhead_us;
