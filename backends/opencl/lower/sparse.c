@@ -24,8 +24,8 @@ typedef struct layout {
   int64_t hub;
 } layout;
 
-/* Shares columns among lanes as evenly as possible. Each choice is a separate program, so the numbers are powers of two. With
- * vectors they are always the same, because lanes are then used for little else than joining parts. */
+/* Shares columns among lanes as evenly as possible. Each choice is a separate program, so the numbers are powers of two, of which
+ * there are few. With vectors they are always the same, because lanes are then used for little else than joining parts. */
 static void share_columns(const clv__opencl_lowering *l, layout *g) {
   const int64_t group = clv__opencl_group(l), most = group < LANES ? group : LANES;
   g->lanes = g->each = 1;
