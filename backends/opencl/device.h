@@ -20,7 +20,8 @@ typedef enum clv__opencl_capture {
   CLV__OPENCL_CAPTURE_LIST
 } clv__opencl_capture;
 
-/* cl_khr_command_buffer. All are NULL if the driver does not support it, or not for in-order queues. */
+/* The functions of cl_khr_command_buffer. All are NULL if the driver lacks this extension, or does not support it for in-order
+ * queues. */
 typedef struct clv__opencl_commands {
   clCreateCommandBufferKHR_fn create;
   clFinalizeCommandBufferKHR_fn finalize;
@@ -52,8 +53,8 @@ struct clv_device {
   uint64_t memory_bytes;
   size_t alignment_bytes; /* of buffers, and of offsets inside one */
   double flops_per_second, bytes_per_second, launch_seconds, copy_latency_seconds, copy_bytes_per_second;
-  pthread_mutex_t lock;          /* guards programs and the choice of capture */
-  pthread_mutex_t service_lock;  /* guards the service queue */
+  pthread_mutex_t lock;          /* guards programs, notices, next_id and the state in faults.c */
+  pthread_mutex_t service_lock;  /* guards the service queue and `measured` */
   pthread_mutex_t build_lock;    /* guards program builds */
   pthread_mutex_t staging_lock;  /* guards stagings and their pending writes */
   clv__opencl_staging *stagings; /* of all streams; NULL: there are none */

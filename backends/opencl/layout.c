@@ -104,7 +104,7 @@ static void locate_sources(clv__opencl_plan *plan) {
     } else if (e->values[v].weight != CLV__OPENCL_NONE) {
       value->at = (clv__opencl_location){CLV__OPENCL_AT_WEIGHT, e->values[v].weight};
     } else if (value->type.data != NULL) {
-      value->at = (clv__opencl_location){CLV__OPENCL_AT_CONSTANT, CLV__OPENCL_NONE}; /* becomes a region if a step reads it */
+      value->at = (clv__opencl_location){CLV__OPENCL_AT_CONSTANT, CLV__OPENCL_NONE}; /* gets a region if a step reads it */
     }
   }
 }

@@ -174,7 +174,7 @@ static const char *switch_text(bool on) {
   return on ? "on" : "off";
 }
 
-/* Adds one of the driver's texts to a digest, in full length: a difference at its end alone also means another driver. */
+/* Adds one of the driver's texts to a digest. The text is not truncated, because two drivers may differ only at its end. */
 static clv_status digest(const clv_device *device, cl_platform_id platform, cl_device_id id, cl_uint what, clv__hasher *hasher,
                          clv_error *error) {
   size_t size_bytes = 0;

@@ -13,7 +13,7 @@
 #include "base/files/sealed.h"
 #include "programs.h"
 
-#define CLV__OPENCL_INLINE_BYTES 1024u /* constants up to this size belong to the program; larger ones are weights */
+#define CLV__OPENCL_INLINE_BYTES 1024u /* constants up to this size are part of the executable; larger ones are weights */
 #define CLV__OPENCL_MAX_POSTS 4
 
 /* The kind of memory that a cl_mem argument, or the source or target of a copy, refers to. */

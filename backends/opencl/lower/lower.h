@@ -40,7 +40,7 @@ void clv__opencl_pass_output(clv__opencl_lowering *l, uint32_t index);
 /* Requests scratch memory of this size for the node. It is valid while the node's launches run. */
 uint32_t clv__opencl_scratch(clv__opencl_lowering *l, uint64_t size_bytes);
 void clv__opencl_pass_scratch(clv__opencl_lowering *l, uint32_t scratch);
-/* Adds bytes that lowering computes, such as a table of offsets. They are copied now, and uploaded once per instance. */
+/* Adds bytes that lowering computes, such as a table of offsets. They are copied now, and uploaded once per plan. */
 uint32_t clv__opencl_table(clv__opencl_lowering *l, const void *data, uint64_t size_bytes);
 void clv__opencl_pass_table(clv__opencl_lowering *l, uint32_t table);
 /* Passes the place for input errors: GLOBAL fault_t *faults, int fault. If a kernel reports an error there, a wait for the
@@ -66,7 +66,8 @@ void clv__opencl_pass_posts(clv__opencl_lowering *l);
 clv_status clv__opencl_enqueue(clv__opencl_lowering *l, uint32_t dimensions, const int64_t *global, const int64_t *local);
 clv_status clv__opencl_enqueue_1d(clv__opencl_lowering *l, int64_t count);
 
-/* Copies bytes instead of launching a kernel. The places are the node's operands. */
+/* Copies bytes instead of launching a kernel. `to_index` and `from_index` number the node's inputs, its outputs, or the results
+ * of clv__opencl_scratch(). */
 typedef enum clv__opencl_place { CLV__OPENCL_INPUT, CLV__OPENCL_OUTPUT, CLV__OPENCL_SCRATCH } clv__opencl_place;
 clv_status clv__opencl_copy(clv__opencl_lowering *l, clv__opencl_place to, uint32_t to_index, uint64_t to_offset,
                             clv__opencl_place from, uint32_t from_index, uint64_t from_offset, uint64_t size_bytes);
