@@ -166,7 +166,7 @@ static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   uint64_t start_ns = later(later(stream->ready_ns, engine->free_ns), c->enqueued_ns);
   stream->busy = true;
   engine->away = c->kind == CLV__VNPU_LAUNCH;
-  clv__vnpu_rouse(queue); /* for work that this engine does not take */
+  clv__vnpu_rouse(queue); /* other engines may have work to start */
   clv__vnpu_queue_unlock(queue);
   clv_error error;
   clv__error_clear(&error);

@@ -58,7 +58,7 @@ typedef struct clv__vnpu_queue {
   struct clv__vnpu_waiter *waiters; /* callers inside clv__vnpu_queue_wait() */
   clv_stream *streams;
   clv_event *events;
-  struct clv__vnpu_notice *due, **due_end; /* an engine calls these, without the lock */
+  struct clv__vnpu_notice *due, **due_end; /* notifications that an engine sends, without the lock */
   struct clv__vnpu_notice *unused;
 } clv__vnpu_queue;
 

@@ -60,7 +60,7 @@ typedef struct clv__vnpu_speed {
   double time_scale;
   double frequency; /* divides the computing time (not the copying time) */
   uint32_t operator_count;
-  const clv__vnpu_operator_speed *operators; /* these replace arithmetic and traffic */
+  const clv__vnpu_operator_speed *operators; /* their figures replace the times of arithmetic and memory traffic */
 } clv__vnpu_speed;
 
 typedef struct clv__vnpu_spec {
