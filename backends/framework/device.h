@@ -30,7 +30,7 @@ struct clv_device {
   clv__objects objects;
   clv__framework_queue queue;
   clv__verdicts verdicts;
-  char verdicts_key[512]; /* fingerprint, and the versions of Cleave and of the framework's table and trials */
+  char verdicts_key[512]; /* Cleave's version, the framework's name and version, and the fingerprint */
 };
 
 /* ---- Devices (open.c). `library` is the framework's. ---- */

@@ -45,7 +45,7 @@ typedef struct clv__framework {
    * library's defect. Called once per process, under a lock. The process keeps a success; after a failure the next call tries
    * again. */
   clv_status (*load)(const clv_host *host, void **library, clv_error *error);
-  /* Lists its devices, best first: names and kinds. */
+  /* Lists the names and kinds of the library's devices, best first. */
   clv_status (*list)(void *library, clv_found_fn found, void *cookie, clv_error *error);
 
   /* Opens the device called `name` ("CPU"). From `config` it uses its own options, in any order, and the number of threads. */
@@ -53,10 +53,10 @@ typedef struct clv__framework {
                             clv__framework_device_info *info, clv_error *error);
   void (*device_close)(void *device);
 
-  /* Whether the node may be tried. It accepts only operators from a table of those that are known to work. False means no, with
-   * the reason in `verdict`. True means that the node is compiled alone, once per signature, and the result is the verdict, which
-   * is kept across processes. If it sets `is_sure` (false on entry), the verdict is yes without a trial. It never sees strings or
-   * unknown types, nor open shapes if `static_shapes_only` is set. */
+  /* Whether the node may be tried. Rejects nodes that compile but are known to give wrong results. False means no, with the
+   * reason in `verdict`. True means that the node is compiled alone, once per signature, and the result is the verdict, which is
+   * kept across processes. If the slot sets `is_sure` (false on entry), the verdict is yes without a trial. It is never called
+   * for nodes with strings or unknown types, nor for open shapes if `static_shapes_only` is set. */
   bool (*may_support)(void *device, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict);
 
   /* Compiles a partition to a model. clv__framework_onnx() writes the partition as ONNX. Shapes may be unknown if the device
@@ -99,7 +99,7 @@ clv_status clv__framework_onnx_trial(const clv_host *host, const clv_graph_view 
 typedef struct clv__library_search {
   const char *what;              /* "OpenVINO", for errors */
   const char *variable_name;     /* "CLEAVE_OPENVINO" */
-  const char *variable;          /* its value: a file, or a folder with one, also below one of `subfolders`; may be NULL */
+  const char *variable;          /* its value: a file, or a folder with one in it or in one of `subfolders`; may be NULL */
   const char *const *names;      /* file names in which `*` stands for any text ("libopenvino_c.so*"); ends with NULL */
   const char *const *subfolders; /* folders of a Python wheel, below site-packages: "openvino/libs"; ends with NULL */
 } clv__library_search;

@@ -68,8 +68,8 @@ static bool open_matching(attempt *a, const char *pattern) {
   return opened;
 }
 
-/* Tries the library's names in `folder`, or in a subfolder of it. If `folder` is NULL, it tries below `pattern`, used
- * unescaped. */
+/* Tries the library's file names in the folder whose path is `folder`, then `pattern`, then `subfolder` ("" if there is none).
+ * Only `folder` (NULL if there is none) is taken literally; `pattern` may contain `*`. */
 static bool open_below(attempt *a, const char *folder, const char *pattern, const char *subfolder) {
   for (const char *const *name = a->search->names; *name != NULL; ++name) {
     char whole[PATH_BYTES] = "";

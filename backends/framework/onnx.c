@@ -12,7 +12,8 @@ static clv_status refuse_size(size_t size_bytes, clv_error *error) {
                         size_bytes);
 }
 
-/* Counts only the bytes of the constants, so that a model that is too large is never built. */
+/* The bytes of the constants that the model will contain. They are checked first, so that a model that is too large is never
+ * built. */
 static size_t constant_bytes(const clv_host *host, const clv_graph_view *graph, size_t inline_limit_bytes) {
   size_t total = 0, size_bytes;
   uint32_t count = host->graph_value_count(graph);

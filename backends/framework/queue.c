@@ -35,7 +35,7 @@ struct clv_stream {
   command ring[RING];
 };
 
-/* A notification for when a record is reached. */
+/* A notification to send when a record is reached. */
 typedef struct clv__framework_notice {
   struct clv__framework_notice *next;
   uint64_t ticket;
@@ -104,12 +104,13 @@ static bool mark_is_ready(const clv_stream *stream, const command *c) {
   const clv_event *event = c->mark.event;
   if (c->kind == COMMAND_WAIT) return event->reached >= c->mark.ticket;
   if (event->reached + 1 != c->mark.ticket) return false;
-  /* A stream that waits for an earlier record gets that record's failure. */
+  /* A record replaces the failure that the event carries. So it must come after the waits for earlier records, unless neither has
+   * a failure: those waits must get the earlier record's failure. */
   bool same = event->failure.status == CLV_OK && stream->failure.status == CLV_OK;
   return same || event->waited == c->mark.waits;
 }
 
-/* Called with the lock held; releases it during every call. */
+/* Sends the notifications that are due. Called with the lock held; releases it during each notification. */
 static void notify_reached(clv_event *event) {
   clv__framework_queue *queue = &event->device->queue;
   for (bool again = true; again;) {
@@ -206,7 +207,7 @@ static void destroy_stream(clv_device *device, void *self) {
   clv__object_free(&device->objects, stream);
 }
 
-/* Called with the queue's lock held. */
+/* Calls `what` for every stream that has a thread. Called with the queue's lock held. */
 static void for_streams(clv_device *device, void (*what)(clv_stream *stream)) {
   pthread_mutex_lock(&device->objects.lock);
   for (clv__object *o = device->objects.ring.next; o != &device->objects.ring; o = o->next) {
@@ -350,7 +351,7 @@ static clv_status enqueue_mark(clv_device *device, clv_stream *stream, clv_event
     if (kind == COMMAND_RECORD) ++event->recorded;
     execute_mark(stream, &c);
   } else {
-    status = make_room(stream, error); /* must come before the ticket: only a record in its ring may have one */
+    status = make_room(stream, error); /* must come first, because it may fail: a ticket without a record would block all waits */
     if (status == CLV_OK) {
       if (kind == COMMAND_RECORD) {
         c.mark.ticket = ++event->recorded;

@@ -2,8 +2,8 @@
 #include "base/tensor/tensor.h"
 #include "verdicts.h"
 
-/* Constants up to this many elements belong to the signature if a verdict may depend on them: axes, sizes, pads. Among floats
- * these are parameters such as the scales of Resize. Scalars and weights are data. */
+/* Constants of whole numbers (axes, sizes, pads) or float vectors (such as the scales of Resize) with at most this many elements
+ * belong to the signature, because a verdict may depend on their values. Float scalars and weights are data. */
 enum { MOST_WHOLE = 32, MOST_REAL = 8 };
 
 static void add_type(clv__hasher *hasher, const clv_tensor *type, bool with_shapes) {

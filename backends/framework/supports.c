@@ -1,5 +1,5 @@
-/* Verdicts. First come the values that no framework here accepts, then the framework's table, then a trial: the node alone is
- * compiled, once per signature. */
+/* Verdicts. First, nodes with values that no framework accepts are rejected. Then the framework's may_support() is asked. Then
+ * comes a trial: the node alone is compiled, once per signature. */
 #include <stdio.h>
 #include <string.h>
 

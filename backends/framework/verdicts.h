@@ -1,5 +1,6 @@
 /* The verdicts that were found by trial: signature of a node -> yes, or no with the reason. The host keeps them across processes,
- * under the device's fingerprint. A stored table is validated when it is read. Only one thread at a time may use it. */
+ * under a key that contains the device's fingerprint. A stored table is validated when it is read. Only one thread at a time may
+ * use it. */
 #ifndef CLEAVE_BACKENDS_FRAMEWORK_VERDICTS_H
 #define CLEAVE_BACKENDS_FRAMEWORK_VERDICTS_H
 
@@ -14,7 +15,7 @@ typedef struct clv__verdict_entry {
 typedef struct clv__verdicts {
   const clv_host *host;
   const char *backend; /* the backend's name, part of the storage key */
-  const char *key;     /* the device's fingerprint */
+  const char *key;     /* see clv_device.verdicts_key */
   clv__verdict_entry *entries;
   size_t count, capacity;
   uint32_t *slots; /* hash table by the signature's first bytes; index of the entry + 1, 0: free */

@@ -63,8 +63,8 @@ bool clv__ort_may_support(void *device, const clv_graph_view *graph, uint32_t no
 bool clv__ort_saturates(void); /* whether the CPU provider saturates on this processor */
 /* Whether such a product may saturate if this value is its signed operand. Constants that fit in 7 bits never do. */
 bool clv__ort_may_saturate(const clv_value_info *value);
-/* Whether a product's second operand is such a value after dequantisation. ONNX Runtime's optimiser would turn it into an integer
- * product. */
+/* Whether the graph has a float product whose second operand is dequantised from such a value. ONNX Runtime's optimiser would
+ * turn it into an integer product. */
 bool clv__ort_dequantises_widely(const clv_host *host, const clv_graph_view *graph);
 
 /* ---- session.c ---- */

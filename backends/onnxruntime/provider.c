@@ -11,7 +11,7 @@ const clv_option_info clv__ort_options_known[CLV__ORT_OPTION_COUNT] = {
     {"provider", "key=value;key=value", "options of the execution provider, with the names of ONNX Runtime's documentation"},
 };
 
-/* ---- Which there are ---- */
+/* ---- Listing ---- */
 
 /* Derives "cpu", "gpu" or "npu" from a provider's name. NULL: a remote service, not a device. */
 static const char *kind_of(const char *provider) {
@@ -50,7 +50,7 @@ typedef struct listing {
   void *cookie;
 } listing;
 
-/* A provider in the library may still be unusable, because it may need another library that is missing. */
+/* Reports a provider only if it is usable. It may be in the library, but need another library that is missing. */
 static clv_status list_usable(void *cookie, const char *name, const char *kind) {
   const listing *self = cookie;
   clv__ort_device device = {.library = self->library, .api = self->library->api, .is_cpu = strcmp(name, "CPU") == 0};

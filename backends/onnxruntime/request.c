@@ -5,7 +5,7 @@
 #include "base/tensor/tensor.h"
 #include "device.h"
 
-/* The library's value for an address. */
+/* An OrtValue of the library for the memory of a binding. */
 typedef struct slot {
   clv__ort_value *value;
   clv_tensor type; /* including its data */
@@ -80,7 +80,7 @@ clv_status clv__ort_request_resize(void *given, const clv_tensor *inputs, uint32
   return check_shapes(((request *)given)->model, inputs, input_count, error);
 }
 
-/* Finds the value for a binding: the last run's value, or a new one. */
+/* Sets the slot's value for a binding: keeps the last run's value if it still fits, otherwise creates one. */
 static clv_status bind(request *self, slot *s, const clv_tensor *type, clv_error *error) {
   static uint64_t nothing; /* the address of a tensor without elements */
   const clv__ort_device *device = self->model->device;

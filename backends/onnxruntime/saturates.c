@@ -40,7 +40,8 @@ static bool is_one_of(const char *op, const char *const *ops) {
   return *ops != NULL;
 }
 
-/* Marks, by value, what is computed from such numbers. Nodes come in the order in which they run. */
+/* Whether a float product has a second operand that was dequantised from numbers that may saturate. `marks` has one flag per
+ * value, which says whether the value was. Nodes come in the order in which they run. */
 static bool has_products(const clv_host *host, const clv_graph_view *graph, uint8_t *marks) {
   static const char *const products[] = {"Conv", "Gemm", "MatMul", NULL};
   static const char *const moves[] = {"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze", NULL};

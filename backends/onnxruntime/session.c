@@ -98,7 +98,7 @@ static clv_status set_for_trial(const clv__ort_device *device, clv__ort_options 
   return CLV_OK;
 }
 
-/* Releases the options. */
+/* Creates a session. Releases the options, even on failure. */
 static clv_status create_session(const clv__ort_device *device, clv__ort_options *options, const void *data, size_t size_bytes,
                                  clv__ort_session **session, clv_error *error) {
   const clv__ort_api *api = device->api;

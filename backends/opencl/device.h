@@ -20,7 +20,8 @@ typedef enum clv__opencl_capture {
   CLV__OPENCL_CAPTURE_LIST
 } clv__opencl_capture;
 
-/* cl_khr_command_buffer. All are NULL if the driver does not support it, or not for in-order queues. */
+/* The functions of cl_khr_command_buffer. All are NULL if the driver lacks this extension, or does not support it for in-order
+ * queues. */
 typedef struct clv__opencl_commands {
   clCreateCommandBufferKHR_fn create;
   clFinalizeCommandBufferKHR_fn finalize;
@@ -52,14 +53,14 @@ struct clv_device {
   uint64_t memory_bytes;
   size_t alignment_bytes; /* of buffers, and of offsets inside one */
   double flops_per_second, bytes_per_second, launch_seconds, copy_latency_seconds, copy_bytes_per_second;
-  pthread_mutex_t lock;          /* guards programs and the choice of capture */
-  pthread_mutex_t service_lock;  /* guards the service queue */
+  pthread_mutex_t lock;          /* guards programs, notices, next_id and the state in faults.c */
+  pthread_mutex_t service_lock;  /* guards the service queue and `measured` */
   pthread_mutex_t build_lock;    /* guards program builds */
   pthread_mutex_t staging_lock;  /* guards stagings and their pending writes */
   clv__opencl_staging *stagings; /* of all streams; NULL: there are none */
   clv__objects objects;
   clv__opencl_program *programs;
-  clv__opencl_notice *notices;  /* for reuse */
+  clv__opencl_notice *notices;  /* unused ones, kept for the next notification */
   uint64_t next_id;             /* of buffers: an address may be reused, an id is not */
   clv__opencl_capture capture;  /* from the option */
   clv__opencl_capture measured; /* AUTO: not measured yet */
@@ -125,13 +126,13 @@ void clv__opencl_close(clv_device *device);
 /* The verdict on a node (supports.c). */
 void clv__opencl_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
 bool clv__opencl_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node);
-/* The check behind the verdict, with known operand types: inputs, then outputs; `constant` is by input. */
+/* Describes a node whose operands have these `types`: inputs, then outputs. `constant` has one flag per input. */
 clv__opencl_node clv__opencl_node_of(const clv_node_info *info, const clv_tensor *types, const bool *constant);
 bool clv__opencl_accepts(const clv_device *device, const clv_node_info *info, const clv__opencl_node *node, char reason[160]);
 /* Whether a node's output is its first input under another shape (supports.c). */
 bool clv__opencl_is_view(const char *domain, const char *op, int32_t opset);
 
-/* A roofline from the driver's description of the device (speed.c). */
+/* Predicts times with a roofline, from the driver's description of the device (speed.c). */
 void clv__opencl_speed_init(clv_device *device);
 double clv__opencl_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node);
 double clv__opencl_copy_seconds(clv_device *device, uint64_t size_bytes);

@@ -1,5 +1,5 @@
-/* Fuses elementwise nodes into the node before them, if that node's output has no other use. The elementwise node is computed
- * where the other one stores, so the intermediate value is elided. */
+/* Fuses elementwise nodes into the node before them, if that node's output has no other use. The kernel of the earlier node
+ * applies the elementwise function to its results before it stores them, so the intermediate value is elided. */
 #include "plan.h"
 
 typedef struct uses {
@@ -32,8 +32,8 @@ static bool count_uses(const clv__opencl_plan *plan, clv__arena *arena, uses *u)
   return true;
 }
 
-/* Finds the index into `operand` for element `at` of `out`, as at / inner % period. Returns false if it does not have that
- * form. */
+/* Finds `inner` and `period` such that element `at` of `out` uses element at / inner % period of `operand`, which is broadcast.
+ * Returns false if there are no such numbers. */
 static bool find_period(const clv_tensor *operand, const clv_tensor *out, int64_t *inner, int64_t *period) {
   int32_t missing = out->rank - operand->rank;
   *inner = *period = 1;
@@ -53,7 +53,7 @@ static bool same_shape(const clv_tensor *a, const clv_tensor *b) {
   return clv__tensor_same_type(a, b);
 }
 
-/* Whether node `index` can be computed where node `at` stores `made`. */
+/* Whether the kernel of node `at` can also compute node `index`, before it stores the value `made`. Fills `post`. */
 static bool find_post(const clv__opencl_plan *plan, const uses *u, uint32_t at, uint32_t index, uint32_t made, clv_tensor *types,
                       bool *constant, clv__opencl_post *post) {
   const clv__opencl_plan_node *node = &plan->nodes[index];

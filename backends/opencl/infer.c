@@ -13,8 +13,8 @@ static bool broadcasts(const clv_tensor *from, const clv_tensor *to) {
   return true;
 }
 
-/* Uses the declared shape of a view or Expand whose shape input is unknown here, if the declared shape is valid. Only inference
- * reads that input. */
+/* Uses the declared shape of a view or Expand whose shape input is unknown here, if the declared shape is valid. No kernel reads
+ * that input. */
 static void take_declared(const clv_executable *e, const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs) {
   size_t declared, given;
   if (node->output_count != 1 || node->outputs[0] == CLV_NO_VALUE || clv__tensor_is_static(&outputs[0])) return;
@@ -34,7 +34,8 @@ static clv_status check_node(const clv__opencl_plan *plan, uint32_t index, clv_t
   return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
 }
 
-/* Whether a static type has a size, and no product of its dims overflows, even if another dim is 0. */
+/* Whether the size of a type is known, and the product of its dims is far from overflow. Dims of 0 are left out of that product,
+ * because some passes multiply only the other dims. */
 static bool has_size(const clv_tensor *type) {
   int64_t product = 1;
   size_t size_bytes;

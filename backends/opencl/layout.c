@@ -48,7 +48,7 @@ static void end_lifetimes(block *b, uint32_t node) {
   b->count = kept;
 }
 
-/* First fit. */
+/* Puts the region at the lowest offset where it fits, and keeps it there until node `last`. */
 static clv_status allocate_region(clv__opencl_plan *plan, block *b, clv__opencl_region *region, uint32_t last, clv_error *error) {
   if (region->size_bytes > UINT64_MAX / 4 || plan->scratch_bytes > UINT64_MAX / 4) {
     return clv__error_set(error, CLV_TOO_LARGE, "scratch is too large for any memory");
@@ -70,7 +70,7 @@ static clv_status allocate_region(clv__opencl_plan *plan, block *b, clv__opencl_
   return CLV_OK;
 }
 
-/* By root: the last node that reads or writes it. */
+/* Finds, for each root, the last node that reads or writes it. */
 static clv_status find_last(const clv__opencl_plan *plan, uint32_t **last, clv_error *error) {
   const clv_executable *e = plan->executable;
   *last = clv__allocate_zero(plan->device->allocator, (size_t)e->value_count * sizeof **last);
@@ -104,7 +104,7 @@ static void locate_sources(clv__opencl_plan *plan) {
     } else if (e->values[v].weight != CLV__OPENCL_NONE) {
       value->at = (clv__opencl_location){CLV__OPENCL_AT_WEIGHT, e->values[v].weight};
     } else if (value->type.data != NULL) {
-      value->at = (clv__opencl_location){CLV__OPENCL_AT_CONSTANT, CLV__OPENCL_NONE}; /* becomes a region if a step reads it */
+      value->at = (clv__opencl_location){CLV__OPENCL_AT_CONSTANT, CLV__OPENCL_NONE}; /* gets a region if a step reads it */
     }
   }
 }

@@ -174,7 +174,7 @@ static const char *switch_text(bool on) {
   return on ? "on" : "off";
 }
 
-/* Adds one of the driver's texts to a digest, in full length: a difference at its end alone also means another driver. */
+/* Adds one of the driver's texts to a digest. The text is not truncated, because two drivers may differ only at its end. */
 static clv_status digest(const clv_device *device, cl_platform_id platform, cl_device_id id, cl_uint what, clv__hasher *hasher,
                          clv_error *error) {
   size_t size_bytes = 0;
@@ -216,8 +216,8 @@ static void describe(clv_device *device) {
   ask_text(device->cl, device->platform, device->id, CL_DRIVER_VERSION, driver, sizeof driver);
   snprintf(device->description, sizeof device->description, "%s, %u units, %.1f GiB (%s)", name, device->traits.compute_units,
            (double)device->memory_bytes / (1024.0 * 1024 * 1024), driver);
-  /* Two names of one device share its memory if it is host memory. Otherwise every open device has its own context, and so its
-   * own memory. */
+  /* All devices that use host memory are in the memory space "host". Every other open device has its own context, and so a memory
+   * space of its own. That space has the device's name, unless the name is "host". */
   if (device->shares_host)
     snprintf(device->space, sizeof device->space, "host");
   else

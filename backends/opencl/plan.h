@@ -1,10 +1,10 @@
 /* Executables, and plans: a plan lists the launches of an executable for given shapes, and the memory they use.
  *
  * An executable holds the partition as a separate ONNX model (executable.c). A plan is made by these passes, in this order:
- *   infer.c   every value's type for the given inputs; small values that follow from shapes
- *   fuse.c    elementwise nodes into the node before them
- *   lower.c   nodes to steps, by the families' lower()
- *   layout.c  the location of each value; lifetimes in one block of scratch
+ *   infer.c   infers every value's type for the given inputs, and small values that follow from shapes
+ *   fuse.c    fuses elementwise nodes into the node before them
+ *   lower.c   turns nodes into steps, with the lower() of each operator
+ *   layout.c  decides where each value is stored; values that are not needed at the same time share scratch memory
  * A plan is immutable, and the instances with its shapes share it. */
 #ifndef CLEAVE_BACKENDS_OPENCL_PLAN_H
 #define CLEAVE_BACKENDS_OPENCL_PLAN_H
@@ -13,10 +13,10 @@
 #include "base/files/sealed.h"
 #include "programs.h"
 
-#define CLV__OPENCL_INLINE_BYTES 1024u /* constants up to this size belong to the program; larger ones are weights */
+#define CLV__OPENCL_INLINE_BYTES 1024u /* constants up to this size are part of the executable; larger ones are weights */
 #define CLV__OPENCL_MAX_POSTS 4
 
-/* The memory that a cl_mem argument, or an end of a copy, refers to. */
+/* The kind of memory that a cl_mem argument, or the source or target of a copy, refers to. */
 typedef enum clv__opencl_where {
   CLV__OPENCL_AT_NOWHERE,
   CLV__OPENCL_AT_INPUT,    /* binding `index` */
@@ -37,7 +37,7 @@ typedef struct clv__opencl_region {
   const void *data; /* constants: the bytes to upload */
 } clv__opencl_region;
 
-/* The meaning of an argument or an end of a copy before values have locations. */
+/* What an argument, or the source or target of a copy, consists of. The pass layout.c replaces values by locations. */
 typedef enum clv__opencl_means {
   CLV__OPENCL_MEANS_BYTES,
   CLV__OPENCL_MEANS_VALUE,
@@ -70,7 +70,7 @@ typedef struct clv__opencl_post {
   clv__opencl_node shape; /* for the node's name and operator in messages */
   uint32_t operand;       /* a value, or NONE */
   bool is_first;          /* the operand is x, and the computed value is y */
-  int64_t inner, period;  /* index into the operand: at / inner % period */
+  int64_t inner, period;  /* element `at` of the output uses element at / inner % period of the operand */
 } clv__opencl_post;
 
 typedef struct clv__opencl_plan_node {

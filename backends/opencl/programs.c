@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Requests correctly rounded divisions and roots if the device supports them, and nothing that changes results. */
+/* Requests correctly rounded divisions and roots if the device supports them. Requests no optimisation that changes results. */
 static const char *build_options(const clv_device *device, char options[128]) {
   cl_device_fp_config config = 0;
   device->cl->clGetDeviceInfo(device->id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof config, &config, NULL);

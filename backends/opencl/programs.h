@@ -31,7 +31,7 @@ clv_status clv__opencl_program_binary(clv_device *device, const clv__opencl_prog
                                       clv_error *error);
 void clv__opencl_programs_finish(clv_device *device);
 
-/* Builds a program outside the families, for measuring. */
+/* Builds a program from `count` texts; `what` names it in errors. */
 clv_status clv__opencl_program_make(clv_device *device, uint32_t count, const char *const *texts, const size_t *sizes,
                                     const char *what, cl_program *program, clv_error *error);
 

@@ -31,7 +31,7 @@ double clv__opencl_launch_seconds(clv_device *device) {
   return device->launch_seconds;
 }
 
-/* The number of elements, as far as it is known. */
+/* The number of elements. Sets `known` to false if a dim or the rank is unknown. */
 static double count_of(const clv_tensor *tensor, bool *known) {
   if (tensor->dtype == CLV_DTYPE_NONE) return 0;
   if (tensor->rank < 0) *known = false;

@@ -1,4 +1,4 @@
-/* The verdict on a node: views, values that follow from shapes, and the operators of the families. */
+/* The verdict on a node. Supported are views, nodes whose values follow from shapes, and the operators of the families. */
 #include <stdio.h>
 
 #include "backends/common/fold.h"

@@ -17,7 +17,7 @@ static bool is_open(ov_partial_shape shape) {
   return false;
 }
 
-/* Whether a shape is compatible with the host's: dims that both know must be equal. */
+/* Whether a shape is compatible with the host's: every dim that the host knows must lie within OpenVINO's bounds. */
 static bool agrees(ov_partial_shape shape, const clv_tensor *type) {
   if (type->rank == CLV_RANK_UNKNOWN || shape.rank.min != shape.rank.max) return true;
   if (shape.rank.max != type->rank) return false;
@@ -231,7 +231,7 @@ cleanup:
 clv_status clv__openvino_model_compile(void *device, const clv_host *host, const clv_graph_view *graph,
                                        const clv_compile_options *options, void **model, clv_error *error) {
   (void)host;
-  /* its results are the same in every run, and there is nothing to tune */
+  /* the other options change nothing: results are the same in every run, and there is nothing to tune */
   return compile(device, graph, clv__framework_onnx, options->precision == CLV_BF16, model, error);
 }
 

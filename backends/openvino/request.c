@@ -1,5 +1,5 @@
-/* Requests: tensors over the host's own memory. A tensor is set again only if its memory has moved. Outputs whose size the model
- * determines are copied from the model's memory. */
+/* Requests: tensors over the host's own memory. A tensor is set again only if its address or shape has changed. Outputs whose
+ * size the model determines are copied from the model's memory. */
 #include <string.h>
 
 #include "base/tensor/tensor.h"

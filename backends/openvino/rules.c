@@ -10,8 +10,8 @@ static bool refuse(char reason[160], const char *what) {
   return false;
 }
 
-/* f16 and bf16 are not in Cast's row. Inside a partition OpenVINO drops a cast to f16 together with its rounding, and its f16
- * arithmetic gives unrounded results. A cast to i64 is accepted only if the values are known to fit in 32 bits. */
+/* The table's row for Cast has no f16 and bf16. Inside a partition OpenVINO drops a cast to f16 together with its rounding, and
+ * its f16 arithmetic gives unrounded results. A cast to i64 is accepted only if the values are known to fit in 32 bits. */
 bool clv__openvino_accepts_cast(const clv__openvino_node *node, char reason[160]) {
   clv_dtype to = node->outputs[0].dtype;
   if (node->halves_are_wide && (to == CLV_F16 || to == CLV_BF16)) return true;

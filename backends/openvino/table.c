@@ -14,7 +14,7 @@
 #define I32 CLV__DTYPE_BIT(CLV_I32)
 #define U32 CLV__DTYPE_BIT(CLV_U32)
 #define U8 CLV__DTYPE_BIT(CLV_U8)
-#define MOVED (F | H | B | I8 | I16 | I32 | U32) /* bytes that are only moved */
+#define MOVED (F | H | B | I8 | I16 | I32 | U32) /* for operators that only move elements */
 #define ANY (MOVED | CLV__DTYPE_BIT(CLV_F64) | CLV__DTYPE_BIT(CLV_I64) | CLV__DTYPE_BIT(CLV_U64))
 
 #define IN(i) (1u << (i))
@@ -87,7 +87,7 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "Equal", .dtypes = F | B | I8 | I16 | I32 | U32},
     {.op = "Less", .dtypes = F | B | I8 | I16 | I32},
     {.op = "LessOrEqual", .dtypes = F | B | I8 | I16 | I32},
-    {.op = "Greater", .dtypes = B | I8 | I16 | I32}, /* NaN compares greater than every number */
+    {.op = "Greater", .dtypes = B | I8 | I16 | I32}, /* not f32: OpenVINO compares NaN as greater than every number */
     {.op = "GreaterOrEqual", .dtypes = B | I8 | I16 | I32},
     {.op = "BitwiseAnd", .dtypes = I8 | I16 | I32 | U32},
     {.op = "BitwiseOr", .dtypes = I8 | I16 | I32 | U32},

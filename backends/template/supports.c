@@ -66,7 +66,7 @@ double template_node_seconds(clv_device *device, const clv_graph_view *graph, ui
   return computing > moving ? computing : moving;
 }
 
-/* Host memory needs no copy. */
+/* Copies to and from other memory. Copies within host memory are not needed. */
 double template_copy_seconds(clv_device *device, uint64_t size_bytes) {
   (void)device;
   return (double)size_bytes / BYTES_PER_SECOND;

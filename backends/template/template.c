@@ -21,7 +21,7 @@ static void close_device(clv_device *device) {
   if (device != NULL) clv_host_release(device->base.host, device);
 }
 
-/* CLV_NOT_SUPPORTED would mean that the device is absent, or that its driver is not usable. */
+/* For a real device, CLV_NOT_SUPPORTED means that the device is absent, or that its driver is not usable. */
 static clv_status open_device(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                               clv_error *error) {
   (void)self;

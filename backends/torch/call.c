@@ -50,7 +50,7 @@ static bool make_item(const clv__torch_api *api, const clv__torch_argument *argu
     case CLV__TORCH_LAYOUT:
     case CLV__TORCH_FORMAT:
       memcpy(value, &number, sizeof number);
-      return true; /* uses the lower half, as on any little-endian machine */
+      return true; /* PyTorch reads these from the lower half, which comes first on little-endian machines */
     case CLV__TORCH_DEVICE:
       *value = (clv__torch_value)(uint32_t)api->cpu << 32;
       return true;

@@ -28,7 +28,7 @@ struct clv__torch_model {
 
 struct clv__torch_request {
   clv__torch_model *model;
-  clv__torch_tensor *values;   /* those that are alive */
+  clv__torch_tensor *values;   /* by value of the model; NULL if not computed yet, or not needed any more */
   clv__torch_tensor *operands; /* of the current node */
   clv__torch_value *stack;
 };
@@ -283,7 +283,7 @@ static clv_status look_at(const clv__torch_api *api, clv__torch_tensor tensor, c
   return CLV_OK;
 }
 
-/* Copies element by element along the last axis, and counts through the rows, because PyTorch's results may have any strides. */
+/* Copies a tensor with any strides, as PyTorch's results may have, to dense memory, element by element. */
 static void copy_strided(const clv_tensor *from, const int64_t *strides, void *to) {
   size_t element = clv_dtype_size_bytes(from->dtype), count = 1;
   int64_t at[CLV_MAX_RANK] = {0};

@@ -4,7 +4,7 @@
 #include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
 
-/* Runs on the compute engine. */
+/* Executes all recorded lists. Called on the compute engine. */
 static clv_status run(clv__vnpu_launch *launch, double *seconds, clv_error *error) {
   const clv_captured *captured = (const clv_captured *)((const char *)launch - offsetof(clv_captured, launch));
   *seconds = captured->seconds;
@@ -84,7 +84,7 @@ clv_status clv__vnpu_capture_end(clv_device *device, clv_stream *stream, clv_cap
 /* ---- Launching ---- */
 
 clv_status clv__vnpu_captured_launch(clv_captured *captured, clv_stream *stream, clv_error *error) {
-  for (size_t i = 0; i < captured->count; ++i) { /* scratch moved: rewrite every address */
+  for (size_t i = 0; i < captured->count; ++i) { /* if the instance's scratch has another address now, rewrite the list */
     clv__vnpu_list *list = &captured->lists[i];
     const uint64_t scratch = list->instance->scratch;
     if (list->scratch != scratch) CLV__TRY(clv__vnpu_list_write(list, scratch, error));

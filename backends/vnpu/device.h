@@ -40,7 +40,7 @@ struct clv_device {
   clv__vnpu_queue queue;
   clv_weight *weights;
   pthread_mutex_t live_lock;
-  clv__vnpu_live *buffers, *executables, *instances, *captured; /* each thing begins with its link */
+  clv__vnpu_live *buffers, *executables, *instances, *captured; /* each of these objects begins with a clv__vnpu_live */
   char *memory_space;                                           /* the space's name */
   char description[200];
   char fingerprint[2 * CLV__HASH_BYTES + 16];
@@ -68,9 +68,9 @@ clv_status clv__vnpu_device_open(void *self, const clv_host *host, const clv_dev
 void clv__vnpu_device_close(clv_device *device); /* accepts NULL */
 void clv__vnpu_device_info(clv_device *device, clv_device_info *info);
 clv_status clv__vnpu_buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error);
-void clv__vnpu_buffer_free(clv_device *device, clv_buffer *buffer); /* accepts NULL, as the next two do */
+void clv__vnpu_buffer_free(clv_device *device, clv_buffer *buffer); /* accepts NULL */
 void *clv__vnpu_buffer_host_pointer(clv_device *device, clv_buffer *buffer);
-/* Destroys everything that is still in the device's live lists. */
+/* Remove an object from its live list and destroy it. Both accept NULL. */
 void clv__vnpu_executable_free(clv_device *device, clv_executable *executable);
 void clv__vnpu_instance_free(clv_device *device, clv_instance *instance);
 

@@ -1,5 +1,5 @@
 /* The engines: see queue.h. Each engine takes the first command of a stream, executes it without the lock, and then executes the
- * marks that became ready. */
+ * marks that became ready. A mark is a record of an event or a wait for one. */
 #include "queue_own.h"
 
 #include <string.h>
@@ -19,7 +19,8 @@ bool clv__vnpu_mark_is_ready(const clv_stream *stream, const clv__vnpu_command *
   const clv_event *event = command->mark.event;
   if (command->kind == CLV__VNPU_WAIT) return event->reached >= command->mark.ticket;
   if (event->reached + 1 != command->mark.ticket) return false;
-  /* A stream that waits for an earlier record gets that record's failure. */
+  /* A record replaces the failure that the event carries. So it must come after the waits for earlier records, unless neither has
+   * a failure: those waits must get the earlier record's failure. */
   bool same = event->failure.status == CLV_OK && stream->failure.status == CLV_OK;
   return same || event->waited == command->mark.waits;
 }
@@ -59,7 +60,8 @@ static void finish_launch(clv__vnpu_launch *launch) {
   if (launch->done != NULL) launch->done(launch);
 }
 
-/* Executes the stream's next command if it needs no engine: a mark that is ready, or work to skip. */
+/* Executes the stream's next command if it needs no engine: a mark that is ready, or a command that is skipped because the stream
+ * has failed. */
 static bool advance(clv_stream *stream) {
   const clv__vnpu_command *c = stream->busy ? NULL : clv__vnpu_stream_head(stream);
   if (c == NULL) return false;
@@ -90,7 +92,7 @@ static void advance_streams(clv__vnpu_queue *queue) {
   for (int e = 0; e < CLV__VNPU_ENGINES; ++e) pthread_cond_broadcast(&queue->engines[e].work);
 }
 
-/* Releases the lock during every call. */
+/* Sends the notifications that are due. Releases the lock during each call. */
 static void notify_all(clv__vnpu_engine *engine) {
   clv__vnpu_queue *queue = engine->queue;
   while (queue->due != NULL) {
@@ -164,7 +166,7 @@ static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   uint64_t start_ns = later(later(stream->ready_ns, engine->free_ns), c->enqueued_ns);
   stream->busy = true;
   engine->away = c->kind == CLV__VNPU_LAUNCH;
-  clv__vnpu_rouse(queue); /* for work that this engine does not take */
+  clv__vnpu_rouse(queue); /* other engines may have work to start */
   clv__vnpu_queue_unlock(queue);
   clv_error error;
   clv__error_clear(&error);
@@ -207,7 +209,8 @@ static clv_stream *pick(clv__vnpu_engine *engine, const clv_stream *last) {
   return stream == NULL && engine->kind == CLV__VNPU_COMPUTE ? pick_kind(engine, last, true) : stream;
 }
 
-/* Called with the lock held. First wakes the threads that this engine has marked, after which there may be new work. */
+/* Sleeps until there may be work. If threads are marked to be woken, wakes them and returns instead, because there may be work by
+ * then. Called with the lock held. */
 static void doze(clv__vnpu_engine *engine) {
   clv__vnpu_queue *queue = engine->queue;
   if (clv__vnpu_queue_is_owing(queue)) {

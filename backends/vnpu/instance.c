@@ -145,7 +145,7 @@ clv_status clv__vnpu_instance_need_scratch(clv_instance *instance, clv_error *er
 
 /* ---- Launches ---- */
 
-/* Returns NULL if the device is closed in the meantime. */
+/* Takes an unused run of the instance, and waits until there is one. Returns NULL if the device is closed in the meantime. */
 static clv__vnpu_run *run_acquire(clv_instance *instance) {
   clv__vnpu_queue *queue = &instance->device->queue;
   bool open = true;
@@ -160,7 +160,7 @@ static clv__vnpu_run *run_acquire(clv_instance *instance) {
   return run;
 }
 
-/* The queue calls it with its lock held. */
+/* Makes the run available again. The queue calls this function with its lock held. */
 static void run_release(clv__vnpu_launch *launch) {
   clv__vnpu_run *run = (clv__vnpu_run *)launch;
   clv_instance *instance = run->list.instance;

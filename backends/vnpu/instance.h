@@ -5,7 +5,7 @@
 #include "list.h"
 #include "queue.h"
 
-enum { CLV__VNPU_LAUNCHES = 4 }; /* launches of one instance in flight; the next execute() waits for the first */
+enum { CLV__VNPU_LAUNCHES = 4 }; /* maximum launches of one instance in flight; a further execute() waits until one ends */
 
 typedef struct clv__vnpu_run {
   clv__vnpu_launch launch; /* must be first: the queue identifies a run by it */

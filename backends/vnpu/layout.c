@@ -9,8 +9,9 @@
 
 /* ---- Contents of the scratch ---- */
 
-/* Calls `visit` for every piece of scratch: its lifetime in instructions, its bytes (rounded) and its offset. Goes through the
- * instructions in order, and stops at the first failure. */
+/* Calls `visit` for every piece of scratch, which is a computed value or a kernel's own scratch. Passes the first and the last
+ * instruction that use it, its bytes (rounded up), and where its offset is stored. Goes through the instructions in order, and
+ * stops at the first failure. */
 typedef clv_status (*visit_fn)(void *cookie, uint32_t first, uint32_t last, uint64_t size_bytes, uint64_t *offset);
 
 static clv_status each_piece(clv_executable *p, visit_fn visit, void *cookie, clv_error *error) {
@@ -76,7 +77,9 @@ clv_status clv__vnpu_layout_make(clv_executable *p, clv_error *error) {
   return status;
 }
 
-/* ---- A set of small numbers that knows its neighbours: bits, and bits that say which words below are not 0 ---- */
+/* ---- A set of small numbers that finds the members next to a number ----
+ *
+ * Level 0 has a bit per number. A bit of a higher level says whether a word of the level below is not 0. */
 
 enum { LEVELS = 6, NONE = -1 };
 
@@ -108,7 +111,7 @@ static void numbers_remove(numbers *set, size_t number) {
   }
 }
 
-/* The nearest member above or below `number`. */
+/* The nearest member above or below `number`, or NONE. */
 static int64_t numbers_next(const numbers *set, size_t number, bool above) {
   for (int l = 0; l < set->depth; ++l, number /= 64) {
     uint64_t bit = UINT64_C(1) << (number % 64), below_mask = bit - 1;
@@ -129,7 +132,7 @@ static int64_t numbers_next(const numbers *set, size_t number, bool above) {
 typedef struct piece {
   uint64_t offset, end;
   uint32_t first, last;
-  uint32_t rank;   /* by offset */
+  uint32_t rank;   /* place in the order of offsets */
   uint32_t ending; /* the next piece that ends with the same instruction */
 } piece;
 
@@ -212,7 +215,7 @@ clv_status clv__vnpu_layout_check(clv_executable *p, clv_error *error) {
 
 /* ---- Operands in a command list ---- */
 
-/* Calls `visit` for every operand that is in a binding, with its position in a list. */
+/* Calls `visit` for every operand whose memory is a binding, with the operand's position in a command list. */
 static void each_bound(const clv_executable *p, void (*visit)(const clv_executable *p, uint32_t binding, uint32_t position)) {
   for (uint32_t n = 0; n < p->node_count; ++n) {
     const clv__vnpu_instruction *instruction = &p->instructions[n];
@@ -239,7 +242,7 @@ static void count_use(const clv_executable *p, uint32_t binding, uint32_t positi
   ++p->use_starts[binding + 1];
 }
 
-/* While the uses are filled in, use_starts[b] is the index of the next use of b. */
+/* While the uses are filled in, use_starts[b] is the index in `uses` at which the next use of binding b is stored. */
 static void note_use(const clv_executable *p, uint32_t binding, uint32_t position) {
   p->uses[p->use_starts[binding]++] = position;
 }

@@ -57,7 +57,7 @@ static clv_status check_type(const clv_executable *p, uint32_t value, bool outpu
                         clv__vnpu_value_name(p, value), a, b);
 }
 
-/* Resolves one binding of an execution. */
+/* Finds the memory of binding `index` of an execution. Inputs come first, then outputs. */
 static clv_status resolve(const clv__vnpu_list *list, const clv_execute_args *args, uint32_t index, clv__vnpu_operand_at *at,
                           clv_error *error) {
   const clv_executable *p = list->program;

@@ -38,8 +38,8 @@ clv_status clv__vnpu_list_write(clv__vnpu_list *list, uint64_t scratch, clv_erro
  * changes. */
 clv_status clv__vnpu_list_patch(clv__vnpu_list *list, const clv_execute_args *args, clv_error *error);
 
-/* Finds a binding's memory. Checks that it belongs to this device and is large enough for the type. `name` is the name of
- * `value`. */
+/* Finds a binding's memory. Checks that it belongs to this device and is large enough for the type. `value` is the program's
+ * value that is bound; errors name it. */
 clv_status clv__vnpu_binding_resolve(const clv__vnpu_list *list, const clv_binding *binding, uint32_t value,
                                      clv__vnpu_operand_at *at, clv_error *error);
 

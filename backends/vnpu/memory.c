@@ -29,7 +29,7 @@ typedef struct bank {
   size_t count, capacity;
   size_t low;          /* index: no block before it is free */
   uint64_t free_bytes; /* sum over all free blocks */
-  bool is_loose;       /* some free neighbours may not be merged */
+  bool is_loose;       /* there may be free neighbours that are not merged */
 } bank;
 
 struct clv__vnpu_space {
@@ -88,7 +88,8 @@ static clv_status create(const clv_host *host, const char *name, uint64_t limit_
   return CLV_OK;
 }
 
-/* Called with the table's lock held. A NULL `found` means that a new space must be created. */
+/* Finds the open space that a new device joins. `found` is NULL if a new space must be created. Called with the table's lock
+ * held. */
 static clv_status find_open(const clv_host *host, const char *name, bool shared, uint64_t limit_bytes, uint32_t alignment_bytes,
                             clv__vnpu_space **found, clv_error *error) {
   *found = NULL;
@@ -201,7 +202,8 @@ static block *find_free(bank *b, uint64_t size_bytes) {
   return NULL;
 }
 
-/* First fit in one bank. The caller has made room in `blocks` for the split. */
+/* Allocates the first free block of the bank that is large enough. The caller has made room in `blocks`, because the block may be
+ * split. */
 static bool allocate_in_bank(bank *b, uint64_t size_bytes, uint64_t *address) {
   block *found = find_free(b, size_bytes);
   if (found == NULL && b->is_loose) {
@@ -259,7 +261,7 @@ static bank *grow(clv__vnpu_space *space, uint64_t size_bytes) {
   return b;
 }
 
-/* Called with the lock held. `size_bytes` is rounded. */
+/* Allocates in the first bank that has room, or in a new bank. `size_bytes` is already rounded. Called with the lock held. */
 static bool allocate_locked(clv__vnpu_space *space, uint64_t size_bytes, uint64_t *address) {
   const clv_allocator *allocator = space->host->allocator;
   if (space->is_host) {

@@ -35,7 +35,8 @@ uint64_t clv__vnpu_space_used(clv__vnpu_space *space);
 bool clv__vnpu_space_is_host(const clv__vnpu_space *space);
 
 /* Translates a device address to a host pointer. Returns NULL unless [address, address + size) lies inside one allocation. In the
- * host's space every address is accepted unchanged. Only the device thread and copies use this function. */
+ * host's space every address is accepted unchanged. Only code that stands for the device uses this function: the engines, and
+ * uploads of weights and constants. */
 void *clv__vnpu_space_translate(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes);
 /* Like clv__vnpu_space_translate(), but reports the requested range in an error. A range of 0 bytes is valid at any address; its
  * pointer is never read or written. */

@@ -84,7 +84,7 @@ static clv_status place_sources(clv_executable *p, const clv_tensor *input_types
   return CLV_OK;
 }
 
-/* The outputs of an unknown operator have the types that the graph declares. */
+/* Reads the type that the graph declares for a value. The outputs of an operator that Cleave does not know have this type. */
 static void declared_type(const clv_executable *p, uint32_t value, clv_tensor *type) {
   clv_value_info info = {.struct_size = sizeof info};
   p->device->host->graph_value(p->view, value, &info);

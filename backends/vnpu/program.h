@@ -5,7 +5,8 @@
  * against the inferred shapes. So nothing in a file is trusted.
  *
  * In a *static* program every shape is known, and its instructions read and write at fixed addresses. A *dynamic* program has an
- * unknown shape or a body. It infers and allocates as it runs, and exists only if the description allows it. */
+ * unknown shape, or a node with a body, such as If or Loop. It infers and allocates as it runs, and exists only if the
+ * description allows it. */
 #ifndef CLEAVE_BACKENDS_VNPU_PROGRAM_H
 #define CLEAVE_BACKENDS_VNPU_PROGRAM_H
 
@@ -85,12 +86,13 @@ void clv__vnpu_program_destroy(clv_executable *program); /* accepts NULL */
 /* The name of a value, for error messages. */
 const char *clv__vnpu_value_name(const clv_executable *program, uint32_t value);
 
-/* Lays out the scratch of a static program. Pieces that are not alive at the same time may share memory (layout.c). */
+/* Lays out the scratch of a static program. Values and kernels' scratch that are not needed at the same time may share memory
+ * (layout.c). */
 clv_status clv__vnpu_layout_make(clv_executable *program, clv_error *error);
 /* Finds the position of each operand in a command list, and which operands are bindings. Call after the layout. */
 clv_status clv__vnpu_layout_index(clv_executable *program, clv_error *error);
-/* Checks that no two pieces that are alive at the same time overlap, and that all lie inside the scratch. Otherwise returns
- * CLV_INVALID_MODEL. */
+/* Checks that values and kernels' scratch that are needed at the same time do not overlap, and that all lie inside the scratch.
+ * Otherwise returns CLV_INVALID_MODEL. */
 clv_status clv__vnpu_layout_check(clv_executable *program, clv_error *error);
 
 /* Compiles a partition from the host's view of it (compile.c). */

@@ -258,7 +258,7 @@ static clv_status enqueue_mark(clv__vnpu_queue *queue, clv_stream *stream, clv_e
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "stream and event belong to another device");
   }
   pthread_mutex_lock(&queue->lock);
-  clv_status status = make_room(queue, stream, error); /* must come before the ticket: only a record in its ring may have one */
+  clv_status status = make_room(queue, stream, error); /* must come first: a ticket without a record would block all waits */
   if (status == CLV_OK) {
     uint64_t ticket = kind == CLV__VNPU_RECORD ? ++event->recorded : event->recorded;
     clv__vnpu_command c = {.kind = kind, .mark = {event, ticket, event->waits}};

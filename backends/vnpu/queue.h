@@ -58,7 +58,7 @@ typedef struct clv__vnpu_queue {
   struct clv__vnpu_waiter *waiters; /* callers inside clv__vnpu_queue_wait() */
   clv_stream *streams;
   clv_event *events;
-  struct clv__vnpu_notice *due, **due_end; /* an engine calls these, without the lock */
+  struct clv__vnpu_notice *due, **due_end; /* notifications that an engine sends, without the lock */
   struct clv__vnpu_notice *unused;
 } clv__vnpu_queue;
 
@@ -84,8 +84,8 @@ bool clv__vnpu_queue_wait(clv__vnpu_queue *queue, const uint64_t *count, uint64_
 clv_status clv__vnpu_stream_create(clv__vnpu_queue *queue, clv_stream **stream, clv_error *error);
 void clv__vnpu_stream_destroy(clv__vnpu_queue *queue, clv_stream *stream); /* waits for its commands first; accepts NULL */
 clv_status clv__vnpu_stream_synchronize(clv__vnpu_queue *queue, clv_stream *stream, clv_error *error);
-/* The graph that records the stream's executions instead of enqueueing them. NULL: executions are enqueued. During a capture no
- * other command may be enqueued. Call only from the thread that uses the stream. */
+/* The capture that records the stream's executions, which are then not enqueued. NULL: the stream is not being captured. During a
+ * capture no other command may be enqueued. Call only from the thread that uses the stream. */
 clv_captured *clv__vnpu_stream_capture(const clv_stream *stream);
 void clv__vnpu_stream_set_capture(clv__vnpu_queue *queue, clv_stream *stream, clv_captured *captured);
 

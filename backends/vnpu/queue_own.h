@@ -83,12 +83,12 @@ bool clv__vnpu_copy_is_small(const clv__vnpu_queue *queue, const clv__vnpu_comma
 /* Marks the engines that have work to start. clv__vnpu_queue_unlock() signals them after it releases the lock, because a woken
  * thread needs the lock. */
 void clv__vnpu_rouse(clv__vnpu_queue *queue);
-/* Marks the callers whose wait is over to be woken. */
+/* Marks the callers whose wait is over, so that clv__vnpu_queue_unlock() wakes them. */
 void clv__vnpu_stir(clv__vnpu_queue *queue);
 /* Whether a marked thread has not been woken yet. */
 bool clv__vnpu_queue_is_owing(const clv__vnpu_queue *queue);
 void clv__vnpu_queue_unlock(clv__vnpu_queue *queue);
-/* The engine that runs a command; NULL for marks, which take no time. */
+/* The engine that runs a command; NULL for marks (RECORD and WAIT), which take no time. */
 clv__vnpu_engine *clv__vnpu_engine_of(clv__vnpu_queue *queue, const clv__vnpu_command *command);
 /* Whether a record (given its ticket and the waits before it) or a wait can be executed now on this stream. */
 bool clv__vnpu_mark_is_ready(const clv_stream *stream, const clv__vnpu_command *command);

@@ -105,7 +105,7 @@ static clv_status run_static(const clv__vnpu_list *list, clv_error *error) {
   return copy_outputs(list, error);
 }
 
-/* ---- Both ---- */
+/* ---- Static and dynamic programs ---- */
 
 static void warn_when_late(clv_executable *p, uint64_t computed_ns, double seconds) {
   if (!p->device->spec.speed.given || p->warned || (double)computed_ns <= seconds * 1e9) return;

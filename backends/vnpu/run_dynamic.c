@@ -88,7 +88,7 @@ static clv_status bind_sources(clv__vnpu_run *run, clv_error *error) {
   return CLV_OK;
 }
 
-/* Copies the outputs of a node with bodies from the host's memory to the device's. Always frees all of them. */
+/* Copies the outputs of a node with bodies from the host's memory to the device's. Always frees all of the host's copies. */
 static clv_status take_results(clv__vnpu_run *run, const clv_node_info *node, clv_error *error) {
   clv_instance *instance = run->list.instance;
   clv_status status = CLV_OK;

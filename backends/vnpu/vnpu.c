@@ -13,7 +13,7 @@ static void supports(clv_device *device, const clv_graph_view *graph, uint32_t n
   (void)clv__vnpu_supports(device, graph, node, verdict); /* the verdict also carries the failure */
 }
 
-/* ---- Buffers, order, copies ---- */
+/* ---- Buffers, streams, events, copies ---- */
 
 static clv_status stream_create(clv_device *device, clv_stream **stream, clv_error *error) {
   return clv__vnpu_stream_create(&device->queue, stream, error);

@@ -8,7 +8,8 @@ typedef REAL(T) real;
 #define IS_NAN(x) 0
 #endif
 
-/* NaN beats everything, and the first NaN wins, as in numpy. */
+/* Whether `value` replaces `best`, the extreme so far. NaN replaces everything, and nothing replaces the first NaN, as in
+ * numpy. */
 FUNCTION int clv_beats(real value, real best, int smallest, int last) {
   if (IS_NAN(best)) return 0;
   return (smallest ? value < best : value > best) || (last && value == best) || IS_NAN(value);

@@ -97,7 +97,7 @@ typedef struct {
   index_t at[8];
 } dims_t;
 
-/* An error in a launch's input (clv__opencl_fault in lower.h). Only the first report is kept. */
+/* An error in a launch's input (clv__opencl_fault in lower/operator.h). Only the first report is kept. */
 typedef struct {
   int said, kind;
   LONG at, value, limit;

@@ -14,7 +14,7 @@ FUNCTION index_t clv_row_place(GLOBAL const STORAGE(I) * indices, index_t row, i
 }
 
 #ifndef UPDATE
-/* Reads [outer, size, inner] at `n` indices. */
+/* Gather: x is [outer, size, inner], and y is [outer, n, inner]. There are `n` indices. */
 KERNEL(gather)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(I) * indices, index_t count, index_t size, index_t n,
  index_t inner) {
@@ -26,7 +26,8 @@ KERNEL(gather)
   y[at] = index >= 0 && index < size ? x[(outer * size + (index_t)index) * inner + column] : (STORAGE(T))0;
 }
 
-/* Element by element: the position of element i in `dims`, with its axis replaced. The strides of that axis are 0. */
+/* GatherElements: an element of y is the element of x at the same position, except that the index replaces the coordinate along
+ * the axis. `dims` are those of y. `strides` are those of x, with 0 for the axis. */
 KERNEL(gather_elements)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(I) * indices, index_t count, int rank, dims_t dims,
  dims_t strides, index_t size, index_t stride) {
@@ -38,7 +39,7 @@ KERNEL(gather_elements)
   y[at] = index >= 0 && index < size ? x[base + (index_t)index * stride] : (STORAGE(T))0;
 }
 
-/* GatherND: `each` rows per batch, slices of `inner`. */
+/* GatherND: each row of `depth` indices selects a slice of `inner` elements. There are `each` rows per batch. */
 KERNEL(gather_rows)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(I) * indices, index_t count, index_t inner, index_t each,
  index_t batch_stride, int depth, dims_t dims, dims_t strides) {

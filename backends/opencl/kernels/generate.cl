@@ -21,7 +21,7 @@ KERNEL(eye)(GLOBAL STORAGE(T) * y, index_t count, index_t columns, index_t k, LO
 }
 
 #ifdef I
-/* [outer, depth, inner] from [outer, inner]; `values` holds the off and on values. */
+/* y is [outer, depth, inner], and `indices` is [outer, inner]. `values` holds the off value and the on value. */
 KERNEL(one_hot)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(I) * indices, GLOBAL const STORAGE(T) * values, index_t count, index_t depth,
  index_t inner) {

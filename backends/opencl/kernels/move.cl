@@ -1,7 +1,8 @@
-/* Moves elements by size: T is u8, u16, u32 or u64. */
+/* Moves elements bit for bit: T is the unsigned dtype of their size, u8 to u64. */
 
-/* y and x are blocks of `dims`, each with its own offset and strides. Dimension 0 runs along the rows of the last axis, of length
- * `width`. An item moves `each` elements; on a CPU that is enough for an efficient loop. */
+/* Copies `count` rows of `width` elements from x to y. The rows are numbered in `dims`; y and x each have their own first offset,
+ * strides over `dims`, and step within a row. An item moves `each` elements of a row; on a CPU that is enough for an efficient
+ * loop. */
 KERNEL(rows)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t width, index_t count, int rank, dims_t dims, dims_t y_strides,
  index_t y_first, index_t y_step, dims_t x_strides, index_t x_first, index_t x_step, index_t each) {
@@ -16,7 +17,7 @@ KERNEL(rows)
   }
 }
 
-/* The same with a single dimension, for short rows. */
+/* The same for short rows: an item moves one element, and `dims` include the last axis. */
 KERNEL(places)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t count, int rank, dims_t dims, dims_t y_strides, index_t y_first,
  dims_t x_strides, index_t x_first) {

@@ -29,7 +29,7 @@ KERNEL(batch)
     BARRIER();                                                                 \
   }
 
-/* Sums EXPRESSION (of `value`) over elements lane, lane + GROUP, …, in parts. */
+/* Sums EXPRESSION (of `value`) over elements lane, lane + GROUP, …, in parts of PART elements, which limits rounding errors. */
 #define SUM_LANE(total, EXPRESSION)                         \
   {                                                         \
     real part = 0;                                          \

@@ -24,7 +24,8 @@ typedef REAL(T) real;
   const index_t group = (z) % groups, a_first = group * weight_group, b_first = (z) / groups * x_image + group * x_group; \
   const index_t y_first = (z)*rows * y_plane;
 
-/* A column: the offset where its first element would be, and its position along each axis. */
+/* An output position n. `base` is the offset in x of the element that a tap at distance 0 reads, and p0 to p2 are its
+ * coordinates. They may be outside the input. `to` is the offset of the result in its plane. */
 typedef struct {
   index_t base, to;
   int p0, p1, p2;
@@ -86,7 +87,7 @@ FUNCTION column_t clv_column(index_t n, index_t base) {
 #if IS_FLOAT(T)
 #define FINISH(sum, m, c) \
   ((real)alpha * (sum) + (has_addend ? (real)beta * LOAD(T, addend, c_first + (m)*c_row + (c).to * c_column) : (real)0))
-#else /* for integers, the factors are 1 or whole numbers */
+#else /* for integers, alpha is 1 and beta is 0 or 1: see accepts_gemm() */
 #define FINISH(sum, m, c)    \
   ((real)(alpha == 1 ? (sum) : (real)((float)(sum) * alpha)) + \
    (has_addend ? (real)(beta * LOAD(T, addend, c_first + (m)*c_row + (c).to * c_column)) : (real)0))

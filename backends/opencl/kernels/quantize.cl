@@ -1,5 +1,6 @@
 /* QuantizeLinear and DequantizeLinear. The scale of element e of [outer, length, inner] has index (e / inner % length) / block.
- * If scales are blocked, that index is within the element's own row of scales. Defines: X, S (scale), Z (zero point), T. */
+ * Blocked scales have the shape [outer, scales, inner], and that index is along their axis. Defines: X, S (scale), Z (zero
+ * point), T. */
 FUNCTION index_t clv_scale_place(index_t at, index_t length, index_t inner, index_t block, index_t scales, int blocked, int whole) {
   if (whole) return 0;
   const index_t along = at / inner % length / block;

@@ -22,7 +22,7 @@ FUNCTION accumulator finish(accumulator total, accumulator shift, index_t folded
 #ifdef SHIFTED
 #define LARGER(total, x) ((x) > (total) || (x) != (x) ? (x) : (total))
 #define LOWEST (-(accumulator)INFINITY)
-/* The value to subtract from exponents: the largest, if it is finite. */
+/* The value to subtract from exponents: the largest, or 0 if it is not finite. */
 FUNCTION accumulator usable(accumulator largest) {
   return largest - largest == 0 ? largest : 0;
 }

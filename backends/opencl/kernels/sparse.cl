@@ -275,7 +275,7 @@ FUNCTION void clv_join(state_t *s, int i, const graph_t g, GLOBAL const float *p
 #endif
 }
 
-/* One item (or LANES items) per chunk of edges. It joins the parts of the hub that begins in the chunk, if there is one. */
+/* LANES items per chunk of edges. They join the parts of the hub that begins in the chunk, if there is one. */
 KERNEL_SIZED(hubs, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const float *partial, INPUTS, index_t chunks POST_PARAMETERS) {
   const graph_t g = GRAPH;
@@ -387,7 +387,8 @@ INLINED void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span,
   }
 }
 #else
-/* One factor per head or, with NARROW, per column of a vector. Factors are `stride` apart. */
+/* Returns the factor by which a vector is multiplied: one number or, with NARROW, a vector with the factor of each column's head.
+ * The factors of two heads are `stride` apart. */
 #ifdef NARROW
 INLINED float16 clv_spread(const wide_t *s, const float *factors, int stride) {
   float all[WIDTH];
@@ -398,7 +399,7 @@ INLINED float16 clv_spread(const wide_t *s, const float *factors, int stride) {
 #define clv_spread(s, factors, stride) (*(factors))
 #endif
 
-/* Returns the number of heads in columns [at, at + WIDTH * count). */
+/* Begins the sums of columns [at, at + WIDTH * count). Returns the number of heads in them. */
 INLINED int clv_begin_wide(wide_t *s, const graph_t g, const int count, index_t at) {
 #pragma unroll
   for (int b = 0; b < count; ++b) s->total[b] = 0;
@@ -417,8 +418,8 @@ INLINED int clv_begin_wide(wide_t *s, const graph_t g, const int count, index_t 
 #endif
 }
 
-/* Turns the scores of up to EDGES edges, for head number `h` of these, into shares of the row so far. Returns the factor by which
- * earlier sums shrink. */
+/* Turns the scores of up to EDGES edges into shares of the row so far, for one head: number `head` of all, and number `h` in `s`.
+ * Returns the factor by which earlier sums shrink. */
 FUNCTION float clv_share_out(wide_t *s, const graph_t g, int h, index_t head, index_t row, const index_t *source, int count,
                              float *shares) {
   const float target = LOAD(T, g.to, row * g.heads + head), before = s->largest[h];

@@ -3,7 +3,7 @@
 
 #include "list.h"
 
-/* Rows with at least this many elements get a dimension of their own. */
+/* If rows have at least this many elements, work items are counted by element and by row, in two dimensions. */
 #define ROW 32
 
 void clv__opencl_strides(const clv_tensor *tensor, int64_t strides[CLV_MAX_RANK]) {
@@ -36,7 +36,8 @@ static void merge(clv__opencl_block *b) {
   b->rank = rank;
 }
 
-/* Whether the block is [matrices, columns, rows] of the result, read as [matrices, rows, columns]. */
+/* Whether the block transposes matrices of at least 8x8: it reads [matrices, rows, columns] and writes [matrices, columns,
+ * rows]. */
 static bool is_transpose(const clv__opencl_block *b) {
   const int32_t r = b->rank;
   if ((r != 2 && r != 3) || b->to_first != 0 || b->from_first != 0) return false;
@@ -84,7 +85,8 @@ static clv_status launch_places(clv__opencl_lowering *l, clv_dtype bits, uint32_
   return clv__opencl_enqueue(l, 2, (int64_t[]){(b->dims[rank] + each - 1) / each, count}, (int64_t[]){each > 1 ? 1 : 64, 1});
 }
 
-/* Dims beyond those that a kernel handles are counted through here. */
+/* Adds the launches for a merged block. If it has more dims than a kernel handles, adds one launch for each index of the first
+ * dim. */
 static clv_status move_merged(clv__opencl_lowering *l, clv_dtype bits, uint32_t output, uint32_t input,
                               const clv__opencl_block *b) {
   const uint64_t bytes = clv_dtype_size_bytes(bits);

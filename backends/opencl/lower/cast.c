@@ -3,7 +3,8 @@
 
 #include "list.h"
 
-/* The bounds of a dtype for casts from floats: as constants that every float type can represent, and as its own limits. */
+/* The macro call that casts x from a float to `to`. It has the bounds of `to` twice: as constants that every float type can
+ * represent, and as the exact limits of `to`. */
 static const char *saturation_of(clv_dtype to) {
   switch (to) {
     case CLV_I8:
@@ -59,7 +60,7 @@ static bool accepts_to(const clv__opencl_traits *traits, const clv__opencl_node 
     snprintf(reason, 160, "a cast to %s", known ? "f64, which this device does not support" : "a dtype that is not supported");
     return false;
   }
-  /* These casts go through f32, so the values would be rounded twice. */
+  /* These casts would go through f32, and so round the values twice. */
   const bool wide = from == CLV_F64 || from == CLV_I64 || from == CLV_U64 || from == CLV_I32 || from == CLV_U32;
   if (!wide || (to != CLV_F16 && to != CLV_BF16)) return true;
   snprintf(reason, 160, "a cast from %s to %s", clv_dtype_name(from), clv_dtype_name((clv_dtype)to));

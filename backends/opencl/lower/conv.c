@@ -21,8 +21,9 @@ typedef struct conv {
 
 /* ---- Tables ---- */
 
-/* Builds the tables. For each k: four numbers with the input position of the tap (offset from the position's first element, and
- * coordinates along the axes), and the position of its weight. */
+/* Builds two tables with an entry for each k, which is a tap in one input channel. `taps` has four numbers: the distance in
+ * elements from the base of a column (see column_t in product.cl) to the input element that the tap reads, and the same distance
+ * along each axis. `places` has the position of the tap's weight. */
 static clv_status make_tables(clv__opencl_lowering *l, const conv *c, int64_t depth, uint32_t *taps, uint32_t *places,
                               clv_error *error) {
   clv__arena *arena = clv__opencl_lowering_arena(l);

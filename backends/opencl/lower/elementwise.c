@@ -49,10 +49,11 @@ static void make_walk(const clv_tensor *out, const clv_tensor *const *operands, 
 
 /* ---- Lowering ---- */
 
-/* Rows with at least this many elements get a dimension of their own. */
+/* If rows have at least this many elements, work items are counted by element and by row, in two dimensions. */
 #define SHORTEST_ROW 32
 
-/* Operands by place and index, so that variadic operators can continue from their output. */
+/* An operand of a launch: an input of the node, or its output. Variadic operators read the output, which holds the result so
+ * far. */
 typedef struct operand {
   bool is_output;
   uint32_t index;
@@ -115,7 +116,7 @@ static clv_status lower_plain(clv__opencl_lowering *l, const clv__opencl_node *n
   return launch(l, node, &function, operands, true);
 }
 
-/* Pairwise: the first two operands into the output, then each further operand into the output. */
+/* Combines the first two inputs into the output, then the output with each further input. */
 static clv_status lower_variadic(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
   bool mean = strcmp(node->op, "Mean") == 0;
   clv__opencl_function function = {

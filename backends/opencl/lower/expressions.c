@@ -112,7 +112,7 @@ static const clv__opencl_expression mod_remainder = {"Mod", 2,    SIGNED, "y == 
 static const clv__opencl_expression mod_unsigned = {"Mod", 2, UNSIGNED, "y == 0 ? (real)0 : (real)(x % y)", NULL, NULL, 0, 0};
 static const clv__opencl_expression where = {"Where", 3, BOOLS, "x != 0 ? y : z", NULL, NULL, 0, 0};
 static const clv__opencl_expression clip = {"Clip", 1, FLOATS, CLV__OPENCL_LIMITED("P", "Q"), NULL, NULL, 0, 0};
-/* A shift by more than the type's width gives 0, or the sign. */
+/* A shift by the type's width or more gives 0, or -1 if a negative number is shifted to the right. */
 #define TOO_FAR "(ULONG)y >= 8 * sizeof(real)"
 static const clv__opencl_expression shift_left = {"BitShift", 2,    INTEGERS, TOO_FAR " ? (real)0 : (real)((ULONG)x << y)",
                                                   NULL,       NULL, 0,        0};

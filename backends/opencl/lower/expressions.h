@@ -1,5 +1,5 @@
-/* Elementwise operators as expressions. They are used for their own launches, and for posts, which are computed where another
- * kernel stores. */
+/* Elementwise operators as expressions. They are used for launches of their own, and for posts, which another kernel applies to
+ * its results before it stores them. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_EXPRESSIONS_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_EXPRESSIONS_H
 

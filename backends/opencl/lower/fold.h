@@ -1,4 +1,4 @@
-/* The axes of a reduction, merged: the kept axes, and the folded axes. */
+/* Separates the axes that a reduction keeps from those that it folds. Neighbouring axes of the same kind are merged. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_FOLD_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_FOLD_H
 

@@ -102,8 +102,8 @@ static void begin_scatter(clv__opencl_lowering *l, const char *kernel, const clv
   clv__opencl_pass_input(l, 2);
 }
 
-/* From this many lines on, one item per line occupies the device. With fewer lines, each update that may not collide gets an
- * item. */
+/* With at least this many lines along the axis, one item per line keeps the device busy. With fewer long lines, each update gets
+ * an item, if no updates may collide. */
 #define MANY_LINES 256
 
 static clv_status lower_scatter_elements(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
@@ -142,8 +142,8 @@ static clv_status lower_scatter_nd(clv__opencl_lowering *l, const clv__opencl_no
   int64_t strides[CLV_MAX_RANK];
   if (rows == 0 || inner == 0) return CLV_OK;
   clv__opencl_strides(data, strides);
-  /* If rows may collide, one item per column applies them all. A few rows are treated in the same way, so that the last one
-   * wins. */
+  /* If rows of indices may collide, one item per column of the slice applies all of them, in order. This is also done for up to
+   * 64 rows that may not collide: it costs nothing, and the last row wins. */
   const bool alone = reduction_of(node) == NULL && rows > 64;
   const int64_t each = alone ? 1 : rows;
   begin_scatter(l, "scatter_rows", node);

@@ -11,8 +11,8 @@ typedef struct clv__opencl_list {
   size_t count;
 } clv__opencl_list;
 
-/* Reads the attribute `name` before opset `since`, otherwise input `index`. Before `since`, the attribute wins if it is
- * present. */
+/* Reads the attribute `name` if the opset is below `since` and the node has the attribute. Otherwise reads input `index`, if its
+ * value is known. */
 static inline clv__opencl_list clv__opencl_list_read(const clv__opencl_node *node, int32_t since, const char *name,
                                                      uint32_t index) {
   clv__opencl_list list = {0};

@@ -213,8 +213,8 @@ static void append_expression(clv__text *text, const clv__opencl_post *post, clv
   }
 }
 
-/* Adds a post's operand to the kernel's parameters and arguments, and adds to the chain a load of the element that belongs to
- * `at`. */
+/* Passes a post's operand to the kernel: adds an argument, and its declaration to `parameters`. Appends to `chain` a load of the
+ * operand's element for element `at` of the output. */
 static void pass_post_operand(clv__opencl_lowering *l, uint32_t index, clv__text *parameters, clv__text *chain) {
   const clv__opencl_post *post = &l->plan->nodes[l->index].posts[index];
   const int64_t count = clv__opencl_count(&l->node->outputs[0]);

@@ -40,7 +40,7 @@ void clv__opencl_pass_output(clv__opencl_lowering *l, uint32_t index);
 /* Requests scratch memory of this size for the node. It is valid while the node's launches run. */
 uint32_t clv__opencl_scratch(clv__opencl_lowering *l, uint64_t size_bytes);
 void clv__opencl_pass_scratch(clv__opencl_lowering *l, uint32_t scratch);
-/* Adds bytes that lowering computes, such as a table of offsets. They are copied now, and uploaded once per instance. */
+/* Adds bytes that lowering computes, such as a table of offsets. They are copied now, and uploaded once per plan. */
 uint32_t clv__opencl_table(clv__opencl_lowering *l, const void *data, uint64_t size_bytes);
 void clv__opencl_pass_table(clv__opencl_lowering *l, uint32_t table);
 /* Passes the place for input errors: GLOBAL fault_t *faults, int fault. If a kernel reports an error there, a wait for the
@@ -54,19 +54,20 @@ void clv__opencl_pass_long(clv__opencl_lowering *l, int64_t value);  /* long */
 /* dims_t: an array of CLV_MAX_RANK index_t in a struct, by value; missing values are 0. */
 void clv__opencl_pass_dims(clv__opencl_lowering *l, const int64_t *values, uint32_t count);
 
-/* Passes the posts of an operator that `takes_posts`: elementwise nodes that are the only reader of its output. They are computed
- * where the operator stores. Its last kernel ends its parameters with POST_PARAMETERS and stores POST(value, at): `at` is the
- * index in the dense output 0, and value has type REAL(T). This call passes the posts' arguments, so it must come last. Without
- * posts POST(value, at) is value. T must be defined as the output's dtype. If several launches each store a part of output 0,
- * each of them makes this call. */
+/* Passes the posts of an operator that `takes_posts`: elementwise nodes that are the only reader of its output. The operator's
+ * last kernel applies them to its results before it stores them. It ends its parameters with POST_PARAMETERS and stores
+ * POST(value, at): `at` is the index in the dense output 0, and value has type REAL(T). This call passes the posts' arguments, so
+ * it must come last. Without posts POST(value, at) is value. T must be defined as the output's dtype. If several launches each
+ * store a part of output 0, each of them makes this call. */
 void clv__opencl_pass_posts(clv__opencl_lowering *l);
 
 /* Ends the launch. If `local` is NULL, a good group size is chosen. Global sizes are rounded up to multiples of the local ones,
- * so kernels must check their bounds. The caller must not pass sizes that round to 0. */
+ * so kernels must check their bounds. All sizes must be positive. */
 clv_status clv__opencl_enqueue(clv__opencl_lowering *l, uint32_t dimensions, const int64_t *global, const int64_t *local);
 clv_status clv__opencl_enqueue_1d(clv__opencl_lowering *l, int64_t count);
 
-/* Copies bytes instead of launching a kernel. The places are the node's operands. */
+/* Copies bytes instead of launching a kernel. `to_index` and `from_index` number the node's inputs, its outputs, or the results
+ * of clv__opencl_scratch(). */
 typedef enum clv__opencl_place { CLV__OPENCL_INPUT, CLV__OPENCL_OUTPUT, CLV__OPENCL_SCRATCH } clv__opencl_place;
 clv_status clv__opencl_copy(clv__opencl_lowering *l, clv__opencl_place to, uint32_t to_index, uint64_t to_offset,
                             clv__opencl_place from, uint32_t from_index, uint64_t from_offset, uint64_t size_bytes);

@@ -43,7 +43,8 @@ static clv_status launch(clv__opencl_lowering *l, matrices *m) {
   return clv__opencl_product_end(l, &how);
 }
 
-/* The steps of an operand over `rank` batch dims. Its leading dims of 1 are broadcast. */
+/* Computes an operand's step per batch dim of the result. The result has `rank` batch dims, and the operand `own` of them, at the
+ * end. Dims that are 1 or missing have step 0: they are broadcast. A matrix has `matrix` elements. */
 static void batch_steps(const clv_tensor *t, int32_t own, int32_t rank, int64_t matrix, int64_t steps[CLV_MAX_RANK]) {
   int64_t step = matrix;
   for (int32_t i = own - 1; i >= 0; --i) {
@@ -68,7 +69,7 @@ static clv_status lower_matmul(clv__opencl_lowering *l, const clv__opencl_node *
     m.batch[i] = left == 1 ? right : left;
     m.p.batches *= m.batch[i];
   }
-  if (clv__dims_product(b, 0, b_lead) == 1 && a->rank > 2) { /* one matrix on the right: the left batches are one matrix */
+  if (clv__dims_product(b, 0, b_lead) == 1 && a->rank > 2) { /* all batches share b, so their rows of a count as one matrix */
     m.p.rows *= m.p.batches;
     m.p.batches = 1;
     m.batch_rank = 0;

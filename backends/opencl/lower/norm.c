@@ -53,7 +53,7 @@ static bool accepts_batch(const clv__opencl_traits *traits, const clv__opencl_no
 
 /* ---- LayerNormalization, RMSNormalization ---- */
 
-/* Whether the dims of `t` are the trailing dims of `x`. 1: yes; 0: no; -1: not known. */
+/* Whether the dims of `t`, without leading dims of 1, are the trailing dims of `x`. 1: yes; 0: no; -1: not known. */
 static int is_trailing(const clv_tensor *t, const clv_tensor *x) {
   if (t->rank == CLV_RANK_UNKNOWN || x->rank == CLV_RANK_UNKNOWN) return -1;
   int32_t first = 0;
@@ -66,7 +66,7 @@ static int is_trailing(const clv_tensor *t, const clv_tensor *x) {
   return 1;
 }
 
-/* For CPUs, if scale and bias are as long as a row and no statistics are requested. */
+/* Launches the kernel for CPUs, which needs scale and bias to be as long as a row and computes no statistics. */
 static clv_status launch_layer_wide(clv__opencl_lowering *l, const clv__opencl_node *node, int64_t rows, int64_t count) {
   const bool has_bias = clv__opencl_has_input(node, 2);
   clv__opencl_launch(l, "norm", "layer_wide");

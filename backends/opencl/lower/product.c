@@ -9,7 +9,7 @@
 #define FEW_ROWS 3     /* with at most this many rows, building a panel does not pay */
 #define TILE 64
 
-/* Rows per item: as many as leave items for every core, in whole blocks of 8. */
+/* The number of rows per item: PANEL_ROWS, halved while there are fewer than four items per core, but at least 16. */
 static int64_t rows_each(const clv__opencl_lowering *l, const clv__opencl_product *p, int64_t blocks) {
   const int64_t wanted = 4 * (int64_t)clv__opencl_lowering_traits(l)->compute_units;
   int64_t each = PANEL_ROWS;
@@ -17,7 +17,8 @@ static int64_t rows_each(const clv__opencl_lowering *l, const clv__opencl_produc
   return each;
 }
 
-/* Vectors of columns. They are cut out of each row of an output if few of them are then partly empty. */
+/* Returns the number of vectors of columns. In a convolution no vector spans two rows of the output, if that leaves at most
+ * `most_waste` percent of the columns in vectors unused. */
 static int64_t cut_columns(const clv__opencl_product *p, clv__opencl_product_launch *launch, int64_t most_waste) {
   const int64_t per_row = p->is_convolution ? clv__opencl_divide_up(p->row, WIDTH) : 0, width = per_row * WIDTH;
   launch->has_per_row = p->is_convolution;
@@ -39,7 +40,7 @@ static void choose_wide(const clv__opencl_lowering *l, const clv__opencl_product
     launch->rows_each = rows_each(l, p, launch->global[0]);
     launch->global[1] = clv__opencl_divide_up(p->rows, launch->rows_each);
   }
-  launch->vectors = launch->has_local = true; /* each item is long enough to be a group */
+  launch->vectors = launch->has_local = true; /* each item has enough work for a group of its own */
   launch->local[0] = launch->local[1] = launch->local[2] = 1;
 }
 

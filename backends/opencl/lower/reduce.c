@@ -35,7 +35,7 @@ static const reduction reductions[] = {
     {"GlobalAveragePool", "(total) + (x)", ADD, FINISH_MEAN, false, false, false},
 };
 
-/* A single item computes an output with fewer elements than this. */
+/* If fewer elements than this are folded into an output, a single item computes the output. */
 #define FEW 32
 
 void clv__opencl_fold_make(const clv_tensor *input, uint32_t axes, clv__opencl_fold *fold) {
@@ -78,7 +78,7 @@ static const char *accumulator_of(clv_dtype dtype) {
   return (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_SIGNED) != 0 ? "LONG" : "ULONG";
 }
 
-/* The extreme of no elements, which is also the start value. */
+/* The minimum (`smallest`) or maximum of no elements. It is also the start value of the fold. */
 static const char *extreme_start(clv_dtype dtype, bool smallest) {
   switch (dtype) {
     case CLV_I8:
@@ -143,7 +143,7 @@ static clv_status launch(clv__opencl_lowering *l, const clv__opencl_node *node, 
   return clv__opencl_enqueue(l, 1, (int64_t[]){fold.kept.count * group}, (int64_t[]){group});
 }
 
-/* Collects the axes as bits, from input 1 or the older attribute. No axes means all axes, unless the node says otherwise. */
+/* Collects the axes as bits, from input 1 or the older attribute. No axes means all axes, unless noop_with_empty_axes is set. */
 static clv_status lower_reduce(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
   const int32_t rank = node->inputs[0].rank;
   clv__opencl_list list = clv__opencl_list_read(node, 0, "", 1);

@@ -1,5 +1,5 @@
 /* Resize and Upsample: one axis after another, the last first. Each axis has tables of the input positions (and weights) that an
- * output position reads. They are those of the reference kernel (operators/common/resize.h). */
+ * output position reads. The tables are those of the reference kernel (operators/common/resize.h). */
 #include "operators/common/resize.h"
 
 #include <stdio.h>
@@ -36,7 +36,8 @@ static clv_status fill_tables(const clv__resize *r, const clv__resize_axis *a, c
 
 /* ---- Launches ---- */
 
-/* The operands of a stage: the node's, or scratch between stages. */
+/* A stage resizes one axis. The first stage reads the node's input, and the last one writes its output. Between stages the values
+ * are in scratch. */
 typedef struct stage {
   bool first, last;
   uint32_t from, to; /* scratch indices */

@@ -24,8 +24,8 @@ typedef struct layout {
   int64_t hub;
 } layout;
 
-/* Shares columns among lanes as evenly as possible. Each choice is a separate program, so the numbers are powers of two. With
- * vectors they are always the same, because lanes are then used for little else than joining parts. */
+/* Shares columns among lanes as evenly as possible. Each choice is a separate program, so the numbers are powers of two, of which
+ * there are few. With vectors they are always the same, because lanes are then used for little else than joining parts. */
 static void share_columns(const clv__opencl_lowering *l, layout *g) {
   const int64_t group = clv__opencl_group(l), most = group < LANES ? group : LANES;
   g->lanes = g->each = 1;
@@ -50,7 +50,7 @@ static layout layout_of(const clv__opencl_lowering *l, const clv__opencl_node *n
   g.reduce = clv__attribute_is(node->attributes, "reduce", "mean", false)  ? 1
              : clv__attribute_is(node->attributes, "reduce", "max", false) ? 2
                                                                            : 0;
-  g.wide = is_cpu && (attends || g.columns >= VECTOR); /* lanes add as fast as a vector, but exponentials are expensive */
+  g.wide = is_cpu && (attends || g.columns >= VECTOR); /* for few columns, vectors pay only for attention's exponentials */
   g.hub = is_cpu ? CPU_HUB : GPU_HUB;
   share_columns(l, &g);
   return g;
@@ -86,7 +86,7 @@ static void pass_inputs(clv__opencl_lowering *l, const clv__opencl_node *node, c
   clv__opencl_pass_float(l, clv__attribute_float(node->attributes, "negative_slope", 0.2f));
 }
 
-/* Enqueues `count` rows, slots or chunks, each with its lanes. */
+/* Enqueues `g->lanes` items for each of `count` rows, slots or chunks (see sparse.cl), per tile of columns. */
 static clv_status enqueue_lanes(clv__opencl_lowering *l, const layout *g, int64_t count) {
   const int64_t group = clv__opencl_group(l);
   return clv__opencl_enqueue(l, 2, (int64_t[]){clv__opencl_divide_up(count, group / g->lanes) * group, g->tiles},
@@ -132,7 +132,7 @@ static clv_status launch_rows(clv__opencl_lowering *l, const clv__opencl_node *n
   return clv__opencl_enqueue(l, 1, (int64_t[]){clv__opencl_divide_up(g->rows, each)}, (int64_t[]){1});
 }
 
-/* Launched if there are enough edges that some row may have more than its items process. */
+/* Adds the launches for rows with more than `g->hub` edges. They are needed only if the graph has more edges than that. */
 static clv_status launch_hubs(clv__opencl_lowering *l, const clv__opencl_node *node, const layout *g, clv_error *error) {
   const int64_t chunks = clv__opencl_divide_up(g->edges, g->hub), pitch = g->columns + (g->attends ? 2 * g->heads : 0);
   int64_t size_bytes;

@@ -125,7 +125,8 @@ clv_status clv__opencl_instance_bind(clv_device *device, clv_instance *instance,
 
 /* ---- Enqueuing ---- */
 
-/* If no kernel argument can start at a binding's offset, the data is copied through the instance's own memory. */
+/* Copies the bindings for which kernels use a copy (see clv__opencl_bound): the inputs to that copy (`in`), or the outputs from
+ * it. */
 static clv_status move_bound(clv_device *device, clv__opencl_bound *bound, uint32_t count, bool in, cl_command_queue queue,
                              clv_error *error) {
   for (uint32_t i = 0; i < count; ++i) {

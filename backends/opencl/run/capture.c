@@ -112,7 +112,7 @@ static void hold_entry(clv_device *device, entry *e) {
   }
 }
 
-/* Leaves `commands` NULL if the list must be used. */
+/* Records all executions into a command buffer. Leaves `commands` NULL if some step cannot be recorded. */
 static clv_status record(clv_device *device, clv_captured *captured, cl_command_queue queue, clv_error *error) {
   const cl_command_buffer_properties_khr properties[] = {CL_COMMAND_BUFFER_FLAGS_KHR, CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR, 0};
   cl_int code;

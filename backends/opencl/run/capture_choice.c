@@ -1,4 +1,5 @@
-/* Whether launches are faster as a command buffer or one by one. Measured once per device, with kernels that do nothing. */
+/* Measures whether launches are faster as a command buffer or one by one. This is done once per device, with kernels that do
+ * nothing. */
 #include "backends/opencl/programs.h"
 #include "base/clock.h"
 #include "capture.h"
@@ -47,7 +48,7 @@ static void tear_down(clv_device *device, trial *t) {
   if (t->program != NULL) device->cl->clReleaseProgram(t->program);
 }
 
-/* The time of one round; 0 if it fails. */
+/* Measures the time of LAUNCHES launches that are enqueued one by one; 0 if one fails. */
 static uint64_t time_list(clv_device *device, const trial *t) {
   const size_t items = 1;
   uint64_t begin = clv__clock_ns();

@@ -1,4 +1,4 @@
-/* See faults.h. Counts and lists of watches change under the device's lock. No function is called while it is held. */
+/* See faults.h. Counts and lists of watches change under the device's lock. No OpenCL function is called while it is held. */
 #include "faults.h"
 
 #include <stdio.h>
@@ -129,7 +129,7 @@ clv_status clv__opencl_faults_watch(clv_device *device, clv__opencl_faults *faul
   if (faults == NULL) return CLV_OK;
   CLV__TRY(make_watch(device, watch, error));
   for (clv__opencl_faults *over; (over = take_over(device, *watch)) != NULL;) release(device, over);
-  return watch_over(device, *watch, faults, error); /* the memory that is read into lives as long as the queue */
+  return watch_over(device, *watch, faults, error); /* keeps `faults` alive, because commands in the queue read into it */
 }
 
 clv_status clv__opencl_faults_read(clv_device *device, clv__opencl_faults *faults, cl_command_queue queue, clv_error *error) {

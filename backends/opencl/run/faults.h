@@ -22,7 +22,7 @@ clv_status clv__opencl_faults_watch(clv_device *device, clv__opencl_faults *faul
 /* Call after the execution: reads the faults back. */
 clv_status clv__opencl_faults_read(clv_device *device, clv__opencl_faults *faults, cl_command_queue queue, clv_error *error);
 
-clv__opencl_watch *clv__opencl_watch_share(clv_device *device, clv__opencl_watch *watch); /* returns the same watch, or NULL */
+clv__opencl_watch *clv__opencl_watch_share(clv_device *device, clv__opencl_watch *watch); /* adds a user; accepts NULL */
 void clv__opencl_watch_release(clv_device *device, clv__opencl_watch *watch);             /* accepts NULL */
 /* Makes `*watch` (created if NULL) watch everything that `other` watches. `other` may be NULL. */
 clv_status clv__opencl_watch_join(clv_device *device, clv__opencl_watch **watch, clv__opencl_watch *other, clv_error *error);

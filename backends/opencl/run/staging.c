@@ -164,7 +164,8 @@ static void CL_CALLBACK landed(cl_event event, cl_int status, void *user_data) {
   cl->clReleaseEvent(gate);
 }
 
-/* Arranges the callback for a piece's read. Returns false if that fails: the bytes must then be read in another way. */
+/* Arranges that landed() is called when the read into a piece is complete. Returns false if that fails: the bytes must then be
+ * read in another way. */
 static bool piece_lands(clv_device *device, clv__opencl_pinned *p, cl_event read, void *to, size_t size_bytes) {
   const clv__opencl_icd *cl = device->cl;
   cl_int code;

@@ -66,9 +66,9 @@ static clv_status not_recording(const clv_stream *stream, const char *what, clv_
 
 struct clv_event {
   clv__object object;
-  pthread_mutex_t lock;     /* guards both: they are replaced while other threads wait for the old ones */
+  pthread_mutex_t lock;     /* guards the next two, which are replaced while other threads wait for the old ones */
   cl_event marker;          /* NULL: never recorded, or recorded on a stream that was never used */
-  clv__opencl_watch *watch; /* of the stream */
+  clv__opencl_watch *watch; /* of the stream on which the event was recorded */
 };
 
 static void event_destroy(clv_device *device, void *self) {

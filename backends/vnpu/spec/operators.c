@@ -147,7 +147,8 @@ clv_status clv__spec_operators(clv__spec_reader *r, json_t *root) {
   if (!is_all && !json_is_object(value))
     return clv__spec_fail(r, "must be \"all\", or an object that maps each operator to its limits");
   json_t *map = is_all ? NULL : value;
-  /* The extra last entry is shared by the operators that have no entry of their own: those of "all". */
+  /* There is one entry more than keys. If the description accepts any operator ("all"), operators without an entry of their own
+   * use it. */
   clv__vnpu_operator *items = clv__arena_allocate_zero(&spec->arena, json_object_size(map) + 1, sizeof *items);
   if (items == NULL) return clv__spec_no_memory(r);
   spec->operators = items;

@@ -48,7 +48,8 @@ typedef struct clv__vnpu_operator_speed {
   double us, ns_per_row, ns_per_edge;
 } clv__vnpu_operator_speed;
 
-/* A figure of zero costs no time. At the end, times are multiplied by time_scale. */
+/* The figures of the speed model. The work that a figure of zero describes takes no time. All times are multiplied by
+ * time_scale. */
 typedef struct clv__vnpu_speed {
   bool given;
   double launch_overhead_us;
@@ -59,7 +60,7 @@ typedef struct clv__vnpu_speed {
   double time_scale;
   double frequency; /* divides the computing time (not the copying time) */
   uint32_t operator_count;
-  const clv__vnpu_operator_speed *operators; /* these replace arithmetic and traffic */
+  const clv__vnpu_operator_speed *operators; /* their figures replace the times of arithmetic and memory traffic */
 } clv__vnpu_speed;
 
 typedef struct clv__vnpu_spec {

@@ -1,4 +1,5 @@
-/* The speed model: see speed.h. A roofline computed from the description's figures, or linear models for single operators. */
+/* The speed model: see speed.h. It is a roofline computed from the description's figures, or a linear model for operators with
+ * figures of their own. */
 #include "speed.h"
 
 #include <string.h>
