@@ -7,9 +7,9 @@
  *            ~half     halves between -8 and 8
  *            ~inf      ordinary numbers, both zeros and infinities; for integers the whole range
  *            ~nan      the same and NaN           ~any   the same and denormals: for operators that move bits
- *            ~max      ordinary numbers, both zeros, the largest; separate, because all other numbers vanish beside the largest
+ *            ~max      ordinary numbers, both zeros, the largest; not part of ~inf, because other numbers vanish in sums with it
  *            ~turn:n   indices below n: i + j + … mod n, so that no line contains one twice; a negative n: counted from the end
- *   role     =  a constant    ?  an input (the default; needed in front of values)    &  the output of a node
+ *   role     =  a constant    ?  an input (the default; needed in front of values)    &  the output of another node
  *   values   {1,2} a vector (or of the given dims), (1) a scalar
  *   A name that begins with + is an operand of a later node, not of the first. It is omitted if no node reads it.
  * Attributes:   name=1  name=[1,2]  name=0.5  name=[0.5,1]  name=text  name=$f16 (a dtype)  name=#f16{1} or #T(1) (a tensor)

@@ -36,8 +36,8 @@ typedef struct clv__content {
   int64_t elements[CLV__MAX_CONTENT];
 } clv__content;
 
-/* The input and output of inference. If inputs[i].data is not NULL, the value is known. (It may be unaligned only if the caller
- * says so; callers give aligned data.) Rules for an infer function:
+/* The input and output of inference. If inputs[i].data is not NULL, the value is known; the data is aligned. Rules for an infer
+ * function:
  *  - Outputs come in as {CLV_DTYPE_NONE, CLV_RANK_UNKNOWN}. Leave unknown what cannot be inferred; never guess.
  *  - If the data of every input is known, the outputs must be static (NonZero counts its elements; If and Loop are the
  * exceptions).
@@ -52,7 +52,7 @@ typedef struct clv__infer {
   const clv__content *const *contents; /* per input: NULL, or the partly known content; read it when inputs[i].data is NULL */
   uint32_t input_count;
   clv_tensor *outputs;
-  clv__content *output_content; /* of output 0; `known` is false on entry; operators that pass shapes on fill it */
+  clv__content *output_content; /* of output 0; `known` is false on entry; filled by operators that pass shapes on */
   uint32_t output_count;
   const clv_allocator *allocator; /* for temporary memory of an infer function */
   clv_error *error;
@@ -66,7 +66,7 @@ typedef struct clv__infer {
 /* The cost of a node at known shapes. A multiply-add is two FLOPs. */
 typedef struct clv__work {
   double flops;
-  double bytes; /* read and written, each input and output once; of an input that is only picked from, the picked part */
+  double bytes; /* read and written, each input and output once; of an input from which the node only picks, the picked part */
 } clv__work;
 
 enum {
@@ -113,7 +113,7 @@ clv_status clv__infer_broadcast(clv__infer *infer, const clv_tensor *inputs, uin
 clv_status clv__infer_axis(clv__infer *infer, int64_t axis, int32_t rank, int32_t *out);
 /* The elements of an integer input (1-D or scalar; i32, i64 or bool), from its data or its content. False if nothing is known. */
 bool clv__infer_elements(const clv__infer *infer, uint32_t input, clv__content *content);
-/* True, with `dim`, if two dims agree or one is unknown. False if they contradict each other. */
+/* Sets `dim` to the more specific of two dims. False if they contradict each other: two different numbers. */
 bool clv__dim_merge(int64_t a, int64_t b, int64_t *dim);
 static inline bool clv__infer_has(const clv__infer *infer, uint32_t input) {
   return input < infer->input_count && infer->inputs[input].dtype != CLV_DTYPE_NONE;

@@ -53,7 +53,7 @@ bool clv__kernel_accepts(const clv__kernel *kernel, const clv__kernel_call *call
  * clv__kernel_accepts(), for calls whose types are known only when they run. */
 bool clv__kernel_holds(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]);
 
-/* Runs it. Allocates scratch with `allocator` if call->scratch is NULL and the kernel needs some. */
+/* Runs the kernel. Allocates scratch with `allocator` if call->scratch is NULL and the kernel needs some. */
 clv_status clv__kernel_run(const clv__kernel *kernel, const clv__kernel_call *call, const clv_allocator *allocator);
 
 #endif

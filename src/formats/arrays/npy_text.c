@@ -35,7 +35,7 @@ static size_t decode(const uint8_t *from, size_t available, uint32_t *code) {
   return encode(*code, NULL) == size_bytes ? size_bytes : 0;
 }
 
-/* Number of elements without the trailing zeros. */
+/* Number of bytes without the trailing zero characters, which have `unit` bytes each. */
 static size_t trimmed(const uint8_t *from, size_t size_bytes, size_t unit) {
   while (size_bytes >= unit) {
     for (size_t i = 0; i < unit; ++i) {

@@ -28,7 +28,7 @@ static clv_status find_directory(const clv__npz *npz, directory *found, clv_erro
   return clv__error_set(error, CLV_INVALID_MODEL, "not an npz file, or truncated: there is no zip directory at its end");
 }
 
-/* Replaces numbers with all bits set by the 64-bit numbers of an extra field, in order. */
+/* A size or offset of UINT32_MAX stands for a 64-bit number in the extra field. Replaces them in order. */
 static void read_extra64(const uint8_t *extra, size_t size_bytes, clv__zip_entry *item) {
   while (size_bytes >= 4) {
     size_t id = clv__zip_get16(extra), length = clv__zip_get16(extra + 2);

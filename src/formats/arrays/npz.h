@@ -33,7 +33,7 @@ const clv__npy_header *clv__npz_stream_header(const clv__npz_stream *stream);
  * order of this machine. Strings are not converted. The checksum is compared after the last element, so earlier elements may
  * have been damaged. */
 CLV_MUST_USE clv_status clv__npz_stream_read(clv__npz_stream *stream, void *to, size_t count, clv_error *error);
-/* Skips elements. `jump`: does not read them if possible; the checksum is then not compared. */
+/* Skips elements. With `jump`, it does not read them if possible, and then does not compare the checksum. */
 CLV_MUST_USE clv_status clv__npz_stream_skip(clv__npz_stream *stream, size_t count, bool jump, clv_error *error);
 
 /* ---- Writing ---- */

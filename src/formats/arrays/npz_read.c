@@ -7,7 +7,7 @@
 #include "base/tensor/tensor.h"
 #include "formats/arrays/npz_own.h"
 
-enum { STEP_BYTES = 8 << 20 }; /* inflated per step; also the part of the mapping kept in memory behind a reader */
+enum { STEP_BYTES = 8 << 20 }; /* bytes inflated per step; a reader also releases the pages it has read in such steps */
 
 struct clv__npz_stream {
   const clv__npz *npz;
@@ -15,14 +15,14 @@ struct clv__npz_stream {
   z_stream inflate;
   bool inflating;
   const uint8_t *packed;  /* the next byte of the file */
-  const uint8_t *dropped; /* earlier pages are already released */
+  const uint8_t *dropped; /* pages before it are already released */
   uint64_t packed_left, unpacked;
   uLong crc;
   bool has_jumped; /* skipped some bytes, so there is no checksum */
   clv__npy_header header;
   uint8_t *head; /* data inflated together with the header; [head_at, head_bytes) is not yet returned */
   size_t head_at, head_bytes;
-  uint64_t given_bytes; /* of the array's data */
+  uint64_t given_bytes; /* bytes of the array's data returned so far */
 };
 
 static clv_status locate(const clv__npz *npz, const clv__zip_entry *item, const uint8_t **packed, clv_error *error) {
@@ -122,7 +122,7 @@ static clv_status begin(clv__npz_stream *stream, clv_error *error) {
   return CLV_OK;
 }
 
-/* CLV_NOT_FOUND, with the available names. */
+/* Finds the entry of an array. Fails with CLV_NOT_FOUND and the available names if it is absent. */
 static clv_status find(const clv__npz *npz, const char *name, const clv__zip_entry **item, clv_error *error) {
   for (size_t i = 0; i < npz->count; ++i) {
     *item = &npz->entries[i];

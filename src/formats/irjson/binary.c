@@ -67,7 +67,7 @@ static clv_dtype real(clv_dtype dtype) {
   return clv__aten_is_float(dtype) ? dtype : CLV_F32;
 }
 
-/* a + alpha * b and similar. Bools add as "or". */
+/* a + alpha * b and similar. The sum of two bools is their Or. */
 static void lower_add(aten *n) {
   pair p = read_pair(n, "self", "other");
   scalar alpha = clv__aten_scalar_of(n, "alpha");
@@ -231,7 +231,7 @@ static void lower_bitwise(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, p.dtype == CLV_BOOL ? name : wide, p.dtype, p.a, p.b));
 }
 
-/* where(condition, self, other): either may be a number. */
+/* where(condition, self, other): `self` and `other` may each be a number. */
 static void lower_where(aten *n) {
   value condition = clv__aten_cast(n, clv__aten_input(n, 0), CLV_BOOL);
   scalar self = clv__aten_scalar_of(n, "self"), other = clv__aten_scalar_of(n, "other");

@@ -1,4 +1,4 @@
-/* Emits ONNX nodes for an ATen node. Collects them first and then adds them together. See lower.h. */
+/* Emits ONNX nodes for an ATen node. Only collects them; node.c adds them to the graph if the lowering succeeds. See lower.h. */
 #include <math.h>
 #include <stdio.h>
 

@@ -65,7 +65,7 @@ static void lower_split(aten *n) {
   for (uint32_t i = 0; i < n->output_count; ++i) clv__aten_return(n, i, unbind ? clv__aten_squeeze(n, parts[i], axis) : parts[i]);
 }
 
-/* Replaces every step-th element of an axis. */
+/* Replaces every step-th element of an axis, from ends[0] up to but excluding ends[1], by `source`. */
 static value scatter_steps(aten *n, value x, value source, int64_t axis, const int64_t *ends, int64_t step) {
   int64_t dims[CLV_MAX_RANK];
   for (int32_t i = 0; i < x.type.rank; ++i) dims[i] = i == axis ? source.type.dims[i] : 1;

@@ -16,7 +16,8 @@ typedef struct places {
   int64_t dims[2 * CLV_MAX_RANK]; /* actual dims of the result */
 } places;
 
-/* Broadcasts as in numpy. */
+/* Sets p->shape to the common shape of the index tensors, by numpy's rules. False if there is none, or if its rank leaves no room
+ * for one more axis. */
 static bool broadcast(aten *n, places *p) {
   clv_tensor *shape = &p->shape;
   *shape = (clv_tensor){.dtype = CLV_I64};
@@ -75,7 +76,7 @@ static bool read_places(aten *n, uint32_t count, places *p) {
   return p->rank <= CLV_MAX_RANK;
 }
 
-/* Combines the indices into the rows of one tensor. */
+/* Joins the index tensors into one. Its last axis holds one index per indexed axis. */
 static value rows(aten *n, const places *p) {
   value parts[CLV_MAX_RANK];
   for (uint32_t i = 0; i < p->count; ++i) {

@@ -37,8 +37,8 @@ typedef struct clv__aten_node {
   const json_t *attrs;
   uint32_t input_count, output_count;
   const clv__aten_value *inputs, *outputs;
-  const bool *output_read;      /* whether the output is read */
-  const char *const *arguments; /* per input: the operator's argument that it is, or whose list contains it; NULL: unknown */
+  const bool *output_read;      /* per output: whether anything reads it */
+  const char *const *arguments; /* per input: the name of its argument, which may be a list of tensors; NULL: unknown */
   bool has_arguments;           /* known for all inputs */
   clv_status status;
   clv_error *error;
@@ -96,7 +96,7 @@ void clv__aten_per_axis(clv__aten_node *node, const char *name, int64_t fallback
 int64_t clv__aten_axis(clv__aten_node *node, const char *name, int64_t fallback, int32_t rank);
 /* The axes in `name`, normalised to count from 0; all axes if the list is absent or empty. */
 uint32_t clv__aten_axes(clv__aten_node *node, const char *name, int32_t rank, int64_t *axes);
-/* For the first list of optional tensors: which elements are None; false if there is no such mask. */
+/* Reads the mask of the first list of optional tensors: none[i] is true if element i is None. False if there is no mask. */
 bool clv__aten_none_mask(clv__aten_node *node, bool *none, uint32_t *count);
 void clv__aten_fail(clv__aten_node *node, const char *format, ...) CLV_PRINTF(2, 3);
 void clv__aten_keep(clv__aten_node *node);
@@ -116,7 +116,7 @@ void clv__aten_set_string(clv__aten_node *node, const char *name, const char *va
 void clv__aten_set_number(clv__aten_node *node, const char *name, clv_dtype dtype, clv__aten_scalar value);
 clv__aten_value clv__aten_op(clv__aten_node *node, const char *op, clv_dtype dtype, const clv__aten_value *inputs, size_t count);
 void clv__aten_ops(clv__aten_node *node, const char *op, const clv__aten_value *inputs, size_t count, clv__aten_value *outputs,
-                   uint32_t output_count); /* the outputs have their dtypes set */
+                   uint32_t output_count); /* set the dtypes of `outputs` before */
 #define clv__aten_call(node, op, dtype, ...)                            \
   clv__aten_op(node, op, dtype, (const clv__aten_value[]){__VA_ARGS__}, \
                sizeof((const clv__aten_value[]){__VA_ARGS__}) / sizeof(clv__aten_value))

@@ -4,7 +4,7 @@
 typedef clv__aten_value value;
 typedef clv__aten_node aten;
 
-/* Operands of different dtypes are cast to the declared dtype of the output, if that is a real one. */
+/* All operands are cast to this dtype: the declared dtype of the output. */
 static clv_dtype product_dtype(const aten *n) {
   return n->output_count > 0 ? n->outputs[0].type.dtype : CLV_F32;
 }
@@ -71,7 +71,7 @@ static void lower_outer(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Mul", dtype, clv__aten_unsqueeze(n, a, 1), b));
 }
 
-/* ATen's equations may contain capitals and an ellipsis, as in ONNX. Lists of axes have no equation. */
+/* ATen's equations may contain capitals and an ellipsis, as in ONNX. A node with lists of axes instead of an equation is kept. */
 static void lower_einsum(aten *n) {
   const char *equation = clv__aten_text(n, "equation", NULL);
   clv_dtype dtype = product_dtype(n);

@@ -230,7 +230,8 @@ static void lower(clv__irjson *file, const clv__irjson_node *source, clv__aten_n
 
 /* ---- Into the graph ---- */
 
-/* A single node gets the name. Several nodes get the name with a number, and share it as their source name. */
+/* A single emitted node gets the name of the ATen node. Several emitted nodes get this name with a number, and share it as their
+ * source name. */
 static clv_status add_emitted(clv__irjson *file, const clv__aten_node *node) {
   clv__text name;
   clv__text_init(&name, file->allocator);

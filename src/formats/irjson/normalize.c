@@ -22,7 +22,7 @@ static bool later_outputs_read(const aten *n) {
 }
 
 /* batch_norm(x, weight?, bias?, mean, var). If the file does not name the arguments, three inputs mean that there is no affine
- * part. Training mode is kept. */
+ * part. A node in training mode is kept. */
 static void lower_batch_norm(aten *n) {
   value x = clv__aten_real_input(n, 0);
   bool training = strstr(n->stem, "no_training") == NULL && clv__aten_bool(n, "training", clv__aten_bool(n, "train", false));
@@ -49,7 +49,7 @@ static void lower_batch_norm(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "BatchNormalization", dtype, x, scale, shift, mean, variance));
 }
 
-/* The trailing axes, as many as attrs.normalized_shape has. */
+/* Returns the number of trailing axes that attrs.normalized_shape names. `shape` receives their dims. */
 static int32_t normalized(aten *n, const value *x, clv_tensor *shape) {
   int64_t dims[CLV__ATEN_MAX_LIST];
   int32_t count = (int32_t)clv__aten_ints(n, "normalized_shape", dims);
@@ -112,7 +112,7 @@ static void lower_group_norm(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "GroupNormalization", x.type.dtype, x, scale, shift));
 }
 
-/* Uses statistics of its input; with learned statistics it is a batch normalisation. */
+/* Supports statistics of the input. A node that uses learned statistics is kept. */
 static void lower_instance_norm(aten *n) {
   value x = clv__aten_real_input(n, 0);
   if (x.type.rank < 3 || !clv__aten_bool(n, "use_input_stats", true) || (!n->has_arguments && n->input_count == 2) ||
@@ -126,7 +126,7 @@ static void lower_instance_norm(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "InstanceNormalization", x.type.dtype, x, scale, shift));
 }
 
-/* `dtype` is the dtype used for computing. */
+/* attrs.dtype is the dtype used for computing. */
 static void lower_softmax(aten *n) {
   value x = clv__aten_real_input(n, 0);
   clv_dtype dtype = clv__aten_dtype(n, "dtype", x.type.dtype);

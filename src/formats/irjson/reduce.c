@@ -46,7 +46,7 @@ static void lower_any(aten *n) {
   clv__aten_return(n, 0, clv__aten_cast(n, reduce(n, op, x, axes, count, clv__aten_bool(n, "keepdim", false)), CLV_BOOL));
 }
 
-/* Along one axis, or over all elements in flattened order. */
+/* argmax and argmin, along one axis or over all elements in flattened order. */
 static void lower_arg(aten *n) {
   value x = clv__aten_input(n, 0);
   bool keep = clv__aten_bool(n, "keepdim", false), all = !clv__aten_has(n, "dim");
@@ -104,7 +104,7 @@ static void lower_var(aten *n) {
   if (pair && n->output_count > 1 && n->output_read[1]) clv__aten_return(n, 1, reduce(n, "ReduceMean", x, axes, count, keep));
 }
 
-/* Any order: order 0 counts the nonzero elements, an infinite order is the largest or smallest magnitude. */
+/* The norm of any order. Order 0 counts the nonzero elements; an infinite order gives the largest or smallest magnitude. */
 static value norm_of(aten *n, value x, double order, const int64_t *axes, uint32_t count, bool keep) {
   clv_dtype dtype = x.type.dtype;
   if (order == 1 || order == 2) return reduce(n, order == 1 ? "ReduceL1" : "ReduceL2", x, axes, count, keep);

@@ -26,7 +26,7 @@ static void lower_function(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, op, x.type.dtype, x));
 }
 
-/* Functions that keep any dtype. */
+/* Functions of any dtype except bool. The result has the dtype of the input. */
 static void lower_plain(aten *n) {
   static const char *const names[][2] = {{"relu", "Relu"}, {"neg", "Neg"}, {"abs", "Abs"}};
   const char *op = NULL;
@@ -159,7 +159,8 @@ static void lower_hardsigmoid(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "HardSigmoid", dtype, x));
 }
 
-/* Above the threshold ATen returns x itself. From 20 on this differs from the function by less than its rounding error. */
+/* Above the threshold ATen returns x itself. Above 20, x differs from Softplus by less than f32's rounding error, so only a lower
+ * threshold needs more nodes. */
 static void lower_softplus(aten *n) {
   value x = clv__aten_wide_input(n, 0);
   clv_dtype dtype = x.type.dtype;
@@ -219,7 +220,7 @@ static value bound(aten *n, const char *name, uint32_t position, clv_dtype dtype
   return clv__aten_constant(n, dtype, scalar);
 }
 
-/* Clip takes scalars; tensor bounds use Max and Min, in ATen's order. */
+/* Clip supports only scalar bounds. Tensor bounds use Max, then Min, as in ATen. */
 static void lower_clamp(aten *n) {
   value x = clv__aten_input(n, 0);
   bool relu6 = strcmp(n->stem, "relu6") == 0, tanh_like = strcmp(n->stem, "hardtanh") == 0;

@@ -8,7 +8,7 @@ static void lower_identity(aten *n) {
   clv__aten_return(n, 0, clv__aten_input(n, 0));
 }
 
-/* Inference drops no elements. */
+/* Dropout drops no elements in inference. In training the node is kept. */
 static void lower_dropout(aten *n) {
   bool train = clv__aten_bool(n, "train", true), functional = strcmp(n->stem, "native_dropout") == 0;
   if (train && clv__aten_real(n, "p", 0.5) != 0) clv__aten_keep(n);
@@ -34,7 +34,7 @@ static void lower_unsqueeze(aten *n) {
   clv__aten_return(n, 0, clv__aten_unsqueeze(n, x, axis));
 }
 
-/* Casts to the declared dtype: `dtype`, or that of another tensor. */
+/* Casts to the declared dtype of the output. In ATen it comes from attrs.dtype or from another tensor. */
 static void lower_to(aten *n) {
   value x = clv__aten_input(n, 0);
   if (n->status != CLV_OK) return;

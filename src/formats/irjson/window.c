@@ -79,7 +79,7 @@ static void lower_pool(aten *n) {
   bool is_max = n->stem[0] == 'm';
   int64_t kernel[MAX_SPATIAL], strides[MAX_SPATIAL], padding[MAX_SPATIAL], dilations[MAX_SPATIAL];
   if (!clv__aten_has(n, "kernel_size")) clv__aten_fail(n, "attrs.kernel_size is missing");
-  if (n->output_count > 1 && n->output_read[1]) clv__aten_keep(n); /* ATen's indices are relative to a plane */
+  if (n->output_count > 1 && n->output_read[1]) clv__aten_keep(n); /* ATen counts indices within a plane */
   if (x.type.rank < (int32_t)spatial + 1 || x.type.rank > (int32_t)spatial + 2) clv__aten_keep(n);
   clv__aten_per_axis(n, "kernel_size", 1, spatial, kernel);
   int64_t given[CLV__ATEN_MAX_LIST];
@@ -175,8 +175,8 @@ static void lower_adaptive(aten *n) {
 
 /* ---- Resizing ---- */
 
-/* The node contains only sizes. ATen maps coordinates by the scale if one is given. The result is the same if the output size
- * is exactly the scale times the input size. */
+/* The emitted Resize contains only sizes. ATen maps coordinates by the scale if one is given. The result is the same if the
+ * output size is exactly the scale times the input size. */
 static bool scales_are_exact(aten *n, const value *x, uint32_t spatial) {
   static const char *const single[] = {"scales_d", "scales_h", "scales_w"};
   double scales[CLV__ATEN_MAX_LIST];

@@ -114,7 +114,7 @@ typedef struct call {
   clv__onnx_scope scope;
   clv__arena arena;
   uint32_t input_count;      /* of the function */
-  const char **output_names; /* per output of the function: its formal name if it is also an input or an earlier output */
+  const char **output_names; /* per output of the function: its name if it is also an input or an earlier output; else NULL */
   uint32_t output_count;
 } call;
 
@@ -245,7 +245,7 @@ clv_status clv__onnx_inline_call(clv__onnx_loader *loader, clv__builder *builder
                                  const clv__onnx_function *function, clv__proto_span node, const char *node_name, uint32_t depth,
                                  clv_error *error) {
   CLV__TRY(clv__onnx_check_depth(depth, error));
-  CLV__TRY(clv__onnx_charge(loader, 1, function->field_count * sizeof(void *), error)); /* the cost of another reading */
+  CLV__TRY(clv__onnx_charge(loader, 1, function->field_count * sizeof(void *), error)); /* the cost of reading it again */
   call self = {.loader = loader, .builder = builder, .outer = scope, .function = function->message, .node = node};
   self.scope.call = ++loader->call_count;
   clv__arena_init(&self.arena, loader->allocator);

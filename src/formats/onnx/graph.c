@@ -69,7 +69,7 @@ static clv_status full_name(clv__onnx_loader *loader, const clv__onnx_scope *sco
 /* Puts inputs at the front of loader->ids, outputs after them. */
 static clv_status load_operands(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope,
                                 clv__proto_span span, uint32_t operand_count, uint32_t *input_count, clv_error *error) {
-  size_t room = (size_t)operand_count + 1; /* at least 1, because code points into `ids` */
+  size_t room = (size_t)operand_count + 1; /* at least 1, so that `ids` is not NULL */
   if (!clv__array_reserve(loader->allocator, (void **)&loader->ids, &loader->id_capacity, room, sizeof *loader->ids, 0)) {
     return clv__error_memory(error, operand_count * sizeof *loader->ids);
   }

@@ -116,7 +116,7 @@ clv_status clv__onnx_inline_call(clv__onnx_loader *loader, clv__builder *builder
 /* The value that a name means in `scope`, as an id; CLV__NO_ID for an absent one. */
 clv_status clv__onnx_value(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope, const char *name,
                            clv_value_id *value, clv_error *error);
-/* The same name in the model's own scope; valid until the next call. NULL if out of memory. */
+/* Translates a name in `scope` to the model's own scope. The result is valid until the next call. NULL if out of memory. */
 const char *clv__onnx_translate(clv__onnx_loader *loader, const clv__onnx_scope *scope, const char *name);
 /* Counts the nodes and bytes that inlining produces. This limits small files that call themselves and would expand to billions
  * of nodes. */

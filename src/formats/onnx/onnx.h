@@ -34,7 +34,7 @@ CLV_MUST_USE clv_status clv__onnx_write(const clv_graph_view *view, size_t inlin
 
 /* Describes constants whose bytes are stored outside the model, in a file next to it that several models may share. `place` is
  * called for every constant that would become an initializer of the view itself (not of its bodies), with the graph's value
- * id. The offset points to the bytes, stored as in memory. */
+ * id. `place` sets `is_outside` if the file holds the bytes, stored as in memory, and then sets `offset` to their position. */
 typedef struct clv__onnx_outside {
   const char *file; /* the name in the model: "weights.data" */
   void *self;

@@ -190,7 +190,7 @@ typedef enum value_role {
   ROLE_INNER,    /* produced by a node of the view, or only named in it */
   ROLE_OUTPUT,   /* the same, and an output of the view */
   ROLE_INPUT,    /* the view's own */
-  ROLE_CAPTURE,  /* of a body written on its own */
+  ROLE_CAPTURE,  /* a capture of a body that is written on its own */
   ROLE_CONSTANT, /* written with its data */
   ROLE_LEFT_OUT  /* a constant that becomes an input */
 } value_role;

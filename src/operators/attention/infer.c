@@ -1,6 +1,6 @@
 /* The attention family; this file has Attention and FlexAttention. The heads are either adjacent in the last of three dims, or an
- * axis of their own among four. A cache of keys and values either enters and leaves through the node, or is held outside; then an
- * input tells how much of it holds tokens. */
+ * axis of their own among four. The cache of keys and values is either an input and an output of the node, or it is held outside
+ * the node, and an input gives the number of its entries that hold tokens. */
 #include "operators/attention/infer.h"
 
 #include "operators/common/checks.h"

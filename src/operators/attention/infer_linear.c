@@ -36,7 +36,7 @@ static clv_status read_linear(clv__infer *infer, linear *l) {
   return CLV_OK;
 }
 
-/* decay (4) or beta (5): present exactly if the rule needs it, with `a` or `b` columns. */
+/* Checks input decay (4) or beta (5). It must be present exactly if update_rule needs it, and have `a` or `b` columns. */
 static clv_status check_gate(clv__infer *infer, const linear *l, uint32_t input, const char *name, bool needed, int64_t a,
                              int64_t b) {
   if (clv__infer_has(infer, input) != needed) {

@@ -79,7 +79,7 @@ static attention attention_of(const clv__kernel_call *call) {
     a.scale = (double)clv__attribute_float(call->attributes, "scale", 0);
   a.cap = (double)clv__attribute_float(call->attributes, "softcap", 0);
   a.rounding = rounding_of(call);
-  /* Before opset 24, a last dim of 1 is broadcast. Since then it is treated like any other short one. */
+  /* Before opset 24, a last mask dim of 1 is broadcast. Since then it is treated like any other short one. */
   const int64_t mask_keys = a.mask != NULL ? a.mask->dims[a.mask->rank - 1] : a.total;
   a.mask_keys = mask_keys < a.total && (call->opset >= 24 || mask_keys != 1) ? mask_keys : a.total;
   return a;

@@ -1,4 +1,4 @@
-/* LinearAttention: a state of keys times values for each head. Every token decays, corrects and adds to the state; then the
+/* LinearAttention: a state of keys times values for each head. Every token decays the state, corrects it and adds to it; then the
  * token's queries read it. */
 #include "operators/attention/run.h"
 

@@ -90,7 +90,7 @@ UNSIGNED(or_unsigned, a | b)
 SIGNED(xor_signed, a ^ b)
 UNSIGNED(xor_unsigned, a ^ b)
 
-/* A shift by a negative number, or by more bits than the type has, leaves only the sign. */
+/* A shift by a negative number or by 64 bits or more gives 0, or -1 for a negative number shifted right. */
 SIGNED(left_signed, (uint64_t)b >= 64 ? 0 : (int64_t)((uint64_t)a << b))
 UNSIGNED(left_unsigned, b >= 64 ? 0 : a << b)
 SIGNED(right_signed, (uint64_t)b >= 64 ? (a < 0 ? -1 : 0) : a >> b)

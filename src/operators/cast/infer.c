@@ -1,4 +1,4 @@
-/* Cast, CastLike and BitCast. Contents of shape tensors pass between the wide integer dtypes. */
+/* Cast, CastLike and BitCast. Contents of shape tensors are kept in casts to i32, i64 and bool. */
 #include "operators/infer.h"
 #include "operators/common/padding.h"
 

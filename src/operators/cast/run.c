@@ -31,7 +31,7 @@ static clv_status run_bit_cast(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* 64-bit integers are rounded once, directly to the narrower float. */
+/* Rounds once: a 64-bit integer is converted directly to f32, not through f64. */
 static float load_f32(const clv_tensor *tensor, int64_t index) {
   float value;
   clv__row_to_f32(tensor->dtype, tensor->data, index, 1, &value);

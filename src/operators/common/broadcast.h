@@ -1,6 +1,6 @@
-/* Element-wise loops over an output and up to three inputs that broadcast to it. They are cut into rows of contiguous elements,
- * in which each input either advances with the output or stays at one element. No index is divided per element. A row function is
- * a plain loop that vectorises.
+/* Element-wise loops over an output and up to three inputs that broadcast to it. They are split into rows of contiguous elements,
+ * in which each input either advances with the output or stays at one element. No element needs a division to find its index. A
+ * row function is a plain loop that vectorises.
  *
  * A row function may receive out == in[i] (in place), so its loops use CLV__ROW_LOOP instead of `restrict`. */
 #ifndef CLEAVE_OPERATORS_COMMON_BROADCAST_H
@@ -20,7 +20,7 @@ typedef struct clv__row {
 
 typedef void (*clv__row_fn)(const clv__row *row);
 
-/* No iteration reads memory that another one writes. */
+/* Tells the compiler that no iteration reads memory that another one writes. */
 #define CLV__ROW_LOOP(count) _Pragma("omp simd") for (int64_t i = 0; i < (count); ++i)
 
 typedef struct clv__elementwise {

@@ -49,13 +49,13 @@ static inline float clv__exp_whole_f32(float x) {
   return ((clv__exponent_series(r) * r + 1.0f) * r + 1.0f) * first * second;
 }
 
-/* 0 below -88, so that x times it is NaN at minus infinity, like the product. */
+/* The sigmoid; exactly 0 below -88. At minus infinity, x times the sigmoid is then NaN, like minus infinity times 0. */
 static inline float clv__sigmoid_f32(float x) {
   const float low = x < -88.0f ? -88.0f : x, value = 1.0f / (1.0f + clv__exp_f32(-low));
   return x < -88.0f ? 0.0f : value;
 }
 
-/* e^2x - 1, accurate for small x. Beyond |x| = 10 it is the value at 10. */
+/* e^2x - 1, accurate for small x. Beyond |x| = 10 it is the value at 10 or -10. */
 static inline float clv__tanh_dividend_f32(float x) {
   const float low = x < -10.0f ? -10.0f : x, inside = low > 10.0f ? 10.0f : low;
   float power;
@@ -68,7 +68,7 @@ static inline float clv__tanh_f32(float x) {
   return less_one / (less_one + 2.0f);
 }
 
-/* For the gates of recurrences, without the ends of the functions above: the sigmoid of anything below -87 is 1e-38. */
+/* For the gates of recurrences. Unlike the sigmoid above, these do not reach 0: the sigmoid of anything below -87 is 1e-38. */
 static inline float clv__gate_divisor_f32(float x) { /* 1 + e^-x */
   const float low = x < -87.0f ? -87.0f : x, inside = low > 87.0f ? 87.0f : low;
   float power;
@@ -86,9 +86,9 @@ static inline float clv__gated_tanh_f32(float x, float y) {
   return less_one / ((less_one + 2.0f) * clv__gate_divisor_f32(y));
 }
 
-/* x times the cumulative normal distribution: 0.5 x (1 + erf(x / sqrt 2)), within 1e-6, relative above 1. The distribution less a
- * half is x times a function of x squared. That function is approximated by a minimax quotient of polynomials (least maximum
- * error of the distribution), up to the point where the distribution is 0 or 1. */
+/* x times the cumulative normal distribution: 0.5 x (1 + erf(x / sqrt 2)), with an error of at most 1e-6 (relative for |x| above
+ * 1). The distribution less a half is x times a function of x squared. That function is approximated by a minimax quotient of
+ * polynomials (least maximum error of the distribution), up to the point where the distribution is 0 or 1. */
 static inline float clv__gelu_f32(float x) {
   const float end = 5.2f, low = x < -end ? -end : x, inside = low > end ? end : low, square = inside * inside;
   float above = 2.47797036e-08f, below = 1.25993267e-06f;

@@ -7,7 +7,7 @@
 enum {
   TILE = 32,
   CHUNK_BYTES = 1 << 18,
-  BYTES_A_STEP = 64 /* bytes of a plain copy or fill per step: memory, not instructions, limits them */
+  BYTES_A_STEP = 64 /* bytes of a plain copy or fill that count as one operation: memory, not instructions, limits them */
 };
 
 void clv__dense_strides(const clv_tensor *tensor, int64_t strides[CLV_MAX_RANK]) {
@@ -192,8 +192,8 @@ static void read_lines(const char *source, char *target, const clv__strided *sha
   }
 }
 
-/* The source is contiguous along axis `along`, the target along the last axis. Works in strips of TILE of `along` by the whole
- * last axis. */
+/* The source is contiguous along axis `along`, the target along the last axis. Works in strips: TILE elements of axis `along` by
+ * the whole last axis. */
 static void read_tiles(const char *source, char *target, const clv__strided *shape, int32_t along, size_t bytes) {
   int32_t last = shape->rank - 1;
   clv__strided outer = {.rank = 0};

@@ -15,11 +15,11 @@
 /* The question and the answer. Axes are bits. */
 typedef struct clv__padding {
   const clv__op *op;
-  const clv__infer *node; /* types of inputs and outputs, dims may be symbols; `data` is there if it is known before a run */
+  const clv__infer *node; /* types of inputs and outputs, dims may be symbols; `data` is set if it is known before a run */
   const uint32_t *inputs; /* by input: its padded axes */
   const bool *zero;       /* by input: it is certainly padded with zeros */
   uint32_t *outputs;      /* result, by output: its padded axes */
-  /* Result, for the padded axes of output 0: its size is the size of the input's axis times `times`, divided by `over`. */
+  /* Result, for each padded axis of output 0: its size is the size of the input's axis times `times`, divided by `over`. */
   int64_t times[CLV_MAX_RANK], over[CLV_MAX_RANK];
   char reason[CLV__REASON_BYTES]; /* result: filled if the answer is no */
 } clv__padding;
@@ -56,7 +56,7 @@ static inline uint32_t clv__axes_between(int32_t from, int32_t to) {
 
 /* ---- Rules of several families: false, with the reason, where the node is not independent ---- */
 
-/* For numpy's broadcasting into output 0. */
+/* For element-wise operators, whose inputs broadcast to output 0 by numpy's rules. */
 bool clv__independent_elementwise(clv__padding *padding);
 /* Each output element depends on the same element of input 0. Of the other inputs only a dtype or a single number matters. */
 bool clv__independent_first(clv__padding *padding);

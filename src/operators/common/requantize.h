@@ -1,5 +1,5 @@
 /* Shared by products and convolutions of 8-bit integers. Sums are kept modulo 2^32 as unsigned numbers: an i32 that overflows
- * wraps, as on every device that has one. */
+ * wraps, as on every device that has i32. */
 #ifndef CLEAVE_OPERATORS_COMMON_REQUANTIZE_H
 #define CLEAVE_OPERATORS_COMMON_REQUANTIZE_H
 

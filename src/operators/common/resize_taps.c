@@ -41,7 +41,7 @@ static void modes_read(const clv__resize_node *node, clv__resize *r) {
   r->extrapolation = (double)clv__attribute_float(a, "extrapolation_value", 0.0f);
 }
 
-/* The number of taps of an axis: 2 or 4, or more if a smaller output is filtered. */
+/* The number of taps of an axis: 1, 2 or 4 by mode, or more if antialias filters a smaller output. */
 static int64_t taps_of(const clv__resize *r, double scale, int64_t input) {
   if (r->mode == CLV__RESIZE_NEAREST) return 1;
   double reach = r->mode == CLV__RESIZE_LINEAR ? 1 : 2;

@@ -83,7 +83,8 @@ static bool is_same(const clv__window *window) {
   return window->auto_pad == CLV__PAD_SAME_UPPER || window->auto_pad == CLV__PAD_SAME_LOWER;
 }
 
-/* Splits `total` padding into two halves; if it is odd, UPPER puts the larger half at the end. */
+/* Splits `total` padding into two halves. If it is odd, `more_at_end` puts the larger half at the end, otherwise at the
+ * beginning. */
 static void pads_split(clv__window *window, int32_t axis, int64_t total, bool more_at_end) {
   int64_t half = floor_divide(total, 2);
   window->pad_begin[axis] = more_at_end ? half : total - half;
@@ -105,7 +106,7 @@ static clv_status axis_resolve(clv__window *w, int32_t i, clv_error *error) {
     if (!is_same(w)) w->output[i] = CLV_DIM_UNKNOWN;
     return CLV_OK;
   }
-  /* kernel, dilation <= 2^31 */
+  /* cannot overflow: kernel and dilation are at most 2^31 */
   int64_t extent = (w->kernel[i] - 1) * w->dilation[i] + 1;
   if (extent > LARGEST_DIM) {
     return clv__error_set(error, CLV_INVALID_MODEL, "axis %d: kernel %lld with dilation %lld is beyond any input", (int)i,

@@ -204,7 +204,8 @@ static clv_status scan_outputs(clv__infer *infer, const clv_graph_view *body, cl
   return CLV_OK;
 }
 
-/* Opset 8: the lengths, followed by values. Their first axis is the batch; the second axis of scanned values is time. */
+/* Scan of opset 8. Its inputs are the lengths of the sequences, followed by values. The first axis of every value is the batch;
+ * the second axis of scanned values is time. */
 static clv_status scan_batched_outputs(clv__infer *infer, const clv_graph_view *body, clv_tensor *arguments,
                                        uint32_t state_count) {
   const uint32_t count = infer->input_count - 1;

@@ -74,7 +74,7 @@ static clv_status transposed_infer(clv__infer *infer) {
   return conv_infer(infer, true);
 }
 
-/* Each output element (for ConvTranspose: each input element) is multiplied by the weights of one channel. */
+/* Each output element (for ConvTranspose: each input element) needs one multiply-add for every weight of its channel. */
 static void conv_work(const clv__infer *infer, clv__work *work) {
   const clv_tensor *w = &infer->inputs[1];
   bool transposed = strcmp(infer->op, "ConvTranspose") == 0;

@@ -53,7 +53,7 @@ static int64_t input_of(const clv__window *w, int64_t o, int64_t k) {
   return index;
 }
 
-/* A scale or zero point of the whole tensor, or the one of output channel `channel`. */
+/* The index of the scale or zero point for output channel `channel`: 0 if there is one for the whole tensor. */
 static int64_t of_channel(const clv_tensor *tensor, int64_t channel) {
   return clv__dims_count(tensor, 0, tensor->rank) == 1 ? 0 : channel;
 }

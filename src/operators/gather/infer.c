@@ -161,7 +161,7 @@ static clv_status infer_scatter_nd(clv__infer *infer) {
   return clv__infer_same(infer);
 }
 
-/* Writes rows of a cache at the positions in write_indices. */
+/* TensorScatter writes rows of a cache, starting at the positions in write_indices. */
 static clv_status infer_tensor_scatter(clv__infer *infer) {
   const clv_tensor *cache = &infer->inputs[0], *update = &infer->inputs[1];
   int32_t axis;

@@ -103,7 +103,7 @@ static clv_status run_gather_elements(const clv__kernel_call *call) {
   size_t bytes = clv_dtype_size_bytes(data->dtype);
   clv__dense_strides(data, strides);
   CLV__TRY(check_indices(call, indices, axis, size));
-  int64_t walk = axis == last ? 0 : 1; /* the source's own step along a row */
+  int64_t walk = axis == last ? 0 : 1; /* the step of `data` from one element of a row to the next */
   int threads = clv__kernel_threads(rows, (double)count * 2);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t r = 0; r < rows; ++r) {

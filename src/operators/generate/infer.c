@@ -38,7 +38,7 @@ static clv_status infer_constant(clv__infer *infer) {
                         "it has none of the attributes value, value_int(s), value_float(s), value_string(s)");
 }
 
-/* A small integer tensor has contents that are worth passing on. */
+/* Sets the contents of a small integer output. All its elements are the one in `value`. */
 static void constant_content(clv__infer *infer, const clv_tensor *value) {
   const clv_tensor *out = &infer->outputs[0];
   size_t count;

@@ -90,7 +90,7 @@ static bool listed_parts(const clv__infer *infer, int64_t *sizes, size_t *count)
   }
   for (size_t i = 0; i < listed && i < infer->output_count; ++i) {
     int64_t element = ints != NULL ? ints[i] : from_data ? clv__tensor_get_int(input, i) : content.elements[i];
-    bool is_dim = ints == NULL && !from_data; /* otherwise a number; a negative one must not be mistaken for a symbol */
+    bool is_dim = ints == NULL && !from_data; /* otherwise a plain number; a negative one must not be mistaken for a symbol */
     sizes[i] = is_dim ? clv__dim_from_element(element) : element < 0 ? INT64_MIN : element;
   }
   *count = listed;

@@ -16,8 +16,8 @@ static void copy_rows(char *to, size_t to_step, const char *from, size_t from_st
   for (int64_t r = 0; r < count; ++r) memcpy(to + (size_t)r * to_step, from + (size_t)r * from_step, row_bytes);
 }
 
-/* A list that was an attribute before opset `since` and is an input from then on. As in inference, an existing attribute takes
- * precedence before `since`. */
+/* A list that was an attribute before opset `since` and is an input from then on. Before `since`, the input is used if
+ * the attribute is absent, as in inference. */
 typedef struct list {
   const clv_attribute *attribute;
   const clv_tensor *input;
@@ -99,10 +99,10 @@ static clv_status run_slice(const clv__kernel_call *call) {
     int64_t dim = in->dims[axis];
     if (out->dims[axis] == 0) return CLV_OK;
     if (start < 0) start += dim;
-    if (start < 0) start = 0; /* a negative step from there selects nothing, so the axis would be empty */
+    if (start < 0) start = 0; /* with a negative step the output would be empty */
     if (start >= dim) start = dim - 1;
     offset += start * strides[axis];
-    /* A step beyond the axis selects one element. Its product must not overflow. */
+    /* A step longer than the axis selects one element. Then the product is not needed, and it could overflow. */
     shape.strides[axis] = out->dims[axis] == 1 ? 0 : strides[axis] * step;
   }
   size_t bytes = clv_dtype_size_bytes(in->dtype);

@@ -11,8 +11,8 @@ typedef struct lines {
   int64_t matrix_step, line_step;
 } lines;
 
-/* `matrices` matrices of `count` lines each. `along`: the axis that lines are counted along (0: the second to last, 1: the
- * last). */
+/* Reads the zero points or scales in input `input`, for `matrices` matrices of `count` lines each. `along`: the axis that lines
+ * are counted along (0: the second to last, 1: the last). */
 static clv_status lines_read(const clv__kernel_call *call, uint32_t input, int64_t matrices, int64_t count, int along,
                              lines *out) {
   const clv_tensor *t = clv__call_input(call, input);

@@ -152,7 +152,7 @@ static bool independent_mean_variance(clv__padding *padding) {
   return clv__padding_avoids(padding, 0, axes) && clv__padding_pass(padding);
 }
 
-/* Computed over neighbouring channels, so the channel axis must not be padded. */
+/* LRN sums over neighbouring channels, so the channel axis must not be padded. */
 static bool independent_lrn(clv__padding *padding) {
   return clv__padding_avoids(padding, 0, 2u) && clv__padding_pass(padding);
 }

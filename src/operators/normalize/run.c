@@ -55,7 +55,7 @@ static void statistics_of(const clv_tensor *x, int64_t first, int64_t count, dou
   *variance /= (double)count;
 }
 
-/* The channels of each image in `groups` equal parts, each with statistics of its own. */
+/* Divides the channels of each image into `groups` equal parts and normalises each part with its own statistics. */
 static void run_groups(const clv__kernel_call *call, int64_t groups, bool scale_by_group) {
   const clv_tensor *x = &call->inputs[0];
   if (clv__tensor_is_empty(x)) return;
@@ -90,7 +90,7 @@ static clv_status run_layer(const clv__kernel_call *call) {
   const clv_tensor *means = clv__call_output(call, 1), *inverses = clv__call_output(call, 2);
   int64_t axis = clv__attribute_int(call->attributes, "axis", -1), at[CLV_MAX_RANK] = {0};
   if (axis < 0) axis += x->rank;
-  if (clv__tensor_is_empty(x) && means == NULL && inverses == NULL) return CLV_OK; /* a loop over the rows might not end */
+  if (clv__tensor_is_empty(x) && means == NULL && inverses == NULL) return CLV_OK; /* there may be countless empty rows */
   const int64_t rows = clv__dims_count(x, 0, (int32_t)axis), count = clv__dims_count(x, (int32_t)axis, x->rank);
   for (int64_t row = 0; row < rows; ++row) {
     double mean, variance;
@@ -198,7 +198,7 @@ static clv_status run_lp(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Divides by a power of the squares of the neighbouring channels: floor((size - 1) / 2) before, ceil((size - 1) / 2) after. */
+/* Divides by a power of the sum of squares of the channels floor((size - 1) / 2) before to ceil((size - 1) / 2) after. */
 static clv_status run_lrn(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   if (clv__tensor_is_empty(x)) return CLV_OK;

@@ -32,7 +32,7 @@ static int64_t block_of(const clv__window *w, int32_t axis, int64_t at, int64_t 
   return first < w->output[axis] ? first : -1;
 }
 
-/* Sums everything that falls on one element of plane `plane`. */
+/* Computes one element of plane `plane`: the sum of all column elements that belong to it. */
 static void fold_element(const fold *f, int64_t plane, int64_t element) {
   const clv__window *w = &f->window;
   int64_t at[CLV__MAX_SPATIAL], rest = element, sum = 0;

@@ -44,8 +44,8 @@ static void global_work(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* Each channel of each image is independent. The second output holds positions counted over all of them, last axes first. If it
- * is used, only the batch axis may be padded. */
+/* Each channel of each image is independent. The second output holds indices into the whole flattened input. If it is
+ * used, only the batch axis may be padded. */
 static bool independent_planes(clv__padding *padding) {
   const clv__infer *node = padding->node;
   bool counts = node->output_count > 1 && node->outputs[1].dtype != CLV_DTYPE_NONE;

@@ -69,7 +69,7 @@ static void work_linear(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* There is one scale for all, or one per index of an axis that is not padded. */
+/* Independent if there is one scale for all, or one per index of an axis that is not padded. */
 static bool independent_quantize(clv__padding *padding) {
   const clv__infer *node = padding->node;
   const clv_tensor *scale = &node->inputs[1];

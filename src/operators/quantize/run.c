@@ -1,5 +1,5 @@
-/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: one scale (and zero point) for the tensor, for a slice of an axis, or
- * for a block of it. Numbers are f32, like the scales. A quotient is rounded to the precision that the node requests. */
+/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: one scale (and zero point) for the tensor, for each index of an axis,
+ * or for each block. Numbers are f32, like the scales. A quotient is rounded to the precision that the node requests. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +7,8 @@
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* Selects the scale of an element: that of its block along `length`. If the tensor is blocked, each line has its own scales. */
+/* The scales and zero points, and how to find those of an element. `whole`: one scale serves the whole tensor. Otherwise there is
+ * one per block along the axis. `blocked`: each line has its own scales. */
 typedef struct scales {
   const clv_tensor *scale, *zero; /* zero may be NULL */
   clv__lines lines;

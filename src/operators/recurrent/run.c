@@ -73,7 +73,8 @@ typedef struct recurrence {
   int64_t steps, batch, inputs, hidden;
 } recurrence;
 
-/* Each function that takes a value takes the next one of the list. Returns false, with the reason, for an unknown function. */
+/* Reads the activation functions. Each function that uses alpha or beta gets the next value of that attribute's list. Returns
+ * false, with the reason, for an unknown function. */
 static bool functions_read(const clv__kernel_call *call, recurrence *p, char reason[160]) {
   static const char *const defaults[3][3] = {{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
   const int each = p->kind == RNN ? 1 : p->kind == GRU ? 2 : 3, count = each * p->directions;

@@ -58,7 +58,7 @@ static clv_status infer_reduce(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* The same. Also computes the content if the reduction gives a single number. */
+/* Like infer_reduce(). Also computes the content if the reduction gives a single number. */
 static clv_status infer_fold(clv__infer *infer, clv__arithmetic what, int64_t start) {
   clv__content content;
   uint32_t count;

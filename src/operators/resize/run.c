@@ -10,8 +10,8 @@
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* The input positions and weights of every output position of an axis: [output][taps]. An axis that does not change reads
- * itself. */
+/* The input positions and weights of every output position of an axis: [output][taps]. An axis that does not change has
+ * one tap: its own position, with weight 1. */
 typedef struct table {
   int64_t taps;
   int64_t *positions; /* the first is -1 outside the region; the output then takes the extrapolation value */

@@ -28,7 +28,7 @@ typedef struct sampler {
   clv__grid_padding padding;
   bool align, wide; /* wide: coordinates are f64 */
   int32_t spatial;
-  int64_t channels, plane, positions; /* elements of an input channel, and of an output channel */
+  int64_t channels, plane, positions; /* plane: elements of an input channel; positions: of an output channel */
   int32_t taps, corners;              /* per axis; per position */
 } sampler;
 

@@ -1,4 +1,4 @@
-/* DFT and STFT: lanes are gathered into f64, transformed, and written back. */
+/* DFT and STFT: each lane (the elements along the axis, or one frame) is read into f64, transformed, and written back. */
 #include <stdio.h>
 
 #include "base/memory.h"
@@ -92,7 +92,7 @@ static size_t scratch_dft(const clv__kernel_call *call) {
   return transform_bytes_most(longest, 0, CLV__KERNEL_MAX_THREADS);
 }
 
-/* Reads up to `count` elements of a lane into `to` and sets the rest to zero. They are `step` elements apart. */
+/* Fills `to` with `length` elements: those of a lane that has `present` elements, `step` apart, then zeros. */
 static void lane_read(const clv_tensor *x, int64_t first, int64_t step, int64_t present, int64_t length, clv__complex *to) {
   const int64_t parts = x->dims[x->rank - 1], count = present < length ? present : length;
   for (int64_t i = 0; i < length; ++i) to[i] = (clv__complex){0, 0};

@@ -21,7 +21,7 @@ static clv__lines lines_of(const clv__kernel_call *call) {
   return lines;
 }
 
-/* The position of the first of the largest elements. If there is none, returns the first element of the line. */
+/* The position of the first of the largest elements; 0 if the first element is a NaN. */
 static int64_t find_largest(const clv_tensor *x, int64_t first, int64_t length, int64_t step) {
   int64_t at = 0;
   for (int64_t i = 1; i < length; ++i) {

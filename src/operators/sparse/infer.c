@@ -4,8 +4,8 @@
  *   SparseAggregate(data [r, F], offsets [n + 1], sources [m]) -> [n, F]
  *     reduce   "sum" (default), "mean" (a row without sources is 0), "max" (a row without sources is 0)
  *   SparseAttention(data [r, H * C], source_score [r, H], target_score [n, H], offsets [n + 1], sources [m]) -> [n, H * C]
- *     negative_slope   0.2: for each head, the sum of the sources' data, weighted by the softmax over a row's sources of
- * leaky_relu(source_score + target_score) (graph attention: Veličković and others 2018)
+ *     for each head, the sum of the sources' data, weighted by the softmax over a row's sources of leaky_relu(source_score +
+ *     target_score), whose slope is negative_slope, by default 0.2 (graph attention: Veličković and others 2018)
  *
  * Offsets are i64, ascend from 0, and may end below m; the remaining sources are padding. Sources are i32 or i64. Sums are in
  * f32. */

@@ -2,7 +2,8 @@
 #include "operators/infer.h"
 #include "operators/common/content.h"
 
-/* Rounding and similar operators keep a dimension unchanged. Only a number can be negative. */
+/* How an operator changes the contents of a shape tensor. A symbol stands for a dimension, which is never negative, so rounding,
+ * Abs and Relu leave it unchanged. */
 typedef enum keeps { KEEPS_NOTHING, KEEPS_MAGNITUDE, KEEPS_POSITIVE, NEGATES } keeps;
 
 static clv_status infer_content(clv__infer *infer, keeps what) {

@@ -1,5 +1,6 @@
 /* Element-wise operators of one input: activations, rounding, exponentials, trigonometry, tests, Clip. Floats are computed in
- * double and rounded once. Integers wrap. A NaN gives a NaN unless stated otherwise: comparisons let it through. */
+ * double and rounded once. Integers wrap. A NaN gives a NaN: the comparisons are written so that it passes. Only
+ * ThresholdedRelu, Shrink and Binarizer give 0 instead. */
 #include <math.h>
 
 #include "operators/common/element.h"
@@ -61,8 +62,8 @@ REAL(asinh_of, asinh(x))
 REAL(acosh_of, acosh(x))
 REAL(atanh_of, atanh(x))
 
-/* The function for integers and bool. Unsigned values are never negative here, except the upper half of u64. NULL: there is no
- * such operator. */
+/* The function for integers and bool. Unsigned values are never negative here, except the upper half of u64. NULL: the
+ * operator does not support integers. */
 typedef int64_t whole_fn(int64_t x);
 
 static int64_t whole_relu(int64_t x) {
@@ -93,7 +94,7 @@ typedef struct unary {
   float a, b; /* default values */
 } unary;
 
-/* X(operator, dtypes, of floats, of integers, names of the attributes, their defaults) */
+/* X(operator, dtypes, function of floats, function of integers, names of the attributes, their defaults) */
 #define UNARY_OPERATORS(X)                                                                                           \
   X("Relu", CLV__DTYPES_FLOAT | CLV__DTYPES_SIGNED, relu, whole_relu, NULL, NULL, 0, 0)                              \
   X("LeakyRelu", CLV__DTYPES_FLOAT, leaky_relu, NULL, "alpha", NULL, 0.01f, 0)                                       \

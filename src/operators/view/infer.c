@@ -88,7 +88,7 @@ static clv_status infer_reshape(clv__infer *infer) {
   CLV__TRY(clv__infer_rank(infer, target.count));
   reshape r = {.open = -1};
   CLV__TRY(read_target(infer, &target, &r));
-  /* The element counts agree whatever an unknown element is, so a single open dimension is the quotient. */
+  /* Input and output have the same number of elements, so a single open dimension is the quotient of the two products. */
   if (data->rank >= 0 && r.open_count <= 1) {
     int64_t rest;
     bool divides = clv__dims_quotient(r.above, r.above_count, r.below, r.below_count, &rest);
@@ -159,7 +159,7 @@ static clv_status infer_squeeze(clv__infer *infer) {
   int64_t dims[CLV_MAX_RANK];
   int32_t rank = 0;
   for (int32_t i = 0; i < data->rank; ++i) {
-    if (!given && data->dims[i] < 0) return CLV_OK; /* the axis is removed if it is 1 */
+    if (!given && data->dims[i] < 0) return CLV_OK; /* the axis is removed only if it is 1, so the rank is unknown */
     if (given && drop[i] && data->dims[i] >= 0 && data->dims[i] != 1) {
       return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d cannot be squeezed: its size is %lld, not 1", i,
                             (long long)data->dims[i]);
