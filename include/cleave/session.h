@@ -50,7 +50,7 @@ CLV_API void clv_session_destroy(clv_session *session);
 
 /* Runs once.
  *
- * `inputs` are in the order of the graph's inputs. An input with dtype CLV_DTYPE_NONE takes its default, an initializer.
+ * `inputs` are in the order of the graph's inputs. An input with dtype CLV_DTYPE_NONE has its default, an initializer.
  * `outputs` are in the order of the graph's outputs, followed by the plan's kept values.
  *
  * If an output has `data` NULL, the session points it at its own memory, which is valid until the next run. This is not allowed

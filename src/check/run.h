@@ -77,8 +77,8 @@ void clv__check_job_finish(clv__check_job *job); /* accepts a zeroed one; waits 
 /* The types of the view's inputs, as instance_create() expects them. */
 clv_status clv__check_job_types(const clv__check_job *job, const clv_tensor *values, clv__arena *arena, clv_tensor **types,
                                 clv_error *error);
-/* To call after a resize: _scratch() gives the instance the scratch that it now needs; _place() allocates operands for the sizes
- * of `values`. */
+/* Call both after a resize. clv__check_job_scratch() gives the instance the scratch that it now needs. clv__check_job_place()
+ * allocates operands for the sizes of `values`. */
 clv_status clv__check_job_scratch(clv__check_job *job, clv_error *error);
 clv_status clv__check_job_place(clv__check_job *job, const clv_tensor *values, clv_error *error);
 clv_status clv__check_operand_alloc(clv__check *check, const clv_tensor *type, clv__check_operand *operand, clv_error *error);

@@ -23,7 +23,7 @@ bool clv__scene_open(clv__check *check, clv_graph *graph, const int64_t *sizes, 
  * several graphs. Negative dims are symbols; `sizes` gives their sizes, by dim. */
 bool clv__scene_draw(clv__check *check, const clv__menu *menu, uint32_t node_count, const int64_t *dims, const int64_t *sizes,
                      bool exact, uint32_t share, uint64_t seed, clv__check_scene *scene);
-/* Replaces the data and the expected results, for the same graph. `sizes` as above. */
+/* Replaces the data and the expected results, for the same graph. `sizes` as in clv__scene_open(). */
 clv_status clv__scene_feed(clv__check_scene *scene, const int64_t *sizes, uint64_t seed, clv_error *error);
 void clv__scene_finish(clv__check_scene *scene); /* accepts a zeroed one */
 /* Reports a failed call. It is a skip if the device wants the nodes in smaller partitions. */

@@ -29,7 +29,7 @@ void clv__sketch_node_ints(clv__sketch *sketch, const char *op, const char *inpu
 void clv__sketch_foreign(clv__sketch *sketch, const char *domain, const char *op, const char *inputs, const char *outputs);
 /* Adds a pool with a 3x3 window that keeps the size. */
 void clv__sketch_pool(clv__sketch *sketch, const char *op, const char *inputs, const char *outputs);
-/* Returns the graph, or the first error. `outputs` as above. */
+/* Returns the graph, or the first error. `outputs` are names separated by commas. */
 clv_status clv__sketch_end(clv__sketch *sketch, const char *outputs, clv_graph **graph);
 
 /* Seeded data in `arena` for the inputs of a graph: floats in [-1, 1), integers 0 to 9. `sizes` (may be NULL) gives the size of

@@ -59,8 +59,8 @@ typedef struct clv__efficiency {
   uint64_t *seen_ns;  /* by step: the device's total time at the last sample */
 } clv__efficiency;
 
-/* Call after a run of the session: its devices time their steps from now on. `threads`: threads of the host's processor, 0 for
- * all. */
+/* Call after a run of the session. From now on the session's devices time their steps. `threads`: threads of the host's
+ * processor, 0 for all. */
 clv_status clv__efficiency_begin(clv__efficiency *efficiency, clv_session *session, uint32_t threads, uint32_t most_runs,
                                  clv_error *error);
 /* Call after each further run, whose steps the session also timed (clv__session_time_steps()). The plan must be the same. */

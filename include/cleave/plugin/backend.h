@@ -381,10 +381,10 @@ struct clv_backend {
    * executable_destroy(). If the call fails, the host destroys all of them. */
   clv_status (*finish)(clv_device *device, clv_executable *const *executables, uint32_t count, clv_error *error);
 
-  /* Optional: stops the work of a stream. What has not begun does not start, launches of captures included; what is running may
-   * finish or end early. The stream is usable again once stream_synchronize() has returned: CLV_OK if all of the work was done,
-   * CLV_CANCELLED if some was not. Until then, work that is enqueued on the stream may be skipped too. Events whose point was
-   * skipped report CLV_CANCELLED. The call does not wait. It may come from any thread, also during execute() and
+  /* Optional: stops the work of a stream. Work that has not begun does not start, launches of captures included; work that is
+   * running may finish or end early. The stream is usable again once stream_synchronize() has returned: CLV_OK if all of the work
+   * was done, CLV_CANCELLED if some was not. Until then, work that is enqueued on the stream may be skipped too. Events whose
+   * point was skipped report CLV_CANCELLED. The call does not wait. It may come from any thread, also during execute() and
    * stream_synchronize(). */
   clv_status (*stream_stop)(clv_device *device, clv_stream *stream, clv_error *error);
 

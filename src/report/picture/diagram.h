@@ -34,7 +34,7 @@ typedef struct clv__item {
 
 typedef struct clv__lane {
   uint32_t device;    /* CLV__NO_ID: host memory, if no listed device works in it */
-  uint32_t tracks[2]; /* tracks for lines to the left and right of the boxes */
+  uint32_t tracks[2]; /* number of tracks for lines to the left and right of the boxes */
   double left, width; /* relative to the column */
   double box_left, box_width;
 } clv__lane;
