@@ -41,7 +41,7 @@ typedef struct clv__gnn_account {
   clv__gnn_block_sum *blocks; /* by layer, cluster and block */
   clv__gnn_layer_sum *layers;
   clv__gnn_device_sum devices[CLV__PEP_DEVICES];
-  clv__gnn_overhead overhead; /* as planned */
+  clv__gnn_overhead overhead; /* of the tasks as they ran, or as planned if they did not run */
   uint64_t rows, edges;       /* processed by the blocks, excluding the overhead; sums over the parts */
 } clv__gnn_account;
 

@@ -8,7 +8,7 @@
  *                verdicts by device, change of the cost if moved to each device]
  *   values      [name, type, producer or -1, 0 | 1 an input of the graph | 2 constant]
  *   partitions  [device, time, start, start in sequence, nodes, inputs, outputs]
- *   transfers   [value, from, to, bytes or -1, time, start, start in sequence, lane, device]
+ *   transfers   [value, from, to, bytes or -1, time, start, start in sequence, lane, source space, target space]
  *
  * Times are nanoseconds. "Start in sequence" is the start if the steps run one after the other. The changes of the cost are null
  * if computing all of them would take too long. */
