@@ -1,10 +1,10 @@
 /* Ahead-of-time compilation: a folder that holds everything a plan needs to run. It can be copied to any machine that has the
  * same devices.
  *
- *   DIR/compiled.json        the list of contents, and the options used for compiling
+ *   DIR/compiled.json        the list of contents, and the options that the partitions were compiled with
  *   DIR/plan.json            the plan
  *   DIR/model.onnx           the whole model, without its weights
- *   DIR/weights.data         the bytes of the weights, stored once; all models here refer to it
+ *   DIR/weights.data         the bytes of the weights, stored once; all models of the folder refer to it
  *   DIR/partition-N.onnx     each partition as a model of its own
  *   DIR/partition-N.clvx     its executable, if its backend can save one
  *   DIR/npu-N.json           descriptions of virtual NPUs, if they came from files
@@ -49,7 +49,7 @@ CLV_API CLV_MUST_USE clv_status clv_compiled_write(const clv_plan *plan, const c
  * CLV_NOT_SUPPORTED for a later version of the format. Any thread. */
 CLV_API CLV_MUST_USE clv_status clv_compiled_open(clv_context *context, const char *directory, clv_compiled **compiled,
                                                   clv_error *error);
-/* Destroy all sessions created with its options first. Accepts NULL. */
+/* Destroy all sessions created with the folder's options first. Accepts NULL. */
 CLV_API void clv_compiled_close(clv_compiled *compiled);
 
 /* The results are valid as long as `compiled` is. */

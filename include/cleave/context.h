@@ -15,8 +15,8 @@ typedef struct clv_context clv_context;
 typedef enum clv_capture_policy {
   CLV_CAPTURE_UNSET = 0, /* CLEAVE_GRAPH in the environment (off, on, auto); if that is not set, auto */
   CLV_CAPTURE_OFF = 1,   /* never capture */
-  CLV_CAPTURE_ON = 2,    /* capture on the first run of a shape */
-  CLV_CAPTURE_AUTO = 3   /* capture on the second run of a shape */
+  CLV_CAPTURE_ON = 2,    /* capture on the first run with given input shapes */
+  CLV_CAPTURE_AUTO = 3   /* capture on the second run with the same input shapes */
 } clv_capture_policy;
 
 typedef enum clv_switch { CLV_SWITCH_UNSET = 0, CLV_SWITCH_OFF = 1, CLV_SWITCH_ON = 2 } clv_switch;
@@ -49,7 +49,7 @@ CLV_API CLV_MUST_USE clv_status clv_context_create(const clv_context_options *op
 CLV_API void clv_context_destroy(clv_context *context);
 
 /* Adds a backend that the program itself provides, through the same ABI as plugins. Calls `query` once, before it returns. The
- * table must outlive the context.
+ * table that `query` returns must outlive the context.
  * Errors: CLV_NOT_SUPPORTED for another ABI version; CLV_INVALID_ARGUMENT if the table lacks a required slot, if another backend
  * has the same name, or if the name is not valid in a device list; any error of `query`. Any thread. */
 CLV_API CLV_MUST_USE clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn query, void *user_data,
@@ -63,8 +63,9 @@ CLV_API CLV_MUST_USE clv_status clv_context_add_backend(clv_context *context, cl
  * Plugins need not be loaded by hand. If clv_devices_open() meets a name that no backend has, it looks for `cleave_<backend>.so`
  * in the folders of plugin_path. For "auto" it loads all plugins there. World-writable folders are not searched.
  *
- * Errors: CLV_NOT_FOUND; CLV_INVALID_ARGUMENT as above; CLV_NOT_SUPPORTED if the file is not a plugin, has another ABI version,
- * or depends on a library that cannot be loaded; any error of its query function. The message begins with the path. Any thread.
+ * Errors: CLV_NOT_FOUND; CLV_INVALID_ARGUMENT as for clv_context_add_backend(); CLV_NOT_SUPPORTED if the file is not a plugin,
+ * has another ABI version, or depends on a library that cannot be loaded; any error of its query function. The message begins
+ * with the path. Any thread.
  */
 CLV_API CLV_MUST_USE clv_status clv_context_load_plugin(clv_context *context, const char *path, clv_error *error);
 

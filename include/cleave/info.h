@@ -62,12 +62,12 @@ typedef struct clv_device_info {
   uint32_t max_partition_inputs; /* 0: no limit */
   uint32_t max_partition_nodes;  /* 0: no limit */
   bool is_synchronous;           /* execute() and copies run in the caller's thread and return when they are done */
-  /* The device takes integer weights as the model stores them. A DequantizeLinear of such weights before a Conv, MatMul or Gemm
+  /* The device accepts integer weights as the model stores them. A DequantizeLinear of such weights before a Conv, MatMul or Gemm
    * then stays a node with constant inputs. The device computes it once if no integer kernel consumes it. If this is false, the
    * host folds the DequantizeLinear. */
   bool keeps_quantised;
   /* The silicon that computes: "cpu" for the host's cores, or a short name that identifies one chip. Devices with the same name
-   * share it, and slow each other down when they run at the same time. NULL: not said. */
+   * share it, and slow each other down when they run at the same time. NULL: unknown. */
   const char *silicon;
 } clv_device_info;
 

@@ -44,7 +44,7 @@ typedef struct clv_plan_options {
   const char *const *keeps;
   clv_support_fn support;
   void *support_user_data;
-  const char *split;     /* "linear", "convex", "fewest"; NULL: the strategy's default */
+  const char *split;     /* how nodes are grouped into partitions: "linear", "convex", "fewest"; NULL: the strategy's default */
   const char *objective; /* what to minimise. "latency" (also NULL): the time of all steps in sequence; "overlap": the time with
                             devices working at the same time; "throughput": the time of the busiest device */
   const char *profile;   /* a file of measured costs; NULL: none, prices are nominal */
@@ -54,7 +54,7 @@ typedef struct clv_plan_options {
   const clv_assignment *values;
   uint32_t suppose_count; /* operators assumed to be supported by a device, for a what-if. The plan cannot be run */
   const clv_assignment *supposes;
-  bool record_passes; /* record the result of each pass of `propagate` */
+  bool record_passes; /* record the result of each pass of the strategy `propagate` */
 } clv_plan_options;
 #define CLV_PLAN_OPTIONS_INIT                                                                                                    \
   {                                                                                                                              \

@@ -20,7 +20,7 @@ typedef struct clv_session_options {
   bool tune;                  /* choose algorithms by measuring, or reuse earlier measurements; ignored if deterministic */
   uint32_t in_flight;         /* concurrent requests, each with its own boundary memory and instances: 1 to 4; 0: 1 */
   uint32_t prepared_shapes;   /* sets of input shapes kept ready; the least recently used is evicted first. Sets with
-                                 captures stay beyond this limit. 0: 16 */
+                                 captures are kept even beyond this limit. 0: 16 */
   double device_time_limit_s; /* a device that takes longer to answer is removed from the session; 0: no limit */
   bool no_fallback;           /* if a device fails, return its error; do not move its partitions to other devices */
   uint32_t bucket_multiple;   /* for fixed-shape devices, pad open sizes to multiples of this; 0: 64; 1: never pad */
@@ -50,7 +50,7 @@ CLV_API void clv_session_destroy(clv_session *session);
 
 /* Runs once.
  *
- * `inputs` are in the order of the graph's inputs. An input with dtype CLV_DTYPE_NONE takes its default, an initializer.
+ * `inputs` are in the order of the graph's inputs. An input with dtype CLV_DTYPE_NONE has its default, an initializer.
  * `outputs` are in the order of the graph's outputs, followed by the plan's kept values.
  *
  * If an output has `data` NULL, the session points it at its own memory, which is valid until the next run. This is not allowed

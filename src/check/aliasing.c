@@ -1,5 +1,5 @@
-/* Section aliasing: bytes that are seen through several operands. One buffer serves as two inputs; groups of nodes end in a view
- * of their own input; several operands share one buffer, each at its offset, and move before the next execution. */
+/* Section aliasing: operands that share memory. One buffer is bound to two inputs. An output is a view of an input or of another
+ * output. All operands are in one buffer, each at its own offset, and the offsets change between executions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ static void draw_view(clv__sketch *sketch, view_kind kind, const char *from, con
 
 typedef enum pattern { OF_INPUT, OF_INNER, OF_VIEW, TWICE, PATTERNS } pattern;
 
-/* Creates the graph of a pattern. `op` has one or two operands. */
+/* Creates a graph that applies `op`, with two operands if `binary`, and with views as outputs. `p` tells what they view. */
 static clv_status draw_pattern(clv__check *check, clv_dtype dtype, const char *op, bool binary, view_kind kind, pattern p,
                                clv_graph **graph, clv_error *error) {
   static const int64_t dims[] = {4, 8};
@@ -111,8 +111,8 @@ typedef struct shelf {
   size_t size_bytes, alignment;
 } shelf;
 
-/* Puts all operands into one buffer, each `gap` alignments after the one before. `order` is 0, or 1 for the last operand
- * first. */
+/* Puts all operands into one buffer, or into one block of host memory if not `in_buffer`. `gap` times the alignment is left free
+ * between them. If `order` is 1, the last operand comes first. */
 static clv_status lay_out(clv__check_job *job, shelf *s, bool in_buffer, uint32_t order, uint32_t gap, clv_error *error) {
   clv__check *check = job->check;
   uint32_t count = job->input_count + job->output_count;

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 
-/* One message: its head, followed by the two texts. */
+/* The head of a message from the child to the parent. The two texts follow it. */
 typedef enum message_kind { MESSAGE_FACT, MESSAGE_NAMES, MESSAGE_IDENTITY, MESSAGE_REFUSED, MESSAGE_END } message_kind;
 typedef struct message {
   uint32_t kind;
@@ -57,9 +57,7 @@ static void run_child(const clv__check_request *request, clv_check_report *repor
   static const int ends[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
   clv__check_request mine = *request;
   clv_error error = {0};
-  for (size_t i = 0; i < sizeof ends / sizeof *ends; ++i)
-    signal(ends[i], SIG_DFL); /* the program's signal handlers do not apply
-                               * here */
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; ++i) signal(ends[i], SIG_DFL); /* removes the handlers of the program */
   snprintf(sign->what, sizeof sign->what, "loading the plugin");
   clv_status status = clv__check_resolve(&mine, &error);
   if (status == CLV_OK) status = clv__check_run_section(&mine, index, report, send_fact, &file, sign, &error);
@@ -135,7 +133,7 @@ static clv_status take_messages(watch *w, clv_error *error) {
   return status;
 }
 
-/* Reads the available bytes. Returns false at the end. */
+/* Reads the bytes that are in the pipe and handles the complete messages. Returns false at the end of the pipe or on an error. */
 static bool read_some(watch *w, clv_status *status, clv_error *error) {
   void *bytes = w->bytes;
   bool room = clv__array_reserve(clv__context_allocator(w->request->context), &bytes, &w->capacity, w->count + 4096, 1, w->count);
@@ -176,7 +174,7 @@ static clv_status listen_to(watch *w, pid_t child, clv_error *error) {
   }
 }
 
-/* Reports how a child ended that did not announce its end. */
+/* Reports the failure of a child that hung, crashed or exited early. */
 static void report_end(watch *w, int how) {
   char text[512], what[sizeof w->sign->what];
   snprintf(what, sizeof what, "%.*s", (int)sizeof what - 1, w->sign->what);

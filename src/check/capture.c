@@ -14,7 +14,7 @@ typedef struct recording {
   clv_captured *captured;
 } recording;
 
-/* Records `times` executions of the job. Returns false, and reports it, if that fails; NOT_SUPPORTED is a skip. */
+/* Records `times` executions of the job. Returns false if that fails, and reports a failure; for CLV_NOT_SUPPORTED, a skip. */
 static bool record(recording *r, uint32_t times) {
   clv__check *check = r->check;
   const clv_backend *b = check->backend;
@@ -72,7 +72,7 @@ static void check_launch(recording *r, clv_stream *stream, const char *how) {
     clv__check_that(check, clv__check_job_agrees(&r->job, r->scene.truth.values, text, sizeof text), what, "%s", text);
 }
 
-/* Writes other data to the same memory. */
+/* Writes new inputs to the same memory, and computes the results that they must give. */
 static bool feed(recording *r, uint64_t seed) {
   clv_error error = {0};
   clv_status status = clv__scene_feed(&r->scene, NULL, seed, &error);
@@ -101,7 +101,7 @@ static void check_nothing_ran(recording *r) {
   if (status != CLV_OK) clv__check_failed_call(check, r->scene.what, "after the capture", status, &error);
 }
 
-/* Binds the captured execution to other memory. If that is NOT_SUPPORTED, nothing may have changed. */
+/* Binds the captured execution to other memory. If bind() returns CLV_NOT_SUPPORTED, it must not have changed anything. */
 static void check_bind(recording *r, uint64_t seed) {
   clv__check *check = r->check;
   clv__check_job other = {0};
@@ -135,7 +135,7 @@ static void check_bind(recording *r, uint64_t seed) {
     else
       clv__check_that(check, clv__check_job_agrees(&other, r->scene.truth.values, text, sizeof text), what,
                       "in its new memory: %s", text);
-    /* Binds it back to the first memory. */
+    /* Binds the captured execution to its first memory again. */
     if (feed(r, seed + 1)) status = check->backend->capture->bind(check->handle, r->captured, 0, &r->job.args, &error);
     if (status != CLV_OK) clv__check_failed_call(check, what, "capture->bind, to the first memory", status, &error);
   }
@@ -201,7 +201,7 @@ void clv__check_capture(clv__check *check) {
     return;
   }
   for (uint32_t i = 0; i < clv__check_thin(check, 6); ++i) {
-    const clv_capture_mode mode = i % 2 == 0 ? CLV_CAPTURE_THREAD : CLV_CAPTURE_GLOBAL; /* sessions use the first */
+    const clv_capture_mode mode = i % 2 == 0 ? CLV_CAPTURE_THREAD : CLV_CAPTURE_GLOBAL; /* sessions use THREAD */
     check_graph(check, check->seed + 53u * i, mode);
     check_dropped(check, check->seed + 59u * i, mode);
     clv__check_progress(check, i + 1, 6);

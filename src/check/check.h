@@ -47,10 +47,11 @@ void clv__check_skip(clv__check *check, const char *what, const char *format, ..
 bool clv__check_that(clv__check *check, bool holds, const char *what, const char *format, ...) CLV_PRINTF(4, 5);
 /* Signals that the section is alive. Any thread may call it. */
 void clv__check_beat(clv__check *check);
-/* States the next item to be checked, in case the backend does not return from it. Also tells how far the section is. */
+/* clv__check_at() states the next item to be checked, in case the backend does not return from it. clv__check_progress() states
+ * how many items are done. */
 void clv__check_at(clv__check *check, const char *format, ...) CLV_PRINTF(2, 3);
 void clv__check_progress(clv__check *check, uint32_t done, uint32_t of);
-/* How many of `count` similar items to check: at least 1. */
+/* Returns how many of `count` similar items to check, by options->every: at least 1. */
 uint32_t clv__check_thin(const clv__check *check, uint32_t count);
 /* Records a failed call with its status and text. The text must not be empty, and the status must be one that calls can
  * return. */

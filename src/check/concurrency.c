@@ -63,7 +63,7 @@ static void run_threads(clv__check *check, const char *what, worker *workers, ui
   uint32_t started = 0;
   for (uint32_t i = 0; i < count; ++i) workers[i].start = &start;
   while (started < count && pthread_create(&threads[started], NULL, work, &workers[started]) == 0) ++started;
-  if (started < count) { /* the barrier waits for all threads: this one takes the place of those that did not start */
+  if (started < count) { /* the barrier waits for `count` threads: run the missing work in this one */
     clv__check_fail(check, what, "the kit could not start %u threads", count);
     for (uint32_t i = started; i < count; ++i) work(&workers[i]);
   }

@@ -59,8 +59,8 @@ static void check_foreign_node(clv__check *check) {
 
 /* ---- Wrong numbers of operands ---- */
 
-/* `late`: execute() refuses too few inputs. In that case an instance that does not depend on its shapes need not refuse them at
- * creation. */
+/* `late`: execute() refuses too few inputs. Then instance_create() need not refuse them, because some instances do not depend on
+ * the shapes of their inputs. */
 static void check_instance_counts(clv__check *check, clv__check_scene *scene, clv__check_job *job, bool late) {
   const clv__check_program *program = &scene->program;
   clv_error error = {0};
@@ -84,7 +84,7 @@ static void check_instance_counts(clv__check *check, clv__check_scene *scene, cl
   }
 }
 
-/* Whether execute() refused too few inputs each time. */
+/* Checks that execute() refuses wrong numbers of operands. Returns whether it refused too few inputs each time. */
 static bool check_execute_counts(clv__check *check, clv__check_scene *scene, clv__check_job *job) {
   bool refused = true;
   clv_error error = {0};
@@ -108,7 +108,7 @@ static bool check_execute_counts(clv__check *check, clv__check_scene *scene, clv
     check_refusal(check, wrong[i].what, status, &error);
     refused = refused && (status != CLV_OK || wrong[i].inputs == job->input_count);
   }
-  /* The stream may have failed for good. */
+  /* The stream may have failed for good: open a new job. */
   clv__check_job_finish(job);
   if (!clv__scene_start(scene, job)) return refused;
   clv__check_that(check, clv__check_job_run(job, scene->truth.values, text, sizeof text), "a valid execution after invalid ones",

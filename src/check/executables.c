@@ -12,7 +12,7 @@ typedef struct blob {
   const clv_allocator *allocator;
   uint8_t *bytes;
   size_t size_bytes, capacity;
-  bool refuses; /* the disk is full */
+  bool refuses; /* write_blob() fails, as on a full disk */
 } blob;
 
 static clv_status write_blob(void *cookie, const void *data, size_t size_bytes) {
@@ -54,8 +54,8 @@ static void check_independence(clv__check *check, uint64_t seed) {
   clv__scene_finish(&scene);
 }
 
-/* A view is valid only during the call that receives it, so an executable must work without it. The weights are uploaded
- * before. */
+/* A view is valid only during the call that receives it, so an executable must work after its view is destroyed. The weights are
+ * uploaded before. */
 static void check_without_view(clv__check *check, uint64_t seed) {
   clv__check_scene scene;
   clv__check_job job = {0};
@@ -90,7 +90,7 @@ static void check_without_view(clv__check *check, uint64_t seed) {
 
 /* ---- Bytes ---- */
 
-/* Loads the bytes and runs them. The result must be right, or a step must refuse with a text. `must`: it has to be right. */
+/* Loads an executable from the bytes and runs it. If `must`, the result must be right. Otherwise a call may also fail. */
 static void check_bytes(clv__check_scene *scene, const void *bytes, size_t size_bytes, bool must, const char *how) {
   clv__check *check = scene->check;
   clv__check_program program = {0};

@@ -28,7 +28,7 @@ void clv__check_operand_free(clv__check *check, clv__check_operand *operand) {
   *operand = (clv__check_operand){0};
 }
 
-/* The address of an operand if the host can access it directly. NULL: only through copies. */
+/* Returns the address of an operand, or NULL if the host can access it only through copies. */
 static char *host_address(const clv__check *check, const clv__check_operand *operand) {
   if (operand->memory != NULL) return (char *)operand->memory + operand->offset_bytes;
   if (check->device->space != CLV__SPACE_HOST) return NULL;
@@ -85,7 +85,7 @@ void clv__check_bind(const clv__check *check, const clv__check_operand *operand,
 
 /* ---- Jobs ---- */
 
-/* Called from any of the device's threads. */
+/* The job's allocate_output(). Any thread of the device may call it. */
 static clv_status give_room(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
   clv__check_job *job = cookie;
   if (index >= job->output_count) return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u does not exist", index);

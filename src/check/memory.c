@@ -65,7 +65,7 @@ static void check_apart(clv__check *check) {
   if (stream != NULL) b->stream_destroy(check->handle, stream);
 }
 
-/* Requests more memory than there is. */
+/* Requests more memory than the device has. */
 static void check_too_much(clv__check *check, uint64_t size_bytes) {
   char what[64];
   clv_error error = {0};
@@ -82,7 +82,7 @@ static void check_too_much(clv__check *check, uint64_t size_bytes) {
   clv__check_that(check, buffer == NULL, what, "it failed, but returned a buffer");
 }
 
-/* Fills the memory twice, because freed memory must be available again. Less than half of the stated size is an error. */
+/* Fills the memory twice, because freed memory must be available again. Allocating more than the stated size is an error. */
 static void check_limit(clv__check *check) {
   const uint64_t limit = check->device->info.memory_limit_bytes;
   clv_buffer *buffers[MOST_BUFFERS];

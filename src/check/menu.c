@@ -1,5 +1,5 @@
 /* Operators that keep the shape of their input, so that any of them may follow any other. The kit asks the device which of them
- * it takes. See sketch.h. */
+ * it supports. See sketch.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,8 +36,8 @@ enum { ITEM_COUNT = sizeof all_items / sizeof *all_items, MOST_NODES = 40 };
 
 static const clv_dtype dtypes[] = {CLV_F32, CLV_F16, CLV_BF16, CLV_F64, CLV_I32, CLV_I64};
 
-/* Adds the item's constants and returns their names as ",w3_0,w3_1". If values have symbols, the constants use fixed dimensions:
- * channels of images, columns of rows. */
+/* Adds the item's constants and returns their names as ",w3_0,w3_1". Constants never get a symbolic dimension. dims[1], the
+ * channels of images or the columns of rows, is always fixed. */
 static void draw_constants(clv__sketch *sketch, const clv__menu_item *item, bool is_image, const int64_t *dims, uint32_t index,
                            char *names, size_t names_bytes) {
   char name[4][24];

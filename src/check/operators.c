@@ -1,5 +1,5 @@
-/* Section operators: every case of cases.c. If the device says yes, the node alone must compile and agree with the reference. A
- * no must have a reason. The answer must not change. */
+/* Section operators: every case of cases/cases.c. If supports() accepts a node, the node alone must compile and agree with the
+ * reference. If it rejects a node, it must state a reason. Its answer must not change. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct asked {
   char reason[160];
 } asked;
 
-/* Asks about one node twice. */
+/* Calls supports() twice for one node. Reports an invalid or a different answer, and then returns false. */
 static bool ask(asked *a, const clv__check_program *program, uint32_t node) {
   clv__check *check = a->check;
   clv_verdict one, two;
@@ -44,7 +44,7 @@ static bool ask(asked *a, const clv__check_program *program, uint32_t node) {
   return true;
 }
 
-/* Random results cannot be compared. */
+/* Whether the graph has a node with random results, which cannot be compared. */
 static bool is_drawn(const clv_graph *graph) {
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
     const clv__op *op = clv__op_find(graph->nodes[n].domain, graph->nodes[n].op);
@@ -60,7 +60,7 @@ static bool has_strings(const clv__check_program *program) {
   return false;
 }
 
-/* Runs the node alone, on the reference's inputs. */
+/* Runs the node alone, on inputs that the reference computed. */
 static void check_alone(asked *a, clv_node_id node) {
   clv__check *check = a->check;
   clv_error error = {0};

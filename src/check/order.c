@@ -78,7 +78,7 @@ static void check_copy_order(clv__check *check) {
 
 /* ---- Streams that wait for each other ---- */
 
-/* A maker, and a reader on another stream that reads its result. */
+/* Two graphs on two streams: the reader's input is the maker's output. */
 typedef struct pair {
   clv__check *check;
   clv__check_scene maker, reader;
@@ -134,7 +134,7 @@ static bool open_pair(clv__check *check, pair *p) {
   return false;
 }
 
-/* Computes the values that the reader must produce. Its first input is the maker's result. */
+/* Gives the maker new data. Computes the results of the maker and, with them as input, those of the reader. */
 static clv_status feed_pair(pair *p, uint64_t seed, clv_error *error) {
   CLV__TRY(clv__scene_feed(&p->maker, NULL, seed, error));
   const clv_graph *graph = p->maker.graph;
@@ -151,7 +151,7 @@ static clv_status load_pair(pair *p, clv_error *error) {
   return CLV_OK;
 }
 
-/* Enqueues the reader's input behind work that keeps the stream busy and writes elsewhere. */
+/* Enqueues executions of the maker that keep its stream busy and write to `aside`, then one that writes the reader's input. */
 static clv_status make_late(pair *p, clv_error *error) {
   clv__check *check = p->check;
   const uint32_t times = check->device->info.is_synchronous ? 0 : 8; /* a synchronous device completes the work before the call
@@ -211,7 +211,7 @@ static void check_event_synchronize(pair *p, uint32_t round) {
   if (status == CLV_OK) status = make_late(p, &error);
   if (status == CLV_OK) status = b->event_record(check->handle, p->event, p->made.stream, &error);
   if (status == CLV_OK) status = b->event_synchronize(check->handle, p->event, &error);
-  if (status == CLV_OK) status = clv__check_job_execute(&p->read, &error); /* on its own stream, without waiting */
+  if (status == CLV_OK) status = clv__check_job_execute(&p->read, &error); /* on another stream, without event_wait() */
   if (status == CLV_OK) status = clv__check_job_wait(&p->read, &error);
   if (status != CLV_OK) {
     clv__check_failed_call(check, "event_synchronize", "something", status, &error);
@@ -251,7 +251,7 @@ static void pause_ms(long ms) {
   nanosleep(&pause, NULL);
 }
 
-/* Requests a notification for an event after a copy: while the work is pending, or (`is_over`) after all of it completed. */
+/* Requests a notification for an event after a copy. If `is_over`, first waits for the event; otherwise it may be pending. */
 static void check_notice(pair *p, bool is_over, uint32_t round) {
   enum { BYTES = 4096 };
   static uint8_t from[BYTES], to[BYTES];
@@ -298,7 +298,7 @@ static clv_status draw_counted(clv__check *check, clv_dtype dtype, clv_graph **g
   return clv__sketch_end(&sketch, "y", graph);
 }
 
-/* If the host refuses memory, every device with data-dependent outputs must be able to report the failure. */
+/* The host refuses the memory for an output whose size depends on data. The device must report this failure. */
 static void check_failure(clv__check *check) {
   const char *what = "a failure while executing";
   clv_error error = {0};

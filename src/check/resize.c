@@ -58,7 +58,7 @@ static void check_count(resizing *r) {
   clv_tensor *types;
   if (clv__check_job_types(r->job, r->scene->truth.values, &r->scene->arena, &types, &error) != CLV_OK) return;
   clv_status status = check->backend->instance_resize(check->handle, r->job->instance, types, 0, &error);
-  if (status == CLV_OK) { /* correct if an instance does not depend on its shapes */
+  if (status == CLV_OK) { /* allowed if the instance does not depend on the shapes of its inputs */
     char text[1024];
     clv__check_that(check, clv__check_job_run(r->job, r->scene->truth.values, text, sizeof text), "resize with no inputs",
                     "it returned 'ok', and then: %s", text);

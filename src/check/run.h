@@ -1,5 +1,5 @@
 /* Runs graphs on the device through its slots, as the host would: compile, create an instance, put the operands in the device's
- * memory. Callers that check the state between steps use the separate steps; clv__check_view_agrees() does all of them. */
+ * memory. Callers that check the state between these steps call a function for each. clv__check_view_agrees() does them all. */
 #ifndef CLEAVE_CHECK_RUN_H
 #define CLEAVE_CHECK_RUN_H
 
@@ -31,23 +31,24 @@ typedef struct clv__check_program {
   clv_weight **weights;
 } clv__check_program;
 
-/* Creates the view that the device will be asked about. `inputs` (of the graph) give the sizes; NULL: as declared. `nodes` are
- * ids; NULL: all nodes that are not known at plan time. Nothing is compiled yet. Call finish() in any case. */
+/* Creates a view of the graph for supports() and compile(), and compiles nothing. The view has the sizes of `inputs`, the graph's
+ * inputs; NULL: the declared sizes. `nodes` are node ids; NULL: all nodes whose results are not known at plan time. Call
+ * clv__check_program_finish() even if this fails. */
 clv_status clv__check_program_view(clv__check *check, const clv_graph *graph, const clv_tensor *inputs, const clv_node_id *nodes,
                                    uint32_t node_count, clv__check_program *program, clv_error *error);
 /* Compiles the view, and uploads the weights that the executable wants. */
 clv_status clv__check_program_compile(clv__check_program *program, clv_error *error);
-/* Takes an executable (from save->load()) instead of compiling. */
+/* Uses an executable, for example from save->load(), instead of compiling. The program then owns it. */
 clv_status clv__check_program_take(clv__check_program *program, clv_executable *executable, clv_error *error);
 void clv__check_program_finish(clv__check_program *program); /* accepts a zeroed one */
-/* NULL if the device takes every node of the view. Otherwise returns the first refused node and writes the reason (160 bytes). */
+/* Returns the first node of the view that the device does not support, and writes the reason. Returns NULL if it supports all. */
 const clv__node *clv__check_program_refused(const clv__check_program *program, char reason[160]);
 
 /* The place of an operand. */
 typedef struct clv__check_operand {
   clv_tensor type;
   clv_buffer *buffer; /* NULL: host memory */
-  void *memory;       /* host memory that it owns */
+  void *memory;       /* host memory, if `buffer` is NULL */
   uint64_t offset_bytes;
   size_t size_bytes;
   bool is_borrowed; /* the operand does not own the buffer and the memory */
@@ -70,13 +71,14 @@ typedef struct clv__check_job {
 } clv__check_job;
 
 /* Creates an instance for the shapes of `values` (by value id of the graph; only types count), with its scratch, a stream, and
- * operands in the device's memory. Call finish() in any case. */
+ * operands in the device's memory. Call clv__check_job_finish() even if this fails. */
 clv_status clv__check_job_open(clv__check_program *program, const clv_tensor *values, clv__check_job *job, clv_error *error);
 void clv__check_job_finish(clv__check_job *job); /* accepts a zeroed one; waits for the stream */
 /* The types of the view's inputs, as instance_create() expects them. */
 clv_status clv__check_job_types(const clv__check_job *job, const clv_tensor *values, clv__arena *arena, clv_tensor **types,
                                 clv_error *error);
-/* The first gives the instance the scratch that it now asks for. The second allocates operands for other sizes. */
+/* Call both after a resize. clv__check_job_scratch() gives the instance the scratch that it now needs. clv__check_job_place()
+ * allocates operands for the sizes of `values`. */
 clv_status clv__check_job_scratch(clv__check_job *job, clv_error *error);
 clv_status clv__check_job_place(clv__check_job *job, const clv_tensor *values, clv_error *error);
 clv_status clv__check_operand_alloc(clv__check *check, const clv_tensor *type, clv__check_operand *operand, clv_error *error);

@@ -11,7 +11,7 @@ static void describe(clv__check_scene *scene) {
   snprintf(scene->what, sizeof scene->what, "%s: %s", type, operators);
 }
 
-/* The planner never creates such a partition. */
+/* Whether the view has more inputs than the device allows. The planner never creates such a partition. */
 static bool has_too_many_inputs(const clv__check_scene *scene) {
   uint32_t limit = scene->check->device->info.max_partition_inputs;
   return limit > 0 && scene->program.view->input_count > limit && scene->program.view->node_count > 1;

@@ -1,4 +1,4 @@
-/* A scene is a small graph that the device takes, with data for it and the reference's results. Most sections use one. */
+/* A scene is a small graph that the device supports, with data for it and the reference's results. Most sections use one. */
 #ifndef CLEAVE_CHECK_SCENE_H
 #define CLEAVE_CHECK_SCENE_H
 
@@ -14,16 +14,16 @@ typedef struct clv__check_scene {
   char what[200];             /* "f32 [4,8]: Conv, Relu, Add" */
 } clv__check_scene;
 
-/* Creates the scene of a graph. The scene owns the graph, even on failure. `sizes`: the sizes of symbols, may be NULL. `exact`:
- * the view has these sizes; otherwise the symbols stay open. Returns false if the device refuses a node or if the reference
- * fails; a failure of the reference is reported. */
+/* Creates the scene of a graph. The scene owns the graph, even on failure. `sizes` are the sizes of the symbols; may be NULL. If
+ * `exact`, the view has these sizes; otherwise its symbols stay open. Returns false if the device does not support a node, or if
+ * the reference fails, which is reported. */
 bool clv__scene_open(clv__check *check, clv_graph *graph, const int64_t *sizes, bool exact, uint64_t seed,
                      clv__check_scene *scene);
-/* Draws a random graph from the menu. Returns false, and reports a skip, if the device takes none of several graphs. Negative
- * dims are symbols; `sizes` gives their sizes (by dim). */
+/* Creates a scene with a random graph (clv__menu_graph()). Returns false, and reports a skip, if the device supports none of
+ * several graphs. Negative dims are symbols; `sizes` gives their sizes, by dim. */
 bool clv__scene_draw(clv__check *check, const clv__menu *menu, uint32_t node_count, const int64_t *dims, const int64_t *sizes,
                      bool exact, uint32_t share, uint64_t seed, clv__check_scene *scene);
-/* Replaces the data and the expected results, for the same graph. `sizes` as above. */
+/* Replaces the data and the expected results, for the same graph. `sizes` as in clv__scene_open(). */
 clv_status clv__scene_feed(clv__check_scene *scene, const int64_t *sizes, uint64_t seed, clv_error *error);
 void clv__scene_finish(clv__check_scene *scene); /* accepts a zeroed one */
 /* Reports a failed call. It is a skip if the device wants the nodes in smaller partitions. */
@@ -31,8 +31,8 @@ void clv__scene_failed(clv__check_scene *scene, const char *call, clv_status sta
 /* Compiles, and opens a job. Returns false, and reports the failure, if that fails. */
 bool clv__scene_start(clv__check_scene *scene, clv__check_job *job);
 
-/* Draws a plain scene of four nodes, for sections that do not check values: rows, or else images. Returns false, and reports a
- * skip, if the device takes no graph that the kit can draw. */
+/* Creates a scene of four nodes, for sections that need no particular graph. Its values are rows or, if the device supports no
+ * operator for rows, images. Returns false, and reports a skip, if the device supports no such graph. */
 bool clv__scene_plain(clv__check *check, uint64_t seed, clv__check_scene *scene);
 
 #endif

@@ -1,12 +1,12 @@
 /* Section shapes: one executable compiled for open sizes, with instances for odd, single, empty and large sizes. If a device
- * wants fixed sizes or refuses an instance, the graph is compiled for each size. Scalars and high ranks are also checked. */
+ * needs fixed sizes or refuses an instance, the graph is compiled for each size. Scalars and high ranks are also checked. */
 #include <stdio.h>
 #include <string.h>
 
 #include "check/scene.h"
 #include "check/sections.h"
 
-/* Whether the graph compiled for the sizes of its inputs agrees. */
+/* Compiles the graph for exactly the sizes of the scene's inputs. Returns whether its results agree with the reference. */
 static bool agrees_exactly(clv__check_scene *scene, char *text, size_t text_bytes, bool *is_refused) {
   clv_error error = {0};
   clv__check_program program = {0};
@@ -50,8 +50,8 @@ static void check_sizes(clv__check *check, clv__check_scene *scene, bool is_open
     clv__check_that(check, agrees, what, "%s", text);
 }
 
-/* The sizes of one kind of random graph: its dimensions (those below 0 are open), the sizes of the open ones when the graph is
- * drawn, and all sizes that it runs with. */
+/* One kind of random graph. `dims` are the dimensions of its inputs; those below 0 are open. `first` has the sizes, by dimension,
+ * with which the graph is created. `sizes` has `size_count` rows of `open_count` sizes; the graph runs with each row. */
 typedef struct drawn {
   const char *what;
   bool is_image;
@@ -107,7 +107,7 @@ static void check_images(clv__check *check) {
                               .stride = 211});
 }
 
-/* Checks ranks that a menu does not have. */
+/* Checks one rank. The random graphs have only ranks 2 and 4. */
 static void check_rank(clv__check *check, clv_dtype dtype, const char *op, int32_t rank, const int64_t *dims) {
   clv_error error = {0};
   clv__sketch sketch;

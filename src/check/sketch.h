@@ -1,4 +1,4 @@
-/* Small graphs for the sections: built by hand, node by node, or at random from the operators that the device takes. */
+/* Small graphs for the sections: built by hand, node by node, or at random from the operators that the device supports. */
 #ifndef CLEAVE_CHECK_SKETCH_H
 #define CLEAVE_CHECK_SKETCH_H
 
@@ -29,7 +29,7 @@ void clv__sketch_node_ints(clv__sketch *sketch, const char *op, const char *inpu
 void clv__sketch_foreign(clv__sketch *sketch, const char *domain, const char *op, const char *inputs, const char *outputs);
 /* Adds a pool with a 3x3 window that keeps the size. */
 void clv__sketch_pool(clv__sketch *sketch, const char *op, const char *inputs, const char *outputs);
-/* Returns the graph, or the first error. `outputs` as above. */
+/* Returns the graph, or the first error. `outputs` are names separated by commas. */
 clv_status clv__sketch_end(clv__sketch *sketch, const char *outputs, clv_graph **graph);
 
 /* Seeded data in `arena` for the inputs of a graph: floats in [-1, 1), integers 0 to 9. `sizes` (may be NULL) gives the size of
@@ -37,13 +37,13 @@ clv_status clv__sketch_end(clv__sketch *sketch, const char *outputs, clv_graph *
 clv_status clv__sketch_data(const clv_graph *graph, const int64_t *sizes, uint64_t seed, clv__arena *arena, clv_tensor **inputs,
                             clv_error *error);
 
-/* ---- Operators that a device takes (menu.c) ---- */
+/* ---- Operators that a device supports (menu.c) ---- */
 
 typedef struct clv__menu_item clv__menu_item;
 
 enum { CLV__MENU_MOST = 48 };
 
-/* Operators that keep their operands' shape and that the device takes in one dtype. */
+/* Operators that keep their operands' shape and that the device supports in one dtype. */
 typedef struct clv__menu {
   clv_dtype dtype;
   uint32_t count;
@@ -52,8 +52,8 @@ typedef struct clv__menu {
   bool is_binary; /* at least one of them has two computed operands */
 } clv__menu;
 
-/* Finds the first dtype in which the device takes at least one operator (with two operands if `binary`) for values of rank 2, or
- * rank 4 if `is_image`. Returns false if there is none. */
+/* Finds the first dtype in which the device supports at least one operator (with two operands if `binary`) for values of rank 2,
+ * or rank 4 if `is_image`. Returns false if there is none. */
 bool clv__menu_find(clv__check *check, bool is_image, bool binary, clv__menu *menu);
 /* The same for one dtype. */
 bool clv__menu_read(clv__check *check, clv_dtype dtype, bool is_image, clv__menu *menu);

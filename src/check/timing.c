@@ -1,5 +1,5 @@
-/* Section timing: the times that a device reports cover exactly the given nodes, once each, and do not exceed the elapsed time.
- * Timing does not change the results. */
+/* Section timing: the steps that a device reports contain only nodes of the partition, each at most once, and their times do not
+ * exceed the elapsed time. Timing does not change the results. */
 #include <stdio.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ static clv_status list(clv__check *check, const clv__check_job *job, listing *l,
   return check->backend->timing->steps(check->handle, job->instance, list_step, l, error);
 }
 
-/* Returns false if this instance does not support timing; that has been reported. */
+/* Returns false if the device cannot time this instance. The caller reports that. */
 static bool check_executions(clv__check *check, clv__check_scene *scene, clv__check_job *job) {
   char text[1024];
   clv_error error = {0};
@@ -87,18 +87,18 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
   clv__check_that(check, l.sum_ns <= taken_ns, scene->what, "the steps took %.3f ms, but only %.3f ms passed",
                   (double)l.sum_ns / 1e6, (double)taken_ns / 1e6);
   clv__check_that(check, l.step_count == 0 || l.timed_count > 0, scene->what, "none of %u steps took any time", l.step_count);
-  /* The callback's error is returned, and ends the listing. */
+  /* If the callback returns an error, steps() must stop and return it. */
   listing stopped = {.check = check, .what = scene->what, .answer = CLV_CANCELLED, .answer_at = 0};
   if (l.step_count > 0) {
     status = list(check, job, &stopped, &error);
     clv__check_that(check, status == CLV_CANCELLED, scene->what,
                     "the callback returned 'cancelled', but timing->steps returned '%s'", clv_status_name(status));
   }
-  /* A new start leaves nothing of the last timing. Without timing everything works as before. */
+  /* Starting again must reset the times. After timing has stopped, executions must work as before. */
   listing anew = {.check = check, .what = scene->what, .node_count = l.node_count, .answer_at = UINT32_MAX};
   status = time_steps(check, job, true, &error);
   for (uint32_t i = 0; i < EXECUTIONS && status == CLV_OK; ++i) {
-    if (!clv__check_job_run(job, scene->truth.values, text, sizeof text)) break; /* already reported above */
+    if (!clv__check_job_run(job, scene->truth.values, text, sizeof text)) break; /* the steps then report too few executions */
   }
   if (status == CLV_OK) status = list(check, job, &anew, &error);
   clv__check_that(check, status == CLV_OK && anew.step_count == l.step_count, scene->what, "timed again: %u steps, but %u before",

@@ -75,7 +75,7 @@ static clv_status open_cache(listing *l, clv_error *error) {
   }
   l->path = settings->cache_directory;
   clv_status status = clv__cache_open(l->cli->allocator, l->path, UINT64_MAX, false, &l->cache, error);
-  return status == CLV_NOT_FOUND ? CLV_OK : status; /* nothing was ever stored */
+  return status == CLV_NOT_FOUND ? CLV_OK : status; /* the directory does not exist: nothing was stored yet */
 }
 
 static clv_status read_entries(listing *l, clv__cache_depth depth, clv_error *error) {
@@ -214,7 +214,7 @@ static clv_status verify(listing *l, clv_error *error) {
   for (size_t i = 0; i < l->count; ++i) {
     const entry *e = &l->items[i];
     whole += e->is_whole;
-    if (e->is_whole || e->is_unfinished) continue; /* files that are never read cannot be bad */
+    if (e->is_whole || e->is_unfinished) continue; /* an unfinished file is never read, so it is not reported */
     ++wrong;
     json_array_append_new(bad, problem_json(e));
     clv__label_name(&text, e->name);

@@ -28,7 +28,7 @@ static clv_status write_it(compiling *c, clv_error *error) {
   clv_devices_options devices = cli_devices_options(cli);
   clv_compiled_options options = CLV_COMPILED_OPTIONS_INIT;
   cli_job_session_options(cli, &c->job, &session);
-  session.compiled = NULL; /* compile the folder again instead of reusing it */
+  session.compiled = NULL; /* compile again, even if MODEL is a compiled folder */
   if (c->job.compiled != NULL && devices.npu_spec_count == 0 && devices.device_option_count == 0)
     devices = *clv_compiled_devices_options(c->job.compiled);
   options.session = &session;

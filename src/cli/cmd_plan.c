@@ -129,7 +129,7 @@ static clv_status print_text(cli_invocation *cli, const cli_job *job, const cli_
   return status;
 }
 
-/* Notes that open sizes keep nodes off a device with static shapes. Otherwise the device may appear to support little. */
+/* Prints a note if open sizes keep nodes off a device with static shapes. Without it, the device may appear to support little. */
 static void note_open_sizes(cli_invocation *cli, const cli_job *job) {
   const clv_plan *plan = job->plan;
   if (plan->open == NULL || job->from_plan_file) return;

@@ -181,7 +181,7 @@ static const clv__profile_device *tables_of(const profiling *p, uint32_t device)
   return p->profile->devices[clv__profile_find_device(p->profile, p->devices->items[device].info.fingerprint)];
 }
 
-/* Repeated measurements that differ widely were disturbed. */
+/* Prints a note if many repeated measurements differ widely: something has disturbed them. */
 static void note_disturbed(profiling *p) {
   uint32_t disturbed = 0, total = 0;
   for (uint32_t d = 0; d < p->devices->count; ++d) {

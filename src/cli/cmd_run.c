@@ -73,7 +73,7 @@ static clv_status verify(run *r, clv_error *error) {
   return CLV_OK;
 }
 
-/* Appends a flat index as "[0,3,2]", or as "5" if the shape is unknown. */
+/* Appends a flat index as "[0,3,2]", or as "[5]" if the shape is unknown. */
 static void append_position(const clv_plan *plan, clv_value_id value, size_t element, clv__text *text) {
   const clv_tensor *type = &plan->shapes->types[value];
   size_t count;

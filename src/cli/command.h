@@ -42,7 +42,7 @@ typedef struct cli_invocation {
   bool json, verbose, quiet;
   bool color_out, color_err; /* for standard output and standard error */
   bool progress_shown;       /* a progress line is visible on standard error */
-  int exit_status;           /* main's result, unless an error decides it */
+  int exit_status;           /* the result of main(); an error turns CLI_EXIT_DONE into CLI_EXIT_FAILED */
 } cli_invocation;
 
 typedef struct cli_command {

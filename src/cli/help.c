@@ -125,7 +125,7 @@ void cli_help_option(const cli_option *option) {
   print_wrapped(text, used);
 }
 
-/* Prints an option as one command takes it. */
+/* Prints an option with the texts for one command. */
 static void help_option_of(uint32_t command, cli_option_id id) {
   cli_option option = cli_option_table[id];
   for (uint32_t i = 0; i < cli_option_words_count; ++i) {

@@ -26,7 +26,7 @@ static uint32_t find_input(const clv_graph *graph, const char *name, size_t leng
   return CLV__NO_ID;
 }
 
-/* Counts the inputs without a default, and returns one of them in `one`. */
+/* Counts the inputs without a default, and sets *one to the last of them. */
 static uint32_t count_needed(const clv_graph *graph, uint32_t *one) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < graph->input_count; ++i) {

@@ -25,8 +25,8 @@ clv_devices_options cli_devices_options(const cli_invocation *cli) {
   return options;
 }
 
-/* Options without an argument keep the value that a folder was compiled with. The folder's device settings precede those of
- * the arguments. */
+/* Options that are not given keep the value that the folder was compiled with. The folder's device options come first, then those
+ * given. */
 static clv_status complete_devices(cli_invocation *cli, const clv_compiled *compiled, clv_devices_options *options,
                                    clv_error *error) {
   const clv_devices_options *kept = clv_compiled_devices_options(compiled);
@@ -162,7 +162,8 @@ static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **devi
   return status;
 }
 
-/* A plan file does not contain its devices' descriptions. Notes a different NPU, but not a CPU with more cores. */
+/* A plan file does not contain the descriptions of its devices. Prints a note if a device differs from the one planned for. CPUs
+ * may differ. */
 static void note_other_devices(cli_invocation *cli, const cli_job *job) {
   for (size_t i = 0; i < job->planned_count; ++i) {
     const cli_planned_device *planned = &job->planned[i];
@@ -198,7 +199,7 @@ clv_status cli_graph_load(cli_invocation *cli, const char *path, clv_graph **gra
   return clv_graph_load_params(cli->context, path, params->values, params->count, graph, error);
 }
 
-/* A compiled folder consists of its plan file and the compiled executables. */
+/* If the path is a compiled folder, opens it and replaces the path by that of its plan file. */
 static clv_status open_folder(cli_invocation *cli, cli_job *job, clv_error *error) {
   struct stat info;
   if (stat(job->path, &info) != 0 || !S_ISDIR(info.st_mode)) return CLV_OK;
@@ -237,7 +238,7 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
   return cli_inputs_read(cli, job->graph, &job->inputs, error);
 }
 
-/* Completes the sizes for runs of a plan file. */
+/* For a plan file: if a run follows, completes the sizes that the plan leaves open. Otherwise rejects --shape and --dim. */
 static clv_status complete_sizes(cli_invocation *cli, cli_job *job, bool to_run, clv_error *error) {
   if (to_run && clv__plan_has_open_inputs(job->plan)) {
     CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, true, &job->sizes, &job->size_count, error));

@@ -9,7 +9,7 @@
 /* The inputs of a run, in graph input order. */
 typedef struct cli_inputs {
   uint32_t count;
-  clv_tensor *tensors; /* dtype none: not given (yet), or uses its default */
+  clv_tensor *tensors; /* dtype none: not given yet, or the input has its default */
   bool *is_given;
 } cli_inputs;
 
@@ -50,7 +50,7 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
 /* Makes the plan (or reads the plan file). With `to_run`, unspecified sizes become 1, with a note. With --bucket, and for a
  * plan file with open sizes, these sizes apply to the runs only. --dump sets the plan's `keeps`. */
 clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool to_run, clv_error *error);
-/* Sets a session's options from the arguments. Options without an argument keep the value that the folder was compiled with. */
+/* Sets a session's options from the arguments. Options that are not given keep the value that the folder was compiled with. */
 void cli_job_session_options(cli_invocation *cli, const cli_job *job, clv_session_options *options);
 /* Reports which parts of a compiled folder could not be used, and why. */
 void cli_job_note_compiled(cli_invocation *cli, const cli_job *job, const clv_session *session);

@@ -128,7 +128,7 @@ json_t *cli_values_json(const clv_graph *graph, const cli_value *values, uint32_
 
 /* ---- Files ---- */
 
-/* Keeps the name, except for path separators, characters that control terminals, and a leading dot, so that no file is hidden
+/* Copies the name, with `_` for path separators, characters that control terminals, and a leading dot, so that no file is hidden
  * or named "..". Long names are truncated at a character boundary. */
 static void file_name(const char *name, char out[FILE_NAME_BYTES]) {
   size_t used = 0;

@@ -20,7 +20,7 @@ typedef struct collecting {
   const clv__partition *partition;
   bool *is_done; /* by node of the graph: covered by a step */
   clv__op_step *steps;
-  uint32_t count; /* of the partition so far */
+  uint32_t count; /* steps of the partition so far */
   clv_error *error;
 } collecting;
 
@@ -218,7 +218,7 @@ clv_status clv__efficiency_sample(clv__efficiency *e, clv_error *error) {
     while (r.end < e->step_count && e->steps[r.end].kind < CLV__STEP_PARTITION) ++r.end;
     if (r.end > r.step) CLV__TRY(clv__session_operators(e->session, plan->steps[s].index, read_step, &r, error));
     if (r.step != r.end) return clv__error_set(error, CLV_DEVICE_ERROR, "it reports fewer steps than before");
-    put_sample(e, r.step++, all_ns > r.sum_ns ? all_ns - r.sum_ns : 0); /* all of a transfer, or of a partition without steps */
+    put_sample(e, r.step++, all_ns > r.sum_ns ? all_ns - r.sum_ns : 0); /* the rest; all of it if no steps are reported */
   }
   ++e->run_count;
   return CLV_OK;

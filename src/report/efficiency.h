@@ -7,9 +7,9 @@
 #include "execute/session.h"
 
 typedef enum clv__step_kind {
-  CLV__STEP_OF_NODES,  /* of a device: the work of one node or of several fused nodes */
-  CLV__STEP_OF_DEVICE, /* of a device: work that the model does not ask for, such as a reorder */
-  CLV__STEP_PARTITION, /* a whole partition, whose device reports no steps */
+  CLV__STEP_OF_NODES,  /* a device's step: the work of one node or of several fused nodes */
+  CLV__STEP_OF_DEVICE, /* a device's step that the model does not ask for, such as a reorder */
+  CLV__STEP_PARTITION, /* a whole partition, if its device reports no steps */
   CLV__STEP_BETWEEN,   /* time of a partition outside its device's steps */
   CLV__STEP_TRANSFER
 } clv__step_kind;
@@ -22,7 +22,7 @@ typedef struct clv__op_step {
   const char *implementation; /* "" if the device does not report it */
   uint32_t node_count;
   const clv_node_id *nodes;
-  clv_node_id beside; /* DEVICE: the node it serves, or CLV__NO_ID */
+  clv_node_id beside; /* CLV__STEP_OF_DEVICE: the node that it serves, or CLV__NO_ID */
   clv__group_work work;
   double bytes;       /* as in `work`, otherwise as the device reports; negative: unknown */
   double ms, roof_ms; /* median time; lower bound: negative if unknown, 0 if the model asks for no work */
@@ -34,7 +34,7 @@ typedef struct clv__op_row {
   const char *label;
   clv__step_kind kind;
   uint32_t device, count;
-  double ms, flops, bytes;   /* bytes negative: unknown for one of the steps */
+  double ms, flops, bytes;   /* `bytes` is negative if it is unknown for one of the steps */
   double roof_ms, roofed_ms; /* the lower bound, and the time of the steps for which it is known */
   double compute_ms;         /* the part of roof_ms spent on arithmetic */
   double lost_ms;            /* sum over the steps of the time above the bound */
@@ -56,11 +56,11 @@ typedef struct clv__efficiency {
   double ms, roof_ms;                 /* of all steps; roof_ms: of the steps where it is known */
 
   double *samples_ms; /* [step * most_runs + run] */
-  uint64_t *seen_ns;  /* by step: the device's counter before */
+  uint64_t *seen_ns;  /* by step: the device's total time at the last sample */
 } clv__efficiency;
 
-/* Call after a run of the session: its devices time their steps from now on. `threads`: threads of the host's processor, 0 for
- * all. */
+/* Call after a run of the session. From now on the session's devices time their steps. `threads`: threads of the host's
+ * processor, 0 for all. */
 clv_status clv__efficiency_begin(clv__efficiency *efficiency, clv_session *session, uint32_t threads, uint32_t most_runs,
                                  clv_error *error);
 /* Call after each further run, whose steps the session also timed (clv__session_time_steps()). The plan must be the same. */

@@ -94,7 +94,7 @@ static clv_status make_rows(clv__efficiency *e, clv_error *error) {
   if (e->rows == NULL) return clv__error_memory(error, e->step_count * sizeof *e->rows);
   for (uint32_t s = 0; s < e->step_count; ++s) {
     const clv__op_step *step = &e->steps[s];
-    uint32_t r = step->kind == CLV__STEP_PARTITION ? e->row_count : 0; /* each has its own row */
+    uint32_t r = step->kind == CLV__STEP_PARTITION ? e->row_count : 0; /* each partition has its own row */
     while (r < e->row_count && !belongs(&e->rows[r], step)) ++r;
     if (r == e->row_count)
       e->rows[e->row_count++] = (clv__op_row){.label = step->label, .kind = step->kind, .device = step->device};

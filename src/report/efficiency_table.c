@@ -16,7 +16,7 @@ static void rate_cells(clv__table *table, double flops, double bytes, double ms)
   real_cell(table, "%.1f", bytes > 0 ? clv__per_second(bytes, ms) / 1e9 : -1);
 }
 
-/* The limiting resource, the share of its bound, and the lost time. */
+/* Adds the limiting resource, its bound as a share of the time, and the time above the bound. */
 static void roof_cells(clv__table *table, const char *bound, double roof_ms, double ms, double lost_ms) {
   clv__table_cell(table, "%s", roof_ms > 0 ? bound : "–");
   real_cell(table, "%.0f %%", roof_ms > 0 && ms > 0 ? 100 * roof_ms / ms : -1);

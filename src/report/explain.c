@@ -22,7 +22,7 @@ static void append_types(const clv_plan *plan, const char *word, const clv_value
   clv__text_append(text, "\n");
 }
 
-/* The time of the node on the device and the source of that figure; nothing if it takes no time. */
+/* Appends the time of the node on the device and the source of that figure. Appends nothing if the node takes no time. */
 static void append_price(const clv_plan *plan, clv_node_id id, uint32_t device, clv__text *text) {
   char label[CLV__LABEL_BYTES];
   uint32_t node = plan->problem_nodes[id];

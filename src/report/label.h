@@ -32,8 +32,8 @@ void clv__label_name(clv__text *text, const char *name);
 void clv__label_short(clv__text *text, const char *name, size_t columns);
 /* "f32[1,3,N,?]", with the names of the symbols. */
 void clv__label_type(clv__text *text, const clv_graph *graph, const clv_tensor *type);
-/* The name of a memory space: that of its only device, or its own if several devices share it. For `boundary` transfers the
- * host is "host". */
+/* The name of a memory space: the name of its only device; if several devices share it, the name of the space. Host memory is
+ * always "host" in transfers of the graph's inputs, outputs or weights (`boundary` is not CLV__BOUNDARY_INNER). */
 const char *clv__label_space(const clv_plan *plan, uint32_t space, clv__boundary boundary);
 /* "Conv ×23, Relu ×17, Add ×8, …": the operators of a partition, most frequent first, at most `limit` of them. */
 void clv__label_operators(clv__text *text, const clv_graph *graph, const clv_node_id *nodes, uint32_t count, uint32_t limit);

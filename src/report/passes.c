@@ -34,7 +34,7 @@ typedef struct list {
   const char *const *names;
   const uint32_t *devices;
   const char *const *causes;
-  const uint32_t *partition_of; /* of nodes, if the pass cuts the graph */
+  const uint32_t *partition_of; /* of nodes, if the pass splits the graph into partitions */
 } list;
 
 static void lists_of(const clv__problem *problem, const clv__pass *pass, list lists[3]) {
@@ -47,7 +47,7 @@ static const char *device_name(const clv_plan *plan, uint32_t device) {
   return device == CLV__NONE ? "-1" : plan->devices->items[device].name;
 }
 
-/* Finds the next move, from *next on, that brings a value to partition `p`. Other moves before it only pass through the host. */
+/* Finds the next copy, from *next on, of an input of partition `p` to its memory. Skips copies to the host on the way there. */
 static const clv__move *next_input(const clv_plan *plan, const clv__pass *pass, uint32_t p, uint32_t *next) {
   uint32_t space = plan->problem->spaces[pass->cut->devices[p]];
   while (*next < pass->moves->count && pass->moves->items[*next].before <= p) {

@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "plan/plan.h"
 
-/* Writes one table per pass. After the pass that cuts the graph, also writes the copies for each partition. Writes nothing if
- * the plan has not kept its passes. */
+/* Writes one table per pass. After the pass that splits the graph, also writes the values copied for each partition. Writes
+ * nothing if the plan has not kept its passes. */
 void clv__report_passes(const clv_plan *plan, clv__text *text);
 /* [{"pass": "2a", "values": [{"name", "device": text or -1, "cause"}], "weights": […], "nodes": […]}]. The last pass also has
  * "partitions": [{"device", "inputs": […]}], and its nodes have a "partition". NULL if out of memory. */

@@ -10,7 +10,7 @@
 #include "report/label.h"
 #include "report/page/html_data.h"
 
-enum { DRIVER_ROWS = 2 * CLV__MAX_DEVICES }; /* rows of drivers follow those of devices and copies */
+enum { DRIVER_ROWS = 2 * CLV__MAX_DEVICES }; /* number of the first driver row, after the rows of devices and copies */
 
 typedef struct writer {
   const clv_plan *plan;

@@ -17,7 +17,7 @@
  *   - Return a status. If it is not CLV_OK, put a message in `error`.
  *   - Never abort, never print, never let a C++ exception escape.
  *   - Values that cross a partition boundary are dense, row-major and exact in their dtype. If clv_dtype_size_bytes() is 0,
- * several elements share a byte. Inside a partition, the backend chooses the layout.
+ *     several elements share a byte. Inside a partition, the backend chooses the layout.
  *   - Later versions may add dtypes. supports() accepts a node only if it knows the dtype of every input and output.
  *   - A slot marked optional may be NULL. Optional slots that need each other are a group: a table of its own, to which
  *     clv_backend has a pointer, or NULL. All slots of a group are required, except those marked optional in it.
@@ -58,9 +58,8 @@ typedef struct clv_value_info {
   bool is_constant;
 } clv_value_info;
 
-/* A node without bodies that is about to run on the host's memory. `inputs` are aligned to their elements and come without
- * captures; an absent one has dtype CLV_DTYPE_NONE. `outputs` are typed and have room in `data`; an unused one has dtype
- * CLV_DTYPE_NONE. Valid for the call. */
+/* A node without bodies, to be run in host memory. `inputs` are aligned to their elements; an absent one has dtype
+ * CLV_DTYPE_NONE. `outputs` are typed and have room in `data`; an unused one has dtype CLV_DTYPE_NONE. Valid for the call. */
 typedef struct clv_node_call {
   uint32_t struct_size;
   int32_t opset;
@@ -74,7 +73,7 @@ typedef struct clv_node_call {
   clv_tensor *outputs;
 } clv_node_call;
 
-/* CLV_NOT_SUPPORTED: the host runs the node itself. */
+/* Runs a node. If this returns CLV_NOT_SUPPORTED, the host runs the node itself. */
 typedef clv_status (*clv_run_node_fn)(void *cookie, const clv_node_call *call, clv_error *error);
 
 /* The host's services. Valid as long as the backend is loaded. */
@@ -108,7 +107,8 @@ struct clv_host {
    * constants without data, become inputs of the model. They follow its own inputs, in the order of their value ids. */
   clv_status (*graph_to_onnx)(const clv_graph_view *graph, size_t inline_limit_bytes, void **data, size_t *size_bytes,
                               clv_error *error);
-  /* The reverse, for executables that contain bodies. The bytes are copied. graph_close() accepts NULL. */
+  /* Opens a view of an ONNX model, the reverse of graph_to_onnx(). For executables that contain the bodies of nodes. The bytes
+   * are copied. graph_close() accepts NULL. */
   clv_status (*graph_open)(void *self, const void *data, size_t size_bytes, clv_graph_view **graph, clv_error *error);
   void (*graph_close)(void *self, clv_graph_view *graph);
 
@@ -186,7 +186,7 @@ typedef struct clv_executable_info {
   uint32_t struct_size;
   uint32_t weight_count;      /* weights that instance_create() needs, by value name, in this order */
   const char *const *weights; /* owned by the executable */
-  uint64_t resident_bytes;    /* memory that it holds, without weights */
+  uint64_t resident_bytes;    /* memory that the executable holds, without weights */
   uint64_t scratch_bytes;     /* estimate of an instance's scratch at the compiled shapes */
 } clv_executable_info;
 
@@ -234,7 +234,7 @@ typedef clv_status (*clv_found_fn)(void *cookie, const char *name, const char *k
 
 /* ---- Optional groups of slots ---- */
 
-/* Executables in files: save() writes an executable, load() makes one of the bytes. */
+/* Executables in files: save() writes an executable, load() creates one from the bytes. */
 typedef struct clv_save_slots {
   uint32_t struct_size;
   clv_status (*save)(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie, clv_error *error);
@@ -269,9 +269,9 @@ typedef enum clv_capture_mode {
  * which must exist at every launch. Between launches that memory may be freed; the host then rebinds or destroys the capture.
  *
  * launch() enqueues the capture. Its results are those of the recorded executions in order. bind() gives the `index`th recorded
- * execution other memory of the same shapes, while the capture is not running. If the slot is NULL, or returns
- * CLV_NOT_SUPPORTED, which changes nothing, the host captures again. destroy() accepts NULL; the host calls it after the last
- * launch has finished. size_bytes() returns the memory that the capture holds. */
+ * execution other memory of the same shapes, while the capture is not running. If bind() is NULL, or changes nothing and returns
+ * CLV_NOT_SUPPORTED, the host captures again. destroy() accepts NULL; the host calls it after the last launch has finished.
+ * size_bytes() returns the memory that the capture holds. */
 typedef struct clv_capture_slots {
   uint32_t struct_size;
   clv_status (*begin)(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error);
@@ -335,7 +335,7 @@ struct clv_backend {
   clv_status (*weight_upload)(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight, clv_error *error);
   void (*weight_release)(clv_device *device, clv_weight *weight);
   clv_status (*compile)(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
-                        clv_executable **executable, clv_error *error); /* CLV_TOO_LARGE: split here */
+                        clv_executable **executable, clv_error *error); /* CLV_TOO_LARGE: the partition does not fit the device */
   void (*executable_destroy)(clv_device *device, clv_executable *executable);
   void (*executable_info)(clv_device *device, clv_executable *executable, clv_executable_info *info);
 
@@ -355,8 +355,8 @@ struct clv_backend {
   double (*launch_seconds)(clv_device *device);
 
   /* Optional, for a delegate that chooses its own groups of nodes. It calls `add` once per group. The nodes of a group are in
-   * ascending order, and `is_free` is true for each. A node in no group does not go to this device. A group becomes one
-   * partition, or several if it is not convex. */
+   * ascending order. Each must be one that this device may get: `is_free`, indexed by node, is true for it. A node in no group
+   * does not go to this device. A group becomes one partition, or several if it is not convex. */
   clv_status (*claim)(clv_device *device, const clv_graph_view *graph, const bool *is_free, clv_claim_fn add, void *cookie,
                       clv_error *error);
 
@@ -381,10 +381,10 @@ struct clv_backend {
    * executable_destroy(). If the call fails, the host destroys all of them. */
   clv_status (*finish)(clv_device *device, clv_executable *const *executables, uint32_t count, clv_error *error);
 
-  /* Optional: stops the work of a stream. What has not begun does not start, launches of captures included; what is running may
-   * finish or end early. The stream is usable again once stream_synchronize() has returned: CLV_OK if all of the work was done,
-   * CLV_CANCELLED if some was not. Until then, work that is enqueued on the stream may be skipped too. Events whose point was
-   * skipped report CLV_CANCELLED. The call does not wait. It may come from any thread, also during execute() and
+  /* Optional: stops the work of a stream. Work that has not begun does not start, launches of captures included; work that is
+   * running may finish or end early. The stream is usable again once stream_synchronize() has returned: CLV_OK if all of the work
+   * was done, CLV_CANCELLED if some was not. Until then, work that is enqueued on the stream may be skipped too. Events whose
+   * point was skipped report CLV_CANCELLED. The call does not wait. It may come from any thread, also during execute() and
    * stream_synchronize(). */
   clv_status (*stream_stop)(clv_device *device, clv_stream *stream, clv_error *error);
 

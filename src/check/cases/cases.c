@@ -1,4 +1,5 @@
-/* The cases of operators: counts the cases of all families' rows, and creates the graph and the data of one case. */
+/* The cases of operators. Each row of text (operators/cases.h) stands for several cases. This file counts them, and creates the
+ * graph and the data of one case. */
 #include "check/cases/cases.h"
 
 #include <stdio.h>
@@ -19,7 +20,7 @@ typedef struct span {
   const char *at, *end;
 } span;
 
-/* The lists of a row: how many alternatives each has, and whether they multiply. */
+/* The lists of alternatives in a row. A list that `multiplies` is combined with all choices from the others. */
 typedef struct lists {
   const char *text[LISTS];
   uint32_t count[LISTS];
@@ -64,7 +65,7 @@ static span alternative(const lists *l, int list, uint32_t index) {
 static void pick(const lists *l, uint32_t index, span picked[LISTS]) {
   uint32_t chosen[LISTS] = {0}, others = 1;
   for (int i = 0; i < LISTS; ++i) others += l->multiplies[i] ? 0 : l->count[i] - 1;
-  uint32_t other = index % others, rest = index / others; /* `other`: 0 selects the usual alternative of every list */
+  uint32_t other = index % others, rest = index / others; /* `other` 0: lists that do not multiply have their first choice */
   for (int i = LISTS - 1; i >= 0; --i) {
     if (l->multiplies[i]) {
       chosen[i] = rest % l->count[i];
@@ -99,7 +100,7 @@ static bool next_word(span *s, span *word) {
   return word->at < word->end;
 }
 
-/* Whether an operand for later nodes ("+r[3,4]=") is read by none of the later nodes ("Add(r) Relu"). */
+/* Whether `operand` is meant for later nodes ("+r[3,4]="), but none of the later nodes in `then` ("Add(r) Relu") reads it. */
 static bool is_unread(span operand, span then) {
   if (*operand.at != '+') return false;
   const char *name = operand.at + 1;
@@ -199,8 +200,7 @@ static clv_status add_after(making *m, span word, uint32_t index, clv_value_id *
   return clv__builder_node(m->builder, name, "", op, inputs, input_count, value, 1, NULL, 0, m->error);
 }
 
-/* Imports the version of the operator's domain. If that is not ONNX's domain, also imports the newest usual ONNX version for the
- * other nodes. */
+/* Imports version `opset` of the operator's domain. If that is not ONNX's domain, also imports ONNX's, for the other nodes. */
 static clv_status import_opset(making *m, span op, span opset) {
   const int32_t version = (int32_t)strtol(opset.at, NULL, 10);
   const char *dot = op.end;
@@ -258,7 +258,7 @@ uint32_t clv__check_case_count(void) {
   return total;
 }
 
-/* Builds case `index` of the rows. The indices after the rows are the cases built by hand. */
+/* Builds case `index`. The cases of the rows come first, then the cases built by hand. */
 static clv_status build(making *m, uint32_t index, clv__check_case *made) {
   for (size_t i = 0; i < sizeof families / sizeof *families; ++i) {
     for (const clv__case_row *row = families[i]; row->ops != NULL; ++row) {

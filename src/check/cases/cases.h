@@ -36,15 +36,15 @@ typedef struct clv__case_operand {
   char name[CLV__CASE_MAX_NAME];
   clv_tensor type;
   clv__case_fill fill;
-  double low, high;   /* RANGE; TURN: `high` is n */
-  const char *values; /* the text after the bracket; NULL: seeded */
+  double low, high;   /* for RANGE; for TURN, `high` is n */
+  const char *values; /* the text after the opening bracket; NULL: `fill` generates them */
 } clv__case_operand;
 
 /* Parses one operand; *text advances past it. T stands for `dtype`. */
 clv_status clv__case_read_operand(const char **text, const char *end, clv_dtype dtype, clv__case_operand *operand,
                                   clv_error *error);
-/* Parses one attribute, with its parts in `arena`, or the list of wanted outputs. For outputs `attribute->name` is NULL and bit i
- * of *outputs is set for output i. */
+/* Parses one attribute, with its parts in `arena`, or the list of wanted outputs (">101"). For a list of outputs,
+ * `attribute->name` is NULL and bit i of *outputs tells whether output i is wanted. */
 clv_status clv__case_read_attribute(const char **text, const char *end, clv_dtype dtype, clv__arena *arena,
                                     clv_attribute *attribute, uint32_t *outputs, uint32_t *output_count, clv_error *error);
 /* The dtype of that name, or NONE. */

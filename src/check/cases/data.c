@@ -1,4 +1,4 @@
-/* Numbers for the cases: seeded, never all equal, and within the range that the operators define. */
+/* Fills the operands of the cases: with seeded numbers in the range that their text states, or with the values in the text. */
 #include <math.h>
 
 #include "base/random.h"
@@ -46,7 +46,7 @@ static double float_value(const clv__case_operand *operand, uint64_t *random) {
   return 4 * random_unit(random) - 2;
 }
 
-/* Any number of the dtype. One eighth of them are its extremes and the neighbours of 0. */
+/* Returns any number of the dtype. One in eight is an extreme of the dtype, 0, or a neighbour of 0. */
 static int64_t any_integer(clv_dtype dtype, uint64_t *random) {
   const unsigned width = 8 * (unsigned)clv_dtype_size_bytes(dtype);
   const uint64_t high = UINT64_C(1) << (width - 1), bits = clv__random(random);
@@ -63,7 +63,7 @@ static int64_t range_integer(const clv__case_operand *operand, uint64_t *random)
   return from + (int64_t)(clv__random(random) % (uint64_t)(to >= from ? to - from + 1 : 1));
 }
 
-/* Fills with i + j + … mod n, starting at a seeded number. */
+/* Sets element [i, j, …] to (i + j + … + a seeded number) mod |n|. If n is negative, subtracts |n| from it. */
 static void fill_turn(const clv_tensor *t, double n, uint64_t *random, size_t count) {
   const int64_t size = (int64_t)(n < 0 ? -n : n);
   const uint64_t start = clv__random(random) % (uint64_t)size;

@@ -45,7 +45,8 @@ static clv_status read_dims(const char **text, const char *end, clv_tensor *type
   return CLV_OK;
 }
 
-/* Remembers the values up to the closing bracket. Counts them if no dims were given. */
+/* Sets *values to the text after the opening bracket, and advances *text past the closing one. If no dims were given, counts the
+ * values to set the rank and dims. */
 static clv_status read_list(const char **text, const char *end, bool has_dims, clv_tensor *type, const char **values,
                             clv_error *error) {
   const char *open = *text, *close = memchr(open, *open == '{' ? '}' : ')', (size_t)(end - open));
@@ -151,7 +152,7 @@ static bool is_number(const char *at) {
   return (*at >= '0' && *at <= '9') || (*at == '-' && at[1] >= '0' && at[1] <= '9');
 }
 
-/* Parses one number, or a list in brackets. They are floats if one of them has a decimal point. */
+/* Parses one number, or a list in brackets. If one has a decimal point, all are floats. */
 static clv_status read_numbers(const char *at, const char *end, clv__arena *arena, clv_attribute *attribute, clv_error *error) {
   size_t count = 1;
   attribute->is_list = *at == '[';

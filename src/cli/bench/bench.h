@@ -12,7 +12,7 @@ typedef struct bench {
   cli_job job;
   clv_session *session;
   clv_tensor *outputs;
-  clv_tensor *rooms; /* if several requests are in flight: output buffers for each request */
+  clv_tensor *rooms; /* output tensors with memory for each request; used if several requests are in flight */
   uint32_t output_count;
   uint32_t runs, warmup, step_runs;
   uint32_t in_flight;

@@ -9,7 +9,8 @@ static const char *state_word(clv__issue issue) {
   return words[issue];
 }
 
-/* Returns false if the session now runs another plan, because a device was removed. */
+/* Finds how the partition was issued. Returns false if unknown, for example because the session replaced the plan after removing
+ * a device. */
 static bool issue_of(const bench *b, uint32_t partition, clv__issue_info *info) {
   if (clv__session_plan(b->session) != b->job.plan) return false;
   clv__session_issue(b->session, partition, info);
@@ -32,7 +33,8 @@ void bench_issue_text(const bench *b, uint32_t partition, clv__text *text) {
   if (info.issue == CLV__ISSUE_EAGER) clv__text_append(text, ": %s", info.why);
 }
 
-/* A synchronous device executes its kernels in the caller's thread, so the issue time cannot be separated. */
+/* Whether the host time that replays save is known. A synchronous device executes its kernels in the caller's thread, so the time
+ * to issue them cannot be separated. */
 static bool knows_saved(const bench *b, uint32_t device) {
   return !b->job.devices->items[device].info.is_synchronous;
 }

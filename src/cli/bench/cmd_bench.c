@@ -79,7 +79,7 @@ static clv_status time_steps(bench *b, clv_error *error) {
   clv__session_time_steps(b->session, true);
   for (uint32_t run = 0; run < b->step_runs; ++run) {
     CLV__TRY(bench_run_once(b, &ignored, error));
-    if (clv__session_incident_count(b->session) != before) break; /* the plan changed, and with it the steps */
+    if (clv__session_incident_count(b->session) != before) break; /* a device was removed, so the plan has other steps */
     for (uint32_t s = 0; s < steps; ++s) {
       samples[(size_t)s * b->step_runs + run] = (double)clv__session_step_time_ns(b->session, s) / 1e6;
     }
@@ -93,8 +93,8 @@ static clv_status time_steps(bench *b, clv_error *error) {
   return CLV_OK;
 }
 
-/* Uses separate runs, because waiting after each step would lengthen the measured ones. These are the last, so that the plan
- * is the session's current one. */
+/* Uses separate runs, because waiting after each step would lengthen the measured ones. If a device is removed meanwhile, the
+ * plan changes, so it measures all steps again. */
 static clv_status measure_steps(bench *b, clv_error *error) {
   uint32_t before;
   do {

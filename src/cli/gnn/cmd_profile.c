@@ -31,7 +31,7 @@ static bool tell(void *user_data, const clv__gnn_measure_progress *at) {
   return true;
 }
 
-/* Columns in the file's header line that end with "_ms" belong to devices. */
+/* Finds the columns of devices: those whose name in the file's header line ends with "_ms". */
 static clv_status find_columns(cli_gnn_job *job, const clv__file_map *map, clv__import_column *columns, uint32_t *count,
                                clv_error *error) {
   const char *at = (const char *)map->data, *end = memchr(at, '\n', map->size_bytes);
@@ -107,7 +107,7 @@ static clv_status import(cli_gnn_job *job, const char *path, clv_error *error) {
   return strncmp(error->message, path, strlen(path)) == 0 ? status : clv__error_prefix(error, status, "%s", path);
 }
 
-/* Reports the measurements that plans will lack. */
+/* Prints notes about blocks that were left out, and about blocks whose largest sizes were not measured. */
 static void tell_left_out(const cli_gnn_job *job, const clv__gnn_measured *measured) {
   if (measured->needless > 0 && job->cli->verbose)
     cli_note(job->cli, "%u of %u blocks take longer than their whole layer on the same device: no plan needs them",

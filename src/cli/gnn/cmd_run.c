@@ -30,7 +30,7 @@ static const cli_gnn_option options[] = {
 typedef struct running {
   cli_gnn_job job;
   const char *output;
-  char *state_path;           /* next to the output */
+  char *state_path;           /* the file for --resume, next to the output; NULL: none */
   clv__gnn_schedule schedule; /* layer_count 0: runs in one piece */
   clv__stages *stages;
   clv__partitioned partitioned;
@@ -221,7 +221,8 @@ static clv_status tell(const running *r, clv_error *error) {
 
 /* ---- All of it ---- */
 
-/* Keeps rows between layers only if the output is a regular file, because a later run must find them by its name. */
+/* Names the file that keeps the rows between layers for --resume. There is one only if the output is a regular file, because a
+ * later run must find it by the output's name. */
 static clv_status find_state(running *r, clv_error *error) {
   struct stat about;
   cli_invocation *cli = r->job.cli;
@@ -261,7 +262,7 @@ static clv_status run(running *r, clv_error *error) {
   if (r->output != NULL) {
     cli_progress(cli, "writing %s", r->output);
     CLV__TRY(clv__npz_write(cli->allocator, r->output, names, &r->out, 1, false, error));
-    if (r->state_path != NULL && has_plan) clv__gnn_run_forget(r->state_path); /* safe now: the result is saved */
+    if (r->state_path != NULL && has_plan) clv__gnn_run_forget(r->state_path); /* no longer needed: the result is saved */
   }
   return tell(r, error);
 }

@@ -44,7 +44,7 @@ static bool verb_takes(const cli_gnn_verb *verb, cli_option_id id) {
   return false;
 }
 
-/* Rejects options that only other verbs take. */
+/* Rejects options that this verb does not accept. */
 static clv_status check_options(cli_invocation *cli, const cli_gnn_verb *verb, clv_error *error) {
   for (int id = 0; id < OPTION_COUNT; ++id) {
     if (!cli_is_given(cli, (cli_option_id)id) || verb_takes(verb, (cli_option_id)id)) continue;

@@ -78,7 +78,7 @@ clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error) {
   return CLV_OK;
 }
 
-/* With -v, reports the quick mode's moves. */
+/* With -v, reports a subgraph that the quick search moved off the busiest device. */
 static void tell_move(void *user, uint32_t k, uint32_t layer, const clv__assign_move *move, const clv__pep *from,
                       const clv__pep *to) {
   const cli_gnn_job *job = user;

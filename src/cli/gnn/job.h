@@ -18,7 +18,7 @@ typedef struct cli_gnn_job {
   clv__gnn_plan *plan;             /* the chosen plan */
   clv__membership *parts;          /* [part_count]: from --parts, sorted by k; includes k = 1 */
   uint32_t part_count;             /* 0: METIS partitions the graph */
-  double load_ms, cut_ms, plan_ms; /* cut_ms: METIS and subgraphs */
+  double load_ms, cut_ms, plan_ms; /* cut_ms: to partition the graph and build the subgraphs */
 } cli_gnn_job;
 
 /* Options that cli_gnn_load(), cli_gnn_cut() and cli_gnn_choose() read. */
@@ -39,9 +39,9 @@ typedef struct cli_gnn_job {
 clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error);
 /* parts.c: reads the files of --parts, if given. If --kset is also given, both must have the same ks. */
 clv_status cli_gnn_parts_read(cli_gnn_job *job, clv_error *error);
-/* Partitions for --kset or --parts, and for k = 1. */
+/* Partitions the graph for every k of --kset, or as in the files of --parts, and for k = 1. */
 clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error);
-/* Sets choice and plan. */
+/* Chooses k and an execution plan per subgraph: sets `choice` and `plan`. */
 clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error);
 void cli_gnn_job_finish(cli_gnn_job *job); /* accepts a zeroed job */
 

@@ -9,7 +9,7 @@ static int compare_parts(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The whole graph is always a candidate. */
+/* Adds k = 1, because the whole graph is always a candidate. */
 static clv_status add_whole(cli_gnn_job *job, clv_error *error) {
   size_t size_bytes = (size_t)job->graph->csr.vertex_count * sizeof(uint32_t);
   uint32_t *parts = clv__allocate_zero(job->cli->allocator, size_bytes);
@@ -25,7 +25,7 @@ static bool has_k(const cli_gnn_job *job, uint32_t k) {
   return false;
 }
 
-/* With --kset, both must have the same ks. */
+/* If --kset is given, --kset and --parts must have the same numbers of subgraphs. */
 static clv_status check_kset(cli_gnn_job *job, const char *const *paths, clv_error *error) {
   cli_invocation *cli = job->cli;
   uint32_t *ks, count;
@@ -58,7 +58,7 @@ clv_status cli_gnn_parts_read(cli_gnn_job *job, clv_error *error) {
     ++job->part_count;
     if (is_twice) return cli_usage(cli, error, "%s: another --parts file also has k = %u", given->values[i], parts->k);
   }
-  CLV__TRY(check_kset(job, given->values, error)); /* before sorting: in the order of the paths */
+  CLV__TRY(check_kset(job, given->values, error)); /* before sorting, while parts[i] is from paths[i] */
   if (!has_k(job, 1)) CLV__TRY(add_whole(job, error));
   qsort(job->parts, job->part_count, sizeof *job->parts, compare_parts);
   return CLV_OK;

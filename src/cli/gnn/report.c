@@ -1,5 +1,5 @@
 /* Reports a plan. All data comes from the plan, so that a plan from a file gives the same report as a new one. Data that only
- * a new plan has (how the graph was cut) is added if available. See report.h. */
+ * a new plan has (how the graph was partitioned) is added if available. See report.h. */
 #include "cli/gnn/report.h"
 
 #include <math.h>

@@ -9,8 +9,8 @@
 
 enum { OPSET = 21, MAX_OPERANDS = 8 };
 
-/* Operands to try, one letter each; the last one repeats until there are enough. An operator counts as supported if one of these
- * lines suits both it and the device.
+/* Operands to try, one letter each; the last one repeats until there are enough. An operator counts as supported if the
+ * device accepts it with one of these strings.
  *   f h b u i  runtime f32, f16, bool, u8, i64 of the rank that follows
  *   w          constant f32 [4,4,1,1]
  *   c          constant f32 [4]
@@ -115,7 +115,7 @@ static void add_operand(builder *b, char kind, int32_t rank) {
   ++b->count;
 }
 
-/* Builds a graph with one node. Returns NULL if the line does not suit the operator. */
+/* Builds a graph with one node. Returns NULL if the operator does not accept these operands. */
 static clv_graph *make_graph(const clv_allocator *allocator, const clv__op *op, const char *trial) {
   /* Attributes that some operators require. Other operators do not get them, because frameworks reject unknown attributes. */
   static const int64_t number[] = {1}, two[] = {2}, window[] = {1, 1};

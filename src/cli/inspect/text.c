@@ -111,8 +111,8 @@ static void write_operators(cli_inspection *in, clv__text *text) {
   clv__table_finish(&table);
 }
 
-/* Writes a device's reasons, each once with its number of nodes and the first of them. Verdicts with the same text share a
- * line. */
+/* Writes the reasons for which a device rejects nodes: a line per operator and reason, with the number of nodes and the first
+ * of them. */
 static void write_reasons(cli_inspection *in, uint32_t device, clv__text *text) {
   const clv_graph *graph = in->job.graph;
   uint32_t distinct = 0;

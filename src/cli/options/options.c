@@ -13,7 +13,7 @@ static bool takes(const cli_command *command, const cli_option *option) {
   return false;
 }
 
-/* Lists the commands that take an option. */
+/* Lists the commands that accept an option. */
 static void list_takers(const cli_option *option, char *list, size_t size_bytes) {
   list[0] = '\0';
   for (uint32_t i = 0; i < CLI_COMMAND_COUNT; ++i) {

@@ -106,7 +106,7 @@ typedef struct cli_option {
   uint32_t commands; /* bits from CLI_IN() */
   uint64_t least;
   const char *value;    /* the value's name in help texts; for CLI_CHOICE also the allowed values */
-  const char *fallback; /* the value if it is not given; NULL: not worth stating */
+  const char *fallback; /* the value if the option is not given; NULL: the help does not state it */
   const char *help;
 } cli_option;
 
@@ -149,8 +149,8 @@ double cli_real(const cli_invocation *cli, cli_option_id id, double fallback);
  * keeps. */
 clv_status cli_plan_options(cli_invocation *cli, clv_plan_options *options, clv_error *error);
 
-/* run.c: sets the options of the context and of sessions from the arguments. Options without an argument are left to the
- * environment, then to the library. */
+/* run.c: sets the options of the context and of sessions from the arguments. For options that are not given, the environment
+ * decides, then the library. */
 void cli_context_options(cli_invocation *cli, clv_context_options *options);
 void cli_session_options(cli_invocation *cli, clv_session_options *options);
 

@@ -15,7 +15,7 @@ static void add(candidates *list, const char *name) {
   if (name[0] != '\0') list->names[list->count++] = name;
 }
 
-/* A model contains aten.cat.default; people type aten.cat. */
+/* Adds the name that people type: aten.cat for aten.cat.default in the model. */
 static void add_operator(candidates *list, const clv__node *node) {
   const char *first = strchr(node->source_op, '.'), *last = strrchr(node->source_op, '.');
   bool has_overload = first != NULL && last != first;

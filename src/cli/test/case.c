@@ -27,8 +27,8 @@ typedef struct test {
   clv_tensor *outputs;
 } test;
 
-/* Ends the case with a status. Its meaning depends on how far the case had come. Removes the path from the reason, because the
- * output line already has it. */
+/* Ends the case with a status, and with the text `before` followed by `reason`. Removes the path from the reason, because the
+ * output line already has it. Returns false. */
 static bool end(test *t, cli_test_status status, const char *before, const char *reason) {
   size_t length = strlen(t->path);
   if (strncmp(reason, t->path, length) == 0 && reason[length] == ':')
@@ -115,7 +115,7 @@ static bool same_shapes(const cli_data_set *a, const cli_data_set *b) {
 static clv_status make_session(test *t, const clv_plan *plan, clv_session **session, clv_error *error) {
   clv_session_options options;
   cli_session_options(t->tester->cli, &options);
-  options.no_fallback = true; /* the test is about these devices */
+  options.no_fallback = true; /* a device that fails must fail the test */
   return clv_session_create(plan, &options, session, error);
 }
 

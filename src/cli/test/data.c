@@ -75,8 +75,8 @@ clv_status cli_test_find(const clv_allocator *allocator, clv__arena *arena, cons
 
 /* ---- Data sets ---- */
 
-/* Returns the input that a file is for. If there are no more files than inputs without a default, files belong to those
- * inputs; otherwise to all inputs in order. */
+/* Returns the index of the input that a file is for. If there are no more files than inputs without a default, the files belong
+ * to those inputs, in order; otherwise to all inputs, in order. */
 static uint32_t input_index(const clv_graph *graph, uint32_t file, uint32_t file_count) {
   uint32_t needed = 0;
   for (uint32_t i = 0; i < graph->input_count; ++i) needed += graph->values[graph->inputs[i]].type.data == NULL;

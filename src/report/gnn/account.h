@@ -5,9 +5,11 @@
 #include "gnn/plan/plan.h"
 #include "gnn/run/run.h"
 
-/* A part of a block running on a subgraph. Times count from the start of the first layer. */
+/* One task: a block, or one device's part of it, runs on a subgraph. `turn` is the position of the subgraph in the layer's order.
+ * The block has the stages [first, last). `device` is an index in the plan's machine. Times count from the start of the first
+ * layer. */
 typedef struct clv__gnn_span {
-  uint32_t layer, turn, cluster, subgraph, block, part, first, last, device; /* device: of the machine; last: excluded */
+  uint32_t layer, turn, cluster, subgraph, block, part, first, last, device;
   clv__layer_sizes sizes, padded;
   double start_ns, end_ns;                          /* as simulated */
   bool has_run;                                     /* the fields below are set */
@@ -22,7 +24,7 @@ typedef struct clv__gnn_block_sum {
 } clv__gnn_block_sum;
 
 typedef struct clv__gnn_layer_sum {
-  double start_ns, predicted_ns, begin_ns, measured_ns; /* begin: of the measured layer */
+  double start_ns, predicted_ns, begin_ns, measured_ns; /* begin: start of the measured layer */
   bool has_run;
 } clv__gnn_layer_sum;
 
@@ -39,7 +41,7 @@ typedef struct clv__gnn_account {
   clv__gnn_block_sum *blocks; /* by layer, cluster and block */
   clv__gnn_layer_sum *layers;
   clv__gnn_device_sum devices[CLV__PEP_DEVICES];
-  clv__gnn_overhead overhead; /* as planned */
+  clv__gnn_overhead overhead; /* of the tasks as they ran, or as planned if they did not run */
   uint64_t rows, edges;       /* processed by the blocks, excluding the overhead; sums over the parts */
 } clv__gnn_account;
 

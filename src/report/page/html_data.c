@@ -5,12 +5,13 @@
  *   devices     {name, color, space}
  *   lanes       lanes of the timeline, {name, color}: devices, then memories that are the source or target of a copy
  *   nodes       [name, op, device or -1, cause, meaning, note, partition or -1, inputs, outputs,
- *                verdicts by device, moves by device]
+ *                verdicts by device, change of the cost if moved to each device]
  *   values      [name, type, producer or -1, 0 | 1 an input of the graph | 2 constant]
- *   partitions  [device, time, start, start one step after the other, nodes, inputs, outputs]
- *   transfers   [value, from, to, bytes or -1, time, start, start one step after the other, lane, device]
+ *   partitions  [device, time, start, start in sequence, nodes, inputs, outputs]
+ *   transfers   [value, from, to, bytes or -1, time, start, start in sequence, lane, source space, target space]
  *
- * Times are nanoseconds. `moves` is null if pricing every move would take too long. */
+ * Times are nanoseconds. "Start in sequence" is the start if the steps run one after the other. The changes of the cost are null
+ * if computing all of them would take too long. */
 #include "report/page/html_data.h"
 
 #include <inttypes.h>
@@ -20,7 +21,7 @@
 #include "report/label.h"
 #include "report/picture/palette.h"
 
-enum { MOST_MOVE_WORK = 40000000 }; /* readers examined to price all moves: about a second */
+enum { MOST_MOVE_WORK = 40000000 }; /* limit of can_price_moves(): about a second */
 
 typedef struct data {
   const clv_plan *plan;
@@ -135,7 +136,8 @@ static void append_lanes(data *d) {
 
 /* ---- Nodes ---- */
 
-/* Estimates the work of pricing all moves: for each value, each node that uses it examines all readers. */
+/* Whether computing the cost of moving each node to each device takes about a second at most. For each value, each node that uses
+ * it examines all of its readers. */
 static bool can_price_moves(const clv_plan *plan) {
   const clv_graph *graph = plan->graph;
   uint64_t work = 0;

@@ -10,7 +10,7 @@
 void clv__html_json_string(clv__text *text, const char *string);
 /* Appends the start of a page up to <body>. `style` follows the common style. */
 void clv__html_head(const char *title, const char *style, clv__text *text);
-/* Appends a number with its description, for a <dl class="tiles">. */
+/* Appends a value with its description, for a <dl class="tiles">. */
 void clv__html_tile(clv__text *text, const char *what, const char *value);
 /* Appends the data. The arrays are described at the top of html_data.c; page/page.js reads them. */
 void clv__html_data(const clv_plan *plan, clv__text *text);

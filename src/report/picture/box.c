@@ -98,7 +98,7 @@ static uint32_t source_of(const clv__boxes *boxes, clv_value_id value) {
   return producer == CLV__NO_ID ? CLV__NO_ID : boxes->chip_of_node[producer];
 }
 
-/* Adds each pair of chips once: two reads of the same node are drawn as one edge. */
+/* Adds one edge per pair of chips, even if one reads the other several times. */
 static bool add_edges(const clv__boxes *boxes, const clv__box *box, clv__layers_input *input) {
   const clv_graph *graph = boxes->plan->graph;
   size_t most = 0;
@@ -134,7 +134,7 @@ typedef struct columns {
   uint32_t count;
   uint32_t *first;  /* by column, plus one past the last: its first rank */
   uint32_t *of;     /* by rank: its column */
-  uint32_t tallest; /* number of ranks of the longest */
+  uint32_t tallest; /* number of ranks in the column with the most */
   double *shift;    /* by column: offset added to x */
   double *left;     /* by column: its left edge as drawn */
   double *least, *most;
@@ -144,7 +144,7 @@ typedef struct columns {
 static bool choose_breaks(const clv__boxes *boxes, const clv__layers_input *input, const clv__layers *layers, uint32_t most_ranks,
                           columns *c) {
   uint32_t ranks = layers->rank_count;
-  uint32_t *passing = clv__arena_allocate_zero(boxes->arena, (size_t)ranks + 2, sizeof *passing); /* between rank r - 1 and r */
+  uint32_t *passing = clv__arena_allocate_zero(boxes->arena, (size_t)ranks + 2, sizeof *passing); /* edges, rank r - 1 to r */
   c->count = ranks <= most_ranks ? 1 : (ranks + most_ranks - 1) / most_ranks;
   c->first = clv__arena_allocate_zero(boxes->arena, (size_t)c->count + 1, sizeof *c->first);
   c->of = clv__arena_allocate_zero(boxes->arena, (size_t)ranks + 1, sizeof *c->of);
@@ -231,7 +231,8 @@ static void add_point(path *p, double x, double y) {
   ++p->count;
 }
 
-/* Adds a leg from the bottom of one rank to the top of a later one. If the column ends in between, leads around the corner. */
+/* Adds the part of an edge from the bottom of rank `from` to the top of rank `to`. If `to` is in the next column, this part leads
+ * below the last rank of the column, up between the two columns, and into the next one from above. */
 static void add_leg(path *p, const columns *c, uint32_t from, double from_x, uint32_t to, double to_x) {
   uint32_t here = c->of[from], there = c->of[to];
   double x = from_x + c->shift[here], bottom = top_of(c, from) + CLV__CHIP_HEIGHT;

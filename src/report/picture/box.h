@@ -38,8 +38,8 @@ typedef struct clv__boxes {
   uint32_t *chip_of_node, *chip_of_value; /* valid within one partition */
 } clv__boxes;
 
-/* Both return false if out of memory. A layout with more than `most_ranks` ranks continues in another column next to the
- * first. */
+/* Both functions return false if out of memory. A layout with more than `most_ranks` ranks continues in another column next to
+ * the first. */
 bool clv__boxes_init(clv__boxes *boxes, const clv_plan *plan, clv__arena *arena);
 bool clv__box_make(clv__boxes *boxes, const clv__partition *partition, uint32_t most_ranks, clv__box *box);
 

@@ -6,16 +6,16 @@
 #include "report/steps.h"
 
 enum {
-  MOST_NODES = 260,     /* more are not drawn individually */
-  MOST_CARDS = 36,      /* steps */
-  MOST_NODE_STEPS = 90, /* more boxes are too many to show their content */
+  MOST_NODES = 260,     /* with more nodes, CLV__FORM_NODES is not used */
+  MOST_CARDS = 36,      /* with more steps, CLV__FORM_LINES is used */
+  MOST_NODE_STEPS = 90, /* with more steps, CLV__FORM_NODES is not used */
   FEW_PARTITIONS = 20,
-  MOST_ITEMS = 640, /* for more, the middle is omitted */
+  MOST_ITEMS = 640, /* with more steps, the middle is omitted */
   KEPT_HEAD = 440,
   KEPT_TAIL = 160,
   MERGED = 3,       /* longer sequences of transfers between the same lanes become one line */
   MERGED_LINES = 2, /* the same for CLV__FORM_LINES */
-  MOST_RANKS = 26,  /* of a box, before it gets a second column */
+  MOST_RANKS = 26,  /* with more ranks, a box gets a second column */
   CARD_HEIGHT = 92,
   LINE_HEIGHT = 30,
   LANE_HEAD = 40
@@ -24,8 +24,8 @@ enum {
 typedef struct building {
   clv__diagram *d;
   clv__arena *arena;
-  uint32_t *item_of_step, *first_reader; /* by step: the step of a partition that waits for it */
-  uint32_t *shared_item, *shared_lane;   /* by step: the last line added for it within shared memory */
+  uint32_t *item_of_step, *first_reader; /* by step: its item; the first partition step that waits for it */
+  uint32_t *shared_item, *shared_lane;   /* by step: the last line added for its output within shared memory */
   uint32_t *step_sources;                /* pairs (item, step), before the CSR is built */
   size_t source_count, source_capacity;
 } building;
@@ -39,8 +39,8 @@ static bool host_needs_lane(const clv_plan *plan) {
   return plan->transfer_count > 0;
 }
 
-/* In the order of the device list. With three or more lanes, devices in host memory are in the middle, because all transfers
- * lead there. */
+/* Adds the lanes in the order of the device list. With three or more lanes, devices in host memory are in the middle, because all
+ * transfers lead there. */
 static bool add_lanes(building *b) {
   clv__diagram *d = b->d;
   const clv_devices *devices = d->plan->devices;
@@ -79,8 +79,8 @@ static uint32_t lane_of_space(const clv__diagram *d, uint32_t space) {
 
 /* ---- Items ---- */
 
-/* Sets the lanes of a transfer: that of the partition that produces the value, and that of its first reader. This selects the
- * devices to show if several share one memory space. */
+/* Sets the lanes of a transfer. If several devices share a memory space, these are the lanes of the device that produces the
+ * value and of the device that reads it first. */
 static void set_transfer_lanes(const building *b, const clv__step *step, uint32_t number, clv__item *item) {
   const clv_plan *plan = b->d->plan;
   const clv__transfer *transfer = &plan->transfers[step->index];
@@ -191,7 +191,7 @@ static bool add_item(building *b, uint32_t s, uint32_t count) {
     item.own = item.own && more.own;
   }
   item.count = count;
-  /* Lines within shared memory come first because they lead to this item. */
+  /* The lines within shared memory that lead to this item come before it. */
   for (uint32_t k = 0; k < count; ++k) {
     for (uint32_t i = 0; i < plan->steps[s + k].dependency_count; ++i) {
       uint32_t source = plan->steps[s + k].dependencies[i], from = b->item_of_step[source];
@@ -244,7 +244,7 @@ static bool add_items(building *b) {
   return true;
 }
 
-/* The pairs are already sorted by item. */
+/* Builds the CSR of sources. The pairs are already sorted by item. */
 static bool index_sources(building *b) {
   clv__diagram *d = b->d;
   d->source_offsets = clv__arena_allocate_zero(b->arena, (size_t)d->item_count + 2, sizeof *d->source_offsets);
@@ -280,7 +280,7 @@ bool clv__diagram_make(const clv_plan *plan, bool collapse, double head, clv__ar
   for (uint32_t p = 0; p < plan->partition_count; ++p) nodes += plan->partitions[p].node_count;
   bool few = nodes <= MOST_NODES && plan->step_count <= MOST_NODE_STEPS;
   bool worth =
-      plan->partition_count <= FEW_PARTITIONS || nodes >= 3 * (uint64_t)plan->partition_count; /* otherwise a box shows enough */
+      plan->partition_count <= FEW_PARTITIONS || nodes >= 3 * (uint64_t)plan->partition_count; /* otherwise cards say as much */
   diagram->form = !collapse && few && worth ? CLV__FORM_NODES : plan->step_count > MOST_CARDS ? CLV__FORM_LINES : CLV__FORM_CARDS;
   bool done = add_lanes(&b) && find_first_readers(&b) && add_items(&b) && index_sources(&b) && make_boxes(&b) &&
               clv__diagram_position(diagram, arena) && clv__diagram_connect(diagram, arena);

@@ -34,7 +34,7 @@ typedef struct clv__item {
 
 typedef struct clv__lane {
   uint32_t device;    /* CLV__NO_ID: host memory, if no listed device works in it */
-  uint32_t tracks[2]; /* tracks for lines to the left and right of the boxes */
+  uint32_t tracks[2]; /* number of tracks for lines to the left and right of the boxes */
   double left, width; /* relative to the column */
   double box_left, box_width;
 } clv__lane;
@@ -46,7 +46,8 @@ typedef struct clv__line {
   bool arrow, dashed, dotted;
 } clv__line;
 
-/* Replaces a line that would be too long by the number of the step that it comes from. */
+/* Replaces lines that would be too long, or that find no track: the numbers of the partitions that they come from. `count` may
+ * exceed the numbers kept. */
 typedef struct clv__mark {
   double x, y;
   bool right; /* on the right of the box: text starts at x, otherwise it ends there */
@@ -62,7 +63,7 @@ typedef struct clv__diagram {
   uint32_t lane_of_device[CLV__MAX_DEVICES];
   uint32_t item_count;
   clv__item *items;
-  uint32_t *source_offsets, *sources; /* CSR by item: items it depends on */
+  uint32_t *source_offsets, *sources; /* CSR by item: the items that it depends on */
   uint32_t column_count;
   double column_width, gutter; /* gutter: the space between two lanes */
   uint32_t line_count, mark_count;

@@ -24,7 +24,7 @@ typedef struct layout {
 
 static void rank_nodes(layout *l) {
   const clv__layers_input *in = l->input;
-  uint32_t *ranks = l->layers->ranks, *least = l->positions; /* minimum of the readers' ranks; `positions` is not in use yet */
+  uint32_t *ranks = l->layers->ranks, *least = l->positions; /* least rank of a node's readers; `positions` is still unused */
   for (uint32_t v = 0; v < in->node_count; ++v) {
     for (uint32_t i = l->up_offsets[v]; i < l->up_offsets[v + 1]; ++i) {
       uint32_t from = l->up[i];
@@ -61,7 +61,7 @@ static bool is_bent(const layout *l, uint32_t edge) {
   return span > 1 && span <= LONGEST_BENT;
 }
 
-/* Adds points for edges across several ranks, and the links between neighbouring ranks. */
+/* Adds a point per rank that an edge crosses, and links: the parts of edges between neighbouring ranks. */
 static bool add_points(layout *l) {
   const clv__layers_input *in = l->input;
   const uint32_t *ranks = l->layers->ranks;

@@ -14,8 +14,8 @@ static double label_height(const clv__diagram *d) {
 }
 
 typedef struct heights {
-  double *lanes, *gutters; /* the first free y */
-  double top, most;        /* of the column */
+  double *lanes, *gutters; /* the first free y: by lane; by lane, in the gutter to its right */
+  double top, most;        /* the top of the column; the lowest bottom of all items so far */
   uint32_t column;
 } heights;
 
@@ -28,7 +28,7 @@ static double larger(double a, double b) {
   return a > b ? a : b;
 }
 
-/* The number of further lines that leave the same box directly after this line. */
+/* The number of lines after this one, without a box between them, that leave the same box. */
 static uint32_t count_siblings(const clv__diagram *d, uint32_t index) {
   uint32_t count = 0, source = d->sources[d->source_offsets[index]];
   for (uint32_t i = index + 1; i < d->item_count && !clv__item_is_box(&d->items[i]); ++i, ++count) {

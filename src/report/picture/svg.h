@@ -9,9 +9,9 @@
  * the middle is omitted and counted. */
 void clv__report_svg(const clv_plan *plan, clv__text *text);
 
-/* For pages: appends the same picture as an element without head and colours, which the page provides. Boxes have data-p
- * (partition), chips data-n (node). Without `collapse`, draws all nodes; returns false and appends nothing if there are too
- * many. */
+/* For pages: appends the same picture as an element without head and colours, which the page provides. Boxes have the
+ * attribute data-p (number of the partition), chips data-n (number of the node). Without `collapse`, draws all nodes; returns
+ * false and appends nothing if there are too many. */
 bool clv__svg_embed(const clv_plan *plan, bool collapse, clv__text *text);
 /* Appends one partition's nodes as an element. */
 void clv__svg_partition(clv__boxes *boxes, uint32_t partition, clv__text *text);

@@ -50,7 +50,7 @@ static void draw_values(clv__picture *p, double x, double y, double room, const 
   clv__svg_finish_text(p->text, &type);
 }
 
-/* Appends at most `most` operators, as many as fit without being shortened. */
+/* Appends at most `most` operators, and only as many as fit into `room`. Appends one even if it does not fit. */
 static void append_operators(const clv_plan *plan, const clv__partition *partition, uint32_t most, double room, clv__text *line) {
   bool failed = line->failed;
   for (uint32_t limit = most; limit > 0; --limit) {

@@ -17,7 +17,7 @@ typedef struct clv__picture {
 
 /* Appends text at most `width` pixels wide, in a style with font size `size`. */
 void clv__svg_text(clv__text *text, double x, double y, const char *style, double size, double width, const char *content);
-/* Finishes `text`, a part of `into`; `into` inherits its failure. */
+/* Frees `text`, whose content was appended to `into`. If `text` has failed, so has `into`. */
 void clv__svg_finish_text(clv__text *into, clv__text *text);
 /* Appends a line through points, shifted by (dx, dy). Diagonal segments that lead down are curves; all others are straight
  * with round corners. */

@@ -12,12 +12,12 @@ static const double TRACK = 7, FIRST_TRACK = 12, LANE_PADDING = 14, TAP = 7, COL
 typedef struct wiring {
   clv__diagram *d;
   clv__arena *arena;
-  uint32_t *offsets, *sinks; /* CSR by item: items that depend on it */
-  double *taps;              /* by index of the sink: where the line enters it */
-  uint8_t *entered;          /* by item: lines that enter it at its side */
-  uint8_t *tracks;           /* [2 * item + side] */
-  bool *marked;              /* by index of the sink: a number replaces the line */
-  bool *side_marked;         /* [2 * lane + side]: has numbers */
+  uint32_t *offsets, *sinks; /* CSR by item: the items that depend on it */
+  double *taps;              /* by index in `sinks`: the y at which the line enters the sink */
+  uint8_t *entered;          /* by item: the number of lines that enter it at a side */
+  uint8_t *tracks;           /* [2 * item + side]: the track of the lines from the item */
+  bool *marked;              /* by index in `sinks`: a number replaces the line */
+  bool *side_marked;         /* [2 * lane + side]: has such numbers */
 } wiring;
 
 static bool index_sinks(wiring *w) {
@@ -97,7 +97,7 @@ static double next_tap(const wiring *w, uint32_t index) {
   return item->y + fmin(down, item->height - 6);
 }
 
-/* For one side of an item: chooses the taps, then a track along all of them. */
+/* For one side of an item: chooses where its lines enter other items (the taps), then a free track that passes all taps. */
 static void choose_track(wiring *w, uint32_t index, uint32_t side, const uint32_t *next_box, double (*ends)[2][MOST_TRACKS]) {
   clv__diagram *d = w->d;
   const clv__item *item = &d->items[index];
@@ -228,7 +228,7 @@ static bool draw_across(wiring *w, uint32_t index, const uint32_t *next_box) {
                   (const double[]){start, item->y, end, item->y});
 }
 
-/* Draws the lines in the tracks of one side of an item: down to the last tap, and to every other tap. */
+/* Draws the lines from one side of an item: one line along its track to the last tap, and from it a branch to every other tap. */
 static bool draw_track(wiring *w, uint32_t index, uint32_t side, const uint32_t *next_box) {
   const clv__diagram *d = w->d;
   const clv__item *item = &d->items[index];
