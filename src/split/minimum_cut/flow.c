@@ -289,7 +289,7 @@ static clv_status solve_rest(clv__flow *flow, clv_error *error) {
     spent += l.work;
     label_exactly(&l);
     if (spent <= limit || l.highest_active == 0) continue;
-    flow->is_cut_short = true; /* the flow so far is below any cut; vertices that can still reach its end are on its side */
+    flow->is_cut_short = true; /* below any cut; vertices that can still reach the source end on its side */
     break;
   }
   label_exactly(&l); /* vertices that still have a path to the source have a distance, and drain */
