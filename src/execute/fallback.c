@@ -101,7 +101,7 @@ bool clv__session_incident(clv_session *session, uint32_t index, clv__incident *
   return is_there;
 }
 
-/* The time since the last failure was its cost. */
+/* Sets the cost of the latest incident: the time since its failure. */
 static void close_incident(fallback *f) {
   uint64_t now_ns = clv__clock_ns();
   if (f->taken_count > 0) {

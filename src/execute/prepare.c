@@ -226,7 +226,7 @@ static clv_status make_new(clv__request *request, const clv_tensor *inputs, cons
   request->prepared = prepared;
   ++request->prepared_count;
   trim(request);
-  status = clv__scratch_follow(prepared, error); /* a later instance may need more than an earlier one was given */
+  status = clv__scratch_follow(prepared, error); /* the new instances may have made the scratch move */
   clv__scratch_sweep(request);
   return status;
 }
@@ -235,7 +235,7 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, const
   uint64_t begin_ns = clv__clock_ns();
   clv__devices_lock(request->session->devices);
   clv_status status = make_new(request, inputs, shapes, false, error);
-  if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* plans assume serial steps */
+  if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* plans assume serial steps: those need less */
     clv__request_free_memory(request);
     clv__memory_pool_trim(request->session->devices); /* a cached block may be larger than the next request */
     request->failed_device = CLV__NO_ID;
