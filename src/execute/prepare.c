@@ -1,6 +1,6 @@
 /* Prepares a request for a set of input shapes: types, memory, schedule, instances. The most recently used sets are kept.
  *
- * If devices take fixed shapes, a set serves all shapes of one bucket (compile/bucket.h). Memory is as large as the bucket needs.
+ * If devices need fixed shapes, a set serves all shapes of one bucket (compile/bucket.h). Memory is as large as the bucket needs.
  * From shape to shape only the types change, and what depends on the exact ones. */
 #include <string.h>
 

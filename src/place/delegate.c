@@ -11,7 +11,7 @@ typedef struct delegating {
   const clv__problem *problem;
   const uint32_t *const *claims;
   clv__placing *placing;
-  uint32_t closed; /* bit d: d chose groups, and takes nothing outside them */
+  uint32_t closed; /* bit d: d chose groups, and gets nothing outside them */
   uint32_t last;
 } delegating;
 

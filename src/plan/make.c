@@ -123,7 +123,7 @@ typedef struct claiming {
   uint32_t *groups; /* by problem node */
 } claiming;
 
-/* A group is taken whole or not at all. An empty group is skipped, so there are never more groups than nodes. */
+/* A group is claimed as a whole or not at all. An empty group is skipped, so there are never more groups than nodes. */
 static clv_status add_claim(void *cookie, const uint32_t *nodes, uint32_t count) {
   claiming *c = cookie;
   if (count == 0) return CLV_OK;

@@ -42,8 +42,8 @@ static void forget_resident(const clv__partition *partition, uint32_t *resident)
   for (uint32_t v = 0; v < partition->view->value_count; ++v) resident[partition->view->values[v]] &= ~(1u << partition->device);
 }
 
-/* Gets the scratch that the partition's executable requires. Returns false if the compiler finds it too large for its device. The
- * session reports any other failure. */
+/* Gets the memory that the partition's executable and its scratch require. Returns false if the compiler finds it too large for
+ * its device. The session reports any other failure. */
 static bool ask_compiler(const clv_plan *plan, const clv__partition *partition, uint64_t *scratch_bytes) {
   const clv__device *device = &plan->devices->items[partition->device];
   clv_compile_options options = {.struct_size = sizeof options};

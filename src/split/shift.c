@@ -98,7 +98,8 @@ static void move_slot(shift *s, uint32_t at) {
   for (uint32_t i = first; i < end; ++i) move(s, s->nodes[i], to);
 }
 
-/* Moves all working nodes and everything that waits for them; the views stay. This saves one launch. */
+/* Moves all nodes that do work, and the views that wait for them, to the next position where their colour does work; the other
+ * views stay. This saves one launch. */
 static void move_workers(shift *s, uint32_t at) {
   uint32_t first = s->offsets[at], end = s->offsets[at + 1];
   if (s->workers[at] == 0 || s->workers[at] == s->members[at]) return;

@@ -113,7 +113,7 @@ void clv__changes_finish(clv__changes *changes);
 
 typedef struct clv__search_options {
   uint64_t budget;     /* effort, see clv__evaluator */
-  bool deep;           /* tries all kinds of changes, and restarts from kicked placements */
+  bool deep;           /* tries all kinds of changes, and restarts from placements with random changes */
   const clv__cut *cut; /* the cut of the initial placement, if `score` already holds its score; NULL: not known */
 } clv__search_options;
 

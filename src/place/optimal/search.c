@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "place/optimal/optimal.h"
 
-/* The number of fruitless kicks after which a small problem counts as searched: it has few placements. */
+/* FRUITLESS, and FRUITLESS_A_NODE per node: after so many random restarts without gain, a small problem counts as searched. */
 enum { SEEN_SLOTS = 8192, MOST_KICKS = 3, FRUITLESS = 8, FRUITLESS_A_NODE = 4 };
 
 typedef struct search {
@@ -123,7 +123,7 @@ static clv_status make_changes(search *s) {
   return CLV_OK;
 }
 
-/* Descends until no change helps. */
+/* Makes changes that improve the placement until none does, or the budget is spent. */
 static clv_status descend(search *s) {
   bool better = true;
   while (better && !is_spent(s)) {
@@ -143,7 +143,7 @@ static clv_status set_placement(search *s) {
   return better ? CLV_OK : CLV_NOT_SUPPORTED; /* the split rejects it */
 }
 
-/* From the best placement, applies a few random changes whether they help or not, and descends again. */
+/* Applies a few random changes to the best placement, whether they help or not, and searches from there. */
 static clv_status kick(search *s, uint32_t *best, clv__score *best_score) {
   memcpy(s->trial, best, s->problem->node_count * sizeof *best);
   clv_status status = set_placement(s);

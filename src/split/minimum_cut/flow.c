@@ -10,8 +10,8 @@
 
 #define RELABEL_WORK 12u /* cost of a relabelling, in arcs visited */
 #define SEARCH_WORK 4u   /* recompute exact labels after this many times the work of computing them */
-/* The work limit of a solution, as a multiple of the work of exact labels, and its minimum for small networks. Long ladders take
- * time that grows with the square of their length. */
+/* The work limit of a solution, as a multiple of the work of exact labels, and its minimum for small networks. Long ladder-shaped
+ * networks take time that grows with the square of their length. */
 #define MOST_SEARCHES 64u
 #define LEAST_LIMIT 4000000u
 
