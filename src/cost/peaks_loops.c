@@ -74,7 +74,7 @@ LOOP(f64_avx512, AVX512, __m512d, _mm512_set1_pd(0.999), _mm512_set1_pd(0.001), 
 LOOP(bf16_avx512, AVX512_BF16, __m512i, _mm512_set1_epi16(0x3c00), _mm512_set1_epi16(0x3c00), BEGIN_F32X16, STEP_BF16)
 LOOP(int8_avx512, AVX512_VNNI, __m512i, _mm512_set1_epi8(1), _mm512_set1_epi8(2), BEGIN_I32X16, STEP_INT8)
 
-/* Tiles and half-precision arithmetic, which are faster than the loops here: bits of leaf 7's EDX. */
+/* Bits of CPUID leaf 7, EDX: tiles and half-precision arithmetic, which are faster than the loops here. */
 enum { AMX_BF16 = 1 << 22, AVX512_FP16 = 1 << 23, AMX_INT8 = 1 << 25 };
 /* Whether instructions beyond level v4 may be used: not if CLEAVE_ISA sets a limit. */
 static bool is_beyond_v4(void) {
@@ -131,7 +131,7 @@ clv__peak_loop clv__peak_loop_find(clv__peak peak) {
 }
 
 bool clv__peak_is_f32(clv__peak peak) {
-  (void)peak; /* not checked: unknown */
+  (void)peak; /* not known for this processor */
   return false;
 }
 #endif

@@ -25,7 +25,7 @@ typedef struct pool {
   const clv_allocator *allocator;
   pthread_mutex_t lock; /* protects everything below */
   uint64_t generation;
-  uint64_t lost_at[CLV__MAX_DEVICES]; /* by device: the last generation when it was first found lost; 0: not lost */
+  uint64_t lost_at[CLV__MAX_DEVICES]; /* by device: the newest generation when the loss was first noticed; 0: not lost */
   shelf shelves[CLV__MAX_DEVICES + 1];
   abandoned *abandoned;
   clv__memory_block *suspect; /* buffers of other devices that a lost device may still write to */

@@ -46,7 +46,7 @@ static void list_devices(const clv_devices *devices, uint32_t bits, char *text, 
   }
 }
 
-/* Records a failure of a plan that already excludes `gone`. */
+/* Records a failure of a plan that already excludes the devices of `gone` (bits). */
 static void note_failure(fallback *f, clv_status status, uint32_t gone, const clv_error *error) {
   if (f->first.status == CLV_OK) {
     f->first = *error;

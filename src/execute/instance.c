@@ -46,7 +46,7 @@ static clv_status recompile(clv__partition_state *state, const char *why, clv_er
   } else {
     CLV__TRY(view_exactly(state, &view, error));
   }
-  request->engine->executables.failed_device = CLV__NO_ID; /* under the devices' lock */
+  request->engine->executables.failed_device = CLV__NO_ID; /* protected by the devices' lock */
   clv_status status =
       clv__executables_compile(&request->engine->executables, state->index, view, &state->own_arena, &state->own, error);
   if (status != CLV_OK) {

@@ -1,7 +1,7 @@
 /* Prepares a request for a set of input shapes: types, memory, schedule, instances. The most recently used sets are kept.
  *
  * If devices need fixed shapes, a set serves all shapes of one bucket (compile/bucket.h). Memory is as large as the bucket needs.
- * From shape to shape only the types change, and what depends on the exact ones. */
+ * From one shape to the next, only the types change, and all that depends on exact sizes. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -193,8 +193,8 @@ static bool has_graphs(const clv__prepared *prepared) {
   return false;
 }
 
-/* Evicts sets beyond the limit, the least recently used first, except those whose captures are kept, because a capture keeps
- * its memory. A set that only served to size the memory is evicted at once. */
+/* Evicts sets beyond the limit, the least recently used first, except those whose captures are kept, because a capture keeps its
+ * memory. A set that only served to size the memory is evicted at once. */
 static void trim(clv__request *request) {
   uint32_t limit = request->session->options.prepared_shapes, kept = 0;
   for (clv__prepared **link = &request->prepared; *link != NULL;) {

@@ -322,7 +322,7 @@ uint64_t clv__request_device_deadline_ns(const clv__request *request);
 /* Waits until everything enqueued on the lane completes. If devices have no time limit it does nothing, because the backend's own
  * calls wait as well. */
 clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *error);
-/* Gives the device up. */
+/* Marks the device as lost, because it did not answer in time. Returns that error. */
 clv_status clv__request_lose(clv__request *request, uint32_t device, clv_error *error);
 
 /* abandoned.c. clv__request_has_lost_device(): a device that was removed may still work for the request.

@@ -62,7 +62,7 @@ typedef struct clv__strategy {
 extern const clv__strategy clv__strategy_optimal, clv__strategy_contiguous, clv__strategy_propagate,
     clv__strategy_propagate_graph, clv__strategy_delegate, clv__strategy_ready;
 
-/* All of them; the last entry is NULL. */
+/* All strategies; the last entry is NULL. */
 extern const clv__strategy *const clv__strategies[];
 const clv__strategy *clv__strategy_find(const char *name);
 

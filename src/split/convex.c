@@ -181,7 +181,7 @@ static void take_runs(const clv__convex *c, clv__slots *slots) {
 /* Ensures that the result is never worse than the linear cut. */
 static clv_status compare_with_runs(clv__convex *c, clv__slots *best, clv__slots *other, clv_error *error) {
   take_runs(c, other);
-  if (!clv__slots_better(c, other, best)) return CLV_OK; /* worse even before its lost savings count */
+  if (!clv__slots_better(c, other, best)) return CLV_OK; /* not better even before its lost savings count */
   clv__slots_price(c, other);
   if (!clv__slots_better(c, other, best)) return CLV_OK;
   CLV__TRY(clv__slots_shift(c, other, error));
