@@ -292,7 +292,8 @@ static clv_status run_outputs(run *r, clv_tensor *outputs, clv_error *error) {
   return CLV_OK;
 }
 
-/* The common part of both, after the values are set. `outputs` are zeroed on entry. */
+/* Runs the nodes of a graph, or of part of one, once the values that exist before the first node are set. `outputs` are zeroed on
+ * entry. */
 static clv_status run_nodes(run *r, clv_tensor *outputs, const clv__evaluation *how, clv_error *error) {
   clv_status status = CLV_OK;
   for (uint32_t n = 0; status == CLV_OK && n < r->view->node_count; ++n) status = run_one(r, n, how, error);

@@ -74,7 +74,7 @@ static clv_status modify(const flex *f, const char *name, clv_tensor *tensor) {
   return CLV_OK;
 }
 
-/* Turns scores in `shares` into their softmax, through both bodies. */
+/* Replaces the scores in `shares` by their softmax, applying both bodies. */
 static clv_status make_shares(const flex *f, clv_tensor *shares) {
   clv_tensor probabilities;
   CLV__TRY(cast(f, shares, f->precision));

@@ -50,7 +50,7 @@ int64_t clv__open_size(const clv__open *open, int64_t dim, const int64_t *sizes)
 
 /* ---- One node ---- */
 
-/* The axes of a type whose size is `factor` times symbol `base`. */
+/* The axes of a type (as bits) whose size is `factor` times symbol `base`. */
 static uint32_t axes_of(const finding *f, const clv_tensor *type, uint32_t base, int64_t factor) {
   uint32_t axes = 0;
   if (type->dtype == CLV_DTYPE_NONE || type->data != NULL) return 0;
@@ -62,7 +62,8 @@ static uint32_t axes_of(const finding *f, const clv_tensor *type, uint32_t base,
   return axes;
 }
 
-/* Whether the output's axis is a multiple of `base`: it already has that name, or it gets it now. */
+/* Whether the size `dim` of the output's axis is a multiple of `base` as the node's rule requires. A new symbol becomes that
+ * multiple. */
 static bool trace(finding *f, const clv__padding *padding, int32_t axis, uint32_t base, int64_t factor, int64_t dim) {
   if (!is_symbol(dim)) return false;
   uint32_t symbol = symbol_of(dim);
@@ -77,7 +78,8 @@ static bool trace(finding *f, const clv__padding *padding, int32_t axis, uint32_
   return f->base[symbol] == base && f->factor[symbol] == times;
 }
 
-/* Whether the node is independent along the axes of this size. If so, adds the output axes of this size to `covered`. */
+/* Whether the node is independent along the axes whose size is `factor` times `base`. If so, adds the output axes that follow
+ * from them to `covered`. */
 static bool ask(finding *f, clv__padding *padding, uint32_t base, int64_t factor, uint32_t *inputs, uint32_t *covered) {
   const clv__infer *node = padding->node;
   for (uint32_t i = 0; i < node->input_count; ++i) inputs[i] = axes_of(f, &node->inputs[i], base, factor);
@@ -179,7 +181,7 @@ static clv_status find_node(finding *f, clv_node_id id) {
       if (f->reasons[id] == NULL) return clv__error_memory(f->error, CLV__REASON_BYTES);
     }
   }
-  /* A value of a node that runs only with exact sizes is padded with zeros when it leaves the node. */
+  /* A node that is not independent along its open axes runs with exact sizes, so its outputs are padded with zeros afterwards. */
   bool keeps = !open || f->reasons[id] != NULL || (zero && (op->flags & CLV__OP_KEEPS_ZERO) != 0);
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (node->outputs[i] == CLV__NO_ID) continue;

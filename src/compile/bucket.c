@@ -11,7 +11,7 @@
 #define MOST_MULTIPLE (1u << 20)
 #define LONGER 1.25 /* the most that padding may multiply a time by */
 
-/* The time of all bucketed partitions as a function of one size n: `fixed` + n `each`. */
+/* The time of all bucketed partitions as a function of one size n: `fixed` + n * `each`. */
 typedef struct line {
   double fixed, each; /* seconds */
 } line;
@@ -51,7 +51,7 @@ int64_t clv__bucket_size(const clv__bucket_rule *rule, uint32_t symbol, int64_t 
   if (rule == NULL || size < 0 || symbol >= rule->plan->open->symbol_count) return size;
   uint32_t base = rule->plan->open->base[symbol];
   int64_t factor = rule->plan->open->factor[symbol];
-  if (size % factor != 0) return size; /* not a size of this plan */
+  if (size % factor != 0) return size; /* the plan never has this size */
   return __builtin_mul_overflow(pad_base(rule, base, size / factor), factor, &padded) ? size : padded;
 }
 

@@ -1,4 +1,4 @@
-/* Buckets: a partition on a device that takes fixed shapes is compiled for sizes slightly above those it receives, so that one
+/* Buckets: a partition on a device that needs fixed shapes is compiled for sizes slightly above those it receives, so that one
  * executable serves many sizes. Inputs are padded with zeros at the end of each open axis, and outputs are cut. The results equal
  * those of the exact sizes, because planning puts only nodes there that are independent along their open axes (analysis/open.h).
  *

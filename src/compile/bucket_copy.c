@@ -4,7 +4,7 @@
 
 #include "compile/bucket.h"
 
-/* Two shapes; an axis of the same size in both is merged into the previous one. */
+/* Two shapes with as few axes as possible: an axis of the same size in both is merged into the previous one. */
 typedef struct corner {
   int32_t rank;
   size_t exact[CLV_MAX_RANK], padded[CLV_MAX_RANK]; /* the last axis is in bytes */

@@ -108,7 +108,7 @@ static bool is_new(const work *w, uint32_t device) {
   return w->device == device && w->compiled->use != NULL && w->compiled->origin.source != CLV__SOURCE_MEMORY;
 }
 
-/* After finish() an executable may hold more memory; its weights are unchanged. */
+/* Asks for the executable's description again: after finish() it may hold more memory. Its weights must not have changed. */
 static clv_status ask_again(const clv__device *device, clv__compiled *compiled, clv_error *error) {
   clv__shared_executable *e = compiled->use->of;
   clv_executable_info info = {.struct_size = sizeof info};

@@ -78,7 +78,7 @@ void clv__executable_describe(const clv_devices *devices, const clv_graph_view *
 /* Writes a compiled executable to the cache. If that fails, the origin has the reason. */
 void clv__executable_keep(clv_devices *devices, const clv_graph_view *view, const clv__shared_executable *executable,
                           clv__origin *origin);
-/* Removes it from the cache. */
+/* Removes the executable from the cache. */
 void clv__executable_forget(clv_devices *devices, const clv__shared_executable *executable);
 
 #endif

@@ -304,8 +304,8 @@ static clv_status check(const clv_compiled *compiled, const clv__folder_executab
   return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", executable->file);
 }
 
-/* Reports how the nearest executable differs. If it differs in structure or weights, it probably belongs to another partition;
- * then reports the problem of an unreadable executable instead, if there is one. */
+/* Reports how the nearest executable differs. If that is in structure or weights, it probably belongs to another partition. Then
+ * it reports an executable that cannot be read instead, if there is one. */
 static clv_status explain(const clv_compiled *compiled, const clv__key *key, clv_error *error) {
   uint32_t best = CLV__KEY_ALL;
   const char *problem = NULL;

@@ -23,7 +23,7 @@ static bool has_form(const char *name, size_t length, const char *begin, const c
   return length > from + to && memcmp(name, begin, from) == 0 && memcmp(name + length - to, end, to) == 0;
 }
 
-/* Returns whether this is the name of a file that we write; only `length` bytes of it count. */
+/* Returns whether the first `length` bytes of `name` are the name of a file that we write. */
 static bool is_written(const char *name, size_t length) {
   static const char *const names[] = {CLV__FOLDER_LIST, CLV__FOLDER_PLAN, CLV__FOLDER_MODEL, CLV__FOLDER_WEIGHTS,
                                       CLV__FOLDER_PROFILE};
@@ -34,7 +34,8 @@ static bool is_written(const char *name, size_t length) {
          has_form(name, length, "npu-", ".json");
 }
 
-/* The same, including a temporary file of a killed process (base/files/file_writer.h). */
+/* Returns whether it is a file that we write, or the temporary file of one, left by a killed process
+ * (base/files/file_writer.h). */
 static bool is_ours(const char *name) {
   const char *temporary = strstr(name, ".tmp-");
   return is_written(name, temporary != NULL ? (size_t)(temporary - name) : strlen(name));

@@ -6,7 +6,7 @@
 
 #include "graph/content.h"
 
-/* Hash chains; the table doubles when they grow long. */
+/* A hash table with chains; it doubles when the chains grow long. */
 typedef clv__share_link thing;
 typedef struct table {
   thing **buckets;

@@ -97,7 +97,7 @@ clv_status clv__cost_model_create(const clv_devices *devices, const clv_graph_vi
   if (status == CLV_OK) status = clv__making_price(&m);
   clv__arena_finish(&m.arena);
   for (uint32_t d = 0; d < devices->count; ++d) {
-    clv__fits_destroy(model->devices[d].fits); /* frees what belongs to the profile or only served to compute prices */
+    clv__fits_destroy(model->devices[d].fits); /* not needed once everything has a price */
     model->devices[d].fits = NULL;
     model->devices[d].operators = NULL;
     model->devices[d].tables = NULL;

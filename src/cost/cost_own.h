@@ -24,8 +24,8 @@ typedef struct clv__model_edge {
 typedef struct clv__model_device {
   const clv__device *device;
   const clv__profile_device *tables; /* NULL: not in the profile. Valid only until the model is built */
-  clv__fits *fits;                   /* the same */
-  uint32_t *operators;               /* the same; by class of signatures: index in the tables, or CLV__MAP_NONE */
+  clv__fits *fits;                   /* likewise valid only until then */
+  uint32_t *operators;               /* likewise; by class of signatures: index in the tables, or CLV__MAP_NONE */
   const clv__nominal *nominal;
   uint32_t copy_counts[2]; /* in, out; 0: not measured */
   const clv__profile_copy *copies[2];

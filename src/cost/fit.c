@@ -158,7 +158,8 @@ static uint32_t place_groups(group *groups, uint32_t count) {
   return at;
 }
 
-/* The time of a node inside a partition. Without it: the time of the node alone minus the device's launch, at least 0. */
+/* The time of a node inside a partition. If that was not measured: the time of the node alone minus the device's launch, at least
+ * 0. */
 static bool known_time(const clv__profile_device *tables, const clv__profile_operator *entry, double *time_ns) {
   uint64_t launch = tables->launch.time_ns;
   if (entry->infeasible || (!entry->has_within && entry->alone.runs == 0)) return false;

@@ -76,7 +76,8 @@ static clv_status compile(rig *r, clv_error *error) {
   return CLV_OK;
 }
 
-/* Fills with seeded floats in [-1, 1) without denormals; all integers equal; alternating bools. */
+/* Fills the tensor: with seeded random floats in [-1, 1) without denormals, with `integer` everywhere, or with alternating
+ * bools. */
 static void make_up(const clv_tensor *tensor, size_t count, int64_t integer) {
   uint64_t state = 0x9e3779b97f4a7c15u;
   size_t size_bytes;
@@ -105,7 +106,7 @@ static clv_status make_binding(rig *r, const clv_tensor *type, bool is_input, cl
   if (host.data == NULL && (on_host || is_input)) return clv__error_memory(error, size_bytes);
   if (is_input) make_up(&host, count, r->integer);
   if (on_host) {
-    if (!is_input) memset(host.data, 0, size_bytes); /* touches the pages */
+    if (!is_input) memset(host.data, 0, size_bytes); /* so that the measured runs meet no page faults */
     binding->type.data = host.data;
     return CLV_OK;
   }

@@ -40,7 +40,7 @@ struct crew {
   work_fn work;
   pthread_mutex_t lock;
   pthread_cond_t decided;
-  bool is_decided, is_complete; /* all threads have started, or one could not be created */
+  bool is_decided, is_complete; /* decided: all threads have started, or one could not be created; complete: all have started */
   pthread_barrier_t barrier;
   uint32_t attempts;
   uint64_t *begin_ns, *end_ns; /* [attempt * thread_count + thread] */

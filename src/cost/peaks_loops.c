@@ -26,8 +26,8 @@ static void take(uint64_t result) {
     memcpy(&part, &sum##i, sizeof part); \
     bits ^= part;                        \
   }
-/* Defines a function of `rounds`. BEGIN(i) initializes each sum, every round does one STEP(i) per sum, and the function takes
- * all sums at the end. The macros may read x and y. */
+/* Defines a function of `rounds`. BEGIN(i) initializes each sum, every round does one STEP(i) per sum, and at the end the
+ * function passes all sums to take(), so that the compiler keeps them. The macros may read x and y. */
 #define LOOP(name, instructions, type, first, second, BEGIN, STEP) \
   instructions static void name(uint64_t rounds) {                 \
     const type x = first, y = second;                              \
@@ -74,9 +74,9 @@ LOOP(f64_avx512, AVX512, __m512d, _mm512_set1_pd(0.999), _mm512_set1_pd(0.001), 
 LOOP(bf16_avx512, AVX512_BF16, __m512i, _mm512_set1_epi16(0x3c00), _mm512_set1_epi16(0x3c00), BEGIN_F32X16, STEP_BF16)
 LOOP(int8_avx512, AVX512_VNNI, __m512i, _mm512_set1_epi8(1), _mm512_set1_epi8(2), BEGIN_I32X16, STEP_INT8)
 
-/* Tiles and half-precision arithmetic, which are faster than the loops here: bits of leaf 7's EDX. */
+/* Bits of CPUID leaf 7, EDX: tiles and half-precision arithmetic, which are faster than the loops here. */
 enum { AMX_BF16 = 1 << 22, AVX512_FP16 = 1 << 23, AMX_INT8 = 1 << 25 };
-/* Whether instructions beyond the levels may be used: CLEAVE_ISA excludes them. */
+/* Whether instructions beyond level v4 may be used: not if CLEAVE_ISA sets a limit. */
 static bool is_beyond_v4(void) {
   clv__isa limit;
   return !clv__isa_limit(&limit) && clv__isa_used() == CLV__ISA_V4;
@@ -131,12 +131,12 @@ clv__peak_loop clv__peak_loop_find(clv__peak peak) {
 }
 
 bool clv__peak_is_f32(clv__peak peak) {
-  (void)peak; /* not checked: unknown */
+  (void)peak; /* not known for this processor */
   return false;
 }
 #endif
 
-/* Sums vectors of 64 bytes, whatever their words mean. */
+/* Sums vectors of 64 bytes as 64-bit integers, whatever the data means. */
 #define SUM_WORDS(name, instructions)                                          \
   instructions static uint64_t name(const words *data, size_t count) {         \
     words a = {0}, b = {0};                                                    \

@@ -55,7 +55,7 @@ typedef struct clv__profile_block {
   clv__measure total;
   uint32_t node_count; /* number of distinct operators */
   const clv__profile_term *nodes;
-  uint32_t edge_count; /* number of distinct edges with one end inside */
+  uint32_t edge_count; /* number of distinct edges with one end inside the block */
   const clv__profile_term *edges;
 } clv__profile_block;
 

@@ -19,7 +19,8 @@ static const clv_tensor *type_of(const clv__tally *tally, clv_value_id value) {
   return tally->whole->types != NULL ? &tally->whole->types[value] : &tally->whole->graph->values[value].type;
 }
 
-/* Bytes that a node reads. Operators that select a part of their first input read at most as many bytes as they write. */
+/* Bytes that a node reads of one input. Operators that select a part of their first input read at most as many bytes of it as
+ * they write. */
 static double read_bytes(const clv__tally *tally, const clv__node *node, const clv__op *op, uint32_t input) {
   const double size_bytes = clv__value_bytes(tally->whole, node->inputs[input]);
   if (input > 0 || (op->flags & CLV__OP_PICKS) == 0 || node->outputs[0] == CLV__NO_ID) return size_bytes;

@@ -67,7 +67,7 @@ static clv_status measure_singles(clv__survey *s, uint32_t total, clv_error *err
   return CLV_OK;
 }
 
-/* Finds runs of neighbours; folded nodes are not in the list. */
+/* Finds runs of measurable nodes and views that are consecutive in topological order. Folded nodes do not end a run. */
 static clv_status find_runs(clv__survey *s, const clv__capability *capability, uint32_t device, clv_error *error) {
   uint32_t count = s->graph->node_count;
   s->list = clv__arena_allocate_zero(&s->arena, count, sizeof *s->list);

@@ -23,7 +23,7 @@ typedef struct clv__survey {
   uint32_t list_count;
   uint32_t *run_ends; /* positions in `list` */
   uint32_t run_count;
-  clv__map seen; /* look of a block -> index into `measures` */
+  clv__map seen; /* text of clv__survey_look() -> index into `measures` */
   clv__measure *measures;
   size_t measure_count, measure_capacity;
   uint32_t *indices; /* buffer for sorting terms */

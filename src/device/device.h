@@ -21,7 +21,7 @@ typedef struct clv__device {
   const char *name;
   clv_device_info info;
   uint32_t space;      /* index into clv_devices.spaces; CLV__SPACE_HOST for host memory */
-  atomic_bool is_lost; /* the device was removed while it was working: only its slot close() may still be called */
+  atomic_bool is_lost; /* the device was removed while it was working: of its functions, only close() may still be called */
 } clv__device;
 
 /* Objects that later layers attach to a set of open devices; its sessions share them. They are created under the devices'
@@ -87,7 +87,7 @@ void clv__devices_unlock(clv_devices *devices);
 /* The alignment of addresses in a memory space: the largest that one of its devices requires, at least CLV__ALIGNMENT. */
 uint32_t clv__devices_alignment(const clv_devices *devices, uint32_t space);
 
-/* CLV_DEVICE_ERROR if the device is lost. Check this before calling its slots. */
+/* CLV_DEVICE_ERROR if the device is lost. Check this before calling its functions. */
 clv_status clv__device_check(const clv__device *device, clv_error *error);
 
 /* Index of the device called `name`, or CLV__NO_ID. */

@@ -25,7 +25,7 @@ typedef struct pool {
   const clv_allocator *allocator;
   pthread_mutex_t lock; /* protects everything below */
   uint64_t generation;
-  uint64_t lost_at[CLV__MAX_DEVICES]; /* by device: the last generation when it was first found lost; 0: not lost */
+  uint64_t lost_at[CLV__MAX_DEVICES]; /* by device: the newest generation when the loss was first noticed; 0: not lost */
   shelf shelves[CLV__MAX_DEVICES + 1];
   abandoned *abandoned;
   clv__memory_block *suspect; /* buffers of other devices that a lost device may still write to */
@@ -36,8 +36,8 @@ static bool is_lost(const pool *p, uint32_t device) {
   return device != CLV__NO_ID && atomic_load_explicit(&p->devices->items[device].is_lost, memory_order_acquire);
 }
 
-/* Call without the pool's lock, except for memory of the allocator. Memory of a lost device is not released: closing it does
- * that. */
+/* Releases a block's memory. Call it without the pool's lock, except for memory of the allocator. Memory of a lost device is not
+ * released: closing the device does that. */
 static void release_block(const pool *p, const clv__memory_block *block) {
   if (block->device == CLV__NO_ID) {
     clv__release(p->allocator, block->host);
@@ -238,7 +238,8 @@ static clv_status refuse(const shelf *s, const clv__memory_block *block, uint64_
                            s->counters.in_use_bytes, limit, freed_bytes);
 }
 
-/* The block's size, space and device are set. */
+/* Allocates new memory for a block whose size, space and device are set. If the device is out of memory, frees the kept blocks
+ * and tries again. */
 static clv_status take_new(pool *p, shelf *s, clv__memory_block *block, clv_error *error) {
   clv_status status = allocate_block(p, block, error);
   if (status != CLV_OUT_OF_MEMORY) return status;

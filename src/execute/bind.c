@@ -126,7 +126,7 @@ clv_status clv__request_bind_outputs(clv__request *request, const clv__order *or
     if (!clv__tensor_size_bytes(type, &size_bytes) || overlaps_input(order, output->data, size_bytes)) continue;
     slot->bound = output->data;
   }
-  for (uint32_t i = 0; i < all; ++i) { /* listed again without room: the session allocates that one */
+  for (uint32_t i = 0; i < all; ++i) { /* a value that is listed again without memory stays in the session's memory */
     clv__slot *slot = writable_slot(request, i);
     if (slot != NULL && order->outputs[i].data == NULL) slot->bound = NULL;
   }
@@ -150,7 +150,7 @@ clv_status clv__request_hand_over(clv__request *request, const clv__order *order
   const clv_plan *plan = clv__request_plan(request);
   const clv_tensor *types = request->prepared->types;
   size_t size_bytes;
-  for (uint32_t i = 0; i < order->output_count; ++i) { /* all of them or none */
+  for (uint32_t i = 0; i < order->output_count; ++i) { /* checks all outputs before it writes any */
     clv_value_id value = output_value(plan, i);
     if (!clv__tensor_size_bytes(&types[value], &size_bytes)) {
       return clv__error_set(error, CLV_INTERNAL_ERROR, "output '%s' has no shape after the run", plan->graph->values[value].name);

@@ -1,5 +1,5 @@
-/* Compiles ahead of time: writes the model, the plan and the executables of a session of them into a folder (cleave/compiled.h).
- * The session uses the model as written, so its executables are exactly those that a user of the folder will request. */
+/* Compiles ahead of time: writes a model, its plan, and the executables of a session into a folder (cleave/compiled.h). The
+ * session uses the model as written, so its executables are exactly those that a user of the folder will request. */
 #include <string.h>
 
 #include "base/options.h"
@@ -24,7 +24,7 @@ static clv_status read_options(writing *w, const clv_compiled_options *options, 
   CLV__TRY(clv__options_list(w->options.inputs, w->options.input_count, "types of inputs", error));
   CLV__TRY(
       clv__options_read(&w->session_options, sizeof w->session_options, w->options.session, "CLV_SESSION_OPTIONS_INIT", error));
-  /* A failure is an error here, because the user is present to see it. */
+  /* A device that fails is not replaced but reported, because the user is present to see it. */
   w->session_options.no_fallback = true;
   w->session_options.in_flight = 1;
   w->options.session = &w->session_options;

@@ -352,7 +352,7 @@ static clv_status walk(drive *d, clv_error *error) {
     uint32_t lane = d->schedule->lanes[i];
     CLV__TRY(check_step(d, d->schedule->lane_steps[lane][d->schedule->lane_ends[lane] - 1], error));
   }
-  hear_all(d->request); /* for steps that others implied */
+  hear_all(d->request); /* also for steps whose completion followed from that of others */
   return CLV_OK;
 }
 

@@ -46,7 +46,7 @@ static void list_devices(const clv_devices *devices, uint32_t bits, char *text, 
   }
 }
 
-/* Records a failure of a plan that already excludes `gone`. */
+/* Records a failure of a plan that already excludes the devices of `gone` (bits). */
 static void note_failure(fallback *f, clv_status status, uint32_t gone, const clv_error *error) {
   if (f->first.status == CLV_OK) {
     f->first = *error;
@@ -101,7 +101,7 @@ bool clv__session_incident(clv_session *session, uint32_t index, clv__incident *
   return is_there;
 }
 
-/* The time since the last failure was its cost. */
+/* Sets the cost of the latest incident: the time since its failure. */
 static void close_incident(fallback *f) {
   uint64_t now_ns = clv__clock_ns();
   if (f->taken_count > 0) {

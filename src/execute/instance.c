@@ -33,7 +33,7 @@ static clv_status view_exactly(clv__partition_state *state, const clv_graph_view
   return CLV_OK;
 }
 
-/* Gets an executable for these sizes, and logs it if that needed a compiler. */
+/* Gets an executable for the current sizes, and logs it if it had to be compiled. */
 static clv_status recompile(clv__partition_state *state, const char *why, clv_error *error) {
   clv__request *request = state->prepared->request;
   const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
@@ -46,7 +46,7 @@ static clv_status recompile(clv__partition_state *state, const char *why, clv_er
   } else {
     CLV__TRY(view_exactly(state, &view, error));
   }
-  request->engine->executables.failed_device = CLV__NO_ID; /* under the devices' lock */
+  request->engine->executables.failed_device = CLV__NO_ID; /* protected by the devices' lock */
   clv_status status =
       clv__executables_compile(&request->engine->executables, state->index, view, &state->own_arena, &state->own, error);
   if (status != CLV_OK) {
@@ -147,7 +147,8 @@ static void fill_inputs(clv__partition_state *state) {
   }
 }
 
-/* Compiles an executable of fixed shapes again for other shapes; one for any shapes is reused. */
+/* Creates the instance for the current shapes. If the plan's executable has fixed shapes, it is compiled again; an executable for
+ * any shapes is reused. */
 static clv_status create_for_shapes(clv__partition_state *state, clv_error *error) {
   clv__request *request = state->prepared->request;
   uint32_t device = clv__request_plan(request)->partitions[state->index].device;

@@ -165,7 +165,7 @@ static int by_after(const void *a, const void *b) {
 
 static clv_status collect_edges(clv__prepared *prepared, edges *list, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
-  for (uint32_t s = 0; s < plan->step_count; ++s) { /* a weight is copied again into its previous bytes */
+  for (uint32_t s = 0; s < plan->step_count; ++s) { /* a weight that is copied again overwrites its previous copy */
     if (!plan->steps[s].is_transfer) continue;
     const clv__transfer *transfer = &plan->transfers[plan->steps[s].index];
     if (transfer->boundary != CLV__BOUNDARY_WEIGHT) continue;
@@ -225,7 +225,7 @@ static clv_status make_slots(clv__prepared *prepared, clv_error *error) {
   return CLV_OK;
 }
 
-/* Calls `visit` for every value of open size that enters or leaves partitions that are bucketed, or those that are not. */
+/* Calls `visit` for every value of open size that enters or leaves partitions: those that are bucketed, or those that are not. */
 static void visit_open(clv__prepared *prepared, bool bucketed, void (*visit)(clv__partition_state *, clv__slot *)) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
@@ -270,7 +270,8 @@ static clv_status share_with_buckets(clv__prepared *prepared, clv_error *error) 
   return CLV_OK;
 }
 
-/* Bits of the devices whose partitions have copies of their own, which the host pads and cuts. */
+/* Bits of the devices whose partitions have copies of their own. The host pads the inputs and cuts the outputs among these
+ * copies. */
 static uint32_t staged_devices(const clv__prepared *prepared) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   uint32_t devices = 0;

@@ -1,4 +1,4 @@
-/* Step times that a session's devices report themselves. */
+/* Step times that the devices of a session measure themselves. */
 #include "execute/session_own.h"
 
 static bool can_tell(const clv__device *device) {

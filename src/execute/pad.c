@@ -86,8 +86,8 @@ static clv_status begin(const clv__partition_state *state, staging *s, clv_error
   return clv__request_stream(s->request, 2 * s->device_index, &s->stream, error);
 }
 
-/* Allocates room for the value at its bucket's size. If the device has other memory than the host, host memory also has room for
- * the exact size behind it. */
+/* Allocates room for the value at its bucket's size. If the device does not work in host memory, the host's block also has room
+ * for the value at its exact size, behind the padded one. */
 static clv_status make_room(const staging *s, clv__staged *staged, const clv_tensor *padded, const clv_tensor *exact,
                             size_t *exact_offset, clv_error *error) {
   clv_devices *devices = s->request->session->devices;
@@ -193,7 +193,7 @@ static clv_status cut_staged(const staging *s, const clv__staged *staged, const 
   CLV__TRY(clv__request_synchronize(s->request, 2 * s->device_index, error));
   clv__bucket_cut(&longer, &exact);
   CLV__TRY(backend->copy_in(s->device->handle, s->stream, to->buffer, to->offset_bytes, exact.data, exact_bytes, error));
-  return clv__request_synchronize(s->request, 2 * s->device_index, error); /* others may read it on their own streams */
+  return clv__request_synchronize(s->request, 2 * s->device_index, error); /* steps on other streams may read it */
 }
 
 clv_status clv__stage_finish(clv__partition_state *state, clv_error *error) {

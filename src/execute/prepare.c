@@ -1,7 +1,7 @@
 /* Prepares a request for a set of input shapes: types, memory, schedule, instances. The most recently used sets are kept.
  *
- * If devices take fixed shapes, a set serves all shapes of one bucket (compile/bucket.h). Memory is as large as the bucket needs.
- * From shape to shape only the types change, and what depends on the exact ones. */
+ * If devices need fixed shapes, a set serves all shapes of one bucket (compile/bucket.h). Memory is as large as the bucket needs.
+ * From one shape to the next, only the types change, and all that depends on exact sizes. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -193,8 +193,8 @@ static bool has_graphs(const clv__prepared *prepared) {
   return false;
 }
 
-/* Evicts sets beyond the limit, the least recently used first, except those whose captures are kept, because a capture keeps
- * its memory. A set that only served to size the memory is evicted at once. */
+/* Evicts sets beyond the limit, the least recently used first, except those whose captures are kept, because a capture keeps its
+ * memory. A set that only served to size the memory is evicted at once. */
 static void trim(clv__request *request) {
   uint32_t limit = request->session->options.prepared_shapes, kept = 0;
   for (clv__prepared **link = &request->prepared; *link != NULL;) {
@@ -226,7 +226,7 @@ static clv_status make_new(clv__request *request, const clv_tensor *inputs, cons
   request->prepared = prepared;
   ++request->prepared_count;
   trim(request);
-  status = clv__scratch_follow(prepared, error); /* a later instance may need more than an earlier one was given */
+  status = clv__scratch_follow(prepared, error); /* the new instances may have made the scratch move */
   clv__scratch_sweep(request);
   return status;
 }
@@ -235,7 +235,7 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, const
   uint64_t begin_ns = clv__clock_ns();
   clv__devices_lock(request->session->devices);
   clv_status status = make_new(request, inputs, shapes, false, error);
-  if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* plans assume serial steps */
+  if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* plans assume serial steps: those need less */
     clv__request_free_memory(request);
     clv__memory_pool_trim(request->session->devices); /* a cached block may be larger than the next request */
     request->failed_device = CLV__NO_ID;

@@ -40,7 +40,8 @@ clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t si
   return status == CLV_OK ? status : clv__error_prefix(error, status, "memory for values between partitions");
 }
 
-/* Keeps the block for as long as captures use it. If there are too many such blocks, drops the captures. */
+/* Keeps the block for as long as captures use it. If too many blocks are kept already, releases the captures that use this
+ * one. */
 static void hold_scratch(clv__request *request, uint32_t device) {
   clv__memory_block *block = &request->scratch[device];
   if (block->generation == 0 || !clv__scratch_is_held(request, block)) return;

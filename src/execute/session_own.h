@@ -59,7 +59,7 @@ typedef struct clv__partition_state {
   bool is_fixed;       /* its launches are the same in every run, so it may be captured */
   uint32_t first;      /* partitions captured together form one capture; the first of them identifies it */
   uint32_t next;       /* the next one in the capture, or CLV__NO_ID */
-  clv__issue issue;    /* in the last run that was driven */
+  clv__issue issue;    /* in the last run by clv__request_drive() */
   const char *why;     /* EAGER: the reason, if it is specific to that run */
 } clv__partition_state;
 
@@ -319,10 +319,10 @@ void clv__board_drain(clv__board *board);
 bool clv__board_wait(clv__request *request, uint64_t seen, uint64_t until_ns);
 /* The deadline for a device call that starts now. */
 uint64_t clv__request_device_deadline_ns(const clv__request *request);
-/* Waits until everything enqueued on the lane completes. If devices have no time limit it does nothing, because slots wait as
- * well. */
+/* Waits until everything enqueued on the lane completes. If devices have no time limit it does nothing, because the backend's own
+ * calls wait as well. */
 clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *error);
-/* Gives the device up. */
+/* Marks the device as lost, because it did not answer in time. Returns that error. */
 clv_status clv__request_lose(clv__request *request, uint32_t device, clv_error *error);
 
 /* abandoned.c. clv__request_has_lost_device(): a device that was removed may still work for the request.

@@ -29,7 +29,7 @@ static clv_status get_room(clv__partition_state *state, uint32_t index, const cl
   clv_value_id value = partition->view->values[partition->view->outputs[index]];
   clv__slot *slot = clv__prepared_slot(prepared, value, plan->devices->items[partition->device].space);
   size_t size_bytes;
-  if (partition->is_bucketed && clv__same_dims(type, &prepared->placed[value])) { /* the partition received this type */
+  if (partition->is_bucketed && clv__same_dims(type, &prepared->placed[value])) { /* its bucket's size: the memory is bound */
     *binding = state->outputs[index];
     return CLV_OK;
   }

@@ -263,7 +263,7 @@ static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__m
   return status;
 }
 
-/* The arguments and the result. */
+/* The arguments and the result of clv__session_verify(). */
 typedef struct asked {
   const clv_tensor *inputs;
   uint32_t input_count;

@@ -205,7 +205,7 @@ clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *e
   if (mark->event == NULL) status = device->backend->event_create(device->handle, &mark->event, NULL);
   if (status == CLV_OK) status = device->backend->event_record(device->handle, mark->event, request->streams[lane], NULL);
   if (status == CLV_OK) status = begin_watching(request, mark, NULL);
-  if (status != CLV_OK) return CLV_OK; /* then go on without it */
+  if (status != CLV_OK) return CLV_OK; /* then the backend's own call waits */
   uint64_t news;
   while (!is_told(request, mark, &news)) {
     if (device->is_lost) return clv__request_blame(request, d, clv__device_check(device, error));

@@ -1,5 +1,5 @@
-/* `contiguous`: each node goes to the first device, in order of priority, that supports it. Views go where their source is, so
- * they cause no boundary. */
+/* `contiguous`: each node goes to the first device, in order of priority, that supports it. Views go to the device of their
+ * source, so they cause no boundary. */
 #include "place/list_cut.h"
 
 /* The device of a view's source; CLV__NONE if the node is not a view, or if no node computes the source. */

@@ -1,6 +1,6 @@
-/* `delegate`: the delegates are all devices but the last. In order of priority, each takes the free nodes that it supports, in
- * runs of the list, including runs of one node and the last run; or it takes the groups that it chose itself. The rest goes to
- * the last device, or to any device that can run it. Views go with their source. */
+/* `delegate`: the delegates are all devices but the last. In order of priority, each gets the free nodes that it supports, even
+ * if they are a single node or at the end of the list. A delegate that chose groups itself gets those instead. The rest goes to
+ * the last device, or to any device that can run it. Views go to the device of their source. */
 #include <string.h>
 
 #include "place/groups.h"
@@ -11,7 +11,7 @@ typedef struct delegating {
   const clv__problem *problem;
   const uint32_t *const *claims;
   clv__placing *placing;
-  uint32_t closed; /* bit d: d chose groups, and takes nothing outside them */
+  uint32_t closed; /* bit d: d chose groups, and gets nothing outside them */
   uint32_t last;
 } delegating;
 
@@ -19,7 +19,7 @@ static uint32_t claim_of(const delegating *d, uint32_t device, uint32_t node) {
   return (d->closed >> device & 1u) == 0 ? CLV__NONE : d->claims[device][node];
 }
 
-/* Bit d: delegate d takes the node. */
+/* The delegates that may get the node, as bits: those that support it and, if they chose groups, have it in a group. */
 static uint32_t takers(const delegating *d, uint32_t node) {
   uint32_t mask = d->problem->supports[node] & ((1u << d->last) - 1);
   for (uint32_t closed = mask & d->closed; closed != 0; closed &= closed - 1) {
@@ -29,7 +29,7 @@ static uint32_t takers(const delegating *d, uint32_t node) {
   return mask;
 }
 
-/* A node without a cause afterwards is a view of a graph input: it waits for its readers. */
+/* Places one node. With `wait`, a view of a graph input gets no device and no cause yet: it waits for its readers. */
 static clv_status place_node(const delegating *d, uint32_t node, bool wait, clv_error *error) {
   const clv__problem *problem = d->problem;
   uint32_t *device = &d->placing->devices[node], take = takers(d, node);
@@ -81,7 +81,7 @@ static clv_status number_groups(const delegating *d, clv__arena *arena, clv_erro
   size_t count = problem->node_count;
   clv_status status = CLV_OK;
   uint32_t next = 0, *groups = clv__arena_allocate(arena, count * sizeof *groups);
-  uint32_t *numbers = clv__allocate(arena->allocator, (count + 1) * sizeof *numbers); /* of one device: by its own number */
+  uint32_t *numbers = clv__allocate(arena->allocator, (count + 1) * sizeof *numbers); /* of one device: by its group number */
   if (groups == NULL || numbers == NULL) {
     status = clv__error_memory(error, count * sizeof *groups);
     goto cleanup;

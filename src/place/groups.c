@@ -1,6 +1,6 @@
-/* See groups.h. Each group contracts to one item, named by its first node. Items are taken when their producers are done, the
- * first in the list first. If no item is ready, groups wait for each other, or one waits for itself through nodes outside. Then
- * the first item releases the nodes that are ready. */
+/* See groups.h. Each group contracts to one item, named by its first node. An item joins the order when its producers are done,
+ * the first in the list first. If no item is ready, groups wait for each other, or one waits for itself through nodes outside.
+ * Then the first item releases the nodes that are ready. */
 #include "place/groups.h"
 
 #include <string.h>
@@ -71,7 +71,8 @@ static bool is_ready(const ordering *o, uint32_t node) {
   return true;
 }
 
-/* Takes the members of the item that are ready or become ready on the way. Members are ascending, so one walk finds all. */
+/* Adds the members of the item that are ready, or become ready on the way, to the order. Members are ascending, so one walk finds
+ * all. */
 static void break_item(ordering *o, uint32_t item) {
   uint32_t *link = &o->head[item];
   while (*link != CLV__NONE) {

@@ -7,8 +7,8 @@
 
 typedef struct part {
   uint32_t node_count;
-  uint32_t inputs; /* as its device counts them */
-  bool streams;    /* it takes in a streamed weight */
+  uint32_t inputs; /* see count_inputs() */
+  bool streams;    /* a streamed weight is copied in for it */
 } part;
 
 typedef struct walk {
@@ -47,7 +47,8 @@ static bool is_copied(const walk *w, uint32_t value, uint32_t space) {
   return birth_of(w, value) != space && (w->copied[value] >> space & 1u) == 0;
 }
 
-/* Streamed weights that partition `into` has not taken in yet. The operands of a view other than its source are not data. */
+/* How many streamed weights the node adds to those of partition `into`. The operands of a view other than its source are not
+ * data. */
 static uint32_t count_streamed(const walk *w, uint32_t node, uint32_t into) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[node], fresh = 0;
@@ -137,14 +138,16 @@ static bool fits_earlier(const walk *w, uint32_t view, uint32_t partition) {
   return limit == 0 || w->parts[partition].inputs + bound_inputs(w, view, partition) <= limit;
 }
 
-/* The partition before the open one that takes the view: that of its source, or the last one of its device. */
+/* An earlier partition than the open one that has room for the view: that of its source, or the last one of its device; CLV__NONE
+ * if there is none. */
 static uint32_t find_earlier(const walk *w, uint32_t view) {
   uint32_t source = clv__node_source(w->problem, view), latest = w->latest[w->placing->devices[view]];
   if (source != CLV__NONE && fits_earlier(w, view, w->cut->partition_of[source])) return w->cut->partition_of[source];
   return latest != CLV__NONE && fits_earlier(w, view, latest) ? latest : CLV__NONE;
 }
 
-/* Returns true if the view found a place in an earlier partition. If not, its device may have changed to that of the run. */
+/* Puts the view into an earlier partition if one has room, and returns whether it did. If not, the view may have changed to the
+ * device of the run around it. */
 static bool place_view(walk *w, uint32_t view) {
   bool is_open = w->cut->count > 0;
   uint32_t around = is_open ? w->cut->devices[w->cut->count - 1] : w->lead;

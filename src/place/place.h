@@ -36,7 +36,7 @@ typedef struct clv__placing {
   uint32_t *groups;    /* NULL, or by node: nodes of different groups must not share a partition */
   bool has_cut;        /* the strategy has also cut the placement; then `cut` is valid */
   clv__cut cut;
-  uint16_t *streamed; /* by weight: bits of the devices on which it is streamed; NULL: none */
+  uint16_t *streamed; /* by weight: bits of the devices to which it is streamed; NULL: none */
   uint32_t pass_count;
   const clv__pass *passes;
   const char *note; /* NULL, or a sentence for the plan, allocated in the arena */
@@ -54,15 +54,15 @@ typedef struct clv__strategy {
   const char *name;
   const char *summary; /* one line, for help texts */
   clv__place_fn place;
-  clv__split_mode split; /* its default */
-  uint32_t copy_limit;   /* for its linear cut: the most values copied for one partition if a device states no limit; 0: none */
+  clv__split_mode split;    /* its default */
+  uint32_t copy_limit;      /* for its linear cut: the most values copied for a partition whose device states no limit; 0: none */
   const clv__cause *causes; /* those that it gives beside the common ones; the last has the name NULL */
 } clv__strategy;
 
 extern const clv__strategy clv__strategy_optimal, clv__strategy_contiguous, clv__strategy_propagate,
     clv__strategy_propagate_graph, clv__strategy_delegate, clv__strategy_ready;
 
-/* All of them; the last entry is NULL. */
+/* All strategies; the last entry is NULL. */
 extern const clv__strategy *const clv__strategies[];
 const clv__strategy *clv__strategy_find(const char *name);
 
@@ -91,7 +91,7 @@ typedef struct clv__candidate {
 clv_status clv__place_candidate(const clv__place_input *input, clv__place_fn place, clv__arena *arena, clv__candidate *candidate,
                                 clv_error *error);
 
-/* The same for an existing placing (candidate->placing). */
+/* Does the same for a placement that exists already (candidate->placing). */
 clv_status clv__place_price(const clv__place_input *input, clv__arena *arena, clv__candidate *candidate, clv_error *error);
 
 /* Allocates the arrays of a placing. All causes are "" and all devices CLV__NONE. */

@@ -44,13 +44,13 @@ static void place_waiting(const clv__problem *problem, const uint8_t *waits, uin
 
 /* ---- Two devices ---- */
 
-/* The phases of a placement, where device `first` has phase 0. */
+/* The phases of a placement. Phase 0 runs on device `first`. */
 typedef struct phases {
   uint32_t first, lowest, highest;
-  uint32_t *turns; /* by node */
+  uint32_t *turns; /* by node: its phase */
 } phases;
 
-/* `turn`: the last phase among the inputs of the node. */
+/* Gives the node the first phase, from `turn` on, whose device can run it. `turn` is the last phase among its inputs. */
 static inline void take_turn_of(const clv__problem *problem, uint32_t node, uint32_t turn, uint32_t source, phases *p) {
   uint32_t choices = clv__node_choices(problem, node);
   if (source != CLV__NONE) { /* a view goes with its source if possible */
@@ -67,7 +67,7 @@ static void place_two(const clv__problem *problem, const uint8_t *waits, uint32_
                       clv__placing *placing) {
   phases a = {0, CLV__NONE, 0, turns}, b = {1, CLV__NONE, 0, other};
   for (uint32_t n = 0; n < problem->node_count; ++n) {
-    if (waits[n]) continue; /* phase 0: nothing waits for it */
+    if (waits[n]) continue; /* it stays in phase 0, and no node waits for it */
     uint32_t turn_a = 0, turn_b = 0;
     for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];

@@ -1,5 +1,5 @@
 /* The table of strategies and the causes that they share, how each begins, and its result as a comparable candidate: placed and
- * cut, with its moves and its price. */
+ * cut, with its transfers and its predicted time. */
 #include <string.h>
 
 #include "place/place.h"
@@ -14,7 +14,7 @@ const clv__strategy *const clv__strategies[] = {
     NULL,
 };
 
-/* Of several strategies, of plans and of files. */
+/* Causes that several strategies give, and those of planning and of plan files. */
 static const clv__cause common_causes[] = {
     {"const", "its outputs are computed at plan time"},
     {"usr", "fixed by the user"},

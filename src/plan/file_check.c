@@ -8,7 +8,7 @@ typedef struct kind {
   json_type type; /* JSON_STRING or JSON_ARRAY */
 } kind;
 
-/* `where`: the beginning of the message. */
+/* Checks the types of the known keys. `where` begins the error message. */
 static clv_status check_object(const json_t *object, const kind *kinds, size_t count, const char *where, clv_error *error) {
   if (!json_is_object(object)) return clv__error_set(error, CLV_INVALID_MODEL, "%smust be an object", where);
   for (size_t i = 0; i < count; ++i) {
@@ -42,7 +42,7 @@ clv_status clv__plan_check_keys(const json_t *root, clv_error *error) {
 
 /* ---- Devices ---- */
 
-/* Streamed weights arrive as inputs, but a limit does not count them. */
+/* Checks the limits of the partition's device. Streamed weights are inputs of the partition, but do not count. */
 static clv_status check_limits(const clv_plan *plan, uint32_t index, uint32_t streamed, clv_error *error) {
   const clv__partition *partition = &plan->partitions[index];
   const clv__device *device = &plan->devices->items[partition->device];

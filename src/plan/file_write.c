@@ -12,7 +12,7 @@ static clv_status json_memory(clv_error *error) {
 
 /* Jansson's "_new" functions take ownership and pass NULL on, so one check at the end is enough. */
 
-/* For texts from outside the model, whose names are UTF-8: paths and messages of backends. */
+/* For paths and messages of backends: NULL and invalid UTF-8 become null. Names from the model are always valid. */
 static json_t *text_or_null(const char *text) {
   json_t *string = text == NULL ? NULL : json_string(text);
   return string != NULL ? string : json_null();
@@ -38,7 +38,7 @@ static json_t *milliseconds(uint64_t time_ns) {
 static json_t *streamed_json(const clv_plan *plan, uint32_t index) {
   const clv__move *moves = plan->moves.items;
   uint32_t low = 0, high = plan->moves.count;
-  while (low < high) { /* moves are sorted by partition */
+  while (low < high) { /* transfers are sorted by partition */
     uint32_t middle = low + (high - low) / 2;
     if (moves[middle].before < index)
       low = middle + 1;

@@ -123,7 +123,7 @@ typedef struct claiming {
   uint32_t *groups; /* by problem node */
 } claiming;
 
-/* A group is taken whole or not at all. An empty group is skipped, so there are never more groups than nodes. */
+/* A group is claimed as a whole or not at all. An empty group is skipped, so there are never more groups than nodes. */
 static clv_status add_claim(void *cookie, const uint32_t *nodes, uint32_t count) {
   claiming *c = cookie;
   if (count == 0) return CLV_OK;
@@ -139,7 +139,8 @@ static clv_status add_claim(void *cookie, const uint32_t *nodes, uint32_t count)
   return CLV_OK;
 }
 
-/* `claims`: by device; NULL for a device that answers node by node. NULL as a whole if every device does. */
+/* Asks the devices for the groups that they claim. `claims` is by device; an entry is NULL for a device that answers node by
+ * node. `claims` itself is NULL if every device does. */
 static clv_status ask_claims(clv_plan *plan, const clv_graph_view *whole, const uint32_t *const **claims, clv_error *error) {
   *claims = NULL;
   const clv_graph *graph = plan->graph;
@@ -193,7 +194,7 @@ static clv_status cut_again(clv_plan *plan, const clv__strategy *strategy, clv__
   return clv__plan_set_cut(plan, cut, placing->streamed, error);
 }
 
-/* `memory_changed`: the strategy's result did not fit some device. */
+/* Places with `strategy`, splits, and changes the result until it fits into memory. `memory_changed`: it did not fit at first. */
 static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *input,
                                   bool *memory_changed, clv_error *error) {
   double start = now_ms();
@@ -210,7 +211,7 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
   CLV__TRY(clv__plan_set_cut(plan, &placing.cut, placing.streamed, error));
   bool changed = true;
   *memory_changed = false;
-  while (changed) { /* ends: nodes only move to later devices or to one without limits, and streamed pieces only shrink */
+  while (changed) { /* ends: nodes only move to later devices or to one without limits, and streamed groups only shrink */
     CLV__TRY(clv__place_within_memory(plan, &placing, &changed, error));
     *memory_changed = *memory_changed || changed;
     if (changed) CLV__TRY(cut_again(plan, strategy, &placing, error));
@@ -221,7 +222,7 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
 }
 
 /* `optimal` is the best of all strategies under its own model of memory. If a device's compiler asked for more, that may no
- * longer hold. Then the other strategies are also carried through, and the best result is kept. */
+ * longer hold. Then plans are also made with the other strategies, and the best is kept. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error) {
   bool memory_changed;
   clv_status first = place_and_split(plan, strategy, given, &memory_changed, error), status = first;
@@ -236,7 +237,7 @@ clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const 
     if (s == strategy) continue;
     plan->split = input.split = given->split_is_given ? given->split : s->split;
     last = s;
-    status = place_and_split(plan, s, &input, &memory_changed, &why); /* the strategy fails: not a candidate */
+    status = place_and_split(plan, s, &input, &memory_changed, &why); /* a strategy that fails is no candidate */
     if (status == CLV_OK && plan->predicted_ns < least) best = s, least = plan->predicted_ns;
   }
   if (status == CLV_OUT_OF_MEMORY) return clv__error_memory(error, sizeof *plan);

@@ -26,9 +26,9 @@ clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const 
 clv_status clv__plan_without_devices(const clv_plan *plan, uint32_t lost, const char *reason, clv_plan **out, clv_error *error);
 
 /* Finds a partition that does not fit its device's memory (memory.c). It then moves the partition to the next device that
- * supports all of its nodes, or streams its weights, in pieces if necessary: whichever costs less. Updates the devices, causes,
- * groups and streamed weights of `placing`, and the notes of the plan. `changed`: the plan must be cut again. CLV_NOT_SUPPORTED
- * if neither works, for example for pinned nodes whose weights do not fit even in pieces. */
+ * supports all of its nodes, or streams its weights, if necessary for only some nodes at a time: whichever costs less. Updates
+ * the devices, causes, groups and streamed weights of `placing`, and the notes of the plan. `changed`: the plan must be cut
+ * again. CLV_NOT_SUPPORTED if neither works, for example for pinned nodes whose weights do not fit even one node at a time. */
 clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, bool *changed, clv_error *error);
 
 #endif

@@ -42,8 +42,8 @@ static void forget_resident(const clv__partition *partition, uint32_t *resident)
   for (uint32_t v = 0; v < partition->view->value_count; ++v) resident[partition->view->values[v]] &= ~(1u << partition->device);
 }
 
-/* Gets the scratch that the partition's executable requires. Returns false if the compiler finds it too large for its device. The
- * session reports any other failure. */
+/* Gets the memory that the partition's executable and its scratch require. Returns false if the compiler finds it too large for
+ * its device. The session reports any other failure. */
 static bool ask_compiler(const clv_plan *plan, const clv__partition *partition, uint64_t *scratch_bytes) {
   const clv__device *device = &plan->devices->items[partition->device];
   clv_compile_options options = {.struct_size = sizeof options};
@@ -59,7 +59,7 @@ static bool ask_compiler(const clv_plan *plan, const clv__partition *partition, 
   return true;
 }
 
-/* Returns whether everything fits by the guess. */
+/* Returns whether all partitions of the device fit if each needs the guessed scratch. */
 static bool is_roomy(const clv_plan *plan, uint32_t device, uint32_t *resident) {
   uint64_t total = 0, limit = plan->devices->items[device].info.memory_limit_bytes;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
@@ -107,8 +107,8 @@ static uint64_t held_bytes(const clv__fitting *f, const clv__partition *partitio
   return partition->weight_bytes + clv__streamed_bytes(f->plan, (uint32_t)(partition - f->plan->partitions));
 }
 
-/* If the partition itself has no remedy, an earlier one on the device makes room: the one that holds the most among those that
- * can. */
+/* If the partition itself can neither move nor be streamed, streams an earlier partition of the device: of those that can be
+ * streamed, the one that holds the most. `partition` is set to it. */
 static clv_status find_room(clv__fitting *f, const clv__partition **partition, clv__way *w, clv_error *error) {
   const clv__partition *wanting = *partition, *last = NULL;
   w->device = CLV__NONE;
@@ -132,7 +132,7 @@ static clv_status find_room(clv__fitting *f, const clv__partition **partition, c
   return CLV_OK;
 }
 
-/* If both remedies are possible: sets `moves_were_better`. */
+/* Compares the time of the plan with either remedy. Sets `moves_were_better`; keeps it if enough nodes were compared before. */
 static clv_status compare_ways(clv__fitting *f, clv__way *move, clv__way *stream, clv_error *error) {
   if (f->compared >= COMPARED_NODES) return CLV_OK;
   CLV__TRY(clv__fitting_price(f, move, error));
@@ -146,7 +146,7 @@ static clv_status relieve(clv__fitting *f, const clv__partition *partition, uint
   const clv__partition *wanting = partition;
   clv__way *move = f->move, *stream = f->stream;
   char note[256];
-  f->excess = needed > f->limit ? needed - f->limit : f->limit / 16; /* only the compiler knows how much: a little at a time */
+  f->excess = needed > f->limit ? needed - f->limit : f->limit / 16; /* the excess is not known: frees a little at a time */
   CLV__TRY(clv__fitting_move(f, partition, move, error));
   CLV__TRY(clv__fitting_stream(f, partition, stream, error));
   if (move->device == CLV__NONE && stream->device == CLV__NONE) CLV__TRY(find_room(f, &partition, stream, error));
@@ -174,7 +174,7 @@ static clv_status fit_device(clv__fitting *f, bool *changed, clv_error *error) {
     const clv__partition *partition = &plan->partitions[p];
     if (partition->device != f->device) continue;
     uint64_t scratch = 0, added = count_resident(plan, partition, f->resident), passing = clv__streamed_bytes(plan, p);
-    if (passing < f->passing) passing = f->passing; /* room for the largest is reserved throughout */
+    if (passing < f->passing) passing = f->passing; /* room for the partition that streams the most stays reserved */
     bool compiles = f->used + added + passing <= f->limit && ask_compiler(plan, partition, &scratch);
     if (compiles && f->used + added + passing + scratch <= f->limit) {
       f->used += added + scratch;
@@ -182,7 +182,7 @@ static clv_status fit_device(clv__fitting *f, bool *changed, clv_error *error) {
       continue;
     }
     uint64_t needed = f->used + added + passing + (compiles ? scratch : clv__partition_peak_bytes(plan, partition));
-    forget_resident(partition, f->resident); /* sharers count its values again; a little too much is safe */
+    forget_resident(partition, f->resident); /* other partitions count shared values again, which is safe */
     CLV__TRY(relieve(f, partition, needed, error));
     *changed = true;
   }

@@ -4,7 +4,7 @@
 
 #include "plan/make.h"
 
-/* Two remedies: move to another device, or stay and stream the weights in every run, in pieces whose weights fit. */
+/* Two remedies: move to another device, or stay and stream the weights in every run, in groups of nodes whose weights fit. */
 typedef struct clv__way {
   uint32_t device; /* CLV__NONE: this remedy is not possible */
   uint32_t *devices, *groups;

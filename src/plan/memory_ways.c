@@ -87,7 +87,7 @@ clv_status clv__fitting_move(const clv__fitting *f, const clv__partition *partit
   return CLV_OK;
 }
 
-/* Asks whether the device takes the partition's nodes with their weights as inputs. */
+/* Asks whether the device supports the partition's nodes with their weights as inputs. */
 static clv_status takes_inputs(const clv__fitting *f, const clv__partition *partition, bool *takes, clv_error *error) {
   const clv_plan *plan = f->plan;
   const clv__device *device = &plan->devices->items[f->device];
@@ -135,8 +135,8 @@ static bool has_resident(const clv__fitting *f, const clv__partition *partition)
   return false;
 }
 
-/* The bytes of a node's streamable weights. With `w`, it also streams them, and `is_new` says whether one was not streamed
- * before. */
+/* The bytes of a node's streamable weights. If `w` is not NULL, it also streams them there, and sets `is_new` if one was not
+ * streamed before. */
 static uint64_t stream_node(const clv__fitting *f, uint32_t node, clv__way *w, bool *is_new) {
   const clv__problem *problem = f->plan->problem;
   uint64_t bytes = 0;
@@ -151,8 +151,8 @@ static uint64_t stream_node(const clv__fitting *f, uint32_t node, clv__way *w, b
   return bytes;
 }
 
-/* The bytes of weights at the partition's beginning that may stay on the device if only the excess is streamed. `room_bytes`
- * becomes the room that the rest then needs at a time: the excess, or the largest node. */
+/* If only the excess needs to be streamed, returns the bytes of weights at the partition's beginning that may stay on the device.
+ * Lowers `room_bytes` to the room that streaming the rest then needs: the excess, or the weights of the largest node. */
 static uint64_t keep_bytes(const clv__fitting *f, const clv__partition *partition, uint64_t *room_bytes) {
   uint64_t total = 0, largest = f->excess;
   for (uint32_t i = 0; i < partition->node_count; ++i) {
@@ -196,10 +196,10 @@ clv_status clv__fitting_stream(const clv__fitting *f, const clv__partition *part
   CLV__TRY(takes_inputs(f, partition, &takes, error));
   uint64_t flowing = clv__partition_peak_bytes(f->plan, partition), room = f->limit - f->used;
   uint64_t streamed = clv__streamed_bytes(f->plan, (uint32_t)(partition - f->plan->partitions));
-  flowing -= streamed < flowing ? streamed : flowing; /* they count as its inputs, but are what the room is for */
+  flowing -= streamed < flowing ? streamed : flowing; /* streamed weights are inputs too, but they go into `room` */
   bool has_room = takes && f->used < f->limit && room > flowing;
   room -= flowing;
-  if (streamed > 0 && room > streamed / 2 && !has_resident(f, partition)) room = streamed / 2; /* it does not fit as it is */
+  if (streamed > 0 && room > streamed / 2 && !has_resident(f, partition)) room = streamed / 2; /* all streamed already */
   uint64_t keep = streamed == 0 ? keep_bytes(f, partition, &room) : 0;
   if (!has_room || !stream_nodes(f, partition, keep, room, w)) w->device = CLV__NONE;
   return CLV_OK;

@@ -69,7 +69,8 @@ cleanup:
   return status;
 }
 
-/* `weights`: only initializers; otherwise inputs, outputs and values between nodes. */
+/* Finds the homes of values from assignments by name. With `weights`, these match only initializers; otherwise inputs, outputs
+ * and values between nodes. */
 static clv_status fix_values(const clv_plan *plan, const clv_assignment *items, uint32_t count, bool weights, uint32_t *homes,
                              clv_error *error) {
   const clv_graph *graph = plan->graph;

@@ -64,7 +64,7 @@ static clv_status take_sizes(clv_plan *plan, const clv_size *sizes, uint32_t siz
   return CLV_OK;
 }
 
-/* Integer weights stay integers if every device that may get them supports them directly. */
+/* Quantised weights stay integers if every device keeps them as integers. */
 static size_t fold_limit(const clv_devices *devices) {
   for (uint32_t d = 0; d < devices->count; ++d) {
     if (!devices->items[d].info.keeps_quantised) return CLV__FOLD_ALL;
@@ -144,7 +144,7 @@ static const clv_tensor *typical_of(clv_plan *plan, uint32_t device, const clv_t
   return by_device[device] = typical;
 }
 
-/* Returns whether the device takes fixed sizes and the nodes have open ones. */
+/* Returns whether the device needs fixed sizes and some of the nodes have open ones. */
 static bool is_bucketed(const clv_plan *plan, uint32_t device, const clv_node_id *nodes, uint32_t count) {
   if (plan->open == NULL || plan->open->typical == NULL || !plan->devices->items[device].info.static_shapes_only) return false;
   for (uint32_t i = 0; i < count; ++i) {

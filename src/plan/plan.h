@@ -20,7 +20,7 @@ typedef struct clv__partition {
   uint32_t node_count;
   const clv_node_id *nodes; /* ascending */
   const clv_graph_view *view;
-  /* Sizes are open and the device takes fixed sizes, so each bucket is compiled separately (compile/bucket.h). */
+  /* Sizes are open and the device needs fixed sizes, so each bucket is compiled separately (compile/bucket.h). */
   bool is_bucketed;
   const clv_graph_view *typical; /* if bucketed: the view at typical sizes, used before the sizes are known */
   uint64_t weight_bytes;         /* of the constants that it reads */
@@ -126,7 +126,7 @@ typedef struct clv__fixed {
 /* Computes prices and fills plan->problem (problem.c). `fixed` may be NULL, and so may its arrays. */
 clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const clv__profile *profile, clv_error *error);
 
-/* Asks devices which weights they take as inputs (streams.c) and fills problem->streams. clv__plan_set_problem() calls it. */
+/* Asks devices which weights they accept as inputs (streams.c) and fills problem->streams. clv__plan_set_problem() calls it. */
 clv_status clv__plan_ask_streams(clv_plan *plan, clv__problem *problem, clv_error *error);
 
 /* Adopts a cut of plan->problem (plan.c): builds the views of its partitions and sets plan->placement from it. `streamed` is as

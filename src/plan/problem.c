@@ -269,7 +269,7 @@ static void price_copies(making *m) {
   problem->in_ns = in_ns, problem->out_ns = out_ns, problem->weight_in_ns = weight_in_ns;
 }
 
-/* Removes the devices that were removed. */
+/* Records the devices that were lost before the plan was made. */
 static void leave_lost(clv_plan *plan, clv__problem *problem) {
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
     if (!plan->devices->items[d].is_lost) continue;

@@ -1,4 +1,4 @@
-/* Finds the weights that a device takes as inputs instead of constants: only those can be streamed to it. It asks only if the
+/* Finds the weights that a device accepts as inputs instead of constants: only those can be streamed to it. It asks only if the
  * answer may matter: for devices whose memory could be too small, and if the user has placed weights elsewhere. */
 #include "plan/plan.h"
 
@@ -29,7 +29,7 @@ static uint32_t devices_to_ask(const clv__problem *problem) {
   for (uint32_t w = 0; w < problem->weight_count && !is_put; ++w) is_put = problem->weight_homes[w] != CLV__NONE;
   for (uint32_t d = 0; d < problem->device_count; ++d) {
     uint64_t limit = problem->limits[d].memory_bytes;
-    bool is_small = limit > 0 && total > limit / 2; /* compilers need less than half for other data */
+    bool is_small = limit > 0 && total > limit / 2; /* otherwise all weights fit: compilers need less than half for other data */
     if (problem->spaces[d] != 0 && (is_put || is_small)) devices |= 1u << d;
   }
   return devices;

@@ -69,9 +69,10 @@ static clv_status stream_lost(clv__leaving *l, clv_error *error) {
   return CLV_OK;
 }
 
-/* ---- The cut: the old partitions in order; one that changes is replaced by its pieces ---- */
+/* ---- The cut: the old partitions in order; one that does not stay whole is replaced by several ---- */
 
-/* Returns whether the partition stays whole: on one device and in one group, if that device is the old one or has no limits. */
+/* Returns whether the partition stays whole: its nodes are all on one device and in one group, and that device is the old one or
+ * has no limits on partitions. */
 static bool is_whole(const clv__leaving *l, uint32_t partition) {
   const clv__cut *cut = &l->old->cut;
   const clv__problem *problem = l->plan->problem;
@@ -88,7 +89,7 @@ static bool is_whole(const clv__leaving *l, uint32_t partition) {
 typedef struct composing {
   clv__cut *cut;
   uint32_t node_count;
-  uint32_t *first, *next; /* pieces in order: by old partition the first, by piece the next; CLV__NONE ends */
+  uint32_t *first, *next; /* by old partition: its first piece; by piece: the next one; CLV__NONE ends */
 } composing;
 
 static void add_partition(composing *c, uint32_t device, const uint32_t *nodes, uint32_t count) {
@@ -101,7 +102,8 @@ static void add_partition(composing *c, uint32_t device, const uint32_t *nodes, 
   cut->offsets[cut->count] = c->node_count += count;
 }
 
-/* Partitions of `pieces` lie within old ones. They are in an executable order, and so are the pieces of each old partition. */
+/* Builds the new cut. Each partition of `pieces` lies within an old one. The pieces of one old partition are in an executable
+ * order. */
 static void compose(clv__leaving *l, const clv__cut *pieces, composing *c) {
   const clv__cut *old = &l->old->cut;
   for (uint32_t p = 0; p < old->count; ++p) {
@@ -161,7 +163,7 @@ static clv_status note_moved(clv__leaving *l, const char **notes, uint32_t from,
   return CLV_OK;
 }
 
-/* `causes`: of the problem's nodes. The cause of nodes that were on a lost device becomes "lost". */
+/* Gives the nodes that were on a lost device the cause "lost" and a note. */
 static clv_status explain_moved(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   const char *notes[CLV__MAX_DEVICES] = {NULL};

@@ -3,9 +3,9 @@
  * launches. Each of these is below that:
  *
  *   sums     every node at its least reduced cost (bound_own.h), and one launch
- *   cuts     one group of devices against all others. A group acts as one device that takes, for each node, copy, fusion and
+ *   cuts     one group of devices against all others. A group acts as one device that has, for each node, copy, fusion and
  *            launch, the best price among its devices. Any plan on these devices costs at least as much. Copies within the group
- *            are left out, which also cannot raise the price. For two devices only the launches are relaxed
+ *            are left out, which also cannot raise the price. With two devices only the launches are not exact
  *   prices   for several groups, one per memory space: the space that a copy goes to or comes from pays all of it, because every
  *            copy passes through host memory. So the cost of a placement is a sum over groups, and each term depends only on the
  *            set of nodes in that group; the constraint is that every node is in exactly one group. Each node gets a price for
@@ -87,7 +87,7 @@ static void bound_by_sums(serial *s) {
   improve(s, clv__bound_add(clv__bound_whole(sum), s->reduced->any_work ? launch : 0));
 }
 
-/* With one device there is one placement. */
+/* With one device there is only one placement: its cost and one launch are the bound. */
 static clv_status bound_one(serial *s, clv_error *error) {
   const clv__problem *problem = s->reduced->problem;
   uint64_t price;
@@ -100,7 +100,8 @@ static clv_status bound_one(serial *s, clv_error *error) {
   return status;
 }
 
-/* With two devices the cut is exact except for launches: one for each device in use, or those along the path. */
+/* With two devices the minimum cut is exact except for launches. It is solved with one launch for each device in use, and again
+ * with the launches along the path. */
 static clv_status bound_two(serial *s, clv_error *error) {
   const clv__problem *problem = s->reduced->problem;
   clv__network_options options = {.one = 0, .other = 1, .launches = true};
@@ -137,7 +138,7 @@ typedef struct pricing {
   uint16_t groups[MOST_GROUPS]; /* devices, by memory space in use */
   uint64_t *prices;             /* by node: the price that each group that leaves it out pays */
   uint64_t *reach;              /* by node: how far its price moves in the first step */
-  uint8_t *takers, *is_other;   /* by node */
+  uint8_t *takers, *is_other;   /* by node: how many groups took it; whether the last group left it out */
 } pricing;
 
 /* The initial price of a node is halfway between its costs in its best and its second-best group. */
@@ -166,8 +167,8 @@ static void start_prices(const clv__reduced *reduced, pricing *p) {
   }
 }
 
-/* Lets all groups choose their nodes. The bound is the total cost minus the prices that, for each node, all groups but one
- * pay. */
+/* Lets each group choose its nodes. For each node, all groups but one pay its price in a real placement. So the bound is the cost
+ * of all groups minus the sum of the prices times the number of groups minus one. */
 static clv_status choose(serial *s, pricing *p, uint64_t *bound, clv_error *error) {
   const clv__problem *problem = s->reduced->problem;
   uint32_t all = (1u << problem->device_count) - 1;

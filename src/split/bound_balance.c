@@ -1,7 +1,7 @@
-/* A lower bound on the fullest lane of two devices, including copies: every memory space except the host's has a lane for its
- * copies. The weighted mean of all lanes is at most the fullest lane. The least weighted mean over all placements is a minimum
- * cut whose prices are multiplied by the weights of their lanes. Each step raises the weights of lanes whose load is above the
- * mean, and every step gives a bound. */
+/* A lower bound on the load of the fullest lane for two devices, including copies. Each device is a lane, and so are the copies
+ * of every memory space except the host's. The weighted mean of all lanes is at most the fullest lane. Its minimum over all
+ * placements is a minimum cut in which every time is multiplied by the weight of its lane. Each step raises the weights of lanes
+ * whose load is above the mean, and every step gives a bound. */
 #include <string.h>
 
 #include "split/bound_own.h"

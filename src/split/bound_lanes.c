@@ -4,10 +4,10 @@
 
 #include "split/bound_own.h"
 
-/* ---- The longest way ---- */
+/* ---- The longest path ---- */
 
-/* The earliest end of each node on each device, in half nanoseconds. A value that changes the device waits for its copies. Its
- * reader is then in another partition than its producer, and pays the launch of that partition. */
+/* The earliest end of each node on each device, in half nanoseconds. If an input was computed on another device, the node waits
+ * for the copies of that value. It is then in another partition than the producer, and pays the launch of its partition. */
 typedef struct earliest {
   const clv__reduced *reduced;
   uint64_t *ends; /* [node * device_count + device] */
@@ -34,8 +34,8 @@ static uint64_t in_host_at(const earliest *e, uint32_t value) {
   return at;
 }
 
-/* Raises `starts` (by device) to the time at which this value lets its reader run. `launches` is what a new partition adds for
- * that reader. */
+/* Raises `starts` (by device) to the earliest time at which a node on that device can read the value. `launches` (by device) is
+ * the launch that the node pays if it begins a new partition. */
 static void wait_for(const earliest *e, uint32_t value, const uint64_t *launches, uint64_t *starts) {
   const clv__problem *problem = e->reduced->problem;
   uint32_t producer = problem->producers[value], device_count = problem->device_count;
@@ -86,7 +86,7 @@ clv_status clv__bound_way(const clv__reduced *reduced, const clv_allocator *allo
 
 enum { WEIGHT_STEPS = 32, WEIGHT_ONE = 1 << 24 };
 
-/* The share of each lane in the weighted sum, and its load if every node takes its cheapest lane by weight. */
+/* The weight of each lane, and its load if every node runs where its weighted time is least. */
 typedef struct lanes {
   const clv__reduced *reduced;
   double weights[16], loads[16];
@@ -114,8 +114,8 @@ static double weigh(lanes *l) {
   return sum;
 }
 
-/* The same bound in whole numbers, including the launches of every device that some node must be on, or of one device if there is
- * none. */
+/* The same bound in whole numbers, including the launches of every device that some node must be on, and at least one launch if
+ * there is any work. */
 static uint64_t weigh_exactly(const clv__reduced *reduced, const uint64_t *weights) {
   const clv__problem *problem = reduced->problem;
   uint32_t device_count = problem->device_count;

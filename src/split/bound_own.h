@@ -36,8 +36,8 @@ uint64_t clv__bound_work(const clv__reduced *reduced);
 clv_status clv__bound_balance(const clv__reduced *reduced, clv__network_path path, const clv_allocator *allocator,
                               uint64_t *time_ns, clv_error *error);
 
-/* The budget for solving networks in search of better prices or weights, counted in nodes. It is about what the placing of a plan
- * costs. */
+/* Limits the search for better prices or weights: the sum of the node counts of all networks that it solves. The search then
+ * takes about as long as placing a plan. */
 #define CLV__BOUND_WORK 150000u
 static inline uint32_t clv__bound_steps(uint32_t node_count, uint32_t networks, uint32_t most) {
   uint32_t steps = CLV__BOUND_WORK / (node_count * networks + 1);

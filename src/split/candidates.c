@@ -1,5 +1,5 @@
-/* Tries several groupings and keeps the best: starting with each colour, by every rule, from both ends, squeezed, and with fused
- * pairs kept together. */
+/* Forms slots in several ways and keeps the best: with each colour first, with every rule for the next colour (rounds.h), from
+ * both ends, with an earlier result as the guide, and with fused pairs kept together. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +17,8 @@ static uint32_t work_of(const clv__convex *c) {
   return c->problem->node_count + c->in.offsets[c->problem->node_count] + 1;
 }
 
-/* Runs again along the slots found, from either end: nodes that are ready earlier than before leave later slots empty. In small
- * graphs it also tries to skip each slot in turn. */
+/* Runs the rounds again with the slots of `best` as the guide, from either end: nodes that are ready earlier than before leave
+ * later slots empty. In small graphs it also tries to skip each slot in turn. */
 static void squeeze(clv__rounds *r, clv__slots *best, clv__slots *other, uint32_t *guide, uint64_t budget) {
   enum { MOST_SQUEEZES = 4 };
   clv__convex *c = r->c;
@@ -92,7 +92,7 @@ static int compare_pairs(const void *a, const void *b) {
   return (x->producer > y->producer) - (x->producer < y->producer);
 }
 
-/* Collects the pairs that `slots` separates, in descending order of their savings. */
+/* Collects the fused pairs whose two nodes `slots` puts into different slots, in descending order of their savings. */
 static uint32_t find_pairs(const clv__convex *c, const clv__slots *slots, pair *pairs) {
   uint32_t count = 0;
   for (uint32_t node = 0; node < c->problem->node_count; ++node) {

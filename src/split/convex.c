@@ -168,7 +168,7 @@ clv_status clv__convex_edges(clv__convex *c, clv_error *error) {
 
 /* ---- Candidates ---- */
 
-/* Takes the linear cut and prices its launches. */
+/* Makes a slot of each run of consecutive nodes of one colour, and prices the launches. */
 static void take_runs(const clv__convex *c, clv__slots *slots) {
   slots->count = 0;
   for (uint32_t node = 0; node < c->problem->node_count; ++node) {
@@ -181,7 +181,7 @@ static void take_runs(const clv__convex *c, clv__slots *slots) {
 /* Ensures that the result is never worse than the linear cut. */
 static clv_status compare_with_runs(clv__convex *c, clv__slots *best, clv__slots *other, clv_error *error) {
   take_runs(c, other);
-  if (!clv__slots_better(c, other, best)) return CLV_OK; /* whatever savings the linear cut loses */
+  if (!clv__slots_better(c, other, best)) return CLV_OK; /* not better even before its lost savings count */
   clv__slots_price(c, other);
   if (!clv__slots_better(c, other, best)) return CLV_OK;
   CLV__TRY(clv__slots_shift(c, other, error));

@@ -13,9 +13,9 @@
 
 #include <string.h>
 
-/* Computes the levels for two colours, starting with either. The parity of a level is its colour, so finding the step of a
- * producer's colour or the next one is a single operation. `levels` holds pairs: starting with colour 0, starting with colour 1.
- * `begins` gets whether each has a node at level 0. */
+/* Computes two levels of each node, as a pair in `levels`: for the list that starts with colour 0 and for the one that starts
+ * with colour 1. In a list, even levels have its first colour and odd levels the other. So a node has at least the level of each
+ * producer, plus one if their colours differ. `begins` is set to whether each list has a node at level 0. */
 static void find_levels(const clv__convex *c, uint32_t *levels, bool begins[2]) {
   const clv__problem *problem = c->problem;
   begins[0] = begins[1] = false;
@@ -49,8 +49,8 @@ static void take_levels(const clv__convex *c, const uint32_t *levels, uint32_t s
   clv__slots_price(c, slots);
 }
 
-/* Moves every node as late as it can run in the same slots, into `late`. Returns whether all working nodes of some slot could run
- * later. */
+/* Moves every node as late as it can run in the same slots, into `late`. Returns whether some slot has nodes other than views,
+ * and all of those could run later. */
 static bool take_latest(const clv__convex *c, clv__slots *slots, clv__slots *late) {
   const clv__problem *problem = c->problem;
   uint32_t n = problem->node_count, last = slots->count - 1, *latest = late->of_node;
@@ -82,7 +82,7 @@ clv_status clv__slots_levels(clv__convex *c, clv__slots *best, clv__slots *other
   if (levels == NULL) return clv__error_memory(error, bytes);
   find_levels(c, levels, begins);
   take_levels(c, levels, begins[0] ? 0 : 1, best);
-  if (begins[0] && begins[1]) { /* it starts with an empty slot: it equals the other one, a slot later */
+  if (begins[0] && begins[1]) { /* otherwise one list starts with an empty slot, and equals the other list one slot later */
     take_levels(c, levels, 1, other);
     clv__slots_take_better(c, best, other);
   }

@@ -60,7 +60,7 @@ static uint64_t copy_ns(const scheduler *s, uint32_t value, uint32_t from, uint3
   return clv__sum_ns(out, from != to && to != 0 ? clv__in_ns(problem, value, to) : 0);
 }
 
-/* Pieces are numbered in a topological order, so a walk from the last to the first knows everything that follows. */
+/* Slots are numbered in a topological order, so a walk from the last to the first knows everything that follows. */
 static void find_times(scheduler *s) {
   const clv__problem *problem = s->c->problem;
   for (uint32_t p = s->slots->count; p-- > 0;) {

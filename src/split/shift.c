@@ -28,8 +28,8 @@ static inline bool is_view(const shift *s, uint32_t node) {
   return (s->c->problem->flags[node] & CLV__NODE_VIEW) != 0;
 }
 
-/* The highest position that `node` may take, ignoring its neighbours at `but`. The position may be that of another colour: the
- * node's colour has nothing there. */
+/* The highest position that `node` may take if its neighbours at position `but` are ignored. That position may have another
+ * colour, where no node of this colour can be. */
 static uint32_t bound_of(const shift *s, uint32_t node, uint32_t but) {
   uint32_t bound = CLV__NONE;
   for (uint32_t i = s->out->offsets[node]; i < s->out->offsets[node + 1]; ++i) {
@@ -98,7 +98,8 @@ static void move_slot(shift *s, uint32_t at) {
   for (uint32_t i = first; i < end; ++i) move(s, s->nodes[i], to);
 }
 
-/* Moves all working nodes and everything that waits for them; the views stay. This saves one launch. */
+/* Moves all nodes that do work, and the views that wait for them, to the next position where their colour does work; the other
+ * views stay. This saves one launch. */
 static void move_workers(shift *s, uint32_t at) {
   uint32_t first = s->offsets[at], end = s->offsets[at + 1];
   if (s->workers[at] == 0 || s->workers[at] == s->members[at]) return;

@@ -17,7 +17,7 @@ typedef struct clv__cut {
 } clv__cut;
 
 typedef enum clv__split_mode {
-  CLV__SPLIT_LINEAR, /* runs of the list */
+  CLV__SPLIT_LINEAR, /* consecutive nodes of the list on one device */
   CLV__SPLIT_CONVEX, /* least predicted time, then fewest partitions */
   CLV__SPLIT_FEWEST  /* fewest partitions: exact for two devices, a heuristic for more */
 } clv__split_mode;
@@ -89,7 +89,7 @@ static inline uint64_t clv__price_of(const clv__price *price, clv__objective obj
 /* Computes the node + transfer + fusion cost of a placement, without launches and partitions. The minimum cut minimises this
  * cost. */
 clv_status clv__price_placement(const clv__problem *problem, const uint32_t *devices, uint64_t *time_ns, clv_error *error);
-/* Counts the readers of each value per memory space in one placement, for callers that price many moves. */
+/* Counts the readers of each value per memory space in one placement, for callers that price many changes of a single node. */
 typedef struct clv__reader_counts {
   const uint32_t *by_space; /* [value * space_count + space]: how many nodes read the value there */
   const uint32_t *reads;    /* by entry of problem->readers: the index of that read in problem->reads */

@@ -39,7 +39,7 @@ struct clv__capture_cache {
   clv__capture_entry *resident, *evicted;
   clv__sightings sightings;
   _Atomic(uint64_t) clock;
-  clv__capture_counters counters; /* all except hits and those below */
+  clv__capture_counters counters; /* all except hits, patches, recaptures and saved_ns */
   uint64_t inserted;              /* insertions; each ticks the clock once, all other ticks are hits */
   _Atomic(uint64_t) patches, recaptures, saved_ns;
 };
@@ -98,7 +98,7 @@ void clv__capture_cache_destroy(clv__capture_cache *cache) {
 
 /* ---- Admission; all under the lock ---- */
 
-/* Owners count hits without the lock. Transfers those that the sightings do not have yet. */
+/* Owners count hits without the lock. Adds those hits of the entry to its key's sightings that they do not have yet. */
 static void count_hits(clv__capture_cache *cache, clv__capture_entry *entry) {
   uint64_t hits = atomic_load_explicit(&entry->hits, memory_order_relaxed);
   clv__sightings_count(&cache->sightings, entry->key, hits - entry->counted);

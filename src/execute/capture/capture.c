@@ -124,7 +124,8 @@ static clv_status ready(clv__request *request, clv__capture *capture, uint32_t f
   return CLV_OK;
 }
 
-/* CLV_OK with the state's `issue` EAGER: deliberately not launched. */
+/* Makes or updates the capture that begins with partition `first`, and launches it. It may choose not to launch: then it returns
+ * CLV_OK, and the `issue` of that partition's state is still CLV__ISSUE_EAGER. */
 static clv_status replay(clv__request *request, clv__capture *capture, uint32_t first, clv_stream *stream, clv_error *error) {
   clv__partition_state *states = request->prepared->partitions;
   clv__issue issue;
@@ -132,7 +133,7 @@ static clv_status replay(clv__request *request, clv__capture *capture, uint32_t 
   states[first].why = "its memory moved, and the device cannot bind captures again";
   if (issue == CLV__ISSUE_EAGER) return CLV_OK;
   clv_status status = clv__recorded_launch(capture->recorded, first, stream, error);
-  /* Partitions that ran may have overwritten inputs of earlier ones. Then only a whole run can repeat it. */
+  /* Partitions that ran may have overwritten inputs of earlier ones. Then only a repetition of the whole run helps. */
   capture->is_broken = status != CLV_OK && states[first].next != CLV__NO_ID;
   if (status != CLV_OK) return status;
   capture->is_used = true;
@@ -194,7 +195,7 @@ clv_status clv__capture_execute(clv__request *request, uint32_t index, clv_strea
   state->issue = CLV__ISSUE_EAGER;
   state->why = NULL;
   if (capture == NULL) return execute(request, device, index, stream, error);
-  bool is_timed = !device->info.is_synchronous && capture->issue != CLV__ISSUE_CAPTURED; /* else it is the kernels' time */
+  bool is_timed = !device->info.is_synchronous && capture->issue != CLV__ISSUE_CAPTURED; /* else kernels would count too */
   uint64_t begin_ns = is_timed ? clv__clock_ns() : 0;
   clv_status status = issue(request, capture, device, index, stream, error);
   if (is_timed) capture->run_ns += clv__clock_ns() - begin_ns;
@@ -215,8 +216,8 @@ static void keep(clv__capture *capture) {
   }
 }
 
-/* The time to issue everything comes from a run that did so, or otherwise from the capturing run: devices check and record a
- * captured launch much as they do an executed one. */
+/* Counts the host time that a replay saved. It is compared with a run that issued all launches one by one or, if there was none,
+ * with the capturing run: devices check and record a captured launch much as they do an executed one. */
 static void count_time(const clv__device *device, clv__capture *capture) {
   if (device->info.is_synchronous || capture->is_over || capture->run_ns == 0) return;
   if (capture->issue != CLV__ISSUE_REPLAYED) {

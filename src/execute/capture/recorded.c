@@ -108,7 +108,7 @@ static bool have_moved(const clv__request *request, uint32_t partition, location
   return moved;
 }
 
-/* Memory that the caller may provide or not, run by run. */
+/* Returns whether the caller may provide memory for the value, and may do so differently in each run. */
 static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id value) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__value *v = &plan->graph->values[value];
@@ -116,7 +116,7 @@ static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id
   return space == CLV__SPACE_HOST && (v->is_input || v->is_output || is_kept);
 }
 
-/* Checks without binding anything except loose operands. */
+/* Returns whether no binding has moved since the capture. Binds nothing except loose operands. */
 static bool have_not_moved(const clv__recorded *r, const clv__request *request, uint32_t first) {
   const recording *one = &r->recordings[first];
   const clv__prepared *prepared = request->prepared;
@@ -213,7 +213,7 @@ clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32
 
 /* ---- Following ---- */
 
-/* CLV_NOT_SUPPORTED: the device cannot patch. Records what was patched. */
+/* Patches the bindings that have moved, and records their new locations. CLV_NOT_SUPPORTED: the device cannot patch. */
 static clv_status patch(clv__recorded *r, clv__request *request, uint32_t first, uint64_t *patches, clv_error *error) {
   const clv_backend *backend = r->device->backend;
   uint32_t index = 0;

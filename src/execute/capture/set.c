@@ -164,7 +164,7 @@ clv_status clv__capture_prepare(clv__prepared *prepared, clv_error *error) {
 clv_status clv__capture_refit(clv__prepared *prepared, clv_error *error) {
   const clv_devices *devices = prepared->request->session->devices;
   const clv_plan *plan = clv__request_plan(prepared->request);
-  (void)error; /* the key is made on first use */
+  (void)error; /* nothing here can fail: the key is made on first use */
   if (clv__capture_is_off(clv__context_settings(devices->context)) != NULL) return CLV_OK;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     clv__capture *capture = prepared->captures[plan->partitions[p].device];

@@ -1,4 +1,5 @@
-/* The full price of a placement: cut as in the final plan, with its moves, launches and memory. */
+/* Computes the full price of a placement: cuts it into partitions as in the final plan, and counts transfers, launches and
+ * memory. */
 #include "place/optimal/optimal.h"
 
 bool clv__score_less(const clv__score *a, const clv__score *b) {
@@ -29,7 +30,8 @@ void clv__evaluator_finish(clv__evaluator *evaluator) {
   clv__arena_finish(&evaluator->arena);
 }
 
-/* Cuts and prices in `arena`. A placement that the split rejects gets the worst score. */
+/* Cuts the placement into partitions and computes its score, in `arena`. A placement that the split rejects gets the worst
+ * score. */
 static clv_status cut_and_price(const clv__evaluator *evaluator, const uint32_t *devices, const uint32_t *groups, bool reorder,
                                 clv__arena *arena, clv__cut *cut, clv__score *score, clv_error *error) {
   const clv__problem *problem = evaluator->problem;
@@ -55,7 +57,7 @@ static void start_anew(clv__arena *arena) {
   clv__arena_init(arena, arena->allocator);
 }
 
-/* If devices work at the same time, a cut that merges less may be better, and so may another order. So this also separates
+/* If devices work at the same time, more partitions may be better than fewer, and so may another order. So this also separates
  * partitions by what they wait for, by what waits for them, and by both, each in the given order and with the most urgent
  * partitions first. */
 static clv_status try_orders(clv__evaluator *evaluator, const uint32_t *devices, clv__score *score, clv_error *error) {

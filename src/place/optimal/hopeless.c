@@ -1,4 +1,5 @@
-/* The least time of a placement, however it is cut. It is cheap compared to cutting, and enough to discard most placements. */
+/* Computes a lower bound on the time of a placement, however it is cut into partitions. That is cheap compared to cutting, and
+ * enough to discard most placements. */
 #include "place/optimal/optimal.h"
 
 /* One launch for each device that has any work. */

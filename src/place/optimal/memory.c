@@ -1,5 +1,5 @@
-/* Placements whose weights do not fit. Tries a price per byte on the devices that lack memory (Lagrangian multipliers, found by
- * doubling and bisection), and filling devices one after the other. */
+/* Finds placements if weights do not fit. It tries a price per byte on the devices that lack memory (Lagrangian multipliers,
+ * found by doubling and bisection), and it tries filling devices one after the other. */
 #include <string.h>
 
 #include "place/optimal/optimal.h"
@@ -43,8 +43,8 @@ static clv_status cut_at_price(clv__optimal *o, uint64_t price, bool *fits) {
   return clv__pool_add(&o->pool, o->scratch, o->error);
 }
 
-/* Fills each device with the weights of the nodes that `from` puts there, the first or the last nodes first. Nodes that no longer
- * fit go to the next device that can run them. */
+/* Keeps each node on its device in `from` while the weights there take at most `share` sixteenths of the memory, in the order of
+ * the list or `backwards`. Nodes that no longer fit go to the next device that can run them. */
 static void fill(const clv__optimal *o, const uint32_t *from, bool backwards, uint32_t share, uint64_t *used, uint32_t *seen) {
   const clv__problem *problem = o->problem;
   memset(used, 0, problem->device_count * sizeof *used);

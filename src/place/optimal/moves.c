@@ -1,6 +1,6 @@
-/* Finds changes worth trying: whole partitions, nodes between two partitions of one device, nodes at boundaries; for small
- * problems also pairs of nodes. Estimates are exact except for launches, which are estimated from the neighbours in the graph of
- * partitions. */
+/* Finds changes of a placement that are worth trying: for whole partitions, for nodes between two partitions of one device, for
+ * nodes at boundaries, and for pairs of nodes in small problems. Estimates are exact except for launches, which are estimated
+ * from the neighbours in the graph of partitions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static clv_status keep(maker *m, uint32_t device, int64_t launch_ns) {
   if (!clv__array_reserve(c->allocator, (void **)&c->items, &c->capacity, c->count + 1, sizeof *c->items, c->count)) {
     return clv__error_memory(m->error, (c->count + 1) * sizeof *c->items);
   }
-  uint64_t delta = (uint64_t)launch_ns; /* wraps around, and back */
+  uint64_t delta = (uint64_t)launch_ns; /* unsigned: negative values wrap around, and the sum wraps back */
   for (size_t i = m->start; i < c->node_count; ++i) delta += (uint64_t)clv__state_move(m->state, c->nodes[i], device);
   for (size_t i = c->node_count; i-- > m->start;) (void)clv__state_move(m->state, c->nodes[i], device_of(m, c->nodes[i]));
   c->items[c->count++] = (clv__change){(uint32_t)m->start, (uint32_t)(c->node_count - m->start), device, (int64_t)delta};
@@ -90,7 +90,8 @@ static bool is_read_on(const maker *m, uint32_t node, uint32_t device) {
 
 /* ---- Kinds ---- */
 
-/* Moves the nodes of a partition that can run on another device there: on its own, or joined to neighbours. */
+/* Moves the nodes of a partition to `device`, as far as it can run them. They need a launch of their own unless they join
+ * neighbours there. */
 static clv_status move_partition(maker *m, uint32_t partition, uint32_t device) {
   const clv__cut *cut = m->cut;
   uint32_t size = cut->offsets[partition + 1] - cut->offsets[partition];
@@ -172,7 +173,7 @@ static clv_status close_gap(maker *m, uint32_t first, uint32_t last) {
   return keep(m, device, launch);
 }
 
-/* `span`: how many partitions of the device to reach across. */
+/* Closes the gaps between each partition and up to `span` partitions before it on the same device. */
 static clv_status close_gaps(maker *m, uint32_t span) {
   uint32_t recent[16][4], seen[16] = {0};
   for (uint32_t p = 0; p < m->cut->count && !m->is_full; ++p) {
@@ -190,7 +191,7 @@ static clv_status move_nodes(maker *m, bool anywhere) {
   const clv__problem *problem = m->problem;
   for (uint32_t n = 0; n < problem->node_count && !m->is_full; ++n) {
     uint32_t p = m->cut->partition_of[n];
-    if (m->cut->offsets[p + 1] - m->cut->offsets[p] == 1) continue; /* a whole partition */
+    if (m->cut->offsets[p + 1] - m->cut->offsets[p] == 1) continue; /* move_partition() moves whole partitions */
     for (uint32_t d = 0; d < problem->device_count && !m->is_full; ++d) {
       if (d == m->cut->devices[p] || !can_go(problem, n, d)) continue;
       bool touches = reads_from(m, n, d) || is_read_on(m, n, d);

@@ -13,7 +13,7 @@
 #define SHALLOW_EFFORT ((uint64_t)220000)
 enum { DEEP_NODES = 320, DEEP_TIMES = 1200, SHALLOW_TIMES = 2, SEARCH_STARTS = 3 };
 
-/* The result of a strategy with its own cut, if it is at least as good as the best so far. */
+/* The best result among the strategies that are priced with their own cut. */
 typedef struct rival {
   const clv__strategy *strategy;
   clv__score score;
@@ -199,7 +199,7 @@ static clv_status give(clv__optimal *o, const uint32_t *devices, const clv__plac
   return clv__cut_copy(&o->evaluator.cut, o->problem->node_count, arena, &placing->cut, o->error);
 }
 
-/* Tries streaming if the cut alone, or the best placement that fits, would exceed the memory. */
+/* Tries streaming if the minimum cut, or the best placement that fits, would exceed the memory. */
 static clv_status try_streaming(clv__optimal *o, clv__placing *streaming, clv__score *score, const uint32_t **devices) {
   *score = CLV__SCORE_WORST;
   if (!o->evaluator.has_limits || o->reference_fits) return CLV_OK;

@@ -1,5 +1,5 @@
-/* Shared by the files of `optimal`: scores, solutions, the evaluator that prices a placement in full, the state that prices the
- * move of a single node at once, and the moves of the local search. Only src/place/optimal needs it. */
+/* Shared by the files of `optimal`: scores, solutions, the evaluator that prices a placement in full, the state that keeps the
+ * cost up to date while single nodes move, and the moves of the local search. Only src/place/optimal needs it. */
 #ifndef CLEAVE_PLACE_OPTIMAL_OPTIMAL_H
 #define CLEAVE_PLACE_OPTIMAL_OPTIMAL_H
 
@@ -28,7 +28,8 @@ bool clv__score_less(const clv__score *a, const clv__score *b);
 
 /* ---- The evaluator: evaluate.c ---- */
 
-/* Prices placements of one problem in full: cut, moves, price, memory. */
+/* Prices placements of one problem in full: cuts them into partitions, plans the transfers, and computes the time and the
+ * memory. */
 typedef struct clv__evaluator {
   const clv__problem *problem;
   clv__objective objective;
@@ -112,7 +113,7 @@ void clv__changes_finish(clv__changes *changes);
 
 typedef struct clv__search_options {
   uint64_t budget;     /* effort, see clv__evaluator */
-  bool deep;           /* tries all kinds of changes, and restarts from kicked placements */
+  bool deep;           /* tries all kinds of changes, and restarts from placements with random changes */
   const clv__cut *cut; /* the cut of the initial placement, if `score` already holds its score; NULL: not known */
 } clv__search_options;
 
@@ -128,7 +129,7 @@ typedef struct clv__reprice {
   uint32_t boundary; /* share of a launch, added wherever a value crosses from one device to another */
   uint32_t load[16]; /* by device: factor for the time of its nodes and launches */
   uint32_t copies;   /* factor for the time of transfers */
-  uint64_t byte[16]; /* by device: of a nanosecond per byte of weights, added to the nodes that read them */
+  uint64_t byte[16]; /* by device: price per byte of weights, in 1024ths of a nanosecond, for nodes that read them */
 } clv__reprice;
 
 #define CLV__REPRICE_AS_IS \
@@ -188,7 +189,7 @@ typedef struct clv__optimal {
   clv__arena arena;
   clv__evaluator evaluator;
   clv__pool pool;
-  uint32_t *reference; /* by node: its device in the cut at the true prices; the causes derive from it */
+  uint32_t *reference; /* by node: its device in the minimum cut at the true prices; the causes derive from it */
   uint32_t *scratch;   /* by node */
   bool reference_fits; /* it fits the devices' memories */
   clv_error *error;
@@ -202,15 +203,15 @@ static inline uint32_t clv__optimal_times(const clv__optimal *o, uint64_t effort
 
 /* Puts every node that `device` can run on it, and the others on their fastest device. */
 void clv__optimal_prefer(const clv__problem *problem, uint32_t device, uint32_t *devices);
-/* Fills the pool: cuts at several prices, single devices, list schedules. */
+/* Fills the pool: minimum cuts at several prices, single devices, list schedules. */
 clv_status clv__optimal_start(clv__optimal *o);
 
 /* ---- Memory: memory.c ---- */
 
 /* If weights exceed a device's memory: raises the price per byte until a cut fits. */
 clv_status clv__optimal_fit(clv__optimal *o);
-/* stream.c. Chooses weights of the placement to stream, and groups of nodes that take turns with the buffer. Allocates everything
- * in the arena. `score` has an excess if streaming does not help. */
+/* stream.c. Chooses weights of the placement to stream, and groups of nodes, each of which uses the buffer in turn. Allocates
+ * everything in the arena. `score` has an excess if streaming does not help. */
 clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__arena *arena, clv__placing *placing,
                                clv__score *score);
 

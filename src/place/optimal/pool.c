@@ -65,7 +65,7 @@ clv_status clv__pool_add(clv__pool *pool, const uint32_t *devices, clv_error *er
   memcpy(solution->partition_of, pool->evaluator->cut.partition_of, problem->node_count * sizeof *devices);
   solution->hash = hash;
   solution->score = score;
-  if (at == 0) { /* the cut's memory changes owner */
+  if (at == 0) { /* the best cut lives in the evaluator's arena: swap the arenas */
     clv__arena arena = pool->best_arena;
     pool->best_arena = pool->evaluator->arena;
     pool->best_cut = pool->evaluator->cut;

@@ -1,5 +1,5 @@
-/* The same problem at other prices. They tell the exact cut about costs that it does not model: launches per partition (as a
- * price of every boundary), loads to balance, memory to save. */
+/* The same problem at other prices. The prices tell the minimum cut about costs that it does not model: launches per partition
+ * (as a price of every boundary), loads to balance, memory to save. */
 #include <string.h>
 
 #include "place/optimal/optimal.h"

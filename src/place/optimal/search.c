@@ -1,12 +1,12 @@
-/* Local search on the full price. Estimates only order the changes; the price after cutting again decides. It tries many changes
- * that do not touch each other at once while that helps, then one at a time. The effort is counted, never timed, so the same
- * inputs give the same plan. */
+/* Local search on the full price. Estimates only order the changes; the full price of the changed placement decides. It tries
+ * many changes that do not touch each other at once while that helps, then one at a time. The effort is counted, never timed, so
+ * the same inputs give the same plan. */
 #include <string.h>
 
 #include "base/random.h"
 #include "place/optimal/optimal.h"
 
-/* The number of fruitless kicks after which a small problem counts as searched: it has few placements. */
+/* FRUITLESS, and FRUITLESS_A_NODE per node: after so many random restarts without gain, a small problem counts as searched. */
 enum { SEEN_SLOTS = 8192, MOST_KICKS = 3, FRUITLESS = 8, FRUITLESS_A_NODE = 4 };
 
 typedef struct search {
@@ -51,7 +51,7 @@ static clv_status try_trial(search *s, bool *better) {
   if (!clv__score_less(&score, &s->score)) return CLV_OK;
   *better = true;
   s->score = score;
-  clv__arena arena = s->cut_arena; /* the cut's memory changes owner */
+  clv__arena arena = s->cut_arena; /* the new cut lives in the evaluator's arena: swap the arenas */
   s->cut_arena = s->evaluator->arena;
   s->evaluator->arena = arena;
   s->cut = s->evaluator->cut;
@@ -63,7 +63,8 @@ static void apply(search *s, const clv__change *change) {
   for (uint32_t i = 0; i < change->count; ++i) s->trial[s->changes.nodes[change->first + i]] = change->device;
 }
 
-/* Marks the partitions of the change and of its neighbours. Returns false and marks nothing if one of them is already marked. */
+/* Marks the partitions of the nodes that the change moves, and of the nodes that they read from. Returns false and marks nothing
+ * if one of the former is already marked. */
 static bool touch(search *s, const clv__change *change) {
   const clv__problem *problem = s->problem;
   const uint32_t *nodes = &s->changes.nodes[change->first], *partition_of = s->cut.partition_of;
@@ -74,7 +75,7 @@ static bool touch(search *s, const clv__change *change) {
       s->touched[partition_of[node]] |= (uint8_t)pass;
     }
   }
-  /* Partitions above may be shared with other changes. Marking those it reads from is enough to separate chains. */
+  /* Other changes may read from the same partitions. Marking these is enough to separate the changes along a chain. */
   for (uint32_t i = 0; i < change->count; ++i) {
     for (uint32_t r = problem->read_offsets[nodes[i]]; r < problem->read_offsets[nodes[i] + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];
@@ -122,7 +123,7 @@ static clv_status make_changes(search *s) {
   return CLV_OK;
 }
 
-/* Descends until no change helps. */
+/* Makes changes that improve the placement until none does, or the budget is spent. */
 static clv_status descend(search *s) {
   bool better = true;
   while (better && !is_spent(s)) {
@@ -142,7 +143,7 @@ static clv_status set_placement(search *s) {
   return better ? CLV_OK : CLV_NOT_SUPPORTED; /* the split rejects it */
 }
 
-/* From the best placement, applies a few random changes whether they help or not, and descends again. */
+/* Applies a few random changes to the best placement, whether they help or not, and searches from there. */
 static clv_status kick(search *s, uint32_t *best, clv__score *best_score) {
   memcpy(s->trial, best, s->problem->node_count * sizeof *best);
   clv_status status = set_placement(s);

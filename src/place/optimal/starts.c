@@ -1,9 +1,10 @@
-/* Initial placements: the exact cut, cuts at prices that stand for launches and loads, single devices, list schedules. */
+/* Initial placements: the minimum cut, minimum cuts at prices that stand for launches and loads, single devices, list
+ * schedules. */
 #include <string.h>
 
 #include "place/optimal/optimal.h"
 
-/* The effort of cuts at other prices; one costs as much as about three evaluations. */
+/* The effort of minimum cuts at other prices; one costs as much as about three evaluations. */
 #define CUT_EFFORT ((uint64_t)200000)
 enum { SWAP_ROUNDS = 4 };
 
@@ -19,7 +20,7 @@ void clv__optimal_prefer(const clv__problem *problem, uint32_t device, uint32_t 
   }
 }
 
-/* Recomputes the best placement so far with other prices. */
+/* Improves the best placement so far by minimum cuts at other prices, and adds the result to the pool. */
 static clv_status cut_at(clv__optimal *o, const clv__reprice *prices) {
   clv__arena arena;
   clv__problem repriced;
@@ -49,7 +50,7 @@ static void measure_loads(const clv__optimal *o, uint64_t *loads) {
   for (uint32_t n = 0; n < problem->node_count; ++n) loads[o->scratch[n]] += clv__node_ns(problem, n, o->scratch[n]);
 }
 
-/* Raises the prices of devices with more than their share and lowers the others', by less each time. */
+/* Balances the loads: raises the prices of devices with more than their share and lowers the others', by less each time. */
 static clv_status cut_at_loads(clv__optimal *o) {
   uint32_t devices = o->problem->device_count, times = 2 + clv__optimal_times(o, CUT_EFFORT, 3, 10);
   clv__reprice prices = CLV__REPRICE_AS_IS;
@@ -70,7 +71,7 @@ static clv_status cut_at_loads(clv__optimal *o) {
   return CLV_OK;
 }
 
-/* Checks whether the cut fits the devices' memories. */
+/* Checks whether the minimum cut fits the devices' memories. */
 static clv_status check_fit(clv__optimal *o) {
   clv__score score;
   o->reference_fits = true;

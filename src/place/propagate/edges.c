@@ -1,8 +1,8 @@
 /* Pass 2 of `propagate-graph`: devices spread along the edges of the graph.
  *
  * A downward sweep goes from producers to readers in the order of the list, an upward sweep from readers to producers in the
- * reverse order. Every node hands on one device: its own or, while it has none, the one that reached it, as a neighbour in a list
- * would. If several devices reach it, the one carried by the most values wins; among ties, the first in priority. */
+ * reverse order. Every node passes on one device: its own or, while it has none, the one that reached it, as a neighbour in a
+ * list would. If several devices reach it, the one carried by the most values wins; among ties, the first in priority. */
 #include "place/propagate/propagate.h"
 
 enum { NOTHING = 0xff, MAX_DEVICES = 16 };
@@ -31,7 +31,7 @@ static uint8_t strongest(const arrivals *a, uint32_t mask) {
 }
 
 static void arrive_from_producers(const clv__problem *problem, uint32_t node, const uint8_t *flows, arrivals *a) {
-  /* A view only hands on the device of its source. */
+  /* A view only passes on the device of its source. */
   uint32_t end = clv__node_is_view(problem, node) ? problem->read_offsets[node] + 1 : problem->read_offsets[node + 1];
   for (uint32_t r = problem->read_offsets[node]; r < end; ++r) {
     uint32_t producer = problem->producers[problem->reads[r]];

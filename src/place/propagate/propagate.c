@@ -74,7 +74,8 @@ static uint32_t mates(const clv__problem *problem, uint32_t device) {
   return mask;
 }
 
-/* Among the devices that can read what is at `home`, returns the one that runs the node: `home` itself, or the first. */
+/* The device that runs a node whose data is at `home`: `home` itself, or the first device in the same memory that can run the
+ * node. CLV__NONE if there is none. */
 static uint32_t runs_at(const clv__problem *problem, uint32_t node, uint32_t home) {
   if (clv__can_run(problem, node, home)) return home;
   uint32_t able = problem->supports[node] & mates(problem, home);
@@ -94,7 +95,7 @@ static bool locate_by_buffers(const locating *l, uint32_t node) {
   return false;
 }
 
-/* The first weight in a place where the node can run decides. */
+/* Places the node by its first weight that lies where the node can run. */
 static bool locate_by_weights(const locating *l, uint32_t node) {
   const clv__problem *problem = l->p->problem;
   uint32_t supports = problem->supports[node],
@@ -105,8 +106,8 @@ static bool locate_by_weights(const locating *l, uint32_t node) {
       device = runs_at(problem, node, home);
     else
       device = (supports & l->host) == 0 ? CLV__NONE : (uint32_t)__builtin_ctz(supports & l->host);
-    /* For weights in host memory, every device before the one located there may claim the node, or every device if none located
-     * there can run it. */
+    /* If the weight is in host memory, a device before `device` that prefers the node gets it. If no device in host memory can
+     * run the node, every device that prefers it counts. */
     if (home == CLV__NONE || (l->host >> home & 1u) != 0) {
       uint32_t before = device == CLV__NONE ? wants : wants & ((1u << device) - 1);
       if (before != 0) {
@@ -306,7 +307,7 @@ static clv_status find_streamed(const clv__problem *problem, clv__arena *arena, 
   return CLV_OK;
 }
 
-/* If the user asks for another kind of cut, that happens later, and this pass does not exist. */
+/* If the user asks for another kind of cut, this pass is left out, and the plan is cut later. */
 static clv_status cut_list(const clv__place_input *input, clv__placing *placing, passes *recorded, clv_error *error) {
   if (input->split != CLV__SPLIT_LINEAR) return CLV_OK;
   const clv__list_cut options = {.copy_limit = CLV__PROPAGATE_COPIES, .joined = "5.cur"};

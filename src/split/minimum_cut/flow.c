@@ -10,8 +10,8 @@
 
 #define RELABEL_WORK 12u /* cost of a relabelling, in arcs visited */
 #define SEARCH_WORK 4u   /* recompute exact labels after this many times the work of computing them */
-/* The work limit of a solution, as a multiple of the work of exact labels, and its minimum for small networks. Long ladders take
- * time that grows with the square of their length. */
+/* The work limit of a solution, as a multiple of the work of exact labels, and its minimum for small networks. Long ladder-shaped
+ * networks take time that grows with the square of their length. */
 #define MOST_SEARCHES 64u
 #define LEAST_LIMIT 4000000u
 
@@ -289,7 +289,7 @@ static clv_status solve_rest(clv__flow *flow, clv_error *error) {
     spent += l.work;
     label_exactly(&l);
     if (spent <= limit || l.highest_active == 0) continue;
-    flow->is_cut_short = true; /* the flow so far is below any cut; vertices that can still reach its end are on its side */
+    flow->is_cut_short = true; /* below any cut; vertices that can still reach the source end on its side */
     break;
   }
   label_exactly(&l); /* vertices that still have a path to the source have a distance, and drain */

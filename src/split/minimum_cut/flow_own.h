@@ -19,7 +19,7 @@ enum {
   VERTEX_LIVE = 0,
   VERTEX_KEEPS = 1,
   VERTEX_DRAINS = 2,
-  VERTEX_ELIMINATED = 4, /* its side follows from its neighbours': bit 4 + 2 * u drains + w drains */
+  VERTEX_ELIMINATED = 4, /* from the sides of its neighbours u and w: bit 4 + 2 * (u drains) + (w drains) says if it drains */
   VERTEX_QUEUED = 8      /* only for a live vertex */
 };
 

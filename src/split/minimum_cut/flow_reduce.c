@@ -50,7 +50,7 @@ static void decide(reduction *r, uint32_t v, uint8_t side) {
   }
 }
 
-/* The cost of `v` on its better side, given the sides of `u` and `w`; ties keep. */
+/* The cost of `v` on its better side, given the sides of `u` and `w`. If both sides cost the same, `v` keeps its excess. */
 static int64_t least_cost(const clv__flow *flow, uint32_t v, uint32_t a, bool u_drains, uint32_t b, bool w_drains, bool *drains) {
   const clv__flow_arc *arcs = flow->arcs;
   int64_t excess = flow->vertices[v].excess;

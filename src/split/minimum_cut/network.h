@@ -33,7 +33,7 @@ clv_status clv__network_solve(const clv__problem *problem, const clv__network_op
 
 #define CLV__NETWORK_WEIGHT 64u
 
-/* Two sides for bounds. Each side is a set of devices (bits), and every node, value and fusion takes the best price within the
+/* Two sides for bounds. Each side is a set of devices (bits), and every node, value and fusion has the best price within the
  * set. So the cut is below all placements on those devices. The sets must not overlap. */
 typedef struct clv__network_sides {
   uint16_t one, other;

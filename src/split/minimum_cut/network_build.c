@@ -2,11 +2,12 @@
  * one value:
  *
  *   a node      its time on either side: terminals
- *   a fusion    -s if both ends are on the side: the producer pays s to leave that side, and the edge s to be cut
+ *   a fusion    -s if both nodes are on the side: the producer pays s to leave that side, and cutting the edge costs s
  *   a copy      paid if the producer is on one side (or elsewhere) and any reader on the other: an auxiliary vertex between the
- *               producer and the readers, all edges of the same capacity. Cutting the edge before it never costs more than
- * cutting the edges behind it, and serves all readers an output   on its way out of either side's memory: terminals a launch
- * along the path: an edge from each node of it to the next
+ *               producer and the readers, all edges of the same capacity. Cutting the edge before this vertex never costs
+ *               more than cutting the edges behind it, and serves all readers
+ *   an output   the copy from either side's memory to the host's: terminals
+ *   a launch    charged along the path: an edge from each node of the path to the next
  *
  * Nodes that are not free are constants: costs that they share with free nodes become terminals of those. */
 #include "split/minimum_cut/network_own.h"
@@ -192,8 +193,8 @@ static void charge_copy(clv__network *n, uint32_t value, const copies *c, networ
   }
 }
 
-/* The costs that do not depend on the free nodes: for readers in the memory of third devices, once the value is in host
- * memory. */
+/* Charges the copies from host memory to third devices that read the value. They are constant, because they do not depend on
+ * where the free nodes go. */
 static void add_third_copies(clv__network *n, uint32_t value, uint32_t spaces) {
   if (n->flow != NULL) return;
   for (spaces &= ~1u; spaces != 0; spaces &= spaces - 1) {
@@ -258,7 +259,8 @@ static void add_node(clv__network *n, uint32_t node) {
   }
 }
 
-/* Subtracts the saving of two ends on one side. `pair` collects the cost of the edge between two free ends. */
+/* Subtracts the saving of a fusion if its two nodes are on one side. `pair` collects the cost of the edge between two free ones.
+ */
 static void add_saving(clv__network *n, uint32_t read, uint32_t producer, uint32_t reader, int64_t pair[2]) {
   network_place from = clv__network_place(n, producer), to = clv__network_place(n, reader);
   if (n->problem->saving_ns == NULL) return;
