@@ -8,13 +8,13 @@
 
 typedef struct clv__cpu_pack {
   uint32_t value;
-  uint64_t variant;        /* 0: the unmodified constant; otherwise identifies the scaling or order applied to it */
+  uint64_t variant;        /* 0: the constant as it is; otherwise identifies how its elements were scaled or reordered */
   clv__cpu_shared *shared; /* the bytes and their layout (NULL: raw, row-major) */
 } clv__cpu_pack;
 
 typedef struct clv__cpu_constants {
   clv__cpu_program *program;
-  const clv_graph_view *graph; /* set while compiling, else NULL: told which constants have been packed */
+  const clv_graph_view *graph; /* the view, which is told which constants have been packed; NULL except while compiling */
   clv__arena arena;
   clv__cpu_pack *packs;
   size_t count, capacity;

@@ -1,5 +1,5 @@
-/* Packs constant matrices into panels (clv__dnn_layout_panels) at memory speed. For a matrix with contiguous columns, oneDNN's
- * reorder reads one cache line per element. */
+/* Packs constant matrices into panels (clv__dnn_layout_panels) as fast as memory allows. oneDNN's reorder is slower: for a matrix
+ * with contiguous columns, it reads one cache line per element. */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_PANELS_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_PANELS_H
 

@@ -27,8 +27,8 @@ static int64_t pixels_of(const clv_tensor *to) {
 }
 
 /* Whether the saved multiplications repay the weights within a run or two. The weights take points^2 floats instead of nine and
- * must be transformed, stored and read. An extra megabyte of them takes about 0.3 ms to make. In that time, one core computes
- * PAYS operations per byte of them. The work between the products counts as a quarter of them. */
+ * must be transformed, stored and read. An extra megabyte of weights takes about 0.3 ms to make. In that time, one core computes
+ * PAYS operations per byte of it. The transforms around the products are estimated as a quarter of the multiplications. */
 static bool pays_for_weights(const clv__dnn_convolution *spec, int64_t points) {
   enum { PAYS = 35 };
   const clv_tensor *to = &spec->destination;

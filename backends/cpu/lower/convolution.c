@@ -32,7 +32,7 @@ void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_pla
   clv__cpu_window_read(node->source, &spec->source, &spec->destination, &spec->window);
 }
 
-/* Measures if requested; otherwise decides by the estimated saving. */
+/* Decides whether to use Winograd's algorithm: measures if that was requested, otherwise estimates. */
 static clv_status wants_winograd(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                                  bool *wants, clv_error *error) {
   *wants = false;
@@ -62,8 +62,8 @@ static clv_status choose_parts(clv__cpu_plan *plan, const clv__dnn_convolution *
   return clv__cpu_parts_choose(plan, &own, chosen->primitive, &chosen->parts, error);
 }
 
-/* Handles a sum after a function, without AVX-512. The kernels without AVX-512 can only add to the destination first, if at all.
- * They accept a second operand at any position. */
+/* Chooses how to add the residual after a function, on CPUs without AVX-512. Their kernels can add to the destination only as the
+ * first post, if at all. They accept the residual as a second operand at any position. */
 static clv_status choose_operand(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec,
                                  clv__dnn_post posts[CLV__CPU_MAX_POSTS], choice *chosen, clv_error *error) {
   clv__dnn *dnn = plan->device->dnn;
@@ -181,7 +181,8 @@ static clv_status emit_step(clv__cpu_plan *plan, const clv__cpu_plan_node *node,
   return CLV_OK;
 }
 
-/* Emits the parts and hands them to the plan one by one. The first part writes the destination, the others add to it. */
+/* Emits the steps of the parts. The plan takes ownership of each part's primitive. The first part writes the destination, the
+ * others add to it. */
 static clv_status emit_parts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                              choice *chosen, const operands *whole, clv_error *error) {
   clv__cpu_parts *parts = &chosen->parts;

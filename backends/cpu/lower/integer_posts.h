@@ -11,8 +11,9 @@ typedef struct clv__cpu_grid {
   clv_dtype dtype; /* i8 or u8 */
 } clv__cpu_grid;
 
-/* Scales the integer sums of a plan node to the input of its first post; `unit` is the real number that 1 represents there. The
- * posts end in the grid of the result, or in real numbers. The node's inputs are integers: source and weights. */
+/* How a plan node computes a product of integers. Its inputs are the source and the weights, both integers. Each sum is
+ * multiplied by one of `scales`. In the input of the first post, 1 then represents the real number `unit`. The last post yields
+ * integers on the grid of the result, or real numbers. */
 typedef struct clv__cpu_integers {
   int32_t weights_zero; /* of all weights: 0, or 128 for u8 */
   int32_t source_zero;  /* left to the primitive: 0 if the bias includes it */
@@ -38,23 +39,23 @@ typedef struct clv__cpu_product {
   uint32_t weights_scale, weights_zero; /* constants; the second may be NONE */
   int64_t weights_axis;                 /* axis that several scales run along */
   const float *factors, *bias;          /* one per channel, of the real result; NULL: none */
-  const int32_t *sums;                  /* one per channel, in units of the sums; NULL: none */
+  const int32_t *sums;                  /* a bias of integers, one per channel, in units of the sums; NULL: none */
 } clv__cpu_product;
 
 /* Reads a scale and a zero point from the inputs `first` and `first + 1`. Returns false unless each is one constant for the whole
  * tensor. */
 bool clv__cpu_grid_read(clv__cpu_plan *plan, const clv__cpu_node *node, uint32_t first, clv_dtype dtype, clv__cpu_grid *grid);
 
-/* The product of integers that computes `node`, a CONVOLUTION or MATRIX, on the integers `source`. The other function takes a
- * QLinearConv or QLinearMatMul, which states the product itself, with the grid of its result. Both return false if the node is
- * not a product of integers. */
+/* The product of integers that computes `node`, a CONVOLUTION or MATRIX, on the integers `source`. clv__cpu_product_of_integers()
+ * accepts a QLinearConv or QLinearMatMul, which states the product itself and the grid of its result. Both return false if the
+ * node is not a product of integers. */
 bool clv__cpu_product_of_real(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t source,
                               const clv__cpu_grid *grid, clv__cpu_product *product);
 bool clv__cpu_product_of_integers(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_product *product,
                                   clv__cpu_grid *result);
 
-/* Creates a node on integers that computes `product`, where 1 represents `unit` before the first post. *made stays NULL if the
- * weights or bias do not allow it. */
+/* Creates a node on integers that computes `product`, so that 1 represents the real number `unit` in the input of the first post.
+ * *made stays NULL if the weights or bias do not allow it. */
 clv_status clv__cpu_integers_start(clv__cpu_plan *plan, const clv__cpu_product *product, double unit, clv__cpu_plan_node **made,
                                    clv_error *error);
 /* A copy that can take more posts. The copy owns its node and integers. */
@@ -63,7 +64,7 @@ clv_status clv__cpu_integers_copy(clv__cpu_plan *plan, const clv__cpu_plan_node 
 
 /* Appends posts. Returns false if there are too many. */
 bool clv__cpu_integers_unary(clv__cpu_integers *integers, const clv__cpu_post *unary);
-bool clv__cpu_integers_requantise(clv__cpu_integers *integers); /* a result's rounding and range, for the posts after it */
+bool clv__cpu_integers_requantise(clv__cpu_integers *integers); /* rounds and clips like the result, before more posts */
 bool clv__cpu_integers_add(clv__cpu_plan_node *node, uint32_t value, const clv__cpu_grid *grid);
 bool clv__cpu_integers_end(clv__cpu_integers *integers, const clv__cpu_grid *grid); /* NULL: end in real numbers */
 /* Whether the function commutes with scaling, so that its argument may be in any unit. */

@@ -61,7 +61,8 @@ static inline const clv__dnn_layout *clv__cpu_matrix_layout(clv__cpu_plan *plan,
   return clv__dnn_layout_strided(&plan->arena, dtype, 2, dims, strides);
 }
 
-/* Turns CLV_NOT_SUPPORTED from oneDNN into "not taken"; passes every other status on. */
+/* For a node that was not lowered: sets *taken to false. Returns CLV_OK instead of CLV_NOT_SUPPORTED, and any other status
+ * unchanged. */
 static inline clv_status clv__cpu_refused(clv_status status, bool *taken) {
   *taken = false;
   return status == CLV_NOT_SUPPORTED ? CLV_OK : status;

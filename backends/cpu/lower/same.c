@@ -178,7 +178,7 @@ static const clv__dnn_layout *widened(clv__cpu_plan *plan, const clv_tensor *typ
   return clv__dnn_layout_dense(&plan->arena, dtype, rank, dims);
 }
 
-/* Row-major layouts in a dtype other than f32; the second operand keeps its own dtype. */
+/* Sets row-major layouts for a first operand that is not stored in f32. The second operand keeps its own dtype. */
 static bool dense_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv_tensor *const types[3],
                         const clv__dnn_layout *forms[3], const clv__dnn_layout *layouts[3]) {
   const clv_dtype dtype = clv__dnn_layout_dtype(forms[0]), second = clv__cpu_form_dtype(plan, node->inputs[1]);

@@ -171,7 +171,7 @@ static clv_status fuse_product(walk *w, clv__cpu_plan_node *maker, const functio
 /* A group that computes one addend of a sum: a product with functions, or a product of integers that is dequantised only for the
  * sum. */
 typedef struct side {
-  clv__cpu_plan_node *made;       /* takes more posts */
+  clv__cpu_plan_node *made;       /* the node on integers, to which posts can still be added; NULL if there is none */
   clv__cpu_plan_node *maker, *dq; /* nodes removed if the group is fused; `dq` may be NULL */
   functions f;
 } side;
@@ -193,7 +193,8 @@ static clv_status side_of(walk *w, const clv__cpu_plan_node *sum, uint32_t opera
   const uint32_t integers = s->dq->inputs[0];
   s->maker = maker_of(plan, integers, s->dq, &s->f);
   if (s->maker == NULL || s->f.count > 0 || !is_integer_product(s->maker) || s->maker->post_count > 0) return CLV_OK;
-  /* Both ends of the integers must have the same grid; otherwise the sum is not one of these integers. */
+  /* The product must write its integers on the grid from which DequantizeLinear reads them; otherwise they are different
+   * numbers. */
   if (!same_grid(&s->maker->integers->grid, &w->twins[sum->inputs[operand]].grid)) return CLV_OK;
   CLV__TRY(clv__cpu_integers_copy(plan, s->maker, &s->made, w->error));
   if (!clv__cpu_integers_requantise(clv__cpu_integers_of(s->made))) s->made = NULL;
@@ -315,7 +316,7 @@ static clv_status begin(walk *w) {
   return CLV_OK;
 }
 
-/* Inserts each integer node after the node it parallels. */
+/* Inserts each integer node into the plan, after the node on real numbers that it corresponds to. */
 static clv_status merge(walk *w) {
   clv__cpu_plan *plan = w->plan;
   if (w->beside_count == 0) return CLV_OK;

@@ -1,5 +1,5 @@
-/* The calls of a launch list, one kind after the other: their arguments, and how each is filled in and run. Two kinds have their
- * own files. */
+/* The kinds of calls of a launch list, one after the other: the arguments of each, and how a call is filled in and run. Two kinds
+ * have their own files. */
 #include "calls.h"
 
 #include "backends/common/kernels.h"

@@ -68,10 +68,10 @@ void clv__cpu_run_destroy(clv__cpu_run *run) {
   clv__release(allocator, run);
 }
 
-/* ---- Where its values are. ---- */
+/* ---- The memory of its values. ---- */
 
 clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error) {
-  run->memory = NULL; /* stays NULL until all of it has moved */
+  run->memory = NULL; /* stays NULL until the whole list has moved */
   run->placed++;
   atomic_fetch_add_explicit(&run->plan->device->changes, 1, memory_order_release);
   CLV__TRY(clv__cpu_list_place(run->list, memory, error));
