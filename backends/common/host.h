@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "cleave/plugin/backend.h"
 
-/* The types of a partition's inputs, in the arena, for data that outlives the graph. Symbols have no meaning outside the graph.
- */
+/* Copies the types of a partition's inputs into the arena, where they may outlive the graph. Symbolic dims become unknown,
+ * because symbols have no meaning outside the graph. */
 clv_status clv__host_input_types(const clv_host *host, const clv_graph_view *graph, clv__arena *arena, clv_tensor **types,
                                  uint32_t *count, clv_error *error);
 

@@ -35,8 +35,8 @@ CLV__INLINE float exp_of(float x) {
   return p * power;
 }
 
-/* Turns a group's scores of one head into weights relative to the row so far. Fills `shares`, updates origin and weight, and
- * returns the factor for the earlier sums. */
+/* Computes the weights of a group's edges for one head, relative to the largest score so far, in `shares`. Updates *largest and
+ * the sum of weights in *weight. Returns the factor for the earlier sums. */
 CLV__INLINE float share_out(const attention *a, clv_dtype dtype, const int64_t *sources, int count, int64_t head, float target,
                             float *largest, float *weight, float *shares) {
   float before = *largest, most = before, sum = 0;
@@ -61,21 +61,21 @@ CLV__INLINE float share_out(const attention *a, clv_dtype dtype, const int64_t *
   return shrink;
 }
 
-/* The progress of a row's heads: all those of one thread. */
+/* The state of one row while its edges are read, for all heads of a thread. */
 typedef struct row_state {
   float *sums;                      /* [columns] */
   float *largest, *weight, *shrink; /* [heads] */
   float *shares;                    /* [heads][GROUP] */
 } row_state;
 
-/* A group of edges, and the range of edges to prefetch meanwhile, one per edge of the group. */
+/* A group of edges. While they are added, the edges from `ahead` on, below `limit`, are prefetched, one per edge of the group. */
 typedef struct edge_group {
   int64_t sources[GROUP];
   int count;
   int64_t ahead, limit;
 } edge_group;
 
-/* Adds a group's rows to `count` vectors of columns from `at` on. Heads are a multiple of a vector wide. */
+/* Adds a group's rows to `count` vectors of columns from `at` on. The width of a head must be a multiple of a vector's. */
 CLV__INLINE void add_lanes(const attention *a, clv_dtype dtype, const int count, const edge_group *group, int64_t at,
                            const row_state *state) {
   clv__lanes total[CLV__LANE_BLOCKS], *sums = (clv__lanes *)(state->sums + at);
@@ -119,7 +119,7 @@ CLV__INLINE void add_head(const attention *a, clv_dtype dtype, const edge_group 
   }
 }
 
-/* Adds heads [from, to) of a group. */
+/* Adds a group's rows to heads [from, to). */
 CLV__INLINE void add_group(const attention *a, clv_dtype dtype, const edge_group *group, int64_t from, int64_t to,
                            const row_state *state) {
   enum { WIDE = CLV__LANE_BLOCKS * CLV__LANES };
