@@ -92,7 +92,7 @@ static clv_status read_node(const char *text, cpu_set_t *set, clv_error *error) 
                         node, there);
 }
 
-/* ---- A device's ---- */
+/* ---- The cores of a device ---- */
 
 static clv_status read_cores(const char *list, const char *node, cpu_set_t *set, clv_error *error) {
   cpu_set_t allowed, both;

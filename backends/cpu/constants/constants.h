@@ -1,6 +1,6 @@
 /* Constants in the form that steps need: raw and aligned, or packed in a oneDNN layout. Each is made once per executable and
- * shared by all plans of the executable. Executables with equal constants share them as well (packs.h). The raw bytes of a large
- * constant belong to the view and are gone after compile(). A later plan packs from an earlier pack. */
+ * shared by all plans of the executable. Executables with equal constants share the bytes as well (packs.h). The raw bytes of a
+ * large constant belong to the view and are gone after compile(). A later plan packs from an earlier pack. */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 
@@ -30,9 +30,9 @@ typedef struct clv__cpu_packing {
   const float *scale;          /* factors along raw axis `scale_axis`; NULL: none */
   int32_t scale_axis;
   int64_t expand_groups; /* above 1: weights of a grouped convolution, expanded with zeros for the other groups */
-  uint64_t variant;      /* distinguishes packs of one constant, in addition to `scale` (a transposition) */
-  bool turns;            /* u8 weights shifted by 128 and packed as i8 */
-  bool is_streamed;      /* the step reads the whole pack in each run, and that read dominates its time */
+  uint64_t variant; /* distinguishes packs of one constant that differ in more than `scale`, for example by a transposition */
+  bool turns;       /* u8 weights shifted by 128 and packed as i8 */
+  bool is_streamed; /* the step reads the whole pack in each run, and that read dominates its time */
   /* For Winograd weights in an order that clv__dnn_layout_winograd() knows: pack `inputs` input channels from `first_input` on;
    * 0: all. */
   int64_t first_input, inputs;

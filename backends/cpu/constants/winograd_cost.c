@@ -53,7 +53,7 @@ static bool is_faster(const clv__dnn_convolution *spec, size_t scratch_bytes) {
   return ns < direct_ns;
 }
 
-/* 3x3 windows with stride one. */
+/* Only 3x3 windows with stride and dilation 1 fit. */
 bool clv__cpu_winograd_fits(const clv__dnn_convolution *spec) {
   if (spec->window.count != 2 || spec->weights.rank != 4) return false;
   for (int i = 0; i < 2; ++i) {

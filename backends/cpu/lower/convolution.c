@@ -41,12 +41,13 @@ static clv_status wants_winograd(clv__cpu_plan *plan, const clv__cpu_plan_node *
   return clv__cpu_tunes(plan) ? clv__cpu_tune_winograd(plan, node, spec, wants, error) : CLV_OK;
 }
 
-/* The primitive and the slot of its residual sum: computed in place in `sum_slot`, or read as the operand `binary_slot`. */
+/* The primitive, and how it adds the residual: the result is added to the residual in `sum_slot`, or the residual is read as an
+ * operand from `binary_slot`. */
 typedef struct choice {
   clv__dnn_primitive *primitive;
   uint32_t sum_slot, binary_slot;
   const clv__dnn_layout *binary_layout;
-  bool posts_apart;     /* as separate steps after the convolution */
+  bool posts_apart;     /* the posts are separate steps after the convolution */
   clv__cpu_parts parts; /* replaces `primitive` if not empty */
 } choice;
 
@@ -137,7 +138,7 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
   return clv__cpu_private_copy(plan, node, value, destination, &chosen->sum_slot, error);
 }
 
-/* The slot for the weights of `inputs` input channels from `first` on; 0: all. */
+/* Packs the weights of `inputs` input channels from `first` on (0: of all) and sets *slot to their slot. */
 static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                                int64_t first, int64_t inputs, const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
   const clv__cpu_packing packing = {

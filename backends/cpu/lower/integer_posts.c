@@ -152,7 +152,7 @@ static clv_status shift_by_zero(clv__cpu_plan *plan, const clv__cpu_product *pro
   return CLV_OK;
 }
 
-/* Sets *fits to false if some bias is out of range. */
+/* Computes the bias, in units of the sums. Sets *fits to false if some bias is out of range. */
 static clv_status bias_of(clv__cpu_plan *plan, const clv__cpu_product *product, const double *factors,
                           clv__cpu_integers *integers, bool *fits, clv_error *error) {
   const bool folded = product->grid.zero != 0 && !is_padded(plan, product);

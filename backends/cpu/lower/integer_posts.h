@@ -15,17 +15,17 @@ typedef struct clv__cpu_grid {
  * multiplied by one of `scales`. In the input of the first post, 1 then represents the real number `unit`. The last post yields
  * integers on the grid of the result, or real numbers. */
 typedef struct clv__cpu_integers {
-  int32_t weights_zero; /* of all weights: 0, or 128 for u8 */
-  int32_t source_zero;  /* left to the primitive: 0 if the bias includes it */
+  int32_t weights_zero; /* the zero point of all weights: 0, or 128 for u8 */
+  int32_t source_zero;  /* the zero point that the primitive subtracts; 0 if the bias accounts for it */
   int64_t channels;
   float *scales; /* one per channel */
   float *bias;   /* one per channel, in units of the sums; NULL: none */
   uint32_t post_count;
   clv__dnn_post posts[CLV__DNN_MAX_POSTS];
-  uint32_t residual; /* the post that adds the value of the node's own post 0; CLV__CPU_NONE: none */
+  uint32_t residual; /* index of the post that adds the value of the node's own post 0; CLV__CPU_NONE: none */
   bool is_real;      /* the result is f32 */
   bool is_natural;   /* an i8 result that is never negative, so that its bytes may be read as u8 */
-  double unit;       /* after the posts so far, while they are assembled */
+  double unit;       /* while posts are added: the real number that 1 represents after the last one */
   clv__cpu_grid grid;
 } clv__cpu_integers;
 
@@ -74,12 +74,12 @@ static inline clv__cpu_integers *clv__cpu_integers_of(clv__cpu_plan_node *node) 
   return (clv__cpu_integers *)node->integers;
 }
 
-/* The slot of a constant of bytes, packed as i8 in the layout `wanted`. `turns`: the bytes are u8 and are shifted by 128
- * (integer_posts.c). */
+/* Packs a constant of bytes, stored as `from` says, as i8 in the layout `wanted`, and sets *slot. `turns`: the bytes are u8 and
+ * are shifted by 128 (integers.c). */
 clv_status clv__cpu_integers_weights(clv__cpu_plan *plan, uint32_t value, bool turns, const clv__dnn_layout *from,
                                      const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error);
 
-/* Whether oneDNN has an implementation (integer_posts.c). */
+/* Whether oneDNN has an implementation of `node`, a product of integers (integers.c). */
 bool clv__cpu_integers_have(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
 
 #endif

@@ -1,4 +1,4 @@
-/* Lowers nodes to steps: one function per kind of node, and helpers they share beyond forms.h. */
+/* Lowers nodes to steps: one function per kind of node, and helpers that they share in addition to forms.h. */
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_LOWER_H
 #define CLEAVE_BACKENDS_CPU_LOWER_LOWER_H
 
@@ -38,8 +38,8 @@ clv_status clv__cpu_lower_integers(clv__cpu_plan *plan, clv__cpu_plan_node *node
 void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool expand,
                                    clv__dnn_convolution *spec);
 
-/* Allocates the scratch that a kernel's step requests for the shapes of its operands, which must be set. The kernel sees known
- * values. */
+/* Allocates the scratch that a kernel's step requests for the shapes of its operands, which must be set. The kernel may read the
+ * values of operands that are known. */
 clv_status clv__cpu_kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv_error *error);
 
 /* Elementwise steps and normalisations of up to this many elements run on one thread. */
@@ -47,7 +47,7 @@ clv_status clv__cpu_kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv
 
 /* Whether the value has a layout that the channel-joining kernel can read (concat.c). */
 bool clv__cpu_can_join(clv__cpu_plan *plan, uint32_t value);
-/* Lowers to that kernel: a Concat over channels, or a per-channel scale and shift. */
+/* Lowers a Concat over channels, or a per-channel scale and shift, to that kernel. */
 clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_error *error);
 
 /* Lowers a post that its step could not fuse. Runs in place over `slot`, which holds the node's output in `layout`. */

@@ -53,7 +53,8 @@ static bool known_number(const clv__cpu_plan *plan, uint32_t value, double *numb
   return true;
 }
 
-/* Matches a mask that `node` applies to its scores. Returns the input index of the scores, or NONE. */
+/* Matches a node that applies a mask to scores: an Add whose operand `side` is the scores, or a Where that chooses between the
+ * scores (first if `side` is 0) and a number. Returns the value of the scores; NONE if there is no match. */
 static uint32_t mask_of(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t side, uint32_t *mask,
                         clv__attention_mask *kind) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;

@@ -170,7 +170,7 @@ clv_status clv__cpu_plan_make(clv__cpu_program *program, clv__cpu_constants *con
                               const clv_tensor *inputs, clv__cpu_plan **plan, clv_error *error);
 void clv__cpu_plan_destroy(clv__cpu_plan *plan); /* accepts NULL */
 
-/* ---- The passes, in their order. ---- */
+/* ---- The passes. plan.c runs them in its own order. ---- */
 clv_status clv__cpu_pass_infer(clv__cpu_plan *plan, const clv_graph_view *graph, bool *complete, clv_error *error); /* infer.c */
 clv_status clv__cpu_pass_widen(clv__cpu_plan *plan, clv_error *error);                                              /* widen.c */
 void clv__cpu_pass_recognise(clv__cpu_plan *plan);                         /* recognise.c */

@@ -95,13 +95,14 @@ static clv_status visit_move(walk *w, uint32_t index) {
 
 #define MAX_UNARY 2
 
-/* Functions between a value and its maker, the last one first. */
+/* The functions of one input between a product or sum and a value, the last one first. */
 typedef struct functions {
   uint32_t count;
   clv__cpu_plan_node *nodes[MAX_UNARY];
 } functions;
 
-/* Goes back from `value` over functions of one input. NULL if anything besides `reader` reads it. */
+/* Goes back from `value` over functions of one input to the node that computes their argument. NULL if anything else reads one of
+ * the values on the way. */
 static clv__cpu_plan_node *maker_of(clv__cpu_plan *plan, uint32_t value, const clv__cpu_plan_node *reader, functions *f) {
   f->count = 0;
   for (;;) {
@@ -245,7 +246,7 @@ static clv_status visit_quantize(walk *w, clv__cpu_plan_node *node) {
   return taken ? CLV_OK : fuse_sum(w, maker, &f, &grid, node, &taken);
 }
 
-/* QLinearConv and QLinearMatMul. */
+/* Turns a QLinearConv or QLinearMatMul into a product of integers. */
 static clv_status visit_linear(walk *w, clv__cpu_plan_node *node) {
   clv__cpu_product product;
   clv__cpu_grid grid;

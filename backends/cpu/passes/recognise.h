@@ -1,4 +1,4 @@
-/* Matches elementwise functions of one tensor to oneDNN's. */
+/* Matches elementwise functions of one tensor, and Resize, to oneDNN's. */
 #ifndef CLEAVE_BACKENDS_CPU_PASSES_RECOGNISE_H
 #define CLEAVE_BACKENDS_CPU_PASSES_RECOGNISE_H
 

@@ -21,7 +21,7 @@ struct clv_captured {
   bool failed;    /* a recorded execution is missing */
   uint8_t *block; /* all calls, if every execution has a list; NULL otherwise */
   size_t size_bytes;
-  bool is_plain;    /* a launch consists of calls alone */
+  bool is_plain;    /* a launch only runs the calls of `block` */
   uint64_t changes; /* the device's `changes` when all executions last matched their instances */
 };
 

@@ -7,7 +7,7 @@
 
 enum { MOST_STEPS = (1 << 25) - 1 };
 
-/* ---- Making. ---- */
+/* ---- Adding calls. ---- */
 
 clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t argument_bytes) {
   const size_t size_bytes = clv__align_up(sizeof(clv__cpu_call) + argument_bytes, sizeof(uint64_t));

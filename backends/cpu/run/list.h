@@ -70,7 +70,7 @@ void clv__cpu_list_destroy(clv__cpu_list *list); /* accepts NULL */
 clv_status clv__cpu_list_place(clv__cpu_list *list, void *memory, clv_error *error);
 /* Updates the bindings that changed. After an error, some may have been updated: bind again before running. */
 clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_error *error);
-/* Whether a run consists of its calls alone: no binding needs copying to aligned memory. */
+/* Whether a run consists of its calls alone: no binding needs copying to aligned memory, and no step is timed. */
 bool clv__cpu_list_is_plain(const clv__cpu_list *list);
 /* Moves the calls to `block`, which must have room for size_bytes, be aligned to 8 bytes and outlive the list. Lists that run one
  * after the other can thus share one block. */
@@ -90,9 +90,9 @@ clv_status clv__cpu_list_seal(clv__cpu_list *list, clv_error *error);
 
 /* ---- A complete list (list.c) ---- */
 
-/* Addresses are invalid before place() and bind(). `like` may be NULL; otherwise it is another list of the plan and must outlive
- * this one. The new list reuses the oneDNN memories of `like` that contain no binding. These point to the memory in which `like`
- * was placed. */
+/* Creates the list of a plan's steps. Its addresses are invalid before place() and bind(). `like` may be NULL; otherwise it is
+ * another list of the plan and must outlive this one. The new list reuses the oneDNN memories of `like` that contain no binding.
+ * These point to the memory in which `like` was placed. */
 clv_status clv__cpu_list_create(const clv__cpu_plan *plan, const clv__cpu_list *like, clv__cpu_list **list, clv_error *error);
 /* Appends the calls of one step to the list (calls.c). */
 clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *error);

@@ -48,7 +48,7 @@ static bool has_place(const clv__cpu_plan *plan, uint32_t slot) {
 
 /* ---- Offsets. ---- */
 
-/* Collects the intervals to place: the slots, then each step's scratch. */
+/* Collects the intervals that need an offset: the slots, then each step's scratch. */
 static uint32_t collect(const clv__cpu_plan *plan, clv__interval *intervals) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < plan->slot_count; ++i) {

@@ -1,5 +1,6 @@
 /* A planned instance: its launch list, and the memory for values between steps, provided by the host or owned. An execution
- * updates the addresses of bindings that changed and walks the list. It allocates nothing except, once, that memory. */
+ * updates the addresses of bindings that changed and walks the list. It allocates nothing except, once, that memory and copies
+ * for unaligned bindings. */
 #include <stdio.h>
 
 #include "base/text.h"

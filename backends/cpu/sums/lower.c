@@ -15,7 +15,7 @@ typedef struct shapes {
   const clv__dnn_layout *source, *weights, *sums; /* layouts in memory, of bytes and i32 */
   const clv__dnn_layout *real;                    /* the f32 result in the same order; NULL: row-major */
   clv__dnn_convolution spec;
-  clv__dnn_window window; /* of the convolution, before its frame was written out */
+  clv__dnn_window window; /* of the convolution in the model: if has_frame is set, that of `spec` has no padding */
   int64_t groups, depth;  /* `depth`: products per sum */
 } shapes;
 

@@ -82,7 +82,8 @@ static uint32_t other_operand(const clv__cpu_plan *plan, const clv__cpu_plan_nod
              : CLV__CPU_NONE;
 }
 
-/* Matches the conversion from sums to real numbers: Cast to f32, then Mul by a scale. NULL: no match. */
+/* Matches the conversion from sums to real numbers: Cast to f32, then Mul by a scale. Returns the Mul, or NULL if there is no
+ * match. */
 static clv__cpu_plan_node *scaled(clv__cpu_plan *plan, clv__cpu_plan_node *made, clv__cpu_plan_node *node, int32_t axis) {
   clv__cpu_plan_node *cast = clv__cpu_only_reader(plan, node->outputs[0]);
   if (cast == NULL || cast->dead || cast->kind != CLV__CPU_KERNEL || cast->source->domain[0] != 0 ||
@@ -97,7 +98,7 @@ static clv__cpu_plan_node *scaled(clv__cpu_plan *plan, clv__cpu_plan_node *made,
   return product;
 }
 
-/* Fuses the next reader of `last`'s result as a post. NULL: not possible. */
+/* Adds the only reader of `last`'s result to `made` as a post. Returns the reader, or NULL if that is not possible. */
 static clv__cpu_plan_node *append_post(clv__cpu_plan *plan, clv__cpu_plan_node *made, clv__cpu_plan_node *last, int32_t axis) {
   const uint32_t value = last->outputs[0];
   clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, value);
