@@ -85,7 +85,7 @@ DEFINE_ARG(f64, double, clv__row_to_f64)
 DEFINE_ARG(i64, int64_t, clv__row_to_i64)
 DEFINE_ARG(u64, uint64_t, clv__row_to_i64)
 
-/* For contiguous f32 lines; takes the first of equal elements. */
+/* Runs ArgMax or ArgMin over contiguous f32 lines. Of equal elements, the first counts. */
 static void arg_rows(const clv__kernel_call *call, const lines *shape) {
   const bool smallest = strcmp(call->op, "ArgMin") == 0;
   const int64_t group = shape->length < SHARE ? SHARE / shape->length : 1, tasks = (shape->outer + group - 1) / group;

@@ -16,7 +16,7 @@ typedef struct lines {
 
 typedef enum kind { SOFTMAX, LOG_SOFTMAX, HARDMAX } kind;
 
-enum { GROUP = 64, LANES = 16, SUMMED = 2048 /* whole lanes */ };
+enum { GROUP = 64, LANES = 16, SUMMED = 2048 /* elements; a multiple of LANES */ };
 
 static lines lines_of(const clv__kernel_call *call) {
   const clv_tensor *input = &call->inputs[0];
@@ -136,7 +136,7 @@ ALWAYS double sum_f32(const float *x, float *y, float largest, int64_t length) {
   return sum;
 }
 
-/* For fewer than LANES elements, where padding would be most of the work. */
+/* Computes a line of fewer than LANES elements, where padding would be most of the work. */
 ALWAYS void short_f32(kind what, const float *x, float *y, int64_t length) {
   float largest = x[0], values[LANES], sum = 0;
   for (int64_t i = 1; i < length; ++i) largest = x[i] > largest ? x[i] : largest;

@@ -18,7 +18,7 @@ enum {
 };
 
 typedef struct hub_list {
-  int64_t least; /* minimum number of edges of a hub */
+  int64_t least; /* a row with more edges than this is a hub */
   int64_t rows[MOST_HUBS];
   int count;
 } hub_list;

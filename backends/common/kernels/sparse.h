@@ -39,7 +39,7 @@ size_t clv__sparse_attention_scratch(const clv__kernel_call *call);
 
 /* CLV__LANES: columns per vector register. CLV__LANE_BLOCKS: vectors of sums that registers hold. CLV__LANE_AHEAD: how many rows
  * ahead to prefetch. */
-enum { CLV__LANES = CLV__VECTOR_BYTES / 4, CLV__LANE_BLOCKS = 8, CLV__LANE_AHEAD = 8 }; /* vectors held; rows prefetched ahead */
+enum { CLV__LANES = CLV__VECTOR_BYTES / 4, CLV__LANE_BLOCKS = 8, CLV__LANE_AHEAD = 8 };
 typedef float clv__lanes __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(4), may_alias));
 typedef uint32_t clv__lane_bits __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(4), may_alias));
 typedef uint16_t clv__lane_halves __attribute__((vector_size(CLV__VECTOR_BYTES / 2), aligned(2), may_alias));

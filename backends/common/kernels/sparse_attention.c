@@ -136,7 +136,8 @@ CLV__INLINE void add_group(const attention *a, clv_dtype dtype, const edge_group
   for (; at < end; at += CLV__LANES) add_lanes(a, dtype, 1, group, at, state);
 }
 
-/* Takes the next edges and prefetches the scores of the group after them. add_lanes() prefetches the rows that it reads. */
+/* Fills `group` with the edges from `edge` on and prefetches the scores of the group after them. add_lanes() prefetches the rows
+ * that it reads. */
 CLV__INLINE void take_group(const attention *a, clv_dtype dtype, int64_t edge, int64_t end, int64_t limit, edge_group *group) {
   group->count = end - edge < GROUP ? (int)(end - edge) : GROUP;
   group->ahead = edge + CLV__LANE_AHEAD;
@@ -149,7 +150,7 @@ CLV__INLINE void take_group(const attention *a, clv_dtype dtype, int64_t edge, i
   }
 }
 
-/* Computes heads [from, to) of rows. */
+/* Computes heads [from, to) of rows [first, last). */
 CLV__INLINE void attend(const attention *a, clv_dtype dtype, int64_t first, int64_t last, int64_t from, int64_t to,
                         const row_state *state) {
   const int64_t *offsets = a->s.offsets, limit = offsets[last], begin = from * a->width, end = to * a->width;

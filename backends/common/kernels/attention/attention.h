@@ -1,6 +1,6 @@
 /* Attention over rows anywhere in memory. The operator reads its call into this structure (attention.c). The CPU backend fills it
- * from attention matched in graphs. The structure states which rows of which tensors meet, and which keys each query may attend
- * to. */
+ * from attention matched in graphs. The structure states where the rows of queries, keys and values are, and which keys each
+ * query may attend to. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_ATTENTION_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_ATTENTION_H
 

@@ -175,7 +175,7 @@ static size_t NAME(rows_scratch)(const clv__attention *a) {
   return count > SIZE_MAX / 64 / sizeof(REAL) ? SIZE_MAX : clv__align_up(count * sizeof(REAL), 64);
 }
 
-/* Computes rows [row, row + count) of one head of K and V, at most FEW. */
+/* Computes query rows [row, row + count), at most FEW, of those that share one head of K and V. */
 static void NAME(rows)(const clv__attention *a, int64_t batch, int64_t head, int64_t row, int64_t count, void *slice) {
   REAL *scores = slice, *queries = scores + FEW * a->total, *sums = queries + FEW * a->query.size;
   REAL *line = sums + FEW * a->value.size;

@@ -92,7 +92,7 @@ static int64_t times(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* Divides the rows of one head of K and V into tasks. Depends on shapes alone. */
+/* How the query rows that share one head of K and V are divided into tasks. Depends on shapes alone. */
 typedef struct cut {
   bool tiled;
   int64_t rows, task_rows, chunks;

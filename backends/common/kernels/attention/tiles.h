@@ -58,7 +58,7 @@ static NAME(panel) NAME(panel_at)(const NAME(tiles) * t, int64_t row) {
   return p;
 }
 
-/* Loads adjacent queries. Lanes after the last row are zeros, with the keys of that row. */
+/* Loads the queries into panels. Lanes after the last row hold zeros and attend to the keys of that row. */
 static void NAME(begin)(const NAME(tiles) * t) {
   const clv__attention *a = t->a;
   const int64_t size = a->query.size;
@@ -248,7 +248,7 @@ static void NAME(finish_panel)(const NAME(tiles) * t, const NAME(panel) * p) {
   }
 }
 
-/* Computes rows [row, row + count) of one head of K and V, at most `task_rows`. */
+/* Computes query rows [row, row + count), at most `task_rows`, of those that share one head of K and V. */
 static void NAME(run_tiles)(const clv__attention *a, int64_t batch, int64_t head, int64_t row, int64_t count, int64_t task_rows,
                             char *slice) {
   const bool is_double = sizeof(REAL) == sizeof(double);

@@ -259,7 +259,7 @@ static size_t conv_scratch_bytes(const clv__kernel_call *call) {
                     .columns = 1,
                     .depth = c.in_channels};
   for (int32_t i = 0; i < w.spatial; ++i) {
-    int64_t stride = c.transposed ? w.stride[i] : 1; /* no phase is larger than the first */
+    int64_t stride = c.transposed ? w.stride[i] : 1; /* the first phase is the largest */
     gemm.columns *= (w.output[i] + stride - 1) / stride;
     gemm.depth *= w.kernel[i];
   }

@@ -323,7 +323,7 @@ static void NAME(advance)(const clv__recurrent *p, const phase *ph, int64_t dire
   }
 }
 
-/* Runs some panels of a direction, for all sequences. */
+/* Runs `count` panels of a direction from `first` on, for all sequences. */
 static void NAME(run_panels)(const clv__recurrent *p, const phase *ph, int64_t direction, int64_t first, int64_t count) {
   const REAL *states = (const REAL *)(ph->of_reset ? p->reset : p->h[ph->from]) + direction * p->batch * p->units;
   const int64_t tiles = (p->batch + p->tile.rows - 1) / p->tile.rows;

@@ -13,7 +13,7 @@
 
 enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, PACK_LINE = 64, LINE_BYTES = 64 };
 
-/* Work done for all units at once: a step, or half a step if GRU resets first. */
+/* What is computed for all units at once: a step, or half a step if GRU applies the reset gate first. */
 typedef struct phase {
   int64_t step, in_chunk;
   int first_gate, gates;
