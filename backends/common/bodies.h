@@ -4,7 +4,8 @@
 
 #include "cleave/plugin/backend.h"
 
-/* Like host->evaluate_node(). A host older than evaluate_node_with() runs the nodes itself. */
+/* Like host->evaluate_node(), but runs the nodes of the body with fast kernels. A host without evaluate_node_with() runs them
+ * itself. */
 clv_status clv__fast_evaluate(const clv_host *host, const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs,
                               clv_tensor *outputs, clv_error *error);
 

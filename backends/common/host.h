@@ -5,8 +5,8 @@
 #include "base/memory.h"
 #include "cleave/plugin/backend.h"
 
-/* The types of a partition's inputs, in the arena, for data that outlives the graph. Symbols have no meaning outside the graph.
- */
+/* Copies the types of a partition's inputs into the arena, where they may outlive the graph. Symbolic dims become unknown,
+ * because symbols have no meaning outside the graph. */
 clv_status clv__host_input_types(const clv_host *host, const clv_graph_view *graph, clv__arena *arena, clv_tensor **types,
                                  uint32_t *count, clv_error *error);
 
@@ -17,10 +17,10 @@ void clv__host_operand_types(const clv_host *host, const clv_graph_view *graph, 
 
 /* Whether an attribute of the node is a graph. */
 bool clv__host_has_body(const clv_node_info *node);
-/* If, Loop and Scan: nodes that the host's evaluator runs. */
+/* Whether the node is an If, Loop or Scan, which the host's evaluator runs. */
 bool clv__host_is_control_flow(const clv_node_info *node);
 
-/* CLV_INVALID_ARGUMENT if a copy does not lie within a buffer of `whole_bytes`. */
+/* Returns CLV_INVALID_ARGUMENT if a copy does not lie within a buffer of `whole_bytes`. */
 clv_status clv__host_check_range(uint64_t whole_bytes, uint64_t offset, uint64_t size_bytes, clv_error *error);
 
 #endif

@@ -29,8 +29,8 @@ typedef struct clv__kernel_versions {
 /* The version for the instruction set that this process uses. Any thread. */
 const clv__kernel_versions *clv__kernels(void);
 
-/* A fast kernel accepts every call that the reference accepts, and its results agree within the dtype's tolerance. NULL if the
- * operator has neither. Any thread. */
+/* The fast kernel of an operator or, if it has none, its reference; NULL if it has neither. A fast kernel accepts every call that
+ * the reference accepts, and its results agree within the dtype's tolerance. Any thread. */
 const clv__kernel *clv__fast_kernel_find(const char *domain, const char *op);
 
 #endif

@@ -119,7 +119,7 @@ static clv_status read_options(clv_device *device, const clv_device_config *conf
   return CLV_OK;
 }
 
-/* Opens the stored choices. Their key includes everything that times depend on. */
+/* Opens the stored choices. Their key includes everything that affects how long a step takes. */
 static clv_status open_notes(clv_device *device, clv_error *error) {
   char model[96], key[256];
   clv__cpu_model(model, sizeof model);

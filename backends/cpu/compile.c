@@ -1,4 +1,4 @@
-/* compile() and instance_create(): a plan if the shapes allow one, otherwise what is needed to run node by node. */
+/* compile() and instance_create(): makes a plan if all shapes are known, otherwise prepares to run node by node. */
 #include <stddef.h>
 
 #include "backends/cpu/run/executable.h"

@@ -92,7 +92,7 @@ static clv_status read_node(const char *text, cpu_set_t *set, clv_error *error) 
                         node, there);
 }
 
-/* ---- A device's ---- */
+/* ---- The cores of a device ---- */
 
 static clv_status read_cores(const char *list, const char *node, cpu_set_t *set, clv_error *error) {
   cpu_set_t allowed, both;
@@ -153,7 +153,8 @@ void clv__cpu_cores_text(const clv__cpu_cores *cores, char *text, size_t size_by
 
 /* ---- Binding ---- */
 
-/* The calling thread's earlier binding, and the binding of its OpenMP threads. Each thread has its own team. */
+/* The calling thread's earlier binding, and the binding of its OpenMP threads (its team). Each calling thread has a team of its
+ * own. */
 static _Thread_local struct {
   bool is_inside, is_bound;
   int team;         /* how many were bound */

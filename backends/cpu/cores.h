@@ -13,7 +13,7 @@ clv_status clv__cpu_cores_create(const clv_allocator *allocator, const char *lis
                                  clv_error *error);
 void clv__cpu_cores_destroy(const clv_allocator *allocator, clv__cpu_cores *cores); /* accepts NULL */
 int clv__cpu_cores_count(const clv__cpu_cores *cores);
-/* "0-3,8". */
+/* Writes the cores as a list, for example "0-3,8". */
 void clv__cpu_cores_text(const clv__cpu_cores *cores, char *text, size_t size_bytes);
 
 /* Binds the calling thread, and the OpenMP threads that work for it, to these cores from enter to leave. NULL: any core, at no

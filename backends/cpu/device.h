@@ -24,8 +24,8 @@ struct clv_device {
   bool fuse;                    /* false: every node is a separate step */
   bool onednn;                  /* false: portable kernels only */
   bool winograd;                /* allow Winograd's algorithm, which rounds differently from the direct one */
-  atomic_uint_fast64_t changes; /* counts resizes of instances and changes of their memory; earlier captures check their own
-                                   instance when it changes */
+  atomic_uint_fast64_t changes; /* counts resizes of instances and changes of their memory; after a change, a capture
+                                   checks the instances that it recorded */
   char name[32];
   char description[192];
   char fingerprint[256];

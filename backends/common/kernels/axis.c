@@ -31,7 +31,7 @@ static clv_status lines_make(const clv__kernel_call *call, int64_t axis, lines *
   return CLV_OK;
 }
 
-/* One walk. run_lines() calls it for `width` neighbouring lines from element `first` on. */
+/* Walks along `width` neighbouring lines, the first of which begins at element `first`. run_lines() calls it. */
 typedef void (*walk_fn)(const clv__kernel_call *call, const lines *shape, int64_t first, int64_t out_first, int64_t width);
 
 static void run_lines(const clv__kernel_call *call, const lines *shape, int64_t out_length, walk_fn walk) {
@@ -85,7 +85,7 @@ DEFINE_ARG(f64, double, clv__row_to_f64)
 DEFINE_ARG(i64, int64_t, clv__row_to_i64)
 DEFINE_ARG(u64, uint64_t, clv__row_to_i64)
 
-/* For contiguous f32 lines; takes the first of equal elements. */
+/* Runs ArgMax or ArgMin over contiguous f32 lines. Of equal elements, the first counts. */
 static void arg_rows(const clv__kernel_call *call, const lines *shape) {
   const bool smallest = strcmp(call->op, "ArgMin") == 0;
   const int64_t group = shape->length < SHARE ? SHARE / shape->length : 1, tasks = (shape->outer + group - 1) / group;
@@ -144,7 +144,7 @@ static clv_status run_arg(const clv__kernel_call *call) {
   }
 #define SUM(a, b) ((a) + (b))
 #define PRODUCT(a, b) ((a) * (b))
-/* Sums start from -0, so that a sum of -0 alone stays -0. The sum before the first element is 0. */
+/* Sums start from -0, so that a sum of -0 alone stays -0. With `exclusive`, the first result is 0, not -0. */
 DEFINE_CUMULATE(sum_f64, double, SUM, -0.0, clv__row_to_f64, clv__row_from_f64)
 DEFINE_CUMULATE(sum_u64, uint64_t, SUM, 0, clv__row_to_i64, clv__row_from_i64)
 DEFINE_CUMULATE(product_f64, double, PRODUCT, 1, clv__row_to_f64, clv__row_from_f64)

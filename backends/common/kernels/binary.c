@@ -16,7 +16,7 @@
     const T a = first, b = second;                \
     target[i] = (expression);                     \
   }
-/* Three loops, so that each vectorises: both inputs advance, or one of them is constant. */
+/* Has a separate loop for each combination of inputs that advance or stay constant, so that every loop vectorises. */
 #define ROW(row_name, T, R, expression)                    \
   static void row_name(const clv__row *row) {              \
     typedef T element;                                     \
@@ -192,7 +192,7 @@ static const binary *find_entry(const char *op) {
 SCALE_ROW(divide_f32, float)
 SCALE_ROW(divide_f64, double)
 
-/* Runs in pairs: writes the first two inputs to the output, then combines each further input with it. */
+/* Combines the inputs pairwise: the first two into the output, then the output with each further input. */
 static clv_status run_variadic(const clv__kernel_call *call) {
   const binary *entry = find_entry(call->op);
   const clv_tensor *out = &call->outputs[0];

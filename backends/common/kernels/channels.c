@@ -1,6 +1,6 @@
-/* See channels.h. The channels are cut where a block of a piece or of the result ends. The remaining runs are contiguous on both
- * sides. A few pixels are processed at a time, so that the result's lines stay in a near cache while run after run is written to
- * them. */
+/* See channels.h. The channels are divided into runs, which end where a block of a piece or of the result ends. Each run is
+ * contiguous on both sides. A few pixels are processed at a time, so that the result's lines stay in a near cache while run after
+ * run is written to them. */
 #include "backends/common/kernels/channels.h"
 
 #include <string.h>

@@ -30,7 +30,7 @@ typedef struct clv__channels {
 clv_status clv__channels_plan(clv__channels *channels, clv__arena *arena, int64_t images, int64_t pixels,
                               const clv__channels_form *pieces, uint32_t piece_count, clv__channels_form result,
                               clv_error *error);
-/* The result may be piece 0 in place if that is the only piece and its layout is the result's. */
+/* The result may overwrite piece 0 if that is the only piece and has the layout of the result. */
 void clv__channels_join(const clv__channels *channels, const clv_tensor *pieces, float *result);
 
 #endif

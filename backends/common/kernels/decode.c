@@ -13,7 +13,8 @@ static bool has_input(const clv__kernel_call *call, uint32_t input) {
   return input < call->input_count && call->inputs[input].dtype != CLV_DTYPE_NONE;
 }
 
-/* Bytes of `count` elements per thread for `tasks` tasks, each rounded up to a multiple of 64. */
+/* The bytes of scratch that one thread needs for `count` floats, rounded up to a multiple of 64; then those of all threads that
+ * can work on `tasks` tasks. */
 static size_t slice_bytes(int64_t count) {
   size_t bytes;
   if (count < 0 || __builtin_mul_overflow((size_t)count, sizeof(float), &bytes) || bytes > SIZE_MAX / 64) return SIZE_MAX;
@@ -54,7 +55,7 @@ static int64_t rotary_angles_at(const rotary *r, int64_t token) {
   return (position < 0 ? position + r->cosines->dims[0] : position) * r->half;
 }
 
-/* `line` has room for two heads and two rows of angles. */
+/* Rotates one head. `line` is scratch for the head before and after. */
 static void rotate(const rotary *r, int64_t first, const float *cosines, const float *sines, float *line) {
   const int64_t half = r->half, pair = r->interleaved ? 2 : 1, other = r->interleaved ? 1 : half;
   float *out = line + r->size;
@@ -105,7 +106,7 @@ static size_t rotary_scratch(const clv__kernel_call *call) {
 
 /* ---- CausalConvWithState ---- */
 
-/* The state before the input, then the input, as f32. */
+/* Fills `line` with the state of a channel followed by its input, as f32. */
 static void convolution_line(const clv__kernel_call *call, int64_t row, int64_t kept, int64_t length, float *line) {
   const clv_tensor *x = &call->inputs[0];
   if (has_input(call, 3)) {

@@ -35,7 +35,7 @@ static clv_dtype wide_dtype(clv_dtype dtype) {
   return (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_SIGNED) != 0 ? CLV_I64 : CLV_U64;
 }
 
-/* Reads input `index` into its operand, and its part of the label sizes. */
+/* Describes input `index` in `o`, and sets the sizes of its labels in `e`. */
 static clv_status input_read(einsum *e, uint32_t index, operand *o) {
   const clv_tensor *t = &e->call->inputs[index];
   clv__einsum_term term;

@@ -1,4 +1,5 @@
-/* See extreme.h. Lanes are independent of each other. The search merely detects NaNs and locates them afterwards. */
+/* See extreme.h. The search keeps LANES partial extremes that do not depend on each other, so that its loops vectorise. It only
+ * notes whether there is a NaN; the position is found afterwards. */
 #include "backends/common/kernels/extreme.h"
 
 enum { LANES = 16 };

@@ -5,9 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* `rows` rows of `length` elements, which is at least one. A NaN in a row is its result. */
+/* Finds the extremes of `rows` rows of `length` elements; `length` is at least 1. The result of a row that contains a NaN is
+ * NaN. */
 void clv__rows_extreme(const float *data, int64_t rows, int64_t length, bool smallest, float *results);
-/* The position of the extreme in each row: the first of several, or the first NaN. */
+/* Finds the position of the extreme in each row: the first of equal elements, or the first NaN. */
 void clv__rows_extreme_at(const float *data, int64_t rows, int64_t length, bool smallest, int64_t *places);
 
 #endif

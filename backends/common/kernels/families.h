@@ -5,7 +5,7 @@
 
 #include "operators/run.h"
 
-/* A fast kernel accepts every call that the operator's reference accepts; what that is (dtypes, limits) is said there alone. */
+/* A fast kernel accepts every call that the operator's reference accepts. Only the reference states the dtypes and limits. */
 typedef struct clv__fast_kernel {
   const char *domain, *op; /* "" is ONNX's */
   clv_status (*run)(const clv__kernel_call *call);

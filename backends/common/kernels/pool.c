@@ -81,7 +81,7 @@ static inline float root_f32(float x, double p) {
 #define REAL double
 #include "backends/common/kernels/pool_body.h"
 
-/* The output or, if only the indices are requested, the indices. */
+/* The output tensor; if only the indices are requested, the tensor of the indices. */
 static const clv_tensor *pool_output(const clv__kernel_call *call) {
   const bool left_out = call->outputs[0].dtype == CLV_DTYPE_NONE && call->output_count > 1;
   return &call->outputs[left_out ? 1 : 0];

@@ -55,7 +55,7 @@ static void NAME(plane)(const pool *c, const REAL *x, REAL *y) {
   }
 }
 
-/* The maximum with its position: the first of equals in row-major order. */
+/* Computes a whole plane of maxima and their positions. Of equal elements, the first in row-major order counts. */
 static void NAME(plane_indices)(const pool *c, const REAL *x, REAL *y, int64_t *indices, int64_t base) {
   const axis *a = c->axes;
   for (int64_t o0 = 0; o0 < a[0].output; ++o0) {
@@ -85,7 +85,7 @@ static void NAME(plane_indices)(const pool *c, const REAL *x, REAL *y, int64_t *
   }
 }
 
-/* Sums in LANES parts, then the rest. The order depends on the size alone. */
+/* Pools a whole plane into one result. Averages are summed in LANES parts, then the rest. The order depends on the size alone. */
 static REAL NAME(global)(const pool *c, const REAL *x, int64_t count) {
   if (c->kind == POOL_MAX) {
     REAL best = (REAL)c->lowest;

@@ -24,7 +24,7 @@ typedef struct runs {
   int64_t total, rows;
   int64_t scale_step;
   clv_dtype precision; /* precision of the quotient */
-  bool saturate;       /* for small floats */
+  bool saturate;       /* whether small floats saturate */
   bool direct;         /* between f32 and bytes with one scale for the whole tensor: a whole run at once */
 } runs;
 
@@ -232,7 +232,8 @@ static void dequantize(const runs *r, int64_t first, int64_t count, const float 
 }
 
 static void run_all(const runs *r, run_fn each) {
-  /* Runs may share a byte with the previous run, except those of RUN elements. */
+  /* If elements are smaller than a byte, neighbouring runs may share a byte, so one thread computes all of them. Runs of RUN
+   * elements do not: they fill whole bytes. */
   const bool alone = !r->whole && clv__dtype_is_in(r->y->dtype, CLV__DTYPES_PACKED);
   const int64_t step = r->direct ? RUN : BLOCK;
   const int threads = alone ? 1 : clv__kernel_threads(r->rows, 4.0 * (double)r->total);

@@ -31,7 +31,7 @@ static const reduction table[] = {
     {"ReduceLogSumExp", FOLD_EXP, FINISH_LOG, true},  {"ReduceSumSquare", FOLD_SQUARE, FINISH_NONE, false},
 };
 
-/* Strides are in elements. */
+/* How the elements are walked. Strides are in elements. */
 typedef struct plan {
   int32_t kept_rank, reduced_rank; /* without the innermost axis */
   int64_t kept_dims[CLV_MAX_RANK], kept_strides[CLV_MAX_RANK];
@@ -72,7 +72,7 @@ static void plan_make(const clv_tensor *input, uint32_t axes, plan *p) {
   for (int32_t i = 0; i < p->reduced_rank; ++i) p->reduced_count *= p->reduced_dims[i];
 }
 
-/* The innermost axis comes first in `dims`. */
+/* The offset of element `index` of the given axes, of which dims[0] is the innermost. */
 static inline int64_t offset_of(int32_t rank, const int64_t *dims, const int64_t *strides, int64_t index) {
   int64_t offset = 0;
   for (int32_t i = 0; i < rank; ++i) {
@@ -165,8 +165,8 @@ static double float_identity(fold what) {
   return what == FOLD_MAX ? -(double)INFINITY : what == FOLD_MIN ? (double)INFINITY : what == FOLD_PRODUCT ? 1 : 0;
 }
 
-/* The axes to reduce, as bits: from input 1 or, in earlier opsets, from the attribute. No axes means all, unless the node says
- * otherwise. */
+/* The axes to reduce, as bits: from input 1 or, in earlier opsets, from the attribute. No axes means all, unless the attribute
+ * noop_with_empty_axes is set. */
 static clv_status read_axes(const clv__kernel_call *call, uint32_t *axes) {
   int32_t rank = call->inputs[0].rank;
   size_t count = 0;

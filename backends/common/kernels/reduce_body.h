@@ -6,7 +6,7 @@
  *   EXP, ROOT, LOGARITHM, FINITE_OR_ZERO   of doubles; arbitrary for integers, which never use them
  *   LOAD, STORE(dtype, data, first, count, row)   elements as T */
 
-/* Folds the elements `row` of one output. */
+/* Folds `count` elements into `total`, the total of one output. */
 static T NAME(fold_row)(fold what, T total, T shift, const T *row, int64_t count) {
   (void)shift;
 #define EXTREME(beats) /* in lanes that do not depend on each other */                                       \

@@ -19,7 +19,7 @@ typedef struct table {
 typedef struct resize {
   clv__resize of; /* parameters of the node */
   table tables[CLV_MAX_RANK];
-  int64_t outer, slice_input, slice_largest; /* unchanged leading axes; elements of a slice, and of its largest stage */
+  int64_t outer, slice_input, slice_largest; /* slices; elements of an input slice, and of the largest intermediate */
   int32_t first;                             /* the first axis of a slice */
 } resize;
 
@@ -132,7 +132,7 @@ static void slice_interpolate(const resize *r, const clv__kernel_call *call, int
   clv__row_from_f64(call->outputs[0].dtype, call->outputs[0].data, slice * after, after, from);
 }
 
-/* Copies whole elements: exact for every dtype. */
+/* Resizes a slice by copying elements (nearest), which is exact for every dtype. */
 static void slice_copy(const resize *r, const clv__kernel_call *call, int64_t slice, const void *outside) {
   size_t size = clv_dtype_size_bytes(call->inputs[0].dtype);
   const clv__resize_axis *axes = r->of.axes;

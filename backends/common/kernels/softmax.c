@@ -16,7 +16,7 @@ typedef struct lines {
 
 typedef enum kind { SOFTMAX, LOG_SOFTMAX, HARDMAX } kind;
 
-enum { GROUP = 64, LANES = 16, SUMMED = 2048 /* whole lanes */ };
+enum { GROUP = 64, LANES = 16, SUMMED = 2048 /* elements; a multiple of LANES */ };
 
 static lines lines_of(const clv__kernel_call *call) {
   const clv_tensor *input = &call->inputs[0];
@@ -81,10 +81,11 @@ static lines lines_of(const clv__kernel_call *call) {
 DEFINE_GROUP(group_f32, float, clv__exp_f32, LANES)
 DEFINE_GROUP(group_f64, double, exp, 1)
 
-/* One contiguous f32 line, LANES at a time. The rest of a line is padded with neutral values. */
+/* The functions from here on compute one contiguous f32 line, LANES elements at a time. The rest of a line is padded with neutral
+ * values. */
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* Skips a NaN, unless it is the first element. The NaN's exponential is NaN anyway. */
+/* The largest element. NaNs are skipped, unless the first element is one: their exponentials make the sum NaN anyway. */
 ALWAYS float largest_f32(const float *x, int64_t length) {
   float lanes[LANES], rest[LANES];
   const int64_t whole = length / LANES * LANES;
@@ -110,7 +111,8 @@ ALWAYS void exponentials(const float *x, float *y, float largest, float lanes[LA
   if (y != NULL) memcpy(y, values, sizeof values);
 }
 
-/* Their sum over a line. f32 lanes add a few hundred elements, then accumulate in a double. */
+/* The sum of the exponentials of a line, which are also written to y unless it is NULL. Lanes of f32 add up to SUMMED elements,
+ * whose sum is added to a double. */
 ALWAYS double sum_f32(const float *x, float *y, float largest, int64_t length) {
   const int64_t whole = length / LANES * LANES;
   double sum = 0;
@@ -134,7 +136,7 @@ ALWAYS double sum_f32(const float *x, float *y, float largest, int64_t length) {
   return sum;
 }
 
-/* For fewer than LANES elements, where padding would be most of the work. */
+/* Computes a line of fewer than LANES elements, where padding would be most of the work. */
 ALWAYS void short_f32(kind what, const float *x, float *y, int64_t length) {
   float largest = x[0], values[LANES], sum = 0;
   for (int64_t i = 1; i < length; ++i) largest = x[i] > largest ? x[i] : largest;
@@ -171,7 +173,7 @@ static void line_f64(kind what, const double *x, double *y, int64_t length) {
   for (int64_t i = 0; i < length; ++i) y[i] = what == SOFTMAX ? y[i] * last : x[i] - largest - last;
 }
 
-/* 1 at the first of the largest elements of each of some neighbouring lines. */
+/* Writes a 1 at the first of the largest elements of each of `width` neighbouring lines, and 0 elsewhere. */
 #define DEFINE_HARDMAX(name, T)                                                      \
   static void name(const T *x, T *y, int64_t length, int64_t inner, int64_t width) { \
     for (int64_t g = 0; g < width; ++g) {                                            \
@@ -203,7 +205,7 @@ static void run_f64(kind what, const double *x, double *y, int64_t length, int64
     group_f64(what, x, y, length, inner, width);
 }
 
-/* Lines with a narrow dtype on one side or both, converted through `wide`, where they are contiguous. */
+/* Computes lines if x, y or both have a narrow dtype. The lines are converted to f32 in `wide`, without gaps between them. */
 static void run_narrow(kind what, const clv_tensor *x, const clv_tensor *y, int64_t offset, int64_t length, int64_t inner,
                        int64_t width, float *wide) {
   const int64_t rows = inner == 1 ? 1 : length, count = inner == 1 ? length : width;

@@ -12,13 +12,13 @@
 
 enum {
   STRETCHES = 32,      /* stretches of rows per thread; slower threads take fewer */
-  HUB_SHARE = 8,       /* a row with more than this fraction of a thread's edges is divided by columns... */
-  LEAST_HUB = 1 << 12, /* ...if that is worth it */
+  HUB_SHARE = 8,       /* a hub: a row with more than 1 / HUB_SHARE of a thread's edges, which is divided by columns... */
+  LEAST_HUB = 1 << 12, /* ...if it has more than this many */
   MOST_HUBS = CLV__KERNEL_MAX_THREADS * HUB_SHARE
 };
 
 typedef struct hub_list {
-  int64_t least; /* minimum number of edges of a hub */
+  int64_t least; /* a row with more edges than this is a hub */
   int64_t rows[MOST_HUBS];
   int count;
 } hub_list;

@@ -1,6 +1,6 @@
 /* Definitions shared by the kernels over compressed rows (src/operators/sparse/infer.c explains the format): the view of a call,
- * and the parallel loop over rows. Threads take stretches of rows with equal numbers of edges. A row with so many edges that it
- * would keep one thread busy longest is divided by columns. One thread sums each number, in edge order, so the results do not
+ * and the parallel loop over rows. Threads take stretches of rows with equal numbers of edges. A row with so many edges that one
+ * thread would need too long for it is divided by columns. One thread sums each number, in edge order, so the results do not
  * depend on the number of threads. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_SPARSE_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_SPARSE_H
@@ -37,8 +37,9 @@ size_t clv__sparse_attention_scratch(const clv__kernel_call *call);
 
 /* ---- Vectors ---- */
 
-/* The columns of one vector register. */
-enum { CLV__LANES = CLV__VECTOR_BYTES / 4, CLV__LANE_BLOCKS = 8, CLV__LANE_AHEAD = 8 }; /* vectors held; rows prefetched ahead */
+/* CLV__LANES: columns per vector register. CLV__LANE_BLOCKS: vectors of sums that registers hold. CLV__LANE_AHEAD: how many rows
+ * ahead to prefetch. */
+enum { CLV__LANES = CLV__VECTOR_BYTES / 4, CLV__LANE_BLOCKS = 8, CLV__LANE_AHEAD = 8 };
 typedef float clv__lanes __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(4), may_alias));
 typedef uint32_t clv__lane_bits __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(4), may_alias));
 typedef uint16_t clv__lane_halves __attribute__((vector_size(CLV__VECTOR_BYTES / 2), aligned(2), may_alias));

@@ -35,8 +35,8 @@ CLV__INLINE float exp_of(float x) {
   return p * power;
 }
 
-/* Turns a group's scores of one head into weights relative to the row so far. Fills `shares`, updates origin and weight, and
- * returns the factor for the earlier sums. */
+/* Computes the weights of a group's edges for one head, relative to the largest score so far, in `shares`. Updates *largest and
+ * the sum of weights in *weight. Returns the factor for the earlier sums. */
 CLV__INLINE float share_out(const attention *a, clv_dtype dtype, const int64_t *sources, int count, int64_t head, float target,
                             float *largest, float *weight, float *shares) {
   float before = *largest, most = before, sum = 0;
@@ -61,21 +61,21 @@ CLV__INLINE float share_out(const attention *a, clv_dtype dtype, const int64_t *
   return shrink;
 }
 
-/* The progress of a row's heads: all those of one thread. */
+/* The state of one row while its edges are read, for all heads of a thread. */
 typedef struct row_state {
   float *sums;                      /* [columns] */
   float *largest, *weight, *shrink; /* [heads] */
   float *shares;                    /* [heads][GROUP] */
 } row_state;
 
-/* A group of edges, and the range of edges to prefetch meanwhile, one per edge of the group. */
+/* A group of edges. While they are added, the edges from `ahead` on, below `limit`, are prefetched, one per edge of the group. */
 typedef struct edge_group {
   int64_t sources[GROUP];
   int count;
   int64_t ahead, limit;
 } edge_group;
 
-/* Adds a group's rows to `count` vectors of columns from `at` on. Heads are a multiple of a vector wide. */
+/* Adds a group's rows to `count` vectors of columns from `at` on. The width of a head must be a multiple of a vector's. */
 CLV__INLINE void add_lanes(const attention *a, clv_dtype dtype, const int count, const edge_group *group, int64_t at,
                            const row_state *state) {
   clv__lanes total[CLV__LANE_BLOCKS], *sums = (clv__lanes *)(state->sums + at);
@@ -119,7 +119,7 @@ CLV__INLINE void add_head(const attention *a, clv_dtype dtype, const edge_group 
   }
 }
 
-/* Adds heads [from, to) of a group. */
+/* Adds a group's rows to heads [from, to). */
 CLV__INLINE void add_group(const attention *a, clv_dtype dtype, const edge_group *group, int64_t from, int64_t to,
                            const row_state *state) {
   enum { WIDE = CLV__LANE_BLOCKS * CLV__LANES };
@@ -136,7 +136,8 @@ CLV__INLINE void add_group(const attention *a, clv_dtype dtype, const edge_group
   for (; at < end; at += CLV__LANES) add_lanes(a, dtype, 1, group, at, state);
 }
 
-/* Takes the next edges and prefetches the scores of the group after them. add_lanes() prefetches the rows that it reads. */
+/* Fills `group` with the edges from `edge` on and prefetches the scores of the group after them. add_lanes() prefetches the rows
+ * that it reads. */
 CLV__INLINE void take_group(const attention *a, clv_dtype dtype, int64_t edge, int64_t end, int64_t limit, edge_group *group) {
   group->count = end - edge < GROUP ? (int)(end - edge) : GROUP;
   group->ahead = edge + CLV__LANE_AHEAD;
@@ -149,7 +150,7 @@ CLV__INLINE void take_group(const attention *a, clv_dtype dtype, int64_t edge, i
   }
 }
 
-/* Computes heads [from, to) of rows. */
+/* Computes heads [from, to) of rows [first, last). */
 CLV__INLINE void attend(const attention *a, clv_dtype dtype, int64_t first, int64_t last, int64_t from, int64_t to,
                         const row_state *state) {
   const int64_t *offsets = a->s.offsets, limit = offsets[last], begin = from * a->width, end = to * a->width;

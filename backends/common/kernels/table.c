@@ -1,4 +1,4 @@
-/* This version of the kernels: see backends/common/kernels.h. */
+/* The table of the kernels compiled for this instruction set: see backends/common/kernels.h. */
 #include "backends/common/kernels.h"
 #include "backends/common/kernels/families.h"
 

@@ -32,7 +32,7 @@ typedef struct parameters {
 #define FLOAT_OP(name, expression)                \
   FLOAT_ROW(name##_f32, float, float, expression) \
   FLOAT_ROW(name##_f64, double, double, expression)
-/* Only for f32, if the expression has no branches and calls nothing. */
+/* A vectorised row, for f32 alone. The expression must not branch or call anything. */
 #define VECTOR_ROW(row_name, expression) FLOAT_ROW(row_name, float, float, expression)
 #define VECTOR_OP(name, expression)  \
   VECTOR_ROW(name##_f32, expression) \
@@ -194,7 +194,7 @@ typedef struct unary {
 #define ENTRY(op, cost, a_name, b_name, a, b, ...) {op, cost, a_name, b_name, a, b, __VA_ARGS__},
 static const unary table[] = {UNARY_OPERATORS(ENTRY)};
 
-/* Shrinks integers as doubles, because lambd and bias are fractions. */
+/* Computes Shrink of integers in double, because lambd and bias are fractions. */
 static void shrink_integer(const clv__row *row, clv_dtype dtype) {
   enum { BLOCK = 256 };
   double block[BLOCK];
@@ -219,7 +219,7 @@ SHRINK_ROW(u16, CLV_U16)
 SHRINK_ROW(u32, CLV_U32)
 SHRINK_ROW(u64, CLV_U64)
 
-/* Bounds of Clip, as elements of the type that rows are computed in. */
+/* A bound of Clip, in the type that rows are computed in. */
 typedef union bound {
   float f32;
   double f64;
@@ -323,7 +323,7 @@ static bool clip_bounds_of(const clv__kernel_call *call, clip_bounds *bounds) {
 static_assert(sizeof(parameters) <= sizeof(clv__elementwise_params) && sizeof(clip_bounds) <= sizeof(clv__elementwise_params),
               "what row functions are given fits");
 
-/* The operators that a table entry cannot describe. */
+/* The row functions of operators that an entry of the table cannot describe. */
 static clv__row_fn find_special(const clv__kernel_call *call, parameters *values, clip_bounds *bounds, double *cost) {
   static const clv__row_fn is_inf[DTYPE_COUNT] = FLOATS(is_inf);
   static const clv__row_fn exact[DTYPE_COUNT] = FLOATS(gelu), with_tanh[DTYPE_COUNT] = FLOATS(gelu_tanh);

@@ -1,6 +1,6 @@
 /* Constants in the form that steps need: raw and aligned, or packed in a oneDNN layout. Each is made once per executable and
- * shared by all plans of the executable. Executables with equal constants share them as well (packs.h). The raw bytes of a large
- * constant belong to the view and are gone after compile(). A later plan packs from an earlier pack. */
+ * shared by all plans of the executable. Executables with equal constants share the bytes as well (packs.h). The raw bytes of a
+ * large constant belong to the view and are gone after compile(). A later plan packs from an earlier pack. */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 
@@ -8,13 +8,13 @@
 
 typedef struct clv__cpu_pack {
   uint32_t value;
-  uint64_t variant;        /* 0: the unmodified constant; otherwise identifies the scaling or order applied to it */
+  uint64_t variant;        /* 0: the constant as it is; otherwise identifies how its elements were scaled or reordered */
   clv__cpu_shared *shared; /* the bytes and their layout (NULL: raw, row-major) */
 } clv__cpu_pack;
 
 typedef struct clv__cpu_constants {
   clv__cpu_program *program;
-  const clv_graph_view *graph; /* set while compiling, else NULL: told which constants have been packed */
+  const clv_graph_view *graph; /* the view, which is told which constants have been packed; NULL except while compiling */
   clv__arena arena;
   clv__cpu_pack *packs;
   size_t count, capacity;
@@ -30,9 +30,9 @@ typedef struct clv__cpu_packing {
   const float *scale;          /* factors along raw axis `scale_axis`; NULL: none */
   int32_t scale_axis;
   int64_t expand_groups; /* above 1: weights of a grouped convolution, expanded with zeros for the other groups */
-  uint64_t variant;      /* distinguishes packs of one constant, in addition to `scale` (a transposition) */
-  bool turns;            /* u8 weights shifted by 128 and packed as i8 */
-  bool is_streamed;      /* the step reads the whole pack in each run, and that read dominates its time */
+  uint64_t variant; /* distinguishes packs of one constant that differ in more than `scale`, for example by a transposition */
+  bool turns;       /* u8 weights shifted by 128 and packed as i8 */
+  bool is_streamed; /* the step reads the whole pack in each run, and that read dominates its time */
   /* For Winograd weights in an order that clv__dnn_layout_winograd() knows: pack `inputs` input channels from `first_input` on;
    * 0: all. */
   int64_t first_input, inputs;

@@ -1,5 +1,5 @@
 /* Writes packs: converts raw bytes of a constant, at any alignment, into the layout that a primitive reads. Large constants are
- * packed slice by slice, so that little more than one slice is in memory in addition to the pack. */
+ * packed slice by slice, so that packing needs little more memory than the pack and one slice. */
 #include "backends/common/kernels.h"
 #include "constants.h"
 #include "panels.h"
@@ -18,7 +18,7 @@ static void scale_rows(float *to, const clv_tensor *type, const float *scale, in
   }
 }
 
-/* [M, C/g, …] to [M, C, …]: each output channel keeps its group's inputs and gets zeros for the other groups. */
+/* Expands weights [M, C/g, …] to [M, C, …]: each output channel keeps its group's inputs and gets zeros for the other groups. */
 static clv_status expand(const clv_allocator *allocator, const clv_tensor *type, int64_t groups, const float *data, float **wide,
                          clv_error *error) {
   const size_t rows = (size_t)type->dims[0], row = (size_t)clv__dims_product(type, 1, type->rank);
@@ -60,8 +60,8 @@ static clv_status copy_elements(clv__cpu_constants *constants, const clv__cpu_va
   return CLV_OK;
 }
 
-/* Packs a large constant slice by slice along the outermost axis of the raw bytes, so that little more than one slice is in
- * memory in addition to the pack. Returns false, without side effects, if the constant must be packed in one go. */
+/* Packs a large constant slice by slice along the outermost axis of the raw bytes, so that packing needs little more memory than
+ * the pack and one slice. Returns false, without side effects, if the constant must be packed in one go. */
 static bool reorder_slices(clv__cpu_constants *constants, uint32_t value, const clv__dnn_layout *raw,
                            const clv__dnn_layout *layout, void *data) {
   const clv_host *host = constants->program->device->host;
@@ -101,7 +101,8 @@ static bool reorder_slices(clv__cpu_constants *constants, uint32_t value, const 
   return done;
 }
 
-/* The same for a matrix requested as panels of its own dtype, at any alignment. An f32 matrix may have one factor per column. */
+/* Packs a matrix, at any alignment, whose layout is panels of its own dtype. An f32 matrix may have one factor per column.
+ * Returns false, without side effects, for other constants. */
 static bool pack_panels(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                         void *data) {
   const clv_host *host = constants->program->device->host;
@@ -140,7 +141,7 @@ static bool is_whole(const clv__cpu_packing *packing) {
   return packing->variant == 0 && packing->expand_groups <= 1 && (packing->scale == NULL || packing->scale_axis == 0);
 }
 
-/* The same strides for bf16 elements. */
+/* A layout with the same dims and strides as `layout`, for bf16 elements. */
 static const clv__dnn_layout *as_bf16(clv__arena *arena, const clv__dnn_layout *layout) {
   int64_t dims[CLV_MAX_RANK], strides[CLV_MAX_RANK];
   const int32_t rank = clv__dnn_layout_dims(layout, dims);

@@ -38,7 +38,7 @@ static float element(const clv__cpu_matrix *matrix, int64_t row, int64_t column)
   return matrix->scale != NULL ? value * matrix->scale[column] : value;
 }
 
-/* Copies column by column if fewer than four are left. */
+/* Copies single elements, if fewer than four columns or rows are left. */
 static void copy_single(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns, float *to) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) to[r * COLUMNS + c] = element(matrix, row + r, column + c);

@@ -1,5 +1,5 @@
-/* Packs constant matrices into panels (clv__dnn_layout_panels) at memory speed. For a matrix with contiguous columns, oneDNN's
- * reorder reads one cache line per element. */
+/* Packs constant matrices into panels (clv__dnn_layout_panels) as fast as memory allows. oneDNN's reorder is slower: for a matrix
+ * with contiguous columns, it reads one cache line per element. */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_PANELS_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_PANELS_H
 
@@ -29,7 +29,7 @@ typedef struct clv__cpu_panel_copy {
   int64_t piece_rows;                /* upper limit that keeps a piece in the first-level cache */
   clv__cpu_panel_fn *rows, *columns; /* for contiguous rows and for contiguous columns */
 } clv__cpu_panel_copy;
-/* The loop shared by both: splits the work into pieces over the available threads. */
+/* The loop that both functions share: splits the work into pieces, for all available threads. */
 void clv__cpu_panels_walk(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
                           const clv__cpu_panel_copy *copy, void *panels);
 

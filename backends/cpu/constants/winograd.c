@@ -43,7 +43,8 @@ static inline void transform6(const vector *from, int step, vector *to, int to_s
   }
 }
 
-/* Position of the weights of one block of output channels and one of input channels, in floats. */
+/* Where the packed weights of one block of output channels and one block of input channels begin, and their strides, in
+ * floats. */
 typedef struct place {
   size_t begin, point_stride, input_stride;
 } place;
@@ -67,7 +68,7 @@ static place place_of(const clv__dnn_winograd *winograd, size_t output_block, si
   }
 }
 
-/* The input: `outputs` rows, `row` floats apart, of `inputs` times nine floats. */
+/* The weights to transform: `outputs` rows, `row` floats apart, of `inputs` times nine floats. */
 typedef struct source {
   const uint8_t *weights;
   size_t outputs, inputs, row;

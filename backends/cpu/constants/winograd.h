@@ -9,7 +9,7 @@
 typedef struct clv__cpu_filters {
   const void *weights; /* row-major f32, any alignment */
   int64_t inputs;      /* input channels per row of `weights` */
-  int64_t first_input; /* the first channel of the layout */
+  int64_t first_input; /* the input channel that comes first in the layout */
   const float *scale;  /* one factor per output channel; NULL: 1 */
 } clv__cpu_filters;
 

@@ -27,8 +27,8 @@ static int64_t pixels_of(const clv_tensor *to) {
 }
 
 /* Whether the saved multiplications repay the weights within a run or two. The weights take points^2 floats instead of nine and
- * must be transformed, stored and read. An extra megabyte of them takes about 0.3 ms to make. In that time, one core computes
- * PAYS operations per byte of them. The work between the products counts as a quarter of them. */
+ * must be transformed, stored and read. An extra megabyte of weights takes about 0.3 ms to make. In that time, one core computes
+ * PAYS operations per byte of it. The transforms around the products are estimated as a quarter of the multiplications. */
 static bool pays_for_weights(const clv__dnn_convolution *spec, int64_t points) {
   enum { PAYS = 35 };
   const clv_tensor *to = &spec->destination;
@@ -53,7 +53,7 @@ static bool is_faster(const clv__dnn_convolution *spec, size_t scratch_bytes) {
   return ns < direct_ns;
 }
 
-/* 3x3 windows with stride one. */
+/* Only 3x3 windows with stride and dilation 1 fit. */
 bool clv__cpu_winograd_fits(const clv__dnn_convolution *spec) {
   if (spec->window.count != 2 || spec->weights.rank != 4) return false;
   for (int i = 0; i < 2; ++i) {

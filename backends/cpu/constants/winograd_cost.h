@@ -6,7 +6,7 @@
 
 /* Whether the algorithm supports these windows at all. */
 bool clv__cpu_winograd_fits(const clv__dnn_convolution *spec);
-/* Whether it is worth asking oneDNN for: many channels or pixels, and the saving exceeds the cost of its weights. */
+/* Whether the algorithm may pay: there are many channels or pixels, and the saving exceeds the cost of its weights. */
 bool clv__cpu_winograd_may_pay(const clv__dnn_convolution *spec);
 /* Whether oneDNN's primitive is faster than the direct algorithm, judged by the size of its tiles, weights and scratch. Assumes
  * as many threads as OpenMP would use now. */

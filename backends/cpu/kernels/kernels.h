@@ -7,7 +7,7 @@
 #include "backends/cpu/sums/sums.h"
 #include "base/isa.h"
 
-/* One version of them. Each function is described where it is declared. */
+/* One version of the kernels. Each function is described where it is declared. */
 typedef struct clv__cpu_kernel_versions {
   __typeof__(&clv__cpu_row_run) row_run;
   __typeof__(&clv__cpu_panel_f16) panel_f16;

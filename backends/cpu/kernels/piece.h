@@ -8,10 +8,10 @@
 typedef struct clv__cpu_sums_piece {
   void *place;                   /* the sums, then the result */
   const int32_t *shifts, *zeros; /* NULL: none */
-  uint32_t zero, window;         /* factors that multiply `shifts` and `zeros` before they are subtracted */
+  uint32_t zero, window;         /* from each sum, zero * shifts[channel] and window * zeros[channel] are subtracted */
   const uint32_t *windows;       /* one per channel, overrides `window`; NULL: none */
   const float *scale;            /* NULL: the sums are the result */
-  bool scale_is_line;            /* one per channel */
+  bool scale_is_line;            /* there is one scale per channel, not one for all */
   uint32_t post_count;
   struct {
     enum { CLV__CPU_SUMS_ADD_ONE, CLV__CPU_SUMS_ADD_EACH, CLV__CPU_SUMS_SLOPE, CLV__CPU_SUMS_CLIP } kind;

@@ -1,4 +1,4 @@
-/* The step that multiplies one row with a packed constant matrix . lower/row_product.c makes the step. */
+/* The step that multiplies one row with a packed constant matrix. lower/row_product.c makes the step. */
 #ifndef CLEAVE_BACKENDS_CPU_KERNELS_ROW_H
 #define CLEAVE_BACKENDS_CPU_KERNELS_ROW_H
 

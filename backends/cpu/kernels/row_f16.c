@@ -1,4 +1,4 @@
-/* The row step's innermost loop over f16 panels. Widens in registers if the instruction set allows it. */
+/* The row step's innermost loop over f16 panels. Converts f16 to f32 in registers if the instruction set allows it. */
 #include "operators/common/rows.h"
 #include "row.h"
 

@@ -2,11 +2,11 @@
 #include "small.h"
 #include "backends/common/kernels/vector.h"
 
-#define LANES (CLV__VECTOR_BYTES < 32 ? 4 : 8) /* products are small: wider vectors would often stay empty */
+#define LANES (CLV__VECTOR_BYTES < 32 ? 4 : 8) /* products are small: wider vectors would often be partly empty */
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
-/* Sums each element in the order of the depth, wherever the element is. */
+/* Multiplies two matrices. Each element is summed in order along the depth, whether it is computed in a vector or alone. */
 static void multiply(const clv__cpu_small *s, const float *a, const float *b, const float *bias, float *c) {
   const int64_t wide = s->b_column == 1 ? s->columns / LANES * LANES : 0;
   for (int64_t i = 0; i < s->rows; ++i, a += s->a_row, c += s->columns) {

@@ -4,8 +4,8 @@
 
 #include "backends/cpu/passes/plan.h"
 
-/* c = a * b + bias, `batches` times. The columns of b and of c are contiguous unless b_column says otherwise. Operands: a, b,
- * bias (optional), c. */
+/* c = a * b + bias, `batches` times. The elements of a row are contiguous in c, and in b if b_column is 1. Operands: a, b, bias
+ * (optional), c. */
 struct clv__cpu_small {
   int64_t batches, rows, columns, depth;
   int64_t a_batch, a_row, a_depth; /* strides in elements */

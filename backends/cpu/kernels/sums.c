@@ -31,7 +31,7 @@ static int32_t byte_at(const clv_tensor *tensor, int64_t index) {
   return tensor->dtype == CLV_I8 ? ((const int8_t *)tensor->data)[index] : ((const uint8_t *)tensor->data)[index];
 }
 
-/* Reads the factors that multiply the weights' zero points, for channels [first, first + count) of a row. */
+/* Reads the sums of source elements, which multiply the weights' zero points, for channels [first, first + count) of a row. */
 static void read_windows(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, int64_t count,
                          uint32_t *room, clv__cpu_sums_piece *made) {
   made->zeros = p->zeros + first;
@@ -107,7 +107,7 @@ enum { SIDE = 16 };
 
 typedef uint8_t line __attribute__((vector_size(SIDE), aligned(1), may_alias));
 
-/* Transposes sixteen runs of sixteen bytes in four rounds. Each round interleaves runs that are half the number apart. */
+/* Transposes sixteen runs of sixteen bytes in four rounds. Each round interleaves the bytes of run i and run i + 8. */
 static void turn(const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to_step) {
   line a[SIDE], b[SIDE];
   for (int i = 0; i < SIDE; ++i) a[i] = *(const line *)(from + i * from_step);

@@ -1,4 +1,4 @@
-/* This version of the kernels: see kernels.h. */
+/* The table of the kernels compiled for this instruction set: see kernels.h. */
 #include "kernels.h"
 
 extern const clv__cpu_kernel_versions clv__cpu_kernel_table;

@@ -42,8 +42,8 @@ static clv__channels_form form_of(const clv__dnn_layout *layout, const clv_tenso
   return form;
 }
 
-/* Describes the result's layout and the pieces: in place, or converted to channels last if the kernel cannot read them in place.
- */
+/* Chooses the layout of the result and the layouts in which the kernel reads the pieces: their own if it supports them, otherwise
+ * channels last. */
 static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout **layouts,
                      clv__channels_form *forms) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;

@@ -32,7 +32,7 @@ void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_pla
   clv__cpu_window_read(node->source, &spec->source, &spec->destination, &spec->window);
 }
 
-/* Measures if requested; otherwise decides by the estimated saving. */
+/* Decides whether to use Winograd's algorithm: measures if that was requested, otherwise estimates. */
 static clv_status wants_winograd(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                                  bool *wants, clv_error *error) {
   *wants = false;
@@ -41,12 +41,13 @@ static clv_status wants_winograd(clv__cpu_plan *plan, const clv__cpu_plan_node *
   return clv__cpu_tunes(plan) ? clv__cpu_tune_winograd(plan, node, spec, wants, error) : CLV_OK;
 }
 
-/* The primitive and the slot of its residual sum: computed in place in `sum_slot`, or read as the operand `binary_slot`. */
+/* The primitive, and how it adds the residual: the result is added to the residual in `sum_slot`, or the residual is read as an
+ * operand from `binary_slot`. */
 typedef struct choice {
   clv__dnn_primitive *primitive;
   uint32_t sum_slot, binary_slot;
   const clv__dnn_layout *binary_layout;
-  bool posts_apart;     /* as separate steps after the convolution */
+  bool posts_apart;     /* the posts are separate steps after the convolution */
   clv__cpu_parts parts; /* replaces `primitive` if not empty */
 } choice;
 
@@ -62,8 +63,8 @@ static clv_status choose_parts(clv__cpu_plan *plan, const clv__dnn_convolution *
   return clv__cpu_parts_choose(plan, &own, chosen->primitive, &chosen->parts, error);
 }
 
-/* Handles a sum after a function, without AVX-512. The kernels without AVX-512 can only add to the destination first, if at all.
- * They accept a second operand at any position. */
+/* Chooses how to add the residual after a function, on CPUs without AVX-512. Their kernels can add to the destination only as the
+ * first post, if at all. They accept the residual as a second operand at any position. */
 static clv_status choose_operand(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec,
                                  clv__dnn_post posts[CLV__CPU_MAX_POSTS], choice *chosen, clv_error *error) {
   clv__dnn *dnn = plan->device->dnn;
@@ -137,7 +138,7 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
   return clv__cpu_private_copy(plan, node, value, destination, &chosen->sum_slot, error);
 }
 
-/* The slot for the weights of `inputs` input channels from `first` on; 0: all. */
+/* Packs the weights of `inputs` input channels from `first` on (0: of all) and sets *slot to their slot. */
 static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                                int64_t first, int64_t inputs, const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
   const clv__cpu_packing packing = {
@@ -181,7 +182,8 @@ static clv_status emit_step(clv__cpu_plan *plan, const clv__cpu_plan_node *node,
   return CLV_OK;
 }
 
-/* Emits the parts and hands them to the plan one by one. The first part writes the destination, the others add to it. */
+/* Emits the steps of the parts. The plan takes ownership of each part's primitive. The first part writes the destination, the
+ * others add to it. */
 static clv_status emit_parts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                              choice *chosen, const operands *whole, clv_error *error) {
   clv__cpu_parts *parts = &chosen->parts;

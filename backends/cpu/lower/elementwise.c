@@ -1,5 +1,5 @@
-/* Elementwise nodes that have a kernel. For little work, the operator's row function is looked up here, so that a run merely
- * calls it. For much work, and for values that share one layout, the kernel runs in memory order. */
+/* Elementwise nodes that have a kernel. If the values share a layout that is not row-major, the kernel runs over them in memory
+ * order. Otherwise, if there is little work, the operator's row function is looked up here, so that a run merely calls it. */
 #include "backends/common/kernels.h"
 #include "operators/common/threads.h"
 #include "small.h"
@@ -29,7 +29,7 @@ static clv_status add_step(clv__cpu_plan *plan, const clv__cpu_plan_node *node, 
   return CLV_OK;
 }
 
-/* ---- A node. ---- */
+/* ---- The row function of a node. ---- */
 
 static bool find(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_elementwise *found, clv_tensor *types,
                  bool *in_place) {
@@ -62,7 +62,7 @@ static bool find(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_e
   return true;
 }
 
-/* ---- A node over values that all lie in one layout, element by element in the order of memory. ---- */
+/* ---- A node whose values all have one layout: element by element in memory order. ---- */
 
 /* The common layout. NULL if an operand is row-major in f32, has a different layout, or is broadcast. */
 static const clv__dnn_layout *common_layout(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t input_count) {
@@ -88,7 +88,7 @@ static bool keeps_zero(const clv__cpu_elementwise *found) {
   return result == 0.0f;
 }
 
-/* Whether the elements can be processed in memory order. */
+/* Whether the node can be computed in memory order: without gaps, and padding channels must stay 0. */
 static bool can_be_flat(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_elementwise *found,
                         const clv__dnn_layout *layout) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;
@@ -127,7 +127,7 @@ static clv_status lower_flat(clv__cpu_plan *plan, const clv__cpu_plan_node *node
   return CLV_OK;
 }
 
-/* ---- Either way. ---- */
+/* ---- Lowering. ---- */
 
 bool clv__cpu_is_in_place(clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   clv__cpu_elementwise found;

@@ -41,19 +41,19 @@ static clv_status form_bytes(const clv__cpu_plan *plan, uint32_t value, const cl
   return clv__error_set(error, CLV_INTERNAL_ERROR, "a planned value has no size");
 }
 
-/* Records a form. If there are too many, any but the first may be dropped. */
+/* Records a form. If there is no room, it replaces the last one: any form but the first may be dropped. */
 static void add_form(clv__cpu_plan_value *value, const clv__dnn_layout *layout, uint32_t slot) {
   const uint32_t at = value->form_count < CLV__CPU_MAX_FORMS ? value->form_count++ : CLV__CPU_MAX_FORMS - 1;
   value->forms[at] = (clv__cpu_form){layout, slot};
 }
 
-/* NULL for row-major in the value's own dtype. */
+/* Replaces `layout` by NULL if it is row-major in the dtype of the value's type. */
 static const clv__dnn_layout *canonical_layout(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout) {
   if (layout == NULL || !clv__dnn_layout_is_dense(layout)) return layout;
   return clv__dnn_layout_dtype(layout) == plan->values[value].type.dtype ? NULL : layout;
 }
 
-/* Whether `layout` is the layout and dtype of the model's bytes of a widened value. */
+/* Whether steps see the value as f32 and `layout` is row-major in the model's narrower dtype. */
 static bool is_outer(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout) {
   return layout != NULL && clv__dnn_layout_dtype(layout) == plan->values[value].outer && clv__dnn_layout_is_dense(layout);
 }
@@ -183,7 +183,8 @@ static clv_status convert(clv__cpu_plan *plan, uint32_t value, const clv__cpu_fo
   return CLV_OK;
 }
 
-/* Derives a form from the one the value was computed in. Foreign dtypes are converted through row-major f32. */
+/* Derives a form from the one the value was computed in. Dtypes that oneDNN does not support are converted through row-major
+ * f32. */
 static clv_status derive_form(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                               clv_error *error) {
   const clv__cpu_plan_value *read = &plan->values[value];

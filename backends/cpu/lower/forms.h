@@ -7,23 +7,25 @@
 /* The slot that holds `value` in `layout` (NULL: row-major). Emits a reorder if no slot does. */
 clv_status clv__cpu_form_get(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                              clv_error *error);
-/* The layout `value` was computed in, as f32 if the value is stored as f16. Never NULL for an f32 value, unless memory is out. */
+/* The layout that `value` was computed in; row-major f32 if it is stored in a dtype that oneDNN does not support. Never NULL for
+ * an f32 value, unless memory is out. */
 const clv__dnn_layout *clv__cpu_form_layout(clv__cpu_plan *plan, uint32_t value);
 /* Whether `value` was computed in `layout` and is available. */
 bool clv__cpu_form_is_first(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout);
-/* The dtype of `value`: that of the following step, if that step accepts any. */
+/* The dtype that `value` was computed in; that of its type if oneDNN does not support the former. */
 clv_dtype clv__cpu_form_dtype(const clv__cpu_plan *plan, uint32_t value);
-/* Row-major in `dtype`; NULL when memory is out. */
+/* The row-major layout of `value` in `dtype`; NULL when memory is out. */
 const clv__dnn_layout *clv__cpu_form_dense(clv__cpu_plan *plan, uint32_t value, clv_dtype dtype);
-/* Row-major in the model's own dtype, as callers and kernels that use that dtype see the value. *layout is NULL if
- * clv__cpu_form_get() takes NULL for it. */
+/* The row-major layout of `value` in the model's own dtype, as callers and kernels that use that dtype see it. *layout is NULL if
+ * that is the dtype that steps see: pass it to clv__cpu_form_get() either way. */
 clv_status clv__cpu_form_outer(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout **layout, clv_error *error);
-/* Whether `value` was computed in a layout that is not row-major, or in bf16. */
+/* Whether `value` was computed in a layout that is not row-major, or in another dtype than its type's, and oneDNN supports the
+ * dtype. */
 bool clv__cpu_form_is_blocked(const clv__cpu_plan *plan, uint32_t value);
 /* A slot for `value`, which the next step computes in `layout` (NULL: row-major). */
 clv_status clv__cpu_form_make(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                               clv_error *error);
-/* The same in the memory of `slot`, which is no longer needed. */
+/* The same in the memory of the slot `in`, whose own contents are no longer needed. */
 clv_status clv__cpu_form_make_in(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t in, uint32_t *slot,
                                  clv_error *error);
 /* A slot for a constant. */
@@ -32,7 +34,7 @@ clv_status clv__cpu_slot_constant(clv__cpu_plan *plan, void *data, size_t size_b
 /* A slot for scratch memory that holds no value. */
 clv_status clv__cpu_slot_scratch(clv__cpu_plan *plan, size_t size_bytes, uint32_t *slot, clv_error *error);
 
-/* A slot for `size_bytes` of the slot `in`, from `at_bytes` on. */
+/* A slot for the part of the slot `in` that has `size_bytes` from `at_bytes` on. */
 clv_status clv__cpu_slot_part(clv__cpu_plan *plan, uint32_t in, size_t at_bytes, size_t size_bytes, uint32_t *slot,
                               clv_error *error);
 

@@ -1,4 +1,5 @@
-/* InstanceNormalization of one image: a batch normalisation that computes its own statistics. Any layout works. */
+/* InstanceNormalization of one image, as a batch normalisation that computes its own statistics. The input may have any
+ * layout. */
 #include "lower.h"
 
 clv_status clv__cpu_lower_instance(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {

@@ -5,7 +5,7 @@
 
 #include "window.h"
 
-/* The elements of a constant f32 value, *count of them, or NULL. */
+/* The elements of a constant f32 value; *count receives their number. NULL if `value` is something else. */
 static const float *floats_of(clv__cpu_plan *plan, uint32_t value, size_t *count) {
   void *data = NULL;
   if (value == CLV__CPU_NONE || !plan->values[value].is_constant || plan->values[value].type.dtype != CLV_F32) return NULL;
@@ -13,7 +13,7 @@ static const float *floats_of(clv__cpu_plan *plan, uint32_t value, size_t *count
   return clv__cpu_known(plan, value, &data, NULL) == CLV_OK ? data : NULL;
 }
 
-/* Reads one zero point for the whole tensor; absent means 0. Returns false if zero points differ or are unknown. */
+/* Reads the zero point of a tensor; 0 if it is absent. Returns false if zero points differ within the tensor, or are unknown. */
 static bool zero_of(clv__cpu_plan *plan, uint32_t value, clv_dtype dtype, int32_t *zero) {
   *zero = 0;
   if (value == CLV__CPU_NONE) return true;
@@ -152,7 +152,7 @@ static clv_status shift_by_zero(clv__cpu_plan *plan, const clv__cpu_product *pro
   return CLV_OK;
 }
 
-/* Sets *fits to false if some bias is out of range. */
+/* Computes the bias, in units of the sums. Sets *fits to false if some bias is out of range. */
 static clv_status bias_of(clv__cpu_plan *plan, const clv__cpu_product *product, const double *factors,
                           clv__cpu_integers *integers, bool *fits, clv_error *error) {
   const bool folded = product->grid.zero != 0 && !is_padded(plan, product);
@@ -227,8 +227,8 @@ static const clv__dnn_post *find(const clv__cpu_integers *integers, clv__dnn_una
   return NULL;
 }
 
-/* Returns false if there are too many posts, or one of the same algorithm with other parameters. oneDNN would use the first one's
- * parameters for both. */
+/* Returns false if there are too many posts, or if one has the same algorithm but other parameters: oneDNN would use the first
+ * one's parameters for both. */
 static bool append(clv__cpu_integers *integers, clv__dnn_unary algorithm, double alpha, double beta, double factor) {
   const clv__dnn_post post = {.kind = CLV__DNN_POST_UNARY,
                               .algorithm = (int)algorithm,
@@ -242,7 +242,8 @@ static bool append(clv__cpu_integers *integers, clv__dnn_unary algorithm, double
   return true;
 }
 
-/* Appends a change of unit and a shift. The second one in a chain is encoded as a relu that passes all values and scales. */
+/* Appends a post that converts to another unit and shifts. A second conversion needs other parameters than the first, so it is
+ * encoded as a relu with slope 1, whose factor scales the result. */
 static bool convert(clv__cpu_integers *integers, double unit, double shift) {
   const double factor = integers->unit / unit;
   integers->unit = unit;

@@ -11,20 +11,21 @@ typedef struct clv__cpu_grid {
   clv_dtype dtype; /* i8 or u8 */
 } clv__cpu_grid;
 
-/* Scales the integer sums of a plan node to the input of its first post; `unit` is the real number that 1 represents there. The
- * posts end in the grid of the result, or in real numbers. The node's inputs are integers: source and weights. */
+/* How a plan node computes a product of integers. Its inputs are the source and the weights, both integers. Each sum is
+ * multiplied by one of `scales`. In the input of the first post, 1 then represents the real number `unit`. The last post yields
+ * integers on the grid of the result, or real numbers. */
 typedef struct clv__cpu_integers {
-  int32_t weights_zero; /* of all weights: 0, or 128 for u8 */
-  int32_t source_zero;  /* left to the primitive: 0 if the bias includes it */
+  int32_t weights_zero; /* the zero point of all weights: 0, or 128 for u8 */
+  int32_t source_zero;  /* the zero point that the primitive subtracts; 0 if the bias accounts for it */
   int64_t channels;
   float *scales; /* one per channel */
   float *bias;   /* one per channel, in units of the sums; NULL: none */
   uint32_t post_count;
   clv__dnn_post posts[CLV__DNN_MAX_POSTS];
-  uint32_t residual; /* the post that adds the value of the node's own post 0; CLV__CPU_NONE: none */
+  uint32_t residual; /* index of the post that adds the value of the node's own post 0; CLV__CPU_NONE: none */
   bool is_real;      /* the result is f32 */
   bool is_natural;   /* an i8 result that is never negative, so that its bytes may be read as u8 */
-  double unit;       /* after the posts so far, while they are assembled */
+  double unit;       /* while posts are added: the real number that 1 represents after the last one */
   clv__cpu_grid grid;
 } clv__cpu_integers;
 
@@ -38,23 +39,23 @@ typedef struct clv__cpu_product {
   uint32_t weights_scale, weights_zero; /* constants; the second may be NONE */
   int64_t weights_axis;                 /* axis that several scales run along */
   const float *factors, *bias;          /* one per channel, of the real result; NULL: none */
-  const int32_t *sums;                  /* one per channel, in units of the sums; NULL: none */
+  const int32_t *sums;                  /* a bias of integers, one per channel, in units of the sums; NULL: none */
 } clv__cpu_product;
 
 /* Reads a scale and a zero point from the inputs `first` and `first + 1`. Returns false unless each is one constant for the whole
  * tensor. */
 bool clv__cpu_grid_read(clv__cpu_plan *plan, const clv__cpu_node *node, uint32_t first, clv_dtype dtype, clv__cpu_grid *grid);
 
-/* The product of integers that computes `node`, a CONVOLUTION or MATRIX, on the integers `source`. The other function takes a
- * QLinearConv or QLinearMatMul, which states the product itself, with the grid of its result. Both return false if the node is
- * not a product of integers. */
+/* The product of integers that computes `node`, a CONVOLUTION or MATRIX, on the integers `source`. clv__cpu_product_of_integers()
+ * accepts a QLinearConv or QLinearMatMul, which states the product itself and the grid of its result. Both return false if the
+ * node is not a product of integers. */
 bool clv__cpu_product_of_real(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t source,
                               const clv__cpu_grid *grid, clv__cpu_product *product);
 bool clv__cpu_product_of_integers(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_product *product,
                                   clv__cpu_grid *result);
 
-/* Creates a node on integers that computes `product`, where 1 represents `unit` before the first post. *made stays NULL if the
- * weights or bias do not allow it. */
+/* Creates a node on integers that computes `product`, so that 1 represents the real number `unit` in the input of the first post.
+ * *made stays NULL if the weights or bias do not allow it. */
 clv_status clv__cpu_integers_start(clv__cpu_plan *plan, const clv__cpu_product *product, double unit, clv__cpu_plan_node **made,
                                    clv_error *error);
 /* A copy that can take more posts. The copy owns its node and integers. */
@@ -63,7 +64,7 @@ clv_status clv__cpu_integers_copy(clv__cpu_plan *plan, const clv__cpu_plan_node 
 
 /* Appends posts. Returns false if there are too many. */
 bool clv__cpu_integers_unary(clv__cpu_integers *integers, const clv__cpu_post *unary);
-bool clv__cpu_integers_requantise(clv__cpu_integers *integers); /* a result's rounding and range, for the posts after it */
+bool clv__cpu_integers_requantise(clv__cpu_integers *integers); /* rounds and clips like the result, before more posts */
 bool clv__cpu_integers_add(clv__cpu_plan_node *node, uint32_t value, const clv__cpu_grid *grid);
 bool clv__cpu_integers_end(clv__cpu_integers *integers, const clv__cpu_grid *grid); /* NULL: end in real numbers */
 /* Whether the function commutes with scaling, so that its argument may be in any unit. */
@@ -73,12 +74,12 @@ static inline clv__cpu_integers *clv__cpu_integers_of(clv__cpu_plan_node *node) 
   return (clv__cpu_integers *)node->integers;
 }
 
-/* The slot of a constant of bytes, packed as i8 in the layout `wanted`. `turns`: the bytes are u8 and are shifted by 128
- * (integer_posts.c). */
+/* Packs a constant of bytes, stored as `from` says, as i8 in the layout `wanted`, and sets *slot. `turns`: the bytes are u8 and
+ * are shifted by 128 (integers.c). */
 clv_status clv__cpu_integers_weights(clv__cpu_plan *plan, uint32_t value, bool turns, const clv__dnn_layout *from,
                                      const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error);
 
-/* Whether oneDNN has an implementation (integer_posts.c). */
+/* Whether oneDNN has an implementation of `node`, a product of integers (integers.c). */
 bool clv__cpu_integers_have(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
 
 #endif

@@ -1,10 +1,10 @@
-/* Products of integers: convolutions with channels last, row-major matrix products, and the memory of a sum with other integers.
- */
+/* Products of integers: convolutions with channels last, row-major matrix products, and the memory for a sum with other
+ * integers. */
 #include "integer_posts.h"
 #include "lower.h"
 #include "residual.h"
 
-/* The dtype in which the node's value may be read as integers: the one it was computed in. */
+/* The dtype in which a product may read the value as integers: the one it was computed in. */
 static clv_dtype dtype_of(const clv__cpu_plan *plan, uint32_t value) {
   const clv__cpu_plan_value *read = &plan->values[value];
   const clv__dnn_layout *layout = read->form_count > 0 ? read->forms[0].layout : NULL;
@@ -15,7 +15,7 @@ static clv_dtype dtype_of(const clv__cpu_plan *plan, uint32_t value) {
 typedef struct shapes {
   const clv__dnn_layout *source, *destination, *kept; /* `kept`: the result as its readers see it */
   const clv__dnn_layout *residual, *weights, *bias;
-  clv__dnn_convolution spec; /* CONVOLUTION */
+  clv__dnn_convolution spec; /* only for convolutions */
 } shapes;
 
 static bool describe_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node *node, shapes *s) {
@@ -68,7 +68,7 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, shapes
   return describe_matrix(plan, node, s);
 }
 
-/* `in_place`: the residual is stored where the result will be. */
+/* Creates the primitive. `in_place`: the residual is stored where the result will be. */
 static clv_status create(clv__cpu_plan *plan, const clv__cpu_plan_node *node, shapes *s, bool in_place, bool is_probe,
                          clv__dnn_primitive **primitive, clv_error *error) {
   const clv__cpu_integers *integers = node->integers;

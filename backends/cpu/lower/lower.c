@@ -26,7 +26,7 @@ static const clv__cpu_lower_fn lower_table[CLV__CPU_KIND_COUNT] = {
     [CLV__CPU_SUMS] = clv__cpu_lower_sums,
 };
 
-/* The type as steps see the value (`wide`), or as the model does. */
+/* The type of the value: with `wide`, as steps see it, otherwise as in the model. */
 static clv_tensor type_only(const clv__cpu_plan *plan, uint32_t value, bool wide) {
   clv_tensor type;
   memset(&type, 0, sizeof type);
@@ -120,7 +120,8 @@ static bool widens(const clv__cpu_plan_value *made, clv_dtype lies) {
   return made->outer == CLV_DTYPE_NONE && made->made == CLV_F32 && lies != made->type.dtype;
 }
 
-/* For a view: its source as row-major, in its stored dtype, and the layout of the view. */
+/* Finds the row-major layouts of a view's source and of the view, and the dtype in which the source is stored, which both
+ * share. */
 static clv_status view_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout **from,
                                const clv__dnn_layout **to, clv_dtype *dtype, clv_error *error) {
   const clv__cpu_plan_value *source = &plan->values[node->inputs[0]];
@@ -135,7 +136,8 @@ static clv_status view_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *no
 }
 
 /* A view shares the slot of its source, because the bytes are the same. If the view is an output of the plan, the source is
- * computed directly in the output, unless the source cannot move. A value stored in another dtype is converted at the end. */
+ * computed directly in the output, unless the source cannot move. If its stored dtype is not the model's, finish_outputs()
+ * converts it. */
 static clv_status lower_view(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_error *error) {
   clv__cpu_plan_value *made = clv__cpu_output(plan, node);
   const clv_tensor *from = &plan->values[node->inputs[0]].type;

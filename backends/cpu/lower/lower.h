@@ -1,4 +1,4 @@
-/* Lowers nodes to steps: one function per kind of node, and helpers they share beyond forms.h. */
+/* Lowers nodes to steps: one function per kind of node, and helpers that they share in addition to forms.h. */
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_LOWER_H
 #define CLEAVE_BACKENDS_CPU_LOWER_LOWER_H
 
@@ -38,8 +38,8 @@ clv_status clv__cpu_lower_integers(clv__cpu_plan *plan, clv__cpu_plan_node *node
 void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool expand,
                                    clv__dnn_convolution *spec);
 
-/* Allocates the scratch that a kernel's step requests for the shapes of its operands, which must be set. The kernel sees known
- * values. */
+/* Allocates the scratch that a kernel's step requests for the shapes of its operands, which must be set. The kernel may read the
+ * values of operands that are known. */
 clv_status clv__cpu_kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv_error *error);
 
 /* Elementwise steps and normalisations of up to this many elements run on one thread. */
@@ -47,7 +47,7 @@ clv_status clv__cpu_kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv
 
 /* Whether the value has a layout that the channel-joining kernel can read (concat.c). */
 bool clv__cpu_can_join(clv__cpu_plan *plan, uint32_t value);
-/* Lowers to that kernel: a Concat over channels, or a per-channel scale and shift. */
+/* Lowers a Concat over channels, or a per-channel scale and shift, to that kernel. */
 clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_error *error);
 
 /* Lowers a post that its step could not fuse. Runs in place over `slot`, which holds the node's output in `layout`. */
@@ -61,7 +61,8 @@ static inline const clv__dnn_layout *clv__cpu_matrix_layout(clv__cpu_plan *plan,
   return clv__dnn_layout_strided(&plan->arena, dtype, 2, dims, strides);
 }
 
-/* Turns CLV_NOT_SUPPORTED from oneDNN into "not taken"; passes every other status on. */
+/* For a node that was not lowered: sets *taken to false. Returns CLV_OK instead of CLV_NOT_SUPPORTED, and any other status
+ * unchanged. */
 static inline clv_status clv__cpu_refused(clv_status status, bool *taken) {
   *taken = false;
   return status == CLV_NOT_SUPPORTED ? CLV_OK : status;

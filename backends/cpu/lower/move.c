@@ -117,7 +117,8 @@ clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *nod
   return CLV_OK;
 }
 
-/* Shuffles channels as a transpose of [groups, extent], if strides can express it: a reorder of tensors with one more axis. */
+/* Shuffles channels in a layout that strides can express: splits them into two axes, [groups, extent], and transposes these with
+ * a reorder. */
 static clv_status shuffle_plain(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *layout,
                                 clv__dnn_primitive **primitive, const clv__dnn_layout **from, const clv__dnn_layout **to,
                                 clv_error *error) {

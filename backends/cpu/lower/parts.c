@@ -41,7 +41,7 @@ static bool fits(const clv__dnn_convolution *spec, const clv__dnn_primitive *who
          clv__dnn_layout_equal(whole->destination, part->destination) && clv__dnn_layout_winograd(part->weights, &winograd);
 }
 
-/* Part `index` of `count`. */
+/* Creates part `index` of `count`. */
 static clv_status create_part(clv__cpu_plan *plan, const clv__dnn_convolution *spec, uint32_t index, uint32_t count,
                               clv__dnn_primitive **primitive, clv_error *error) {
   clv__dnn_convolution own = *spec;

@@ -8,13 +8,13 @@
 #define CLV__CPU_MOST_PARTS 4
 
 typedef struct clv__cpu_parts {
-  uint32_t count;   /* 0: do not divide */
+  uint32_t count;   /* 0: the convolution is not divided */
   int64_t channels; /* of each part */
   clv__dnn_primitive *primitives[CLV__CPU_MOST_PARTS];
 } clv__cpu_parts;
 
-/* Decides whether to divide `whole`, made as `spec` says, into parts, and creates their primitives, which the caller owns. The
- * bias goes to the first part, functions go to the last. */
+/* Decides whether to divide `whole`, the primitive created from `spec`, into parts, and creates their primitives, which the
+ * caller owns. The bias goes to the first part, functions go to the last. */
 clv_status clv__cpu_parts_choose(clv__cpu_plan *plan, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole,
                                  clv__cpu_parts *parts, clv_error *error);
 void clv__cpu_parts_release(clv__cpu_parts *parts);

@@ -11,7 +11,7 @@ static bool is_recurrent(const clv__cpu_node *node) {
   return is_named && node->domain[0] == 0 && node->input_count > R;
 }
 
-/* Whether it is a constant [directions, gates * hidden, depth] that steps see as f32. */
+/* Whether `value` is a constant [directions, gates * hidden, depth] that steps see as f32. */
 static bool is_weights(const clv__cpu_plan *plan, uint32_t value) {
   if (value >= plan->program->value_count || !plan->program->values[value].is_constant) return false;
   return clv__cpu_is_f32(&plan->values[value].type) && plan->values[value].type.rank == 3;

@@ -1,4 +1,5 @@
-/* Translates posts of convolutions and matrix products into oneDNN's terms, with the sum with another value at its position. */
+/* Translates posts of convolutions and matrix products into oneDNN's. The order is kept, including that of a sum with another
+ * value. */
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_RESIDUAL_H
 #define CLEAVE_BACKENDS_CPU_LOWER_RESIDUAL_H
 
@@ -8,8 +9,8 @@
 uint32_t clv__cpu_residual_post(const clv__cpu_plan_node *node);
 /* Translates the posts. ADD becomes a sum into the destination or, if `layout` is given, a binary post with that layout. */
 uint32_t clv__cpu_posts(const clv__cpu_plan_node *node, const clv__dnn_layout *layout, clv__dnn_post posts[CLV__CPU_MAX_POSTS]);
-/* Whether `node` may overwrite the memory of `value`: it is in the arena, no later node reads it, and it is not the node's own
- * input. */
+/* Whether `node` may overwrite the memory of `value`: the memory is in the arena, no later node reads it, and no input of the
+ * node is stored in it. */
 bool clv__cpu_may_overwrite(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t value, uint32_t slot);
 /* A copy of `value` in `layout` (NULL: row-major) that the caller may overwrite. */
 clv_status clv__cpu_private_copy(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t value,

@@ -10,7 +10,7 @@ static bool is_one_of(const clv__cpu_node *node, const char *name, const char *f
   return false;
 }
 
-/* Whether given scales match the factor that oneDNN derives from the shapes. */
+/* Whether the node's scales, if it has any, match the factors that oneDNN derives from the shapes. */
 static bool scales_follow(const clv_tensor *scales, const clv_tensor *from, const clv_tensor *to) {
   size_t count;
   if (!clv__tensor_count(scales, &count)) return false;

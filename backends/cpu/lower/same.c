@@ -10,8 +10,8 @@ static int64_t count_of(const clv__cpu_plan *plan, uint32_t value) {
   return clv__dims_product(&plan->values[value].type, 0, plan->values[value].type.rank);
 }
 
-/* Emits `primitive` from input 0 to output 0, both stored as `form` (NULL: row-major). The primitive sees them as `layout`.
- * `extra` holds weights and similar operands. */
+/* Emits a step that runs `primitive` from input 0 to output 0, both stored in the layout `form` (NULL: row-major). The primitive
+ * sees them as `layout`. `extra` holds weights and similar operands. */
 static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *form,
                        const clv__dnn_layout *layout, clv__dnn_primitive *primitive, const clv__cpu_operand *extra,
                        uint32_t extra_count, bool may_overlap, clv_error *error) {
@@ -45,7 +45,7 @@ static bool is_costly(int algorithm) {
   }
 }
 
-/* oneDNN's comparison with the bounds replaces a NaN by a bound. */
+/* Whether oneDNN's function replaces a NaN by a bound. */
 static bool loses_nan(const clv__cpu_post *post) {
   return post->algorithm == CLV__DNN_CLIP || (post->algorithm == CLV__DNN_RELU && post->alpha == 0.0f);
 }
@@ -146,7 +146,8 @@ clv_status clv__cpu_lower_lrn(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
   return emit(plan, node, layout, layout, primitive, NULL, 0, false, error);
 }
 
-/* Uses the kernel, between the dtypes that the values have. oneDNN's softmax turns a row with a NaN into zeros. */
+/* Uses the portable kernel, because oneDNN's softmax turns a row with a NaN into zeros. The kernel reads and writes the dtypes
+ * that the values are stored in. */
 clv_status clv__cpu_lower_softmax(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   const clv_dtype dtypes[2] = {clv__cpu_form_dtype(plan, node->inputs[0]), plan->values[node->outputs[0]].made};
   const clv__dnn_layout *from = clv__cpu_form_dense(plan, node->inputs[0], dtypes[0]),
@@ -178,7 +179,7 @@ static const clv__dnn_layout *widened(clv__cpu_plan *plan, const clv_tensor *typ
   return clv__dnn_layout_dense(&plan->arena, dtype, rank, dims);
 }
 
-/* Row-major layouts in a dtype other than f32; the second operand keeps its own dtype. */
+/* Sets row-major layouts for a first operand that is not stored in f32. The second operand keeps its own dtype. */
 static bool dense_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv_tensor *const types[3],
                         const clv__dnn_layout *forms[3], const clv__dnn_layout *layouts[3]) {
   const clv_dtype dtype = clv__dnn_layout_dtype(forms[0]), second = clv__cpu_form_dtype(plan, node->inputs[1]);
@@ -209,7 +210,7 @@ static bool binary_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, co
         node->post_count < 2 || clv__cpu_post_is_elementwise(&node->posts[1]); /* otherwise there is no kernel for it */
     return (count >= SMALL_COUNT || !apart) && layouts[0] != NULL;
   }
-  /* oneDNN broadcasts only the second operand into the first: blocked against per-channel or scalar, or row-major. */
+  /* oneDNN broadcasts only the second operand, to the first. Either both have the blocks of the first, or both are row-major. */
   if (!clv__tensor_same_type(types[0], types[2]) || types[1]->rank > types[0]->rank) return false;
   if (clv__cpu_form_is_blocked(plan, node->inputs[0])) {
     forms[0] = forms[2] = layouts[0] = layouts[2] = clv__cpu_form_layout(plan, node->inputs[0]);

@@ -9,7 +9,7 @@
 #include "forms.h"
 
 struct clv__cpu_elementwise {
-  clv__elementwise what; /* `params` is not used: see below */
+  clv__elementwise what; /* what.params is not used; the parameters are in the next member */
   clv__elementwise_params params;
   uint32_t input_count;
 };

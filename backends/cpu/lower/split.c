@@ -2,7 +2,7 @@
  * can keep that layout. */
 #include "lower.h"
 
-/* The layouts of a piece: within the source, and as computed. */
+/* The layouts of a piece: as a part of the source, and as the step writes it. */
 typedef struct piece {
   const clv__dnn_layout *from, *to;
   clv__dnn_primitive *primitive;
@@ -13,7 +13,7 @@ static bool is_split(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) 
          clv__cpu_is_f32(&plan->values[node->inputs[0]].type) && clv__cpu_form_is_blocked(plan, node->inputs[0]);
 }
 
-/* Returns false if a piece would cut a block, or if its dtype differs from the one it is computed in. */
+/* Describes the pieces. Returns false if a piece would begin or end within a block, or if the source is not stored in f32. */
 static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, piece *pieces) {
   const clv_tensor *whole = &plan->values[node->inputs[0]].type;
   const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]);

@@ -7,7 +7,7 @@ const clv__dnn_layout *clv__dnn_layout_keep(clv__arena *arena, const dnnl_memory
   return static_cast<const clv__dnn_layout *>(clv__arena_copy(arena, &desc, sizeof desc));
 }
 
-// The data type for dtypes that layouts support; undef for others.
+// oneDNN's data type for `dtype`; dnnl_data_type_undef if layouts do not support it.
 dnnl_data_type_t clv__dnn_data_type(clv_dtype dtype) {
   switch (dtype) {
     case CLV_F32:

@@ -1,4 +1,4 @@
-// oneDNN's engine, memories and execution. Only the onednn*.cpp files include its headers, and no exception leaves them.
+// oneDNN's engine, memories and execution. Only the C++ files of this folder include its headers, and no exception leaves them.
 #include <cstdio>
 
 #include "own.h"
@@ -26,7 +26,7 @@ int clv__dnn_post_argument(uint32_t post) {
   return DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)post) | DNNL_ARG_SRC_1;
 }
 
-// Limits oneDNN as CLEAVE_ISA limits the kernels, for the process. oneDNN takes a limit before its first use only.
+// Limits oneDNN as CLEAVE_ISA limits the kernels, for the process. oneDNN accepts a limit only before its first use.
 static clv_status limit_isa(clv_error *error) {
   static const dnnl_cpu_isa_t levels[] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, dnnl_cpu_isa_avx512_core};
   clv__isa limit;

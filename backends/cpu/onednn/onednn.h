@@ -1,5 +1,5 @@
-/* oneDNN behind a small C interface. Only the onednn*.cpp files include its headers. Exceptions and differences between oneDNN
- * versions do not leave those files.
+/* oneDNN behind a small C interface. Only the C++ files of this folder include its headers. Exceptions and differences between
+ * oneDNN versions do not leave those files.
  *
  * A layout describes how a tensor is stored in memory (row-major, blocked by 16 channels, …). Layouts and primitive records live
  * in the arena they are created in. The handles of primitives, memories and the engine must be released explicitly. A create
@@ -26,7 +26,7 @@ typedef struct clv__dnn_primitive {
   const char *implementation; /* oneDNN's name for the implementation */
 } clv__dnn_primitive;
 
-/* Argument ids of an execute. */
+/* Ids of a primitive's arguments. */
 enum {
   CLV__DNN_SOURCE = 1,
   CLV__DNN_SOURCE_1 = 2,
@@ -162,12 +162,12 @@ bool clv__dnn_layout_winograd(const clv__dnn_layout *layout, clv__dnn_winograd *
 /* Primitives. */
 clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution *spec, clv__arena *arena,
                                        clv__dnn_primitive **primitive, clv_error *error);
-/* weights_any: oneDNN chooses the layout of the weights. bias may be NULL. */
+/* `weights_any`: oneDNN chooses the layout of b. `bias` may be NULL. */
 clv_status clv__dnn_matmul_create(clv__dnn *dnn, const clv__dnn_layout *a, const clv__dnn_layout *b, bool weights_any,
                                   const clv__dnn_layout *bias, const clv__dnn_layout *destination, float scale,
                                   const clv__dnn_post *posts, uint32_t post_count, clv__arena *arena,
                                   clv__dnn_primitive **primitive, clv_error *error);
-/* For integers. oneDNN chooses the layout of the weights. The sum and its bias (f32) are multiplied by one factor or by one per
+/* The same for integers. oneDNN chooses the layout of b. The sum and its bias (f32) are multiplied by one factor or by one per
  * column. */
 clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout *a, const clv__dnn_layout *b,
                                            const clv__dnn_layout *bias, const clv__dnn_layout *destination, const float *scales,
@@ -183,16 +183,17 @@ clv_status clv__dnn_unary_create(clv__dnn *dnn, clv__dnn_unary algorithm, float 
 clv_status clv__dnn_binary_create(clv__dnn *dnn, clv__dnn_binary algorithm, const clv__dnn_layout *a, const clv__dnn_layout *b,
                                   const clv__dnn_layout *destination, const clv__dnn_post *posts, uint32_t post_count,
                                   clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
-/* Per-channel scale and shift (argument WEIGHTS: [2, channels]), with zero MEAN and zero VARIANCE. */
+/* Scales and shifts each channel. The argument WEIGHTS holds scale and shift: [2, channels]. The arguments MEAN and VARIANCE must
+ * be zeros. */
 clv_status clv__dnn_affine_create(clv__dnn *dnn, const clv__dnn_layout *layout, bool relu, clv__arena *arena,
                                   clv__dnn_primitive **primitive, clv_error *error);
-/* The same after normalising each channel to zero mean and unit variance, for one image. */
+/* The same for one image, after normalising each channel to zero mean and unit variance. */
 clv_status clv__dnn_instance_norm_create(clv__dnn *dnn, const clv__dnn_layout *layout, float epsilon, bool relu,
                                          clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
-/* Linear at pixel centres, or nearest. `dims` are those of the result. */
+/* Resizes linearly between pixel centres, or to the nearest pixel. `dims` are those of the result. */
 clv_status clv__dnn_resize_create(clv__dnn *dnn, const clv__dnn_layout *source, bool linear, int32_t rank, const int64_t *dims,
                                   clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
-/* Over the last axis; WEIGHTS: [2, extent]. */
+/* Layer normalisation over the last axis. The argument WEIGHTS holds scale and shift: [2, extent]. */
 clv_status clv__dnn_layer_norm_create(clv__dnn *dnn, const clv__dnn_layout *layout, float epsilon, clv__arena *arena,
                                       clv__dnn_primitive **primitive, clv_error *error);
 clv_status clv__dnn_lrn_create(clv__dnn *dnn, const clv__dnn_layout *layout, int64_t size, float alpha, float beta, float k,

@@ -1,5 +1,5 @@
-/* Definitions shared by the C++ files of oneDNN: the records behind the types of onednn.h, statuses, the handler for exceptions,
- * descriptors. */
+/* Definitions shared by the C++ files of this folder: the structs behind the types of onednn.h, the conversion of statuses and
+ * exceptions, and descriptors. */
 #ifndef CLEAVE_BACKENDS_CPU_ONEDNN_OWN_H
 #define CLEAVE_BACKENDS_CPU_ONEDNN_OWN_H
 
@@ -41,7 +41,7 @@ clv_status clv__dnn_guarded(clv_error *error, const char *call, Body body) noexc
 /* A layout in the arena; NULL when memory is out. */
 const clv__dnn_layout *clv__dnn_layout_keep(clv__arena *arena, const dnnl_memory_desc_t &desc);
 
-/* undef for dtypes that layouts do not support. */
+/* oneDNN's data type for `dtype`; dnnl_data_type_undef if layouts do not support it. */
 dnnl_data_type_t clv__dnn_data_type(clv_dtype dtype);
 
 /* Descriptors of a layout that oneDNN chooses, and of row-major. Return false if oneDNN rejects them. */

@@ -48,7 +48,7 @@ struct attributes {
     if (list != nullptr) dnnl_post_ops_destroy(list);
     return status;
   }
-  // For integers; several factors run along `axis` of the destination.
+  // Sets the factors and zero points of a product of integers. Several factors apply along `axis` of the destination.
   dnnl_status_t scale(const float *scales, int64_t count, int axis, int32_t source_zero, int32_t destination_zero) {
     dnnl_status_t status = dnnl_primitive_attr_set_output_scales(handle, count, count > 1 ? 1 << axis : 0, scales);
     if (status == dnnl_success && source_zero != 0) {
@@ -296,8 +296,8 @@ clv_status clv__dnn_affine_create(clv__dnn *dnn, const clv__dnn_layout *layout, 
   return clv__dnn_guarded(error, "scale and shift", [&]() -> clv_status {
     dnnl_batch_normalization_desc_t desc;
     const unsigned flags = dnnl_use_global_stats | dnnl_use_scaleshift | (relu ? (unsigned)dnnl_fuse_norm_relu : 0u);
-    // The result is divided by the root of variance plus epsilon, that is, 0 and 1. An epsilon of 0 would yield 0 / 0, a NaN, in
-    // padding channels, which have no variance.
+    // oneDNN divides by the root of variance + epsilon. The variance is 0, so epsilon is 1. With an epsilon of 0, padding
+    // channels would compute 0 / 0, a NaN.
     dnnl_status_t status = dnnl_batch_normalization_forward_desc_init(&desc, dnnl_forward_inference, &layout->desc, 1.0f, flags);
     if (status != dnnl_success) return clv__dnn_failed(error, status, "batch normalization");
     return create(dnn, &desc, nullptr, 0, "batch normalization", arena, primitive, error);

@@ -1,7 +1,7 @@
 /* Matches attention as exporters write it when it is not yet an operator: softmax((Q K^T) * scale + mask) V. Scales may come in
  * any order. Masks may be added or selected by Where. Heads are split and merged by Reshape and Transpose. Q, K and V are
  * separate or pieces of one product. All of it becomes one node that reads its operands in place and writes the merged result.
- * Nodes that only led to it become dead. */
+ * Nodes whose results nothing reads any more become dead. */
 #include "attention.h"
 
 #include <math.h>
@@ -53,7 +53,8 @@ static bool known_number(const clv__cpu_plan *plan, uint32_t value, double *numb
   return true;
 }
 
-/* Matches a mask that `node` applies to its scores. Returns the input index of the scores, or NONE. */
+/* Matches a node that applies a mask to scores: an Add whose operand `side` is the scores, or a Where that chooses between the
+ * scores (first if `side` is 0) and a number. Returns the value of the scores; NONE if there is no match. */
 static uint32_t mask_of(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t side, uint32_t *mask,
                         clv__attention_mask *kind) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;
@@ -106,16 +107,16 @@ static bool follow(clv__cpu_plan *plan, uint32_t value, const clv__cpu_plan_node
   return false;
 }
 
-/* ---- Operands where they lie ---- */
+/* ---- Operands in place ---- */
 
-/* The steps of one operand: over batch and head, over rows, and along a row. If the graph merges the leading axes but memory does
- * not, `heads` is the inner extent; 0 if still unknown. */
+/* The strides of one operand in memory: from one batch and head to the next, from row to row, and within a row. */
 typedef struct lies {
   int64_t lead[LEAD], row, column;
 } lies;
 
-/* Reads the steps of an operand of scores with `rank`. `turned`: columns precede rows. Returns false if the kernel does not
- * support such steps. */
+/* Reads the strides of an operand of a product with `rank` axes. `turned`: columns precede rows. If the graph merges batch and
+ * head into one axis but memory does not, sets *heads to the number of heads; 0 means still unknown. Returns false if the kernel
+ * does not support such strides. */
 static bool read_lies(const clv__cpu_strided *s, int32_t rank, bool turned, int64_t *heads, lies *at) {
   int64_t extents[LEAD] = {1, 1}, strides[LEAD] = {0, 0};
   uint32_t leads = 0, rows = 0, columns = 0;
@@ -147,7 +148,7 @@ static bool read_lies(const clv__cpu_strided *s, int32_t rank, bool turned, int6
   return true;
 }
 
-/* Sets the steps of a leading axis that is merged in memory as well, once `heads` is known. */
+/* If batch and head are one axis in memory too, splits its stride into one for each, with the known number of `heads`. */
 static void share_lead(const clv__cpu_strided *s, int32_t rank, int64_t heads, lies *at) {
   uint32_t leads = 0;
   for (uint32_t p = 0; p < s->part_count; ++p) leads += s->parts[p].axis < rank - 2;
@@ -156,7 +157,8 @@ static void share_lead(const clv__cpu_strided *s, int32_t rank, int64_t heads, l
   at->lead[0] *= heads;
 }
 
-/* Goes back as far as strides can express. */
+/* Follows `value` back to the earliest value whose memory the kernel can read with strides instead. Multiplies *scale by the
+ * factors on the way, unless `scale` is NULL. */
 static bool find_source(clv__cpu_plan *plan, uint32_t value, bool turned, int64_t *heads, double *scale, clv__cpu_strided *best) {
   const int32_t rank = plan->values[value].type.rank;
   clv__cpu_strided s = clv__cpu_strided_of(plan, value);
@@ -176,7 +178,8 @@ static bool find_source(clv__cpu_plan *plan, uint32_t value, bool turned, int64_
   return found;
 }
 
-/* Goes forward as far as strides can express. Leaves trailing views to their readers. */
+/* Follows the result forward to the last value that the kernel can write with strides instead. Does not include views at the end,
+ * because they cost nothing. */
 static bool find_target(clv__cpu_plan *plan, uint32_t value, int64_t *heads, clv__cpu_strided *best) {
   const int32_t rank = plan->values[value].type.rank;
   clv__cpu_strided s = clv__cpu_strided_of(plan, value);
@@ -325,7 +328,7 @@ static clv_status replace(clv__cpu_plan *plan, const found *f, int64_t heads, cl
   return CLV_OK;
 }
 
-/* If the CPU supports bf16, products in bf16 are faster than this kernel's. */
+/* Whether to leave the products to oneDNN in bf16, which is faster than this kernel on CPUs that support bf16. */
 static bool is_bf16(const clv__cpu_plan *plan, uint32_t query) {
   return clv__dnn_has_bf16() && (plan->program->precision == CLV_BF16 || plan->values[query].outer == CLV_BF16);
 }

@@ -14,7 +14,7 @@ enum {
   CLV__CPU_ATTENTION_INPUTS = CLV__CPU_ATTENTION_MASK + CLV__ATTENTION_MASKS
 };
 
-/* Sizes, positions and masks. The tensors are filled in when the step runs. */
+/* The sizes, strides and masks of the call. Its tensors are filled in when the step runs. */
 struct clv__cpu_attention {
   clv__attention call;
 };

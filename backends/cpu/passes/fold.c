@@ -1,5 +1,5 @@
 /* Folds scales and shifts by constants into the weights and bias of the node that computes their input: batch normalisation, and
- * Mul, Add, Sub and Div by a vector along the channels. */
+ * Mul, Add, Sub and Div by one number per channel. */
 #include <math.h>
 
 #include "plan.h"
@@ -78,7 +78,8 @@ static uint32_t channel_constant(const clv__cpu_plan *plan, const clv__cpu_plan_
   return CLV__CPU_NONE;
 }
 
-/* Composes scale and bias of `maker` with y = (x * factor + shift). */
+/* Changes scale and bias of `maker` so that its result x becomes x * factor + shift. A `step` of 0 applies one number to all
+ * channels. */
 static clv_status compose(clv__cpu_plan *plan, clv__cpu_plan_node *maker, const float *factor, const float *shift, int64_t step,
                           clv_error *error) {
   const int64_t channels = channels_of(plan, maker);

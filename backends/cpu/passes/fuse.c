@@ -40,7 +40,7 @@ static bool can_take_unary(const clv__cpu_plan *plan, const clv__cpu_plan_node *
     case CLV__CPU_AFFINE:
     case CLV__CPU_INSTANCE_NORM:
       return maker->post_count == 0 && unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f;
-    case CLV__CPU_BINARY: /* broadcasting may have no primitive; oneDNN's bounds lose a NaN, so a sum is not worth fusing */
+    case CLV__CPU_BINARY: /* oneDNN may have no primitive that broadcasts; its Relu and Clip replace a NaN by a bound */
       if (unary->algorithm == CLV__DNN_CLIP || (unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f)) return false;
       return maker->post_count == 1 &&
              clv__tensor_same_type(&plan->values[maker->inputs[0]].type, &plan->values[maker->inputs[1]].type);
@@ -88,7 +88,7 @@ void clv__cpu_pass_fuse(clv__cpu_plan *plan) {
   }
 }
 
-/* Reshape [n, c, …] to [n, g, c/g, …], transpose axes 1 and 2, reshape back. */
+/* Fuses the nodes of a channel shuffle: Reshape from [n, c, …] to [n, g, c/g, …], Transpose of axes 1 and 2, Reshape back. */
 void clv__cpu_pass_shuffle(clv__cpu_plan *plan) {
   for (uint32_t i = 0; i < plan->node_count; ++i) {
     clv__cpu_plan_node *split = &plan->nodes[i];

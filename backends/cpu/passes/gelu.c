@@ -1,5 +1,5 @@
 /* Matches GELU as exporters write it when it is not yet an operator: x * 0.5 * (1 + erf(x / sqrt 2)), with the factors in any
- * order. It becomes one node. Nodes that only led to it have no readers left and become dead. */
+ * order. It becomes one node. Nodes whose results nothing reads any more become dead. */
 #include <math.h>
 
 #include "plan.h"
@@ -27,7 +27,7 @@ static bool is_number(const clv__cpu_plan *plan, uint32_t value, float wanted) {
   return fabsf(number - wanted) <= unit * (known->outer != CLV_DTYPE_NONE ? wanted : 1.0f);
 }
 
-/* The x of 1 + erf(x / sqrt 2); CLV__CPU_NONE if `value` is something else. */
+/* The x if `value` is 1 + erf(x / sqrt 2); otherwise CLV__CPU_NONE. */
 static uint32_t erf_source(clv__cpu_plan *plan, uint32_t value) {
   const clv__cpu_plan_node *add = maker_of(plan, value);
   if (!is_binary(add, CLV__DNN_ADD)) return CLV__CPU_NONE;
@@ -46,7 +46,7 @@ static uint32_t erf_source(clv__cpu_plan *plan, uint32_t value) {
   return CLV__CPU_NONE;
 }
 
-/* The factors of a product of products; 0 if there are not three. */
+/* Finds the three factors if an operand of `product` is itself a product. Returns 3, or 0 if there are not three. */
 static uint32_t factors_of(clv__cpu_plan *plan, const clv__cpu_plan_node *product, uint32_t factors[MAX_FACTORS]) {
   uint32_t count = 0;
   for (uint32_t k = 0; k < 2; ++k) {

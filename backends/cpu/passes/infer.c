@@ -1,5 +1,5 @@
-/* The first pass: infers every value's static type for the given input shapes, and computes values that depend on shapes alone.
- */
+/* The first pass: infers the type and shape of every value from the given input shapes, and computes small values whose inputs
+ * are known. */
 #include "backends/common/fold.h"
 #include "plan.h"
 
@@ -21,7 +21,7 @@ static void start_values(clv__cpu_plan *plan, const clv_tensor *inputs, bool *as
   }
 }
 
-/* Whether the node's outputs can be computed now, cheaply. */
+/* Whether the node's outputs are small and can be computed now, without reading large constants. */
 static bool can_fold(const clv__cpu_plan *plan, const clv__cpu_node *node, const clv__kernel_call *call) {
   if (node->has_body) return false;
   for (uint32_t i = 0; i < node->input_count && !clv__fold_reads_shape(node->domain, node->op); ++i) {

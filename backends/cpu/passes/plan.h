@@ -11,22 +11,22 @@ typedef enum clv__cpu_kind {
   CLV__CPU_VIEW,        /* output 0 has input 0's bytes */
   CLV__CPU_CONVOLUTION, /* scale, bias and posts apply */
   CLV__CPU_MATRIX,      /* Gemm and MatMul: the same */
-  CLV__CPU_AFFINE,      /* x * scale[c] + bias[c], c along axis 1; one post: relu */
+  CLV__CPU_AFFINE,      /* x * scale[c] + bias[c], where c is the index on axis 1; at most one post: relu */
   CLV__CPU_POOL,
-  CLV__CPU_UNARY,  /* unary: alpha, beta in posts[0] */
-  CLV__CPU_BINARY, /* posts[0].algorithm; a later post: a unary */
-  CLV__CPU_CONCAT, /* with a scale and bias: over axis 1, whatever its node says, then one post: relu */
+  CLV__CPU_UNARY,  /* posts[0] is the function, with its alpha and beta */
+  CLV__CPU_BINARY, /* posts[0] is the operation; a later post is a unary */
+  CLV__CPU_CONCAT, /* if it has a scale and bias: over axis 1, whatever its source node says, then at most one post: relu */
   CLV__CPU_LRN,
   CLV__CPU_SOFTMAX,
   CLV__CPU_TRANSPOSE,
-  CLV__CPU_SHUFFLE, /* channels, in `groups` */
+  CLV__CPU_SHUFFLE, /* of channels; `groups` groups */
   CLV__CPU_LAYER_NORM,
-  CLV__CPU_INSTANCE_NORM, /* of one image; one post: relu */
+  CLV__CPU_INSTANCE_NORM, /* of one image; at most one post: relu */
   CLV__CPU_DECONVOLUTION,
   CLV__CPU_RESIZE,              /* groups: 1 linear, 0 nearest */
   CLV__CPU_INTEGER_CONVOLUTION, /* lower/integer_posts.h */
   CLV__CPU_INTEGER_MATRIX,
-  CLV__CPU_GRID,      /* to integers or back, with one scale for the whole tensor */
+  CLV__CPU_GRID,      /* quantises or dequantises with one scale for the whole tensor */
   CLV__CPU_SUMS,      /* sums of products of integers whose zero points and scales are known only at run time: sums.h */
   CLV__CPU_ATTENTION, /* attention.h */
   CLV__CPU_KIND_COUNT
@@ -75,7 +75,7 @@ typedef struct clv__cpu_plan_value {
   bool is_constant;   /* from the program or folded: always available */
   uint32_t producer;  /* plan node, or NONE */
   uint32_t readers;   /* number of operands of live nodes that read it, plus one for an output of the plan */
-  uint32_t reader;    /* if there is just one: the node, or NONE if it reads the value in a post */
+  uint32_t reader;    /* if there is only one reader: its node; NONE if the node reads the value in a post */
   uint32_t last_read; /* the last plan node that reads it or a view of it; NONE - 1 if it leaves the plan */
   uint32_t output;    /* index among the plan's outputs, or NONE */
   uint32_t form_count;
@@ -122,7 +122,7 @@ typedef struct clv__cpu_row clv__cpu_row;                 /* row.h */
 typedef struct clv__cpu_small clv__cpu_small;             /* small.h */
 typedef struct clv__cpu_elementwise clv__cpu_elementwise; /* small.h */
 
-/* A function over tensors. It is the first member of a record that the function knows. */
+/* A function over tensors. It is the first member of a struct that holds the function's parameters. */
 typedef struct clv__cpu_own {
   void (*run)(const struct clv__cpu_own *own, const clv_tensor *operands);
 } clv__cpu_own;
@@ -164,13 +164,13 @@ typedef struct clv__cpu_plan {
   size_t least_memory_bytes; /* lower bound for any assignment of offsets with this order of steps */
 } clv__cpu_plan;
 
-/* Returns CLV_OK with *plan NULL if some shape is known only at run time. `graph` is the view (or a copy of it) that answers
- * questions about shapes. */
+/* Returns CLV_OK with *plan NULL if some shape is known only at run time. `graph` is the view, or a copy of it, that infers
+ * shapes. */
 clv_status clv__cpu_plan_make(clv__cpu_program *program, clv__cpu_constants *constants, const clv_graph_view *graph,
                               const clv_tensor *inputs, clv__cpu_plan **plan, clv_error *error);
 void clv__cpu_plan_destroy(clv__cpu_plan *plan); /* accepts NULL */
 
-/* ---- The passes, in their order. ---- */
+/* ---- The passes. plan.c runs them in its own order. ---- */
 clv_status clv__cpu_pass_infer(clv__cpu_plan *plan, const clv_graph_view *graph, bool *complete, clv_error *error); /* infer.c */
 clv_status clv__cpu_pass_widen(clv__cpu_plan *plan, clv_error *error);                                              /* widen.c */
 void clv__cpu_pass_recognise(clv__cpu_plan *plan);                         /* recognise.c */

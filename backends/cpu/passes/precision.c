@@ -1,15 +1,15 @@
 /* Decides where bf16 replaces f32: in the factors of products (the model's own bf16, or f32 if the user requested bf16), and in
  * values between them. All values of a bf16 model are computed in bf16. A value of an f32 model is computed in bf16 only if each
- * of its readers is a product or passes it on to products alone. Values that leave the partition, sums over steps that end in a
- * normalisation, and inputs of softmax and norms stay f32. */
+ * of its readers is a product or passes it on to products alone. Values that leave the partition, inputs of softmax and norms,
+ * and values that a post adds to an f32 result stay f32. */
 #include "plan.h"
 
 static bool is_product(const clv__cpu_plan_node *node) {
   return node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_DECONVOLUTION || node->kind == CLV__CPU_MATRIX;
 }
 
-/* Whether the step only moves elements or computes each from the same one of its input. Its input may then be rounded if its
- * output is. */
+/* Whether the input of the step may be rounded if its output is: steps that move elements, or compute each element from one or a
+ * few elements of the input. */
 static bool passes_on(clv__cpu_kind kind) {
   switch (kind) {
     case CLV__CPU_VIEW:

@@ -95,13 +95,14 @@ static clv_status visit_move(walk *w, uint32_t index) {
 
 #define MAX_UNARY 2
 
-/* Functions between a value and its maker, the last one first. */
+/* The functions of one input between a product or sum and a value, the last one first. */
 typedef struct functions {
   uint32_t count;
   clv__cpu_plan_node *nodes[MAX_UNARY];
 } functions;
 
-/* Goes back from `value` over functions of one input. NULL if anything besides `reader` reads it. */
+/* Goes back from `value` over functions of one input to the node that computes their argument. NULL if anything else reads one of
+ * the values on the way. */
 static clv__cpu_plan_node *maker_of(clv__cpu_plan *plan, uint32_t value, const clv__cpu_plan_node *reader, functions *f) {
   f->count = 0;
   for (;;) {
@@ -171,7 +172,7 @@ static clv_status fuse_product(walk *w, clv__cpu_plan_node *maker, const functio
 /* A group that computes one addend of a sum: a product with functions, or a product of integers that is dequantised only for the
  * sum. */
 typedef struct side {
-  clv__cpu_plan_node *made;       /* takes more posts */
+  clv__cpu_plan_node *made;       /* the node on integers, to which posts can still be added; NULL if there is none */
   clv__cpu_plan_node *maker, *dq; /* nodes removed if the group is fused; `dq` may be NULL */
   functions f;
 } side;
@@ -193,7 +194,8 @@ static clv_status side_of(walk *w, const clv__cpu_plan_node *sum, uint32_t opera
   const uint32_t integers = s->dq->inputs[0];
   s->maker = maker_of(plan, integers, s->dq, &s->f);
   if (s->maker == NULL || s->f.count > 0 || !is_integer_product(s->maker) || s->maker->post_count > 0) return CLV_OK;
-  /* Both ends of the integers must have the same grid; otherwise the sum is not one of these integers. */
+  /* The product must write its integers on the grid from which DequantizeLinear reads them; otherwise they are different
+   * numbers. */
   if (!same_grid(&s->maker->integers->grid, &w->twins[sum->inputs[operand]].grid)) return CLV_OK;
   CLV__TRY(clv__cpu_integers_copy(plan, s->maker, &s->made, w->error));
   if (!clv__cpu_integers_requantise(clv__cpu_integers_of(s->made))) s->made = NULL;
@@ -244,7 +246,7 @@ static clv_status visit_quantize(walk *w, clv__cpu_plan_node *node) {
   return taken ? CLV_OK : fuse_sum(w, maker, &f, &grid, node, &taken);
 }
 
-/* QLinearConv and QLinearMatMul. */
+/* Turns a QLinearConv or QLinearMatMul into a product of integers. */
 static clv_status visit_linear(walk *w, clv__cpu_plan_node *node) {
   clv__cpu_product product;
   clv__cpu_grid grid;
@@ -315,7 +317,7 @@ static clv_status begin(walk *w) {
   return CLV_OK;
 }
 
-/* Inserts each integer node after the node it parallels. */
+/* Inserts each integer node into the plan, after the node on real numbers that it corresponds to. */
 static clv_status merge(walk *w) {
   clv__cpu_plan *plan = w->plan;
   if (w->beside_count == 0) return CLV_OK;

@@ -26,7 +26,7 @@ static bool same_bytes(clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &clv__cpu_output(plan, node)->type;
   size_t a, b;
   const clv_dtype before = plan->values[node->inputs[0]].outer, after = clv__cpu_output(plan, node)->outer;
-  if (after != CLV_DTYPE_NONE && after != before) return false; /* a Cast that rounds */
+  if (after != CLV_DTYPE_NONE && after != before) return false; /* a Cast to another dtype of the model, which rounds */
   return from->dtype == to->dtype && clv__tensor_size_bytes(from, &a) && clv__tensor_size_bytes(to, &b) && a == b;
 }
 
@@ -46,7 +46,7 @@ static bool is_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
   size_t count;
   const int64_t *perm = clv__attribute_ints(node->source->attributes, "perm", &count);
   int64_t last = -1;
-  bool ordered = true; /* axes above 1 keep their order */
+  bool ordered = true; /* the axes of more than one element keep their order */
   for (int32_t i = 0; i < from->rank; ++i) {
     const int64_t axis = perm != NULL ? perm[i] : from->rank - 1 - i;
     if (from->dims[axis] == 1) continue;
@@ -183,7 +183,7 @@ static bool is_instance_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
 
 static const struct {
   const char *op;
-  bool always; /* even without oneDNN */
+  bool always; /* the rule applies even without oneDNN */
   rule_fn rule;
 } rules[] = {
     {"Reshape", true, is_view},

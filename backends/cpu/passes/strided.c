@@ -115,7 +115,7 @@ static bool place_split(const clv__cpu_plan *plan, const clv__cpu_plan_node *nod
   return false;
 }
 
-/* Places a Gather with one index, which removes an axis or leaves it with extent 1. */
+/* Finds where a Gather with one index reads. Such a Gather removes an axis or leaves it with extent 1. */
 static bool place_gather(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, placement *at) {
   const clv_tensor *from = &plan->values[node->inputs[0]].type;
   int64_t strides[CLV_MAX_RANK], index, count, axis = clv__attribute_int(node->source->attributes, "axis", 0);
@@ -179,7 +179,7 @@ bool clv__cpu_strided_back(clv__cpu_plan *plan, clv__cpu_strided *s, double *sca
   double factor = 1;
   if (node->kind == CLV__CPU_VIEW || (scale != NULL && clv__cpu_factor(plan, node, &input, &factor))) {
     if (scale != NULL) *scale *= factor;
-    s->value = input; /* the same bytes, or as many elements in the same positions */
+    s->value = input; /* same strides: a view has the same bytes, and a scaled value has the same shape */
     return clv__cpu_is_f32(&plan->values[input].type);
   }
   if (!clv__cpu_is_f32(&plan->values[input].type)) return false;

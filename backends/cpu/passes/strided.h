@@ -22,7 +22,7 @@ typedef struct clv__cpu_strided {
   clv__cpu_part parts[CLV__CPU_STRIDED_PARTS];
 } clv__cpu_strided;
 
-/* A value's own axes; axes of one element have no part. */
+/* Describes `value` by its own axes. Axes of one element have no part. */
 clv__cpu_strided clv__cpu_strided_of(const clv__cpu_plan *plan, uint32_t value);
 /* Steps back to the value that this one was made from. Multiplies *scale by a factor on the way, unless `scale` is NULL. Returns
  * false if the value is computed instead. */
@@ -31,7 +31,7 @@ bool clv__cpu_strided_back(clv__cpu_plan *plan, clv__cpu_strided *strided, doubl
 bool clv__cpu_strided_forward(clv__cpu_plan *plan, clv__cpu_strided *strided);
 /* The live node that produces `value`; NULL if there is none. */
 clv__cpu_plan_node *clv__cpu_maker(clv__cpu_plan *plan, uint32_t value);
-/* The factor of a Mul or Div by one known number. Returns false for other nodes. *input: the other operand. */
+/* The factor of a Mul or Div by one known number. Returns false for other nodes. Sets *input to the other operand. */
 bool clv__cpu_factor(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t *input, double *factor);
 
 #endif

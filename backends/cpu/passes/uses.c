@@ -1,4 +1,5 @@
-/* Tracks the readers of each value. Recounts after each pass that rewires nodes. */
+/* Counts the readers of each value and finds its producer and last reader. Runs again after each pass that changes which nodes
+ * read a value. */
 #include "plan.h"
 
 #define LEAVES (CLV__CPU_NONE - 1)

@@ -1,5 +1,5 @@
-/* The calls of a launch list, one kind after the other: their arguments, and how each is filled in and run. Two kinds have their
- * own files. */
+/* The kinds of calls of a launch list, one after the other: the arguments of each, and how a call is filled in and run. Two kinds
+ * have their own files. */
 #include "calls.h"
 
 #include "backends/common/kernels.h"
@@ -39,7 +39,7 @@ clv_status clv__cpu_calls_point(clv__cpu_list *list, void *place, uint32_t slot,
   return CLV_OK;
 }
 
-/* ---- A portable kernel, its call prepared. ---- */
+/* ---- A portable kernel, with a prepared call. ---- */
 
 typedef struct kernel_arguments {
   clv_status (*run)(const clv__kernel_call *call);
@@ -84,7 +84,7 @@ static clv_status add_kernel(clv__cpu_list *list, uint32_t index, clv_error *err
   return fill_tensors(list, step, arguments->tensors, error);
 }
 
-/* ---- Bytes to another place. ---- */
+/* ---- Copies of bytes. ---- */
 
 typedef struct copy_arguments {
   void *to;
@@ -112,7 +112,7 @@ static clv_status add_copy(clv__cpu_list *list, uint32_t index, clv_error *error
   return clv__cpu_calls_point(list, &arguments->to, step->operands[1].slot, error);
 }
 
-/* ---- Elements to and from f16, and bf16 on CPUs without it. ---- */
+/* ---- Conversions between f32 and f16, or bf16 on CPUs without it. ---- */
 
 enum { CONVERT_CHUNK = 16384 };
 

@@ -8,8 +8,8 @@
 
 typedef struct execution {
   clv_instance *instance;
-  uint64_t prepared, placed; /* of the instance, when the list was created and placed */
-  clv__cpu_list *list;       /* NULL: runs node by node, with: */
+  uint64_t prepared, placed; /* the counts of the instance when the list was created and when it got its memory */
+  clv__cpu_list *list;       /* NULL: runs node by node, with the following bindings */
   uint32_t input_count, output_count;
   clv_binding *bindings; /* inputs, then outputs */
 } execution;
@@ -21,7 +21,7 @@ struct clv_captured {
   bool failed;    /* a recorded execution is missing */
   uint8_t *block; /* all calls, if every execution has a list; NULL otherwise */
   size_t size_bytes;
-  bool is_plain;    /* a launch consists of calls alone */
+  bool is_plain;    /* a launch only runs the calls of `block` */
   uint64_t changes; /* the device's `changes` when all executions last matched their instances */
 };
 

@@ -85,7 +85,7 @@ static clv_status run_kernel(dynamic *state, const clv__cpu_node *node, const cl
                                  .outputs = outputs,
                                  .output_count = node->output_count,
                                  .error = error};
-  char reason[160]; /* in a body, the types may be unknown until now */
+  char reason[160]; /* kernels of a body are checked here, because its types may be unknown until now */
   if (!clv__kernel_holds(node->kernel, &call, reason)) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
   return clv__kernel_run(node->kernel, &call, allocator);
 }

@@ -20,7 +20,7 @@ typedef struct clv__cpu_run {
   clv__cpu_list *list;
   void *memory;     /* holds scratch and the values between steps; NULL: not assigned yet */
   void *own_memory; /* owned memory, if the host provides none */
-  uint64_t placed;  /* counts assignments of memory; older lists follow once they see a new count */
+  uint64_t placed;  /* counts assignments of memory; a captured list moves to the new memory when it sees another count */
   uint64_t executions;
   uint64_t *step_ns; /* set if its lists keep times, or kept some; NULL: they never did */
 } clv__cpu_run;
@@ -29,7 +29,7 @@ struct clv_instance {
   clv_executable *executable;
   clv__cpu_plan *own; /* a plan for shapes other than the executable's; NULL otherwise */
   clv__cpu_run *run;  /* NULL: node by node */
-  uint64_t prepared;  /* counts resizes; older captures belong to another plan */
+  uint64_t prepared;  /* counts resizes; captures made before the last resize belong to another plan */
   bool is_timed;      /* node by node: adds times to node_ns, whose last entry, after the nodes, counts executions */
   uint64_t *node_ns;
 };

@@ -7,12 +7,12 @@
 
 enum { MOST_STEPS = (1 << 25) - 1 };
 
-/* ---- Making. ---- */
+/* ---- Adding calls. ---- */
 
 clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t argument_bytes) {
   const size_t size_bytes = clv__align_up(sizeof(clv__cpu_call) + argument_bytes, sizeof(uint64_t));
   if (size_bytes > UINT32_MAX / 2 || list->size_bytes > UINT32_MAX / 2 || step > MOST_STEPS)
-    return NULL; /* places have 32 bits */
+    return NULL; /* offsets in the block have 32 bits */
   void *block = list->block;
   const bool room =
       clv__array_reserve(list->allocator, &block, &list->capacity_bytes, list->size_bytes + size_bytes, 1, list->size_bytes);
@@ -183,7 +183,7 @@ bool clv__cpu_list_is_plain(const clv__cpu_list *list) {
   return list->step_ns == NULL;
 }
 
-/* ---- The whole. ---- */
+/* ---- A complete list. ---- */
 
 static void describe_bound(clv__cpu_bound *bound, const clv_tensor *type) {
   bound->type = type;

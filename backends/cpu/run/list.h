@@ -1,7 +1,7 @@
 /* The launch list: a plan resolved once into calls. Each call is a function with its arguments, including addresses. The calls
  * are stored contiguously in one block, which an execution walks from start to end. Patches record the addresses that may move
- * (bindings, the instance's memory). The cost of binding other memory is proportional to the number of patches of what moved. An
- * instance runs its own list. A capture has one list per recorded execution. */
+ * (bindings, the instance's memory). Binding other memory rewrites only the patches of what moved. An instance runs its own list.
+ * A capture has one list per recorded execution. */
 #ifndef CLEAVE_BACKENDS_CPU_RUN_LIST_H
 #define CLEAVE_BACKENDS_CPU_RUN_LIST_H
 
@@ -54,10 +54,10 @@ struct clv__cpu_list {
   bool is_lodger;          /* the block is in memory that the list does not own */
   clv__cpu_patch *patches; /* sorted by base once the list is complete */
   size_t patch_count, patch_capacity;
-  uint32_t memory_end, own_end; /* patches of the first two bases */
+  uint32_t memory_end, own_end; /* the end of the patches of CLV__CPU_BASE_MEMORY, and of those of CLV__CPU_BASE_LIST */
   clv__dnn_memory **memories;   /* owned */
   size_t memory_count, memory_capacity;
-  const void *memory; /* current address of that base */
+  const void *memory; /* current address of CLV__CPU_BASE_MEMORY */
   clv__cpu_bound *bound;
   uint32_t bound_count;
   uint64_t *step_ns; /* time spent per step, if timed; not owned */
@@ -66,11 +66,11 @@ struct clv__cpu_list {
 /* ---- The block, its patches and its bindings (list.c) ---- */
 
 void clv__cpu_list_destroy(clv__cpu_list *list); /* accepts NULL */
-/* Sets the memory, of the plan's memory_bytes, aligned to CLV__ALIGNMENT. */
+/* Sets the memory of the instance. It must have the plan's memory_bytes and be aligned to CLV__ALIGNMENT. */
 clv_status clv__cpu_list_place(clv__cpu_list *list, void *memory, clv_error *error);
 /* Updates the bindings that changed. After an error, some may have been updated: bind again before running. */
 clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_error *error);
-/* Whether a run consists of its calls alone: no binding needs copying to aligned memory. */
+/* Whether a run consists of its calls alone: no binding needs copying to aligned memory, and no step is timed. */
 bool clv__cpu_list_is_plain(const clv__cpu_list *list);
 /* Moves the calls to `block`, which must have room for size_bytes, be aligned to 8 bytes and outlive the list. Lists that run one
  * after the other can thus share one block. */
@@ -88,10 +88,11 @@ clv_status clv__cpu_list_patch(clv__cpu_list *list, const void *place, uint32_t 
 /* Sorts the patches and records the range of each base. The block does not grow after that. */
 clv_status clv__cpu_list_seal(clv__cpu_list *list, clv_error *error);
 
-/* ---- The whole (list.c) ---- */
+/* ---- A complete list (list.c) ---- */
 
-/* Addresses are invalid before place() and bind(). `like` may be NULL; otherwise it is another list of the plan and must outlive
- * this one. The new list reuses the oneDNN memories of `like` that contain no binding. They follow the place of `like`. */
+/* Creates the list of a plan's steps. Its addresses are invalid before place() and bind(). `like` may be NULL; otherwise it is
+ * another list of the plan and must outlive this one. The new list reuses the oneDNN memories of `like` that contain no binding.
+ * These point to the memory in which `like` was placed. */
 clv_status clv__cpu_list_create(const clv__cpu_plan *plan, const clv__cpu_list *like, clv__cpu_list **list, clv_error *error);
 /* Appends the calls of one step to the list (calls.c). */
 clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *error);

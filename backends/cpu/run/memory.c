@@ -22,7 +22,7 @@ static void find_lifetimes(clv__cpu_plan *plan) {
   }
 }
 
-/* Lets steps overwrite their first input, if they support that and it is the last read. */
+/* Lets steps overwrite their first input if they support that and no later step uses its memory. */
 static void overlap(clv__cpu_plan *plan) {
   for (uint32_t s = 0; s < plan->step_count; ++s) {
     const clv__cpu_step *step = &plan->steps[s];
@@ -36,7 +36,7 @@ static void overlap(clv__cpu_plan *plan) {
       alone = step->operands[i].slot == CLV__CPU_NONE || clv__cpu_slot_root(plan, step->operands[i].slot) != from;
     }
     if (!alone) continue;
-    b->root = from; /* continues in its memory */
+    b->root = from; /* the output takes over the memory of the input */
     a->last = b->last;
   }
 }
@@ -46,9 +46,9 @@ static bool has_place(const clv__cpu_plan *plan, uint32_t slot) {
   return s->kind == CLV__CPU_SLOT_ARENA && s->root == slot && s->first != NEVER;
 }
 
-/* ---- Places. ---- */
+/* ---- Offsets. ---- */
 
-/* Collects the intervals to place: the slots, then each step's scratch. */
+/* Collects the intervals that need an offset: the slots, then each step's scratch. */
 static uint32_t collect(const clv__cpu_plan *plan, clv__interval *intervals) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < plan->slot_count; ++i) {

@@ -1,5 +1,6 @@
 /* A planned instance: its launch list, and the memory for values between steps, provided by the host or owned. An execution
- * updates the addresses of bindings that changed and walks the list. It allocates nothing except, once, that memory. */
+ * updates the addresses of bindings that changed and walks the list. It allocates nothing except, once, that memory and copies
+ * for unaligned bindings. */
 #include <stdio.h>
 
 #include "base/text.h"
@@ -68,10 +69,10 @@ void clv__cpu_run_destroy(clv__cpu_run *run) {
   clv__release(allocator, run);
 }
 
-/* ---- Where its values are. ---- */
+/* ---- The memory of its values. ---- */
 
 clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error) {
-  run->memory = NULL; /* stays NULL until all of it has moved */
+  run->memory = NULL; /* stays NULL until the whole list has moved */
   run->placed++;
   atomic_fetch_add_explicit(&run->plan->device->changes, 1, memory_order_release);
   CLV__TRY(clv__cpu_list_place(run->list, memory, error));

@@ -6,7 +6,7 @@
 #include "executable.h"
 
 struct clv_stream {
-  clv_captured *recording; /* from begin() to end() */
+  clv_captured *recording; /* set from clv__cpu_capture_begin() to _end(); otherwise NULL */
 };
 
 /* stream.c */

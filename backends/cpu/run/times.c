@@ -21,12 +21,12 @@ clv_status clv__cpu_instance_time_steps(clv_device *device, clv_instance *instan
   return CLV_OK;
 }
 
-/* ---- Whose work a step does. ---- */
+/* ---- Which nodes a step computes. ---- */
 
 typedef struct survey {
   const clv__cpu_plan *plan;
-  uint32_t *home;  /* by node: the plan node that does its work, or NONE */
-  uint32_t *main;  /* by plan node: its step that does the work, or NONE */
+  uint32_t *home;  /* by node: the plan node that computes it, or NONE */
+  uint32_t *main;  /* by plan node: its main step, which computes the result, or NONE */
   uint32_t *owner; /* by step: the plan node whose main step it is, or NONE */
   uint32_t *nodes; /* the nodes of one step */
 } survey;
@@ -43,7 +43,7 @@ static bool is_known(const clv__cpu_plan *plan, const clv__cpu_node *node) {
   return true;
 }
 
-/* The first entry of `of` for an output of the node that has one. */
+/* The entry of `of`, which is indexed by value, for the first output of the node that has one. */
 static uint32_t first_of(const clv__cpu_node *node, const uint32_t *of) {
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (node->outputs[i] != CLV__CPU_NONE && of[node->outputs[i]] != CLV__CPU_NONE) return of[node->outputs[i]];
@@ -52,8 +52,8 @@ static uint32_t first_of(const clv__cpu_node *node, const uint32_t *of) {
 }
 
 /* Assigns each node to the plan node that computes its output now. If there is none, assigns it to the plan node whose source it
- * is. Otherwise assigns it to that of its first reader, because passes move work forward from makers to readers. `makers` and
- * `readers` have room for one number per value. */
+ * is. Otherwise assigns it to the plan node of the first node that reads its output, because passes move work forward from makers
+ * to readers. `makers` and `readers` have room for one number per value. */
 static void find_homes(survey *s, uint32_t *makers, uint32_t *readers) {
   const clv__cpu_program *program = s->plan->program;
   for (uint32_t n = 0; n < program->node_count; ++n) s->home[n] = CLV__CPU_NONE;
@@ -117,8 +117,8 @@ static const char *implementation(const clv__cpu_step *step) {
   return words[step->kind];
 }
 
-/* Groups the nodes by the plan node that computes them, ascending. The nodes of p are `order` from offsets[p + 1] to offsets[p +
- * 2]. */
+/* Groups the nodes by the plan node that computes them, ascending. The nodes of plan node p are the elements of `order` from
+ * offsets[p + 1] up to offsets[p + 2]. */
 static void group(const survey *s, uint32_t *offsets, uint32_t *order) {
   const uint32_t node_count = s->plan->program->node_count;
   for (uint32_t n = 0; n < node_count; ++n) {

@@ -1,8 +1,8 @@
 /* The steps of a node of kind SUMS: the product of bytes, whose 32-bit sums are stored where the result will be, and the pass
- * over them. oneDNN handles no zero points here, because its exact implementations do not support any. A convolution's padding
- * stands for the source's zero point and is written out explicitly. If the weights of a convolution have zero points, a second
- * convolution, with weights of 1, computes the sums to subtract. u8 weights are packed as i8, with their zero points shifted by
- * 128. */
+ * over them. oneDNN handles no zero points here, because its exact implementations do not support any. The padding of a
+ * convolution must have the value of the source's zero point, so a step writes it around the source. If the weights of a
+ * convolution have zero points, a second convolution, with weights of 1, computes the sums to subtract. u8 weights are packed as
+ * i8, with their zero points shifted by 128. */
 #include "sums.h"
 
 #include "backends/cpu/kernels/kernels.h"
@@ -15,7 +15,7 @@ typedef struct shapes {
   const clv__dnn_layout *source, *weights, *sums; /* layouts in memory, of bytes and i32 */
   const clv__dnn_layout *real;                    /* the f32 result in the same order; NULL: row-major */
   clv__dnn_convolution spec;
-  clv__dnn_window window; /* of the convolution, before its frame was written out */
+  clv__dnn_window window; /* of the convolution in the model: if has_frame is set, that of `spec` has no padding */
   int64_t groups, depth;  /* `depth`: products per sum */
 } shapes;
 
@@ -74,8 +74,8 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, shapes
   return s->source != NULL && s->weights != NULL && s->sums != NULL && (s->is_matrix || s->real != NULL);
 }
 
-/* Other implementations convert their sums to f32 in between. Even these do if they shift an i8 source to u8 or pad it unevenly.
- */
+/* Whether the sums are exact. Implementations whose names begin with "br" keep them in integers, unless they shift an i8 source
+ * to u8 or pad it unevenly. All others convert the sums to f32 in between, which is exact only for short sums. */
 static bool is_exact(const shapes *s, const clv__dnn_primitive *primitive) {
   return is_short(s) || (strncmp(primitive->implementation, "br", 2) == 0 && clv__dnn_layout_dtype(s->source) == CLV_U8);
 }
@@ -124,7 +124,8 @@ static clv_tensor typed(const clv__cpu_plan *plan, uint32_t value) {
   return type;
 }
 
-/* The slot from which the product reads its source: row-major, channels last, or channels last with a frame. */
+/* The slot from which the product reads its source: row-major, channels last, or channels last with the padding written around it
+ * (the frame). */
 static clv_status source_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const shapes *s, uint32_t *slot,
                               clv_error *error) {
   uint32_t image, zero = CLV__CPU_NONE;

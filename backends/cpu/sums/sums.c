@@ -20,7 +20,7 @@ static int32_t channel_axis(const clv__cpu_plan *plan, const clv__cpu_plan_node 
   return is_matrix(node) ? plan->values[node->outputs[0]].type.rank - 1 : 1;
 }
 
-/* Whether it holds one number, or one per channel of a result of the type `to`. */
+/* Whether `line` holds one number, or one per channel of a result of the type `to`, whose channels are on `axis`. */
 static bool is_line(const clv_tensor *line, const clv_tensor *to, int32_t axis) {
   if (!clv__tensor_is_static(line) || line->rank > to->rank) return false;
   for (int32_t i = 0; i < line->rank; ++i) {
@@ -35,7 +35,7 @@ static bool is_single(const clv_tensor *type) {
   return clv__tensor_is_static(type) && clv__tensor_count(type, &count) && count == 1;
 }
 
-/* Whether the node's operands are supported by a product. */
+/* Whether a step of kind SUMS supports the node's operands. */
 static bool fits(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   const clv__cpu_program *program = plan->program;
   const clv__cpu_plan_value *a = &plan->values[node->inputs[0]], *out = &plan->values[node->outputs[0]];
@@ -57,7 +57,7 @@ static bool fits(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   return is_single(zeros) || (zeros->rank == 1 && zeros->dims[0] == channels);
 }
 
-/* Creates the node as one of kind SUMS, whose result is the sums. */
+/* Fills `made`, a node of kind SUMS that computes the sums of `node`. */
 static clv_status start(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_plan_node *made, clv_error *error) {
   uint32_t *inputs = clv__arena_allocate_zero(&plan->arena, CLV__CPU_SUMS_INPUTS, sizeof *inputs);
   if (inputs == NULL) return clv__error_memory(error, sizeof *inputs);
@@ -82,7 +82,8 @@ static uint32_t other_operand(const clv__cpu_plan *plan, const clv__cpu_plan_nod
              : CLV__CPU_NONE;
 }
 
-/* Matches the conversion from sums to real numbers: Cast to f32, then Mul by a scale. NULL: no match. */
+/* Matches the conversion from sums to real numbers: Cast to f32, then Mul by a scale. Returns the Mul, or NULL if there is no
+ * match. */
 static clv__cpu_plan_node *scaled(clv__cpu_plan *plan, clv__cpu_plan_node *made, clv__cpu_plan_node *node, int32_t axis) {
   clv__cpu_plan_node *cast = clv__cpu_only_reader(plan, node->outputs[0]);
   if (cast == NULL || cast->dead || cast->kind != CLV__CPU_KERNEL || cast->source->domain[0] != 0 ||
@@ -97,7 +98,7 @@ static clv__cpu_plan_node *scaled(clv__cpu_plan *plan, clv__cpu_plan_node *made,
   return product;
 }
 
-/* Fuses the next reader of `last`'s result as a post. NULL: not possible. */
+/* Adds the only reader of `last`'s result to `made` as a post. Returns the reader, or NULL if that is not possible. */
 static clv__cpu_plan_node *append_post(clv__cpu_plan *plan, clv__cpu_plan_node *made, clv__cpu_plan_node *last, int32_t axis) {
   const uint32_t value = last->outputs[0];
   clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, value);
@@ -141,7 +142,7 @@ static clv_status fuse_product(clv__cpu_plan *plan, clv__cpu_plan_node *node, cl
   return CLV_OK;
 }
 
-/* Whether it is a DynamicQuantizeLinear, which may run in the memory order of its input. */
+/* Whether `node` is a DynamicQuantizeLinear, which may run in the memory order of its input. */
 static bool is_dynamic(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   return strcmp(node->source->op, "DynamicQuantizeLinear") == 0 && node->input_count > 0 && node->outputs[0] != CLV__CPU_NONE &&
          is_f32(&plan->values[node->inputs[0]]);

@@ -20,15 +20,15 @@ static inline const clv_tensor *clv__cpu_sums_weights(const clv__cpu_plan *plan,
   return &plan->values[node->inputs[CLV__CPU_SUMS_WEIGHTS]].type;
 }
 
-/* The pass over the sums, in place: `rows` of `channels`. From each sum it subtracts
+/* The pass over the sums, in place, in `rows` rows of `channels`. From each sum it subtracts
  *   zero * shifts[channel] + zeros[channel] * (the sum of the source elements that the product reads). */
 typedef struct clv__cpu_sums_pass {
   clv__cpu_own own;
   int64_t rows, channels, groups;
   const int32_t *shifts, *zeros; /* NULL: none */
-  uint32_t zero_operand;         /* operand with the source's zero point, a byte; 0: none, as for the other operands */
-  uint32_t windows_operand;      /* i32, per row and group */
-  uint32_t source_operand;       /* bytes, rows of `depth`, if they must still be summed */
+  uint32_t zero_operand;    /* index of the operand with the source's zero point, a byte; in all indices here, 0 means none */
+  uint32_t windows_operand; /* i32: the sums of the source elements, per row and group */
+  uint32_t source_operand;  /* bytes, in rows of `depth`, whose sums the pass computes if windows_operand is 0 */
   int64_t depth;
   uint32_t scale_operand;
   bool scale_is_line; /* one per channel */
@@ -42,7 +42,8 @@ typedef struct clv__cpu_sums_pass {
 } clv__cpu_sums_pass;
 void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands);
 
-/* An image of bytes, channels last, surrounded by its zero point. In the source, the channels may be last or not. */
+/* Copies an image of bytes, with channels last, and surrounds it with padding of its zero point. `is_last`: the channels of the
+ * source are last too. */
 typedef struct clv__cpu_sums_frame {
   clv__cpu_own own; /* the image is operand 0 */
   bool is_last;

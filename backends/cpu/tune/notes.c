@@ -142,7 +142,7 @@ void clv__cpu_notes_add(clv__cpu_notes *notes, const char *step, const char *cho
   const uint32_t at = clv__map_find(&notes->by_step, step);
   if (at == CLV__MAP_NONE) {
     if (add(notes, step, step_bytes, choice, choice_bytes)) notes->is_new = true;
-  } else if (strcmp(notes->items[at].choice, choice) != 0) { /* the stored choice is not a way to make the step */
+  } else if (strcmp(notes->items[at].choice, choice) != 0) { /* replaces a stored choice that the step does not offer */
     memcpy(notes->items[at].choice, choice, choice_bytes + 1);
     notes->is_new = true;
   }

@@ -12,7 +12,7 @@ enum {
   LEAST_NS = 100000, /* minimum duration of a round of one way, reached by repetition */
   MOST_REPEATS = 64
 };
-#define FILL 0x3c /* of all memory: a small number in every floating-point dtype */
+#define FILL 0x3c /* the byte that fills all memory; it forms a small number in every floating-point dtype */
 
 clv__cpu_trial_call *clv__cpu_trial_add(clv__cpu_trial *trial, clv__dnn_primitive *primitive) {
   clv__cpu_trial_call *call = &trial->calls[trial->count++];
@@ -134,7 +134,7 @@ static int compare_times(const void *a, const void *b) {
 }
 
 static clv_status measure(measuring *m, uint64_t *medians, clv_error *error) {
-  for (uint32_t w = 0; w < m->count; ++w) { /* the first run warms up for the second and does not count */
+  for (uint32_t w = 0; w < m->count; ++w) { /* the first run only warms up: the second decides the number of repeats */
     uint64_t first, second;
     CLV__TRY(time_way(m, &m->ways[w], 1, &first, error));
     CLV__TRY(time_way(m, &m->ways[w], 1, &second, error));

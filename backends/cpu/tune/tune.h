@@ -29,7 +29,7 @@ void clv__cpu_notes_save(clv__cpu_notes *notes);
 
 enum { CLV__CPU_TRIAL_CALLS = 3, CLV__CPU_TRIAL_OPERANDS = 6, CLV__CPU_TRIAL_BUFFERS = 8 };
 
-/* Memory of a trial. Calls that name the same buffer use the same memory. */
+/* The buffers of a trial. Calls that name the same buffer use the same memory. */
 typedef enum clv__cpu_trial_buffer {
   CLV__CPU_TRIAL_SOURCE,
   CLV__CPU_TRIAL_REORDERED,
@@ -71,12 +71,12 @@ bool clv__cpu_tune_kept(const clv__cpu_plan *plan, const char *step, const char 
 clv_status clv__cpu_tune(clv__cpu_plan *plan, const char *step, const clv__cpu_trial *trials, uint32_t count, uint32_t *chosen,
                          clv_error *error);
 
-/* ---- Steps (steps.c); what they decide on is left alone where there is only one way ---- */
+/* ---- Steps (steps.c). If there is only one way, the caller's choice stays unchanged. ---- */
 
-/* Winograd's algorithm, or the direct one. */
+/* Chooses between Winograd's algorithm and the direct one. */
 clv_status clv__cpu_tune_winograd(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                                   bool *winograd, clv_error *error);
-/* Groups as they are, or merged into one with zeros between. */
+/* Chooses between keeping the groups and merging them into one, with zeros between. */
 clv_status clv__cpu_tune_groups(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *grouped,
                                 const clv__dnn_convolution *whole, bool *as_one, clv_error *error);
 

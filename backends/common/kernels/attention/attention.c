@@ -48,7 +48,8 @@ static void read_mask(const clv__kernel_call *call, clv__attention *a) {
     read->steps[4 - mask->rank + i] = mask->dims[i] == 1 ? 0 : step;
     step = times(step, mask->dims[i]);
   }
-  /* A last dim of 1 is broadcast before opset 24. From opset 24 on, it is merely short, like any other. */
+  /* A last dim of 1 is broadcast before opset 24. From opset 24 on, it covers only the first key, as any short mask covers only
+   * the first keys. */
   const int64_t keys = mask->dims[mask->rank - 1];
   if (keys < a->total && (call->opset >= 24 || keys != 1)) a->mask_keys = keys;
 }

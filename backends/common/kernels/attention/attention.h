@@ -1,6 +1,6 @@
 /* Attention over rows anywhere in memory. The operator reads its call into this structure (attention.c). The CPU backend fills it
- * from attention matched in graphs. The structure states which rows of which tensors meet, and which keys each query may attend
- * to. */
+ * from attention matched in graphs. The structure states where the rows of queries, keys and values are, and which keys each
+ * query may attend to. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_ATTENTION_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_ATTENTION_H
 
@@ -15,7 +15,7 @@ typedef struct clv__attention_rows {
 } clv__attention_rows;
 
 typedef enum clv__attention_mask_kind {
-  CLV__ATTENTION_ADDS,    /* numbers to add; -inf sets the score instead */
+  CLV__ATTENTION_ADDS,    /* numbers to add; where the mask is -inf, the score becomes -inf whatever it was */
   CLV__ATTENTION_KEEPS,   /* bool: the score becomes `fill` where it is false */
   CLV__ATTENTION_REPLACES /* bool: the score becomes `fill` where it is true */
 } clv__attention_mask_kind;
@@ -35,7 +35,7 @@ typedef struct clv__attention {
   clv__attention_mask masks[CLV__ATTENTION_MASKS]; /* applied in order */
   const clv_tensor *scores;                        /* NULL: not requested */
   clv__attention_rows output;
-  int64_t mask_keys;             /* keys from here on are masked */
+  int64_t mask_keys;             /* keys from this one on are masked */
   const int64_t *valid;          /* number of valid keys per batch; NULL: all */
   int64_t batches, heads, group; /* heads of K and V; heads of Q per head of K and V */
   int64_t queries, total;

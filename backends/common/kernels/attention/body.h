@@ -3,7 +3,7 @@
  * with all their scores; it serves decoding and any case that outputs or rounds the scores. The second handles blocks of rows and
  * keys as matrix products (tiles.h). */
 
-/* A row as REALs: in place, or converted into `line`. */
+/* A row as REALs: where it is stored, or converted into `line`. */
 static const REAL *NAME(row)(const clv__attention_rows *rows, int64_t batch, int64_t head, int64_t at, REAL *line) {
   const clv_tensor *tensor;
   const int64_t first = clv__attention_row(rows, batch, head, at, &tensor);
@@ -12,7 +12,8 @@ static const REAL *NAME(row)(const clv__attention_rows *rows, int64_t batch, int
   return line;
 }
 
-/* Loads rows [first, first + count) of one head of K and V, scaled, into `rows`. A row is (head in the group) x (query). */
+/* Loads query rows [first, first + count) into `rows`, scaled. The rows are those of all heads of Q that share one head of K and
+ * V: row r is query r % queries of head r / queries of the group. */
 static void NAME(load_queries)(const clv__attention *a, int64_t batch, int64_t head, int64_t first, int64_t count, REAL *rows) {
   const int64_t size = a->query.size;
   for (int64_t r = 0; r < count; ++r) {
@@ -36,7 +37,7 @@ static void NAME(cap)(const clv__attention *a, REAL *scores, int64_t count) {
   for (int64_t j = 0; j < count; ++j) scores[j] = cap * (REAL)tanh(scores[j] / cap);
 }
 
-/* `n` mask numbers for one query, from key `from` on. */
+/* Reads `n` mask numbers of one query, from key `from` on, into `line`. */
 static void NAME(mask_line)(const clv__attention_mask *mask, int64_t batch, int64_t head, int64_t query, int64_t from, int64_t n,
                             REAL *line) {
   const int64_t *steps = mask->steps;
@@ -76,7 +77,8 @@ static void NAME(mask)(const clv__attention *a, int64_t batch, int64_t head, int
   }
 }
 
-/* The maximum. It is NaN only if every score other than -inf is NaN. Computed in lanes, which vectorise. */
+/* The maximum of the scores that are not NaN. If all of those are -inf, NaN if there is a NaN, else -inf. Computed in lanes,
+ * which vectorise. */
 static REAL NAME(largest)(const REAL *scores, int64_t count) {
   REAL lanes[LANES], most = -(REAL)INFINITY;
   bool all = true;
@@ -99,7 +101,7 @@ static REAL NAME(round)(clv_dtype dtype, REAL value) {
   return value;
 }
 
-/* Turns scores into weights that sum to 1; all are 0 if every score is -inf or NaN. */
+/* Turns scores into weights that sum to 1. If every score is -inf, all weights are 0, or NaN if `empty_is_nan`. */
 static void NAME(softmax)(const clv__attention *a, REAL *scores, int64_t count) {
   const bool rounds = a->rounding != CLV_DTYPE_NONE;
   for (int64_t j = 0; rounds && j < count; ++j) scores[j] = NAME(round)(a->rounding, scores[j]);
@@ -173,7 +175,7 @@ static size_t NAME(rows_scratch)(const clv__attention *a) {
   return count > SIZE_MAX / 64 / sizeof(REAL) ? SIZE_MAX : clv__align_up(count * sizeof(REAL), 64);
 }
 
-/* Computes rows [row, row + count) of one head of K and V, at most FEW. */
+/* Computes query rows [row, row + count), at most FEW, of those that share one head of K and V. */
 static void NAME(rows)(const clv__attention *a, int64_t batch, int64_t head, int64_t row, int64_t count, void *slice) {
   REAL *scores = slice, *queries = scores + FEW * a->total, *sums = queries + FEW * a->query.size;
   REAL *line = sums + FEW * a->value.size;

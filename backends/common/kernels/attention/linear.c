@@ -1,5 +1,6 @@
-/* LinearAttention. Each head has a state of keys times values. It is decayed, corrected and written token by token, and the
- * queries read it. The columns of the state (those of the values) are independent, so each thread takes some of them. */
+/* LinearAttention. Each head has a state of keys times values. For each token, the state decays, the token's key and value are
+ * added (after a correction, with the delta rule), and the queries read it. The columns of the state (those of the values) are
+ * independent, so each thread takes some of them. */
 #include <math.h>
 
 #include "backends/common/kernels/families.h"

@@ -1,5 +1,5 @@
-/* Attention computes in f32 (f64 for f64), whatever the storage dtype. The scores of a few rows are the only queries-times-keys
- * array. Masked keys are never read for a query, so the unused end of a cache may hold anything. */
+/* Attention computes in f32 (f64 for f64), whatever the storage dtype. No array has the size of all queries times all keys: only
+ * the scores of a few rows are stored. Masked keys are never read for a query, so the unused end of a cache may hold anything. */
 #include <math.h>
 
 #include "backends/common/kernels/attention/attention.h"
@@ -15,10 +15,10 @@ enum {
   FEW = 4,                      /* first way: rows that share a pass over the keys */
   MANY = 8,                     /* number of rows from which the second way pays */
   KEYS = 192,                   /* second way: keys that meet a panel at a time; their scores fit in the first-level cache */
-  LANES = CLV__ATTENTION_LANES, /* adjacent queries */
-  PANEL = 2 * LANES,            /* the same in the widest panel */
-  TASK_ROWS = 512,              /* maximum per task; a task copies keys and values once for all its rows */
-  TASKS = 16,                   /* target number, so that every thread finds one */
+  LANES = CLV__ATTENTION_LANES, /* queries of the narrow panel */
+  PANEL = 2 * LANES,            /* queries of the widest panel */
+  TASK_ROWS = 512,              /* maximum rows per task; a task copies keys and values once for all its rows */
+  TASKS = 16,                   /* target number of tasks, so that every thread gets one */
   MASK_CHUNK = 256,
   MASK_LINE = 32
 };
@@ -41,7 +41,7 @@ static double exponentials_f64(double *numbers, int64_t count, double origin) {
   return sum;
 }
 
-/* Spells out vectors, because the compiler would otherwise use a separate register for each number. */
+/* These loops use vector types, because the compiler would otherwise use a separate register for each number. */
 typedef float lanes_f32 __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(float)), may_alias));
 typedef int32_t lane_bits_f32 __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(float)), may_alias));
 typedef double lanes_f64 __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(double)), may_alias));
@@ -92,7 +92,7 @@ static int64_t times(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* Divides the rows of one head of K and V into tasks. Depends on shapes alone. */
+/* How the query rows that share one head of K and V are divided into tasks. Depends on shapes alone. */
 typedef struct cut {
   bool tiled;
   int64_t rows, task_rows, chunks;

@@ -1,5 +1,5 @@
 /* Template of attention's products (product.h). Included by product.c with
- *   TILE_NAME(x) TILE_REAL TILE_VECTORS TILE_ROWS: sums of TILE_ROWS x TILE_VECTORS stay in registers */
+ *   TILE_NAME(x) TILE_REAL TILE_VECTORS TILE_ROWS: TILE_ROWS x TILE_VECTORS vectors of sums stay in registers */
 enum { TILE_NAME(lanes) = CLV__VECTOR_BYTES / sizeof(TILE_REAL), TILE_NAME(columns) = TILE_VECTORS * TILE_NAME(lanes) };
 
 typedef TILE_REAL TILE_NAME(vector) __attribute__((vector_size(CLV__VECTOR_BYTES), may_alias));

@@ -58,7 +58,7 @@ static NAME(panel) NAME(panel_at)(const NAME(tiles) * t, int64_t row) {
   return p;
 }
 
-/* Loads adjacent queries. Lanes after the last row are zeros, with the keys of that row. */
+/* Loads the queries into panels. Lanes after the last row hold zeros and attend to the keys of that row. */
 static void NAME(begin)(const NAME(tiles) * t) {
   const clv__attention *a = t->a;
   const int64_t size = a->query.size;
@@ -79,7 +79,7 @@ static void NAME(begin)(const NAME(tiles) * t) {
   }
 }
 
-/* Keys or values [first, first + count) as rows of REALs, *step apart: in place, or copied to `room`. */
+/* Keys or values [first, first + count) as rows of REALs, *step apart: where they are stored, or copied to `room`. */
 static const REAL *NAME(block_of)(const NAME(tiles) * t, const clv__attention_rows *rows, int64_t first, int64_t count,
                                   REAL *room, int64_t *step) {
   const clv_tensor *tensor, *last;
@@ -120,7 +120,7 @@ static void NAME(mask_lanes)(const clv__attention_mask *mask, const REAL *values
   }
 }
 
-/* Applies a mask shared by all queries: one number per key. Most of these masks leave the scores unchanged. */
+/* Applies a mask shared by all queries: one number per key. Most numbers of such a mask leave the scores unchanged. */
 static void NAME(mask_keys)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores, int64_t columns) {
   const bool adds = mask->kind == CLV__ATTENTION_ADDS;
   for (int64_t j = 0; j < count; ++j) {
@@ -159,7 +159,7 @@ static void NAME(mask_panel)(const NAME(tiles) * t, const NAME(panel) * p, int64
   }
 }
 
-/* -inf where a query may not look at a key of [first, first + count). */
+/* Sets scores to -inf where a query may not attend to a key of [first, first + count). */
 static void NAME(limit_panel)(const NAME(tiles) * t, const NAME(panel) * p, int64_t first, int64_t count, REAL *scores) {
   const int64_t columns = p->product.columns;
   for (int64_t l = 0; l < columns; ++l) {
@@ -180,7 +180,7 @@ static bool NAME(absorb_vector)(REAL *scores, int64_t count, int64_t columns, RE
     top = (NAME(lanes))((above & (NAME(lane_bits))line) | (~above & (NAME(lane_bits))top));
   }
   const NAME(lane_bits) some = top > -(REAL)INFINITY;
-  const NAME(lanes) origin = (NAME(lanes))(some & (NAME(lane_bits))top); /* 0 if there is none */
+  const NAME(lanes) origin = (NAME(lanes))(some & (NAME(lane_bits))top); /* 0 if every score so far is -inf */
   for (int64_t j = 0; j < count; ++j) {
     NAME(lanes) line = *(const NAME(lanes) *)(scores + j * columns) - origin;
     NAME(exponential_lanes)(&line);
@@ -248,7 +248,7 @@ static void NAME(finish_panel)(const NAME(tiles) * t, const NAME(panel) * p) {
   }
 }
 
-/* Computes rows [row, row + count) of one head of K and V, at most `task_rows`. */
+/* Computes query rows [row, row + count), at most `task_rows`, of those that share one head of K and V. */
 static void NAME(run_tiles)(const clv__attention *a, int64_t batch, int64_t head, int64_t row, int64_t count, int64_t task_rows,
                             char *slice) {
   const bool is_double = sizeof(REAL) == sizeof(double);

@@ -1,9 +1,8 @@
 /* Conv and ConvTranspose. Both gather: an output position reads one input position for each tap of the kernel. A transposed
- * convolution of stride s splits into s phases per axis. Each phase is a stride-1 convolution with a fixed subset of the
- * taps.
+ * convolution of stride s splits into s phases per axis. Each phase is a stride-1 convolution with a fixed subset of the taps.
  *
  * Most shapes run as a blocked matrix product whose right side is gathered block by block, so that no complete im2col matrix
- * exists. With few output channels per group (depthwise), rows are accumulated directly. */
+ * exists. If groups have few output channels (depthwise), output rows are accumulated directly. */
 #include <stdio.h>
 
 #include "backends/common/kernels/families.h"
@@ -15,7 +14,7 @@
 
 #define AXES 3
 #define DIRECT_CHUNK 512  /* output elements accumulated at a time */
-#define DIRECT_CHANNELS 3 /* rows are accumulated directly up to this many output channels per group */
+#define DIRECT_CHANNELS 3 /* output rows are accumulated directly if groups have at most this many output channels */
 
 typedef clv__window_axis axis;
 
@@ -153,7 +152,8 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c, clv__window *
   return CLV_OK;
 }
 
-/* Sets the axes from `phases` (NULL: not transposed). Leading axes have size 1. */
+/* Sets the axes of the convolution or, if `phases` is given, of one phase of a transposed convolution. Unused leading axes have
+ * size 1. */
 static void conv_set_axes(conv *c, const clv__window *w, const int64_t *phases) {
   int32_t lead = AXES - w->spatial;
   for (int32_t i = 0; i < AXES; ++i) {
@@ -259,7 +259,7 @@ static size_t conv_scratch_bytes(const clv__kernel_call *call) {
                     .columns = 1,
                     .depth = c.in_channels};
   for (int32_t i = 0; i < w.spatial; ++i) {
-    int64_t stride = c.transposed ? w.stride[i] : 1; /* no phase is larger than the first */
+    int64_t stride = c.transposed ? w.stride[i] : 1; /* the first phase is the largest */
     gemm.columns *= (w.output[i] + stride - 1) / stride;
     gemm.depth *= w.kernel[i];
   }

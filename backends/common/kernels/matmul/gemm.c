@@ -17,8 +17,8 @@ enum { VECTORS = 2, ROWS = CLV__VECTOR_BYTES == 64 ? 12 : CLV__VECTOR_BYTES == 3
 #define TILE_NAME tile_f64
 #include "backends/common/kernels/matmul/gemm_tile.h"
 
-/* The innermost part: `rows` x `columns` of `values` += a panel of A (`depth` runs of `rows` elements) * a panel of B (`depth`
- * runs of `columns`). B, `values` and `stride` elements are aligned to 64 bytes. */
+/* The innermost loop: adds to `rows` x `columns` of `values` the product of a panel of A (`depth` runs of `rows` elements) and a
+ * panel of B (`depth` runs of `columns`). B, `values` and `stride` elements are aligned to 64 bytes. */
 typedef struct tile {
   void (*run)(int64_t depth, const void *rows, const void *columns, void *values, int64_t stride);
   int rows, columns; /* at most 12 and 32; they divide CLV__GEMM_ROWS and CLV__GEMM_COLUMNS */

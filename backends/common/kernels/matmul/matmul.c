@@ -49,7 +49,7 @@ static clv__product matmul_product(const clv__kernel_call *call, int64_t *batch,
     batch[i] = left == 1 ? right : left;
     p.batches *= batch[i];
   }
-  /* If one right-hand matrix serves the whole batch, its rows form one long matrix. */
+  /* If one right-hand matrix serves the whole batch, the left-hand matrices of the batch form one tall matrix. */
   if (p.batches > 0 && b_lead == 0 && a->rank > 2) {
     p.rows *= p.batches;
     p.batches = 1;

@@ -33,7 +33,8 @@ size_t clv__mean_variance_scratch_bytes(const clv__kernel_call *call) {
   return clv__tensor_is_empty(&call->inputs[0]) ? 0 : (size_t)kept_count(&call->inputs[0], averaged) * 2 * sizeof(double);
 }
 
-/* The position of a loop over every element in order. `group` is the element's index among the kept axes. */
+/* The position in a loop over all elements in order. `group` numbers the average to which the element belongs: its index over the
+ * axes that are not averaged. */
 typedef struct walk {
   int64_t index[CLV_MAX_RANK], steps[CLV_MAX_RANK], group;
 } walk;

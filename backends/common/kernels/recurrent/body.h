@@ -7,12 +7,12 @@
  * Units are computed one panel at a time, padding included. Rows of states and sums have room for the padding, which is never
  * output. */
 
-/* The units of a panel for some sequences: the inputs of their states. */
+/* The arguments of a step for the units of one panel, for one or several sequences. */
 typedef struct NAME(units) {
   int rows; /* number of sequences; the steps below lead from one sequence's data to the next one's */
   int64_t sums_step, x_step, state_step;
-  REAL *sums;           /* [gates, PANEL]: the contribution of the states; may be overwritten */
-  const REAL *x, *bias; /* [gates, PANEL], of all gates; all sequences share one bias */
+  REAL *sums;           /* [gates, PANEL]: the products of R with the states; may be overwritten */
+  const REAL *x, *bias; /* [gates, PANEL], of all gates: W times the inputs, and the bias of all sequences */
   const REAL *peephole; /* of the input, output and forget gates, peephole_step apart; NULL: none */
   int64_t peephole_step;
   const REAL *late;   /* GRU: the bias added before the reset gate */
@@ -43,7 +43,8 @@ static void NAME(pack)(const clv__recurrent *p, const clv_tensor *tensor, int64_
   }
 }
 
-/* Adds both biases of a panel of a gate's units. GRU's own biases are added before the reset gate if that gate comes last. */
+/* Adds up the two biases of a panel of a gate's units. If GRU applies the reset gate after the product, the second bias of the
+ * hidden gate is stored apart, because it is added before the reset gate. */
 static void NAME(add_biases)(const clv__recurrent *p, int64_t direction, int64_t gate, int64_t panel) {
   const int64_t unit = panel * PANEL, count = p->hidden - unit < PANEL ? p->hidden - unit : PANEL;
   const int64_t from = (direction * 2 * p->gates + gate) * p->hidden + unit;
@@ -73,7 +74,7 @@ static void NAME(prepare)(const clv__recurrent *p, int64_t direction) {
   for (int64_t i = 0; i < p->gates * p->panels; ++i) NAME(add_biases)(p, direction, i / p->panels, i % p->panels);
 }
 
-/* ---- The functions that ONNX takes where none are named. ---- */
+/* ---- ONNX's default functions. ---- */
 
 /* The arrays that a loop reads and writes do not overlap, unless they are identical. */
 #define UNIT_LOOP _Pragma("omp simd") for (int i = 0; i < PANEL; ++i)
@@ -154,7 +155,7 @@ PLAIN static void NAME(plain_gru_second)(const NAME(units) * u) {
   }
 }
 
-/* ---- Any functions: of one sequence. ---- */
+/* ---- Any functions, for one sequence at a time. ---- */
 static void NAME(clip)(const clv__recurrent *p, REAL *values) {
   const REAL most = (REAL)p->clip;
   for (int i = 0; i < PANEL; ++i) {
@@ -219,7 +220,7 @@ static void NAME(finish_lstm)(const clv__recurrent *p, const clv__gate_function 
   for (int i = 0; i < PANEL; ++i) h[i] *= out[i];
 }
 
-/* GRU with the reset gate applied after the product: all three gates at once. */
+/* A step of GRU with the reset gate applied after the product: computes all three gates at once. */
 static void NAME(finish_gru)(const clv__recurrent *p, const clv__gate_function *f, const NAME(units) * u) {
   REAL *z = u->sums, *r = z + PANEL, *own = z + 2 * PANEL;
   const REAL *x = u->x + 2 * PANEL, *bias = u->bias + 2 * PANEL;
@@ -231,7 +232,7 @@ static void NAME(finish_gru)(const clv__recurrent *p, const clv__gate_function *
   for (int i = 0; i < PANEL; ++i) u->h[i] = (1 - z[i]) * own[i] + z[i] * u->before[i];
 }
 
-/* GRU with the reset gate applied before the product. First z and r * h, for all units; */
+/* The first half of a step of GRU with the reset gate applied before the product: computes z and r * h. */
 static void NAME(finish_gru_first)(const clv__recurrent *p, const clv__gate_function *f, const NAME(units) * u) {
   REAL *r = u->sums + PANEL;
   NAME(add_inputs)(u, 2);
@@ -241,7 +242,7 @@ static void NAME(finish_gru_first)(const clv__recurrent *p, const clv__gate_func
   for (int i = 0; i < PANEL; ++i) u->reset[i] = r[i] * u->before[i];
 }
 
-/* then the state. */
+/* The second half: computes the state, after the product of R with r * h of all units. */
 static void NAME(finish_gru_second)(const clv__recurrent *p, const clv__gate_function *f, const NAME(units) * u) {
   const REAL *x = u->x + 2 * PANEL, *bias = u->bias + 2 * PANEL;
   for (int i = 0; i < PANEL; ++i) u->sums[i] += x[i] + bias[i];
@@ -277,13 +278,13 @@ static void NAME(finish_any)(const clv__recurrent *p, const phase *ph, int64_t d
     NAME(finish_gru)(p, f, u);
 }
 
-/* The inputs' contribution to a sequence's units of a panel. */
+/* The products of W with the inputs, for a sequence's units of a panel. */
 static const REAL *NAME(inputs_of)(const clv__recurrent *p, const phase *ph, int64_t direction, int64_t sequence, int64_t panel) {
   const int64_t row = (direction * p->chunk + ph->in_chunk) * p->batch + sequence;
   return (const REAL *)p->projected + (row * p->panels + panel) * p->gates * PANEL;
 }
 
-/* Keeps the state of a sequence that has ended. */
+/* Copies the state of a sequence that has ended, unchanged. */
 static void NAME(keep)(const clv__recurrent *p, const phase *ph, int64_t state) {
   if (ph->is_first)
     memset((REAL *)p->reset + state, 0, PANEL * sizeof(REAL));
@@ -291,8 +292,8 @@ static void NAME(keep)(const clv__recurrent *p, const phase *ph, int64_t state) 
     memcpy((REAL *)p->h[!ph->from] + state, (const REAL *)p->h[ph->from] + state, PANEL * sizeof(REAL));
 }
 
-/* Advances `rows` sequences' units of a panel, given their sums. More than one only if no sequence ends early and the functions
- * are plain. */
+/* Computes a step for the units of a panel of `rows` sequences, given their sums. `rows` may exceed 1 only if no sequence ends
+ * early and the functions are ONNX's defaults. */
 static void NAME(advance)(const clv__recurrent *p, const phase *ph, int64_t direction, int64_t sequence, int rows, int64_t panel,
                           REAL *sums) {
   const int64_t unit = panel * PANEL, left = p->hidden - unit, count = left < PANEL ? left : PANEL;
@@ -322,7 +323,7 @@ static void NAME(advance)(const clv__recurrent *p, const phase *ph, int64_t dire
   }
 }
 
-/* Runs some panels of a direction, for all sequences. */
+/* Runs `count` panels of a direction from `first` on, for all sequences. */
 static void NAME(run_panels)(const clv__recurrent *p, const phase *ph, int64_t direction, int64_t first, int64_t count) {
   const REAL *states = (const REAL *)(ph->of_reset ? p->reset : p->h[ph->from]) + direction * p->batch * p->units;
   const int64_t tiles = (p->batch + p->tile.rows - 1) / p->tile.rows;

@@ -13,7 +13,7 @@ enum { CHUNK_BYTES = 256 << 10, LEAST_ROWS = 28, LEAST_STEPS = 8 };
 /* Names as in ONNX (in any case, because other runtimes accept any), and the default values of alpha and beta. */
 static const struct {
   const char *name;
-  int values; /* which values it takes from activation_alpha and activation_beta: bit 0, bit 1 */
+  int values; /* bit 0: has an alpha, from activation_alpha; bit 1: has a beta, from activation_beta */
   float alpha, beta;
 } known[] = {
     {"Relu", 0, 0, 0},          {"Tanh", 0, 0, 0},
@@ -79,7 +79,7 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
   for (int i = 0; i < each * out->directions; ++i) {
     const char *name = given ? names->strings[i].data : defaults[out->kind][i % each];
     const size_t length = given ? names->strings[i].size_bytes : strlen(name);
-    const int takes = values_of(name, length); /* a function that takes a value consumes the next one of the list */
+    const int takes = values_of(name, length); /* a function that has an alpha or beta consumes the next number of its list */
     const float *own_alpha = (takes & 1) != 0 && next_alpha < alphas ? &alpha[next_alpha++] : NULL;
     const float *own_beta = (takes & 2) != 0 && next_beta < betas ? &beta[next_beta++] : NULL;
     if (!function_make(name, length, out->wide ? CLV_F64 : CLV_F32, own_alpha, own_beta, &out->functions[i / each][i % each])) {
@@ -92,7 +92,7 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
   return true;
 }
 
-/* Reserves `count` elements of f64 (`wide`) or f32 in the scratch. */
+/* Reserves a * b * c * d elements in the scratch, f64 if `wide`, else f32, and sets *place to them. */
 static bool take(clv__recurrent *r, char *scratch, size_t a, size_t b, size_t c, size_t d, void **place) {
   size_t bytes = r->wide ? sizeof(double) : sizeof(float);
   if (!clv__multiply(bytes, a, &bytes) || !clv__multiply(bytes, b, &bytes) || !clv__multiply(bytes, c, &bytes) ||
@@ -137,7 +137,8 @@ static const clv_tensor *output_of(const clv__kernel_call *call, uint32_t index)
   return call->output_count > index && call->outputs[index].dtype != CLV_DTYPE_NONE ? &call->outputs[index] : NULL;
 }
 
-/* Whether the number of elements of all steps fits, even if some extent is 0. */
+/* Whether the size of all steps is far below SIZE_MAX. An extent of 0 counts as 1, because products of the other extents must not
+ * overflow either. */
 static bool is_addressable(const clv__recurrent *r) {
   const int64_t extents[] = {r->steps, r->batch, r->hidden, (int64_t)2 * CLV__RECURRENT_COLUMNS * CLV__RECURRENT_PANEL};
   size_t total = sizeof(double);

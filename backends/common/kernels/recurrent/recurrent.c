@@ -13,11 +13,11 @@
 
 enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, PACK_LINE = 64, LINE_BYTES = 64 };
 
-/* Work done for all units at once: a step, or half a step if GRU resets first. */
+/* What is computed for all units at once: a step, or half a step if GRU applies the reset gate first. */
 typedef struct phase {
   int64_t step, in_chunk;
   int first_gate, gates;
-  bool is_first, of_reset; /* first half of two; the product is with r * h */
+  bool is_first, of_reset; /* the first half of a step; the product is with r * h instead of h */
   int from;                /* which of h[] holds the state before the step */
 } phase;
 
@@ -35,7 +35,7 @@ static bool time_of(const clv__recurrent *p, int direction, int64_t sequence, in
   return step < length;
 }
 
-/* The index in Y of the first unit. */
+/* The index in Y of the first unit of a sequence at time t. */
 static int64_t output_at(const clv__recurrent *p, int direction, int64_t sequence, int64_t t) {
   const int64_t row = p->batch_first ? (sequence * p->steps + t) * p->directions + direction
                                      : (t * p->directions + direction) * p->batch + sequence;
@@ -72,7 +72,7 @@ static void pack(const clv__recurrent *p, const clv_tensor *tensor, int64_t dept
   }
 }
 
-/* X W^T for `count` steps from `step` on. */
+/* Computes X W^T for `count` steps from `step` on. */
 static void project(const clv__recurrent *p, int64_t step, int64_t count) {
   const int64_t all = p->panels * p->gates, groups = (all + COLUMNS - 1) / COLUMNS, tasks = p->directions * groups;
   const int threads = clv__kernel_threads(

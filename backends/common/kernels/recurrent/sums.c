@@ -2,8 +2,8 @@
 #include "backends/common/kernels/recurrent/recurrent.h"
 #include "backends/common/kernels/vector.h"
 
-/* Registers for sums. The rest hold a column of weights and the rows' factors; with 8 rows of AVX-512, the addresses of the rows
- * would not fit in the other registers. A tile takes as many rows as leave registers for two columns. */
+/* Registers for sums. The other vector registers hold a column of weights and the rows' factors. With 8 rows of AVX-512, the
+ * addresses of the rows would not fit in the general registers. A tile takes as many rows as leave registers for two columns. */
 enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, SUMS = CLV__VECTOR_BYTES == 64 ? 14 : 12 };
 #define ROWS(vectors) (SUMS / (2 * (vectors)) > 0 ? SUMS / (2 * (vectors)) : 1)
 

@@ -10,7 +10,7 @@ _Static_assert((int)TILE_NAME(rows) <= (int)CLV__RECURRENT_ROWS, "rows of a prod
 
 typedef TILE_REAL TILE_NAME(vector) __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(TILE_REAL)), may_alias));
 
-/* For numbers of rows and columns known at compile time. */
+/* Computes `columns` columns from `first` on, for `rows` rows. Both numbers are known at compile time. */
 static inline __attribute__((always_inline)) void TILE_NAME(part)(const clv__recurrent_product *p, const int rows,
                                                                   const int first, const int columns) {
   enum { LANES = TILE_NAME(lanes), VECTORS = TILE_NAME(vectors) };
@@ -49,7 +49,8 @@ static inline __attribute__((always_inline)) void TILE_NAME(part)(const clv__rec
   }
 }
 
-/* As many columns at a time as the registers hold: few rows need all of them to hide the latency of multiplication. */
+/* Computes as many columns at a time as the registers hold. With few rows, that is needed to hide the latency of
+ * multiplication. */
 static inline __attribute__((always_inline)) void TILE_NAME(run_rows)(const clv__recurrent_product *p, const int rows) {
   const int fit = SUMS / (rows * TILE_NAME(vectors)), each = fit < 1 ? 1 : fit < COLUMNS ? fit : COLUMNS;
   int j = 0;
