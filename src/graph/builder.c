@@ -197,7 +197,8 @@ clv_status clv__builder_source(clv__builder *builder, const char *name, const ch
   clv__arena *arena = &builder->graph->arena;
   const char *name_copy = name == NULL ? "" : clv__arena_string(arena, name, strlen(name));
   const char *op_copy = op == NULL ? "" : clv__arena_string(arena, op, strlen(op));
-  if (name_copy == NULL || op_copy == NULL) return clv__error_memory(error, strlen(name) + strlen(op));
+  if (name_copy == NULL) return clv__error_memory(error, strlen(name));
+  if (op_copy == NULL) return clv__error_memory(error, strlen(op));
   builder->source_name = name_copy;
   builder->source_op = op_copy;
   return CLV_OK;

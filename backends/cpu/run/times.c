@@ -109,10 +109,10 @@ static uint64_t step_bytes(const clv__cpu_plan *plan, const clv__cpu_step *step)
 }
 
 static const char *implementation(const clv__cpu_step *step) {
-  static const char *const words[] = {
-      [CLV__CPU_STEP_KERNEL] = "kernel", [CLV__CPU_STEP_PRIMITIVE] = "primitive", [CLV__CPU_STEP_COPY] = "copy",
-      [CLV__CPU_STEP_ROW] = "row",       [CLV__CPU_STEP_SMALL] = "small",         [CLV__CPU_STEP_ELEMENTWISE] = "elementwise",
-      [CLV__CPU_STEP_OWN] = "own"};
+  static const char *const words[] = {[CLV__CPU_STEP_KERNEL] = "kernel",   [CLV__CPU_STEP_PRIMITIVE] = "primitive",
+                                      [CLV__CPU_STEP_COPY] = "copy",       [CLV__CPU_STEP_ROW] = "row",
+                                      [CLV__CPU_STEP_SMALL] = "small",     [CLV__CPU_STEP_ELEMENTWISE] = "elementwise",
+                                      [CLV__CPU_STEP_CONVERT] = "convert", [CLV__CPU_STEP_OWN] = "own"};
   if (step->primitive != NULL && step->primitive->implementation != NULL) return step->primitive->implementation;
   return words[step->kind];
 }

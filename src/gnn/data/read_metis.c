@@ -21,7 +21,6 @@ typedef struct reader {
   bool has_edge_weights;
   /* position in the rows */
   uint64_t row, listed, words; /* `words` counts the words of this row so far */
-  uint32_t neighbour;          /* the neighbour whose weight comes next */
 } reader;
 
 /* Fetches the next block once the current one is used up. Sets `any` to false at the end of the file. */

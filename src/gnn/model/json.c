@@ -133,7 +133,7 @@ static clv_status read_layer(const reading *r, json_t *object, uint32_t number) 
   clv_error *error = r->error;
   const json_t *heads = json_object_get(object, "heads"), *concat = json_object_get(object, "concat");
   if (!is_gat && ((heads != NULL && json_integer_value(heads) != 1) || (concat != NULL && !json_is_true(concat))))
-    return clv__error_set(error, CLV_INVALID_MODEL, "'heads' and 'concat' are only for \"gat\" only");
+    return clv__error_set(error, CLV_INVALID_MODEL, "'heads' and 'concat' are for \"gat\" only");
   CLV__TRY(clv__json_check_keys(&(clv__strict_json){.error = error}, object, NULL,
                                 is_gat || heads != NULL || concat != NULL ? attention : plain));
   CLV__TRY(get_count(object, "in", CLV__MOST_WIDTH, 0, &layer->in, error));
