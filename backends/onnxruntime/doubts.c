@@ -113,7 +113,7 @@ static const char *doubt_regions(const question *q) {
 
 static const char *doubt_frames(const question *q) {
   clv_value_info given;
-  return get_input(q, 2, &given) || get_input(q, 3, &given) ? NULL : "neither a window nor a length of frames";
+  return get_input(q, 2, &given) || get_input(q, 3, &given) ? NULL : "neither window nor frame_length is given";
 }
 
 static const char *doubt_transform(const question *q) {

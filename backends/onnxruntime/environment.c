@@ -39,7 +39,7 @@ static void log_anywhere(void *cookie, int severity, const char *category, const
   (void)category;
   (void)log_id;
   (void)location;
-  if (pthread_mutex_trylock(&lock) != 0) return; /* the environment is being created or released, and reports by status */
+  if (pthread_mutex_trylock(&lock) != 0) return; /* it is being created or released: drop it */
   if (open_devices != NULL) log_line(open_devices->host, severity, message);
   pthread_mutex_unlock(&lock);
 }

@@ -80,7 +80,7 @@ static clv_status read_stream(clv__sealed_reader *r, clv_executable *p) {
              operands = clv__sealed_take(r, 4);
     if (r->failed) return clv__sealed_damaged(r, "truncated in an instruction");
     if (index != n || operands != (uint64_t)node->input_count + node->output_count) {
-      return clv__sealed_damaged(r, "an instruction differs from the graph");
+      return clv__sealed_damaged(r, "an instruction's node or number of operands differs from the graph");
     }
     if (scratch_bytes != instruction->scratch_bytes)
       return clv__sealed_damaged(r, "an instruction's scratch differs from what its kernel needs");

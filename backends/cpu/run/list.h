@@ -39,9 +39,9 @@ typedef struct clv__cpu_patch {
 typedef struct clv__cpu_bound {
   const clv_tensor *type;
   size_t size_bytes, element_bytes;
-  void *address; /* the current address, which the patches hold */
-  void *staging; /* a copy for addresses not aligned to their element; allocated on first use */
-  void *unaligned;
+  void *address;   /* the current address, which the patches hold */
+  void *staging;   /* used in place of a caller's address that is not aligned to the element size; allocated on first use */
+  void *unaligned; /* that caller's address; NULL: it is aligned */
   uint32_t first_patch, end_patch;
 } clv__cpu_bound;
 

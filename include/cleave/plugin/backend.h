@@ -213,8 +213,8 @@ typedef struct clv_execute_args {
 /* A step of an instance: a unit of work that the device does in one go. Its times are sums over the timed executions. */
 typedef struct clv_step_info {
   uint32_t struct_size; /* set by the device */
-  /* The nodes of the compiled view that the step computes, in ascending order; several if they are fused. A node is in at most
-   * one step. A node that needs no work, such as a view or a constant, is in none. */
+  /* The nodes that the step computes, numbered as in the graph that was compiled, in ascending order; several if they are fused.
+   * A node is in at most one step. A node that needs no work, such as a Reshape or a constant, is in none. */
   uint32_t node_count;
   const uint32_t *nodes;
   uint32_t beside;            /* for a step without nodes, such as a reorder: the node that it serves, or CLV_NO_VALUE */

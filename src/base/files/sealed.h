@@ -25,7 +25,7 @@ typedef struct clv__sealed_kind {
   uint32_t version;
 } clv__sealed_kind;
 
-/* ---- Writing: the payload is a growing text; check its `failed`. ---- */
+/* ---- Writing: numbers are appended to a text. If memory runs out, it sets `failed`, which clv__sealed_write() reports. ---- */
 void clv__sealed_put(clv__text *payload, uint64_t number, size_t size_bytes); /* at most 8 */
 void clv__sealed_put_text(clv__text *payload, const char *text);              /* u32 bytes, then the bytes */
 /* u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown). A list of types starts with its count (u32). */

@@ -249,7 +249,7 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
   if (b->in_flight > 1) clv__text_append(&text, "%.1f runs per second, %u in flight\n", runs_per_second(b), b->in_flight);
   const clv_plan *plan = clv__session_plan(b->session);
   double predicted = (double)plan->price.overlapped_ns / 1e6, measured = median(b->latencies_ms, b->runs);
-  clv__text_append(&text, "predicted %.3f ms (%+.0f %%), prices: ", predicted,
+  clv__text_append(&text, "predicted %.3f ms (%+.0f %% beside the measured median), prices: ", predicted,
                    measured > 0 ? 100 * (predicted / measured - 1) : 0);
   clv__report_prices(plan, &text);
   clv__text_append(&text, "\n");

@@ -228,7 +228,7 @@ static clv_status find_state(running *r, clv_error *error) {
   cli_invocation *cli = r->job.cli;
   if (r->output == NULL) {
     if (cli_is_given(cli, OPTION_RESUME))
-      return cli_usage(cli, error, "option '--resume' continues an interrupted run: give the same --output");
+      return cli_usage(cli, error, "option '--resume' needs --output, with the file of the interrupted run");
     return CLV_OK;
   }
   if (stat(r->output, &about) == 0 && !S_ISREG(about.st_mode)) return CLV_OK;

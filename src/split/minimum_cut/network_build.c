@@ -202,7 +202,8 @@ static void add_third_copies(clv__network *n, uint32_t value, uint32_t spaces) {
   }
 }
 
-/* The producer is in neither side's memory but in `home`. From there, each side that reads the value gets its own copy. */
+/* Charges the copies of a value whose producer is in neither side's memory: from its memory space `home` to the host (0), and
+ * from there to each side that reads it. One copy suffices if both sides share a memory. */
 static void add_copies_from_third(clv__network *n, uint32_t value, const copies *c, uint32_t home) {
   uint32_t elsewhere = c->third_spaces & ~(1u << home), one = n->sides[PLACE_ONE].spaces, other = n->sides[PLACE_OTHER].spaces;
   bool on_sides = c->free_count > 0 || c->is_read[PLACE_ONE] || c->is_read[PLACE_OTHER];
