@@ -1,5 +1,4 @@
-/* What it takes to find out whether there is a capture: asking the cache where there is none, entering one where there is.
- */
+/* The cost of finding out whether there is a capture: of a miss in the cache, and of entering the capture after a hit. */
 #include "replay.h"
 
 #include <string.h>

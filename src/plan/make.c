@@ -237,7 +237,7 @@ clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const 
     if (s == strategy) continue;
     plan->split = input.split = given->split_is_given ? given->split : s->split;
     last = s;
-    status = place_and_split(plan, s, &input, &memory_changed, &why); /* a strategy that fails is no candidate */
+    status = place_and_split(plan, s, &input, &memory_changed, &why); /* leave out a strategy that fails */
     if (status == CLV_OK && plan->predicted_ns < least) best = s, least = plan->predicted_ns;
   }
   if (status == CLV_OUT_OF_MEMORY) return clv__error_memory(error, sizeof *plan);

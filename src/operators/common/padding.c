@@ -60,7 +60,7 @@ bool clv__padding_list(clv__padding *padding, const char *name, uint32_t input, 
   clv__infer node = *padding->node;
   node.error = NULL;
   if (clv__infer_list(&node, name, input, given, list) != CLV_OK)
-    return clv__padding_no(padding, "its input %u is no list", input);
+    return clv__padding_no(padding, "its input %u is not a list", input);
   if (!*given || clv__content_is_numbers(list)) return true;
   return clv__padding_no(padding, "its input %u is known only when it runs", input);
 }
