@@ -48,8 +48,8 @@ dnnl_data_type_t clv__dnn_data_type(clv_dtype dtype);
 bool clv__dnn_any_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims);
 bool clv__dnn_dense_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims);
 
-/* Replaces `desc`, oneDNN's choice for a convolution, if another implementation is faster. */
-void clv__dnn_prefer(clv__dnn *dnn, const dnnl_convolution_desc_t &operation, const_dnnl_primitive_attr_t attributes,
-                     dnnl_primitive_desc_t *desc);
+/* Chooses the implementation of a convolution: oneDNN's first, or another one if that is faster, or if the first is wrong. */
+dnnl_status_t clv__dnn_convolution_choose(clv__dnn *dnn, const dnnl_convolution_desc_t &operation,
+                                          const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *desc);
 
 #endif

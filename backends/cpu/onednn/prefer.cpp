@@ -1,5 +1,5 @@
-// Prefers another implementation of a convolution, on the same layouts, if it is faster than the first one that oneDNN 2.6
-// offers.
+// Replaces the first implementation of a convolution that oneDNN 2.6 offers, on the same layouts, if another one is faster or if
+// the first one is known to be wrong.
 #include <cstring>
 
 #include "own.h"
@@ -35,7 +35,24 @@ const char *preferred(const dnnl_convolution_desc_t &operation, const_dnnl_primi
   return nullptr;
 }
 
-// The first implementation with that name for the layouts of `before`; null if there is none.
+const char *const wrong_in_padding = "jit:avx512_core_amx_int8";
+
+// Whether `desc` computes wrong sums where its windows reach into the padding: 3-D images whose zero point is not 0, on AMX.
+bool is_wrong(const dnnl_convolution_desc_t &operation, const_dnnl_primitive_attr_t attributes,
+              const_dnnl_primitive_desc_t desc) {
+  dnnl_dim_t count = 0;
+  int mask = 0;
+  const int32_t *zeros = nullptr;
+  if (operation.src_desc.ndims != 5 || !is_named(desc, wrong_in_padding)) return false;
+  (void)dnnl_primitive_attr_get_zero_points(attributes, DNNL_ARG_SRC, &count, &mask, &zeros);
+  bool is_padded = false;
+  for (int side = 0; side < 2; ++side)
+    for (int axis = 0; axis < 3; ++axis) is_padded = is_padded || operation.padding[side][axis] != 0;
+  return is_padded && zeros != nullptr && zeros[0] != 0;
+}
+
+// The first implementation for the layouts of `before` that has the name `begin`, or, if that is null, that is not
+// `wrong_in_padding`; null if there is none.
 dnnl_primitive_desc_t find(dnnl_convolution_desc_t operation, const_dnnl_primitive_attr_t attributes, dnnl_engine_t engine,
                            const_dnnl_primitive_desc_t before, const char *begin) {
   const dnnl_memory_desc_t *source = dnnl_primitive_desc_query_md(before, dnnl_query_src_md, 0);
@@ -49,7 +66,7 @@ dnnl_primitive_desc_t find(dnnl_convolution_desc_t operation, const_dnnl_primiti
   do {
     dnnl_primitive_desc_t desc = dnnl_primitive_desc_iterator_fetch(all);
     if (desc == nullptr) break;
-    if (is_named(desc, begin)) {
+    if (begin != nullptr ? is_named(desc, begin) : !is_named(desc, wrong_in_padding)) {
       found = desc;
     } else {
       dnnl_primitive_desc_destroy(desc);
@@ -61,11 +78,17 @@ dnnl_primitive_desc_t find(dnnl_convolution_desc_t operation, const_dnnl_primiti
 
 }  // namespace
 
-void clv__dnn_prefer(clv__dnn *dnn, const dnnl_convolution_desc_t &operation, const_dnnl_primitive_attr_t attributes,
-                     dnnl_primitive_desc_t *desc) {
+dnnl_status_t clv__dnn_convolution_choose(clv__dnn *dnn, const dnnl_convolution_desc_t &operation,
+                                          const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *desc) {
+  *desc = nullptr;
+  const dnnl_status_t status = dnnl_primitive_desc_create(desc, &operation, attributes, dnn->engine, nullptr);
+  if (status != dnnl_success) return status;
   const char *name = preferred(operation, *desc);
-  dnnl_primitive_desc_t other = name != nullptr ? find(operation, attributes, dnn->engine, *desc, name) : nullptr;
-  if (other == nullptr) return;
+  const bool wrong = is_wrong(operation, attributes, *desc);
+  if (name == nullptr && !wrong) return dnnl_success;
+  dnnl_primitive_desc_t other = find(operation, attributes, dnn->engine, *desc, name);
+  if (other == nullptr && !wrong) return dnnl_success;
   dnnl_primitive_desc_destroy(*desc);
   *desc = other;
+  return other != nullptr ? dnnl_success : dnnl_unimplemented;
 }

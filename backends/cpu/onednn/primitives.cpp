@@ -118,12 +118,9 @@ clv_status create(clv__dnn *dnn, const_dnnl_op_desc_t op, const clv__dnn_post *p
   return finish(desc, call, allow_reference, arena, primitive, error);
 }
 
-// Creates a primitive of integers, or only checks whether there is one.
-clv_status create_integers(clv__dnn *dnn, const_dnnl_op_desc_t op, const attributes &attr, const char *call, bool is_probe,
-                           clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error) {
-  dnnl_primitive_desc_t desc = nullptr;
-  const dnnl_status_t status = dnnl_primitive_desc_create(&desc, op, attr.handle, dnn->engine, nullptr);
-  if (status != dnnl_success) return clv__dnn_failed(error, status, call);
+// Creates a primitive of integers, or only checks whether it is usable; always destroys `desc`.
+clv_status finish_integers(dnnl_primitive_desc_t desc, const char *call, bool is_probe, clv__arena *arena,
+                           clv__dnn_primitive **primitive, clv_error *error) {
   if (!is_probe) return finish(desc, call, false, arena, primitive, error);
   const char *name;
   const clv_status usable = chosen(desc, call, &name, error);
@@ -185,21 +182,16 @@ clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution
         &desc, inference, spec->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct, &source, &weights, bias_desc,
         &destination, strides, dilates, begin, end);
     if (status != dnnl_success) return clv__dnn_failed(error, status, "convolution");
-    if (spec->scales != nullptr) {
-      attributes attr;
-      status = attr.make(spec->posts, spec->post_count);
-      if (status == dnnl_success)
-        status = attr.scale(spec->scales, spec->scale_count, 1, spec->source_zero, spec->destination_zero);
-      if (status != dnnl_success) return clv__dnn_failed(error, status, "convolution of integers");
-      return create_integers(dnn, &desc, attr, "convolution of integers", spec->is_probe, arena, primitive, error);
-    }
+    const char *call = spec->scales != nullptr ? "convolution of integers" : "convolution";
     attributes attr;
     dnnl_primitive_desc_t made = nullptr;
     status = attr.make(spec->posts, spec->post_count);
-    if (status == dnnl_success) status = dnnl_primitive_desc_create(&made, &desc, attr.handle, dnn->engine, nullptr);
-    if (status != dnnl_success) return clv__dnn_failed(error, status, "convolution");
-    clv__dnn_prefer(dnn, desc, attr.handle, &made);
-    return finish(made, "convolution", false, arena, primitive, error);
+    if (status == dnnl_success && spec->scales != nullptr)
+      status = attr.scale(spec->scales, spec->scale_count, 1, spec->source_zero, spec->destination_zero);
+    if (status == dnnl_success) status = clv__dnn_convolution_choose(dnn, desc, attr.handle, &made);
+    if (status != dnnl_success) return clv__dnn_failed(error, status, call);
+    if (spec->scales != nullptr) return finish_integers(made, call, spec->is_probe, arena, primitive, error);
+    return finish(made, call, false, arena, primitive, error);
   });
 }
 
@@ -236,8 +228,10 @@ clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout 
     attributes attr;
     dnnl_status_t status = attr.make(posts, post_count);
     if (status == dnnl_success) status = attr.scale(scales, scale_count, destination->desc.ndims - 1, 0, destination_zero);
+    dnnl_primitive_desc_t made = nullptr;
+    if (status == dnnl_success) status = dnnl_primitive_desc_create(&made, &desc, attr.handle, dnn->engine, nullptr);
     if (status != dnnl_success) return clv__dnn_failed(error, status, "matmul of integers");
-    return create_integers(dnn, &desc, attr, "matmul of integers", is_probe, arena, primitive, error);
+    return finish_integers(made, "matmul of integers", is_probe, arena, primitive, error);
   });
 }
 
