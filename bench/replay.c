@@ -16,8 +16,8 @@
  * kernel puts both threads on one core, and may change from run to run: so the lines "only waiting" and "beyond waiting". On the
  * CPU eager is a resolved list already, which replay walks again.
  *
- * --check: few samples, up to 1,000 nodes, where launching must take less than a fifth of executing, and replaying a partition a
- * node too, and a lookup no longer than with 10 nodes. Results are always compared. */
+ * --check: few samples, up to 1,000 nodes. Results are always compared; times are not judged (tests/python/test_overhead.py
+ * counts the instructions of a replay instead). */
 #include "replay.h"
 
 #include <string.h>
@@ -173,16 +173,6 @@ static void print_table(const row *r, bool first) {
   printf("%6u is there a graph: %.0f ns where there is none, %.0f ns where there is one\n", r->nodes, r->asked, r->entered);
 }
 
-static bool check_rows(const row *few, const row *many) {
-  const char *wrong = NULL;
-  if (many->replayed[ALONE].cpu * 5 > many->eager[ALONE].cpu) wrong = "a launch takes more than a fifth of an execution";
-  if (many->replayed[EACH].cpu * 5 > many->eager[EACH].cpu)
-    wrong = "replaying a partition a node takes more than a fifth of executing";
-  if (many->asked > 2 * few->asked + 200 || many->entered > 2 * few->entered + 200) wrong = "lookups take longer with more nodes";
-  if (wrong != NULL) fprintf(stderr, "replay: %s\n", wrong);
-  return wrong == NULL;
-}
-
 int main(int argument_count, char **arguments) {
   static const uint32_t counts[] = {10, 100, 1000, 10000};
   const char *device = "npu";
@@ -208,20 +198,13 @@ int main(int argument_count, char **arguments) {
   }
   if (checks) samples = 31;
   if (samples < 3 || samples > MAX_SAMPLES) samples = 201;
-  turns_judge(checks);
-  row rows[4];
   size_t count = checks ? 3 : only > 0 ? 1 : 4;
   for (size_t i = 0; i < count; ++i) {
-    rows[i] = measure_nodes(only > 0 && !checks ? only : counts[i], device, samples);
+    const row measured = measure_nodes(only > 0 && !checks ? only : counts[i], device, samples);
     if (json)
-      print_json(&rows[i]);
+      print_json(&measured);
     else
-      print_table(&rows[i], i == 0);
-  }
-  for (int again = 0; checks; ++again) { /* on a busy machine */
-    if (check_rows(&rows[0], &rows[count - 1])) break;
-    if (again == 4) return 1;
-    rows[count - 1] = measure_nodes(counts[count - 1], device, samples);
+      print_table(&measured, i == 0);
   }
   return 0;
 }

@@ -28,8 +28,6 @@ typedef struct subject {
 
 /* Runs them in turns; the medians of each. */
 void measure(const subject *subjects, int count, int samples, cost *costs);
-/* From now on the first decile is taken instead, which a busy machine moves least. */
-void turns_judge(bool judges);
 double without(double taken, double clock); /* no less than 0 */
 
 #endif
