@@ -94,7 +94,7 @@ class Subject:
         input_folder = os.path.join(folder, name)
         os.makedirs(input_folder)
         self.input_arguments = oracle.save_inputs(input_folder, inputs)
-        self.expected = oracle.isolated(lambda: oracle.run_onnxruntime(onnx.load(self.path), inputs))
+        self.expected, = oracle.isolated([lambda: oracle.run_onnxruntime(onnx.load(self.path), inputs)])
 
     def difference(self, worker):
         """None, or how a worker's result differs from ONNX Runtime's."""

@@ -103,7 +103,7 @@ def main():
         model, inputs = models.make("resnet50", seed=0, full=not arguments.small)
         path, names = os.path.join(top, "resnet50.onnx"), [value.name for value in model.graph.output]
         onnx.save(model, path)
-        expected = oracle.isolated(lambda: oracle.run_onnxruntime(model, inputs, threads=2))
+        expected, = oracle.isolated([lambda: oracle.run_onnxruntime(model, inputs, threads=2)])
         options = oracle.save_inputs(top, {name: np.asarray(value) for name, value in inputs.items()})
         for devices in arguments.devices or DEVICES:
             missing = why_not(devices)
