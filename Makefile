@@ -1,16 +1,16 @@
-# The front door. Each target installs what it needs (tools/setup) and works on a fresh clone.
-#   make build      the command at build/cleave, the library beside it
-#   make demo       a ResNet-50 split between a virtual NPU and the CPU: run, checked, drawn
-#   make test       what proves the product: unit tests under sanitizers, every operator and random graphs against oracles
-#   make sweeps     what continuous integration runs besides: lint, threads, OpenCL, frameworks, pages (test-all: everything)
-#   make bench      against ONNX Runtime and OpenVINO; BENCH='resnet50 --threads 2' for a part of it
+# Each target installs what it needs (tools/setup), so it works on a fresh clone.
+#   make build      builds the command build/cleave and the library
+#   make demo       splits a ResNet-50 between a virtual NPU and the CPU, runs it, checks the result and draws the plan
+#   make test       runs the main tests: unit tests under sanitizers, and all operators and random graphs against oracles
+#   make sweeps     runs the other checks of continuous integration: lint, threads, OpenCL, frameworks, pages (test-all: everything)
+#   make bench      compares speed with ONNX Runtime and OpenVINO; BENCH='resnet50 --threads 2' selects a part
 #   make lint, make format, make coverage (docs/operators.md), make conformance (the report in docs/), make install PREFIX=/usr/local DESTDIR=
 .PHONY: build demo test sweeps test-all bench lint format coverage conformance install clean
 
 PREFIX ?= /usr/local
 PYTHON := .venv/bin/python
 
-# Tests need packages that the build does not: the first configuration leaves them out, `make test` turns them on.
+# Tests need packages that the build does not. So the first configuration leaves the tests out, and `make test` turns them on.
 build:
 	@tools/setup build
 	@mkdir -p build

@@ -1,26 +1,28 @@
-"""`make bench`: Cleave against ONNX Runtime and OpenVINO, alternating in one run, results checked, the same number of threads.
+"""`make bench`: compares the speed of Cleave with that of ONNX Runtime and OpenVINO.
 
     python bench/bench.py [MODEL...] [--threads 1,2] [--rounds 3] [--devices cpu] [--peers onnxruntime,openvino] [--check] [-o FILE.md]
 
-MODEL is a light model (light_resnet50: needs CLEAVE_DATA or ../shared/data), or a generated one at its published size (resnet50, bert);
-all of both when not said. For a model and a number of threads each side is a process (`sides.py`) that has the model loaded and waits.
-By turns each runs a short burst, the order changing from turn to turn: a first run that is not counted, since the others have used
-the caches, then runs for 50 ms, one at least, of which the median is taken. No burst begins before the threads of the side before it
-have gone to sleep. Cleave's turn is between those of its peers: what a ratio compares is a tenth of a second apart, or two runs where
-they take longer, on a machine whose speed may change every few seconds. The table gives the median of the turns' ratios with their
-10th and 90th percentile. What Cleave's worker computes is compared with ONNX Runtime's result before it is timed. Below the table
-are the geometric means that are aimed at. A peer that is not installed is left out, and that is said.
+MODEL is a light model (light_resnet50: needs CLEAVE_DATA or ../shared/data), or a generated one at its published size (resnet50,
+bert); default: all of both. All sides use the same number of threads and compute in f32 as the model says (OpenVINO is configured
+so); quantised models compute with their integers. Cleave's result is compared with ONNX Runtime's before it is timed.
 
-roofline: what Cleave's operators take at least, by the arithmetic and the bandwidth that this machine shows (`cleave bench --operators`),
-as a share of what a run takes. Where a model is over a limit of time, the operators that lose most against their rooflines are listed;
-within 10 % of its roofline it is over none.
+Latency: each side is a process (`sides.py`) that keeps the model loaded. The sides take turns, in changing order. In its turn a
+side runs a short burst: one run that is not counted, because the other sides have filled the caches, then runs for 50 ms, at
+least one, of which the median counts. A burst begins only after the threads of the side before it have gone to sleep. Cleave's
+turn is between those of its peers. So the two times in a ratio are a tenth of a second apart, or two runs if these take longer,
+on a machine whose speed may change every few seconds. The table gives the median of the turns' ratios with their 10th and 90th
+percentiles. Below the table are the geometric means and their targets. A peer that is not installed is skipped with a message.
 
-Load time, first run and memory are those of further processes, anew for each of --rounds rounds, the order changing. Load: Cleave's load,
-plan and compile, and the peer's model until it can run, each with the model's file dropped from the page cache before; the lesser is
-who takes less in most rounds. Memory: peak of Cleave's process beside the peak of the peer's Python process less what it held after its
-imports, after three runs. A row that is over a limit of latency gets twice as many turns more, one that is over the limit of load
-time twice as many rounds, once, and all of them count. All compute in f32 as the model has it (OpenVINO is told so); of int8 models
-the integers are the model's.
+roofline: the shortest time in which Cleave's operators could run at this machine's arithmetic rate and bandwidth
+(`cleave bench --operators`), as a share of the measured time. If a model exceeds a time limit, the operators that lose most against their
+rooflines are listed. A model within 10 % of its roofline exceeds no limit.
+
+Load time, first run and memory are measured in further processes, new ones for each of --rounds rounds, in changing order. Load
+is the time until a model can run: for Cleave load, plan and compile. The model's file is dropped from the page cache before each
+load. A side is the faster one if it takes less time in most rounds. Memory, after three runs, is the peak of Cleave's process,
+and the peak of the peer's Python process minus what it held after its imports. A row that exceeds the latency limit gets twice as
+many additional turns, once; a row that exceeds the limit of load time gets twice as many additional rounds, once. All of them
+count.
 """
 import argparse
 import contextlib
@@ -43,16 +45,17 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "python"))
 
 BURST_SECONDS = 0.05
-TURNS_SECONDS, LEAST_TURNS = 3.0, 9  # of a side; the whole of it takes so long a side
-# --check: Cleave's time over a peer's. The light models' geometric mean, that of the others over the better peer, and each model's
-# own over the better peer, unless it is that near its roofline; load time and memory are below both peers', and some load in so many ms.
+TURNS_SECONDS, LEAST_TURNS = 3.0, 9  # the turns of a model: at least 9 per side, and at least 3 s per side
+# Limits of --check, as ratios of Cleave's time to a peer's: the geometric mean of the light models to each peer, that of the
+# other models to the better peer, and each model's ratio to the better peer unless it is near its roofline. Load time and memory
+# must be below both peers'; some models also have a limit of load time in ms.
 LIGHT_MEANS = {"onnxruntime": 0.70, "openvino": 0.85}
 OTHERS_MEAN, MODEL_LIMIT = 0.95, 1.05
 NEAR_ROOFLINE = 0.90
 LOAD_LIMITS_MS = {"resnet50": 1000}
 LOSSES_LISTED = 3
-WHERE_OVER = 3  # times the turns or rounds, in all
-QUANTISED_ERROR = 0.05  # mean, of the outputs' deviation: single values may be rounded to the next step, and move what is made of them
+WHERE_OVER = 3  # a row over a limit gets this many times the turns or rounds in total
+QUANTISED_ERROR = 0.05  # mean error, relative to the outputs' standard deviation; single values may be a step off
 
 
 def drop_from_cache(path):
@@ -68,12 +71,12 @@ def light_path(name):
 
 
 class Subject:
-    """A model on disk with its inputs, in the forms that both sides read, and what it should give."""
+    """A model on disk, its inputs in the formats that the sides read, and the expected outputs."""
 
     def __init__(self, name, folder):
         import onnx
         import oracle
-        import models  # of tools/, which oracle makes visible
+        import models  # from tools/, which oracle adds to the path
         self.name, self.path, self.is_quantised = name, os.path.join(folder, name + ".onnx"), name in models.QUANTISED
         if name.startswith("light_"):
             self.path = light_path(name)
@@ -102,7 +105,7 @@ class Subject:
         expected, paths = self.expected, [f"{self.inputs_path}.{index}.npy" for index in range(self.output_count)]
         worker.ask("write", *paths)
         outputs = list(map(np.load, paths))
-        if self.name.startswith("light_"):  # constant weights: their logits reach 1e9; the tolerance is that of their test
+        if self.name.startswith("light_"):  # the weights are constant, so logits reach 1e9; tolerance as in tests/python/test_light.py
             close = all(np.allclose(a, e, rtol=1e-3, atol=1e-7) for a, e in zip(outputs, expected))
             return None if close else "not within rtol 1e-3, atol 1e-7"
         if self.is_quantised:
@@ -112,7 +115,7 @@ class Subject:
 
 
 def measure(subject, devices, peers, threads, rounds):
-    """The Result of a model."""
+    """Measures a model and returns its Result."""
     result = Result(subject, threads, peers, measure_operators(subject, devices, threads))
     with contextlib.ExitStack() as stack:
         workers = {side: stack.enter_context(open_worker(side, subject, devices, threads)) for side in result.sides}
@@ -136,7 +139,7 @@ def open_worker(side, subject, devices, threads):
 
 
 def take_turns(result, workers, times):
-    """So many times the turns that a model gets."""
+    """Takes `times` times the usual number of turns."""
     order = [*result.peers[:1], "cleave", *result.peers[1:]]
     turns, end = result.turns + times * LEAST_TURNS, time.monotonic() + times * TURNS_SECONDS * len(order)
     while result.turns < turns or time.monotonic() < end:
@@ -158,7 +161,7 @@ def load(result, subject, devices, rounds):
 
 
 def measure_operators(subject, devices, threads):
-    """What `cleave bench --operators` says of the model: its "operators" as JSON."""
+    """Returns "operators" of the JSON that `cleave bench --operators` prints."""
     import oracle
     command = [oracle.COMMAND, "bench", subject.path, *subject.input_arguments, "--devices", devices, "--threads", threads, "--json",
                "--operators", "--runs", 10]
@@ -175,7 +178,7 @@ def machine(peers):
 
 
 class Result:
-    """What a model comes to with so many threads, for 'cleave' and each peer: bursts' latencies, one a turn, and figures of loads."""
+    """The figures of a model with a number of threads, for 'cleave' and each peer: one latency per burst, and figures per load."""
 
     def __init__(self, subject, threads, peers, operators):
         self.name, self.threads, self.peers, self.operators = subject.name, threads, peers, operators
@@ -200,21 +203,21 @@ class Result:
         return [ours / theirs for ours, theirs in zip(self.latencies["cleave"], self.latencies[peer])]
 
     def roofline(self):
-        """The share of it that runs of the comparison reach, at the median."""
+        """The roofline's time as a share of the median latency."""
         return self.operators["roofline_ms"] / self.latency("cleave")
 
     def losses(self):
         """The operators that lose most against their rooflines."""
         rows = [row for row in self.operators["rows"] if row["lost_ms"] is not None]
         for row in sorted(rows, key=lambda row: -row["lost_ms"])[:LOSSES_LISTED]:
-            share = "a step beside those of nodes" if row["roofline"] is None else f"{row['roofline']:.0%} of its roofline ({row['bound']})"
+            share = "a step that belongs to no node" if row["roofline"] is None else f"{row['roofline']:.0%} of its roofline ({row['bound']})"
             yield f"{row['operator']} ×{row['count']}: {row['ms']:.3f} ms, {share}, {row['lost_ms']:.3f} ms lost"
 
     def is_slow(self):
         return self.worst_ratio() > MODEL_LIMIT and self.roofline() < NEAR_ROOFLINE
 
     def less_than_cleave(self, key):
-        """The peers that take less of it, at the median of rounds."""
+        """The peers whose figure `key` is smaller than Cleave's, by the median of the rounds."""
         def ratio(peer):
             return statistics.median(ours[key] / theirs[key] for ours, theirs in zip(self.loads["cleave"], self.loads[peer]))
         return [peer for peer in self.peers if ratio(peer) > 1]
@@ -223,7 +226,7 @@ class Result:
         return statistics.median(self.ratios(peer))
 
     def worst_ratio(self):
-        """Over the better of the peers."""
+        """The ratio to the better peer."""
         return max(map(self.ratio, self.peers))
 
     def row(self):
@@ -251,7 +254,7 @@ class Result:
 
 
 def means(results):
-    """(what it is, geometric mean, limit), as far as there are results."""
+    """Yields (description, geometric mean, limit) for each group of models that has results."""
     light = [result for result in results if result.name.startswith("light_")]
     others = [result for result in results if not result.name.startswith("light_")]
     for peer, limit in LIGHT_MEANS.items():
@@ -268,11 +271,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", metavar="MODEL")
     parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--rounds", type=int, default=3, help="of loading")
+    parser.add_argument("--rounds", type=int, default=3, help="how often to measure loading")
     parser.add_argument("--devices", default="cpu")
     parser.add_argument("--peers", default=",".join(sides.PEERS))
-    parser.add_argument("--check", action="store_true", help="fail where a limit is passed")
-    parser.add_argument("-o", "--output", metavar="FILE.md", help="write the table there too")
+    parser.add_argument("--check", action="store_true", help="fail if a limit is exceeded")
+    parser.add_argument("-o", "--output", metavar="FILE.md", help="also write the table to this file")
     arguments = parser.parse_args()
     names = arguments.models
     if not names:
@@ -280,13 +283,13 @@ def main():
         if os.path.isdir(light):
             names += sorted(file[:-len(".onnx")] for file in os.listdir(light) if file.endswith(".onnx"))
         else:
-            print(f"light models left out: no folder {light} (set CLEAVE_DATA)", file=sys.stderr)
+            print(f"light models are skipped: no folder {light} (set CLEAVE_DATA)", file=sys.stderr)
         names += [*models.MODELS, *models.QUANTISED]
     peers = [peer for peer in arguments.peers.split(",") if peer]
     for peer in [peer for peer in peers if peer not in sides.PEERS]:
         parser.error(f"--peers {peer}: no such peer; there are: {', '.join(sides.PEERS)}")
     for peer in [peer for peer in peers if importlib.util.find_spec(peer) is None]:
-        print(f"{peer} left out: not installed here ('tools/setup test' does it)", file=sys.stderr)
+        print(f"{peer} is skipped: not installed ('tools/setup test' installs it)", file=sys.stderr)
         peers.remove(peer)
     if not peers:
         parser.error("no peer to compare with")
@@ -298,7 +301,7 @@ def main():
             parser.error(f"{name}: no such model; there are: {', '.join(models.MODELS | models.QUANTISED)}")
 
     lines = [machine(peers), "", f"devices {arguments.devices}; cells: cleave / {' / '.join(peers)}; ratio: Cleave's "
-             "time over the peer's, median of the turns (10th–90th percentile); rounds: of loading", "",
+             "time over the peer's, median of the turns (10th–90th percentile); rounds: how often loading was measured", "",
              f"| model | threads | turns, rounds | ms | {' | '.join(f'of {peer}' for peer in peers)} "
              "| load, ms | first run, ms | peak, MB | roofline |",
              "| --- " * (8 + len(peers)) + "|"]
@@ -318,7 +321,7 @@ def main():
     passed = [text for result in results for text in result.over_limits()]
     summary = [""]
     for what, mean, limit in means(results):
-        summary.append(f"{what}: geometric mean {mean:.3f}, aimed at {limit:.2f}")
+        summary.append(f"{what}: geometric mean {mean:.3f}, target {limit:.2f}")
         passed += [f"{what}: {mean:.3f}, limit {limit:.2f}"] if mean > limit else []
     summary += [f"over the limit: {text}" for text in passed]
     lines += summary

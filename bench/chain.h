@@ -1,4 +1,4 @@
-/* The graph of the benches of replay: a chain of tiny steps over [4, 8] values, every other one also reading a second input. */
+/* The graph of the replay benchmarks: a chain of tiny nodes on [4, 8] values. Every other node also reads a second input. */
 #ifndef CLEAVE_BENCH_CHAIN_H
 #define CLEAVE_BENCH_CHAIN_H
 
@@ -6,7 +6,7 @@
 
 enum { ROWS = 4, COLUMNS = 8, ELEMENTS = ROWS * COLUMNS, VALUE_BYTES = ELEMENTS * 4 };
 
-/* `is_open`: a third input says the shape of the first, so that no size is known before the run. */
+/* If `is_open`, a third input gives the shape of the first, so that no size is known before a run. */
 static inline clv_graph *make_graph(uint32_t nodes, bool is_open) {
   static const char *const ops[] = {"Add", "Relu", "Sub", "Neg", "Max", "Abs"};
   const int64_t dims[2] = {ROWS, COLUMNS};

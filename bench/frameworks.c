@@ -1,9 +1,10 @@
-/* What going through Cleave costs a run, where one partition is all of a model: a framework used directly and a session with its
- * device, in one process, by turns, on the same inputs, with outputs in memory of the caller's. What both compute is compared.
+/* Measures the overhead of Cleave per run if one partition is the whole model. A framework is used directly and through a session
+ * on its device, alternately in one process, on the same inputs, with outputs in the caller's memory. The results are compared.
  *
  *   bench_frameworks [--device DEVICE] [--runs N] [--threads N] [--json] [--check] MODEL...
  *
- * Models with shapes that are all known, and inputs of f32. A device that is not here is said, and is no failure. */
+ * All shapes of a MODEL must be known, and its inputs must be f32. If the device is not available, the program says so and
+ * succeeds. */
 #define BENCH "bench_frameworks"
 
 #include <math.h>
@@ -21,19 +22,19 @@
 
 enum { MOST_VALUES = 64, MOST_RUNS = 4000, MOST_MODELS = 32, BURST = 8, WARM = 3 };
 
-/* A model, what goes in, and where results go. */
+/* A model, its inputs, and memory for its outputs. */
 typedef struct subject {
   const char *path;
   clv__file_map file;
   clv_graph *graph;
-  uint32_t input_count, output_count; /* inputs without initializers alone */
+  uint32_t input_count, output_count; /* counts only inputs without an initializer */
   clv_tensor inputs[MOST_VALUES], outputs[MOST_VALUES], direct_outputs[MOST_VALUES];
   const char *input_names[MOST_VALUES], *output_names[MOST_VALUES];
   uint32_t thread_count;
   const clv_host *host;
 } subject;
 
-/* A framework used directly: one entry for each. open() gives what run() takes, and ends the program where it fails. */
+/* The functions that use a framework directly. open() returns the state that run() needs; it ends the program on failure. */
 typedef struct peer {
   const char *device;
   void *(*open)(const subject *s);
@@ -125,12 +126,12 @@ static void ov_check(const clv__openvino *ov, int code, const char *call) {
 }
 #define OV(function, ...) ov_check(o->ov, o->ov->function(__VA_ARGS__), "ov_" #function)
 
-/* As the device is by default: latency, f32 as f32, threads that are not pinned. */
+/* Sets properties as Cleave's device does by default: latency, f32 computed in f32, threads not pinned. */
 static void ov_set(const direct_ov *o, const char *key, const char *value) {
   OV(core_set_property, o->core, "CPU", key, value);
 }
 
-/* Tensors over the caller's memory, which stay set: the request has its own hold on them. */
+/* Sets a tensor over the caller's memory. The request keeps its own reference to the tensor. */
 static void ov_bind(const direct_ov *o, const clv_tensor *tensor, uint32_t index, bool is_output) {
   int64_t dims[CLV_MAX_RANK] = {0};
   ov_tensor *made = NULL;
@@ -195,7 +196,7 @@ typedef struct through {
   clv_plan *plan;
   clv_session *session;
   const subject *subject;
-  clv_tensor inputs[4 * MOST_VALUES]; /* all of the graph's */
+  clv_tensor inputs[4 * MOST_VALUES]; /* all inputs of the graph */
 } through;
 
 static void through_open(through *t, const subject *s, clv_devices *devices) {
@@ -279,17 +280,18 @@ static void compare_outputs(const subject *s) {
     for (size_t k = 0; k < count; ++k) {
       double a = clv__tensor_get(&s->outputs[i], k), e = clv__tensor_get(&s->direct_outputs[i], k);
       if (fabs(a - e) <= 1e-7 + 1e-3 * fabs(e)) continue;
-      fprintf(stderr, BENCH ": %s: output '%s' at %zu is %g, used directly %g\n", s->path, s->output_names[i], k, a, e);
+      fprintf(stderr, BENCH ": %s: output '%s', element %zu: %g through Cleave, %g directly\n", s->path, s->output_names[i], k, a,
+              e);
       exit(1);
     }
   }
 }
 
 typedef struct result {
-  double direct_us, through_us, overhead_us; /* medians; the last one of the differences of neighbouring bursts */
+  double direct_us, through_us, overhead_us; /* medians; overhead_us is the median difference of neighbouring bursts */
 } result;
 
-/* Bursts by turns, the first runs of each left out: what the other one's threads still do is over by then. */
+/* Times alternating bursts. The first runs of a burst are not counted, because threads of the other side may still be active. */
 static result measure(const peer *p, subject *s, clv_devices *devices, int runs) {
   static double direct[MOST_RUNS], through_times[MOST_RUNS], differences[MOST_RUNS];
   through t;
@@ -336,7 +338,7 @@ static const peer *find_peer(const char *device) {
   for (size_t i = 0; i < sizeof peers / sizeof *peers; ++i) {
     if (strcmp(peers[i].device, device) == 0) return &peers[i];
   }
-  fprintf(stderr, BENCH ": no framework is known for '%s'\n", device);
+  fprintf(stderr, BENCH ": '%s' is not a device of a known framework\n", device);
   exit(2);
 }
 
@@ -376,7 +378,7 @@ int main(int argc, char **argv) {
   list.thread_count = threads;
   check(clv_context_create(&options, &context, &error), &error, "context");
   if (clv_devices_open(context, &list, &devices, &error) != CLV_OK) {
-    printf("%s is not here: %s\n", device, error.message);
+    printf("%s is not available: %s\n", device, error.message);
     clv_context_destroy(context);
     return 0;
   }

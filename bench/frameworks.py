@@ -1,15 +1,16 @@
-"""What going through Cleave costs a run: a framework used directly against its device with one partition, by turns in one process.
+"""Measures the overhead of Cleave per run, compared with using a framework directly, if one partition is the whole model.
 
     python bench/frameworks.py [MODEL...] [--devices DEVICE]... [--runs N] [--threads N] [--rounds N]
                                 [--as-they-are] [--check]
 
-MODEL is a file, or a light model's name (squeezenet); a model of one tiny node and the light ones when not said. `bench_frameworks` (built by `make bench`) measures, compares what both compute, and gives medians of runs and the median of the differences of neighbouring bursts;
-the table has those of the round with the median difference. --check fails above 3 % and 30 us a run: for a quiet machine. A framework that
-is not here is left out, and that is said.
+MODEL is a file or a light model's name (squeezenet); default: a model of one tiny node, and the light models. `bench_frameworks`
+(built by `make bench`) does the measuring, alternately in one process, and compares the results. It gives the medians of runs,
+and the median of the differences of neighbouring bursts. The table has the round whose difference is the median. --check fails
+above 3 % and 30 us per run, and needs an idle machine. A framework that is not installed is skipped with a message.
 
-The light models make their weights by nodes (ConstantOfShape). Both get them stored, as real models have them, for ONNX Runtime rewrites the
-one form otherwise than the other: light_inception_v2 with weights made by nodes is 5 % faster there than with the same weights stored,
-whoever runs it (--as-they-are shows it).
+The light models compute their weights with nodes (ConstantOfShape). Both sides get models with stored weights, as real models
+have them, because ONNX Runtime optimises the two forms differently: light_inception_v2 with computed weights is 5 % faster there
+than with stored ones, with and without Cleave (--as-they-are measures the original models).
 """
 import argparse
 import glob
@@ -28,7 +29,7 @@ BUILD = os.environ.get("CLEAVE_BUILD", os.path.join(ROOT, "build"))
 DATA = os.environ.get("CLEAVE_DATA", os.path.join(ROOT, "..", "shared", "data"))
 MOST_RATIO, MOST_US = 0.03, 30.0
 
-# Device, the variable that names its library, and where the tests' environment has that.
+# Device, the variable that names its library, and where the library is in the tests' Python environment.
 FRAMEWORKS = [
     ("onnxruntime:CPU", "CLEAVE_ONNXRUNTIME", "onnxruntime/capi"),
     ("openvino:CPU", "CLEAVE_OPENVINO", "openvino/libs"),
@@ -42,7 +43,7 @@ def write_tiny(path):
 
 
 def store_weights(path, folder):
-    """The model with what its ConstantOfShape nodes make as initializers."""
+    """Copies a model, with initializers instead of its ConstantOfShape nodes. Returns the copy's path."""
     model = onnx.load(path)
     shapes = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     kept = []
@@ -72,7 +73,7 @@ def find_models(names, folder, as_they_are):
 
 
 def measure(device, models, arguments):
-    """{model: [figures, one a round]}, or None where the device is not here."""
+    """{model: [the figures of each round]}, or None if the device is not available."""
     figures = {model: [] for model in models}
     for _ in range(arguments.rounds):
         command = [os.path.join(BUILD, "bench", "bench_frameworks"), "--device", device, "--runs", str(arguments.runs), "--threads",
@@ -96,13 +97,13 @@ def main():
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--as-they-are", action="store_true", help="light models with weights made by nodes")
+    parser.add_argument("--as-they-are", action="store_true", help="keep the nodes that compute the weights of light models")
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     above = 0
     with tempfile.TemporaryDirectory(prefix="cleave-") as folder:
         models = find_models(arguments.models, folder, arguments.as_they_are)
-        print("| model | device | directly, us | through Cleave, us | more a run, us | of it |\n| --- | --- | --- | --- | --- | --- |")
+        print("| model | device | directly, us | through Cleave, us | overhead per run, us | overhead |\n| --- | --- | --- | --- | --- | --- |")
         for device, variable, wheel in FRAMEWORKS:
             if arguments.devices and device not in arguments.devices:
                 continue

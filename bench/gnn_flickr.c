@@ -1,19 +1,20 @@
-/* Plans for a graph on three devices, and how well their predicted times hold: the subgraphs that METIS makes of Flickr, on
- * virtual devices that are as fast as tables measured on a Core Ultra 9 185H say (../shared/data/gnx).
+/* Measures how well predicted times of GNN plans agree with measured ones, for a graph on three devices: Flickr, cut by METIS
+ * into subgraphs, on virtual devices as fast as a Core Ultra 9 185H according to measured tables (../shared/data/gnx).
  *
  *   bench_gnn_flickr [--data DIR] [--kset FROM..TO] [--width F] [--time-scale S] [--runs N] [--json] [--check] [--planning]
  *                    [--profile FILE] [--prices FROM..TO]
  *
- * gnn_flickr.h says how devices, prices and graphs are made, and what of it is synthetic. For each k the plan that is chosen, the
- * best of those that only share blocks out (DP), only cut layers into blocks (PP), and of single devices are predicted; the
- * chosen ones run, N times (0: not at all), the median counts, and so does each other way at its best k. Every result is compared
- * with that of the graph in one piece. Times are printed as they were measured on the device, before the scale.
+ * gnn_flickr.h explains the devices, prices and graphs, and which of them are synthetic. For each number k of subgraphs, the
+ * bench predicts the chosen plan, the best plan that only distributes subgraphs over devices (DP), the best plan that only
+ * distributes the blocks of layers (PP), and single devices. It runs each chosen plan N times (0: not at all) and takes the
+ * median. The other kinds of plans run at their best k. Every result is compared with that of the whole graph. Printed times are
+ * those of the modelled hardware: measured times are divided by the time scale.
  *
- * Wall time is measured: the machine must be quiet, or S so large that computing and waking up are small beside what is
- * modelled. --check: few runs, whose times are not judged. --planning: no runs; CPU time of planning ten k up to 64.
+ * Wall times are measured. So the machine must be idle, or S so large that computing and waking threads take little of the
+ * modelled time. --check: few runs, whose times are not judged. --planning: no runs; CPU time of planning ten k up to 64.
  *
- * --profile keeps the prices in a file, or takes them from there. --prices: where nothing runs, the same for each seed's changed
- * prices (0: those that there are); what must hold of plans must hold at all of them. */
+ * --profile stores the prices in FILE, or reads them if FILE exists. --prices: repeats a bench without runs for each seed, which
+ * changes the prices (0: unchanged); the checks of the plans must hold for all of them. */
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -25,18 +26,18 @@
 #include "gnn_flickr.h"
 
 enum { MOST_RUNS = 15 };
-#define TOLERANCE 1e-5 /* of the largest result */
+#define TOLERANCE 1e-5 /* relative to the largest result */
 
 typedef enum way { WAY_CPU, WAY_GPU, WAY_DP, WAY_PP, WAY_ANY, WAYS } way;
 static const char *const way_names[WAYS] = {"vcpu alone", "vgpu alone", "DP only", "PP only", "PP + DP"};
 
-/* One k: its graph, and what was planned and measured on it. */
+/* One number k of subgraphs: its graph, its plans, and their times. */
 typedef struct entry {
   uint32_t k, halo_missed;
   clv__gnn_graph *graph;
   clv__gnn_planning planning;
   float *expected;
-  double predicted_ns[WAYS], measured_ns[WAYS], bound_ns, gap, worst; /* measured: 0 where it was not */
+  double predicted_ns[WAYS], measured_ns[WAYS], bound_ns, gap, worst; /* measured_ns: 0 if not measured */
   char plan[256];
 } entry;
 
@@ -44,7 +45,7 @@ typedef struct bench {
   flickr_options options;
   flickr_machine machine;
   clv__tables tables;
-  clv__text prices; /* the tables as they are, before a seed changes them */
+  clv__text prices; /* the unchanged tables, from before a seed changes them */
   entry entries[FLICKR_MOST_K];
   uint32_t count;
 } bench;
@@ -85,7 +86,7 @@ static void make_entry(bench *b, uint32_t k) {
   run_single(b, e);
 }
 
-/* ---- Prices: what devices say of themselves over the sizes of all k, and what was measured on the hardware ---- */
+/* ---- Prices: the devices' own estimates for the sizes of all k, and times measured on the hardware ---- */
 
 static void make_tables(bench *b) {
   clv_error error = {0};
@@ -93,7 +94,7 @@ static void make_tables(bench *b) {
   clv__gnn_cut *cuts = calloc(b->count, sizeof *cuts);
   need(cuts != NULL, "out of memory");
   for (uint32_t i = 0; i < b->count; ++i) cuts[i] = b->entries[i].planning.cuts[0];
-  clv__gnn_planning all = b->entries[0].planning; /* one after the other: nothing of it is freed */
+  clv__gnn_planning all = b->entries[0].planning; /* a shallow copy with the cuts of all k; nothing of it is freed */
   all.cuts = cuts;
   all.cut_count = b->count;
   how.asks_models = true;
@@ -123,7 +124,7 @@ static void limit(way which, clv__pep_options *peps) {
   if (which != WAY_ANY && which != WAY_PP) peps->most_blocks = 1;
 }
 
-/* The plan for this k: the choice may also be the whole graph. */
+/* Plans this k. The result may also be a plan for the whole graph. */
 static clv__gnn_plan *plan_entry(bench *b, entry *e, way which, clv__chosen_k *item) {
   clv_error error = {0};
   clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
@@ -138,11 +139,12 @@ static clv__gnn_plan *plan_entry(bench *b, entry *e, way which, clv__chosen_k *i
   return plan;
 }
 
-/* One device: the plan is made so that all subgraphs have it. */
+/* Plans all subgraphs for one device. */
 static clv__gnn_plan *plan_single(bench *b, entry *e, uint32_t device, clv__chosen_k *item) {
   clv__machine *machine = &e->planning.machine;
   const clv__machine kept = *machine;
-  for (uint32_t d = 0; d < machine->device_count; ++d) { /* the others can do nothing but activate, which is not all */
+  for (uint32_t d = 0; d < machine->device_count;
+       ++d) { /* the other devices only support activate, so they cannot run a whole block */
     if (d != device) machine->devices[d].cannot = ~(1u << CLV__STAGE_ACTIVATE);
   }
   clv__gnn_plan *plan = plan_entry(b, e, device == 0 ? WAY_CPU : WAY_GPU, item);
@@ -225,7 +227,7 @@ static void measure(bench *b, entry *e, way which) {
   free(rows);
 }
 
-/* ---- What is printed ---- */
+/* ---- Output ---- */
 
 static uint32_t best_of(const bench *b, way which) {
   uint32_t best = 0;
@@ -245,7 +247,7 @@ static double off(const entry *e, way which) {
 }
 
 static void print_text(const bench *b) {
-  printf("times in ms, those of the device; prices: imported and synthetic; time scale %g, %u columns, seed %u\n",
+  printf("times in ms of the modelled hardware; prices: imported and synthetic; time scale %g, %u columns, seed %u\n",
          b->options.time_scale, b->options.width, FLICKR_SEED);
   printf("  k");
   for (way w = 0; w < WAYS; ++w) printf(" %11s", way_names[w]);
@@ -282,14 +284,15 @@ static void print_json(const bench *b) {
   printf("]}\n");
 }
 
-/* What must hold whatever the machine does besides; prediction only where times are judged. */
+/* Checks the results and the plans; the predictions only if times are judged. */
 static int judge(const bench *b) {
   int bad = 0;
   double single = INFINITY, chosen = INFINITY, worst = 0;
   for (uint32_t i = 0; i < b->count; ++i) {
     const entry *e = &b->entries[i];
     bad += !(e->worst <= TOLERANCE) || e->gap > (b->options.is_check ? 0.05 : 0.01);
-    for (way w = 0; w < WAY_ANY; ++w) { /* the search ends when it is near enough to the bound */
+    for (way w = 0; w < WAY_ANY;
+         ++w) { /* the search may end before it finds the best plan, when it is near enough to the bound */
       double slack = w == WAY_CPU || w == WAY_GPU ? 1e-9 : 0.01;
       bad += e->predicted_ns[WAY_ANY] > e->predicted_ns[w] * (1 + slack);
     }
@@ -312,7 +315,7 @@ static double cpu_seconds(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Ten k up to 64 at once, with subgraphs like Flickr's. Answers the seconds. */
+/* Plans ten k up to 64 at once, with subgraphs like Flickr's. Returns the CPU time in seconds. */
 static double time_planning(bench *b, uint32_t seed) {
   static const uint32_t ks[] = {1, 2, 4, 8, 16, 24, 32, 40, 48, 64};
   clv_error error = {0};

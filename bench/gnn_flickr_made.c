@@ -1,4 +1,4 @@
-/* See gnn_flickr.h: options, devices, prices and graphs of the bench. */
+/* Makes the options, devices, prices and graphs of the benchmark: see gnn_flickr.h. */
 #include <math.h>
 #include <string.h>
 
@@ -87,15 +87,15 @@ bool flickr_import(const flickr_options *options, const char *layer, clv__tables
 
 /* ---- Devices ---- */
 
-/* What is assumed where nothing was measured. */
+/* Assumed peak rates, for stages that were not measured. */
 typedef struct assumed {
-  double flops, bytes; /* a second */
+  double flops, bytes; /* per second */
 } assumed;
 static const assumed of_cpu = {1e11, 4e10}, of_gpu = {1e12, 7e10};
 #define COPY_BYTES_PER_SECOND 1e10
 #define COPY_LATENCY_US 20.0
-#define NPU_GATHER_NS 40.0 /* an edge */
-#define ALONE 1.5          /* gathering by itself writes what it gathers */
+#define NPU_GATHER_NS 40.0 /* per edge */
+#define ALONE 1.5          /* factor for gathering alone, because it writes what it gathers */
 
 static double scattered(double figure, uint64_t *state) {
   return figure * (1 + 0.02 * (2 * clv__random_real(state) - 1));
@@ -106,7 +106,8 @@ static void append_figures(clv__text *text, const char *op, double per_row, doub
 }
 
 static void append_end(clv__text *text) {
-  static const char *const free_of_cost[] = {"Max", "Reciprocal", "Slice", "Sub", "Cast"}; /* a number a row, or less */
+  static const char *const free_of_cost[] = {"Max", "Reciprocal", "Slice", "Sub",
+                                             "Cast"}; /* they compute one number per row, or fewer */
   for (size_t i = 0; i < sizeof free_of_cost / sizeof *free_of_cost; ++i)
     clv__text_append(text, "%s\"%s\": {}", i > 0 ? ", " : "", free_of_cost[i]);
   clv__text_append(text, "}}}");
@@ -120,7 +121,7 @@ static void append_speed(clv__text *text, const flickr_options *options, double 
                    base_ns / 1e3, COPY_LATENCY_US, rate, options->time_scale);
 }
 
-/* A device that runs every operator on any shape. */
+/* Describes a device that runs every operator on any shape. */
 static void describe_open(clv__text *text, const flickr_options *options, const char *name, const char *space,
                           const clv__block_table *table, const assumed *peaks, uint64_t *state) {
   double row_bytes = 4.0 * FLICKR_COLUMNS, products = 2.0 * FLICKR_COLUMNS * FLICKR_COLUMNS;
@@ -138,7 +139,7 @@ static void describe_open(clv__text *text, const flickr_options *options, const 
   append_end(text);
 }
 
-/* Fixed shapes, and no sums over edges. */
+/* Describes a device with fixed shapes that cannot sum over edges. */
 static void describe_npu(clv__text *text, const flickr_options *options, const clv__block_table *table, uint64_t *state) {
   double row = table->time.per_n;
   clv__text_append(text,
@@ -197,7 +198,7 @@ bool flickr_machine_open(const flickr_options *options, flickr_machine *machine)
     const char *specs[] = {texts[0].data, texts[1].data, texts[2].data};
     context_options.cache_directory = "";
     check(clv_context_create(&context_options, &machine->context, &error), &error, "context");
-    devices.thread_count = 1; /* three devices at the same time */
+    devices.thread_count = 1; /* three devices run at the same time */
     check(clv_devices_open(machine->context, &devices, &machine->reference, &error), &error, "cpu");
     devices.list = "vcpu,vgpu,vnpu";
     devices.npu_specs = specs;
@@ -248,12 +249,12 @@ static bool read_sizes(const flickr_options *options, uint32_t k, part_sizes *si
   return found == k;
 }
 
-/* Edges of one part, whose vertices are mine[0] to mine[owned - 1]; `others` are all vertices that are not. */
+/* Draws the edges of one part, whose vertices are mine[0] to mine[owned - 1]. `others` are all other vertices. */
 static uint32_t draw_edges(const part_sizes *sizes, const uint32_t *mine, uint32_t *others, uint32_t other_count, uint64_t *state,
                            uint32_t *sources, uint32_t *destinations) {
   uint32_t halo = sizes->halo < other_count ? sizes->halo : other_count, used = 0;
   if (halo > sizes->boundary) halo = sizes->boundary;
-  for (uint32_t h = 0; h < halo; ++h) { /* the first `halo` of others are the sources outside */
+  for (uint32_t h = 0; h < halo; ++h) { /* moves the part's `halo` outside sources to the front of `others` */
     uint32_t at = h + clv__random_below(state, other_count - h), kept = others[h];
     others[h] = others[at], others[at] = kept;
   }
@@ -285,7 +286,7 @@ bool flickr_graph_make(const flickr_options *options, uint32_t k, flickr_graph *
   uint32_t *sources = malloc((edges + 1) * sizeof *sources), *destinations = malloc((edges + 1) * sizeof *destinations);
   need(order != NULL && others != NULL && parts != NULL && sources != NULL && destinations != NULL, "out of memory");
   for (uint32_t v = 0; v < n; ++v) order[v] = v;
-  for (uint32_t v = n; v-- > 1;) { /* a part's vertices are anywhere */
+  for (uint32_t v = n; v-- > 1;) { /* shuffles, so that the vertices of a part are scattered */
     uint32_t other = clv__random_below(&state, v + 1), kept = order[v];
     order[v] = order[other], order[other] = kept;
   }
@@ -305,7 +306,7 @@ bool flickr_graph_make(const flickr_options *options, uint32_t k, flickr_graph *
   clv__membership membership = {.k = k, .vertex_count = n, .parts = parts};
   clv__partitioned cut;
   check(clv__partitioned_make(clv__allocator_default(), made->graph, &membership, &cut, &error), &error, "parts");
-  for (uint32_t i = 0; i < k; ++i) { /* as they were asked for */
+  for (uint32_t i = 0; i < k; ++i) { /* checks that the parts have the wanted sizes */
     const clv__subgraph *sub = &cut.subgraphs[i];
     need(sub->owned_count == sizes[i].owned && sub->edge_count == (uint64_t)sizes[i].inner + sizes[i].boundary &&
              sub->cut_edge_count == sizes[i].boundary,

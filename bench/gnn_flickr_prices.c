@@ -1,5 +1,5 @@
-/* See gnn_flickr.h: prices kept in a file, and prices that a seed changes. What is measured of a machine is never quite the same
- * again, and how long planning takes depends on it. */
+/* See gnn_flickr.h: prices stored in a file, and prices that a seed changes. Prices measured on a machine vary from run to run,
+ * and the time of planning depends on them. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,12 +9,12 @@
 #include "bench.h"
 #include "gnn_flickr.h"
 
-#define DEVICE_FACTOR 1.5   /* at most this much faster or slower, all blocks of a device alike */
-#define BLOCK_FACTOR 1.03   /* and each block by itself */
-#define COPY_FACTOR 2.0     /* a direction */
-#define OVERHEAD_FACTOR 4.0 /* merges, switches */
+#define DEVICE_FACTOR 1.5   /* a device's blocks all become at most this much faster or slower */
+#define BLOCK_FACTOR 1.03   /* in addition, for each block separately */
+#define COPY_FACTOR 2.0     /* for each direction of copies */
+#define OVERHEAD_FACTOR 4.0 /* for merges and device switches */
 
-/* Between 1 / most and most, by the seed and what it is for. */
+/* A random factor between 1 / `most` and `most`, which depends on the seed and the other arguments. */
 static double factor(uint64_t seed, const char *what, const char *of, uint32_t first, uint32_t last, double most) {
   uint64_t hash = clv__mix64(seed);
   for (; *what != '\0'; ++what) hash = clv__mix64(hash ^ (unsigned char)*what);

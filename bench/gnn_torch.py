@@ -1,14 +1,15 @@
-"""GNN inference by a saved plan beside PyTorch: GraphSAGE (mean) over an R-MAT graph, by turns, all tensors in memory.
+"""Compares GNN inference by a saved plan with PyTorch: GraphSAGE (mean) on an R-MAT graph, all tensors in memory.
 
     python bench/gnn_torch.py [--quick] [--scale N] [--columns F] [--rounds N] [--threads N] [--json] [--check]
 
-Cleave makes the graph and a plan for the CPU, priced with runs that are measured here. Then `bench_gnn_worker`, PyTorch with
-messages (gathered, and index_add_), and PyTorch with its product of a sparse CSR matrix take turns, each in a process of its own
-that keeps what it needs and waits meanwhile. Results are compared with those by messages: 1e-4 of the largest number of a column.
-Memory is the most that was resident, without what was before anything was loaded; PyTorch's is that of code as it is written (edges
-and matrix with 64-bit indices, as they are made when nothing is said; values live as long as their names). The gathering kernel
-alone is compared with a copy (`bench_sparse_aggregate`), and METIS's time to cut the graph is told beside it, which one piece does
-not need. PyTorch: `tools/setup torch`, or CLEAVE_TORCH_PYTHON=<a Python that has it>. --check fails where a ratio is missed.
+Cleave generates the graph and makes a plan for the CPU, priced with runs that are measured here. Then three sides take turns,
+each in a process of its own that keeps its data and waits while the others run: `bench_gnn_worker`, PyTorch with messages
+(gathered, then index_add_), and PyTorch with the product of a sparse CSR matrix. Results are compared with those of the messages:
+the tolerance is 1e-4 of the largest number in a column. Memory is the peak resident memory minus the memory before anything was
+loaded. PyTorch's side is ordinary code: edges and matrix have 64-bit indices, the default, and values live as long as their
+names. The gathering kernel alone is compared with a copy (`bench_sparse_aggregate`). The time that METIS takes to cut the graph
+is shown too; the plan uses the graph in one piece and does not need it. PyTorch: `tools/setup torch`, or CLEAVE_TORCH_PYTHON=<a
+Python that has it>. --check fails if a ratio misses its target.
 """
 import argparse
 import glob
@@ -27,7 +28,7 @@ BUILD = os.environ.get("CLEAVE_BUILD", os.path.join(ROOT, "build"))
 COMMAND = os.environ.get("CLEAVE_COMMAND", os.path.join(BUILD, "cleave"))
 TOLERANCE = 1e-4
 TINY_SCALE = 8
-SMALLER = [(3, 8), (3, 32), (2, 16), (1, 8)]  # graphs that a layer is measured on too: scales less, edges a vertex
+SMALLER = [(3, 8), (3, 32), (2, 16), (1, 8)]  # further graphs to measure a layer on: (scales less, edges per vertex)
 WANTED = {"scatter": 6.0, "csr": 2.0, "memory": 0.5, "kernel": 0.6}
 SIDES = ["cleave", "scatter", "csr"]
 
@@ -41,7 +42,7 @@ def status_bytes(name):
 
 
 def load_peer(form, graph, weights):
-    """A function that runs the model once."""
+    """Loads graph and weights. Returns a function that runs the model once."""
     import torch
     import torch.nn.functional as F
 
@@ -106,7 +107,7 @@ def be_peer(form, graph, weights, threads):
             print(before, status_bytes("VmHWM:"), flush=True)
 
 
-# ---- What is compared ----
+# ---- The comparison ----
 
 
 class Worker:
@@ -164,7 +165,7 @@ def write_model(folder, columns):
 
 
 def measure_layer(graph, common):
-    """The fastest of a few: what else the machine does only adds."""
+    """Measures a layer; returns the fastest of a few runs, because other activity only makes runs slower."""
     tellings = [cleave("run", *common, "--graph", graph, "--runs", 3, "--json") for _ in range(3)]
     told = min(tellings, key=lambda telling: telling["measured_ms"])
     return {"n": told["vertices"], "m": told["edges"], "targets": told["vertices"],
@@ -172,8 +173,9 @@ def measure_layer(graph, common):
 
 
 def make_plan(folder, model, graph, arguments):
-    """A plan for the CPU alone. What it is priced with are runs of whole layers, over this graph and smaller ones: that is all that one
-    device has to choose from, where `cleave gnn profile` measures every block. The file's form, and what copies take, are from a tiny one."""
+    """Makes a plan for the CPU alone, priced with runs of whole layers on this graph and on smaller ones. One device has no other
+    choice, so there is no need to measure every block as `cleave gnn profile` does. That command only profiles a tiny graph here,
+    which gives the format of the profile and the prices of copies."""
     common = ("--model", model, "--devices", "cpu", "--threads", arguments.threads)
     profile, plan = (os.path.join(folder, name) for name in ("profile.json", "plan.json"))
     cleave("profile", *common, "--graph", generate(folder, TINY_SCALE, 16, arguments.columns), "--kset", 1, "--runs", 1, "-o", profile)
@@ -197,7 +199,7 @@ def make_plan(folder, model, graph, arguments):
 
 
 def worst_difference(path, expected_path, columns):
-    """The largest difference of a column by the largest number in it, and where it is."""
+    """The largest difference in a column, relative to the column's largest number, and the column."""
     actual, expected = (np.memmap(name, dtype=np.float32, mode="r").reshape(-1, columns) for name in (path, expected_path))
     worst, largest = np.zeros(columns), np.zeros(columns)
     for at in range(0, len(expected), 1 << 16):
@@ -213,7 +215,7 @@ def find_python():
     for path in [told] if told else [sys.executable, *sorted(glob.glob(os.path.join(ROOT, ".venv*", "bin", "python")))]:
         if subprocess.run([path, "-c", "import torch, numpy"], capture_output=True, check=False).returncode == 0:
             return path
-    sys.exit("PyTorch is not here: `tools/setup torch`, or CLEAVE_TORCH_PYTHON=<a Python that has it>")
+    sys.exit("PyTorch is not installed: `tools/setup torch`, or CLEAVE_TORCH_PYTHON=<a Python that has it>")
 
 
 def start_workers(folder, model, graph, plan, arguments):
@@ -227,7 +229,7 @@ def start_workers(folder, model, graph, plan, arguments):
 
 
 def take_turns(workers, folder, arguments):
-    """Differences of results, after one run of each that is not counted."""
+    """Runs all sides in turns, after one run of each that is not counted. Returns the differences of their results."""
     for side, worker in workers.items():
         worker.run(keep=False)
         worker.ask("write " + os.path.join(folder, side + ".f32"))
@@ -267,24 +269,24 @@ def compare(folder, arguments):
 def missed(found):
     kernel = found["kernel"]["mean"]["of_copy"]
     return [text for is_missed, text in [
-        (found["scatter"]["ratio"] < WANTED["scatter"], f"{found['scatter']['ratio']:.2f} times as fast as messages: {WANTED['scatter']}"),
-        (found["csr"]["ratio"] < WANTED["csr"], f"{found['csr']['ratio']:.2f} times as fast as CSR: {WANTED['csr']}"),
-        (found["memory_ratio"] > WANTED["memory"], f"{found['memory_ratio']:.2f} of its memory: {WANTED['memory']}"),
-        (kernel < WANTED["kernel"], f"the kernel at {kernel:.2f} of a copy: {WANTED['kernel']}"),
+        (found["scatter"]["ratio"] < WANTED["scatter"], f"{found['scatter']['ratio']:.2f} times as fast as messages, target {WANTED['scatter']}"),
+        (found["csr"]["ratio"] < WANTED["csr"], f"{found['csr']['ratio']:.2f} times as fast as CSR, target {WANTED['csr']}"),
+        (found["memory_ratio"] > WANTED["memory"], f"{found['memory_ratio']:.2f} of CSR's memory, target {WANTED['memory']}"),
+        (kernel < WANTED["kernel"], f"the kernel reaches {kernel:.2f} of a copy's bandwidth, target {WANTED['kernel']}"),
     ] if is_missed]
 
 
 def print_table(found):
     print(f"GraphSAGE (mean), 2 layers, F = {found['columns']}, R-MAT 2^{found['scale']} vertices, {found['threads']} threads\n")
-    print("|  | median, s | CPU time, s | as fast as it | by CPU time | peak memory, MB |\n| --- | --- | --- | --- | --- | --- |")
+    print("|  | median, s | CPU time, s | its time / Cleave's | by CPU time | peak memory, MB |\n| --- | --- | --- | --- | --- | --- |")
     for side in SIDES:
         row = found[side]
         ratios = f"{row['ratio']:.2f} | {row['cpu_ratio']:.2f}" if side != "cleave" else " | "
         print(f"| {side} | {row['seconds']:.3f} | {row['cpu_seconds']:.3f} | {ratios} | {row['peak_bytes'] / 1e6:.0f} |")
     kernel = found["kernel"]
-    print(f"\npeak memory {found['memory_ratio']:.2f} of CSR's; off by {found['difference']['cleave']:.1e} of the largest of a column")
+    print(f"\npeak memory {found['memory_ratio']:.2f} of CSR's; results differ by {found['difference']['cleave']:.1e} of a column's largest number")
     print(f"mean alone {kernel['mean']['gb_per_s']:.2f} GB/s, {kernel['mean']['of_copy']:.2f} of a copy's {kernel['copy']['gb_per_s']:.2f} GB/s")
-    print(f"METIS, k = {found['metis']['k']}: {found['metis']['seconds']:.1f} s, of which one piece needs none")
+    print(f"METIS, k = {found['metis']['k']}: {found['metis']['seconds']:.1f} s, not needed for a graph in one piece")
 
 
 def main():
@@ -294,8 +296,8 @@ def main():
     parser.add_argument("--columns", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--parts", type=int, default=8, help="that METIS is asked for")
-    parser.add_argument("--folder", help="for graphs and results, a gigabyte and a half")
+    parser.add_argument("--parts", type=int, default=8, help="number of parts for METIS")
+    parser.add_argument("--folder", help="where to put graphs and results (1.5 GB)")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--peer", nargs=3, help=argparse.SUPPRESS)
@@ -308,11 +310,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="cleave-", dir=arguments.folder) as folder:
         found = compare(folder, arguments)
     if not found["difference"]["cleave"] <= TOLERANCE:
-        sys.exit(f"results differ by {found['difference']['cleave']:.2e} of the largest of a column; {TOLERANCE} is allowed")
+        sys.exit(f"results differ by {found['difference']['cleave']:.2e} of a column's largest number; at most {TOLERANCE} is allowed")
     print(json.dumps(found)) if arguments.json else print_table(found)
     failures = missed(found) if arguments.check else []
     for failure in failures:
-        print(f"gnn_torch.py: {failure} is wanted", file=sys.stderr)
+        print(f"gnn_torch.py: missed: {failure}", file=sys.stderr)
     return 1 if failures else 0
 
 

@@ -1,10 +1,10 @@
-/* A plan of GNN inference with all tensors in memory, run when it is told to: what gnn_torch.py alternates with its peers.
+/* Runs a plan of GNN inference on request, with all tensors in memory. gnn_torch.py alternates it with its peers.
  *
  *   bench_gnn_worker --model FILE --graph FILE --plan FILE [--devices LIST] [--threads N]
  *
- * Reads commands, a line each, and answers each with a line: "run" with the seconds that the plan took and the CPU seconds of all
- * threads; "write FILE" with "done", once the last result is there as raw f32; "memory" with two numbers of bytes: resident
- * before anything was loaded, and the most that ever was. */
+ * Reads commands, one per line, and answers each with a line. "run": runs the plan and answers with its seconds and the CPU
+ * seconds of all threads. "write FILE": writes the last result as raw f32 and answers "done". "memory": answers with two numbers
+ * of bytes, resident before anything was loaded, and the peak. */
 #define BENCH "bench_gnn_worker"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static double read_s(clockid_t clock) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* A number of /proc/self/status, in bytes. */
+/* Reads a size from /proc/self/status; returns bytes. */
 static double status_bytes(const char *name) {
   char line[256];
   double bytes = 0;

@@ -1,7 +1,9 @@
-/* What reading a graph takes beside the graph: an R-MAT graph is written in every format and each file read by a process of its
- * own, whose peak memory is compared with the rows it ends with. bench_graph_load [--scale S] [--edges-per-vertex E] [--folder
- * DIR] [--check]
- * --check: a small one, and whether the peak stays within twice the rows (and what buffers take). */
+/* Measures the memory and time of reading graphs. An R-MAT graph is written in every format, and each file is read by a process
+ * of its own, whose peak memory is compared with the size of the loaded rows (offsets and sources).
+ *
+ *   bench_graph_load [--scale S] [--edges-per-vertex E] [--folder DIR] [--check]
+ *
+ * --check: a small graph; fails if the peak exceeds twice the rows plus a constant for buffers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,7 @@
 #include "base/memory.h"
 #include "gnn/data/graph.h"
 
-enum { BUFFER_BYTES = 40 << 20 }; /* blocks, pieces, the program itself: whatever the graph's size */
+enum { BUFFER_BYTES = 40 << 20 }; /* allowance for buffers and the program itself, for any size of graph */
 
 static double now_s(void) {
   struct timespec now;
@@ -29,7 +31,7 @@ static double peak_bytes(void) {
   return 1024.0 * (double)usage.ru_maxrss;
 }
 
-/* A child: reads, and says how it went. */
+/* In a child process: reads the file, prints time and memory, and checks them. */
 static int read_one(const char *path, bool check, uint64_t expected_edges) {
   clv_error error = {0};
   clv__gnn_graph *graph;
@@ -46,7 +48,7 @@ static int read_one(const char *path, bool check, uint64_t expected_edges) {
          (double)info.st_size / 1e6, seconds, (double)graph->csr.edge_count / seconds / 1e6, peak / 1e6, rows / 1e6, peak / rows);
   bool right = graph->csr.edge_count == expected_edges;
   clv__gnn_graph_destroy(graph);
-  if (!right) fprintf(stderr, "%s: not the edges that were written\n", path);
+  if (!right) fprintf(stderr, "%s: the edges differ from those that were written\n", path);
   if (check && peak > 2 * rows + BUFFER_BYTES) {
     fprintf(stderr, "%s: peak of %.1f MB for rows of %.1f MB\n", path, peak / 1e6, rows / 1e6);
     right = false;
@@ -54,7 +56,7 @@ static int read_one(const char *path, bool check, uint64_t expected_edges) {
   return right ? 0 : 1;
 }
 
-/* Decimal digits behind `to`. */
+/* Writes the decimal digits of `number` at `to`; returns their end. */
 static char *put_number(char *to, uint32_t number) {
   char digits[10];
   int count = 0;
@@ -84,7 +86,8 @@ static bool write_text(const clv__csr *csr, const char *path, bool packed) {
   return done;
 }
 
-/* Each vertex's line holds its in-edges; twice "edges" is all that the header says, so an odd count gets one neighbour more. */
+/* Writes the in-edges of each vertex on one line. The header of a METIS file has half the number of neighbours, so an odd number
+ * gets one more neighbour. */
 static bool write_metis(const clv__csr *csr, const char *path, uint64_t *edge_count) {
   FILE *file = fopen(path, "wb");
   char word[16];

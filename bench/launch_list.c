@@ -1,12 +1,13 @@
-/* What it costs to run graphs of tiny operators on a device: the host's time a node, eagerly, one execute() a partition, and
- * replayed, one launch of the capture; beside it what the same calls cost without Cleave. For the CPU that is: the calls
- * of its launch list through an array of function pointers, and each call alone, repeated while everything is warm (the kernel
- * bodies; what eager and replay take beside them stands in the columns `+eager` and `+replay`). Chains and random graphs of [4,
- * 8] values, as one partition and as one a node. Devices without capture, and other ones than the CPU, leave columns empty (-1).
+/* Measures the cost of running graphs of tiny operators on a device: the host's time per node for eager runs (one execute() per
+ * partition) and for replay (one launch of the capture). For the CPU it also measures the same kernel calls without Cleave: the
+ * calls of its launch list through an array of function pointers ("raw calls"), and each call alone, repeated with warm caches
+ * ("bodies"). The columns `+eager` and `+replay` are the times beyond the bodies. The graphs are chains and random graphs of
+ * [4, 8] values, as one partition and as one partition per node. Columns that a device does not have are -1: replay without
+ * capture, and the calls of devices other than the CPU.
  *
  *   bench_launch_list [--device NAME] [--nodes N] [--samples N] [--json] [--check]
  *
- * Times are CPU times of the thread, medians. --check: few samples; times are not judged. Results are always compared: replay
+ * Times are medians of the thread's CPU time. --check: few samples; times are not judged. Results are always compared: replay
  * with eager bit for bit, and both with the reference. */
 #include <inttypes.h>
 #include <math.h>
@@ -28,7 +29,7 @@
 #include "graph/view.h"
 
 enum { ROWS = 4, COLUMNS = 8, VALUE_BYTES = ROWS * COLUMNS * 4, MAX_SAMPLES = 1001, STRIDE = 192 };
-#define SAMPLE_NS 200000.0 /* a sample is so long at least */
+#define SAMPLE_NS 200000.0 /* the shortest duration of a sample */
 
 static void need(bool fine, const char *what) {
   if (fine) return;
@@ -56,8 +57,8 @@ static void weight(clv__builder *builder, const char *name, int32_t rank, int64_
   clv__builder_type(builder, value(builder, name), &type);
 }
 
-/* A chain reads what was made last; else any of the last sixteen values, and the oldest that nobody has read, so that hardly a
- * node is made in vain. */
+/* Makes a chain, or a random graph whose nodes read any of the last sixteen values and the oldest value that has no reader, so
+ * that almost every node contributes to the result. */
 static clv_graph *make_graph(uint32_t node_count, bool chain) {
   static const char *const unary[] = {"Relu", "Tanh", "Sigmoid", "Abs", "Neg"};
   static const char *const binary[] = {"Add", "Sub", "Max", "Min"};
@@ -247,7 +248,7 @@ static void read_result(program *p, float *result) {
   finish_stream(p);
 }
 
-/* Runs both ways and compares; what is timed is right. */
+/* Runs eagerly and by replay, and compares the results with each other and with the reference. */
 static void check_results(program *p) {
   float eager[ROWS * COLUMNS], replay[ROWS * COLUMNS];
   static const float nothing[ROWS * COLUMNS];
@@ -260,7 +261,7 @@ static void check_results(program *p) {
           &error, "copy");
     run_replay(p);
     read_result(p, replay);
-    need(memcmp(eager, replay, sizeof eager) == 0, "replay gives another result than eager");
+    need(memcmp(eager, replay, sizeof eager) == 0, "the results of replay and eager runs differ");
   }
   clv_tensor inputs[2], wanted = {0};
   for (int k = 0; k < 2; ++k) {
@@ -270,12 +271,12 @@ static void check_results(program *p) {
   check(clv__graph_evaluate(p->graph, inputs, NULL, &wanted, NULL, NULL, clv__allocator_default(), &error), &error, "reference");
   for (int i = 0; i < ROWS * COLUMNS; ++i) {
     const double a = (double)eager[i], b = (double)((const float *)wanted.data)[i];
-    need(fabs(a - b) <= 1e-3 * (1 + fabs(b)), "the result is not the reference's");
+    need(fabs(a - b) <= 1e-3 * (1 + fabs(b)), "the result differs from the reference");
   }
   clv__release(clv__allocator_default(), wanted.data);
 }
 
-/* ---- Time. ---- */
+/* ---- Timing ---- */
 
 static double now_ns(void) {
   struct timespec t;
@@ -357,7 +358,7 @@ typedef struct row {
   const char *shape;
   uint32_t nodes, parts;
   size_t calls;
-  double eager, replay, raw, bodies; /* ns a node; negative: not measured */
+  double eager, replay, raw, bodies; /* ns per node; negative: not measured */
 } row;
 
 static double over(const row *r, double taken) {
@@ -397,7 +398,7 @@ static void run_row(const settings *set, const clv_backend *backend, clv_device 
     r.raw = measure(run_raw, &raw, set->samples) / nodes;
     r.bodies = measure(run_repeated, &raw, (set->samples + 4) / 5) / (double)raw.repeats / nodes;
   }
-  check_results(&p); /* still */
+  check_results(&p); /* once more, after the timed runs */
   print_row(set, &r, first);
   close_program(&p);
   clv__graph_destroy(graph);
@@ -415,10 +416,10 @@ static settings read_settings(int argc, char **argv) {
       set.device = argv[++i];
     } else if (strcmp(argv[i], "--nodes") == 0 && i + 1 < argc) {
       set.nodes = (uint32_t)strtoul(argv[++i], NULL, 10);
-      need(set.nodes > 0 && set.nodes <= 1000000, "--nodes is 1 to 1000000");
+      need(set.nodes > 0 && set.nodes <= 1000000, "--nodes must be 1 to 1000000");
     } else if (strcmp(argv[i], "--samples") == 0 && i + 1 < argc) {
       set.samples = atoi(argv[++i]);
-      need(set.samples > 0 && set.samples <= MAX_SAMPLES, "--samples is 1 to 1001");
+      need(set.samples > 0 && set.samples <= MAX_SAMPLES, "--samples must be 1 to 1001");
     } else {
       fprintf(stderr, "launch_list: unknown argument '%s'\n", argv[i]);
       exit(2);
@@ -434,7 +435,8 @@ int main(int argc, char **argv) {
   clv_context *context;
   clv_device *device;
 #ifdef __SSE__
-  _mm_setcsr(_mm_getcsr() | 0x8040); /* numbers that get tiny when calls are repeated cost what others cost */
+  _mm_setcsr(_mm_getcsr() |
+             0x8040); /* flush denormals to zero: repeated calls may make numbers so small that they would take longer */
 #endif
   check(clv_context_create(NULL, &context, &error), &error, "context");
   const clv_backend *backend = clv__context_find(context, set.device);

@@ -1,10 +1,11 @@
-"""What the fast kernels reach under each level of x86-64 (CLEAVE_ISA), by turns, each run in a process of its own.
+"""Measures the fast kernels at each level of x86-64 (CLEAVE_ISA), alternately, each run in a process of its own.
 
     python3 bench/levels.py [--cleave build/cleave] [--beside NAME=CLEAVE ...] [--rounds 5] [--threads 1]
 
---beside adds a column of another build, which runs as it is (without CLEAVE_ISA). One node per model, seeded inputs; `cleave bench`
-times it, and `cleave run --verify` compares its result with the reference loops first. The figure is the best round's median as
-GFLOP/s (products, with 2 operations per multiplication) or GB/s (bytes that must be read and written).
+--beside adds a column for another build, which runs without CLEAVE_ISA. Each model has one node and seeded inputs. `cleave run
+--verify` first compares its result with the reference loops, then `cleave bench` times it. The figure is the median run of the
+best round, in GFLOP/s (matrix products; a multiplication with its addition counts as 2 operations) or in GB/s (bytes that must be
+read and written).
 """
 import argparse
 import json

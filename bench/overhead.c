@@ -1,9 +1,10 @@
-/* What tests/python/test_overhead.py counts the instructions of: a session that runs a chain of tiny nodes again and again, warm.
+/* The program whose instructions tests/python/test_overhead.py counts: a session that runs a chain of tiny nodes repeatedly,
+ * after warming up.
  *
  *   bench_overhead DEVICES SPEC GRAPH FORCED NODES RUNS
  *
- * SPEC is the virtual NPU's, GRAPH off or on (captures), FORCED an operator that runs on the last device ('' for none).
- * measured_run() is the mark by which the runs that count are told from what comes before. */
+ * SPEC describes the virtual NPU. GRAPH is off or on (captures). FORCED is an operator that runs on the last device, or ''. The
+ * function measured_run() marks the runs that count. */
 #include <string.h>
 
 #define BENCH "overhead"

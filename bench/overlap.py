@@ -1,13 +1,15 @@
-"""Devices at work at the same time, in two tables.
+"""Measures how much time devices save by working at the same time, in two tables.
 
     python bench/overlap.py [--runs N] [--json FILE]
 
-branches: two independent branches in one model, one on the CPU and one on a virtual NPU whose time is spent waiting, not computing. Each
-branch alone, then both in one request; the ratio is to the longer branch (1 is perfect overlap, the sum would be about 2).
+branches: a model with two independent branches, one on the CPU and one on a virtual NPU that spends its time waiting, not
+computing. Each branch runs alone, then both run in one request. The ratio is to the time of the longer branch: 1 is perfect
+overlap, about 2 is none.
 
-pipeline: a chain over two virtual NPUs, requests a second with 1 to 4 in flight; the ratio is to one in flight (2 is perfect).
+pipeline: a chain on two virtual NPUs. The table shows requests per second with 1 to 4 requests in flight, and the ratio to one in
+flight: 2 is perfect.
 
-The three variants of a row alternate, and every row is the median of its pairs. What the plans compute is verified once each.
+The three variants of a row alternate, and a row is the median of its rounds. The result of each plan is verified once.
 """
 import argparse
 import json
@@ -34,7 +36,7 @@ def cleave(*arguments):
 
 
 def model(path, branches, layers, seed=1):
-    """`branches`: "cpu" a chain of matrix products, "npu" one scaling; each from an input of its own to an output of its own."""
+    """Writes a model with these branches: "cpu" is a chain of matrix products, "npu" one Mul. Each has its own input and output."""
     rng = np.random.default_rng(seed)
     nodes, inputs, outputs, weights = [], [], [], []
     for branch in branches:
@@ -52,7 +54,7 @@ def model(path, branches, layers, seed=1):
 
 
 def chain(path, seed=2):
-    """Two scalings, one for each device."""
+    """Writes a model with two Mul nodes, one for each device."""
     rng = np.random.default_rng(seed)
     weights = [numpy_helper.from_array(rng.standard_normal((64, 64)).astype(np.float32), f"w{i}") for i in range(2)]
     nodes = [helper.make_node("Mul", ["x", "w0"], ["y"], "first"), helper.make_node("Add", ["y", "w1"], ["z"], "second")]
@@ -75,7 +77,7 @@ def branches(folder, runs):
     bench = lambda kind: cleave("bench", path[kind], *options, "--runs", str(runs), "--warmup", "2")["latency_ms"]["median"]
     layers = 8
     model(path[("cpu",)], ["cpu"], layers)
-    layers = max(1, round(layers * NPU_US / 1e3 / bench(("cpu",)) * 0.9))  # about as long as the other branch, a little shorter
+    layers = max(1, round(layers * NPU_US / 1e3 / bench(("cpu",)) * 0.9))  # a little shorter than the other branch
     for kind in path:
         model(path[kind], kind, layers)
         if not cleave("run", path[kind], *options, "--verify")["verify"]["equal"]:

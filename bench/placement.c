@@ -1,9 +1,10 @@
-/* How fast placing and splitting are by themselves: from verdicts and costs in arrays (split/problem.h) to partitions and
- * transfers. Three tables: ns a node and bytes a node of the quick strategies by number of splits; how all of them grow with the
+/* Measures only placement and splitting: from verdicts and costs in arrays (split/problem.h) to partitions and transfers. There
+ * are three tables: ns and bytes per node of the fast strategies by number of splits; the growth of all strategies with the
  * graph; `optimal` for two devices.
  *
- *   bench_placement [--json] [--check]      --check: few runs, no table, and an error where results are wrong or memory is above
- *                                           its limit; times are not judged */
+ *   bench_placement [--json] [--check]
+ *
+ * --check: few runs and no table; fails if results are wrong or memory exceeds its limit. Times are not judged. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 enum { LIMIT_BYTES_A_NODE = 500, MAX_RUNS = 201 };
 
-/* ---- An allocator that knows how much is taken ---- */
+/* ---- An allocator that counts bytes in use ---- */
 
 typedef struct counter {
   clv_allocator allocator;
@@ -64,8 +65,9 @@ static void *array(clv__arena *arena, size_t count, size_t element_bytes) {
   return memory;
 }
 
-/* A network's usual shape: a chain whose every third node reads what was made a few nodes ago too; one output a node, a weight
- * for every other one, views among them. Device 0 has a memory of its own, device 1 the host's. */
+/* Makes a graph like that of a typical network: a chain in which every third node also reads a slightly older value. Each node
+ * has one output, every other node a weight, every tenth is a view. Device 0 has a memory of its own, device 1 uses the
+ * host's. */
 static clv__problem *make_graph(clv__arena *arena, uint32_t nodes) {
   clv__problem *problem = array(arena, 1, sizeof *problem);
   uint32_t values = nodes + 1;
@@ -86,7 +88,7 @@ static clv__problem *make_graph(clv__arena *arena, uint32_t nodes) {
   producers[0] = CLV__NONE;
   for (uint32_t n = 0; n < nodes; ++n) {
     uint32_t end = read_offsets[n];
-    reads[end++] = n; /* value n is what node n - 1 made */
+    reads[end++] = n; /* node n - 1 produces value n */
     if (n % 3 == 2) reads[end++] = n - 1 - below(n < 8 ? n : 8);
     read_offsets[n + 1] = end;
     for (uint32_t r = read_offsets[n]; r < end; ++r) ++reader_offsets[reads[r] + 2];
@@ -116,8 +118,9 @@ static clv__problem *make_graph(clv__arena *arena, uint32_t nodes) {
   return problem;
 }
 
-/* Verdicts and prices. With `splits`, runs of the list turn by turn on device 0 alone and device 1 alone, where their weights
- * are; with 0, device 1 runs everything, device 0 nine of ten and three times as fast: it is not clear what to put where. */
+/* Adds verdicts and prices. If `splits` is above 0, the list is cut into that many runs of nodes, which only device 0 and only
+ * device 1 support in turn; their weights are there too. If it is 0, device 1 supports all nodes, and device 0 nine of ten, which
+ * it runs three times as fast; so the best placement is not obvious. */
 static clv__problem *make_problem(clv__arena *arena, uint32_t nodes, uint32_t splits) {
   random_state = nodes + splits;
   clv__problem *problem = make_graph(arena, nodes);
@@ -154,17 +157,17 @@ typedef struct result {
   const char *strategy;
   uint32_t nodes, splits, partitions, moves;
   double median_ns, fastest_ns; /* of one run */
-  double bytes_a_node;
+  double bytes_a_node;          /* the peak of memory in use, per node */
 } result;
 
-/* Processor time: nothing here waits, and other programs shall not count. */
+/* CPU time, so that other programs do not count; nothing here waits. */
 static uint64_t now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* From the arrays to partitions and transfers, and nothing else. */
+/* The part that is measured: from arrays to partitions and transfers. */
 static clv_status place_once(const clv__problem *problem, const clv__strategy *strategy, clv__arena *arena, clv__cut *cut,
                              clv__moves *moves, clv_error *error) {
   clv__placing placing;
@@ -186,7 +189,7 @@ static bool measure(const clv__problem *problem, const char *name, uint32_t runs
   const clv__strategy *strategy = clv__strategy_find(name);
   uint64_t times[MAX_RUNS];
   *r = (result){.strategy = name, .nodes = problem->node_count};
-  for (uint32_t run = 0; run <= runs; ++run) { /* the first counts bytes, and warms up */
+  for (uint32_t run = 0; run <= runs; ++run) { /* the first run warms up and measures memory */
     counter c = {{&c, allocate, release}, 0, 0};
     clv__arena arena;
     clv__cut cut;
@@ -256,7 +259,7 @@ static bool run_one(const options *o, const char *strategy, uint32_t nodes, uint
   const clv__problem *problem = make_problem(&arena, nodes, splits);
   bool good = measure(problem, strategy, o->check ? 1 : runs, &r);
   r.splits = splits;
-  /* Runs of one device alone, in a chain: there is one way to cut them. */
+  /* Each run of nodes has one possible device, so the number of partitions is known. */
   if (good) good = report(o, &r, splits);
   clv__arena_finish(&arena);
   return good;

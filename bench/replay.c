@@ -1,20 +1,22 @@
-/* The host's time for one run of a graph of tiny operators, by number of nodes: eager, and replayed from a capture.
+/* Measures the host's time for one run of a graph of tiny operators, by number of nodes: eager, and replayed from a capture.
  *
  *   bench_replay [--device NAME] [--samples N] [--nodes N] [--json] [--check]
  *
- * What is run: clv_session_run() with capture off and on, as one partition and as one a node; without a session, the calls of the
- * backend that one partition comes to (copies in, execute() or capture->launch(), copy out, wait), and of them execute() or
- * capture->launch() alone; on the virtual NPU, such calls with a launch that only takes as long: what the machine asks for waking
- * a thread, sleeping, and being woken, of anybody who hands over work and waits; a session whose sizes follow from data, which is
- * walked node by node; and what it takes to find out whether there is a graph: a run's question to the cache of graphs where
- * there is none, and entering one where there is.
+ * The kinds of runs:
+ *   - clv_session_run() with capture off and on, as one partition and as one partition per node
+ *   - without a session: the backend calls of a run with one partition: copies in, execute() or capture->launch(), copy out, wait
+ *   - of these calls, execute() or capture->launch() alone
+ *   - on the virtual NPU: the same calls with a launch that only waits for as long: the cost of waking and sleeping here
+ *   - a session whose sizes depend on data, which is run node by node
+ *   - the lookup: the time of a miss in the cache of captures, and of entering a capture after a hit
  *
- * Three times, medians of runs that take turns: `cpu`, the CPU time of the calling thread, which is also the driver of its run,
- * until the run is over: the host's time; `issued`, of that what went by until the device had all it was to do (waking it is in
- * it, sleeping until it is done is not); and `wall`, until it was over. What the device's own threads do is in `wall` alone; on a
- * device that works in its caller's thread kernels are in all three. How much waking and sleeping take depends on whether the
- * kernel puts both threads on one core, and may change from run to run: so the lines "only waiting" and "beyond waiting". On the
- * CPU eager is a resolved list already, which replay walks again.
+ * Three times are measured, as medians of runs that take turns. `cpu`, the host's time, is the CPU time of the calling thread,
+ * which also drives the run, until the run is over. `issued` is the part of it until the device has all of its work; it includes
+ * waking the device's thread, but not sleeping until the work is done. `wall` is the wall time until the run is over. The
+ * device's own threads count only in `wall`. On a device that works in its caller's thread, the kernels count in all three. The
+ * time of waking and sleeping depends on whether the kernel puts both threads on one core, and may change from run to run; hence
+ * the lines "only waiting" and "beyond waiting". On the CPU, an eager run already uses a resolved list of calls, and replay walks
+ * the same list.
  *
  * --check: few samples, up to 1,000 nodes. Results are always compared; times are not judged (tests/python/test_overhead.py
  * counts the instructions of a replay instead). */
@@ -26,18 +28,20 @@ enum { ONE, EACH, CALLS, ALONE, NOTHING, OPEN, KINDS };
 
 static const struct {
   const char *text, *key;
-} kinds[KINDS] = {
-    [ONE] = {"session, one partition", "session"},       [EACH] = {"session, a partition a node", "partition_a_node"},
-    [CALLS] = {"the backend's calls of one", "calls"},   [ALONE] = {"of them execute or launch", "call"},
-    [NOTHING] = {"such calls, only waiting", "waiting"}, [OPEN] = {"session, sizes from data", "node_by_node"}};
+} kinds[KINDS] = {[ONE] = {"session, one partition", "session"},
+                  [EACH] = {"session, partition per node", "partition_a_node"},
+                  [CALLS] = {"backend calls of one", "calls"},
+                  [ALONE] = {"execute or launch alone", "call"},
+                  [NOTHING] = {"backend calls, only waiting", "waiting"},
+                  [OPEN] = {"session, sizes from data", "node_by_node"}};
 
 typedef struct row {
   uint32_t nodes;
-  cost eager[KINDS], replayed[KINDS]; /* 0: there is none */
+  cost eager[KINDS], replayed[KINDS]; /* 0: not measured */
   double asked, entered;
 } row;
 
-/* How long the device is at the capture, as seen from here. */
+/* Measures how long the device works on the capture, as the calling thread sees it. */
 static double device_ns(calls *c, int samples) {
   cost costs[2];
   c->idle.ns = 0;
@@ -45,7 +49,7 @@ static double device_ns(calls *c, int samples) {
   return without(costs[0].wall, costs[1].wall);
 }
 
-/* On the devices of the session that replays. */
+/* Measures the backend calls on the devices of the session that replays. */
 static void measure_calls(row *r, calls *c, const subject *runs, int samples) {
   cost costs[5];
   bool is_virtual = strcmp(session_backend()->name, "vnpu") == 0;
@@ -78,7 +82,7 @@ static void measure_one(row *r, const clv_graph *graph, const subject *subjects,
   measure_lookups(eager->plan, samples, &r->asked, &r->entered);
 }
 
-/* `out`: the result. */
+/* Measures a session eagerly and by replay. Stores the result of the eager run in `out`. */
 static void measure_kind(row *r, int kind, const clv_graph *graph, const char *device, int samples, float *out) {
   static sessions eager, replayed;
   uint32_t part_nodes = kind == EACH ? 1 : 0;
@@ -93,7 +97,7 @@ static void measure_kind(row *r, int kind, const clv_graph *graph, const char *d
     r->eager[kind] = costs[0];
     r->replayed[kind] = costs[1];
   }
-  if (kind != OPEN) need_same(eager.out, replayed.out, r->nodes, "replay gives another result than execution");
+  if (kind != OPEN) need_same(eager.out, replayed.out, r->nodes, "the results of replay and execution differ");
   memcpy(out, eager.out, sizeof eager.out);
   session_close(&replayed);
   session_close(&eager);
@@ -106,8 +110,8 @@ static row measure_nodes(uint32_t nodes, const char *device, int samples) {
   measure_kind(&r, ONE, graph, device, samples, out[0]);
   measure_kind(&r, EACH, graph, device, samples, out[1]);
   measure_kind(&r, OPEN, open, device, samples, out[2]);
-  need_same(out[0], out[1], nodes, "a partition a node gives another result than one");
-  need_same(out[0], out[2], nodes, "sizes from data give another result");
+  need_same(out[0], out[1], nodes, "the results of one partition per node and of one partition differ");
+  need_same(out[0], out[2], nodes, "the result with sizes from data differs");
   clv_graph_destroy(open);
   clv_graph_destroy(graph);
   return r;
@@ -150,7 +154,9 @@ static void print_pair(double eager, double replayed) {
 
 static void print_table(const row *r, bool first) {
   if (first) {
-    printf("us a run: the calling thread's CPU time, of that until all was issued, and wall time; each eager, replayed, ratio\n");
+    printf(
+        "us per run: CPU time of the calling thread, its part until all was issued, and wall time; each eager, replayed, "
+        "ratio\n");
     printf("%6s %-27s%26s%26s%26s\n", "nodes", "", "cpu", "issued", "wall");
   }
   for (int k = 0; k < KINDS; ++k) {
@@ -170,7 +176,7 @@ static void print_table(const row *r, bool first) {
     print_pair(r->eager[ONE].wall - floor->wall, r->replayed[ONE].wall - floor->wall);
     printf("\n");
   }
-  printf("%6u is there a graph: %.0f ns where there is none, %.0f ns where there is one\n", r->nodes, r->asked, r->entered);
+  printf("%6u lookup of a capture: %.0f ns for a miss, %.0f ns for entering one\n", r->nodes, r->asked, r->entered);
 }
 
 int main(int argument_count, char **arguments) {

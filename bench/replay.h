@@ -1,5 +1,5 @@
-/* What the files of bench_replay share: sessions over a device that takes so many nodes a partition, and the backend's own calls
- * of such a run, each as subjects to measure. */
+/* Shared by the files of bench_replay: sessions on a device that accepts a given number of nodes per partition, and the backend
+ * calls of such a run, each as a subject to measure. */
 #ifndef CLEAVE_BENCH_REPLAY_H
 #define CLEAVE_BENCH_REPLAY_H
 
@@ -23,16 +23,16 @@ typedef struct sessions {
   int64_t dims[2];
 } sessions;
 
-/* On `device`, with so many nodes a partition (0: as many as it takes). */
+/* Opens a session on `device`, with at most `part_nodes` nodes per partition (0: no limit). */
 void session_open(sessions *s, const clv_graph *graph, const char *device, uint32_t part_nodes, clv_capture_policy mode);
 void session_close(sessions *s);
 cost session_run(void *sessions);
-/* The backend beneath. */
+/* The backend whose device is wrapped. */
 const clv_backend *session_backend(void);
 
-/* ---- The backend's calls of such a run (replay_calls.c) ---- */
+/* ---- The backend calls of a session's run (replay_calls.c) ---- */
 
-/* A launch that only takes its time. */
+/* A launch that computes nothing and takes `ns`. */
 typedef struct idle {
   clv__vnpu_launch launch;
   double ns;
@@ -55,21 +55,21 @@ typedef struct calls {
 
 void calls_open(calls *c, const sessions *s, const clv_graph *graph);
 void calls_close(calls *c);
-/* Executes, or launches what was captured, and compares. */
+/* Executes, or launches the capture, and compares the result. */
 void calls_check(calls *c, bool captured, uint32_t nodes, const float *wanted);
-/* execute() or capture->launch() alone. */
+/* Time execute() or capture->launch() alone. */
 cost call_execute(void *calls);
 cost call_replay(void *calls);
-/* What a session asks of the backend in one run, on a stream of its own; with a launch that only takes its time. */
+/* Time all backend calls of a session's run: with execute(), with capture->launch(), and with an idle launch. */
 cost chain_execute(void *calls);
 cost chain_replay(void *calls);
 cost chain_nothing(void *calls);
-/* Ends the program where two results differ. */
+/* Ends the program if two results differ. */
 void need_same(const float *a, const float *b, uint32_t nodes, const char *what);
 
-/* ---- Whether there is a graph (replay_lookups.c) ---- */
+/* ---- The lookup of a capture (replay_lookups.c) ---- */
 
-/* ns that a run's question takes where there is none, and entering one where there is. */
+/* Measures in ns a miss in the cache of captures (`asked`), and entering a capture after a hit (`entered`). */
 void measure_lookups(const clv_plan *plan, int samples, double *asked, double *entered);
 
 #endif

@@ -1,5 +1,5 @@
-/* The calls of a backend that one partition's run comes to, without a session: copies in, execute() or capture->launch(), copy
- * out, wait; the latter alone; and on the virtual NPU a launch in their place that only takes as long. */
+/* The backend calls of a run with one partition, without a session: copies in, execute() or capture->launch(), copy out, wait;
+ * then execute() or launch() alone; and on the virtual NPU the same calls with a launch that only waits for as long. */
 #include "replay.h"
 
 #include <string.h>
@@ -86,7 +86,7 @@ void calls_check(calls *c, bool captured, uint32_t nodes, const float *wanted) {
   check(captured ? replay(c, &error) : execute(c, &error), &error, "call");
   check(c->b->copy_out(c->device, c->stream, out, c->bindings[2].buffer, 0, VALUE_BYTES, &error), &error, "copy");
   synchronize(c);
-  need_same(out, wanted, nodes, "the backend's calls give another result than the session");
+  need_same(out, wanted, nodes, "the results of the backend calls and of the session differ");
 }
 
 static cost run_alone(calls *c, clv_status (*call)(calls *c, clv_error *error)) {
@@ -100,7 +100,7 @@ static cost run_alone(calls *c, clv_status (*call)(calls *c, clv_error *error)) 
 
 static cost run_all(calls *c, clv_status (*call)(calls *c, clv_error *error)) {
   clv_error error = {0};
-  bool copies = !c->is_synchronous; /* else a session binds the caller's memory */
+  bool copies = !c->is_synchronous; /* on a synchronous device, a session binds the caller's memory instead */
   cost begun = begin();
   for (int i = 0; i < 2 && copies; ++i)
     check(c->b->copy_in(c->device, c->stream, c->bindings[i].buffer, 0, c->in[i], VALUE_BYTES, &error), &error, "copy");

@@ -1,12 +1,11 @@
-/* What capturing saves on an OpenCL device: one partition of tiny kernels executed, launched as the resolved list of enqueues,
- * and launched as a command buffer; beside them the driver's own enqueues of as many kernels that do nothing.
+/* Measures how much time a capture saves on an OpenCL device. One partition of tiny kernels is executed, launched as a resolved
+ * list of enqueues, and launched as a command buffer. For comparison, the driver enqueues the same number of empty kernels.
  *
  *   bench_replay_opencl [--nodes N] [--samples N] [--json] [--check]
  *
- * CPU time of the calling thread and wall time of issuing, and wall time until the device is done; the ways take turns, and of
- * each the best and the median are shown. The last line says which way capture=auto takes. Results are compared, times are not
- * judged:
- * --check is few samples. Says so where there is no device. */
+ * Three times are measured: CPU time of the calling thread and wall time until everything is issued, and wall time until the
+ * device is done. The ways take turns; the best and the median of each are shown. The last line says which way capture=auto uses.
+ * Results are compared; times are not judged. --check: few samples. If there is no device, the program says so. */
 #include <string.h>
 #include <time.h>
 
@@ -36,7 +35,7 @@ typedef struct calls {
   clv_execute_args args;
 } calls;
 
-/* False, with a message, where there is no such device. */
+/* Returns false, with a message, if there is no such device. */
 static bool device_open(calls *c, const char *capture, clv_error *error) {
   const char *const device_options[] = {"opencl:fuse=off", capture};
   *c = (calls){0};
@@ -139,7 +138,7 @@ static void raw_close(raw *r) {
 /* ---- Time ---- */
 
 typedef struct sample {
-  double thread_us, issued_us, done_us; /* of the thread until issued; wall until issued, and until done */
+  double thread_us, issued_us, done_us; /* CPU time of the thread until issued; wall time until issued, and until done */
 } sample;
 
 static double now_us(clockid_t clock) {
@@ -173,7 +172,7 @@ static sample measure(calls *c, const raw *r) {
   return s;
 }
 
-/* Best and median of one of the three. */
+/* Computes the best and the median of one of the three times. */
 static void summarize(const sample *samples, int count, size_t offset, double *best, double *median) {
   static double sorted[MAX_SAMPLES];
   for (int i = 0; i < count; ++i) memcpy(&sorted[i], (const char *)&samples[i] + offset, sizeof *sorted);
@@ -199,7 +198,7 @@ static void print_way(const char *name, uint32_t nodes, const sample *samples, i
 
 /* ---- All of it ---- */
 
-/* One chain of operations, in C. */
+/* Computes the expected result of the chain. */
 static void compute(float in[2][ELEMENTS], uint32_t nodes, float *out) {
   for (int i = 0; i < ELEMENTS; ++i) {
     float v = in[0][i], side = in[1][i];
@@ -239,10 +238,11 @@ static void bench(uint32_t nodes, int count, bool json, calls *automatic) {
   }
   compute(in, nodes, wanted);
   for (int w = 0; w < WAYS - 1; ++w) {
-    is_there[w] = device_open(&c[w], options[w], &error); /* a driver may have no command buffers */
+    is_there[w] = device_open(&c[w], options[w], &error); /* some drivers do not support command buffers */
     if (!is_there[w]) continue;
     calls_open(&c[w], graph, (const float(*)[ELEMENTS])in, w > 0);
-    if (c[w].instance->plan->steps.count != nodes) check(CLV_NOT_SUPPORTED, &error, "not a kernel a node");
+    if (c[w].instance->plan->steps.count != nodes)
+      check(CLV_NOT_SUPPORTED, &error, "the partition does not have one kernel per node");
   }
   raw_open(&r, automatic->device, nodes);
   for (int k = -3; k < count; ++k) { /* three to warm up */
@@ -292,7 +292,7 @@ int main(int argument_count, char **arguments) {
   }
   bench(nodes, samples, json, &automatic);
   bool is_buffer = clv__opencl_capture_choice(automatic.device) == CLV__OPENCL_CAPTURE_BUFFER;
-  printf(json ? "{\"auto\": \"%s\"}\n" : "capture=auto takes: %s\n", is_buffer ? "command buffer" : "list");
+  printf(json ? "{\"auto\": \"%s\"}\n" : "capture=auto uses: %s\n", is_buffer ? "command buffer" : "list");
   calls_close(&automatic);
   return 0;
 }

@@ -1,9 +1,10 @@
-/* A session over a device that takes so many nodes a partition: that of another backend, under a table of our own. */
+/* Sessions on a device that accepts a given number of nodes per partition. The device is another backend's, with a changed table.
+ */
 #include "replay.h"
 
 #include <string.h>
 
-/* ---- A device that takes so many nodes a partition ---- */
+/* ---- A device with a limit of nodes per partition ---- */
 
 typedef struct pieces {
   clv_backend table;
@@ -11,7 +12,7 @@ typedef struct pieces {
   uint32_t nodes;
 } pieces;
 
-static pieces cut; /* info() is not told whose table it is in */
+static pieces cut; /* static, because info() does not receive its table */
 
 static void cut_info(clv_device *device, clv_device_info *info) {
   cut.inner->info(device, info);
@@ -27,7 +28,7 @@ static clv_status cut_open(void *self, const clv_host *host, const clv_device_co
   return cut.inner->open(self, host, &all, device, error);
 }
 
-/* The driver asks to be told when it has nothing else to hand over. */
+/* The session's driver calls this when it has issued everything. */
 static clv_status cut_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error) {
   clv_status status = cut.inner->event_notify(device, event, notify, cookie, error);
   issued();

@@ -1,11 +1,11 @@
-"""What `bench.py` compares, each side in a process of its own, and the figures that such a process gives.
+"""The sides that `bench.py` compares, each in a process of its own, and the figures that such a process reports.
 
-A worker loads a model, runs it once, says "ready", and then answers commands, lines of words between tabs, with a line each: "burst",
-SECONDS, with the median in ms of runs that take so long together, after one that is not counted; "write", FILE.npy..., with "done",
-once the outputs of a further run are there. Between commands nothing of it runs: `Worker.ask` comes back when the threads of a side,
-which look for further work for some ms after a run, have gone to sleep.
+A worker loads a model, runs it once and writes "ready". Then it reads commands, lines of words separated by tabs, and answers
+each with a line. "burst", SECONDS: the median in ms of as many runs as fit in SECONDS, after one run that is not counted.
+"write", FILE.npy...: runs once more, writes the outputs to the files, and answers "done". Between commands no thread of a worker
+is active: after a run, threads look for more work for some ms, and `Worker.ask` returns only when they have gone to sleep.
 
-Cleave runs through its shared library's public interface, the peers through their Python packages: all with inputs in memory.
+Cleave runs through the public interface of its shared library, the peers through their Python packages. All inputs are in memory.
 """
 import contextlib
 import ctypes
@@ -19,7 +19,7 @@ import time
 
 import numpy as np
 
-STILL_SECONDS_MOST = 0.5  # that one waits for a side's threads to sleep
+STILL_SECONDS_MOST = 0.5  # the longest wait until the threads of a side sleep
 
 
 # ---- In the side's process ----
@@ -45,14 +45,14 @@ class DevicesOptions(ctypes.Structure):
 
 
 def tensor_of(array):
-    """The array's type, and its memory, which the array must keep. Dtypes have ONNX's numbers."""
+    """A Tensor with the type and the memory of `array`, which must outlive it. Dtypes have ONNX's numbers."""
     import onnx
     dims = (ctypes.c_int64 * 8)(*array.shape)
     return Tensor(onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.ndim, dims, array.ctypes.data)
 
 
 def open_cleave(path, inputs, threads, library, devices):
-    """The headers of include/cleave say what is called, and how the structures lie in memory."""
+    """Opens a model with Cleave's C interface; include/cleave documents the functions and the structs."""
     cleave = ctypes.CDLL(library)
     cleave.clv_graph_input_name.restype = ctypes.c_char_p
     error = Error()
@@ -74,11 +74,11 @@ def open_cleave(path, inputs, threads, library, devices):
     session = make("clv_session_create", plan, None)
     input_count, output_count = cleave.clv_graph_input_count(graph), cleave.clv_graph_output_count(graph)
     names = [cleave.clv_graph_input_name(graph, index).decode() for index in range(input_count)]
-    arrays = [np.ascontiguousarray(inputs[name]) if name in inputs else None for name in names]  # without: the model's own value
+    arrays = [np.ascontiguousarray(inputs[name]) if name in inputs else None for name in names]  # None: the model's default value
     given = (Tensor * input_count)(*(Tensor() if array is None else tensor_of(array) for array in arrays))
 
-    def run(_keep=arrays):  # what `given` points to
-        outputs = (Tensor * output_count)()  # without memory: the session's own
+    def run(_keep=arrays): # keeps the memory that `given` points to
+        outputs = (Tensor * output_count)()  # no data: the session uses its own memory
         call("clv_session_run", session, given, input_count, outputs, output_count)
         return outputs
 
@@ -101,18 +101,18 @@ def open_openvino(path, inputs, threads):
     return lambda: request.infer(inputs, share_inputs=True), lambda outputs: list(outputs.to_tuple())
 
 
-PEERS = {"onnxruntime": open_onnxruntime, "openvino": open_openvino}  # model, inputs, threads -> run(), its outputs as arrays
+PEERS = {"onnxruntime": open_onnxruntime, "openvino": open_openvino}  # (model, inputs, threads) -> run(), which returns arrays
 SIDES = {"cleave": open_cleave, **PEERS}
 
 
 def peak_bytes():
-    """Of this program alone: getrusage's figure begins with the peak of the process that started it."""
+    """The peak memory of this process. getrusage() would include the peak of the process that started it."""
     with open("/proc/self/status", encoding="utf-8") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
 
 
 def tell_load(peer, model_path, inputs_path, threads):
-    """A peer's time until it can run, its first run, and its memory, as JSON."""
+    """Prints, as JSON, a peer's time until it can run, the time of its first run, and its memory."""
     __import__(peer)
     imports = peak_bytes()
     inputs = dict(np.load(inputs_path))
@@ -127,7 +127,7 @@ def tell_load(peer, model_path, inputs_path, threads):
 
 
 def burst_ms(run, seconds):
-    run()  # finds its data in the caches no more: others have run
+    run()  # not counted: the other sides have evicted its data from the caches
     times, begin = [], time.perf_counter()
     while not times or time.perf_counter() - begin < seconds:
         before = time.perf_counter()
@@ -150,7 +150,7 @@ def be_worker(side, model_path, inputs_path, threads, *more):
             print("done", flush=True)
 
 
-# ---- In the process that compares ----
+# ---- In the comparing process ----
 
 
 def run_json(command, threads):
@@ -169,7 +169,7 @@ def load_command(peer, model_path, inputs_path, threads):
 
 
 class Worker:
-    """A process that a side runs in; `more` are a side's further arguments."""
+    """A process that runs a side. `more` are additional arguments of the side."""
 
     def __init__(self, side, model_path, inputs_path, threads, *more):
         command = [sys.executable, os.path.abspath(__file__), "worker", side, model_path, inputs_path, str(threads), *more]
@@ -178,7 +178,7 @@ class Worker:
         self.answer()
 
     def ask(self, *words):
-        with contextlib.suppress(BrokenPipeError):  # there is no answer, then
+        with contextlib.suppress(BrokenPipeError):  # the process has ended: there will be no answer
             self.process.stdin.write("\t".join(map(str, words)) + "\n")
             self.process.stdin.flush()
         return self.answer()
@@ -186,15 +186,15 @@ class Worker:
     def answer(self):
         answer = self.process.stdout.readline()
         if not answer:
-            error = self.process.stderr.read().strip()  # ends with the process
+            error = self.process.stderr.read().strip()  # read() returns when the process ends
             raise RuntimeError(error.splitlines()[-1] if error else f"the process ended with {self.process.wait()}")
         self.wait_until_still()
         return answer.strip()
 
     def is_running(self):
-        """Whether one of its threads runs, or would if others did not."""
+        """Whether one of its threads is running or ready to run."""
         for path in glob.glob(f"/proc/{self.process.pid}/task/*/stat"):
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(path, encoding="utf-8") as file:  # ended meanwhile
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(path, encoding="utf-8") as file:  # the thread has ended
                 if file.read().rpartition(") ")[2].startswith("R"):
                     return True
         return False

@@ -1,12 +1,12 @@
-/* How near the gathering kernels of graphs come to the memory's speed: SparseAggregate (mean) and SparseAttention over an R-MAT
- * graph, by turns with a copy of the features on as many threads. Bandwidths count what must move at least if every message is
- * read from memory: 4mF + 4nF + 4m + 8n bytes for a sum of n rows over m edges of F columns; a copy counts what it reads and
- * writes. Rows that are read often stay in caches, so that a kernel may well be above a copy.
+/* Compares the gathering kernels of graphs with the speed of memory: SparseAggregate (mean) and SparseAttention on an R-MAT
+ * graph, alternately with a copy of the features on as many threads. Bandwidths count the bytes that must move if every message
+ * is read from memory: 4mF + 4nF + 4m + 8n bytes for a sum of n rows over m edges of F columns. A copy counts what it reads and
+ * writes. Rows that are read often stay in caches, so a kernel may be faster than a copy.
  *
  *   bench_sparse_aggregate [--scale N] [--edges-per-vertex N] [--columns N] [--heads N] [--rounds N] [--threads N] [--json]
- * [--check]
+ *                          [--check]
  *
- * What the kernel computed is compared, on rows taken at random, with sums in double. */
+ * The result is compared with sums in double, for random rows. */
 #define BENCH "bench_sparse_aggregate"
 
 #include <math.h>
@@ -48,7 +48,7 @@ static clv_tensor room(clv_dtype dtype, int64_t rows, int64_t columns) {
   exit(1);
 }
 
-/* ---- What is timed ---- */
+/* ---- The timed code ---- */
 
 static void copy(const bench *b) {
   const char *from = b->graph->features.data;
@@ -83,9 +83,9 @@ static void run(bench *b, int subject) {
     run_kernel(b, "SparseAttention", (const clv_tensor[]){*data, b->scores[0], b->scores[1], b->offsets, b->sources}, 5, "");
 }
 
-/* ---- Whether it is right ---- */
+/* ---- Checking the results ---- */
 
-/* The largest difference in a row, by the sum of what is summed up. */
+/* The largest error in a row, relative to the sum of the magnitudes that are added up. */
 static double row_error(const bench *b, int subject, int64_t v) {
   const clv__csr *csr = &b->graph->csr;
   const float *data = b->graph->features.data, *from = b->scores[0].data, *to = b->scores[1].data, *out = b->out.data;
@@ -115,11 +115,11 @@ static double check_rows(const bench *b, int subject) {
     if (!(off <= worst)) worst = off;
   }
   if (worst <= 1e-5) return worst;
-  fprintf(stderr, BENCH ": off by %g of what is summed up; 1e-5 is allowed\n", worst);
+  fprintf(stderr, BENCH ": the error is %g of the sum of magnitudes; at most 1e-5 is allowed\n", worst);
   exit(1);
 }
 
-/* ---- All of it ---- */
+/* ---- Measuring ---- */
 
 static double bytes_of(const bench *b, int subject) {
   double n = (double)b->rows, m = (double)b->edges, columns = (double)b->columns;
@@ -147,7 +147,7 @@ static void open(bench *b, const setting *s) {
   }
 }
 
-/* The median of how a kernel's bandwidth compares with that of the copy of the same round. */
+/* The median over rounds of a kernel's bandwidth as a share of the copy's in the same round. */
 static double of_copy(const bench *b, const setting *s, double times[SUBJECTS][MOST_ROUNDS], int subject) {
   double ratios[MOST_ROUNDS];
   for (int i = 0; i < s->rounds; ++i) ratios[i] = bytes_of(b, subject) / times[subject][i] / (bytes_of(b, COPY) / times[COPY][i]);
@@ -155,7 +155,7 @@ static double of_copy(const bench *b, const setting *s, double times[SUBJECTS][M
   return ratios[s->rounds / 2];
 }
 
-/* CPU times are of all threads: what a machine with other things to do still tells. */
+/* CPU times are those of all threads. They are meaningful even on a busy machine. */
 static void report(const bench *b, const setting *s, double times[SUBJECTS][MOST_ROUNDS], double cpu_times[SUBJECTS][MOST_ROUNDS],
                    const double errors[SUBJECTS]) {
   static const char *const names[] = {[COPY] = "copy", [MEAN] = "mean", [ATTENTION] = "attention"};

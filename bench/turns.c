@@ -16,7 +16,7 @@ static double now_ns(void) {
   return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
-static double issued_ns; /* when the device had all it was to do, by the thread's clock; 0: nobody said so */
+static double issued_ns; /* the thread's clock at the last call of issued(); 0: none in this run */
 
 void issued(void) {
   issued_ns = now_ns();
@@ -41,7 +41,7 @@ static double middle(double *taken, int samples) {
   return taken[samples / 2];
 }
 
-/* What asking the thread's clock takes. */
+/* The time that reading the thread's clock takes. */
 static double clock_ns(void) {
   static double taken[MAX_SAMPLES];
   for (int i = 0; i < 101; ++i) {

@@ -1,11 +1,12 @@
-"""Cold against warm start of ResNet-50: with an empty cache of executables, and with what the cold start left there.
+"""Compares cold and warm starts of ResNet-50: with an empty cache of executables, and with the cache that the cold start filled.
 
     python bench/warm_start.py [--devices npu,cpu --devices opencl,cpu] [--rounds 5] [--small] [--check] [-o FILE.md]
 
-Each start is a fresh `cleave bench` process; cold and warm ones alternate, each pair with a directory of its own. A figure is the
-median of the rounds. "compiled" are executables that a backend keeps, "loaded" those that came from the cache, "not kept" those of
-backends that keep none, such as the CPU's: they are compiled every time. What both starts compute is compared with ONNX Runtime, and the
-warm one's with the cold one's, bit for bit. Devices that are not there are left out, and it is said.
+Each start is a new `cleave bench` process. Cold and warm starts alternate, and each pair has its own cache directory. A figure is
+the median of the rounds. "compiled" counts executables that were compiled and cached, "loaded" those that came from the cache,
+and "not kept" those whose backend cannot save executables, such as the CPU's: they are compiled every time. The results of both
+starts are compared with ONNX Runtime's, and the warm start's with the cold start's, bit for bit. Devices that are not available
+are skipped with a message.
 """
 import argparse
 import json
@@ -25,7 +26,7 @@ WAYS = {"compiled": "compiled", "from_disk": "loaded", "not_kept": "not kept"}
 
 
 def run(*arguments):
-    """In a process whose OpenCL driver begins with an empty cache of its own: PoCL's would hide what a cold start costs."""
+    """Runs cleave with an empty cache for the OpenCL driver. PoCL's usual cache would hide the cost of a cold start."""
     import oracle
     with tempfile.TemporaryDirectory(prefix="cleave-pocl-") as folder:
         return subprocess.run([oracle.COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False,
@@ -33,13 +34,13 @@ def run(*arguments):
 
 
 def why_not(devices):
-    """None, or why the devices cannot be opened."""
+    """None, or the reason why the devices cannot be opened."""
     done = run("devices", "--devices", devices)
     return None if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
 
 
 def start(model, inputs, devices, cache):
-    """The figures of one process."""
+    """Starts one process and returns its figures."""
     done = run("bench", model, *inputs, "--devices", devices, "--strategy", "contiguous", "--runs", 1, "--warmup", 0, "--cache-dir", cache,
                "--json")
     if done.returncode != 0:
@@ -57,12 +58,12 @@ def outputs_of(model, inputs, names, devices, cache):
 
 
 def check(model, inputs, names, devices, folder, expected):
-    """None, or what is wrong with the results of a cold and a warm start."""
+    """None, or how the results of a cold and a warm start are wrong."""
     import oracle
     cache = os.path.join(folder, "checked")
     cold, warm = (outputs_of(model, inputs, names, devices, cache) for _ in range(2))
     if any(a.tobytes() != b.tobytes() for a, b in zip(cold, warm)):
-        return "the warm start's result is not the cold one's"
+        return "the results of the warm and the cold start differ"
     return oracle.first_difference(expected, cold)
 
 
@@ -76,7 +77,7 @@ def measure(model, inputs, devices, folder, rounds):
 
 
 def rows(devices, figures):
-    """Lines of the table, and what the warm starts compiled."""
+    """The lines of the table for these devices."""
     def middle(kind, key):
         return statistics.median(figure[key] for figure in figures[kind])
     for kind in figures:
@@ -91,9 +92,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--devices", action="append", help="repeatable [npu,cpu and opencl,cpu]")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--small", action="store_true", help="the small variant of the model, as tests have it")
-    parser.add_argument("--check", action="store_true", help="fail where a warm start compiles what is kept")
-    parser.add_argument("-o", "--output", metavar="FILE.md", help="write the table there too")
+    parser.add_argument("--small", action="store_true", help="use the model's small variant, as the tests do")
+    parser.add_argument("--check", action="store_true", help="fail if a warm start compiles an executable that was cached")
+    parser.add_argument("-o", "--output", metavar="FILE.md", help="also write the table to this file")
     arguments = parser.parse_args()
     lines = [f"ResNet-50{' (small)' if arguments.small else ''}, {arguments.rounds} rounds, times in ms", "",
              "| devices | start | load | plan | compile | first run | sum | compiled | loaded | not kept |", "| --- " * 10 + "|"]
@@ -108,7 +109,7 @@ def main():
         for devices in arguments.devices or DEVICES:
             missing = why_not(devices)
             if missing:
-                print(f"{devices} is left out: {missing}", flush=True)
+                print(f"{devices} is skipped: {missing}", flush=True)
                 continue
             folder = os.path.join(top, devices.replace(",", "-"))
             os.mkdir(folder)
@@ -125,7 +126,7 @@ def main():
                 print(line, flush=True)
             if arguments.check and (any(figure["compiled"] for figure in figures["warm"]) or
                                     any(figure["compiled"] != other["loaded"] for figure, other in zip(figures["cold"], figures["warm"]))):
-                wrong.append(f"{devices}: a warm start compiled what the cold one had kept")
+                wrong.append(f"{devices}: a warm start compiled executables that the cold start had cached")
     for text in wrong:
         print(f"FAIL {text}")
     if arguments.output:

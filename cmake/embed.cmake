@@ -1,6 +1,6 @@
-# Files as arrays of C: cmake -DOUTPUT=page.c -DHEADER=report/page/page.h -DFILES=clv__page_style=page.css,… -P embed.cmake
-# With -DTABLE=TYPE/NAME/PREFIX also a table of {name without the prefix, array, bytes}, ended by an empty entry; the arrays are
-# then its own.
+# Converts files to C arrays: cmake -DOUTPUT=page.c -DHEADER=report/page/page.h -DFILES=clv__page_style=page.css,… -P embed.cmake
+# With -DTABLE=TYPE/NAME/PREFIX, also writes a table of entries {name without the prefix, array, bytes}, ended by an empty entry.
+# The arrays are then static.
 set(content "/* Made by cmake/embed.cmake. */\n#include \"${HEADER}\"\n")
 string(REPLACE "," ";" files "${FILES}")
 set(linkage "")

@@ -1,4 +1,5 @@
-/* The least that runs a model: one input of a fixed shape, zeros in, first number out. run_model.c does it for any model.
+/* The shortest program that runs a model with one input of fixed shape: it runs the model on zeros and prints the output's first
+ * number. run_model.c runs any model.
  *   cc minimal.c $(pkg-config --cflags --libs cleave) -o minimal && ./minimal model.onnx */
 #include <cleave/cleave.h>
 #include <stdio.h>

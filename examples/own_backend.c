@@ -1,4 +1,5 @@
-/* A backend of the program's own: "mine" runs Relu, the cpu everything else. The model has one input of a fixed shape.
+/* A program with its own backend: "mine" runs Relu, and the cpu runs all other nodes. The model must have one input of fixed
+ * shape.
  *   cc own_backend.c $(pkg-config --cflags --libs cleave) -o own_backend && ./own_backend model.onnx */
 #include <cleave/cleave.h>
 #include <cleave/plugin/host_device.h>
@@ -12,10 +13,10 @@ static void supports(clv_device *device, const clv_graph_view *graph, uint32_t n
   host->graph_node(graph, node, &info);
   verdict->supported = strcmp(info.op, "Relu") == 0 && info.domain[0] == '\0';
   if (verdict->supported) host->graph_value(graph, info.inputs[0], &x), verdict->supported = x.type.dtype == CLV_F32;
-  if (!verdict->supported) snprintf(verdict->reason, sizeof verdict->reason, "%s is no Relu of f32", info.op);
+  if (!verdict->supported) snprintf(verdict->reason, sizeof verdict->reason, "%s is not a Relu of f32", info.op);
 }
 
-/* A partition is one Relu (max_partition_nodes), and there is nothing to know of it. */
+/* A partition is a single Relu (max_partition_nodes is 1), so the executable has nothing to store. */
 static clv_status compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
                           clv_executable **executable, clv_error *error) {
   *executable = (clv_executable *)(void *)device;
@@ -63,7 +64,7 @@ int main(int argc, char **argv) {
   clv_devices_options which = CLV_DEVICES_OPTIONS_INIT;
   clv_plan_options how = CLV_PLAN_OPTIONS_INIT;
   which.list = "mine,cpu";
-  how.strategy = "contiguous"; /* all that "mine" can run; "optimal" would ask what pays */
+  how.strategy = "contiguous"; /* gives "mine" every node that it can run; "optimal" would do so only where it saves time */
   int failed = clv_context_create(NULL, &context, &error) || clv_context_add_backend(context, query, NULL, &error) ||
                clv_devices_open(context, &which, &devices, &error) || clv_graph_load(context, argv[argc - 1], &graph, &error) ||
                clv_plan_make(graph, devices, &how, &plan, &error) || clv_session_create(plan, NULL, &session, &error);

@@ -16,18 +16,18 @@ typedef struct program {
   clv_tensor *inputs, *outputs;
 } program;
 
-/* Where this program itself has something to say. */
+/* Sets the error of a failure in this program itself. */
 static clv_status fail(clv_error *error, const char *what, const char *name) {
   error->status = CLV_INVALID_ARGUMENT;
   snprintf(error->message, sizeof error->message, "%s '%s'", what, name);
   return error->status;
 }
 
-/* Zeros for every input that has no default, and the sizes that the plan is made for. */
+/* Allocates zeros for every input that has no default value, and lists the shapes of these inputs for the plan. */
 static clv_status make_inputs(program *p, clv_size *sizes, uint32_t *size_count, clv_error *error) {
   for (uint32_t i = 0; i < p->input_count; ++i) {
     const clv_tensor *declared = clv_graph_input_type(p->graph, i);
-    if (declared->data != NULL) continue; /* dtype none: its default is taken */
+    if (declared->data != NULL) continue; /* the dtype stays none, so the run takes the default */
     const char *name = clv_graph_input_name(p->graph, i);
     size_t size_bytes = clv_dtype_size_bytes(declared->dtype);
     if (declared->rank < 0 || size_bytes == 0) return fail(error, "no zeros can be made for input", name);
@@ -93,13 +93,13 @@ int main(int argc, char **argv) {
   }
   clv_status status = run(&p, argv[1], argc > 2 ? argv[2] : "cpu", &error);
   for (uint32_t i = 0; status == CLV_OK && i < p.output_count; ++i) {
-    print_output(clv_graph_output_name(p.graph, i), &p.outputs[i]); /* the session's memory: nothing to free */
+    print_output(clv_graph_output_name(p.graph, i), &p.outputs[i]); /* the data is the session's memory: nothing to free */
   }
   if (status != CLV_OK) fprintf(stderr, "run_model: %s\n", error.message);
   for (uint32_t i = 0; p.inputs != NULL && i < p.input_count; ++i) free(p.inputs[i].data);
   free(p.inputs);
   free(p.outputs);
-  clv_session_destroy(p.session); /* in the reverse order of their making; every one accepts NULL */
+  clv_session_destroy(p.session); /* in the reverse order of creation; all of these functions accept NULL */
   clv_plan_destroy(p.plan);
   clv_graph_destroy(p.graph);
   clv_devices_close(p.devices);

@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_npubin(), and changes that keep the parts of a file where they are. */
+/* The libFuzzer entry point of fuzz_npubin(), and a mutator that keeps the parts of a file in place. */
 #include "target_npubin.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

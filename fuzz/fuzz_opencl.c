@@ -1,4 +1,4 @@
-/* libFuzzer's way into fuzz_opencl(), and changes that keep the parts of a file where they are. */
+/* The libFuzzer entry point of fuzz_opencl(), and a mutator that keeps the parts of a file in place. */
 #include "target_opencl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

@@ -1,5 +1,5 @@
-/* Seeds for what reads tables and plans of GNNs: two devices of made-up speed, and a plan of three subgraphs and two layers. The
- * same every time. */
+/* Seeds for the readers of GNN cost tables and GNN plans: tables of two devices with made-up speeds, and a plan of three
+ * subgraphs and two layers. They are the same every time. */
 #ifndef CLEAVE_FUZZ_GNN_SEEDS_H
 #define CLEAVE_FUZZ_GNN_SEEDS_H
 
@@ -24,7 +24,7 @@ static inline clv_status fuzz_gnn_put(clv__tables *tables, const clv__chain *cha
   return CLV_OK;
 }
 
-/* `tables` must be finished, whatever this comes to. */
+/* The caller must finish `tables`, even if this fails. */
 static inline clv_status fuzz_gnn_make_tables(const clv__chain *chain, clv__tables *tables, clv_error *error) {
   static const char *const ends[][2] = {{CLV__TABLE_HOST, CLV__TABLE_HOST}, {CLV__TABLE_HOST, "npu"}, {"npu", CLV__TABLE_HOST}};
   uint32_t count = chain->stage_count;
@@ -73,7 +73,7 @@ static inline clv_status fuzz_gnn_make_plan(const clv__chain *chain, const clv__
   return status;
 }
 
-/* Both as text, into texts that are there. */
+/* Writes the tables and the plan as text to initialised texts. */
 static inline clv_status fuzz_gnn_seeds(clv__text *tables_text, clv__text *plan_text, clv_error *error) {
   const clv__gnn_layer layer = {.in = 16, .out = 32, .heads = 1, .concat = true};
   clv__stages stages;

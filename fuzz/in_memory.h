@@ -1,4 +1,4 @@
-/* Bytes as a file that has a path, and no name, for readers that open one. */
+/* Puts bytes into a deleted temporary file that still has a path in /proc, for readers that open a path. */
 #ifndef CLEAVE_FUZZ_IN_MEMORY_H
 #define CLEAVE_FUZZ_IN_MEMORY_H
 

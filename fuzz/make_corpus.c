@@ -1,6 +1,6 @@
 /* Writes seeds for the fuzz targets: make_corpus FOLDER makes FOLDER/{onnx,tensor,npy,npz,npubin,safetensors,gnn_tables,
- * gnn_plan,params,gnn_state}. The same every time. The seeds of the other targets are text, and in corpus/; their folders here
- * are for what is found. */
+ * gnn_plan,params,gnn_state}. The seeds are the same every time. The seeds of the other targets are texts in corpus/; their
+ * folders in FOLDER stay empty, for new inputs that the fuzzer finds. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 static const char *folder;
 
-/* A path in the folder; false when it is too long. */
+/* Makes a path in the folder; false if it is too long. */
 static bool in_folder(char *path, size_t room, const char *kind, const char *name) {
   int length = snprintf(path, room, "%s/%s/%s", folder, kind, name);
   return length > 0 && (size_t)length < room;
@@ -89,7 +89,7 @@ static bool make_tensors(void) {
   return true;
 }
 
-/* Every kernel with whatever inputs it takes. */
+/* Makes a program for each set of inputs that the kernel accepts. */
 static bool make_nodes(const clv__kernel *kernel) {
   for (int i = 0;; ++i) {
     clv__text model, seed;
@@ -126,7 +126,7 @@ static bool make_programs(void) {
   return true;
 }
 
-/* A header with every dtype, and one with as much metadata as data. */
+/* Makes a file with many dtypes, and a file with metadata. */
 static bool make_safetensors(void) {
   static const char *const headers[] = {
       "{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":["
@@ -142,7 +142,7 @@ static bool make_safetensors(void) {
     clv__text_init(&text, clv__allocator_default());
     const uint64_t length = strlen(headers[i]);
     static const uint8_t data[40];
-    clv__text_append_bytes(&text, &length, sizeof length); /* little-endian, as the hosts of the fuzzer are */
+    clv__text_append_bytes(&text, &length, sizeof length); /* the format is little-endian, like the machines that fuzz */
     clv__text_append_bytes(&text, headers[i], (size_t)length);
     clv__text_append_bytes(&text, data, sizeof data);
     if (!save_text("safetensors", i == 0 ? "dtypes" : "metadata", &text)) return false;
@@ -165,7 +165,7 @@ static bool make_gnn(void) {
   return saved && status == CLV_OK;
 }
 
-/* What fuzz_params binds, and one thing more, in both kinds of files. */
+/* Makes the weights that fuzz_params() binds, and one that it does not, as npz and as safetensors. */
 static bool make_params(void) {
   static const char *const names[] = {"w", "b", "h", "n", "other"};
   static const uint8_t bytes[32];
@@ -196,7 +196,7 @@ static bool make_params(void) {
   return save_text("params", "safetensors", &text);
 }
 
-/* Of either kind of input, after the first layer and after the second. */
+/* Makes states of a run after its first and its second layer, for both kinds of input. */
 static bool make_states(void) {
   static const float rows[FUZZ_STATE_VERTICES * FUZZ_STATE_WIDEST] = {1, 2, 3};
   static const size_t widths[] = {3, 2};

@@ -1,6 +1,6 @@
-/* Inputs for readers of compiled programs (base/files/sealed.h): one byte that says how, then a payload without its fingerprint,
- * which begins with types and a graph. Header, checksum and fingerprint are added here, as no change of a byte would get past
- * them. */
+/* Inputs for readers of compiled programs (base/files/sealed.h): one byte with the mode, then a payload without its fingerprint,
+ * which begins with types and a graph. Header, checksum and fingerprint are added here, because a reader would reject every
+ * mutated file with the wrong checksum. */
 #ifndef CLEAVE_FUZZ_SEALED_H
 #define CLEAVE_FUZZ_SEALED_H
 
@@ -15,7 +15,7 @@ static inline uint64_t fuzz_sealed_number(const uint8_t *data, size_t size_bytes
   return number;
 }
 
-/* Where the graph begins (after its size); 0 where there is none. */
+/* The offset of the graph (after its size); 0 if there is none. */
 static inline size_t fuzz_sealed_graph(const uint8_t *data, size_t size_bytes) {
   if (size_bytes < 4) return 0;
   size_t at = 4;
@@ -30,13 +30,13 @@ static inline size_t fuzz_sealed_graph(const uint8_t *data, size_t size_bytes) {
   return size_bytes - at < 8 ? 0 : at + 8;
 }
 
-/* For clv__sealed_write() and the slots that save: `cookie` is a text. */
+/* A clv_write_fn that appends to a text, the `cookie`. */
 static inline clv_status fuzz_sealed_append(void *cookie, const void *data, size_t size_bytes) {
   clv__text_append_bytes(cookie, data, size_bytes);
   return CLV_OK;
 }
 
-/* The whole file of a payload whose fingerprint is left out. */
+/* Makes a complete file from a payload without fingerprint. */
 static inline void fuzz_sealed_wrap(const clv__sealed_kind *kind, const char *fingerprint, const void *data, size_t size_bytes,
                                     clv__text *file) {
   clv__text payload;
@@ -49,8 +49,8 @@ static inline void fuzz_sealed_wrap(const clv__sealed_kind *kind, const char *fi
 
 typedef size_t (*fuzz_sealed_change)(uint8_t *data, size_t size_bytes, size_t max_bytes); /* libFuzzer's */
 
-/* A change that keeps the parts where they are: most go to the graph alone, whose size is put right; some to what follows it, and
- * some to the first byte, within `modes`. */
+/* Mutates an input but keeps its parts in place. Most mutations change only the graph and correct its size; some change the bytes
+ * after it, or set the mode in the first byte to one of `modes`; some change any bytes. */
 static inline size_t fuzz_sealed_mutate(uint8_t *data, size_t size_bytes, size_t max_bytes, unsigned seed, unsigned modes,
                                         fuzz_sealed_change change) {
   size_t at = size_bytes > 0 ? fuzz_sealed_graph(data + 1, size_bytes - 1) + 1 : 1;

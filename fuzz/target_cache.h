@@ -1,5 +1,5 @@
-/* Reads a file of the cache as it is, and again with the hash that it should have: what is read can be written, and is the same.
- */
+/* Reads a file of the cache. If its header is valid, writes the file again with the correct hash: it must be readable and have
+ * the same bytes, except for the hash. */
 #ifndef CLEAVE_FUZZ_TARGET_CACHE_H
 #define CLEAVE_FUZZ_TARGET_CACHE_H
 

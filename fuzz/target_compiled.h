@@ -1,5 +1,5 @@
-/* Opens a folder of `cleave compile` whose list are the given bytes; beside it are the files that each has, empty, and one
- * executable that is none. What is accepted names files of the folder alone. */
+/* Opens a folder as `cleave compile` writes it. The input is its list; the other files are empty, and its only executable is
+ * invalid. An accepted list may name only files inside the folder. */
 #ifndef CLEAVE_FUZZ_TARGET_COMPILED_H
 #define CLEAVE_FUZZ_TARGET_COMPILED_H
 
@@ -40,7 +40,7 @@ static inline clv_status fuzz_compiled_status(const uint8_t *data, size_t size_b
       fuzz_compiled_inside(directory, devices->npu_specs[i]);
     }
     for (uint32_t i = 0; i < compiled->executable_count; ++i) fuzz_compiled_inside(directory, compiled->executables[i].path);
-    if (devices->list == NULL || compiled->key_count > 0) abort(); /* nothing here is an executable */
+    if (devices->list == NULL || compiled->key_count > 0) abort(); /* the folder has no valid executable */
   } else if (compiled != NULL || error->message[0] == '\0') {
     abort();
   }

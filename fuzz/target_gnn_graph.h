@@ -1,5 +1,5 @@
-/* Reads a graph as 'cleave gnn' would: npz by what it begins with, all else both as METIS's file and as a list of edges. What was
- * read keeps every promise that the rest relies on. */
+/* Reads a graph as 'cleave gnn' would: npz if it begins like one, anything else both as a METIS file and as a list of edges.
+ * Checks the invariants of the graph that was read. */
 #ifndef CLEAVE_FUZZ_TARGET_GNN_GRAPH_H
 #define CLEAVE_FUZZ_TARGET_GNN_GRAPH_H
 
@@ -51,7 +51,7 @@ static inline clv_status fuzz_gnn_graph_status(const char *name, const uint8_t *
   return CLV_OK;
 }
 
-/* As parts of a graph that has as many vertices as there are lines: each has one, and no part is without. */
+/* Reads a list of parts, for a graph with one vertex per line. Every vertex must have a part, and every part a vertex. */
 static inline void fuzz_gnn_parts(const char *name, const uint8_t *data, size_t size_bytes) {
   const clv_allocator *allocator = clv__allocator_default();
   uint8_t has[1000] = {0};
@@ -76,7 +76,7 @@ static inline void fuzz_gnn_parts(const char *name, const uint8_t *data, size_t 
 static inline void fuzz_gnn_graph(const uint8_t *data, size_t size_bytes) {
   static const uint8_t none;
   clv_error error = {0};
-  if (data == NULL) data = &none; /* an empty file is one too */
+  if (data == NULL) data = &none; /* an empty file is also an input */
   (void)fuzz_gnn_graph_status("fuzz.graph", data, size_bytes, &error);
   error = (clv_error){0};
   (void)fuzz_gnn_graph_status("fuzz.txt", data, size_bytes, &error);

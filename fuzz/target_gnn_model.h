@@ -1,4 +1,4 @@
-/* Reads a GNN's JSON as 'cleave gnn run' would, beside a file of weights, "w.npz", that is made once. */
+/* Reads a GNN model in JSON as 'cleave gnn run' would. The model can refer to a file of weights, "w.npz", which is made once. */
 #ifndef CLEAVE_FUZZ_TARGET_GNN_MODEL_H
 #define CLEAVE_FUZZ_TARGET_GNN_MODEL_H
 

@@ -1,4 +1,4 @@
-/* Reads a GNN from ONNX as 'cleave gnn' would: its layers are looked for, and proved on a random graph. */
+/* Reads a GNN from ONNX as 'cleave gnn' would: finds its layers and verifies them on a random graph. */
 #ifndef CLEAVE_FUZZ_TARGET_GNN_ONNX_H
 #define CLEAVE_FUZZ_TARGET_GNN_ONNX_H
 

@@ -1,4 +1,4 @@
-/* Reads a plan of GNN inference, writes it, and reads that again. */
+/* Reads a plan of GNN inference, writes it, and reads the result. */
 #ifndef CLEAVE_FUZZ_TARGET_GNN_PLAN_H
 #define CLEAVE_FUZZ_TARGET_GNN_PLAN_H
 
@@ -22,7 +22,7 @@ static inline void fuzz_gnn_plan(const uint8_t *data, size_t size_bytes) {
   if (clv__gnn_plan_parse(allocator, (const char *)data, size_bytes, "fuzz", &plan, &error) != CLV_OK) return;
   clv__text_init(&text, allocator);
   clv__text_init(&second, allocator);
-  if (clv__gnn_plan_print(plan, &text, &error) == CLV_OK) { /* what was read can be written, and means the same */
+  if (clv__gnn_plan_print(plan, &text, &error) == CLV_OK) { /* the printed plan must be readable and print the same */
     if (clv__gnn_plan_parse(allocator, text.data, text.size_bytes, "again", &again, &error) != CLV_OK) abort();
     if (clv__gnn_plan_print(again, &second, &error) == CLV_OK && strcmp(text.data, second.data) != 0) abort();
     clv__gnn_plan_destroy(again);

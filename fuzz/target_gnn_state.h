@@ -1,6 +1,7 @@
-/* Reads the file that a run of GNN inference goes on from, as of a model with layers of 3, 2 and 4 columns over 5 vertices. The
- * first byte of an input says what the rest is: a file; or, where it is FUZZ_STATE_SEALED, how many layers are done and the rows,
- * whose header is made here, as no change of a byte would get past its hash. */
+/* Reads the file from which a run of GNN inference resumes. The model has layers of 3, 2 and 4 columns and the graph 5 vertices.
+ * The first byte of an input is its kind. FUZZ_STATE_FILE: a complete file follows. FUZZ_STATE_SEALED: the number of finished
+ * layers (one byte) and the rows follow; the header is added here, because a reader would reject every mutated file with the
+ * wrong hash. */
 #ifndef CLEAVE_FUZZ_TARGET_GNN_STATE_H
 #define CLEAVE_FUZZ_TARGET_GNN_STATE_H
 
@@ -12,7 +13,8 @@
 enum { FUZZ_STATE_FILE, FUZZ_STATE_SEALED, FUZZ_STATE_KINDS };
 enum { FUZZ_STATE_VERTICES = 5, FUZZ_STATE_LAYERS = 3, FUZZ_STATE_WIDEST = 4, FUZZ_STATE_HEAD = 8 + 32 + 8 + 8 + 32 };
 
-/* As run/state.c writes it: magic, key, layers done and a reserved word, how many numbers, their hash. */
+/* Writes a file in the format of run/state.c: magic, key, number of finished layers, a reserved word, count of numbers, their
+ * hash, the numbers. */
 static inline void fuzz_gnn_state_file(const clv__hash *key, uint32_t layers_done, const void *rows, size_t rows_bytes,
                                        clv__text *file) {
   const uint32_t layers[2] = {layers_done, 0};
@@ -46,7 +48,7 @@ static inline clv_status fuzz_gnn_state_status(const uint8_t *data, size_t size_
     clv__text_append_bytes(&file, data + 1, size_bytes - 1);
   memset(rows, 'r', sizeof rows);
   clv_status status = clv__run_state_parse(&run, "fuzz.state", file.data, file.size_bytes, &key, &layers_done, rows, error);
-  if (status == CLV_OK) { /* some layer but the last, and all of its rows */
+  if (status == CLV_OK) { /* the state must be of a layer before the last, with all of its rows */
     if (layers_done < 1 || layers_done >= FUZZ_STATE_LAYERS) abort();
     size_t rows_bytes = sizeof(float) * FUZZ_STATE_VERTICES * clv__gnn_layer_width(&layers[layers_done - 1]);
     if (file.size_bytes != FUZZ_STATE_HEAD + rows_bytes || memcmp(rows, file.data + FUZZ_STATE_HEAD, rows_bytes) != 0) abort();

@@ -1,4 +1,4 @@
-/* Reads cost tables of GNNs, as JSON and as CSV, asks them, writes them, and reads that again. */
+/* Reads cost tables of GNNs as JSON and as CSV, looks up costs, writes the tables, and reads the result. */
 #ifndef CLEAVE_FUZZ_TARGET_GNN_TABLES_H
 #define CLEAVE_FUZZ_TARGET_GNN_TABLES_H
 
@@ -20,7 +20,7 @@ static inline void fuzz_gnn_tables_ask(const clv__tables *tables) {
 
 static const clv__import_column fuzz_gnn_columns[] = {{"cpu_ms", "cpu", 0, 4, true}, {"npu_ms", "npu", 4, 7, false}};
 
-/* Whether it is tables, of either kind; the error is of what it is no CSV for, or, where it begins as JSON does, no JSON. */
+/* Reads the input as JSON if it begins with '{', otherwise as CSV, and returns the reader's status and error. */
 static inline clv_status fuzz_gnn_tables_status(const uint8_t *data, size_t size_bytes, clv_error *error) {
   clv__tables tables;
   clv__tables_init(&tables, clv__allocator_default());
@@ -43,7 +43,7 @@ static inline void fuzz_gnn_tables(const uint8_t *data, size_t size_bytes) {
   if (clv__tables_import(&tables, "layer", fuzz_gnn_columns, 2, (const char *)data, size_bytes, "fuzz", &error) == CLV_OK ||
       clv__tables_parse(&tables, (const char *)data, size_bytes, "fuzz", &error) == CLV_OK) {
     fuzz_gnn_tables_ask(&tables);
-    if (clv__tables_print(&tables, &text, &error) == CLV_OK) { /* what was read can be written, and means the same */
+    if (clv__tables_print(&tables, &text, &error) == CLV_OK) { /* the printed tables must be readable and print the same */
       if (clv__tables_parse(&again, text.data, text.size_bytes, "again", &error) != CLV_OK ||
           clv__tables_print(&again, &second, &error) != CLV_OK || strcmp(text.data, second.data) != 0)
         abort();

@@ -1,4 +1,4 @@
-/* The reader of IR JSON, as targets.h has the others. */
+/* Reads IR JSON; like the functions in targets.h. */
 #ifndef CLEAVE_FUZZ_TARGET_IRJSON_H
 #define CLEAVE_FUZZ_TARGET_IRJSON_H
 
@@ -6,7 +6,7 @@
 #include "formats/irjson/irjson.h"
 #include "formats/onnx/onnx.h"
 
-/* Loads (which infers all shapes), hashes, and writes what was loaded as ONNX, which must be readable. */
+/* Loads a model (which infers all shapes), hashes it, writes it as ONNX, and loads the result. */
 static inline void fuzz_irjson(const uint8_t *data, size_t size_bytes) {
   const clv_allocator *allocator = clv__allocator_default();
   clv_error error = {0};

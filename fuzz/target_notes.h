@@ -1,8 +1,9 @@
-/* What backends kept of what they found out by trying, as it comes back from the cache: choices of --tune (a text) and verdicts
- * of frameworks (sealed). What is taken over is kept again with one thing more, read once more, and must be the same.
+/* Reads results that backends found by trial and stored in the cache: choices of --tune (a text) and verdicts of frameworks (a
+ * sealed file). Then adds one more result, stores all of them, and reads them again: they must be the same.
  *
- * The first byte of an input says what the rest is: choices; verdicts as a file; or, where it is FUZZ_NOTES_SEALED, what follows
- * the fingerprint of such a file, as no change of a byte would get past its checksum. */
+ * The first byte of an input is its kind: choices, a file of verdicts, or FUZZ_NOTES_SEALED for the bytes after the fingerprint
+ * of such a file. In the last case the beginning of the file is added here, because a reader would reject every mutated file with
+ * the wrong checksum. */
 #ifndef CLEAVE_FUZZ_TARGET_NOTES_H
 #define CLEAVE_FUZZ_TARGET_NOTES_H
 
@@ -14,7 +15,7 @@
 #include "sealed.h"
 
 enum { FUZZ_NOTES_CHOICES, FUZZ_NOTES_FILE, FUZZ_NOTES_SEALED, FUZZ_NOTES_KINDS };
-/* Inputs that are longer may hold as much as is ever kept, so that nothing is added. */
+/* Longer inputs could already have the most results that are stored, so that no more could be added. */
 enum { FUZZ_NOTES_MOST_BYTES = 16384 };
 
 static inline clv_status fuzz_notes_recall(void *self, const char *backend, const char *key, void **data, size_t *size_bytes,
@@ -38,7 +39,8 @@ static inline clv_status fuzz_notes_remember(void *self, const char *backend, co
   return CLV_OK;
 }
 
-/* Finds `asked`, notes down one that nobody has, keeps it, and looks for both once more. Returns whether `asked` was there. */
+/* Looks for the choice of step `asked`, adds a choice of its own, stores all of them, and looks for both again. Returns whether
+ * `asked` was found. */
 static inline bool fuzz_notes_choices(const clv_host *host, const char *asked, char choice[CLV__CPU_CHOICE_ROOM]) {
   clv__cpu_notes *notes;
   char again[CLV__CPU_CHOICE_ROOM];
@@ -54,7 +56,7 @@ static inline bool fuzz_notes_choices(const clv_host *host, const char *asked, c
   return found;
 }
 
-/* The same of verdicts; `asked` is the signature whose bytes are all 'v'. */
+/* The same for verdicts. Looks for the signature whose bytes are all 'v'. */
 static inline bool fuzz_notes_verdicts(const clv_host *host, clv_verdict *verdict) {
   clv__hash asked, own = {{0}};
   clv__verdicts verdicts;
@@ -74,7 +76,8 @@ static inline bool fuzz_notes_verdicts(const clv_host *host, clv_verdict *verdic
   return found;
 }
 
-/* Whether what was asked for is among what was kept: the step "conv", or the signature of 'v's; and what it says. */
+/* Returns whether the stored results have a choice for the step "conv", or a verdict for the signature of 'v's. `says` is the
+ * choice or the verdict. */
 static inline bool fuzz_notes_found(const uint8_t *data, size_t size_bytes, char says[CLV__CPU_CHOICE_ROOM]) {
   static const clv__sealed_kind kind = {.what = "verdicts", .magic = "CLVTRIED", .version = 1};
   const int what = data[0] % FUZZ_NOTES_KINDS;

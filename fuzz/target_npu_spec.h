@@ -1,4 +1,4 @@
-/* The reader of a virtual NPU's description, as targets.h has the others. */
+/* Reads descriptions of virtual NPUs; like the functions in targets.h. */
 #ifndef CLEAVE_FUZZ_TARGET_NPU_SPEC_H
 #define CLEAVE_FUZZ_TARGET_NPU_SPEC_H
 
@@ -6,7 +6,7 @@
 
 #include "backends/vnpu/spec/spec.h"
 
-/* A description; after its first zero byte, an option for it: KEY=VALUE. */
+/* An input is a description, and after its first zero byte a device option: KEY=VALUE. */
 static inline void fuzz_npu_spec(const uint8_t *data, size_t size_bytes) {
   const clv_allocator *allocator = clv__allocator_default();
   clv_error error = {0};

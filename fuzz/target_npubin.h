@@ -1,9 +1,9 @@
-/* The reader of the virtual NPU's programs, as targets.h has the others: what loads is also run. It needs the whole library.
+/* Reads programs of the virtual NPU, and runs those that load. It needs the whole library.
  *
- * The first byte of an input says what the rest is: FUZZ_NPUBIN_RAW, a file as it is; otherwise the payload of one (npubin.h)
- * after the fingerprint, to which header, checksum and the device's fingerprint are added here, as no change of a byte would get
- * past them. With FUZZ_NPUBIN_COMPILE only its types and graph count: the program is laid out anew and saved, and must load. So
- * graphs that changed are run, too. */
+ * The first byte of an input is its mode. FUZZ_NPUBIN_RAW: a complete file follows. Otherwise the payload of a file (npubin.h)
+ * follows, without the fingerprint. Header, checksum and fingerprint are added here, because a reader would reject every mutated
+ * file with the wrong checksum. FUZZ_NPUBIN_COMPILE: only the types and the graph of the payload are used. The graph is compiled
+ * and saved, and the result must load; so mutated graphs run too. */
 #ifndef CLEAVE_FUZZ_TARGET_NPUBIN_H
 #define CLEAVE_FUZZ_TARGET_NPUBIN_H
 
@@ -22,11 +22,11 @@
 #include "sealed.h"
 
 enum {
-  FUZZ_NPUBIN_DYNAMIC = 1, /* the device takes shapes that it does not know */
+  FUZZ_NPUBIN_DYNAMIC = 1, /* use the device that supports unknown shapes */
   FUZZ_NPUBIN_COMPILE = 2,
-  FUZZ_NPUBIN_WILD = 4, /* any bytes in the inputs; otherwise small numbers */
+  FUZZ_NPUBIN_WILD = 4, /* fill the inputs with any bytes instead of small numbers */
   FUZZ_NPUBIN_RAW = 8,
-  FUZZ_NPUBIN_IO = 32, /* what has more inputs, outputs or weights is not run */
+  FUZZ_NPUBIN_IO = 32, /* a program with more inputs, outputs or weights is not run */
   FUZZ_NPUBIN_BYTES = 1 << 16
 };
 
@@ -36,7 +36,7 @@ typedef struct fuzz_npubin_setting {
   clv_device *devices[2];
 } fuzz_npubin_setting;
 
-/* Made once, and kept. */
+/* Created once and never closed. */
 static inline const fuzz_npubin_setting *fuzz_npubin_open(void) {
   static fuzz_npubin_setting setting;
   static const char *const specs[] = {"{\"operators\": \"all\", \"memory\": \"8M\", \"static_shapes\": true}",
@@ -54,9 +54,9 @@ static inline const fuzz_npubin_setting *fuzz_npubin_open(void) {
   return &setting;
 }
 
-/* ---- Running what was loaded ---- */
+/* ---- Run a loaded program ---- */
 
-/* Little enough to run at once, and without bodies: a loop may go on for ever. */
+/* Whether the program is small enough to run quickly and has no bodies, because a loop might never end. */
 static inline bool fuzz_npubin_is_small(const clv_executable *p) {
   static const clv__vnpu_speed speed = {
       .given = true, .flops_per_second = 1e9, .bytes_per_second = 1e9, .time_scale = 1, .frequency = 1};
@@ -84,7 +84,7 @@ static inline bool fuzz_npubin_is_small(const clv_executable *p) {
   return seconds < 0.02;
 }
 
-/* Numbers of any dtype. */
+/* Fills a tensor with pseudo-random elements. */
 static inline void fuzz_npubin_fill(uint8_t *data, size_t size_bytes, const clv_tensor *type, bool wild) {
   uint32_t state = 12345;
   size_t element = clv_dtype_size_bytes(type->dtype);
@@ -120,7 +120,7 @@ static inline clv_status fuzz_npubin_output(void *cookie, uint32_t index, const 
   return run->b->buffer_alloc(run->device, size_bytes, &binding->buffer, error);
 }
 
-/* Sizes that a program leaves open are 2. False where it cannot be run. */
+/* Allocates and fills the program's bindings; open sizes are 2. Returns false if the program cannot run. */
 static inline bool fuzz_npubin_bind(fuzz_npubin_run *run, const clv_executable *p, clv_stream *stream, bool wild) {
   for (uint32_t i = 0; i < p->input_count; ++i) {
     size_t size_bytes;
@@ -156,7 +156,7 @@ static inline bool fuzz_npubin_bind(fuzz_npubin_run *run, const clv_executable *
   return true;
 }
 
-/* Executed twice; the second time captured where that can be. */
+/* Executes the instance, and a static program once more through a capture. */
 static inline void fuzz_npubin_execute(fuzz_npubin_run *run, const clv_executable *p, clv_instance *instance,
                                        clv_stream *stream) {
   clv_error error = {0};
@@ -197,7 +197,7 @@ static inline void fuzz_npubin_try(const fuzz_npubin_setting *setting, clv_devic
 
 /* ---- The target ---- */
 
-/* The file that a compiler makes of an input's types and graph; empty where there is none. */
+/* Compiles the types and the graph of an input, and saves the result to `file`, which stays empty if that fails. */
 static inline void fuzz_npubin_compile(const clv_device *device, const uint8_t *data, size_t size_bytes, clv__text *file) {
   clv_tensor types[FUZZ_NPUBIN_IO];
   size_t at = fuzz_sealed_graph(data, size_bytes);
@@ -208,7 +208,8 @@ static inline void fuzz_npubin_compile(const clv_device *device, const uint8_t *
     types[i] = (clv_tensor){.dtype = (clv_dtype)fuzz_sealed_number(data + from, 4),
                             .rank = (int32_t)fuzz_sealed_number(data + from + 4, 4)};
     from += 8;
-    if (clv_dtype_size_bytes(types[i].dtype) == 0 || types[i].dtype == CLV_STRING) return; /* no compiler is asked for that */
+    if (clv_dtype_size_bytes(types[i].dtype) == 0 || types[i].dtype == CLV_STRING)
+      return; /* the host never compiles for such inputs */
     for (int32_t d = 0; d < types[i].rank; ++d, from += 8) {
       types[i].dims[d] = (int64_t)fuzz_sealed_number(data + from, 8);
       if (types[i].dims[d] < CLV_DIM_UNKNOWN) return;
@@ -228,7 +229,7 @@ static inline void fuzz_npubin_compile(const clv_device *device, const uint8_t *
   clv__vnpu_program_destroy(p);
 }
 
-/* Returns what loading came to. */
+/* Returns the status of loading. */
 static inline clv_status fuzz_npubin_status(const uint8_t *data, size_t size_bytes, clv_error *error) {
   const fuzz_npubin_setting *setting = fuzz_npubin_open();
   if (size_bytes == 0) return CLV_INVALID_MODEL;
@@ -249,7 +250,7 @@ static inline clv_status fuzz_npubin_status(const uint8_t *data, size_t size_byt
     setting->backend->executable_destroy(device, p);
   } else if ((mode & FUZZ_NPUBIN_COMPILE) != 0 && (mode & FUZZ_NPUBIN_RAW) == 0 && file.size_bytes > 0 &&
              status != CLV_OUT_OF_MEMORY) {
-    abort(); /* what was compiled and saved does not load */
+    abort(); /* a program that was compiled and saved does not load */
   }
   clv__text_finish(&file);
   return status;
@@ -264,7 +265,8 @@ static inline void fuzz_npubin(const uint8_t *data, size_t size_bytes) {
 
 enum { FUZZ_NPUBIN_SEEDS = 6 };
 
-/* A graph whose inputs `x` (and for some `y`) are f32[4, 6]; the last ones do not say their shapes before they run. */
+/* Writes a model with input `x`, and sometimes `y`, of type f32[4, 6]. The output shapes of the last model depend on data.
+ * Returns the model's name. */
 static inline const char *fuzz_npubin_model(int index, clv__text *text) {
   static const int64_t dims[] = {4, 6}, wide[] = {6, 200}, row[] = {6}, image[] = {1, 2, 4, 6}, filter[] = {3, 2, 3, 3},
                        shape[] = {2}, to[] = {2, 12}, two[] = {2}, indices[] = {2, 0};
@@ -345,7 +347,8 @@ static inline const char *fuzz_npubin_model(int index, clv__text *text) {
   return names[index];
 }
 
-/* One node on some of: f32 inputs `x` and `y` [4, 6], constants. NULL where there is no such set of inputs. */
+/* Writes a model of one node whose operands are the `index`th set of f32 inputs `x` and `y` [4, 6] and constants. Returns the
+ * set, or NULL if there is none. */
 static inline const char *fuzz_npubin_node(const clv__kernel *kernel, int index, clv__text *text) {
   static const char *const inputs[] = {
       "x",     "x,y",       "x,k",   "x,one", "x,k,k",     "x,y,x", "x,i,y", "x,i", "is,x,y", "x,row,row,row,row", "image,filter",
@@ -373,7 +376,7 @@ static inline const char *fuzz_npubin_node(const clv__kernel *kernel, int index,
   return inputs[index];
 }
 
-/* A program of a model with `inputs` inputs f32[4, 6], as an input of the target. False where it does not compile. */
+/* Compiles a model with `inputs` inputs f32[4, 6] to a seed for the target. False if the model does not compile. */
 static inline bool fuzz_npubin_from_model(const clv__text *model, uint32_t inputs, uint8_t mode, clv__text *seed) {
   const clv_device *device = fuzz_npubin_open()->devices[mode];
   clv__text parts, file;
@@ -400,7 +403,7 @@ static inline bool fuzz_npubin_from_model(const clv__text *model, uint32_t input
   return made;
 }
 
-/* Valid programs. Their name; NULL where the model does not compile. */
+/* Makes a seed from the `index`th valid program. Returns its name, or NULL if the model does not compile. */
 static inline const char *fuzz_npubin_seed(int index, clv__text *seed) {
   clv__text model;
   clv__text_init(&model, clv__allocator_default());

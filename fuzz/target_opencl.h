@@ -1,9 +1,10 @@
-/* The reader of OpenCL executables, as targets.h has the others: the file, its graph, types, fusion, launches and their memory,
- * all that is done before a driver is asked. It needs the whole library, and no OpenCL.
+/* Reads OpenCL executables, up to the first driver call: the file, its graph, types, fusion, launches and their memory. It needs
+ * the whole library, but no OpenCL.
  *
- * The first byte of an input says what the rest is: FUZZ_OPENCL_RAW, a file as it is; otherwise its payload after the fingerprint
- * (blob.c), to which header, checksum and fingerprint are added here, as no change of a byte would get past them. Without
- * FUZZ_OPENCL_PROGRAMS only its types and graph count: so the seeds of fuzz_npubin are seeds for this one too. */
+ * The first byte of an input is its mode. FUZZ_OPENCL_RAW: a complete file follows. Otherwise the payload of a file (blob.c)
+ * follows, without the fingerprint. Header, checksum and fingerprint are added here, because a reader would reject every mutated
+ * file with the wrong checksum. Without FUZZ_OPENCL_PROGRAMS, only the types and the graph of the payload are used, so the seeds
+ * of fuzz_npubin are seeds for this target too. */
 #ifndef CLEAVE_FUZZ_TARGET_OPENCL_H
 #define CLEAVE_FUZZ_TARGET_OPENCL_H
 
@@ -20,9 +21,9 @@
 
 enum { FUZZ_OPENCL_CPU = 2, FUZZ_OPENCL_PLAIN = 4, FUZZ_OPENCL_RAW = 8, FUZZ_OPENCL_PROGRAMS = 16 };
 
-/* A device as far as a reader looks at it. */
+/* Fills in the fields of a device that the reader uses. */
 static inline void fuzz_opencl_device(clv_device *device, uint8_t mode) {
-  static clv_context *context; /* made once, and kept */
+  static clv_context *context; /* created once and never destroyed */
   if (context == NULL && clv_context_create(NULL, &context, NULL) != CLV_OK) abort();
   const clv_host *host = clv__context_host(context);
   *device = (clv_device){.host = host, .allocator = host->allocator};
@@ -62,7 +63,7 @@ static inline void fuzz_opencl_wrap(const clv_device *device, const uint8_t *dat
   clv__text_finish(&payload);
 }
 
-/* Returns what loading came to. */
+/* Returns the status of reading. */
 static inline clv_status fuzz_opencl_status(const uint8_t *data, size_t size_bytes, clv_error *error) {
   if (size_bytes == 0) return CLV_INVALID_MODEL;
   clv_device device;
@@ -76,7 +77,7 @@ static inline clv_status fuzz_opencl_status(const uint8_t *data, size_t size_byt
     fuzz_opencl_wrap(&device, data + 1, size_bytes - 1, (data[0] & FUZZ_OPENCL_PROGRAMS) != 0, &file);
   clv_status status = clv__opencl_executable_read(&device, file.data, file.size_bytes, &executable, error);
   if (status == CLV_OK) clv__opencl_executable_destroy(&device, executable);
-  if (status == CLV_INTERNAL_ERROR) abort(); /* a lowering that does not do what its accepts() promised */
+  if (status == CLV_INTERNAL_ERROR) abort(); /* a lowering failed although its accepts() returned true */
   clv__text_finish(&file);
   fuzz_opencl_finish(&device);
   return status;

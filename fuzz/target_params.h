@@ -1,4 +1,5 @@
-/* Reads a file of weights, of either kind, as --params does: binds the values of a model to what it has of their names. */
+/* Reads a file of weights (npz or safetensors) as --params does, and binds values of a model to the tensors with the same
+ * names. */
 #ifndef CLEAVE_FUZZ_TARGET_PARAMS_H
 #define CLEAVE_FUZZ_TARGET_PARAMS_H
 
@@ -7,7 +8,7 @@
 #include "formats/params.h"
 #include "in_memory.h"
 
-/* How many of the values "w", "b", "h" and "n" were bound. */
+/* Returns how many of the values "w", "b", "h" and "n" were bound. */
 static inline uint32_t fuzz_params_bound(const uint8_t *data, size_t size_bytes, clv_error *error) {
   static const struct {
     const char *name;
@@ -31,7 +32,7 @@ static inline uint32_t fuzz_params_bound(const uint8_t *data, size_t size_bytes,
       if (status == CLV_OK && !clv__params_has(params, wanted[i].name)) abort();
       if (status != CLV_OK) continue;
       if (!clv__tensor_same_type(&tensor, &type) || tensor.data == NULL || !clv__tensor_size_bytes(&tensor, &type_bytes)) abort();
-      volatile uint8_t sum = 0; /* all of it is there */
+      volatile uint8_t sum = 0; /* all bytes must be readable */
       for (size_t b = 0; b < type_bytes; ++b) sum = (uint8_t)(sum + ((const uint8_t *)tensor.data)[b]);
       ++bound;
     }

@@ -1,4 +1,5 @@
-/* Reads pins as --pins does, one a line, asks them about names, and reads again what is made of them. */
+/* Reads a file of pins as --pins does, one pin per line. Matches each pattern with a name, prints the pins, and reads the
+ * result. */
 #ifndef CLEAVE_FUZZ_TARGET_PINS_H
 #define CLEAVE_FUZZ_TARGET_PINS_H
 
@@ -7,10 +8,10 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/options/pins.c" /* of the command, not of the library */
+#include "cli/options/pins.c" /* this file is part of the command, not of the library */
 
 typedef struct fuzz_pins_found {
-  clv__text text; /* what was found, one a line */
+  clv__text text; /* the pins that were read, one per line */
   uint32_t count;
 } fuzz_pins_found;
 
@@ -19,7 +20,7 @@ static inline clv_status fuzz_pins_add(void *self, const char *line, size_t leng
   cli_pin pin;
   if (length == 0) abort();
   if (!cli_pin_read(line, length, &pin))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%.*s' is no pin", (int)length, line);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%.*s' is not a pin", (int)length, line);
   if (pin.pattern_length == 0 || pin.device_length == 0 || pin.pattern < line || pin.device + pin.device_length != line + length)
     abort();
   char *pattern = malloc(pin.pattern_length + 1);

@@ -1,5 +1,5 @@
-/* The reader of plan files, as targets.h has the others. It needs the whole library: a plan is checked against its model and the
- * devices. */
+/* Reads plan files; like the functions in targets.h. It needs the whole library, because a plan is checked against its model and
+ * the devices. */
 #ifndef CLEAVE_FUZZ_TARGET_PLAN_H
 #define CLEAVE_FUZZ_TARGET_PLAN_H
 
@@ -11,7 +11,7 @@
 #include "formats/onnx/onnx.h"
 #include "plan/plan.h"
 
-/* Stands for the model's hash in seeds and in the corpus, which so outlive changes of how models are hashed. */
+/* A placeholder for the model's hash in seeds and in the corpus, so that they stay valid if the hash changes. */
 #define FUZZ_PLAN_HASH "$MODEL"
 
 typedef struct fuzz_plan_setting {
@@ -21,7 +21,7 @@ typedef struct fuzz_plan_setting {
   char hash[2 * CLV__HASH_BYTES + 1];
 } fuzz_plan_setting;
 
-/* Two branches, a view, weights, a constant node, and an operator that the second device lacks. */
+/* A model with two branches, a view, weights, a constant node, and an operator that the second device does not support. */
 static inline void fuzz_plan_model(clv__text *text) {
   static const int64_t dims[] = {-1, 4}, shape[] = {2}, to[] = {-1, 2}, weight[] = {4};
   static const float numbers[4] = {1, 2, 3, 4};
@@ -41,7 +41,7 @@ static inline void fuzz_plan_model(clv__text *text) {
   model_close(text, graph);
 }
 
-/* Made once, and kept: reading a plan leaves nothing in them. NULL where something fails. */
+/* Created once and never destroyed, because reading a plan does not change them. NULL on failure. */
 static inline const fuzz_plan_setting *fuzz_plan_open(void) {
   static fuzz_plan_setting setting;
   static const char *const specs[] = {
@@ -66,7 +66,7 @@ static inline const fuzz_plan_setting *fuzz_plan_open(void) {
   return &setting;
 }
 
-/* Where the mark begins; the size where there is none. */
+/* The offset of the placeholder; `size_bytes` if there is none. */
 static inline size_t fuzz_plan_mark(const uint8_t *data, size_t size_bytes) {
   const size_t length = sizeof FUZZ_PLAN_HASH - 1;
   for (size_t i = 0; i + length <= size_bytes; ++i) {
@@ -75,7 +75,7 @@ static inline size_t fuzz_plan_mark(const uint8_t *data, size_t size_bytes) {
   return size_bytes;
 }
 
-/* Reads; what was read is written, and must read again. Returns what the first reading came to. */
+/* Reads a plan, writes it, and reads the result, which must succeed. Returns the status of the first reading. */
 static inline clv_status fuzz_plan_status(const uint8_t *data, size_t size_bytes, clv_error *error) {
   const fuzz_plan_setting *setting = fuzz_plan_open();
   if (setting == NULL) abort();

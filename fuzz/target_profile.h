@@ -1,4 +1,4 @@
-/* Reads a profile as 'cleave plan --profile' and 'cleave profile -o' would, writes it, and reads that again. */
+/* Reads a profile as 'cleave plan --profile' and 'cleave profile -o' would, writes it, reads the result, and fits its costs. */
 #ifndef CLEAVE_FUZZ_TARGET_PROFILE_H
 #define CLEAVE_FUZZ_TARGET_PROFILE_H
 
@@ -15,7 +15,7 @@ static inline void fuzz_profile(const uint8_t *data, size_t size_bytes) {
   clv__text text;
   if (clv__profile_parse((const char *)data, size_bytes, "fuzz", allocator, &profile, &error) != CLV_OK) return;
   clv__text_init(&text, allocator);
-  if (clv__profile_print(profile, &text, &error) == CLV_OK) { /* what was read can be written, and means the same */
+  if (clv__profile_print(profile, &text, &error) == CLV_OK) { /* the printed profile must be readable and have the same id */
     if (clv__profile_parse(text.data, text.size_bytes, "again", allocator, &again, &error) != CLV_OK ||
         strcmp(clv__profile_id(again), clv__profile_id(profile)) != 0) {
       abort();

@@ -1,4 +1,4 @@
-/* The reader of safetensors, as targets.h has the others. It needs jansson. */
+/* Reads safetensors files; like the functions in targets.h. It needs jansson. */
 #ifndef CLEAVE_FUZZ_TARGET_SAFETENSORS_H
 #define CLEAVE_FUZZ_TARGET_SAFETENSORS_H
 
@@ -6,7 +6,7 @@
 #include "base/tensor/tensor.h"
 #include "formats/arrays/safetensors.h"
 
-/* Opens, and reads every byte of every tensor: what was said to lie in the file must lie there. */
+/* Opens a file and reads every byte of every tensor, which must lie inside the file. */
 static inline void fuzz_safetensors(const uint8_t *data, size_t size_bytes) {
   const clv_allocator *allocator = clv__allocator_default();
   clv_error error = {0};

@@ -1,5 +1,5 @@
-/* What is fuzzed: each function reads hostile bytes as a whole program would, and returns whatever they are. Used by the
- * libFuzzer programs here and by the test that replays the corpus. */
+/* The fuzz targets. Each function reads untrusted bytes as a program would, and must return whatever they are. They are used by
+ * the libFuzzer programs in this folder and by the test that replays the corpus. */
 #ifndef CLEAVE_FUZZ_TARGETS_H
 #define CLEAVE_FUZZ_TARGETS_H
 
@@ -8,7 +8,7 @@
 #include "formats/arrays/npz.h"
 #include "formats/onnx/onnx.h"
 
-/* Loads, writes what was loaded, and loads that again. */
+/* Loads a model, writes it, and loads the result. */
 static inline void fuzz_onnx(const uint8_t *data, size_t size_bytes) {
   const clv_allocator *allocator = clv__allocator_default();
   clv_error error = {0};

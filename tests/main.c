@@ -26,6 +26,6 @@ int main(int argc, char **argv) {
     }
   }
   if (argc < 2) return 0;
-  fprintf(stderr, "cleave_tests: no test '%s' among the %zu that this build has\n", argv[1], count);
+  fprintf(stderr, "cleave_tests: '%s' is not one of the %zu tests in this build\n", argv[1], count);
   return 2;
 }

@@ -1,9 +1,9 @@
-"""Checks what the compiler does not: who includes whom, what the library exports, and that public headers stand alone.
+"""Checks the includes between folders, the library's exported symbols, and that public headers compile alone.
 
     python3 tools/check_includes.py [--library build/libcleave.so] [--headers] [--list]
 
-Without options: the include map, folder by folder; the number of source files per folder; and circles of modules (module() says
-what one is). Needs nothing but Python and, for --headers, a C and a C++ compiler.
+Without options, it checks the rules for includes between folders, the number of source files per folder, and circular includes
+between modules (see module()). It needs only Python and, for --headers, a C and a C++ compiler.
 """
 import argparse
 import collections
@@ -14,11 +14,11 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# The order of the folders of src/: each uses itself and those before it; the exceptions stand below.
+# The order of the folders of src/: each may include itself and the folders before it. NARROWER has the exceptions.
 ORDER = ["base", "graph", "operators", "analysis", "formats", "cache", "device", "cost", "split", "place", "plan", "compile", "execute",
          "gnn", "check", "report", "cli"]
 NARROWER = {"operators": {"base", "graph"}, "formats": {"base", "graph", "operators", "analysis"}, "cache": {"base"}}
-# What backends see of src/: base, and of the operators what runs a call and what families share.
+# The parts of src/ that backends may include.
 BACKEND_SEES = ("src/base/", "src/operators/run.h", "src/operators/common/")
 SHARED_BACKENDS = {"common", "framework"}  # folders of backends/ that other backends build on
 MOST_FILES = 35
@@ -45,9 +45,9 @@ def includes(path):
 
 
 def may_include(path, target):
-    """Whether the map lets a file include another one; both are paths from the root."""
+    """Whether the rules let file `path` include file `target`; both are paths from the root."""
     here, there = path.split("/"), target.split("/")
-    if there[0] == "include":  # no application header pulls in the plugin ABI
+    if there[0] == "include":  # application headers must not include the plugin ABI
         return here[0] != "include" or "plugin" in here or "plugin" not in there
     if here[0] == "include":
         return False
@@ -66,15 +66,15 @@ def check_map(files):
     for path in files:
         parts = path.split("/")
         if parts[0] == "src" and (len(parts) < 3 or parts[1] not in ORDER):
-            wrong.append(f"{path}: src/{parts[1]} is not on the map (tools/check_includes.py)")
+            wrong.append(f"{path}: src/{parts[1]} is not in ORDER (tools/check_includes.py)")
             continue
         for number, text, target in includes(path):
             if target is None or target.split("/")[0] not in ("include", "src", "backends"):
-                continue  # a library's header, or one that the build writes
+                continue  # a header of another library, or one that the build generates
             if target.startswith("include/") and not text.startswith("cleave/") and parts[0] != "include":
                 wrong.append(f'{path}:{number}: public headers are included as "cleave/...", not "{text}"')
             elif not may_include(path, target):
-                wrong.append(f"{path}:{number}: {'/'.join(parts[:2])} may not use {target}")
+                wrong.append(f"{path}:{number}: {'/'.join(parts[:2])} must not include {target}")
     return wrong
 
 

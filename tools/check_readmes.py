@@ -1,9 +1,10 @@
-"""Checks the READMEs: each folder of src/ and backends/ has one, it names the folder's rooms, and it names no file that is missing.
+"""Checks the READMEs: each folder of src/ and backends/ has one, it names the folder's subfolders, and all files that it names exist.
 
     python3 tools/check_readmes.py
 
-A file is named by its path from the README's folder, from the root, or from src/, include/ or tests/, or by its name alone if it lies
-below the README's folder; a pattern (`cmd_*.c`) must match one. Fuzz corpora and generated folders need no name.
+A file is named by its path from the README's folder, from the root, or from src/, include/ or tests/, or by its name alone if it
+is in a subfolder of the README's folder. A pattern (`cmd_*.c`) must match a file. Fuzz corpora and generated folders need not be
+named.
 """
 import fnmatch
 import os
@@ -14,9 +15,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MUST_HAVE = ("src", "backends")  # whose folders all have a README
 QUOTED = re.compile(r"`([^`\s]+)`")
 FILE = re.compile(r"^[\w./*-]+\.(c|h|cpp|py|js|css|cl|sh|md|txt|map)$")
-# Where a name may lead to beside the folder itself.
+# Other folders, besides the README's own, from which a name may be a path.
 PLACES = ["", "include", "src", "tests", "tests/support"]
-OUTSIDE = {"onnxruntime_c_api.h"}  # of libraries that are not ours
+OUTSIDE = {"onnxruntime_c_api.h"}  # files of other libraries
 
 
 def entries(folder):
@@ -47,7 +48,7 @@ def check_folder(folder):
     with open(os.path.join(ROOT, readme), encoding="utf-8") as file:
         text = file.read()
     words = dict.fromkeys(QUOTED.findall(text))
-    wrong = [f"{readme}: names {word}, which is not there" for word in words if FILE.match(word) and not leads_somewhere(folder, word)]
+    wrong = [f"{readme}: names {word}, which does not exist" for word in words if FILE.match(word) and not leads_somewhere(folder, word)]
     if os.path.dirname(folder) in MUST_HAVE:
         rooms = [name for name in entries(folder) if os.path.isdir(os.path.join(ROOT, folder, name))]
         wrong += [f"{readme}: does not name {name}/" for name in rooms if not re.search(rf"\b{re.escape(name)}/", text)]

@@ -1,9 +1,10 @@
 """Generates docs/operators.md, and a figure of the README, from the results of ONNX's operator tests.
 
-    python tools/coverage.py RESULTS.json       prints the part that the CPU's results give
+    python tools/coverage.py RESULTS.json       prints the text that is generated from the CPU's results
 
-tests/python/test_node_cases.py writes and compares both. Each part is between two comments: for the CPU, the figure, the table and the
-unsupported tests; for another device, the tests that it passes alone.
+tests/python/test_node_cases.py writes the texts and checks that they are up to date. Each is between two marker comments. For the
+CPU they are the figure, the table and the unsupported tests; for another device, the number of tests that it passes without other
+devices.
 """
 import collections
 import json
@@ -57,7 +58,7 @@ def figure(cases):
 
 
 def dtypes_of(operator, cases):
-    """The dtypes of the passed tests; of the tests with only this operator, if there are any."""
+    """The dtypes in the operator's passed tests; only of tests with no other operator, if there are any."""
     passed = [case for case in cases if case["status"] == "PASS" and operator in case["operators"]]
     alone = [case for case in passed if case["operators"] == [operator]] or passed
     found = {DTYPES.get(dtype, dtype) for case in alone for dtype in case["dtypes"]}
@@ -103,7 +104,7 @@ def of_cpu(cases):
 
 
 def of_device(device, cases):
-    """The same for another device."""
+    """{file: text} generated from the results of another device."""
     passed = sum(case["status"] == "PASS" for case in cases)
     listed = ", ".join(f"{name} {taken}/{tested}" for name, (taken, tested) in count(cases).items())
     return {OPERATORS: f"`{device}` alone passes {passed} and rejects the others: {listed}.\n"}

@@ -1,4 +1,4 @@
-"""`make demo`: a ResNet-50 with random weights, split between a virtual NPU and the CPU, run, checked against the CPU alone, and drawn."""
+"""`make demo`: splits a ResNet-50 with random weights between a virtual NPU and the CPU, runs it, checks the result, and draws the plan."""
 import os
 import subprocess
 import sys
@@ -13,9 +13,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMMAND = os.path.join("build", "cleave")
 MODEL = os.path.join("demo", "resnet50.onnx")
 PICTURE = os.path.join("demo", "resnet50.svg")
-# The virtual NPU could run it all; this one is told to leave pooling to the CPU, as many a real one does.
+# The virtual NPU could run all nodes. Pooling is forced to the CPU, because many real NPUs do not support it.
 SPLIT = ["--devices", "npu,cpu", "--force", "MaxPool=cpu", "--force", "GlobalAveragePool=cpu"]
-TOLERANCE = 1e-4  # of the largest magnitude, f32
+TOLERANCE = 1e-4  # relative to the largest magnitude; for f32
 
 
 def cleave(*arguments):

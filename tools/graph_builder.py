@@ -1,9 +1,9 @@
-"""Writes ONNX graphs node by node: the small language in which tools/models.py and the random graphs of the tests are written."""
+"""Builds ONNX graphs node by node. tools/models.py and the random graphs of the tests use it."""
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-# IR version that goes with each opset used here; the newest that all readers of these files know.
+# The newest IR version that all readers of these files support; it is valid for each opset used here.
 IR_VERSION = 10
 
 
@@ -12,7 +12,7 @@ def dtype_of(array):
 
 
 class GraphBuilder:
-    """One graph (or body of an If or Loop) on its way. Values are named by strings; weights come from a seeded generator."""
+    """A graph (or a body of an If or Loop) under construction. Values are names; weights come from a seeded generator."""
 
     def __init__(self, name, seed=0, opset=17, parent=None):
         self.name, self.opset, self.parent = name, opset, parent
@@ -21,7 +21,7 @@ class GraphBuilder:
         self._counters = parent._counters if parent else {}
 
     def unique(self, hint):
-        """A name not used before in this model, bodies included."""
+        """Returns a name that is not yet used in this model and its bodies."""
         count = self._counters[hint] = self._counters.get(hint, -1) + 1
         return f"{hint}_{count}" if count else hint
 
@@ -48,7 +48,7 @@ class GraphBuilder:
         return self.constant(np.array(values, np.int64), "i")
 
     def op(self, op_type, *inputs, outputs=1, name=None, domain="", **attributes):
-        """Adds a node; gives its output, or a tuple where there are several. `outputs` may be a list of names ('' for absent)."""
+        """Adds a node. Returns its output, or a tuple of several. `outputs` is a count or a list of names ('' for absent)."""
         if isinstance(outputs, int):
             names = [self.unique(op_type.lower()) for _ in range(outputs)]
         else:
@@ -56,13 +56,13 @@ class GraphBuilder:
         if name is None:
             name = self.unique(f"node_{op_type.lower()}")
         node = helper.make_node(op_type, list(inputs), names, name=name, domain=domain)
-        # None means absent
+        # an attribute that is None is left out
         node.attribute.extend(helper.make_attribute(k, v) for k, v in sorted(attributes.items()) if v is not None)
         self.nodes.append(node)
         return names[0] if len(names) == 1 else tuple(names)
 
     def body(self, name):
-        """A graph for If or Loop that may read this one's values."""
+        """Begins a body for an If or Loop, which may read the values of this graph."""
         return GraphBuilder(name, opset=self.opset, parent=self)
 
     def graph(self):

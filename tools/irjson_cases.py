@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tests/formats/irjson_cases.jsonl: one small IR JSON model a line, with inputs and the outputs that ATen gives for them.
+"""Writes tests/formats/irjson_cases.jsonl: one small IR JSON model per line, with inputs and the outputs that ATen gives for them.
 
-Numpy stands in for ATen here: each case computes what the operator's documentation says, apart from how Cleave lowers it.
-Run it again after a change; the numbers are seeded."""
+The outputs come from numpy instead of ATen: each case computes what the operator's documentation says, independently of how
+Cleave lowers the operator. Run it again after a change; the numbers are seeded."""
 import json
 import math
 import os
@@ -20,7 +20,7 @@ DRAWN = []
 
 
 def drawn(array):
-    """Keeps what was drawn, so that a case with one input can be one line: last() is that input."""
+    """Records a random array and returns it. last() returns the last one, so that a case with one input fits on a line."""
     DRAWN.append(array)
     return array
 
@@ -46,7 +46,7 @@ def truth(*shape):
 
 
 class Half:
-    """A bfloat16 tensor: numbers that are exact in it."""
+    """A bfloat16 tensor of numbers that bfloat16 can represent exactly."""
 
     def __init__(self, values):
         bits = np.asarray(values, np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
@@ -71,7 +71,7 @@ def tensor(name, array, **more):
 
 
 def case(op, inputs, attrs, *outputs, weights=(), keep=False, read=None, tolerance=1e-5):
-    """`inputs` in ATen's order; those numbered in `weights` are constants of the model. `read`: the outputs that are compared."""
+    """Writes a case. `inputs` are in ATen's order; `weights` are indices of inputs that become constants. `read`: outputs to compare."""
     graph_inputs, node_inputs, weight_list, constants, mapping, given = [], [], [], {}, {}, {}
     for i, array in enumerate(inputs):
         if i in weights:

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 
 def convert(source, target):
-    """Writes TARGET/NAME for every model of SOURCE; gives the directories."""
+    """Writes TARGET/NAME for every model in SOURCE; returns the directories."""
     directories = []
     for path in sorted(glob.glob(os.path.join(source, "light_*.onnx"))):
         name = os.path.basename(path)[: -len(".onnx")]

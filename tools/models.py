@@ -1,9 +1,9 @@
-"""Models with seeded random weights, for the tests, the demo and the bench.
+"""Generates models with seeded random weights, for the tests, the demo and the benchmarks.
 
     python tools/models.py NAME -o F.onnx [--seed N] [--full]      python tools/models.py --list
 
-Each architecture comes small (for tests) and full (published sizes, for benches). Weights are drawn so that activations stay near
-one and every output depends on every weight: a wrong kernel or a swapped tensor shows.
+Each architecture has a small size (for tests) and a full one (published sizes, for benchmarks). Weights are scaled so that
+activations stay near one and every output depends on every weight: so a wrong kernel or swapped tensors change the result.
 """
 import argparse
 import math
@@ -17,7 +17,7 @@ from graph_builder import GraphBuilder, save
 INT64 = TensorProto.INT64
 
 
-# --- pieces shared by the convolutional models
+# --- building blocks of the convolutional models
 
 def conv(g, x, c_in, c_out, kernel=1, stride=1, groups=1, bias=False, gain=2.0):
     fan_in = c_in // groups * kernel * kernel
@@ -46,7 +46,7 @@ def classifier(g, x, channels, classes, gain=1.0):
     return g.op("Gemm", x, w, g.normal((classes,), 0.1, hint="b"), transB=1)
 
 
-# --- the models: each takes a builder and whether it is to be full size, and names its outputs
+# --- the models: each function builds its graph with `g`, at full size if `full`
 
 def resnet50(g, full):
     width, size, classes = (64, 224, 1000) if full else (16, 64, 100)
@@ -171,14 +171,14 @@ def layer_norm(g, x, width):
 
 
 def gelu_by_erf(g, x):
-    """As exporters write it before opset 20."""
+    """Gelu as exporters write it before opset 20."""
     half = g.op("Mul", x, g.constant(np.float32(0.5), "half"))
     erf = g.op("Erf", g.op("Div", x, g.constant(np.float32(math.sqrt(2)), "root")))
     return g.op("Mul", half, g.op("Add", erf, g.constant(np.float32(1), "one")))
 
 
 def dimension(g, shape, axis):
-    """A dimension of a value as a tensor [1], from its Shape."""
+    """A dimension as a tensor [1], from the value's Shape."""
     return g.op("Unsqueeze", g.op("Gather", shape, g.constant(np.int64(axis), "i"), axis=0), g.ints(0))
 
 
@@ -232,7 +232,7 @@ def gpt(g, full):
     positions = g.op("Range", past_length, total, one)
     x = g.op("Gather", g.normal((words, width), hint="words"), ids, axis=0)
     x = g.op("Add", x, g.op("Gather", g.normal((1024, width), 0.1, hint="positions"), positions, axis=0))
-    # a query sees the keys up to its own position
+    # causal mask: a query attends to the keys up to its own position
     later = g.op("Greater", g.op("Unsqueeze", g.op("Range", zero, total, one), g.ints(0)),
                  g.op("Unsqueeze", positions, g.ints(1)))
     mask = g.op("Where", later, g.constant(np.float32(-10000), "lowest"), g.constant(np.float32(0), "zero"))
@@ -253,7 +253,7 @@ def gpt(g, full):
 
 
 def attention_block(g, x, rows, width, heads):
-    """Of an encoder that norms first; `rows` of a batch of one are known."""
+    """The attention block of an encoder with pre-normalisation, for a batch of one with `rows` rows."""
     y = layer_norm(g, x, width)
     lengths = [g.ints(1), g.ints(rows)]
     q, k, v = (split_heads(g, linear(g, y, width, width), lengths, heads, width) for _ in range(3))
@@ -306,7 +306,7 @@ def lstm(g, full):
 
 
 def multi_output(g, full):
-    """A detector's shape: features that are outputs and read inside, several heads, integer results."""
+    """Structured like a detector: several heads, integer results, and features that are outputs and also read by other nodes."""
     width, size, classes = (64, 256, 80) if full else (8, 64, 10)
     x = g.input("image", [1, 3, size, size])
     x = conv_bn(g, x, 3, width, 3, 2)
@@ -354,16 +354,16 @@ def branchy(g, full):
     g.output(g.op("LogSoftmax", classifier(g, x, 4 * width, 20), outputs=["log_prob"], axis=-1), shape=[1, 20])
 
 
-# --- quantised: for benches alone, as a value that lies between two steps may be rounded either way
+# --- quantised models: only for benchmarks, because a value halfway between two steps may be rounded either way
 
 def quantised(g, x, scale, dtype=np.int8):
-    """QuantizeLinear and DequantizeLinear, between which integer kernels may be used."""
+    """QuantizeLinear followed by DequantizeLinear, which allows integer kernels."""
     step, zero = g.constant(np.float32(scale), "step"), g.constant(dtype(0), "zero")
     return g.op("DequantizeLinear", g.op("QuantizeLinear", x, step, zero), step, zero)
 
 
 def quantised_conv(g, x, c_in, c_out, kernel=1, stride=1, relu=True, gain=2.0):
-    """int8 weights with a step a channel, int32 biases: what quantisers make of a convolution with its batch-norm."""
+    """A convolution with batch normalisation as quantisers write it: int8 weights with a step per channel, int32 biases."""
     fan_in = c_in * kernel * kernel
     weights = g.rng.standard_normal((c_out, c_in, kernel, kernel), dtype=np.float32) * np.float32(math.sqrt(gain / fan_in))
     steps = np.abs(weights).max(axis=(1, 2, 3)) / 127
@@ -394,7 +394,7 @@ def resnet50_int8(g, full):
 
 
 def dynamic_linear():
-    """linear() with int8 weights, over activations that are quantised where they are read: as dynamic quantisers write it."""
+    """linear() as dynamic quantisers write it: int8 weights, and activations quantised just before the product."""
     quantised_once = {}
 
     def linear_of_bytes(g, x, d_in, d_out, gain=1.0):
@@ -420,7 +420,7 @@ MODELS = {f.__name__: f for f in (resnet50, mobilenet, convnext, densenet, unet,
 
 
 def make(name, seed=0, full=False):
-    """The model, and inputs that fit it: {name: array}."""
+    """Returns the model, and inputs of the right shapes: {name: array}."""
     g = GraphBuilder(name, seed)
     sizes = (MODELS | QUANTISED)[name](g, full) or {}
     rng = np.random.default_rng([seed, 1])
@@ -444,8 +444,8 @@ def main():
     parser.add_argument("name", nargs="?", choices=sorted(MODELS | QUANTISED), metavar="NAME")
     parser.add_argument("-o", "--output", metavar="F.onnx")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--full", action="store_true", help="published sizes; small ones when not said")
-    parser.add_argument("--inputs", metavar="F.npz", help="also write inputs that fit")
+    parser.add_argument("--full", action="store_true", help="published sizes (default: small ones)")
+    parser.add_argument("--inputs", metavar="F.npz", help="also write inputs for the model")
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     if arguments.list:

@@ -1,8 +1,8 @@
-"""Writes ONNX's own operator tests (those of the onnx package) as ONNX test directories, and what the test run needs to know of them.
+"""Writes ONNX's own operator tests (from the onnx package) as ONNX test directories, and a list of their properties.
 
     python tools/node_tests.py TO
 
-TO/NAME/ holds each test; TO/cases.json lists {name, operators, dtypes, rtol, atol} for every one.
+TO/NAME/ is a test; TO/cases.json lists {name, operators, dtypes, rtol, atol} for each.
 """
 import json
 import os
@@ -34,7 +34,7 @@ def type_name(type_proto):
 
 
 def cast_targets(graph):
-    """The dtypes that Cast nodes make inside: a test of float in and out may pass through others."""
+    """Yields the dtypes of inner values: a test with float inputs and outputs may use others in between."""
     for node in graph.node:
         for attribute in node.attribute:
             if node.op_type in ("Cast", "ConstantOfShape", "Constant") and attribute.name in ("to", "value"):
@@ -59,7 +59,7 @@ def describe(case):
 
 
 def write_all(target):
-    """Writes every test; gives the list that cases.json holds."""
+    """Writes every test; returns the list for cases.json."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases

@@ -19,7 +19,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = ".venv/bin/python"
 NO_CACHE = {"CLEAVE_CACHE_DIR": ""}  # tests that need a cache set their own
-# Libraries in the tests' Python environment; found when the stage starts.
+# Libraries in the tests' Python environment, searched for when the stage starts.
 ONNXRUNTIME = "CLEAVE_ONNXRUNTIME=$(echo .venv/lib/python3*/site-packages/onnxruntime/capi)"
 OPENVINO = "CLEAVE_OPENVINO=$(echo .venv/lib/python3*/site-packages/openvino/libs)"
 # gcc 12's leak checker misreads the bounds of thread-local memory of some libraries that PoCL loads, and crashes.
@@ -141,7 +141,7 @@ def run_stage(name, budget, command, environment):
     if process.returncode == -signal.SIGKILL:
         print(f"stopped after {seconds:.0f} s, at three times the budget", flush=True)
     if process.returncode != 0 and failed == 0:
-        failed = 1  # it failed without counting its failures
+        failed = 1  # it failed without a count of failures
     if process.returncode == 0 and not counted:
         passed = 1
     over = ", OVER BUDGET" if seconds > budget else ""

@@ -1,4 +1,4 @@
-"""ONNX test directories: a model.onnx and folders test_data_set_N with input_K.pb and output_K.pb, as ONNX's own tests lie."""
+"""Reads and writes ONNX test directories: model.onnx, and folders test_data_set_N with input_K.pb and output_K.pb, like ONNX's own."""
 import os
 import re
 import shutil
@@ -15,7 +15,7 @@ def numbered_files(folder, kind):
 
 
 def serialize(value, type_proto, name):
-    """The bytes of a value's file: its type says whether it is a tensor, a sequence, an optional or a map."""
+    """The bytes of a value's file. `type_proto` determines whether it is a tensor, a sequence, an optional or a map."""
     kind = type_proto.WhichOneof("value") if type_proto else "tensor_type"
     if isinstance(value, (onnx.TensorProto, onnx.SequenceProto, onnx.OptionalProto, onnx.MapProto, onnx.SparseTensorProto)):
         return value.SerializeToString()

@@ -5,10 +5,11 @@
     build/cleave run net.json --params net.safetensors
 
 NAME in model.py is a class of torch.nn.Module, a function that returns one, or a module itself. `export()` does the same for
-programs. Needs PyTorch (tools/requirements-torch.txt); runs nothing but torch.export, on the CPU, with the sizes of the example.
+programs. Needs PyTorch (tools/requirements-torch.txt). It only calls torch.export, on the CPU, with the sizes of the example
+inputs.
 
-State that the module keeps in buffers (a cache) becomes an input of the model and, with its new contents, an output after the others;
-`state` in the JSON says which belong together, and the weights' file has what the buffer held."""
+State that the module keeps in buffers (such as a cache) becomes an input of the model. Its new contents become an output, after
+the other outputs. `state` in the JSON pairs these inputs and outputs, and the weights' file has the buffers' initial contents."""
 import argparse
 import importlib.util
 import json
@@ -29,14 +30,14 @@ GETITEM = "<built-in function getitem>"
 
 
 class ExportError(Exception):
-    """The module does what the format cannot say; the text names the node."""
+    """The format cannot represent the module; the message names the node."""
 
 
 # ---- safetensors ---------------------------------------------------------------------------------------------------------------
 
 
 def write_safetensors(path, tensors):
-    """Writes named tensors, those with the widest elements first, so that each lies aligned."""
+    """Writes named tensors, widest elements first, so that each is aligned."""
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
     header, at = {}, 0
     for name in order:
@@ -56,11 +57,11 @@ def write_safetensors(path, tensors):
     os.replace(temporary, path)
 
 
-# ---- A call as the schema says it ----------------------------------------------------------------------------------------------
+# ---- A call, in the terms of its schema ----------------------------------------------------------------------------------------------
 
 
 def type_text(kind):
-    """An argument's type as ATen's schemas write it: Tensor?, int[], Scalar, ScalarType?, ..."""
+    """The text of an argument's type in ATen's schemas: Tensor?, int[], Scalar, ScalarType?, ..."""
     name = kind.kind()
     if name == "OptionalType":
         return type_text(kind.getElementType()) + "?"
@@ -81,7 +82,7 @@ def is_tensor_list(value):
 
 
 def plain(value, where):
-    """An attribute's value as JSON has it."""
+    """Converts an attribute's value to JSON."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -90,11 +91,11 @@ def plain(value, where):
         return [plain(item, where) for item in value]
     if isinstance(value, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
         return str(value)
-    raise ExportError(f"{where} is {value!r} ({type(value).__name__}), which IR JSON cannot say")
+    raise ExportError(f"{where} is {value!r} ({type(value).__name__}), which IR JSON cannot represent")
 
 
 def literal(value, number_of):
-    """An argument's value in the text of a call; `number_of` numbers the inputs as they are met."""
+    """The text of an argument's value in a call. `number_of` numbers the input tensors in order."""
     if is_tensor(value):
         return f"%{number_of(value)}"
     if isinstance(value, (list, tuple)):
@@ -111,11 +112,11 @@ class Writer:
     def __init__(self, program, name):
         self.program = program
         self.names = {node.name for node in program.graph.nodes}
-        self.tensors = {}  # FX node -> what a reader of it writes: a list, one of each output
+        self.tensors = {}  # FX node -> a list with the JSON of each of its outputs, for the nodes that read them
         self.model = {"model_name": name, "pytorch_version": torch.__version__, "graph_inputs": [], "graph_outputs": [], "weights": [],
                       "weight_name_mapping": {}, "nodes": []}
         self.weights = {}  # name -> tensor
-        self.places = {}  # where a weight's bytes lie -> its name
+        self.places = {}  # the memory of a weight -> its name
 
     def fresh(self, name):
         made, k = name, 0
@@ -128,7 +129,7 @@ class Writer:
     def tensor(self, name, value, where):
         if not isinstance(value, torch.Tensor) or value.dtype not in DTYPES:
             said = value.dtype if isinstance(value, torch.Tensor) else type(value).__name__
-            raise ExportError(f"{where} is {said}, which IR JSON has no tensors of")
+            raise ExportError(f"{where} is {said}, a dtype that IR JSON does not have")
         if value.layout != torch.strided:
             raise ExportError(f"{where} is {value.layout}: only dense tensors are exported")
         if not all(isinstance(size, int) for size in value.shape):
@@ -179,7 +180,7 @@ class Writer:
             elif spec.kind in (kinds.PARAMETER, kinds.BUFFER, kinds.CONSTANT_TENSOR):
                 self.add_weight(node, spec.target)
             else:
-                raise ExportError(f"input '{node.name}' is a {spec.kind.name}, which IR JSON cannot say")
+                raise ExportError(f"input '{node.name}' is a {spec.kind.name}, which IR JSON cannot represent")
 
     # ---- Nodes
 
@@ -205,14 +206,14 @@ class Writer:
     def add_getitem(self, node):
         source, index = node.args
         if not isinstance(index, int):
-            raise ExportError(f"node '{node.name}': it takes element {index!r}")
+            raise ExportError(f"node '{node.name}': its index {index!r} is not a number")
         outputs = self.outputs_of(node)
         self.finish_node(node, node.name, GETITEM, list(self.tensors[source]), {"index": index}, outputs)
 
     def one(self, node, where):
         known = self.tensors.get(node)
         if known is None or len(known) != 1:
-            raise ExportError(f"{where}: it reads '{node.name}', which is no single tensor")
+            raise ExportError(f"{where}: it reads '{node.name}', which is not a single tensor")
         return known[0]
 
     def add_call(self, node):
@@ -251,18 +252,18 @@ class Writer:
             if node.op in ("placeholder", "output") or node not in live:
                 continue
             if node.op != "call_function":
-                raise ExportError(f"node '{node.name}' is a {node.op}, which IR JSON cannot say")
+                raise ExportError(f"node '{node.name}' is a {node.op}, which IR JSON cannot represent")
             if node.target is operator.getitem:
                 self.add_getitem(node)
             elif isinstance(node.target, torch._ops.OpOverload):
                 self.add_call(node)
             else:
-                raise ExportError(f"node '{node.name}' calls {node.target}, which is no operator of tensors")
+                raise ExportError(f"node '{node.name}' calls {node.target}, which is not a tensor operator")
 
     # ---- Outputs
 
     def add_output(self, node, taken):
-        """A tensor is an output once, and what is an input or a weight goes through a node."""
+        """Adds an output. An input, a weight, or a tensor that is already an output gets an alias node first."""
         made = self.one(node, "the outputs")
         if node.op == "placeholder" or made["name"] in taken:
             name = self.fresh(f"{made['name']}_out")
@@ -288,7 +289,7 @@ class Writer:
             elif spec.kind in (kinds.BUFFER_MUTATION, kinds.USER_INPUT_MUTATION):
                 later.append((mutated.get(spec.target, spec.target), nodes[name]))
             else:
-                raise ExportError(f"output '{name}' is a {spec.kind.name}, which IR JSON cannot say")
+                raise ExportError(f"output '{name}' is a {spec.kind.name}, which IR JSON cannot represent")
         for name, node in later:
             state[name] = self.add_output(node, taken)
         if state:
@@ -304,7 +305,7 @@ class Writer:
 
 
 def is_functional(program):
-    """Nothing writes into a tensor, and no operator holds a graph of its own."""
+    """Whether no operator writes to its inputs or contains a graph."""
     for node in program.graph.nodes:
         if node.op != "call_function" or node.target is operator.getitem:
             continue
@@ -314,7 +315,7 @@ def is_functional(program):
 
 
 def convert(program, name="model"):
-    """(model, weights): the JSON document as a dictionary, and tensors by name, of a torch.export.ExportedProgram."""
+    """Converts a torch.export.ExportedProgram to (model, weights): the JSON document as a dictionary, and tensors by name."""
     if not is_functional(program):
         program = program.run_decompositions({})
     writer = Writer(program, name)
@@ -341,7 +342,7 @@ def export(module, args, kwargs=None, path="model.json", params=None, name=None)
 
 
 def parse_input(text):
-    """[NAME=]1x3x224x224[:dtype], 'scalar' for a tensor of rank 0. Floats are random, integers 0 (they may be places in a table)."""
+    """[NAME=]1x3x224x224[:dtype], 'scalar' for a tensor of rank 0. Floats are random; integers are 0, as they may be indices."""
     match = re.fullmatch(r"(?:(\w+)=)?(scalar|\d+(?:x\d+)*)(?::(\w+))?", text)
     dtype = getattr(torch, match.group(3) or "float32", None) if match else None
     if not isinstance(dtype, torch.dtype):
@@ -359,7 +360,7 @@ def load_module(path, name):
     found = getattr(source, name)
     module = found if isinstance(found, torch.nn.Module) else found()
     if not isinstance(module, torch.nn.Module):
-        raise ExportError(f"{path}: '{name}' gives {type(module).__name__}, which is no torch.nn.Module")
+        raise ExportError(f"{path}: '{name}' is a {type(module).__name__}, not a torch.nn.Module")
     return module
 
 

@@ -1,11 +1,12 @@
-/* Nodes with bodies (If, Loop, Scan, FlexAttention). The host iterates, and the fast kernels here run the nodes of the body. */
+/* Runs nodes with bodies (If, Loop, Scan, FlexAttention). The host evaluates the node and calls back for each node of the body,
+ * which a fast kernel runs. */
 #ifndef CLEAVE_BACKENDS_COMMON_BODIES_H
 #define CLEAVE_BACKENDS_COMMON_BODIES_H
 
 #include "cleave/plugin/backend.h"
 
-/* Like host->evaluate_node(), but runs the nodes of the body with fast kernels. A host without evaluate_node_with() runs them
- * itself. */
+/* Like host->evaluate_node(), but runs the nodes of the body with fast kernels. If the host has no evaluate_node_with(), calls
+ * evaluate_node(). */
 clv_status clv__fast_evaluate(const clv_host *host, const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs,
                               clv_tensor *outputs, clv_error *error);
 

@@ -1,4 +1,4 @@
-/* Helpers for host calls and checks that several backends need. */
+/* Helpers of several backends: reading types from the host's graph views, and checks. */
 #ifndef CLEAVE_BACKENDS_COMMON_HOST_H
 #define CLEAVE_BACKENDS_COMMON_HOST_H
 
@@ -11,7 +11,8 @@ clv_status clv__host_input_types(const clv_host *host, const clv_graph_view *gra
                                  uint32_t *count, clv_error *error);
 
 /* The types of a node's operands, inputs first, then outputs, with the data of constants. An omitted operand has rank
- * CLV_RANK_UNKNOWN. `is_constant` may be NULL; it tells which operands are constant, even if their value becomes known later. */
+ * CLV_RANK_UNKNOWN. `is_constant` may be NULL. Otherwise it receives which operands are constant, including constants whose data
+ * is not known yet. */
 void clv__host_operand_types(const clv_host *host, const clv_graph_view *graph, const clv_node_info *node, clv_tensor *types,
                              bool *is_constant);
 

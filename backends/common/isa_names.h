@@ -1,7 +1,7 @@
 /* Included first in every file that is compiled once per instruction set (CMakeLists.txt: CLEAVE_ISA_SOURCES). It appends the
  * instruction set (CLV__ISA_SUFFIX: _base, _v3 or _v4) to the names that these files share with each other, so that all versions
- * can be linked together. A name that is missing here is a duplicate definition for the linker. Other files do not include this
- * header and cannot name a version by accident: they go through clv__kernels() or clv__cpu_kernels(). */
+ * can be linked together. If a name is missing here, the linker reports duplicate definitions. Other files do not include this
+ * header, so they cannot call one version by accident. They use clv__kernels() or clv__cpu_kernels(). */
 #ifndef CLEAVE_BACKENDS_COMMON_ISA_NAMES_H
 #define CLEAVE_BACKENDS_COMMON_ISA_NAMES_H
 

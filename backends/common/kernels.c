@@ -9,7 +9,7 @@
 extern const clv__kernel_versions clv__kernel_table_base, clv__kernel_table_v3, clv__kernel_table_v4;
 
 enum { MOST = 256 };
-static clv__kernel kernels[MOST]; /* the fast ones, with the dtypes and limits of their references */
+static clv__kernel kernels[MOST]; /* the fast kernels; dtypes and accepts() are those of the reference kernels */
 static clv__lookup lookup;
 static pthread_once_t lookup_once = PTHREAD_ONCE_INIT;
 

@@ -1,5 +1,5 @@
-/* The kernels that backends run in host memory: an operator's fast kernel, or the reference loops if it has none; and the
- * functions that a backend calls without a node. They are compiled once per instruction set (base/isa.h). */
+/* The kernels that backends run in host memory: an operator's fast kernel, or the reference loops if it has none. Also functions
+ * that a backend calls directly, without a node. All are compiled once per instruction set (base/isa.h). */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_H
 
@@ -12,7 +12,8 @@
 #include "operators/common/rows.h"
 #include "operators/run.h"
 
-/* One version of everything in backends/common/kernels. Each function is described where it is declared. */
+/* The functions and tables of backends/common/kernels, as compiled for one instruction set. Each function is described where it
+ * is declared. */
 typedef struct clv__kernel_versions {
   const clv__fast_kernel *const *families; /* ends with NULL */
   const clv__kernel *recurrent_prepared;

@@ -1,4 +1,4 @@
-/* See objects.h: a ring protected by a lock. */
+/* See objects.h. The objects form a ring, protected by a lock. */
 #include "backends/common/objects.h"
 
 void clv__objects_init(clv__objects *objects, const clv_allocator *allocator, struct clv_device *device) {

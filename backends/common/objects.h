@@ -1,5 +1,5 @@
-/* Tracks all objects that a device has handed out and not got back. An abandoned device receives no call but close(), which must
- * find them all. */
+/* Lists the objects that a device has created and the host has not destroyed yet. If the host abandons a device, it only calls
+ * close(), which must then destroy these objects. */
 #ifndef CLEAVE_BACKENDS_COMMON_OBJECTS_H
 #define CLEAVE_BACKENDS_COMMON_OBJECTS_H
 
@@ -9,7 +9,7 @@
 
 struct clv_device;
 
-/* The first member of every handed-out object. */
+/* The first member of every listed object. */
 typedef struct clv__object {
   struct clv__object *previous, *next;
   void (*destroy)(struct clv_device *device, void *self); /* releases the object's resources and calls clv__object_free() */
@@ -26,9 +26,9 @@ void clv__objects_init(clv__objects *objects, const clv_allocator *allocator, st
 /* Destroys the remaining objects, newest first, because a newer object may use an older one. */
 void clv__objects_finish(clv__objects *objects);
 
-/* An object, zeroed except for its leading clv__object. NULL when memory is out. Any thread. */
+/* Adds a new object to the list. It is zeroed except for its leading clv__object. Returns NULL if memory runs out. Any thread. */
 void *clv__object_new(clv__objects *objects, size_t size_bytes, void (*destroy)(struct clv_device *device, void *self));
-/* Removes the object from the list and frees it. Its resources must be released before. */
+/* Removes the object from the list and frees it. The caller releases its resources first. */
 void clv__object_free(clv__objects *objects, void *self);
 
 #endif

@@ -52,8 +52,9 @@ int clv__cpu_threads_enter_one(void) {
 #endif
 }
 
-/* A parallel region waits for the other threads twice. Each wait takes microseconds if the threads are awake on free cores, and
- * milliseconds if another process occupies the cores. One thread packs this many bytes in a few milliseconds. */
+/* Constants below this size are packed on one thread, which takes a few milliseconds at most. A parallel region waits for the
+ * other threads twice. Each wait takes microseconds if the threads are awake on free cores, and milliseconds if another process
+ * occupies the cores. */
 enum { MANY_THREADS_BYTES = 4 << 20 };
 
 int clv__cpu_threads_enter_packing(size_t size_bytes) {
@@ -119,7 +120,7 @@ static clv_status read_options(clv_device *device, const clv_device_config *conf
   return CLV_OK;
 }
 
-/* Opens the stored choices. Their key includes everything that affects how long a step takes. */
+/* Opens the stored choices of --tune. Their key includes everything that affects how long a step takes. */
 static clv_status open_notes(clv_device *device, clv_error *error) {
   char model[96], key[256];
   clv__cpu_model(model, sizeof model);
@@ -216,7 +217,7 @@ static clv_status buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buff
     clv__release(device->allocator, made);
     return clv__error_memory(error, (size_t)size_bytes);
   }
-  clv__memory_sparse(made->data, (size_t)size_bytes); /* oneDNN requests more scratch than it uses */
+  clv__memory_sparse(made->data, (size_t)size_bytes); /* oneDNN requests more scratch than it touches */
   *buffer = made;
   return CLV_OK;
 }
@@ -270,7 +271,7 @@ static clv_status copy_out(clv_device *device, clv_stream *stream, void *to, clv
   return CLV_OK;
 }
 
-/* ---- Weights: executables carry theirs packed, so there is nothing to keep. ---- */
+/* ---- Weights. Executables contain their packed constants, so weight objects are empty. ---- */
 
 static clv_status weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
                                 clv_error *error) {

@@ -1,4 +1,4 @@
-/* compile() and instance_create(): makes a plan if all shapes are known, otherwise prepares to run node by node. */
+/* Executables and instances. If all shapes are known, a plan is made; otherwise the nodes run one by one (dynamic.c). */
 #include <stddef.h>
 
 #include "backends/cpu/run/executable.h"

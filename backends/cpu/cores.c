@@ -88,8 +88,8 @@ static clv_status read_node(const char *text, cpu_set_t *set, clv_error *error) 
   snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
   if (read_file(path, set) == CLV_OK) return CLV_OK;
   if (read_file("/sys/devices/system/node/has_cpu", &nodes) == CLV_OK) set_text(&nodes, there, sizeof there);
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "option node=%d: this NUMA node does not exist or has no cores; there is %s",
-                        node, there);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                        "option node=%d: this NUMA node does not exist or has no cores; nodes with cores: %s", node, there);
 }
 
 /* ---- The cores of a device ---- */
@@ -112,7 +112,7 @@ static clv_status read_cores(const char *list, const char *node, cpu_set_t *set,
   CPU_AND(&both, set, &allowed);
   set_text(&allowed, may, sizeof may);
   if (node != NULL && CPU_COUNT(&both) > 0) {
-    *set = both; /* the part that the process may use */
+    *set = both; /* the cores of the node that this process may use */
     return CLV_OK;
   }
   if (node == NULL && CPU_EQUAL(&both, set)) return CLV_OK;
@@ -157,8 +157,8 @@ void clv__cpu_cores_text(const clv__cpu_cores *cores, char *text, size_t size_by
  * own. */
 static _Thread_local struct {
   bool is_inside, is_bound;
-  int team;         /* how many were bound */
-  cpu_set_t before; /* the caller's own */
+  int team;         /* number of threads that were bound */
+  cpu_set_t before; /* the calling thread's cores before enter() */
   cpu_set_t bound;  /* the team's cores, if is_bound */
 } here;
 
@@ -187,7 +187,7 @@ static bool is_team_bound(const cpu_set_t *set) {
 void clv__cpu_cores_enter(const clv__cpu_cores *cores) {
   if (cores == NULL && !here.is_bound) return;
   if (sched_getaffinity(0, sizeof here.before, &here.before) != 0) return;
-  if (cores == NULL) { /* the team now works for another device, so it returns to its caller's cores */
+  if (cores == NULL) { /* this device may use any core: bind the team to its caller's cores again */
     if (is_team_bound(&here.before)) return;
     bind_team(&here.before);
     here.is_bound = false;

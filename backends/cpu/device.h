@@ -32,12 +32,12 @@ struct clv_device {
 };
 
 uint32_t clv__cpu_threads_team(void); /* threads that a parallel region started here would have */
-/* Sets the device's number of threads for the code between the two calls, then restores the caller's. */
+/* enter() sets the device's number of threads and returns the previous number; pass it to leave(), which restores it. */
 int clv__cpu_threads_enter(const clv_device *device);
 int clv__cpu_threads_enter_one(void);
-int clv__cpu_threads_enter_packing(size_t size_bytes); /* one thread if there is too little to write to justify waking others */
+int clv__cpu_threads_enter_packing(size_t size_bytes); /* one thread if there are too few bytes to justify waking others */
 void clv__cpu_threads_leave(int before);
-void clv__cpu_threads_leave_one(int before); /* of enter_one() and enter_packing() */
+void clv__cpu_threads_leave_one(int before); /* after enter_one() and enter_packing() */
 
 /* Reports whether the device can run a node (supports.c). */
 void clv__cpu_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);

@@ -6,9 +6,9 @@
  *     u64     bytes of the graph; the graph, an ONNX model whose weights are its last inputs
  *     u32     programs; each: text family, text defines, text functions, u64 bytes, the driver's binary
  *
- * A file may come from an untrusted source. Its graph passes the same checks as one from the host, and its steps are created
- * again. A binary is accepted only for a program that those steps need, and the driver may reject it. But a binary is code:
- * anyone who can write files in the cache can run code on the device. Option binaries=off uses only the sources. */
+ * A file may come from an untrusted source. Its graph passes the same checks as one from the host, and the steps are created from
+ * the graph again. A binary is accepted only for a program that those steps need, and the driver may reject it. But a binary is
+ * code: anyone who can write files in the cache can run code on the device. Option binaries=off uses only the sources. */
 #include "plan.h"
 
 enum { MAX_PROGRAMS = 65536 };
@@ -94,7 +94,7 @@ static clv_status read_programs(clv__sealed_reader *r, clv_device *device, const
     if (r->failed) return clv__sealed_damaged(r, "truncated in a program");
     if (family == NULL || defines == NULL || functions == NULL) return clv__error_memory(r->error, 64);
     clv__opencl_program *program = e->plan != NULL ? find_program(e->plan, family, defines, functions) : NULL;
-    if (program == NULL || !device->binaries) continue; /* if the sources have changed since, compile them instead */
+    if (program == NULL || !device->binaries) continue; /* no such program, or binaries=off: compile the sources */
     CLV__TRY(clv__opencl_program_offer(device, program, binary, (size_t)binary_bytes, r->error));
   }
   return r->at == r->size_bytes ? CLV_OK : clv__sealed_damaged(r, "unexpected data after its end");

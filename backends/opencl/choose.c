@@ -1,4 +1,4 @@
-/* Finds devices on all platforms. */
+/* Finds the OpenCL devices of all platforms, and chooses one. */
 #include <stdio.h>
 
 #include "device.h"

@@ -1,4 +1,4 @@
-/* The device, and the types shared by all files of the backend: objects that are destroyed with it, buffers, weights. */
+/* The device, buffers and weights, and the functions that all files of the backend share. */
 #ifndef CLEAVE_BACKENDS_OPENCL_DEVICE_H
 #define CLEAVE_BACKENDS_OPENCL_DEVICE_H
 
@@ -32,7 +32,7 @@ typedef struct clv__opencl_commands {
 } clv__opencl_commands;
 
 typedef struct clv__opencl_program clv__opencl_program; /* programs.h */
-typedef struct clv__opencl_notice clv__opencl_notice;   /* stream.c */
+typedef struct clv__opencl_notice clv__opencl_notice;   /* run/stream.c */
 typedef struct clv__opencl_staging clv__opencl_staging; /* run/staging.h */
 
 struct clv_device {
@@ -42,28 +42,28 @@ struct clv_device {
   cl_platform_id platform;
   cl_device_id id;
   cl_context context;
-  cl_command_queue service; /* for work outside streams: weights, tables; one caller at a time (service_lock) */
+  cl_command_queue service; /* queue for work outside streams, such as writing weights; service_lock is held during its use */
   cl_device_type type;
   clv__opencl_traits traits;
   clv__opencl_commands commands;
   bool shares_host; /* uses host memory: bindings may be host addresses */
-  bool is_unified;  /* uses the host's DRAM, but through buffers */
+  bool is_unified;  /* host and device use the same DRAM (CL_DEVICE_HOST_UNIFIED_MEMORY) */
   bool stages;      /* large copies go through pinned host memory */
   bool fuse, half, binaries;
   uint64_t memory_bytes;
-  size_t alignment_bytes; /* of buffers, and of offsets inside one */
+  size_t alignment_bytes; /* alignment of buffers, and of the offsets of sub-buffers */
   double flops_per_second, bytes_per_second, launch_seconds, copy_latency_seconds, copy_bytes_per_second;
   pthread_mutex_t lock;          /* guards programs, notices, next_id and the state in faults.c */
   pthread_mutex_t service_lock;  /* guards the service queue and `measured` */
   pthread_mutex_t build_lock;    /* guards program builds */
   pthread_mutex_t staging_lock;  /* guards stagings and their pending writes */
-  clv__opencl_staging *stagings; /* of all streams; NULL: there are none */
+  clv__opencl_staging *stagings; /* list of the stagings of all streams; NULL if empty */
   clv__objects objects;
   clv__opencl_program *programs;
-  clv__opencl_notice *notices;  /* unused ones, kept for the next notification */
-  uint64_t next_id;             /* of buffers: an address may be reused, an id is not */
+  clv__opencl_notice *notices;  /* list of unused notices, kept for reuse */
+  uint64_t next_id;             /* for buffer ids, which unlike addresses are never reused */
   clv__opencl_capture capture;  /* from the option */
-  clv__opencl_capture measured; /* AUTO: not measured yet */
+  clv__opencl_capture measured; /* the faster kind; AUTO until it is measured */
   bool can_capture;
   char name[64];
   char space[80];
@@ -76,7 +76,7 @@ struct clv_buffer {
   uint64_t id;
   uint64_t size_bytes;
   cl_mem memory;
-  void *host; /* its host address, on devices that share host memory */
+  void *host; /* its host address on devices that share host memory, otherwise NULL */
 };
 
 struct clv_weight {
@@ -96,7 +96,7 @@ clv_status clv__opencl_memory_part(clv_device *device, cl_mem whole, uint64_t of
 /* Wraps host memory as a cl_mem, for devices that share it. */
 clv_status clv__opencl_memory_wrap(clv_device *device, void *host, uint64_t size_bytes, cl_mem *memory, clv_error *error);
 void clv__opencl_memory_release(clv_device *device, cl_mem memory); /* accepts NULL */
-/* Writes on the service queue, and waits. */
+/* Writes `data` to `memory` on the service queue, and waits until that is done. */
 clv_status clv__opencl_memory_write(clv_device *device, cl_mem memory, uint64_t offset, const void *data, uint64_t size_bytes,
                                     clv_error *error);
 
@@ -108,8 +108,8 @@ clv_status clv__opencl_weight_upload(clv_device *device, const char *id, const c
                                      clv_error *error);
 void clv__opencl_weight_release(clv_device *device, clv_weight *weight);
 
-/* Chooses the device (choose.c): number `ordinal` of all devices, or of the GPUs if the name says so. Sets platform, id and
- * type. */
+/* Chooses the device (choose.c): number `ordinal` of all devices, or of the GPUs if device->name is "gpu" or "gpu:N". Sets
+ * platform, id and type. */
 clv_status clv__opencl_choose(clv_device *device, uint32_t ordinal, clv_error *error);
 int clv__opencl_rank(cl_device_type type); /* order in the list: 0 GPUs, 1 others, 2 CPUs */
 /* Lists all devices except CPUs, which the cpu device already covers. An OpenCL CPU device must be requested by name. */
@@ -129,10 +129,10 @@ bool clv__opencl_prefers(clv_device *device, const clv_graph_view *graph, uint32
 /* Describes a node whose operands have these `types`: inputs, then outputs. `constant` has one flag per input. */
 clv__opencl_node clv__opencl_node_of(const clv_node_info *info, const clv_tensor *types, const bool *constant);
 bool clv__opencl_accepts(const clv_device *device, const clv_node_info *info, const clv__opencl_node *node, char reason[160]);
-/* Whether a node's output is its first input under another shape (supports.c). */
+/* Whether the operator's output is its first input with another shape (supports.c). */
 bool clv__opencl_is_view(const char *domain, const char *op, int32_t opset);
 
-/* Predicts times with a roofline, from the driver's description of the device (speed.c). */
+/* Estimates times with a roofline model, from what the driver reports about the device (speed.c). */
 void clv__opencl_speed_init(clv_device *device);
 double clv__opencl_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node);
 double clv__opencl_copy_seconds(clv_device *device, uint64_t size_bytes);

@@ -1,5 +1,6 @@
-/* Executables: a copy of a partition as an ONNX model, so that it outlives the host's view and can be saved. Its nodes and values
- * are in arrays. All code here must be safe for untrusted models. */
+/* Executables. An executable contains a copy of its partition as an ONNX model, which outlives the host's graph view and can be
+ * saved. Its nodes and values are read into arrays. The model may come from an untrusted file, so all code here must be safe for
+ * any model. */
 #include "backends/common/host.h"
 #include "plan.h"
 
@@ -27,7 +28,7 @@ static clv_status refuse(const clv_executable *e, uint32_t value, const char *wh
   return clv__error_set(error, CLV_INVALID_MODEL, "value '%s' %s", e->values[value].name, what);
 }
 
-/* Copies a constant's bytes to aligned memory; the view may have them at any address. */
+/* Copies a constant's bytes to aligned memory, because the view's bytes may be unaligned. */
 static clv_status copy_constant(clv_executable *e, uint32_t value, clv_error *error) {
   clv_tensor *type = &e->values[value].declared;
   size_t size_bytes;
@@ -96,7 +97,7 @@ static clv_status check_order(clv_executable *e, clv_error *error) {
     }
     for (uint32_t i = 0; i < node->output_count; ++i) {
       if (node->outputs[i] == CLV_NO_VALUE) continue;
-      /* A value that was already folded has data, although its node still exists. */
+      /* A folded value already has data, although its node is still in the graph. */
       if (there[node->outputs[i]] && e->values[node->outputs[i]].declared.data == NULL) {
         return refuse(e, node->outputs[i], "is computed twice", error);
       }

@@ -5,7 +5,7 @@
 typedef struct uses {
   uint32_t *readers;  /* by value: number of operands that read it plus graph outputs */
   uint32_t *reader;   /* by value: a node that reads it */
-  uint32_t *producer; /* by value: the node after which its bytes exist; NONE: they always exist */
+  uint32_t *producer; /* by value: the node that computes its bytes; NONE: an input, a weight or a constant */
 } uses;
 
 static bool count_uses(const clv__opencl_plan *plan, clv__arena *arena, uses *u) {
@@ -53,7 +53,8 @@ static bool same_shape(const clv_tensor *a, const clv_tensor *b) {
   return clv__tensor_same_type(a, b);
 }
 
-/* Whether the kernel of node `at` can also compute node `index`, before it stores the value `made`. Fills `post`. */
+/* Whether the kernel of node `at`, which computes the value `made`, can also compute node `index`, which reads that value. Fills
+ * `post`. */
 static bool find_post(const clv__opencl_plan *plan, const uses *u, uint32_t at, uint32_t index, uint32_t made, clv_tensor *types,
                       bool *constant, clv__opencl_post *post) {
   const clv__opencl_plan_node *node = &plan->nodes[index];
@@ -98,7 +99,7 @@ void clv__opencl_pass_fuse(clv__opencl_plan *plan) {
   clv_tensor *types = clv__arena_allocate_zero(&arena, (size_t)most + 1, sizeof *types);
   bool *constant = clv__arena_allocate_zero(&arena, (size_t)most + 1, sizeof *constant);
   uses u;
-  if (types != NULL && constant != NULL && count_uses(plan, &arena, &u)) { /* without memory, skip the fusion */
+  if (types != NULL && constant != NULL && count_uses(plan, &arena, &u)) { /* if memory runs out, fuse nothing */
     for (uint32_t n = 0; n < plan->executable->node_count; ++n) fuse_into(plan, &u, n, types, constant);
   }
   clv__arena_finish(&arena);

@@ -29,8 +29,8 @@ typedef struct clv__opencl_icd {
 #undef FIELD
 } clv__opencl_icd;
 
-/* Returns the table. It is loaded once per process and never unloaded, because drivers have threads. Returns CLV_NOT_SUPPORTED if
- * there is no loader, or if it lacks an entry point. Any thread may call it. */
+/* Returns the table. It is loaded once per process. The library is never unloaded, because threads of a driver may still run.
+ * Returns CLV_NOT_SUPPORTED if there is no loader, or if it lacks an entry point. Any thread may call it. */
 clv_status clv__opencl_icd_open(const clv__opencl_icd **icd, clv_error *error);
 
 /* The name of a code, such as "CL_OUT_OF_RESOURCES"; "unknown code" for other values. */

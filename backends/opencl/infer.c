@@ -1,5 +1,5 @@
-/* The first pass: infers every value's static type for the given inputs, and small values that follow from shapes and
- * constants. */
+/* The first pass of planning: infers the static type of every value from the types of the inputs, and computes small values that
+ * depend only on shapes and constants. */
 #include "backends/common/fold.h"
 #include "plan.h"
 
@@ -13,8 +13,8 @@ static bool broadcasts(const clv_tensor *from, const clv_tensor *to) {
   return true;
 }
 
-/* Uses the declared shape of a view or Expand whose shape input is unknown here, if the declared shape is valid. No kernel reads
- * that input. */
+/* If the shape input of a view or of Expand is unknown here, uses the declared shape of the output, if that is possible. That
+ * suffices, because no kernel reads the shape input. */
 static void take_declared(const clv_executable *e, const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs) {
   size_t declared, given;
   if (node->output_count != 1 || node->outputs[0] == CLV_NO_VALUE || clv__tensor_is_static(&outputs[0])) return;
@@ -25,8 +25,8 @@ static void take_declared(const clv_executable *e, const clv_node_info *node, co
   if (view || expand) outputs[0] = *type;
 }
 
-/* Repeats the check of supports(), now that all types are known. The host has checked what it compiles, but a file is
- * unchecked. */
+/* Repeats the check of supports(), now that all types are known. The host has checked the nodes of a partition that it compiles,
+ * but not those of a file that it loads. */
 static clv_status check_node(const clv__opencl_plan *plan, uint32_t index, clv_tensor *types, bool *constant, clv_error *error) {
   const clv__opencl_node node = clv__opencl_plan_node_view(plan, index, types, constant);
   char reason[160] = "";

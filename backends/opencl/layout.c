@@ -1,6 +1,6 @@
-/* The last pass: the location of each value. A value that is computed for an output is written directly to the output. Other
- * computed values share one block of scratch, according to their lifetimes. Views share their source's bytes. Outputs that are an
- * input, a constant or another output are copied at the end. */
+/* The last pass of planning: decides where each value is stored. A computed value that is an output is stored directly in the
+ * output. The other computed values share one block of scratch, according to their lifetimes. A view shares the bytes of its
+ * source. An output that is an input, a constant or another output is copied at the end. */
 #include "plan.h"
 
 static uint64_t rounded(const clv__opencl_plan *plan, uint64_t size_bytes) {
@@ -13,7 +13,7 @@ static uint64_t size_of(const clv_tensor *type) {
   return size_bytes;
 }
 
-/* ---- Roots ---- */
+/* ---- Roots: the values whose bytes the views share ---- */
 
 static void find_roots(clv__opencl_plan *plan) {
   const clv_executable *e = plan->executable;
@@ -31,7 +31,7 @@ static void find_roots(clv__opencl_plan *plan) {
 
 typedef struct alive {
   uint64_t offset, size_bytes;
-  uint32_t last; /* node */
+  uint32_t last; /* the last node that uses it */
 } alive;
 
 typedef struct block {
@@ -48,7 +48,7 @@ static void end_lifetimes(block *b, uint32_t node) {
   b->count = kept;
 }
 
-/* Puts the region at the lowest offset where it fits, and keeps it there until node `last`. */
+/* Reserves the region at the lowest free offset of the scratch, until node `last` has run. */
 static clv_status allocate_region(clv__opencl_plan *plan, block *b, clv__opencl_region *region, uint32_t last, clv_error *error) {
   if (region->size_bytes > UINT64_MAX / 4 || plan->scratch_bytes > UINT64_MAX / 4) {
     return clv__error_set(error, CLV_TOO_LARGE, "scratch is too large for any memory");
@@ -91,7 +91,7 @@ static clv_status find_last(const clv__opencl_plan *plan, uint32_t **last, clv_e
   return CLV_OK;
 }
 
-/* ---- Placing ---- */
+/* ---- Locations ---- */
 
 /* Locates inputs, weights and constants. */
 static void locate_sources(clv__opencl_plan *plan) {
@@ -109,7 +109,7 @@ static void locate_sources(clv__opencl_plan *plan) {
   }
 }
 
-/* A value that is computed for an output is located in that output, unless it already is another output. */
+/* Locates each computed value that is an output in that output. If it is several outputs, it is located in the first. */
 static void locate_outputs(clv__opencl_plan *plan) {
   const clv_executable *e = plan->executable;
   for (uint32_t o = 0; o < e->output_count; ++o) {
@@ -139,7 +139,7 @@ static clv_status lay_out_made(clv__opencl_plan *plan, const uint32_t *last, blo
   return CLV_OK;
 }
 
-/* Copies outputs that are also inputs, constants or other outputs. */
+/* Adds copies for outputs that are inputs, constants or other outputs. */
 static clv_status copy_outputs(clv__opencl_plan *plan, clv_error *error) {
   const clv_executable *e = plan->executable;
   for (uint32_t o = 0; o < e->output_count; ++o) {
@@ -181,7 +181,7 @@ static clv_status locate_operand(clv__opencl_plan *plan, clv__opencl_operand *op
   return CLV_OK;
 }
 
-/* Replaces the values in the steps by locations. */
+/* Sets the locations of the values that are operands of steps. */
 static clv_status resolve_operands(clv__opencl_plan *plan, clv_error *error) {
   const clv__opencl_steps *steps = &plan->steps;
   for (size_t s = 0; s < steps->count; ++s) {

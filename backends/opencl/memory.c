@@ -1,4 +1,4 @@
-/* Memory: cl_mem objects, the host's buffers, and weights. */
+/* Memory of the device: cl_mem objects, buffers that the host allocates, and weights. */
 #include "device.h"
 
 /* ---- cl_mem ---- */
@@ -11,7 +11,7 @@ clv_status clv__opencl_memory_create(clv_device *device, uint64_t size_bytes, cl
   cl_int code = CL_SUCCESS;
   *memory = NULL;
   if (size_bytes > device->traits.max_buffer_bytes) {
-    return clv__error_set(error, CLV_OUT_OF_MEMORY, "a buffer of %llu bytes, above the device's limit of %llu",
+    return clv__error_set(error, CLV_OUT_OF_MEMORY, "a buffer of %llu bytes exceeds the device's limit of %llu",
                           (unsigned long long)size_bytes, (unsigned long long)device->traits.max_buffer_bytes);
   }
   cl_mem_flags flags = CL_MEM_READ_WRITE | (device->is_unified ? CL_MEM_ALLOC_HOST_PTR : 0);
@@ -33,7 +33,7 @@ clv_status clv__opencl_memory_part(clv_device *device, cl_mem whole, uint64_t of
 }
 
 clv_status clv__opencl_memory_wrap(clv_device *device, void *host, uint64_t size_bytes, cl_mem *memory, clv_error *error) {
-  static uint64_t nothing[8]; /* the address of a tensor without elements */
+  static uint64_t nothing[8]; /* a valid address for tensors without elements */
   cl_int code = CL_SUCCESS;
   if (size_bytes == 0) host = nothing;
   *memory =
@@ -107,7 +107,7 @@ static void weight_destroy(clv_device *device, void *self) {
 
 enum { COMPARE_BYTES = 1 << 16 };
 
-/* Whether the weight has these bytes. They are read back one piece at a time. */
+/* Whether the weight's bytes equal `data`. Reads them back from the device, one piece at a time. */
 static bool same_bytes(clv_device *device, const clv_weight *weight, const uint8_t *data) {
   uint8_t *piece = clv__allocate(device->allocator, COMPARE_BYTES);
   bool same = piece != NULL;
@@ -123,7 +123,7 @@ static bool same_bytes(clv_device *device, const clv_weight *weight, const uint8
   return same;
 }
 
-/* Finds an existing weight with this id. The host calls this from one thread at a time. */
+/* Finds an existing weight with this id, type and data. The host uploads weights from one thread at a time. */
 static clv_weight *find_weight(clv_device *device, const char *id, const clv_tensor *data) {
   clv_weight *found = NULL;
   pthread_mutex_lock(&device->objects.lock);

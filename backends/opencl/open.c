@@ -8,7 +8,8 @@
 
 /* ---- Queries to the driver ---- */
 
-/* Reads a text of the platform (device NULL) or the device. The result is terminated, and empty if the driver returns nothing. */
+/* Reads a string that describes the device, or the platform if `device` is NULL. The string is terminated, and empty if the
+ * driver returns none. */
 static void ask_text(const clv__opencl_icd *cl, cl_platform_id platform, cl_device_id device, cl_uint what, char *text,
                      size_t size_bytes) {
   size_t length = 0;
@@ -54,14 +55,15 @@ static bool has_extension(const clv_device *device, const char *name) {
 #define ON_OFF "on or off"
 const clv_option_info clv__opencl_options[CLV__OPENCL_OPTION_COUNT] = {
     {"capture", "auto, buffer, list or off",
-     "how launches are captured: in the driver's command buffers, or in a list of Cleave's own (default: auto)"},
-    {"memory", "auto or own", "own: copy data even if the host's memory could be shared (default: auto)"},
+     "buffer: capture launches in the driver's command buffers; list: in a list kept by Cleave; auto: in the faster of the two; "
+     "off: do not capture (default: auto)"},
+    {"memory", "auto or own", "own: copy data to the device even if it could use the host's memory (default: auto)"},
     {"staging", "auto, on or off",
      "make large copies through pinned host memory; auto: if the device has its own memory (default: auto)"},
-    {"kernels", "auto or gpu", "which kernels to use; gpu: those for GPUs, on any device (default: auto)"},
-    {"f16", ON_OFF, "support f16, if the driver does (default: on)"},
+    {"kernels", "auto or gpu", "gpu: use the kernels for GPUs even on a CPU (default: auto)"},
+    {"f16", ON_OFF, "accept tensors of f16 (default: on)"},
     {"fuse", ON_OFF, "fuse several nodes into one kernel (default: on)"},
-    {"binaries", ON_OFF, "save programs as the driver's binaries (default: on)"},
+    {"binaries", ON_OFF, "include the driver's binaries in saved executables (default: on)"},
 };
 
 static clv_status wrong_value(const clv_option *option, const char *values, clv_error *error) {
@@ -124,7 +126,7 @@ static void find_commands(clv_device *device) {
   cl_command_queue_properties required = 0;
   device->cl->clGetDeviceInfo(device->id, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, sizeof required, &required,
                               NULL);
-  if (required != 0) return; /* our queues are in order */
+  if (required != 0) return; /* this backend's queues have no properties: they are in order */
   clv__opencl_commands found_commands;
 #define FIND(field, name)                                                                                          \
   found_commands.field = (name##_fn)device->cl->clGetExtensionFunctionAddressForPlatform(device->platform, #name); \
@@ -161,7 +163,7 @@ static void ask_traits(clv_device *device, const choices *chosen) {
   device->alignment_bytes = power;
 }
 
-/* A hash of all kernel sources. Executables from other sources do not fit, even if the version is the same. */
+/* A hash of all kernel sources. Executables saved with other sources are rejected, even if the version is the same. */
 static uint64_t sources_hash(void) {
   uint64_t hash = UINT64_C(14695981039346656037);
   for (const clv__opencl_source *s = clv__opencl_sources; s->name != NULL; ++s) {
@@ -189,8 +191,8 @@ static clv_status digest(const clv_device *device, cl_platform_id platform, cl_d
   return CLV_OK;
 }
 
-/* Two devices with the same fingerprint share executables. So it contains everything that executables depend on, with the
- * driver's texts as a digest. */
+/* Devices with the same fingerprint share saved executables. So the fingerprint contains everything that executables depend on.
+ * The driver's texts are included as a digest. */
 static clv_status fingerprint(clv_device *device, const choices *chosen, clv_error *error) {
   static const cl_device_info asked[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
   clv__hasher hasher;
@@ -282,7 +284,7 @@ clv_status clv__opencl_open(void *self, const clv_host *host, const clv_device_c
 void clv__opencl_close(clv_device *device) {
   if (device == NULL) return;
   const clv__opencl_icd *cl = device->cl;
-  clv__objects_finish(&device->objects); /* objects that the host has not returned: executables before weights before buffers */
+  clv__objects_finish(&device->objects); /* destroys what the host has not destroyed, newest first */
   clv__opencl_programs_finish(device);
   clv__opencl_notices_finish(device);
   if (device->service != NULL) cl->clReleaseCommandQueue(device->service);

@@ -1,4 +1,4 @@
-/* The OpenCL backend's slots of the plugin ABI. The implementation of each is in the other files of this folder. */
+/* The OpenCL backend's table of functions for the plugin ABI. Most of the functions are in the other files of this folder. */
 #include "opencl.h"
 
 #include "backends/opencl/run/capture.h"
@@ -19,7 +19,7 @@ static void device_info(clv_device *device, clv_device_info *info) {
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }
 
-/* Ignores the options: the kernels are the same and round the same way in every run. */
+/* Ignores the options: the same kernels run whatever they are, and round the same way in every run. */
 static clv_status compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
                           clv_executable **executable, clv_error *error) {
   (void)options;
@@ -32,7 +32,7 @@ static clv_status instance_resize(clv_device *device, clv_instance *instance, co
   (void)instance;
   (void)inputs;
   (void)input_count;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "an instance has fixed shapes: create another one");
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "an instance cannot change its shapes: create another one");
 }
 
 clv_status clv__opencl_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,

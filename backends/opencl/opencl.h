@@ -5,8 +5,8 @@
 
 #include "cleave/plugin/backend.h"
 
-/* The backend's table (a clv_backend_query_fn). `user_data` is unused. Never fails: a missing OpenCL is reported when a device is
- * opened. Any thread may call it. */
+/* The backend's table (a clv_backend_query_fn). `user_data` is unused. Never fails: if OpenCL is missing, opening a device
+ * reports it. Any thread may call it. */
 clv_status clv__opencl_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error);
 
 #endif

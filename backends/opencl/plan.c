@@ -49,7 +49,7 @@ clv_status clv__opencl_step_add(clv__opencl_plan *plan, clv__opencl_steps *steps
   return CLV_OK;
 }
 
-/* ---- Making ---- */
+/* ---- Making a plan ---- */
 
 /* Copies the operand lists of nodes, so that passes can change them. */
 static clv_status start_nodes(clv__opencl_plan *plan, clv_error *error) {

@@ -1,7 +1,7 @@
 /* Executables, and plans: a plan lists the launches of an executable for given shapes, and the memory they use.
  *
- * An executable holds the partition as a separate ONNX model (executable.c). A plan is made by these passes, in this order:
- *   infer.c   infers every value's type for the given inputs, and small values that follow from shapes
+ * An executable contains the partition as a separate ONNX model (executable.c). These passes make a plan, in this order:
+ *   infer.c   infers the type of every value for the given inputs, and computes small values that depend only on shapes
  *   fuse.c    fuses elementwise nodes into the node before them
  *   lower.c   turns nodes into steps, with the lower() of each operator
  *   layout.c  decides where each value is stored; values that are not needed at the same time share scratch memory
@@ -37,7 +37,8 @@ typedef struct clv__opencl_region {
   const void *data; /* constants: the bytes to upload */
 } clv__opencl_region;
 
-/* What an argument, or the source or target of a copy, consists of. The pass layout.c replaces values by locations. */
+/* What an argument of a kernel, or the source or target of a copy, is given as. The pass layout.c finds the locations of
+ * values. */
 typedef enum clv__opencl_means {
   CLV__OPENCL_MEANS_BYTES,
   CLV__OPENCL_MEANS_VALUE,
@@ -46,14 +47,14 @@ typedef enum clv__opencl_means {
 
 typedef struct clv__opencl_operand {
   clv__opencl_means means;
-  uint32_t value; /* VALUE; after layout, `at` is its root's location */
+  uint32_t value; /* if VALUE; layout.c sets `at` to the location of its root */
   clv__opencl_location at;
-  uint32_t size_bytes; /* BYTES */
+  uint32_t size_bytes; /* if BYTES */
   const void *bytes;
 } clv__opencl_operand;
 
 typedef struct clv__opencl_step {
-  uint32_t node; /* the node it belongs to, for messages; NONE: a copy at the end */
+  uint32_t node; /* the node it belongs to, for messages; NONE: a copy of an output at the end */
   bool is_copy;
   clv__opencl_program *program;
   const char *kernel;
@@ -67,9 +68,9 @@ typedef struct clv__opencl_step {
 
 typedef struct clv__opencl_post {
   clv__opencl_function function;
-  clv__opencl_node shape; /* for the node's name and operator in messages */
-  uint32_t operand;       /* a value, or NONE */
-  bool is_first;          /* the operand is x, and the computed value is y */
+  clv__opencl_node shape; /* the node; messages use its name and operator */
+  uint32_t operand;       /* the other operand, a value; or NONE */
+  bool is_first;          /* `operand` is the function's x, and the computed value its y */
   int64_t inner, period;  /* element `at` of the output uses element at / inner % period of the operand */
 } clv__opencl_post;
 
@@ -80,13 +81,13 @@ typedef struct clv__opencl_plan_node {
   uint32_t *inputs, *outputs;
   uint32_t post_count;
   clv__opencl_post posts[CLV__OPENCL_MAX_POSTS];
-  uint32_t first_scratch, scratch_count; /* the node's own scratch regions */
+  uint32_t first_scratch, scratch_count; /* the range of plan->scratch that only this node uses */
 } clv__opencl_plan_node;
 
 typedef struct clv__opencl_plan_value {
   clv_tensor type;         /* static; `data`: set if the value is known */
   uint32_t root;           /* the value whose bytes it shares; itself unless it is a view */
-  clv__opencl_location at; /* valid for a root */
+  clv__opencl_location at; /* set only for roots */
 } clv__opencl_plan_value;
 
 typedef struct clv__opencl_steps {
@@ -127,7 +128,7 @@ typedef struct clv__opencl_plan {
 
 typedef struct clv__opencl_value {
   const char *name;
-  clv_tensor declared;            /* as in the graph; `data`: a small constant */
+  clv_tensor declared;            /* the type in the graph; `data` is set for a small constant */
   uint32_t weight, input, output; /* index in each list, or NONE; for an output listed twice, the first */
 } clv__opencl_value;
 
@@ -135,21 +136,21 @@ struct clv_executable {
   clv__object object;
   clv_device *device;
   clv__arena arena;
-  void *onnx; /* from the host's allocator */
+  void *onnx; /* allocated with the host's allocator */
   size_t onnx_bytes;
   clv_graph_view *view;
   uint32_t node_count, value_count, input_count, output_count, weight_count;
   clv_node_info *nodes;
   clv__opencl_value *values;
-  uint32_t *inputs, *outputs, *weights; /* values */
+  uint32_t *inputs, *outputs, *weights; /* indices of values */
   const char **weight_names;
   clv_tensor *input_types; /* given to compile(); some may not be static */
-  clv__opencl_plan *plan;  /* for input_types, if they are static */
+  clv__opencl_plan *plan;  /* the plan for input_types; NULL if they are not all static */
 };
 
 /* ---- Executables (executable.c) ---- */
 
-extern const clv__sealed_kind clv__opencl_executable_kind; /* of executable files (blob.c) */
+extern const clv__sealed_kind clv__opencl_executable_kind; /* the file format of executables (blob.c) */
 
 /* Takes ownership of `onnx`, even on failure. `input_types` are the types of the graph's first inputs. The remaining inputs are
  * weights. */

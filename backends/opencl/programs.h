@@ -1,5 +1,5 @@
-/* Programs: a family's source with a set of defines. Each is built once per device when it is first needed, or created from a
- * binary. */
+/* A program is the source of a family of kernels with a set of defines. It is built once per device, when it is first needed, or
+ * created from a binary. */
 #ifndef CLEAVE_BACKENDS_OPENCL_PROGRAMS_H
 #define CLEAVE_BACKENDS_OPENCL_PROGRAMS_H
 
@@ -17,8 +17,8 @@ struct clv__opencl_program {
   size_t binary_bytes;
 };
 
-/* Returns the program, not yet built. `functions` is "" if there are none. The same texts give the same program, which lives as
- * long as the device. */
+/* Returns the program for these texts without building it. `functions` is "" if there are none. Calls with the same texts return
+ * the same program, which lives as long as the device. */
 clv_status clv__opencl_program_get(clv_device *device, const char *family, const char *defines, const char *functions,
                                    clv__opencl_program **program, clv_error *error);
 /* Builds the program if it is not built. The error contains the first lines of the compiler's log. */

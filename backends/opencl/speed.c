@@ -1,4 +1,5 @@
-/* Estimates the device's speed from its driver's description: a roofline. Nothing is measured here; a profile replaces it. */
+/* Estimates times with a roofline model, from what the driver reports about the device. Nothing is measured here. A measured
+ * profile replaces these estimates. */
 #include "device.h"
 
 static double number(const clv_device *device, cl_device_info what) {

@@ -1,4 +1,5 @@
-/* The verdict on a node. Supported are views, nodes whose values follow from shapes, and the operators of the families. */
+/* Decides whether the device supports a node. It supports views, nodes whose outputs depend only on shapes, and the operators of
+ * the families (lower/families.h). */
 #include <stdio.h>
 
 #include "backends/common/fold.h"
@@ -6,7 +7,7 @@
 #include "backends/opencl/lower/families.h"
 #include "device.h"
 
-/* ---- The table ---- */
+/* ---- The operators ---- */
 
 #define FAMILY(name) clv__opencl_family_##name,
 static const clv__opencl_operator *const families[] = {CLV__OPENCL_FAMILIES(FAMILY)};
@@ -75,8 +76,8 @@ static bool dtypes_fit(const clv_device *device, const clv__opencl_node *node, c
   return true;
 }
 
-/* Rejects a view of an input with known size if the output's shape is still unknown. It then depends on data; otherwise inference
- * would have found it. */
+/* Rejects a view if the size of its input is known but the shape of its output is not. That shape depends on data, because
+ * otherwise inference would have found it. */
 static bool view_fits(const clv__opencl_node *node, char reason[160]) {
   if (node->input_count == 0 || node->inputs[0].dtype == CLV_DTYPE_NONE) {
     snprintf(reason, 160, "dtype %s not supported", clv_dtype_name(CLV_DTYPE_NONE));
@@ -139,7 +140,7 @@ void clv__opencl_supports(clv_device *device, const clv_graph_view *graph, uint3
   if (types != few) clv__release(device->allocator, types);
 }
 
-/* A GPU prefers heavy operators, wherever their weights are. */
+/* A GPU prefers operators with much arithmetic. */
 bool clv__opencl_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node) {
   static const char *const heavy[] = {"Conv", "ConvTranspose", "MatMul", "Gemm", "Attention"};
   if (device->traits.is_cpu) return false;

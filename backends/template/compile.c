@@ -55,7 +55,7 @@ static clv_status add_step(const clv_host *host, const clv_graph_view *graph, ui
   template_step *step = &program->steps[node];
   host->graph_node(graph, node, &info);
   step->op = template_find_operator(&info);
-  if (step->op == template_operator_count) { /* the host broke its promise to ask supports() first */
+  if (step->op == template_operator_count) { /* the host should pass only nodes that supports() accepted */
     return clv_host_fail(error, CLV_NOT_SUPPORTED, "node '%.200s': operator %.60s", info.name, info.op);
   }
   for (uint32_t i = 0; i < info.input_count; ++i) step->inputs[i] = info.inputs[i];

@@ -29,8 +29,8 @@ static bool shape_unary(const clv_tensor *inputs, clv_tensor *output) {
   return true;
 }
 
-/* The index of the element of `tensor` that belongs to `index`, a position in the first `rank` axes of `shape`. The last
- * `skipped` axes of `tensor` count as one element. */
+/* Returns the offset, in elements, of the part of `tensor` that is broadcast to position `index` in the first `rank` axes of
+ * `shape`. The last `skipped` axes of `tensor` are not part of `shape`; the offset is that of their first element. */
 static int64_t locate(int64_t index, const clv_tensor *shape, int32_t rank, const clv_tensor *tensor, int32_t skipped) {
   int64_t offset = 0, stride = 1;
   for (int32_t i = 0; i < skipped; ++i) stride *= dim_from_end(tensor, i);

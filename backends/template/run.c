@@ -34,7 +34,7 @@ static clv_status infer(const clv_executable *program, const clv_tensor *inputs,
     if (count < 0)
       return clv_host_fail(error, CLV_INVALID_ARGUMENT, "step %u, %s: its operands do not have matching sizes", s, op->name);
     if ((uint64_t)count > SIZE_MAX / 4 / sizeof(float) - *scratch_bytes / sizeof(float)) {
-      return clv_host_fail(error, CLV_OUT_OF_MEMORY, "step %u, %s: unexpected size of %lld elements", s, op->name,
+      return clv_host_fail(error, CLV_OUT_OF_MEMORY, "step %u, %s: a result of %lld elements is too large", s, op->name,
                            (long long)count);
     }
     values[step->output] = output;

@@ -1,5 +1,5 @@
-/* Programs in files. The host keeps them in its cache, under a key of everything that compile() saw. A file may be old, truncated
- * or malicious, so nothing in it is trusted. */
+/* Saves programs to files and loads them. The host keeps the files in its cache, under a key derived from everything that
+ * compile() saw. A file may be old, truncated or malicious, so nothing in it is trusted. */
 #include "template.h"
 
 /* The header of a file. Values and steps follow, then for each weight the length of its name and the name's bytes. Numbers are in

@@ -38,12 +38,12 @@ void template_supports(clv_device *device, const clv_graph_view *graph, uint32_t
   verdict->supported = true;
 }
 
-/* ---- Speed: figures of a data sheet ---- */
+/* ---- Speed, as a data sheet would state it ---- */
 
 #define FLOPS_PER_SECOND 1e9
 #define BYTES_PER_SECOND 4e9
 
-/* Negative if the time is unknown: the device does not know the operator, or a size is open. */
+/* Negative if the time is unknown, because the device does not support the operator or a size is unknown. */
 double template_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node) {
   const clv_host *host = device->base.host;
   clv_node_info info = {.struct_size = sizeof info};

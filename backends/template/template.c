@@ -43,7 +43,7 @@ static clv_status open_device(void *self, const clv_host *host, const clv_device
   return CLV_OK;
 }
 
-/* ---- Weights: a copy that lives as long as anybody uses it ---- */
+/* ---- Weights: copies that exist until the host releases them ---- */
 
 static clv_status weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
                                 clv_error *error) {
@@ -100,8 +100,8 @@ static const clv_backend table = {
     .save = &save_slots,
 };
 
-/* The only symbol of a plugin. `host` is not kept here: one table serves several contexts, and each open() receives its own
- * host. */
+/* The only symbol that a plugin exports. Do not store `host` here: several contexts share the table, and each open() receives its
+ * own host. */
 CLV_API clv_status clv_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error);
 
 clv_status clv_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {

@@ -23,7 +23,7 @@ struct clv_weight {
 
 /* ---- Operators (operators.c) ---- */
 
-/* Everything about an operator. To add one, add a line to the table. */
+/* Describes an operator. To add an operator, add a line to the table. */
 typedef struct template_operator {
   const char *name;
   uint32_t input_count;
@@ -44,7 +44,8 @@ uint32_t template_find_operator(const clv_node_info *node);
 
 typedef enum template_source { FROM_INPUT, FROM_WEIGHT, FROM_STEP, SOURCE_COUNT } template_source;
 
-/* A value of the partition: where its data comes from, and its index if it is an output. */
+/* A value of the partition: where its data comes from (`index` among the inputs, weights or steps), and its index among the
+ * outputs or NO_OUTPUT. */
 typedef struct template_value {
   uint32_t source, index;
   int32_t output;
@@ -63,7 +64,7 @@ struct clv_executable {
   char **weights;
 };
 
-/* Creates an empty program with room for the given counts. Returns NULL if there is no memory. */
+/* Creates an empty program with room for the given counts. Returns NULL if memory runs out. */
 clv_executable *template_program_create(const clv_host *host, const clv_executable *counts);
 
 /* ---- Slots ---- */

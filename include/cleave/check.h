@@ -13,13 +13,13 @@ typedef struct clv_check_options {
   uint32_t struct_size;
   const char *const *sections; /* names of the sections to run; none: all */
   uint32_t section_count;
-  uint64_t seed;            /* of the data and of the random graphs; 0 is a valid seed */
-  uint32_t failures_listed; /* at most this many per section; 0: 20 */
+  uint64_t seed;            /* for the random data and the random graphs; 0 is a valid seed */
+  uint32_t failures_listed; /* failures that the report lists per section, at most; 0: 20 */
   /* Called from time to time to report progress; may be NULL. */
   void (*progress)(void *user_data, const char *section, uint32_t done, uint32_t of);
   void *user_data;
-  /* Runs each section in its own process. If the backend crashes or hangs, that is reported and the next section runs. The
-   * program must then have no other threads, and must not have opened the device. */
+  /* Runs each section in its own process. A crash or a hang of the backend is then reported, and the next section runs. With this
+   * option, the program must have no other threads and must not have opened the device. */
   bool apart;
   uint32_t time_limit_s; /* with `apart`: a single check that takes longer counts as hung; 0: 120 */
   uint32_t every;        /* checks only every Nth member of large sets (operator cases, random graphs); 0: all */

@@ -6,12 +6,12 @@
  *   DIR/model.onnx           the whole model, without its weights
  *   DIR/weights.data         the bytes of the weights, stored once; all models of the folder refer to it
  *   DIR/partition-N.onnx     each partition as a model of its own
- *   DIR/partition-N.clvx     its executable, if its backend can save one
+ *   DIR/partition-N.clvx     the partition's executable, if its backend can save executables
  *   DIR/npu-N.json           descriptions of virtual NPUs, if they came from files
  *   DIR/profile.json         the measured costs that the plan was priced with, if any
  *
- * To run a folder, open its devices, load its model, read its plan, and create a session with its options. This places and
- * measures nothing. It compiles only partitions whose backends cannot save executables. A partition is also recompiled if its
+ * To run a folder, open its devices, load its model, read its plan, and create a session with its options. Nothing is then placed
+ * or measured. Only partitions whose backends cannot save executables are compiled. A partition is also recompiled if its
  * executable does not fit: the driver differs, a file is damaged or missing, or the plan was edited by hand. The reason is logged
  * at level 1.
  *

@@ -29,7 +29,7 @@ typedef struct clv_context_options {
   /* A field left unset is read from the environment once, when the context is created. */
   clv_capture_policy capture;
   int32_t capture_cache_entries; /* captures kept per device; negative: CLEAVE_GRAPH_CACHE, else 12; 0: capture nothing */
-  uint64_t capture_cache_bytes;  /* limit on their memory per device; 0: 256 MiB */
+  uint64_t capture_cache_bytes;  /* limit on the memory of captures per device; 0: 256 MiB */
   clv_switch capture_prefill;    /* also capture attention over several queries; unset: CLEAVE_PREFILL_GRAPH, else off */
   const char
       *cache_directory; /* for executables; NULL: CLEAVE_CACHE_DIR, else "cleave" in the user's cache directory; "": no cache */

@@ -13,7 +13,7 @@ typedef struct clv_devices clv_devices;
 typedef struct clv_devices_options {
   uint32_t struct_size;
   const char *list;        /* names in priority order, "npu,openvino:GPU,cpu"; or "auto"; NULL: "cpu" */
-  uint32_t npu_spec_count; /* descriptions of virtual NPUs: "default", "all" or a file; none: "default" */
+  uint32_t npu_spec_count; /* descriptions of virtual NPUs: "default", "all" or a file; 0: "default" */
   const char *const *npu_specs;
   uint32_t device_option_count; /* "npu:frequency=3" */
   const char *const *device_options;
@@ -33,8 +33,8 @@ typedef struct clv_devices_options {
  *
  * "auto" opens every real device that backends and plugins find, each under the name that opens it alone. Devices that are not
  * CPUs come first, then the cpu device, then other devices that run on the CPU, as a last resort. Virtual devices and OpenCL's
- * CPU devices are opened only by name. A device that cannot be opened is skipped and the reason logged; but if an option names
- * that device, the call fails.
+ * CPU devices are opened only by name. A device that cannot be opened is skipped and the reason is logged. If an option names
+ * such a device, the call fails instead.
  *
  * Errors: CLV_NOT_FOUND for a name that no backend and no plugin has (the message lists the known names); CLV_NOT_SUPPORTED for a
  * device whose driver is unusable, and for a plugin that cannot be loaded; CLV_INVALID_ARGUMENT for an unknown option or key (the

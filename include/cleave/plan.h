@@ -34,9 +34,9 @@ typedef bool (*clv_support_fn)(void *user_data, const char *device, const clv_no
 typedef struct clv_plan_options {
   uint32_t struct_size;
   const char *strategy; /* NULL: "optimal" */
-  uint32_t pin_count;   /* node name patterns: planning fails if a matching node cannot run on its device */
+  uint32_t pin_count;   /* patterns of node names: planning fails if a matching node cannot run on the device */
   const clv_assignment *pins;
-  uint32_t force_count; /* operator name patterns */
+  uint32_t force_count; /* patterns of operator names */
   const clv_assignment *forces;
   uint32_t size_count;
   const clv_size *sizes;
@@ -48,9 +48,9 @@ typedef struct clv_plan_options {
   const char *objective; /* what to minimise. "latency" (also NULL): the time of all steps in sequence; "overlap": the time with
                             devices working at the same time; "throughput": the time of the busiest device */
   const char *profile;   /* a file of measured costs; NULL: none, prices are nominal */
-  uint32_t weight_count; /* initializer name patterns: the device that holds these weights */
+  uint32_t weight_count; /* patterns of initializer names: the device whose memory holds the weights */
   const clv_assignment *weights;
-  uint32_t value_count; /* value name patterns: the device where the user keeps inputs, outputs and state */
+  uint32_t value_count; /* patterns of value names: the device whose memory holds these inputs, outputs and states */
   const clv_assignment *values;
   uint32_t suppose_count; /* operators assumed to be supported by a device, for a what-if. The plan cannot be run */
   const clv_assignment *supposes;

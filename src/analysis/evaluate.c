@@ -63,7 +63,8 @@ static clv_status allocate_outputs(const clv_graph *graph, const clv__node *node
   return CLV_OK;
 }
 
-/* Runs a node that has a kernel: aligns the inputs, infers with the data, allocates the outputs, runs. */
+/* Runs a node that has a kernel: aligns the inputs, infers the outputs' types from the inputs' data, allocates the outputs and
+ * calls the kernel. */
 static clv_status evaluate_plain(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
                                  const clv__evaluation *how, const clv_allocator *allocator, clv_error *error) {
   const clv__node *node = &graph->nodes[id];
@@ -134,7 +135,7 @@ clv_status clv__node_evaluate_with(const clv_graph *graph, clv_node_id node, con
   return clv__node_evaluate_at(graph, node, inputs, outputs, &how, allocator, error);
 }
 
-/* A view while it runs. */
+/* The state of one evaluation of a view. */
 typedef struct run {
   const clv_graph_view *view;
   const clv_allocator *allocator;
@@ -229,7 +230,7 @@ static clv_status begin_whole(run *r, const clv_tensor *inputs, const clv_tensor
   return CLV_OK;
 }
 
-/* The same for part of a graph. A value is a constant if its type has data. */
+/* Sets the same values for part of a graph. A value is a constant if its type has data. */
 static void begin_part(run *r, const clv_tensor *inputs) {
   const clv_graph_view *view = r->view;
   for (uint32_t v = 0; v < view->value_count; ++v) {

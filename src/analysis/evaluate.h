@@ -1,8 +1,8 @@
 /* The reference evaluator. It runs one node, or a whole graph node by node, with the reference loops. Devices are checked against
  * it. It also folds constants and runs bodies.
  *
- * circle-ok: inferring a graph computes the values that are known, and computing a node first infers its outputs. Bodies nest
- * both. shapes.h and evaluate.h are the two halves of one recursion. */
+ * circle-ok: shapes.h and evaluate.h depend on each other. Inferring a graph computes the values that are known at plan time, and
+ * computing a node first infers its outputs. */
 #ifndef CLEAVE_ANALYSIS_EVALUATE_H
 #define CLEAVE_ANALYSIS_EVALUATE_H
 

@@ -1,12 +1,12 @@
-/* Scan of opset 8: a batch of sequences, each with its own length. The sequences run one at a time, each as a current Scan would.
- * Output beyond the end of a sequence is zero. */
+/* Scan of opset 8: a batch of sequences, each with its own length. The sequences run one at a time, each like a Scan of a current
+ * opset. Output beyond the end of a sequence is zero. */
 #include "analysis/evaluate_body.h"
 #include "analysis/node.h"
 #include "analysis/stack.h"
 
 typedef struct batch {
   const clv__node *node;
-  const clv_tensor *inputs; /* the inputs after the lengths */
+  const clv_tensor *inputs; /* the node's inputs after the first, which has the lengths of the sequences */
   uint32_t input_count, state_count;
   int64_t sequences, steps;
   const clv_allocator *allocator;
@@ -50,13 +50,13 @@ static clv_status check_lengths(const batch *b, const clv_tensor *lengths) {
   for (int64_t i = 0; i < b->sequences; ++i) {
     const int64_t length = ((const int64_t *)lengths->data)[i];
     if (length >= 0 && length <= b->steps) continue;
-    return clv__error_set(b->error, CLV_INVALID_ARGUMENT, "length %lld is %lld, but there are %lld steps", (long long)i,
-                          (long long)length, (long long)b->steps);
+    return clv__error_set(b->error, CLV_INVALID_ARGUMENT, "the length of sequence %lld is %lld, but there are %lld steps",
+                          (long long)i, (long long)length, (long long)b->steps);
   }
   return CLV_OK;
 }
 
-/* Sequence `at` of an input, as a view. */
+/* Points `slice` at sequence `at` of input `index`. The slice of a scanned input has only `length` steps. */
 static clv_status view_sequence(const batch *b, uint32_t index, int64_t at, int64_t length, clv_tensor *slice) {
   const clv_tensor *whole = &b->inputs[index];
   size_t bytes;
@@ -128,7 +128,7 @@ clv_status clv__scan_evaluate_batched(const clv_graph *graph, clv_node_id id, co
   const int64_t scanned = clv__attribute_int(node->attributes, "num_scan_inputs", 0);
   batch b = {.node = node, .inputs = inputs + 1, .input_count = clv__scan_inputs(node), .allocator = allocator, .error = error};
   if (scanned < 1 || scanned > b.input_count || node->output_count < b.input_count - (uint32_t)scanned) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u inputs (%lld scanned) and %u outputs", b.input_count,
+    return clv__error_set(error, CLV_INVALID_MODEL, "its %u inputs (%lld scanned) do not fit its %u outputs", b.input_count,
                           (long long)scanned, node->output_count);
   }
   b.state_count = b.input_count - (uint32_t)scanned;

@@ -1,4 +1,4 @@
-/* Runs the bodies of If, Loop and Scan. This file owns the carried values between iterations. */
+/* Runs the bodies of If, Loop and Scan. Keeps the carried values from one iteration to the next. */
 #include "analysis/evaluate_body.h"
 
 #include "analysis/node.h"
@@ -10,7 +10,7 @@ typedef struct loop {
   const clv__node *node;
   const clv_graph *body;
   const clv_tensor *captures;
-  uint32_t carried_count, scan_count; /* of outputs */
+  uint32_t carried_count, scan_count; /* outputs of each kind */
   clv_tensor *state;                  /* carried values */
   bool *owned;                        /* per carried value: the loop owns the data */
   clv__stack *stacks;
@@ -43,7 +43,7 @@ static clv_status evaluate_if(const clv__node *node, const clv_tensor *inputs, c
                               const clv_allocator *allocator, clv_error *error) {
   bool condition;
   uint32_t given = clv__node_explicit_inputs(node);
-  if (given != 1) return clv__error_set(error, CLV_INVALID_MODEL, "it takes one condition, %u inputs are given", given);
+  if (given != 1) return clv__error_set(error, CLV_INVALID_MODEL, "its only input is the condition, but it has %u inputs", given);
   CLV__TRY(read_bool(&inputs[0], "the condition", &condition, error));
   const char *name = condition ? "then_branch" : "else_branch";
   const clv_graph *body = clv__node_body(node, name);
@@ -88,7 +88,8 @@ static void loop_finish(loop *l) {
   clv__release(l->allocator, l->state);
 }
 
-/* Runs the body on l->arguments. Its results from `first` on become the state and then the next slices of the stacks. */
+/* Runs the body on l->arguments. Its results from `first` on are the new carried values, followed by the next slice of each scan
+ * output. */
 static clv_status loop_step(loop *l, uint32_t first) {
   CLV__TRY(clv__graph_evaluate_at(l->body, l->arguments, l->captures, l->results, NULL, NULL, l->how, l->allocator, l->error));
   for (uint32_t i = 0; i < l->carried_count; ++i) {
@@ -116,7 +117,7 @@ static clv_status loop_results(loop *l, clv_tensor *outputs) {
   return CLV_OK;
 }
 
-/* Types the slices when there was no iteration. The type is the inferred one; dimensions that inference cannot determine are
+/* Sets the types of the scan outputs' slices if no iteration ran, from inference. Dimensions that inference cannot determine are
  * 0. */
 static clv_status empty_slices(loop *l, const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, const int64_t *axes) {
   clv_tensor *types = clv__allocate_zero(l->allocator, l->node->output_count * sizeof *types);

@@ -1,5 +1,5 @@
-/* Shared by evaluate.c (a graph runs its nodes) and evaluate_body.c (If, Loop and Scan run a graph). The two call each other, one
- * level deeper each time. */
+/* Shared by evaluate.c (a graph runs its nodes) and evaluate_body.c (If, Loop and Scan run a graph). The two files call each
+ * other, one level of nesting deeper each time. */
 #ifndef CLEAVE_ANALYSIS_EVALUATE_BODY_H
 #define CLEAVE_ANALYSIS_EVALUATE_BODY_H
 
@@ -13,14 +13,14 @@ typedef struct clv__evaluation {
   void *cookie;
 } clv__evaluation;
 
-/* Like clv__graph_evaluate() and clv__node_evaluate(), within `how`. */
+/* Like clv__graph_evaluate() and clv__node_evaluate(), at the depth and with the function that `how` gives. */
 clv_status clv__graph_evaluate_at(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,
                                   clv_tensor *outputs, clv__value_fn watch, void *cookie, const clv__evaluation *how,
                                   const clv_allocator *allocator, clv_error *error);
 clv_status clv__node_evaluate_at(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
                                  const clv__evaluation *how, const clv_allocator *allocator, clv_error *error);
 
-/* Runs an If, Loop, Scan or FlexAttention node; its bodies run within `how`. `outputs` are zeroed on entry. On failure, the
+/* Runs an If, Loop, Scan or FlexAttention node; its bodies run as `how` says. `outputs` are zeroed on entry. On failure, the
  * outputs that have a dtype hold data that the caller must free. */
 clv_status clv__body_evaluate(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv__evaluation *how, const clv_allocator *allocator, clv_error *error);

@@ -1,5 +1,5 @@
 /* FlexAttention with bodies. The scores of all queries and keys pass through the body score_mod, and their softmax passes through
- * the body prob_mod, if the node has them. Each step is a kernel. */
+ * the body prob_mod, if the node has them. Each step runs a kernel. */
 #include "analysis/evaluate_body.h"
 #include "analysis/node.h"
 #include "analysis/shapes.h"
@@ -14,10 +14,10 @@ typedef struct flex {
   clv_error *error;
 } flex;
 
-/* Runs a kernel into `output`. The type of `output` is given; its data is allocated here. */
+/* Runs a kernel for its last output only. The caller has set that output's type; its data is allocated here. */
 static clv_status run(const flex *f, const char *op, int32_t opset, clv__attributes attributes, const clv_tensor *inputs,
                       uint32_t input_count, clv_tensor *outputs, uint32_t output_count) {
-  clv_tensor *output = &outputs[output_count - 1]; /* the outputs before it are not wanted */
+  clv_tensor *output = &outputs[output_count - 1]; /* the outputs before it are not computed */
   size_t size_bytes;
   if (!clv__tensor_size_bytes(output, &size_bytes)) return clv__error_memory(f->error, SIZE_MAX);
   output->data = clv__allocate(f->allocator, size_bytes);
@@ -38,7 +38,7 @@ static clv_status run(const flex *f, const char *op, int32_t opset, clv__attribu
   return status;
 }
 
-/* Casts `tensor`, whose data this file owns, to another dtype. */
+/* Casts `tensor` to another dtype and frees its old data. */
 static clv_status cast(const flex *f, clv_tensor *tensor, clv_dtype dtype) {
   if (tensor->dtype == dtype) return CLV_OK;
   const int64_t to = dtype;
@@ -86,8 +86,8 @@ static clv_status make_shares(const flex *f, clv_tensor *shares) {
   return modify(f, "prob_mod", shares);
 }
 
-/* Multiplies shares by values. The queries of all heads that share one head of V are rows of one matrix, because they are already
- * adjacent. */
+/* Multiplies the shares (probabilities) by the values. The query heads that share a head of V are adjacent in memory, so their
+ * queries form the rows of one matrix. */
 static clv_status weigh(const flex *f, const clv_tensor *shares, clv_tensor *values, clv_tensor *output) {
   const int64_t heads = values->dims[1];
   clv_tensor factors[2] = {*shares, *values}, product = *values;

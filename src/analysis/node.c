@@ -39,8 +39,8 @@ void clv__operands_release(const clv_tensor *inputs, uint32_t count, clv_tensor 
   }
 }
 
-/* Opset 7 is the oldest supported. Before it, these operators meant something else: an axis for broadcasting, shapes as
- * attributes, modes of training. The other operators are unchanged, or changed only in the inputs that they accept. */
+/* Opset 7 is the oldest supported one. In earlier opsets these operators had another meaning: they had an axis for broadcasting,
+ * shapes as attributes, or a training mode. The other operators are the same, or differ only in the inputs that they accept. */
 static clv_status check_opset(const clv__node *node, clv_error *error) {
   static const char *const changed[] = {"Add",
                                         "And",

@@ -1,4 +1,4 @@
-/* Functions on a single node that both drivers share (shapes.c for types, evaluate.c for data): aligned operands, arity and
+/* Functions on a single node, for shapes.c (which infers types) and evaluate.c (which computes data): aligned operands, arity and
  * kernel. */
 #ifndef CLEAVE_ANALYSIS_NODE_H
 #define CLEAVE_ANALYSIS_NODE_H
@@ -15,15 +15,15 @@ static inline uint32_t clv__node_explicit_inputs(const clv__node *node) {
   return node->input_count - node->capture_count;
 }
 
-/* Copies `inputs` to `aligned`. A tensor whose data is not aligned to its element gets an aligned copy of the data. Float tensors
- * larger than `float_limit_bytes` get no data instead of a copy, because inference reads only small ones. */
+/* Copies `inputs` to `aligned`. A tensor whose data is not aligned to its element gets an aligned copy of the data. A float
+ * tensor that is not aligned and larger than `float_limit_bytes` gets no data at all, because inference reads only small ones. */
 clv_status clv__operands_align(const clv_tensor *inputs, uint32_t count, size_t float_limit_bytes, clv_tensor *aligned,
                                const clv_allocator *allocator, clv_error *error);
 /* Frees the copies of data. */
 void clv__operands_release(const clv_tensor *inputs, uint32_t count, clv_tensor *aligned, const clv_allocator *allocator);
 
-/* An error if the node does not have the inputs and outputs that its operator needs, or if it is of an opset in which the
- * operator meant something else. */
+/* An error if the node does not have the inputs and outputs that its operator needs, or if the operator had another meaning in
+ * the node's opset. */
 clv_status clv__node_check(const clv__node *node, const clv__op *op, clv_error *error);
 
 /* Runs the reference loops of an operator. Returns CLV_NOT_SUPPORTED, with the reason, if there are none for the call. */

@@ -6,7 +6,7 @@
 #include "analysis/node.h"
 #include "operators/common/padding.h"
 
-/* Sizes tried for everything that is open, for verdicts and prices. The first that the model accepts is used. */
+/* Verdicts and prices use one of these in place of all open sizes: the first that the model accepts. */
 static const int64_t typical_sizes[] = {16, 64, 60, 1};
 
 enum { FLOAT_LIMIT = 4096 }; /* largest float constant, in bytes, that a rule may read */

@@ -27,7 +27,7 @@ typedef struct pass {
   clv_tensor *types;          /* by value id */
   clv__content **content;     /* by value id; NULL: no partly known content */
   bool *node_folded;          /* by node id; NULL in bodies */
-  const int64_t *bindings;    /* by symbol of the graph: the dim that it stands for here */
+  const int64_t *bindings;    /* by symbol of the graph: its dim in this pass */
   clv__arena *keep;           /* folded data */
   clv__file_map_list **fills; /* folded data that is mapped; NULL in bodies */
   clv__arena scratch;         /* all other memory of the pass */

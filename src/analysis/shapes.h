@@ -1,5 +1,5 @@
-/* The shapes of a whole graph, and the values known at plan time. This is a table beside the graph; the graph itself does not
- * change. */
+/* The shapes of a whole graph, and the values known at plan time. They are stored in a table of their own; the graph itself does
+ * not change. */
 #ifndef CLEAVE_ANALYSIS_SHAPES_H
 #define CLEAVE_ANALYSIS_SHAPES_H
 
@@ -16,14 +16,14 @@ typedef struct clv__shapes {
   clv_tensor *types;         /* by value id; `data` is not NULL if the value is known at plan time: an initializer (perhaps
                               * unaligned) or folded. Use clv__value_is_constant() to test for a constant, because a weight's
                               * bytes may be missing. */
-  bool *node_folded;         /* by node id: every used output is known at plan time; cause `const`, nothing to run */
+  bool *node_folded;         /* by node id: every used output is known at plan time, so the node does not run */
   clv__file_map_list *fills; /* large constants that repeat one element, as mappings */
   uint32_t symbol_count;     /* the graph's symbols, and one for each dimension that could not be inferred */
 } clv__shapes;
 
 /* Folded data is aligned to CLV__ALIGNMENT in `arena`. If the bytes already exist (a Constant's tensor, a view of a known value),
- * `data` points at those instead; they may be unaligned and shared by several values. Shape tensors that inference itself
- * computes (Shape of a static value, and values computed from it) are known regardless of the limit.
+ * `data` points to them instead; they may be unaligned and shared by several values. Shape tensors that inference itself computes
+ * (Shape of a static value, and values computed from it) are known regardless of the limit.
  *
  * If inference cannot determine a type, the model's own declaration is used. If the two contradict each other, inference wins. A
  * value of an unknown operator may have dtype none and unknown rank.

@@ -121,7 +121,7 @@ static void *map_constant(const clv__node *node, const clv_tensor *output, clv__
   return map_fill(element, element_bytes, size_bytes, arena, fills);
 }
 
-/* Runs the kernel into the arena. `*computed` is false if the kernel refuses. */
+/* Runs the node's kernel, with outputs in the arena. `*computed` is false if the kernel does not support the node. */
 static clv_status compute(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *aligned,
                           clv_tensor *outputs, clv__arena *arena, const clv_tensor *types, bool *computed, clv_error *error) {
   const clv__node *node = &graph->nodes[id];

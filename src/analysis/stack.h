@@ -14,8 +14,8 @@ typedef struct clv__stack {
   int64_t count;
 } clv__stack;
 
-/* An error, which names `what`, for dtypes that pack several elements into a byte, because a slice could then begin inside a
- * byte. */
+/* Rejects dtypes that pack several elements into a byte, because a slice could then begin inside a byte. The error begins with
+ * `what`. */
 clv_status clv__slices_allowed(const clv_tensor *tensor, const char *what, clv_error *error);
 
 /* Appends a copy of `slice`. All slices have one type. */

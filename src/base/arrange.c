@@ -1,11 +1,11 @@
 /* Assigns intervals to memory offsets: see arrange.h.
  *
- * The greedy method orders intervals by size and puts each at the lowest offset that is free during its life: Pisarchyk and
- * Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020. If the result is above the lower bound, it also
- * tries the orders by length of life and by the product of size and length. From each order it tries some rounds. Each round
- * places first the interval that ended highest in memory in the round before. The greedy method compares all pairs. Very large
- * sets are therefore placed in time order with a free list, like a heap: this uses a little more memory but at most linear
- * work per interval. */
+ * The greedy method orders intervals by size and puts each at the lowest offset that is free during its life: Pisarchyk and Lee,
+ * "Efficient Memory Management for Deep Neural Net Inference", 2020. If the result is above the lower bound, it also tries the
+ * orders by length of life and by the product of size and length. Each order is tried in several rounds. A round takes the order
+ * of the round before, but starts with the interval that reached the highest address there. The greedy method compares all pairs
+ * of intervals, which takes too long for very large sets. These are placed in order of time with a free list, as in a heap. This
+ * needs a little more memory, but at most linear work per interval. */
 #include "base/arrange.h"
 
 #include <stdlib.h>
@@ -97,7 +97,7 @@ static void place_all(greedy *g) {
   for (size_t i = 0; i < g->count; ++i) g->offsets[i] = g->given[i]->offset;
 }
 
-/* Moves the interval with the highest end in memory to the front of the order: placed late, it left gaps below. */
+/* Moves the interval with the highest end in memory to the front of the order. It was placed late and left gaps below it. */
 static void raise_farthest(const greedy *g) {
   size_t at = 0;
   while (g->order[at]->offset + g->order[at]->size_bytes < g->end) ++at;
@@ -106,8 +106,8 @@ static void raise_farthest(const greedy *g) {
   g->order[0] = farthest;
 }
 
-/* The largest sum of live bytes at the start of any interval. If intervals meet by overlapping in time, this is a lower bound
- * on any arrangement. For a caller's `meet` it is only a good point to stop. */
+/* The largest sum of live bytes at the start of any interval. If intervals meet by overlapping in time, this is a lower bound on
+ * any arrangement. With another `meet` it need not be a bound: it only says when to stop trying. */
 static size_t most_at_once(const greedy *g) {
   size_t most = 0;
   for (size_t i = 0; i < g->count; ++i) {

@@ -1,5 +1,5 @@
-/* The table of environment variables that the library and the command read. Nothing else here reads the environment. Callers
- * copy a value they want to keep: the environment may change at any time. */
+/* The table of environment variables that the library and the command read. No other code reads the environment. A caller that
+ * keeps a value copies it, because the environment may change at any time. */
 #ifndef CLEAVE_BASE_ENVIRONMENT_H
 #define CLEAVE_BASE_ENVIRONMENT_H
 

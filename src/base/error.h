@@ -7,8 +7,8 @@
 /* Writes `format` into `error` (may be NULL) and returns `status`. Typical use: `return clv__error_set(…)`. */
 clv_status clv__error_set(clv_error *error, clv_status status, const char *format, ...) CLV_PRINTF(3, 4);
 
-/* Puts context in front of the text of `error`: "prefix: old". If a plugin failed without a text, the name of the status
- * stands in for it. Sets the status of `error` and returns it. */
+/* Puts context in front of the text of `error`: "prefix: old". If a plugin failed without a text, "old" is the name of the
+ * status. Sets the status of `error` and returns it. */
 clv_status clv__error_prefix(clv_error *error, clv_status status, const char *format, ...) CLV_PRINTF(3, 4);
 
 /* Clears `error` before a call into a plugin. A plugin may fail without a message, and an earlier message must not be taken

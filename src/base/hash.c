@@ -43,8 +43,8 @@ void clv__hasher_finish(clv__hasher *hasher, clv__hash *hash) {
 /* ---- Blocks: each lane (piece) of a block is hashed separately, then the lanes' hashes are hashed together. ---- */
 
 enum {
-  LANE_BYTES = 256 << 10, /* the least length of a lane if a block has several */
-  THREAD_BYTES = 1 << 20, /* work per thread that is worth waking it for */
+  LANE_BYTES = 256 << 10, /* the shortest lane of a block that has several lanes */
+  THREAD_BYTES = 1 << 20, /* the least work that makes one more thread worthwhile */
   MOST_THREADS = 8        /* more threads do not help: memory is the limit */
 };
 
@@ -71,7 +71,7 @@ static void join_lanes(clv__hash_block *block) {
   clv__hasher_finish(&hasher, &block->hash);
 }
 
-/* Each thread takes the next lane until none is left. */
+/* The lanes still to hash, shared by the threads: each thread takes the next lane until none is left. */
 typedef struct work {
   clv__hash_block *blocks;
   size_t count;

@@ -17,7 +17,7 @@ typedef struct clv__hasher {
 
 void clv__hasher_init(clv__hasher *hasher);
 void clv__hasher_update(clv__hasher *hasher, const void *data, size_t size_bytes);
-void clv__hasher_string(clv__hasher *hasher, const char *text); /* with its length: consecutive strings stay distinct */
+void clv__hasher_string(clv__hasher *hasher, const char *text); /* hashes the length too: ("ab", "c") and ("a", "bc") differ */
 void clv__hasher_u64(clv__hasher *hasher, uint64_t number);
 void clv__hasher_finish(clv__hasher *hasher, clv__hash *hash);
 
@@ -32,7 +32,7 @@ typedef struct clv__hash_block {
   const void *data;
   size_t size_bytes;
   clv__hash hash;                   /* equals the result of clv__hash_bytes() */
-  clv__hash lanes[CLV__HASH_LANES]; /* hashes of its pieces; intermediate */
+  clv__hash lanes[CLV__HASH_LANES]; /* intermediate: the hashes of the block's pieces */
 } clv__hash_block;
 void clv__hash_blocks(clv__hash_block *blocks, size_t count);
 /* 64 hexadecimal digits and a terminator. */

@@ -10,8 +10,8 @@
 #ifdef CLEAVE_ISA_LEVELS
 #include <cpuid.h>
 
-/* Bits of CPUID, named as in Intel's manual. They do not tell whether the system saves the registers of AVX.
- * __builtin_cpu_supports() also tests that. */
+/* Bits of CPUID, named as in Intel's manual. They do not say whether the operating system saves the AVX registers;
+ * __builtin_cpu_supports() tests that too. */
 enum {
   LEAF_1_ECX = 1 << 12 | 1 << 22 | 1 << 29, /* FMA, MOVBE, F16C */
   LEAF_7_EBX = 1 << 3 | 1 << 8,             /* BMI1, BMI2 */
@@ -63,7 +63,7 @@ clv__isa clv__isa_used(void) {
     const clv__isa has = processor_isa();
     clv__isa limit;
     known = 1 + (int)(clv__isa_limit(&limit) && limit < has ? limit : has);
-    int none = 0; /* the first answer is kept, so that all kernels agree */
+    int none = 0; /* if another thread was first, use its answer, so that all kernels agree */
     if (!atomic_compare_exchange_strong(&found, &none, known)) known = none;
   }
   return (clv__isa)(known - 1);

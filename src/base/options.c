@@ -19,7 +19,7 @@ clv_status clv__options_read(void *options, size_t size_bytes, const void *given
 
 clv_status clv__options_list(const void *items, uint32_t count, const char *what, clv_error *error) {
   if (count == 0 || items != NULL) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "options: %u %s are announced, but the array is NULL", count, what);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "options: the count says %u %s, but the array is NULL", count, what);
 }
 
 clv_status clv__options_texts(const char *const *items, uint32_t count, const char *what, clv_error *error) {

@@ -4,9 +4,9 @@
 
 #include "cleave/types.h"
 
-/* Copies `given` (NULL: nothing) over `options`, which holds the defaults and has `size_bytes`. Copies only as many bytes as
- * the struct_size of `given` says. Fields missing from the caller's version keep their defaults; fields of a later version
- * than ours are ignored. CLV_INVALID_ARGUMENT if struct_size is impossible: the caller did not start from `initializer`. */
+/* Copies `given` (NULL: nothing) over `options`, which holds the defaults and has `size_bytes`. Copies only as many bytes as the
+ * struct_size of `given` says. Fields missing from the caller's version keep their defaults; fields that only a later version has
+ * are ignored. CLV_INVALID_ARGUMENT if struct_size is impossible: the caller did not start from `initializer`. */
 clv_status clv__options_read(void *options, size_t size_bytes, const void *given, const char *initializer, clv_error *error);
 
 /* Checks a list in an options struct: CLV_INVALID_ARGUMENT if `count` is positive but there are no items. */

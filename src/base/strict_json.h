@@ -13,11 +13,11 @@ typedef struct clv__strict_json {
   clv_error *error;
 } clv__strict_json;
 
-/* Sets the error to the text, after the file and the part, and returns CLV_INVALID_MODEL. In the functions below, `where`
- * names the place in the part, for messages. */
+/* Sets the error to "file: part: text" and returns CLV_INVALID_MODEL. In the functions below, `where` names the place in the
+ * part, for messages. */
 clv_status clv__json_bad(const clv__strict_json *json, const char *format, ...) CLV_PRINTF(2, 3);
-/* Parses a whole text of at most `most_bytes`, which is a `kind` ("profile") in messages. Keys must not repeat, and strings must
- * not contain zero bytes. The caller releases the root with json_decref(). */
+/* Parses a whole text of at most `most_bytes`. Messages call it a `kind`, for example "profile". Keys must not repeat, and
+ * strings must not contain zero bytes. The caller releases the root with json_decref(). */
 clv_status clv__json_parse(const clv__strict_json *json, const char *text, size_t size_bytes, size_t most_bytes, const char *kind,
                            json_t **root);
 /* Checks that an object has only keys from `known` (NULL at the end). `where` may be NULL. */

@@ -1,5 +1,5 @@
-/* Returns memory to the system that was needed only during setup. This affects the whole process, so the program decides: the
- * library never calls it. */
+/* Returns memory to the system that was needed only during setup. This affects the whole process, so only programs call it, never
+ * the library. */
 #ifndef CLEAVE_BASE_TRIM_H
 #define CLEAVE_BASE_TRIM_H
 

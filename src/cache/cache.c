@@ -80,7 +80,7 @@ void clv__cache_remove(clv__cache *cache, const clv__key *key) {
   (void)clv__cache_remove_name(cache, name);
 }
 
-/* ---- Why a key misses ---- */
+/* ---- Why a key is not found ---- */
 
 uint32_t clv__key_differences(const clv__key *a, const clv__key *b) {
   uint32_t parts = 0;

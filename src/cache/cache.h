@@ -1,10 +1,10 @@
-/* The on-disk cache: a directory of executables named by content (file.h). All processes of a user share it.
+/* The on-disk cache: a directory of executables (file.h), each named by the hash of its key. All processes of a user share it.
  *
  *   FOLDER/ab/cdef…-0123….clvx     first digits of the structure's hash, then of the whole key's hash
  *   FOLDER/ab/.new-…               a file being written
  *
- * Files appear complete, by a rename, and never change. Only files being written are locked, by their writers; the lock tells
- * whether a writer is still alive. There is no fsync: a file torn by a power failure does not match its hash. The cache reads
+ * Files appear complete, by a rename, and never change. Only files being written are locked, by their writers; the lock shows
+ * whether the writer is still alive. There is no fsync: a file torn by a power failure does not match its hash. The cache reads
  * only regular files of this user that nobody else can write. It follows no symbolic links below FOLDER. Correct results never
  * depend on the cache: after any failure the caller compiles. */
 #ifndef CLEAVE_CACHE_CACHE_H

@@ -10,7 +10,7 @@
 struct clv__cache {
   const clv_allocator *allocator;
   char *path;
-  int folder; /* its file descriptor */
+  int folder; /* file descriptor of the cache directory */
   uint64_t limit_bytes;
   pthread_mutex_t lock; /* protects the fields below */
   uint64_t known_bytes; /* the size of the cache at the last count, plus the bytes added since */

@@ -106,7 +106,7 @@ static clv_status read_rest(const clv_allocator *allocator, reader *r, clv__cach
   take_text(r, info->description);
   take_text(r, info->operators);
   if (!r->failed && r->at == r->size_bytes) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: its header contradicts itself");
+  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: the lengths in its header contradict each other");
 }
 
 clv_status clv__cache_header_read(const clv_allocator *allocator, const void *data, size_t size_bytes, uint64_t file_bytes,

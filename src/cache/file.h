@@ -31,7 +31,7 @@ typedef struct clv__cache_info {
   clv__key key;
   uint32_t node_count;
   uint32_t weight_count;
-  const uint32_t *weights; /* values of the view; after reading, owned by the reader */
+  const uint32_t *weights; /* value ids of the view; an info that was read owns them */
   char backend[CLV__CACHE_TEXT_BYTES], version[CLV__CACHE_TEXT_BYTES];
   char device[CLV__CACHE_TEXT_BYTES], description[CLV__CACHE_TEXT_BYTES];
   char operators[CLV__CACHE_TEXT_BYTES]; /* "Conv ×53, Relu ×49" */

@@ -23,7 +23,7 @@ static bool is_hex(const char *text, size_t digits) {
   return true;
 }
 
-/* Whether a file name in a shard has the format of the cache. */
+/* Whether a name in a shard folder has the form of a complete cache file's name. */
 static bool is_finished_name(const char *name) {
   size_t structure = CLV__CACHE_STRUCTURE_DIGITS - CLV__CACHE_SHARD_DIGITS;
   return strlen(name) == structure + 1 + CLV__CACHE_KEY_DIGITS + strlen(CLV__CACHE_SUFFIX) && is_hex(name, structure) &&

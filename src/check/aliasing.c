@@ -64,7 +64,8 @@ static void draw_view(clv__sketch *sketch, view_kind kind, const char *from, con
 
 typedef enum pattern { OF_INPUT, OF_INNER, OF_VIEW, TWICE, PATTERNS } pattern;
 
-/* Creates a graph that applies `op`, with two operands if `binary`, and with views as outputs. `p` tells what they view. */
+/* Creates a graph that applies `op`, with two operands if `binary`, and with views as outputs. `p` selects the values that they
+ * are views of. */
 static clv_status draw_pattern(clv__check *check, clv_dtype dtype, const char *op, bool binary, view_kind kind, pattern p,
                                clv_graph **graph, clv_error *error) {
   static const int64_t dims[] = {4, 8};
@@ -81,7 +82,7 @@ static clv_status draw_pattern(clv__check *check, clv_dtype dtype, const char *o
 
 static void check_view(clv__check *check, const clv__menu *menu, view_kind kind, pattern p) {
   static const char *const kinds[] = {"Identity", "Reshape", "Flatten", "Unsqueeze"};
-  static const char *const patterns[] = {"of an input", "of an intermediate value", "of a view", "two of one value"};
+  static const char *const patterns[] = {"of an input", "of an intermediate value", "of a view", "of one value, twice,"};
   static const char *const unary[] = {"Relu", "Sigmoid", "Tanh", "Abs"};
   char text[1024], what[128];
   snprintf(what, sizeof what, "%s %s as an output", kinds[kind], patterns[p]);
@@ -111,8 +112,8 @@ typedef struct shelf {
   size_t size_bytes, alignment;
 } shelf;
 
-/* Puts all operands into one buffer, or into one block of host memory if not `in_buffer`. `gap` times the alignment is left free
- * between them. If `order` is 1, the last operand comes first. */
+/* Puts all operands into one buffer, or into one block of host memory if not `in_buffer`. Between them, `gap` times the alignment
+ * is unused. If `order` is 1, they are in reverse order. */
 static clv_status lay_out(clv__check_job *job, shelf *s, bool in_buffer, uint32_t order, uint32_t gap, clv_error *error) {
   clv__check *check = job->check;
   uint32_t count = job->input_count + job->output_count;

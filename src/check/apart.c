@@ -13,11 +13,11 @@
 
 #include "base/clock.h"
 
-/* The head of a message from the child to the parent. The two texts follow it. */
+/* The head of a message from the child to the parent. It is followed by two texts, whose sizes it gives. */
 typedef enum message_kind { MESSAGE_FACT, MESSAGE_NAMES, MESSAGE_IDENTITY, MESSAGE_REFUSED, MESSAGE_END } message_kind;
 typedef struct message {
   uint32_t kind;
-  uint32_t number; /* the fact, or the status */
+  uint32_t number; /* a clv__check_fact, or a clv_status */
   uint32_t first_bytes, second_bytes;
   double seconds;
 } message;
@@ -45,7 +45,7 @@ static void send_message(int file, message_kind kind, uint32_t number, double se
   memcpy(bytes, &head, sizeof head);
   if (head.first_bytes > 0) memcpy(bytes + sizeof head, first, head.first_bytes);
   if (head.second_bytes > 0) memcpy(bytes + sizeof head + head.first_bytes, second, head.second_bytes);
-  if (!write_all(file, bytes, sizeof head + head.first_bytes + head.second_bytes)) _exit(1); /* nobody reads the pipe any more */
+  if (!write_all(file, bytes, sizeof head + head.first_bytes + head.second_bytes)) _exit(1); /* the parent has stopped reading */
 }
 
 static void send_fact(void *cookie, clv__check_fact fact, const char *what, const char *text) {
@@ -57,7 +57,7 @@ static void run_child(const clv__check_request *request, clv_check_report *repor
   static const int ends[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
   clv__check_request mine = *request;
   clv_error error = {0};
-  for (size_t i = 0; i < sizeof ends / sizeof *ends; ++i) signal(ends[i], SIG_DFL); /* removes the handlers of the program */
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; ++i) signal(ends[i], SIG_DFL); /* removes the program's handlers */
   snprintf(sign->what, sizeof sign->what, "loading the plugin");
   clv_status status = clv__check_resolve(&mine, &error);
   if (status == CLV_OK) status = clv__check_run_section(&mine, index, report, send_fact, &file, sign, &error);
@@ -79,7 +79,7 @@ typedef struct watch {
   uint32_t index, limit_s;
   const clv__check_sign *sign;
   int file;
-  char *bytes; /* bytes read that are not a whole message yet */
+  char *bytes; /* bytes read from the pipe that are not a complete message yet */
   size_t count, capacity;
   bool is_over, is_hung, is_refused;
   char names[2][256];

@@ -1,5 +1,5 @@
-/* Section boundaries: graphs whose nodes a backend is likely to fuse, with inner values that are also read outside. The backend
- * must write every such value, however it fuses the nodes. */
+/* Section boundaries: graphs whose nodes a backend is likely to fuse, with intermediate values that are outputs too. The backend
+ * must write every output, however it fuses the nodes. */
 #include <stdio.h>
 
 #include "check/scene.h"

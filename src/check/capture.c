@@ -1,5 +1,5 @@
-/* Section capture. A recorded execution does not run. Every launch has the effect of the recorded executions, on the current
- * contents of their memory. A capture can be bound to other memory. */
+/* Section capture: an execution does not run while it is recorded. Every launch of the capture has the effect of the recorded
+ * executions, on the current contents of their memory. A capture can be bound to other memory. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,8 @@ typedef struct recording {
   clv_captured *captured;
 } recording;
 
-/* Records `times` executions of the job. Returns false if that fails, and reports a failure; for CLV_NOT_SUPPORTED, a skip. */
+/* Records `times` executions of the job. If a call fails, returns false, after reporting a skip for CLV_NOT_SUPPORTED or else a
+ * failure. */
 static bool record(recording *r, uint32_t times) {
   clv__check *check = r->check;
   const clv_backend *b = check->backend;
@@ -72,7 +73,7 @@ static void check_launch(recording *r, clv_stream *stream, const char *how) {
     clv__check_that(check, clv__check_job_agrees(&r->job, r->scene.truth.values, text, sizeof text), what, "%s", text);
 }
 
-/* Writes new inputs to the same memory, and computes the results that they must give. */
+/* Writes new inputs to the same memory, and computes the expected results. */
 static bool feed(recording *r, uint64_t seed) {
   clv_error error = {0};
   clv_status status = clv__scene_feed(&r->scene, NULL, seed, &error);
@@ -98,7 +99,7 @@ static void check_nothing_ran(recording *r) {
       clv__check_that(check, changed == 0, r->scene.what, "%zu bytes of output %u were written during capture", changed, i);
     }
   }
-  if (status != CLV_OK) clv__check_failed_call(check, r->scene.what, "after the capture", status, &error);
+  if (status != CLV_OK) clv__check_failed_call(check, r->scene.what, "reading the outputs after the capture", status, &error);
 }
 
 /* Binds the captured execution to other memory. If bind() returns CLV_NOT_SUPPORTED, it must not have changed anything. */
@@ -108,14 +109,14 @@ static void check_bind(recording *r, uint64_t seed) {
   clv_error error = {0};
   char text[1024], what[320];
   if (check->backend->capture->bind == NULL) {
-    clv__check_skip(check, "capture->bind", "the backend lacks this optional slot: the host captures again");
+    clv__check_skip(check, "capture->bind", "the backend lacks this optional slot, so the host captures again");
     return;
   }
   clv_status status = clv__scene_feed(&r->scene, NULL, seed, &error);
   if (status == CLV_OK) status = clv__check_job_open(&r->scene.program, r->scene.truth.values, &other, &error);
   if (status == CLV_OK) status = clv__check_job_load(&other, r->scene.truth.values, CLV__CHECK_POISON, &error);
   if (status != CLV_OK) {
-    clv__check_failed_call(check, r->scene.what, "other memory", status, &error);
+    clv__check_failed_call(check, r->scene.what, "preparing other memory", status, &error);
     clv__check_job_finish(&other);
     return;
   }
@@ -134,7 +135,7 @@ static void check_bind(recording *r, uint64_t seed) {
       clv__check_failed_call(check, what, "capture->launch", status, &error);
     else
       clv__check_that(check, clv__check_job_agrees(&other, r->scene.truth.values, text, sizeof text), what,
-                      "in its new memory: %s", text);
+                      "launched in other memory: %s", text);
     /* Binds the captured execution to its first memory again. */
     if (feed(r, seed + 1)) status = check->backend->capture->bind(check->handle, r->captured, 0, &r->job.args, &error);
     if (status != CLV_OK) clv__check_failed_call(check, what, "capture->bind, to the first memory", status, &error);

@@ -79,7 +79,7 @@ void clv__check_progress(clv__check *check, uint32_t done, uint32_t of) {
   check->sign->of = of;
   clv__check_beat(check);
   const clv_check_options *options = check->options;
-  if (options->progress == NULL || check->listener != NULL) return; /* the process that watches this one reports it */
+  if (options->progress == NULL || check->listener != NULL) return; /* the parent process reports the progress */
   options->progress(options->user_data, check->report->sections[check->section].name, done, of);
 }
 

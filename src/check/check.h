@@ -1,8 +1,9 @@
-/* The conformance kit: it checks that a backend keeps the promises of the plugin ABI. It uses the backend as the host does,
- * through its slots, and judges results by the reference evaluator. A section covers one kind of promise. Each section is one
- * file and counts the things that it checks.
+/* The conformance kit: it checks that a backend keeps the promises of the plugin ABI. It calls the backend's slots as the host
+ * does, and compares results with those of the reference evaluator. A section covers one kind of promise. Each section is one
+ * file and counts the items that it checks.
  *
- * Optional parts that a backend leaves out (optional slots, unsupported operators) are skipped with a reason, never failed. */
+ * Optional parts that a backend lacks (optional slots, unsupported operators) are skipped with a reason; they are not failures.
+ */
 #ifndef CLEAVE_CHECK_CHECK_H
 #define CLEAVE_CHECK_CHECK_H
 
@@ -12,7 +13,8 @@
 
 typedef struct clv__check clv__check; /* one check of one device, while it runs */
 
-/* The current position of a check, in memory that outlives it. A process that watches the check reads it there. */
+/* The current position of a check, in memory that outlives the check. If it runs in a child process, the parent reads it there.
+ */
 typedef struct clv__check_sign {
   uint64_t beats; /* grows after every item checked */
   uint32_t done, of;
@@ -24,7 +26,7 @@ struct clv__check {
   clv_context *context;
   const clv_allocator *allocator;
   const clv_devices_options *devices_options; /* the options that the device was opened with */
-  clv_devices *devices;                       /* the device alone, opened again for each section */
+  clv_devices *devices;                       /* contains only the device being checked; opened again for each section */
   const clv__device *device;
   const clv_backend *backend;
   clv_device *handle;
@@ -45,7 +47,7 @@ void clv__check_fail(clv__check *check, const char *what, const char *format, ..
 void clv__check_skip(clv__check *check, const char *what, const char *format, ...) CLV_PRINTF(3, 4);
 /* Records a pass if `holds`, otherwise a failure with the text. Returns `holds`. */
 bool clv__check_that(clv__check *check, bool holds, const char *what, const char *format, ...) CLV_PRINTF(4, 5);
-/* Signals that the section is alive. Any thread may call it. */
+/* Signals that the section is making progress. Any thread may call it. */
 void clv__check_beat(clv__check *check);
 /* clv__check_at() states the next item to be checked, in case the backend does not return from it. clv__check_progress() states
  * how many items are done. */
@@ -71,8 +73,8 @@ extern const uint32_t clv__check_section_count;
 
 /* Opens the device: `devices` and the fields that depend on it. */
 clv_status clv__check_open(clv__check *check, clv_error *error);
-/* Closes the device and opens it again; the caller must hold nothing of the old one. On failure the section is over, and
- * `devices` is NULL. */
+/* Closes the device and opens it again. The caller must first destroy all objects of the device. If this fails, `devices` is NULL
+ * and the section must end. */
 clv_status clv__check_reopen(clv__check *check, clv_error *error);
 
 /* Seeded random numbers (SplitMix64): the next one; one below `limit`; one in [-1, 1). */
@@ -84,12 +86,12 @@ double clv__check_real(uint64_t *state);
 
 typedef struct clv__check_case {
   char what[160];     /* "Conv 22, f32, x[1,3,8,8], stride 2, pads 1" */
-  clv_graph *graph;   /* one node, or a few; the caller that asked for the case destroys it */
+  clv_graph *graph;   /* one node, or a few; destroyed by clv__check_case_finish() */
   clv_tensor *inputs; /* inputs of the graph, with seeded data in the graph's arena */
   uint32_t input_count;
 } clv__check_case;
 
-/* The number of cases, and one of them. For every operator of the table there are a few shapes (odd sizes, 1, 0, large), every
+/* Return the number of cases, and create one of them. For every operator there are a few shapes (odd sizes, 1, 0, large), every
  * dtype that it accepts, its attributes one at a time, and constant and computed operands. The same seed and index give the same
  * case. */
 uint32_t clv__check_case_count(void);

@@ -1,5 +1,5 @@
-/* Section concurrency: instances of one executable and of several, each on its own stream and thread; one instance enqueued again
- * before its last execution completed; buffers allocated and freed in the meantime. */
+/* Section concurrency: instances of the same executable or of different ones, each on its own stream and thread; an instance
+ * enqueued again before its last execution completed; buffers allocated and freed while others execute. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { THREADS = 3, ROUNDS = 24, IN_FLIGHT = 6 };
 /* The state of a thread. `text` holds its first error. */
 typedef struct worker {
   clv__check_job job;
-  clv__check_truth truth; /* expected results for its own data */
+  clv__check_truth truth; /* expected results for the thread's own data */
   clv_tensor *inputs;
   pthread_barrier_t *start;
   bool failed;
@@ -63,7 +63,7 @@ static void run_threads(clv__check *check, const char *what, worker *workers, ui
   uint32_t started = 0;
   for (uint32_t i = 0; i < count; ++i) workers[i].start = &start;
   while (started < count && pthread_create(&threads[started], NULL, work, &workers[started]) == 0) ++started;
-  if (started < count) { /* the barrier waits for `count` threads: run the missing work in this one */
+  if (started < count) { /* the barrier waits for `count` threads, so this thread does the work of those that are missing */
     clv__check_fail(check, what, "the kit could not start %u threads", count);
     for (uint32_t i = started; i < count; ++i) work(&workers[i]);
   }
@@ -85,7 +85,7 @@ static bool begin_worker(clv__check_scene *scene, clv__check_program *program, u
   if (status == CLV_OK) status = clv__check_truth_make(check, scene->graph, w->inputs, &w->truth, &error);
   if (status == CLV_OK) status = clv__check_job_open(program, w->truth.values, &w->job, &error);
   if (status == CLV_OK) return true;
-  clv__check_failed_call(check, scene->what, "another instance", status, &error);
+  clv__check_failed_call(check, scene->what, "opening another instance", status, &error);
   return false;
 }
 

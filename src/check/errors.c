@@ -1,5 +1,5 @@
-/* Section errors: the backend refuses impossible requests with a valid status and a text that is not empty. The device keeps
- * working afterwards. */
+/* Section errors: the backend rejects invalid calls with a valid status and a text that is not empty. The device keeps working
+ * afterwards. */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ static void check_foreign_node(clv__check *check) {
     clv__check_that(check, status != CLV_OK, "compile of an unknown operator, error NULL", "it returned 'ok'");
     if (status == CLV_OK && made != NULL) check->backend->executable_destroy(check->handle, made);
   } else {
-    clv__check_failed_call(check, "an unknown operator", "the kit's own view", status, &error);
+    clv__check_failed_call(check, "an unknown operator", "creating the kit's view", status, &error);
   }
   clv__check_program_finish(&program);
   clv__graph_destroy(graph);
@@ -59,8 +59,8 @@ static void check_foreign_node(clv__check *check) {
 
 /* ---- Wrong numbers of operands ---- */
 
-/* `late`: execute() refuses too few inputs. Then instance_create() need not refuse them, because some instances do not depend on
- * the shapes of their inputs. */
+/* `late` is true if execute() rejects too few inputs. Then instance_create() may accept them, because some instances do not
+ * depend on the shapes of their inputs. */
 static void check_instance_counts(clv__check *check, clv__check_scene *scene, clv__check_job *job, bool late) {
   const clv__check_program *program = &scene->program;
   clv_error error = {0};
@@ -84,7 +84,7 @@ static void check_instance_counts(clv__check *check, clv__check_scene *scene, cl
   }
 }
 
-/* Checks that execute() refuses wrong numbers of operands. Returns whether it refused too few inputs each time. */
+/* Checks that execute() rejects wrong numbers of operands. Returns whether it rejected too few inputs each time. */
 static bool check_execute_counts(clv__check *check, clv__check_scene *scene, clv__check_job *job) {
   bool refused = true;
   clv_error error = {0};
@@ -108,7 +108,7 @@ static bool check_execute_counts(clv__check *check, clv__check_scene *scene, clv
     check_refusal(check, wrong[i].what, status, &error);
     refused = refused && (status != CLV_OK || wrong[i].inputs == job->input_count);
   }
-  /* The stream may have failed for good: open a new job. */
+  /* The stream may have failed permanently, so open a new job. */
   clv__check_job_finish(job);
   if (!clv__scene_start(scene, job)) return refused;
   clv__check_that(check, clv__check_job_run(job, scene->truth.values, text, sizeof text), "a valid execution after invalid ones",
@@ -126,7 +126,7 @@ void clv__check_errors(clv__check *check) {
       bool late = check_execute_counts(check, &scene, &job);
       if (job.instance != NULL) check_instance_counts(check, &scene, &job, late);
     } else {
-      clv__check_skip(check, "wrong numbers of operands", "the random graph has none");
+      clv__check_skip(check, "wrong numbers of operands", "the random graph has no inputs");
     }
     clv__check_job_finish(&job);
   }

@@ -1,5 +1,6 @@
-/* Section executables: executables need nothing that they were compiled from, and several can coexist. If the backend can save
- * them, they load from their bytes unchanged, also on a reopened device. Damaged bytes are refused or do no harm. */
+/* Section executables: an executable does not need the view that it was compiled from, and several can coexist. If the backend
+ * can save executables, a loaded one gives the same results, also on a reopened device. Damaged bytes are rejected or do no harm.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ typedef struct blob {
   const clv_allocator *allocator;
   uint8_t *bytes;
   size_t size_bytes, capacity;
-  bool refuses; /* write_blob() fails, as on a full disk */
+  bool refuses; /* write_blob() fails, as if the disk were full */
 } blob;
 
 static clv_status write_blob(void *cookie, const void *data, size_t size_bytes) {
@@ -40,7 +41,7 @@ static void check_independence(clv__check *check, uint64_t seed) {
   if (status == CLV_OK) status = clv__check_program_compile(&other, &error);
   if (status == CLV_OK) status = clv__check_job_open(&other, scene.truth.values, &second, &error);
   if (status != CLV_OK) {
-    clv__scene_failed(&scene, "compiling it twice", status, &error);
+    clv__scene_failed(&scene, "compiling the graph twice", status, &error);
   } else if (clv__scene_start(&scene, &first)) {
     clv__check_that(check, clv__check_job_run(&first, scene.truth.values, text, sizeof text), scene.what,
                     "next to another executable of the same graph: %s", text);
@@ -55,7 +56,7 @@ static void check_independence(clv__check *check, uint64_t seed) {
 }
 
 /* A view is valid only during the call that receives it, so an executable must work after its view is destroyed. The weights are
- * uploaded before. */
+ * uploaded before that. */
 static void check_without_view(clv__check *check, uint64_t seed) {
   clv__check_scene scene;
   clv__check_job job = {0};
@@ -90,7 +91,8 @@ static void check_without_view(clv__check *check, uint64_t seed) {
 
 /* ---- Bytes ---- */
 
-/* Loads an executable from the bytes and runs it. If `must`, the result must be right. Otherwise a call may also fail. */
+/* Loads an executable from the bytes and runs it. If `must`, all calls must succeed and the result must be right. Otherwise a
+ * call may fail with an error text. */
 static void check_bytes(clv__check_scene *scene, const void *bytes, size_t size_bytes, bool must, const char *how) {
   clv__check *check = scene->check;
   clv__check_program program = {0};
@@ -133,7 +135,7 @@ static void check_damage(clv__check_scene *scene, const blob *saved) {
                         : i == 2 ? saved->size_bytes - 1
                                  : clv__check_below(&dice, (uint32_t)saved->size_bytes);
     snprintf(how, sizeof how, "truncated to %zu of %zu bytes", size_bytes, saved->size_bytes);
-    /* A separate allocation, so that tools detect reads beyond its end. */
+    /* A separate allocation, so that a sanitizer detects reads beyond its end. */
     uint8_t *cut = clv__allocate(check->allocator, size_bytes);
     if (cut == NULL) continue;
     if (size_bytes > 0) memcpy(cut, bytes, size_bytes);
@@ -160,7 +162,7 @@ static void check_refused_write(clv__check_scene *scene) {
   blob full = {.allocator = check->allocator, .refuses = true};
   clv_error error = {0};
   clv_status status = check->backend->save->save(check->handle, scene->program.executable, write_blob, &full, &error);
-  clv__check_that(check, status != CLV_OK, "save->save to a full disk", "the write failed, but it returned 'ok'");
+  clv__check_that(check, status != CLV_OK, "save->save to a full disk", "the write failed, but save->save returned 'ok'");
   clv__release(check->allocator, full.bytes);
 }
 

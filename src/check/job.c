@@ -85,7 +85,7 @@ void clv__check_bind(const clv__check *check, const clv__check_operand *operand,
 
 /* ---- Jobs ---- */
 
-/* The job's allocate_output(). Any thread of the device may call it. */
+/* The allocate_output() that the job passes to execute(). Any thread of the device may call it. */
 static clv_status give_room(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
   clv__check_job *job = cookie;
   if (index >= job->output_count) return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u does not exist", index);
@@ -144,8 +144,8 @@ static clv_status make_instance(clv__check_job *job, const clv_tensor *values, c
   return clv__error_prefix(error, status, "instance_create");
 }
 
-/* Finds the outputs whose size does not follow from those of the graph's inputs. The device asks for their memory when the size
- * is known. */
+/* Finds the outputs whose sizes do not follow from the sizes of the graph's inputs. The device calls allocate_output() for them
+ * when it knows the sizes. */
 static clv_status find_open(clv__check_job *job, const clv_tensor *values, bool *is_open, clv_error *error) {
   const clv__check_program *program = job->program;
   const clv_graph *graph = program->graph;

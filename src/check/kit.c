@@ -1,4 +1,5 @@
-/* The public check of one device: it selects the sections, runs them in this process or apart, and returns their report. */
+/* The public check of one device: it selects the sections, runs them in this process or each in its own, and returns their
+ * report. */
 #include <stdio.h>
 #include <string.h>
 

@@ -59,7 +59,7 @@ static void check_openings(clv__check *check) {
   }
 }
 
-/* Passes an unknown option. If the backend lists its keys, the host refuses it; otherwise the backend must. */
+/* Passes an unknown option. If the backend lists its keys, the host rejects the option; otherwise the backend must. */
 static void check_unknown_option(clv__check *check) {
   clv_devices_options options = *check->devices_options;
   char text[256];
@@ -114,7 +114,7 @@ static void check_objects(clv__check *check) {
     if (streams[i] != NULL) b->stream_destroy(check->handle, streams[i]);
   }
   if (status != CLV_OK) {
-    clv__check_failed_call(check, "many streams and events", "creating, recording or awaiting one", status, &error);
+    clv__check_failed_call(check, "many streams and events", "creating, recording or awaiting an event", status, &error);
     return;
   }
   clv__check_pass(check);

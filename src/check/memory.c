@@ -1,5 +1,5 @@
-/* Section memory: buffers are aligned and do not overlap, and the backend refuses them cleanly when there is no room. An
- * execution reads its inputs, writes all bytes of its outputs, and writes nothing around them. */
+/* Section memory: buffers are aligned and do not overlap, and allocations that exceed the memory fail with an error. An execution
+ * reads its inputs, writes all bytes of its outputs, and writes nothing next to them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -82,7 +82,7 @@ static void check_too_much(clv__check *check, uint64_t size_bytes) {
   clv__check_that(check, buffer == NULL, what, "it failed, but returned a buffer");
 }
 
-/* Fills the memory twice, because freed memory must be available again. Allocating more than the stated size is an error. */
+/* Fills the memory twice: freed memory must be available again, and no more than the stated size may be allocated. */
 static void check_limit(clv__check *check) {
   const uint64_t limit = check->device->info.memory_limit_bytes;
   clv_buffer *buffers[MOST_BUFFERS];
@@ -110,14 +110,15 @@ static void check_limit(clv__check *check) {
                     (unsigned long long)taken, (unsigned long long)limit);
     if (round == 0) first = taken;
     clv__check_that(check, round == 0 || taken >= first, "a memory that was filled and emptied",
-                    "%llu bytes could be allocated, but %llu before", (unsigned long long)taken, (unsigned long long)first);
+                    "%llu bytes could be allocated, but %llu the first time", (unsigned long long)taken,
+                    (unsigned long long)first);
     while (count > 0) check->backend->buffer_free(check->handle, buffers[--count]);
   }
 }
 
 /* ---- Executions ---- */
 
-/* The offset of an operand in its block, and the size of the block. */
+/* guard_offset(): the offset of an operand in its block. guarded_bytes(): the size of the block. */
 static uint64_t guard_offset(const clv__check *check) {
   return clv__align_up(GUARD, clv__devices_alignment(check->devices, check->device->space));
 }
@@ -204,7 +205,7 @@ static void check_execution(clv__check_scene *scene) {
     if (status == CLV_OK) status = clv__check_job_wait(&job, &error);
     if (status != CLV_OK) break;
     clv__check_that(check, clv__check_job_agrees(&job, scene->truth.values, text, sizeof text), scene->what,
-                    "outputs held 0x%02x before: %s", round == 0 ? 0xff : 0, text);
+                    "with outputs filled with 0x%02x before: %s", round == 0 ? 0xff : 0, text);
     check_guards(scene, &job);
   }
   if (status != CLV_OK) clv__check_failed_call(check, scene->what, "executing between guards", status, &error);
@@ -216,7 +217,7 @@ static void check_executions(clv__check *check, bool is_image, uint32_t count) {
                        images[][4] = {{1, 3, 5, 7}, {1, 4, 8, 8}, {2, 5, 1, 3}, {1, 1, 1, 1}};
   clv__menu menu;
   if (!clv__menu_find(check, is_image, false, &menu)) {
-    clv__check_skip(check, is_image ? "images" : "rows", "the device takes none of the operators that graphs are drawn from");
+    clv__check_skip(check, is_image ? "images" : "rows", "the device supports none of the operators of the kit's random graphs");
     return;
   }
   for (uint32_t i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
-/* Operators that keep the shape of their input, so that any of them may follow any other. The kit asks the device which of them
- * it supports. See sketch.h. */
+/* The operators of random graphs. They keep the shape of their input, so that any of them may follow any other. The kit asks the
+ * device which of them it supports. See sketch.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,8 +36,8 @@ enum { ITEM_COUNT = sizeof all_items / sizeof *all_items, MOST_NODES = 40 };
 
 static const clv_dtype dtypes[] = {CLV_F32, CLV_F16, CLV_BF16, CLV_F64, CLV_I32, CLV_I64};
 
-/* Adds the item's constants and returns their names as ",w3_0,w3_1". Constants never get a symbolic dimension. dims[1], the
- * channels of images or the columns of rows, is always fixed. */
+/* Adds the item's constants and writes their names to `names` as ",w3_0,w3_1". Constants never have a symbolic dimension.
+ * dims[1], the number of channels of images or of columns of rows, is never a symbol. */
 static void draw_constants(clv__sketch *sketch, const clv__menu_item *item, bool is_image, const int64_t *dims, uint32_t index,
                            char *names, size_t names_bytes) {
   char name[4][24];

@@ -1,5 +1,5 @@
-/* Section operators: every case of cases/cases.c. If supports() accepts a node, the node alone must compile and agree with the
- * reference. If it rejects a node, it must state a reason. Its answer must not change. */
+/* Section operators: runs every case of cases/cases.c. If supports() accepts a node, the node alone must compile and agree with
+ * the reference. If it rejects a node, it must state a reason. A second call must give the same answer. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,11 +11,11 @@ typedef struct asked {
   clv__check *check;
   const clv__check_case *made;
   clv__check_truth truth;
-  const clv__node *refused; /* the first node that the device refuses */
+  const clv__node *refused; /* the first node that the device does not support */
   char reason[160];
 } asked;
 
-/* Calls supports() twice for one node. Reports an invalid or a different answer, and then returns false. */
+/* Calls supports() twice for one node. If an answer is invalid or the answers differ, reports a failure and returns false. */
 static bool ask(asked *a, const clv__check_program *program, uint32_t node) {
   clv__check *check = a->check;
   clv_verdict one, two;
@@ -68,7 +68,7 @@ static void check_alone(asked *a, clv_node_id node) {
   char text[1024], reason[160];
   clv_status status = clv__check_program_view(check, a->made->graph, a->made->inputs, &node, 1, &program, &error);
   if (status != CLV_OK)
-    clv__check_failed_call(check, a->made->what, "the kit's own view", status, &error);
+    clv__check_failed_call(check, a->made->what, "creating the kit's view", status, &error);
   else if (clv__check_program_refused(&program, reason) != NULL)
     clv__check_fail(check, a->made->what, "node %s is supported in its graph, but not alone: %s", a->made->graph->nodes[node].op,
                     reason);
@@ -89,11 +89,11 @@ static void check_case(clv__check *check, const clv__check_case *made) {
   bool is_sound = true;
   for (uint32_t n = 0; status == CLV_OK && is_sound && n < program.view->node_count; ++n) is_sound = ask(&a, &program, n);
   if (status != CLV_OK) {
-    clv__check_failed_call(check, made->what, "the kit's own reference", status, &error);
+    clv__check_failed_call(check, made->what, "computing the expected results", status, &error);
   } else if (!is_sound) {
     /* already reported */
   } else if (program.view->node_count == 0) {
-    clv__check_skip(check, made->what, "computed before any device is asked");
+    clv__check_skip(check, made->what, "computed at plan time, so no device runs it");
   } else if (a.refused != NULL) {
     clv__check_skip(check, made->what, "%s: %s", a.refused->op, a.reason);
   } else if (has_strings(&program)) {
@@ -123,7 +123,7 @@ void clv__check_operators(clv__check *check) {
       clv__check_at(check, "%s", made.what);
       check_case(check, &made);
     } else {
-      clv__check_failed_call(check, made.what, "the kit's own case", status, &error);
+      clv__check_failed_call(check, made.what, "creating the case", status, &error);
     }
     clv__check_case_finish(&made);
   }

@@ -38,14 +38,14 @@ static void check_copies(clv__check *check) {
     fill(part, size, check->seed + i);
     status = b->copy_in(check->handle, stream, buffer, at, part, size, &error);
     if (status == CLV_OK) memcpy(image + at, part, size);
-    /* Copies to the same place again: the last copy wins. */
+    /* `part` is overwritten in the next round, so wait until it is copied. A copy of 0 bytes reads nothing. */
     if (status == CLV_OK && size > 0) status = b->stream_synchronize(check->handle, stream, &error);
     uint32_t from = clv__check_below(&dice, 64), count = COPY_BYTES - from - clv__check_below(&dice, 64);
     memset(back, 0x11, sizeof back);
     if (status == CLV_OK) status = b->copy_out(check->handle, stream, back, buffer, from, count, &error);
     if (status == CLV_OK) status = b->stream_synchronize(check->handle, stream, &error);
     if (status != CLV_OK) break;
-    clv__check_that(check, memcmp(back, image + from, count) == 0, what, "what was read back is not what was written");
+    clv__check_that(check, memcmp(back, image + from, count) == 0, what, "the bytes read back differ from those written");
     clv__check_that(check, back[count] == 0x11, what, "copy_out wrote more than its %u bytes", count);
   }
   if (status != CLV_OK) clv__check_failed_call(check, "copies of odd sizes", "a copy", status, &error);
@@ -53,7 +53,7 @@ static void check_copies(clv__check *check) {
   b->buffer_free(check->handle, buffer);
 }
 
-/* Copies to the same bytes without waiting in between: the last copy wins. */
+/* Copies to the same bytes several times without waiting. The last copy must win. */
 static void check_copy_order(clv__check *check) {
   static uint8_t parts[16][512], back[512];
   const clv_backend *b = check->backend;
@@ -69,7 +69,8 @@ static void check_copy_order(clv__check *check) {
   if (status == CLV_OK) status = b->copy_out(check->handle, stream, back, buffer, 0, sizeof back, &error);
   if (status == CLV_OK) status = b->stream_synchronize(check->handle, stream, &error);
   if (status == CLV_OK)
-    clv__check_that(check, memcmp(back, parts[15], sizeof back) == 0, "16 copies to one place", "the last one did not win");
+    clv__check_that(check, memcmp(back, parts[15], sizeof back) == 0, "16 copies to one place",
+                    "the buffer does not contain the last copy");
   else
     clv__check_failed_call(check, "16 copies to one place", "a copy", status, &error);
   if (stream != NULL) b->stream_destroy(check->handle, stream);
@@ -78,12 +79,12 @@ static void check_copy_order(clv__check *check) {
 
 /* ---- Streams that wait for each other ---- */
 
-/* Two graphs on two streams: the reader's input is the maker's output. */
+/* Two graphs on two streams. The output of `maker` is the input of `reader`. */
 typedef struct pair {
   clv__check *check;
   clv__check_scene maker, reader;
   clv__check_job made, read;
-  clv__check_operand aside; /* a second place for the maker's output */
+  clv__check_operand aside; /* other memory for the maker's output */
   clv_event *event;
 } pair;
 
@@ -93,7 +94,7 @@ static bool open_chain(clv__check *check, const clv__menu *menu, uint32_t length
   clv_graph *graph;
   clv_status status = clv__menu_chain(check, menu, length, dims, seed, &graph, &error);
   if (status == CLV_OK) return clv__scene_open(check, graph, NULL, true, seed, scene);
-  clv__check_failed_call(check, "a graph of the kit's", "building the graph", status, &error);
+  clv__check_failed_call(check, "a graph of the kit", "building the graph", status, &error);
   return false;
 }
 
@@ -173,7 +174,7 @@ static void check_event_wait(pair *p, uint32_t round) {
   const clv__check_operand *made = &p->made.operands[p->made.input_count];
   clv_error error = {0};
   char text[1024];
-  /* Also copies on the other stream, since a device may copy and compute at the same time. */
+  /* Also copies the maker's output on the other stream, because a device may copy and compute at the same time. */
   clv_tensor copied = made->type;
   copied.data = made->buffer != NULL ? clv__allocate(check->allocator, made->size_bytes) : NULL;
   clv__check_at(check, "event_wait on another stream, round %u", round);
@@ -193,7 +194,7 @@ static void check_event_wait(pair *p, uint32_t round) {
   }
   clv__release(check->allocator, copied.data);
   if (status != CLV_OK) {
-    clv__check_failed_call(check, "event_wait on another stream", "something", status, &error);
+    clv__check_failed_call(check, "event_wait on another stream", "a call", status, &error);
     return;
   }
   clv__check_that(check, clv__check_job_agrees(&p->read, p->reader.truth.values, text, sizeof text),
@@ -214,7 +215,7 @@ static void check_event_synchronize(pair *p, uint32_t round) {
   if (status == CLV_OK) status = clv__check_job_execute(&p->read, &error); /* on another stream, without event_wait() */
   if (status == CLV_OK) status = clv__check_job_wait(&p->read, &error);
   if (status != CLV_OK) {
-    clv__check_failed_call(check, "event_synchronize", "something", status, &error);
+    clv__check_failed_call(check, "event_synchronize", "a call", status, &error);
     return;
   }
   clv__check_that(check, clv__check_job_agrees(&p->read, p->reader.truth.values, text, sizeof text), "event_synchronize",
@@ -227,7 +228,7 @@ typedef struct notice {
   pthread_mutex_t lock;
   uint32_t count;
   bool was_done;
-  const void *bytes, *expected; /* the bytes that must be present when the notification comes */
+  const void *bytes, *expected; /* `bytes` must be equal to `expected` when the notification comes */
   size_t size_bytes;
 } notice;
 
@@ -274,7 +275,7 @@ static void check_notice(pair *p, bool is_over, uint32_t round) {
   if (status == CLV_OK && is_over) status = b->event_synchronize(check->handle, p->event, &error);
   if (status == CLV_OK) status = b->event_notify(check->handle, p->event, note, &n, &error);
   if (status == CLV_OK) status = b->event_synchronize(check->handle, p->event, &error);
-  if (status != CLV_OK) clv__check_failed_call(check, what, "something", status, &error);
+  if (status != CLV_OK) clv__check_failed_call(check, what, "a call", status, &error);
   for (uint32_t i = 0; status == CLV_OK && i < 5000 && notices(&n) == 0; ++i) pause_ms(2);
   (void)b->stream_synchronize(check->handle, stream, NULL);
   if (status == CLV_OK) {
@@ -282,7 +283,7 @@ static void check_notice(pair *p, bool is_over, uint32_t round) {
     uint32_t count = notices(&n);
     clv__check_that(check, count == 1, what, "%u notifications; expected one", count);
     clv__check_that(check, count == 0 || n.was_done, what,
-                    "the notification came before the copy recorded before the event was complete");
+                    "the notification came before the copy that precedes the event was complete");
   }
   b->buffer_free(check->handle, buffer);
 }
@@ -298,7 +299,7 @@ static clv_status draw_counted(clv__check *check, clv_dtype dtype, clv_graph **g
   return clv__sketch_end(&sketch, "y", graph);
 }
 
-/* The host refuses the memory for an output whose size depends on data. The device must report this failure. */
+/* allocate_output() fails for an output whose size depends on data. The device must report this failure. */
 static void check_failure(clv__check *check) {
   const char *what = "a failure while executing";
   clv_error error = {0};

@@ -1,5 +1,5 @@
-/* Section planning: the optional information for the planner besides verdicts: preferences, estimates, node groups, and the list
- * of devices. */
+/* Section planning: the optional slots for the planner, besides verdicts: preferences, estimates, node groups, and the list of
+ * devices. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,7 +125,8 @@ static void check_list(clv__check *check) {
     clv__check_skip(check, "list", "%s", error.message);
     return;
   }
-  clv__check_that(check, status == CLV_OK && count > 0, "list", "%u devices, '%s': %s; the device being checked is open", count,
+  clv__check_that(check, status == CLV_OK && count > 0, "list",
+                  "it listed %u devices and returned '%s'; expected at least the device being checked: %s", count,
                   clv_status_name(status), error.message);
   status = check->backend->list(check->backend->self, host, NULL, 0, refuse_found, NULL, &error);
   clv__check_that(check, status == CLV_CANCELLED, "list", "`found` returned 'cancelled', but list returned '%s'",

@@ -1,5 +1,5 @@
-/* Section resize: an instance changes to other shapes. It either computes them from then on, or answers that this is not
- * supported and continues with the old ones. */
+/* Section resize: after instance_resize(), an instance must compute correctly with the new shapes. If the call returned
+ * CLV_NOT_SUPPORTED, it must still compute correctly with the old ones. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static void check_step(resizing *r, int64_t rows) {
     status = clv__scene_feed(r->scene, &r->rows, check->seed + 1, &error);
     if (status == CLV_OK) {
       clv__check_that(check, clv__check_job_run(r->job, r->scene->truth.values, text, sizeof text), what,
-                      "rejected, and then wrong for its old shapes: %s", text);
+                      "wrong for its old shapes after a rejected resize: %s", text);
       return;
     }
   }
@@ -46,7 +46,7 @@ static void check_step(resizing *r, int64_t rows) {
     if (status == CLV_OK) status = clv__check_job_place(r->job, r->scene->truth.values, &error);
   }
   if (status != CLV_OK) {
-    clv__check_failed_call(check, what, "instance_resize, and the following calls", status, &error);
+    clv__check_failed_call(check, what, "instance_resize, or a call after it", status, &error);
     return;
   }
   clv__check_that(check, clv__check_job_run(r->job, r->scene->truth.values, text, sizeof text), what, "%s", text);
@@ -61,7 +61,7 @@ static void check_count(resizing *r) {
   if (status == CLV_OK) { /* allowed if the instance does not depend on the shapes of its inputs */
     char text[1024];
     clv__check_that(check, clv__check_job_run(r->job, r->scene->truth.values, text, sizeof text), "resize with no inputs",
-                    "it returned 'ok', and then: %s", text);
+                    "it returned 'ok', and the next execution failed: %s", text);
     return;
   }
   clv__check_that(check, error.message[0] != '\0', "resize with no inputs", "it returned '%s' without an error text",

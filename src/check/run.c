@@ -79,7 +79,7 @@ clv_status clv__check_program_view(clv__check *check, const clv_graph *graph, co
   return CLV_OK;
 }
 
-/* The value of the view that a weight of the executable refers to, or CLV_NO_VALUE if the view has none of that name. */
+/* The constant value of the view with the given name, or CLV_NO_VALUE if there is none. */
 static uint32_t find_weight(const clv_graph_view *view, const char *name) {
   for (uint32_t v = 0; v < view->value_count; ++v) {
     if (clv__view_type(view, v)->data == NULL || !clv__value_is_constant(view->graph, view->types, view->values[v])) continue;
@@ -168,7 +168,8 @@ bool clv__check_same(const clv_tensor *expected, const clv_tensor *actual, const
     snprintf(text, text_bytes, "'%s' is %s; expected %s", name, is, should);
     return false;
   }
-  /* If all expected numbers are near 0, they were computed from numbers near 1, so the tolerance has a floor. */
+  /* The inputs are near 1 in size. If all expected numbers are near 0, rounding errors are still those of numbers near 1, so the
+   * tolerance has a floor. */
   clv__difference worst;
   const double floor = clv__dtype_tolerance(expected->dtype) * NEAR_ZERO;
   if (clv__tensor_agrees(expected, actual, &worst)) return true;

@@ -1,5 +1,6 @@
-/* Runs graphs on the device through its slots, as the host would: compile, create an instance, put the operands in the device's
- * memory. Callers that check the state between these steps call a function for each. clv__check_view_agrees() does them all. */
+/* Runs graphs on the device through its slots, as the host does: compile, create an instance, put the operands in the device's
+ * memory, execute. A section that checks something between these steps calls one function per step. clv__check_view_agrees()
+ * performs all of them. */
 #ifndef CLEAVE_CHECK_RUN_H
 #define CLEAVE_CHECK_RUN_H
 
@@ -8,7 +9,7 @@
 
 #define CLV__CHECK_POISON 0xff /* byte that makes every float NaN */
 
-/* The reference evaluator's results for every value of a graph, in an arena. */
+/* The results of the reference evaluator for every value of a graph. */
 typedef struct clv__check_truth {
   const clv_graph *graph;
   clv__arena arena;
@@ -31,20 +32,21 @@ typedef struct clv__check_program {
   clv_weight **weights;
 } clv__check_program;
 
-/* Creates a view of the graph for supports() and compile(), and compiles nothing. The view has the sizes of `inputs`, the graph's
- * inputs; NULL: the declared sizes. `nodes` are node ids; NULL: all nodes whose results are not known at plan time. Call
- * clv__check_program_finish() even if this fails. */
+/* Creates a view of the graph for supports() and compile(), but does not compile it. The view has the sizes of `inputs`, the
+ * graph's inputs, or the declared sizes if it is NULL. `nodes` are the ids of its nodes; NULL: all nodes whose results are not
+ * known at plan time. Call clv__check_program_finish() even if this fails. */
 clv_status clv__check_program_view(clv__check *check, const clv_graph *graph, const clv_tensor *inputs, const clv_node_id *nodes,
                                    uint32_t node_count, clv__check_program *program, clv_error *error);
-/* Compiles the view, and uploads the weights that the executable wants. */
+/* Compiles the view, and uploads the weights that the executable needs. */
 clv_status clv__check_program_compile(clv__check_program *program, clv_error *error);
 /* Uses an executable, for example from save->load(), instead of compiling. The program then owns it. */
 clv_status clv__check_program_take(clv__check_program *program, clv_executable *executable, clv_error *error);
 void clv__check_program_finish(clv__check_program *program); /* accepts a zeroed one */
-/* Returns the first node of the view that the device does not support, and writes the reason. Returns NULL if it supports all. */
+/* Returns the first node of the view that the device does not support, and writes the reason. Returns NULL if it supports all
+ * nodes. */
 const clv__node *clv__check_program_refused(const clv__check_program *program, char reason[160]);
 
-/* The place of an operand. */
+/* An operand: its type, and the memory of its elements. */
 typedef struct clv__check_operand {
   clv_tensor type;
   clv_buffer *buffer; /* NULL: host memory */
@@ -66,12 +68,12 @@ typedef struct clv__check_job {
   uint32_t input_count, output_count;
   clv_binding *bindings;
   clv_execute_args args; /* the arguments that clv__check_job_execute() passes */
-  bool refuse_rooms;     /* allocate_output() must fail */
+  bool refuse_rooms;     /* makes allocate_output() fail */
   uint32_t rooms;        /* number of calls of allocate_output() */
 } clv__check_job;
 
-/* Creates an instance for the shapes of `values` (by value id of the graph; only types count), with its scratch, a stream, and
- * operands in the device's memory. Call clv__check_job_finish() even if this fails. */
+/* Creates an instance for the shapes of `values` (indexed by the graph's value ids; only their types are used), with its scratch,
+ * a stream, and operands in the device's memory. Call clv__check_job_finish() even if this fails. */
 clv_status clv__check_job_open(clv__check_program *program, const clv_tensor *values, clv__check_job *job, clv_error *error);
 void clv__check_job_finish(clv__check_job *job); /* accepts a zeroed one; waits for the stream */
 /* The types of the view's inputs, as instance_create() expects them. */
@@ -83,7 +85,7 @@ clv_status clv__check_job_scratch(clv__check_job *job, clv_error *error);
 clv_status clv__check_job_place(clv__check_job *job, const clv_tensor *values, clv_error *error);
 clv_status clv__check_operand_alloc(clv__check *check, const clv_tensor *type, clv__check_operand *operand, clv_error *error);
 void clv__check_operand_free(clv__check *check, clv__check_operand *operand);
-/* Write, fill and read the bytes of an operand. Each call waits until it is done. */
+/* Write, fill and read the bytes of an operand. Each call waits until the copy is complete. */
 clv_status clv__check_operand_write(clv__check *check, clv_stream *stream, const clv__check_operand *operand, const void *data,
                                     clv_error *error);
 clv_status clv__check_operand_fill(clv__check *check, clv_stream *stream, const clv__check_operand *operand, int byte,
@@ -91,7 +93,7 @@ clv_status clv__check_operand_fill(clv__check *check, clv_stream *stream, const 
 clv_status clv__check_operand_read(clv__check *check, clv_stream *stream, const clv__check_operand *operand, void *data,
                                    clv_error *error);
 void clv__check_bind(const clv__check *check, const clv__check_operand *operand, clv_binding *binding);
-/* Writes the inputs (values by id), fills the outputs with `byte`, and sets the bindings. */
+/* Writes the inputs from `values` (indexed by value id), fills the outputs with `byte`, and sets the bindings. */
 clv_status clv__check_job_load(clv__check_job *job, const clv_tensor *values, int byte, clv_error *error);
 /* Enqueues one execution. */
 clv_status clv__check_job_execute(clv__check_job *job, clv_error *error);
@@ -104,7 +106,8 @@ bool clv__check_job_run(clv__check_job *job, const clv_tensor *values, char *tex
 /* Compiles the program's view and runs it once. Returns true, or false with the text. */
 bool clv__check_view_agrees(clv__check_program *program, const clv_tensor *values, char *text, size_t text_bytes);
 
-/* Returns false if the two tensors differ, with a text such as "1 of 12: 0.5, expected 0.25". */
+/* Returns false if the two tensors differ, with a text such as "'y' f32[4,8]: element 3 is 0.5; expected 0.25 (tolerance 1e-05)".
+ */
 bool clv__check_same(const clv_tensor *expected, const clv_tensor *actual, const char *name, char *text, size_t text_bytes);
 /* Formats a failed call as a text: "compile: not supported: no such kernel". */
 void clv__check_call_text(const char *call, clv_status status, const clv_error *error, char *text, size_t text_bytes);

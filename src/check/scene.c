@@ -35,7 +35,7 @@ bool clv__scene_open(clv__check *check, clv_graph *graph, const int64_t *sizes, 
     status = clv__check_program_view(check, graph, exact ? scene->inputs : NULL, NULL, 0, &scene->program, &error);
   }
   if (status != CLV_OK) {
-    clv__check_failed_call(check, "a graph of the kit's", "the reference", status, &error);
+    clv__check_failed_call(check, "a graph of the kit", "computing the expected results", status, &error);
   } else if (!has_too_many_inputs(scene) && clv__check_program_refused(&scene->program, reason) == NULL) {
     clv__check_at(check, "%s", scene->what);
     return true;
@@ -56,12 +56,12 @@ bool clv__scene_draw(clv__check *check, const clv__menu *menu, uint32_t node_cou
     clv_graph *graph;
     clv_status status = clv__menu_graph(check, menu, node_count, dims, share, seed + attempt * 1000003u, &graph, &error);
     if (status != CLV_OK) {
-      clv__check_failed_call(check, "a graph of the kit's", "building the graph", status, &error);
+      clv__check_failed_call(check, "a graph of the kit", "building the graph", status, &error);
       return false;
     }
     if (clv__scene_open(check, graph, of_symbols, exact, seed, scene)) return true;
   }
-  clv__check_skip(check, "a random graph", "the device supports none of those that were built");
+  clv__check_skip(check, "a random graph", "the device supports none of the random graphs that were built");
   return false;
 }
 

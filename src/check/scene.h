@@ -14,21 +14,21 @@ typedef struct clv__check_scene {
   char what[200];             /* "f32 [4,8]: Conv, Relu, Add" */
 } clv__check_scene;
 
-/* Creates the scene of a graph. The scene owns the graph, even on failure. `sizes` are the sizes of the symbols; may be NULL. If
- * `exact`, the view has these sizes; otherwise its symbols stay open. Returns false if the device does not support a node, or if
- * the reference fails, which is reported. */
+/* Creates the scene of a graph. The scene owns the graph, even on failure. `sizes` gives the sizes of the symbols; it may be
+ * NULL. If `exact`, the view has these sizes; otherwise its symbolic dims stay open. Returns false if the device does not support
+ * a node, or if the reference fails, which is reported. */
 bool clv__scene_open(clv__check *check, clv_graph *graph, const int64_t *sizes, bool exact, uint64_t seed,
                      clv__check_scene *scene);
 /* Creates a scene with a random graph (clv__menu_graph()). Returns false, and reports a skip, if the device supports none of
- * several graphs. Negative dims are symbols; `sizes` gives their sizes, by dim. */
+ * several graphs. Negative `dims` are symbols; `sizes` gives their sizes, indexed like `dims`. */
 bool clv__scene_draw(clv__check *check, const clv__menu *menu, uint32_t node_count, const int64_t *dims, const int64_t *sizes,
                      bool exact, uint32_t share, uint64_t seed, clv__check_scene *scene);
 /* Replaces the data and the expected results, for the same graph. `sizes` as in clv__scene_open(). */
 clv_status clv__scene_feed(clv__check_scene *scene, const int64_t *sizes, uint64_t seed, clv_error *error);
 void clv__scene_finish(clv__check_scene *scene); /* accepts a zeroed one */
-/* Reports a failed call. It is a skip if the device wants the nodes in smaller partitions. */
+/* Reports a failed call: as a skip if the device needs smaller partitions, otherwise as a failure. */
 void clv__scene_failed(clv__check_scene *scene, const char *call, clv_status status, const clv_error *error);
-/* Compiles, and opens a job. Returns false, and reports the failure, if that fails. */
+/* Compiles the scene's program and opens a job. If that fails, reports the failure and returns false. */
 bool clv__scene_start(clv__check_scene *scene, clv__check_job *job);
 
 /* Creates a scene of four nodes, for sections that need no particular graph. Its values are rows or, if the device supports no

@@ -16,7 +16,7 @@
   X(executables, "saving and loading, here and on the reopened device; damaged files")                      \
   X(capture, "a capture computes the same as its executions, with other data and in other memory")          \
   X(resize, "an instance resized to other shapes: correct, or not supported and unchanged")                 \
-  X(timing, "times of steps: each names existing nodes once, and results do not change")                    \
+  X(timing, "reported times of steps: each node exists and is named once; results do not change")           \
   X(errors, "invalid calls fail with a status and an error text")                                           \
   X(planning, "estimates, preferences and groups are valid for the planner")
 

@@ -1,5 +1,5 @@
 /* Section shapes: one executable compiled for open sizes, with instances for odd, single, empty and large sizes. If a device
- * needs fixed sizes or refuses an instance, the graph is compiled for each size. Scalars and high ranks are also checked. */
+ * needs fixed sizes or rejects an instance, the graph is compiled for each size. Scalars and high ranks are also checked. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static bool agrees_exactly(clv__check_scene *scene, char *text, size_t text_byte
   clv_status status = clv__check_program_view(scene->check, scene->graph, scene->inputs, NULL, 0, &program, &error);
   *is_refused = status == CLV_OK && clv__check_program_refused(&program, text) != NULL;
   bool agrees = status == CLV_OK && !*is_refused && clv__check_view_agrees(&program, scene->truth.values, text, text_bytes);
-  if (status != CLV_OK) clv__check_call_text("the kit's own view", status, &error, text, text_bytes);
+  if (status != CLV_OK) clv__check_call_text("creating the kit's view", status, &error, text, text_bytes);
   clv__check_program_finish(&program);
   return agrees;
 }
@@ -24,7 +24,7 @@ static void check_sizes(clv__check *check, clv__check_scene *scene, bool is_open
   bool is_refused = false;
   clv_status status = clv__scene_feed(scene, sizes, seed, &error);
   if (status != CLV_OK) {
-    clv__check_failed_call(check, scene->what, "the reference", status, &error);
+    clv__check_failed_call(check, scene->what, "computing the expected results", status, &error);
     return;
   }
   clv__tensor_text(&scene->inputs[0], type, sizeof type);
@@ -50,8 +50,8 @@ static void check_sizes(clv__check *check, clv__check_scene *scene, bool is_open
     clv__check_that(check, agrees, what, "%s", text);
 }
 
-/* One kind of random graph. `dims` are the dimensions of its inputs; those below 0 are open. `first` has the sizes, by dimension,
- * with which the graph is created. `sizes` has `size_count` rows of `open_count` sizes; the graph runs with each row. */
+/* One kind of random graph. `dims` are the dimensions of its inputs; those below 0 are open. The graph is created with the sizes
+ * `first`, indexed like `dims`, and runs with each of the `size_count` rows of `open_count` sizes in `sizes`. */
 typedef struct drawn {
   const char *what;
   bool is_image;
@@ -73,7 +73,7 @@ static void check_drawn(clv__check *check, const drawn *d) {
     bool is_open = !check->device->info.static_shapes_only;
     if (!clv__scene_draw(check, &menu, 4, d->dims, d->first, !is_open, 40, check->seed + d->stride * i, &scene)) continue;
     clv_status status = is_open ? clv__check_program_compile(&scene.program, &error) : CLV_OK;
-    if (status != CLV_OK) clv__scene_failed(&scene, "for open sizes", status, &error);
+    if (status != CLV_OK) clv__scene_failed(&scene, "compiling for open sizes", status, &error);
     for (size_t k = 0; status == CLV_OK && k < d->size_count; ++k) {
       check_sizes(check, &scene, is_open, d->sizes + k * d->open_count, check->seed + k);
     }
@@ -107,7 +107,7 @@ static void check_images(clv__check *check) {
                               .stride = 211});
 }
 
-/* Checks one rank. The random graphs have only ranks 2 and 4. */
+/* Checks values of one rank. The random graphs have only ranks 2 and 4. */
 static void check_rank(clv__check *check, clv_dtype dtype, const char *op, int32_t rank, const int64_t *dims) {
   clv_error error = {0};
   clv__sketch sketch;

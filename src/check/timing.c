@@ -18,7 +18,7 @@ typedef struct listing {
   uint32_t step_count, timed_count; /* timed: steps with a time above 0 */
   uint64_t sum_ns;
   uint32_t wrong;    /* steps that were reported as failures */
-  clv_status answer; /* the callback's answer at step `answer_at` */
+  clv_status answer; /* returned by the callback at step `answer_at` */
   uint32_t answer_at;
 } listing;
 
@@ -63,7 +63,7 @@ static clv_status list(clv__check *check, const clv__check_job *job, listing *l,
   return check->backend->timing->steps(check->handle, job->instance, list_step, l, error);
 }
 
-/* Returns false if the device cannot time this instance. The caller reports that. */
+/* Returns false if the device cannot time this instance, which the caller reports. */
 static bool check_executions(clv__check *check, clv__check_scene *scene, clv__check_job *job) {
   char text[1024];
   clv_error error = {0};

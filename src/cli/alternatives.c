@@ -23,7 +23,7 @@ static clv_status parse_supposes(cli_invocation *cli, const cli_given *given, cl
 static clv_status find_what_if(cli_invocation *cli, const cli_job *job, cli_alternatives *a, clv_error *error) {
   const cli_given *given = &cli->options->given[OPTION_WHAT_IF];
   if (job->from_plan_file)
-    return cli_usage(cli, error, "option '--what-if' makes new plans: give the model instead of a plan file");
+    return cli_usage(cli, error, "option '--what-if' makes new plans, so it needs the model instead of a plan file");
   cli_progress(cli, "planning variants of %s", job->model_path);
   a->has_what_if = true;
   if (given->count == 1 && strcmp(given->values[0], "all") == 0) {

@@ -16,8 +16,8 @@ typedef struct cli_alternatives {
   uint32_t what_if_count;
 } cli_alternatives;
 
-/* Computes what the options ask for. With `always_compare`, includes the comparison in any case. The caller owns
- * `alternatives`. */
+/* Computes the alternatives that --compare and --what-if request. If `always_compare` is set, compares the strategies even
+ * without --compare. Call cli_alternatives_finish() afterwards, also on failure. */
 clv_status cli_alternatives_find(cli_invocation *cli, const cli_job *job, bool always_compare, cli_alternatives *alternatives,
                                  clv_error *error);
 void cli_alternatives_text(const cli_job *job, const cli_alternatives *alternatives, clv__text *text);

@@ -12,7 +12,7 @@
 
 /* One file found by the directory walk. */
 typedef struct entry {
-  const char *name, *problem; /* problem "": none */
+  const char *name, *problem; /* problem: "" if the file is intact */
   const char *backend, *version, *device, *description, *operators;
   uint32_t node_count, weight_count;
   uint64_t size_bytes;
@@ -214,7 +214,7 @@ static clv_status verify(listing *l, clv_error *error) {
   for (size_t i = 0; i < l->count; ++i) {
     const entry *e = &l->items[i];
     whole += e->is_whole;
-    if (e->is_whole || e->is_unfinished) continue; /* an unfinished file is never read, so it is not reported */
+    if (e->is_whole || e->is_unfinished) continue; /* no run reads an unfinished file, so it does no harm */
     ++wrong;
     json_array_append_new(bad, problem_json(e));
     clv__label_name(&text, e->name);
@@ -242,7 +242,7 @@ static clv_status verify(listing *l, clv_error *error) {
 
 /* ---- prune ---- */
 
-/* Parses "500", "64K", "500M", "2G" (binary units, as sizes are printed) and "90s", "15m", "12h", "30d". */
+/* Parses a size such as "500", "64K", "500M" or "2G" (K is 1024 bytes), or an age such as "90s", "15m", "12h" or "30d". */
 static bool parse_amount(const char *text, const char *units, const uint64_t *factors, uint64_t *amount) {
   char *end;
   if (text[0] < '0' || text[0] > '9') return false;
@@ -338,9 +338,10 @@ const cli_command cli_command_cache = {
     .max_operands = 1,
     .summary = "list, check or remove the compiled partitions on disk",
     .description =
-        "Compiled partitions are kept in a directory, so that the next start of a model compiles nothing. Each file is found by\n"
-        "a hash of its content (operators, weights, shapes, device, driver, options), so an outdated file is never used, and\n"
-        "you can remove any file at any time. 'run' and 'bench' limit the directory to 1 GiB.\n"
+        "Compiled partitions are kept in a directory, so that a model that is run again need not be compiled again. A file's\n"
+        "name is a hash of everything that the file depends on (operators, weights, shapes, device, driver, options), so\n"
+        "outdated files are never used, and you can remove any file at any time. 'run' and 'bench' limit the directory to 1 "
+        "GiB.\n"
         "  ls      lists the files, the most recently used first; -v shows file names\n"
         "  verify  reads every file and reports damaged ones; the exit status is 1 if there are any\n"
         "  prune   removes damaged files, files left behind by killed processes, and the least recently used files",

@@ -122,7 +122,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   const char *device = given->operands[0];
   size_t length = strlen(device);
   if (strchr(device, '/') == NULL && length > 3 && strcmp(device + length - 3, ".so") == 0) {
-    return cli_usage(cli, error, "'%s': a plugin is given by its path: ./%s", device, device);
+    return cli_usage(cli, error, "'%s': to check a plugin, give its path: ./%s", device, device);
   }
   clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
   devices.npu_spec_count = given->given[OPTION_NPU_SPEC].count;
@@ -158,8 +158,8 @@ const cli_command cli_command_check_backend = {
         "Runs the conformance kit on the device of a plugin (given by its path) or on a known device (cpu, npu, opencl, ...). "
         "It\n"
         "checks what the plugin interface requires, section by section; docs/conformance.md describes the sections. Results are\n"
-        "compared with those of the reference evaluator. Each section runs in a separate process: if a backend crashes, or does\n"
-        "not answer for two minutes, this is reported, and the next section runs. Optional features that a backend lacks are\n"
+        "compared with those of the reference evaluator. Each section runs in a separate process. If a backend crashes, or does\n"
+        "not answer for two minutes, the section fails and the next one runs. Optional features that a backend lacks are\n"
         "skipped; -v lists the reasons. All random choices depend on --seed. The exit status is 0 if nothing failed.",
     .examples =
         "  cleave check-backend ./libmynpu.so\n"

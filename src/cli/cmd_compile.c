@@ -13,14 +13,14 @@ typedef struct compiling {
   cli_invocation *cli;
   cli_job job;
   const char *directory;
-  clv_compiled *compiled; /* the result as written */
+  clv_compiled *compiled; /* the directory that was written */
   double compile_ms;
 } compiling;
 
 static clv_status write_it(compiling *c, clv_error *error) {
   cli_invocation *cli = c->cli;
   c->directory = cli_text(cli, OPTION_FOLDER, NULL);
-  if (c->directory == NULL) return cli_usage(cli, error, "option '-o DIR' is missing: the directory to write");
+  if (c->directory == NULL) return cli_usage(cli, error, "option '-o DIR' is missing; it names the directory to write");
   CLV__TRY(clv__folder_check(cli->allocator, c->directory, error));
   CLV__TRY(cli_job_load(cli, cli->options->operands[0], &c->job, error));
   CLV__TRY(cli_job_plan(cli, &c->job, true, error));
@@ -162,12 +162,13 @@ const cli_command cli_command_compile = {
     .summary = "compile a model ahead of time, into a directory for run",
     .description =
         "Plans like 'cleave run', compiles, and writes everything that a run needs into one directory: the plan, the model, its\n"
-        "weights, and every partition as ONNX and as an executable, if its backend can save one. 'cleave run DIR' and\n"
-        "'cleave bench DIR' then plan and measure nothing, and compile only the partitions without an executable (the list\n"
-        "shows which, and why). You can copy the directory to any machine with the same devices. An executable that does not\n"
-        "fit there, because of another driver or a damaged file, is compiled again, and the reason is shown.\n"
+        "weights, and every partition as ONNX and, if its backend can save one, as an executable. 'cleave run DIR' and\n"
+        "'cleave bench DIR' then neither plan nor measure, and compile only the partitions without an executable, which are\n"
+        "listed with the reason. You can copy the directory to any machine with the same devices. If an executable cannot be\n"
+        "used there, because the driver differs or the file is damaged, its partition is compiled again, and the reason is "
+        "shown.\n"
         "Open sizes that are not given become 1. With --bucket, the directory works for all sizes, and the buckets of the sizes\n"
-        "given by --dim and --shape are compiled. Plugins are not included: give them to run again with --plugin.",
+        "given by --dim and --shape are compiled. Plugins are not included: give the same --plugin options to 'cleave run'.",
     .examples =
         "  cleave compile resnet50.onnx --devices npu,cpu -o resnet50.compiled\n"
         "  cleave run resnet50.compiled --input data=cat.npy\n"

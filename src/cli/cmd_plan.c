@@ -40,7 +40,7 @@ static clv_status write_picture(cli_invocation *cli, const cli_job *job, cli_opt
   return write_text(path, &text, error);
 }
 
-/* Protects inputs: no option may overwrite the model, and only a plan may overwrite a plan file. */
+/* Rejects an output file that is also an input: the model or, for any option but --output, the plan file that was given. */
 static clv_status check_target(cli_invocation *cli, const cli_job *job, cli_option_id option, clv_error *error) {
   const char *path = cli_text(cli, option, NULL), *name = cli_option_table[option].name;
   if (path == NULL) return CLV_OK;
@@ -71,13 +71,13 @@ static clv_status write_files(cli_invocation *cli, const cli_job *job, const cli
   return write_picture(cli, job, OPTION_DOT, clv__report_dot, error);
 }
 
-/* Prints the plan file's document plus the data that varies between runs. */
+/* Prints the JSON of a plan file, plus data that plan files do not contain: times, totals and alternatives. */
 static clv_status print_json(cli_invocation *cli, const cli_job *job, const cli_alternatives *alternatives, clv_error *error) {
   char *text;
   CLV__TRY(clv__plan_to_json(job->plan, true, &text, error));
   json_t *root = json_loads(text, 0, NULL);
   clv__release(job->graph->allocator, text);
-  if (root == NULL) return clv__error_set(error, CLV_INTERNAL_ERROR, "the plan's own JSON cannot be read");
+  if (root == NULL) return clv__error_set(error, CLV_INTERNAL_ERROR, "the JSON written for the plan cannot be parsed");
   clv__plan_totals totals;
   clv__plan_totals_get(job->plan, &totals);
   json_t *timings = json_object_get(root, "timings_ms"), *sums = json_object();
@@ -129,7 +129,8 @@ static clv_status print_text(cli_invocation *cli, const cli_job *job, const cli_
   return status;
 }
 
-/* Prints a note if open sizes keep nodes off a device with static shapes. Without it, the device may appear to support little. */
+/* Prints a note if open sizes keep nodes off a device with static shapes. Without the note, the device may appear to support few
+ * operators. */
 static void note_open_sizes(cli_invocation *cli, const cli_job *job) {
   const clv_plan *plan = job->plan;
   if (plan->open == NULL || job->from_plan_file) return;
@@ -142,8 +143,8 @@ static void note_open_sizes(cli_invocation *cli, const cli_job *job) {
     }
     if (nodes == 0) continue;
     cli_note(cli,
-             "'%s' needs fixed shapes, and the model's sizes are open, so it cannot run %u node%s; set sizes with --dim and "
-             "--shape, or see --explain",
+             "device '%s' needs fixed shapes, but sizes of the model are open, so it cannot run %u node%s; set sizes with --dim "
+             "and --shape, or see --explain",
              job->devices->items[d].name, nodes, nodes == 1 ? "" : "s");
     return;
   }

@@ -16,8 +16,8 @@
 enum {
   DEFAULT_RUNS = 15,
   MOST_MODELS = 64,
-  SHAKY = 8,     /* a relative spread above 1 / SHAKY is shaky */
-  MOST_SHAKY = 8 /* noted if more than 1 / MOST_SHAKY of the measurements are shaky */
+  SHAKY = 8,     /* a measurement is shaky if its relative spread is above 1 / SHAKY */
+  MOST_SHAKY = 8 /* a note is printed if more than 1 / MOST_SHAKY of the measurements are shaky */
 };
 
 typedef struct profiling {
@@ -165,7 +165,7 @@ static int compare_reals(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The median relative error of the prices against the blocks that they were derived from. Negative if there are no blocks. */
+/* Returns the median relative difference between the predicted and the measured times of the blocks, or -1 if there are none. */
 static double median_error(const profiling *p, const clv__profile_device *tables) {
   double *errors = clv__arena_allocate_zero(&p->cli->arena, (size_t)tables->block_count + 1, sizeof *errors);
   if (errors == NULL || tables->block_count == 0) return -1;
@@ -181,7 +181,7 @@ static const clv__profile_device *tables_of(const profiling *p, uint32_t device)
   return p->profile->devices[clv__profile_find_device(p->profile, p->devices->items[device].info.fingerprint)];
 }
 
-/* Prints a note if many repeated measurements differ widely: something has disturbed them. */
+/* Prints a note if many repeated measurements differ widely, a sign that other programs disturbed them. */
 static void note_disturbed(profiling *p) {
   uint32_t disturbed = 0, total = 0;
   for (uint32_t d = 0; d < p->devices->count; ++d) {
@@ -197,7 +197,7 @@ static void note_disturbed(profiling *p) {
       disturbed, total);
 }
 
-/* The measured rate, in bytes per second, of the largest copy of a kind; 0 if there is none. */
+/* Returns the measured rate, in bytes per second, of the largest copy of a kind, or 0 if none was measured. */
 static double copy_rate(const clv__profile_device *tables, clv__copy_kind kind) {
   if (tables->copy_counts[kind] == 0) return 0;
   const clv__profile_copy *last = &tables->copies[kind][tables->copy_counts[kind] - 1];
@@ -255,7 +255,8 @@ static clv_status print_text(profiling *p, clv_error *error) {
   clv__table_write(&table, 0, cli->color_out, &text);
   clv__table_finish(&table);
   if (!cli->quiet) {
-    clv__text_append(&text, "error: median difference between the predicted and the measured times of the blocks.\n");
+    clv__text_append(&text,
+                     "The column 'error' is the median difference between the predicted and the measured times of the blocks.\n");
     const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
     if (path != NULL) clv__text_append(&text, "Written to %s: use it with 'cleave plan MODEL --profile %s'.\n", path, path);
   }
@@ -285,7 +286,7 @@ const cli_command cli_command_profile = {
     .description =
         "Measures, for each device of --devices, the time to launch a partition, to copy data, to run every distinct node of "
         "the\n"
-        "models, and to run blocks of nodes, which shows what is saved when nodes run together. Each time is the median of\n"
+        "models, and to run blocks of nodes, which shows how much time nodes save by running together. Each is the median of\n"
         "several runs after a warm-up. Without a model, measures common operators in several sizes. An existing profile is\n"
         "extended, so several models and devices can share one file. Measure on an idle machine, with the same --threads and\n"
         "--npu-spec as for the runs: with another number of threads, the CPU counts as another device.",

@@ -16,7 +16,7 @@ typedef struct run {
   cli_invocation *cli;
   cli_job job;
   clv_session *session;
-  uint32_t value_count; /* graph outputs, then kept values */
+  uint32_t value_count; /* the graph's outputs, then the values of --dump */
   clv_tensor *outputs;
   cli_value *values;
   bool verified;
@@ -54,7 +54,7 @@ static clv_status run_once(run *r, clv_error *error) {
   uint64_t runs = cli_number(cli, OPTION_RUNS, 1);
   for (uint64_t i = 0; i < runs; ++i) {
     clv__session_trace(r->session, i + 1 == runs && cli_is_given(cli, OPTION_TRACE));
-    memset(r->outputs, 0, r->value_count * sizeof *r->outputs); /* uses the session's own memory */
+    memset(r->outputs, 0, r->value_count * sizeof *r->outputs); /* without data: the session provides the memory */
     cli_progress(cli, "running %s", r->job.path);
     start = clv__clock_ns();
     CLV__TRY(clv_session_run(r->session, r->job.inputs.tensors, r->job.inputs.count, r->outputs, r->value_count, error));
@@ -73,7 +73,7 @@ static clv_status verify(run *r, clv_error *error) {
   return CLV_OK;
 }
 
-/* Appends a flat index as "[0,3,2]", or as "[5]" if the shape is unknown. */
+/* Appends the position of an element, given its flat index: as "[0,3,2]", or as "[5]" if the shape is unknown. */
 static void append_position(const clv_plan *plan, clv_value_id value, size_t element, clv__text *text) {
   const clv_tensor *type = &plan->shapes->types[value];
   size_t count;
@@ -110,7 +110,7 @@ static void write_verdict(const run *r, clv__text *text) {
                    m->expected, m->actual - m->expected, m->tolerance, m->largest);
 }
 
-/* Also prints the devices that were removed, in this run or before. */
+/* Prints the result of --verify, if given, and the devices that were removed in any run of the session. */
 static clv_status print_verdict(run *r, clv_error *error) {
   clv__text text;
   clv__text_init(&text, r->cli->allocator);
@@ -215,7 +215,7 @@ const cli_command cli_command_run = {
         "floats in [-1, 1), integers from 0 to 9. Open sizes that are not given become 1, with a note on standard error. A plan\n"
         "file names its devices, sizes and model; the model's path is relative to the plan file. A plan is made for exactly the\n"
         "sizes of the run, unless --bucket is given or the plan file leaves sizes open: then one plan serves all sizes.\n"
-        "A directory written by 'cleave compile' contains all of this, and its executables are not compiled again.\n"
+        "A directory written by 'cleave compile' contains the plan, the model and executables, which are not compiled again.\n"
         "--verify also runs every partition on inputs computed by the reference, and reports the first partition whose result "
         "is\n"
         "wrong; the exit status is then 1.",

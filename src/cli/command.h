@@ -7,7 +7,7 @@
 #include "cleave/context.h"
 #include "cli/environment.h"
 
-/* In help-text order. */
+/* In the order in which the help text lists them. */
 #define CLI_COMMANDS(X) \
   X(devices)            \
   X(inspect)            \
@@ -21,7 +21,7 @@
   X(cache)              \
   X(check_backend)
 
-/* CLI_IN(plan) is the command's bit for the option table. */
+/* CLI_IN(plan) is the bit of `cleave plan` in cli_option.commands. */
 #define CLI_COMMAND_INDEX(verb) CLI_INDEX_##verb,
 enum { CLI_COMMANDS(CLI_COMMAND_INDEX) CLI_COMMAND_COUNT };
 #undef CLI_COMMAND_INDEX
@@ -47,22 +47,23 @@ typedef struct cli_invocation {
 
 typedef struct cli_command {
   const char *name;
-  const char *operands; /* "MODEL|PLAN" */
+  const char *operands; /* as in the usage line: "MODEL|PLAN" */
   uint32_t min_operands, max_operands;
   const char *summary;     /* one line */
-  const char *description; /* paragraphs, wrapped */
-  const char *examples;    /* lines */
+  const char *description; /* paragraphs; see cli_help_text() */
+  const char *examples;    /* command lines, each ending with a newline */
   clv_status (*execute)(cli_invocation *cli, clv_error *error);
-  /* Prints the help of a command that has verbs: of the whole command (`verb` NULL) or of one verb. NULL: cli_help_command(). */
+  /* For a command with verbs: prints the help of one verb, or of the whole command if `verb` is NULL. NULL for other commands,
+   * whose help cli_help_command() prints. */
   clv_status (*help)(cli_invocation *cli, const char *verb, clv_error *error);
 } cli_command;
 
 extern const cli_command *const cli_commands[CLI_COMMAND_COUNT];
 
-/* Reports wrong usage: exit status 2. Returns CLV_INVALID_ARGUMENT, for `return cli_usage(…)`. */
+/* Sets the error message and exit status 2. Returns CLV_INVALID_ARGUMENT, so that callers can write `return cli_usage(…)`. */
 clv_status cli_usage(cli_invocation *cli, clv_error *error, const char *format, ...) CLV_PRINTF(3, 4);
 
-/* Returns the name nearest to a misspelt one, or NULL if none is near. */
+/* Returns the name that is nearest to a misspelt name, or NULL if none is near. */
 const char *cli_nearest(const char *wrong, const char *const *names, size_t count);
 
 #endif

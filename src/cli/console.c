@@ -35,7 +35,7 @@ const char *cli_reset(const cli_invocation *cli) {
   return cli->color_out ? "\033[0m" : "";
 }
 
-/* The peak memory of this program alone. getrusage() would report the parent's peak if that was higher. */
+/* Reads the peak from /proc, because getrusage() would report the peak of the parent process if it was higher. */
 uint64_t cli_peak_rss_bytes(void) {
   FILE *file = fopen("/proc/self/status", "r");
   unsigned long long kibibytes = 0;
@@ -47,7 +47,7 @@ uint64_t cli_peak_rss_bytes(void) {
   return kibibytes * 1024;
 }
 
-/* Prints free text as one line, without characters that control the terminal. */
+/* Prints any text as one line, without characters that control the terminal. */
 static void print_line(const char *begin, const char *prefix, const char *line, const char *end) {
   clv__text clean;
   clv__text_init(&clean, clv__allocator_default());
@@ -73,7 +73,7 @@ void cli_progress(cli_invocation *cli, const char *format, ...) {
   static const char *last_format;
   if (cli->quiet || cli->environment.dumb_terminal || !isatty(STDERR_FILENO)) return;
   uint64_t now_ns = clv__clock_ns();
-  if (last_format == format && now_ns - last_ns < 100000000u) return; /* the first line of a kind appears immediately */
+  if (last_format == format && now_ns - last_ns < 100000000u) return; /* at most ten lines of a kind per second */
   last_ns = now_ns;
   last_format = format;
   char line[256];

@@ -13,8 +13,8 @@ const char *cli_reset(const cli_invocation *cli);
 
 /* Prints one line on standard error, unless --quiet. */
 void cli_note(cli_invocation *cli, const char *format, ...) CLV_PRINTF(2, 3);
-/* Prints a line on standard error that the next one replaces, if standard error is a terminal. Prints at most ten lines per
- * second of one kind; the `format` literal identifies the kind. */
+/* Replaces the progress line on standard error, if this is a terminal. Calls with the same `format` pointer print at most ten
+ * lines per second; the rest is dropped. */
 void cli_progress(cli_invocation *cli, const char *format, ...) CLV_PRINTF(2, 3);
 /* Removes the progress line. Call it before printing anything else. */
 void cli_progress_end(cli_invocation *cli);
@@ -24,7 +24,7 @@ void cli_print_error(cli_invocation *cli, const clv_error *error);
 clv_status cli_print(cli_invocation *cli, clv__text *text, clv_error *error);
 /* Flushes standard output. Fails if it cannot be written. */
 clv_status cli_flush(clv_error *error);
-/* Shows the library's messages with --verbose. */
+/* The log function of the context: prints the library's errors and, with --verbose, its other messages. */
 void cli_log(void *user_data, int level, const char *text);
 
 /* Returns the peak memory of this process, or 0 if the system does not report it. */

@@ -1,5 +1,5 @@
-/* Environment variables about the terminal. The library reads all others (device/settings.h); the help text lists them from
- * the same table (base/environment.h). Options take precedence. */
+/* Reads the environment variables that describe the terminal. The library reads all other variables (device/settings.h). The help
+ * text lists both kinds from one table (base/environment.h). Options take precedence over variables. */
 #ifndef CLEAVE_CLI_ENVIRONMENT_H
 #define CLEAVE_CLI_ENVIRONMENT_H
 

@@ -10,10 +10,11 @@
 enum {
   HELP_COLUMN = 27,
   LINE_END = 80,
-  FULL_LINE = 90 /* columns of a source line of a description; a shorter line ends its paragraph */
+  FULL_LINE = 90 /* a line of a description with fewer bytes ends its paragraph; a longer one is joined with the next line */
 };
 
-/* Prints the words of `text`, `length` bytes, in lines indented by `indent`. The first line continues one with `used` columns. */
+/* Prints the first `length` bytes of `text` as lines indented by `indent` columns. `used` columns of the current line have been
+ * printed already; if that is `indent` or more, starts a new line. */
 static void print_words(const char *text, size_t length, int used, int indent) {
   const char *end = text + length;
   if (used > 0 && used >= indent) {
@@ -125,7 +126,7 @@ void cli_help_option(const cli_option *option) {
   print_wrapped(text, used);
 }
 
-/* Prints an option with the texts for one command. */
+/* Prints an option's help. Texts for this command in cli_option_words_table replace those of the option table. */
 static void help_option_of(uint32_t command, cli_option_id id) {
   cli_option option = cli_option_table[id];
   for (uint32_t i = 0; i < cli_option_words_count; ++i) {

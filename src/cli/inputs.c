@@ -1,4 +1,4 @@
-/* The inputs of a run, from files or random. See job.h. */
+/* Makes the inputs of a run, from files or from random numbers. See job.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,7 +148,7 @@ static clv_status dim_option(cli_invocation *cli, const char *text, clv_size *si
   return cli_usage(cli, error, "option '--dim': '%s' is not a size", equals + 1);
 }
 
-/* Returns a symbol's size from the given sizes, or -1. */
+/* Returns the size given for a symbolic dimension, or -1 if none is given. `dim` encodes symbol s as -2 - s. */
 static int64_t bound_size(const clv_graph *graph, const clv_size *sizes, uint32_t count, int64_t dim) {
   uint64_t symbol = (uint64_t)(-2 - dim);
   for (uint32_t i = 0; i < count; ++i) {
@@ -173,7 +173,8 @@ static bool has_shape(const clv_size *sizes, uint32_t count, const char *name) {
   return false;
 }
 
-/* Completes the shape of an input without a given shape. `noted` collects the assumed sizes. */
+/* If an input has open sizes and no given shape, appends a shape for it to `sizes`, in which sizes that are not given are 1.
+ * Then appends the input's name and shape to `noted`. */
 static clv_status complete(const clv_graph *graph, const clv__value *input, clv_size *sizes, uint32_t *count, clv__text *noted,
                            clv_error *error) {
   const clv_tensor *type = &input->type;
@@ -262,7 +263,7 @@ static void fill_random(clv_tensor *tensor, size_t count, uint64_t state) {
 
 /* ---- Buckets ---- */
 
-/* Returns a symbol's size among the inputs, or -1. */
+/* Returns the size that a symbol has in the inputs of this run, or -1 if no input uses the symbol. */
 static int64_t size_of_run(const cli_job *job, uint32_t symbol) {
   for (uint32_t i = 0; i < job->inputs.count; ++i) {
     const clv_tensor *type = &job->plan->shapes->types[job->graph->inputs[i]], *is = &job->inputs.tensors[i];
@@ -281,7 +282,7 @@ static clv_status note_buckets(cli_invocation *cli, const cli_job *job, clv_erro
   CLV__TRY(clv__bucket_rule_create(job->plan, options.bucket_multiple, &rule, error));
   if (rule == NULL) {
     if (cli_is_given(cli, OPTION_BUCKET))
-      cli_note(cli, "option '--bucket' has no effect: no device that needs fixed shapes has open sizes");
+      cli_note(cli, "option '--bucket' has no effect: no partition with open sizes is on a device that needs fixed shapes");
     return CLV_OK;
   }
   clv__text text;
@@ -299,7 +300,7 @@ static clv_status note_buckets(cli_invocation *cli, const cli_job *job, clv_erro
   return CLV_OK;
 }
 
-/* ---- All of them ---- */
+/* ---- All inputs ---- */
 
 /* Returns an input's type from the plan, with open sizes taken from the run. */
 static clv_tensor type_of_run(const cli_job *job, uint32_t index) {

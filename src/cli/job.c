@@ -1,5 +1,5 @@
 /* See job.h. */
-#define _GNU_SOURCE /* memmem */
+#define _GNU_SOURCE /* for memmem() */
 #include "cli/job.h"
 
 #include <jansson.h>
@@ -25,8 +25,8 @@ clv_devices_options cli_devices_options(const cli_invocation *cli) {
   return options;
 }
 
-/* Options that are not given keep the value that the folder was compiled with. The folder's device options come first, then those
- * given. */
+/* Options that are not given keep the value that the folder was compiled with. Lists the device options of the folder before
+ * those of the command line, which therefore take precedence. */
 static clv_status complete_devices(cli_invocation *cli, const clv_compiled *compiled, clv_devices_options *options,
                                    clv_error *error) {
   const clv_devices_options *kept = clv_compiled_devices_options(compiled);
@@ -74,8 +74,8 @@ static bool has_key(const clv__file_map *map, const char *quoted) {
   return memmem(map->data, map->size_bytes, quoted, strlen(quoted)) != NULL;
 }
 
-/* Distinguishes plan files from JSON models (formats other than ONNX): a model has inputs and no plan. Searching for a quoted
- * key is safe, because quotes inside a JSON string are escaped. */
+/* Distinguishes plan files from models in JSON by their keys: a model has "graph_inputs" and not "cleave_plan". Searches the text
+ * for the quoted key, which cannot occur inside a JSON string, because quotes are escaped there. */
 static clv_status is_plan_file(const char *path, bool *is_plan, clv_error *error) {
   clv__file_map map;
   *is_plan = false;
@@ -91,8 +91,8 @@ static const char *text_of(cli_invocation *cli, const json_t *object, const char
   return text == NULL ? NULL : clv__arena_string(&cli->arena, text, strlen(text));
 }
 
-/* Finds the profile that the plan was priced with, relative to the plan's folder. If it is missing, prices are nominal, and a
- * note says so. */
+/* Finds the profile that the plan was priced with, relative to the plan's folder. If the file is missing, prints a note that
+ * prices are nominal. */
 static clv_status find_profile(cli_invocation *cli, cli_job *job, const char *name, clv_error *error) {
   if (name == NULL || name[0] == '\0' || cli_is_given(cli, OPTION_PROFILE)) return CLV_OK;
   char *joined = name[0] == '/' ? NULL : clv__path_beside(cli->allocator, job->path, name);
@@ -108,7 +108,7 @@ static clv_status find_profile(cli_invocation *cli, cli_job *job, const char *na
   return status;
 }
 
-/* Identifies a JSON file that is neither a model nor a model's plan, and names the command that accepts it. NULL: a plan. */
+/* Returns NULL for a model's plan. For any other JSON file, returns an error message that names the command that accepts it. */
 static const char *other_file(const json_t *root) {
   if (json_object_get(root, "cleave_plan") != NULL) return NULL;
   const char *format = json_string_value(json_object_get(root, "format"));
@@ -122,7 +122,8 @@ static const char *other_file(const json_t *root) {
   return "neither a plan (\"cleave_plan\" is missing) nor a model (\"graph_inputs\" is missing)";
 }
 
-/* Reads the model and the devices from a plan file, as far as present. clv_plan_read() validates everything. */
+/* Reads the model's path, the profile's path and the devices from a plan file, if present. clv_plan_read() validates them later.
+ */
 static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **device_list, clv_error *error) {
   json_error_t where;
   json_t *root = json_load_file(job->path, 0, &where);
@@ -162,8 +163,8 @@ static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **devi
   return status;
 }
 
-/* A plan file does not contain the descriptions of its devices. Prints a note if a device differs from the one planned for. CPUs
- * may differ. */
+/* Prints a note if a device's fingerprint differs from that in the plan file. A plan file does not describe its devices, so the
+ * options must be repeated. CPUs may differ. */
 static void note_other_devices(cli_invocation *cli, const cli_job *job) {
   for (size_t i = 0; i < job->planned_count; ++i) {
     const cli_planned_device *planned = &job->planned[i];
@@ -238,7 +239,7 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
   return cli_inputs_read(cli, job->graph, &job->inputs, error);
 }
 
-/* For a plan file: if a run follows, completes the sizes that the plan leaves open. Otherwise rejects --shape and --dim. */
+/* For a plan file: if the plan leaves sizes open and a run follows, completes the sizes. Otherwise rejects --shape and --dim. */
 static clv_status complete_sizes(cli_invocation *cli, cli_job *job, bool to_run, clv_error *error) {
   if (to_run && clv__plan_has_open_inputs(job->plan)) {
     CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, true, &job->sizes, &job->size_count, error));

@@ -1,4 +1,4 @@
-/* The common start of most commands: opens the devices, loads the model, makes or reads the plan. */
+/* The first steps of most commands: opens the devices, loads the model, and makes or reads the plan. */
 #ifndef CLEAVE_CLI_JOB_H
 #define CLEAVE_CLI_JOB_H
 
@@ -29,17 +29,17 @@ typedef struct cli_job {
   clv_devices *devices;
   clv_graph *graph;
   cli_inputs inputs;
-  clv_plan_options options; /* the plan was made with these; unused for plan files */
+  clv_plan_options options; /* with which the plan was made; unused for plan files */
   clv_plan *plan;
-  clv_size *sizes; /* sizes of runs, if they must be completed: the given ones, and 1 for all others */
+  clv_size *sizes; /* the sizes of the runs, if the plan leaves sizes open: those given, and 1 for the others */
   uint32_t size_count;
   double load_ms, plan_ms;
 } cli_job;
 
-/* Opens the devices of --devices, or those of `fallback` (may be NULL) if it is not given. */
+/* Opens the devices of --devices or, without this option, those of the list `fallback`, which may be NULL. */
 clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devices **devices, clv_error *error);
 
-/* Returns the device options from the arguments, so that devices can be reopened. The --devices list may be NULL. */
+/* Returns the device options from the arguments, so that devices can be reopened. The list is NULL without --devices. */
 clv_devices_options cli_devices_options(const cli_invocation *cli);
 
 /* Loads a model, with the weights of --params. */
@@ -47,14 +47,14 @@ clv_status cli_graph_load(cli_invocation *cli, const char *path, clv_graph **gra
 /* Loads the model `path`, or the model that the plan file or compiled folder `path` refers to. Opens the devices and reads the
  * --input files. */
 clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv_error *error);
-/* Makes the plan (or reads the plan file). With `to_run`, unspecified sizes become 1, with a note. With --bucket, and for a
- * plan file with open sizes, these sizes apply to the runs only. --dump sets the plan's `keeps`. */
+/* Makes the plan, or reads the plan file. With `to_run`, sizes that are not given become 1, with a note. With --bucket, and for
+ * a plan file with open sizes, the sizes apply to the runs and not to the plan. The plan keeps the values of --dump. */
 clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool to_run, clv_error *error);
 /* Sets a session's options from the arguments. Options that are not given keep the value that the folder was compiled with. */
 void cli_job_session_options(cli_invocation *cli, const cli_job *job, clv_session_options *options);
 /* Reports which parts of a compiled folder could not be used, and why. */
 void cli_job_note_compiled(cli_invocation *cli, const cli_job *job, const clv_session *session);
-/* Adds "did you mean …?" to the error that rejects one of `items`, which come from `option`. Returns the error's status. */
+/* Adds "did you mean …?" to an error that rejects one of `items`, the arguments of `option`. Returns the error's status. */
 clv_status cli_suggest(cli_invocation *cli, const cli_job *job, cli_option_id option, const clv_assignment *items, uint32_t count,
                        clv_error *error);
 /* Accepts a zeroed job. */
@@ -68,10 +68,11 @@ clv_status cli_inputs_read(cli_invocation *cli, const clv_graph *graph, cli_inpu
  * become 1. */
 clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const cli_inputs *inputs, bool static_sizes,
                             clv_size **sizes, uint32_t *count, clv_error *error);
-/* Checks the job's sizes against the model's declarations. For use when no plan is made for these sizes. */
+/* Checks the job's sizes against the model's declarations. Needed only if no plan is made for these sizes, because planning does
+ * the same check. */
 clv_status cli_inputs_check_sizes(cli_invocation *cli, const cli_job *job, clv_error *error);
 /* Fills missing inputs with seeded random numbers: floats in [-1, 1), integers 0 to 9, bools. Inputs with a default keep it.
- * Reports the sizes that inputs are padded to. */
+ * Prints a note with the sizes to which fixed-shape devices pad open sizes. */
 clv_status cli_inputs_fill(cli_invocation *cli, cli_job *job, uint64_t seed, clv_error *error);
 void cli_inputs_finish(cli_invocation *cli, cli_inputs *inputs);
 

@@ -11,7 +11,8 @@
 json_t *cli_json_text(const char *text);
 /* Creates a number; null if JSON cannot represent it. */
 json_t *cli_json_real(double number);
-/* {"dtype": "f32", "shape": [1, "N", null]}. Symbols appear by name. The shape is null if the rank is unknown. */
+/* Creates an object such as {"dtype": "f32", "shape": [1, "N", null]}. Symbols appear by name, and unknown sizes are null. The
+ * shape is null if the rank is unknown. */
 json_t *cli_json_type(const clv_graph *graph, const clv_tensor *type);
 /* Prints and releases the document. A NULL document means that memory ran out. */
 clv_status cli_json_print(cli_invocation *cli, json_t *root, clv_error *error);

@@ -1,11 +1,11 @@
-/* Checks before the work, which may take hours, that a command's output files can be written. */
+/* Checks that a command's output files can be written, before the command starts work that may take hours. */
 #include <sys/stat.h>
 
 #include "base/files/file_writer.h"
 #include "cli/options/options.h"
 
-/* Skips existing paths that are not regular files (a pipe, a terminal), because opening them would be visible at the other
- * end. */
+/* Skips an existing pipe, terminal or other special file, because the program at its other end would notice that it was opened.
+ */
 static clv_status check(const char *path, clv_error *error) {
   struct stat about;
   if (stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) return CLV_OK;

@@ -171,7 +171,7 @@ clv_status cli_values_write(cli_invocation *cli, const char *folder, cli_value *
     if (path == NULL) return clv__error_memory(error, room);
     snprintf(path, room, "%s/%s", folder, name);
     for (uint32_t k = 0, number = 2; k < i;
-         ++k) { /* another value has this file name: try the next number, checking again from the first */
+         ++k) { /* another value has this file name: try the next number, and compare with all values again */
       if (values[k].file == NULL || strcmp(values[k].file, path) != 0) continue;
       snprintf(path, room, "%s/%s-%u.npy", folder, base, number++);
       k = UINT32_MAX;

@@ -1,4 +1,4 @@
-/* The bucket rule, and the description of partitions by it: see bucket.h. */
+/* Chooses the sizes of buckets, and describes partitions at these sizes: see bucket.h. */
 #include "compile/bucket.h"
 
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #define USUAL_MULTIPLE 64
 #define MOST_MULTIPLE (1u << 20)
-#define LONGER 1.25 /* the most that padding may multiply a time by */
+#define LONGER 1.25 /* padding may make a computation at most this many times as long */
 
 /* The time of all bucketed partitions as a function of one size n: `fixed` + n * `each`. */
 typedef struct line {
@@ -20,7 +20,7 @@ struct clv__bucket_rule {
   const clv_plan *plan;
   clv__arena arena;
   int64_t multiple;
-  line *lines; /* by symbol, for base symbols */
+  line *lines; /* indexed by symbol; filled in for base symbols only */
 };
 
 /* ---- Sizes ---- */
@@ -67,7 +67,7 @@ clv_tensor clv__bucket_type(const clv__bucket_rule *rule, clv_value_id value, co
 
 /* ---- Types of a partition at given sizes ---- */
 
-/* By value id: the types of a partition's values, with the sizes of the base symbols from `sizes`. */
+/* Returns the types of a partition's values, indexed by value id, with the sizes of the base symbols from `sizes`. */
 static clv_tensor *types_at(const clv_plan *plan, const clv_graph_view *view, const int64_t *sizes, clv__arena *arena) {
   clv_tensor *types = clv__arena_copy(arena, view->types, plan->graph->value_count * sizeof *types);
   for (uint32_t v = 0; types != NULL && v < view->value_count; ++v) {
@@ -215,8 +215,8 @@ static clv_status read_input(const clv__bucket_rule *rule, clv_value_id value, c
   return CLV_OK;
 }
 
-/* Lists the types of the view's inputs or outputs at the bucket, and which of them are padded. An unknown exact type counts as
- * padded, so nothing is used directly from the device. */
+/* Lists the types of the view's inputs or outputs at the bucket's sizes, and which of them are padded. A value whose exact type
+ * is unknown counts as padded, so that it is always copied. */
 static bool list_types(const clv_graph_view *view, const uint32_t *values, uint32_t count, const clv_tensor *types,
                        const clv_tensor *exact, clv__arena *arena, const clv_tensor **out, const bool **out_padded) {
   clv_tensor *list = clv__arena_allocate_zero(arena, count, sizeof *list);

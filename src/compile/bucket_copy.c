@@ -1,4 +1,4 @@
-/* Copies between a tensor and the corner of a longer one: see bucket.h. Axes with equal sizes are merged, so that each copy is as
+/* Copies between a tensor and the corner of a larger one: see bucket.h. Axes with equal sizes are merged, so that each copy is as
  * long as possible. */
 #include <string.h>
 
@@ -17,7 +17,7 @@ static corner make_corner(const clv_tensor *exact, const clv_tensor *padded) {
     size_t own = (size_t)exact->dims[d], longer = (size_t)padded->dims[d];
     c.exact[c.rank - 1] *= own;
     c.padded[c.rank - 1] *= longer;
-    bool is_outer = true; /* only axes of size 1 come before it: no further axis */
+    bool is_outer = true; /* all axes before it have size 1, so no further axis is needed */
     for (int32_t e = 0; e < d; ++e) is_outer = is_outer && padded->dims[e] == 1;
     if (own == longer || is_outer) continue;
     c.exact[c.rank] = c.padded[c.rank] = 1;

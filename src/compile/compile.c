@@ -52,7 +52,8 @@ static void count_source(clv__executables_counters *counters, const clv__origin 
   counters->executables_ms += origin->ms;
 }
 
-/* One partition in progress: obtained, possibly finished together with others, then kept and uploaded. */
+/* A partition in progress. Its executable is obtained, perhaps finished together with others, and cached; then its weights are
+ * uploaded. */
 typedef struct work {
   uint32_t partition, device;
   const clv_graph_view *view;
@@ -102,7 +103,7 @@ static clv_status keep_and_upload(clv__executables *all, work *w, clv__arena *ar
   return status == CLV_OK ? CLV_OK : add_context(all, w, status, error);
 }
 
-/* ---- Devices that build all at once ---- */
+/* ---- Devices that build all executables at once: those with finish() ---- */
 
 static bool is_new(const work *w, uint32_t device) {
   return w->device == device && w->compiled->use != NULL && w->compiled->origin.source != CLV__SOURCE_MEMORY;
@@ -139,14 +140,14 @@ static clv_status finish_once(clv__executables *all, uint32_t d, work *list, uin
     list[i].compiled->origin.ms += each;
     status = ask_again(device, list[i].compiled, error);
   }
-  for (uint32_t i = 0; status == CLV_OK && i < count; ++i) { /* including those that share a new executable */
+  for (uint32_t i = 0; status == CLV_OK && i < count; ++i) { /* also for partitions that share a new executable */
     if (list[i].device == d) list[i].compiled->info = list[i].compiled->use->of->info;
   }
   return status;
 }
 
-/* Finishes the executables of a device. If that fails and some came from disk, those may be the cause: they are compiled, and
- * everything is tried once more. */
+/* Finishes the executables of a device. If this fails, executables that came from disk may be the cause: they are compiled
+ * instead, and finish() is called once more. */
 static clv_status finish_device(clv__executables *all, uint32_t d, work *list, uint32_t count, clv__arena *arena,
                                 clv_error *error) {
   clv_devices *devices = all->plan->devices;

@@ -19,9 +19,10 @@ const char *clv__source_word(clv__source source); /* "memory", "folder", "disk",
 
 typedef struct clv__origin {
   clv__source source;
-  char reason[224];   /* why it was compiled: what the cache lacks, its fault, or why it is not used; "" if found */
-  bool is_missed;     /* missing or unusable in the folder: `reason` explains it, even if it was found elsewhere */
-  double ms;          /* the time to get it, without uploading weights */
+  char reason[224]; /* why it was compiled: how the cached ones differ, what is wrong with a file, or why there is no cache; "" if
+                       it was found */
+  bool is_missed;   /* the folder lacks it or its file is unusable; `reason` then explains this, even if it was found elsewhere */
+  double ms;        /* the time to get it, without uploading weights */
   bool is_to_be_kept; /* compiled, and clv__executable_keep() has not run yet */
 } clv__origin;
 
@@ -37,9 +38,9 @@ typedef struct clv__compiled {
 
 /* Totals over clv__executables_init() and every clv__executables_compile(). */
 typedef struct clv__executables_counters {
-  uint32_t from_memory, from_folder, from_disk, compiled, not_kept; /* executables by source; `compiled`: those cached */
+  uint32_t from_memory, from_folder, from_disk, compiled, not_kept; /* executables by source */
   double executables_ms, weights_ms;
-  uint64_t uploaded_bytes, shared_bytes; /* of weights: copied to a device; already there */
+  uint64_t uploaded_bytes, shared_bytes; /* bytes of weights: copied to a device, and found there */
 } clv__executables_counters;
 
 typedef struct clv__executables {
@@ -50,9 +51,10 @@ typedef struct clv__executables {
   clv_compile_options options;
   clv__compiled *partitions;
   clv__executables_counters counters;
-  uint64_t uploaded_bytes; /* counters.uploaded_bytes */
-  uint32_t
-      failed_device; /* the device whose call failed clv__executables_init() or _compile(), or CLV__NO_ID; _finish() keeps it */
+  uint64_t uploaded_bytes; /* equals counters.uploaded_bytes */
+  /* The device whose call made clv__executables_init() or clv__executables_compile() fail, or CLV__NO_ID.
+   * clv__executables_finish() does not reset it. */
+  uint32_t failed_device;
 } clv__executables;
 
 /* Gets an executable for every partition of the plan, and uploads their weights. `executables` is the caller's storage. The plan,
@@ -67,12 +69,12 @@ clv_status clv__executables_compile(clv__executables *executables, uint32_t part
 void clv__executables_drop(clv__executables *executables, uint32_t partition, clv__compiled *compiled);
 void clv__executables_finish(clv__executables *executables);
 
-/* Parts of clv__executables_compile() (executable.c). Gets an executable for `view` on `device` from the nearest source.
- * `by_device` says whether the device itself caused a failure. */
+/* Parts of clv__executables_compile() (executable.c). Gets an executable for `view` on `device` from the first source that has
+ * one. `by_device` says whether the device itself caused a failure. */
 clv_status clv__executable_obtain(clv__share *share, const clv_compiled *folder, clv_devices *devices, uint32_t device,
                                   const clv_graph_view *view, const clv_compile_options *options, clv__arena *arena,
                                   clv__executable_use **use, clv__origin *origin, bool *by_device, clv_error *error);
-/* Fills the description for a cache file. The text and the weights belong to the executable. */
+/* Fills the description for a cache file. `info->weights` belongs to the executable. */
 void clv__executable_describe(const clv_devices *devices, const clv_graph_view *view, const clv__shared_executable *executable,
                               clv__cache_info *info);
 /* Writes a compiled executable to the cache. If that fails, the origin has the reason. */

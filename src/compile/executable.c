@@ -1,5 +1,5 @@
 /* Gets one executable from the nearest source: another session of these devices, the folder, the cache on disk, or the compiler.
- * Any problem with the cache leads to compiling, with a reason. */
+ * If there is any problem with the cache, the executable is compiled, and the reason is recorded. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,8 +17,8 @@ typedef struct obtaining {
   clv__key key;
   clv__cache *cache; /* NULL: not used; origin->reason says why */
   clv__origin *origin;
-  clv_executable *executable; /* until it has an owner */
-  uint32_t *weights;          /* by weight of the executable: the value of the view */
+  clv_executable *executable; /* owned by this struct until clv__share_add() takes it over */
+  uint32_t *weights;          /* indexed by weight of the executable: its value in the view */
 } obtaining;
 
 static void set_reason(clv__origin *origin, const char *text) {
@@ -32,7 +32,7 @@ static void destroy(obtaining *o) {
 
 /* ---- From disk ---- */
 
-/* The file's weights must be constants of this view. The key guarantees that, but the writer of the file may have broken it. */
+/* The file's weights must be constants of this view. The matching key implies that, but the file may be forged. */
 static bool takes_weights(obtaining *o, const clv__cache_info *info) {
   clv_executable_info made = {.struct_size = sizeof made};
   o->device->backend->executable_info(o->device->handle, o->executable, &made);
@@ -215,7 +215,7 @@ void clv__executable_forget(clv_devices *devices, const clv__shared_executable *
   if (cache != NULL) clv__cache_remove(cache, &e->key);
 }
 
-/* ---- All ways ---- */
+/* ---- All sources ---- */
 
 static clv_status compile(obtaining *o, bool *by_device, clv_error *error) {
   clv__error_clear(error);

@@ -118,7 +118,7 @@ static clv_status read_options(const reading *r, const json_t *root) {
   return CLV_OK;
 }
 
-/* Reads only the key now. The load checks that the bytes are complete. */
+/* Reads only the key. clv__folder_find() later checks the whole file. */
 static void read_key(const reading *r, clv__folder_executable *executable) {
   clv_error error = {0};
   clv__file_map map;
@@ -229,7 +229,7 @@ static clv_status read_list(const reading *r, const json_t *root) {
   return read_partitions(r, root);
 }
 
-/* ---- Life ---- */
+/* ---- Open and close ---- */
 
 static clv_status open_list(const reading *r, const char *directory) {
   clv_compiled *compiled = r->compiled;
@@ -304,8 +304,8 @@ static clv_status check(const clv_compiled *compiled, const clv__folder_executab
   return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", executable->file);
 }
 
-/* Reports how the nearest executable differs. If that is in structure or weights, it probably belongs to another partition. Then
- * it reports an executable that cannot be read instead, if there is one. */
+/* Reports how the most similar executable differs. If its structure or weights differ, it probably belongs to another partition.
+ * In that case an executable that cannot be read is reported instead, if there is one. */
 static clv_status explain(const clv_compiled *compiled, const clv__key *key, clv_error *error) {
   uint32_t best = CLV__KEY_ALL;
   const char *problem = NULL;

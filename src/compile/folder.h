@@ -1,6 +1,7 @@
 /* Folders of executables that were compiled ahead of time (cleave/compiled.h): reading a folder, finding executables in it, and
- * the parts of writing one. Executables are files in the cache's format and are found by key, as in the cache. But a list names
- * them, and they are never changed or removed: anybody may own the folder, and it may be read-only. */
+ * the parts of writing one. Executables are files in the cache's format and are found by key, as in the cache. Unlike a cache,
+ * the folder has a list of them, and they are never changed or removed, because the folder may be read-only or belong to another
+ * user. */
 #ifndef CLEAVE_COMPILE_FOLDER_H
 #define CLEAVE_COMPILE_FOLDER_H
 
@@ -26,7 +27,7 @@ typedef struct clv__folder_executable {
 } clv__folder_executable;
 
 typedef struct clv__folder_partition {
-  const char *device, *model; /* its ONNX file */
+  const char *device, *model; /* `model`: the name of its ONNX file */
   uint64_t model_bytes;
   uint32_t node_count;
   const char *reason; /* why it has no executable; NULL: it has one */
@@ -36,7 +37,7 @@ struct clv_compiled {
   clv_context *context;
   clv__arena arena;
   const char *directory, *model_path, *plan_path, *source;
-  uint64_t other_bytes; /* of the model, the weights, the plan and the list */
+  uint64_t other_bytes; /* total size of the model, the weights, the plan and the list */
   clv_devices_options devices;
   clv_session_options session;
   uint32_t partition_count, executable_count;
@@ -49,9 +50,9 @@ struct clv_compiled {
 /* Returns whether `path` is a directory that has a list (which may be damaged). */
 bool clv__folder_recognise(const char *path);
 
-/* The executable of a key, with its file mapped and checked. If there is none, `found->data` is NULL and the status is
- * CLV_NOT_FOUND; the error explains how the nearest executable differs. Any other error describes what is wrong with the
- * executable that was found. */
+/* The executable of a key, with its file mapped and checked. If there is none, `payload` is NULL and the status is CLV_NOT_FOUND;
+ * the error explains how the nearest executable differs. Any other error describes what is wrong with the executable that was
+ * found. */
 typedef struct clv__folder_found {
   const char *file;
   clv__file_map map;
@@ -62,7 +63,7 @@ typedef struct clv__folder_found {
 clv_status clv__folder_find(const clv_compiled *compiled, const clv__key *key, clv__folder_found *found, clv_error *error);
 void clv__folder_found_finish(const clv_compiled *compiled, clv__folder_found *found);
 
-/* Checks, before the work starts, that a folder can be written there. */
+/* Checks, before the work starts, that a folder can be written at `directory`. */
 clv_status clv__folder_check(const clv_allocator *allocator, const char *directory, clv_error *error);
 
 /* ---- Writing: files go into a new folder beside the target (new_folder.c), which then replaces the target. folder_write.c
@@ -72,12 +73,12 @@ typedef struct clv__new_folder {
   const clv_allocator *allocator;
   char *target;  /* the path with links resolved */
   char *folder;  /* the new folder, beside the target */
-  int lock;      /* -1: there is no folder */
-  bool replaces; /* there is a folder to replace */
+  int lock;      /* descriptor of the new folder, with an exclusive lock; -1: none */
+  bool replaces; /* the target is a folder with files, which the commit replaces */
 } clv__new_folder;
 
 /* Checks `directory`, removes the leftovers of killed processes beside it, and creates the folder. clv__new_folder_end() may be
- * called whatever this returns. */
+ * called even if this fails. */
 clv_status clv__new_folder_begin(const clv_allocator *allocator, const char *directory, clv__new_folder *made, clv_error *error);
 clv_status clv__new_folder_commit(clv__new_folder *made, clv_error *error);
 /* Removes everything that was not committed. */
@@ -88,7 +89,7 @@ typedef struct clv__folder_writer clv__folder_writer;
 clv_status clv__folder_begin(const clv_plan *plan, const char *directory, clv__folder_writer **writer, clv_error *error);
 /* Writes the model, every partition of the plan, and the weights of all of them. */
 clv_status clv__folder_write_models(clv__folder_writer *writer, clv_error *error);
-/* Writes the plan for `graph`, which was loaded from the model. */
+/* Writes the plan for `graph`, which was loaded from the model that clv__folder_write_models() wrote. */
 clv_status clv__folder_write_plan(clv__folder_writer *writer, const clv_graph *graph, clv_error *error);
 /* Returns the path of a file in the folder being written. It is valid until the next call on the writer. */
 const char *clv__folder_path(clv__folder_writer *writer, const char *name, clv_error *error);

@@ -10,7 +10,8 @@
 #include "compile/folder.h"
 #include "formats/onnx/onnx.h"
 
-/* Smaller constants stay in the models, because their readers need shapes and axes at hand. */
+/* Constants smaller than LEAST_BYTES stay in the models. They are often shapes and axes, which readers of a model need at
+ * once. */
 enum { LEAST_BYTES = 1024, WEIGHT_ALIGNMENT = 64 };
 #define NOWHERE UINT64_MAX
 
@@ -21,7 +22,7 @@ struct clv__folder_writer {
   clv__text path; /* the result of the last clv__folder_path() */
   clv__file_writer weights;
   uint64_t weights_bytes;
-  uint64_t *offsets; /* by value of the graph; NOWHERE: not written yet */
+  uint64_t *offsets; /* indexed by value id; NOWHERE: not written yet */
   json_t *partitions;
 };
 
@@ -47,7 +48,7 @@ static clv_status copy_file(clv__folder_writer *writer, const char *from, const 
   return status;
 }
 
-/* ---- Life ---- */
+/* ---- Begin and end ---- */
 
 static json_t *empty_partitions(const clv_plan *plan) {
   json_t *list = json_array();
@@ -184,7 +185,7 @@ clv_status clv__folder_add_executable(clv__folder_writer *writer, uint32_t parti
   }
   clv__cache_info info;
   clv__executable_describe(writer->plan->devices, compiled->view, executable, &info);
-  CLV__TRY(clv__key_add_constants(compiled->view, &info.key, error)); /* without a cache, nobody has needed it yet */
+  CLV__TRY(clv__key_add_constants(compiled->view, &info.key, error)); /* not computed yet if there is no cache */
   char name[64];
   size_t before = json_array_size(files);
   snprintf(name, sizeof name, before == 0 ? "partition-%u" CLV__CACHE_SUFFIX : "partition-%u-%zu" CLV__CACHE_SUFFIX, partition,

@@ -5,7 +5,7 @@
 
 #include "graph/content.h"
 
-/* ---- Structure. Reads only names with a meaning: operators, domains, attributes. ---- */
+/* ---- Structure. Of all names, only those of operators, domains and attributes count. ---- */
 
 /* Symbols are numbered in the order in which a view uses them, because their own numbers and names differ between equal models. A
  * view has few of them. */
@@ -19,7 +19,7 @@ static uint64_t number_of(symbols *known, int64_t dim) {
   for (uint32_t i = 0; i < known->count; ++i) {
     if (known->dims[i] == dim) return i;
   }
-  if (known->count == MOST_SYMBOLS) return (uint64_t)dim; /* its own number: equal models may then miss each other */
+  if (known->count == MOST_SYMBOLS) return (uint64_t)dim; /* keeps its own number; equal models may then have different keys */
   known->dims[known->count] = dim;
   return known->count++;
 }
@@ -100,7 +100,8 @@ static void hash_ids(clv__hasher *hasher, const uint32_t *ids, uint32_t count) {
   clv__hasher_update(hasher, ids, (size_t)count * sizeof *ids);
 }
 
-/* Hashes everything in a body, including constants. Its symbols are known outside by their names. */
+/* Hashes everything in a body, including constants. Symbols are hashed by name, because the body shares them with the graph
+ * outside. */
 static void hash_body(clv__hasher *hasher, const clv_graph *body) {
   symbols none = {.count = 0};
   clv__hasher_u64(hasher, body->symbol_count);

@@ -1,5 +1,5 @@
-/* Identifies an executable by five hashes. Two partitions with the same five hashes have the same executable, whatever the names
- * of their nodes and values and whatever their models. Comparing the hashes one by one explains why a partition misses an
+/* Identifies an executable by five hashes. Two partitions with the same five hashes have the same executable, even if their
+ * models or the names of their nodes and values differ. Comparing the hashes one by one explains why a partition misses an
  * executable that almost matches. */
 #ifndef CLEAVE_COMPILE_KEY_H
 #define CLEAVE_COMPILE_KEY_H

@@ -34,7 +34,7 @@ static bool is_written(const char *name, size_t length) {
          has_form(name, length, "npu-", ".json");
 }
 
-/* Returns whether it is a file that we write, or the temporary file of one, left by a killed process
+/* Returns whether `name` is a file that we write, or a temporary file for one, left by a killed process
  * (base/files/file_writer.h). */
 static bool is_ours(const char *name) {
   const char *temporary = strstr(name, ".tmp-");
@@ -60,7 +60,7 @@ static void remove_folder(const char *path) {
 static clv_status check_contents(clv__new_folder *made, const char *directory, clv_error *error) {
   DIR *listing = opendir(made->target);
   if (listing == NULL) {
-    if (errno == ENOTDIR) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: not a directory: give another one", directory);
+    if (errno == ENOTDIR) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: not a directory: give another path", directory);
     return clv__error_set(error, CLV_IO_ERROR, "%s: cannot list the directory: %s", directory, strerror(errno));
   }
   clv_status status = CLV_OK;
@@ -90,7 +90,7 @@ static char *last_part(char *path) {
   return slash == NULL ? path : slash + 1;
 }
 
-/* Finds the real target of a link. The link itself stays as it is. */
+/* Sets `made->target` to the path of `directory` with links resolved, so that a link itself is never replaced. */
 static clv_status find_target(clv__new_folder *made, const char *directory, bool *is_there, clv_error *error) {
   char resolved[PATH_MAX];
   size_t length = strlen(directory);
@@ -106,11 +106,11 @@ static clv_status find_target(clv__new_folder *made, const char *directory, bool
   bool dangles = !*is_there && lstat(made->target, &link) == 0;
   const char *name = last_part(made->target);
   if (name[0] == '\0' || dangles || (!*is_there && is_self_or_parent(name)))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: cannot create a directory here: give another", directory);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: cannot create a directory here: give another path", directory);
   return CLV_OK;
 }
 
-/* Removes new folders that no process uses. */
+/* Removes unfinished folders that killed processes left beside the target: no process holds a lock on them. */
 static void sweep(const clv__new_folder *made) {
   char *name = last_part(made->folder);
   size_t prefix = strlen(name) - 6; /* without the random letters of mkdtemp() */
@@ -181,7 +181,7 @@ clv_status clv__new_folder_commit(clv__new_folder *made, clv_error *error) {
   bool done = chmod(made->folder, 0777 & mask) == 0;
   done = done && (made->replaces ? exchange(made) : rename(made->folder, made->target)) == 0;
   if (!done) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot move it into place: %s", made->target, strerror(errno));
-  if (made->replaces) remove_folder(made->folder); /* it is now the old one */
+  if (made->replaces) remove_folder(made->folder); /* it now has the old contents */
   clv__release(made->allocator, made->folder);
   made->folder = NULL;
   return CLV_OK;

@@ -60,7 +60,7 @@ static uint64_t mix(uint64_t hash, const void *data, size_t size_bytes) { /* FNV
 }
 #define MIX_START 0xcbf29ce484222325u
 
-/* ---- Life ---- */
+/* ---- Create and destroy ---- */
 
 static void finish(void *self) {
   clv__share *share = self;

@@ -1,9 +1,10 @@
-/* Executables and weights that the sessions of one set of devices share. They are already on a device and are counted by use.
+/* Executables and weights that the sessions of one set of devices share. They are on a device already, and their uses are
+ * counted.
  *
  * Two executables are the same if their keys without constants are equal, and their constants are the same memory or compare
- * equal. Two weights are the same if their bytes are. So nothing needs to be hashed, and the origin of constants does not matter:
- * each user lends its own bytes for the comparison. These bytes stay as long as the use does, and a thing is kept only as long as
- * it has a use.
+ * equal. Two weights are the same if their bytes are. So no content is hashed, and it does not matter where constants come from.
+ * Each use points to its user's own bytes, for later comparisons. They stay valid as long as the use lasts, and an executable or
+ * weight exists only as long as it has a use.
  *
  * The caller of every function holds the devices' lock. */
 #ifndef CLEAVE_COMPILE_SHARE_H
@@ -12,7 +13,7 @@
 #include "cache/cache.h"
 #include "compile/key.h"
 
-typedef struct clv__share clv__share; /* CLV__ATTACHED_PROGRAMS */
+typedef struct clv__share clv__share; /* attached to the devices as CLV__ATTACHED_PROGRAMS */
 typedef struct clv__shared_executable clv__shared_executable;
 typedef struct clv__shared_weight clv__shared_weight;
 
@@ -22,7 +23,7 @@ typedef struct clv__share_link {
   uint64_t hash;
 } clv__share_link;
 
-/* One use. It lives in the arena of the user and never moves. */
+/* A session's use of an executable. It lives in the session's arena and never moves. */
 typedef struct clv__executable_use {
   struct clv__executable_use *next, *previous;
   clv__shared_executable *of;
@@ -42,7 +43,7 @@ struct clv__shared_executable {
   clv__executable_use *uses;
   clv_executable *executable;
   clv_executable_info info;
-  uint32_t *weights; /* info.weight_count entries: the value of the view for each weight */
+  uint32_t *weights; /* info.weight_count entries: for each weight, its value in the view */
 };
 
 struct clv__shared_weight {

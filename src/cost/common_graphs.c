@@ -1,5 +1,5 @@
-/* Small graphs of common network structures in several sizes: a block of a convolutional network and one of a transformer.
- * They give a profile without a model some points to fit. */
+/* Small graphs of common network structures in several sizes: a block of a convolutional network and one of a transformer. If
+ * no model is given, they are measured so that the fits have some points. */
 #include <stdio.h>
 #include <string.h>
 

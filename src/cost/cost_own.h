@@ -23,11 +23,11 @@ typedef struct clv__model_edge {
 
 typedef struct clv__model_device {
   const clv__device *device;
-  const clv__profile_device *tables; /* NULL: not in the profile. Valid only until the model is built */
-  clv__fits *fits;                   /* likewise valid only until then */
-  uint32_t *operators;               /* likewise; by class of signatures: index in the tables, or CLV__MAP_NONE */
+  const clv__profile_device *tables; /* NULL: not in the profile. Valid only while the model is built */
+  clv__fits *fits;                   /* valid only while the model is built */
+  uint32_t *operators; /* by class: index in tables->operators, or CLV__MAP_NONE; valid only while the model is built */
   const clv__nominal *nominal;
-  uint32_t copy_counts[2]; /* in, out; 0: not measured */
+  uint32_t copy_counts[2]; /* [0]: into the device, [1]: out of it; 0: not measured */
   const clv__profile_copy *copies[2];
   double flops_per_second, bytes_per_second;
   clv__cost_source peak_source;
@@ -40,9 +40,9 @@ struct clv__cost_model {
   uint32_t node_count, device_count;
   clv__model_device devices[CLV__MAX_DEVICES];
   clv__model_price *prices; /* [node * device_count + device] */
-  uint32_t *edge_offsets;   /* CSR by node: the values it reads from other nodes */
+  uint32_t *edge_offsets;   /* CSR by node: its range in `edges`, one edge per value it reads from another node */
   clv__model_edge *edges;
-  uint64_t *savings; /* [clv__model_edge * device_count + device] */
+  uint64_t *savings; /* [edge * device_count + device] */
 };
 
 /* Temporary state during the construction of the model. */
@@ -51,9 +51,9 @@ typedef struct clv__making {
   const clv_graph_view *whole;
   const bool *folded;
   clv__arena arena;
-  uint32_t class_count;
-  uint32_t *classes;     /* by node: class of equal signatures; CLV__NO_ID: a view, folded, of unknown sizes, or not needed */
-  const char **families; /* by class */
+  uint32_t class_count;  /* classes of nodes with equal signatures */
+  uint32_t *classes;     /* by node; CLV__NO_ID: a view, folded, of unknown sizes, or no device has tables */
+  const char **families; /* by class: operator and dtype (clv__signature_family) */
   bool *is_view;         /* by node */
   float *flops, *bytes;  /* by node */
   clv_error *error;
@@ -77,7 +77,7 @@ static inline bool clv__making_is_folded(const clv__making *m, uint32_t node) {
 
 /* Allocates zeroed memory. If out of memory, sets *status and the error. */
 void *clv__making_allocate(clv__making *m, clv__arena *arena, size_t count, size_t element_bytes, clv_status *status);
-/* Computes works, classes of equal signatures (if any device has tables) and edges (model_nodes.c). */
+/* Computes the work of the nodes, the classes (only if a device has tables) and the edges (model_nodes.c). */
 clv_status clv__making_read(clv__making *m, bool any_tables);
 /* Prices every node and edge on every device (model_prices.c). */
 clv_status clv__making_price(clv__making *m);

@@ -97,7 +97,7 @@ bool clv__fit_points(const clv__fit_point *points, uint32_t count, clv__fit *fit
     }
   }
   for (unsigned mask = 0; mask < (most > 0 ? 1u << UNKNOWNS : 8u); ++mask) {
-    double solution[UNKNOWNS], value = 0; /* the sum of squares, except for a constant */
+    double solution[UNKNOWNS], value = 0; /* the sum of squared errors minus a constant */
     if (!solve_subset(square, right, mask, solution)) continue;
     for (int i = 0; i < UNKNOWNS; ++i) {
       value -= 2 * solution[i] * right[i];
@@ -120,7 +120,7 @@ bool clv__fit_time(const clv__fit *fit, double flops, double bytes, double *time
   return true;
 }
 
-/* ---- All of a device ---- */
+/* ---- All fits of a device ---- */
 
 /* Samples collected under one name: points of a family, or rates of a pair of families. */
 typedef struct group {
@@ -137,7 +137,7 @@ struct clv__fits {
   group *family_groups, *pair_groups;
 };
 
-/* The number of the group called `name`; created on first use. */
+/* Returns the index of the group called `name`. Creates the group on first use. CLV__MAP_NONE if memory runs out. */
 static uint32_t group_of(clv__fits *fits, clv__map *map, group *groups, const char *name) {
   uint32_t found = clv__map_find(map, name);
   if (found != CLV__MAP_NONE) return found;
@@ -158,8 +158,8 @@ static uint32_t place_groups(group *groups, uint32_t count) {
   return at;
 }
 
-/* The time of a node inside a partition. If that was not measured: the time of the node alone minus the device's launch, at least
- * 0. */
+/* The time of a node inside a partition. If it is not known: the time of the node alone minus the device's launch, but not
+ * below 0. False if neither time is known. */
 static bool known_time(const clv__profile_device *tables, const clv__profile_operator *entry, double *time_ns) {
   uint64_t launch = tables->launch.time_ns;
   if (entry->infeasible || (!entry->has_within && entry->alone.runs == 0)) return false;
@@ -192,7 +192,7 @@ static void pair_name(char *name, size_t room, const char *producer, const char 
   snprintf(name, room, "%s>%s", producer, consumer);
 }
 
-/* The rate of a group is the median rate of its edges. */
+/* Groups the edges by the families of their two nodes. The rate of a group is the median of saving / bytes over its edges. */
 static bool rate_pairs(clv__fits *fits, const clv__profile_device *tables, const uint32_t *groups) {
   char name[2 * FAMILY_BYTES + 2];
   uint32_t *of = clv__allocate(fits->arena.allocator, (size_t)tables->saving_count * sizeof *of);
@@ -272,7 +272,7 @@ double clv__fits_saving_rate(const clv__fits *fits, const char *producer, const 
 /* ---- Copies ---- */
 
 /* The isotonic regression at point `at`: the maximum over starts <= at of the minimum over ends >= at of the mean between
- * them. A list has only a few points. */
+ * them. This is slow for many points, but a list has only a few. */
 static double isotonic(const clv__profile_copy *copies, uint32_t count, uint32_t at) {
   double most = 0;
   for (uint32_t from = 0; from <= at; ++from) {
@@ -291,7 +291,7 @@ double clv__copy_time(const clv__profile_copy *copies, uint32_t count, uint64_t 
   if (count == 0) return 0;
   while (above < count && copies[above].size_bytes < size_bytes) ++above;
   if (above == 0) return isotonic(copies, count, 0);
-  if (count == 1) { /* attributes all time to bandwidth: prefers too high an estimate to one too low */
+  if (count == 1) { /* attribute all time to bandwidth: an estimate that is too high does less harm than one that is too low */
     double per_byte = copies[0].size_bytes > 0 ? (double)copies[0].time.time_ns / (double)copies[0].size_bytes : 0;
     return fmax((double)copies[0].time.time_ns, per_byte * (double)size_bytes);
   }

@@ -4,8 +4,9 @@
 
 #include "cost/profile.h"
 
-/* time = base + flops * per_flop + bytes * per_byte, with non-negative coefficients, for the nodes of one operator and dtype.
- * Valid only inside the domain: between the least and the most work measured. */
+/* time = base + flops * per_flop + bytes * per_byte + other * per_other, with non-negative coefficients, for the nodes of one
+ * operator and dtype. `other` is explained at clv__fit_point. Valid only inside the domain: between the least and the most
+ * work measured. */
 typedef struct clv__fit {
   double base_ns, per_flop_ns, per_byte_ns, per_other_ns;
   double least_flops, most_flops, least_bytes, most_bytes;
@@ -20,11 +21,11 @@ clv_status clv__fits_create(const clv__profile_device *tables, const clv_allocat
                             clv_error *error);
 void clv__fits_destroy(clv__fits *fits); /* accepts NULL */
 
-/* NULL if there is no usable fit. `family` as in clv__signature_family(). */
+/* The fit of a family; NULL if there is no usable fit. `family` as in clv__signature_family(). */
 const clv__fit *clv__fits_find(const clv__fits *fits, const char *family);
-/* False outside the domain. */
+/* Predicts the time for this work. False outside the domain. */
 bool clv__fit_time(const clv__fit *fit, double flops, double bytes, double *time_ns);
-/* The saving per byte of an edge between these families; 0 if none was measured. */
+/* The saving in ns per byte of an edge between nodes of these families; 0 if no such edge was measured. */
 double clv__fits_saving_rate(const clv__fits *fits, const char *producer, const char *consumer);
 
 /* A single fit, weighted by relative errors. False if the points do not determine one. `other` is an optional third amount;
@@ -34,8 +35,8 @@ typedef struct clv__fit_point {
 } clv__fit_point;
 bool clv__fit_points(const clv__fit_point *points, uint32_t count, clv__fit *fit);
 
-/* The time of a copy, from the measured ones. It never decreases with the size; beyond the largest size the last slope
- * continues. */
+/* Interpolates the time of a copy in ns from the measured copies. It never decreases with the size. Beyond the largest
+ * measured size it continues with the slope of the last two sizes. */
 double clv__copy_time(const clv__profile_copy *copies, uint32_t count, uint64_t size_bytes);
 
 #endif

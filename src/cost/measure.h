@@ -20,18 +20,19 @@ clv_status clv__measure_device(clv_devices *devices, uint32_t device, const clv_
  * sizes are all known are measured. `measured` counts these nodes. Nodes already in the profile are measured again. */
 clv_status clv__measure_graph(clv_devices *devices, uint32_t device, const clv_graph *graph, const clv__shapes *shapes,
                               const clv__measure_options *options, clv__profile *profile, uint32_t *measured, clv_error *error);
-/* Small graphs of common operators in several sizes, for profiles without a model (common_graphs.c). NULL after the last one. */
+/* Creates common graph number `index`: small graphs of common operators in several sizes, for profiles without a model
+ * (common_graphs.c). Sets *graph to NULL after the last one. */
 clv_status clv__measure_common(const clv_allocator *allocator, uint32_t index, clv_graph **graph, clv_error *error);
 /* Writes the description of this machine to the profile. */
 clv_status clv__measure_host(clv__profile *profile, clv_error *error);
 
 /* ---- Single measurements (measure_view.c) ---- */
 
-/* Compiles a view on a device and runs it on generated inputs. Every input and output is static. CLV_TOO_LARGE or
- * CLV_OUT_OF_MEMORY if the device has no room for it. `scratch_bytes` may be NULL. */
+/* Compiles a view on a device and runs it on generated inputs. The sizes of all inputs and outputs must be known.
+ * CLV_TOO_LARGE or CLV_OUT_OF_MEMORY if the device has no room for it. `scratch_bytes` may be NULL. */
 clv_status clv__measure_view(const clv__device *device, const clv_graph_view *view, uint32_t runs, clv__measure *measure,
                              uint64_t *scratch_bytes, clv_error *error);
-/* Median and spread; sorts the samples. */
+/* Computes the median and the spread. Sorts the samples. */
 clv__measure clv__measure_of(uint64_t *samples_ns, uint32_t count);
 /* The number of runs for an item that takes `once_ns`, if `runs` were requested; at most CLV__MEASURE_MOST_RUNS. */
 uint32_t clv__measure_runs(uint32_t runs, uint64_t once_ns);

@@ -1,4 +1,4 @@
-/* Measures one view: compiles it on a device, uploads its weights, generates inputs and runs it until its time is known. */
+/* Measures one view: compiles it on a device, uploads its weights, generates inputs and runs it repeatedly. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "cost/measure.h"
 
-#define LONGEST_NS UINT64_C(250000000) /* limit on the runs of one item, if that leaves LEAST_RUNS */
-#define SHORTEST_NS UINT64_C(1500000)  /* minimum for the runs: items of a few microseconds get more runs */
-#define WARM_NS UINT64_C(2000000)      /* spent on warm-up runs, at least one */
-enum { LEAST_RUNS = 3, MOST_WARM_RUNS = 20, MOST_ATTEMPTS = 3, DISTURBED = 12 /* a spread above 1/12 of the time */ };
+#define LONGEST_NS UINT64_C(250000000) /* limit on the total time of an item's runs, but at least LEAST_RUNS are made */
+#define SHORTEST_NS UINT64_C(1500000)  /* minimum total time of an item's runs: items of a few microseconds get more runs */
+#define WARM_NS UINT64_C(2000000)      /* total time of the warm-up runs; at least one is made */
+enum { LEAST_RUNS = 3, MOST_WARM_RUNS = 20, MOST_ATTEMPTS = 3, DISTURBED = 12 /* maximum spread: 1/12 of the time */ };
 
 typedef struct rig {
   const clv__device *device;
@@ -22,8 +22,8 @@ typedef struct rig {
   clv_instance *instance;
   clv_stream *stream;
   clv_binding *inputs, *outputs;
-  clv_buffer **buffers; /* inputs, then outputs; if memory is not the host's */
-  int64_t integer;      /* value of integer inputs */
+  clv_buffer **buffers; /* inputs, then outputs; NULL entries if the device works in host memory */
+  int64_t integer;      /* the value of every element of an integer input */
 } rig;
 
 static int compare_times(const void *a, const void *b) {
@@ -47,7 +47,7 @@ uint32_t clv__measure_runs(uint32_t runs, uint64_t once_ns) {
   return count < LEAST_RUNS ? (runs < LEAST_RUNS ? runs : LEAST_RUNS) : (uint32_t)count;
 }
 
-/* ---- Making ---- */
+/* ---- Preparation ---- */
 
 static clv_status find_weight(const rig *r, const char *name, const clv_tensor **data, clv_error *error) {
   for (uint32_t v = 0; v < r->view->value_count; ++v) {
@@ -76,8 +76,8 @@ static clv_status compile(rig *r, clv_error *error) {
   return CLV_OK;
 }
 
-/* Fills the tensor: with seeded random floats in [-1, 1) without denormals, with `integer` everywhere, or with alternating
- * bools. */
+/* Fills the tensor according to its dtype: with pseudorandom floats in [-1, 1), with `integer` in every element, or with
+ * pseudorandom bools. The sequence is the same on every call. */
 static void make_up(const clv_tensor *tensor, size_t count, int64_t integer) {
   uint64_t state = 0x9e3779b97f4a7c15u;
   size_t size_bytes;
@@ -88,7 +88,7 @@ static void make_up(const clv_tensor *tensor, size_t count, int64_t integer) {
   }
 }
 
-/* Allocates one operand in host memory, or in device memory filled by a copy. */
+/* Allocates one operand in the memory that the device uses: host memory or a device buffer. Fills it if it is an input. */
 static clv_status make_binding(rig *r, const clv_tensor *type, bool is_input, clv_buffer **buffer, clv_binding *binding,
                                clv_error *error) {
   const clv__device *device = r->device;
@@ -97,7 +97,7 @@ static clv_status make_binding(rig *r, const clv_tensor *type, bool is_input, cl
   *binding = (clv_binding){.type = *type};
   binding->type.data = NULL;
   if (!clv__tensor_size_bytes(type, &size_bytes) || !clv__tensor_count(type, &count)) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "a size is unknown");
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the size of an input or output is unknown");
   }
   bool on_host = device->space == CLV__SPACE_HOST;
   clv_tensor host = *type;
@@ -106,7 +106,7 @@ static clv_status make_binding(rig *r, const clv_tensor *type, bool is_input, cl
   if (host.data == NULL && (on_host || is_input)) return clv__error_memory(error, size_bytes);
   if (is_input) make_up(&host, count, r->integer);
   if (on_host) {
-    if (!is_input) memset(host.data, 0, size_bytes); /* so that the measured runs meet no page faults */
+    if (!is_input) memset(host.data, 0, size_bytes); /* so that the measured runs cause no page faults */
     binding->type.data = host.data;
     return CLV_OK;
   }
@@ -191,13 +191,13 @@ static clv_status run_once(const rig *r, uint64_t *time_ns, clv_error *error) {
   return CLV_OK;
 }
 
-/* How often the system preempted this program. */
+/* How often the system has preempted this process. */
 static long count_interruptions(void) {
   struct rusage usage;
   return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-/* Measures from uninterrupted runs. If there are too few, uses the fastest third of all runs. */
+/* Uses only the runs that were not interrupted. If there are too few, uses the fastest third of all runs. */
 static clv__measure measure_of_calm(uint64_t *samples, const bool *is_calm, uint32_t count, bool *is_good) {
   uint32_t calm = 0;
   for (uint32_t i = 0; i < count; ++i) calm += is_calm[i];
@@ -213,7 +213,8 @@ static clv__measure measure_of_calm(uint64_t *samples, const bool *is_calm, uint
   return clv__measure_of(samples, calm);
 }
 
-/* Repeats runs that are spread too far or were interrupted, and keeps the smallest median. */
+/* Measures again, up to MOST_ATTEMPTS times, if the times are spread too far or too many runs were interrupted. Keeps the
+ * smallest median. */
 static clv_status measure(const rig *r, uint32_t runs, clv__measure *result, clv_error *error) {
   uint64_t samples[CLV__MEASURE_MOST_RUNS], once = 0, warm = 0;
   bool is_calm[CLV__MEASURE_MOST_RUNS], is_good = false;
@@ -252,7 +253,8 @@ static clv_status measure_with(const clv__device *device, const clv_graph_view *
   return status;
 }
 
-/* Integers are mostly indices: tries 1 first, so that a divisor is not 0, and 0 if 1 is out of range. */
+/* Integer inputs are mostly indices or divisors. Sets them to 1 first, because a divisor must not be 0. If that fails, sets
+ * them to 0, because 1 may be out of range for an index. */
 clv_status clv__measure_view(const clv__device *device, const clv_graph_view *view, uint32_t runs, clv__measure *result,
                              uint64_t *scratch_bytes, clv_error *error) {
   clv_status status = measure_with(device, view, runs, 1, result, scratch_bytes, error);

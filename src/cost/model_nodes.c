@@ -28,7 +28,7 @@ static clv_status read_nodes(clv__making *m) {
   return CLV_OK;
 }
 
-/* Groups nodes with equal signatures: they share the entries of the tables. */
+/* Puts nodes with equal signatures into one class, and looks up each class in the tables of every device. */
 static clv_status classify(clv__making *m) {
   uint32_t count = m->model->node_count;
   clv_status status = CLV_OK;

@@ -16,8 +16,8 @@ static const clv__profile_operator *measured_operator(const clv__making *m, cons
   return &d->tables->operators[d->operators[class]];
 }
 
-/* The time of a node inside a partition. Sets `is_alone` if only its time alone was measured; edge savings are then subtracted
- * from that time. */
+/* The best known time of a node. Clears `is_alone` if it is the time inside a partition: price_device() then adds the half
+ * savings of the node's edges. Otherwise it is the time of the node alone, which includes them. */
 static clv__model_price price_within(const clv__making *m, const clv__model_device *d, uint32_t node, bool *is_alone) {
   const clv__profile_operator *entry = measured_operator(m, d, node);
   const clv__fit *fit = NULL;
@@ -49,7 +49,8 @@ static bool is_product(const clv__node *node) {
          strcmp(node->op, "ConvTranspose") == 0;
 }
 
-/* Assumes that an elementwise node is fused into a product it reads from, which saves its memory traffic. */
+/* Assumes that an elementwise node is fused into the product whose result it reads. That saves writing the result and reading
+ * it again. */
 static uint64_t nominal_saving(const clv__making *m, const clv__model_device *d, const clv__model_edge *e, uint32_t consumer) {
   const clv__node *node = &m->whole->graph->nodes[consumer];
   const clv__op *op = clv__op_find(node->domain, node->op);
@@ -75,12 +76,13 @@ static uint64_t price_edge(const clv__making *m, const clv__model_device *d, con
   return clv__cost_ns(clv__fits_saving_rate(d->fits, m->families[from], m->families[to]) * e->bytes);
 }
 
-/* Saturates at the longest allowed time, because profiles come from files. */
+/* Saturates at CLV__PROFILE_MAX_NS, because the times in a profile file may be that large. */
 static uint64_t sum_ns(uint64_t a, uint64_t b) {
   return a + b > CLV__PROFILE_MAX_NS ? CLV__PROFILE_MAX_NS : a + b;
 }
 
-/* Prices the edges of one device, and adds to each node the half savings that it loses if it is alone. */
+/* Prices the nodes and edges on one device. The price of a node covers half of the saving of each of its edges, which are lost
+ * if the node runs alone. */
 static void price_device(clv__making *m, uint32_t index, bool *is_alone, uint64_t *halves) {
   clv__cost_model *model = m->model;
   const clv__model_device *d = &model->devices[index];

@@ -1,5 +1,5 @@
-/* Assumed figures of a device that was not measured and states nothing itself: round numbers per kind of device. They are good
- * enough to rank choices but not to predict times. */
+/* Assumed figures of a device that was not measured and whose backend gives no estimates: round numbers per kind of device.
+ * They are good enough to rank choices but not to predict times. */
 #ifndef CLEAVE_COST_NOMINAL_H
 #define CLEAVE_COST_NOMINAL_H
 
@@ -13,7 +13,7 @@ typedef struct clv__nominal {
   uint64_t launch_ns;
   uint64_t copy_latency_ns;
   double copy_bytes_per_second;
-  bool fuses; /* elementwise nodes are fused into the product before them */
+  bool fuses; /* elementwise nodes are fused into the Conv, MatMul or Gemm that produces their input */
 } clv__nominal;
 
 /* For "cpu", "npu", "gpu"; any other kind counts as a CPU. Never NULL. */

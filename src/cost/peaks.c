@@ -32,7 +32,7 @@ static uint32_t core_count(void) {
 }
 
 typedef struct crew crew;
-/* The work of thread `index`; `warm` marks one run that is not measured. */
+/* The work of thread `index`. `warm`: the warm-up run, which is not measured. */
 typedef void (*work_fn)(const crew *crew, uint32_t index, bool warm);
 
 struct crew {
@@ -89,7 +89,7 @@ static void *take_part(void *argument) {
   return NULL;
 }
 
-/* Seconds of the best attempt, from the first start to the last end. */
+/* Seconds of the best attempt, from the start of the first thread to the end of the last one. */
 static double best_seconds(const crew *c) {
   double best = 0;
   for (uint32_t a = 0; a < c->attempts; ++a) {
@@ -105,9 +105,9 @@ static double best_seconds(const crew *c) {
   return best;
 }
 
-/* Runs per second of all threads together, as if each thread had been undisturbed in its best attempt. If other programs use
- * the machine, all threads are hardly ever undisturbed at once. Only for resources the threads do not share; counts at most as
- * many threads as cores. */
+/* Runs per second of all threads together, each at the speed of its own best attempt: if other programs use the machine, there
+ * is hardly ever an attempt in which no thread is disturbed. Only for resources that the threads do not share. Scales the sum
+ * down if there are more threads than cores. */
 static double rate_apart(const crew *c) {
   double sum = 0;
   for (uint32_t t = 0; t < c->thread_count; ++t) {
@@ -122,7 +122,7 @@ static double rate_apart(const crew *c) {
   return cores < c->thread_count ? sum * cores / c->thread_count : sum;
 }
 
-/* Starts every member on a new thread, so that none has done work before. */
+/* Runs every member on a new thread, so that all threads start in the same state. */
 static clv_status run_threads(crew *c, pthread_t *threads, member *members, clv_error *error) {
   uint32_t made = 0;
   int code = pthread_barrier_init(&c->barrier, NULL, c->thread_count);
@@ -138,7 +138,8 @@ static clv_status run_threads(crew *c, pthread_t *threads, member *members, clv_
   return code == 0 ? CLV_OK : clv__error_set(error, CLV_OUT_OF_MEMORY, "pthread_create: %s", strerror(code));
 }
 
-/* How often per second the whole crew's work is done. */
+/* Measures how many times per second all threads together complete their work. `apart`: from the best attempt of each thread
+ * (rate_apart) instead of the best attempt of all. */
 static clv_status run_crew(crew *c, bool apart, const clv_allocator *allocator, double *rate, clv_error *error) {
   const size_t count = (size_t)c->attempts * c->thread_count;
   pthread_t *threads = clv__allocate_zero(allocator, c->thread_count * sizeof *threads);
@@ -224,7 +225,7 @@ static clv_status measure_bandwidth(crew *c, uint64_t size_bytes, bool is_copy, 
   return CLV_OK;
 }
 
-/* A size that no cache holds: four times the largest cache, if the system reports it. */
+/* A size larger than any cache: four times the largest cache, if the system reports one. */
 static uint64_t memory_size(void) {
   uint64_t size_bytes = LEAST_MEMORY_BYTES;
 #ifdef _SC_LEVEL3_CACHE_SIZE

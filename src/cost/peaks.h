@@ -5,7 +5,7 @@
 
 #include "device/device.h"
 
-/* The number format of the arithmetic. */
+/* The number format of the arithmetic that a peak refers to. */
 typedef enum clv__peak {
   CLV__PEAK_F64,
   CLV__PEAK_F32,
@@ -19,7 +19,7 @@ const char *clv__peak_name(clv__peak peak);
 enum { CLV__PEAK_SIZES = 6 };
 
 typedef struct clv__peaks {
-  uint32_t thread_count;                    /* of the host's processor; 0: another device */
+  uint32_t thread_count;                    /* used on the host's processor; 0: another device was measured */
   double flops_per_second[CLV__PEAK_COUNT]; /* 0: unknown */
   uint32_t size_count;                      /* 0: no bandwidth is known */
   uint64_t sizes_bytes[CLV__PEAK_SIZES];    /* ascending: bytes read repeatedly; the last size measures main memory */
@@ -30,10 +30,10 @@ typedef struct clv__peaks {
 /* Measures the processor with `thread_count` threads (0: one per core). Each figure is the best of several short attempts,
  * because other programs may be running. Takes about half a second. */
 clv_status clv__peaks_of_host(uint32_t thread_count, const clv_allocator *allocator, clv__peaks *peaks, clv_error *error);
-/* Measures a device with `runs` runs of a large product and of a large sum. A peak stays unknown if the device cannot run its
- * node. */
+/* Measures a device with `runs` runs of a large product and of a large sum. A peak stays 0 if the device cannot run any of the
+ * nodes for it. */
 void clv__peaks_of_device(clv_devices *devices, uint32_t device, uint32_t runs, clv__peaks *peaks);
-/* Measures the host's peaks if the device is its processor, otherwise the device's own. */
+/* Calls clv__peaks_of_host() if the device is the host's processor, otherwise clv__peaks_of_device(). */
 clv_status clv__peaks_measure(clv_devices *devices, uint32_t device, uint32_t thread_count, clv__peaks *peaks, clv_error *error);
 
 /* The better of the read and copy bandwidths for data of this size. Interpolates between measured sizes by the logarithm of
@@ -43,7 +43,7 @@ double clv__peaks_bandwidth(const clv__peaks *peaks, double size_bytes);
 /* ---- The loops (peaks_loops.c) ---- */
 
 typedef struct clv__peak_loop {
-  void (*run)(uint64_t rounds); /* NULL: the processor has no such instruction, or a faster one that is not measured here */
+  void (*run)(uint64_t rounds); /* NULL: the processor lacks the instruction, or has a faster one for which there is no loop */
   double flops_per_round;
 } clv__peak_loop;
 /* The loop with the widest arithmetic of the processor in this dtype. */

@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-/* Independent sums: at least the latency of an instruction times the number of pipes for it. */
+/* Each loop keeps 12 independent sums: at least the latency of a multiply-add in cycles times the number of units for it. */
 #define EACH(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 enum { SUMS = 12 };
 
@@ -40,7 +40,7 @@ static void take(uint64_t result) {
     take(bits);                                                    \
   }
 
-/* 16 bytes at a time with the compiler's vector types, which every processor supports. */
+/* Loops for any processor: 16 bytes at a time, with the compiler's vector types. */
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef double f64x2 __attribute__((vector_size(16)));
 #define BEGIN_F32X4(i) f32x4 sum##i = {(float)(i), 1.0f, 2.0f, 3.0f};
@@ -76,7 +76,7 @@ LOOP(int8_avx512, AVX512_VNNI, __m512i, _mm512_set1_epi8(1), _mm512_set1_epi8(2)
 
 /* Bits of CPUID leaf 7, EDX: tiles and half-precision arithmetic, which are faster than the loops here. */
 enum { AMX_BF16 = 1 << 22, AVX512_FP16 = 1 << 23, AMX_INT8 = 1 << 25 };
-/* Whether instructions beyond level v4 may be used: not if CLEAVE_ISA sets a limit. */
+/* Whether instructions beyond x86-64-v4 may be used. False if CLEAVE_ISA limits the level. */
 static bool is_beyond_v4(void) {
   clv__isa limit;
   return !clv__isa_limit(&limit) && clv__isa_used() == CLV__ISA_V4;

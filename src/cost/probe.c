@@ -1,4 +1,4 @@
-/* Measures the costs of a device outside its nodes: launch and copies; also its peaks. */
+/* Measures the launch time, the copies and the peaks of a device. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -7,9 +7,9 @@
 #include "cost/measure.h"
 #include "cost/peaks.h"
 
-/* Number of copies enqueued together. A copy's time is the additional time of one more; the waiting is part of the launch. The
- * batch is as small as the number of copies that plans enqueue between two waits: a device busy with many copies takes less
- * time per copy. */
+/* Number of copies enqueued together. The time of a copy is the time of a batch minus the time of a single copy, so the wait
+ * at the end is not counted: it is part of the launch. The batch is small because plans enqueue few copies between two waits,
+ * and a device takes less time per copy in a larger batch. */
 enum { BATCH = 2 };
 
 /* ---- Graphs of one node ---- */
@@ -22,7 +22,7 @@ static clv_status add_value(clv__builder *builder, const char *name, const clv_t
   made.data = NULL;
   if (is_weight) {
     if (!clv__tensor_count(type, &count) || !clv__tensor_size_bytes(type, &size_bytes))
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "a weight of unknown size");
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "the size of a weight is unknown");
     made.data = clv__arena_allocate_data(clv__builder_arena(builder), size_bytes);
     if (made.data == NULL) return clv__error_memory(error, size_bytes);
     memset(made.data, 0, size_bytes);
@@ -108,7 +108,7 @@ static void measure_launch(const clv__device *device, const clv_allocator *alloc
                                  {"Mul", 2, 0, 4},  {"MatMul", 2, 1, 2}, {"Conv", 2, 1, 4}};
   static const int64_t ones[] = {1, 1, 1, 1};
   *launch = (clv__measure){0};
-  for (size_t i = 0; i < sizeof probes / sizeof *probes; ++i) { /* the minimum of the probes: what remains is the launch */
+  for (size_t i = 0; i < sizeof probes / sizeof *probes; ++i) { /* almost no work: the shortest time is the launch */
     clv__measure measure;
     const probe *p = &probes[i];
     if (!try_single(device, allocator, p->op, p->inputs, p->weights, p->rank, ones, runs * 5, &measure)) continue;
@@ -129,7 +129,7 @@ static double peak_flops(const clv__device *device, const clv_allocator *allocat
         try_single(device, allocator, "Gemm", 2, 1, 2, square, runs, &measure)) {
       return rate(2.0 * (double)n * (double)n * (double)n, &measure, launch);
     }
-    if (try_single(device, allocator, "Conv", 2, 1, 4, image, runs, &measure)) { /* a window as large as the image */
+    if (try_single(device, allocator, "Conv", 2, 1, 4, image, runs, &measure)) { /* a 3x3 kernel on a 3x3 image */
       return rate(2.0 * 9.0 * (double)(n / 16) * (double)(n / 16) * (double)(n / 16), &measure, launch);
     }
   }
@@ -219,7 +219,7 @@ static clv_status measure_sizes(copier *c, uint32_t runs, const clv_allocator *a
   return status;
 }
 
-/* Whether the host can address the device's buffers: copies from there need no page lookups. */
+/* Whether the host can address the device's buffers. Such memory is pinned: copies need no page lookups. */
 static bool has_pinned_memory(const clv__device *device) {
   clv_buffer *buffer;
   clv_error ignored;
@@ -240,7 +240,7 @@ static clv_status measure_copies(const clv__device *device, uint32_t runs, const
   return status;
 }
 
-/* ---- The whole ---- */
+/* ---- Device and host ---- */
 
 static clv_status keep(clv__profile *profile, const char *text, const char **kept, clv_error *error) {
   *kept = clv__arena_string(&profile->arena, text, strlen(text));

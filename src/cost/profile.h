@@ -2,13 +2,13 @@
  *
  * The measurements are times of blocks: sets of nodes that were compiled and run as one unit. Single nodes are blocks too. The
  * planner uses two tables derived from the blocks (profile_solve.c). `within_ns` is the time of a node inside a partition
- * together with its neighbours. `saving_ns` is the extra cost if the two ends of an edge are in different partitions: a lost
- * fusion, a reversed layout. The predicted time of a partition is
+ * together with its neighbours. `saving_ns` is the extra cost if the two nodes of an edge are in different partitions, for
+ * example because they are not fused or need a layout conversion. The predicted time of a partition is
  *
  *     launch + sum of within_ns of its nodes + half of saving_ns of every edge that it cuts
  *
- * The predictions of the parts thus add up to the measured time of the whole, and the price of a single node includes its lost
- * savings. The other half of a cut edge is charged to the other side. */
+ * Thus the predictions for the parts of a graph add up to the measured time of the whole, and the price of a single node
+ * includes the savings that it loses. The other half of a cut edge is charged to the other side. */
 #ifndef CLEAVE_COST_PROFILE_H
 #define CLEAVE_COST_PROFILE_H
 
@@ -51,7 +51,7 @@ typedef struct clv__profile_term {
 } clv__profile_term;
 
 typedef struct clv__profile_block {
-  const char *key; /* hash of the structure and its neighbours */
+  const char *key; /* hash of its nodes, of the edges between them and of the edges it cuts */
   clv__measure total;
   uint32_t node_count; /* number of distinct operators */
   const clv__profile_term *nodes;
@@ -64,7 +64,8 @@ typedef struct clv__profile_copy {
   clv__measure time; /* per copy, with several enqueued together */
 } clv__profile_copy;
 
-/* The host memory at one end of a copy: memory from malloc, or the device's own memory if the host can address it. */
+/* Copies into the device and out of it. The memory on the host's side comes from malloc or, if pinned, from the device, in a
+ * form that the host can address. */
 typedef enum clv__copy_kind {
   CLV__COPY_IN,
   CLV__COPY_OUT,
@@ -76,8 +77,8 @@ typedef enum clv__copy_kind {
 typedef struct clv__profile_device {
   const char *fingerprint, *name, *kind, *description;
   const char *measured;                      /* the day: "2026-11-21" */
-  clv__measure launch;                       /* of the smallest possible partition */
-  double flops_per_second, bytes_per_second; /* f32; 0: not measured */
+  clv__measure launch;                       /* time of the smallest possible partition */
+  double flops_per_second, bytes_per_second; /* peaks for f32; 0: not measured */
   uint32_t copy_counts[CLV__COPY_KINDS];     /* ascending by size */
   clv__profile_copy *copies[CLV__COPY_KINDS];
   uint32_t operator_count, saving_count, block_count;
@@ -99,7 +100,7 @@ typedef struct clv__profile {
 
 /* Creates an empty profile. */
 clv_status clv__profile_create(const clv_allocator *allocator, clv__profile **profile, clv_error *error);
-/* Reads a profile file. Rejects an invalid one and reports the file, the place and the value. */
+/* Reads a profile file. Rejects an invalid file; the error names the file, the place and the value. */
 clv_status clv__profile_read(const char *path, const clv_allocator *allocator, clv__profile **profile, clv_error *error);
 /* The same from memory; `name` replaces the path in errors. For the fuzz target. */
 clv_status clv__profile_parse(const char *text, size_t size_bytes, const char *name, const clv_allocator *allocator,
@@ -114,7 +115,7 @@ const char *clv__profile_id(const clv__profile *profile);
 
 /* ---- The tables (profile.c): find an entry, or find or add one. Texts are copied. ---- */
 
-/* CLV__NO_ID if there is none. */
+/* CLV__NO_ID (devices) or CLV__MAP_NONE (operators, savings) if there is no such entry. */
 uint32_t clv__profile_find_device(const clv__profile *profile, const char *fingerprint);
 clv_status clv__profile_find_or_add_device(clv__profile *profile, const char *fingerprint, clv__profile_device **device,
                                            clv_error *error);

@@ -1,5 +1,5 @@
-/* Reads a profile. The file is untrusted: every number is checked for type and range, every index for its target, and every
- * key for being known and unique. Invalid content is rejected with its place. */
+/* Reads a profile. The file is untrusted: every number is checked for type and range, every index must refer to an existing
+ * entry, and every key must be known and unique. An error names the place of the invalid content. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { MOST_RUNS = 1000000, MOST_COUNT = 100000000, LONGEST_TEXT = 4096, MOST_DE
 
 typedef struct reading {
   clv__strict_json json;
-  char part[32]; /* "devices[3]" */
+  char part[32]; /* the place in the file, such as "devices[3]" */
   clv__profile *profile;
   clv__profile_device *device;
   clv__profile_term *terms; /* of one block */
@@ -227,7 +227,8 @@ static clv_status read_root(reading *r, json_t *root) {
   return CLV_OK;
 }
 
-/* Sets the hash of the printed form, so that it depends on the content and not on the file's layout. */
+/* Sets `id` to the hash of the profile as clv__profile_print() prints it, so that the id depends on the content and not on the
+ * file's layout. */
 static clv_status set_id(clv__profile *profile, clv_error *error) {
   clv__text text;
   clv__hash hash;

@@ -1,10 +1,11 @@
 /* Derives the prices of nodes and edges from measured blocks: the non-negative least-squares solution (relative errors) of
  *
- *     launch + sum of within of its nodes + half of the savings of the edges it cuts  =  measured time of the block
+ *     launch + sum of within_ns of its nodes + half of saving_ns of the edges it cuts = measured time of the block
  *
  * over all blocks, by coordinate descent. The weight of a block grows with the square of its node count. Large blocks count
- * more because plans consist of them, and because a node small enough for a cache runs slower together with others. A block
- * that contradicts the others counts less. Unknowns that no block determines stay near the time of the node alone. */
+ * more because plans consist of them, and because a small node whose data stays in a cache when it runs alone is slower among
+ * other nodes. A block that contradicts the others counts less. Unknowns that no block determines stay near the time of the
+ * node alone. */
 #include "cost/profile.h"
 
 #include <math.h>
@@ -12,15 +13,15 @@
 
 enum { MOST_SWEEPS = 2000, ROUNDS = 5 };
 #define BELIEVED 0.05  /* relative error above which a block counts less */
-#define SHAKY 20.0     /* a spread of 1/SHAKY halves the weight */
-#define HOLD 1e-4      /* how strongly an unknown is held at its start value, relative to all evidence about it */
-#define CONVERGED 1e-7 /* relative change of a sweep below which the iteration ends */
-#define TIMER_NS 200.0 /* smaller differences are ignored */
+#define SHAKY 20.0     /* a spread of 1/SHAKY of the time halves the weight */
+#define HOLD 1e-4      /* weight of an unknown's start value, relative to the weight of the blocks that contain it */
+#define CONVERGED 1e-7 /* iteration ends if a sweep changes the unknowns by less than this, relative to their sum */
+#define TIMER_NS 200.0 /* added to each time, so that errors below the timer's accuracy do not count */
 
 /* Rows are blocks; columns are unknowns: operators, then edges. Stored by column (CSR). */
 typedef struct system {
   uint32_t row_count, column_count;
-  double *weights, *trust, *rests; /* by row: rest = measured - predicted */
+  double *weights, *trust, *rests; /* by row; rests: measured - predicted */
   uint32_t *offsets, *rows;        /* by column */
   double *coefficients;
   double *begin, *values, *hold;
@@ -75,7 +76,7 @@ static void fill(system *s, const clv__profile_device *device) {
     const clv__profile_block *block = &device->blocks[b];
     double nodes = 0, time = (double)block->total.time_ns + TIMER_NS;
     for (uint32_t i = 0; i < block->node_count; ++i) nodes += block->nodes[i].count;
-    double apart = SHAKY * (double)block->total.spread_ns / time; /* widely spread runs say less */
+    double apart = SHAKY * (double)block->total.spread_ns / time; /* blocks whose runs are widely spread count less */
     s->weights[b] = nodes * nodes / (time * time * (1 + apart * apart));
     s->trust[b] = 1;
     s->rests[b] = without_launch(device, &block->total);
@@ -114,7 +115,8 @@ static void sweep_until_converged(system *s) {
   }
 }
 
-/* Trusts blocks that agree with the others more than those that do not: something else was running when those were measured. */
+/* Solves in rounds. After each round, a block whose error is large gets less trust, because another program probably ran while
+ * it was measured. */
 static void solve(system *s, const clv__profile_device *device) {
   for (uint32_t round = 0; round < ROUNDS; ++round) {
     sweep_until_converged(s);
@@ -144,7 +146,7 @@ clv_status clv__profile_solve(clv__profile_device *device, const clv_allocator *
       entry->has_within = s.offsets[i] != s.offsets[i + 1];
       entry->within_ns = entry->has_within ? (uint64_t)(s.values[i] + 0.5) : 0;
     }
-    for (uint32_t i = 0; i < device->saving_count; ++i) { /* even, because each side is charged half */
+    for (uint32_t i = 0; i < device->saving_count; ++i) { /* even, because each of the two nodes is charged half */
       device->savings[i].saving_ns = 2 * (uint64_t)(s.values[device->operator_count + i] / 2 + 0.5);
     }
   }

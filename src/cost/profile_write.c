@@ -1,5 +1,5 @@
-/* Writes a profile as JSON: devices by fingerprint, operators by signature, edges and blocks in a fixed order. Equal tables
- * give equal bytes. */
+/* Writes a profile as JSON: devices sorted by fingerprint, operators by signature, edges by their operators, blocks by key.
+ * Equal tables therefore give equal bytes. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ typedef struct printing {
   clv__text *text;
   const clv__profile_device *device;
   entry *operators, *savings, *blocks, *terms; /* sorted */
-  uint32_t *operator_ranks, *saving_ranks;     /* printed position of each */
+  uint32_t *operator_ranks, *saving_ranks;     /* by index in the tables: position in the file */
 } printing;
 
 /* ---- Pieces ---- */

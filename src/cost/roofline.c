@@ -73,7 +73,8 @@ static clv__peak peak_of(clv_dtype dtype) {
   }
 }
 
-/* The dtype of the first input of the node with most of the work; looks through conversions of that input within the group. */
+/* The number format in which a node computes: the dtype of its first input, before any Cast or DequantizeLinear inside the
+ * group. */
 static clv__peak peak_of_node(const clv__tally *tally, const clv__node *node) {
   const clv_graph *graph = tally->whole->graph;
   clv_value_id value = node->input_count > 0 ? node->inputs[0] : CLV__NO_ID;

@@ -11,7 +11,8 @@ static void put(clv__text *text, const char *string) {
   clv__text_append_bytes(text, string, strlen(string));
 }
 
-/* Prints a name from a model: printable ASCII stays, the rest is escaped, so that a signature is valid JSON. */
+/* Prints a name from a model. Escapes all but printable ASCII, quotes and backslashes, so that the signature can be written to
+ * JSON unchanged. */
 static void put_name(clv__text *text, const char *name, size_t size_bytes) {
   for (size_t i = 0; i < size_bytes; ++i) {
     unsigned char c = (unsigned char)name[i];
@@ -124,11 +125,11 @@ static int compare_names(const void *a, const void *b) {
   return strcmp((*(const clv_attribute *const *)a)->name, (*(const clv_attribute *const *)b)->name);
 }
 
-/* Sorted by name; long values are replaced by their hash. */
+/* Prints the attributes sorted by name. Prints only a hash of them if they are long. */
 static void put_attributes(clv__text *text, const clv__node *node) {
   const clv_attribute *sorted[MOST_ATTRIBUTES];
   uint32_t count = node->attributes.count;
-  bool is_sorted = count <= MOST_ATTRIBUTES; /* a foreign operator may have more: keeps the model's order */
+  bool is_sorted = count <= MOST_ATTRIBUTES; /* an operator with more attributes keeps them in the model's order */
   if (count == 0) return;
   for (uint32_t i = 0; i < count && is_sorted; ++i) sorted[i] = &node->attributes.items[i];
   if (count > 1 && is_sorted) qsort(sorted, count, sizeof *sorted, compare_names);

@@ -15,15 +15,15 @@ void clv__signature_write(const clv_graph_view *whole, clv_node_id node, clv__te
  * measurement suffices. */
 bool clv__signature_is_static(const clv_graph_view *whole, clv_node_id node);
 
-/* Operator and dtype of the first operand: "Conv f32". Truncated to `room`. */
+/* Extracts the operator and the dtype of its first operand: "Conv f32". Truncates the text to `room` bytes. */
 void clv__signature_family(const char *signature, char *family, size_t room);
 
-/* FLOPs and bytes; zero for unknown shapes and for views. False if out of memory. */
+/* Computes a node's FLOPs and bytes; 0 for unknown shapes and for views. False if out of memory. */
 bool clv__node_work(const clv_graph_view *whole, clv_node_id node, clv__work *work);
 /* Whether the operator only views its input: output 0 has the bytes of input 0. */
 bool clv__node_is_view(const clv__node *node);
-/* The node that produces input `input` at run time. CLV__NO_ID for graph inputs, constants, absent inputs, and values that an
- * earlier input of the node already reads. */
+/* The node that produces input `input` at run time. CLV__NO_ID if the input is a graph input, a constant, absent, or the same
+ * value as an earlier input of the node. */
 clv_node_id clv__node_producer(const clv_graph_view *whole, clv_node_id node, uint32_t input);
 /* Bytes of a value; 0 if unknown. */
 double clv__value_bytes(const clv_graph_view *whole, clv_value_id value);

@@ -1,7 +1,7 @@
-/* Measures the nodes of a graph on one device: every signature alone, then blocks of neighbours in topological order. It
- * starts with the longest runs that the device supports. A block whose time equals the sum of its nodes gives no new
- * information and is not cut further. Any other block is cut in halves, down to pairs. Blocks that look alike are measured
- * once. profile_solve.c interprets the numbers later. */
+/* Measures the nodes of a graph on one device: first one node per signature alone, then blocks of nodes that are consecutive
+ * in topological order. The first blocks are the longest runs that the device supports. A block whose time equals the sum of
+ * its nodes gives no new information and is not cut further. Any other block is cut in halves, down to pairs. Only one of
+ * several equal blocks is measured. Afterwards profile_solve.c computes prices from the times. */
 #include <string.h>
 
 #include "cost/signature.h"
@@ -40,7 +40,7 @@ clv_status clv__survey_measure(clv__survey *s, const clv_node_id *nodes, uint32_
   return status;
 }
 
-/* Measures every signature alone, once. Nodes that cannot run alone are skipped and end a run. */
+/* Measures one node per signature alone. A node that cannot run alone is not measured in blocks either, so it ends a run. */
 static clv_status measure_singles(clv__survey *s, uint32_t total, clv_error *error) {
   s->told_count = s->tables->operator_count;
   s->is_told = clv__arena_allocate_zero(&s->arena, s->told_count, sizeof *s->is_told);
@@ -88,7 +88,7 @@ static clv_status find_runs(clv__survey *s, const clv__capability *capability, u
   return CLV_OK;
 }
 
-/* ---- The whole ---- */
+/* ---- The survey ---- */
 
 static clv_status prepare(clv__survey *s, const clv__capability *capability, uint32_t device, uint32_t *total, clv_error *error) {
   uint32_t count = s->graph->node_count;

@@ -1,4 +1,4 @@
-/* The internals of a survey of a graph on one device. survey.c describes the method. */
+/* The internals of a survey, which measures the nodes of a graph on one device. survey.c describes the method. */
 #ifndef CLEAVE_COST_SURVEY_H
 #define CLEAVE_COST_SURVEY_H
 
@@ -21,9 +21,9 @@ typedef struct clv__survey {
   uint32_t told_count;
   clv_node_id *list; /* measurable nodes and views, one run after the other */
   uint32_t list_count;
-  uint32_t *run_ends; /* positions in `list` */
+  uint32_t *run_ends; /* by run: the position in `list` after its last node */
   uint32_t run_count;
-  clv__map seen; /* text of clv__survey_look() -> index into `measures` */
+  clv__map seen; /* text from clv__survey_look() -> index in `measures` */
   clv__measure *measures;
   size_t measure_count, measure_capacity;
   uint32_t *indices; /* buffer for sorting terms */
@@ -33,7 +33,7 @@ typedef struct clv__survey {
   uint32_t done;
 } clv__survey;
 
-/* Reports progress: the next measurement starts. */
+/* Calls the progress callback. */
 void clv__survey_report(clv__survey *s, const char *what, uint32_t total);
 /* Compiles and runs these nodes as one unit. `scratch_bytes` may be NULL. */
 clv_status clv__survey_measure(clv__survey *s, const clv_node_id *nodes, uint32_t count, clv__measure *measure,
@@ -41,9 +41,9 @@ clv_status clv__survey_measure(clv__survey *s, const clv_node_id *nodes, uint32_
 /* Measures blocks of the runs and adds their times to the profile (survey_blocks.c). */
 clv_status clv__survey_blocks(clv__survey *s, clv_error *error);
 
-/* ---- One block: list positions `from` to `to` (survey_terms.c) ---- */
+/* ---- One block: list positions `from` to `to` - 1 (survey_terms.c) ---- */
 
-/* Identifies a block as the device sees it, as a text: its nodes, their inner edges, its inputs and outputs. */
+/* Writes a hash, as text, of what the device runs for a block: its nodes, the edges between them, its inputs and outputs. */
 void clv__survey_look(const clv__survey *s, uint32_t from, uint32_t to, char look[2 * CLV__HASH_BYTES + 1]);
 /* Adds a block's time to the profile, with its nodes and the edges that it cuts. */
 clv_status clv__survey_put(clv__survey *s, uint32_t from, uint32_t to, const clv__measure *measure, clv_error *error);

@@ -1,5 +1,5 @@
 /* Chooses and measures the blocks of a survey: whole runs first. Runs whose time differs from the sum of their nodes are cut
- * in halves, down to pairs. Blocks that look alike are measured once. */
+ * in halves, down to pairs. Only one of several equal blocks is measured. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,8 @@ static uint32_t count_work(const clv__survey *s, uint32_t from, uint32_t to) {
   return count;
 }
 
-/* Measures a block; runs is 0 if it cannot be measured as one unit. `is_new`: no similar block was measured before. */
+/* Measures a block, or takes the time of an equal block measured before (`is_new` is false). measure->runs is 0 if the block
+ * cannot run as one unit. */
 static clv_status measure_block(clv__survey *s, uint32_t from, uint32_t to, clv__measure *measure, bool *is_new,
                                 clv_error *error) {
   char look[2 * CLV__HASH_BYTES + 1];
@@ -73,7 +74,7 @@ static clv_status measure_halves(clv__survey *s, uint32_t from, uint32_t to, clv
   return measure_halves(s, middle, to, error);
 }
 
-/* Measures pairs of neighbours if one feeds the other: these show best which edges save time. */
+/* Measures pairs of consecutive nodes if the second reads from the first: these show best which edges save time. */
 static clv_status measure_pairs(clv__survey *s, uint32_t from, uint32_t to, clv_error *error) {
   for (uint32_t i = from; i + 1 < to; ++i) {
     const clv__node *node = &s->graph->nodes[s->list[i + 1]];
@@ -99,7 +100,7 @@ static clv_status measure_again(clv__survey *s, uint32_t from, uint32_t to, cons
 }
 
 clv_status clv__survey_blocks(clv__survey *s, clv_error *error) {
-  for (uint32_t i = 0; i < s->list_count; ++i) { /* adds each node alone, with its neighbours */
+  for (uint32_t i = 0; i < s->list_count; ++i) { /* adds each node as a block of its own, with the edges to its neighbours */
     uint32_t index = s->operators[s->list[i]];
     if (index != CLV__NO_ID) CLV__TRY(clv__survey_put(s, i, i + 1, &s->tables->operators[index].alone, error));
   }

@@ -1,5 +1,5 @@
-/* Converts a block of a survey to profile terms: the count of each node in it, and the edges that it cuts, including its
- * neighbours. */
+/* Converts a block of a survey to profile terms: how often each operator occurs in it, and how often it cuts each edge to or
+ * from a neighbour. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +48,7 @@ static clv_status push_index(clv__survey *s, size_t *count, uint32_t index, clv_
 static clv_status push_edge(clv__survey *s, size_t *count, clv_node_id producer, clv_node_id consumer, clv_value_id value,
                             clv_error *error) {
   uint32_t index, from = s->operators[producer], to = s->operators[consumer];
-  if (from == CLV__NO_ID || to == CLV__NO_ID) return CLV_OK; /* a view, or two nodes that are never in the same partition */
+  if (from == CLV__NO_ID || to == CLV__NO_ID) return CLV_OK; /* one of the two nodes is a view or was not measured */
   CLV__TRY(clv__profile_find_or_add_saving(s->profile, s->tables, from, to, clv__value_bytes(s->whole, value), &index, error));
   return push_index(s, count, index, error);
 }
@@ -83,7 +83,7 @@ static clv_status collect_edges(clv__survey *s, uint32_t from, uint32_t to, size
   return CLV_OK;
 }
 
-/* Appends the sorted indices to the existing terms. */
+/* Sorts the collected indices and appends one term per distinct index, with its count. */
 static clv_status compress(clv__survey *s, size_t count, size_t *term_count, clv_error *error) {
   if (count > 0) qsort(s->indices, count, sizeof *s->indices, compare_indices);
   if (!clv__array_reserve(s->arena.allocator, (void **)&s->terms, &s->term_capacity, *term_count + count, sizeof *s->terms,

@@ -71,7 +71,7 @@ static const char *missing_slot(const clv_backend *b) {
   NEED(instance_destroy);
   NEED(execute);
 #undef NEED
-/* A group that ends before the last slot known here lacks that slot. */
+/* A group whose table is smaller than this version's counts as lacking the slot. */
 #define NEED(group, slot) \
   if (b->group != NULL && (b->group->struct_size < sizeof *b->group || b->group->slot == NULL)) return #group "->" #slot
   NEED(save, save);

@@ -11,7 +11,7 @@
 
 enum { CLV__MAX_BACKENDS = 64 };
 
-/* The file of a backend. */
+/* The shared library that a backend was loaded from. */
 typedef struct clv__plugin {
   void *handle; /* NULL: no file, the backend is part of the program */
   char *path;
@@ -52,7 +52,7 @@ const clv_backend *clv__backends_find(const clv__backends *backends, const char 
  * CLV_NOT_FOUND with an empty message if no folder has it. */
 clv_status clv__plugin_find(clv_context *context, const char *device_name, clv_error *error);
 
-/* Loads all plugins in those folders that are not loaded yet. Reports each plugin that fails to load, with the reason, to
+/* Loads all plugins in the plugin folders that are not loaded yet. Reports each plugin that fails to load, with the reason, to
  * `left_out`. */
 typedef void (*clv__left_out_fn)(void *cookie, const char *name, const char *reason);
 clv_status clv__plugin_load_all(clv_context *context, clv__left_out_fn left_out, void *cookie, clv_error *error);

@@ -1,10 +1,10 @@
-/* Verdicts: asks every device about every node. */
+/* Asks every device for its verdict on every node. */
 #include <stdio.h>
 #include <string.h>
 
 #include "device/device.h"
 
-/* The view in which a device is asked about a node. NULL, with the reason, if the device cannot support it. */
+/* Returns the view that the device's supports() gets for a node. NULL, with the reason, if the device cannot support the node. */
 static const clv_graph_view *view_for(const clv__device *device, const clv_graph_view *whole, const clv_graph_view *typical,
                                       const clv__open *open, uint32_t node, clv_verdict *verdict) {
   if (!device->info.static_shapes_only || open == NULL || !open->is_open[node]) return whole;

@@ -167,7 +167,7 @@ static clv_status host_graph_part(void *self, const clv_graph_view *graph, const
   return CLV_OK;
 }
 
-/* NULL with an error if nothing can be kept. */
+/* Returns the cache; NULL, with an error, if there is none. */
 static clv__cache *open_cache(void *self, clv_error *error) {
   const char *reason;
   clv__cache *cache = clv__context_cache(self, &reason);

@@ -24,9 +24,9 @@ typedef struct clv__device {
   atomic_bool is_lost; /* the device was removed while it was working: of its functions, only close() may still be called */
 } clv__device;
 
-/* Objects that later layers attach to a set of open devices; its sessions share them. They are created under the devices'
- * lock. Closing the set destroys them in reverse order: before the devices are closed, or after that from
- * CLV__ATTACHED_ABANDONED on. */
+/* Objects that later layers attach to a set of open devices; its sessions share them. They are created under the devices' lock.
+ * Closing the set destroys them in reverse order. CLV__ATTACHED_ABANDONED and later kinds are destroyed after the devices are
+ * closed, the others before. */
 typedef enum clv__attachment_kind {
   CLV__ATTACHED_MEMORY,    /* memory (device/memory_pool.h) */
   CLV__ATTACHED_PROGRAMS,  /* executables and weights (compile/) */
@@ -50,7 +50,8 @@ struct clv_devices {
   clv_context *context;
   pthread_mutex_t lock; /* recursive */
   clv__attachment attachments[CLV__ATTACHMENT_COUNT];
-  atomic_bool is_timed; /* devices may be removed while they work: sessions give them no direct access to callers' memory */
+  atomic_bool is_timed; /* a session has a device time limit, so devices may be removed while they work: they get no access to
+                           callers' memory */
   clv__arena arena;
   uint32_t count;
   clv__device items[CLV__MAX_DEVICES];
@@ -100,8 +101,9 @@ typedef struct clv__capability {
   const char **reasons; /* [node * device_count + device]: NULL if supported, otherwise the reason why not */
 } clv__capability;
 
-/* Asks every device about every node. Folded nodes are not asked about (all NULL). `open` marks the open sizes (NULL: every
- * size is known). A device with static shapes is asked about typical sizes if its work may be padded. `support` may be NULL. */
+/* Asks every device about every node. Folded nodes are skipped; their entries are NULL. `open` marks the open sizes (NULL: every
+ * size is known). supports() of a device with static shapes gets typical sizes if the node may be padded. `support` may be
+ * NULL. */
 clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view *whole, const bool *folded, const clv__open *open,
                                clv_support_fn support, void *user_data, clv__capability *capability, clv_error *error);
 void clv__capability_finish(clv__capability *capability);

@@ -1,5 +1,5 @@
-/* See memory_pool.h. Each memory space has a shelf of blocks sorted by size. Allocating a block also reserves the room needed to
- * return it, so clv__memory_pool_free() cannot fail. Backends are called without the pool's lock. */
+/* See memory_pool.h. Each memory space has a shelf of blocks sorted by size. Allocating a block also reserves the array entry
+ * that its return needs, so clv__memory_pool_free() cannot fail. Backends are called without the pool's lock. */
 #include "device/memory_pool.h"
 
 #include <inttypes.h>
@@ -47,7 +47,7 @@ static void release_block(const pool *p, const clv__memory_block *block) {
   }
 }
 
-/* ---- Life ---- */
+/* ---- Create and destroy ---- */
 
 static void abandoned_finish(void *self) {
   abandoned *g = self;
@@ -185,9 +185,9 @@ static bool is_suspect(const pool *p, const clv__memory_block *block) {
   return false;
 }
 
-/* ---- Taking ---- */
+/* ---- Allocate ---- */
 
-/* Reserves the room to keep or abandon the block when it is returned. */
+/* Reserves the array entries that are needed to keep or abandon the block when it is returned. */
 static bool reserve(pool *p, shelf *s, uint32_t device) {
   if (!clv__array_reserve(p->allocator, (void **)&s->kept, &s->capacity, s->count + s->given_out + 1, sizeof *s->kept, s->count))
     return false;
@@ -297,7 +297,7 @@ clv_status clv__memory_pool_allocate(clv_devices *devices, uint32_t device, uint
   return status;
 }
 
-/* ---- Returning ---- */
+/* ---- Free ---- */
 
 void clv__memory_pool_free(clv_devices *devices, clv__memory_block *given) {
   clv__memory_block block = *given, oldest = {0};

@@ -1,9 +1,9 @@
 /* Recycles the memory of one memory space: boundary arenas, scratch, and values sized at run time. There is one pool per space
  * and set of devices, shared by its sessions. A pool takes its own lock briefly, and never the devices' lock.
  *
- * The pool forgets the memory of a lost device (is_lost): close() frees it. Memory that the device may still write to is not
- * reused: host memory is kept until the device is closed (CLV__ATTACHED_ABANDONED), buffers of other devices until the pool is
- * destroyed. */
+ * The pool does not free the memory of a lost device (is_lost): the device's close() does. Memory that the device may still write
+ * to is not reused: host memory is kept until the device is closed (CLV__ATTACHED_ABANDONED), buffers of other devices until the
+ * pool is destroyed. */
 #ifndef CLEAVE_DEVICE_MEMORY_POOL_H
 #define CLEAVE_DEVICE_MEMORY_POOL_H
 
@@ -11,7 +11,7 @@
 
 /* A block of memory. Generations are unique: the same address with another generation is another block. */
 typedef struct clv__memory_block {
-  clv_buffer *buffer; /* of a device's space; NULL for host memory unless a device is named (clv__memory_pool_allocate()) */
+  clv_buffer *buffer; /* allocated by `device`; NULL if `device` is CLV__NO_ID */
   void *host;         /* its address if the host can access it */
   uint64_t size_bytes;
   uint64_t generation; /* 0: no block */
@@ -25,14 +25,14 @@ typedef struct clv__memory_pool_counters {
   uint64_t limit_bytes;                          /* 0: no limit */
 } clv__memory_pool_counters;
 
-/* Allocates memory in the space of `device`: its buffer, even if that is in the host's space. CLV__NO_ID: host memory from the
- * allocator. Reuses kept blocks of up to twice the size. If the device is out of memory, frees the kept blocks and tries
- * again. Errors: CLV_OUT_OF_MEMORY, with the bytes in use and the bytes that were kept; CLV_DEVICE_ERROR for a lost device;
- * other errors of the device. */
+/* Allocates a buffer of `device`, even if its memory space is the host's. If `device` is CLV__NO_ID, allocates host memory from
+ * the allocator. Reuses kept blocks of up to twice the size. If the device is out of memory, frees the kept blocks and tries
+ * again. Errors: CLV_OUT_OF_MEMORY, with the bytes in use and the bytes that were kept; CLV_DEVICE_ERROR for a lost device; other
+ * errors of the device. */
 clv_status clv__memory_pool_allocate(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__memory_block *block,
                                      clv_error *error);
-/* Returns a block to the pool and clears it; accepts a block without generation. The pool never keeps more bytes than the peak
- * in use: it frees the block that was allocated longest ago. */
+/* Returns a block to the pool and clears it; accepts a block without generation. The pool never keeps more bytes than were once
+ * in use: beyond that, it frees the blocks that were allocated longest ago. */
 void clv__memory_pool_free(clv_devices *devices, clv__memory_block *block);
 /* Frees all kept blocks, in all spaces. */
 void clv__memory_pool_trim(clv_devices *devices);

@@ -32,7 +32,7 @@ static const char *option_key(const char *text, const char *name, size_t *key_by
   return memchr(text + length + 1, ':', *key_bytes) == NULL ? text + length + 1 : NULL;
 }
 
-/* Appends the options "NAME:key=value" for `name`; splits copies of them in the arena. */
+/* Appends the options "NAME:key=value" for `name` as pairs of key and value, copied to the arena. */
 static clv_status collect_options(clv_devices *devices, const clv_devices_options *options, const char *name, clv_option *taken,
                                   uint32_t *count, clv_error *error) {
   for (uint32_t i = 0; i < options->device_option_count; ++i) {
@@ -99,7 +99,8 @@ static uint32_t find_space(clv_devices *devices, const char *name) {
   return devices->space_count++;
 }
 
-/* Reads the 1 of "gpu:1". 0 if the text is not a number: the backend reads it ("GPU.1" of "openvino:GPU.1"). */
+/* Reads the 1 of "gpu:1". Returns 0 if the text is not a number, like the "GPU.1" of "openvino:GPU.1"; the backend then uses the
+ * name. */
 static uint32_t read_ordinal(const char *text) {
   size_t length = strspn(text, "0123456789");
   return length == 0 || length > 6 || text[length] != '\0' ? 0 : (uint32_t)strtoul(text, NULL, 10);
@@ -237,7 +238,7 @@ static clv_status add_found(void *cookie, const char *name, const char *kind) {
   const char *backend = f->backend->name;
   size_t size_bytes = strlen(backend) + strlen(name) + 2;
   char *full = clv__arena_allocate(&devices->arena, size_bytes);
-  (void)kind; /* the kind reported after opening counts */
+  (void)kind; /* unused: the open device reports its kind itself */
   if (full == NULL ||
       !clv__array_reserve(devices->arena.allocator, (void **)&f->names, &f->capacity, f->count + 1, sizeof *f->names, f->count)) {
     return CLV_OUT_OF_MEMORY;
@@ -251,7 +252,7 @@ static clv_status add_found(void *cookie, const char *name, const char *kind) {
 static void leave_out(void *cookie, const char *name, const char *reason) {
   clv_devices *devices = cookie;
   clv__context_log(devices->context, 2, "%s is not available: %s", name, reason);
-  size_t capacity = devices->left_out_count; /* grows by one: there are only a few */
+  size_t capacity = devices->left_out_count; /* the array grows by one entry at a time: there are only a few */
   clv__left_out added = {clv__arena_string(&devices->arena, name, strlen(name)),
                          clv__arena_string(&devices->arena, reason, strlen(reason))};
   if (added.name == NULL || added.reason == NULL ||

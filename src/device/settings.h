@@ -5,7 +5,7 @@
 #include "cleave/context.h"
 
 typedef struct clv__settings {
-  clv_capture_policy capture;     /* never UNSET; OFF if no graph could be kept */
+  clv_capture_policy capture;     /* never UNSET; OFF if capture_cache_entries is 0 */
   uint32_t capture_cache_entries; /* 0: captures nothing */
   uint64_t capture_cache_bytes;
   bool capture_prefill;

@@ -1,7 +1,7 @@
-/* The remains of a request after a device that works for it is removed. The device may still read and write the memory it was
- * given, report events, and ask for room for outputs; a thread may be blocked in a call to it. So all of that lives until the
- * devices are closed: marks and board, arrays that launches refer to, and waiting threads. (The pool owns the memory:
- * device/memory_pool.h.) */
+/* Keeps what is left of a request after one of its devices was removed. The device may still read and write memory, notify
+ * events, and call back for the memory of outputs, and a watcher thread may be blocked in a call to it. So the marks, the board,
+ * the arrays that launches refer to and the watchers are kept until the devices are closed. (The memory pool keeps the memory
+ * that the device may access: device/memory_pool.h.) */
 #include <sched.h>
 
 #include "execute/session_own.h"
@@ -18,7 +18,8 @@ void clv__request_stop_callbacks(clv__request *request) {
   while (atomic_load(&request->callers) > 0) sched_yield();
 }
 
-/* After the devices are closed, threads that waited for one continue and end. */
+/* Called after the devices are closed. Calls that were blocked in a device have then returned, so the watcher threads can be
+ * joined. */
 static void finish(void *self) {
   for (clv__request *request = self, *next; request != NULL; request = next) {
     next = request->next_abandoned;

@@ -1,4 +1,5 @@
-/* Places slots in their space's arena: slots that are never alive together share bytes (base/arrange.h). */
+/* Assigns each slot its offset in the arena of its memory space. Slots that are never alive at the same time may share bytes
+ * (base/arrange.h). */
 #include "base/arrange.h"
 
 #include "execute/session_own.h"

@@ -1,5 +1,5 @@
-/* Asynchronous runs: a queue, and session threads that take runs from it, as many as requests may be in flight. Created when the
- * first run is started. */
+/* Asynchronous runs: a queue of runs, and threads that execute them. They are created when the first run is started. A session
+ * has at most as many of these threads as requests in flight. */
 #include <string.h>
 
 #include "execute/session_own.h"
@@ -11,14 +11,14 @@ struct clv_run {
   atomic_bool is_cancelled;
   bool is_done; /* protected by the async's lock */
   clv_error result;
-  clv_tensor inputs[]; /* copies */
+  clv_tensor inputs[]; /* the caller's tensors; their data is not copied */
 };
 
 struct clv__async {
   clv_session *session;
   pthread_mutex_t lock;
   pthread_cond_t work, done;
-  clv_run *first, *last; /* waiting for a thread */
+  clv_run *first, *last; /* the queue of runs that no thread has begun */
   uint32_t thread_count, idle_count;
   pthread_t threads[CLV_MAX_IN_FLIGHT];
   bool is_closing;
@@ -77,14 +77,14 @@ void clv__async_destroy(clv__async *async) {
   clv__release(async->session->allocator, async);
 }
 
-/* The caller holds the lock. Adds a thread for one more run, unless one is idle or the limit is reached. */
+/* The caller holds the lock. Adds a thread for one more run, unless there are enough idle threads or the limit is reached. */
 static clv_status add_thread(clv__async *async, clv_error *error) {
   uint32_t waiting = 0;
   for (const clv_run *run = async->first; run != NULL; run = run->next) ++waiting;
   if (waiting < async->idle_count || async->thread_count == async->session->options.in_flight) return CLV_OK;
   int code = pthread_create(&async->threads[async->thread_count], NULL, serve, async);
   if (code == 0) ++async->thread_count;
-  if (code == 0 || async->thread_count > 0) return CLV_OK; /* fewer threads are slower, not wrong */
+  if (code == 0 || async->thread_count > 0) return CLV_OK; /* the existing threads will execute the run, only later */
   return clv__error_set(error, CLV_OUT_OF_MEMORY, "cannot create a thread for a run: %s", strerror(code));
 }
 
@@ -98,7 +98,7 @@ static clv_status get_async(clv_session *session, clv__async **async, clv_error 
 
 clv_status clv_session_start(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
                              uint32_t output_count, const clv_run_options *options, clv_run **out, clv_error *error) {
-  if (out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the output for the run must not be NULL");
+  if (out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the pointer that receives the run must not be NULL");
   *out = NULL;
   clv__order order;
   clv__async *async;

@@ -1,5 +1,5 @@
 /* The caller's tensors. Checks and binds inputs, writes outputs in place if that is safe, and copies everything else after the
- * run. Host memory that devices read and write is aligned to its element. */
+ * run. Devices only access host memory that is aligned to the size of its elements. */
 #include <string.h>
 
 #include "execute/session_own.h"
@@ -65,7 +65,8 @@ clv_status clv__request_bind_inputs(clv__request *request, const clv_tensor *inp
 
 /* ---- Outputs ---- */
 
-/* A run reads its inputs until its end, so an output that overlaps one must not be written earlier. */
+/* Returns whether the memory overlaps an input. A run reads its inputs until it ends, so such an output cannot be written in
+ * place. */
 static bool overlaps_input(const clv__order *order, const void *data, size_t size_bytes) {
   const char *from = data;
   for (uint32_t i = 0; i < order->input_count; ++i) {
@@ -78,7 +79,8 @@ static bool overlaps_input(const clv__order *order, const void *data, size_t siz
   return false;
 }
 
-/* The slot that can use the memory of output `index`; NULL if there is none, or if its size is known only after the run. */
+/* Returns the slot of output `index` in host memory, which may use the caller's memory; NULL if there is none, or if its size is
+ * known only after the run. */
 static clv__slot *writable_slot(clv__request *request, uint32_t index) {
   clv_value_id value = output_value(clv__request_plan(request), index);
   clv__slot *slot = clv__prepared_slot(request->prepared, value, CLV__SPACE_HOST);
@@ -115,10 +117,10 @@ clv_status clv__request_bind_outputs(clv__request *request, const clv__order *or
     if (output->data == NULL && request->session->options.in_flight > 1) {
       return clv__error_set(error, CLV_INVALID_ARGUMENT,
                             "output '%s' has no memory: with several requests in flight, give memory for every output, because "
-                            "another run may overwrite the session's own",
+                            "another run may overwrite the session's own memory",
                             plan->graph->values[value].name);
     }
-    if (output->data == NULL || (host != NULL && !host->size_known)) continue; /* `type` is then from the last run, or unknown */
+    if (output->data == NULL || (host != NULL && !host->size_known)) continue; /* no memory to bind, or `type` is not valid yet */
     if (clv__tensor_is_static(type)) CLV__TRY(check_room(plan, type, output, value, "is", error));
     if (slot == NULL || slot->bound != NULL || !clv__is_aligned(output->data, type->dtype) || clv__request_is_careful(request)) {
       continue;
@@ -126,7 +128,7 @@ clv_status clv__request_bind_outputs(clv__request *request, const clv__order *or
     if (!clv__tensor_size_bytes(type, &size_bytes) || overlaps_input(order, output->data, size_bytes)) continue;
     slot->bound = output->data;
   }
-  for (uint32_t i = 0; i < all; ++i) { /* a value that is listed again without memory stays in the session's memory */
+  for (uint32_t i = 0; i < all; ++i) { /* outputs without memory stay in the session's memory */
     clv__slot *slot = writable_slot(request, i);
     if (slot != NULL && order->outputs[i].data == NULL) slot->bound = NULL;
   }

@@ -6,7 +6,7 @@
 #include "compile/folder.h"
 #include "execute/session_own.h"
 
-/* Everything created on the way. */
+/* The state of one clv_compiled_write(). */
 typedef struct writing {
   const clv_plan *given;
   clv_compiled_options options;
@@ -24,14 +24,14 @@ static clv_status read_options(writing *w, const clv_compiled_options *options, 
   CLV__TRY(clv__options_list(w->options.inputs, w->options.input_count, "types of inputs", error));
   CLV__TRY(
       clv__options_read(&w->session_options, sizeof w->session_options, w->options.session, "CLV_SESSION_OPTIONS_INIT", error));
-  /* A device that fails is not replaced but reported, because the user is present to see it. */
+  /* If a device fails, report the error instead of moving its nodes to other devices. */
   w->session_options.no_fallback = true;
   w->session_options.in_flight = 1;
   w->options.session = &w->session_options;
   return CLV_OK;
 }
 
-/* ---- The model as it was written ---- */
+/* ---- Checking the written model ---- */
 
 /* Returns whether the names are the same, in the same order. */
 static bool same_values(const clv_graph *a, const clv_value_id *x, const clv_graph *b, const clv_value_id *y, uint32_t count) {
@@ -62,7 +62,7 @@ static clv_status check_same(const clv_graph *a, const clv_graph *b, clv_error *
   return CLV_OK;
 }
 
-/* Writes the models and the plan, and reads them back as their users will. */
+/* Writes the models and the plan, and reads them back, as users of the folder will. */
 static clv_status write_plan(writing *w, const char *directory, clv_error *error) {
   const clv_plan *given = w->given;
   CLV__TRY(clv__folder_begin(given, directory, &w->writer, error));

@@ -9,8 +9,8 @@ typedef struct drive {
   clv__request *request;
   const clv__order *order;
   const clv__schedule *schedule;
-  uint64_t news;                      /* of the board, at the last look */
-  uint32_t completed[CLV__MAX_LANES]; /* at the last look */
+  uint64_t news;                      /* the board's `news` when look() last read the board */
+  uint32_t completed[CLV__MAX_LANES]; /* by lane: steps known to be complete */
   uint32_t steps_told;                /* steps reported to the progress callback */
 } drive;
 
@@ -107,7 +107,7 @@ static clv_status check_step(const drive *d, uint32_t step, clv_error *error) {
   if (status == CLV_OK) return status;
   clv__request_blame(request, index, status);
   const clv__step *s = &clv__request_plan(request)->steps[step];
-  if (s->is_transfer) return clv__error_prefix(error, status, "copies of %s", device->name);
+  if (s->is_transfer) return clv__error_prefix(error, status, "copies to and from %s", device->name);
   return clv__error_prefix(error, status, "partition %u on %s", s->index, device->name);
 }
 
@@ -183,15 +183,15 @@ static clv_status issue_ready(drive *d, bool *any, clv_error *error) {
     uint32_t step = schedule->lane_steps[lane][issued];
     if (!can_issue(d, &schedule->tracks[step])) continue;
     *any = true;
-    return issue_in_turn(d, step, error); /* then look again: other steps may have become ready */
+    return issue_in_turn(d, step, error); /* only one step: asynchronous steps may have become ready meanwhile */
   }
   return CLV_OK;
 }
 
 /* ---- Waiting ---- */
 
-/* The device of the oldest watched step that has not completed: it gets the blame if no notification arrives. The completion of
- * unwatched steps is unknown. */
+/* Returns the device of the oldest watched step that has not completed; CLV__NO_ID if there is none. It is blamed if no
+ * notification arrives in time. (Unwatched steps send no notification.) */
 static uint32_t slowest_device(const drive *d) {
   uint32_t oldest = CLV__NO_ID, device = CLV__NO_ID;
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
@@ -208,7 +208,7 @@ static uint32_t slowest_device(const drive *d) {
   return device;
 }
 
-/* Fails if the run waits for a device that another run gave up. */
+/* Fails if the run waits for a device that another run has marked as lost. */
 static clv_status check_lost(drive *d, clv_error *error) {
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
     uint32_t lane = d->schedule->lanes[i], index = clv__lane_device(lane);
@@ -221,8 +221,8 @@ static clv_status check_lost(drive *d, clv_error *error) {
 static clv_status give_up(drive *d, clv_error *error) {
   uint32_t index = slowest_device(d);
   if (index != CLV__NO_ID) return clv__request_lose(d->request, index, error);
-  CLV__TRY(check_lost(d, error)); /* another run may have given it up just now */
-  return clv__error_set(error, CLV_INTERNAL_ERROR, "a run waits, but not for any device");
+  CLV__TRY(check_lost(d, error)); /* another run may have marked the device as lost just now */
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "the run cannot continue, although no device has unfinished steps");
 }
 
 static clv_status check_order(const drive *d, clv_error *error) {
@@ -248,7 +248,7 @@ static clv_status wait(drive *d, clv_error *error) {
 
 /* ---- The end ---- */
 
-/* Bits of the devices that are not removed and still owe a notification. */
+/* Returns the devices, as bits, that are not lost and have requested notifications still to send. */
 static uint32_t find_expected(clv__request *request, uint64_t *news) {
   const clv_devices *devices = request->session->devices;
   uint32_t expected = 0;
@@ -261,7 +261,7 @@ static uint32_t find_expected(clv__request *request, uint64_t *news) {
   return expected;
 }
 
-/* Waits until all requested notifications have arrived. Otherwise the next run would take them for its own. */
+/* Waits until all requested notifications have arrived. The next run would mistake late ones for its own. */
 static void hear_all(clv__request *request) {
   uint64_t news;
   for (uint32_t expected; (expected = find_expected(request, &news)) != 0;) {
@@ -272,12 +272,12 @@ static void hear_all(clv__request *request) {
   }
 }
 
-/* After a failure, nothing may still run in the caller's memory: waits for everything that was enqueued, within the device's time
- * limit. Afterwards failed streams are usable again. */
+/* After a failure: waits for everything that was enqueued, but not beyond the device's time limit, so that nothing accesses the
+ * caller's memory any more. Also makes failed streams usable again. */
 static void drain(drive *d) {
   clv__request *request = d->request;
   const clv__schedule *schedule = d->schedule;
-  for (uint32_t i = 0; i < schedule->lane_count; ++i) { /* the last issued step of a lane is not necessarily watched */
+  for (uint32_t i = 0; i < schedule->lane_count; ++i) { /* watch the last issued step of each lane, if it is not watched yet */
     uint32_t lane = schedule->lanes[i], issued = request->issued[lane];
     if (is_synchronous(request, lane) || issued == 0) continue;
     if (clv__request_device(request, clv__lane_device(lane))->is_lost) continue;
@@ -305,7 +305,7 @@ static clv_status finish(const drive *d, uint32_t step, clv_error *error) {
   return status;
 }
 
-/* Cuts the padding of completed steps before anything may read their outputs. */
+/* Cuts the padding from the outputs of completed steps, before any other step reads them. */
 static clv_status cut(const drive *d, clv_error *error) {
   clv__request *request = d->request;
   for (uint32_t t = 0; t < d->schedule->step_count && request->engine->buckets != NULL; ++t) {
@@ -331,7 +331,7 @@ static clv_status tell_progress(drive *d, clv_error *error) {
   if (d->order->options.progress == NULL) return CLV_OK;
   uint32_t done = 0;
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) done += d->completed[d->schedule->lanes[i]];
-  if (done <= d->steps_told) return CLV_OK; /* fewer: the run is being repeated */
+  if (done <= d->steps_told) return CLV_OK; /* fewer steps than reported: the run is being repeated after a failure */
   d->steps_told = done;
   if (d->order->options.progress(d->order->options.user_data, done, d->schedule->step_count)) return CLV_OK;
   return clv__error_set(error, CLV_CANCELLED, "the run was cancelled by its progress callback");
@@ -352,13 +352,13 @@ static clv_status walk(drive *d, clv_error *error) {
     uint32_t lane = d->schedule->lanes[i];
     CLV__TRY(check_step(d, d->schedule->lane_steps[lane][d->schedule->lane_ends[lane] - 1], error));
   }
-  hear_all(d->request); /* also for steps whose completion followed from that of others */
+  hear_all(d->request); /* including notifications of steps that imply() found to be complete */
   return CLV_OK;
 }
 
 static void begin(clv__request *request) {
   memset(request->issued, 0, sizeof request->issued);
-  memset(request->board.completed, 0, sizeof request->board.completed); /* no thread can notify it any more */
+  memset(request->board.completed, 0, sizeof request->board.completed); /* needs no lock: no notification is pending */
   request->pending_first = CLV__NO_ID;
   for (uint32_t s = 0; s < clv__request_plan(request)->step_count; ++s) {
     request->marks[s].is_uncut = false;

@@ -1,9 +1,9 @@
-/* The life of an engine, and the constants that a run returns or reads. */
+/* Creates and releases engines. Aligns the constants that runs return or read. */
 #include <string.h>
 
 #include "execute/session_own.h"
 
-/* The bytes of a constant, or an aligned copy if they are unaligned in the model's file. */
+/* Sets `data` to the bytes of the constant, or to an aligned copy if they are unaligned in the model's file. */
 static clv_status align_constant(clv__engine *engine, const clv_tensor *constant, const void **data, clv_error *error) {
   size_t size_bytes;
   *data = constant->data;

@@ -13,11 +13,11 @@ typedef struct fallback {
   clv_error first;      /* the first failure; CLV_OK: none */
   char tried[512];      /* the later failures */
   uint32_t trimmed;     /* bits of the devices that have been out of memory once */
-  uint64_t begin_ns;    /* the start of the time that is wasted if the attempt fails */
-  uint32_t taken_count; /* incidents not yet in the session; they move there with the new engine */
+  uint64_t begin_ns;    /* start of the current attempt, for the cost of a failure */
+  uint32_t taken_count; /* new items of session->incidents that its incident_count does not include yet: see take_over() */
 } fallback;
 
-static void begin(fallback *f, clv_session *session) { /* sets only what is needed: `tried` is long and rarely used */
+static void begin(fallback *f, clv_session *session) { /* does not clear all of `tried`, because that would slow down every run */
   f->session = session;
   f->first.status = CLV_OK;
   f->tried[0] = '\0';
@@ -25,7 +25,8 @@ static void begin(fallback *f, clv_session *session) { /* sets only what is need
   f->begin_ns = clv__clock_ns();
 }
 
-/* Errors that another device may avoid. Excludes errors common to all devices, and what the caller requested. */
+/* Returns whether the run may succeed without the device that failed. Not for errors that occur on any device, nor for
+ * cancellation and time limits, which the caller requested. */
 static bool is_of_device(clv_status status) {
   return status == CLV_DEVICE_ERROR || status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE || status == CLV_NOT_SUPPORTED ||
          status == CLV_INTERNAL_ERROR || status == CLV_IO_ERROR;
@@ -60,8 +61,8 @@ static void note_failure(fallback *f, clv_status status, uint32_t gone, const cl
   if (written < 0 || (size_t)written >= sizeof f->tried - used) f->tried[used] = '\0';
 }
 
-/* Returns the first error, followed by the later attempts if there is room. Cancellation, time limits and the caller's mistakes
- * are returned unchanged. */
+/* Sets `error` to the first failure, followed by the later ones if there is room. Cancellation, time limits and the caller's
+ * mistakes are returned unchanged. */
 static clv_status fail(const fallback *f, clv_status status, clv_error *error) {
   if (f->first.status == CLV_OK || !is_of_device(status)) return status;
   *error = f->first;
@@ -147,8 +148,8 @@ static clv_status take_out(fallback *f, const clv_plan *plan, uint32_t device, c
   return refused;
 }
 
-/* Makes an engine for `plan`, or, if devices fail on the way, for a plan without them. `own` (or NULL) is `plan`; the engine
- * takes ownership. */
+/* Makes an engine for `plan`, or, if devices fail on the way, for a plan without them. `own` is `plan` if the engine takes
+ * ownership of it, otherwise NULL. */
 static clv_status make_engine(fallback *f, const clv_plan *plan, clv_plan *own, clv__engine **engine) {
   clv_session *session = f->session;
   for (;;) {
@@ -179,7 +180,7 @@ static void take_over(fallback *f, clv__engine *engine) {
   clv__engine *old = session->engine;
   session->engine = engine;
   session->incident_count += f->taken_count;
-  if (f->taken_count > 0) session->trace_count = 0; /* its steps belong to a plan that no longer exists */
+  if (f->taken_count > 0) session->trace_count = 0; /* the trace's steps refer to the previous plan */
   pthread_mutex_unlock(&session->lock);
   f->taken_count = 0;
   for (uint32_t i = first; i < session->incident_count; ++i) {

@@ -13,7 +13,7 @@ void clv__instance_drop(clv__partition_state *state) {
   state->scratch_generation = 0;
 }
 
-/* The partition's view for the sizes of this run. Values that were not constants in the plan stay computed. */
+/* Makes a view of the partition with the sizes of this run. Values that the plan computes do not become constants. */
 static clv_status view_exactly(clv__partition_state *state, const clv_graph_view **view, clv_error *error) {
   const clv_plan *plan = clv__request_plan(state->prepared->request);
   const clv__partition *partition = &plan->partitions[state->index];
@@ -84,7 +84,7 @@ clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *er
   if (size_bytes == 0) return CLV_OK;
   const clv__memory_block *block = &request->scratch[d];
   if (size_bytes > block->size_bytes) {
-    CLV__TRY(clv__request_synchronize(request, 2 * d, error)); /* running work still uses the old one */
+    CLV__TRY(clv__request_synchronize(request, 2 * d, error)); /* enqueued work still uses the old block */
     CLV__TRY(clv__request_reserve_scratch(request, d, size_bytes, error));
   }
   if (state->scratch_generation == block->generation) return CLV_OK;
@@ -135,7 +135,7 @@ void clv__scratch_sweep(clv__request *request) {
   }
 }
 
-/* ---- All of it ---- */
+/* ---- Creating and resizing ---- */
 
 static void fill_inputs(clv__partition_state *state) {
   const clv__prepared *prepared = state->prepared;
@@ -143,7 +143,7 @@ static void fill_inputs(clv__partition_state *state) {
   for (uint32_t i = 0; i < partition->view->input_count; ++i) {
     clv_value_id value = partition->view->values[partition->view->inputs[i]];
     state->instance_inputs[i] = *clv__prepared_type(prepared, partition, value);
-    state->instance_inputs[i].data = NULL; /* a streamed weight is an ordinary input */
+    state->instance_inputs[i].data = NULL; /* a streamed weight is an input like others, not a constant */
   }
 }
 

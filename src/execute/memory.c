@@ -13,7 +13,7 @@ uint32_t clv__space_owner(const clv_plan *plan, uint32_t space) {
   for (uint32_t d = 0; d < devices->count && space != CLV__SPACE_HOST; ++d) {
     if (devices->items[d].space != space) continue;
     if ((plan->gone >> d & 1u) == 0 && !devices->items[d].is_lost) return d;
-    if (owner == CLV__NO_ID) owner = d; /* if all are lost; the pool reports it on allocation */
+    if (owner == CLV__NO_ID) owner = d; /* used if all are lost: then the pool's allocation fails */
   }
   return owner;
 }
@@ -28,7 +28,7 @@ static void touch(clv__prepared *prepared, clv_value_id value, uint32_t space, u
   if (step > slot->last) slot->last = step;
 }
 
-/* Calls `visit` for every value that a step reads or writes, with the space. */
+/* Calls `visit` for every value that a step reads or writes, with the memory space in which it does. */
 static void visit_step(clv__prepared *prepared, uint32_t s, void (*visit)(clv__prepared *, clv_value_id, uint32_t, uint32_t)) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__step *step = &plan->steps[s];
@@ -59,7 +59,7 @@ static void collect(clv__prepared *prepared) {
   }
 }
 
-/* Records the steps that must complete before another slot may reuse the bytes. */
+/* Records that the step must complete before another slot may reuse the bytes of the value's slot. */
 static void mark_touch(clv__prepared *prepared, clv_value_id value, uint32_t space, uint32_t step) {
   const clv__schedule *schedule = &prepared->schedule;
   const clv__track *track = &schedule->tracks[step];
@@ -91,8 +91,8 @@ static clv_status arrange_space(clv__prepared *prepared, uint32_t space, clv_err
   return arranged;
 }
 
-/* The most that is alive in a space at one step if steps run one after the other: a lower bound on this memory for a run that
- * overlaps nothing. `change[s]` is the change of the live bytes at step s. */
+/* Returns the most bytes in the space that are alive at the same step if steps run one after the other: a lower bound on the
+ * memory of such a run. `change[s]` is the change of the live bytes at step s. */
 static uint64_t bound_space(const clv__prepared *prepared, uint32_t space, int64_t *change) {
   uint32_t steps = prepared->schedule.step_count;
   memset(change, 0, ((size_t)steps + 1) * sizeof *change);
@@ -139,7 +139,7 @@ static clv_status add_edge(edges *list, uint32_t before, uint32_t after, clv_err
   return CLV_OK;
 }
 
-/* Makes `after` wait for all users of the slot before it. */
+/* Makes step `after` wait for all earlier steps that use the slot. */
 static clv_status add_edges(edges *list, const clv__schedule *schedule, const clv__slot *slot, uint32_t after, clv_error *error) {
   for (uint32_t i = 0; i < schedule->lane_count; ++i) {
     const uint32_t *steps = schedule->lane_steps[schedule->lanes[i]];
@@ -197,7 +197,7 @@ static clv_status give_way(clv__prepared *prepared, clv__schedule_rules *rules, 
   return status;
 }
 
-/* ---- All of it ---- */
+/* ---- Planning ---- */
 
 static clv_status make_slots(clv__prepared *prepared, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
@@ -225,7 +225,7 @@ static clv_status make_slots(clv__prepared *prepared, clv_error *error) {
   return CLV_OK;
 }
 
-/* Calls `visit` for every value of open size that enters or leaves partitions: those that are bucketed, or those that are not. */
+/* Calls `visit` for every input and output whose size the plan leaves open: of all bucketed partitions, or of all others. */
 static void visit_open(clv__prepared *prepared, bool bucketed, void (*visit)(clv__partition_state *, clv__slot *)) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
@@ -251,9 +251,9 @@ static void mark_staged(clv__partition_state *state, clv__slot *slot) {
   state->is_staged = state->is_staged || !slot->is_padded;
 }
 
-/* Determines the size of each value. In memory that only bucketed partitions use, values have their bucket's size, and copies pad
- * and cut. In memory shared with other partitions, values have their exact size, and bucketed partitions have copies of their
- * own. */
+/* Determines the size of each value. In memory that only bucketed partitions use, values have their bucket's size: transfers pad
+ * and cut them. In memory shared with other partitions, values have their exact size, and each bucketed partition has padded
+ * copies of its own. */
 static clv_status share_with_buckets(clv__prepared *prepared, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   if (prepared->request->engine->buckets == NULL) return CLV_OK;
@@ -270,8 +270,8 @@ static clv_status share_with_buckets(clv__prepared *prepared, clv_error *error) 
   return CLV_OK;
 }
 
-/* Bits of the devices whose partitions have copies of their own. The host pads the inputs and cuts the outputs among these
- * copies. */
+/* Returns the devices, as bits, whose partitions have padded copies of their own. The host pads the copies of inputs and cuts the
+ * copies of outputs. */
 static uint32_t staged_devices(const clv__prepared *prepared) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   uint32_t devices = 0;
@@ -281,8 +281,8 @@ static uint32_t staged_devices(const clv__prepared *prepared) {
   return devices;
 }
 
-/* The steps whose completion the host must see: they produce values whose size is known only then, or that the host cuts or
- * pads. */
+/* Finds the steps whose completion the host must see, because the sizes of their outputs are known only then, or because the host
+ * pads or cuts their values. */
 static clv_status find_late(clv__prepared *prepared, const bool **late, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   uint32_t staged = staged_devices(prepared);

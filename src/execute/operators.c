@@ -18,7 +18,7 @@ static clv_status time_prepared(clv_session *session, const clv__prepared *prepa
     if (prepared->partitions[p].instance == NULL || !can_tell(device)) continue;
     clv__error_clear(error);
     const clv_status status = device->backend->timing->enable(device->handle, prepared->partitions[p].instance, on, error);
-    if (status == CLV_OK || status == CLV_NOT_SUPPORTED) continue; /* clv__session_operators() reports it again */
+    if (status == CLV_OK || status == CLV_NOT_SUPPORTED) continue; /* clv__session_operators() will report CLV_NOT_SUPPORTED */
     return clv__error_prefix(error, status, "partition %u on %s: timing its steps", p, device->name);
   }
   return CLV_OK;
@@ -39,7 +39,7 @@ clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step
   clv_devices *devices = session->devices;
   const clv_plan *plan = clv__session_plan(session);
   if (index >= plan->partition_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "partition %u of %u", index, plan->partition_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "there is no partition %u: the plan has %u", index, plan->partition_count);
   }
   const clv__device *device = &devices->items[plan->partitions[index].device];
   clv__devices_lock(devices);

@@ -1,5 +1,6 @@
-/* Copies between a slot and host memory. If the device has the value at its bucket's size, the copy pads on the way in and cuts
- * on the way out. If a device of fixed shapes shares memory with others, it gets its own copies of their values. */
+/* Copies values between their slots on devices and host memory. If a slot has its bucket's size, values are padded on the way in
+ * and cut on the way out. If a device with fixed shapes shares memory with other devices, its partitions work on padded copies of
+ * the values there. */
 #include <string.h>
 
 #include "execute/session_own.h"
@@ -8,7 +9,7 @@ static bool is_longer(const clv__prepared *prepared, const clv__slot *slot) {
   return slot->is_padded && !clv__same_dims(&prepared->placed[slot->value], &prepared->types[slot->value]);
 }
 
-/* Allocates host memory for the slot's bytes at its bucket's size. */
+/* Allocates host memory for the slot's value at its bucket's size. */
 static clv_status get_staging(clv__prepared *prepared, clv__slot *slot, clv_tensor *padded, clv_error *error) {
   size_t size_bytes;
   *padded = prepared->placed[slot->value];
@@ -108,7 +109,7 @@ static clv_status make_room(const staging *s, clv__staged *staged, const clv_ten
                             clv__memory_pool_allocate(devices, s->device_index, size_bytes, &staged->device, error));
 }
 
-/* Replaces `binding` by the memory that the partition reads or writes instead. */
+/* Binds the partition's padded copy instead of the exact value in `binding`. For an input, also fills the copy. */
 static clv_status stage(const staging *s, clv__staged *staged, const clv_tensor *padded, bool is_input, clv_binding *binding,
                         clv_error *error) {
   clv_binding from = *binding;
@@ -193,7 +194,7 @@ static clv_status cut_staged(const staging *s, const clv__staged *staged, const 
   CLV__TRY(clv__request_synchronize(s->request, 2 * s->device_index, error));
   clv__bucket_cut(&longer, &exact);
   CLV__TRY(backend->copy_in(s->device->handle, s->stream, to->buffer, to->offset_bytes, exact.data, exact_bytes, error));
-  return clv__request_synchronize(s->request, 2 * s->device_index, error); /* steps on other streams may read it */
+  return clv__request_synchronize(s->request, 2 * s->device_index, error); /* steps on other streams may read the output */
 }
 
 clv_status clv__stage_finish(clv__partition_state *state, clv_error *error) {

@@ -1,7 +1,7 @@
 /* Prepares a request for a set of input shapes: types, memory, schedule, instances. The most recently used sets are kept.
  *
  * If devices need fixed shapes, a set serves all shapes of one bucket (compile/bucket.h). Memory is as large as the bucket needs.
- * From one shape to the next, only the types change, and all that depends on exact sizes. */
+ * When the shapes change within the bucket, only types and whatever else depends on exact sizes are updated. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -43,7 +43,7 @@ static clv_status allocate_bindings(clv__prepared *prepared, clv_error *error) {
   return CLV_OK;
 }
 
-/* Infers the shapes for actual inputs if the plan left sizes open; NULL if it did not, or if no inputs are given. */
+/* If the plan left sizes open, infers all shapes from the actual inputs. Otherwise, or without inputs, sets `shapes` to NULL. */
 static clv_status infer_actual(const clv__request *request, const clv_tensor *inputs, clv__shapes **shapes, clv_error *error) {
   const clv_plan *plan = clv__request_plan(request);
   const clv_graph *graph = plan->graph;
@@ -53,7 +53,7 @@ static clv_status infer_actual(const clv__request *request, const clv_tensor *in
   size_t most = (size_t)plan->size_count + graph->input_count;
   clv__shape_given *given = clv__allocate_zero(allocator, most * sizeof *given);
   if (given == NULL) return clv__error_memory(error, most * sizeof *given);
-  uint32_t count = 0; /* the plan's sizes first: a symbol may occur in no input */
+  uint32_t count = 0; /* first the sizes that the plan was given: their symbols need not occur in an input */
   for (uint32_t i = 0; i < plan->size_count; ++i) given[count++] = plan->sizes[i];
   for (uint32_t i = 0; i < graph->input_count; ++i) {
     if (inputs[i].dtype == CLV_DTYPE_NONE) continue;
@@ -134,7 +134,7 @@ void clv__prepared_destroy(clv__prepared *prepared) {
   clv__prepared_free(prepared);
 }
 
-/* ---- Which set ---- */
+/* ---- Choosing the set ---- */
 
 static bool is_exactly_for(const clv__prepared *prepared, const clv_tensor *inputs) {
   const clv_graph *graph = clv__request_plan(prepared->request)->graph;
@@ -147,7 +147,7 @@ static bool is_exactly_for(const clv__prepared *prepared, const clv_tensor *inpu
 }
 
 /* Returns whether bucketed partitions have the same sizes at these shapes as in the set. Inputs alone do not determine this: for
- * a growing cache, [T] and [T + 1] are in two buckets if T is the last size of its own. */
+ * a growing cache, [T] and [T + 1] are in two buckets if T is the largest size of its bucket. */
 static bool is_of_bucket(const clv__prepared *prepared, const clv__shapes *shapes) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__bucket_rule *rule = prepared->request->engine->buckets;
@@ -160,7 +160,7 @@ static bool is_of_bucket(const clv__prepared *prepared, const clv__shapes *shape
       if (!clv__same_dims(&placed, &prepared->placed[value])) return false;
     }
   }
-  for (uint32_t i = 0; i < prepared->slot_count; ++i) { /* memory and schedule depend on this */
+  for (uint32_t i = 0; i < prepared->slot_count; ++i) { /* memory and schedule depend on which sizes are known */
     const clv__slot *slot = &prepared->slots[i];
     if (clv__tensor_is_static(&shapes->types[slot->value]) != slot->size_known) return false;
   }
@@ -226,7 +226,7 @@ static clv_status make_new(clv__request *request, const clv_tensor *inputs, cons
   request->prepared = prepared;
   ++request->prepared_count;
   trim(request);
-  status = clv__scratch_follow(prepared, error); /* the new instances may have made the scratch move */
+  status = clv__scratch_follow(prepared, error); /* the new instances may have enlarged the scratch, which moves it */
   clv__scratch_sweep(request);
   return status;
 }
@@ -235,9 +235,9 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, const
   uint64_t begin_ns = clv__clock_ns();
   clv__devices_lock(request->session->devices);
   clv_status status = make_new(request, inputs, shapes, false, error);
-  if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* plans assume serial steps: those need less */
+  if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* try serial steps, which need less memory */
     clv__request_free_memory(request);
-    clv__memory_pool_trim(request->session->devices); /* a cached block may be larger than the next request */
+    clv__memory_pool_trim(request->session->devices); /* frees blocks that the pool keeps for reuse */
     request->failed_device = CLV__NO_ID;
     status = make_new(request, inputs, shapes, true, error);
   }
@@ -251,7 +251,7 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, const
 static clv_status bring_to_front(clv__request *request, clv__prepared **link, clv_error *error) {
   clv__prepared *prepared = *link;
   if (link == &request->prepared) return CLV_OK;
-  *link = prepared->next; /* to the front */
+  *link = prepared->next;
   prepared->next = request->prepared;
   request->prepared = prepared;
   CLV__TRY(clv__scratch_follow(prepared, error));
@@ -265,7 +265,7 @@ static clv_status prepare_for(clv__request *request, const clv_tensor *inputs, c
     CLV__TRY(bring_to_front(request, link, error));
     clv_status status = refit(request->prepared, inputs, shapes, error);
     if (status != CLV_OUT_OF_MEMORY || request->failed_device == CLV__NO_ID) return status;
-    request->failed_device = CLV__NO_ID; /* memory planned anew takes less than memory that has grown */
+    request->failed_device = CLV__NO_ID; /* make a new set: it needs less memory than one whose slots have grown */
     break;
   }
   return prepare(request, inputs, shapes, error);

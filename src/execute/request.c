@@ -1,4 +1,4 @@
-/* The life of a request: its streams, events and memory; and the allocation of requests to runs. */
+/* Creates and destroys requests, with their streams, events and memory. Gives each run a free request. */
 #include <string.h>
 #include <time.h>
 
@@ -82,7 +82,7 @@ void clv__request_free_memory(clv__request *request) {
   give_memory(request);
 }
 
-/* ---- Life ---- */
+/* ---- Creating and destroying ---- */
 
 static void board_init(clv__board *board) {
   pthread_condattr_t attributes;
@@ -110,7 +110,7 @@ static clv_status create(clv_session *session, uint32_t index, clv__engine *engi
   return CLV_OK;
 }
 
-/* Releases everything that devices hold for the request. Keeps what devices that were removed may still use. */
+/* Releases the request's memory, events and streams on all devices, except those that a removed device may still use. */
 static void close_down(clv__request *request, bool has_lost_device) {
   clv_devices *devices = request->session->devices;
   uint32_t mark_count = request->engine->plan->step_count + CLV__MAX_LANES;
@@ -165,7 +165,7 @@ void clv__request_destroy(clv__request *request) {
     clv__request_free(request);
 }
 
-/* ---- Turns ---- */
+/* ---- Assigning requests to runs ---- */
 
 static uint32_t find_free(const clv_session *session) {
   for (uint32_t i = 0; i < session->options.in_flight; ++i) {
@@ -226,7 +226,7 @@ void clv__session_sweep(clv_session *session) {
   }
 }
 
-/* Waiting drivers check again whether their run was cancelled. */
+/* Wakes the waiting drivers, so that they check whether their run was cancelled. */
 void clv__session_wake(clv_session *session) {
   pthread_mutex_lock(&session->lock);
   for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {

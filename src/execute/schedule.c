@@ -45,12 +45,12 @@ static void set_waits(maker *m, uint32_t step) {
   }
   track->waits = &m->waits[m->wait_count];
   for (int on_host = 0; on_host < 2; ++on_host) {
-    for (uint32_t i = lanes; i-- > 0;) { /* any order is correct; later lanes tend to imply more */
+    for (uint32_t i = lanes; i-- > 0;) { /* any order is correct; waits for later lanes tend to imply more other waits */
       uint32_t lane = s->lanes[i], last = m->needed[lane];
       bool is_host = m->late[lane] || clv__lane_device(lane) != clv__lane_device(track->lane);
       if (last == 0 || is_host != (on_host == 1)) continue;
       clv__track *other = &s->tracks[last - 1];
-      if (!m->late[lane] && clock[i] > other->position) continue; /* steps of its own lane are always covered */
+      if (!m->late[lane] && clock[i] > other->position) continue; /* implied, as are all steps of its own lane */
       m->waits[m->wait_count++] = last - 1;
       ++track->wait_count;
       track->device_waits += on_host == 0;
@@ -73,7 +73,7 @@ static void watch_ends(clv__schedule *s) {
       is_implied = s->clocks[(size_t)other * s->lane_count + i] == end;
     }
     clv__track *last = &s->tracks[s->lane_steps[s->lanes[i]][end - 1]];
-    last->is_recorded = true; /* its failure is checked in any case */
+    last->is_recorded = true; /* its event is needed to check whether it failed */
     last->is_watched |= !is_implied;
   }
 }

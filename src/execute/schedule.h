@@ -14,11 +14,11 @@ static inline uint32_t clv__lane_device(uint32_t lane) {
 typedef struct clv__track {
   uint32_t lane;
   uint32_t position;     /* in its lane */
-  uint32_t wait_count;   /* waits for steps in other lanes, only the last one per lane; implied waits are left out */
-  const uint32_t *waits; /* the first `device_waits` of them use an event of the same device; the host performs the others */
-  uint32_t device_waits; /* the first so many of `waits` */
+  uint32_t wait_count;   /* how many steps of other lanes it waits for: at most one per lane, without implied ones */
+  const uint32_t *waits; /* these steps */
+  uint32_t device_waits; /* how many of `waits`, from the first, the device waits for, by an event; the host waits for the rest */
   bool is_recorded;      /* some wait refers to it, so an event is recorded after it */
-  bool is_watched;       /* the host waits for it, or the end of the run does and no other awaited step implies it */
+  bool is_watched;       /* the host needs its completion: a step waits for it on the host, or the end of the run does */
 } clv__track;
 
 typedef struct clv__schedule {
@@ -31,7 +31,7 @@ typedef struct clv__schedule {
   uint32_t *lane_index; /* by lane: its index in `lanes`, or CLV__NO_ID */
 } clv__schedule;
 
-/* The second step must wait for the first, in addition to the plan's dependencies. */
+/* A dependency in addition to those of the plan: step `after` must wait for step `before`. */
 typedef struct clv__edge {
   uint32_t before, after;
 } clv__edge;

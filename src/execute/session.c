@@ -1,4 +1,4 @@
-/* The life of a session, and one run from bind to hand-over. */
+/* Creates, runs and destroys sessions. */
 #include "execute/session.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static clv_status read_options(const clv_session_options *given, clv_session_opt
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "device time limit of %g s: expected 0 (none) to 1e9",
                           options->device_time_limit_s);
   }
-  if (options->precision == CLV_F32) options->precision = CLV_DTYPE_NONE; /* it means the same, and must give the same key */
+  if (options->precision == CLV_F32) options->precision = CLV_DTYPE_NONE; /* the same meaning, so the same cache key */
   if (options->precision != CLV_DTYPE_NONE && options->precision != CLV_BF16) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "precision %s: expected f32 or bf16", clv_dtype_name(options->precision));
   }

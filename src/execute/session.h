@@ -18,12 +18,12 @@ typedef struct clv__incident {
   char text[256];
   uint32_t partition_count; /* the number of its partitions, which were placed again */
   uint32_t onto;            /* bits of the devices that received them */
-  double cost_ms;           /* time of the failed attempt, of placing and of compiling; repeating the work comes on top */
+  double cost_ms;           /* time of the failed attempt, of placing and of compiling, without the repetition of the run */
 } clv__incident;
 uint32_t clv__session_incident_count(clv_session *session);
 /* Returns false if there are not that many incidents. */
 bool clv__session_incident(clv_session *session, uint32_t index, clv__incident *incident);
-/* "npu was removed: …: 3 partitions were moved to cpu" */
+/* Writes a text such as "npu was removed: …: 3 partitions were moved to cpu". */
 void clv__incident_text(const clv_devices *devices, const clv__incident *incident, char *text, size_t size_bytes);
 
 /* The source of the executable of partition `index` when the session was made. */
@@ -31,28 +31,28 @@ const clv__origin *clv__session_origin(const clv_session *session, uint32_t inde
 /* Removes from the disk cache the executables that the session compiled when it was made. Nothing will request them again. */
 void clv__session_forget(clv_session *session);
 
-/* Measures each step of the following runs: wall time around the step and a wait after it. Off by default, because it serialises
- * the devices. */
+/* Measures the wall time of each step of the following runs, including a wait for its completion. Off by default, because it
+ * serialises the devices. */
 void clv__session_time_steps(clv_session *session, bool on);
 /* Nanoseconds of step `index` of the session's plan in the last timed run. */
 uint64_t clv__session_step_time_ns(const clv_session *session, uint32_t index);
 
-/* The time of the devices' own steps, in runs whose steps are timed. Call between runs, and not while several threads run the
- * session. clv__session_time_operators() switches the measurement on for every partition of the last run and starts anew, or
- * switches it off. A device that cannot measure is not an error. clv__session_operators() lists the steps of partition `index` of
- * the session's plan; their nodes are indices into the partition's own nodes. CLV_NOT_SUPPORTED: its device does not report
- * steps. */
+/* Times of the steps inside a partition (such as kernels), as measured by its device, in runs whose steps are timed. Call between
+ * runs, and not while several threads run the session. clv__session_time_operators() switches the measurement on for every
+ * partition of the last run and starts anew, or switches it off. A device that cannot measure is not an error.
+ * clv__session_operators() lists the steps of partition `index` of the session's plan; their nodes are indices into the
+ * partition's own nodes. CLV_NOT_SUPPORTED: its device does not report steps. */
 clv_status clv__session_time_operators(clv_session *session, bool on, clv_error *error);
 clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step_fn found, void *cookie, clv_error *error);
-/* By value: the types of the last run; valid until the next. */
+/* Returns the types of the last run, by value. They are valid until the next run. */
 const clv_tensor *clv__session_types(clv_session *session);
 
 /* The statistics of one memory space. */
 typedef struct clv__space_stats {
   const char *name;
-  uint64_t planned_bytes; /* of boundary values, over all requests; for the largest set of shapes so far */
+  uint64_t planned_bytes; /* for boundary values of all requests, each with its largest set of shapes so far */
   uint64_t bound_bytes;   /* the most alive at one step if steps run one after the other: a lower bound for such a run */
-  uint64_t scratch_bytes; /* of instances; shared by those of one request and device */
+  uint64_t scratch_bytes; /* for instances; those of one request and device share it */
   uint64_t peak_bytes;    /* the most that the space's pool ever allocated, for all sessions */
   uint64_t limit_bytes;   /* 0: none */
 } clv__space_stats;
@@ -72,17 +72,17 @@ void clv__session_stats_get(clv_session *session, clv__session_stats *stats);
 typedef struct clv__mismatch {
   uint32_t partition; /* CLV__NO_ID: everything agreed */
   clv_value_id value;
-  size_t element; /* flat index of the worst one */
+  size_t element; /* flat index of the worst element */
   double expected, actual;
   double largest;   /* the largest magnitude among the expected values */
   double tolerance; /* the allowed difference, absolute */
   uint32_t partitions_checked;
-  uint32_t partitions_unknown; /* of these: executed, but some operator has no reference */
+  uint32_t partitions_unknown; /* of these: executed but not compared, because an operator has no reference */
 } clv__mismatch;
 
 /* Runs every partition on the reference evaluator's inputs and compares its outputs with the reference. The tolerance is that of
- * the dtype (base/tensor/compare.h) times the largest magnitude of the value. For f32 it is bf16's if the session's precision is
- * bf16. If a partition rounds to integers, it is a tenth of the largest magnitude. */
+ * the dtype (base/tensor/compare.h) times the largest magnitude of the value. If the session's precision is bf16, f32 has the
+ * tolerance of bf16. If a partition rounds to integers, the tolerance is a tenth of the largest magnitude. */
 clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv__mismatch *mismatch,
                                clv_error *error);
 
@@ -95,7 +95,7 @@ typedef enum clv__trace_kind {
   CLV__TRACE_STEP,   /* a partition or transfer on its lane: from its earliest possible start until its completion was reported */
   CLV__TRACE_ISSUE,  /* the driver's time to hand a step to the device */
   CLV__TRACE_WAIT,   /* the driver waits for devices */
-  CLV__TRACE_CAPTURE /* launches recorded */
+  CLV__TRACE_CAPTURE /* recording the launches of a capture */
 } clv__trace_kind;
 
 typedef struct clv__trace_event {
@@ -109,7 +109,7 @@ typedef struct clv__trace_event {
 
 /* Switches recording on or off. Recording costs one extra event per step. */
 void clv__session_trace(clv_session *session, bool on);
-/* The events recorded so far, in no order; valid until the next run. */
+/* Returns the events recorded so far, in no particular order. They are valid until the next run. */
 const clv__trace_event *clv__session_trace_events(const clv_session *session, size_t *count);
 
 #endif

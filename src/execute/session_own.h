@@ -24,7 +24,7 @@ enum { CLV__HELD_SCRATCH = 16 };
 typedef struct clv__slot {
   clv_value_id value;
   uint32_t space;
-  uint32_t first, last; /* steps; UINT32_MAX: until the run ends */
+  uint32_t first, last; /* the steps between which it must be kept; UINT32_MAX: until the run ends */
   uint32_t *touched;    /* by lane of the schedule: how many of its steps must complete before the bytes are free */
   bool is_streamed;     /* a weight, copied again before each partition that reads it */
   bool size_known;      /* at the time of memory planning */
@@ -32,7 +32,7 @@ typedef struct clv__slot {
   bool is_padded;       /* all its readers and writers in this space use its bucket's size, and so does the slot */
   size_t size_bytes;
   size_t offset;             /* in the space's arena, if size_known and not external */
-  void *bound;               /* host memory of this run, if the caller owns it */
+  void *bound;               /* the caller's memory in this run; NULL: the session's memory is used */
   clv__memory_block own;     /* for sizes known only at run time; kept between runs, grown when needed */
   clv__memory_block staging; /* host memory for padding or cutting its bytes */
 } clv__slot;
@@ -47,32 +47,32 @@ typedef struct clv__staged {
 typedef struct clv__partition_state {
   clv__prepared *prepared;
   uint32_t index;
-  clv__compiled own; /* an executable of its own, if the shapes differ from the plan's and need one */
+  clv__compiled own; /* another executable, if these shapes need one because they differ from the plan's */
   clv__arena own_arena;
   clv_instance *instance;
   uint64_t scratch_generation; /* generation of the block that the instance is bound to; 0: none */
   clv_tensor *instance_inputs; /* types that the instance was created for */
   clv_binding *inputs, *outputs;
-  clv__staged *staged; /* for inputs, then outputs; NULL: none can need it */
+  clv__staged *staged; /* padded copies, by input, then by output; NULL: never needed */
   uint32_t step;       /* its step in the plan */
-  bool is_staged;      /* it shares memory with partitions that use exact sizes there */
+  bool is_staged;      /* bucketed, in memory shared with partitions that use exact sizes */
   bool is_fixed;       /* its launches are the same in every run, so it may be captured */
-  uint32_t first;      /* partitions captured together form one capture; the first of them identifies it */
+  uint32_t first;      /* the first partition of the capture that includes this one */
   uint32_t next;       /* the next one in the capture, or CLV__NO_ID */
   clv__issue issue;    /* in the last run by clv__request_drive() */
-  const char *why;     /* EAGER: the reason, if it is specific to that run */
+  const char *why;     /* for CLV__ISSUE_EAGER: the reason, if it is specific to that run */
 } clv__partition_state;
 
 struct clv__prepared {
   clv__request *request;
   clv__prepared *next; /* in the request's list, the most recently used first */
   clv__arena arena;
-  bool is_tight;      /* uses only the memory that serial steps need, so devices wait for each other's bytes */
+  bool is_tight;      /* shares memory as if steps ran one after the other; devices wait until shared bytes are free */
   bool is_whole;      /* made for given inputs, or all sizes are known; otherwise it only serves to size the memory */
   clv_tensor *inputs; /* by graph input: the types that it was made for */
   clv_tensor *types;  /* by value: the actual type of this run; `data` as in the plan's shapes */
-  clv_tensor
-      *placed; /* by value: the same at the bucket's sizes, as devices of fixed shapes see it; equals `types` if there are none */
+  clv_tensor *placed; /* by value: the type at its bucket's sizes, for devices with fixed shapes; the same array as `types`
+                         without buckets */
   uint32_t slot_count;
   clv__slot *slots;
   uint32_t *slot_of; /* [value * space_count + space] -> slot or CLV__NO_ID */
@@ -94,7 +94,7 @@ typedef struct clv__engine {
   clv__arena arena;
   uint64_t *step_times_ns; /* of the last timed run */
   const void **defaults;   /* by input: the bytes of its initializer, aligned to their element; NULL if there is none */
-  const void **constants;  /* by output, then by kept value: the same for those known at planning time */
+  const void **constants;  /* by output, then by kept value: its bytes if they were known at planning time, otherwise NULL */
 } clv__engine;
 
 /* A step's event, and the data for its notification. */
@@ -105,15 +105,15 @@ typedef struct clv__mark {
   uint32_t device;
   bool is_uncut;               /* in this run: the padding of its output has not been cut yet */
   bool is_aside;               /* not a step, but the end of a lane: clv__request_await() */
-  bool is_told, is_traced;     /* since the event was recorded; protected by the board's lock */
+  bool is_told, is_traced;     /* notified, and traced, since the event was recorded; protected by the board's lock */
   uint64_t issued_ns, over_ns; /* while the session is traced */
 } clv__mark;
 
-/* Notifications for the driver. */
+/* Where devices report completed steps to the driver. */
 typedef struct clv__board {
   pthread_mutex_t lock;
-  pthread_cond_t changed; /* by CLOCK_MONOTONIC */
-  uint64_t news;
+  pthread_cond_t changed;             /* by CLOCK_MONOTONIC */
+  uint64_t news;                      /* counts notifications */
   uint32_t watched[CLV__MAX_DEVICES]; /* by device: pending notifications */
   uint32_t completed[CLV__MAX_LANES]; /* by lane: completed steps in this run */
   atomic_uint tellers;                /* threads inside clv__board_tell() */
@@ -136,7 +136,7 @@ struct clv__request {
   const clv_allocator *allocator;
   clv__engine *engine;
   uint32_t index;
-  clv__prepared *prepared; /* the current one first */
+  clv__prepared *prepared; /* a list, with the current set first */
   uint32_t prepared_count;
   clv_stream *streams[CLV__MAX_LANES]; /* created on first use */
   clv__mark *marks;                    /* by step, then by lane */
@@ -149,7 +149,7 @@ struct clv__request {
   uint32_t leap;                        /* how many later steps of the lane were issued together with the current one */
   bool is_driven;                       /* true inside clv__request_drive(): launches may be captured and replayed */
   atomic_uint failed_device;            /* the device whose call failed in this run, or CLV__NO_ID */
-  uint32_t known_lost;                  /* bits of the devices that were removed and that the driver knows of */
+  uint32_t known_lost;                  /* bits of the removed devices that the driver has already noticed */
   uint32_t pending_first, pending_last; /* partitions enqueued on a device since the last wait for it, for messages */
   atomic_uint callers;                  /* device threads inside a callback */
   atomic_bool refuses_callbacks;        /* no further callback may enter */
@@ -189,11 +189,12 @@ static inline const clv__device *clv__request_device(const clv__request *request
 }
 /* Records the device whose call failed. */
 static inline clv_status clv__request_blame(clv__request *request, uint32_t device, clv_status status) {
-  uint32_t none = CLV__NO_ID; /* devices call from their own threads for outputs whose size depends on data */
+  uint32_t none = CLV__NO_ID; /* atomic, because a device may request memory for an output from its own thread */
   if (status != CLV_OK) (void)atomic_compare_exchange_strong(&request->failed_device, &none, device);
   return status;
 }
-/* With time limits a device may be removed while it works. Then devices never get the caller's memory or the model's memory. */
+/* Returns whether devices must not get the caller's memory or the model's memory: with time limits, a device may be removed while
+ * it still accesses memory. */
 static inline bool clv__request_is_careful(const clv__request *request) {
   return request->session->devices->is_timed;
 }
@@ -210,15 +211,16 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
                               uint32_t *failed_device, clv_error *error);
 void clv__engine_release(clv_session *session, clv__engine *engine); /* accepts NULL; takes the session's lock */
 
-/* request.c: creation; acquiring a request for a run (waits until one is free) and releasing it. */
+/* request.c: acquires a request for a run (creates it if necessary, or waits until one is free), and releases it. */
 clv_status clv__request_acquire(clv_session *session, clv__request **request, clv_error *error);
 void clv__request_release(clv__request *request);
-/* Accepts NULL. Nothing of the request may still run, except on devices that were removed. Memory that those could still access
+/* Accepts NULL. Nothing of the request may still run, except on devices that were removed. Memory that these could still access
  * is kept until the devices are closed (abandoned.c). */
 void clv__request_destroy(clv__request *request);
 clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream **stream, clv_error *error);
-/* Reserves memory in the arena of a space, or in a device's scratch. The memory may move, which gives it another generation.
- * Nothing of the request may run there. Scratch that captures use stays. */
+/* Enlarges the arena of a space, or (below) the scratch of a device, if it is smaller than `size_bytes`. The memory may move and
+ * then gets a new generation, so nothing of the request may be running there. A scratch block that captures use is kept in
+ * addition to the new one. */
 clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t size_bytes, clv_error *error);
 /* Releases all prepared sets and memory. */
 void clv__request_free_memory(clv__request *request);
@@ -233,7 +235,8 @@ static inline const clv_tensor *clv__prepared_type(const clv__prepared *prepared
   return partition->is_bucketed ? &prepared->placed[value] : &prepared->types[value];
 }
 void clv__prepared_destroy(clv__prepared *prepared);
-/* The two parts of clv__prepared_destroy(): everything except the set's own memory; then that memory. */
+/* clv__prepared_destroy() in two parts: clv__prepared_close() releases everything except the set's own arrays, which
+ * clv__prepared_free() releases. */
 void clv__prepared_close(clv__prepared *prepared);
 void clv__prepared_free(clv__prepared *prepared);
 bool clv__same_dims(const clv_tensor *a, const clv_tensor *b);
@@ -256,20 +259,20 @@ void clv__instance_drop(clv__partition_state *state);
  * to the model. */
 clv_status clv__slot_copy_in(clv__request *request, uint32_t device, clv_stream *stream, clv__slot *to, const clv_tensor *from,
                              bool is_constant, clv_error *error);
-/* Sets `is_uncut` if the slot's padding must be cut. clv__slot_cut() does that after the copy completes. */
+/* Sets `is_uncut` if clv__slot_cut() must cut the slot's padding after the copy completes. */
 clv_status clv__slot_copy_out(clv__request *request, uint32_t device, clv_stream *stream, const clv_tensor *to, clv__slot *from,
                               bool *is_uncut, clv_error *error);
 void clv__slot_cut(const clv__prepared *prepared, const clv__slot *from, const clv_tensor *to);
-/* If bucketed partitions share memory with others: replaces `inputs` and `outputs` that are shorter than their bucket by padded
- * copies and by room for outputs. The host must have seen the completion of all earlier steps. */
+/* If the partition is staged: binds its padded copies instead of the inputs and outputs that are shorter than their bucket, and
+ * fills those of inputs. The host must have seen the completion of all earlier steps. */
 clv_status clv__stage_bindings(clv__partition_state *state, clv_error *error);
 bool clv__stage_is_uncut(const clv__partition_state *state);
 /* After the partition completes: copies outputs to where other partitions expect them. */
 clv_status clv__stage_finish(clv__partition_state *state, clv_error *error);
 void clv__stage_release(clv__partition_state *state);
 
-/* memory.c: creates the slots of all boundary values, with their lifetimes and locations, and the schedule that separates
- * them. */
+/* memory.c: creates the slots of all boundary values, with their lifetimes and locations, and a schedule in which slots that
+ * share bytes are never in use at the same time. */
 clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error);
 void clv__prepared_release_memory(clv__prepared *prepared);
 static inline clv__slot *clv__prepared_slot(const clv__prepared *prepared, clv_value_id value, uint32_t space) {
@@ -283,9 +286,9 @@ clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, siz
 /* The device that allocates memory in the space, among those that the plan may use; CLV__NO_ID for host memory. */
 uint32_t clv__space_owner(const clv_plan *plan, uint32_t space);
 
-/* arrange.c: sets the offsets of `slots`; `total` is the end of the last one. With a schedule, two slots share bytes if the
- * schedule completes all uses of one before the other begins; streamed slots, if their steps do not overlap. Without a schedule,
- * all slots share by their steps. */
+/* arrange.c: sets the offsets of `slots`, and `total` to the size of the arena. With a schedule, two slots may share bytes if the
+ * schedule completes all uses of one before the other begins. Without a schedule, and for streamed slots, it suffices that their
+ * ranges of steps do not overlap. */
 clv_status clv__slots_arrange(clv__slot **slots, size_t count, const clv__schedule *schedule, const clv_allocator *allocator,
                               size_t *total, clv_error *error);
 
@@ -307,7 +310,7 @@ clv_status clv__request_finish_step(clv__request *request, uint32_t step, clv_er
 /* Waits for a lane's stream, within the device's time limit. An error names the partitions that failed. */
 clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_error *error);
 
-/* watch.c: asks for a notification of the board when a recorded step completes. */
+/* watch.c: requests that the board be notified when a recorded step completes. */
 clv_status clv__request_watch(clv__request *request, clv__mark *mark, clv_error *error);
 void clv__watcher_destroy(clv__watcher *watcher); /* accepts NULL; waits for its thread */
 /* Reports that the mark's step completed. */
@@ -319,25 +322,26 @@ void clv__board_drain(clv__board *board);
 bool clv__board_wait(clv__request *request, uint64_t seen, uint64_t until_ns);
 /* The deadline for a device call that starts now. */
 uint64_t clv__request_device_deadline_ns(const clv__request *request);
-/* Waits until everything enqueued on the lane completes. If devices have no time limit it does nothing, because the backend's own
- * calls wait as well. */
+/* Waits until everything enqueued on the lane completes. Does nothing if devices have no time limit, because then the caller's
+ * next backend call waits. */
 clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *error);
 /* Marks the device as lost, because it did not answer in time. Returns that error. */
 clv_status clv__request_lose(clv__request *request, uint32_t device, clv_error *error);
 
 /* abandoned.c. clv__request_has_lost_device(): a device that was removed may still work for the request.
- * clv__request_stop_callbacks(): callbacks from such devices are ignored from now on. clv__request_abandon(): the rest of the
- * request waits until the devices are closed; then clv__request_free() runs. */
+ * clv__request_stop_callbacks(): callbacks from such devices are ignored from now on. clv__request_abandon(): keeps the rest of
+ * the request until the devices are closed, and then calls clv__request_free(). */
 bool clv__request_has_lost_device(const clv__request *request);
 void clv__request_stop_callbacks(clv__request *request);
 void clv__request_abandon(clv__request *request);
 void clv__request_free(clv__request *request); /* request.c */
 
-/* capture/capture.c: what a prepared set can capture. This is decided at the beginning of a run, captured partition by partition,
- * and kept at the end of the run, when nothing runs. The end returns whether to repeat the run without the captures that may have
- * caused its failure. Between runs, clv__capture_drop() releases a device's captures. clv__capture_forget() may also run during
- * one: it releases the partition's capture at once, because memory that it refers to goes away. clv__capture_holds(): captures
- * of the set on the device are kept. */
+/* capture/capture.c: clv__capture_prepare() determines what a prepared set can capture. clv__capture_begin_run() decides per
+ * device whether to capture or replay in this run, clv__capture_execute() does so for one partition, and clv__capture_end_run()
+ * keeps new captures after all steps have completed; it returns whether to repeat the run without the captures that may have
+ * caused its failure. clv__capture_drop(), between runs, releases a device's captures. clv__capture_forget(), also during a run,
+ * releases the capture of a partition at once, because memory that the capture refers to will be freed. clv__capture_holds()
+ * returns whether captures of the set on the device are kept. */
 clv_status clv__capture_prepare(clv__prepared *prepared, clv_error *error);
 void clv__capture_drop(clv__prepared *prepared, uint32_t device);
 void clv__capture_forget(clv__prepared *prepared, uint32_t partition);
@@ -355,7 +359,7 @@ void clv__trace_steps(clv__request *request); /* the steps of the run that just 
 
 /* drive.c: runs all steps in a valid order, with devices working at the same time. */
 clv_status clv__request_drive(clv__request *request, const clv__order *order, clv_error *error);
-/* Runs the steps one after the other, and times each with a wait after it. */
+/* Runs the steps one after the other, and measures the time of each, including a wait for its completion. */
 clv_status clv__request_drive_timed(clv__request *request, uint64_t *times_ns, clv_error *error);
 
 /* Wakes waiting drivers to check their state again. (request.c) */
@@ -369,7 +373,7 @@ clv_status clv__session_begin(clv_session *session, clv_error *error);
 /* Releases requests that are not in use and belong to a replaced engine. (request.c) */
 void clv__session_sweep(clv_session *session);
 
-/* session.c: one run from bind to hand-over. Devices that fail are removed. */
+/* session.c: makes one run, from binding inputs to returning outputs. Removes devices that fail. */
 clv_status clv__order_make(const clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
                            uint32_t output_count, const clv_run_options *options, clv__order *order, clv_error *error);
 clv_status clv__session_run(clv_session *session, const clv__order *order, clv_error *error);

@@ -13,7 +13,7 @@ clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_er
   if (status == CLV_OK) status = device->backend->stream_synchronize(device->handle, request->streams[lane], error);
   if (status == CLV_OK) return status;
   clv__request_blame(request, d, status);
-  if (lane % 2 == 1) return clv__error_prefix(error, status, "copies of %s", device->name);
+  if (lane % 2 == 1) return clv__error_prefix(error, status, "copies to and from %s", device->name);
   if (first == CLV__NO_ID) return clv__error_prefix(error, status, "%s", device->name);
   if (first == last) return clv__error_prefix(error, status, "partition %u on %s", first, device->name);
   return clv__error_prefix(error, status, "partitions %u to %u on %s", first, last, device->name);
@@ -29,7 +29,7 @@ static clv_status get_room(clv__partition_state *state, uint32_t index, const cl
   clv_value_id value = partition->view->values[partition->view->outputs[index]];
   clv__slot *slot = clv__prepared_slot(prepared, value, plan->devices->items[partition->device].space);
   size_t size_bytes;
-  if (partition->is_bucketed && clv__same_dims(type, &prepared->placed[value])) { /* its bucket's size: the memory is bound */
+  if (partition->is_bucketed && clv__same_dims(type, &prepared->placed[value])) { /* the bucket's size: memory is bound */
     *binding = state->outputs[index];
     return CLV_OK;
   }
@@ -159,7 +159,7 @@ static void cut_transfer(clv__request *request, const clv__transfer *transfer) {
   clv__slot_cut(prepared, clv__prepared_slot(prepared, transfer->value, transfer->from), &host);
 }
 
-/* ---- Either ---- */
+/* ---- Steps ---- */
 
 clv_status clv__request_step(clv__request *request, uint32_t index, uint32_t lane, bool *is_uncut, clv_error *error) {
   const clv__step *step = &clv__request_plan(request)->steps[index];

@@ -1,5 +1,5 @@
-/* The trace of a session: see session.h. A request collects the events of its run. At its end they move to the session, under the
- * session's lock. */
+/* The trace of a session: see session.h. Events are added to the session under its lock: steps at the end of each run, with the
+ * times in their marks; all others as they happen. */
 #include <string.h>
 
 #include "execute/session_own.h"
@@ -19,7 +19,7 @@ void clv__trace_add(clv__request *request, clv__trace_event event) {
   if (!session->is_traced) return;
   event.request = request->index;
   pthread_mutex_lock(&session->lock);
-  bool is_current = request->engine == session->engine; /* steps of a replaced plan mean nothing */
+  bool is_current = request->engine == session->engine; /* do not mix in steps of a replaced plan */
   if (is_current && clv__array_reserve(session->allocator, (void **)&session->trace, &session->trace_capacity,
                                        session->trace_count + 1, sizeof *session->trace, session->trace_count)) {
     session->trace[session->trace_count++] = event;
@@ -27,8 +27,8 @@ void clv__trace_add(clv__request *request, clv__trace_event event) {
   pthread_mutex_unlock(&session->lock);
 }
 
-/* The start of a step on its device: the latest of its issue, the end of the step before it in its lane, and the ends of its
- * predecessors. The device's own clock is not known here. */
+/* Returns the earliest time at which a step can have begun on its device: the latest of its issue, the end of the step before it
+ * in its lane, and the ends of its predecessors. (The device's own clock is not available.) */
 static uint64_t begin_of(const clv__request *request, uint32_t step) {
   const clv__schedule *schedule = &request->prepared->schedule;
   const clv__track *track = &schedule->tracks[step];
@@ -54,9 +54,9 @@ void clv__trace_steps(clv__request *request) {
   const clv__schedule *schedule = &request->prepared->schedule;
   for (uint32_t s = 0; s < schedule->step_count; ++s) {
     const clv__mark *mark = &request->marks[s];
-    if (mark->over_ns == 0) continue; /* captured together with others: the last of them represents all */
+    if (mark->over_ns == 0) continue; /* in a capture with later steps: the last one has the time of all */
     uint64_t begin_ns = begin_of(request, s);
-    if (mark->over_ns < begin_ns) begin_ns = mark->over_ns; /* reported before the clock was read */
+    if (mark->over_ns < begin_ns) begin_ns = mark->over_ns; /* its completion was reported before its issue time was taken */
     clv__trace_add(request, (clv__trace_event){.kind = CLV__TRACE_STEP,
                                                .lane = schedule->tracks[s].lane,
                                                .step = s,

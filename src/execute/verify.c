@@ -45,7 +45,8 @@ static bool rounds(const clv_graph_view *view) {
 
 #define ROUNDED_TOLERANCE 0.1 /* as a share of the largest magnitude */
 
-/* The tolerance beyond the dtype's own: `precision` is the dtype in which the session's devices may compute f32. */
+/* Returns the tolerance as a share of the largest magnitude; 0: that of the dtype applies. `precision` is the dtype in which the
+ * session's devices may compute f32. */
 static double share_allowed(const clv_graph_view *view, clv_dtype dtype, clv_dtype precision) {
   const bool is_coarse = precision != CLV_DTYPE_NONE && dtype == CLV_F32;
   if ((dtype == CLV_F32 || dtype == CLV_I8 || dtype == CLV_U8) && rounds(view)) return ROUNDED_TOLERANCE;
@@ -84,7 +85,7 @@ static clv_status feed(clv__request *request, uint32_t device_index, const clv_t
                             clv__slot_copy_in(request, device_index, stream, slot, value, is_constant, error));
 }
 
-/* Reads a partition's output; if it is on a device, copies it into `copy`, which this allocates. */
+/* Reads a partition's output. If it is in device memory, copies it to host memory allocated as `copy`. */
 static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot *slot, clv_tensor *actual,
                         clv__memory_block *copy, clv_error *error) {
   *copy = (clv__memory_block){0};
@@ -250,7 +251,7 @@ static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__m
     if (status != CLV_OK) {
       clv__error_prefix(error, status, "verify");
       (void)clv__request_synchronize(request, 2 * plan->partitions[p].device,
-                                     NULL); /* it may still read the reference's memory */
+                                     NULL); /* the device may still read the reference's memory */
     }
     ++mismatch->partitions_checked;
   }

@@ -6,11 +6,11 @@
 #include "base/clock.h"
 #include "execute/session_own.h"
 
-/* How often a wait for news wakes up: other sessions may give devices up. */
+/* How often a waiting driver wakes up to check whether another session has marked a device as lost. */
 enum { LOOK_EVERY_NS = 50000000 };
 
-/* Signals after releasing the lock, because the woken thread needs it. The board stays allocated meanwhile:
- * clv__board_drain(). */
+/* Signals after it releases the lock, because the woken thread needs the lock. `tellers` keeps the board from being freed
+ * meanwhile: see clv__board_drain(). */
 void clv__board_tell(void *cookie) {
   clv__mark *mark = cookie;
   clv__board *board = &mark->request->board;
@@ -77,7 +77,8 @@ clv_status clv__request_lose(clv__request *request, uint32_t index, clv_error *e
 }
 
 /* A thread that waits for one event after the other. On each stream, events complete in the order in which they were recorded,
- * and the run waits for all of them. So the order in which two streams are awaited only costs time. */
+ * and the run waits for all of them. So one thread can wait for the events of several streams; at worst, some notifications are
+ * late. */
 struct clv__watcher {
   clv__request *request;
   const clv__device *device;
@@ -86,7 +87,7 @@ struct clv__watcher {
   pthread_cond_t work;
   bool is_closing;
   uint32_t first, count, capacity;
-  clv__mark **marks; /* a ring of as many as there are steps */
+  clv__mark **marks; /* a ring buffer with room for all marks of the request */
 };
 
 static void *watch(void *cookie) {
@@ -205,7 +206,7 @@ clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *e
   if (mark->event == NULL) status = device->backend->event_create(device->handle, &mark->event, NULL);
   if (status == CLV_OK) status = device->backend->event_record(device->handle, mark->event, request->streams[lane], NULL);
   if (status == CLV_OK) status = begin_watching(request, mark, NULL);
-  if (status != CLV_OK) return CLV_OK; /* then the backend's own call waits */
+  if (status != CLV_OK) return CLV_OK; /* the backend call that follows waits instead */
   uint64_t news;
   while (!is_told(request, mark, &news)) {
     if (device->is_lost) return clv__request_blame(request, d, clv__device_check(device, error));

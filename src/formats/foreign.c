@@ -1,5 +1,5 @@
-/* See foreign.h. A table of the first bytes of files of other programs. None of them starts an ONNX model, whose first byte is
- * the tag of a field. */
+/* See foreign.h. A table of the bytes with which files of other programs begin. No ONNX model begins with these bytes, because a
+ * model's first byte is the tag of a field. */
 #include "formats/foreign.h"
 
 #include <stdint.h>
@@ -30,7 +30,7 @@ static const signature signatures[] = {
     AT(4, "ORTM", "ONNX Runtime's own format: use the ONNX file that it was made from"),
 };
 
-/* safetensors: the length of a JSON header that fits in the file, followed by its brace. */
+/* A safetensors file begins with the length of its JSON header (8 bytes), which must fit in the file, and the header's brace. */
 static int is_safetensors(const uint8_t *data, size_t size_bytes) {
   uint64_t length = 0;
   if (size_bytes < 10 || data[8] != '{') return 0;

@@ -1,4 +1,4 @@
-/* Weights in separate files. See params.h. */
+/* Reads weights from separate files. See params.h. */
 #include "formats/params.h"
 
 #include "formats/arrays/npz.h"
@@ -8,7 +8,7 @@ typedef struct source {
   const char *path;
   clv__safetensors *safetensors; /* one of these two is set */
   clv__npz *npz;
-  bool is_owned; /* the graph owns its mapping */
+  bool is_owned; /* the graph owns the mapping of the safetensors file */
 } source;
 
 struct clv__params {
@@ -39,7 +39,8 @@ clv_status clv__params_open(const clv_allocator *allocator, const char *const *p
                             clv_error *error) {
   *params = NULL;
   if (count > CLV__PARAMS_MAX_FILES) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weight files; the maximum is %d", count, CLV__PARAMS_MAX_FILES);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weight files are given; the maximum is %d", count,
+                          CLV__PARAMS_MAX_FILES);
   }
   clv__params *made = clv__allocate_zero(allocator, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
@@ -85,7 +86,7 @@ bool clv__params_has(const clv__params *params, const char *name) {
   return find(params, name) != NULL;
 }
 
-/* The graph takes ownership of the mapping with the first tensor read from it. */
+/* Reads a tensor in place. When the first tensor of a file is read, the graph takes ownership of the file's mapping. */
 static clv_status read_mapped(source *s, clv__builder *builder, const char *name, clv_tensor *tensor, clv_error *error) {
   CLV__TRY(clv__safetensors_read(s->safetensors, name, tensor, error));
   if (s->is_owned) return CLV_OK;

@@ -8,8 +8,8 @@
 #include "gnn/plan/subgraph_sizes.h"
 #include "gnn/run/single.h"
 
-/* For tables from before merging was measured: the approximate cost of waking a thread that waits for another. It is small
- * compared with any block worth sharing out. */
+/* The merge cost if the tables have none: about the time to wake a thread that waits for another. It is small compared with
+ * any block that is worth dividing among devices. */
 #define MERGE_NS 20e3
 
 /* ---- The machine ---- */
@@ -262,7 +262,7 @@ static clv_status check_plan(const clv__gnn_plan *plan, const clv__gnn_model *mo
   return CLV_OK;
 }
 
-/* Returns the plan's own membership: METIS's, or `given`. */
+/* Returns the membership of the plan's subgraphs: a copy of `given` or, if that is NULL, from METIS or the cache. */
 static clv_status plan_membership(const clv_allocator *allocator, const clv__gnn_plan *plan, const clv__gnn_graph *graph,
                                   const clv__membership *given, clv__cache *cache, clv__membership *membership,
                                   clv_error *error) {
@@ -291,7 +291,7 @@ clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gn
   if (status == CLV_OK)
     status = clv__partitioned_make(allocator, looped != NULL ? looped : graph, &membership, partitioned, error);
   if (status == CLV_OK && plan->k == 1)
-    partitioned->graph = looped; /* owns the graph that its rows belong to */
+    partitioned->graph = looped; /* takes ownership: its rows are those of this graph */
   else
     clv__gnn_graph_destroy(looped);
   clv__membership_finish(allocator, &membership);

@@ -32,7 +32,7 @@ typedef struct clv__gnn_planning {
   clv__gnn_cut *cuts; /* sorted by k */
   clv__choose_cut *choose_cuts;
   clv__costs *costs;  /* [layer_count]; set by clv__gnn_planning_choose() */
-  double exchange_ns; /* the time between two layers, from the same tables */
+  double exchange_ns; /* the time between two layers; also set by clv__gnn_planning_choose() */
 } clv__gnn_planning;
 
 /* Queries the devices and partitions the graph for each of `ks` (ascending), using `cache` (may be NULL) for known
@@ -47,7 +47,7 @@ clv_status clv__gnn_planning_init(clv__gnn_planning *planning, clv_devices *devi
 clv_status clv__gnn_planning_init_parts(clv__gnn_planning *planning, clv_devices *devices, const clv__gnn_model *model,
                                         const clv__gnn_graph *graph, const clv__membership *given, uint32_t count,
                                         uint64_t pad_step, clv_error *error);
-void clv__gnn_planning_finish(clv__gnn_planning *planning); /* accepts a zeroed one */
+void clv__gnn_planning_finish(clv__gnn_planning *planning); /* accepts a zeroed struct */
 
 /* Prices the plans of all layers for every k, and chooses the best. The tables also give the merge, switch and exchange costs;
  * they override the options. Returns CLV_NOT_FOUND unless `tables` has every device, and CLV_INVALID_ARGUMENT if measured

@@ -162,7 +162,7 @@ static void hash_graph(clv__hasher *hasher, const clv_graph *graph) {
     clv__hasher_update(hasher, node->outputs, node->output_count * sizeof *node->outputs);
     clv__hasher_u64(hasher, node->attributes.count);
     for (uint32_t i = 0; i < node->attributes.count; ++i) hash_attribute(hasher, graph, &node->attributes.items[i]);
-    if (node->source_op[0] == '\0') continue; /* leaves the hashes of ONNX models unchanged */
+    if (node->source_op[0] == '\0') continue; /* a node of an ONNX model has no source operator */
     clv__hasher_string(hasher, node->source_name);
     clv__hasher_string(hasher, node->source_op);
   }

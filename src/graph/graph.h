@@ -101,7 +101,7 @@ clv_status clv__graph_check_bound(const clv_graph *graph, clv_error *error);
 /* Whether `pattern` (see clv__pattern_match) matches the node's operator: its ONNX name (Concat), or its source name with or
  * without the overload suffix (aten.cat.default, aten.cat). */
 bool clv__node_matches_op(const clv__node *node, const char *pattern);
-/* The same for the node's name: the unique one (Concat#7) or that of the source. */
+/* The same for the node's name: its unique name (Concat#7) or its name in the source. */
 bool clv__node_matches_name(const clv__node *node, const char *pattern);
 
 void clv__graph_destroy(clv_graph *graph); /* accepts NULL; also destroys the bodies */
@@ -137,8 +137,8 @@ clv_status clv__builder_import(clv__builder *builder, const char *domain, int32_
 clv_status clv__builder_metadata(clv__builder *builder, const char *key, const char *value, clv_error *error);
 void clv__builder_info(clv__builder *builder, const char *name, const char *path, int64_t ir_version);
 clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map, clv_error *error);
-/* Records the node of the source format that the nodes added next come from. Copies both texts. NULL for both: these nodes are
- * in the model itself. */
+/* Records the node of the source format that the nodes added next come from. Copies both texts. NULL for both: the nodes added
+ * next are nodes of the model itself. */
 clv_status clv__builder_source(clv__builder *builder, const char *name, const char *op, clv_error *error);
 /* Adds a node. Strings, id arrays and the attribute array are copied; data that the attributes point to must live in the
  * graph's arena. The graph under construction takes ownership of body graphs (whole views from clv__builder_finish_body()). */

@@ -78,8 +78,8 @@ clv_status clv__view_create_whole(const clv_graph *graph, const clv_tensor *type
   return CLV_OK;
 }
 
-/* Whether a value produced inside the view is an output of it: `kept` contains the value, it is an output of the graph, or a
- * node outside reads it. */
+/* Whether a value produced inside the view is an output of the view: if it is in `kept`, is an output of the graph, or is read by
+ * a node outside. */
 static bool leaves(const clv_graph_view *view, const bool *kept, clv_value_id value) {
   const clv_graph *graph = view->graph;
   if (graph->values[value].is_output || (kept != NULL && kept[value])) return true;
@@ -194,7 +194,7 @@ static void graph_value(const clv_graph_view *graph, uint32_t value, clv_value_i
   const clv__value *source = &graph->graph->values[id];
   bool constant = clv__value_is_constant(graph->graph, graph->types, id);
   uint32_t struct_size = info->struct_size;
-  bool whole = graph->inputs == graph->graph->inputs; /* inputs and outputs of a whole graph may be out of order for find_id() */
+  bool whole = graph->inputs == graph->graph->inputs; /* whose inputs and outputs are not sorted, as find_id() requires */
   clv_value_info filled = {
       .struct_size = struct_size,
       .is_input = !constant && (whole ? source->is_input : find_id(graph->inputs, graph->input_count, value) != CLV_NO_VALUE),

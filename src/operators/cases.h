@@ -5,15 +5,17 @@
  *   dtype    default T, the case's own dtype         dims   default: a scalar, or as many as there are values
  *   fill     ~lo:hi    evenly distributed between the two; default -2:2, for integers -9:9 (0:9 if unsigned)
  *            ~half     halves between -8 and 8
- *            ~inf      ordinary numbers, both zeros and infinities; for integers the whole range
- *            ~nan      the same and NaN           ~any   the same and denormals: for operators that move bits
- *            ~max      ordinary numbers, both zeros, the largest; not part of ~inf, because other numbers vanish in sums with it
- *            ~turn:n   indices below n: i + j + … mod n, so that no line contains one twice; a negative n: counted from the end
+ *            ~inf      ordinary numbers, both zeros, both infinities; for integers the whole range
+ *            ~nan      as ~inf, and NaN
+ *            ~any      as ~nan, and denormals: for operators that only copy elements
+ *            ~max      ordinary numbers, both zeros, the largest number and its negative; in sums with them other numbers vanish
+ *            ~turn:n   indices: element [i, j, …] is (i + j + … + a random start) mod |n|, so that |n| neighbours differ;
+ *                      if n is negative, minus |n|: indices counted from the end
  *   role     =  a constant    ?  an input (the default; needed in front of values)    &  the output of another node
  *   values   {1,2} a vector (or of the given dims), (1) a scalar
  *   A name that begins with + is an operand of a later node, not of the first. It is omitted if no node reads it.
- * Attributes:   name=1  name=[1,2]  name=0.5  name=[0.5,1]  name=text  name=$f16 (a dtype)  name=#f16{1} or #T(1) (a tensor)
- *   >101     three outputs, of which the second is omitted; default: one
+ * Attributes:   name=1  name=[1,2]  name=0.5  name=[0.5,1]  name=text  name=$f16 (a dtype)  name=#f16{1}  name=#T(1) (a tensor)
+ *   >101     three outputs, of which the second is omitted; default: one output
  * Then (nodes after the first; each reads the one before, and operands by name):   Add(r) Relu
  *   !        after a node: its output is also an output of the graph. */
 #ifndef CLEAVE_OPERATORS_CASES_H
@@ -23,11 +25,11 @@
 
 #include "operators/families.h"
 
-/* Each list holds alternatives; the first is the usual one. One case of a row takes the usual one of every list. Each further
- * case takes another alternative of one list and the usual ones of the other lists. A list that begins with * is multiplied with
- * the others instead, as `ops` always is. */
+/* Each list contains alternatives; the first is the default. The first case of a row uses the default of every list. Each further
+ * case uses another alternative of one list and the defaults of the other lists. If a list begins with *, all its alternatives
+ * are combined with all those cases instead. `ops` is always treated like this. */
 typedef struct clv__case_row {
-  const char *ops;        /* "Sin Cos": one at a time; separated by spaces; with a domain: "ai.cleave.SparseAggregate" */
+  const char *ops;        /* separated by spaces: "Sin Cos"; a case has one of them; with a domain: "ai.cleave.SparseAggregate" */
   const char *opsets;     /* "22 13"; separated by spaces */
   const char *dtypes;     /* T: "f32 f16"; separated by spaces */
   const char *operands;   /* separated by " | " */
@@ -46,6 +48,6 @@ CLV__TENSOR_FAMILIES(CLV__DECLARE_CASES)
 #define CASE_INTEGERS CASE_SIGNED " " CASE_UNSIGNED
 #define CASE_NUMBERS CASE_FLOATS " " CASE_INTEGERS
 #define CASE_ANY CASE_NUMBERS " bool"
-#define CASE_OLD "f32 f16 f64 " CASE_INTEGERS " bool" /* the dtypes of operators that never got bf16 */
+#define CASE_OLD "f32 f16 f64 " CASE_INTEGERS " bool" /* for operators and opsets that do not support bf16 */
 
 #endif

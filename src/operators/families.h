@@ -1,4 +1,4 @@
-/* The operator families, one per line. X(name) stands for the folder src/operators/<name> and its contents:
+/* The operator families, one per line. X(name) declares the family in folder src/operators/<name>, which defines three tables:
  *   clv__ops_<name>       infer.c: schemas, shapes, work (operators/infer.h)
  *   clv__kernels_<name>   run.c: the computation of each operator (operators/run.h)
  *   clv__cases_<name>     cases.c: the conformance cases for devices (operators/cases.h)
@@ -7,7 +7,7 @@
 #ifndef CLEAVE_OPERATORS_FAMILIES_H
 #define CLEAVE_OPERATORS_FAMILIES_H
 
-/* The operators on tensors, which have all three tables. */
+/* The families of operators on tensors, which have all three tables. */
 #define CLV__TENSOR_FAMILIES(X) \
   X(unary)                      \
   X(binary)                     \
@@ -36,8 +36,8 @@
   X(select)                     \
   X(linalg)
 
-/* Also If, Loop and Scan, whose nodes hold graphs. They have only the first table. src/analysis/evaluate_body.c runs them, and
- * src/check/cases/control.c builds their cases. */
+/* All families. `control` is If, Loop and Scan, whose attributes contain graphs. It has only the first table.
+ * src/analysis/evaluate_body.c runs them, and src/check/cases/control.c builds their cases. */
 #define CLV__FAMILIES(X) CLV__TENSOR_FAMILIES(X) X(control)
 
 #endif

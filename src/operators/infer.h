@@ -22,7 +22,7 @@ static inline bool clv__element_is_number(int64_t element) {
 static inline int64_t clv__element_from_dim(int64_t dim) {
   return dim >= 0 ? dim : dim == CLV_DIM_UNKNOWN ? CLV__ELEMENT_UNKNOWN : CLV__ELEMENT_SYMBOL(-2 - dim);
 }
-/* Only for elements that represent a dimension. A negative number gives CLV_DIM_UNKNOWN. */
+/* Converts an element that is the size of a dimension to a dim. A negative number gives CLV_DIM_UNKNOWN. */
 static inline int64_t clv__dim_from_element(int64_t element) {
   if (clv__element_is_number(element)) return element < 0 ? CLV_DIM_UNKNOWN : element;
   return element == CLV__ELEMENT_UNKNOWN ? CLV_DIM_UNKNOWN : -2 - (element - (INT64_MIN + 1));
@@ -36,13 +36,13 @@ typedef struct clv__content {
   int64_t elements[CLV__MAX_CONTENT];
 } clv__content;
 
-/* The input and output of inference. If inputs[i].data is not NULL, the value is known; the data is aligned. Rules for an infer
- * function:
- *  - Outputs come in as {CLV_DTYPE_NONE, CLV_RANK_UNKNOWN}. Leave unknown what cannot be inferred; never guess.
- *  - If the data of every input is known, the outputs must be static (NonZero counts its elements; If and Loop are the
- * exceptions).
- *  - An input of unknown rank or dims is not an error. A contradiction is one: name the operator's rule and the values
- *    ("axis 5 out of range for rank 3"); the caller adds the node in front.
+/* The arguments and results of an infer function. If inputs[i].data is not NULL, the input's value is known; the data is aligned.
+ * Rules for an infer function:
+ *  - On entry, outputs are {CLV_DTYPE_NONE, CLV_RANK_UNKNOWN}. Leave unknown what cannot be inferred; never guess.
+ *  - If the data of every input is known, the outputs must be static (NonZero, for example, counts its elements), except for
+ *    If and Loop.
+ *  - An input of unknown rank or dims is not an error. A contradiction is an error, whose message states the operator's rule and
+ *    the values ("axis 5 out of range for rank 3"); the caller prepends the node.
  *  - Shapes come from untrusted files: compute sizes with checked arithmetic. */
 typedef struct clv__infer {
   const char *op;
@@ -52,29 +52,31 @@ typedef struct clv__infer {
   const clv__content *const *contents; /* per input: NULL, or the partly known content; read it when inputs[i].data is NULL */
   uint32_t input_count;
   clv_tensor *outputs;
-  clv__content *output_content; /* of output 0; `known` is false on entry; filled by operators that pass shapes on */
+  clv__content *output_content; /* of output 0; `known` is false on entry; set by operators that compute shapes */
   uint32_t output_count;
   const clv_allocator *allocator; /* for temporary memory of an infer function */
   clv_error *error;
-  /* For If, Loop and Scan: infers a body. `inputs` are the body's own; the driver resolves captures. NULL if the caller cannot
-   * infer bodies; outputs then stay unknown. */
+  /* For If, Loop and Scan: infers a body. `inputs` are the types of the body's declared inputs; the caller of the infer function
+   * resolves values of the outer graph. NULL if the caller cannot infer bodies; outputs then stay unknown. */
   clv_status (*infer_body)(struct clv__infer *infer, const clv_graph_view *body, const clv_tensor *inputs, uint32_t input_count,
                            clv_tensor *outputs, uint32_t output_count);
   void *body_cookie;
 } clv__infer;
 
-/* The cost of a node at known shapes. A multiply-add is two FLOPs. */
+/* The work of a node at known shapes. A multiply-add is two FLOPs. */
 typedef struct clv__work {
   double flops;
-  double bytes; /* read and written, each input and output once; of an input from which the node only picks, the picked part */
+  /* Bytes read and written. Each input and output counts once; of input 0 of a CLV__OP_PICKS node, only the part that is read
+   * counts. */
+  double bytes;
 } clv__work;
 
 enum {
   CLV__OP_VIEW = 1u << 0,        /* output 0 has the bytes of input 0 in the same order: no work, no copy */
   CLV__OP_ELEMENTWISE = 1u << 1, /* independent along every axis (with broadcasting) */
-  CLV__OP_NO_FOLD = 1u << 2,     /* not a function of its inputs (random numbers); never folded */
+  CLV__OP_NO_FOLD = 1u << 2,     /* not a function of its inputs (random numbers), so never folded to a constant */
   CLV__OP_HAS_BODY = 1u << 3,    /* If, Loop, Scan */
-  CLV__OP_PICKS = 1u << 4,       /* reads no more of input 0 than it writes, such as rows of a table */
+  CLV__OP_PICKS = 1u << 4,       /* reads only as many bytes of input 0 as it writes, such as rows of a table */
   CLV__OP_KEEPS_ZERO = 1u << 5   /* writes zeros at positions where its inputs are padded with zeros */
 };
 
@@ -90,15 +92,15 @@ typedef struct clv__op {
   clv_status (*infer)(clv__infer *infer);
   void (*work)(const clv__infer *infer, clv__work *work); /* FLOPs; NULL: one per output element; the default rule always computes
                                                            * bytes */
-  bool (*independent)(struct clv__padding *padding);      /* along which axes it is independent; NULL: all if it is element-wise,
-                                                           * else none */
+  /* Whether the operator is independent along the padded axes. NULL: always if it is element-wise, else never. */
+  bool (*independent)(struct clv__padding *padding);
 } clv__op;
 
 #define CLV__DECLARE_OPS(family) extern const clv__op clv__ops_##family[];
 CLV__FAMILIES(CLV__DECLARE_OPS)
 #undef CLV__DECLARE_OPS
 
-/* NULL if the table does not have it. Any thread may call it. */
+/* Returns NULL if the operator is unknown. Any thread may call it. */
 const clv__op *clv__op_find(const char *domain, const char *name);
 
 /* The work of a node whose shapes are in `infer`. Zero FLOPs and bytes if the shapes are not known, and for views. */
@@ -107,7 +109,7 @@ void clv__op_work(const clv__op *op, const clv__infer *infer, clv__work *work);
 /* ---- Shared by the families (common/infer.c) ---- */
 
 /* Broadcasts the shapes of `count` inputs into `out` by numpy's rules (rank and dims; the dtype is untouched). An unknown dim and
- * a known one above 1 give the known one; otherwise unknown stays. Two different symbols give unknown. */
+ * a number above 1 give that number; other results of unknown dims are unknown, as are those of two different symbols. */
 clv_status clv__infer_broadcast(clv__infer *infer, const clv_tensor *inputs, uint32_t count, clv_tensor *out);
 /* Maps an axis in [-rank, rank) to [0, rank). If it is outside, returns an error that names the attribute. */
 clv_status clv__infer_axis(clv__infer *infer, int64_t axis, int32_t rank, int32_t *out);

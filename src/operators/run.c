@@ -1,4 +1,4 @@
-/* All reference kernels: finds them by domain and name, asks whether they accept a call, and runs them. */
+/* The table of all reference kernels: finds them by domain and name, checks whether they accept a call, and runs them. */
 #include "operators/run.h"
 
 #include <assert.h>

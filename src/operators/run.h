@@ -1,6 +1,6 @@
-/* The reference: one plain loop per operator, over plain tensors. It is the oracle of every backend and folds constants. A
- * reviewer can check each loop against the specification: f16 and bf16 are computed in f32 or wider, sums in double, integers
- * exactly. Backends run the fast kernels of backends/common/kernels instead (clv__fast_kernel_find()).
+/* The reference kernels: one plain loop per operator, over dense tensors. Every backend is tested against them, and they compute
+ * constants ahead of a run. A reviewer can check each loop against the specification: f16 and bf16 are computed in f32 or wider,
+ * sums in double, integers exactly. Backends run the fast kernels of backends/common/kernels instead (clv__fast_kernel_find()).
  *
  * A family is a folder with one table of clv__kernel (ended by an entry with op NULL); families.h lists them. */
 #ifndef CLEAVE_OPERATORS_RUN_H
@@ -20,7 +20,7 @@ typedef struct clv__kernel_call {
   clv__attributes attributes;
   const clv_tensor *inputs; /* an absent optional input has dtype CLV_DTYPE_NONE */
   uint32_t input_count;
-  clv_tensor *outputs; /* typed, with room in `data`; an unwanted output has dtype CLV_DTYPE_NONE */
+  clv_tensor *outputs; /* with types and allocated `data`; an unwanted output has dtype CLV_DTYPE_NONE */
   uint32_t output_count;
   void *scratch; /* scratch_bytes() bytes for this call, aligned to 64 */
   clv_error *error;
@@ -29,8 +29,9 @@ typedef struct clv__kernel_call {
 typedef struct clv__kernel {
   const char *domain; /* "" is ONNX's */
   const char *op;
-  uint32_t dtypes; /* CLV__DTYPE_BIT of every dtype that input 0 may have (output 0 for operators without inputs). For small
-                    * dtypes: of those that any input or output may have */
+  /* CLV__DTYPE_BIT of every dtype that input 0 may have (output 0 for operators without inputs), and of every small dtype that
+   * any other input or output may have. */
+  uint32_t dtypes;
   clv_status (*run)(const clv__kernel_call *call);
   /* Optional. Bytes of scratch for these shapes. Tensors may come without data. SIZE_MAX: too large for any memory. */
   size_t (*scratch_bytes)(const clv__kernel_call *call);
@@ -43,14 +44,14 @@ typedef struct clv__kernel {
 CLV__TENSOR_FAMILIES(CLV__DECLARE_KERNELS)
 #undef CLV__DECLARE_KERNELS
 
-/* NULL if there is none. Any thread may call it. */
+/* Returns NULL if the operator has no kernel. Any thread may call it. */
 const clv__kernel *clv__kernel_find(const char *domain, const char *op);
 
 /* Whether `kernel` can run the call (dtypes, then accepts()). Fills `reason` if not. */
 bool clv__kernel_accepts(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]);
 
-/* Whether `kernel` supports every small dtype among the inputs and outputs. Fills `reason` if not. This is part of
- * clv__kernel_accepts(), for calls whose types are known only when they run. */
+/* Whether `kernel` supports every small dtype among the inputs and outputs. Fills `reason` if not. clv__kernel_accepts() includes
+ * this check; call it alone if types become known only at run time. */
 bool clv__kernel_holds(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]);
 
 /* Runs the kernel. Allocates scratch with `allocator` if call->scratch is NULL and the kernel needs some. */

@@ -27,7 +27,7 @@ const clv__op *clv__op_find(const char *domain, const char *name) {
   return clv__lookup_find(&lookup, domain, name);
 }
 
-/* The bytes of all present tensors. False if one is not static. */
+/* Adds the bytes of all present tensors. False if one of them is not static. */
 static bool sum_bytes(const clv_tensor *tensors, uint32_t count, double *bytes) {
   for (uint32_t i = 0; i < count; ++i) {
     size_t size_bytes;

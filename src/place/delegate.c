@@ -1,6 +1,6 @@
-/* `delegate`: the delegates are all devices but the last. In order of priority, each gets the free nodes that it supports, even
- * if they are a single node or at the end of the list. A delegate that chose groups itself gets those instead. The rest goes to
- * the last device, or to any device that can run it. Views go to the device of their source. */
+/* `delegate`: the delegates are all devices but the last. In order of priority, each gets the nodes that it supports and that no
+ * earlier delegate got. A delegate that chose groups itself gets only the nodes of those groups. The rest goes to the last
+ * device, or to any device that can run it. Views go to the device of their source. */
 #include <string.h>
 
 #include "place/groups.h"
@@ -11,7 +11,7 @@ typedef struct delegating {
   const clv__problem *problem;
   const uint32_t *const *claims;
   clv__placing *placing;
-  uint32_t closed; /* bit d: d chose groups, and gets nothing outside them */
+  uint32_t closed; /* bit d: device d chose groups, and gets no node outside them */
   uint32_t last;
 } delegating;
 
@@ -19,7 +19,8 @@ static uint32_t claim_of(const delegating *d, uint32_t device, uint32_t node) {
   return (d->closed >> device & 1u) == 0 ? CLV__NONE : d->claims[device][node];
 }
 
-/* The delegates that may get the node, as bits: those that support it and, if they chose groups, have it in a group. */
+/* Returns the delegates that may get the node, as bits: those that support it and, if they chose groups, have the node in a
+ * group. */
 static uint32_t takers(const delegating *d, uint32_t node) {
   uint32_t mask = d->problem->supports[node] & ((1u << d->last) - 1);
   for (uint32_t closed = mask & d->closed; closed != 0; closed &= closed - 1) {
@@ -29,7 +30,7 @@ static uint32_t takers(const delegating *d, uint32_t node) {
   return mask;
 }
 
-/* Places one node. With `wait`, a view of a graph input gets no device and no cause yet: it waits for its readers. */
+/* Places one node. With `wait`, a view of a graph input gets no device and no cause yet, because it follows its readers. */
 static clv_status place_node(const delegating *d, uint32_t node, bool wait, clv_error *error) {
   const clv__problem *problem = d->problem;
   uint32_t *device = &d->placing->devices[node], take = takers(d, node);
@@ -60,7 +61,7 @@ static clv_status place_node(const delegating *d, uint32_t node, bool wait, clv_
   return CLV_OK;
 }
 
-/* A view that waited goes to its first reader's device that can run it. */
+/* Places a view that waited: on the first of its readers' devices that can run it. */
 static clv_status place_waiting(const delegating *d, uint32_t node, clv_error *error) {
   const clv__problem *problem = d->problem;
   uint32_t value = problem->writes[problem->write_offsets[node]];
@@ -94,7 +95,8 @@ static clv_status number_groups(const delegating *d, clv__arena *arena, clv_erro
       uint32_t claim = d->claims[device][n];
       if (d->placing->devices[n] != device || claim == CLV__NONE) continue;
       if (claim > count) {
-        status = clv__error_set(error, CLV_INVALID_ARGUMENT, "device %u: group %u of %zu nodes", device, claim, count);
+        status = clv__error_set(error, CLV_INVALID_ARGUMENT,
+                                "device %u claims group number %u, which exceeds the number of nodes, %zu", device, claim, count);
         goto cleanup;
       }
       if (numbers[claim] == CLV__NONE) numbers[claim] = next++;
@@ -135,13 +137,13 @@ clv_status clv__place_delegate(const clv__place_input *input, clv__arena *arena,
 static const clv__cause causes[] = {
     {"claim", "its device claimed it as part of a group"},
     {"run", "part of a run of consecutive nodes that its device supports"},
-    {"rest", "no other device takes it"},
+    {"rest", "no delegate gets it"},
     {NULL, NULL},
 };
 
 const clv__strategy clv__strategy_delegate = {
     .name = "delegate",
-    .summary = "each device but the last takes the runs of consecutive nodes that it supports",
+    .summary = "each device but the last gets the runs of consecutive nodes that it supports",
     .place = clv__place_delegate,
     .split = CLV__SPLIT_LINEAR,
     .causes = causes,

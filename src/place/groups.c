@@ -1,6 +1,6 @@
-/* See groups.h. Each group contracts to one item, named by its first node. An item joins the order when its producers are done,
- * the first in the list first. If no item is ready, groups wait for each other, or one waits for itself through nodes outside.
- * Then the first item releases the nodes that are ready. */
+/* See groups.h. Each group is contracted to one item, numbered by its first node. An item is appended to the order once all its
+ * producers are; among several, the first in the list. If no item is ready, groups wait for each other, or a group waits for
+ * itself through nodes outside it. Then the nodes of the first item that are ready are appended alone. */
 #include "place/groups.h"
 
 #include <string.h>
@@ -71,8 +71,8 @@ static bool is_ready(const ordering *o, uint32_t node) {
   return true;
 }
 
-/* Adds the members of the item that are ready, or become ready on the way, to the order. Members are ascending, so one walk finds
- * all. */
+/* Appends to the order the members of the item that are ready, or become ready meanwhile. Members are ascending, so one walk
+ * finds all of them. */
 static void break_item(ordering *o, uint32_t item) {
   uint32_t *link = &o->head[item];
   while (*link != CLV__NONE) {
@@ -126,7 +126,7 @@ static void order_items(ordering *o) {
       o->head[item] = CLV__NONE;
       continue;
     }
-    while (o->done[lowest]) ++lowest; /* all nodes before it are done, so it is ready; its item waits because of another member */
+    while (o->done[lowest]) ++lowest; /* all nodes before it are done, so it is ready; another member keeps its item waiting */
     break_item(o, o->item_of[lowest]);
   }
 }

@@ -8,7 +8,7 @@
 typedef struct part {
   uint32_t node_count;
   uint32_t inputs; /* see count_inputs() */
-  bool streams;    /* a streamed weight is copied in for it */
+  bool streams;    /* it reads a streamed weight */
 } part;
 
 typedef struct walk {
@@ -18,7 +18,7 @@ typedef struct walk {
   clv__cut *cut;
   part *parts;
   uint32_t *copied;      /* by value: memory spaces it was copied to, not counting the one it was computed in */
-  uint32_t *seen;        /* by value, for devices that state a limit: the last partition (+ 1) that reads it from outside */
+  uint32_t *seen;        /* by value, for devices with an input limit: the last partition (+ 1) that reads it from outside */
   uint32_t *weight_seen; /* by weight: the last partition (+ 1) that it is streamed for */
   uint32_t latest[16];   /* by device: its last partition */
   uint32_t lead;         /* the device of the first run */
@@ -29,12 +29,12 @@ static uint32_t group_of(const walk *w, uint32_t node) {
 }
 
 static uint32_t any_node_of(const walk *w, uint32_t partition) {
-  return w->cut->nodes[partition]; /* during the cut: the first node of each */
+  return w->cut->nodes[partition]; /* during the walk, `nodes` has the first node of each partition */
 }
 
 /* ---- The inputs that a node adds to its partition ---- */
 
-/* The memory space in which a value is computed, or starts. */
+/* Returns the memory space in which a value is computed; for a graph input, the one in which it starts. */
 static uint32_t birth_of(const walk *w, uint32_t value) {
   const clv__problem *problem = w->problem;
   uint32_t producer = problem->producers[value];
@@ -47,8 +47,8 @@ static bool is_copied(const walk *w, uint32_t value, uint32_t space) {
   return birth_of(w, value) != space && (w->copied[value] >> space & 1u) == 0;
 }
 
-/* How many streamed weights the node adds to those of partition `into`. The operands of a view other than its source are not
- * data. */
+/* Returns how many streamed weights the node would add to those of partition `into`. The operands of a view other than its source
+ * are not data. */
 static uint32_t count_streamed(const walk *w, uint32_t node, uint32_t into) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[node], fresh = 0;
@@ -65,8 +65,8 @@ static uint32_t limit_of(const walk *w, uint32_t device) {
   return stated > 0 ? stated : w->options->copy_limit;
 }
 
-/* How many inputs the node would add to partition `into`: values from outside if the device states a limit, copies otherwise. The
- * count is exact, because a node reads each value once. */
+/* Returns how many inputs the node would add to partition `into`: values from outside if the device has an input limit, copied
+ * values otherwise. The count is exact, because a node reads each value once. */
 static uint32_t count_inputs(const walk *w, uint32_t node, uint32_t into) {
   const clv__problem *problem = w->problem;
   const uint32_t *devices = w->placing->devices;
@@ -97,7 +97,7 @@ static void add_to_partition(walk *w, uint32_t node, uint32_t into, uint32_t inp
   for (uint32_t r = problem->read_offsets[node]; inputs > 0 && r < problem->read_offsets[node + 1]; ++r) {
     uint32_t value = problem->reads[r];
     if (problem->limits[device].max_inputs == 0) {
-      if (is_copied(w, value, space)) w->copied[value] |= 1u << space | 1u; /* it passes through host memory */
+      if (is_copied(w, value, space)) w->copied[value] |= 1u << space | 1u; /* the copy passes through host memory */
     } else if (w->seen[value] < into + 1) {
       w->seen[value] = into + 1;
     }
@@ -109,7 +109,8 @@ static void add_to_partition(walk *w, uint32_t node, uint32_t into, uint32_t inp
 
 /* ---- Views ---- */
 
-/* Upper bound on the inputs that `view` would add to an earlier partition, whose individual inputs are no longer known. */
+/* Returns an upper bound on the inputs that `view` would add to an earlier partition, whose inputs are no longer known
+ * individually. */
 static uint32_t bound_inputs(const walk *w, uint32_t view, uint32_t partition) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[view], fresh = 0;
@@ -123,8 +124,8 @@ static uint32_t bound_inputs(const walk *w, uint32_t view, uint32_t partition) {
   return fresh;
 }
 
-/* Returns whether `view` can be in `partition`, which may be closed: its inputs are computed there or before, and there is
- * room. */
+/* Returns whether `view` can be in `partition`, which may be closed: the view's inputs are computed in that partition or before,
+ * and the partition's limits allow one more node. */
 static bool fits_earlier(const walk *w, uint32_t view, uint32_t partition) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[view], limit = limit_of(w, device);
@@ -138,8 +139,8 @@ static bool fits_earlier(const walk *w, uint32_t view, uint32_t partition) {
   return limit == 0 || w->parts[partition].inputs + bound_inputs(w, view, partition) <= limit;
 }
 
-/* An earlier partition than the open one that has room for the view: that of its source, or the last one of its device; CLV__NONE
- * if there is none. */
+/* Returns a partition before the open one that has room for the view: that of its source, or the last one of its device;
+ * CLV__NONE if there is none. */
 static uint32_t find_earlier(const walk *w, uint32_t view) {
   uint32_t source = clv__node_source(w->problem, view), latest = w->latest[w->placing->devices[view]];
   if (source != CLV__NONE && fits_earlier(w, view, w->cut->partition_of[source])) return w->cut->partition_of[source];
@@ -168,7 +169,7 @@ static bool place_view(walk *w, uint32_t view) {
 
 /* ---- The walk ---- */
 
-/* Returns whether the node can be in the open partition; if so, `inputs` is what it adds there. */
+/* Returns whether the node can be in the open partition; if so, `inputs` is how many inputs it adds there. */
 static bool fits_open(const walk *w, uint32_t node, uint32_t *inputs) {
   if (w->cut->count == 0) return false;
   uint32_t open = w->cut->count - 1, device = w->placing->devices[node];

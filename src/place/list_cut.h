@@ -1,6 +1,6 @@
 /* The linear cut for strategies that do their own cutting. It works like clv__split_linear() with three differences: a view never
- * causes a boundary, the input limit counts only values that are copied in for a partition, and a partition also ends where this
- * lets streamed weights share a buffer. */
+ * causes a boundary, the input limit counts only values that are copied in for a partition, and a partition also ends where the
+ * next one can then reuse the buffer of its streamed weights. */
 #ifndef CLEAVE_PLACE_LIST_CUT_H
 #define CLEAVE_PLACE_LIST_CUT_H
 

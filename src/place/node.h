@@ -1,4 +1,4 @@
-/* Questions that strategies ask about a node. */
+/* Properties of a node that several strategies need. */
 #ifndef CLEAVE_PLACE_NODE_H
 #define CLEAVE_PLACE_NODE_H
 
@@ -13,7 +13,7 @@ static inline bool clv__node_is_view(const clv__problem *problem, uint32_t node)
   return (problem->flags[node] & CLV__NODE_VIEW) != 0 && problem->read_offsets[node] < problem->read_offsets[node + 1];
 }
 
-/* The node that computes the source of a view; CLV__NONE if the source is a graph input. */
+/* Returns the node that computes the source of a view; CLV__NONE if the source is a graph input. */
 static inline uint32_t clv__node_source(const clv__problem *problem, uint32_t view) {
   return problem->producers[problem->reads[problem->read_offsets[view]]];
 }

@@ -4,9 +4,9 @@
 
 #include "split/split.h"
 
-/* The state after one pass of `propagate`, for --explain-passes. Nodes first, then values. */
+/* The state after one pass of `propagate`, for --explain-passes. */
 typedef struct clv__pass {
-  const char *name;          /* "1", "2a", "2b", "2c", "2d", "3", "4", "5" */
+  const char *name;          /* of the pass: "1", "2a", "2b", "2c", "2d", "3", "4", "5" */
   const uint32_t *devices;   /* by node: CLV__NONE is printed as -1 */
   const char *const *causes; /* by node: "" while it has no device */
   const uint32_t *value_devices;
@@ -14,7 +14,7 @@ typedef struct clv__pass {
   const uint32_t *weight_devices;
   const char *const *weight_causes;
   const uint32_t *partition_of; /* set from the pass that cuts; NULL before */
-  const clv__cut *cut;          /* likewise */
+  const clv__cut *cut;          /* set from the pass that cuts; NULL before */
   const clv__moves *moves;      /* the copies into its partitions; NULL before */
 } clv__pass;
 
@@ -22,10 +22,10 @@ typedef struct clv__place_input {
   const clv__problem *problem;
   clv__objective objective;
   clv__split_mode split; /* how the placement will be cut */
-  bool split_is_given;   /* by the user; otherwise it is the strategy's default */
+  bool split_is_given;   /* the user chose `split`; otherwise it is the strategy's default */
   bool record_passes;
-  /* Groups that delegates claimed for themselves: by device, then by node, a group number of at most node_count, or CLV__NONE. An
-   * entry is NULL for a device that answers node by node. NULL: no device claims groups. */
+  /* The groups that delegates claimed: by device, then by node, a group number of at most node_count, or CLV__NONE. The array of
+   * a device that did not choose groups is NULL. NULL: no device chose groups. */
   const uint32_t *const *claims;
 } clv__place_input;
 
@@ -44,19 +44,19 @@ typedef struct clv__placing {
 
 typedef clv_status (*clv__place_fn)(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
 
-/* What a cause of a placement means, for reports. A cause that ends in `#` here ends in a number in plans. */
+/* What a cause of a placement means, for reports. In plans, a number replaces a final `#` of the name. */
 typedef struct clv__cause {
   const char *name, *meaning;
 } clv__cause;
 
-/* A strategy is one file that defines one of these. */
+/* A strategy. Each is defined in a file of its own. */
 typedef struct clv__strategy {
   const char *name;
   const char *summary; /* one line, for help texts */
   clv__place_fn place;
-  clv__split_mode split;    /* its default */
+  clv__split_mode split;    /* the default split mode */
   uint32_t copy_limit;      /* for its linear cut: the most values copied for a partition whose device states no limit; 0: none */
-  const clv__cause *causes; /* those that it gives beside the common ones; the last has the name NULL */
+  const clv__cause *causes; /* its causes, except the common ones; the last has the name NULL */
 } clv__strategy;
 
 extern const clv__strategy clv__strategy_optimal, clv__strategy_contiguous, clv__strategy_propagate,
@@ -91,7 +91,7 @@ typedef struct clv__candidate {
 clv_status clv__place_candidate(const clv__place_input *input, clv__place_fn place, clv__arena *arena, clv__candidate *candidate,
                                 clv_error *error);
 
-/* Does the same for a placement that exists already (candidate->placing). */
+/* Cuts, plans and predicts like clv__place_candidate(), but for the existing placement candidate->placing. */
 clv_status clv__place_price(const clv__place_input *input, clv__arena *arena, clv__candidate *candidate, clv_error *error);
 
 /* Allocates the arrays of a placing. All causes are "" and all devices CLV__NONE. */

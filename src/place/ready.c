@@ -1,13 +1,14 @@
 /* `ready`: runs everything that is ready on one device, then everything that is ready on the other. For two devices this gives
  * the fewest alternations of any placement: a node runs in the first phase whose device can run it once all its inputs are
- * computed. Both devices are tried as the first. A node that both can run stays with the device whose turn it is. With more
+ * computed. Both devices are tried as the first. A node that both devices can run goes to the device whose turn it is. With more
  * devices, the turn goes to the one that can run the most nodes. */
 #include <string.h>
 
 #include "place/node.h"
 #include "place/place.h"
 
-/* A view goes with its source. A view of a graph input has no source on a device and waits for its readers. */
+/* Returns whether a view has to wait for its readers, because its source is a graph input or such a view. (Other views follow
+ * their source.) */
 static bool is_free_view(const clv__problem *problem, uint32_t node, const uint8_t *waits) {
   if (!clv__node_is_view(problem, node) || problem->pins[node] != CLV__NONE) return false;
   if (problem->supports[node] != (1u << problem->device_count) - 1) return false;
@@ -18,14 +19,14 @@ static bool is_free_view(const clv__problem *problem, uint32_t node, const uint8
   return true;
 }
 
-/* The device that a view must share with its source, or CLV__NONE. */
+/* Returns the device `at` of a view's source if the view follows it there, otherwise CLV__NONE. */
 static uint32_t device_of_source(const clv__problem *problem, uint32_t node, uint32_t at) {
   bool follows = at != CLV__NONE && problem->pins[node] == CLV__NONE && clv__can_run(problem, node, at);
   return follows ? at : CLV__NONE;
 }
 
-/* Views that waited go to the reader whose turn comes first. The walk starts at the end of the list, because a view may read
- * another. */
+/* Places views that waited: on the device of the reader whose turn comes first. The walk starts at the end of the list, because a
+ * view may read another. */
 static void place_waiting(const clv__problem *problem, const uint8_t *waits, uint32_t *turns, clv__placing *placing) {
   for (uint32_t n = problem->node_count; n-- > 0;) {
     if (!waits[n]) continue;
@@ -34,7 +35,7 @@ static void place_waiting(const clv__problem *problem, const uint8_t *waits, uin
       uint32_t reader = problem->readers[i];
       if (best == CLV__NONE || turns[reader] < turns[best]) best = reader;
     }
-    uint32_t host = 0; /* an unread value is an output, and ends in host memory */
+    uint32_t host = 0; /* for a value without readers: it is an output, and ends in host memory */
     while (host + 1 < problem->device_count && problem->spaces[host] != 0) ++host;
     placing->devices[n] = best == CLV__NONE ? host : placing->devices[best];
     placing->causes[n] = "view";
@@ -50,7 +51,8 @@ typedef struct phases {
   uint32_t *turns; /* by node: its phase */
 } phases;
 
-/* Gives the node the first phase, from `turn` on, whose device can run it. `turn` is the last phase among its inputs. */
+/* Assigns to the node the first phase, not before `turn`, whose device can run it. `turn` is the last phase in which one of its
+ * inputs is computed. */
 static inline void take_turn_of(const clv__problem *problem, uint32_t node, uint32_t turn, uint32_t source, phases *p) {
   uint32_t choices = clv__node_choices(problem, node);
   if (source != CLV__NONE) { /* a view goes with its source if possible */
@@ -85,7 +87,7 @@ static void place_two(const clv__problem *problem, const uint8_t *waits, uint32_
   for (uint32_t n = 0; n < problem->node_count; ++n) placing->devices[n] = (turns[n] + first) & 1u;
 }
 
-/* ---- More ---- */
+/* ---- More than two devices ---- */
 
 typedef struct juggling {
   const clv__problem *problem;
@@ -94,12 +96,12 @@ typedef struct juggling {
   uint32_t *turns, turn;
   uint32_t *pending; /* by node: reads of values that are not computed yet */
   uint32_t *stack;
-  uint32_t *ready[16], ready_counts[16]; /* by device: nodes that it can run now; others may have run some since */
+  uint32_t *ready[16], ready_counts[16]; /* by device: ready nodes that it can run; other devices may have run some meanwhile */
   uint32_t *run, run_count;              /* the nodes that the last turn ran, in order */
 } juggling;
 
-/* Devices that may run a ready node in a turn of `device`. If the source of a view runs in this turn, the source has no device
- * yet. */
+/* Returns the devices, as bits, that may run a ready node in a turn of `device`. (The source of a view has no device yet if it
+ * runs in this turn.) */
 static uint32_t choices_of(const juggling *j, uint32_t node, uint32_t device) {
   uint32_t choices = clv__node_choices(j->problem, node);
   if (!clv__node_is_view(j->problem, node)) return choices;
@@ -116,7 +118,8 @@ static void add_ready(juggling *j, uint32_t node, uint32_t choices) {
   }
 }
 
-/* Runs a node. Its readers that become ready go on the stack or, if the turn is real, to the lists of the other devices. */
+/* Runs a node. Readers that become ready go on the stack if `device` can run them and, if the turn is real, into the lists of the
+ * other devices. */
 static void finish(juggling *j, uint32_t node, uint32_t device, bool is_real, uint32_t *depth) {
   const clv__problem *problem = j->problem;
   j->run[j->run_count++] = node;
@@ -135,7 +138,7 @@ static void finish(juggling *j, uint32_t node, uint32_t device, bool is_real, ui
   }
 }
 
-/* A turn of `device`: runs all nodes that it can, one after the other. If the turn is not real, its effects are undone. */
+/* Performs a turn of `device`: runs all nodes that it can, one after the other. If the turn is not real, undoes its effects. */
 static uint32_t take_turn(juggling *j, uint32_t device, bool is_real) {
   const clv__problem *problem = j->problem;
   uint32_t depth = 0, kept = 0;
@@ -203,7 +206,7 @@ static clv_status place_many(const clv__problem *problem, const uint8_t *waits, 
   return CLV_OK;
 }
 
-/* ---- Both ---- */
+/* ---- For any number of devices ---- */
 
 static void name_causes(const clv__problem *problem, const uint8_t *waits, clv__placing *placing) {
   for (uint32_t n = 0; n < problem->node_count; ++n) {

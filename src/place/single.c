@@ -1,4 +1,4 @@
-/* Places everything on one device: the baseline for every split. */
+/* Places everything on one device: the baseline with which plans are compared. */
 #include "place/place.h"
 
 clv_status clv__place_single(const clv__place_input *input, uint32_t device, clv__arena *arena, clv__placing *placing,
@@ -8,7 +8,7 @@ clv_status clv__place_single(const clv__place_input *input, uint32_t device, clv
   CLV__TRY(clv__placing_init(problem, arena, placing, error));
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     if (!clv__can_run(problem, n, device)) {
-      return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' does not run on %s, so not everything can be there",
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' cannot run on %s, so not everything can be there",
                             clv__problem_node_name(problem, n, text), clv__problem_device_name(problem, device, of));
     }
     if (problem->pins[n] != CLV__NONE && problem->pins[n] != device) {

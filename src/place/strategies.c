@@ -1,5 +1,5 @@
-/* The table of strategies and the causes that they share, how each begins, and its result as a comparable candidate: placed and
- * cut, with its transfers and its predicted time. */
+/* The table of strategies, and the causes that they share. Also initialises the arrays of a placement, and computes the cut,
+ * transfers and predicted time of a strategy's result. */
 #include <string.h>
 
 #include "place/place.h"
@@ -14,7 +14,7 @@ const clv__strategy *const clv__strategies[] = {
     NULL,
 };
 
-/* Causes that several strategies give, and those of planning and of plan files. */
+/* The causes of several strategies, of planning, and of plan files. */
 static const clv__cause common_causes[] = {
     {"const", "its outputs are computed at plan time"},
     {"usr", "fixed by the user"},

@@ -1,4 +1,4 @@
-/* See compare.h: compares the strategies and the single devices. */
+/* See compare.h. Compares a plan with those of all strategies and of all single devices. */
 #include "plan/compare.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ static void fill(const clv_plan *plan, const clv__cut *cut, const clv__moves *mo
   row->gap = bound > 0 ? ((double)row->predicted_ns - (double)bound) / (double)bound : row->predicted_ns == 0 ? 0 : -1;
 }
 
-/* A strategy that cannot place the graph still gets a row; running out of memory is an error. */
+/* Fills the row of a strategy or device that cannot run the graph: with the reason. Running out of memory is an error. */
 static clv_status refuse(clv__arena *arena, clv__comparison *row, clv_status status, const clv_error *why, clv_error *error) {
   if (status == CLV_OUT_OF_MEMORY) return clv__error_memory(error, sizeof *row);
   row->refusal = clv__arena_string(arena, why->message, strlen(why->message));
@@ -62,7 +62,7 @@ clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__compa
   for (uint32_t i = 0; i < count; ++i) {
     rows[i].name = clv__strategies[i]->name;
     rows[i].is_plan = strcmp(rows[i].name, plan->placement.strategy) == 0;
-    if (rows[i].is_plan) /* the plan itself: with its own cut, and the changes for memory */
+    if (rows[i].is_plan) /* use the plan itself, which may have been changed to fit into memory */
       fill(plan, &plan->cut, &plan->moves, &plan->price, &rows[i]);
     else
       CLV__TRY(compare_one(plan, clv__strategies[i], 0, arena, &rows[i], error));

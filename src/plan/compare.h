@@ -8,7 +8,7 @@
 typedef struct clv__comparison {
   const char *name; /* of a strategy, or of a device that runs everything */
   bool is_single;
-  bool is_plan;        /* the strategy that made the plan */
+  bool is_plan;        /* it is the strategy that made the plan */
   const char *refusal; /* NULL; or why there is no such plan: then all figures are 0 */
   uint32_t partitions;
   uint32_t transfers; /* between partitions, not counting the graph's own inputs and outputs */
@@ -18,19 +18,20 @@ typedef struct clv__comparison {
   double gap;            /* to the plan's bound; negative if it is unknown */
 } clv__comparison;
 
-/* Places and cuts the plan's problem in every available way, under the same prices: first the strategies in their own order, then
- * the devices. Rows and texts live in `arena`. Memory limits count only as far as the strategies respect them. */
+/* Places and cuts the plan's problem under the same prices with every strategy, in the order of clv__strategies, and then on
+ * every single device. Rows and texts live in `arena`. Memory limits count only as far as the strategies respect them. */
 clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__comparison **rows, uint32_t *count, clv_error *error);
 
 typedef struct clv__what_if {
   const char *op;         /* as the user would write it */
-  uint32_t device, nodes; /* `nodes`: how many it does not run now */
+  uint32_t device, nodes; /* `nodes`: how many nodes of this operator the device does not run now */
   uint32_t partitions;
   uint64_t predicted_ns;
   int64_t saved_ns; /* reduction of the plan's time */
 } clv__what_if;
 
-/* Makes the plan again with its original `options` and all of `supposes` at once. `row` gets the first operator of `supposes`. */
+/* Makes the plan again with its original `options`, supposing that devices support all operators of `supposes`. `row` gets the
+ * first operator of `supposes`. */
 clv_status clv__plan_what_if(const clv_plan *plan, const clv_plan_options *options, const clv_assignment *supposes,
                              uint32_t count, clv__what_if *row, clv_error *error);
 /* Tries each operator that some device rejects, one at a time. Rows are sorted by the time saved, the most first. */

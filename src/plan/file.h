@@ -16,7 +16,7 @@ clv_status clv__plan_check_devices(const clv_plan *plan, clv_error *error);
 
 /* file_partitions.c: reads partitions and causes, and sets the plan's cut. */
 clv_status clv__plan_read_partitions(clv_plan *plan, const json_t *root, clv_error *error);
-/* Copies a text of a JSON object into the plan; NULL if there is none. */
+/* Sets `kept` to a copy, in the plan's arena, of the text at `key` of a JSON object; NULL if there is none. */
 clv_status clv__plan_keep_text(clv_plan *plan, const json_t *object, const char *key, const char **kept, clv_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Checks of a plan file beyond its names: the JSON types of its keys, and what its devices accept. */
+/* Checks the JSON types of a plan file's keys, and whether its devices accept the partitions and streamed weights. */
 #include "plan/file.h"
 
 /* ---- Kinds of keys ---- */

@@ -67,7 +67,7 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
   const json_t *nodes = json_object_get(item, "nodes");
   size_t count = json_array_size(nodes);
   if (count == 0) return clv__error_set(error, CLV_INVALID_MODEL, "it has no nodes");
-  uint32_t *ids = r->cut.nodes + r->cut.offsets[index]; /* has room: each node that runs appears only once */
+  uint32_t *ids = r->cut.nodes + r->cut.offsets[index]; /* cannot overflow: each node that runs appears only once */
   for (size_t i = 0; i < count; ++i) {
     const char *name = json_string_value(json_array_get(nodes, i));
     clv_node_id id = name == NULL ? CLV__NO_ID : clv__map_find(names, name);
@@ -93,7 +93,7 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
   return read_streamed(r, item, index, error);
 }
 
-/* Partitions are listed in execution order: the inputs of a partition must be computed before it or in it. */
+/* Checks that partitions are listed in execution order: a node's inputs must be computed in its own or an earlier partition. */
 static clv_status check_order(const reading *r, clv_error *error) {
   const clv__problem *problem = r->plan->problem;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -109,8 +109,8 @@ static clv_status check_order(const reading *r, clv_error *error) {
   return CLV_OK;
 }
 
-/* Reads causes and notes for nodes that are still on the device of the file's placement. Nodes that were moved by hand get the
- * cause `file`. */
+/* Reads the causes and notes of nodes. They apply if the node's partition is still on the device recorded with the cause. Nodes
+ * that were moved by hand get the cause `file`. */
 static clv_status read_causes(clv_plan *plan, const json_t *root, const clv__map *names, clv_error *error) {
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     plan->placement.causes[n] = plan->shapes->node_folded[n] ? "const" : "file";

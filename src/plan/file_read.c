@@ -31,7 +31,7 @@ static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *cou
   return CLV_OK;
 }
 
-/* Reads the names of the values that the plan keeps. They live as long as `root`. */
+/* Reads the names of the values that the plan keeps. The texts belong to `root`. */
 static clv_status read_kept(const json_t *root, const char ***names, uint32_t *count, const clv_allocator *allocator,
                             clv_error *error) {
   const json_t *list = json_object_get(root, "kept");
@@ -64,7 +64,8 @@ static uint32_t device_called(const clv_plan *plan, const json_t *name) {
   return text == NULL ? CLV__NO_ID : clv__devices_find(plan->devices, text);
 }
 
-/* Reads the nodes that the user pinned and that are still on their devices: they tighten the bound. Errors are reported later. */
+/* Reads the pins of nodes that are still on the device that the user chose, because they raise the lower bound. Errors are
+ * reported later. */
 static clv_status read_pins(clv_plan *plan, const json_t *root, uint32_t **out, clv_error *error) {
   const clv_graph *graph = plan->graph;
   uint32_t *placed = clv__arena_allocate(&plan->arena, graph->node_count * sizeof *placed);
@@ -103,7 +104,8 @@ static clv_status read_pins(clv_plan *plan, const json_t *root, uint32_t **out, 
   return status;
 }
 
-/* "linear", "convex", "fewest", or absent. The value is only informative. */
+/* Reads the split mode: "linear", "convex", "fewest", or absent. The mode is only shown, because the file lists the
+ * partitions. */
 static clv_status read_split(const json_t *root, clv__split_mode *mode, clv_error *error) {
   const char *text = json_string_value(json_object_get(root, "split"));
   *mode = CLV__SPLIT_LINEAR;
@@ -114,7 +116,7 @@ static clv_status read_split(const json_t *root, clv__split_mode *mode, clv_erro
   return clv__error_set(error, CLV_INVALID_MODEL, "unknown split '%s'", text);
 }
 
-/* "latency", "overlap", "throughput", or absent. */
+/* Reads the objective: "latency", "overlap", "throughput", or absent. */
 static clv_status read_objective(const json_t *root, clv__objective *objective, clv_error *error) {
   const char *text = json_string_value(json_object_get(root, "objective"));
   *objective = CLV__LATENCY;

@@ -12,7 +12,8 @@ static clv_status json_memory(clv_error *error) {
 
 /* Jansson's "_new" functions take ownership and pass NULL on, so one check at the end is enough. */
 
-/* For paths and messages of backends: NULL and invalid UTF-8 become null. Names from the model are always valid. */
+/* Converts paths and messages of backends: NULL and invalid UTF-8 become null. Names from the model need no such check, because
+ * they are valid UTF-8. */
 static json_t *text_or_null(const char *text) {
   json_t *string = text == NULL ? NULL : json_string(text);
   return string != NULL ? string : json_null();
@@ -26,15 +27,15 @@ static json_t *value_names(const clv_graph *graph, const clv_graph_view *view, c
   return names;
 }
 
-/* The format of the whole file. */
+/* The JSON format of the plan file. */
 #define PLAN_FLAGS (JSON_INDENT(1) | JSON_REAL_PRECISION(15))
 
-/* Prices are whole nanoseconds, so no digits are lost. */
+/* Converts whole nanoseconds to milliseconds, which loses no digits. */
 static json_t *milliseconds(uint64_t time_ns) {
   return json_real((double)time_ns / 1e6);
 }
 
-/* Lists the weights that are copied in before partition `index`. */
+/* Lists the weights that are streamed to partition `index`. */
 static json_t *streamed_json(const clv_plan *plan, uint32_t index) {
   const clv__move *moves = plan->moves.items;
   uint32_t low = 0, high = plan->moves.count;

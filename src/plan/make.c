@@ -11,7 +11,7 @@ static double now_ms(void) {
   return (double)clv__clock_ns() / 1e6;
 }
 
-/* The operator call in another format, if the node has kept it: " Tensor A=%0, bool upper=False". */
+/* Formats the call of an ATen operator, if the importer kept it: ": Tensor A=%0, bool upper=False". */
 static void call_text(const clv__node *node, char *text, size_t room) {
   const clv_attribute *call = clv__attribute_find(node->attributes, "call");
   size_t used = 0;
@@ -57,7 +57,7 @@ static clv_status check_assignments(const clv_assignment *items, uint32_t count,
   return CLV_OK;
 }
 
-/* The parsed texts of the options. */
+/* The options, with their texts converted to values. */
 typedef struct chosen {
   const clv__strategy *strategy;
   clv__split_mode split;
@@ -123,7 +123,8 @@ typedef struct claiming {
   uint32_t *groups; /* by problem node */
 } claiming;
 
-/* A group is claimed as a whole or not at all. An empty group is skipped, so there are never more groups than nodes. */
+/* Records a group that a device claims. A group is claimed as a whole or not at all. Empty groups are skipped, so there are never
+ * more groups than nodes. */
 static clv_status add_claim(void *cookie, const uint32_t *nodes, uint32_t count) {
   claiming *c = cookie;
   if (count == 0) return CLV_OK;
@@ -139,8 +140,8 @@ static clv_status add_claim(void *cookie, const uint32_t *nodes, uint32_t count)
   return CLV_OK;
 }
 
-/* Asks the devices for the groups that they claim. `claims` is by device; an entry is NULL for a device that answers node by
- * node. `claims` itself is NULL if every device does. */
+/* Asks the devices for the groups that they claim. `claims` is by device; an entry is NULL if the device does not choose groups.
+ * `claims` itself is NULL if no device does. */
 static clv_status ask_claims(clv_plan *plan, const clv_graph_view *whole, const uint32_t *const **claims, clv_error *error) {
   *claims = NULL;
   const clv_graph *graph = plan->graph;
@@ -181,7 +182,7 @@ static void keep_causes(clv_plan *plan, const clv__placing *placing) {
   plan->passes = placing->passes;
 }
 
-/* Cuts the strategy's placement again after memory has changed it. */
+/* Cuts the placement again after it was changed to fit into memory. */
 static clv_status cut_again(clv_plan *plan, const clv__strategy *strategy, clv__placing *placing, clv_error *error) {
   clv__cut *cut = &placing->cut;
   if (plan->split == CLV__SPLIT_LINEAR && strategy->split == CLV__SPLIT_LINEAR) {
@@ -194,7 +195,8 @@ static clv_status cut_again(clv_plan *plan, const clv__strategy *strategy, clv__
   return clv__plan_set_cut(plan, cut, placing->streamed, error);
 }
 
-/* Places with `strategy`, splits, and changes the result until it fits into memory. `memory_changed`: it did not fit at first. */
+/* Places with `strategy`, splits, and changes the result until it fits into memory. `memory_changed`: the first result did not
+ * fit. */
 static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *input,
                                   bool *memory_changed, clv_error *error) {
   double start = now_ms();
@@ -211,7 +213,7 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
   CLV__TRY(clv__plan_set_cut(plan, &placing.cut, placing.streamed, error));
   bool changed = true;
   *memory_changed = false;
-  while (changed) { /* ends: nodes only move to later devices or to one without limits, and streamed groups only shrink */
+  while (changed) { /* ends: nodes only move to later devices or to one without a limit, and groups only shrink */
     CLV__TRY(clv__place_within_memory(plan, &placing, &changed, error));
     *memory_changed = *memory_changed || changed;
     if (changed) CLV__TRY(cut_again(plan, strategy, &placing, error));
@@ -221,8 +223,9 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
   return CLV_OK;
 }
 
-/* `optimal` is the best of all strategies under its own model of memory. If a device's compiler asked for more, that may no
- * longer hold. Then plans are also made with the other strategies, and the best is kept. */
+/* The result of `optimal` is at least as good as that of every other strategy under its own model of memory. If a device's
+ * compiler needs more memory, this may no longer hold. Then plans are also made with the other strategies, and the best is
+ * kept. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error) {
   bool memory_changed;
   clv_status first = place_and_split(plan, strategy, given, &memory_changed, error), status = first;
@@ -266,7 +269,7 @@ static clv_status set_problem(clv_plan *plan, const clv_plan_options *options, c
 
 clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv_plan_options *given, clv_plan **out,
                          clv_error *error) {
-  if (out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the output for the plan must not be NULL");
+  if (out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the pointer that receives the plan must not be NULL");
   *out = NULL;
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   CLV__TRY(clv__options_read(&options, sizeof options, given, "CLV_PLAN_OPTIONS_INIT", error));

@@ -1,4 +1,4 @@
-/* The parts of making a plan other than the strategy: the user's choices and the memory limits. */
+/* The steps of making a plan, except the strategy: the user's choices, devices that are missing, and memory limits. */
 #ifndef CLEAVE_PLAN_MAKE_H
 #define CLEAVE_PLAN_MAKE_H
 
@@ -9,26 +9,28 @@
  * a pattern that matches nothing, is an error. */
 clv_status clv__fixed_resolve(clv_plan *plan, const clv_plan_options *options, clv__fixed *fixed, clv_error *error);
 
-/* Changes the rejections of the supposed operators to a yes (suppose.c). A pattern that matches nothing is an error. */
+/* Marks the supposed operators as supported although their devices reject them (suppose.c). A pattern that matches nothing is an
+ * error. */
 clv_status clv__suppose(clv_plan *plan, const clv_assignment *items, uint32_t count, clv_error *error);
 
-/* Returns an error with every device's reason if no device supports some node (make.c, as is the next function). */
+/* Returns an error with every device's reason if there is a node that no device supports (make.c). */
 clv_status clv__plan_check_supported(const clv_plan *plan, clv_error *error);
-/* Places, cuts, fits into memory and prices: from plan->problem to the finished plan. */
+/* Turns plan->problem into the finished plan (make.c): places and cuts it, fits it into memory and computes its price. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error);
 
-/* Makes the same plan without the devices of `lost` (bits) and those that it lost before. These answer "removed: <reason>" for
- * every node, and none of their functions is called. Nodes of other devices keep their devices and partitions. The plan's
- * strategy places the nodes of lost devices again (cause "lost") within their partitions. If that does not fit, it places
- * everything again. Pins hold. plan->same_partitions lists the partitions that continue unchanged. The original plan
- * (plan->origin) must outlive the new one; `plan` need not. Errors: CLV_NOT_SUPPORTED if a node is pinned to a lost device, or if
- * no other device can run it. */
+/* Makes the same plan without the devices of `lost` (bits) and those removed before. Removed devices reject every node with the
+ * reason "removed: <reason>", and none of their functions is called. Nodes of other devices keep their devices and partitions.
+ * The plan's strategy places the nodes of lost devices again (cause "lost") within their partitions. If the result does not fit
+ * into memory, it places everything again. Pins remain in force. plan->same_partitions lists the partitions that continue
+ * unchanged. The original plan (plan->origin) must outlive the new one; `plan` need not. Errors: CLV_NOT_SUPPORTED if a node is
+ * pinned to a lost device, or if no other device can run it. */
 clv_status clv__plan_without_devices(const clv_plan *plan, uint32_t lost, const char *reason, clv_plan **out, clv_error *error);
 
-/* Finds a partition that does not fit its device's memory (memory.c). It then moves the partition to the next device that
- * supports all of its nodes, or streams its weights, if necessary for only some nodes at a time: whichever costs less. Updates
- * the devices, causes, groups and streamed weights of `placing`, and the notes of the plan. `changed`: the plan must be cut
- * again. CLV_NOT_SUPPORTED if neither works, for example for pinned nodes whose weights do not fit even one node at a time. */
+/* Finds a partition that does not fit its device's memory (memory.c). It then either moves the partition to the next device that
+ * supports all of its nodes, or streams its weights (for groups of its nodes, if not all fit at once), whichever costs less.
+ * Updates the devices, causes, groups and streamed weights of `placing`, and the notes of the plan. `changed`: the plan must be
+ * cut again. CLV_NOT_SUPPORTED if neither works, for example for pinned nodes whose weights do not fit even one node at a
+ * time. */
 clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, bool *changed, clv_error *error);
 
 #endif

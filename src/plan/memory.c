@@ -1,16 +1,16 @@
 /* Device memory: a partition that does not fit moves to the next device that can run it, or its weights are streamed, whichever
- * is cheaper. A device holds at the same time the weights of all its partitions, each once; every value that crosses a boundary
- * there; and each partition's scratch. Only its compiler knows the scratch: if a generous guess comes near the limit, the
- * compiler is asked. Streamed weights live only while their partition runs. */
+ * is cheaper. A device needs memory, at the same time, for the weights of all its partitions (each once), for every boundary
+ * value in its memory, and for each partition's scratch. Only the device's compiler knows the size of the scratch. It is asked
+ * only if the memory would not suffice with a generous guess. Streamed weights need memory only while their partition runs. */
 #include <stdio.h>
 #include <string.h>
 
 #include "plan/memory.h"
 
-/* A guess of the memory that kernels need on top of the values they work on. */
+/* A guess of the memory that the kernels of a partition need in addition to values and weights. */
 #define SCRATCH_GUESS_BYTES ((uint64_t)16 << 20)
-/* The number of nodes cut again to compare the two remedies, over all partitions. Beyond it, the last comparison decides the
- * rest, so that the time stays linear. */
+/* Comparing the two remedies cuts all nodes again. After this many nodes in total, the result of the last comparison is used for
+ * all further partitions, so that the time stays linear. */
 #define COMPARED_NODES ((uint64_t)10000000)
 
 static uint64_t count_value(const clv__partition *partition, uint32_t value, uint32_t *resident) {
@@ -22,8 +22,8 @@ static uint64_t count_value(const clv__partition *partition, uint32_t value, uin
   return clv__tensor_size_bytes(clv__view_type(view, value), &size_bytes) ? clv__align_up(size_bytes, CLV__ALIGNMENT) : 0;
 }
 
-/* Bytes of constants and boundary values that the partition adds to its device. `resident` holds one bit per device for each
- * value. */
+/* Returns the bytes of constants and boundary values that the partition adds to its device. `resident` (by value) has a bit for
+ * each device that has the value already; adds those of the partition. */
 static uint64_t count_resident(const clv_plan *plan, const clv__partition *partition, uint32_t *resident) {
   const clv_graph_view *view = partition->view;
   uint64_t total = 0;
@@ -42,8 +42,8 @@ static void forget_resident(const clv__partition *partition, uint32_t *resident)
   for (uint32_t v = 0; v < partition->view->value_count; ++v) resident[partition->view->values[v]] &= ~(1u << partition->device);
 }
 
-/* Gets the memory that the partition's executable and its scratch require. Returns false if the compiler finds it too large for
- * its device. The session reports any other failure. */
+/* Gets the memory that the partition's executable and its scratch need. Returns false if the compiler reports that the partition
+ * is too large for its device. Other failures are left to the session to report. */
 static bool ask_compiler(const clv_plan *plan, const clv__partition *partition, uint64_t *scratch_bytes) {
   const clv__device *device = &plan->devices->items[partition->device];
   clv_compile_options options = {.struct_size = sizeof options};
@@ -59,7 +59,7 @@ static bool ask_compiler(const clv_plan *plan, const clv__partition *partition, 
   return true;
 }
 
-/* Returns whether all partitions of the device fit if each needs the guessed scratch. */
+/* Returns whether all partitions of the device fit into its memory if each needs the guessed scratch. */
 static bool is_roomy(const clv_plan *plan, uint32_t device, uint32_t *resident) {
   uint64_t total = 0, limit = plan->devices->items[device].info.memory_limit_bytes;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
@@ -102,13 +102,13 @@ static clv_status refuse(const clv__fitting *f, const clv__partition *partition,
                         (unsigned long long)f->limit);
 }
 
-/* The bytes that the device holds only for this partition, permanently or while it runs. */
+/* Returns the bytes of the partition's weights on its device, whether they stay there or are streamed. */
 static uint64_t held_bytes(const clv__fitting *f, const clv__partition *partition) {
   return partition->weight_bytes + clv__streamed_bytes(f->plan, (uint32_t)(partition - f->plan->partitions));
 }
 
-/* If the partition itself can neither move nor be streamed, streams an earlier partition of the device: of those that can be
- * streamed, the one that holds the most. `partition` is set to it. */
+/* For a partition that can neither move nor be streamed: streams an earlier partition of the device, the one with the most bytes
+ * of weights among those that can be streamed. Sets `partition` to it. */
 static clv_status find_room(clv__fitting *f, const clv__partition **partition, clv__way *w, clv_error *error) {
   const clv__partition *wanting = *partition, *last = NULL;
   w->device = CLV__NONE;
@@ -132,7 +132,8 @@ static clv_status find_room(clv__fitting *f, const clv__partition **partition, c
   return CLV_OK;
 }
 
-/* Compares the time of the plan with either remedy. Sets `moves_were_better`; keeps it if enough nodes were compared before. */
+/* Compares the times of the plan with the two remedies and sets `moves_were_better`. Does nothing if enough nodes were compared
+ * before. */
 static clv_status compare_ways(clv__fitting *f, clv__way *move, clv__way *stream, clv_error *error) {
   if (f->compared >= COMPARED_NODES) return CLV_OK;
   CLV__TRY(clv__fitting_price(f, move, error));
@@ -146,7 +147,7 @@ static clv_status relieve(clv__fitting *f, const clv__partition *partition, uint
   const clv__partition *wanting = partition;
   clv__way *move = f->move, *stream = f->stream;
   char note[256];
-  f->excess = needed > f->limit ? needed - f->limit : f->limit / 16; /* the excess is not known: frees a little at a time */
+  f->excess = needed > f->limit ? needed - f->limit : f->limit / 16; /* if unknown: free a little at a time */
   CLV__TRY(clv__fitting_move(f, partition, move, error));
   CLV__TRY(clv__fitting_stream(f, partition, stream, error));
   if (move->device == CLV__NONE && stream->device == CLV__NONE) CLV__TRY(find_room(f, &partition, stream, error));
@@ -174,7 +175,7 @@ static clv_status fit_device(clv__fitting *f, bool *changed, clv_error *error) {
     const clv__partition *partition = &plan->partitions[p];
     if (partition->device != f->device) continue;
     uint64_t scratch = 0, added = count_resident(plan, partition, f->resident), passing = clv__streamed_bytes(plan, p);
-    if (passing < f->passing) passing = f->passing; /* room for the partition that streams the most stays reserved */
+    if (passing < f->passing) passing = f->passing; /* keep room for the partition that streams the most */
     bool compiles = f->used + added + passing <= f->limit && ask_compiler(plan, partition, &scratch);
     if (compiles && f->used + added + passing + scratch <= f->limit) {
       f->used += added + scratch;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Smaller weights stay on the device: shapes and scales that devices need at compile time. */
+/* Weights below this size are not streamed: they are often shapes and scales that devices need at compile time. */
 #define STREAMED_LEAST_BYTES 4096
 
 uint64_t clv__streamed_bytes(const clv_plan *plan, uint32_t partition) {
@@ -34,8 +34,8 @@ static bool supports_all(const clv_plan *plan, const clv__partition *partition, 
   return true;
 }
 
-/* The next device after the partition's own that supports all of its nodes; otherwise the first of the earlier devices without a
- * memory limit, because nothing comes back from there. CLV__NONE if there is neither. */
+/* Returns the next device after the partition's own that supports all of its nodes. If there is none, returns the first of the
+ * earlier devices that does and has no memory limit (so that the partition need not move again), or CLV__NONE. */
 static uint32_t next_device(const clv_plan *plan, const clv__partition *partition) {
   for (uint32_t d = partition->device + 1; d < plan->devices->count; ++d) {
     if (supports_all(plan, partition, d)) return d;
@@ -135,8 +135,8 @@ static bool has_resident(const clv__fitting *f, const clv__partition *partition)
   return false;
 }
 
-/* The bytes of a node's streamable weights. If `w` is not NULL, it also streams them there, and sets `is_new` if one was not
- * streamed before. */
+/* Returns the bytes of a node's streamable weights. If `w` is not NULL, also marks them as streamed in `w`, and sets `is_new` if
+ * one of them was not streamed before. */
 static uint64_t stream_node(const clv__fitting *f, uint32_t node, clv__way *w, bool *is_new) {
   const clv__problem *problem = f->plan->problem;
   uint64_t bytes = 0;
@@ -152,7 +152,8 @@ static uint64_t stream_node(const clv__fitting *f, uint32_t node, clv__way *w, b
 }
 
 /* If only the excess needs to be streamed, returns the bytes of weights at the partition's beginning that may stay on the device.
- * Lowers `room_bytes` to the room that streaming the rest then needs: the excess, or the weights of the largest node. */
+ * Lowers `room_bytes` to the buffer that the other weights then need: the excess, or the weights of the largest node if they are
+ * more. */
 static uint64_t keep_bytes(const clv__fitting *f, const clv__partition *partition, uint64_t *room_bytes) {
   uint64_t total = 0, largest = f->excess;
   for (uint32_t i = 0; i < partition->node_count; ++i) {
@@ -165,8 +166,8 @@ static uint64_t keep_bytes(const clv__fitting *f, const clv__partition *partitio
   return total - f->excess - largest;
 }
 
-/* Streams the weights that are not on the device already, except for the first `keep` bytes. A new group begins when the weights
- * of the previous one fill `room_bytes`. Returns false if the weights of one node do not fit, or if nothing is left to stream. */
+/* Marks the partition's streamable weights as streamed, except for the first `keep` bytes. A new group begins when the weights of
+ * the previous group fill `room_bytes`. Returns false if the weights of one node do not fit, or if nothing is left to stream. */
 static bool stream_nodes(const clv__fitting *f, const clv__partition *partition, uint64_t keep, uint64_t room_bytes,
                          clv__way *w) {
   uint64_t kept = 0, filled = 0;
@@ -196,10 +197,10 @@ clv_status clv__fitting_stream(const clv__fitting *f, const clv__partition *part
   CLV__TRY(takes_inputs(f, partition, &takes, error));
   uint64_t flowing = clv__partition_peak_bytes(f->plan, partition), room = f->limit - f->used;
   uint64_t streamed = clv__streamed_bytes(f->plan, (uint32_t)(partition - f->plan->partitions));
-  flowing -= streamed < flowing ? streamed : flowing; /* streamed weights are inputs too, but they go into `room` */
+  flowing -= streamed < flowing ? streamed : flowing; /* streamed weights are inputs too, but are counted in `room` */
   bool has_room = takes && f->used < f->limit && room > flowing;
   room -= flowing;
-  if (streamed > 0 && room > streamed / 2 && !has_resident(f, partition)) room = streamed / 2; /* all streamed already */
+  if (streamed > 0 && room > streamed / 2 && !has_resident(f, partition)) room = streamed / 2; /* use smaller groups */
   uint64_t keep = streamed == 0 ? keep_bytes(f, partition, &room) : 0;
   if (!has_room || !stream_nodes(f, partition, keep, room, w)) w->device = CLV__NONE;
   return CLV_OK;

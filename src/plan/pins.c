@@ -12,7 +12,7 @@ static bool is_plain(const char *pattern) {
   return strpbrk(pattern, "*?") == NULL;
 }
 
-/* Looks up plain node names in a map, because random placements pin every node of a graph by name. */
+/* Pins the nodes that match a plain name. Uses a map, because a caller may pin every node of a large graph. */
 static clv_status fix_by_name(const clv_plan *plan, const clv__map *names, const clv_assignment *pin, uint32_t device,
                               uint32_t *pinned, uint32_t *hits, clv_error *error) {
   const clv_graph *graph = plan->graph;
@@ -63,14 +63,14 @@ static clv_status fix_nodes(const clv_plan *plan, const clv_plan_options *option
     goto cleanup;
   }
   CLV__TRY_GOTO(fix_all(plan, NULL, options->forces, options->force_count, pinned, error));
-  CLV__TRY_GOTO(fix_all(plan, &names, options->pins, options->pin_count, pinned, error)); /* a pin is narrower: it wins */
+  CLV__TRY_GOTO(fix_all(plan, &names, options->pins, options->pin_count, pinned, error)); /* pins override forces */
 cleanup:
   clv__map_finish(&names);
   return status;
 }
 
-/* Finds the homes of values from assignments by name. With `weights`, these match only initializers; otherwise inputs, outputs
- * and values between nodes. */
+/* Finds the homes of values from assignments by name. With `weights`, the names match only initializers; otherwise only inputs,
+ * outputs and values between nodes. */
 static clv_status fix_values(const clv_plan *plan, const clv_assignment *items, uint32_t count, bool weights, uint32_t *homes,
                              clv_error *error) {
   const clv_graph *graph = plan->graph;

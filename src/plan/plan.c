@@ -1,4 +1,4 @@
-/* The life of a plan, and the memory that a partition needs. */
+/* Creates and destroys plans. Computes the memory that a partition needs. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -36,15 +36,15 @@ cleanup:
   return status;
 }
 
-/* A node does not run if all of its outputs that something reads are known. An output that nothing else reads is then not
- * computed, so it cannot be kept. */
+/* Checks that all kept values are computed. A node is not run if all of its outputs that something reads are known. Then its
+ * other outputs are not computed, so they cannot be kept. */
 static clv_status check_kept(const clv_plan *plan, clv_error *error) {
   for (uint32_t i = 0; i < plan->kept_count; ++i) {
     const clv__value *value = &plan->graph->values[plan->kept[i]];
     if (value->producer == CLV__NO_ID || !plan->shapes->node_folded[value->producer]) continue;
     if (plan->shapes->types[plan->kept[i]].data != NULL) continue;
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "'%s' cannot be kept: no node reads it, and its own node is not run",
-                          value->name);
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "'%s' cannot be kept: no node reads it, and the node that produces it is not run", value->name);
   }
   return CLV_OK;
 }
@@ -64,7 +64,8 @@ static clv_status take_sizes(clv_plan *plan, const clv_size *sizes, uint32_t siz
   return CLV_OK;
 }
 
-/* Quantised weights stay integers if every device keeps them as integers. */
+/* Returns the size up to which constants are folded. Quantised weights are not folded, so that they stay integers, if every
+ * device keeps them as integers. */
 static size_t fold_limit(const clv_devices *devices) {
   for (uint32_t d = 0; d < devices->count; ++d) {
     if (!devices->items[d].info.keeps_quantised) return CLV__FOLD_ALL;
@@ -75,7 +76,7 @@ static size_t fold_limit(const clv_devices *devices) {
 clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const clv_size *sizes, uint32_t size_count,
                             const char *const *keeps, uint32_t keep_count, clv_plan **out, clv_error *error) {
   *out = NULL;
-  if (graph->allocator != clv__context_allocator(devices->context)) { /* memory allocated by one is released by the other */
+  if (graph->allocator != clv__context_allocator(devices->context)) { /* memory of one is released with the other's allocator */
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "graph and devices belong to contexts with different allocators");
   }
   clv_plan *plan = clv__allocate_zero(graph->allocator, sizeof *plan);
@@ -122,7 +123,8 @@ static uint64_t padded_bytes(const clv_tensor *type) {
   return clv__tensor_size_bytes(type, &size_bytes) ? clv__align_up(size_bytes, CLV__ALIGNMENT) : 0;
 }
 
-/* A weight that is streamed to the device is an input of the partition: its type has no data there. */
+/* Returns the types, by value, for partitions on the device. A weight that is streamed to the device is an input of its
+ * partitions, so its type has no data. */
 static const clv_tensor *types_of(clv_plan *plan, uint32_t device, const uint16_t *streamed, const clv_tensor **by_device) {
   const clv__problem *problem = plan->problem;
   if (streamed == NULL || problem->spaces[device] == 0) return plan->shapes->types;
@@ -135,7 +137,7 @@ static const clv_tensor *types_of(clv_plan *plan, uint32_t device, const uint16_
   return by_device[device] = types;
 }
 
-/* Types with typical sizes, with the same constants as `types`. */
+/* Returns types with typical sizes, and with the same constants as `types`. */
 static const clv_tensor *typical_of(clv_plan *plan, uint32_t device, const clv_tensor *types, const clv_tensor **by_device) {
   if (types == plan->shapes->types) return plan->open->typical;
   if (by_device[device] != NULL) return by_device[device];
@@ -221,7 +223,8 @@ double clv__plan_gap(const clv_plan *plan) {
   return ((double)plan->predicted_ns - (double)plan->lower_bound_ns) / (double)plan->lower_bound_ns;
 }
 
-/* Values are computed in node order and die after their last reader inside. Inputs and outputs live throughout. */
+/* A value between the partition's nodes needs memory from the node that computes it, in node order, to its last reader. Inputs
+ * and outputs need memory throughout. */
 uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *partition) {
   const clv_graph_view *view = clv__partition_sized(partition);
   uint32_t *last = clv__allocate_zero(plan->graph->allocator, (size_t)view->value_count * sizeof *last);
@@ -249,7 +252,7 @@ uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *p
       uint32_t value = operands[k];
       if (value == CLV_NO_VALUE || last[value] != i || clv__view_type(view, value)->data != NULL) continue;
       alive -= padded_bytes(clv__view_type(view, value));
-      last[value] = UINT32_MAX; /* count it once, even if a node reads it twice */
+      last[value] = UINT32_MAX; /* subtract it only once, even if a node reads it twice */
     }
   }
   clv__release(plan->graph->allocator, last);

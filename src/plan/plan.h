@@ -20,7 +20,8 @@ typedef struct clv__partition {
   uint32_t node_count;
   const clv_node_id *nodes; /* ascending */
   const clv_graph_view *view;
-  /* Sizes are open and the device needs fixed sizes, so each bucket is compiled separately (compile/bucket.h). */
+  /* Sizes are open but the device needs fixed sizes, so the partition is compiled separately for each bucket
+   * (compile/bucket.h). */
   bool is_bucketed;
   const clv_graph_view *typical; /* if bucketed: the view at typical sizes, used before the sizes are known */
   uint64_t weight_bytes;         /* of the constants that it reads */
@@ -56,7 +57,7 @@ struct clv_plan {
   clv__shapes *shapes;
   const clv__open *open; /* NULL: every size is known */
   clv__capability capability;
-  bool is_supposed; /* some verdict was changed to a yes, to see its effect: such a plan cannot make a session */
+  bool is_supposed; /* a what-if plan: some rejected operators count as supported, so it cannot make a session */
   clv__placement placement;
   uint32_t size_count; /* sizes that the user gave */
   const clv__shape_given *sizes;
@@ -71,11 +72,11 @@ struct clv_plan {
   const clv__problem *problem;
   const uint32_t *problem_nodes; /* by graph node: its number in the problem, CLV__NONE for folded nodes */
   uint32_t *problem_devices;     /* by problem node */
-  clv__reader_counts readers;    /* of that placement */
+  clv__reader_counts readers;    /* for the placement `problem_devices` */
   clv__cut cut;
   const uint16_t *streamed; /* by weight: bits of the devices it is streamed to; NULL: none */
   clv__moves moves;
-  const uint32_t *const *claims; /* as for clv__place_input */
+  const uint32_t *const *claims; /* see clv__place_input */
   const char *note;              /* from the strategy: NULL, or a sentence */
   uint32_t pass_count;           /* of `propagate`, if requested */
   const struct clv__pass *passes;
@@ -88,7 +89,7 @@ struct clv_plan {
   clv__step *steps;
 
   clv__split_mode split;
-  bool split_is_given; /* by the user or the file; otherwise it is the strategy's default */
+  bool split_is_given; /* the user or the file chose `split`; otherwise it is the strategy's default */
   clv__objective objective;
 
   uint32_t gone;                          /* bits of the devices that were removed, also before the plan was made */
@@ -102,10 +103,10 @@ struct clv_plan {
   clv__price price;
   clv__bounds bounds;
   uint64_t predicted_ns, lower_bound_ns;                                               /* by the objective */
-  double time_load_ms, time_capability_ms, time_cost_ms, time_place_ms, time_split_ms; /* of making it; not in the file */
+  double time_load_ms, time_capability_ms, time_cost_ms, time_place_ms, time_split_ms; /* of making the plan; not in the file */
 };
 
-/* By value: types with sizes as far as planning knows them; typical sizes if they are open. */
+/* Returns the types, by value, with their sizes as far as planning knows them, and with typical sizes otherwise. */
 static inline const clv_tensor *clv__plan_sized_types(const clv_plan *plan) {
   return plan->open != NULL && plan->open->typical != NULL ? plan->open->typical : plan->shapes->types;
 }
@@ -113,7 +114,8 @@ static inline const clv_tensor *clv__plan_sized_types(const clv_plan *plan) {
 /* Returns whether some graph input has a size that is known only at run time. */
 bool clv__plan_has_open_inputs(const clv_plan *plan);
 
-/* The view of a partition with sizes as far as planning knows them: typical sizes if it is bucketed. */
+/* Returns the view of a partition with sizes as far as planning knows them, and with typical sizes if the partition is
+ * bucketed. */
 static inline const clv_graph_view *clv__partition_sized(const clv__partition *partition) {
   return partition->is_bucketed ? partition->typical : partition->view;
 }
@@ -129,8 +131,8 @@ clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const 
 /* Asks devices which weights they accept as inputs (streams.c) and fills problem->streams. clv__plan_set_problem() calls it. */
 clv_status clv__plan_ask_streams(clv_plan *plan, clv__problem *problem, clv_error *error);
 
-/* Adopts a cut of plan->problem (plan.c): builds the views of its partitions and sets plan->placement from it. `streamed` is as
- * for clv__split_moves(). The cut and `streamed` must live in the plan's arena. */
+/* Adopts a cut of plan->problem (plan.c): builds the views of its partitions and sets plan->placement from it. `streamed`: see
+ * clv__split_moves(). The cut and `streamed` must live in the plan's arena. */
 clv_status clv__plan_set_cut(clv_plan *plan, const clv__cut *cut, const uint16_t *streamed, clv_error *error);
 /* Adds the transfers, the steps, the price and the bounds (steps.c). */
 clv_status clv__plan_set_steps(clv_plan *plan, clv_error *error);
@@ -138,23 +140,23 @@ clv_status clv__plan_set_steps(clv_plan *plan, clv_error *error);
 /* Computes the change of the node + transfer + fusion cost if a single node moves to `device`. Returns false if the device cannot
  * run it, or if the node is not run at all. */
 bool clv__plan_move_price(const clv_plan *plan, clv_node_id node, uint32_t device, int64_t *delta_ns);
-/* (predicted - bound) / bound; negative if it is unknown. */
+/* Returns (predicted - bound) / bound, or a negative number if that is unknown. */
 double clv__plan_gap(const clv_plan *plan);
 
-/* Bytes that a device needs for a partition without its weights: its inputs, its outputs and the peak of the values between them,
- * 64-byte aligned. 0 if shapes are unknown. */
+/* Returns the bytes that a device needs for a partition without its weights: its inputs, its outputs and the peak of the values
+ * between them, 64-byte aligned. 0 if shapes are unknown. */
 uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *partition);
 
 /* Writes the plan as JSON (file_write.c). `timings` adds the figures that differ between runs. The text is allocated with the
  * graph's allocator. */
 clv_status clv__plan_to_json(const clv_plan *plan, bool timings, char **text, clv_error *error);
 
-/* clv_plan_write() for `graph`, which is the same model loaded from another file. `profile` is the path of the measured costs
- * that the file names, or NULL. */
+/* Works like clv_plan_write(), but for `graph`, the same model loaded from another file. `profile` is the path of the profile to
+ * write into the plan file, or NULL. */
 clv_status clv__plan_write_for(const clv_plan *plan, const clv_graph *graph, const char *profile, const char *path,
                                clv_error *error);
 
-/* clv_plan_read() for a text in memory (file_read.c). `profile` may be NULL. */
+/* Works like clv_plan_read(), but reads from memory (file_read.c). `profile` may be NULL. */
 clv_status clv__plan_parse(const clv_graph *graph, clv_devices *devices, const char *text, size_t size_bytes,
                            const clv__profile *profile, clv_plan **plan, clv_error *error);
 

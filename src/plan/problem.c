@@ -69,7 +69,7 @@ static bool is_view(const making *m, const clv__node *node) {
   return true;
 }
 
-/* Builds reads, writes and weights of every node as CSR, each once, in the order of the operands. */
+/* Builds the reads, writes and weights of every node as CSR. Each value is listed once per node, in the order of the operands. */
 static void connect(making *m) {
   const clv_graph *graph = m->plan->graph;
   clv__problem *problem = m->problem;
@@ -191,8 +191,8 @@ static void describe_devices(making *m) {
   problem->spaces = spaces, problem->limits = limits, problem->launch_ns = launch_ns, problem->device_names = names;
 }
 
-/* A node that was measured as too large for a device does not run there, unless the user fixed its device or no other device
- * supports it. */
+/* Returns whether to exclude the node from a device because the profile shows that it is too large for it. It is not excluded if
+ * the user fixed its device or no other device supports it. */
 static bool is_too_large(const making *m, uint32_t node, uint32_t device) {
   clv__capability *capability = &m->plan->capability;
   clv_node_id id = m->problem->node_ids[node];

@@ -79,7 +79,7 @@ static clv_status add_partition(work *w, uint32_t index, uint32_t first_move, ui
   const clv__cut *cut = &plan->cut;
   uint32_t space = problem->spaces[cut->devices[index]], first_step = plan->step_count;
   for (uint32_t i = first_move; i < end_move; ++i) CLV__TRY(add_transfer(w, i, error));
-  for (uint32_t i = first_move; i < end_move; ++i) { /* a streamed weight has no entry in `maker`: its step is known only here */
+  for (uint32_t i = first_move; i < end_move; ++i) { /* depend on streamed weights here, because they have no entry in `maker` */
     if (plan->moves.items[i].is_weight) CLV__TRY(depend(w, first_step + i - first_move, error));
   }
   for (uint32_t i = cut->offsets[index]; i < cut->offsets[index + 1]; ++i) {

@@ -1,5 +1,5 @@
-/* Finds the weights that a device accepts as inputs instead of constants: only those can be streamed to it. It asks only if the
- * answer may matter: for devices whose memory could be too small, and if the user has placed weights elsewhere. */
+/* Finds the weights that a device accepts as inputs instead of constants: only those can be streamed to it. It asks only devices
+ * whose memory could be too small, or all devices if the user placed weights in the memory of particular devices. */
 #include "plan/plan.h"
 
 /* Weights of at least this size are worth streaming on their own. Smaller ones are often shapes and scales. */
@@ -29,7 +29,7 @@ static uint32_t devices_to_ask(const clv__problem *problem) {
   for (uint32_t w = 0; w < problem->weight_count && !is_put; ++w) is_put = problem->weight_homes[w] != CLV__NONE;
   for (uint32_t d = 0; d < problem->device_count; ++d) {
     uint64_t limit = problem->limits[d].memory_bytes;
-    bool is_small = limit > 0 && total > limit / 2; /* otherwise all weights fit: compilers need less than half for other data */
+    bool is_small = limit > 0 && total > limit / 2; /* up to half of the memory, all weights fit beside other data */
     if (problem->spaces[d] != 0 && (is_put || is_small)) devices |= 1u << d;
   }
   return devices;
@@ -57,7 +57,8 @@ static bool takes(const asking *a, const clv_graph_view *view, uint32_t node, ui
   return verdict.supported;
 }
 
-/* A weight can be streamed to a device only if every node that could run there accepts it as an input. */
+/* Clears the bits of weights that the device does not accept as inputs of the node. A weight can be streamed to a device only if
+ * all its readers that could run there accept it as an input. */
 static void ask_node(const asking *a, const clv_graph_view *all, const clv_graph_view *large, uint32_t node, uint32_t device) {
   const clv__problem *problem = a->problem;
   uint32_t first = problem->weight_offsets[node], end = problem->weight_offsets[node + 1];

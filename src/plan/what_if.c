@@ -1,4 +1,4 @@
-/* See compare.h: the gain if a device ran more operators. */
+/* See compare.h. Computes how much faster a plan would be if a device supported more operators. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +43,8 @@ clv_status clv__plan_what_if(const clv_plan *plan, const clv_plan_options *optio
   return CLV_OK;
 }
 
-/* Sorts by time saved, the most first; then by name and device, so that the order is deterministic. */
+/* Compares rows: those that save the most time come first; ties are ordered by name and device, so that the order is
+ * deterministic. */
 static int compare_rows(const void *a, const void *b) {
   const clv__what_if *x = a, *y = b;
   if (x->saved_ns != y->saved_ns) return x->saved_ns < y->saved_ns ? 1 : -1;

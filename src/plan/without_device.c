@@ -1,5 +1,5 @@
-/* Makes a plan again without some of its devices. Their nodes go elsewhere, and all others stay, so that existing executables and
- * computed values remain usable. Backends are queried only about memory. */
+/* Makes a plan again without some of its devices. The nodes of these devices move to others; all other nodes stay, so that
+ * existing executables and computed values remain usable. Backends are queried only about memory. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static clv__place_input input_of(const clv_plan *plan, const clv__problem *probl
                             .claims = plan->claims};
 }
 
-/* Runs the strategy with every node that can stay pinned to its device. The strategy is skipped if there is no choice. */
+/* Runs the strategy; every node that can stay is pinned to its device. The strategy is skipped if there is no choice. */
 static clv_status place_lost(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   clv__placing *placing = &l->placing;
@@ -41,7 +41,7 @@ static clv_status place_lost(clv__leaving *l, clv_error *error) {
   if (groups == NULL) return clv__error_memory(error, held.node_count * sizeof *groups);
   for (uint32_t n = 0; n < held.node_count; ++n) {
     uint32_t first = l->old->cut.offsets[l->old->cut.partition_of[n]];
-    groups[n] = l->old->cut.nodes[first]; /* a number that no other partition uses */
+    groups[n] = l->old->cut.nodes[first]; /* a group number that no other partition has */
   }
   placing->groups = groups;
   placing->has_cut = false;
@@ -69,10 +69,10 @@ static clv_status stream_lost(clv__leaving *l, clv_error *error) {
   return CLV_OK;
 }
 
-/* ---- The cut: the old partitions in order; one that does not stay whole is replaced by several ---- */
+/* ---- The cut: the old partitions in their order, some of them replaced by several pieces ---- */
 
-/* Returns whether the partition stays whole: its nodes are all on one device and in one group, and that device is the old one or
- * has no limits on partitions. */
+/* Returns whether the partition stays whole: its nodes are all on one device and in one group, and that device is still the old
+ * one, or has no limits on partitions. */
 static bool is_whole(const clv__leaving *l, uint32_t partition) {
   const clv__cut *cut = &l->old->cut;
   const clv__problem *problem = l->plan->problem;
@@ -89,7 +89,7 @@ static bool is_whole(const clv__leaving *l, uint32_t partition) {
 typedef struct composing {
   clv__cut *cut;
   uint32_t node_count;
-  uint32_t *first, *next; /* by old partition: its first piece; by piece: the next one; CLV__NONE ends */
+  uint32_t *first, *next; /* by old partition: its first piece; by piece: the next piece; CLV__NONE: no more */
 } composing;
 
 static void add_partition(composing *c, uint32_t device, const uint32_t *nodes, uint32_t count) {
@@ -176,7 +176,8 @@ static clv_status explain_moved(clv__leaving *l, clv_error *error) {
   return CLV_OK;
 }
 
-/* Places within each old partition. CLV_NOT_SUPPORTED if memory or a strategy needs more freedom than that. */
+/* Places the nodes of lost devices again, but only divides old partitions. Returns CLV_NOT_SUPPORTED if the result does not fit
+ * into memory, or the strategy fails. */
 static clv_status place_in_place(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   bool changed = true;
@@ -195,8 +196,8 @@ static clv_status place_in_place(clv__leaving *l, clv_error *error) {
   return clv__plan_set_steps(plan, error);
 }
 
-/* Places everything as if the devices had never existed. Nodes of lost devices get the note that explains their move, if they
- * have no other note. */
+/* Places everything again, without the lost devices. Nodes of lost devices get the note that explains their move, if they have no
+ * other note. */
 static clv_status place_anew(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   const char *notes[CLV__MAX_DEVICES] = {NULL}, *note = plan->note;
@@ -260,7 +261,7 @@ clv_status clv__plan_without_devices(const clv_plan *old, uint32_t lost, const c
   plan->origin = old->origin != NULL ? old->origin : old;
   plan->gone = old->gone | l.lost;
   l.strategy = clv__strategy_find(old->placement.strategy);
-  if (l.strategy == NULL) l.strategy = clv__strategies[0]; /* the file names none of our strategies */
+  if (l.strategy == NULL) l.strategy = clv__strategies[0]; /* the plan file names an unknown strategy */
   clv__devices_lock(plan->origin->devices);
   clv_status status = clv__leaving_begin(&l, reason, error);
   if (status == CLV_OK) {

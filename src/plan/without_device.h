@@ -9,7 +9,7 @@ typedef struct clv__leaving {
   clv_plan *plan;      /* the new plan: its origin and lost devices are set */
   const clv_plan *old; /* the plan with the current placement */
   const clv__strategy *strategy;
-  uint32_t lost; /* bits of the devices that nodes now leave */
+  uint32_t lost; /* bits of the devices to remove now */
   clv__placing placing;
 } clv__leaving;
 
@@ -17,9 +17,10 @@ static inline bool clv__is_bit(uint32_t bits, uint32_t device) {
   return (bits >> device & 1u) != 0;
 }
 
-/* Copies a text into the arena; NULL for NULL. */
+/* Copies a text into the arena. The copy of NULL is NULL. */
 clv_status clv__leaving_text(clv__arena *arena, const char *text, const char **copy, clv_error *error);
-/* Prepares everything before placing: verdicts, prices and the user's choices. Rejects what is impossible without the devices. */
+/* Prepares verdicts, prices and the user's choices for placing. Fails if no remaining device supports a node, or if a node is
+ * pinned to a removed device. */
 clv_status clv__leaving_begin(clv__leaving *l, const char *reason, clv_error *error);
 
 #endif

@@ -102,7 +102,8 @@ static clv_status check_pins(const clv_plan *plan, clv_error *error) {
   return CLV_OK;
 }
 
-/* Copies causes and notes. Notes may belong to the old plan, so they are copied, once if several nodes share one. */
+/* Copies causes and notes. Notes belong to the old plan, so their texts are copied too; a text that consecutive nodes share is
+ * copied once. */
 static clv_status copy_placement(clv__leaving *l, clv_error *error) {
   const clv__placement *from = &l->old->placement;
   clv__placement *to = &l->plan->placement;

@@ -1,4 +1,4 @@
-/* Tables of alternatives to a plan (plan/compare.h). */
+/* Prints tables of the alternatives to a plan (plan/compare.h), for --compare and --what-if. */
 #ifndef CLEAVE_REPORT_COMPARE_H
 #define CLEAVE_REPORT_COMPARE_H
 

@@ -1,4 +1,4 @@
-/* See efficiency.h. Collects the times that devices report for their steps. */
+/* Collects the times that devices report for their steps. See efficiency.h. */
 #include "report/efficiency.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ const char *clv__step_kind_word(clv__step_kind kind) {
 typedef struct collecting {
   clv__efficiency *efficiency;
   const clv__partition *partition;
-  bool *is_done; /* by node of the graph: covered by a step */
+  bool *is_done; /* by node of the graph: a step does its work */
   clv__op_step *steps;
   uint32_t count; /* steps of the partition so far */
   clv_error *error;
@@ -30,7 +30,7 @@ static clv_status count_step(void *cookie, const clv_step_info *info) {
   return CLV_OK;
 }
 
-/* "Conv+Add+Relu": the operators in order; only the first ones if there are many. */
+/* Names a step after its operators, in order: "Conv+Add+Relu". If there are many, only the first are named. */
 static clv_status name_nodes(clv__efficiency *e, clv__op_step *step, clv_error *error) {
   const clv_graph *graph = clv__session_plan(e->session)->graph;
   clv__text text;
@@ -79,7 +79,8 @@ static clv_status take_step(void *cookie, const clv_step_info *info) {
   return CLV_OK;
 }
 
-/* The number of steps of a partition, plus one for the time between them; or one for the whole partition. */
+/* Sets `*count` to the number of steps of a partition, plus one for the time between them. If the device reports no steps, the
+ * whole partition counts as one. */
 static clv_status count_partition(clv__efficiency *e, uint32_t index, uint32_t *count, clv_error *error) {
   const clv__partition *partition = &clv__session_plan(e->session)->partitions[index];
   *count = 0;
@@ -105,7 +106,7 @@ static clv_status take_partition(collecting *c, uint32_t index, uint32_t count) 
   if (count > 1) {
     CLV__TRY(clv__session_operators(e->session, index, take_step, c, c->error));
     if (c->count + 1 != count)
-      return clv__error_set(c->error, CLV_DEVICE_ERROR, "it reports %u steps, then %u", count - 1, c->count);
+      return clv__error_set(c->error, CLV_DEVICE_ERROR, "it reported %u steps at first, then %u", count - 1, c->count);
     last->kind = CLV__STEP_BETWEEN;
     last->label = "between steps";
     return CLV_OK;
@@ -187,8 +188,8 @@ void clv__efficiency_finish(clv__efficiency *e) {
 
 typedef struct reading {
   clv__efficiency *efficiency;
-  uint32_t step; /* the next one */
-  uint32_t end;
+  uint32_t step; /* index in `steps` of the next step to be reported */
+  uint32_t end;  /* one past the last step of the partition */
   uint64_t sum_ns;
   clv_error *error;
 } reading;
@@ -218,7 +219,9 @@ clv_status clv__efficiency_sample(clv__efficiency *e, clv_error *error) {
     while (r.end < e->step_count && e->steps[r.end].kind < CLV__STEP_PARTITION) ++r.end;
     if (r.end > r.step) CLV__TRY(clv__session_operators(e->session, plan->steps[s].index, read_step, &r, error));
     if (r.step != r.end) return clv__error_set(error, CLV_DEVICE_ERROR, "it reports fewer steps than before");
-    put_sample(e, r.step++, all_ns > r.sum_ns ? all_ns - r.sum_ns : 0); /* the rest; all of it if no steps are reported */
+    put_sample(
+        e, r.step++,
+        all_ns > r.sum_ns ? all_ns - r.sum_ns : 0); /* the time outside steps, or all of it if the device reports no steps */
   }
   ++e->run_count;
   return CLV_OK;

@@ -1,4 +1,4 @@
-/* Computes the results of efficiency.h from the samples: medians, work, rooflines, and rows by operator. */
+/* Computes the results from the samples: medians, work, lower bounds, and rows by operator. See efficiency.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static clv_status count_work(clv__efficiency *e, double *resident, clv_error *er
   return CLV_OK;
 }
 
-/* Measures the peaks of every device that works for the model; the host's processor is measured once. */
+/* Measures the peaks of every device that runs nodes. Devices that compute on the host's CPU share one measurement. */
 static clv_status measure_peaks(clv__efficiency *e, clv_error *error) {
   clv_devices *devices = clv__session_plan(e->session)->devices;
   const clv__peaks *host = NULL;

@@ -1,4 +1,4 @@
-/* Prints the results of efficiency.h as text. */
+/* Writes the results as text. See efficiency.h. */
 #include "report/efficiency.h"
 #include "report/label.h"
 #include "report/table.h"
@@ -16,7 +16,8 @@ static void rate_cells(clv__table *table, double flops, double bytes, double ms)
   real_cell(table, "%.1f", bytes > 0 ? clv__per_second(bytes, ms) / 1e9 : -1);
 }
 
-/* Adds the limiting resource, its bound as a share of the time, and the time above the bound. */
+/* Adds three cells: the resource that bounds the time (`bound`), the bound as a share of the time, and the time above the bound.
+ */
 static void roof_cells(clv__table *table, const char *bound, double roof_ms, double ms, double lost_ms) {
   clv__table_cell(table, "%s", roof_ms > 0 ? bound : "–");
   real_cell(table, "%.0f %%", roof_ms > 0 && ms > 0 ? 100 * roof_ms / ms : -1);
@@ -64,7 +65,7 @@ static void write_rows(const clv__efficiency *e, bool bold, clv__text *text) {
   clv__table_finish(&table);
 }
 
-/* Identifies a step by a node: its name, and the number of further nodes. */
+/* Adds a cell that identifies a step: the name of its first node, and the number of further nodes. */
 static void node_cell(const clv__efficiency *e, const clv__op_step *step, clv__table *table) {
   const clv_graph *graph = clv__session_plan(e->session)->graph;
   const clv_node_id node = step->kind == CLV__STEP_OF_NODES ? step->nodes[0] : step->beside;
@@ -138,8 +139,9 @@ void clv__efficiency_write(const clv__efficiency *e, double plain_ms, bool all, 
   write_rows(e, bold, text);
   clv__text_append(
       text,
-      "roofline: the least possible time as a share of the measured time; lost: the measured time beyond the least possible.\n"
-      "FLOPs are counted as the model states them. Winograd's algorithm needs fewer, so its share may be above 100 %%.\n");
+      "'roofline' is the least possible time as a share of the measured time. 'lost' is the measured time above the least "
+      "possible.\n"
+      "FLOPs are counted as in the direct algorithm. Winograd's algorithm needs fewer, so its share may be above 100 %%.\n");
   write_peaks(e, text);
   if (plain_ms > 0) {
     clv__text_append(text, "The least possible time of the model is %.3f ms, %.0f %% of the %.3f ms that a run takes.\n",
@@ -156,6 +158,6 @@ void clv__efficiency_write(const clv__efficiency *e, double plain_ms, bool all, 
   if (e->idle_count > 0) {
     clv__text_append(text, "For ");
     clv__label_plural(text, e->idle_count, "node");
-    clv__text_append(text, " nothing runs: views, and nodes computed in advance.\n");
+    clv__text_append(text, " no device has any work, because they are views or were computed when planning.\n");
   }
 }

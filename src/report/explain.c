@@ -1,4 +1,4 @@
-/* Explains the placement of nodes: the second half of steps.h. */
+/* Explains the placement of nodes. See clv__report_explain() in steps.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,8 @@ static void append_types(const clv_plan *plan, const char *word, const clv_value
   clv__text_append(text, "\n");
 }
 
-/* Appends the time of the node on the device and the source of that figure. Appends nothing if the node takes no time. */
+/* Appends the time of the node on the device, and whether it is measured or estimated. Appends nothing if the node takes no time.
+ */
 static void append_price(const clv_plan *plan, clv_node_id id, uint32_t device, clv__text *text) {
   char label[CLV__LABEL_BYTES];
   uint32_t node = plan->problem_nodes[id];

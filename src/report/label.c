@@ -98,7 +98,7 @@ size_t clv__label_decode(const char *text, uint32_t *character) {
   return length;
 }
 
-/* Unicode blocks whose characters take no column or two columns. */
+/* Unicode blocks whose characters occupy no column or two columns of a terminal. */
 static const struct block {
   uint32_t first, last;
   size_t columns;
@@ -124,7 +124,7 @@ size_t clv__label_columns(const char *text) {
   return columns;
 }
 
-/* Control characters, and characters that change the direction of writing. */
+/* Returns whether a character controls the terminal, starts a line or changes the direction of writing. */
 static bool is_unsafe(uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x2028 ||
          c == 0x2029;
@@ -148,7 +148,7 @@ void clv__label_name(clv__text *text, const char *name) {
   }
 }
 
-/* The number of leading bytes of `text` that take at most `columns`. */
+/* Returns the length in bytes of the longest prefix of `text` that occupies at most `columns` columns. */
 static size_t fitting_bytes(const char *text, size_t columns) {
   size_t bytes = 0, length;
   uint32_t character;
@@ -220,7 +220,7 @@ typedef struct tally {
 } tally;
 
 void clv__label_operators(clv__text *text, const clv_graph *graph, const clv_node_id *nodes, uint32_t count, uint32_t limit) {
-  enum { MOST = 256 }; /* kinds of operators counted separately */
+  enum { MOST = 256 }; /* number of different operators that are counted; further ones are ignored */
   tally tallies[MOST];
   uint32_t kinds = 0;
   for (uint32_t i = 0; i < count; ++i) {

@@ -10,14 +10,14 @@
 static const struct {
   const char *name, *title;
 } titles[] = {
-    {"1", "start: pins, values with a given memory, inputs, weights"},
-    {"2a", "spread down the list, all devices but the last"},
-    {"2b", "spread up the list, all devices but the last"},
-    {"2c", "spread down the list, all devices"},
-    {"2d", "spread up the list, all devices"},
-    {"3", "the device that can read most inputs; upgrades within one memory"},
-    {"4", "views and weights join their readers"},
-    {"5", "cut into partitions"},
+    {"1", "assign nodes by pins, and by the memory of their outputs and weights"},
+    {"2a", "spread all devices but the last to the nodes that follow"},
+    {"2b", "spread all devices but the last to the nodes before"},
+    {"2c", "spread all devices to the nodes that follow"},
+    {"2d", "spread all devices to the nodes before"},
+    {"3", "assign other nodes to the device that can read most of their inputs; upgrade within one memory"},
+    {"4", "assign views to the device of their source, and weights to that of their first reader"},
+    {"5", "cut the list of nodes into partitions"},
 };
 
 static const char *title_of(const char *name) {
@@ -27,14 +27,14 @@ static const char *title_of(const char *name) {
   return "";
 }
 
-/* One of the three lists of a pass. */
+/* The values, the weights or the nodes after a pass. */
 typedef struct list {
   const char *kind;
   uint32_t count;
   const char *const *names;
   const uint32_t *devices;
   const char *const *causes;
-  const uint32_t *partition_of; /* of nodes, if the pass splits the graph into partitions */
+  const uint32_t *partition_of; /* by node, if the pass cuts the graph into partitions; else NULL */
 } list;
 
 static void lists_of(const clv__problem *problem, const clv__pass *pass, list lists[3]) {
@@ -47,7 +47,8 @@ static const char *device_name(const clv_plan *plan, uint32_t device) {
   return device == CLV__NONE ? "-1" : plan->devices->items[device].name;
 }
 
-/* Finds the next copy, from *next on, of an input of partition `p` to its memory. Skips copies to the host on the way there. */
+/* Returns the next move, from *next on, that copies an input of partition `p` to the memory of its device. Skips moves to other
+ * memories, such as the first half of a copy by way of the host. */
 static const clv__move *next_input(const clv_plan *plan, const clv__pass *pass, uint32_t p, uint32_t *next) {
   uint32_t space = plan->problem->spaces[pass->cut->devices[p]];
   while (*next < pass->moves->count && pass->moves->items[*next].before <= p) {
@@ -102,7 +103,7 @@ void clv__report_passes(const clv_plan *plan, clv__text *text) {
 
 /* ---- JSON ---- */
 
-/* A JSON string; a name with invalid UTF-8 is written with escapes. */
+/* Makes a JSON string. In a name with invalid UTF-8, the invalid bytes become escapes. */
 static json_t *json_name(const clv_plan *plan, const char *name) {
   json_t *string = json_string(name);
   if (string != NULL) return string;
@@ -118,7 +119,7 @@ static json_t *json_device(const clv_plan *plan, uint32_t device) {
   return device == CLV__NONE ? json_integer(-1) : json_name(plan, device_name(plan, device));
 }
 
-/* Whether `item` was added; it may be NULL. */
+/* Adds `item`. Returns false if it is NULL or memory runs out. */
 static bool append(json_t *array, json_t *item) {
   return json_array_append_new(array, item) == 0;
 }

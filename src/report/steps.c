@@ -1,4 +1,4 @@
-/* See steps.h. */
+/* Prints a plan as text. See steps.h. */
 #include "report/steps.h"
 
 #include <stdio.h>
@@ -74,7 +74,7 @@ static void append_step(const clv_plan *plan, const clv__step *step, size_t widt
   clv__text_append(text, "\n");
 }
 
-/* The width of the widest "partition …]" in columns, at most 60. */
+/* Returns the width, in columns, of the widest text "partition … on … [… nodes]", but at most 60. */
 static size_t partition_width(const clv_plan *plan) {
   size_t width = 0;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
@@ -124,12 +124,12 @@ static void append_bytes(const clv__plan_totals *totals, uint64_t size_bytes, cl
   clv__text_append(text, "%s%s", totals->bytes_known ? "" : "at least ", clv__label_size(size_bytes, size));
 }
 
-/* "12.3 ms one step after the other (bound 12.1 ms, gap 1.7 %)"; the gap is omitted if the bound is 0. */
+/* Appends a time such as "12.3 ms one step after the other (bound 12.1 ms, gap 1.7 %)". Omits the gap if the bound is 0. */
 static void append_time(const clv_plan *plan, clv__objective objective, clv__text *text) {
   static const char *const words[] = {
       [CLV__LATENCY] = "one step after the other",
       [CLV__OVERLAP] = "with devices at the same time",
-      [CLV__THROUGHPUT] = "per run, with many in flight: the busiest device",
+      [CLV__THROUGHPUT] = "per run with many runs in flight, the time of the busiest device",
   };
   uint64_t time_ns = clv__price_of(&plan->price, objective), bound_ns = clv__bound_of(&plan->bounds, objective);
   char label[CLV__LABEL_BYTES];
@@ -139,7 +139,8 @@ static void append_time(const clv_plan *plan, clv__objective objective, clv__tex
   clv__text_append(text, ")\n");
 }
 
-/* The time for the plan's objective. If there are several devices, then also those for latency and overlap. */
+/* Appends the predicted time for the plan's objective. If there are several devices, also appends those for latency and overlap.
+ */
 static void append_times(const clv_plan *plan, clv__text *text) {
   clv__text_append(text, "predicted ");
   append_time(plan, plan->objective, text);

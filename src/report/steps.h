@@ -1,4 +1,4 @@
-/* A plan as text: its steps in order, and totals. */
+/* Prints a plan as text: its steps in order, totals, and explanations of the placement. */
 #ifndef CLEAVE_REPORT_STEPS_H
 #define CLEAVE_REPORT_STEPS_H
 
@@ -6,10 +6,10 @@
 #include "plan/plan.h"
 
 typedef struct clv__plan_totals {
-  uint32_t steps; /* the numbered steps: partitions, inner transfers and streamed weights */
+  uint32_t steps; /* steps with a number: partitions, transfers between partitions, and streamed weights */
   uint32_t inner_transfers;
   uint64_t inner_bytes;
-  uint32_t streamed_transfers; /* of weights, in every run */
+  uint32_t streamed_transfers; /* of weights that are copied in every run */
   uint64_t streamed_bytes;
   uint32_t own_transfers; /* transfers of the graph's inputs and outputs */
   uint64_t own_bytes;
@@ -23,17 +23,17 @@ static inline bool clv__step_is_own(const clv_plan *plan, const clv__step *step)
   return boundary == CLV__BOUNDARY_INPUT || boundary == CLV__BOUNDARY_OUTPUT;
 }
 
-/* `Step 0: partition 0 on npu [5 nodes] …`: numbers partitions and the transfers between them. The transfers of the graph's
- * own inputs and outputs have no number and are listed only with `all`. Without `all`, the middle of a long plan is omitted. */
+/* Appends a line per step, such as `Step 0: partition 0 on npu [5 nodes] …`. Only with `all`, also lists the transfers of the
+ * graph's inputs and outputs, which have no number. Without `all`, omits the middle of a long plan. */
 void clv__report_steps(const clv_plan *plan, bool all, clv__text *text);
-/* One line per total, then the predicted time of the plan, the bound, and the source of the prices. */
+/* Appends one line per total, then the predicted time of the plan, the bound, and the source of the prices. */
 void clv__report_totals(const clv_plan *plan, clv__text *text);
 
-/* The source of the prices: "nominal: no profile"; per device if devices differ. */
+/* Appends the source of the prices, such as "nominal: no profile", for each device if devices differ. */
 void clv__report_prices(const clv_plan *plan, clv__text *text);
 
-/* Explains the placement. For every node whose name or operator matches `pattern` (NULL: all): its device, the cause, and the
- * verdict of every other device. Returns the number of matching nodes. */
+/* Explains the placement of every node whose name or operator matches `pattern` (NULL: of all nodes): its device, the cause, and
+ * for every other device whether it could run the node. Returns the number of matching nodes. */
 uint32_t clv__report_explain(const clv_plan *plan, const char *pattern, clv__text *text);
 
 #endif

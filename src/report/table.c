@@ -73,7 +73,7 @@ void clv__table_write(const clv__table *table, uint32_t indent, bool bold, clv__
       append_spaces(text, indent);
       if (is_header) clv__text_append(text, "\033[1m");
     }
-    /* trailing empty cells add no spaces */
+    /* the last cell with text in a row gets no padding */
     bool last = true;
     const char *next = cell + strlen(cell) + 1;
     for (uint32_t c = column + 1; c < table->columns && last && i + (c - column) < table->cell_count; ++c) {

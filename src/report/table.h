@@ -1,4 +1,4 @@
-/* Aligned text tables. Cells are added one by one, row by row; widths are measured in terminal columns. */
+/* Text tables with aligned columns. Cells are added one by one, row by row. Widths are measured in terminal columns. */
 #ifndef CLEAVE_REPORT_TABLE_H
 #define CLEAVE_REPORT_TABLE_H
 
@@ -7,7 +7,7 @@
 enum { CLV__TABLE_MAX_COLUMNS = 16 };
 
 typedef struct clv__table {
-  clv__text cells;        /* each terminated */
+  clv__text cells;        /* the texts of all cells, each followed by a zero byte */
   const char *alignments; /* one letter per column: 'l' or 'r' */
   uint32_t columns;
   size_t cell_count;
@@ -19,8 +19,8 @@ void clv__table_init(clv__table *table, const clv_allocator *allocator, const ch
 void clv__table_finish(clv__table *table);
 /* Adds one cell; control characters become escapes. */
 void clv__table_cell(clv__table *table, const char *format, ...) CLV_PRINTF(2, 3);
-/* Appends the table to `text`. Each line starts with `indent` spaces and has no trailing spaces. A failure sets text->failed.
- * `bold`: the header is bold on a terminal. */
+/* Appends the table to `text`. Each line starts with `indent` spaces and has no trailing spaces. If memory ran out, sets
+ * text->failed. `bold`: writes the escape sequences that make the header bold on a terminal. */
 void clv__table_write(const clv__table *table, uint32_t indent, bool bold, clv__text *text);
 
 #endif

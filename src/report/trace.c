@@ -1,5 +1,5 @@
-/* See trace.h. The format is "Trace Event Format" by Google: "X" events with start and duration in microseconds, "M" events
- * that name rows. Rows of devices come first, in order of priority. */
+/* See trace.h. The format is Google's "Trace Event Format": "X" events have a start and a duration in microseconds, and "M"
+ * events name rows. The rows of devices come first, in the order of the device list. */
 #include "report/trace.h"
 
 #include <inttypes.h>

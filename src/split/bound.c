@@ -1,11 +1,11 @@
-/* Lower bounds on every plan without recomputation. Memory, limits of partitions and streamed weights only add to the time of a
- * plan, so the bounds ignore them. The serial time of a plan is the node + transfer + fusion cost of its placement plus its
- * launches. Each of these is below that:
+/* Lower bounds on the times of all plans that run each node once. Memory, limits of partitions and streamed weights only add to
+ * the time of a plan, so the bounds ignore them. The serial time of a plan is the node + transfer + fusion cost of its placement
+ * plus its launches. Each of the following is a lower bound on that:
  *
  *   sums     every node at its least reduced cost (bound_own.h), and one launch
- *   cuts     one group of devices against all others. A group acts as one device that has, for each node, copy, fusion and
- *            launch, the best price among its devices. Any plan on these devices costs at least as much. Copies within the group
- *            are left out, which also cannot raise the price. With two devices only the launches are not exact
+ *   cuts     a minimum cut between a group of devices and all others. Each group acts as one device that has, for each node,
+ *            copy, fusion and launch, the best price among its devices, and copies within a group are free. So no plan costs
+ *            less. With two devices only the launches are not exact
  *   prices   for several groups, one per memory space: the space that a copy goes to or comes from pays all of it, because every
  *            copy passes through host memory. So the cost of a placement is a sum over groups, and each term depends only on the
  *            set of nodes in that group; the constraint is that every node is in exactly one group. Each node gets a price for
@@ -135,10 +135,10 @@ static clv_status bound_group(serial *s, uint32_t group, clv_error *error) {
 
 typedef struct pricing {
   uint32_t group_count;
-  uint16_t groups[MOST_GROUPS]; /* devices, by memory space in use */
+  uint16_t groups[MOST_GROUPS]; /* the devices of each memory space in use, as bits */
   uint64_t *prices;             /* by node: the price that each group that leaves it out pays */
   uint64_t *reach;              /* by node: how far its price moves in the first step */
-  uint8_t *takers, *is_other;   /* by node: how many groups took it; whether the last group left it out */
+  uint8_t *takers, *is_other;   /* by node: how many groups took the node; whether the last group left it out */
 } pricing;
 
 /* The initial price of a node is halfway between its costs in its best and its second-best group. */
@@ -167,8 +167,8 @@ static void start_prices(const clv__reduced *reduced, pricing *p) {
   }
 }
 
-/* Lets each group choose its nodes. For each node, all groups but one pay its price in a real placement. So the bound is the cost
- * of all groups minus the sum of the prices times the number of groups minus one. */
+/* Lets each group choose its nodes. In a real placement all groups but one leave a node out, and each of them pays its price. So
+ * the bound is the cost of all groups, minus the sum of all prices times (number of groups - 1). */
 static clv_status choose(serial *s, pricing *p, uint64_t *bound, clv_error *error) {
   const clv__problem *problem = s->reduced->problem;
   uint32_t all = (1u << problem->device_count) - 1;
@@ -234,7 +234,7 @@ static clv_status bound_many(serial *s, clv_error *error) {
       if (problem->spaces[other] == problem->spaces[d]) group |= 1u << other;
     }
     CLV__TRY(bound_group(s, 1u << d, error));
-    if ((group & ((1u << d) - 1)) != 0) continue; /* the space of an earlier device */
+    if ((group & ((1u << d) - 1)) != 0) continue; /* an earlier device has added this space */
     p.groups[p.group_count++] = (uint16_t)group;
     if (group != 1u << d && group != all) CLV__TRY(bound_group(s, group, error));
   }

@@ -6,7 +6,7 @@
 
 #include "split/bound_own.h"
 
-enum { LANES = 4, BALANCE_STEPS = 16 }; /* two devices, and the copies of each one's memory */
+enum { LANES = 4, BALANCE_STEPS = 16 }; /* two devices, and for each its memory's copies */
 
 typedef struct balance {
   const clv__problem *problem;

@@ -1,5 +1,6 @@
 /* Bounds for devices that run side by side. First, no plan ends before the longest path through the graph has run, each node on
- * its best device. Second, the fullest lane has at least any weighted mean of the loads of all lanes. */
+ * its best device. Second, for any weights, the load of the fullest lane is at least the weighted mean of the loads of all
+ * lanes. */
 #include <string.h>
 
 #include "split/bound_own.h"
@@ -7,7 +8,7 @@
 /* ---- The longest path ---- */
 
 /* The earliest end of each node on each device, in half nanoseconds. If an input was computed on another device, the node waits
- * for the copies of that value. It is then in another partition than the producer, and pays the launch of its partition. */
+ * for the copies of that value. The node is then in another partition than the producer, and pays the launch of its partition. */
 typedef struct earliest {
   const clv__reduced *reduced;
   uint64_t *ends; /* [node * device_count + device] */
@@ -92,8 +93,9 @@ typedef struct lanes {
   double weights[16], loads[16];
 } lanes;
 
-/* If the weights sum to one, the fullest lane has at least the weighted sum of all lanes. That sum is at least the sum over nodes
- * of their least weighted times. Returns the latter, and stores the loads that reach it. */
+/* For weights that sum to one, the load of the fullest lane is at least the weighted sum of all loads. That is at least the sum
+ * of the least weighted times of all nodes. Returns this last sum, and stores the loads if every node runs where its weighted
+ * time is least. */
 static double weigh(lanes *l) {
   const clv__problem *problem = l->reduced->problem;
   uint32_t device_count = problem->device_count;
@@ -114,8 +116,8 @@ static double weigh(lanes *l) {
   return sum;
 }
 
-/* The same bound in whole numbers, including the launches of every device that some node must be on, and at least one launch if
- * there is any work. */
+/* Computes the bound of weigh() in integers, including the launches of every device that some node must be on, and at least one
+ * launch if there is any work. */
 static uint64_t weigh_exactly(const clv__reduced *reduced, const uint64_t *weights) {
   const clv__problem *problem = reduced->problem;
   uint32_t device_count = problem->device_count;
@@ -192,7 +194,7 @@ uint64_t clv__bound_work(const clv__reduced *reduced) {
   if (device_count == 2) balance_two(&l);
   if (device_count > 2) balance_many(&l);
   best = weigh_rounded(&l);
-  for (uint32_t d = 0; d < device_count; ++d) { /* the work that only this device can do */
+  for (uint32_t d = 0; d < device_count; ++d) { /* all weight on one device: the work that only it can do */
     for (uint32_t other = 0; other < device_count; ++other) weights[other] = other == d;
     best = later(best, weigh_exactly(reduced, weights));
   }

@@ -1,5 +1,5 @@
-/* The parts of clv__bound(): bound.c has the entry and the serial bound; bound_lanes.c has the bounds for devices that run side
- * by side. */
+/* The parts of clv__bound(): bound.c has clv__bound() itself and the serial bound; bound_lanes.c has the bounds for devices that
+ * run side by side. */
 #ifndef CLEAVE_SPLIT_BOUND_OWN_H
 #define CLEAVE_SPLIT_BOUND_OWN_H
 
@@ -31,8 +31,8 @@ static inline uint64_t clv__bound_whole(uint64_t halves) {
 clv_status clv__bound_way(const clv__reduced *reduced, const clv_allocator *allocator, uint64_t *time_ns, clv_error *error);
 /* A lower bound on the load of the fullest lane, without copies. */
 uint64_t clv__bound_work(const clv__reduced *reduced);
-/* The same bound for two devices, including copies and the launches along `path`. It is 0 if there are not exactly two devices
- * with separate memories. */
+/* A lower bound on the load of the fullest lane for two devices, including copies and the launches along `path`. It is 0 if there
+ * are not exactly two devices with separate memories. */
 clv_status clv__bound_balance(const clv__reduced *reduced, clv__network_path path, const clv_allocator *allocator,
                               uint64_t *time_ns, clv_error *error);
 
@@ -44,7 +44,8 @@ static inline uint32_t clv__bound_steps(uint32_t node_count, uint32_t networks, 
   return steps > most ? most : steps == 0 ? 1 : steps;
 }
 
-/* Raises `*best`. Returns false once it has not grown by a thousandth for several steps: more steps are not worth their time. */
+/* Raises `*best` to `bound` if that is higher. Returns false once it has not grown by a thousandth for several steps: more steps
+ * are not worth their time. */
 static inline bool clv__bound_grows(uint64_t bound, uint64_t *best, uint32_t *idle_steps) {
   bool grows = bound > *best + *best / 1024;
   if (bound > *best) *best = bound;
@@ -52,7 +53,8 @@ static inline bool clv__bound_grows(uint64_t bound, uint64_t *best, uint32_t *id
   return *idle_steps < 4;
 }
 
-/* A network whose times are too large to add up gives no bound, but is not an error: the sums still give one. */
+/* If the times of a network are too large to add up, the network gives no bound. This is not an error, because the sums still
+ * give one. */
 static inline clv_status clv__bound_tolerate(clv_status status) {
   return status == CLV_INVALID_ARGUMENT ? CLV_OK : status;
 }

@@ -17,8 +17,8 @@ static uint32_t work_of(const clv__convex *c) {
   return c->problem->node_count + c->in.offsets[c->problem->node_count] + 1;
 }
 
-/* Runs the rounds again with the slots of `best` as the guide, from either end: nodes that are ready earlier than before leave
- * later slots empty. In small graphs it also tries to skip each slot in turn. */
+/* Runs the rounds again with the slots of `best` as the guide, from either end. Nodes that now run earlier may leave later slots
+ * empty. In small graphs it also tries to skip each slot in turn. */
 static void squeeze(clv__rounds *r, clv__slots *best, clv__slots *other, uint32_t *guide, uint64_t budget) {
   enum { MOST_SQUEEZES = 4 };
   clv__convex *c = r->c;

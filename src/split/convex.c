@@ -1,5 +1,6 @@
-/* The convex split: convex partitions with an acyclic graph, of the least time and then the fewest, or simply the fewest. This
- * file builds the colours, edges and slots; find_slots() shows the other steps and their order. */
+/* The convex split: cuts a placement into convex partitions whose graph is acyclic, for the least time (among ties, the fewest
+ * partitions) or for the fewest partitions. This file builds the colours, edges and slots; find_slots() shows the other steps and
+ * their order. */
 #include "split/convex.h"
 
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static uint64_t lost_savings(const clv__convex *c, const clv__slots *slots) {
   return lost;
 }
 
-/* Prices everything except the savings. */
+/* Prices the launches of the slots, without lost savings. */
 static void price_launches(const clv__convex *c, clv__slots *slots) {
   const clv__problem *problem = c->problem;
   slots->cost_ns = 0;
@@ -110,7 +111,7 @@ static clv_status find_colors(clv__convex *c, const uint32_t *devices, const uin
   }
   for (uint32_t i = 0; i < n; ++i) {
     if (devices[i] >= problem->device_count || devices[i] >= 32) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "node %u is on device %u; there are %u", i, devices[i],
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "node %u is on device %u, but there are only %u", i, devices[i],
                             problem->device_count);
     }
     used |= 1u << devices[i];
@@ -178,10 +179,10 @@ static void take_runs(const clv__convex *c, clv__slots *slots) {
   price_launches(c, slots);
 }
 
-/* Ensures that the result is never worse than the linear cut. */
+/* Replaces `best` by the runs of the node list if these are better, so that it is never worse than the linear cut. */
 static clv_status compare_with_runs(clv__convex *c, clv__slots *best, clv__slots *other, clv_error *error) {
   take_runs(c, other);
-  if (!clv__slots_better(c, other, best)) return CLV_OK; /* not better even before its lost savings count */
+  if (!clv__slots_better(c, other, best)) return CLV_OK; /* not better even without its lost savings */
   clv__slots_price(c, other);
   if (!clv__slots_better(c, other, best)) return CLV_OK;
   CLV__TRY(clv__slots_shift(c, other, error));

@@ -57,7 +57,7 @@ clv_status clv__slots_init(clv__convex *c, clv__slots *slots, clv_error *error);
 void clv__slots_price(const clv__convex *c, clv__slots *slots);
 /* Returns whether `a` is better: by time, then by the number of slots; for `fewest` by number first. */
 bool clv__slots_better(const clv__convex *c, const clv__slots *a, const clv__slots *b);
-/* Swaps the two if `other` is better. */
+/* Swaps `best` and `other` if `other` is better. */
 void clv__slots_take_better(const clv__convex *c, clv__slots *best, clv__slots *other);
 clv_status clv__convex_edges(clv__convex *c, clv_error *error);
 
@@ -65,11 +65,11 @@ clv_status clv__convex_edges(clv__convex *c, clv_error *error);
  * with only views, `other` gets every node as late as possible. Both must be initialised; their previous contents are ignored. */
 clv_status clv__slots_levels(clv__convex *c, clv__slots *best, clv__slots *other, bool *has_other, clv_error *error);
 
-/* candidates.c: takes colours in turn, each time all nodes of the colour that are ready. Stores the best of several variants in
- * `best`, which must be initialised; its previous contents are ignored. For two colours this gives the fewest slots. */
+/* candidates.c: forms slots in rounds (rounds.h) in several ways. Stores the best result in `best`, which must be initialised;
+ * its previous contents are ignored. For two colours this gives the fewest slots. */
 clv_status clv__slots_rounds(clv__convex *c, clv__slots *best, clv_error *error);
-/* Tries the same while keeping pairs together whose savings `best` loses, one pair after the other, if the saving is worth the
- * extra slots. Gives up on graphs of a few thousand nodes or more. */
+/* Runs the rounds again for each pair whose saving `best` loses, with the pair kept together, and keeps the result if it is
+ * better. Does nothing for graphs of more than a few thousand nodes. */
 clv_status clv__slots_keep_pairs(clv__convex *c, clv__slots *best, clv_error *error);
 
 /* shift.c: moves nodes between slots if that keeps more savings or empties a slot. Never makes a grouping worse. */

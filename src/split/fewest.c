@@ -5,9 +5,8 @@
  * enters a partition that it has not visited before, because no path leaves a partition and returns to it. So S has at least as
  * many partitions as the path has such runs. There is one more if the first partition of S is on another device than the first
  * run, and one more if the last partition is on another device than the last run. Take the maximum over all paths, then the
- * minimum over the choices of the first and the last device: this is a bound for S. Bounds of disjoint sets add up. With exactly
- * two devices it is exact: see convex.c, where the number of slots that start with a device is the longest path counted this
- * way. */
+ * minimum over the choices of the first and the last device: this is a bound for S. Bounds of disjoint sets add up. With two
+ * devices the bound is exact: levels.c finds a grouping with as many slots as this count on the longest path. */
 #include <string.h>
 
 #include "split/split.h"
@@ -21,8 +20,8 @@ typedef struct search {
   uint32_t *longest; /* by node: the number of runs of the set on a path that ends there */
 } search;
 
-/* Counts the runs of `set` on the longest path that ends with a run on each device, plus one if the first run is not on
- * `first`. */
+/* For each device: counts the runs of `set` on the longest path that ends with a run on that device, plus one if the first run is
+ * not on `first`. */
 static void count_runs(const search *s, uint32_t set, uint32_t first, uint32_t most[32]) {
   const clv__problem *problem = s->problem;
   memset(most, 0, 32 * sizeof *most);
@@ -57,7 +56,7 @@ static uint32_t bound_of_set(const search *s, uint32_t set) {
   return least;
 }
 
-/* The best division of the devices into sets: larger sets are built from smaller ones. */
+/* Returns the best bound over all divisions of the devices into sets, by dynamic programming over sets. */
 static uint32_t bound_of_parts(const search *s) {
   uint32_t devices[MOST_EXACT], count = 0, best[1u << MOST_EXACT] = {0};
   for (uint32_t bits = s->used; bits != 0; bits &= bits - 1) devices[count++] = (uint32_t)__builtin_ctz(bits);
@@ -79,7 +78,7 @@ clv_status clv__split_fewest_bound(const clv__problem *problem, const uint32_t *
   *count = 0;
   for (uint32_t node = 0; node < problem->node_count; ++node) {
     if (devices[node] >= problem->device_count || devices[node] >= 32) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "node %u is on device %u; there are %u", node, devices[node],
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "node %u is on device %u, but there are only %u", node, devices[node],
                             problem->device_count);
     }
     s.used |= 1u << devices[node];

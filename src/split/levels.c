@@ -49,8 +49,8 @@ static void take_levels(const clv__convex *c, const uint32_t *levels, uint32_t s
   clv__slots_price(c, slots);
 }
 
-/* Moves every node as late as it can run in the same slots, into `late`. Returns whether some slot has nodes other than views,
- * and all of those could run later. */
+/* Stores in `late` the grouping in which every node runs as late as it can in these slots. Returns whether there is a slot whose
+ * nodes, not counting views, could all run later. */
 static bool take_latest(const clv__convex *c, clv__slots *slots, clv__slots *late) {
   const clv__problem *problem = c->problem;
   uint32_t n = problem->node_count, last = slots->count - 1, *latest = late->of_node;

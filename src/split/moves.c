@@ -37,8 +37,8 @@ static clv_status bring(work *w, uint32_t value, uint32_t space, uint32_t before
   return add(w, &out, arena, error);
 }
 
-/* Adds a transfer for each streamed weight that the partition reads. `seen` (by weight) holds the last partition (+ 1) that reads
- * it. */
+/* Adds a transfer for each streamed weight that the partition reads. `seen` (by weight) is the last partition (+ 1) that reads
+ * the weight. */
 static clv_status stream(work *w, const clv__cut *cut, uint32_t partition, const uint16_t *streamed, uint32_t *seen,
                          clv__arena *arena, clv_error *error) {
   const clv__problem *problem = w->problem;

@@ -1,4 +1,4 @@
-/* Orders slots so that devices overlap, by list scheduling. Among the slots that wait for nothing more, the one that can start
+/* Orders slots so that devices overlap, by list scheduling. Among the slots whose inputs are all computed, the one that can start
  * first comes next. Among ties, the slot with the most work after it wins. */
 #include <string.h>
 
@@ -44,7 +44,7 @@ typedef struct scheduler {
   const clv__convex *c;
   const clv__slots *slots;
   const uint32_t *offsets, *nodes; /* by slot */
-  uint64_t *times, *tails;         /* by slot: its time; its time plus everything that follows */
+  uint64_t *times, *tails;         /* by slot: its time; its time plus the longest chain that follows */
   uint64_t *sooner;  /* by slot: CLV__NO_TIME minus the time at which its inputs are ready, so that the earliest is on top */
   uint32_t *pending; /* by slot: reads of values that are not computed yet */
   lane lanes[MOST_DEVICES];
@@ -60,7 +60,8 @@ static uint64_t copy_ns(const scheduler *s, uint32_t value, uint32_t from, uint3
   return clv__sum_ns(out, from != to && to != 0 ? clv__in_ns(problem, value, to) : 0);
 }
 
-/* Slots are numbered in a topological order, so a walk from the last to the first knows everything that follows. */
+/* Slots are numbered in a topological order, so a walk from the last to the first visits each slot after those that depend on
+ * it. */
 static void find_times(scheduler *s) {
   const clv__problem *problem = s->c->problem;
   for (uint32_t p = s->slots->count; p-- > 0;) {
@@ -101,7 +102,7 @@ static uint32_t find_lane(scheduler *s) {
   return best;
 }
 
-/* Releases the readers of the values of a slot that ends at `end`. */
+/* Makes the outputs of a slot that ends at `end` available to the slots that read them. */
 static void release_readers(scheduler *s, uint32_t slot, uint64_t end) {
   const clv__problem *problem = s->c->problem;
   uint32_t space = problem->spaces[device_of(s, slot)];

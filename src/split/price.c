@@ -13,7 +13,7 @@ static inline uint64_t later(uint64_t a, uint64_t b) {
 typedef struct schedule {
   const clv__problem *problem;
   const clv__cut *cut;
-  uint64_t *free_at, *used; /* by lane: devices, then the copies of memory spaces */
+  uint64_t *free_at, *used; /* by lane: the devices, then each memory space's copies */
   uint64_t *ready;          /* [value * space_count + space]: when it is available; CLV__NO_TIME until then */
   clv__price *price;
 } schedule;
@@ -147,7 +147,8 @@ cleanup:
 
 /* ---- A placement ---- */
 
-/* The time to copy a value computed in `home` to all memory spaces of `wanted` (bits), each once, through host memory. */
+/* Returns the time to copy a value computed in memory space `home` to all memory spaces of `wanted` (bits), each once, through
+ * host memory. */
 static uint64_t copies_ns(const clv__problem *problem, uint32_t value, uint32_t home, uint32_t wanted) {
   uint64_t time_ns = 0;
   wanted &= ~(1u << home);
@@ -159,7 +160,7 @@ static uint64_t copies_ns(const clv__problem *problem, uint32_t value, uint32_t 
   return time_ns;
 }
 
-/* The memory spaces in which a value is read (bits). With `counts` it does not visit every reader. */
+/* The memory spaces in which a value is read (bits). `counts`, if not NULL, saves a walk over all readers. */
 static uint32_t read_in(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts, uint32_t value) {
   uint32_t spaces = 0;
   if (counts == NULL) {
@@ -183,7 +184,7 @@ static bool is_read_by_others(const clv__problem *problem, const uint32_t *devic
   return false;
 }
 
-/* The time of all copies of a value that is computed in `home` and read in `spaces`. */
+/* Returns the time of all copies of a value that is computed in `home` and read in `spaces`. */
 static uint64_t transfer_ns(const clv__problem *problem, uint32_t value, uint32_t home, uint32_t spaces) {
   return copies_ns(problem, value, home, spaces | (problem->is_output[value] ? 1u : 0u));
 }
@@ -234,7 +235,7 @@ clv_status clv__price_placement(const clv__problem *problem, const uint32_t *dev
   return CLV_OK;
 }
 
-/* The savings at `node` if it were on `device`: with its producers and with its readers. */
+/* Returns the savings of `node` with its producers and its readers if it were on `device`. */
 static uint64_t savings_ns(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts, uint32_t node,
                            uint32_t device) {
   uint64_t saved = 0;

@@ -1,6 +1,6 @@
 /* The input of placing and splitting: plain arrays, separate from the graph, of the nodes that run, the values that flow, the
- * verdict of each device on each node, and all costs. Strategies, the split, prices and bounds see nothing else, so tests can run
- * each of them on hand-made arrays.
+ * verdict of each device on each node, and all costs. Strategies, the split, prices and bounds have no other input, so tests can
+ * run each of them on hand-made arrays.
  *
  * Nodes are dense and keep the graph's topological order; folded nodes are left out. Values are the graph inputs that something
  * reads, and the outputs of nodes. Constants are weights, not values. All times are integer nanoseconds. */
@@ -41,7 +41,7 @@ typedef struct clv__problem {
   const uint32_t *read_offsets, *reads;   /* CSR: the distinct values that a node reads; a view's source comes first */
   const uint32_t *write_offsets, *writes; /* CSR */
   const uint16_t *supports;               /* bit d: device d can run it; this holds for views too */
-  const uint16_t *prefers;                /* bit d: device d prefers to run it although its weights live elsewhere */
+  const uint16_t *prefers;                /* bit d: device d prefers to run it although its weights are elsewhere */
   const uint32_t *pins;                   /* a device, or CLV__NONE. A pinned device supports the node */
   const uint8_t *flags;
   const uint64_t

@@ -1,11 +1,11 @@
-/* Rounds: takes one colour after the other, each time all nodes of it that are ready. With two colours this gives the fewest
- * slots (see convex.c). With more, a heuristic chooses the next colour. If node sets wait for each other, one of them is broken
- * up. */
+/* Forms slots in rounds: each round takes one colour, and puts all its nodes that are ready into a slot. With two colours this
+ * gives the fewest slots (see levels.c). With more, a heuristic chooses the next colour. If node sets wait for each other, one of
+ * them is broken up. */
 #include "split/rounds.h"
 
 #include <string.h>
 
-/* ---- Node sets: claimed together, or joined to try their cost ---- */
+/* ---- Node sets: nodes claimed together, and pairs joined on trial ---- */
 
 static void find_roots(const clv__convex *c, clv__node_sets *sets) {
   for (uint32_t i = 0; i < c->problem->node_count; ++i) sets->root[i] = clv__find(sets->root, i);
@@ -86,7 +86,7 @@ static uint32_t choose(const clv__rounds *r, clv__rounds_rule rule, uint32_t wan
   return best;
 }
 
-/* Runs all ready nodes of the active colour at `index`, and those that become ready by it. Returns the number of nodes. */
+/* Runs all ready nodes of the active colour at `index`, and its nodes that thereby become ready. Returns the number of nodes. */
 static uint32_t drain(clv__rounds *r, uint32_t index, uint32_t slot, const clv__edges *out, const uint32_t *tails,
                       clv__slots *slots) {
   uint32_t done = 0, color = r->active[index], stack = r->heads[color];
@@ -114,8 +114,8 @@ static uint32_t drain(clv__rounds *r, uint32_t index, uint32_t slot, const clv__
   return done;
 }
 
-/* Returns the index of the next colour among the active ones, or CLV__NONE at the end of the guide. `position` walks along the
- * guide. */
+/* Returns the index of the next colour among the active ones, or CLV__NONE at the end of the guide. `position` is the current
+ * position in the guide. */
 static uint32_t choose_next(const clv__rounds *r, const clv__rounds_way *way, uint32_t slot, uint32_t *position) {
   if (way->guide == NULL) return choose(r, way->rule, slot == 0 ? way->start : CLV__NONE);
   for (; *position < way->guide_count; ++*position) {

@@ -1,4 +1,4 @@
-/* Rounds: takes one colour after the other, each time all nodes of it that are ready. See rounds.c. */
+/* Forms slots in rounds: each round takes one colour, and puts all its nodes that are ready into a slot. See rounds.c. */
 #ifndef CLEAVE_SPLIT_ROUNDS_H
 #define CLEAVE_SPLIT_ROUNDS_H
 
@@ -15,7 +15,7 @@ typedef struct clv__rounds {
   clv__convex *c;
   clv__node_sets sets;
   uint32_t *pending; /* by root: edges from outside whose producers have not run yet */
-  uint32_t *link;    /* by root: ready lists */
+  uint32_t *link;    /* by root: the next set in the list of ready sets of its colour */
   uint32_t *heads, *longest, *active;
   uint64_t *weight; /* by colour: the weight of its ready nodes */
   uint32_t active_count;

@@ -3,23 +3,22 @@
 
 typedef unsigned __int128 wide; /* products of two times */
 
-/* A node with more operands than this is fused with none of them. This keeps the search for a saving below from growing with the
- * square of a node's operands. */
+/* A node that reads more values than this is fused with none of their producers. Otherwise the searches of saving_of() would take
+ * time that grows with the square of a node's reads. */
 enum { MOST_FUSED_READS = 64 };
 
 static bool is_wide(const clv__problem *problem, uint32_t node) {
   return problem->read_offsets[node + 1] - problem->read_offsets[node] > MOST_FUSED_READS;
 }
 
-/* The saving if `node` shares a partition with the producer of `value`, which it reads. */
+/* Returns the place of the saving that applies if `node` shares a partition with the producer of `value`, which it reads. */
 static uint64_t *saving_of(const clv__problem *problem, uint32_t value, uint32_t node, uint32_t device, uint64_t *saving_ns) {
   uint32_t r = problem->read_offsets[node];
   while (problem->reads[r] != value) ++r;
   return &saving_ns[(size_t)r * problem->device_count + device];
 }
 
-/* Returns the sum of all savings that `node` takes part in. If `sum` is not 0, it instead replaces each with its share of
- * `budget`. */
+/* Returns the sum of all savings that `node` takes part in. If `sum` is not 0, first scales each saving by `budget` / `sum`. */
 static wide visit(const clv__problem *problem, uint32_t node, uint32_t device, uint64_t budget, wide sum, uint64_t *saving_ns) {
   wide total = 0;
   for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {

@@ -13,7 +13,7 @@ typedef struct shift {
   bool backward;
   uint32_t changed;            /* nodes moved in this pass */
   uint32_t *offsets, *nodes;   /* by position: its nodes at the start of the pass, in topological order */
-  uint32_t *members, *workers; /* by position: its current nodes; those of them that are not views */
+  uint32_t *members, *workers; /* by position: how many nodes it has now; how many of these are not views */
   uint32_t *near;              /* by colour: the next position above that has workers */
   uint32_t *root, *next;       /* sets of fused nodes: a representative, and a ring */
   uint8_t *tried;              /* by representative */
@@ -28,8 +28,8 @@ static inline bool is_view(const shift *s, uint32_t node) {
   return (s->c->problem->flags[node] & CLV__NODE_VIEW) != 0;
 }
 
-/* The highest position that `node` may take if its neighbours at position `but` are ignored. That position may have another
- * colour, where no node of this colour can be. */
+/* The highest position that `node` may take if its neighbours at position `but` are ignored. The slot at that position may have
+ * another colour; then the node cannot be there. */
 static uint32_t bound_of(const shift *s, uint32_t node, uint32_t but) {
   uint32_t bound = CLV__NONE;
   for (uint32_t i = s->out->offsets[node]; i < s->out->offsets[node + 1]; ++i) {
@@ -58,8 +58,8 @@ static bool pays(const shift *s, uint32_t color, uint32_t from, uint32_t to, uin
   return s->members[from] == members || (s->workers[from] == 0 && s->workers[to] > 0);
 }
 
-/* Finds the target of a node and its ring: the position, at most `bound`, of the greatest single saving, and the total saving
- * there. CLV__NONE if there is none. */
+/* Finds the target of node `first` or, with `ring`, of its whole ring: the position, at most `bound`, of the greatest single
+ * saving, and the total saving there. Returns CLV__NONE if there is none. */
 static uint32_t find_target(const shift *s, uint32_t first, bool ring, uint32_t from, uint32_t bound, uint64_t *gain) {
   uint32_t target = CLV__NONE, node = first;
   uint64_t most = 0;

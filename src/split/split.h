@@ -97,15 +97,15 @@ typedef struct clv__reader_counts {
 clv_status clv__reader_counts_make(const clv__problem *problem, const uint32_t *devices, clv__arena *arena,
                                    clv__reader_counts *counts, clv_error *error);
 
-/* Returns the change of clv__price_placement() if only `node` moves to `device`, which must support it. `counts` belongs to
- * `devices`, or is NULL. The time grows with the degree of the node, and without `counts` also with the degrees of the values
- * that it touches. */
+/* Returns the change of clv__price_placement() if only `node` moves to `device`, which must support it. `counts` must be the
+ * counts for `devices`, or NULL. The time grows with the degree of the node, and without `counts` also with the degrees of the
+ * values that it touches. */
 int64_t clv__price_move(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts, uint32_t node,
                         uint32_t device);
 
 /* ---- Bounds ---- */
 
-/* Lower bounds on the serial time, the overlapped time and the throughput of every plan without recomputation. */
+/* Lower bounds on the serial time, the overlapped time and the throughput of every plan that runs each node once. */
 typedef struct clv__bounds {
   uint64_t serial_ns, overlapped_ns, throughput_ns;
 } clv__bounds;

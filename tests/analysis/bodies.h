@@ -1,4 +1,5 @@
-/* If, Loop and Scan in test graphs: bodies are graphs begun with test_graph_begin() and ended here. */
+/* Helpers for nodes with bodies (If, Loop, Scan) in test graphs. Begin a body with test_graph_begin() and end it with
+ * body_end(). */
 #ifndef CLEAVE_TESTS_BODIES_H
 #define CLEAVE_TESTS_BODIES_H
 
@@ -7,7 +8,7 @@
 #include "models.h"
 #include "support.h"
 
-/* An input of a body, of which nothing is declared. */
+/* Adds an input without a declared type to a body. */
 static inline void body_input(test_graph *graph, const char *name) {
   clv_error error = {0};
   assert_ok(clv__builder_input(graph->builder, test_graph_value(graph, name), &error), error);
@@ -35,7 +36,8 @@ static inline const clv_graph_view *body_end(test_graph *body, const test_graph 
   return view;
 }
 
-/* A node with bodies; "-" stands for an absent operand. `scanned` above 0 is the attribute num_scan_inputs. */
+/* Adds a node with one or two bodies. In the lists of inputs and outputs, "-" is an absent operand. If `scanned` is above 0, the
+ * node gets it as its attribute num_scan_inputs. */
 static inline void body_node(test_graph *graph, const char *op, const char *inputs, const char *outputs, const char *first_name,
                              const clv_graph_view *first, const char *second_name, const clv_graph_view *second,
                              int64_t scanned) {

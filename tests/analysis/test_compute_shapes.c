@@ -1,4 +1,4 @@
-/* Inference of the computing families: symbols that stay, ranks that are not known, contradictions that are named. */
+/* Shape inference of operators that compute: symbols are preserved, ranks may be unknown, and errors name what contradicts. */
 #include "support.h"
 
 #include <string.h>
@@ -74,7 +74,7 @@ static void test_symbols_stay(void **state) {
   assert_dims(&y, 4, (int64_t[]){N, 3, UNKNOWN, 10});
 }
 
-/* Each is refused, and the message holds the values that contradict each other. */
+/* Each case is rejected, with a message that has the contradicting values. */
 static void test_contradictions(void **state) {
   (void)state;
   clv_tensor y;
@@ -109,7 +109,7 @@ static void test_contradictions(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     clv_status status =
         infer(cases[i].op, 21, cases[i].attributes, cases[i].attribute_count, cases[i].inputs, cases[i].input_count, &y);
-    if (status != CLV_INVALID_MODEL) fail_msg("case %zu (%s) came to %s", i, cases[i].op, clv_status_name(status));
+    if (status != CLV_INVALID_MODEL) fail_msg("case %zu (%s) returned %s", i, cases[i].op, clv_status_name(status));
     for (int w = 0; w < 2; ++w) {
       if (strstr(error.message, cases[i].words[w]) == NULL) {
         fail_msg("case %zu (%s): '%s' is not in '%s'", i, cases[i].op, cases[i].words[w], error.message);

@@ -1,4 +1,4 @@
-/* The reference evaluator: order and lifetime of values, bodies and what they capture, errors that name their node. */
+/* The reference evaluator: the order and lifetime of values, bodies and their captures, and errors that name the node. */
 #include "analysis/evaluate.h"
 
 #include <stdio.h>
@@ -40,7 +40,8 @@ static clv_status count_values(void *cookie, clv_value_id value, const clv_tenso
   return CLV_OK;
 }
 
-/* An input and an initializer as outputs, one output listed twice, one also read inside, an unread one, one left out. */
+/* Unusual outputs: an input, an initializer, a value listed twice, a value that a node also reads, a value that nothing reads,
+ * and a node's output that is omitted. */
 static void odd_outputs(void **state) {
   (void)state;
   test_graph g;
@@ -71,7 +72,7 @@ static void odd_outputs(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* A pooling of which the places alone are wanted, and a node whose only output nobody wants. */
+/* A MaxPool of which only the indices are used, and a node whose only output is omitted (an error). */
 static void first_output_left_out(void **state) {
   (void)state;
   const float x[] = {1, 4, 2, 3, 0, 9};
@@ -163,7 +164,7 @@ static void errors_name_the_node(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* An input with an initializer may be left out; data need not be aligned. */
+/* An input that has an initializer need not be given. Data need not be aligned. */
 static void defaults_and_alignment(void **state) {
   (void)state;
   test_graph g;
@@ -228,7 +229,8 @@ static void ifs(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* sum += step (captured); stacks the sum of each iteration; goes on while sum < limit (captured). */
+/* Each iteration does sum += step, stacks the pair of the old and the new sum, and goes on while sum < limit. `step` and `limit`
+ * are captured. */
 static clv_graph *summing_loop(const clv_allocator *allocator, const char *inputs) {
   test_graph g, body;
   test_graph_begin(&g, allocator, 1);
@@ -259,9 +261,9 @@ typedef struct sum_case {
 static void loops(void **state) {
   (void)state;
   static const sum_case cases[] = {
-      {"trips,-,start", 4, 0, 0, 4}, /* no condition input: the body's is ignored */
+      {"trips,-,start", 4, 0, 0, 4}, /* without a condition input, the body's condition is ignored */
       {"trips,-,start", 0, 0, 0, 0},   {"trips,-,start", -3, 0, 0, 0},
-      {"-,go,start", 0, 1, 30, 3}, /* 11, 21, 31: stops after the body says no */
+      {"-,go,start", 0, 1, 30, 3}, /* the sums are 11, 21, 31: the body's condition ends the loop */
       {"-,go,start", 0, 0, 30, 0},     {"trips,go,start", 2, 1, 30, 2},
       {"trips,go,start", 9, 1, 30, 3},
   };
@@ -295,7 +297,7 @@ static void loops(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Running sums over the slices of x, forwards and backwards. */
+/* A Scan: running sums over the slices of x, forwards and backwards. */
 static clv_graph *running_sum(const clv_allocator *allocator) {
   test_graph g, body;
   test_graph_begin(&g, allocator, 1);
@@ -327,7 +329,7 @@ static void scans(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* A body that fails says which iteration, and both nodes. */
+/* The error of a failing body names the iteration, the node in the body and the node that has the body. */
 static void errors_in_bodies(void **state) {
   (void)state;
   test_graph g, body;

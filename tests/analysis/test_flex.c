@@ -1,5 +1,5 @@
-/* FlexAttention by the reference evaluator: scores and probabilities through bodies, one of which reads a value from outside,
- * against the definition in f64; bodies that change what they must not; memory that runs out on the way. */
+/* FlexAttention in the reference evaluator, compared with its definition in f64. Bodies modify the scores and the probabilities;
+ * one of them captures a value. Also: bodies that change the type, and failing allocations. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 enum { BATCH = 2, HEADS = 2, GROUP = 2, QUERIES = 3, KEYS = 5, SIZE = 4, WIDTH = 3, TALL = BATCH * HEADS * GROUP * QUERIES };
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
-/* score_mod adds `bias`, a value of the graph around it; prob_mod negates, or is `wrong`. */
+/* score_mod adds the captured value `bias`. prob_mod is Neg, or the operator `wrong` if it is not NULL. */
 static clv_graph *flex_graph(const clv_allocator *allocator, clv_dtype dtype, clv_dtype precision, const char *wrong) {
   test_graph g, score, probability;
   clv_error error = {0};
@@ -59,7 +59,7 @@ static double number(const operands *o, int tensor, int64_t index) {
 
 static void expect(const operands *o, const clv_tensor *y, double tolerance) {
   for (int64_t row = 0; row < TALL; ++row) {
-    const int64_t pair = row / QUERIES / GROUP; /* batch and head of K and V */
+    const int64_t pair = row / QUERIES / GROUP; /* index over the batch and the heads of K and V */
     double shares[KEYS], sum = 0;
     for (int64_t k = 0; k < KEYS; ++k) {
       double score = 0;

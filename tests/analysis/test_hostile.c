@@ -1,6 +1,6 @@
-/* Inference and kernels of the operators that move data, called with whatever a stranger's model may hold: random counts, dtypes,
- * ranks, dims, attributes and data, most of it nonsense. Nothing is expected but an answer: a status with a text, or outputs
- * whose every byte lies inside. (Run under the sanitizers this finds what nobody thought of.) */
+/* Calls inference and kernels of the operators that move data with what an untrusted model may contain: random counts, dtypes,
+ * ranks, dims, attributes and data, most of it invalid. Each call must return an error with a message, or write only within its
+ * outputs. Sanitizers make this test find more. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ static clv_dtype any_dtype(hostile *h) {
   return below(h, 8) != 0 ? dtypes[below(h, 13)] : (clv_dtype)(CLV_F8E4M3FN + below(h, CLV__DTYPE_COUNT - CLV_F8E4M3FN));
 }
 
-/* Mostly small, sometimes enormous. */
+/* A random number, mostly small, sometimes enormous. */
 static int64_t any_number(hostile *h) {
   static const int64_t extremes[] = {INT64_MIN, INT64_MAX, INT32_MAX, INT32_MIN, -1, 1ll << 40, -(1ll << 40), 65536};
   return below(h, 12) == 0 ? extremes[below(h, 8)] : (int64_t)below(h, 8) - 3;
@@ -68,7 +68,7 @@ static void make_attributes(hostile *h) {
   }
 }
 
-/* `likely`: what most inputs of this call share, so that some calls go through. */
+/* Makes a random input. Most inputs have the type `likely`, so that some calls succeed. */
 static void make_input(hostile *h, uint32_t index, const clv_tensor *likely, bool with_data) {
   clv_tensor *t = &h->inputs[index];
   *t = *likely;
@@ -78,7 +78,7 @@ static void make_input(hostile *h, uint32_t index, const clv_tensor *likely, boo
     *t = (clv_tensor){.dtype = CLV_DTYPE_NONE};
     return;
   }
-  if (index > 0 && below(h, 3) != 0) { /* indices, axes, sizes */
+  if (index > 0 && below(h, 3) != 0) { /* inputs after the first are often indices, axes or sizes */
     t->dtype = below(h, 4) ? CLV_I64 : CLV_I32;
     if (below(h, 2)) t->rank = (int32_t)below(h, 2);
   }
@@ -132,7 +132,7 @@ static void check_outputs(const hostile *h) {
   }
 }
 
-/* Runs the kernel where the shapes are known and small; 1 where it ran to its end. */
+/* Runs the kernel if the output shapes are known and small. Returns 1 if it succeeded. */
 static int run_kernel(hostile *h, const clv__op *op, int32_t opset) {
   const clv__kernel *kernel = clv__kernel_find(op->domain, op->name);
   assert_non_null(kernel);
@@ -148,7 +148,8 @@ static int run_kernel(hostile *h, const clv__op *op, int32_t opset) {
                            .output_count = h->output_count,
                            .error = &error};
   for (uint32_t i = 0; i < h->output_count; ++i) {
-    if (!clv__tensor_is_static(&h->outputs[i])) return 0; /* a shape that is no vector of integers: the evaluator refuses it */
+    if (!clv__tensor_is_static(&h->outputs[i]))
+      return 0; /* the input that gives the shape is not a vector of integers; the evaluator rejects this too */
     if (!clv__tensor_size_bytes(&h->outputs[i], &bytes[i]) || bytes[i] > LIMIT) return 0;
   }
   if (!clv__kernel_accepts(kernel, &call, reason)) {
@@ -231,7 +232,7 @@ static void nonsense(void **state) {
     for (const clv__op *op = families[f]; op->name != NULL; ++op) {
       int ran = 0;
       for (int i = 0; i < per_op; ++i) ran += attack(h, op);
-      if (ran == 0) fail_msg("%s: not one of %d random calls ran: the test is blind", op->name, per_op);
+      if (ran == 0) fail_msg("%s: none of %d random calls ran, so this test checks nothing", op->name, per_op);
     }
   }
   free(h);

@@ -1,6 +1,6 @@
-/* Operators over pictures and signals, recurrences, products of bytes and losses, called with their cases of the conformance kit
- * after something in them was changed at random: a dim, a rank, a dtype, an attribute, an element, an input left out. Nothing is
- * expected but an answer: a status with a text, or outputs whose every byte lies inside. */
+/* Calls operators on images and signals, recurrent operators, 8-bit products and losses with randomly changed cases of the
+ * conformance kit. A change affects a dim, a rank, a dtype, an attribute, an element, or omits an input. Each call must return an
+ * error with a message, or write only within its output. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static void put(const clv_tensor *t, size_t index, double real, int64_t whole) {
   clv__tensor_put(t, index, real, whole, whole != 0);
 }
 
-/* A copy of a case's input, with memory of its exact size. */
+/* Copies an input of a case to memory of exactly its size. Returns false if a node produces the input. */
 static bool copy_input(const clv__check_case *made, const clv__node *node, uint32_t i, clv_tensor *out) {
   const clv_value_id id = node->inputs[i];
   size_t size_bytes;
@@ -79,7 +79,7 @@ static bool copy_input(const clv__check_case *made, const clv__node *node, uint3
   for (uint32_t k = 0; k < made->input_count; ++k) {
     if (made->graph->inputs[k] == id) from = &made->inputs[k];
   }
-  if (from == NULL || !clv__tensor_size_bytes(from, &size_bytes)) return false; /* made by a node */
+  if (from == NULL || !clv__tensor_size_bytes(from, &size_bytes)) return false;
   *out = *from;
   out->data = malloc(size_bytes > 0 ? size_bytes : 1);
   assert_non_null(out->data);
@@ -87,7 +87,7 @@ static bool copy_input(const clv__check_case *made, const clv__node *node, uint3
   return true;
 }
 
-/* Another shape or dtype, its elements the old ones in turn. */
+/* Gives the input another shape or dtype; its elements repeat the old ones. */
 static void reshape_input(victim *v, clv_tensor *t) {
   clv_tensor old = *t;
   size_t count, old_count;
@@ -142,7 +142,7 @@ static void change(victim *v) {
   if (below(v, 8) == 0) v->opset = 9 + (int32_t)below(v, 14);
 }
 
-/* Attributes of their own, so that they may be changed. */
+/* Copies the node's attributes, so that they can be changed. */
 static void copy_attributes(victim *v, const clv__node *node) {
   v->attribute_count = 0;
   for (uint32_t i = 0; i < node->attributes.count && i < MAX_ATTRIBUTES; ++i) {
@@ -161,7 +161,7 @@ static void copy_attributes(victim *v, const clv__node *node) {
   }
 }
 
-/* Runs the kernel where the output's shape is known and small; true where it ran to its end. */
+/* Runs the kernel if the output is small. Returns whether it succeeded. */
 static bool run_kernel(victim *v, const char *op, clv_tensor *output, uint32_t required) {
   const clv__kernel *kernel = clv__kernel_find("", op);
   clv_error error = {0};
@@ -177,13 +177,13 @@ static bool run_kernel(victim *v, const char *op, clv_tensor *output, uint32_t r
                            .output_count = 1,
                            .error = &error};
   for (uint32_t i = 0; i < required; ++i) {
-    if (v->inputs[i].dtype == CLV_DTYPE_NONE) return false; /* the graph's checks refuse that */
+    if (v->inputs[i].dtype == CLV_DTYPE_NONE) return false; /* a required input is absent: clv__node_check() rejects this */
   }
   if (!clv__tensor_is_static(output)) {
     char first[96], made[96];
     clv__tensor_text(&v->inputs[0], first, sizeof first);
     clv__tensor_text(output, made, sizeof made);
-    fail_msg("%s of %s: everything is known, and the output is %s", op, first, made);
+    fail_msg("%s of %s: all inputs are known, but the output is %s", op, first, made);
   }
   if (!clv__tensor_size_bytes(output, &size_bytes) || size_bytes > LIMIT) return false;
   if (!clv__kernel_accepts(kernel, &call, reason)) {
@@ -203,7 +203,8 @@ static bool run_kernel(victim *v, const char *op, clv_tensor *output, uint32_t r
   return status == CLV_OK;
 }
 
-/* `blind`: only shapes are known. */
+/* Calls inference, and the kernel unless `blind`. If `blind`, the inputs have no data and some of their dims are unknown or
+ * huge. */
 static bool attack(victim *v, const char *op, bool blind) {
   const clv__op *entry = clv__op_find("", op);
   clv_tensor output = {.rank = CLV_RANK_UNKNOWN}, shapes[MAX_INPUTS];
@@ -220,7 +221,7 @@ static bool attack(victim *v, const char *op, bool blind) {
     if (below(v, 8) == 0 && shapes[i].dtype != CLV_DTYPE_NONE) shapes[i].rank = CLV_RANK_UNKNOWN;
   }
   for (uint32_t i = 0; i < entry->min_inputs; ++i) {
-    if (shapes[i].dtype == CLV_DTYPE_NONE) return false; /* the graph's checks refuse that */
+    if (shapes[i].dtype == CLV_DTYPE_NONE) return false; /* a required input is absent: clv__node_check() rejects this */
   }
   clv__infer infer = {.op = op,
                       .opset = v->opset,
@@ -274,14 +275,14 @@ static void changed_cases_get_an_answer(void **state) {
       bool done = usable && attack(v, node->op, round > 0 && below(v, 4) == 0);
       ran += done;
       whole += done && round == 0;
-      if (usable && round == 0 && !done) fail_msg("%s does not run", made.what);
+      if (usable && round == 0 && !done) fail_msg("%s: the unchanged case does not run", made.what);
       for (uint32_t k = 0; k < v->input_count; ++k) free(v->inputs[k].data);
     }
     clv__check_case_finish(&made);
   }
   free(v);
   assert_true(cases > 150 && whole > 150);
-  assert_true(ran > 20 * whole); /* most changes leave something that can run */
+  assert_true(ran > 20 * whole); /* most changed cases still run */
 }
 
 int main(void) {

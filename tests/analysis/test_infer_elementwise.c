@@ -1,5 +1,5 @@
-/* Inference of the elementwise and reducing families: broadcasting with symbols, contents of shape tensors, axes, and what is
- * refused. */
+/* Shape inference of elementwise and reducing operators: broadcasting with symbols, contents of shape tensors, axes, and rejected
+ * inputs. */
 #include <string.h>
 
 #include "operators/common/content.h"
@@ -80,7 +80,7 @@ static void test_broadcast(void **state) {
   clash[1] = type(CLV_I64, 1, 3, 0, 0);
   r = infer("Add", 14, NULL, 0, clash, NULL, 2);
   expect_refused(&r, "f32 and i64");
-  r = infer("Pow", 14, NULL, 0, clash, NULL, 2); /* the one that may mix */
+  r = infer("Pow", 14, NULL, 0, clash, NULL, 2); /* Pow may mix dtypes */
   expect_type(&r, "f32[2,3]");
   clv_tensor slope[2] = {type(CLV_F32, 1, 3, 0, 0), type(CLV_F32, 2, 2, 3, 0)};
   r = infer("PRelu", 16, NULL, 0, slope, NULL, 2);
@@ -93,7 +93,7 @@ static void test_broadcast(void **state) {
   expect_refused(&r, "bool");
 }
 
-/* Elements of the result of `op` on two vectors of three, of which one element may be a symbol or unknown. */
+/* Checks the content of `op` on two vectors of three elements, which may be symbols or unknown. */
 static void expect_elements(const char *op, const int64_t *a, const int64_t *b, const int64_t *wanted) {
   clv__content left = {.known = true, .count = 3}, right = {.known = true, .count = 3};
   memcpy(left.elements, a, 3 * sizeof *a);
@@ -126,7 +126,7 @@ static void test_contents(void **state) {
 #undef ROW
 }
 
-/* Where(Equal(shape, -1), other, shape), as exporters write it. */
+/* Where(Equal(shape, -1), other, shape), which exporters write. */
 static void test_where_contents(void **state) {
   const int64_t n = CLV__ELEMENT_SYMBOL(N);
   clv__content condition = {true, 3, {0, 1, CLV__ELEMENT_UNKNOWN}}, a = {true, 1, {5}}, b = {true, 3, {n, 7, 5}};
@@ -190,7 +190,7 @@ static void test_reduce(void **state) {
   expect_type(&r, "f32[]");
   r = infer("ReduceMean", 18, &noop, 1, inputs, NULL, 1);
   expect_type(&r, "f32[s0,4,5]");
-  r = infer("ReduceMean", 18, NULL, 0, inputs, NULL, 2); /* axes that nobody knows */
+  r = infer("ReduceMean", 18, NULL, 0, inputs, NULL, 2); /* the axes are unknown */
   expect_type(&r, "f32[?,?,?]");
   r = infer("ReduceMean", 18, &drop, 1, inputs, NULL, 2);
   expect_type(&r, "f32[?]");

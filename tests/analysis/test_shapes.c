@@ -1,4 +1,4 @@
-/* Shapes of whole graphs: symbols on their way through shape arithmetic, given sizes, folding, bodies, contradictions. */
+/* Shape inference of whole graphs: symbols in shape arithmetic, given sizes, folding, bodies and contradictions. */
 #include <stdio.h>
 
 #include "analysis/shapes.h"
@@ -28,7 +28,7 @@ static const clv_tensor *type_of(const clv_graph *graph, const clv__shapes *shap
   return &shapes->types[id];
 }
 
-/* `text` as clv__tensor_text() writes it. */
+/* Checks the type of value `name`. `text` is in the format of clv__tensor_text(). */
 static void expect(const clv_graph *graph, const clv__shapes *shapes, const char *name, const char *text) {
   char have[128];
   clv__tensor_text(type_of(graph, shapes, name), have, sizeof have);
@@ -65,7 +65,7 @@ static void symbols_travel(void **state) {
   (void)state;
   clv_graph *graph = flatten_by_hand();
   clv__shapes *shapes = infer_given(graph, NULL, 0, SIZE_MAX);
-  expect(graph, shapes, "z", "f32[s0,s2]"); /* 3 * M * 64 has no name: a fresh symbol */
+  expect(graph, shapes, "z", "f32[s0,s2]"); /* 3 * M * 64 is no symbol of the model, so it gets a new one */
   assert_int_equal(shapes->symbol_count, 3);
   clv__shapes_destroy(shapes);
   clv__shape_given m = {"M", true, 0, {2}};
@@ -84,7 +84,7 @@ static void symbols_travel(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Every way a shape travels, in one line each: the operator between Shape and Reshape, and what y must be. */
+/* The elements of a shape pass through each operator that may stand between Shape and Reshape. */
 static void content_passes(void **state) {
   (void)state;
   test_graph g;
@@ -136,7 +136,7 @@ static void content_passes(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* What must be refused, and the text that says so. */
+/* Given sizes that must be rejected, with the expected message. */
 static void given_refused(void **state) {
   (void)state;
   static const struct {
@@ -181,7 +181,8 @@ static void folding(void **state) {
   test_graph_input(&g, "x", CLV_F32, 1, DIMS(2048));
   test_graph_node(&g, "", "Add", "x,u", "y");
   test_graph_ints(&g, "i", 1, DIMS(9));
-  test_graph_node(&g, "", "Gather", "flat,i", "bad"); /* fails when it runs, not before */
+  test_graph_node(&g, "", "Gather", "flat,i",
+                  "bad"); /* the index is out of range: folding skips the node, and running it fails */
   clv_graph *graph = test_graph_end(&g, "y,bad");
   clv__shapes *shapes = infer_given(graph, NULL, 0, SIZE_MAX);
   const clv_tensor *w = type_of(graph, shapes, "w"), *v = type_of(graph, shapes, "v"), *u = type_of(graph, shapes, "u");
@@ -200,8 +201,8 @@ static void folding(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Large constants of one value share a mapping, whatever their shapes; other values and small constants have bytes of their own.
- */
+/* Large constants that repeat the same element share a mapping, whatever their shapes. Constants of another value and small
+ * constants do not. */
 static void repeated_values(void **state) {
   (void)state;
   const struct {
@@ -239,13 +240,13 @@ static void repeated_values(void **state) {
   assert_ptr_equal(made[0]->data, made[1]->data);
   assert_ptr_not_equal(made[0]->data, made[2]->data);
   assert_ptr_not_equal(made[0]->data, made[3]->data);
-  assert_ptr_not_equal(made[0]->data, made[4]->data); /* larger than the mapping that there was */
+  assert_ptr_not_equal(made[0]->data, made[4]->data); /* larger than the existing mapping */
   assert_ptr_equal(made[4]->data, made[5]->data);
   clv__shapes_destroy(shapes);
   clv__graph_destroy(graph);
 }
 
-/* From IR version 4 on an input's initializer is only its default. */
+/* From IR version 4 on, an input's initializer is only a default, so the value is not a constant. */
 static void overridable(void **state) {
   (void)state;
   for (int64_t version = 3; version <= 4; ++version) {
@@ -275,13 +276,13 @@ static void unaligned_and_declared(void **state) {
   clv__builder_type(g.builder, test_graph_value(&g, "t"), &type);
   test_graph_input(&g, "x", CLV_F32, 2, DIMS(4, 6));
   test_graph_node(&g, "", "Reshape", "x,t", "y");
-  test_graph_node(&g, "", "Mystery", "x", "m"); /* nobody knows it: what is declared stands, the rest stays unknown */
+  test_graph_node(&g, "", "Mystery", "x", "m"); /* an unknown operator: its output has the declared type, or none */
   test_graph_node(&g, "", "Relu", "m", "r");
   test_graph_node(&g, "", "Mystery", "x", "q");
   test_graph_node(&g, "", "Relu", "q", "p");
   clv_tensor declared = clv__tensor_make(CLV_F32, 2, DIMS(N, 8), NULL), wrong = clv__tensor_make(CLV_I32, 1, DIMS(9), NULL);
   clv__builder_type(g.builder, test_graph_value(&g, "m"), &declared);
-  clv__builder_type(g.builder, test_graph_value(&g, "y"), &wrong); /* inference knows better */
+  clv__builder_type(g.builder, test_graph_value(&g, "y"), &wrong); /* contradicts inference, which wins */
   clv_graph *graph = test_graph_end(&g, "y,r,p");
   clv__shapes *shapes = infer_given(graph, NULL, 0, SIZE_MAX);
   expect(graph, shapes, "y", "f32[2,12]");
@@ -304,7 +305,7 @@ static void contradictions(void **state) {
       {"Concat", "x,x", "axis", 5, "5 out of range for rank 2"},
       {"Squeeze", "x,zero", NULL, 0, "axis 0 cannot be squeezed: its size is 4, not 1"},
       {"Unsqueeze", "x,five", NULL, 0, "5 out of range for rank 3"},
-      {"Split", "x", "num_outputs", 3, "num_outputs is 3, but there are 1"},
+      {"Split", "x", "num_outputs", 3, "num_outputs is 3, but the node has 1"},
       {"Expand", "x,five", NULL, 0, "does not broadcast"},
       {"Tile", "x,five", NULL, 0, "1 repeats given for rank 2"},
       {"Gather", "x,x", NULL, 0, "indices are f32"},
@@ -332,7 +333,7 @@ static void contradictions(void **state) {
   }
 }
 
-/* Until opset 18 parts are equal; from then on the last one is smaller. */
+/* Before opset 18, Split needs equal parts. From opset 18 on, the last part may be smaller. */
 static void uneven_parts(void **state) {
   (void)state;
   for (int32_t opset = 17; opset <= 18; ++opset) {
@@ -360,7 +361,7 @@ static void uneven_parts(void **state) {
 
 /* ---- Bodies -------------------------------------------------------------------------------------------------------------- */
 
-/* if x has one column: squeeze it away; otherwise x. */
+/* If x has one column, the result is x without this axis, otherwise x. */
 static clv_graph *squeeze_if_one(int64_t columns) {
   test_graph g, yes, no;
   const clv_allocator *allocator = clv__allocator_default();
@@ -388,7 +389,7 @@ static void branches(void **state) {
   clv__graph_destroy(graph);
   graph = squeeze_if_one(5);
   shapes = infer_given(graph, NULL, 0, SIZE_MAX);
-  expect(graph, shapes, "y", "f32[3,5]"); /* the branch not taken contradicts the shapes: no error */
+  expect(graph, shapes, "y", "f32[3,5]"); /* the branch not taken does not fit the shapes, which is not an error */
   clv__shapes_destroy(shapes);
   clv__graph_destroy(graph);
   graph = squeeze_if_one(N);
@@ -402,7 +403,8 @@ static void branches(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* A loop that carries a tensor growing by rows of x, one that stays, and stacks x + x. */
+/* A loop with two carried values, one to which each iteration appends the rows of x and one that does not change. It also stacks
+ * x + x. */
 static clv_graph *growing_loop(const clv_allocator *allocator, bool trips_known, test_graph *g) {
   test_graph body;
   test_graph_begin(g, allocator, 1);
@@ -434,7 +436,7 @@ static void loops(void **state) {
   clv__shapes *shapes = infer_given(graph, NULL, 0, SIZE_MAX);
   const clv_tensor *grown = type_of(graph, shapes, "grown");
   assert_int_equal(grown->rank, 2);
-  assert_true(grown->dims[0] <= CLV_DIM_SYMBOL(graph->symbol_count)); /* it changes: a fresh symbol, not N */
+  assert_true(grown->dims[0] <= CLV_DIM_SYMBOL(graph->symbol_count)); /* the size changes, so it gets a new symbol instead of N */
   assert_int_equal(grown->dims[1], 5);
   expect(graph, shapes, "same", "f32[s1]");
   expect(graph, shapes, "stacked", "f32[3,s0,5]");
@@ -450,7 +452,7 @@ static void loops(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Loops in loops in loops: each infers its body again, which must not take time without bound. */
+/* Deeply nested loops. Each level infers its body more than once, but the total time must stay bounded. */
 static void deep_bodies(void **state) {
   (void)state;
   enum { DEPTH = 40 };
@@ -476,8 +478,7 @@ static void deep_bodies(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Every allocation fails once: a status, nothing leaked. */
-/* Add of opset 6 broadcasts by an attribute, Not of opset 1 is what it always was. */
+/* Add of opset 6 is rejected, because it broadcasts along an attribute's axis. Not has had the same meaning since opset 1. */
 static void old_opsets(void **state) {
   (void)state;
   static const struct {
@@ -511,8 +512,7 @@ static void allocation_failures(void **state) {
   test_graph g;
   samples[0] = growing_loop(&counting.allocator, true, &g);
   clv_graph *plain = flatten_by_hand(), *branch = squeeze_if_one(5);
-  plain->allocator = branch->allocator =
-      &counting.allocator; /* what inference takes; the graphs' own arenas stay where they are */
+  plain->allocator = branch->allocator = &counting.allocator; /* used by inference; the graphs' own arenas keep their allocator */
   samples[1] = plain;
   samples[2] = branch;
   for (int s = 0; s < 3; ++s) {

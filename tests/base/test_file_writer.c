@@ -1,5 +1,5 @@
-/* Files that are replaced whole or not at all: what is seen of them while they are written, after a kill, and where the file
- * system has no files without a name. */
+/* Files that are replaced completely or not at all: their content while a new version is written, after the writer is killed, and
+ * on file systems without unnamed files. */
 #define _GNU_SOURCE /* O_TMPFILE */
 #include <dirent.h>
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include "support.h"
 
 static char folder[64], path[96];
-static bool without_proc; /* files without a name could get none later */
+static bool without_proc; /* access() then reports that /proc is missing, so that the writer does not use unnamed files */
 
-/* Stands before the system's, for the writer alone. */
+/* Replaces the C library's access(), which only the file writer calls here. */
 int access(const char *asked, int mode) {
   if (without_proc && strncmp(asked, "/proc/self/fd", 13) == 0) {
     errno = ENOENT;
@@ -69,7 +69,7 @@ static void write_text(const char *text) {
   assert_int_equal(clv__file_writer_commit(&writer, &error), CLV_OK);
 }
 
-/* Whether this file system has files without a name: else the fallback is all that can be tested here. */
+/* Whether this file system supports unnamed files. If not, only the fallback is tested. */
 static bool has_unnamed(void) {
   int file = open(folder, O_TMPFILE | O_RDWR, 0600);
   if (file >= 0) close(file);
@@ -90,7 +90,7 @@ static void check_replacing(void) {
   assert_int_equal(clv__file_writer_patch(&writer, 1, "e", 1, &error), CLV_OK);
   expect_content("old");
   assert_int_equal(clv__file_writer_commit(&writer, &error), CLV_OK);
-  clv__file_writer_abandon(&writer); /* after a commit it changes nothing */
+  clv__file_writer_abandon(&writer); /* has no effect after a commit */
   expect_content("newer");
   assert_int_equal(clv__file_writer_open(path, &writer, &error), CLV_OK);
   assert_int_equal(clv__file_writer_append(&writer, "lost", 4, &error), CLV_OK);
@@ -106,7 +106,7 @@ static void test_replacing(void **state) {
   check_replacing();
 }
 
-/* A child is killed in the middle of writing; how many files are left beside the old one. */
+/* Kills a child process while it writes. Returns the number of files that it leaves beside the old file. */
 static size_t left_by_killed(void) {
   write_text("old");
   pid_t child = fork();
@@ -136,7 +136,7 @@ static void test_killed(void **state) {
   expect_content("old");
 }
 
-/* By a name without a folder, and where the folder is not there or the name is too long. */
+/* A path without a folder, a folder that does not exist, and a path that is too long. */
 static void test_names(void **state) {
   char before[512], *longest = malloc(5000);
   clv__file_writer writer;

@@ -1,4 +1,4 @@
-/* Content hashes: of blocks in pieces, whatever the threads, and of texts. */
+/* Content hashes of blocks, with any number of threads, and of texts. */
 #include "support.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@ static void random_bytes(uint8_t *data, size_t size_bytes, uint64_t seed) {
   for (size_t i = 0; i < size_bytes; ++i) data[i] = (uint8_t)test_random(&seed);
 }
 
-/* What hash.h promises, one piece after the other. */
+/* Computes the hash of a block as hash.h describes it, in one thread. */
 static void expected_hash(const uint8_t *data, size_t size_bytes, clv__hash *hash) {
   size_t lanes = size_bytes / (256 << 10);
   lanes = lanes < 1 ? 1 : lanes > 16 ? 16 : lanes;
@@ -40,7 +40,7 @@ static void sizes(void **state) {
     clv__hash actual, expected;
     clv__hash_bytes(data, some[i], &actual);
     expected_hash(data, some[i], &expected);
-    if (memcmp(actual.bytes, expected.bytes, sizeof actual.bytes) != 0) fail_msg("%zu bytes", some[i]);
+    if (memcmp(actual.bytes, expected.bytes, sizeof actual.bytes) != 0) fail_msg("wrong hash of %zu bytes", some[i]);
   }
   clv__hash nothing, empty;
   clv__hash_bytes(NULL, 0, &nothing);
@@ -49,7 +49,7 @@ static void sizes(void **state) {
   free(data);
 }
 
-/* Known answers: BLAKE2b-256 of "abc" and of nothing. */
+/* BLAKE2b-256 of "abc" and of the empty text. */
 static void known_answers(void **state) {
   (void)state;
   static const char *const texts[] = {"abc", ""};

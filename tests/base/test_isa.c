@@ -1,4 +1,4 @@
-/* The instruction sets used: at most the limit, and the same for the whole life of a process. */
+/* The instruction set used does not exceed the limit, and does not change while the process runs. */
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include "base/isa.h"
 #include "support.h"
 
-/* What a process that begins with CLEAVE_ISA=`limit` (NULL: unset) uses. */
+/* Returns the instruction set that a process uses if it starts with CLEAVE_ISA=`limit` (NULL: unset). */
 static clv__isa used_with(const char *limit) {
   const pid_t child = fork();
   assert_true(child >= 0);
@@ -16,7 +16,7 @@ static clv__isa used_with(const char *limit) {
     else
       unsetenv("CLEAVE_ISA");
     const clv__isa first = clv__isa_used();
-    setenv("CLEAVE_ISA", "v2", 1); /* too late */
+    setenv("CLEAVE_ISA", "v2", 1); /* must have no effect any more */
     _exit(clv__isa_used() == first ? (int)first : 100);
   }
   int status;
@@ -30,7 +30,7 @@ static void test_limits(void **state) {
   const clv__isa best = used_with(NULL);
   assert_int_equal(used_with("v2"), CLV__ISA_BASE);
   assert_int_equal(used_with("v3"), best < CLV__ISA_V3 ? best : CLV__ISA_V3);
-  assert_int_equal(used_with("v4"), best); /* more than the processor has is no limit */
+  assert_int_equal(used_with("v4"), best); /* a limit above the processor's level has no effect */
   assert_int_equal(used_with(""), best);
 #ifdef CLEAVE_ISA_LEVELS
   assert_int_equal(best >= CLV__ISA_V3, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"));

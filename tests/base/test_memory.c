@@ -1,5 +1,5 @@
-/* Which memory may be made of huge pages, by what the system remembers of it (VmFlags of /proc/self/smaps): large blocks, but
- * neither the largest nor those for which something else was said. */
+/* Large blocks of memory are marked for huge pages, except for the largest ones, and for those marked as sparse or needed soon.
+ * The test reads the marks from VmFlags in /proc/self/smaps. */
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 typedef enum pages { UNKNOWN, UNSAID, HUGE, SMALL } pages;
 
-/* What was said of the mapping that holds `address`. */
+/* Reads the mark of the mapping that contains `address`. */
 static pages said_of(const void *address) {
   char line[4400];
   bool inside = false;
@@ -33,8 +33,8 @@ static void check(size_t mebibytes, void (*say)(void *pointer, size_t size_bytes
   assert_non_null(block);
   if (say != NULL) say(block, size_bytes);
   const pages said = said_of(block + size_bytes / 2);
-  if (said != wanted) fail_msg("%zu MiB: %d, expected %d", mebibytes, (int)said, (int)wanted);
-  block[0] = block[size_bytes - 1] = 1; /* it is there */
+  if (said != wanted) fail_msg("%zu MiB: mark %d, expected %d", mebibytes, (int)said, (int)wanted);
+  block[0] = block[size_bytes - 1] = 1; /* the memory can be written */
   clv__release(allocator, block);
 }
 
@@ -44,7 +44,7 @@ static void test_pages(void **state) {
   assert_non_null(probe);
   const bool tells = said_of(probe + (4 << 20)) == HUGE;
   clv__release(clv__allocator_default(), probe);
-  if (!tells) skip(); /* a system without huge pages, or that does not tell */
+  if (!tells) skip(); /* the system has no huge pages, or does not report VmFlags */
   check(8, NULL, HUGE);
   check(200, NULL, HUGE);
   check(300, NULL, UNSAID);

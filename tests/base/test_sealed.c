@@ -1,4 +1,5 @@
-/* Sealed files: what is put is taken again; a fingerprint fits whole or not at all; no changed, cut or longer file is whole. */
+/* Sealed files: values are read back as written, a fingerprint must match exactly, and changed, truncated or extended files are
+ * rejected. */
 #include <string.h>
 
 #include "base/files/sealed.h"
@@ -65,7 +66,7 @@ static void what_is_put_is_taken(void **state) {
   clv__release(clv__allocator_default(), bytes);
   assert_int_equal(reader.at, reader.size_bytes);
   assert_false(reader.failed);
-  assert_int_equal(clv__sealed_take(&reader, 1), 0); /* beyond the end */
+  assert_int_equal(clv__sealed_take(&reader, 1), 0); /* past the end */
   assert_true(reader.failed);
   clv__text_finish(&file);
   clv__arena_finish(&arena);
@@ -78,7 +79,7 @@ static void every_byte_counts(void **state) {
   clv__text file;
   write_file(&file, "device 12");
   for (size_t i = 0; i < file.size_bytes; ++i) {
-    assert_int_not_equal(clv__sealed_open(&kind, file.data, i, &reader, &error), CLV_OK); /* cut there */
+    assert_int_not_equal(clv__sealed_open(&kind, file.data, i, &reader, &error), CLV_OK); /* truncated after i bytes */
     file.data[i] = (char)(file.data[i] ^ 0x10);
     assert_int_not_equal(clv__sealed_open(&kind, file.data, file.size_bytes, &reader, &error), CLV_OK);
     file.data[i] = (char)(file.data[i] ^ 0x10);

@@ -1,5 +1,5 @@
-/* The small dtypes: every code against the definition of its format, every rounding against a search among all codes, packed
- * elements beside their neighbours, sizes. */
+/* The small dtypes: the value of every code against the definition of the format, rounding against a search through all codes,
+ * packed elements next to each other, and sizes. */
 #include "support.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static const kind kinds[] = {
 };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* By the definition: sign, exponent, mantissa. */
+/* The value of a code by the definition of its format: sign, exponent, mantissa. */
 static double meaning(const kind *k, int code) {
   const int bits = k->exponent_bits + k->mantissa_bits, magnitude = code & ((1 << bits) - 1);
   const int exponent = magnitude >> k->mantissa_bits, mantissa = magnitude & ((1 << k->mantissa_bits) - 1);
@@ -64,7 +64,8 @@ static void every_code(void **state) {
   assert_true(isnan(clv__small_to_f32(CLV_F8E8M0, 255)));
 }
 
-/* The nearest finite number of the format as if exponents went on without end: `beyond` where that is above the largest. */
+/* Returns the code nearest to `magnitude`. `largest` is the format's largest number. `beyond` is true if a number above the
+ * largest would be nearer, if the format had one. */
 static int nearest(const kind *k, double magnitude, double *largest, bool *beyond) {
   int best = 0, last = 0;
   for (int code = 0; code < codes_of(k) / 2 && isfinite(meaning(k, code)); ++code) {
@@ -73,7 +74,7 @@ static int nearest(const kind *k, double magnitude, double *largest, bool *beyon
     last = code;
   }
   *largest = meaning(k, last);
-  /* The number after the largest would be a step further; half way there belongs to whichever is even. */
+  /* The number after the largest would be one step further. A tie between the two goes to the even code. */
   const double step = *largest - meaning(k, last - 1), half = *largest + step / 2;
   *beyond = magnitude > half || (magnitude == half && last % 2 == 1);
   return best;
@@ -86,7 +87,7 @@ static void rounding(void **state) {
     const kind *k = &kinds[i];
     for (int repeat = 0; repeat < 20000; ++repeat) {
       double value = ldexp((double)(test_random(&seed) % 4096), (int)(test_random(&seed) % 40) - 30);
-      if (repeat % 4 == 0) { /* next to, or on, the middle of two neighbours */
+      if (repeat % 4 == 0) { /* a value at the middle between two neighbours, or just beside it */
         const int code = (int)(test_random(&seed) % (uint64_t)(codes_of(k) / 2 - 1));
         const double a = meaning(k, code), b = meaning(k, code + 1);
         if (!isfinite(a) || !isfinite(b)) continue;
@@ -137,7 +138,7 @@ static void powers(void **state) {
   assert_int_equal(clv__small_power_of(0x1.1p127, false, CLV__SMALL_DOWN), 254);
 }
 
-/* Written in any order among neighbours, read by element; as ONNX packs them. */
+/* Packed elements are stored in any order without changing their neighbours, and lie where ONNX puts them. */
 static void packing(void **state) {
   (void)state;
   static const clv_dtype dtypes[] = {CLV_U4, CLV_I4, CLV_U2, CLV_I2, CLV_F4E2M1};
@@ -160,7 +161,8 @@ static void packing(void **state) {
         clv__small_store(dtypes[d], data, i, should[i]);
       }
       for (int64_t n = 0; n < count && count % 7 == 0; ++n) {
-        should[n] = (uint8_t)(test_random(&seed) & ((1u << bits) - 1)); /* 7 is no generator there */
+        should[n] = (uint8_t)(test_random(&seed) &
+                              ((1u << bits) - 1)); /* i = 7n mod count has missed elements if count is a multiple of 7 */
         clv__small_store(dtypes[d], data, (size_t)n, should[n]);
       }
       assert_int_equal(data[size_bytes], 0xa5);

@@ -1,5 +1,5 @@
-/* Giving back: pages of files leave the process and come back with the same bytes; what was written is kept, whether it can still
- * be written or not. */
+/* clv__memory_trim() drops pages of mapped files, which are read again with the same bytes. It keeps pages that were written,
+ * even if the mapping is read-only now. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static uint8_t byte_at(size_t i) {
   return (uint8_t)(i * 31 + i / PAGE);
 }
 
-/* A file of PAGES pages, mapped privately. */
+/* Maps a file of PAGES pages privately. */
 static uint8_t *map_file(int access) {
   char path[] = "/tmp/cleave-trim-XXXXXX";
   uint8_t page[PAGE];
@@ -66,7 +66,7 @@ static void test_unwritten(void **state) {
   munmap(bytes, (size_t)PAGES * PAGE);
 }
 
-/* As tables of a library are after they were relocated. */
+/* Written pages, later made read-only, like a library's tables after relocation. */
 static void test_written(void **state) {
   (void)state;
   const size_t changed = (size_t)PAGE * 7 + 5;

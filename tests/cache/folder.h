@@ -1,4 +1,4 @@
-/* A folder of a test's own for the cache, and what the tests do to the files in it. */
+/* A temporary folder for the cache of a test, and helpers for the files in it. */
 #ifndef CLEAVE_TESTS_CACHE_FOLDER_H
 #define CLEAVE_TESTS_CACHE_FOLDER_H
 
@@ -41,8 +41,9 @@ static inline void folder_remove(const char *path) {
   rmdir(path);
 }
 
-/* Root may write where nobody may. In a process of its own: of root's becomes one of a user without rights, to whom the folder is
- * given. False where that cannot be done, or the user cannot come to the folder. */
+/* For tests of missing permissions, which do not bind root. Call it in a process of its own: a process of root becomes one of the
+ * user `nobody`, who also becomes the owner of the folder. Returns false if that fails, or if this user cannot access the
+ * folder. */
 static inline bool folder_without_rights(const folder *f) {
   enum { NOBODY = 65534 };
   if (geteuid() != 0) return true;
@@ -50,7 +51,7 @@ static inline bool folder_without_rights(const folder *f) {
          geteuid() == NOBODY && access(f->path, R_OK | W_OK | X_OK) == 0;
 }
 
-/* Of the folder and those in it: 0500 takes the right to write, 0700 gives it back. */
+/* Sets the mode of the folder and of the folders in it: 0500 forbids writing, 0700 allows it. */
 static inline void folder_rights(const folder *f, mode_t mode) {
   assert_int_equal(chmod(f->path, 0700), 0);
   DIR *listing = opendir(f->path);
@@ -62,22 +63,22 @@ static inline void folder_rights(const folder *f, mode_t mode) {
   assert_int_equal(chmod(f->path, mode), 0);
 }
 
-enum { FOLDER_SKIPPED = 77 }; /* how a process ends that folder_without_rights() says no to */
+enum { FOLDER_SKIPPED = 77 }; /* exit status of a child process if folder_without_rights() returns false */
 
-/* Waits for a process that ends with 0 where all is right. */
+/* Waits for a child process, which must exit with 0 or FOLDER_SKIPPED. */
 static inline void folder_wait(pid_t child) {
   int status;
   assert_int_equal(waitpid(child, &status, 0), child);
   if (WIFEXITED(status) && WEXITSTATUS(status) == FOLDER_SKIPPED)
-    print_message("skipped: root that cannot become another user here\n");
+    print_message("skipped: this process of root cannot become another user\n");
   else
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* The files of a cache, by the walk. */
+/* The numbers of files in a cache, as clv__cache_walk() reports them. */
 typedef struct folder_count {
   uint32_t whole, damaged, unfinished;
-  char name[256]; /* of one of them */
+  char name[256]; /* the last complete or damaged file */
   char problem[256];
 } folder_count;
 

@@ -1,4 +1,4 @@
-/* The cache's directory, with files made here: what goes in comes out, or a reason does. */
+/* The cache directory, with random contents: each file is read back as it was written, or there is an error with a reason. */
 #include "folder.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 enum { NO_LIMIT = 1 << 30 };
 
-/* A key, and what an executable of it would be: both drawn from a number. */
+/* A key with a description and a payload, all generated from one number. */
 typedef struct made {
   clv__cache_info info;
   uint32_t weights[4];
@@ -38,7 +38,7 @@ static void unmake(made *m) {
   free(m->payload);
 }
 
-/* In pieces, as backends do. */
+/* Saves the payload in pieces, as backends do. */
 static clv_status save(void *self, clv_write_fn write, void *cookie, clv_error *error) {
   const made *m = self;
   (void)error;
@@ -62,7 +62,7 @@ static void put(clv__cache *cache, made *m) {
   assert_ok(clv__cache_put(cache, &m->info, save, m, &error), error);
 }
 
-/* CLV_OK only where everything came back as it was. */
+/* Gets a file from the cache. If the status is CLV_OK, checks that all of its content is as it was put. */
 static clv_status get(clv__cache *cache, const made *m, clv_error *error) {
   clv__cached cached;
   clv_error own = {0};
@@ -112,7 +112,7 @@ static void write_all(const char *path, const void *data, size_t size_bytes) {
   close(file);
 }
 
-/* ---- Right files ---- */
+/* ---- Valid files ---- */
 
 static void round_trips(void **state) {
   (void)state;
@@ -120,7 +120,7 @@ static void round_trips(void **state) {
   folder f;
   folder_make(&f);
   char inner[256];
-  snprintf(inner, sizeof inner, "%s/made/on the way", f.path); /* neither is there */
+  snprintf(inner, sizeof inner, "%s/made/on the way", f.path); /* neither folder exists */
   clv__cache *cache = open_cache(inner, NO_LIMIT);
   struct stat info;
   assert_int_equal(stat(inner, &info), 0);
@@ -131,7 +131,7 @@ static void round_trips(void **state) {
     assert_int_equal(get(cache, &m, NULL), CLV_NOT_FOUND);
     put(cache, &m);
     assert_int_equal(get(cache, &m, NULL), CLV_OK);
-    put(cache, &m); /* over itself */
+    put(cache, &m); /* replaces the same file */
     assert_int_equal(get(cache, &m, NULL), CLV_OK);
     unmake(&m);
   }
@@ -174,7 +174,7 @@ static void nearest_tells(void **state) {
   folder_remove(f.path);
 }
 
-/* ---- Wrong files ---- */
+/* ---- Invalid files ---- */
 
 static void flipped_bits(void **state) {
   (void)state;
@@ -197,8 +197,8 @@ static void flipped_bits(void **state) {
     data[at] ^= bit;
     clv_error error = {0};
     clv_status status = get(cache, &m, &error);
-    if (status == CLV_OK) fail_msg("byte %zu was changed, and the file was taken", at);
-    if (status == CLV_NOT_SUPPORTED) { /* the version's bytes: another library's file stays */
+    if (status == CLV_OK) fail_msg("byte %zu was changed, but the file was accepted", at);
+    if (status == CLV_NOT_SUPPORTED) { /* the version was changed: a file of another version is not removed */
       assert_true(at >= 8 && at < 12);
       assert_int_equal(access(path, F_OK), 0);
     } else {
@@ -242,7 +242,7 @@ static void truncated_and_longer(void **state) {
   folder_remove(f.path);
 }
 
-/* A whole file under the name of another key. */
+/* A valid file under the name of another key. */
 static void renamed(void **state) {
   (void)state;
   folder f;
@@ -267,7 +267,7 @@ static void renamed(void **state) {
   folder_remove(f.path);
 }
 
-/* A whole file whose numbers, hash included, are somebody's own. */
+/* Forged files: a byte of the header is changed, and the hash fits. */
 static void honest_looking(void **state) {
   (void)state;
   folder f;
@@ -287,7 +287,7 @@ static void honest_looking(void **state) {
     size_t header = (size_t)data[12] | (size_t)data[13] << 8;
     size_t at = 216 + test_random(&seed) % (header - 216); /* counts, weights, lengths of texts, texts */
     data[at] = (uint8_t)test_random(&seed);
-    clv__hash content; /* as the header's description says */
+    clv__hash content; /* the hash as described in cache/file.h */
     clv__hasher hasher;
     clv__hash_bytes(data + header, text.size_bytes - header, &content);
     clv__hasher_init(&hasher);
@@ -296,10 +296,10 @@ static void honest_looking(void **state) {
     clv__hasher_update(&hasher, content.bytes, sizeof content.bytes);
     clv__hasher_finish(&hasher, (clv__hash *)(data + 24));
     clv__cached cached;
-    put(cache, &m); /* for its folder */
+    put(cache, &m); /* creates the shard folder */
     path_of(&f, &m, path);
     write_all(path, data, text.size_bytes);
-    if (clv__cache_get(cache, &m.info.key, &cached, NULL) == CLV_OK) { /* then it says what was written */
+    if (clv__cache_get(cache, &m.info.key, &cached, NULL) == CLV_OK) { /* if it is accepted, its payload must be intact */
       assert_int_equal(cached.payload_bytes, m.payload_bytes);
       assert_memory_equal(cached.payload, m.payload, m.payload_bytes);
       assert_true(cached.info.weight_count <= 4);
@@ -324,19 +324,19 @@ static void links(void **state) {
   make(&m, 3, 500);
   put(cache, &m);
   path_of(&f, &m, path);
-  /* The file is a link to a whole file elsewhere. */
+  /* The file is a symbolic link to a valid file elsewhere. */
   snprintf(target, sizeof target, "%s/whole", elsewhere.path);
   assert_int_equal(rename(path, target), 0);
   assert_int_equal(symlink(target, path), 0);
   assert_int_equal(get(cache, &m, &error), CLV_IO_ERROR);
   assert_non_null(strstr(error.message, "symbolic link"));
   assert_int_equal(access(target, F_OK), 0);
-  put(cache, &m); /* replaces the link, and leaves what it named */
+  put(cache, &m); /* replaces the link, but not its target */
   assert_int_equal(get(cache, &m, NULL), CLV_OK);
   struct stat info;
   assert_true(lstat(path, &info) == 0 && S_ISREG(info.st_mode));
   assert_int_equal(access(target, F_OK), 0);
-  /* Its folder is a link: nothing is read there, written there or removed there. */
+  /* The shard folder is a link: nothing is read, written or removed through it. */
   snprintf(shard, sizeof shard, "%.*s", (int)(strlen(f.path) + 3), path);
   snprintf(moved, sizeof moved, "%s/shard", elsewhere.path);
   assert_int_equal(rename(shard, moved), 0);
@@ -379,7 +379,7 @@ static void foreign(void **state) {
   assert_int_equal(chmod(path, 0600), 0);
   assert_int_equal(get(cache, &m, NULL), CLV_OK);
   assert_int_equal(unlink(path), 0);
-  assert_int_equal(mkfifo(path, 0600), 0); /* opening one must not wait */
+  assert_int_equal(mkfifo(path, 0600), 0); /* opening a FIFO must not block */
   error = (clv_error){0};
   assert_int_equal(get(cache, &m, &error), CLV_IO_ERROR);
   assert_non_null(strstr(error.message, "regular"));
@@ -456,7 +456,7 @@ static void read_only(void **state) {
   folder_remove(f.path);
 }
 
-/* A disk that is full in the middle of a file, as the limit on a file's size has it. In a process of its own. */
+/* A full disk, simulated with a limit on the size of files. The limit needs a process of its own. */
 static void disk_full(void **state) {
   (void)state;
   folder f;
@@ -509,7 +509,7 @@ static void cannot_be_saved(void **state) {
   folder_remove(f.path);
 }
 
-/* Every allocation fails once. */
+/* Each allocation fails in turn. */
 static void no_memory(void **state) {
   (void)state;
   folder f;
@@ -570,7 +570,7 @@ static void pruning(void **state) {
     path_of(&f, &some[i], path);
     set_used(path, 1000 - 10 * i); /* number 0 was used longest ago */
   }
-  assert_int_equal(get(cache, &some[0], NULL), CLV_OK); /* now it was used last */
+  assert_int_equal(get(cache, &some[0], NULL), CLV_OK); /* makes number 0 the most recently used */
   clv__cache_pruned pruned;
   clv_error error = {0};
   assert_ok(clv__cache_prune(cache, 4 * (BYTES + 400), 0, &pruned, &error), error);
@@ -587,7 +587,7 @@ static void pruning(void **state) {
   assert_int_equal(pruned.removed, 1);
   assert_int_equal(get(cache, &some[9], NULL), CLV_NOT_FOUND);
   clv__cache_close(cache);
-  /* Putting keeps the limit, and what was just put. */
+  /* clv__cache_put() keeps the cache within its limit and does not remove the file that it just wrote. */
   cache = open_cache(f.path, 3 * (BYTES + 400));
   for (int i = 0; i < COUNT; ++i) {
     put(cache, &some[i]);
@@ -601,7 +601,8 @@ static void pruning(void **state) {
   folder_remove(f.path);
 }
 
-/* What a killed process leaves behind goes; what a living one writes stays, and so does what is not ours. */
+/* Pruning removes files that killed processes left behind. It keeps files that a process is still writing, and files that are not
+ * the cache's. */
 static void unfinished(void **state) {
   (void)state;
   folder f;
@@ -621,14 +622,14 @@ static void unfinished(void **state) {
   clv__cache_pruned pruned;
   clv_error error = {0};
   assert_ok(clv__cache_prune(cache, 0, 0, &pruned, &error), error);
-  assert_int_equal(access(left, F_OK), 0); /* it is too young to tell */
+  assert_int_equal(access(left, F_OK), 0); /* too new to be sure that its writer was killed */
   assert_int_equal(access(strange, F_OK), 0);
   assert_int_equal(get(cache, &m, NULL), CLV_NOT_FOUND);
   set_used(left, 100);
   int writer = open(left, O_RDONLY);
   assert_int_equal(flock(writer, LOCK_EX | LOCK_NB), 0);
   assert_ok(clv__cache_prune(cache, 0, 0, &pruned, &error), error);
-  assert_int_equal(access(left, F_OK), 0); /* somebody is at it */
+  assert_int_equal(access(left, F_OK), 0); /* a writer holds a lock on it */
   close(writer);
   assert_ok(clv__cache_prune(cache, NO_LIMIT, 0, &pruned, &error), error);
   assert_true(access(left, F_OK) != 0);
@@ -642,8 +643,8 @@ static void unfinished(void **state) {
 
 enum { KEYS = 12 };
 
-/* Puts, gets and sometimes prunes at random, until `operations` are done; 0: until it is killed. What it gets is right, or
- * nothing. */
+/* Puts, gets and sometimes prunes at random, until `operations` are done (0: until the process is killed). A get must return the
+ * right content or nothing. */
 static int work(const char *path, uint64_t seed, uint32_t operations) {
   clv__cache *cache;
   if (clv__cache_open(clv__allocator_default(), path, 400000, true, &cache, NULL) != CLV_OK) return 2;

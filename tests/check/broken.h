@@ -1,5 +1,5 @@
-/* A backend that stands before a good one and breaks one promise, for the conformance kit to find. Handles are those of the
- * backend behind it; what a fault has to know of an executable or an instance is in a list beside. */
+/* A backend that wraps a correct one and breaks one promise, which the conformance kit must find. It passes on the handles of the
+ * wrapped backend; facts about executables and instances that a fault needs are in a separate list. */
 #ifndef CLEAVE_TESTS_CHECK_BROKEN_H
 #define CLEAVE_TESTS_CHECK_BROKEN_H
 
@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/tensor/tensor.h"
 
-/* X(fault, the section that must find it, whether it stands before the virtual NPU, else before the CPU) */
+/* X(fault, the section that must find it, 1 if the wrapped backend is the virtual NPU, 0 if it is the CPU) */
 /* clang-format off */
 #define BROKEN_FAULTS(X)                    \
   X(nothing, "", 0)                         \
@@ -73,12 +73,12 @@ static const clv_backend *broken_inner;
 static clv_backend broken_table;
 static pthread_t broken_main;
 
-/* ---- What is known of executables and instances ---- */
+/* ---- Facts about executables and instances ---- */
 
 typedef struct broken_thing {
-  const void *pointer, *of; /* an instance, and its executable */
+  const void *pointer, *of; /* an executable or instance; for an instance: its executable */
   uint32_t nodes, outputs;
-  char op[64]; /* of its only node */
+  char op[64]; /* operator of its node, if it has only one */
   bool is_rotten;
 } broken_thing;
 
@@ -120,7 +120,7 @@ static clv_status broken_open(void *self, const clv_host *host, const clv_device
                               clv_error *error) {
   clv_device_config given = *config;
   (void)self;
-  /* One that takes its time shows what does not wait. */
+  /* If work takes long, a wait that returns too early is noticed. */
   const bool is_late = broken_now == BROKEN_event_never_waits || broken_now == BROKEN_early_notice;
   const char *spec = is_late ? "{\"operators\": \"all\", \"speed\": {\"launch_overhead_us\": 2000}}" : "all";
   const clv_option with_spec = {"spec", spec};
@@ -187,7 +187,7 @@ static clv_status broken_compile(clv_device *device, const clv_graph_view *graph
 static void broken_executable_destroy(clv_device *device, clv_executable *executable) {
   broken_thing thing = broken_find(executable);
   broken_drop(executable);
-  for (uint32_t i = 0; broken_now == BROKEN_breaks_twin && i < BROKEN_THINGS; ++i) { /* they shared something */
+  for (uint32_t i = 0; broken_now == BROKEN_breaks_twin && i < BROKEN_THINGS; ++i) { /* as if the executables shared memory */
     if (broken_things[i].of != NULL && broken_things[i].nodes == thing.nodes) broken_things[i].is_rotten = true;
   }
   broken_inner->executable_destroy(device, executable);
@@ -228,7 +228,7 @@ static bool broken_has_dims(const clv_tensor *type, int64_t rows, int64_t column
   return type->rank == 2 && type->dims[0] == rows && type->dims[1] == columns;
 }
 
-/* Executions of all instances go through one static place, as if it were each one's own. */
+/* Fault shared_scratch: executions of all instances copy their first input through the same static buffer. */
 static clv_status broken_execute_shared(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
                                         clv_error *error) {
   enum { BYTES = 1 << 16 };
@@ -255,7 +255,7 @@ static clv_status broken_execute_shared(clv_device *device, clv_instance *instan
   return broken_inner->execute(device, instance, stream, &given, error);
 }
 
-/* What is wrong with what came out. */
+/* Changes the outputs or inputs after an execution, as the fault requires. */
 static void broken_spoil(clv_device *device, const broken_thing *thing, clv_execute_args *args) {
   for (uint32_t i = 0; i < args->output_count; ++i) {
     clv_binding *output = &args->outputs[i];
@@ -287,9 +287,10 @@ static clv_status broken_refused_room(void *cookie, uint32_t index, const clv_te
   return CLV_OK;
 }
 
-static const clv_stream *broken_last_stream; /* not waited for since the last execution on it */
+static const clv_stream *broken_last_stream; /* stream of the last execution, if it has not been synchronized since */
 
-/* The bindings of an instance in flight are where the last ones were put: all of its executions so far get those. */
+/* Fault last_bindings: executions that are enqueued before the stream is synchronized all use the first input of the first one.
+ */
 static clv_status broken_execute_last(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
                                       clv_error *error) {
   static clv_binding first_inputs[8];
@@ -365,13 +366,13 @@ static clv_status broken_event_notify(clv_device *device, clv_event *event, clv_
   return broken_inner->event_notify(device, event, notify, cookie, error);
 }
 
-static clv_buffer *broken_earlier, *broken_later; /* two of the same size, allocated one after the other */
+static clv_buffer *broken_earlier, *broken_later; /* two buffers of the same size, allocated one after the other */
 static uint64_t broken_earlier_bytes;
 
 static clv_status broken_copy_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
                                  uint64_t size_bytes, clv_error *error) {
   if (broken_now == BROKEN_even_copies) to_offset &= ~UINT64_C(1);
-  if (broken_now == BROKEN_overlapping_buffers && to == broken_later && size_bytes > 0) { /* its first byte is the other's too */
+  if (broken_now == BROKEN_overlapping_buffers && to == broken_later && size_bytes > 0) { /* they share the first byte */
     CLV__TRY(broken_inner->copy_in(device, stream, broken_earlier, 0, from, 1, error));
   }
   return broken_inner->copy_in(device, stream, to, to_offset, from, size_bytes, error);
@@ -454,7 +455,7 @@ static clv_status broken_captured_launch(clv_device *device, clv_captured *captu
   if (broken_now == BROKEN_crashes) raise(SIGSEGV);
   if (broken_now == BROKEN_exits) _exit(3);
   while (broken_now == BROKEN_hangs) pause();
-  if (broken_now == BROKEN_old_data && last == captured) return CLV_OK; /* it has the result already */
+  if (broken_now == BROKEN_old_data && last == captured) return CLV_OK; /* the outputs of the last launch are kept */
   last = captured;
   return broken_inner->capture->launch(device, captured, stream, error);
 }
@@ -490,7 +491,7 @@ static clv_status broken_instance_steps(clv_device *device, clv_instance *instan
   return broken_inner->timing->steps(device, instance, broken_step, &listing, error);
 }
 
-/* Begun anew it goes on where it was. */
+/* Fault counts_on: starting again does not reset the times. */
 static clv_status broken_time_steps(clv_device *device, clv_instance *instance, bool on, clv_error *error) {
   static const void *last;
   if (broken_now == BROKEN_counts_on && on && last == instance) return CLV_OK;

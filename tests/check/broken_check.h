@@ -1,4 +1,4 @@
-/* Checking the broken backend, and what must come of it. */
+/* Checks the broken backend with the conformance kit, and tests the report. */
 #ifndef CLEAVE_TESTS_CHECK_BROKEN_CHECK_H
 #define CLEAVE_TESTS_CHECK_BROKEN_CHECK_H
 
@@ -33,7 +33,7 @@ static clv_check_report *check_broken(broken_fault fault, const clv_check_option
   return report;
 }
 
-/* Every section but the one named passes, and that one fails. */
+/* Expects the section that must find the fault to fail, and all others to pass. */
 static void expect_only(const clv_check_report *report, const fault_info *fault) {
   uint32_t found = 0;
   for (uint32_t i = 0; i < report->section_count; ++i) {
@@ -42,10 +42,10 @@ static void expect_only(const clv_check_report *report, const fault_info *fault)
     found += expected && section->failed > 0;
     assert_int_equal(section->failure_count > 0, section->failed > 0);
     if (expected || section->failed == 0) continue;
-    fail_msg("%s: section '%s' fails too: %s: %s", fault->name, section->name, section->failures[0].what,
+    fail_msg("%s: section '%s' must not fail: %s: %s", fault->name, section->name, section->failures[0].what,
              section->failures[0].text);
   }
-  if (fault->section[0] != '\0' && found == 0) fail_msg("%s: section '%s' does not see it", fault->name, fault->section);
+  if (fault->section[0] != '\0' && found == 0) fail_msg("%s: section '%s' does not find the fault", fault->name, fault->section);
 }
 
 #endif

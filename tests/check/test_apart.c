@@ -1,8 +1,8 @@
-/* Sections in processes of their own: a backend that crashes, hangs or ends the program loses one section. Nothing is executed in
- * this process itself: the threads that kernels start would be missing in its children. */
+/* Sections that run in their own processes: if a backend crashes, hangs or exits, only one section fails. This process itself
+ * executes nothing, because threads that kernels start here would not exist in its children. */
 #include "broken_check.h"
 
-/* What ends the process, or never comes back, is told; the next section goes on. */
+/* The report must state that the section crashed, hung or exited. The next section must run. */
 static void test_end(void **state) {
   static const char *const sections[] = {"capture", "errors"};
   static const char *const texts[] = {[BROKEN_crashes] = "signal 11", [BROKEN_hangs] = "for 1 s", [BROKEN_exits] = "status 3"};
@@ -17,7 +17,7 @@ static void test_end(void **state) {
   const clv_check_section *capture = &report->sections[0], *errors = &report->sections[1];
   assert_string_equal(capture->name, "capture");
   assert_non_null(strstr(capture->failures[0].text, texts[fault]));
-  assert_non_null(strstr(capture->failures[0].what, "launched")); /* what was looked at */
+  assert_non_null(strstr(capture->failures[0].what, "launched")); /* the item that was being checked */
   assert_true(errors->passed > 5);
   clv_check_report_destroy(report);
 }

@@ -1,5 +1,5 @@
-/* The conformance kit finds every promise that is broken, in the section that it belongs to and in no other; and finds nothing
- * where none is. */
+/* The conformance kit must find every broken promise in exactly the section that checks it, and find nothing if no promise is
+ * broken. */
 #include "broken_check.h"
 
 static void test_fault(void **state) {

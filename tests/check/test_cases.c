@@ -1,4 +1,5 @@
-/* The table of cases: every row can be made, named, inferred and evaluated, twice alike, and the operators are all there. */
+/* The cases of operators: every case can be created, inferred and evaluated, has its own name and is the same each time, and
+ * every operator has cases. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static bool same_bytes(const clv_tensor *a, const clv_tensor *b) {
   return clv__tensor_same_type(a, b) && clv__tensor_size_bytes(a, &size_bytes) && memcmp(a->data, b->data, size_bytes) == 0;
 }
 
-/* The data of inputs and constants is the same, or, for another seed, not all the same. */
+/* Whether all inputs and constants of two cases have the same data. */
 static bool same_data(const clv__check_case *a, const clv__check_case *b) {
   bool same = true;
   for (uint32_t i = 0; i < a->input_count; ++i) same = same && same_bytes(&a->inputs[i], &b->inputs[i]);
@@ -52,13 +53,13 @@ static void every_case_is_the_same_twice(void **state) {
     clv__graph_hash(one.graph, &first);
     clv__graph_hash(two.graph, &second);
     assert_memory_equal(&first, &second, sizeof first);
-    if (!same_data(&one, &two)) fail_msg("%s: other data the second time", one.what);
+    if (!same_data(&one, &two)) fail_msg("%s: the data differs the second time", one.what);
     differ += !same_data(&one, &other);
     clv__check_case_finish(&one);
     clv__check_case_finish(&two);
     clv__check_case_finish(&other);
   }
-  assert_true(differ > count * 9 / 10); /* some have no elements, or values that are written down */
+  assert_true(differ > count * 9 / 10); /* the rest have no elements, or values that the row states */
 }
 
 static int compare_texts(const void *a, const void *b) {
@@ -73,13 +74,13 @@ static void names_tell_cases_apart(void **state) {
   for (uint32_t i = 0; i < count; ++i) {
     clv__check_case made;
     make(i, SEED, &made);
-    if (strlen(made.what) + 1 >= sizeof made.what) fail_msg("case %u, %s, does not fit its name", (unsigned)i, made.what);
+    if (strlen(made.what) + 1 >= sizeof made.what) fail_msg("the name of case %u is too long: %s", (unsigned)i, made.what);
     names[i] = strdup(made.what);
     clv__check_case_finish(&made);
   }
   qsort(names, count, sizeof *names, compare_texts);
   for (uint32_t i = 1; i < count; ++i) {
-    if (strcmp(names[i - 1], names[i]) == 0) fail_msg("two cases are called %s", names[i]);
+    if (strcmp(names[i - 1], names[i]) == 0) fail_msg("two cases have the name %s", names[i]);
   }
   for (uint32_t i = 0; i < count; ++i) free(names[i]);
   free(names);
@@ -108,7 +109,7 @@ static void every_case_runs(void **state) {
     if (clv__graph_evaluate(made.graph, made.inputs, NULL, outputs, NULL, NULL, clv__allocator_default(), &error) != CLV_OK) {
       fail_msg("%s: %s", made.what, error.message);
     }
-    bool finite = strncmp(made.what, "Cast ", 5) != 0 || strstr(made.what, "~max") == NULL; /* too large for a narrower dtype */
+    bool finite = strncmp(made.what, "Cast ", 5) != 0 || strstr(made.what, "~max") == NULL; /* may overflow a narrower dtype */
     for (uint32_t k = 0; k < made.input_count; ++k) finite = finite && finite_data(&made.inputs[k]);
     for (clv_value_id v = 0; v < made.graph->value_count; ++v) {
       const clv_tensor *t = &made.graph->values[v].type;
@@ -125,7 +126,7 @@ static void every_case_runs(void **state) {
   }
 }
 
-/* Data that were all one value would hide what is read from the wrong place. */
+/* The data of an input must vary: if all elements were equal, reads from a wrong place would not be noticed. */
 static void data_vary(void **state) {
   (void)state;
   const uint32_t count = clv__check_case_count();
@@ -139,7 +140,8 @@ static void data_vary(void **state) {
       for (size_t e = 1; e < elements; ++e) {
         differ += memcmp(t->data, (const char *)t->data + e * element_bytes, element_bytes) != 0;
       }
-      if (elements >= 30 && differ < elements / 30) fail_msg("%s: input %u is all the same", made.what, (unsigned)k);
+      if (elements >= 30 && differ < elements / 30)
+        fail_msg("%s: almost all elements of input %u are equal", made.what, (unsigned)k);
     }
     clv__check_case_finish(&made);
   }
@@ -176,7 +178,7 @@ static bool has_kernel(const family *f, const clv__kernel *kernel) {
   return false;
 }
 
-/* Rows of a family are of its operators alone. */
+/* The rows of a family may contain only its operators. */
 static void check_rows(const family *f) {
   for (const clv__case_row *row = f->cases; row != NULL && row->ops != NULL; ++row) {
     for (const char *at = row->ops; *at != '\0';) {
@@ -184,28 +186,29 @@ static void check_rows(const family *f) {
       size_t dot = length;
       while (dot > 0 && at[dot - 1] != '.') --dot;
       if (!has_op(f, at, dot > 0 ? dot - 1 : 0, at + dot, length - dot)) {
-        fail_msg("%.*s has cases in family %s, of which it is not", (int)length, at, f->name);
+        fail_msg("%.*s has cases in family %s, but is not in that family", (int)length, at, f->name);
       }
       at += length + (at[length] == ' ');
     }
   }
 }
 
-/* A family is one folder, whose operators it infers, runs and has cases of. */
+/* Every operator belongs to one family, which has its inference, its kernel and its cases. */
 static void an_operator_has_one_family(void **state) {
   (void)state;
   for (size_t i = 0; i < FAMILIES; ++i) {
     const family *f = &families[i];
     for (const clv__op *op = f->ops; op->name != NULL; ++op) {
-      if (clv__op_find(op->domain, op->name) != op) fail_msg("%s is in another family than %s, too", op->name, f->name);
+      if (clv__op_find(op->domain, op->name) != op)
+        fail_msg("%s is in family %s, but clv__op_find() finds it in another", op->name, f->name);
       const clv__kernel *kernel = clv__kernel_find(op->domain, op->name);
       if (kernel != NULL && !has_kernel(f, kernel)) {
-        fail_msg("%s is of family %s, its kernel is not", op->name, f->name);
+        fail_msg("%s is in family %s, but its kernel is not", op->name, f->name);
       }
     }
     for (const clv__kernel *kernel = f->kernels; kernel != NULL && kernel->op != NULL; ++kernel) {
       if (!has_op(f, kernel->domain, strlen(kernel->domain), kernel->op, strlen(kernel->op))) {
-        fail_msg("family %s runs %s, which it does not infer", f->name, kernel->op);
+        fail_msg("family %s has a kernel for %s, but no inference", f->name, kernel->op);
       }
       if (clv__kernel_find(kernel->domain, kernel->op) != kernel) fail_msg("%s has two kernels", kernel->op);
     }
@@ -215,7 +218,7 @@ static void an_operator_has_one_family(void **state) {
 
 /* ---- Operators ----------------------------------------------------------------------------------------------------------- */
 
-/* How many cases an operator has, and the dtypes of its first operand (or, without one, of its output) in them. */
+/* The number of cases of an operator, and the dtypes of its first operand (or of its output, if it has no operand) in them. */
 typedef struct tally {
   uint32_t found, dtypes;
 } tally;
@@ -227,7 +230,7 @@ static const clv__op *find_main_op(const clv__check_case *made, clv_dtype *dtype
   const clv_attribute *value = clv__attribute_find(node->attributes, "value");
   *dtype = value != NULL && value->tensor != NULL ? value->tensor->dtype : CLV_F32;
   if (node->input_count > 0) *dtype = made->graph->values[node->inputs[0]].type.dtype;
-  if (node->input_count > 0 && *dtype == CLV_DTYPE_NONE) *dtype = made->inputs[0].dtype; /* made by a node */
+  if (node->input_count > 0 && *dtype == CLV_DTYPE_NONE) *dtype = made->inputs[0].dtype; /* the output of another node */
   const size_t length = strlen(node->op);
   const char *what = node->domain[0] != '\0' ? made->what + strlen(node->domain) + 1 : made->what;
   assert_true(strncmp(what, node->op, length) == 0 && what[length] == ' ');
@@ -247,34 +250,36 @@ static tally tally_of(const clv__op *op, const clv__op *const *ops, const clv_dt
 #define BIT(dtype) CLV__DTYPE_BIT(CLV_##dtype)
 #define NARROW_INTEGERS (BIT(I8) | BIT(I16) | BIT(U8) | BIT(U16))
 
-/* What a kernel takes, and ONNX does not let the operator take, is not asked of devices; nor is what only repeats. */
+/* Dtypes that a kernel supports, but that have no cases: either ONNX does not allow them, or they would add nothing. */
 static const struct {
   const char *op;
-  uint32_t not_asked; /* first operands */
+  uint32_t not_asked; /* dtypes of the first operand */
   const char *reason;
 } exceptions[] = {
-    {"Pow", NARROW_INTEGERS | BIT(U32) | BIT(U64), "bases are floats, i32, i64"},
-    {"BitShift", CLV__DTYPES_SIGNED, "of unsigned integers alone"},
-    {"Celu", CLV__DTYPES_FLOAT & ~BIT(F32), "of f32 alone"},
-    {"Shrink", BIT(BF16), "came before bf16"},
-    {"TopK", BIT(BF16), "came before bf16"},
-    {"Unique", BIT(BF16) | BIT(BOOL), "came before bf16; two values are no test"},
-    {"Compress", BIT(BF16), "came before bf16"},
-    {"ReverseSequence", BIT(BF16), "came before bf16"},
-    {"OneHot", CLV__DTYPES_NUMBER & ~(BIT(I64) | BIT(I32) | BIT(F32)), "indices; dtypes are those of the values"},
-    {"CumSum", NARROW_INTEGERS, "wide integers alone"},
-    {"CumProd", NARROW_INTEGERS, "wide integers alone"},
-    {"Einsum", BIT(BF16), "came before bf16"},
-    {"Upsample", BIT(BF16), "came before bf16"},
-    {"Scatter", BIT(BF16), "came before bf16"},
-    {"Range", (NARROW_INTEGERS & ~BIT(I16)) | BIT(F16) | BIT(BF16) | BIT(U32) | BIT(U64), "ONNX has five dtypes"},
-    {"ReduceSum", NARROW_INTEGERS, "wide integers alone"},
-    {"ReduceMean", NARROW_INTEGERS, "wide integers alone"},
-    {"ReduceProd", NARROW_INTEGERS, "wide integers alone"},
-    {"ReduceL1", NARROW_INTEGERS, "wide integers alone"},
-    {"ReduceSumSquare", NARROW_INTEGERS, "wide integers alone"},
-    {"ReduceMax", BIT(I16) | BIT(U16), "wide integers and bytes"},
-    {"ReduceMin", BIT(I16) | BIT(U16), "wide integers and bytes"},
+    {"Pow", NARROW_INTEGERS | BIT(U32) | BIT(U64), "ONNX allows floats, i32 and i64"},
+    {"BitShift", CLV__DTYPES_SIGNED, "ONNX allows only unsigned integers"},
+    {"Celu", CLV__DTYPES_FLOAT & ~BIT(F32), "ONNX allows only f32"},
+    {"Shrink", BIT(BF16), "the tested opsets do not allow bf16"},
+    {"TopK", BIT(BF16), "the tested opsets do not allow bf16"},
+    {"Unique", BIT(BF16) | BIT(BOOL), "the tested opset does not allow bf16; bool has only two values"},
+    {"Compress", BIT(BF16), "the tested opsets do not allow bf16"},
+    {"ReverseSequence", BIT(BF16), "the tested opsets do not allow bf16"},
+    {"OneHot", CLV__DTYPES_NUMBER & ~(BIT(I64) | BIT(I32) | BIT(F32)),
+     "the first operand is the indices; the cases vary the dtype of the values"},
+    {"CumSum", NARROW_INTEGERS, "ONNX allows only 32-bit and 64-bit integers"},
+    {"CumProd", NARROW_INTEGERS, "ONNX allows only 32-bit and 64-bit integers"},
+    {"Einsum", BIT(BF16), "the tested opsets do not allow bf16"},
+    {"Upsample", BIT(BF16), "the tested opsets do not allow bf16"},
+    {"Scatter", BIT(BF16), "the tested opsets do not allow bf16"},
+    {"Range", (NARROW_INTEGERS & ~BIT(I16)) | BIT(F16) | BIT(BF16) | BIT(U32) | BIT(U64),
+     "ONNX allows only f32, f64, i16, i32 and i64"},
+    {"ReduceSum", NARROW_INTEGERS, "ONNX allows only 32-bit and 64-bit integers"},
+    {"ReduceMean", NARROW_INTEGERS, "ONNX allows only 32-bit and 64-bit integers"},
+    {"ReduceProd", NARROW_INTEGERS, "ONNX allows only 32-bit and 64-bit integers"},
+    {"ReduceL1", NARROW_INTEGERS, "ONNX allows only 32-bit and 64-bit integers"},
+    {"ReduceSumSquare", NARROW_INTEGERS, "ONNX allows only 32-bit and 64-bit integers"},
+    {"ReduceMax", BIT(I16) | BIT(U16), "ONNX allows only 8-bit, 32-bit and 64-bit integers"},
+    {"ReduceMin", BIT(I16) | BIT(U16), "ONNX allows only 8-bit, 32-bit and 64-bit integers"},
     {"ReduceL2", CLV__DTYPES_INTEGER, "ONNX does not say how the root is rounded"},
     {"ReduceLogSum", CLV__DTYPES_INTEGER, "ONNX does not say how the logarithm is rounded"},
     {"ReduceLogSumExp", CLV__DTYPES_INTEGER, "ONNX does not say how the logarithm is rounded"},
@@ -291,8 +296,9 @@ static void check_dtypes(const clv__op *op, const clv__kernel *kernel, uint32_t 
   const uint32_t missing = kernel->dtypes & ~dtypes, excepted = not_asked(op->name);
   for (int d = CLV_F32; d <= CLV_BF16; ++d) {
     const uint32_t bit = CLV__DTYPE_BIT(d);
-    if ((missing & ~excepted & bit) != 0) printf("%s has no case of %s\n", op->name, clv_dtype_name((clv_dtype)d));
-    if ((excepted & ~missing & bit) != 0) printf("%s of %s is no exception\n", op->name, clv_dtype_name((clv_dtype)d));
+    if ((missing & ~excepted & bit) != 0) printf("%s has no case with %s\n", op->name, clv_dtype_name((clv_dtype)d));
+    if ((excepted & ~missing & bit) != 0)
+      printf("%s has cases with %s, but is listed as an exception\n", op->name, clv_dtype_name((clv_dtype)d));
   }
 }
 
@@ -313,7 +319,7 @@ static void every_operator_has_cases(void **state) {
     for (const clv__op *op = families[f].ops; op->name != NULL; ++op) {
       const clv__kernel *kernel = clv__kernel_find(op->domain, op->name);
       const bool has_body = (op->flags & CLV__OP_HAS_BODY) != 0;
-      if (kernel == NULL && !has_body) continue; /* nobody can run it */
+      if (kernel == NULL && !has_body) continue; /* there is no kernel to compare with */
       const tally t = tally_of(op, ops, dtypes, count);
       if (t.found < (has_body ? 2u : 3u)) fail_msg("%s has %u cases", op->name, (unsigned)t.found);
       if (kernel != NULL) check_dtypes(op, kernel, t.dtypes);
@@ -323,7 +329,7 @@ static void every_operator_has_cases(void **state) {
   free(dtypes);
 }
 
-/* ---- What the text means ------------------------------------------------------------------------------------------------- */
+/* ---- The syntax of rows -------------------------------------------------------------------------------------------------- */
 
 static void find_case(const char *what, clv__check_case *made) {
   const uint32_t count = clv__check_case_count();
@@ -385,7 +391,7 @@ static void data_are_what_the_fill_says(void **state) {
   clv__check_case made;
   find_case("ScatterElements 22, f32: x[5,7]~any i:i64[3,7]~turn:5 u[3,7]~any", &made);
   const int64_t *indices = made.inputs[1].data;
-  for (int column = 0; column < 7; ++column) { /* no line along the axis has one twice */
+  for (int column = 0; column < 7; ++column) { /* no index occurs twice along axis 0 */
     for (int row = 0; row < 3; ++row) {
       assert_in_range(indices[row * 7 + column], 0, 4);
       for (int other = 0; other < row; ++other) assert_int_not_equal(indices[row * 7 + column], indices[other * 7 + column]);
@@ -423,7 +429,7 @@ static void no_such_case(void **state) {
   clv__check_case_finish(&made);
 }
 
-/* Of what fails, nothing stays: the first cases, and some of every family. */
+/* If memory runs out, everything must be freed. Tests every 97th case and the last 8. */
 static void memory_may_run_out(void **state) {
   (void)state;
   const uint32_t count = clv__check_case_count();

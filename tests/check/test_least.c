@@ -1,6 +1,6 @@
-/* The least backend that can be written from the plugin's headers: it adds, one node at a time, with the ready-made slots for the
- * rest. It conforms, whether it states its limit or answers that a group is too large; and does not where it forgets to look at
- * how many operands it is given. */
+/* The smallest backend that can be written with the plugin headers: it supports Add, one node per partition, and takes all other
+ * slots from host_device.h. It must pass the conformance kit, whether it states its limit of one node or returns CLV_TOO_LARGE.
+ * It must fail if it does not check the number of operands. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ struct clv_device {
 };
 
 struct clv_executable {
-  uint32_t inputs[2]; /* which input an operand is; CLV_NO_VALUE: a constant */
+  uint32_t inputs[2]; /* per operand: the index of the input; CLV_NO_VALUE: a constant */
   float *constants[2];
   uint32_t input_count;
 };
@@ -45,11 +45,11 @@ static void adder_supports(clv_device *device, const clv_graph_view *graph, uint
   clv_value_info operands[2] = {{.struct_size = sizeof operands[0]}, {.struct_size = sizeof operands[1]}};
   host->graph_node(graph, node, &info);
   verdict->supported = false;
-  snprintf(verdict->reason, sizeof verdict->reason, "operator %s of opset %d", info.op, info.opset);
+  snprintf(verdict->reason, sizeof verdict->reason, "operator %s of opset %d not supported", info.op, info.opset);
   if (strcmp(info.op, "Add") != 0 || info.domain[0] != '\0' || info.opset < 7) return;
   for (int i = 0; i < 2; ++i) host->graph_value(graph, info.inputs[i], &operands[i]);
   const clv_tensor *a = &operands[0].type, *b = &operands[1].type;
-  snprintf(verdict->reason, sizeof verdict->reason, "no f32 of one shape");
+  snprintf(verdict->reason, sizeof verdict->reason, "operands are not f32 of the same shape");
   if (a->dtype != CLV_F32 || b->dtype != CLV_F32 || a->rank < 0 || a->rank != b->rank) return;
   for (int32_t d = 0; d < a->rank; ++d) {
     if (a->dims[d] != b->dims[d] || a->dims[d] == CLV_DIM_UNKNOWN) return;
@@ -71,7 +71,7 @@ static clv_status adder_compile(clv_device *device, const clv_graph_view *graph,
   (void)options;
   *executable = NULL;
   if (host->graph_node_count(graph) != 1) {
-    return clv_host_fail(error, CLV_TOO_LARGE, "%u nodes: one at a time", host->graph_node_count(graph));
+    return clv_host_fail(error, CLV_TOO_LARGE, "%u nodes; the limit is one", host->graph_node_count(graph));
   }
   adder_supports(device, graph, 0, &verdict);
   if (!verdict.supported) return clv_host_fail(error, CLV_NOT_SUPPORTED, "%s", verdict.reason);
@@ -169,7 +169,7 @@ static void expect_no_failure(const clv_check_report *report) {
   }
 }
 
-/* Graphs are drawn as small as the device takes them: every section has something to look at. */
+/* The kit creates random graphs as small as the device requires, so every section has items to check. */
 static void test_stated(void **state) {
   static const char *const names[] = {"operators", "boundaries", "aliasing", "shapes", "concurrency", "memory", "errors"};
   (void)state;

@@ -1,6 +1,7 @@
-/* Writes the cases of the conformance kit into one file: `write_cases F [SEED]`, for tests/python/test_cases.py. For each case
- * its name, the model, the inputs with their count before them, and what the reference evaluator makes of them likewise; each a
- * block of bytes with its size before it. Models are ONNX, tensors are TensorProto. */
+/* Writes the cases of the conformance kit to a file, for tests/python/test_cases.py: `write_cases F [SEED]`. For each case it
+ * writes the name, the model (ONNX), the number of inputs and the inputs, the number of outputs and the outputs of the reference
+ * evaluator (TensorProto). The name, the model and each tensor are blocks: the size in bytes as a 64-bit number, then the bytes.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,7 +36,7 @@ static clv_status write_tensors(FILE *file, const clv_graph *graph, const clv_te
   return CLV_OK;
 }
 
-/* The model, its values typed as inference has them, outputs as they came out. */
+/* Writes the model. Its values have the types that inference finds; outputs have the types of the evaluated `outputs`. */
 static clv_status write_model(FILE *file, const clv_graph *graph, const clv_tensor *outputs, clv_error *error) {
   clv__shapes *shapes;
   void *data;

@@ -1,4 +1,4 @@
-/* The built command as tests call it: where it is, a folder to call it in, and what it said. */
+/* Runs the built command in tests: finds it, makes a folder to run it in, and reads its output. */
 #ifndef CLEAVE_TESTS_CLI_COMMAND_H
 #define CLEAVE_TESTS_CLI_COMMAND_H
 
@@ -12,7 +12,7 @@
 
 static char work[64], command[4096], out[65536], err[4096];
 
-/* Finds the command: <build>/cleave, where this program is <build>/tests/<this>. */
+/* Sets `command` to the path of the built command, <build>/cleave. This program is <build>/tests/<name>. */
 static inline bool command_find(void) {
   ssize_t length = readlink("/proc/self/exe", command, sizeof command - 16);
   if (length <= 0) return false;
@@ -22,7 +22,7 @@ static inline bool command_find(void) {
   return true;
 }
 
-/* A folder of the test's own, with a cache in it. */
+/* Creates a temporary folder for the test. The cache directory is "kept" in the folder. */
 static inline bool command_set_up(void) {
   strcpy(work, "/tmp/cleave-test-XXXXXX");
   return command_find() && mkdtemp(work) != NULL && setenv("CLEAVE_CACHE_DIR", "kept", 1) == 0;
@@ -44,7 +44,7 @@ static inline void read_text(const char *name, char *text, size_t size_bytes) {
   fclose(file);
 }
 
-/* A line of the shell in the folder; its exit status. What it printed is in `out` and `err`. */
+/* Runs a shell command in the folder and returns its exit status. Its output is then in `out` and `err`. */
 static inline int shell(const char *line) {
   char full[8192];
   assert_true(snprintf(full, sizeof full, "cd '%s' && { %s; } >out.txt 2>err.txt </dev/null", work, line) < (int)sizeof full);

@@ -1,4 +1,4 @@
-/* What the command leaves behind: status, text and documents, files; and what is expected of them. */
+/* Checks the results of running the command: exit status, output, JSON documents and files. */
 #ifndef CLEAVE_TESTS_CLI_OUTCOME_H
 #define CLEAVE_TESTS_CLI_OUTCOME_H
 
@@ -54,7 +54,7 @@ static inline void expect(const char *arguments, int status, const char *prints,
   release(&result);
 }
 
-/* Status, and a line of standard error that contains `part` and is the only one. */
+/* Checks the exit status, and that standard error is a single line that contains `part`. */
 static inline void expect_error(const char *arguments, int status, const char *part) {
   outcome result = run(arguments);
   size_t length = strlen(result.err);
@@ -65,7 +65,7 @@ static inline void expect_error(const char *arguments, int status, const char *p
   release(&result);
 }
 
-/* The document that a command prints with --json. */
+/* Returns the document that a command with --json prints. Checks the exit status. */
 static inline json_t *document(const char *arguments, int status) {
   outcome result = run(arguments);
   json_error_t where;
@@ -128,7 +128,7 @@ static inline void assert_same_values(const char *a_name, const char *b_name) {
   clv__release(clv__allocator_default(), b.data);
 }
 
-/* The folder, with the model of seven nodes in it. */
+/* Creates the folder, and in it a model of seven nodes, seven.onnx. */
 static inline int outcome_set_up(void **state) {
   (void)state;
   if (!command_set_up()) return -1;

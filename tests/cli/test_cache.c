@@ -1,11 +1,11 @@
-/* `cleave cache` as a user meets it: what is listed, what is bad, what goes. */
+/* Tests `cleave cache` as users run it: listing, verifying and pruning. */
 #include <jansson.h>
 
 #include "command.h"
 #include "formats/onnx/onnx.h"
 #include "models.h"
 
-/* Runs `cleave ARGUMENTS`; `part` is in what it prints. */
+/* Runs `cleave ARGUMENTS`. Checks the exit status, and that the output contains `part`. */
 static void expect(const char *arguments, int status, const char *part) {
   char line[8192];
   snprintf(line, sizeof line, "'%s' %s", command, arguments);
@@ -50,7 +50,7 @@ static void life(void **state) {
   expect("cache ls", 0, "0 executables, 0 B, in kept (which does not exist)");
   expect("cache verify", 0, "0 damaged");
   expect("cache prune --all", 0, "0 files removed");
-  expect(RUN, 0, ""); /* two partitions on the NPU, one on the CPU, which keeps none */
+  expect(RUN, 0, ""); /* two partitions on the NPU, and one on the CPU, whose backend cannot save executables */
   assert_non_null(strstr(err, "compiled and kept"));
   assert_non_null(strstr(err, "its backend cannot save executables"));
   expect(RUN, 0, "");
@@ -68,7 +68,7 @@ static void life(void **state) {
   assert_string_equal(json_string_value(json_object_get(first, "backend")), "vnpu");
   assert_true(number(first, "size_bytes") > 300 && number(first, "node_count") > 0);
   json_decref(root);
-  /* One bit. */
+  /* Damage one byte of a file. */
   assert_int_equal(shell("for f in kept/*/*.clvx; do printf x | dd of=$f bs=1 seek=280 conv=notrunc; break; done"), 0);
   expect("cache verify", 1, "damaged: the checksum does not match");
   root = document("cache verify --json", 1);

@@ -1,9 +1,9 @@
-/* `cleave check-backend` as a user meets it: the table, the JSON document, and what it refuses. */
+/* Tests `cleave check-backend` as users run it: the table, the JSON document, and wrong usage. */
 #include <jansson.h>
 
 #include "command.h"
 
-/* Runs `cleave check-backend ARGUMENTS`; its output, and its errors, are in `out`. */
+/* Runs `cleave check-backend ARGUMENTS` and returns its exit status. Standard output and standard error are then in `out`. */
 static int run(const char *arguments) {
   char line[8192];
   snprintf(line, sizeof line, "'%s' check-backend %s 2>&1 </dev/null", command, arguments);
@@ -51,7 +51,7 @@ static void test_json(void **state) {
   json_decref(root);
 }
 
-/* The same seed gives the same counts; every tenth case is fewer than all. */
+/* The same seed gives the same counts, and a larger --every gives smaller counts. */
 static void test_seed(void **state) {
   (void)state;
   char first[sizeof out];

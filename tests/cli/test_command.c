@@ -1,4 +1,4 @@
-/* The built command as a user meets it: exit statuses, error lines, the printed plan, JSON, files. */
+/* Tests the built command as users run it: exit statuses, error lines, the printed plan, JSON and files. */
 #include "outcome.h"
 
 static void test_usage(void **state) {
@@ -25,7 +25,7 @@ static void test_usage(void **state) {
   expect_error("plan seven.onnx --npu-spec all", 2, "'--npu-spec' is given 1 time, but the devices are cpu");
 }
 
-/* Neither a model nor a plan is lost to a slip. */
+/* No option overwrites the model or, by mistake, the plan file. */
 static void test_targets(void **state) {
   (void)state;
   expect_error("plan seven.onnx -o seven.onnx", 2, "is the model itself");
@@ -38,7 +38,8 @@ static void test_targets(void **state) {
   expect("run own.json", 0, NULL, "");
 }
 
-/* A plan does not bring its NPU's description along: another NPU is noted, another number of threads is not. */
+/* A plan file does not contain the NPU's description. Running the plan with another NPU prints a note; another number of threads
+ * does not. */
 static void test_planned_devices(void **state) {
   (void)state;
   write_text("few.json", "{\"operators\": {\"Conv\": {}, \"Relu\": {}}}");
@@ -80,7 +81,8 @@ static void test_failures(void **state) {
   release(&result);
 }
 
-/* What cannot be written is told before the work, here before the model that is not there; what is there stays as it is. */
+/* An output file that cannot be written is an error before the work starts, here before the missing model is found. If the work
+ * fails later, existing files keep their content. */
 static void test_outputs_first(void **state) {
   (void)state;
   static const char *const options[] = {"-o", "--svg", "--dot", "--html"};
@@ -100,11 +102,11 @@ static void test_outputs_first(void **state) {
   free(kept);
   assert_int_equal(unlink(path), 0);
   snprintf(path, sizeof path, "%s/whole", work);
-  assert_int_equal(rmdir(path), 0); /* nothing else was left in it */
+  assert_int_equal(rmdir(path), 0); /* the folder is empty: no other file was left */
   expect_error("plan nothing.onnx -o /dev/null", 1, "nothing.onnx: cannot open");
 }
 
-/* An option that several commands take is told of in each as that command takes it. */
+/* The help text of an option that several commands accept is specific to the command. */
 static void test_help_words(void **state) {
   (void)state;
   static const struct {
@@ -148,7 +150,7 @@ static void test_help(void **state) {
   release(&all);
 }
 
-/* Files that are something else say what they are, and what takes them. */
+/* If a JSON file is neither a model nor a plan, the error says what it is and which option or command accepts it. */
 static void test_other_files(void **state) {
   (void)state;
   static const struct {
@@ -166,7 +168,8 @@ static void test_other_files(void **state) {
   }
 }
 
-/* On a terminal of 80 columns no word of an explanation is broken; only examples, which are copied, may be longer. */
+/* Help texts fit into 80 columns, so that a terminal breaks no word. Only examples, which are meant to be copied, may be longer.
+ */
 static void test_help_width(void **state) {
   (void)state;
   static const char *const texts[] = {"help",       "help devices", "help inspect", "help plan",          "help run",
@@ -184,7 +187,7 @@ static void test_help_width(void **state) {
   }
 }
 
-/* What runs is told how: by options, or by the environment, which options win over. */
+/* Options for running, and environment variables, over which options take precedence. */
 static void test_run_options(void **state) {
   (void)state;
   static const char *const fine[] = {
@@ -210,7 +213,8 @@ static void test_run_options(void **state) {
   assert_int_equal(unsetenv("CLEAVE_GRAPH"), 0);
 }
 
-/* Prints what the CPU alone makes of it, and then that the NPU was taken out, and why. */
+/* Runs the model on both devices, where the NPU fails. The output must be that of the CPU alone, followed by a line that the NPU
+ * was removed, with the reason `why`. */
 static void expect_taken_out(const char *arguments, const char *why) {
   char line[512];
   outcome alone = run("run seven.onnx --devices cpu");
@@ -247,7 +251,8 @@ static void test_devices_that_fail(void **state) {
   root = document("run " SPLIT "--json", 0);
   assert_int_equal(json_array_size(member(root, "fallbacks")), 0);
   json_decref(root);
-  /* Of runs, and then of timed steps: those told are of the plan that is left. */
+  /* The NPU fails in a measured run, or when steps are timed. Either way, the reported steps are those of the plan without the
+   * NPU. */
   static const char *const benches[] = {"--device-option npu:fail=5", "--device-option npu:fail=9",
                                         "--in-flight 2 --device-option npu:hang=9 --device-time-limit 0.3"};
   for (size_t i = 0; i < sizeof benches / sizeof *benches; ++i) {
@@ -266,7 +271,7 @@ static void test_devices_that_fail(void **state) {
 #undef SPLIT
 }
 
-/* The example of the documentation: Concat on the CPU parts the NPU's work in two. */
+/* The example of the documentation: with Concat on the CPU, the NPU gets two partitions. */
 static void test_golden_plan(void **state) {
   (void)state;
   expect("plan seven.onnx --devices npu,cpu --strategy contiguous --force Concat=cpu", 0,
@@ -323,7 +328,7 @@ static void test_plan_json(void **state) {
   json_decref(plan);
 }
 
-/* A plan that is written, read from another folder, and run, gives what the CPU alone gives. */
+/* A plan that is written to another folder and run from there gives the same results as the CPU alone. */
 static void test_run(void **state) {
   (void)state;
   make_folder("plans");
@@ -352,7 +357,7 @@ static void test_run(void **state) {
   free(svg);
 }
 
-/* Values of a run are inputs of the next; a device that computes in bf16 is found out. */
+/* Values written by --dump are inputs of another run. --verify reports a device that computes in bf16. */
 static void test_dump_and_verify(void **state) {
   (void)state;
   expect("run seven.onnx --dump r2 --dump cc --output-dir inner -q", 0, "", "");
@@ -393,7 +398,7 @@ static void test_inspect_devices_bench(void **state) {
   release(&brief);
 }
 
-/* Open sizes: 1 where nobody says otherwise, and said; an input with the name of an odd file. */
+/* Open sizes that are not given become 1, with a note. Names of values that are not valid file names are replaced. */
 static void test_sizes_and_names(void **state) {
   (void)state;
   test_graph graph;
@@ -418,7 +423,7 @@ static void test_sizes_and_names(void **state) {
   assert_int_equal(y.dims[0], 5);
   clv__release(clv__allocator_default(), y.data);
   expect("run odd.onnx --input a=b/c=odd5/_._y.npy --output-dir again -q", 0, "", "");
-  assert_same_values("again/_._y.npy", "odd5/_._y.npy"); /* Relu of a Relu */
+  assert_same_values("again/_._y.npy", "odd5/_._y.npy"); /* the second Relu changes nothing */
   outcome plan = run("plan odd.onnx");
   assert_int_equal(plan.status, 0);
   assert_null(strchr(plan.out, '\033'));
@@ -426,7 +431,7 @@ static void test_sizes_and_names(void **state) {
   expect("plan odd.onnx", 0, NULL, "");
   expect("plan odd.onnx --devices npu,cpu -q", 0, NULL, "");
   expect("plan odd.onnx --devices npu,cpu --dim N=2", 0, NULL, "");
-  expect("plan odd.onnx --devices npu,cpu", 0, NULL, ""); /* each row by itself: padded */
+  expect("plan odd.onnx --devices npu,cpu", 0, NULL, ""); /* no note: the rows are independent, so sizes can be padded */
   outcome padded = run("plan odd.onnx --devices npu,cpu --force Relu=npu --explain -o odd.json");
   assert_non_null(strstr(padded.out, "partition 0 (open sizes padded to buckets)"));
   release(&padded);
@@ -443,11 +448,11 @@ static void test_sizes_and_names(void **state) {
   expect("plan sums.onnx --devices npu,cpu -q", 0, NULL, "");
   expect("plan sums.onnx --devices npu,cpu --dim N=2", 0, NULL, "");
   expect("plan sums.onnx --devices npu,cpu", 0, NULL,
-         "'npu' needs fixed shapes, and the model's sizes are open, so it cannot run 1 node; set sizes with --dim and --shape, "
-         "or see --explain\n");
+         "device 'npu' needs fixed shapes, but sizes of the model are open, so it cannot run 1 node; set sizes with --dim and "
+         "--shape, or see --explain\n");
 }
 
-/* Plans for whatever sizes come, and runs of some: what comes out is what a plan for those very sizes gives. */
+/* A plan for all sizes (--bucket) gives the same results as plans for the exact sizes. */
 static void test_buckets(void **state) {
   (void)state;
   test_graph graph;
@@ -465,7 +470,7 @@ static void test_buckets(void **state) {
   assert_same_values("padded/y.npy", "exact/y.npy");
   expect("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 8 --input x=padded/y.npy --output-dir again -q", 0, "", "");
   expect("run open.onnx --devices npu,cpu --force Tanh=npu --input x=padded/y.npy --output-dir exact -q", 0, "", "");
-  assert_same_values("again/y.npy", "exact/y.npy"); /* a file says sizes too */
+  assert_same_values("again/y.npy", "exact/y.npy"); /* the sizes come from the input file */
   expect("plan open.onnx --devices npu,cpu --force Tanh=npu -o open.json -q", 0, NULL, "");
   expect("run open.json --dim N=5 --output-dir planned", 0, NULL,
          "open sizes are padded for devices that need fixed shapes: 'N' 5 to 64\n");
@@ -476,7 +481,7 @@ static void test_buckets(void **state) {
   assert_non_null(strstr(ones.err, "'N' 1 to 16\n"));
   release(&ones);
   expect("run open.onnx --bucket 8 --dim N=5", 0, NULL,
-         "option '--bucket' has no effect: no device that needs fixed shapes has open sizes\n");
+         "option '--bucket' has no effect: no partition with open sizes is on a device that needs fixed shapes\n");
   expect_error("run open.onnx --bucket 8 --dim M=5 -q", 1, "no symbolic dimension is named 'M'");
   expect_error("run open.json --dim M=5 -q", 1, "no symbolic dimension is named 'M'");
   expect_error("run open.onnx --bucket 8 --dim N=5 --shape x=6x4", 1,
@@ -499,7 +504,7 @@ static void write_tensor(const char *name, const clv_tensor *tensor) {
   clv__release(clv__allocator_default(), data);
 }
 
-/* A directory of the seven-node model whose expected output is that of a run, with `wrong` added to one element. */
+/* Creates a test directory for the seven-node model. The expected output is that of a run, with `wrong` added to one element. */
 static void make_case(const char *name, float wrong) {
   char path[128];
   make_folder(name);
@@ -537,7 +542,7 @@ static void test_directories(void **state) {
   json_t *placed = document("test cases --devices npu,cpu --npu-spec all --placements 8 --seed 3 --json", 0);
   assert_int_equal(json_integer_value(member(placed, "placements")), 8);
   json_decref(placed);
-  expect("test cases -q --force Conv=cpu --force Erf=cpu", 0, NULL, ""); /* the model has no Erf, others may have */
+  expect("test cases -q --force Conv=cpu --force Erf=cpu", 0, NULL, ""); /* the model has no Erf, but --force is for all models */
   make_case("cases/b", 1);
   make_folder("cases/c");
   write_bytes("cases/c/model.onnx", "\x12\xff\xff", 3);

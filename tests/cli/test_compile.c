@@ -1,12 +1,12 @@
-/* `cleave compile` as a user meets it: what is written, that it runs elsewhere without the model and without compiling, and what
- * is said of directories that are someone else's, damaged, half copied or of another machine. */
+/* Tests `cleave compile` as users run it: the written directory runs elsewhere, without the model and without compiling.
+ * Directories that are not Cleave's, are damaged or incomplete, or come from another machine give the right errors and notes. */
 #include "outcome.h"
 
 #include <dirent.h>
 
 #define NPU "--strategy contiguous --devices npu,cpu --npu-spec all --pin relu=cpu "
 
-/* Two products with weights of 9 KiB, and a Relu between them. */
+/* Makes a graph of two matrix products, with weights of 9 KiB, and a Relu between them. */
 static clv_graph *two_products(void) {
   test_graph g;
   test_graph_begin(&g, clv__allocator_default(), 3);
@@ -25,7 +25,8 @@ static uint32_t count_of(const char *text, const char *part) {
   return count;
 }
 
-/* Executables of the directory that are used, and partitions of the NPU that had to be compiled. */
+/* Runs the command with -v, and checks how many of the NPU's partitions were `loaded` from the directory and how many were
+ * `compiled`. */
 static void expect_origins(const char *arguments, uint32_t loaded, uint32_t compiled) {
   outcome result = run(arguments);
   uint32_t from_folder = count_of(result.err, "on npu: loaded from the compiled directory"),
@@ -57,10 +58,10 @@ static void test_usage(void **state) {
   outcome help = run("help compile");
   assert_non_null(strstr(help.out, "-o, --output DIR"));
   release(&help);
-  assert_int_not_equal(shell("ls -d none .*.new-*"), 0); /* nothing is left of what failed */
+  assert_int_not_equal(shell("ls -d none .*.new-*"), 0); /* the failed commands left no files */
 }
 
-/* The directory alone is enough: the model is gone, the directory is elsewhere and read-only, there is no cache. */
+/* The directory alone suffices: the model is deleted, the directory is moved and read-only, and the cache is disabled. */
 static void test_run(void **state) {
   (void)state;
   write_model("own.onnx", two_products());
@@ -91,15 +92,16 @@ static void test_run(void **state) {
   expect_shell("chmod -R u+w away/it");
 }
 
-/* What is there is replaced where it is ours, and else left as it is. */
+/* An existing directory is replaced if `cleave compile` wrote it or if it is empty. Otherwise it is an error, and nothing
+ * changes. */
 static void test_targets(void **state) {
   (void)state;
   make_folder("empty");
   expect("compile seven.onnx -q " NPU "-o empty", 0, NULL, NULL);
   expect("compile seven.onnx -q --devices cpu -o empty/", 0, NULL, NULL);
-  assert_int_not_equal(shell("ls empty/*.clvx"), 0); /* of the one before nothing is left */
+  assert_int_not_equal(shell("ls empty/*.clvx"), 0); /* no file of the previous directory is left */
   expect("run empty -q", 0, NULL, NULL);
-  expect("compile empty -q -o empty", 0, NULL, NULL); /* itself */
+  expect("compile empty -q -o empty", 0, NULL, NULL); /* MODEL and -o are the same directory */
   expect("run empty -q", 0, NULL, NULL);
   write_text("empty/notes.txt", "mine");
   expect_error("compile seven.onnx -o empty", 1, "contains 'notes.txt'");
@@ -110,7 +112,7 @@ static void test_targets(void **state) {
   expect_shell("test \"$(cat other/plan.json)\" = '{}'");
   expect_shell("mkdir .late.new-abcdef && touch .late.new-abcdef/weights.data .late.new-abcdef/model.onnx.tmp-abcdef");
   expect("compile seven.onnx -q -o late", 0, NULL, NULL);
-  assert_int_not_equal(shell("ls -d .*.new-*"), 0); /* what a killed process left went as well */
+  assert_int_not_equal(shell("ls -d .*.new-*"), 0); /* the remains of a killed process were removed too */
   expect_shell("ln -s late link");
   expect("compile seven.onnx -q -o link", 0, NULL, NULL);
   expect_shell("test -h link && test -d late");
@@ -119,7 +121,7 @@ static void test_targets(void **state) {
   release(&full);
 }
 
-/* Files are damaged one after the other: it is compiled again, with the reason, or refused. */
+/* Damages the files of a directory one after the other. Either the partition is compiled again, with a note, or the run fails. */
 static void test_damage(void **state) {
   (void)state;
   write_model("two.onnx", two_products());
@@ -182,7 +184,7 @@ static void test_lists(void **state) {
   }
 }
 
-/* What the devices were opened with, and what the plan was priced with, comes along; options are those of compiling. */
+/* The directory contains the devices' descriptions, the profile, and the options of compiling, which a run uses again. */
 static void test_settings(void **state) {
   (void)state;
   write_text("few.json", "{\"operators\": {\"Conv\": {}, \"Relu\": {}}}");
@@ -191,14 +193,15 @@ static void test_settings(void **state) {
   expect_shell("rm few.json");
   expect("run few -q --cache-dir ''", 0, NULL, NULL);
   outcome result = run("run few --cache-dir ''");
-  assert_string_equal(result.err, ""); /* neither another device nor other options */
+  assert_string_equal(result.err, ""); /* no note about a different device or different options */
   release(&result);
   expect("plan seven.onnx -q --devices npu,cpu -o planned.json", 0, NULL, "");
   expect("compile planned.json -q -o from-plan", 0, NULL, NULL);
   expect("run from-plan", 0, NULL, NULL);
 }
 
-/* Sizes stay open: the bucket of the sizes that were said is there, another one is compiled when it is met. */
+/* With --bucket, sizes stay open. The directory contains the bucket of the given sizes; a run with other sizes compiles another.
+ */
 static void test_bucket(void **state) {
   (void)state;
   test_graph g;

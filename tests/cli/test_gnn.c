@@ -1,4 +1,4 @@
-/* `cleave gnn generate` and `inspect`, and the help of all verbs, as a user meets them. */
+/* Tests `cleave gnn generate` and `inspect`, and the help of all verbs, as users run them. */
 #include <jansson.h>
 
 #include "command.h"
@@ -13,7 +13,7 @@ static void write_text(const char *name, const char *text) {
   assert_int_equal(fclose(file), 0);
 }
 
-/* Runs `cleave gnn ARGUMENTS`; `part` is in what it prints, or in the error. */
+/* Runs `cleave gnn ARGUMENTS`. Checks the exit status, and that the output or, on failure, the error contains `part`. */
 static void expect(const char *arguments, int status, const char *part) {
   char line[8192];
   assert_true(snprintf(line, sizeof line, "'%s' gnn %s", command, arguments) < (int)sizeof line);
@@ -43,7 +43,8 @@ static int set_up(void **state) {
 
 static void a_small_graph_is_told_whole(void **state) {
   (void)state;
-  /* 0, 1, 2 in a ring, twice from 0 to 1, a loop at 4, 3 and 5 alone (6 names the last of them) */
+  /* Vertices 0, 1 and 2 form a ring with a repeated edge from 0 to 1; 6 has an edge to 0, 4 has a self loop, 3 and 5 have no
+   * edges. */
   write_text("ring.txt", "# ring\n0 1\n0 1\n1 2\n2 0\n4 4\n6 0\n");
   json_t *root = document("inspect ring.txt --json");
   assert_int_equal(number(root, "vertices"), 7);
@@ -62,7 +63,7 @@ static void a_small_graph_is_told_whole(void **state) {
   expect("inspect ring.txt", 0, "in-degree    0 to 2; 3 without in-edges");
 }
 
-/* What is generated is what the library generates, and its parts are those of the library. */
+/* The commands generate the same graph and the same subgraphs as the library's functions. METIS partitions only once. */
 static void generated_graphs_are_cut_once(void **state) {
   (void)state;
   clv_error error = {0};
@@ -108,7 +109,7 @@ static void generated_graphs_are_cut_once(void **state) {
   expect("inspect g.npz --kset 3 --seed 2 --cache-dir ''", 0, "ms");
 }
 
-/* Each verb tells its own options, and no others. */
+/* The help of a verb lists the verb's own options and no others. */
 static void help_is_of_the_verb(void **state) {
   (void)state;
   static const struct {

@@ -1,7 +1,8 @@
-/* `cleave bench` and `cleave profile`: what they measure adds up, and names what is there. */
+/* Tests `cleave bench` and `cleave profile`: the measured times add up, and all nodes and members of the JSON are there. */
 #include "outcome.h"
 
-/* Every node once, in a step or idle; rows that add up; and what outside programs read is there. */
+/* Checks the JSON of --operators: every node is in exactly one step or idle, the times of rows and steps add up to the total, and
+ * all members that other programs read are present. */
 static void check_operators(const char *devices, const char *pins, size_t silent) {
   char line[512];
   snprintf(line, sizeof line,
@@ -68,7 +69,8 @@ static void test_bench_operators(void **state) {
   release(&table);
 }
 
-/* How each partition was issued in the end, with the reason where it was launch by launch; and counters by device. */
+/* Checks how each partition was issued in the last run (`state`), the reason if it was eager, and the capture counters of each
+ * device. `hits` is negative if there are no counters. */
 static void bench_of_graphs(const char *options, const char *state, const char *reason, int64_t hits) {
   char line[256];
   snprintf(line, sizeof line, "bench seven.onnx --devices npu,cpu --strategy contiguous --pin concat=cpu --runs 3 --json %s",
@@ -89,7 +91,8 @@ static void bench_of_graphs(const char *options, const char *state, const char *
     assert_int_equal(json_integer_value(member(counters, "hits")), hits);
     assert_int_equal(json_integer_value(member(counters, "entries")), hits > 0);
     assert_int_equal(json_integer_value(member(counters, "bytes")) > 0, hits > 0);
-    assert_int_equal(json_is_real(member(counters, "saved_ms")), d == 0); /* the CPU's time is its kernels' */
+    assert_int_equal(json_is_real(member(counters, "saved_ms")),
+                     d == 0); /* not known for the CPU, which runs its kernels in the calling thread */
   }
   json_decref(bench);
 }
@@ -107,7 +110,7 @@ static void test_bench_graphs(void **state) {
   release(&text);
 }
 
-/* Measured into a file, extended, and planned with; what is no profile is left as it is. */
+/* A profile is measured, extended and used for planning. A file that is not a profile is not overwritten. */
 static void test_profile(void **state) {
   (void)state;
   json_t *root = document("profile seven.onnx --devices npu,cpu --runs 2 -o costs.json --json", 0);

@@ -1,16 +1,16 @@
-/* Buckets: copies between a tensor and the corner of a longer one, the rule, and partitions described by it: run on padded inputs
- * they hold, bit for bit, what the exact run holds. */
+/* Buckets: copies between a tensor and the corner of a larger one, the rule for sizes, and the described partitions. A partition
+ * that runs on padded inputs gives the same results, bit for bit, as with exact sizes. */
 #include "compile/bucket.h"
 #include "machine.h"
 
-/* Takes everything, of fixed shapes only. */
+/* A virtual NPU that supports all operators, but only with fixed shapes. */
 static const char *const fixed_shapes[] = {"{\"static_shapes\": true, \"operators\": \"all\"}"};
 static const char *const slow[] = {
     "{\"static_shapes\": true, \"operators\": \"all\", \"speed\": {\"launch_overhead_us\": 1, \"flops_per_second\": 1e6}}"};
 
 /* ---- Copies ---- */
 
-/* Position of flat index `index` of `of`, as a flat index of `in`; -1 where it lies outside. */
+/* Converts a flat index of tensor `of` to the flat index of the same position in `in`; -1 if `in` does not have this position. */
 static int64_t place_in(const clv_tensor *of, const clv_tensor *in, size_t index) {
   int64_t place[CLV_MAX_RANK], at = 0;
   for (int32_t d = of->rank; d-- > 0;) {
@@ -55,7 +55,7 @@ static void copies_match_brute_force(void **state) {
     if (clv__bucket_is_prefix(&exact, &padded)) {
       assert_true(is_prefix);
       ++prefixes;
-    } else { /* said of shapes, not of contents: where it is not said, some dim before is not 1, and longer */
+    } else { /* clv__bucket_is_prefix() judges by shapes alone, but it must accept every tensor of rank 1 */
       assert_false(is_prefix && count > 0 && exact.rank == 1);
     }
     exact.data = back;
@@ -69,7 +69,7 @@ static void copies_match_brute_force(void **state) {
 
 /* ---- The rule ---- */
 
-static clv_graph *rows_graph(const clv_allocator *allocator) { /* [N,64] through two layers, to [64 N] */
+static clv_graph *rows_graph(const clv_allocator *allocator) { /* [N,64] passes through two layers and a Reshape to [64 N] */
   test_graph g;
   test_graph_begin(&g, allocator, 3);
   int64_t rows = test_graph_symbol(&g, "N");
@@ -106,13 +106,15 @@ static void check_sizes(const char *const *specs, uint32_t multiple, bool is_slo
     assert_true(padded <= (n < 1 ? 1 : n) + step);
     if (is_slow) assert_true((double)padded <= 1.26 * (double)(n < 1 ? 1 : n) + 0.1);
     if (!is_slow && step > 1) assert_int_equal(padded, ((n < 1 ? 1 : n) + step - 1) / step * step);
-    assert_int_equal(clv__bucket_size(rule, line, 64 * n), 64 * padded);    /* of a multiple as many times that */
-    assert_int_equal(clv__bucket_size(rule, line, 64 * n + 1), 64 * n + 1); /* none: not of this plan */
+    assert_int_equal(clv__bucket_size(rule, line, 64 * n),
+                     64 * padded); /* a size that is 64 times another is padded to 64 times as much */
+    assert_int_equal(clv__bucket_size(rule, line, 64 * n + 1),
+                     64 * n + 1); /* not a multiple of 64, so it cannot occur in this plan: not padded */
     distinct += padded != last;
     last = padded;
   }
   if (multiple == 1) assert_int_equal(distinct, 1000);
-  if (is_slow) assert_true(distinct < 70); /* each a program to compile */
+  if (is_slow) assert_true(distinct < 70); /* each distinct size needs a compilation */
   clv__bucket_rule_destroy(rule);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);
@@ -121,16 +123,16 @@ static void check_sizes(const char *const *specs, uint32_t multiple, bool is_slo
 
 static void the_rule(void **state) {
   (void)state;
-  check_sizes(fixed_shapes, 0, false); /* nominal peaks: these sizes cost next to nothing beside a launch */
+  check_sizes(fixed_shapes, 0, false); /* at nominal peak rates, the work at these sizes takes much less time than a launch */
   check_sizes(fixed_shapes, 32, false);
   check_sizes(fixed_shapes, 1, false);
-  check_sizes(slow, 0, true); /* every row counts */
+  check_sizes(slow, 0, true); /* every padded row takes noticeable time */
 }
 
 /* ---- Partitions ---- */
 
 typedef struct trace {
-  clv_tensor *values; /* by value id: a copy of what the exact run made */
+  clv_tensor *values; /* by value id: a copy of the value in the run with exact sizes */
 } trace;
 
 static clv_status keep_value(void *cookie, clv_value_id value, const clv_tensor *tensor, clv_error *error) {
@@ -152,7 +154,7 @@ static clv_tensor make_room(const clv_tensor *type) {
   return made;
 }
 
-/* Products choose their way by the number of rows. */
+/* Matrix products choose their algorithm by the number of rows, so with `products` the results may differ by rounding. */
 static void assert_equal_bits(const clv_tensor *is, const clv_tensor *should, bool products, const char *name) {
   size_t count, bytes = clv_dtype_size_bytes(should->dtype);
   assert_true(clv__tensor_count(should, &count));
@@ -164,7 +166,8 @@ static void assert_equal_bits(const clv_tensor *is, const clv_tensor *should, bo
   }
 }
 
-/* The partition node after node at its bucket's types, from padded copies of the exact run's values. */
+/* Runs the partition node by node with its bucket's types, on padded copies of the inputs of the exact run, and compares its
+ * outputs. */
 static void check_partition(const clv__bucket_rule *rule, const clv_plan *plan, uint32_t index, const trace *t, bool products) {
   clv_error error = {0};
   const clv_graph *graph = plan->graph;
@@ -197,7 +200,7 @@ static void check_partition(const clv__bucket_rule *rule, const clv_plan *plan, 
     assert_ok(clv__node_evaluate(graph, view->nodes[n], inputs, outputs, allocator, &error), error);
     for (uint32_t i = 0; i < node->output_count; ++i) {
       if (node->outputs[i] == CLV__NO_ID) continue;
-      for (uint32_t v = 0; v < view->value_count; ++v) { /* what the view told the compiler is what came */
+      for (uint32_t v = 0; v < view->value_count; ++v) { /* the value has the type that the compiler saw in the view */
         if (view->values[v] == node->outputs[i]) assert_true(clv__tensor_same_type(clv__view_type(view, v), &outputs[i]));
       }
       values[node->outputs[i]] = make_room(&outputs[i]);
@@ -274,7 +277,7 @@ static void partitions_hold_what_exact_ones_do(void **state) {
   assert_true(bucketed > 2000);
 }
 
-/* From the plan to a described partition, with the `fail`th allocation failing. Whether all of it went well. */
+/* Plans the graph and describes its partitions while the `fail`th allocation fails. Returns whether everything succeeded. */
 static bool describe_all(machine *m, const clv_graph *graph, size_t fail) {
   clv_error error = {0};
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;

@@ -1,5 +1,5 @@
-/* Programs of plans: what sessions share, what the cache gives back, and why it does not. The virtual NPU keeps executables and
- * takes weights above 4 KiB by name; the CPU does neither. */
+/* Executables of plans: which ones sessions share, which ones the cache returns, and the reasons if it does not. The virtual NPU
+ * can save executables and has weights above 4 KiB uploaded; the CPU does neither. */
 #include "../cache/folder.h"
 #include "machine.h"
 
@@ -15,14 +15,13 @@
 
 /* ---- A device that is slow to save ---- */
 
-/* A virtual NPU that takes its time to save where it is told to: a process that is killed then is killed at it, more often than
- * not. */
+/* A virtual NPU that saves slowly if `pause_us` is set, so that a process is usually killed while it saves. */
 static struct slow {
   clv_backend table;
   clv_save_slots save;
   const clv_backend *inner;
-  useconds_t pause_us; /* after every few bytes */
-  int begun[2];        /* a pipe: it has begun to save. Where there is a pause */
+  useconds_t pause_us; /* wait after every 64 bytes */
+  int begun[2];        /* a pipe that gets a byte when a slow save begins */
 } slow;
 
 typedef struct slow_writer {
@@ -84,14 +83,14 @@ static void open_with_cache(machine *m, const char *list, const char *spec, cons
 }
 
 typedef struct variant {
-  const char *prefix;           /* of all names */
-  int64_t batch, axis, padding; /* a shape, an attribute, nodes more */
-  uint32_t flip;                /* a bit of the weights, from 1; 0: none */
+  const char *prefix;           /* of all names in the model */
+  int64_t batch, axis, padding; /* the input's first dim; the axis of the softmax; above 0: one more node */
+  uint32_t flip;                /* number of the bit to flip in the second weight, from 1; 0: none */
 } variant;
 
 enum { WIDTH = 48 };
 
-/* Two products with weights of 9 KiB, the second's the same as the first's or not, a softmax. */
+/* Two matrix products and a softmax. The weights have 9 KiB each and are equal unless a bit is flipped. */
 static clv_graph *build(const clv_allocator *allocator, variant v) {
   test_graph g;
   char names[12][64], list[256];
@@ -120,7 +119,7 @@ static clv_graph *build(const clv_allocator *allocator, variant v) {
 }
 #define PLAIN ((variant){.prefix = "", .batch = 4, .axis = 1})
 
-static clv_dtype asked_precision; /* of programs started from now on */
+static clv_dtype asked_precision; /* the precision that start() requests */
 
 static void start(machine *m, const clv_plan *plan, bool deterministic, clv__executables *executables) {
   (void)m;
@@ -143,7 +142,7 @@ static void check_run(const clv_graph *graph, const clv_plan *plan, const char *
   clv_session_destroy(session);
 }
 
-/* A program of a variant on a fresh machine, checked; what came of its only partition. */
+/* Gets the executable of a variant in a new context and checks a run. Returns the origin of its only partition. */
 static clv__origin fresh(const folder *f, const char *list, const char *spec, variant v, bool deterministic) {
   machine m;
   clv__executables executables;
@@ -163,7 +162,7 @@ static clv__origin fresh(const folder *f, const char *list, const char *spec, va
 
 static void assert_origin(clv__origin origin, clv__source source, const char *reason) {
   if (origin.source != source || (reason == NULL ? origin.reason[0] != '\0' : strstr(origin.reason, reason) == NULL)) {
-    fail_msg("it is '%s' (%s), not '%s' (%s)", clv__source_word(origin.source), origin.reason, clv__source_word(source),
+    fail_msg("the source is '%s' (%s), not '%s' (%s)", clv__source_word(origin.source), origin.reason, clv__source_word(source),
              reason == NULL ? "" : reason);
   }
 }
@@ -200,7 +199,7 @@ static void sessions_share(void **state) {
   clv__executables_finish(&third);
   check_run(graph, plan, "after the first has gone");
   clv__executables_finish(&second);
-  start(&m, plan, false, &first); /* nobody had it any more */
+  start(&m, plan, false, &first); /* no session uses them any more */
   assert_int_equal(first.counters.from_memory, 0);
   assert_int_equal(first.counters.uploaded_bytes, WIDTH * WIDTH * 4);
   clv__executables_finish(&first);
@@ -209,7 +208,7 @@ static void sessions_share(void **state) {
   machine_close(&m);
 }
 
-/* Two models that differ in their names alone are one; they come and go in either order. */
+/* Two models that differ only in names share executables, whichever is destroyed first. */
 static void equal_models_share(void **state) {
   (void)state;
   for (int order = 0; order < 2; ++order) {
@@ -232,7 +231,7 @@ static void equal_models_share(void **state) {
     clv_plan_destroy(plans[order]);
     clv_graph_destroy(graphs[order]);
     check_run(graphs[1 - order], plans[1 - order], "the other one");
-    /* The bytes to compare with are now the other model's: a third one is still found. */
+    /* Constants are now compared with those of the remaining model: a third equal model still finds the executables. */
     clv_graph *third = build(&m.counting.allocator, (variant){"third", 4, 1, 0, 0});
     clv_plan *plan = machine_plan(&m, third, "thirdn3=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
     clv__executables executables;
@@ -248,7 +247,7 @@ static void equal_models_share(void **state) {
   }
 }
 
-/* Anything that differs makes another executable, and weights of other bytes are other weights. */
+/* Any difference leads to another executable, and different bytes to another weight. */
 static void different_models_do_not_share(void **state) {
   (void)state;
   static const variant others[] = {{"", 5, 1, 0, 0},
@@ -281,7 +280,7 @@ static void different_models_do_not_share(void **state) {
   machine_close(&m);
 }
 
-/* Models and sessions come and go at random; every one is right. */
+/* Creates and destroys models and their executables at random, and checks runs of them. */
 static void coming_and_going(void **state) {
   (void)state;
   enum { PLACES = 6, STEPS = 150 };
@@ -298,7 +297,7 @@ static void coming_and_going(void **state) {
   for (int step = 0; step < STEPS; ++step) {
     uint32_t i = (uint32_t)(test_random(&seed) % PLACES);
     if (places[i].graph != NULL) {
-      if (test_random(&seed) % 2 == 0) check_run(places[i].graph, places[i].plan, "still there");
+      if (test_random(&seed) % 2 == 0) check_run(places[i].graph, places[i].plan, "before it is destroyed");
       clv__executables_finish(&places[i].executables);
       clv_plan_destroy(places[i].plan);
       clv_graph_destroy(places[i].graph);
@@ -333,7 +332,7 @@ static void hits_and_misses(void **state) {
   assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "no executable with this graph structure");
   assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_DISK, NULL);
   assert_origin(fresh(&f, "npu", "all", (variant){"other names/", 4, 1, 0, 0}, false), CLV__SOURCE_DISK, NULL);
-  /* One thing differs at a time. */
+  /* One part of the key differs at a time. */
   assert_origin(fresh(&f, "npu", "all", plain, true), CLV__SOURCE_COMPILED, "other options than");
   asked_precision = CLV_BF16;
   assert_origin(fresh(&f, "npu", "all", plain, true), CLV__SOURCE_COMPILED, "other options than");
@@ -347,7 +346,7 @@ static void hits_and_misses(void **state) {
                 "no executable with this graph structure");
   assert_origin(fresh(&f, "npu", "default", plain, false), CLV__SOURCE_COMPILED, "other device or driver than");
   assert_int_equal(folder_look(f.path).whole, 8);
-  /* And all of them are there the next time. */
+  /* The next time, all of them are in the cache. */
   assert_origin(fresh(&f, "npu", "all", plain, true), CLV__SOURCE_DISK, NULL);
   assert_origin(fresh(&f, "npu", "all", (variant){"x", 4, 1, 0, WIDTH * WIDTH * 8 + 17}, false), CLV__SOURCE_DISK, NULL);
   assert_origin(fresh(&f, "npu", "default", plain, false), CLV__SOURCE_DISK, NULL);
@@ -370,7 +369,8 @@ static void overwrite(const char *path, long at, const void *bytes, size_t size_
   fclose(file);
 }
 
-/* Whatever is wrong with the file, the run is right, and says why it compiled; the next one has it again. */
+/* If the file is damaged in any way, the run is correct and reports why it compiled. The next run finds the executable in the
+ * cache again. */
 static void damaged_files(void **state) {
   (void)state;
   folder f;
@@ -414,7 +414,7 @@ static clv_status save_forged(void *self, clv_write_fn write, void *cookie, clv_
   return write(cookie, what->payload, what->payload_bytes);
 }
 
-/* Whole files that lie: another payload, other weights. */
+/* Forged files with a valid hash, but another payload or other weights. */
 static void lying_files(void **state) {
   (void)state;
   folder f;
@@ -442,7 +442,7 @@ static void lying_files(void **state) {
     if (lie == 1) told.weight_count = 1;
     if (lie == 2) told.weight_count = 3;
     if (lie == 3) weights[1] = UINT32_MAX;
-    if (lie == 4) weights[0] = 0; /* the input: no constant */
+    if (lie == 4) weights[0] = 0; /* value 0 is the input, which is not a constant */
     assert_ok(clv__cache_open(clv__allocator_default(), f.path, 1 << 20, false, &cache, &error), error);
     assert_ok(clv__cache_put(cache, &told, save_forged, &what, &error), error);
     clv__cache_close(cache);
@@ -467,7 +467,7 @@ static void nowhere_to_write(void **state) {
   folder below;
   assert_true(snprintf(below.path, sizeof below.path, "%s/file/cache", f.path) < (int)sizeof below.path);
   assert_origin(fresh(&below, "npu", "all", PLAIN, false), CLV__SOURCE_NOT_KEPT, "Not a directory");
-  /* A disk that is full: no file may grow beyond a few bytes. In a process of its own. */
+  /* A full disk, simulated with a limit on the size of files. The limit needs a process of its own. */
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
@@ -482,7 +482,7 @@ static void nowhere_to_write(void **state) {
   folder_remove(f.path);
 }
 
-/* What may not be written to is read: each run is right, and says why nothing is kept. */
+/* A cache without write permission is still read. Each run is correct and reports why its executable is not cached. */
 static int run_without_rights(const folder *f, const folder *of_root) {
   static const char no_folder[] = "not cached: cannot create the cache folder: Permission denied";
   static const char no_file[] = "not cached: cannot write the file: Permission denied";
@@ -528,7 +528,7 @@ static void read_only(void **state) {
   folder_remove(f.path);
 }
 
-/* Every allocation fails once: an error or a right program, and nothing lost. */
+/* Each allocation fails in turn: the result is an error or a correct executable, and nothing leaks. */
 static void no_memory(void **state) {
   (void)state;
   folder f;
@@ -607,7 +607,8 @@ static void threads(void **state) {
   folder_remove(f.path);
 }
 
-/* Fills the cache with executables of random models, each checked by a run; without `rounds` until it is killed. */
+/* Fills the cache with executables of random models and checks a run of each. If `rounds` is 0, goes on until the process is
+ * killed. */
 static int fill(const folder *f, uint64_t seed, uint32_t rounds) {
   for (uint32_t i = 0; rounds == 0 || i < rounds; ++i) {
     machine m;
@@ -625,7 +626,7 @@ static int fill(const folder *f, uint64_t seed, uint32_t rounds) {
   return 0;
 }
 
-/* A process of its own: it ends with the status of `fill`, or at once where an assertion fails. */
+/* Calls fill() in a child process, which exits with its result, or at the first assertion that fails. */
 static pid_t fork_fill(const folder *f, uint64_t seed, uint32_t rounds) {
   fflush(NULL);
   pid_t child = fork();
@@ -635,7 +636,7 @@ static pid_t fork_fill(const folder *f, uint64_t seed, uint32_t rounds) {
   _exit(fill(f, seed, rounds));
 }
 
-/* How it ended, with its output where it is not as it should be. */
+/* Waits for a child process, which must exit with 0. */
 static void expect_end(pid_t child, const char *what, int round) {
   int status;
   assert_int_equal(waitpid(child, &status, 0), child);
@@ -669,11 +670,11 @@ static void killed(void **state) {
     at_it += count.unfinished > left;
     left = count.unfinished;
     whole = count.whole;
-    /* The same models again, those that were being written among them, and others. */
+    /* Runs the same models again, including the ones that were being written, and then others. */
     expect_end(fork_fill(&f, (uint64_t)round, 5), "a run after one that was killed", round);
     expect_end(fork_fill(&f, test_random(&seed), 1), "a run after one that was killed", round);
   }
-  print_message("%u of %d were killed while they wrote; %u whole files\n", at_it, rounds, whole);
+  print_message("%u of %d processes were killed while they wrote; %u complete files\n", at_it, rounds, whole);
   assert_true(at_it > 0 && whole > 0);
   folder_remove(f.path);
 }
@@ -697,7 +698,7 @@ static void racing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(killed), /* before any thread is started here */
+      cmocka_unit_test(killed), /* first, because it forks: no thread may be running */
       cmocka_unit_test(racing),           cmocka_unit_test(nowhere_to_write),   cmocka_unit_test(read_only),
       cmocka_unit_test(sessions_share),   cmocka_unit_test(equal_models_share), cmocka_unit_test(different_models_do_not_share),
       cmocka_unit_test(coming_and_going), cmocka_unit_test(hits_and_misses),    cmocka_unit_test(damaged_files),

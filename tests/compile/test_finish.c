@@ -1,5 +1,5 @@
-/* A delegate that builds everything at once: compile() and save->load() only prepare, finish() builds. The device here is a
- * virtual NPU whose executables are refused by everything else until they are finished. */
+/* A device that builds all executables at once: compile() and save->load() only prepare them, finish() builds them. The device is
+ * a virtual NPU that counts each use of an executable that is not finished. */
 #include "../cache/folder.h"
 #include "machine.h"
 
@@ -16,8 +16,8 @@ static struct late {
   const clv_backend *inner;
   char log[512];          /* "compile compile finish(2) save save" */
   bool fail;              /* finish() fails */
-  bool fail_from_disk;    /* where one came from the disk */
-  uint32_t live, misused; /* executables; calls that came too early */
+  bool fail_from_disk;    /* finish() fails if an executable was loaded from disk */
+  uint32_t live, misused; /* executables that exist; calls that came too early */
 } late;
 
 static void note(const char *format, uint32_t count) {
@@ -66,7 +66,7 @@ static void late_destroy(clv_device *device, clv_executable *executable) {
   --late.live;
 }
 
-/* What it keeps in memory is known only when it is built. */
+/* The memory that an executable holds is known only after it is built. */
 static void late_info(clv_device *device, clv_executable *executable, clv_executable_info *info) {
   late.inner->executable_info(device, executable->inner, info);
   info->resident_bytes = executable->is_built ? 4711 : 0;
@@ -78,7 +78,7 @@ static clv_status late_finish(clv_device *device, clv_executable *const *executa
   for (uint32_t i = 0; i < count; ++i) {
     if (executables[i]->is_built) ++late.misused;
     if (late.fail || (late.fail_from_disk && executables[i]->is_from_disk)) {
-      return clv__error_set(error, CLV_DEVICE_ERROR, "the builder has gone home");
+      return clv__error_set(error, CLV_DEVICE_ERROR, "the build failed");
     }
   }
   for (uint32_t i = 0; i < count; ++i) executables[i]->is_built = true;
@@ -114,7 +114,7 @@ static clv_status late_query(const clv_host *host, void *user_data, const clv_ba
   return CLV_OK;
 }
 
-/* ---- A model whose plan has two partitions there, and one on the CPU between ---- */
+/* ---- A model with two partitions on this device, and one on the CPU between them ---- */
 
 typedef struct scene {
   machine m;
@@ -146,7 +146,7 @@ static void scene_open(scene *s, const char *directory) {
   test_graph_node(&g, "second", "MatMul", "b,w2", "c");
   test_graph_node(&g, "last", "Tanh", "c", "y");
   s->graph = test_graph_end(&g, "y");
-  static const clv_assignment force = {"Relu", "cpu"}; /* no pins: what fails is placed anew */
+  static const clv_assignment force = {"Relu", "cpu"}; /* no pins, so that partitions of a failed device can move */
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   options.strategy = "contiguous";
   options.force_count = 1;
@@ -192,9 +192,9 @@ static void all_at_once(void **state) {
   assert_ok(start(&s, &executables, &error), error);
   assert_string_equal(late.log, "compile compile finish(2) save save");
   assert_int_equal(executables.counters.compiled, 2);
-  assert_int_equal(executables.counters.not_kept, 1); /* the CPU's */
+  assert_int_equal(executables.counters.not_kept, 1); /* the CPU's partition */
   assert_int_equal(executables.partitions[0].info.resident_bytes, 4711);
-  /* Another session has them in memory: nothing is new. */
+  /* A second session shares the executables: finish() is not called. */
   late.log[0] = '\0';
   assert_ok(start(&s, &other, &error), error);
   assert_string_equal(late.log, "");
@@ -202,7 +202,7 @@ static void all_at_once(void **state) {
   assert_int_equal(other.partitions[0].info.resident_bytes, 4711);
   clv__executables_finish(&other);
   scene_run(&s, "compiled");
-  /* One partition again, as other sizes would have it: alone, and by memory. */
+  /* Compiles one partition again, as for other sizes: its executable is found in memory. */
   clv__compiled one;
   clv__arena arena;
   clv__arena_init(&arena, &s.m.counting.allocator);
@@ -211,7 +211,7 @@ static void all_at_once(void **state) {
   clv__executables_drop(&executables, 0, &one);
   clv__executables_finish(&executables);
   late.log[0] = '\0';
-  /* The next process loads. */
+  /* After that, executables are loaded from the cache. */
   assert_ok(start(&s, &executables, &error), error);
   assert_string_equal(late.log, "load load finish(2)");
   assert_int_equal(executables.counters.from_disk, 2);
@@ -231,7 +231,7 @@ static void alone(void **state) {
   assert_ok(start(&s, &executables, &error), error);
   assert_string_equal(late.log, "compile compile finish(2)");
   late.log[0] = '\0';
-  executables.options.deterministic = true; /* another key: compiled again */
+  executables.options.deterministic = true; /* changes the key, so the partition is compiled again */
   clv__compiled one;
   clv__arena arena;
   clv__arena_init(&arena, &s.m.counting.allocator);
@@ -241,7 +241,7 @@ static void alone(void **state) {
   late.fail = true;
   assert_int_equal(clv__executables_compile(&executables, 2, clv__partition_sized(&s.plan->partitions[2]), &arena, &one, &error),
                    CLV_DEVICE_ERROR);
-  assert_string_equal(error.message, "late: finishing 1 executable: the builder has gone home");
+  assert_string_equal(error.message, "late: finishing 1 executable: the build failed");
   assert_int_equal(executables.failed_device, 0);
   assert_null(one.executable);
   clv__arena_finish(&arena);
@@ -249,7 +249,7 @@ static void alone(void **state) {
   scene_close(&s);
 }
 
-/* All are destroyed, nothing is kept, and the device is named. */
+/* If finish() fails, all executables are destroyed, none is cached, and the error names the device. */
 static void failure(void **state) {
   (void)state;
   folder f;
@@ -260,19 +260,19 @@ static void failure(void **state) {
   scene_open(&s, f.path);
   late.fail = true;
   assert_int_equal(start(&s, &executables, &error), CLV_DEVICE_ERROR);
-  assert_string_equal(error.message, "late: finishing 2 executables: the builder has gone home");
+  assert_string_equal(error.message, "late: finishing 2 executables: the build failed");
   assert_string_equal(late.log, "compile compile finish(2) destroy destroy");
   assert_int_equal(executables.failed_device, 0);
   assert_int_equal(late.live, 0);
   late.log[0] = '\0';
-  scene_run(&s, "without it"); /* the session goes on with the other device */
+  scene_run(&s, "without it"); /* the session uses the other device instead */
   assert_non_null(strstr(late.log, "compile compile finish(2) destroy destroy"));
   assert_null(strstr(late.log, "save"));
   scene_close(&s);
   folder_remove(f.path);
 }
 
-/* What was kept cannot be built: it is taken out of the cache, compiled again, and kept anew. */
+/* Cached executables that cannot be built are removed from the cache, compiled again, and cached again. */
 static void kept_ones_that_cannot_be_built(void **state) {
   (void)state;
   folder f;

@@ -1,5 +1,5 @@
-/* Folders of what was compiled ahead of time, through the interface of programs: compile calls counted, devices that fail to
- * save, load or compile, every byte of a list changed, every allocation failing once. */
+/* Folders compiled ahead of time, used through the public interface: counts of compile() calls, devices that fail to save, load
+ * or compile, changed bytes, and failing allocations. */
 #include "../cache/folder.h"
 #include "machine.h"
 
@@ -11,7 +11,7 @@ enum { WIDTH = 24 };
 
 typedef struct bench {
   machine m;
-  interposer *counted; /* a virtual NPU that takes everything */
+  interposer *counted; /* a virtual NPU that supports all operators and counts calls */
 } bench;
 
 static void bench_open(bench *b) {
@@ -27,7 +27,7 @@ static void bench_close(bench *b) {
   interposer_destroy(b->counted);
 }
 
-/* Two products with weights of 2 KiB and a Relu, which PINS puts elsewhere. */
+/* Two matrix products with weights of 2 KiB, and a Relu between them, which PINS puts on the CPU. */
 #define PINS "first=counted,Relu#1=cpu,second=counted"
 
 static clv_graph *build(const clv_allocator *allocator) {
@@ -51,7 +51,7 @@ static clv_status write_folder(bench *b, const char *path, const char *pins, clv
   return status;
 }
 
-/* As a program does it: the result is right, and the counters are the caller's. */
+/* Runs the folder as a program would, checks the result, and returns the session's counters. */
 static clv_status run_folder(machine *m, const char *path, clv__executables_counters *counters, clv_error *error) {
   clv_compiled *compiled = NULL;
   clv_graph *graph = NULL;
@@ -88,11 +88,11 @@ static void expect_run(const char *path, uint32_t from_folder, uint32_t compiled
   assert_ok(run_folder(&b.m, path, &counters, &error), error);
   assert_int_equal(counters.from_folder, from_folder);
   assert_int_equal(interposer_count(b.counted, INTERPOSER_compile), compiled);
-  assert_int_equal(counters.not_kept, compiled + 1); /* the CPU's */
+  assert_int_equal(counters.not_kept, compiled + 1); /* the CPU's partition is compiled too */
   bench_close(&b);
 }
 
-/* Nothing but the folder is at `path` after a write that failed or not. */
+/* Counts the items in a directory. After a write, only the folder may be there, if at all. */
 static uint32_t count_items(const char *path) {
   uint32_t count = 0;
   DIR *listing = opendir(path);
@@ -142,7 +142,7 @@ static void test_failing_devices(void **state) {
   target_in(&f, path);
   bench_open(&b);
   interposer_set_hook(b.counted, fail_slot, &slot);
-  assert_int_not_equal(write_folder(&b, path, NULL, &error), CLV_OK); /* and is not placed elsewhere in silence */
+  assert_int_not_equal(write_folder(&b, path, NULL, &error), CLV_OK); /* the partition must not move to another device */
   assert_non_null(strstr(error.message, "not today"));
   assert_int_equal(count_items(f.path), 0);
   bench_close(&b);
@@ -161,7 +161,7 @@ static void test_failing_devices(void **state) {
   expect_run(path, 0, 2);
 
   bench_open(&b);
-  assert_ok(write_folder(&b, path, PINS, &error), error); /* over the one before */
+  assert_ok(write_folder(&b, path, PINS, &error), error); /* replaces the earlier folder */
   bench_close(&b);
   slot = INTERPOSER_executable_load;
   bench_open(&b);
@@ -193,7 +193,7 @@ static char *read_whole(const char *path, size_t *size_bytes) {
   return data;
 }
 
-/* Each byte of the list becomes another one, and the list ends there: opened, or refused with a text; never more. */
+/* Bytes of the list are changed, and sometimes the list ends there. Opening it must succeed or return an error. */
 static void test_list_bytes(void **state) {
   (void)state;
   folder f;
@@ -233,7 +233,7 @@ static void test_list_bytes(void **state) {
   folder_remove(f.path);
 }
 
-/* Bits of an executable: it is compiled again, or it is the other one of the two; the result is right. */
+/* A bit of an executable file is flipped: that partition is compiled again, the other is loaded, and the result is correct. */
 static void test_executable_bits(void **state) {
   (void)state;
   folder f;
@@ -264,7 +264,7 @@ static void test_executable_bits(void **state) {
 
 /* ---- Memory ---- */
 
-/* Allocations fail, one at a time and ever farther on: an error, or a result without what failed; nothing is left behind. */
+/* Single allocations fail: the result is an error, or correct in spite of the failure. No partial files remain. */
 static void test_memory(void **state) {
   (void)state;
   folder f;
@@ -288,7 +288,7 @@ static void test_memory(void **state) {
     clv_status status = clv_compiled_write(plan, NULL, path, &error);
     b.m.counting.fail_at = 0;
     assert_int_equal(count_items(f.path), status == CLV_OK);
-    assert_true(b.m.counting.live <= live + 8); /* what devices keep for the next */
+    assert_true(b.m.counting.live <= live + 8); /* memory that devices keep for reuse */
     folder_remove(path);
   }
   assert_ok(clv_compiled_write(plan, NULL, path, &error), error);

@@ -1,5 +1,5 @@
-/* Keys of executables: a graph with every kind of attribute, a body, symbols and constants is varied in one thing at a time. Each
- * variation changes the part of the key that it belongs to and no other; names that mean nothing change none. */
+/* Keys of executables: a graph with every kind of attribute, a body, symbols and constants is varied in one property at a time.
+ * Each variation must change one part of the key and no other. Names of nodes and values must change no part. */
 #include "support.h"
 
 #include <stdio.h>
@@ -9,9 +9,9 @@
 #include "graph/graph.h"
 #include "graph/view.h"
 
-/* All that a key depends on, each thing once. */
+/* Everything that a key depends on. */
 typedef struct description {
-  const char *graph_name, *node_name, *value_name, *symbol_name; /* names that mean nothing */
+  const char *graph_name, *node_name, *value_name, *symbol_name; /* the key does not depend on these */
   const char *op, *domain, *attribute_name;
   int32_t opset;
   int64_t ints[3];
@@ -22,7 +22,7 @@ typedef struct description {
   clv_dtype tensor_dtype;
   int64_t tensor_dims[2];
   int32_t tensor_data[4];
-  const char *text_data; /* of a tensor of strings */
+  const char *text_data; /* the element of a string tensor */
   bool has_body;
   const char *body_op;
   const char *body_symbol;

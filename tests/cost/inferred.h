@@ -1,4 +1,4 @@
-/* A graph with its types and its whole view, for tests of what is said of its nodes. */
+/* A graph with its inferred types and a view of all its nodes, for tests of nodes. */
 #ifndef CLEAVE_TESTS_COST_INFERRED_H
 #define CLEAVE_TESTS_COST_INFERRED_H
 
@@ -13,7 +13,7 @@ typedef struct inferred {
   clv_graph_view *whole;
 } inferred;
 
-/* Takes the graph over. */
+/* Takes ownership of `graph` and infers its types. */
 static inline void infer_whole(inferred *i, clv_graph *graph) {
   clv_error error = {0};
   i->graph = graph;

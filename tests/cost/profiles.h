@@ -1,4 +1,4 @@
-/* A small profile made by hand, for tests of its file and of prices. */
+/* Helpers that build a small profile entry by entry, for tests of profile files and of prices. */
 #ifndef CLEAVE_TESTS_PROFILES_H
 #define CLEAVE_TESTS_PROFILES_H
 

@@ -1,5 +1,4 @@
-/* Prices: which source a node's comes from, that whole partitions add up to what was measured, and that making a model is quick.
- */
+/* Tests the cost model: the source and the value of each price, with and without a profile, and that creating a model is fast. */
 #include "machine.h"
 #include "profiles.h"
 
@@ -58,7 +57,7 @@ static void stated_by_the_device(void **state) {
   assert_int_equal(relu.time_ns, 20480); /* 2 * 256 * 4 bytes */
   assert_int_equal(clv__cost_launch(p.model, 0), 30000);
   assert_int_equal(clv__cost_copy(p.model, 0, true, 1000), 8000);
-  assert_int_equal(clv__cost_copy(p.model, 1, true, 1000), 0); /* the host's own memory */
+  assert_int_equal(clv__cost_copy(p.model, 1, true, 1000), 0); /* the device works in host memory: no copy */
   assert_string_equal(clv__cost_origin(p.model, 0), "stated by the device");
   assert_string_equal(clv__cost_origin(p.model, 1), "nominal: no profile");
   assert_int_equal(saving_of(&p, "conv", "relu", 0), 0);
@@ -74,7 +73,7 @@ static void nominal_figures(void **state) {
     assert_int_equal(relu.source, CLV__COST_NOMINAL);
     assert_true(relu.time_ns > 0 && !relu.infeasible);
     uint64_t saved = saving_of(&p, "conv", "relu", d);
-    assert_true(saved > 0 && saved <= 2 * relu.time_ns); /* an elementwise node rides on the product before it */
+    assert_true(saved > 0 && saved <= 2 * relu.time_ns); /* the elementwise node is fused into the convolution before it */
     assert_int_equal(saving_of(&p, "relu", "matmul", d), 0);
   }
   assert_true(clv__cost_launch(p.model, 0) > clv__cost_launch(p.model, 1));
@@ -116,7 +115,8 @@ static const char *cpu_fingerprint(char text[256]) {
   return text;
 }
 
-/* conv 7000 inside, relu 0, the edge between 4000: alone, each bears half of it. The others are not in the profile. */
+/* Inside a partition, conv takes 7000 ns and relu 0 ns; the edge between them saves 4000 ns. The price of each node alone
+ * includes half of that: 9000 ns and 2000 ns. matmul and add are not in the profile. */
 static void measured_ones(void **state) {
   (void)state;
   char fingerprint[256];
@@ -127,20 +127,20 @@ static void measured_ones(void **state) {
   uint32_t relu = profile_operator(&made, "Relu(f32[1,4,8,8])>f32[1,4,8,8]", 4000, 0);
   profile_saving(&made, conv, relu, 4000);
   uint32_t softmax = profile_operator(&made, "Softmax(f32[1,8,8,8])>f32[1,8,8,8]{axis=-1}", 9000, 0);
-  made.device->operators[softmax].has_within = false; /* measured alone, and nowhere else */
+  made.device->operators[softmax].has_within = false; /* measured only alone, not in blocks */
   uint32_t concat = profile_operator(&made, "Concat(f32[1,4,8,8],f32[1,4,8,8])>f32[1,8,8,8]{axis=1}", 0, 0);
   made.device->operators[concat] =
       (clv__profile_operator){.signature = made.device->operators[concat].signature, .infeasible = true};
   price(&p, "cpu", NULL, test_seven_nodes, made.profile);
-  clv__profile_destroy(made.profile); /* the model needs it no more */
+  clv__profile_destroy(made.profile); /* the model does not use the profile after its creation */
   assert_int_equal(cost_of(&p, "conv", 0).time_ns, 9000);
   assert_int_equal(cost_of(&p, "conv", 0).source, CLV__COST_MEASURED);
   assert_int_equal(cost_of(&p, "relu", 0).time_ns, 2000);
   assert_int_equal(saving_of(&p, "conv", "relu", 0), 4000);
   assert_int_equal(saving_of(&p, "relu", "matmul", 0), 0);
-  assert_int_equal(cost_of(&p, "softmax", 0).time_ns, 7000); /* without the launch */
+  assert_int_equal(cost_of(&p, "softmax", 0).time_ns, 7000); /* 9000 minus the launch of 2000 */
   assert_int_equal(cost_of(&p, "add", 0).source, CLV__COST_ROOFLINE);
-  assert_int_equal(cost_of(&p, "add", 0).time_ns, (256 * 2 + 8) * 4); /* at the 1 GB/s that were measured */
+  assert_int_equal(cost_of(&p, "add", 0).time_ns, (256 * 2 + 8) * 4); /* bytes at the measured 1 GB/s */
   assert_true(cost_of(&p, "concat", 0).infeasible);
   assert_int_equal(clv__cost_launch(p.model, 0), 2000);
   assert_string_equal(clv__cost_origin(p.model, 0), "profile of 2026-11-21");
@@ -159,7 +159,8 @@ static void of_another_device(void **state) {
   done(&p);
 }
 
-/* Between measured sizes the fit serves, outside the roofline; edges between families that were met save by the byte. */
+/* Within the measured sizes the price comes from the fit, outside from the roofline. The edge from conv to relu has no saving,
+ * although such edges were measured: the price of conv comes from a roofline. */
 static void fitted_ones(void **state) {
   (void)state;
   char fingerprint[256], signature[128];
@@ -174,13 +175,13 @@ static void fitted_ones(void **state) {
     made.device->operators[at].bytes = 800 * i;
     snprintf(signature, sizeof signature, "Conv(f32[%u])>f32[%u]", i, i);
     last = profile_operator(&made, signature, 0, 500);
-    profile_saving(&made, last, at, 2048); /* 2 ns a byte */
+    profile_saving(&made, last, at, 2048); /* 2 ns per byte */
   }
   price(&p, "cpu", NULL, test_seven_nodes, made.profile);
   clv__profile_destroy(made.profile);
   clv__cost relu = cost_of(&p, "relu", 0), conv = cost_of(&p, "conv", 0);
   assert_int_equal(relu.source, CLV__COST_FITTED);
-  assert_int_equal(conv.source, CLV__COST_ROOFLINE); /* outside of what was measured */
+  assert_int_equal(conv.source, CLV__COST_ROOFLINE); /* outside the measured sizes */
   assert_int_equal(saving_of(&p, "conv", "relu", 0), 0);
   assert_true(llabs((long long)relu.time_ns - 1256) <= 30);
   done(&p);
@@ -215,7 +216,7 @@ static void is_quick_and_small(void **state) {
   profile_saving(&made, profile_operator(&made, "MatMul(f32[4,8],f32[8,8]*)>f32[4,8]", 900, 800),
                  profile_operator(&made, "Relu(f32[4,8])>f32[4,8]", 900, 100), 50);
   price(&p, "npu,cpu", timed, large_graph, made.profile);
-  clock_t start = clock(); /* of this process alone: others may be busy */
+  clock_t start = clock(); /* CPU time of this process only: other programs may be running */
   clv__cost_model *again;
   assert_ok(clv__cost_model_create(p.m.devices, p.whole, NULL, made.profile, &again, &error), error);
   double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;

@@ -1,4 +1,4 @@
-/* Fits of work and copies, and the settling of blocks: against made-up truths. */
+/* Tests fits of operators and copies, and the prices derived from blocks, on data generated from known coefficients. */
 #include "support.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static void recovers_the_truth(void **state) {
   assert_false(clv__fit_time(&fit, points[7].flops, 1, &time));
 }
 
-/* What would want a negative rate gets none, and is then as good as can be without it. */
+/* On random data no coefficient is negative, and the fit is the best among those without negative coefficients. */
 static void is_never_negative(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
@@ -39,7 +39,7 @@ static void is_never_negative(void **state) {
     clv__fit fit;
     (void)clv__fit_points(points, count, &fit);
     assert_true(fit.base_ns >= 0 && fit.per_flop_ns >= 0 && fit.per_byte_ns >= 0);
-    double best = 0; /* no coordinate can be moved to make it better */
+    double best = 0; /* the smallest sum of squared errors: changing one coefficient must not reduce it */
     for (int step = -1; step < 6; ++step) {
       clv__fit moved = fit;
       double sum = 0, *at[] = {&moved.base_ns, &moved.per_flop_ns, &moved.per_byte_ns}, size[] = {500, 5e-6, 5e-4};
@@ -51,7 +51,7 @@ static void is_never_negative(void **state) {
       if (step < 0)
         best = sum;
       else if (sum < best * (1 - 1e-9))
-        fail_msg("seed %u: coordinate %d is not at its best", (unsigned)seed, step / 2);
+        fail_msg("seed %u: changing coefficient %d reduces the error", (unsigned)seed, step / 2);
     }
   }
 }
@@ -62,7 +62,7 @@ static void refuses_what_is_no_fit(void **state) {
   clv__fit fit;
   for (uint32_t i = 0; i < 8; ++i) points[i] = (clv__fit_point){1e6, 1e5, i % 2 ? 1e4 : 1e6, 0};
   assert_false(clv__fit_points(points, 8, &fit));
-  assert_false(clv__fit_points(points, 3, &fit)); /* too few */
+  assert_false(clv__fit_points(points, 3, &fit)); /* too few points */
 }
 
 static clv__profile_copy copy(uint64_t size_bytes, uint64_t time_ns) {
@@ -76,18 +76,19 @@ static void copies_are_monotone(void **state) {
   double last = 0;
   for (uint64_t size = 0; size < 8u << 20; size += 4001) {
     double time = clv__copy_time(noisy, 5, size);
-    if (time < last) fail_msg("%llu bytes take %g, fewer %g", (unsigned long long)size, time, last);
+    if (time < last) fail_msg("%llu bytes take %g ns, but fewer bytes take %g ns", (unsigned long long)size, time, last);
     last = time;
   }
   const clv__profile_copy straight[] = {copy(0, 1000), copy(1000, 2000), copy(2000, 3000)};
   assert_true(fabs(clv__copy_time(straight, 3, 500) - 1500) < 1e-6);
-  assert_true(fabs(clv__copy_time(straight, 3, 10000) - 11000) < 1e-6); /* the last slope goes on */
+  assert_true(fabs(clv__copy_time(straight, 3, 10000) - 11000) < 1e-6); /* beyond the largest size the last slope continues */
   assert_true(clv__copy_time(straight, 1, 1u << 30) == 1000 && clv__copy_time(NULL, 0, 5) == 0);
 }
 
-/* ---- Settling ---- */
+/* ---- Prices derived from blocks ---- */
 
-/* A chain of random operators with true times and savings, cut into blocks in every way there is, some of them disturbed. */
+/* A chain of random operators with known times and savings. Every contiguous part of the chain is a block. The times of some
+ * blocks are tripled, as if another program had been running. */
 static void solving_finds_the_truth(void **state) {
   (void)state;
   enum { NODES = 24, KINDS = 7 };
@@ -128,7 +129,7 @@ static void solving_finds_the_truth(void **state) {
           else
             edges[edge_count++] = (clv__profile_term){index, 1};
         }
-        if (test_random(&random) % 40 == 0) time *= 3; /* something else ran */
+        if (test_random(&random) % 40 == 0) time *= 3; /* as if another program had been running */
         char key[16];
         snprintf(key, sizeof key, "%u-%u", from, to);
         const clv__profile_block block = {key, {(uint64_t)time, 0, 9}, node_count, nodes, edge_count, edges};
@@ -137,13 +138,13 @@ static void solving_finds_the_truth(void **state) {
       }
     }
     assert_ok(clv__profile_solve(device, clv__allocator_default(), &error), error);
-    double sum = 5000, whole = 5000; /* all in one partition: no edge is cut */
+    double sum = 5000, whole = 5000; /* predicted and true time of the whole chain in one partition: no edge is cut */
     for (uint32_t i = 0; i < NODES; ++i) {
       whole += (double)truth[kinds[i]];
       sum += (double)device->operators[kinds[i]].within_ns;
       assert_true(device->operators[kinds[i]].has_within);
     }
-    if (fabs(sum - whole) > 0.02 * whole) fail_msg("seed %u: the whole is %g, not %g", (unsigned)seed, sum, whole);
+    if (fabs(sum - whole) > 0.02 * whole) fail_msg("seed %u: the whole chain takes %g, not %g", (unsigned)seed, sum, whole);
     for (uint32_t i = 0; i < device->saving_count; ++i) assert_int_equal(device->savings[i].saving_ns % 2, 0);
     uint32_t missed = 0;
     for (uint32_t b = 0; b < device->block_count; ++b) {
@@ -151,7 +152,7 @@ static void solving_finds_the_truth(void **state) {
       missed += fabs(clv__profile_block_ns(device, &device->blocks[b]) - measured) > 0.05 * measured;
     }
     if (missed * 10 > device->block_count)
-      fail_msg("seed %u: %u of %u blocks missed", (unsigned)seed, missed, device->block_count);
+      fail_msg("seed %u: %u of %u blocks are predicted with an error above 5%%", (unsigned)seed, missed, device->block_count);
     clv__profile_destroy(profile);
   }
 }

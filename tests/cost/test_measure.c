@@ -1,5 +1,5 @@
-/* Measuring real devices: what comes into the tables, that a device of known speed is measured at that speed, and that blocks
- * which look alike are measured once. Times themselves are not compared with anything: other programs may run. */
+/* Tests measurements of devices: which entries the tables get, that a device of known speed is measured at about that speed,
+ * and that equal blocks are measured once. Exact times are not checked, because other programs may be running. */
 #include "machine.h"
 
 #include "cost/cost.h"
@@ -47,22 +47,23 @@ static void fills_the_tables(void **state) {
     uint32_t count;
     const clv__profile_device *tables = measure(&s, d, &count);
     assert_int_equal(count, 7);
-    assert_int_equal(tables->operator_count, 6); /* the two Relus are one */
+    assert_int_equal(tables->operator_count, 6); /* the two Relus have the same signature */
     assert_true(tables->launch.runs > 0 && tables->launch.time_ns > 0);
     assert_true(tables->flops_per_second > 0 && tables->bytes_per_second > 0);
-    assert_int_equal(tables->copy_counts[CLV__COPY_IN] > 0, d == 0); /* the host's memory is not copied to */
+    assert_int_equal(tables->copy_counts[CLV__COPY_IN] > 0, d == 0); /* the CPU works in host memory: no copies */
     assert_int_equal(tables->copy_counts[CLV__COPY_OUT] > 0, d == 0);
     assert_string_equal(tables->measured, "2026-11-21");
-    assert_int_equal(tables->saving_count, 6); /* a chain, but the concat reads the same value twice */
+    assert_int_equal(tables->saving_count,
+                     6); /* the edges of a chain of 7 nodes; concat reads one value twice, which counts once */
     for (uint32_t i = 0; i < tables->operator_count; ++i) {
       assert_true(tables->operators[i].alone.runs >= 3 && tables->operators[i].has_within && !tables->operators[i].infeasible);
     }
-    assert_true(tables->block_count >= 8); /* every node, and all of them */
+    assert_true(tables->block_count >= 8); /* each of the 7 nodes, and the whole graph */
   }
   done(&s);
 }
 
-/* The whole graph, measured as one, is predicted: that is what the tables are for. */
+/* The tables predict the time of the whole graph in one partition. */
 static void whole_is_predicted(void **state) {
   (void)state;
   measured s;
@@ -85,9 +86,10 @@ static void whole_is_predicted(void **state) {
     assert_int_equal(clv__cost_node(told, n, 0).source, CLV__COST_MEASURED);
     if (n > 0) told_ns -= clv__cost_saving(told, n - 1, n, 0);
   }
-  /* The device sleeps until its model's time is over: never less, and however busy the machine, not out of all proportion. */
+  /* The device sleeps until the time that its speed model states is over. A run therefore never takes less; it takes more if
+   * the machine is busy, but not ten times as much. */
   if (told_ns < stated_ns * 97 / 100 || told_ns > stated_ns * 10)
-    fail_msg("measured %llu ns, stated %llu", (unsigned long long)told_ns, (unsigned long long)stated_ns);
+    fail_msg("measured %llu ns, stated %llu ns", (unsigned long long)told_ns, (unsigned long long)stated_ns);
   assert_true(tables->launch.time_ns >= 300000);
   clv__cost_model_destroy(stated);
   clv__cost_model_destroy(told);
@@ -95,7 +97,7 @@ static void whole_is_predicted(void **state) {
   done(&s);
 }
 
-/* Eight times the same pair: two signatures, and what is alike is measured once. */
+/* A chain that repeats the same pair of nodes eight times: it has only two signatures and many equal blocks. */
 static clv_graph *repeated(const clv_allocator *allocator) {
   test_graph g;
   test_graph_begin(&g, allocator, 1);
@@ -118,15 +120,15 @@ static void alike_is_measured_once(void **state) {
   assert_int_equal(count, 16);
   assert_int_equal(tables->operator_count, 2);
   assert_int_equal(tables->saving_count, 2);
-  if (tables->block_count > 32) fail_msg("%u blocks", tables->block_count);
+  if (tables->block_count > 32) fail_msg("%u blocks, but equal blocks should be measured once", tables->block_count);
   uint32_t blocks = tables->block_count;
-  (void)measure(&s, 0, &count); /* again: updates, and adds hardly anything */
+  (void)measure(&s, 0, &count); /* measuring again updates the entries and adds at most a few */
   assert_int_equal(tables->operator_count, 2);
   assert_true(tables->block_count <= blocks + 16);
   done(&s);
 }
 
-/* Nodes that a device refuses, or whose sizes are open, are left out; so is what it has no room for. */
+/* Nodes that the device does not support are not measured. */
 static void leaves_out_what_it_cannot(void **state) {
   (void)state;
   measured s;
@@ -167,7 +169,7 @@ static void medians(void **state) {
   m = clv__measure_of(even, 4);
   assert_true(m.time_ns == 5 && m.runs == 4);
   assert_int_equal(clv__measure_of(odd, 0).runs, 0);
-  assert_int_equal(clv__measure_runs(15, 1000000000), 3); /* a second each: no more than it takes */
+  assert_int_equal(clv__measure_runs(15, 1000000000), 3); /* runs of 1 s: only the minimum of 3 */
   assert_int_equal(clv__measure_runs(2, 1000000000), 2);
   assert_true(clv__measure_runs(15, 1000) > 15 && clv__measure_runs(15, 0) <= CLV__MEASURE_MOST_RUNS);
 }

@@ -1,12 +1,12 @@
-/* The profile file: the same tables give the same bytes, in whatever order they were made; what is damaged is refused with its
- * place. */
+/* Tests the profile file: equal tables give equal bytes, in whatever order their entries were added; a damaged file is
+ * rejected with an error that names the place. */
 #include "profiles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The same tables, made in one order and in the other. */
+/* Builds the same tables each time, adding the entries in one of two orders. */
 static void make(made_profile *p, const clv_allocator *allocator, bool backwards) {
   static const clv__profile_copy copies[] = {{64, {900, 3, 11}}, {4096, {1100, 4, 11}}};
   clv_error error = {0};
@@ -80,7 +80,7 @@ static void reads_what_it_wrote(void **state) {
   unlink(path);
 }
 
-/* Measured again, a block replaces what was there; a second signature is added beside the first. */
+/* A block replaces the block with the same key. An operator with a new signature is added. */
 static void extends(void **state) {
   (void)state;
   made_profile p;
@@ -96,19 +96,19 @@ static void extends(void **state) {
   clv__profile_destroy(p.profile);
 }
 
-/* ---- What is refused ---- */
+/* ---- Invalid files ---- */
 
 static void refuse(const char *text, size_t size_bytes, const char *word) {
   clv_error error = {0};
   clv__profile *profile = (clv__profile *)&error;
   clv_status status = clv__profile_parse(text, size_bytes, "costs.json", clv__allocator_default(), &profile, &error);
-  if (status != CLV_INVALID_MODEL) fail_msg("'%s' came to %s", word, clv_status_name(status));
+  if (status != CLV_INVALID_MODEL) fail_msg("expected an error with '%s', but the status is %s", word, clv_status_name(status));
   assert_null(profile);
   if (strncmp(error.message, "costs.json: ", 12) != 0 || strstr(error.message, word) == NULL)
-    fail_msg("'%s' is not in: %s", word, error.message);
+    fail_msg("'%s' is not in the error message: %s", word, error.message);
 }
 
-/* The written profile with `from` replaced by `to` once. */
+/* Expects the error for a valid profile in which the first `from` is replaced by `to`. */
 static void refuse_changed(const char *from, const char *to, const char *word) {
   made_profile p;
   clv__text text, changed;
@@ -168,7 +168,7 @@ static void refuses_by_name(void **state) {
   refuse("\xff\xfe{}", 4, "line");
 }
 
-/* Cut off anywhere, it is refused; with any one byte changed, it is refused or means something, and nothing breaks. */
+/* A file cut off at any place is rejected. With one byte changed, the parser rejects the file or reads it, but does not crash. */
 static void survives_damage(void **state) {
   (void)state;
   made_profile p;

@@ -1,5 +1,5 @@
-/* Rooflines: what groups of nodes have to do, counted against a plain count of sets; bandwidth between measured sizes; and what
- * this machine does at best. */
+/* Tests rooflines: the work of groups of nodes, compared with a plain count over sets of values; the bandwidth between
+ * measured sizes; and the measured peaks of the host. */
 #include "cost/roofline.h"
 #include "cost/signature.h"
 #include "inferred.h"
@@ -34,11 +34,11 @@ static clv__group_work work_of(counted *c, const char *names) {
 static void expect_work(counted *c, const char *names, double flops, double weights, double moved, clv__peak peak) {
   const clv__group_work work = work_of(c, names);
   if (!work.is_known || work.flops != flops || work.weight_bytes != weights || work.moved_bytes != moved || work.peak != peak)
-    fail_msg("%s: %g FLOPs, %g and %g bytes, %s", names, work.flops, work.weight_bytes, work.moved_bytes,
+    fail_msg("%s: %g FLOPs, %g weight bytes, %g moved bytes, peak of %s", names, work.flops, work.weight_bytes, work.moved_bytes,
              clv__peak_name(work.peak));
 }
 
-/* y = relu(x @ w + b), z = y * y, also read outside: once each, whatever is fused. */
+/* y = relu(x @ w + b) and z = y * y are outputs of the graph. Every value that enters or leaves a group counts once. */
 static void counts_by_hand(void **state) {
   (void)state;
   counted c;
@@ -55,12 +55,13 @@ static void counts_by_hand(void **state) {
   expect_work(&c, "mm", 2 * 4 * 8 * 16, 512, 128 + 256, CLV__PEAK_F32);
   expect_work(&c, "add", 64, 64, 256 + 256, CLV__PEAK_F32);
   expect_work(&c, "mm,add,relu", 1024 + 128, 512 + 64, 128 + 256, CLV__PEAK_F32);
-  expect_work(&c, "square", 64, 0, 256 + 256, CLV__PEAK_F32);             /* one value read twice */
-  expect_work(&c, "relu,square", 128, 0, 256 + 256 + 256, CLV__PEAK_F32); /* y leaves the model */
+  expect_work(&c, "square", 64, 0, 256 + 256, CLV__PEAK_F32);             /* y is read twice, but counts once */
+  expect_work(&c, "relu,square", 128, 0, 256 + 256 + 256, CLV__PEAK_F32); /* y is also an output of the graph */
   inferred_done(&c.on);
 }
 
-/* Rows of a table, integers behind what makes floats of them, and what cannot be counted. */
+/* Special cases: a Gather reads only the rows that it selects, a product of dequantized integers has the int8 peak, and work
+ * with an unknown size is not known. */
 static void counts_what_is_odd(void **state) {
   (void)state;
   counted c;
@@ -85,7 +86,7 @@ static void counts_what_is_odd(void **state) {
   inferred_done(&c.on);
 }
 
-/* By sets of values, over random partitions of random graphs. */
+/* Compares the work with a count over sets of values, for random groups of nodes in random graphs. */
 static void counts_like_sets(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
@@ -122,8 +123,8 @@ static void counts_like_sets(void **state) {
       assert_ok(clv__tally_count(&c.tally, nodes, count, &work, &error), error);
       assert_int_equal(work.is_known, count > 0);
       if (work.weight_bytes != weights || work.moved_bytes != moved)
-        fail_msg("seed %d, group %u: %g and %g bytes, not %g and %g", (int)seed, k, work.weight_bytes, work.moved_bytes, weights,
-                 moved);
+        fail_msg("seed %d, group %u: %g weight bytes and %g moved bytes, not %g and %g", (int)seed, k, work.weight_bytes,
+                 work.moved_bytes, weights, moved);
       flops += work.flops;
     }
     for (uint32_t n = 0; n < graph->node_count; ++n) {
@@ -145,9 +146,10 @@ static void rooflines_by_hand(void **state) {
                             .copy_bytes_per_second = {70, 50, 5}};
   assert_true(clv__peaks_bandwidth(&peaks, 1) == 80);
   assert_true(clv__peaks_bandwidth(&peaks, 100) == 80);
-  assert_true(clv__peaks_bandwidth(&peaks, 1000) == 50); /* the better of the two */
+  assert_true(clv__peaks_bandwidth(&peaks, 1000) == 50); /* copying is faster than reading here */
   assert_true(clv__peaks_bandwidth(&peaks, 1e9) == 10);
-  assert_true(fabs(clv__peaks_bandwidth(&peaks, sqrt(100.0 * 1000)) - 65) < 1e-9); /* half way by the logarithm */
+  assert_true(fabs(clv__peaks_bandwidth(&peaks, sqrt(100.0 * 1000)) - 65) <
+              1e-9); /* halfway between the sizes by their logarithms */
   const clv__peaks none = {.flops_per_second = {0, 100, 0, 0, 0}};
   assert_true(clv__peaks_bandwidth(&none, 5) == 0);
 
@@ -155,18 +157,19 @@ static void rooflines_by_hand(void **state) {
   clv__group_work work = {.is_known = true, .peak = CLV__PEAK_F32, .flops = 200, .weight_bytes = 20, .moved_bytes = 8};
   assert_true(fabs(clv__roofline_seconds(&peaks, &work, 10000, &by_compute) - (20 / 10.0 + 8 / 80.0)) < 1e-9);
   assert_false(by_compute);
-  assert_true(fabs(clv__roofline_seconds(&peaks, &work, 50, &by_compute) - 2) < 1e-9); /* weights that a cache keeps */
+  assert_true(fabs(clv__roofline_seconds(&peaks, &work, 50, &by_compute) - 2) <
+              1e-9); /* the weights are small enough to stay in a cache */
   assert_true(by_compute);
   assert_true(clv__roofline_seconds(&none, &work, 50, &by_compute) < 0);
   work.peak = CLV__PEAK_INT8;
-  assert_true(clv__roofline_seconds(&peaks, &work, 50, &by_compute) < 0); /* nobody knows how fast that is */
+  assert_true(clv__roofline_seconds(&peaks, &work, 50, &by_compute) < 0); /* the int8 peak is unknown */
   work.flops = 0;
   assert_true(fabs(clv__roofline_seconds(&peaks, &work, 50, &by_compute) - 28 / 80.0) < 1e-9);
   work.is_known = false;
   assert_true(clv__roofline_seconds(&peaks, &work, 50, &by_compute) < 0);
 }
 
-/* Nothing of it is tight: others use the machine. */
+/* The limits are wide, because other programs may use the machine. */
 static void the_hosts_own(void **state) {
   (void)state;
   for (uint32_t threads = 1; threads <= 3; threads += 2) {
@@ -202,7 +205,7 @@ static void no_memory_for_it(void **state) {
   }
 }
 
-/* A device that is no CPU: by what it runs, and nothing where it runs none of that. */
+/* The peaks of a device other than a CPU are measured by running nodes. They stay unknown if it supports none of these nodes. */
 static void of_another_device(void **state) {
   (void)state;
   static const char only_relu[] = "{\"operators\": {\"Gather\": {}}}";

@@ -1,4 +1,5 @@
-/* Signatures: what they say, what they leave out, and that equal ones mean equal nodes. */
+/* Tests the signatures of nodes: their text, what they ignore and what they distinguish; also the work and the producers of
+ * nodes. */
 #include "models.h"
 #include "support.h"
 
@@ -54,7 +55,8 @@ static void families(void **state) {
   assert_string_equal(tiny, "Conv ");
 }
 
-/* Attributes in another order, other names of nodes and values: the same. An exponent, an odd name: told apart, and escaped. */
+/* Nodes that differ only in the names of the nodes and values have equal signatures. A constant exponent is part of the
+ * signature. Unusual characters in an operator's name are escaped. */
 static void sameness(void **state) {
   (void)state;
   test_graph g;
@@ -73,7 +75,7 @@ static void sameness(void **state) {
   strcpy(first, signature(&l, "a"));
   assert_string_equal(signature(&l, "b"), first);
   strcpy(first, signature(&l, "square"));
-  assert_string_not_equal(signature(&l, "cube"), first); /* the weights are random: other exponents */
+  assert_string_not_equal(signature(&l, "cube"), first); /* the weights are random, so the exponents differ */
   assert_non_null(strstr(first, "f32[]*="));
   assert_string_equal(signature(&l, "odd"), "No%20%22such%22%ff%20op(f32[4,8])>none[?]");
   assert_false(clv__signature_is_static(l.at.whole, clv__graph_find_node(l.at.graph, "odd")));
@@ -95,7 +97,7 @@ static void work_and_producers(void **state) {
   assert_int_equal(clv__node_producer(l.at.whole, conv, 1), CLV__NO_ID); /* a constant */
   assert_int_equal(clv__node_producer(l.at.whole, relu, 0), conv);
   assert_int_equal(clv__node_producer(l.at.whole, concat, 0), relu2);
-  assert_int_equal(clv__node_producer(l.at.whole, concat, 1), CLV__NO_ID); /* the same value once more */
+  assert_int_equal(clv__node_producer(l.at.whole, concat, 1), CLV__NO_ID); /* the same value as input 0 */
   done(&l);
 }
 

@@ -1,5 +1,5 @@
-/* Opening devices: by name, by description, by number; what is refused and how; options structs of other versions; and calls that
- * no caller should make. */
+/* Opening devices by name, description and number; rejected lists and their messages; options structs of other versions; and
+ * invalid calls. */
 #include "backends/cpu/cpu.h"
 #include "machine.h"
 
@@ -37,7 +37,7 @@ static void names(void **state) {
     uint32_t spec_count;
     const char *option;
     clv_status status;
-    const char *text; /* of the error */
+    const char *text; /* part of the error message */
   } cases[] = {
       {"cpu", 0, NULL, CLV_OK, ""},
       {"npu", 0, NULL, CLV_OK, ""},
@@ -83,7 +83,7 @@ static void information(void **state) {
   assert_string_equal(clv_devices_name(m.devices, 1), "npu1");
   assert_null(clv_devices_name(m.devices, 3));
   assert_int_equal(clv_devices_count(NULL), 0);
-  info.struct_size = (uint32_t)offsetof(clv_device_info, description); /* as an older program would ask */
+  info.struct_size = (uint32_t)offsetof(clv_device_info, description); /* the size in an older program */
   info.description = "mine";
   clv_devices_info(m.devices, 0, &info);
   assert_string_equal(info.kind, "npu");
@@ -95,7 +95,7 @@ static void information(void **state) {
   machine_close(&m);
 }
 
-/* A virtual NPU computes on the host's cores, unless a speed model makes it stand for a chip. */
+/* A virtual NPU computes on the host's cores, unless its description has a speed model: then it simulates a chip. */
 static void silicon(void **state) {
   (void)state;
   static const char *const specs[] = {"all",
@@ -114,7 +114,7 @@ static void silicon(void **state) {
   machine_close(&m);
 }
 
-/* Fields beyond struct_size are not read: they are poison here. */
+/* Fields beyond struct_size, here filled with 0xa5, are not read. */
 static void options_of_an_older_program(void **state) {
   (void)state;
   clv_error error = {0};
@@ -143,7 +143,7 @@ static void options_of_an_older_program(void **state) {
   assert_ok(clv_session_create(plan, &session_options, &session, &error), error);
   clv_session_destroy(session);
   clv_plan_destroy(plan);
-  /* Forgotten altogether: no initialiser was used. */
+  /* struct_size is 0: the program did not use the initialiser. */
   session_options.struct_size = plan_options.struct_size = devices_options.struct_size = context_options.struct_size = 0;
   assert_int_equal(clv_plan_make(graph, devices, &plan_options, &plan, &error), CLV_INVALID_ARGUMENT);
   assert_string_equal(error.message, "options have struct_size 0: initialise them with CLV_PLAN_OPTIONS_INIT");
@@ -151,7 +151,7 @@ static void options_of_an_older_program(void **state) {
   assert_int_equal(clv_devices_open(context, &devices_options, &others, &error), CLV_INVALID_ARGUMENT);
   clv_context *other;
   assert_int_equal(clv_context_create(&context_options, &other, &error), CLV_INVALID_ARGUMENT);
-  struct { /* a later program's options are longer */
+  struct { /* the options of a later program are longer */
     clv_session_options known;
     uint64_t unknown;
   } later = {CLV_SESSION_OPTIONS_INIT, 7};
@@ -253,7 +253,7 @@ static void misuse(void **state) {
   clv_context_destroy(context);
 }
 
-/* A description can come as an option of the device; then the device has no name of its own. */
+/* A description can be given as a device option; its name for the device is then not used. */
 static void descriptions(void **state) {
   (void)state;
   static const char *const options[] = {"npu:spec={\"operators\": \"all\", \"memory\": \"3M\"}"};
@@ -277,7 +277,7 @@ static void descriptions(void **state) {
   clv_context_destroy(context);
 }
 
-/* A group of slots is whole, or the backend is refused; only the slot that is optional in its group may be NULL. */
+/* A backend is rejected if a group of slots lacks a slot, unless the slot is optional in its group. */
 static void groups_of_slots(void **state) {
   (void)state;
   clv_error error = {0};

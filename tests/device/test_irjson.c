@@ -1,5 +1,5 @@
-/* IR JSON through the public functions: loaded from a file and from memory, planned by source names, refused by sessions where it
- * has no weights and run where it has; and the real decoder, whose partitions are counted. */
+/* IR JSON in the public functions: loading from a file and from memory, pins by source names, sessions with and without weights,
+ * and the number of partitions of a real decoder. */
 #include "../formats/irjson_text.h"
 #include "machine.h"
 
@@ -50,7 +50,7 @@ static uint32_t nodes_on(const clv_plan *plan, const char *source, uint32_t devi
   return count;
 }
 
-/* One ATen node is three here: a pin and a forced operator hold for all of them. */
+/* One ATen node becomes three nodes. A pin or a forced operator applies to all three. */
 static void source_names(void **state) {
   (void)state;
   machine m;
@@ -73,7 +73,7 @@ static void source_names(void **state) {
     assert_int_equal(nodes_on(plan, "linear", 1), 3);
     assert_int_equal(nodes_on(plan, "relu", 0), 1);
     for (uint32_t p = 0; p < plan->partition_count;
-         ++p) { /* the weight is no input of a partition, and counts where it is read */
+         ++p) { /* the weight is not an input of a partition; its bytes count for the partition that reads it */
       const clv__partition *partition = &plan->partitions[p];
       assert_int_equal(partition->view->input_count, 1);
       assert_int_equal(partition->weight_bytes > 0, partition->device == 1);
@@ -100,7 +100,7 @@ static void no_session_without_weights(void **state) {
   machine_close(&m);
 }
 
-/* IR_LAYER with its weight gives what it should. */
+/* Runs IR_LAYER with its weight and checks the result. */
 static void check_layer(clv_session *session) {
   clv_error error = {0};
   float x[6] = {1, -2, 3, -4, 5, -6}, y[8] = {0}, wanted[8] = {1, 0, 3, 2, 0, 5, 0, 0};
@@ -110,7 +110,7 @@ static void check_layer(clv_session *session) {
   clv_session_destroy(session);
 }
 
-/* The same with the weight's numbers in the file. */
+/* The JSON file itself contains the weight. */
 static void runs_with_constants(void **state) {
   (void)state;
   machine m;
@@ -131,7 +131,7 @@ static void runs_with_constants(void **state) {
   machine_close(&m);
 }
 
-/* Weights from a file beside the model, on two devices; the file need not stay where it was. */
+/* Weights come from a separate file, on two devices. The files may be deleted after loading. */
 static void runs_with_params(void **state) {
   (void)state;
   machine m;
@@ -169,7 +169,7 @@ static void runs_with_params(void **state) {
   machine_close(&m);
 }
 
-/* What no device can do is refused with its name, its whole call, and what every device says. */
+/* If no device supports a node, the error has the node's name, its ATen call, and every device's reason. */
 static void refuses_unknown_operators(void **state) {
   (void)state;
   machine m;
@@ -191,12 +191,13 @@ static void refuses_unknown_operators(void **state) {
   machine_close(&m);
 }
 
-/* Partitions where one ATen operator must be on the CPU, as counted over the file's own nodes. */
+/* The number of partitions if one ATen operator is forced to the CPU. The expected numbers were derived from the nodes in the
+ * file. */
 static void decoder(void **state) {
   (void)state;
   const char *path = CLEAVE_SOURCE_DIR "/../shared/data/irjson/qwen2_decode_ir.json";
   if (access(path, R_OK) != 0) {
-    print_message("skipped: %s is not there\n", path);
+    print_message("skipped: %s does not exist\n", path);
     skip();
   }
   static const struct {

@@ -1,5 +1,5 @@
-/* Pools of memory, held against a model that knows every block: what is served by which, what is counted, what happens when a
- * device has no more, when it is lost, when several threads ask, and when memory is out. */
+/* Memory pools, compared with a model that tracks every block: which block serves a request, the counters, a device out of
+ * memory, a lost device, several threads, and failing allocations. */
 #include "device/memory_pool.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@
 enum { MOST = 64 };
 
 typedef struct model {
-  clv__memory_block kept[MOST], out[MOST]; /* of one space */
+  clv__memory_block kept[MOST], out[MOST]; /* the blocks of one memory space */
   uint32_t kept_count, out_count;
   clv__memory_pool_counters counters;
 } model;
@@ -32,7 +32,7 @@ static bool same_memory(const clv__memory_block *a, const clv__memory_block *b) 
          a->size_bytes == b->size_bytes;
 }
 
-/* The block is one that the model says may serve, and no other. */
+/* Checks that the block is one that the model expects, and records the allocation. */
 static void model_take(model *m, uint32_t device, uint64_t size_bytes, const clv__memory_block *block) {
   uint64_t need = (size_bytes == 0 ? 64 : size_bytes + 63) / 64 * 64;
   uint32_t best = smallest_kept(m, device, need);
@@ -64,7 +64,7 @@ static void model_give(model *m, uint32_t index) {
   m->counters.kept_bytes += m->out[index].size_bytes;
   m->out[index] = m->out[--m->out_count];
   ++m->kept_count;
-  while (m->counters.kept_bytes > m->counters.peak_bytes) { /* the oldest go */
+  while (m->counters.kept_bytes > m->counters.peak_bytes) { /* frees the blocks that were allocated longest ago */
     uint32_t oldest = 0;
     for (uint32_t i = 1; i < m->kept_count; ++i) {
       if (m->kept[i].generation < m->kept[oldest].generation) oldest = i;
@@ -104,7 +104,7 @@ static void against_the_model(void **state) {
         for (uint64_t k = 0; host != NULL && k < block.size_bytes; ++k) assert_true(host[k] == (uint8_t)block.generation);
         clv__memory_pool_free(m.devices, &block);
         assert_true(block.generation == 0 && block.buffer == NULL && block.host == NULL);
-        clv__memory_pool_free(m.devices, &block); /* nothing */
+        clv__memory_pool_free(m.devices, &block); /* does nothing: the block was cleared */
         model_give(here, index);
       } else if (test_random(&random) % 100 == 0) {
         clv__memory_pool_trim(m.devices);
@@ -131,7 +131,7 @@ static void against_the_model(void **state) {
         models[s].out[0] = models[s].out[--models[s].out_count];
       }
     }
-    machine_close(&m); /* nothing is left */
+    machine_close(&m); /* checks that nothing leaked */
   }
 }
 
@@ -149,7 +149,7 @@ static void kept_memory_makes_room(void **state) {
   assert_int_equal(counters.kept_bytes, 900 << 10);
   assert_int_equal(counters.limit_bytes, 1 << 20);
   assert_ok(clv__memory_pool_allocate(m.devices, 0, 900 << 10, &blocks[0], &error),
-            error); /* more than is free beside what is kept */
+            error); /* fits only if the kept blocks are freed */
   clv__memory_pool_counters_get(m.devices, m.devices->items[0].space, &counters);
   assert_int_equal(counters.kept_bytes, 0);
   assert_int_equal(counters.in_use_bytes, 900 << 10);
@@ -172,7 +172,7 @@ static void sizes_that_change_do_not_pile_up(void **state) {
   clv_error error = {0};
   machine m;
   machine_open(&m, "cpu", 0, NULL);
-  for (uint64_t size = 1000; size < 4000000; size += size / 2) { /* each too large for the one before, none ever fits */
+  for (uint64_t size = 1000; size < 4000000; size += size / 2) { /* no kept block is ever large enough */
     clv__memory_block block;
     clv__memory_pool_counters counters;
     for (uint32_t k = 0; k < 2; ++k) {
@@ -204,7 +204,7 @@ static void lost_devices(void **state) {
   assert_ok(clv__memory_pool_allocate(m.devices, 0, 3000, &kept, &error), error);
   clv__memory_pool_free(m.devices, &kept);
   assert_int_equal(clv__memory_pool_allocate(m.devices, 0, 6000, &broken, &error),
-                   CLV_DEVICE_ERROR); /* asked once: it is not for memory */
+                   CLV_DEVICE_ERROR); /* not an out-of-memory error, so there is no second attempt */
   assert_string_equal(error.message, "faulty: broken");
   assert_int_equal(interposer_count(faulty, INTERPOSER_buffer_alloc), 3);
   assert_ok(clv__memory_pool_allocate(m.devices, 1, 1000, &other, &error), error);
@@ -219,15 +219,16 @@ static void lost_devices(void **state) {
   clv_buffer *buffer = other.buffer;
   clv__memory_pool_free(m.devices, &other);
   assert_ok(clv__memory_pool_allocate(m.devices, 1, 1000, &other, &error),
-            error); /* in a memory that the lost device does not reach */
+            error); /* in a memory space that the lost device cannot access */
   assert_ptr_equal(other.buffer, buffer);
   clv__memory_pool_free(m.devices, &other);
   assert_ok(clv__memory_pool_allocate(m.devices, CLV__NO_ID, 1000, &after, &error), error);
   assert_ptr_not_equal(after.host, reachable);
-  memset(reachable, 1, 1000); /* it may still write there */
+  memset(reachable, 1, 1000); /* the lost device may still write to this block */
   void *usual = after.host;
   clv__memory_pool_free(m.devices, &after);
-  assert_ok(clv__memory_pool_allocate(m.devices, CLV__NO_ID, 1000, &after, &error), error); /* this one it never saw */
+  assert_ok(clv__memory_pool_allocate(m.devices, CLV__NO_ID, 1000, &after, &error),
+            error); /* allocated after the loss, so it can be reused */
   assert_ptr_equal(after.host, usual);
   clv__memory_pool_free(m.devices, &after);
   clv__memory_pool_trim(m.devices);
@@ -235,7 +236,7 @@ static void lost_devices(void **state) {
   assert_int_equal(interposer_calls(faulty), calls);
   machine_close(&m);
   assert_int_equal(interposer_count(faulty, INTERPOSER_buffer_free), 0);
-  assert_int_equal(interposer_left(faulty), 2); /* its own affair */
+  assert_int_equal(interposer_left(faulty), 2); /* memory of a lost device is freed by close() alone */
   assert_false(interposer_misused(faulty, misuse, sizeof misuse));
   interposer_destroy(faulty);
 }
@@ -281,7 +282,7 @@ static void several_threads(void **state) {
   pthread_t threads[THREADS];
   machine m;
   machine_open(&m, "a,b,cpu", 2, specs);
-  for (uint32_t t = 0; t < THREADS; ++t) { /* the first of them make the pool, all at once */
+  for (uint32_t t = 0; t < THREADS; ++t) { /* several threads try to create the pool at the same time */
     workers[t] = (worker){.m = &m, .random = t + 1};
     assert_int_equal(pthread_create(&threads[t], NULL, work, &workers[t]), 0);
   }
@@ -291,7 +292,7 @@ static void several_threads(void **state) {
     memcpy(all + (size_t)t * ROUNDS, workers[t].generations, sizeof workers[t].generations);
   }
   qsort(all, THREADS * ROUNDS, sizeof *all, compare_numbers);
-  for (size_t i = 1; i < THREADS * ROUNDS; ++i) assert_true(all[i] != all[i - 1]); /* no generation is given twice */
+  for (size_t i = 1; i < THREADS * ROUNDS; ++i) assert_true(all[i] != all[i - 1]); /* no generation repeats */
   for (uint32_t s = 0; s < m.devices->space_count; ++s) {
     clv__memory_pool_counters counters;
     clv__memory_pool_counters_get(m.devices, s, &counters);

@@ -1,5 +1,5 @@
-/* Plugins: by path, by the name of a device, all there are; what is refused and with which words; and the rules of option keys,
- * lists of devices, and "auto". The plugins are those of tests/plugins. */
+/* Plugins: loading by path, by device name, and all at once; rejected plugins and their messages; option keys, device lists and
+ * "auto". The plugins are in tests/plugins. */
 #include "../cache/folder.h"
 #include "device/device.h"
 #include "machine.h"
@@ -47,7 +47,7 @@ static clv_devices *open_list(clv_context *context, const char *list, const char
   return devices;
 }
 
-/* Relu on the plugin's device, the rest on the CPU. */
+/* Runs a model with Relu on the plugin's device and the other nodes on the CPU. */
 static void run_on(clv_context *context, const char *list) {
   clv_error error = {0};
   machine m = {.context = context, .devices = open_list(context, list, NULL, CLV_OK, NULL)};
@@ -85,7 +85,7 @@ static void by_path(void **state) {
     open_list(context, list, NULL, CLV_NOT_FOUND, "unknown; the backends are");
     snprintf(path, sizeof path, GOOD "/cleave_%s.so", names[i]);
     assert_ok(clv_context_load_plugin(context, path, &error), error);
-    assert_ok(clv_context_load_plugin(context, path, &error), error); /* again is nothing */
+    assert_ok(clv_context_load_plugin(context, path, &error), error); /* loading it again has no effect */
     run_on(context, list);
   }
   close_context(context, &counting);
@@ -120,7 +120,7 @@ static void refused(void **state) {
       {BAD "/cleave_too_short.so", CLV_NOT_SUPPORTED, "at least"},
       {BAD "/cleave_lacks_slot.so", CLV_INVALID_ARGUMENT, "lacks the slot 'compile'"},
       {BAD "/cleave_fails.so", CLV_DEVICE_ERROR, "the backend's query: driver 7 is asleep"},
-      {BAD "/cleave_needs_newer.so", CLV_NOT_SUPPORTED, "needs a host of ABI 2 with "},
+      {BAD "/cleave_needs_newer.so", CLV_NOT_SUPPORTED, "needs a host with ABI version 2 and "},
       {BAD "/cleave_cpu.so", CLV_INVALID_ARGUMENT, "a backend named 'cpu' already exists"},
       {BAD "/cleave_auto.so", CLV_INVALID_ARGUMENT, "this name is reserved"},
   };
@@ -143,7 +143,7 @@ static void refused(void **state) {
   folder_remove(f.path);
 }
 
-/* A name that no backend has is looked for in the folders, and nowhere else. */
+/* If no backend has the name, a plugin is searched for in the plugin folders and nowhere else. */
 static void by_name(void **state) {
   (void)state;
   test_allocator counting;
@@ -167,7 +167,7 @@ static void by_name(void **state) {
   open_list(context, "../good/cleave_right", NULL, CLV_NOT_FOUND, "unknown; the backends are");
   open_list(context, "tpu:0", NULL, CLV_NOT_FOUND, "no plugin cleave_tpu.so");
   close_context(context, &counting);
-  char *here = getcwd(NULL, 0); /* the current directory is no place to look in */
+  char *here = getcwd(NULL, 0); /* plugins in the current directory must not be found */
   assert_int_equal(chdir(GOOD), 0);
   static const char *const paths[] = {"", ".", "good:./good", ":"};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; ++i) {
@@ -212,7 +212,7 @@ static void folders_that_anyone_may_write_to(void **state) {
   folder_remove(f.path);
 }
 
-/* Accelerators, the cpu device, other devices of the CPU; and what is left out, with the reason. */
+/* "auto" opens accelerators, then the cpu device, then other devices on the CPU. It lists the skipped ones with reasons. */
 static void all_there_are(void **state) {
   (void)state;
   test_allocator counting;
@@ -222,7 +222,7 @@ static void all_there_are(void **state) {
   static const char *const names[] = {"lists:fast", "cpu", "lists:slow", "older", "right"};
   for (size_t i = 0; i < 5; ++i) {
     at[i] = clv__devices_find(devices, names[i]);
-    if (at[i] == CLV__NO_ID) fail_msg("'%s' is not there", names[i]);
+    if (at[i] == CLV__NO_ID) fail_msg("'%s' was not opened", names[i]);
     if (i < 3 && i > 0) assert_true(at[i] > at[i - 1]);
     if (i > 1) assert_true(at[i] > at[1]);
   }
@@ -238,13 +238,13 @@ static void all_there_are(void **state) {
       is_told = is_told || (strcmp(devices->left_out[k].name, left_out[i].name) == 0 &&
                             strstr(devices->left_out[k].reason, left_out[i].says) != NULL);
     }
-    if (!is_told) fail_msg("nobody says why '%s' is left out", left_out[i].name);
+    if (!is_told) fail_msg("the reason why '%s' was skipped is missing", left_out[i].name);
   }
   clv_devices_close(devices);
-  devices = open_list(context, "auto", NULL, CLV_OK, NULL); /* a second time everything is there already */
+  devices = open_list(context, "auto", NULL, CLV_OK, NULL); /* the second time, all plugins are already loaded */
   clv_devices_close(devices);
-  /* What nobody can open is left out; what somebody spoke of is an error. */
-  open_list(context, "auto", "lists:fast:speed=none", CLV_NOT_SUPPORTED, "device 'lists:fast': a speed of none");
+  /* A device that cannot be opened is skipped, but with an option for it, opening fails. */
+  open_list(context, "auto", "lists:fast:speed=none", CLV_NOT_SUPPORTED, "device 'lists:fast': speed=none is not supported");
   open_list(context, "auto", "lists:fast:sped=none", CLV_INVALID_ARGUMENT, "option 'sped' is unknown");
   close_context(context, &counting);
 }
@@ -269,7 +269,8 @@ static void keys(void **state) {
     open_list(context, cases[i].list, cases[i].option, CLV_INVALID_ARGUMENT, cases[i].says);
   }
   clv_devices_close(open_list(context, "lists:slow", "lists:slow:speed=high", CLV_OK, NULL));
-  clv_devices_close(open_list(context, "right", "right:anything=goes", CLV_OK, NULL)); /* it lists none */
+  clv_devices_close(open_list(context, "right", "right:anything=goes", CLV_OK,
+                              NULL)); /* this backend has no list of options, so all are accepted */
   close_context(context, &counting);
 }
 
@@ -283,7 +284,7 @@ static void *open_often(void *context) {
 static void threads(void **state) {
   (void)state;
   clv_error error = {0};
-  clv_context_options options = CLV_CONTEXT_OPTIONS_INIT; /* the counting allocator is for one thread */
+  clv_context_options options = CLV_CONTEXT_OPTIONS_INIT; /* not the counting allocator, which is for one thread only */
   clv_context *context;
   options.plugin_path = GOOD;
   assert_ok(clv_context_create(&options, &context, &error), error);
@@ -293,7 +294,7 @@ static void threads(void **state) {
   clv_context_destroy(context);
 }
 
-/* Every allocation fails once. */
+/* Each allocation fails in turn. */
 static void without_memory(void **state) {
   (void)state;
   for (size_t fail_at = 1;; ++fail_at) {

@@ -1,4 +1,4 @@
-/* What backends get from the host beside accessors: parts of a view, and what they remember from one process to the next. */
+/* Host services for backends: parts of a view, and results remembered across processes. */
 #include <string.h>
 
 #include "../cache/folder.h"
@@ -36,7 +36,7 @@ static void parts(void **state) {
   clv_graph_view *part, *inner;
   assert_ok(host->graph_part(host->self, graph->whole, (uint32_t[]){0, 2}, 2, &part, &error), error);
   assert_int_equal(host->graph_node_count(part), 2);
-  assert_int_equal(host->graph_input_count(part), 2); /* x and y; the constant is none */
+  assert_int_equal(host->graph_input_count(part), 2); /* x and y; the constant w is not an input */
   assert_int_equal(host->graph_output_count(part), 2);
   clv_node_info node = {.struct_size = sizeof node};
   host->graph_node(part, 1, &node);

@@ -1,11 +1,11 @@
-/* What a context is made with: options, the environment beside them, their order, and text that cannot be read. */
+/* The settings of a context: options, environment variables, which of them takes precedence, and invalid values. */
 #include "device/device.h"
 #include "machine.h"
 
 static const char *const names[] = {
     "CLEAVE_ISA", "CLEAVE_GRAPH", "CLEAVE_GRAPH_CACHE", "CLEAVE_PREFILL_GRAPH", "CLEAVE_CACHE_DIR", "XDG_CACHE_HOME", "HOME"};
 
-/* The variables above alone, as "NAME=text;NAME=text"; the rest of them unset. */
+/* Sets the variables above from "NAME=text;NAME=text" and unsets those that are not listed. */
 static void set_environment(const char *text) {
   char copy[512];
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) unsetenv(names[i]);
@@ -24,7 +24,7 @@ static clv_status create(const char *environment, const clv_context_options *opt
   return status;
 }
 
-/* The settings of a context made in that environment; what they point to is compared before it goes. */
+/* Creates a context in this environment and compares its settings with `expected`. */
 static void expect(const char *environment, const clv_context_options *options, clv__settings expected) {
   clv_error error = {0};
   clv_context *context;
@@ -87,7 +87,7 @@ static void entries(void **state) {
   expect("CLEAVE_GRAPH_CACHE=0001", NULL, expected);
   expected.capture_cache_entries = INT32_MAX;
   expect("CLEAVE_GRAPH_CACHE=2147483647", NULL, expected);
-  expected.capture_cache_entries = 0; /* nothing could be kept: nothing is captured */
+  expected.capture_cache_entries = 0; /* without room for captures, capturing is off */
   expected.capture = CLV_CAPTURE_OFF;
   expect("CLEAVE_GRAPH_CACHE=0", NULL, expected);
   expect("CLEAVE_GRAPH_CACHE=0;CLEAVE_GRAPH=on", NULL, expected);
@@ -121,7 +121,7 @@ static void directories(void **state) {
     expected.cache_directory = NULL;
     expect(cases[i].environment, &none, expected);
   }
-  /* The context keeps its own copy, and what it was made with does not change with the environment. */
+  /* The context copies its settings: changes of the caller's text and of the environment do not affect it. */
   clv_error error = {0};
   clv_context *context;
   assert_ok(create("CLEAVE_GRAPH=on", &said, &context, &error), error);
@@ -145,13 +145,13 @@ static void options_win(void **state) {
   options.cache_bytes = 200;
   const clv__settings said = {CLV_CAPTURE_OFF, 7, 100, false, (char *)"/c", 200, NULL, true};
   expect(all, &options, said);
-  expect(unreadable, &options, said); /* what an option speaks for is not read */
+  expect(unreadable, &options, said); /* a variable is not read if its option is set */
   options.capture = CLV_CAPTURE_AUTO;
   options.capture_prefill = CLV_SWITCH_ON;
   expect("CLEAVE_GRAPH=off", &options, (clv__settings){CLV_CAPTURE_AUTO, 7, 100, true, NULL, 200, NULL, true});
   options.capture_cache_entries = 0;
   expect("CLEAVE_GRAPH_CACHE=5", &options, (clv__settings){CLV_CAPTURE_OFF, 0, 100, true, NULL, 200, NULL, true});
-  /* A program of before these options: all of them from the environment, however the memory behind its struct looks. */
+  /* An older program without these options: all come from the environment, whatever bytes follow its struct. */
   clv_context_options older;
   memset(&older, 0xa5, sizeof older);
   older.struct_size = (uint32_t)offsetof(clv_context_options, capture);
@@ -189,7 +189,7 @@ static void unreadable(void **state) {
     clv_error error = {0};
     clv_context *context;
     if (create(cases[i].environment, NULL, &context, &error) != CLV_INVALID_ARGUMENT)
-      fail_msg("%s is read", cases[i].environment);
+      fail_msg("%s was accepted", cases[i].environment);
     if (cases[i].message != NULL) assert_string_equal(error.message, cases[i].message);
   }
   clv_error error = {0};
@@ -217,7 +217,7 @@ static void memory_fails(void **state) {
     clv_context_destroy(context);
     assert_int_equal(counting.live, 0);
     if (status == CLV_OK) {
-      assert_true(at > 2); /* the context, its directory */
+      assert_true(at > 2); /* at least the context and its directory were allocated */
       break;
     }
     assert_int_equal(status, CLV_OUT_OF_MEMORY);

@@ -1,5 +1,5 @@
-/* A context with a device "logged" beside the CPU, models on it, and runs whose calls are told: for tests of capture and replay.
- * Every output is compared with the reference. */
+/* Helpers for tests of capture and replay: a context with the CPU and a device "logged" that records its calls, models, and runs
+ * whose calls and outputs are checked. Outputs are compared with the reference evaluator. */
 #ifndef CLEAVE_TESTS_SCENE_H
 #define CLEAVE_TESTS_SCENE_H
 
@@ -10,7 +10,7 @@
 #include "execute/capture/capture.h"
 #include "machine.h"
 
-/* Of the log, what the scenes are about. */
+/* The recorded calls that the tests check. */
 #define SCENE                                                                                                                \
   (INTERPOSER_BIT(execute) | INTERPOSER_BIT(capture_begin) | INTERPOSER_BIT(capture_end) | INTERPOSER_BIT(captured_launch) | \
    INTERPOSER_BIT(captured_bind) | INTERPOSER_BIT(captured_destroy))
@@ -22,26 +22,26 @@ typedef struct scene_options {
   bool is_npu, is_asynchronous;
   uint64_t without;
   clv_capture_policy mode;
-  int32_t entries; /* 0: as many as there are when nothing is said */
+  int32_t entries; /* capacity of the capture cache; 0: the default */
   clv_switch prefill;
-  uint32_t multiple;          /* of buckets; 0: each shape is one */
-  const char *spec;           /* of the NPU; NULL: one of fixed shapes */
-  clv_backend_query_fn query; /* NULL: the virtual NPU's or the CPU's own */
+  uint32_t multiple;          /* of the sizes of buckets; 0: every shape is its own bucket */
+  const char *spec;           /* of the virtual NPU; NULL: one with fixed shapes */
+  clv_backend_query_fn query; /* NULL: that of the virtual NPU or the CPU */
 } scene_options;
 
-/* A context, and a device "logged" beside the CPU. */
+/* A context with the devices "logged" and CPU. */
 typedef struct scene {
   scene_options options;
   interposer *logged;
   test_allocator counting;
   clv_context *context;
   clv_devices *devices;
-  char said[256];          /* the last capture's reason */
-  interposer_slot failing; /* the slot that fails when `fails_at` comes to 0 */
-  uint32_t fails_at;       /* 0: none */
+  char said[256];          /* the reason logged with the last capture */
+  interposer_slot failing; /* the backend slot to fail: its `fails_at`-th call from now */
+  uint32_t fails_at;       /* 0: no call fails */
   interposer_action action;
-  const void *launched, *destroyed; /* the last one */
-  pthread_mutex_t lock;             /* of these, and of `said` */
+  const void *launched, *destroyed; /* the captures last launched and last destroyed */
+  pthread_mutex_t lock;             /* protects `launched`, `destroyed`, `fails_at` and `said` */
 } scene;
 
 static inline void listen(void *user_data, int level, const char *text) {
@@ -64,7 +64,7 @@ static inline interposer_fate watch(void *user_data, const interposer_call *call
   return fate;
 }
 
-/* A virtual NPU captures programs that know their shapes when they are compiled. */
+/* The virtual NPU can only capture programs compiled for fixed shapes. */
 static const char fixed_shapes[] = "{\"static_shapes\": true, \"operators\": \"all\"}";
 static const char one_node_each[] = "{\"static_shapes\": true, \"max_partition_nodes\": 1, \"operators\": \"all\"}";
 
@@ -113,7 +113,7 @@ static inline void close_scene(scene *s) {
   pthread_mutex_destroy(&s->lock);
 }
 
-/* A model in a scene. */
+/* A model with its plan and session on the devices of a scene. */
 typedef struct part {
   scene *s;
   clv_graph *graph;
@@ -145,7 +145,8 @@ static inline void close_part(part *p) {
   clv_graph_destroy(p->graph);
 }
 
-/* One run with open first dims of `n`, into `out` (NULL: the session's memory); the log since. */
+/* Clears the log and makes one run, in which all open dimensions are `n`, with the output in `out` (NULL: in the session's
+ * memory). Checks the output. */
 static inline void run_into(part *p, int64_t n, float *out) {
   clv_error error = {0};
   clv_tensor inputs[3], expected = {0};
@@ -194,7 +195,7 @@ static inline void expect_issue(const part *p, uint32_t partition, clv__issue is
 
 /* ---- Models ---- */
 
-/* y = Neg(op(x, b)), N open or 4. */
+/* y = Neg(op(x, b)) with x [N, columns], where N is open or 4. */
 static inline clv_graph *make_small(const scene *s, const char *op, bool is_open, int64_t columns) {
   test_graph g;
   test_graph_begin(&g, &s->counting.allocator, 3);
@@ -206,7 +207,7 @@ static inline clv_graph *make_small(const scene *s, const char *op, bool is_open
   return test_graph_end(&g, "y");
 }
 
-/* "first" and "last" with "middle" between, which may be put elsewhere. */
+/* Three nodes in a chain: "first", "middle" and "last". Tests may pin "middle" to another device. */
 static inline clv_graph *make_split(const scene *s, bool is_open) {
   test_graph g;
   test_graph_begin(&g, &s->counting.allocator, 3);

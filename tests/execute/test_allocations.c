@@ -1,5 +1,5 @@
-/* What a steady-state run takes from whom: nothing from Cleave's allocator; what the libraries beneath take from malloc is
- * counted and printed apart. */
+/* A run in the steady state allocates nothing from Cleave's allocator. Allocations of other libraries through malloc() are
+ * counted and printed. */
 #include "support.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@
 static size_t malloc_calls;
 #else
 #define COUNTS_MALLOC 1
-/* Every way into the C library's heap, counted. Visible, so that the libraries beneath are linked to these. */
+/* Replaces all allocation functions of the C library by ones that count. They are exported so that other libraries call them
+ * too. */
 static size_t malloc_calls;
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
@@ -92,7 +93,7 @@ static void runs(const char *devices, const char *pinned_to_cpu) {
   own = counting.calls - own;
   all = malloc_calls - all;
   if (COUNTS_MALLOC) {
-    print_message("%s: %zu allocations a run from Cleave's allocator, %.1f of the libraries beneath\n", devices, own,
+    print_message("%s: %zu allocations from Cleave's allocator in all runs, %.1f per run from other libraries\n", devices, own,
                   (double)(all - own) / RUNS);
   }
   assert_int_equal(own, 0);

@@ -1,9 +1,10 @@
-/* Slots whose lives meet never share a byte, whether few (greedy) or many (in time); and the arena stays near what is alive. */
+/* Slots that are alive at the same time never share a byte, whether there are few (greedy algorithm) or many (linear-time
+ * algorithm). The arena is at most 1.5 times as large as the most bytes alive at once. */
 #include "machine.h"
 
 #include "execute/session_own.h"
 
-/* Lives of up to `longest` steps, sizes in 64 bytes; some last to the end. */
+/* Makes random slots: lifetimes of up to `longest` steps, some until the end of the run; sizes in multiples of 64 bytes. */
 static void make_slots(clv__slot *slots, size_t count, uint32_t steps, uint32_t longest, uint64_t seed) {
   for (size_t i = 0; i < count; ++i) {
     uint32_t first = (uint32_t)(test_random(&seed) % steps), length = (uint32_t)(test_random(&seed) % longest);
@@ -20,7 +21,7 @@ static int by_offset(const void *a, const void *b) {
   return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Every step by itself: those alive at it, in order of offset, do not overlap. Returns the most that is alive. */
+/* Checks for each step that the slots alive in it do not overlap. Returns the most bytes that are alive in a step. */
 static size_t check_steps(const clv__slot *slots, size_t count, uint32_t steps, size_t total) {
   const clv__slot **alive = malloc(count * sizeof *alive);
   size_t most = 0;
@@ -57,7 +58,8 @@ static void nothing_that_lives_together_is_shared(void **state) {
       assert_ok(clv__slots_arrange(order, count, NULL, clv__allocator_default(), &total, &error), error);
       size_t most = check_steps(slots, count, cases[c].steps, total);
       assert_true(total >= most);
-      if (total > most + most / 2) fail_msg("%zu slots: %zu bytes, %zu are alive at most", count, total, most);
+      if (total > most + most / 2)
+        fail_msg("%zu slots: the arena has %zu bytes, but at most %zu are alive at once", count, total, most);
       free(order);
       free(slots);
     }

@@ -1,5 +1,5 @@
-/* Sizes that are open, on devices of fixed shapes: padded to buckets on the way in and cut on the way out, whatever else is going
- * on. Every run is compared with the reference, bit for bit where the same kernels run. */
+/* Open sizes on devices with fixed shapes: values are padded to buckets on the way in and cut on the way out, with all kinds of
+ * plans, memory, captures and failures. Every run is compared with the reference, bit for bit if the same kernels run. */
 #include <pthread.h>
 
 #include "backends/vnpu/vnpu.h"
@@ -13,15 +13,15 @@ static const char fixed[] = "{" FIXED "}", in_host_memory[] = "{" FIXED ", \"mem
                   in_common_memory[] = "{" FIXED ", \"memory_space\": \"common\"}",
                   any_in_common_memory[] = "{\"operators\": \"all\", \"memory_space\": \"common\"}", any_shape[] = "all";
 
-/* ---- A model on some devices ---- */
+/* ---- A model, its devices and its session ---- */
 
 typedef struct way {
   const char *devices, *specs[2];
   clv_capture_policy mode;
   uint32_t multiple, in_flight;
-  uint32_t refuse; /* one in so many nodes is refused by the first device; 0: none */
+  uint32_t refuse; /* the first device rejects one in so many nodes; 0: none */
   bool products;
-  clv_session_options session; /* what else */
+  clv_session_options session; /* other options */
 } way;
 
 typedef struct part {
@@ -31,7 +31,7 @@ typedef struct part {
   clv_graph *graph;
   clv_plan *plan;
   clv_session *session;
-  uint32_t logged; /* compilers at work, as the library says */
+  uint32_t logged; /* compilations for other shapes that were logged */
 } part;
 
 static void listen(void *user_data, int level, const char *text) {
@@ -65,7 +65,7 @@ static void open_devices(part *p) {
   assert_ok(clv_devices_open(p->m.context, &devices, &p->m.devices, &error), error);
 }
 
-/* An inner value to be read after runs, of every third random graph. */
+/* Chooses, for every third random graph, a value between nodes to be kept as an output; NULL for the others. */
 static const char *choose_kept(const part *p) {
   const clv_graph *graph = p->graph;
   if (p->seed % 3 != 0) return NULL;
@@ -76,7 +76,7 @@ static const char *choose_kept(const part *p) {
   return graph->values[value].name;
 }
 
-/* `make` NULL: a random graph. */
+/* Makes a graph (a random one if `make` is NULL), its plan and a session. */
 static void open_part(part *p, way how, uint64_t seed, clv_graph *(*make)(const clv_allocator *)) {
   static const char *const strategies[] = {"contiguous", "propagate", "ready", "delegate"};
   clv_error error = {0};
@@ -96,7 +96,7 @@ static void open_part(part *p, way how, uint64_t seed, clv_graph *(*make)(const 
   session.struct_size = sizeof session;
   session.bucket_multiple = how.multiple;
   session.in_flight = how.in_flight;
-  session.no_fallback = true; /* what fails is to be seen */
+  session.no_fallback = true; /* a failing device must not be hidden */
   assert_ok(clv_session_create(p->plan, &session, &p->session, &error), error);
 }
 
@@ -115,7 +115,7 @@ static uint32_t bucketed_nodes(const part *p) {
   return count;
 }
 
-/* Compilers at work so far. */
+/* Returns the number of compilations so far. */
 static uint32_t compiled(const part *p) {
   clv__session_stats stats;
   clv__session_stats_get(p->session, &stats);
@@ -141,7 +141,7 @@ static clv_tensor make_room(clv_tensor type) {
   return type;
 }
 
-/* What to keep, by its order. */
+/* Where keep_value() stores the expected values of kept outputs. */
 typedef struct keeping {
   const clv_plan *plan;
   values *v;
@@ -160,7 +160,7 @@ static clv_status keep_value(void *cookie, clv_value_id value, const clv_tensor 
   return CLV_OK;
 }
 
-/* Inputs of N and T, and what comes of them. */
+/* Makes random inputs with the sizes N = `n` and T = `depth`, and the expected outputs. */
 static void make_values(part *p, int64_t n, int64_t depth, values *v) {
   clv_error error = {0};
   const clv_graph *graph = p->graph;
@@ -192,7 +192,8 @@ static void free_values(part *p, values *v) {
   }
 }
 
-/* On the CPU other kernels run than in the reference, and products choose their way by the number of rows. */
+/* Compares outputs with the expected values: bit for bit, except on the CPU, whose kernels differ from the reference, and with
+ * matrix products, whose algorithm depends on the number of rows. */
 static void check_values(const part *p, const values *v, const clv_tensor *outputs) {
   bool is_loose = v->products || strstr(p->how.devices, "cpu") != NULL;
   for (uint32_t o = 0; o < v->output_count; ++o) {
@@ -211,7 +212,7 @@ static void check_values(const part *p, const values *v, const clv_tensor *outpu
   }
 }
 
-/* Outputs in the session's memory, or in the caller's. */
+/* Makes and checks a run, with outputs in the caller's memory if `bound`, otherwise in the session's. */
 static void run(part *p, int64_t n, int64_t depth, bool bound) {
   clv_error error = {0};
   values v;
@@ -226,7 +227,7 @@ static void run(part *p, int64_t n, int64_t depth, bool bound) {
   for (uint32_t o = 0; bound && o < v.output_count; ++o) {
     size_t size_bytes;
     assert_true(clv__tensor_size_bytes(&v.expected[o], &size_bytes));
-    assert_int_equal(((uint8_t *)outputs[o].data)[size_bytes], 0xee); /* nothing behind it */
+    assert_int_equal(((uint8_t *)outputs[o].data)[size_bytes], 0xee); /* nothing is written past the end */
     free(outputs[o].data);
   }
   free_values(p, &v);
@@ -245,7 +246,7 @@ static void verify(part *p, int64_t n, int64_t depth) {
   free_values(p, &v);
 }
 
-/* ---- Random graphs, many ways ---- */
+/* ---- Random graphs on many combinations of devices ---- */
 
 static void run_sequence(part *p) {
   static const int64_t edges[] = {63, 64, 65, 64, 63, 0, 1, 65, 128, 129, 0};
@@ -274,9 +275,9 @@ static void run_ways(const way *ways, size_t count, uint64_t seeds, uint32_t eno
     bucketed += bucketed_nodes(&p);
     run_sequence(&p);
     if (!how.products) verify(&p, (int64_t)(seed % 70), 3);
-    run(&p, 7, 5, true); /* as if nothing had been verified */
+    run(&p, 7, 5, true); /* verification must not affect later runs */
     clv__session_time_steps(p.session, true);
-    run(&p, 9, 2, true); /* one step after the other */
+    run(&p, 9, 2, true); /* timed runs execute one step after the other */
     close_part(&p);
   }
   if (bucketed < enough) fail_msg("%u nodes were padded", bucketed);
@@ -285,7 +286,7 @@ static void run_ways(const way *ways, size_t count, uint64_t seeds, uint32_t eno
 static void random_graphs(void **state) {
   (void)state;
   static const way ways[] = {
-      {.devices = "npu,npu1", .specs = {fixed, any_shape}}, /* the same kernels everywhere */
+      {.devices = "npu,npu1", .specs = {fixed, any_shape}}, /* the same kernels on both devices */
       {.devices = "npu,cpu", .specs = {fixed}},
       {.devices = "npu,npu1,cpu", .specs = {fixed, fixed}},
       {.devices = "npu,npu1,cpu", .specs = {in_common_memory, in_common_memory}},
@@ -293,7 +294,7 @@ static void random_graphs(void **state) {
   run_ways(ways, sizeof ways / sizeof *ways, 40, 200);
 }
 
-/* Memory that others read exact sizes in. */
+/* Devices with fixed shapes that share memory with devices that use exact sizes. */
 static void shared_memory(void **state) {
   (void)state;
   static const way ways[] = {
@@ -306,7 +307,7 @@ static void shared_memory(void **state) {
   run_ways(ways, sizeof ways / sizeof *ways, 40, 200);
 }
 
-/* ---- Several at once ---- */
+/* ---- Several requests in flight ---- */
 
 static void two_in_flight(void **state) {
   (void)state;
@@ -345,9 +346,9 @@ static void two_in_flight(void **state) {
   }
 }
 
-/* ---- Compilers, memory ---- */
+/* ---- Compilations and memory ---- */
 
-/* y = relu(a @ w), z = tanh(y) + scale, where a is [N,8]; and d, [N,T,8], scaled. */
+/* z = tanh(relu(a @ w)) + scale, where a is [N,8]; e = d * scale, where d is [N,T,8]. */
 static clv_graph *rows(const clv_allocator *allocator) {
   test_graph g;
   test_graph_begin(&g, allocator, 5);
@@ -364,7 +365,7 @@ static clv_graph *rows(const clv_allocator *allocator) {
   return test_graph_end(&g, "z,e");
 }
 
-/* A cache that grows: "past" [T,8] and "now" [N,8] joined, and something of that. */
+/* A cache that grows: concatenates functions of "past" [T,8] and "now" [N,8], and scales the result. */
 static clv_graph *joined(const clv_allocator *allocator) {
   test_graph g;
   test_graph_begin(&g, allocator, 5);
@@ -386,23 +387,23 @@ static void compilers_work_once_a_bucket(void **state) {
   assert_int_equal(bucketed_nodes(&p), 5);
   uint32_t before = compiled(&p), partitions = 0;
   for (uint32_t i = 0; i < p.plan->partition_count; ++i) partitions += p.plan->partitions[i].is_bucketed;
-  run(&p, 17, 3, false); /* 32, 16 */
+  run(&p, 17, 3, false); /* buckets: N = 32, T = 16 */
   uint32_t first = compiled(&p) - before;
   assert_true(first > 0 && first <= partitions);
   assert_int_equal(p.logged, first);
   for (int64_t n = 17; n <= 32; ++n) run(&p, n, 1 + n % 16, false);
-  assert_int_equal(p.session->requests[0]->prepared_count, 1); /* all of these were one set's */
+  assert_int_equal(p.session->requests[0]->prepared_count, 1); /* one prepared set served all of them */
   assert_int_equal(compiled(&p) - before, first);
-  run(&p, 33, 16, false); /* 48, 16 */
+  run(&p, 33, 16, false); /* buckets: N = 48, T = 16 */
   assert_true(compiled(&p) - before > first);
   assert_int_equal(compiled(&p) - before, p.logged);
   uint32_t second = compiled(&p);
-  for (int i = 0; i < 6; ++i) run(&p, 20 + i % 2 * 20, 5, false); /* both are kept */
+  for (int i = 0; i < 6; ++i) run(&p, 20 + i % 2 * 20, 5, false); /* the sets of both buckets are kept */
   assert_int_equal(compiled(&p), second);
   close_part(&p);
 }
 
-/* [T] and [T + 1] change buckets at different steps: to and fro over the edge is compiled once a side. */
+/* [T] and [T + 1] move to the next bucket at different values of T. Crossing this edge back and forth compiles nothing again. */
 static void to_and_fro_over_an_edge(void **state) {
   (void)state;
   static const char *const specs[] = {fixed, in_host_memory};
@@ -443,7 +444,7 @@ static void memory_does_not_grow(void **state) {
     size_t live = 0;
     uint64_t in_use[CLV__MAX_DEVICES + 1] = {0};
     float *data = calloc(25 * 5 * 8, sizeof *data);
-    for (int64_t i = 0; i < 1000; ++i) { /* 25 sizes, again and again: within a bucket, and from one to the next */
+    for (int64_t i = 0; i < 1000; ++i) { /* 25 sizes over and over, in several buckets */
       clv_error error = {0};
       clv_tensor inputs[4], outputs[MOST_VALUES] = {{0}};
       for (uint32_t k = 0; k < p.graph->input_count; ++k) {
@@ -470,7 +471,8 @@ static void memory_does_not_grow(void **state) {
   }
 }
 
-/* Other sizes of a bucket take what finding out their shapes takes, and nothing where the sizes are those of the run before. */
+/* A run with other sizes of the same bucket allocates no more than shape inference does, plus one; a run with the sizes of the
+ * previous run allocates nothing. */
 static void a_steady_state_takes_nothing(void **state) {
   (void)state;
   static const char *const specs[] = {fixed, in_host_memory};
@@ -482,7 +484,7 @@ static void a_steady_state_takes_nothing(void **state) {
     size_t of_inference = 0;
     for (int64_t n = 1; n <= 64; ++n) {
       clv_error error = {0};
-      int64_t size = (n + 1) / 2; /* each twice */
+      int64_t size = (n + 1) / 2; /* each size twice in a row */
       clv_tensor inputs[2] = {f32(2, DIMS(size, 8), data), f32(3, DIMS(size, 5, 8), data)}, outputs[2] = {{0}};
       clv__shape_given given[2] = {{.name = "a", .rank = 2, .dims = {size, 8}}, {.name = "d", .rank = 3, .dims = {size, 5, 8}}};
       clv__shapes *shapes;
@@ -502,7 +504,7 @@ static void a_steady_state_takes_nothing(void **state) {
 
 /* ---- Failures ---- */
 
-/* The `fail`th allocation fails, in a run of other sizes than before. Whether none did. */
+/* Makes a run in which the `fail`-th allocation fails. Returns true if the run made fewer allocations. */
 static bool fail_once(part *p, size_t fail, int64_t n, int64_t depth) {
   clv_error error = {0};
   values v;
@@ -513,12 +515,13 @@ static bool fail_once(part *p, size_t fail, int64_t n, int64_t depth) {
   bool failed = p->m.counting.calls >= p->m.counting.fail_at;
   p->m.counting.fail_at = 0;
   if (status != CLV_OK && (!failed || status != CLV_OUT_OF_MEMORY)) fail_msg("%s: %s", clv_status_name(status), error.message);
-  if (status == CLV_OK) check_values(p, &v, outputs); /* what is only faster with memory may do without */
+  if (status == CLV_OK) check_values(p, &v, outputs); /* the run may succeed without that memory */
   free_values(p, &v);
   return !failed;
 }
 
-/* From bucket to bucket and within them; then all is as it was. */
+/* Lets each allocation fail in turn, in runs that change the bucket and in runs that stay in it. After each failure, runs succeed
+ * again. */
 static void fail_all(part *p) {
   run(p, 3, 3, false);
   size_t fail = 1;
@@ -552,7 +555,8 @@ static void every_allocation_fails_once(void **state) {
   }
 }
 
-/* T is in no bucket of these: what it is in grows within one, and has to be tried again where that failed. */
+/* No bucketed partition has values of size T, so such values grow while the bucket stays the same. If memory for this runs out,
+ * the next run tries again. */
 static void growing_may_fail(void **state) {
   (void)state;
   const way how = {.devices = "npu,npu1", .specs = {fixed, any_shape}, .multiple = 8, .refuse = 2, .products = true};

@@ -1,5 +1,5 @@
-/* Capture and replay as a device sees it: which calls come in which run, over the CPU's and the virtual NPU's table; and what is
- * said of it. */
+/* Capture and replay as seen by a device: which functions of the backend each run calls, for the CPU and the virtual NPU, and the
+ * reasons that are logged. */
 #include "scene.h"
 
 static void first_run_and_second(void **state) {
@@ -32,7 +32,7 @@ static void first_run_and_second(void **state) {
   }
 }
 
-/* All partitions of a device are one entry, also where others run elsewhere in between. */
+/* All partitions of a device are one entry of the cache, even if a partition on another device runs between them. */
 static void partitions_on_both_sides_of_the_cpu(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {
@@ -46,7 +46,7 @@ static void partitions_on_both_sides_of_the_cpu(void **state) {
     run(&p, 4, CAPTURES " " CAPTURES);
     run(&p, 4, "captured_launch*2");
     run(&p, 4, "captured_launch*2");
-    for (uint32_t i = 0; i < 3; ++i) expect_issue(&p, i, CLV__ISSUE_REPLAYED, ""); /* the CPU as well */
+    for (uint32_t i = 0; i < 3; ++i) expect_issue(&p, i, CLV__ISSUE_REPLAYED, ""); /* also on the CPU */
     assert_int_equal(counters(&p).entries, 1);
     assert_int_equal(counters(&p).hits, 2);
     close_part(&p);
@@ -55,7 +55,7 @@ static void partitions_on_both_sides_of_the_cpu(void **state) {
   }
 }
 
-/* Partitions that follow each other on a device, with nothing to wait for in between, are one graph. */
+/* Consecutive partitions on a device, with no wait between them, are captured together. */
 static void partitions_one_after_the_other(void **state) {
   (void)state;
   scene s;
@@ -67,15 +67,15 @@ static void partitions_one_after_the_other(void **state) {
   for (uint32_t i = 0; i < 3; ++i) expect_issue(&p, i, CLV__ISSUE_CAPTURED, "");
   run(&p, 4, "captured_launch");
   for (uint32_t i = 0; i < 3; ++i) expect_issue(&p, i, CLV__ISSUE_REPLAYED, "");
-  run(&p, 9, "capture_begin execute*3 capture_end captured_launch"); /* memory grows: what is bound to it is told of */
+  run(&p, 9, "capture_begin execute*3 capture_end captured_launch"); /* the memory grows and moves */
   run(&p, 4, "captured_bind*3 captured_launch");
   run(&p, 4, "captured_launch");
-  for (int i = 0; i < 3; ++i) { /* each with the graph of its own shape */
+  for (int i = 0; i < 3; ++i) { /* each shape has its own capture */
     run(&p, 9, "captured_launch");
     run(&p, 4, "captured_launch");
   }
   close_part(&p);
-  open_part(&split, &s, make_split(&s, false), "middle=cpu"); /* the CPU waits for the first alone */
+  open_part(&split, &s, make_split(&s, false), "middle=cpu"); /* two captures: the CPU waits for the first */
   run(&split, 4, CAPTURES " " CAPTURES);
   run(&split, 4, "captured_launch*2");
   close_part(&split);
@@ -91,9 +91,9 @@ static void a_changed_graph(void **state) {
     open_scene(&s, options);
     open_part(&add, &s, make_small(&s, "Add", false, 8), NULL);
     run(&add, 4, CAPTURES);
-    open_part(&same, &s, make_small(&s, "Add", false, 8), NULL); /* the same graph, but memory of its own */
+    open_part(&same, &s, make_small(&s, "Add", false, 8), NULL); /* the same graph, but other memory */
     run(&same, 4, CAPTURES);
-    assert_string_equal(s.said, "it was captured for another request");
+    assert_string_equal(s.said, "the same shapes were captured for another request");
     open_part(&mul, &s, make_small(&s, "Mul", false, 8), NULL);
     run(&mul, 4, CAPTURES);
     assert_string_equal(s.said, "node 0 'act': Mul, was Add");
@@ -111,7 +111,7 @@ static void a_changed_graph(void **state) {
     run(&soft[0], 4, CAPTURES);
     open_part(&soft[1], &s, make_softmax(&s, 1), NULL);
     run(&soft[1], 4, CAPTURES);
-    if (strstr(s.said, "node 0 'soft'") == NULL || strstr(s.said, "axis") == NULL) fail_msg("it says: %s", s.said);
+    if (strstr(s.said, "node 0 'soft'") == NULL || strstr(s.said, "axis") == NULL) fail_msg("the logged reason is: %s", s.said);
     run(&add, 4, "captured_launch");
     run(&soft[0], 4, "captured_launch");
     close_part(&soft[0]);
@@ -139,7 +139,7 @@ static void the_thirteenth_shape(void **state) {
       graphs[n] = s.launched;
     }
     run(&p, 13, "captured_launch");
-    run(&p, 1, "execute"); /* seen no more often than those that are there */
+    run(&p, 1, "execute"); /* not seen more often than the resident ones */
     expect_issue(&p, 0, CLV__ISSUE_EAGER, "the cache is full");
     run(&p, 1, CAPTURES " captured_destroy");
     assert_ptr_equal(s.destroyed, graphs[12]); /* the one used least recently */
@@ -149,7 +149,7 @@ static void the_thirteenth_shape(void **state) {
     run(&p, 1, "captured_launch");
     for (int64_t n = 11; n >= 2; --n) run(&p, n, "captured_launch");
     run(&p, 13, "captured_launch");
-    run(&p, 12, "execute"); /* what went is no hit */
+    run(&p, 12, "execute"); /* the evicted capture is gone */
     close_part(&p);
     assert_int_equal(interposer_count(s.logged, INTERPOSER_captured_destroy), 13);
     close_scene(&s);
@@ -178,7 +178,7 @@ static void prefill_and_decode(void **state) {
   }
 }
 
-/* One set of shapes serves both lengths: which of them it is, is read every time. */
+/* One prepared set serves prefill and decode, so the phase is determined in every run. */
 static void prefill_and_decode_in_a_bucket(void **state) {
   (void)state;
   scene s;
@@ -197,7 +197,7 @@ static void prefill_and_decode_in_a_bucket(void **state) {
   close_scene(&s);
 }
 
-/* All shapes of a bucket are one graph. */
+/* One capture serves all shapes of a bucket. */
 static void shapes_of_a_bucket(void **state) {
   (void)state;
   scene s;
@@ -207,7 +207,7 @@ static void shapes_of_a_bucket(void **state) {
   run(&p, 17, CAPTURES " " CAPTURES);
   run(&p, 3, CAPTURES " " CAPTURES);
   for (int64_t n = 1; n <= 32; ++n) run(&p, n, "captured_launch*2");
-  /* On the CPU they are not padded: its graph is of one of them, made when that comes twice in a row. */
+  /* The CPU does not pad: it captures a shape once that occurs twice in a row. */
   expect_issue(&p, 1, CLV__ISSUE_EAGER, "sizes differ from those of the previous run");
   run(&p, 32, "captured_launch*2");
   expect_issue(&p, 1, CLV__ISSUE_CAPTURED, "");
@@ -215,7 +215,7 @@ static void shapes_of_a_bucket(void **state) {
     run(&p, 32, "captured_launch*2");
     expect_issue(&p, 1, CLV__ISSUE_REPLAYED, "");
   }
-  run(&p, 2, "captured_launch*2"); /* of another bucket */
+  run(&p, 2, "captured_launch*2"); /* another bucket */
   run(&p, 32, "captured_launch*2");
   expect_issue(&p, 1, CLV__ISSUE_REPLAYED, "");
   run(&p, 31, "captured_launch*2");

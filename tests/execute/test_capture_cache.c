@@ -1,5 +1,5 @@
-/* The cache of captures: a simple model of its rules, told the same random calls; cycles, changes of habit, what is
- * remembered and what is forgotten; two threads. */
+/* The cache of captures: compared with a simple model of its rules under random calls; cyclic use, changing use, failed keys,
+ * eviction while entered, bounded memory, and two threads. */
 #include "execute/capture/cache.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 enum { KEYS = 24, OWNERS = 64 };
 
-/* A key of no nodes, on a device of this number. */
+/* A key without nodes, for the device named by a number. */
 typedef struct made_key {
   clv__capture_key key;
   uint8_t bytes[16];
@@ -26,7 +26,7 @@ static made_key *make_key(made_key *made, uint32_t number) {
   *at++ = (uint8_t)length;
   memcpy(at, digits, (size_t)length);
   at += length;
-  memset(at, 0, 3); /* no fingerprint, partitions, nodes */
+  memset(at, 0, 3); /* 0: length of the fingerprint, partitions, nodes */
   made->key = (clv__capture_key){.size_bytes = (size_t)length + 4, .bytes = made->bytes};
   clv__hasher hasher;
   clv__hasher_init(&hasher);
@@ -49,7 +49,7 @@ typedef struct content {
 
 static void destroy(void *given) {
   content *c = given;
-  if (atomic_load(&c->is_entered)) fail_msg("graph %u is destroyed while it runs", c->number);
+  if (atomic_load(&c->is_entered)) fail_msg("capture %u is destroyed while it is entered", c->number);
   atomic_fetch_add(&c->destroyed, 1);
 }
 
@@ -66,7 +66,7 @@ static clv__capture_counters counters_of(clv__capture_cache *cache) {
   return counters;
 }
 
-/* ---- The model: all in arrays, everything looked for from the beginning ---- */
+/* ---- The model: the rules of the cache, with plain arrays and linear searches ---- */
 
 typedef struct model_key {
   uint32_t count;
@@ -116,7 +116,7 @@ static void model_age(model *m) {
   }
 }
 
-/* The entries that would go for a graph, in `going`; false where there is no room. */
+/* Sets `going` to the entries to evict for a capture. Returns false if it may not be admitted. */
 static bool model_room(const model *m, uint32_t key, uint64_t bytes, bool going[OWNERS]) {
   uint64_t entries = m->counters.entries, held = m->counters.bytes;
   memset(going, 0, OWNERS * sizeof *going);
@@ -218,7 +218,7 @@ static void check(trial *t, uint64_t seed, uint32_t step) {
   }
   for (uint32_t i = 0; i < OWNERS; ++i) {
     if (t->m.entries[i].is_owned && t->contents[i].destroyed != t->m.entries[i].destroyed) {
-      fail_msg("seed %llu, call %u: graph %u was destroyed %u times, not %u", (unsigned long long)seed, step, i,
+      fail_msg("seed %llu, call %u: capture %u was destroyed %u times, expected %u", (unsigned long long)seed, step, i,
                t->contents[i].destroyed, t->m.entries[i].destroyed);
     }
   }
@@ -237,7 +237,7 @@ static void capture(trial *t, uint32_t owner, uint32_t key, uint64_t bytes) {
 
 static void one_call(trial *t, uint32_t key_count, uint64_t most_bytes) {
   uint32_t owner = (uint32_t)(test_random(&t->seed) % OWNERS), key = (uint32_t)(test_random(&t->seed) % key_count);
-  key = test_random(&t->seed) % 3 == 0 ? key / 4 : key; /* some are seen more often */
+  key = test_random(&t->seed) % 3 == 0 ? key / 4 : key; /* low keys are used more often */
   model_entry *e = &t->m.entries[owner];
   if (e->is_owned && e->is_entered) {
     clv__capture_entry_leave(t->entries[owner]);
@@ -250,15 +250,15 @@ static void one_call(trial *t, uint32_t key_count, uint64_t most_bytes) {
     void *entered = clv__capture_entry_enter(t->cache, t->entries[owner]);
     bool should = model_enter(&t->m, owner);
     assert_ptr_equal(entered, should ? &t->contents[owner] : NULL);
-    if (!should) { /* evicted: its owner asks again later */
+    if (!should) { /* it was evicted: its owner asks again later */
       clv__capture_entry_remove(t->cache, t->entries[owner]);
       model_remove(&t->m, owner);
     }
-  } else if (test_random(&t->seed) % 64 == 0) { /* somebody else took the room since this one asked, or it was never asked */
+  } else if (test_random(&t->seed) % 64 == 0) { /* insert without asking first: there may be no room */
     capture(t, owner, key, test_random(&t->seed) % most_bytes);
   } else {
     clv__capture_verdict verdict = clv__capture_cache_ask(t->cache, &keys[key].key, NULL, 0), should = model_ask(&t->m, key);
-    if (verdict != should) fail_msg("key %u: %d, not %d", key, (int)verdict, (int)should);
+    if (verdict != should) fail_msg("key %u: the verdict is %d, expected %d", key, (int)verdict, (int)should);
     if (verdict != CLV__CAPTURE_NOW) return;
     if (test_random(&t->seed) % 40 == 0) {
       clv__capture_cache_fail(t->cache, &keys[key].key);
@@ -308,7 +308,7 @@ static void as_the_model(void **state) {
 
 /* ---- Scenes ---- */
 
-/* A caller that runs a key and keeps its graph. */
+/* A caller that runs keys and owns their captures. */
 typedef struct user {
   clv__capture_cache *cache;
   clv__capture_entry *entries[1000];
@@ -328,7 +328,7 @@ static void delete_user(user *u) {
   free(u);
 }
 
-/* True for a hit. */
+/* Runs a key: captures it if the cache says so. Returns true for a hit. */
 static bool use(user *u, uint32_t key, clv__capture_verdict *verdict) {
   clv_error error = {0};
   if (u->entries[key] != NULL && clv__capture_entry_enter(u->cache, u->entries[key]) != NULL) {
@@ -356,7 +356,7 @@ static void first_and_second_sight(void **state) {
   assert_true(use(on, 1, NULL));
   assert_false(use(when_seen, 1, &verdict));
   assert_int_equal(verdict, CLV__CAPTURE_EAGER_SIGHT);
-  for (uint32_t i = 0; i < 300; ++i) use(when_seen, 2, NULL); /* counts age meanwhile: once seen is still once seen */
+  for (uint32_t i = 0; i < 300; ++i) use(when_seen, 2, NULL); /* meanwhile counts are halved, but a count of one stays one */
   assert_false(use(when_seen, 1, &verdict));
   assert_int_equal(verdict, CLV__CAPTURE_NOW);
   assert_true(use(when_seen, 1, NULL));
@@ -376,9 +376,9 @@ static void the_thirteenth(void **state) {
   clv__capture_verdict verdict;
   user *u = new_user(12, true);
   for (uint32_t k = 0; k < 12; ++k) assert_false(use(u, k, NULL));
-  assert_true(use(u, 0, NULL)); /* now 1 is the one used least recently */
+  assert_true(use(u, 0, NULL)); /* now key 1 is the least recently used */
   assert_false(use(u, 12, &verdict));
-  assert_int_equal(verdict, CLV__CAPTURE_EAGER_FULL); /* seen once, as 1 was */
+  assert_int_equal(verdict, CLV__CAPTURE_EAGER_FULL); /* seen once, like key 1 */
   assert_false(use(u, 12, &verdict));
   assert_int_equal(verdict, CLV__CAPTURE_NOW);
   assert_true(use(u, 12, NULL));
@@ -388,7 +388,7 @@ static void the_thirteenth(void **state) {
   delete_user(u);
 }
 
-/* More shapes than entries, over and over, from any beginning: the cache does not turn over. */
+/* Cycles over more shapes than entries have many hits and few captures, whatever was in the cache before. */
 static void cycles_hit(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 40; ++seed) {
@@ -406,7 +406,7 @@ static void cycles_hit(void **state) {
   }
 }
 
-/* What was run ten thousand times gives way to what is run now. */
+/* Captures of keys that ran 10,000 times are evicted once other keys run more often. */
 static void habits_change(void **state) {
   (void)state;
   user *u = new_user(12, false);
@@ -425,7 +425,7 @@ static void failed_once(void **state) {
   clv__capture_cache *cache = create(12, 1000, true);
   assert_int_equal(clv__capture_cache_ask(cache, &keys[0].key, NULL, 0), CLV__CAPTURE_NOW);
   clv__capture_cache_fail(cache, &keys[0].key);
-  for (uint32_t i = 0; i < 100000; ++i) { /* shapes that never come again do not wash it away */
+  for (uint32_t i = 0; i < 100000; ++i) { /* keys seen only once do not evict the record of the failure */
     made_key other;
     clv__capture_cache_ask(cache, &make_key(&other, 1000 + i)->key, NULL, 0);
   }
@@ -434,7 +434,7 @@ static void failed_once(void **state) {
   clv__capture_cache_destroy(cache);
 }
 
-/* A graph that is larger than the cache is captured once, not at every run. */
+/* A capture larger than the cache is captured once, not in every run. */
 static void too_large(void **state) {
   (void)state;
   clv_error error = {0};
@@ -449,7 +449,7 @@ static void too_large(void **state) {
   clv__capture_cache_destroy(cache);
 }
 
-/* An entry that runs is evicted, and lives on until it is left. */
+/* If an entry is evicted while it is entered, its content exists until the entry is left. */
 static void evicted_while_entered(void **state) {
   (void)state;
   clv_error error = {0};
@@ -458,7 +458,7 @@ static void evicted_while_entered(void **state) {
   clv__capture_cache *cache = create(1, 1000, true);
   clv__capture_cache_ask(cache, &keys[0].key, NULL, 0);
   assert_ok(clv__capture_cache_insert(cache, &keys[0].key, &contents[0], 1, destroy, &entries[0], &error), error);
-  contents[0].is_entered = true; /* it comes so */
+  contents[0].is_entered = true; /* entries are inserted entered */
   clv__capture_cache_ask(cache, &keys[1].key, NULL, 0);
   assert_int_equal(clv__capture_cache_ask(cache, &keys[1].key, NULL, 0), CLV__CAPTURE_NOW);
   assert_ok(clv__capture_cache_insert(cache, &keys[1].key, &contents[1], 1, destroy, &entries[1], &error), error);
@@ -499,8 +499,8 @@ static void *evict_first(void *given) {
   return NULL;
 }
 
-/* Another thread is destroying the graph of an entry that its owner lets go of: the owner's memory is in use until that is over.
- */
+/* The owner removes an entry while another thread destroys its content. The removal waits, because the content may still use the
+ * owner's memory. */
 static void removal_waits(void **state) {
   (void)state;
   clv_error error = {0};
@@ -513,7 +513,7 @@ static void removal_waits(void **state) {
   clv__capture_entry_leave(entry);
   assert_int_equal(pthread_create(&thread, NULL, evict_first, cache), 0);
   while (!atomic_load(&slow.has_begun)) usleep(100);
-  clv__capture_cache_fail(cache, &keys[2].key); /* others need not wait for it */
+  clv__capture_cache_fail(cache, &keys[2].key); /* other calls need not wait */
   assert_false(atomic_load(&slow.is_over));
   clv__capture_entry_remove(cache, entry);
   assert_true(atomic_load(&slow.is_over));
@@ -521,7 +521,8 @@ static void removal_waits(void **state) {
   clv__capture_cache_destroy(cache);
 }
 
-/* A lookup does not read the key: it costs the same at 10 and at 10,000 nodes. This one's bytes are nowhere. */
+/* A lookup does not read the bytes of the key, so its time does not depend on the number of nodes. Here the bytes are at an
+ * invalid address. */
 static void lookups_read_no_key(void **state) {
   (void)state;
   clv__capture_cache *cache = create(12, 1000, true);
@@ -544,9 +545,9 @@ static void differences(void **state) {
   assert_string_equal(text, "device '7', was '6'");
   use(u, 5, NULL);
   clv__capture_cache_ask(u->cache, &keys[7].key, text, sizeof text);
-  assert_string_equal(text, "device '7', was '5'"); /* the one used last */
+  assert_string_equal(text, "device '7', was '5'"); /* compared with the entry used last */
   clv__capture_cache_ask(u->cache, &keys[5].key, text, sizeof text);
-  assert_string_equal(text, "it was captured for another request");
+  assert_string_equal(text, "the same shapes were captured for another request");
   delete_user(u);
 }
 
@@ -560,7 +561,7 @@ static void other_counters(void **state) {
   clv__capture_cache_destroy(cache);
 }
 
-/* What is remembered has a bound; what has a graph is not forgotten, and of the others those that failed are last. */
+/* The number of keys is bounded. Keys with a capture are never evicted; of the others, failed keys are evicted last. */
 static void memory_is_bounded(void **state) {
   (void)state;
   clv__sightings s;
@@ -587,7 +588,7 @@ static void memory_is_bounded(void **state) {
   }
   assert_int_equal(recent, 1000);
   uint32_t first = clv__sightings_index(&s, &make_key(&key, 0)->key.hash);
-  made_key wrong = key; /* the same hash, another key: never confused */
+  made_key wrong = key; /* the same hash but another key is rejected */
   wrong.bytes[1] ^= 1;
   wrong.key.bytes = wrong.bytes;
   assert_false(clv__sightings_add_capture(&s, first, &wrong.key));

@@ -1,12 +1,12 @@
-/* Captures and launches that fail, and memory that moves or is not to be had, while graphs are kept: results stay right, nothing
- * is destroyed twice, and nothing is tried again that failed. */
+/* Captures and launches that fail, and memory that moves or runs out while captures are kept. Results stay right, nothing is
+ * destroyed twice, and what failed is not tried again. */
 #include "scene.h"
 
 /* ---- Captures and launches that fail ---- */
 
 typedef struct failure {
   interposer_slot slot;
-  uint32_t at; /* which of its calls in that run */
+  uint32_t at; /* which call of the slot fails in that run */
   bool is_replay;
   interposer_action action;
   const char *log;
@@ -44,11 +44,11 @@ static void captures_that_fail(void **state) {
       run(&p, 4, f->log);
       assert_int_equal(s.fails_at, 0);
       assert_int_equal(interposer_count(s.logged, INTERPOSER_captured_destroy), f->destroyed);
-      for (int k = 0; k < 3; ++k) run(&p, 4, "execute*2"); /* no second try */
+      for (int k = 0; k < 3; ++k) run(&p, 4, "execute*2"); /* it is not captured again */
       expect_issue(&p, 0, CLV__ISSUE_EAGER, "its capture failed");
       assert_int_equal(counters(&p).failures, 1);
       assert_int_equal(counters(&p).entries, 0);
-      open_part(&again, &s, make_split(&s, false), "middle=cpu"); /* nor in another session */
+      open_part(&again, &s, make_split(&s, false), "middle=cpu"); /* nor by another session */
       run(&again, 4, "execute*2");
       close_part(&again);
       close_part(&p);
@@ -58,7 +58,7 @@ static void captures_that_fail(void **state) {
   }
 }
 
-/* What is wrong with a run's data is not held against its graph. */
+/* A run that fails because of its data does not prevent later captures and replays. */
 static void data_that_is_wrong(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {
@@ -90,13 +90,14 @@ static void data_that_is_wrong(void **state) {
     }
     assert_int_equal(counters(&p).failures, 0);
     assert_true(counters(&p).hits > 0);
-    expect_issue(&p, 0, CLV__ISSUE_EAGER, "its capture failed"); /* of the last run, which was repeated without */
+    expect_issue(&p, 0, CLV__ISSUE_EAGER, "its capture failed"); /* the last run failed and was repeated without captures */
     close_part(&p);
     close_scene(&s);
   }
 }
 
-/* Several partitions in one graph, failing at each call: nothing of the graph has run by then, all of it is executed. */
+/* Several partitions in one capture, and each call fails in turn. Nothing of the capture has run by then, so all partitions are
+ * executed one by one. */
 static void graphs_of_several_that_fail(void **state) {
   (void)state;
   static const failure several[] = {
@@ -127,7 +128,8 @@ static void graphs_of_several_that_fail(void **state) {
   }
 }
 
-/* The launch is accepted, and fails on the device: the run is repeated without graphs, and the device stays. */
+/* A launch that returns CLV_OK and then fails on the device: the run is repeated without captures, and the device is not
+ * removed. */
 static void a_launch_that_fails_later(void **state) {
   (void)state;
   for (int is_npu = 0; is_npu < 2; ++is_npu) {
@@ -153,7 +155,8 @@ static void a_launch_that_fails_later(void **state) {
   }
 }
 
-/* Memory that is not to be had for a graph is no reason to fail; nothing is lost where a run does. */
+/* Each allocation of the first run fails in turn. The run succeeds without a capture, or it fails with CLV_OUT_OF_MEMORY and
+ * later runs succeed. */
 static void memory_runs_out(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {
@@ -172,7 +175,7 @@ static void memory_runs_out(void **state) {
       for (int run = 0; run < 3; ++run) {
         s.counting.fail_at = run == 0 ? s.counting.calls + at : 0;
         clv_status status = clv_session_run(p.session, &input, 1, &output, 1, &error);
-        if (run > 0 || status != CLV_OUT_OF_MEMORY) assert_ok(status, error); /* a stream is not to be had either */
+        if (run > 0 || status != CLV_OUT_OF_MEMORY) assert_ok(status, error); /* CLV_OUT_OF_MEMORY: for example for a stream */
         if (status == CLV_OK) assert_same_values(&output, &expected, "a run short of memory");
         if (run == 0) done = s.counting.calls < s.counting.fail_at;
       }
@@ -183,9 +186,10 @@ static void memory_runs_out(void **state) {
   }
 }
 
-/* ---- What moves ---- */
+/* ---- Memory that moves ---- */
 
-/* The caller's output is elsewhere: the graph is told, or captured again where the device cannot be told, once that pays. */
+/* The caller's output moves. The binding of the capture is changed. If the device cannot do that, the partition is captured
+ * again, but not in every run. */
 static void outputs_that_move(void **state) {
   (void)state;
   static float other[MOST * 8];
@@ -205,12 +209,12 @@ static void outputs_that_move(void **state) {
     } else {
       run_into(&p, 4, other);
       expect_log(&s, SCENE, "execute");
-      expect_issue(&p, 0, CLV__ISSUE_EAGER, "its memory moved, and the device cannot bind captures again");
-      for (int i = 0; i < 6; ++i) run(&p, 4, "captured_launch"); /* it was not told of that */
+      expect_issue(&p, 0, CLV__ISSUE_EAGER, "its memory moved, and the device cannot change the bindings of a capture");
+      for (int i = 0; i < 6; ++i) run(&p, 4, "captured_launch"); /* the capture still has the first output */
       run_into(&p, 4, other);
       expect_log(&s, SCENE, "captured_destroy " CAPTURES);
       expect_issue(&p, 0, CLV__ISSUE_CAPTURED, "");
-      for (int i = 0; i < 20; ++i) run_into(&p, 4, i % 2 == 0 ? other : p.out); /* checks results */
+      for (int i = 0; i < 20; ++i) run_into(&p, 4, i % 2 == 0 ? other : p.out); /* run_into() checks the results */
       assert_int_equal(counters(&p).recaptures, 3);
       assert_int_equal(counters(&p).failures, 0);
     }
@@ -219,7 +223,8 @@ static void outputs_that_move(void **state) {
   }
 }
 
-/* Scratch grows with each shape, and so does memory of values: graphs keep the one and are told of the other. */
+/* Scratch and the memory of values grow with each shape. Captures keep their old scratch, and their bindings are changed to the
+ * new memory. */
 static void memory_that_grows(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {
@@ -247,7 +252,8 @@ static void memory_that_grows(void **state) {
   }
 }
 
-/* Memory for so little that what was there goes before there is more: its handle is often given again, for other bytes. */
+/* Memory is so small that old blocks are freed before larger ones are allocated. New blocks often get the handles of freed
+ * ones. */
 static void other_memory_at_the_same_address(void **state) {
   (void)state;
   static const char spec[] = "{\"static_shapes\": true, \"memory\": 3072, \"operators\": \"all\"}";
@@ -265,7 +271,7 @@ static void other_memory_at_the_same_address(void **state) {
   close_scene(&s);
 }
 
-/* A graph keeps its set of shapes, whatever else comes by. */
+/* A prepared set with captures is not evicted, whatever other shapes run. */
 static void sets_stay_while_their_graphs_do(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {
@@ -282,7 +288,7 @@ static void sets_stay_while_their_graphs_do(void **state) {
     for (int64_t n = 9; n >= 7; --n) run(&p, n, "captured_launch*2");
     run(&p, 3, "execute*2");
     run(&p, 3, CAPTURES " " CAPTURES " captured_destroy*2");
-    /* Of the four sets, that of 9 has no graph any more: it goes when another one comes. */
+    /* Of the four sets, that of 9 has no captures any more, so the next new set evicts it. */
     uint64_t instances = interposer_count(s.logged, INTERPOSER_instance_destroy);
     run(&p, 2, "execute*2");
     assert_int_equal(interposer_count(s.logged, INTERPOSER_instance_destroy), instances + 2);
@@ -292,7 +298,7 @@ static void sets_stay_while_their_graphs_do(void **state) {
   }
 }
 
-/* Requests of one session have memory of their own, and so graphs. */
+/* Each request of a session has its own memory, and therefore its own captures. */
 static void several_in_flight(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {
@@ -330,7 +336,8 @@ static void several_in_flight(void **state) {
   }
 }
 
-/* Some sizes are known only when a partition has run: that one and those behind it are executed. */
+/* Some sizes are known only after a partition has run. That partition and those that read such values are executed without
+ * capture. */
 static void sizes_that_follow_from_data(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {

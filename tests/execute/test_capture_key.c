@@ -1,5 +1,5 @@
-/* Keys of captures: a random plan and the same plan with one change have different keys, and the first difference is
- * named; the same again, at other addresses and under other names, has an equal key. */
+/* Keys of captures: a random plan and the same plan with one change have different keys, and the first difference is reported.
+ * The same plan with other addresses and names has an equal key. */
 #include "execute/capture/key.h"
 
 #include <stdio.h>
@@ -20,13 +20,13 @@ static const char *const binary_ops[] = {"Add", "Mul", "Sub", "Max"};
 
 typedef struct node_spec {
   node_kind kind;
-  uint32_t op;        /* of its kind */
-  uint32_t inputs[2]; /* values: the graph's inputs, then what nodes make */
-  uint32_t number;    /* a parameter: what it is clipped to, the axis, the op inside the body */
+  uint32_t op;        /* index in the list of operators of this kind */
+  uint32_t inputs[2]; /* values: first the graph's inputs, then the outputs of nodes */
+  uint32_t number;    /* a parameter: the limit of Clip, the axis, the operator inside the body */
   bool is_output;
 } node_spec;
 
-/* A graph as a few numbers, and the partitions of its plan. */
+/* Describes a graph and the partitions of its plan. */
 typedef struct spec {
   uint32_t count;
   node_spec nodes[MOST_NODES];
@@ -54,7 +54,7 @@ static spec random_spec(uint64_t seed) {
   return s;
 }
 
-/* What a spec is built into. */
+/* The graph, types and plan built from a spec. */
 typedef struct built {
   clv_graph *graph;
   clv__shapes *shapes;
@@ -212,7 +212,7 @@ static bool is_taken(const spec *s, uint32_t node, uint32_t *number) {
   return false;
 }
 
-/* The value by its number in the spec. */
+/* Returns the value with the given number in the spec. */
 static clv_value_id value_of(const built *b, uint32_t value) {
   char name[32];
   value_name("", value, name);
@@ -232,7 +232,8 @@ static void expect(uint64_t seed, const built *now, const built *before, const c
   }
 }
 
-/* The spec with one node other than it was, and what that is called; false where there is nothing to change. */
+/* Changes one node of the spec, and writes the expected difference into `text`. Returns false if nothing of the node can
+ * change. */
 static bool change_node(spec *s, uint32_t node, uint32_t number, char *text, size_t size_bytes) {
   node_spec *n = &s->nodes[node];
   uint32_t old_number = n->number, old_op = n->op;
@@ -278,7 +279,7 @@ static void one_node_changes(void **state) {
     char text[300];
     uint32_t node = (uint32_t)(test_random(&random) % s.count), number;
     build(&before, &s, "", "npu");
-    build(&again, &s, "x_", "npu"); /* other names, other memory */
+    build(&again, &s, "x_", "npu"); /* other names and other memory */
     change_node(&other, node, (is_taken(&s, node, &number), number), text, sizeof text);
     build(&now, &other, "", "npu");
     make(&before);
@@ -297,7 +298,7 @@ static void one_node_changes(void **state) {
   for (uint32_t i = 0; i < KINDS; ++i) assert_true(seen[i] > 10);
 }
 
-/* A value in the key: an input or output of a node that is taken; none: false. */
+/* Picks a value that is in the key: an input or the output of a random node. Returns false if that node is not in the key. */
 static bool pick_value(const spec *s, uint64_t *random, uint32_t *value) {
   uint32_t node = (uint32_t)(test_random(random) % s->count), number;
   *value = test_random(random) % 2 == 0 || s->nodes[node].kind == IF ? INPUTS + node : s->nodes[node].inputs[0];
@@ -344,7 +345,7 @@ static void one_value_changes(void **state) {
   }
 }
 
-/* Two values that a node reads lie in one memory, or no longer. */
+/* Two inputs of a node share memory, or no longer do. */
 static void memory_is_shared(void **state) {
   (void)state;
   uint32_t checked = 0;
@@ -361,7 +362,7 @@ static void memory_is_shared(void **state) {
     build(&before, &s, "", "npu");
     build(&now, &s, "", "npu");
     clv_value_id a = value_of(&now, s.nodes[node].inputs[0]), b = value_of(&now, s.nodes[node].inputs[1]);
-    before.aliases[a] = a; /* alone in its memory is not shared */
+    before.aliases[a] = a; /* a value that shares with no other has its own id */
     make(&before);
     now.aliases[a] = now.aliases[b] = b;
     make(&now);
@@ -370,12 +371,12 @@ static void memory_is_shared(void **state) {
     clv__capture_key_difference(&before.key, &now.key, back, sizeof back);
     value_name("", s.nodes[node].inputs[0], first);
     value_name("", s.nodes[node].inputs[1], second);
-    char one[128], other[128]; /* whichever is met later */
+    char one[128], other[128]; /* the value that comes later in the key is reported */
     snprintf(one, sizeof one, "value '%s': shares memory with '%s', was none", first, second);
     snprintf(other, sizeof other, "value '%s': shares memory with '%s', was none", second, first);
     if (strcmp(text, one) != 0 && strcmp(text, other) != 0) fail_msg("seed %llu: %s", (unsigned long long)seed, text);
     assert_non_null(strstr(back, "shares memory with nothing before it, was '"));
-    before.aliases[a] = before.aliases[b] = a; /* whose id it goes by does not matter */
+    before.aliases[a] = before.aliases[b] = a; /* it does not matter whose id they share */
     make(&before);
     expect(seed, &now, &before, NULL);
     release(&before);
@@ -441,7 +442,7 @@ static void the_rest_changes(void **state) {
   release(&now);
 
   other = s;
-  other.nodes[1].inputs[1] = 2; /* an input in another's place is the same but for its name */
+  other.nodes[1].inputs[1] = 2; /* using another input instead only changes its name */
   build(&now, &other, "", "npu");
   make(&now);
   expect(7, &now, &before, NULL);
@@ -459,10 +460,10 @@ static void the_rest_changes(void **state) {
   other.nodes[0].is_output = true;
   build(&now, &other, "", "npu");
   make(&now);
-  expect(10, &now, &before, "value 'v0': leaves, was: is internal");
+  expect(10, &now, &before, "value 'v0': is an output, was internal");
   release(&now);
 
-  /* Without names, as a key that was kept. */
+  /* A key without names, like those kept in the cache. */
   other = s;
   other.nodes[0].op = 1;
   build(&now, &other, "", "npu");
@@ -481,7 +482,7 @@ static clv_tensor f32_vector(int64_t count, const float *data) {
   return (clv_tensor){.dtype = CLV_F32, .rank = 1, .dims = {count}, .data = (void *)data};
 }
 
-/* The key of one node of an operator that nobody knows, with one attribute. */
+/* Makes the key of one node with an unknown operator and one attribute. */
 static void make_with(built *b, const clv_attribute *attribute) {
   clv_error error = {0};
   test_graph g;

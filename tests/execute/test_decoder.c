@@ -1,6 +1,6 @@
-/* Decoders that generate text: a prompt of 16 tokens at once, then one token at a time, each fed with the caches that the run
- * before gave. On any devices the tokens are those of the CPU alone; the prompt is issued launch by launch, and what follows as
- * it was captured once. */
+/* Decoders that generate text: first a prompt of 16 tokens in one run, then one token per run, with the caches that the previous
+ * run returned. On all devices the tokens are the same as on the CPU alone. The prompt is issued launch by launch; the later runs
+ * replay a capture. */
 #include "decoder.h"
 
 #include "execute/capture/capture.h"
@@ -12,7 +12,7 @@ typedef struct generation {
   const char *devices, *spec, *strategy;
   uint32_t bucket_multiple;
   clv_capture_policy mode;
-  uint32_t npu_nodes; /* out: on the NPU with an open size */
+  uint32_t npu_nodes; /* result: nodes of bucketed partitions on the NPU */
   int64_t tokens[GENERATED];
 } generation;
 
@@ -35,7 +35,8 @@ static clv_tensor cache_tensor(bool grows, int64_t length, float *data) {
   return grows ? f32(4, growing, data) : f32(2, fixed, data);
 }
 
-/* One run: `ids` at the places from `first` on. Caches are replaced by those that come out. */
+/* Makes one run with the tokens `ids` at positions from `first` on. Replaces the caches by the new ones. Returns the next
+ * token. */
 static int64_t step(clv_session *session, bool grows, const int64_t *ids, int64_t count, int64_t first, cache *caches) {
   clv_error error = {0};
   int64_t positions[PROMPT], tokens[PROMPT];
@@ -59,18 +60,19 @@ static int64_t step(clv_session *session, bool grows, const int64_t *ids, int64_
 
 /* ---- How runs are issued ---- */
 
-/* Runs, as many as have been, of the session's device of fixed shapes. */
+/* Counts how the runs of the session's device with fixed shapes were issued. */
 typedef struct watch {
   const generation *how;
   bool grows;
   const clv_plan *plan;
   clv_session *session;
-  int64_t buckets[2]; /* of the cache that goes in and the one that comes out, as of the last run */
-  uint32_t of_bucket; /* runs of these, one after the other */
+  int64_t buckets[2]; /* of the input cache and the output cache in the last run */
+  uint32_t of_bucket; /* consecutive runs with these buckets */
   uint32_t captured, replayed;
 } watch;
 
-/* What partitions with padded sizes have the cache `name` at, that is so long now; 0: none of them has its length. */
+/* Returns the padded length of the cache `name`, whose actual length is `length`, in bucketed partitions; 0 if none of them has a
+ * value of that length. */
 static int64_t bucket_of(const watch *w, const char *name, int64_t length) {
   if (!w->grows) return 0;
   int64_t dim = w->plan->shapes->types[clv__graph_find_value(w->plan->graph, name)].dims[2];
@@ -104,14 +106,14 @@ static void expect_issue(watch *w, uint32_t device, clv__issue wanted, int64_t l
   w->replayed += any && wanted == CLV__ISSUE_REPLAYED;
 }
 
-/* After a run of one token, with as many before it. */
+/* Checks how a run of one token, after `length` others, was issued. */
 static void check_step(watch *w, int64_t length) {
   if (w->how->mode == CLV_CAPTURE_OFF) return;
   if (w->grows && w->how->bucket_multiple == 1) return; /* more shapes than captures are kept */
   int64_t in = bucket_of(w, "k0", length), out = bucket_of(w, "new_k0", length + 1);
   w->of_bucket = w->of_bucket > 0 && in == w->buckets[0] && out == w->buckets[1] ? w->of_bucket + 1 : 1;
   w->buckets[0] = in, w->buckets[1] = out;
-  uint32_t first = w->how->mode == CLV_CAPTURE_ON ? 1 : 2; /* sight that is worth it */
+  uint32_t first = w->how->mode == CLV_CAPTURE_ON ? 1 : 2; /* the run in which it is captured */
   for (uint32_t d = 0; d < w->plan->devices->count; ++d) {
     if (w->plan->devices->items[d].info.static_shapes_only) {
       expect_issue(w, d,
@@ -120,7 +122,7 @@ static void check_step(watch *w, int64_t length) {
                                            : CLV__ISSUE_REPLAYED,
                    length);
     } else if (!w->grows && length > PROMPT + 3 && (w->how->spec == NULL || strcmp(w->how->spec, "all") != 0)) {
-      uint32_t replayed = w->replayed; /* counted for the other */
+      uint32_t replayed = w->replayed; /* restored below: it counts only the other device */
       expect_issue(w, d, CLV__ISSUE_REPLAYED, length);
       w->replayed = replayed;
     }
@@ -150,7 +152,7 @@ static void check_counters(const watch *w) {
   }
 }
 
-/* ---- A text ---- */
+/* ---- Generating a text ---- */
 
 static bool open_machine(machine *m, const generation *how) {
   clv_error error = {0};
@@ -171,7 +173,7 @@ static bool open_machine(machine *m, const generation *how) {
   return false;
 }
 
-/* False where there is no such device. */
+/* Returns false if there is no such device. */
 static bool generate(generation *how, bool grows) {
   machine m;
   clv_error error = {0};
@@ -213,7 +215,7 @@ static const char fixed_shapes[] = "{\"static_shapes\": true, \"operators\": \"a
 static void tokens_are_those_of_the_cpu(bool grows) {
   generation alone = {.devices = "cpu", .mode = CLV_CAPTURE_OFF};
   assert_true(generate(&alone, grows));
-  uint32_t distinct = 0; /* a decoder that repeats itself shows little */
+  uint32_t distinct = 0; /* different tokens; a decoder that repeats itself would prove little */
   for (int i = 0; i < GENERATED; ++i) {
     bool is_new = true;
     for (int k = 0; k < i; ++k) is_new = is_new && alone.tokens[k] != alone.tokens[i];
@@ -236,7 +238,7 @@ static void tokens_are_those_of_the_cpu(bool grows) {
     if (others[i].spec != NULL && strcmp(others[i].spec, "all") != 0) assert_true(others[i].npu_nodes > 15);
     for (int t = 0; t < GENERATED; ++t) {
       if (others[i].tokens[t] == alone.tokens[t]) continue;
-      fail_msg("%s, way %zu: token %d is %d, on the CPU %d", grows ? "growing" : "fixed", i, t, (int)others[i].tokens[t],
+      fail_msg("%s, way %zu: token %d is %d, but %d on the CPU", grows ? "growing" : "fixed", i, t, (int)others[i].tokens[t],
                (int)alone.tokens[t]);
     }
   }

@@ -1,5 +1,5 @@
-/* A device that fails is taken out: at any call, alone or while several requests are on it, by an error or by hanging; what is
- * said of it; and that a device which was given up is not called any more. test_faults.c has it at random. */
+/* A session removes a device that fails, by an error or by hanging, in any call, with one request or several. The incident is
+ * reported, and a lost device is not called any more. See test_faults.c for random failures. */
 #include <pthread.h>
 
 #include "backends/cpu/cpu.h"
@@ -9,14 +9,14 @@
 
 enum { ELEMENTS = 512, FOREVER = 1000000 };
 
-/* Of a device that hangs; one that does not must answer within it on a loaded machine. */
+/* Time limit for devices. On a loaded machine, a device that does not hang must answer within it. */
 #if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
 #define HANG_LIMIT_S 1.0
 #else
 #define HANG_LIMIT_S 0.25
 #endif
 
-/* What goes wrong: of a slot's calls, once armed, `after` pass and the next `count` have the fate. */
+/* Which calls fail: once armed, the first `after` calls of the slot pass, and the next `count` get `fate`. */
 typedef struct script {
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -24,7 +24,7 @@ typedef struct script {
   interposer_slot slot;
   interposer_fate fate;
   uint32_t after, count;
-  uint32_t gather; /* so many calls meet before they have it */
+  uint32_t gather; /* these calls wait until there are this many of them */
   uint32_t met;
 } script;
 
@@ -91,7 +91,7 @@ static void open_devices(fixture *f, const setting *what) {
   clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
   context.allocator = &f->m.counting.allocator;
   context.cache_directory = "";
-  context.capture = CLV_CAPTURE_OFF; /* execute() is what is made to fail */
+  context.capture = CLV_CAPTURE_OFF; /* so that partitions run by execute(), which the tests let fail */
   context.log = keep_log;
   context.log_user_data = f;
   assert_ok(clv_context_create(&context, &f->m.context, &error), error);
@@ -104,7 +104,7 @@ static void open_devices(fixture *f, const setting *what) {
   assert_ok(clv_devices_open(f->m.context, &devices, &f->m.devices, &error), error);
 }
 
-/* Where nothing else is said: conv … relu2 on the faulty device, concat on the CPU, softmax on the faulty one. */
+/* Makes the graph and its plan. By default conv … relu2 and softmax are on the faulty device, and concat is on the CPU. */
 static void begin(fixture *f, const setting *what) {
   clv_error error = {0};
   open_devices(f, what);
@@ -154,7 +154,7 @@ static clv_session *session_with(const clv_plan *plan, double device_time_limit_
   return session;
 }
 
-/* A run in memory of the caller's, so that it may be one of several. */
+/* Makes a run with output memory of its own, so that several may run at once, and checks the output. */
 static clv_status run(const fixture *f, clv_session *session, const clv_run_options *options, clv_error *error) {
   float room[ELEMENTS];
   clv_tensor output = f->expected;
@@ -174,7 +174,7 @@ static void check_run(const fixture *f, clv_session *session) {
   assert_ok(run(f, session, NULL, &error), error);
 }
 
-/* One incident, of the first device, whose partitions are on the second now. */
+/* Checks that there is one incident: the first device was removed, and its partitions moved to the second. */
 static void check_taken_out(fixture *f, clv_session *session, uint32_t partitions, const char *text) {
   clv__incident incident;
   char line[640], wanted[700];
@@ -195,7 +195,7 @@ static void check_taken_out(fixture *f, clv_session *session, uint32_t partition
   if (strstr(f->log, wanted) == NULL) fail_msg("'%s' is not in the log:\n%s", wanted, f->log);
 }
 
-/* ---- Wherever it fails ---- */
+/* ---- Failures in each function ---- */
 
 static void wherever_it_fails(void **state) {
   (void)state;
@@ -228,17 +228,17 @@ static void wherever_it_fails(void **state) {
       clv_session *session = NULL;
       if (!at_creation) session = session_with(f.plan, 0, 1);
       if (!at_creation) check_run(&f, session);
-      if (!at_creation) clv_session_destroy(session); /* streams and events are made in a first run */
+      if (!at_creation) clv_session_destroy(session); /* so that the next session's first run creates streams and events again */
       if (!at_creation) session = session_with(f.plan, 0, 1);
       arm(&f, cases[i].slot, cases[i].action, 0, FOREVER);
       if (at_creation) session = session_with(f.plan, 0, 1);
       check_run(&f, session);
       check_taken_out(&f, session, 2, "driver(): code 9");
-      disarm(&f); /* it stays out of this session */
+      disarm(&f); /* the device stays removed from this session */
       check_run(&f, session);
       check_taken_out(&f, session, 2, "driver(): code 9");
       clv_session_destroy(session);
-      session = session_with(f.plan, 0, 1); /* not of the next */
+      session = session_with(f.plan, 0, 1); /* but not from the next session */
       check_run(&f, session);
       assert_int_equal(clv__session_incident_count(session), 0);
       clv_session_destroy(session);
@@ -247,7 +247,7 @@ static void wherever_it_fails(void **state) {
   }
 }
 
-/* Memory that is short once is no reason. */
+/* A device is not removed if it runs out of memory only once. */
 static void short_of_memory_once(void **state) {
   (void)state;
   static const interposer_slot slots[] = {INTERPOSER_compile, INTERPOSER_buffer_alloc, INTERPOSER_instance_create,
@@ -289,7 +289,7 @@ static void short_of_memory_for_a_weight(void **state) {
   }
 }
 
-/* ---- Where there is no other device ---- */
+/* ---- No other device ---- */
 
 static void the_first_error_is_told(void **state) {
   (void)state;
@@ -307,7 +307,7 @@ static void the_first_error_is_told(void **state) {
     assert_int_equal(clv_session_run(session, &f.input, 1, &(clv_tensor){0}, 1, NULL), CLV_IO_ERROR);
     assert_int_equal(clv__session_incident_count(session), 0);
     disarm(&f);
-    check_run(&f, session); /* it was not taken out */
+    check_run(&f, session); /* the device was not removed */
     clv_session_destroy(session);
     end(&f);
   }
@@ -326,7 +326,7 @@ static void what_the_caller_wants_is_no_failure(void **state) {
   clv_session *session = session_with(f.plan, 0, 1);
   clv_run_options options = CLV_RUN_OPTIONS_INIT;
   options.progress = stop_at_once;
-  arm(&f, INTERPOSER_copy_in, INTERPOSER_FAIL, 0, FOREVER); /* before any step is over: then it is cancelled on the CPU */
+  arm(&f, INTERPOSER_copy_in, INTERPOSER_FAIL, 0, FOREVER); /* fails before any step completes; the repetition is cancelled */
   assert_int_equal(run(&f, session, &options, &error), CLV_CANCELLED);
   check_taken_out(&f, session, 2, "driver(): code 9");
   clv_tensor wrong = f32(1, DIMS(3), f.data), output = {0};
@@ -339,7 +339,7 @@ static void what_the_caller_wants_is_no_failure(void **state) {
 
 /* ---- One device after the other ---- */
 
-/* The second fails when it is given what the first had. */
+/* The second device fails when it runs the nodes of the first. */
 static void two_devices_one_after_the_other(void **state) {
   (void)state;
   fixture f;
@@ -363,7 +363,7 @@ static void two_devices_one_after_the_other(void **state) {
   end(&f);
 }
 
-/* And nothing is left then: the first one's error, and what the second had to say. */
+/* Without a third device, the run fails with the error of the first device, followed by that of the second. */
 static void two_devices_and_no_third(void **state) {
   (void)state;
   fixture f;
@@ -378,13 +378,13 @@ static void two_devices_and_no_third(void **state) {
   if (strncmp(error.message, first, sizeof first - 1) != 0) fail_msg("%s", error.message);
   assert_non_null(strstr(error.message + sizeof first, "launch 1 failed"));
   assert_non_null(strstr(error.message + sizeof first, "; then, without faulty and npu: "));
-  check_run(&f, session); /* of the npu one launch failed */
+  check_run(&f, session); /* only one launch of the npu fails */
   check_run(&f, session);
   clv_session_destroy(session);
   end(&f);
 }
 
-/* ---- What tells of steps ---- */
+/* ---- Step times and traces ---- */
 
 static void times_and_traces_are_of_the_new_plan(void **state) {
   (void)state;
@@ -425,7 +425,7 @@ static void *call(void *cookie) {
   return NULL;
 }
 
-/* Both are on the device when it fails: one of them makes another plan, and both use it. */
+/* Two runs are on the device when it fails: one of them makes another plan, and both use it. */
 static void two_requests_in_flight(void **state) {
   (void)state;
   for (interposer_action action = INTERPOSER_FAIL; action <= INTERPOSER_HANG; ++action) {
@@ -448,7 +448,7 @@ static void two_requests_in_flight(void **state) {
   }
 }
 
-/* Runs are started, and wait for their turn, while the device goes. */
+/* The device is removed while started runs wait for a request. */
 static void while_runs_were_started(void **state) {
   (void)state;
   enum { RUNS = 12 };
@@ -480,7 +480,7 @@ static void while_runs_were_started(void **state) {
 
 /* ---- Devices that hang ---- */
 
-/* How it is found out. */
+/* The operation in which the device hangs. */
 typedef enum way { IN_A_RUN, IN_A_TIMED_RUN, IN_VERIFY, IN_A_CANCELLED_RUN, WAYS } way;
 
 static void meet(fixture *f, clv_session *session, way how) {
@@ -503,7 +503,8 @@ static void meet(fixture *f, clv_session *session, way how) {
   assert_ok(status, error);
 }
 
-/* Everything that comes after it hung, with the device still open: nothing of it is called. */
+/* Uses the session, and makes another plan and sessions, after the device hung but before it is closed. The device must not be
+ * called. */
 static void go_on_without(fixture *f, clv_session *session) {
   clv_error error = {0};
   clv__mismatch mismatch;
@@ -522,7 +523,7 @@ static void go_on_without(fixture *f, clv_session *session) {
   assert_int_equal(clv__session_incident_count(session), 0);
   clv_session_destroy(session);
   clv_plan_destroy(plan);
-  session = session_with(f->plan, 0, 1); /* of a plan that still has it */
+  session = session_with(f->plan, 0, 1); /* for the first plan, which still uses the device */
   check_run(f, session);
   check_taken_out(f, session, 2, "did not answer");
   clv_session_destroy(session);
@@ -559,7 +560,7 @@ static void a_device_that_hangs_is_left_alone(void **state) {
   }
 }
 
-/* Layers whose weights are copied in every run. */
+/* Makes layers whose weights are streamed in every run. */
 static void make_streamed(fixture *f) {
   test_graph g;
   test_graph_begin(&g, &f->m.counting.allocator, 7);
@@ -575,7 +576,7 @@ static void make_streamed(fixture *f) {
   f->graph = test_graph_end(&g, "v4");
 }
 
-/* An output whose room is asked for when the device knows its size. */
+/* Makes an output whose memory the device requests once it knows the size. */
 static void make_sized_by_data(fixture *f) {
   test_graph g;
   test_graph_begin(&g, &f->m.counting.allocator, 7);
@@ -585,8 +586,8 @@ static void make_sized_by_data(fixture *f) {
   f->graph = test_graph_end(&g, "y");
 }
 
-/* A device goes on when it is closed: with the model's bytes, which are gone, and for a run that is long over. (What is wrong
- * here shows under AddressSanitizer.) Nodes are pinned: it is an error. */
+/* A hung device continues when it is closed: it reads weights of a model that was freed, or requests memory for a run that ended.
+ * (AddressSanitizer finds errors here.) Nodes are pinned to it, so runs fail. */
 static void what_it_may_still_come_upon(void **state) {
   (void)state;
   static const struct {
@@ -615,18 +616,18 @@ static void what_it_may_still_come_upon(void **state) {
     assert_non_null(strstr(error.message, "did not answer"));
     assert_int_equal(clv_session_run(session, &input, 1, &output, 1, &error), CLV_DEVICE_ERROR);
     clv_session_destroy(session);
-    end(&f); /* the model goes before the devices */
+    end(&f); /* destroys the model before it closes the devices */
   }
 }
 
-/* A session without a time limit waits for a device that another one gives up. */
+/* A session without a time limit waits for a device that another session marks as lost. */
 static void given_up_by_another_session(void **state) {
   (void)state;
   for (int has_notify = 0; has_notify < 2; ++has_notify) {
     fixture f;
     begin(&f, &(setting){.without = has_notify ? 0 : INTERPOSER_BIT(event_notify)});
     clv_session *limited = session_with(f.plan, HANG_LIMIT_S, 1), *patient = session_with(f.plan, 0, 1);
-    f.script.gather = 2; /* both are there before it hangs */
+    f.script.gather = 2; /* both runs reach the device before it hangs */
     arm(&f, INTERPOSER_execute, INTERPOSER_HANG, 0, FOREVER);
     caller callers[2] = {{.f = &f, .session = patient}, {.f = &f, .session = limited}};
     pthread_t threads[2];
@@ -672,7 +673,7 @@ static void shapes_that_a_device_cannot(void **state) {
   end(&f);
 }
 
-/* ---- Memory that is out while another plan is made ---- */
+/* ---- No memory for another plan ---- */
 
 static void without_memory_for_another_plan(void **state) {
   (void)state;
@@ -688,7 +689,7 @@ static void without_memory_for_another_plan(void **state) {
     clv_status status = run(&f, session, NULL, &error);
     bool was_reached = f.m.counting.calls >= calls + k;
     f.m.counting.fail_at = 0;
-    if (status != CLV_OK) assert_int_equal(status, CLV_DEVICE_ERROR); /* the first error is the one that is told */
+    if (status != CLV_OK) assert_int_equal(status, CLV_DEVICE_ERROR); /* the first error is returned */
     if (status == CLV_OK) check_taken_out(&f, session, 2, "driver(): code 9");
     check_run(&f, session);
     clv_session_destroy(session);

@@ -1,9 +1,9 @@
-/* Devices that fail: at each call, at random, by hanging, by computing nonsense. Whatever happens, runs end in time and give the
- * right answer (or, where no device may be taken out, an error that names the device), nothing leaks, nothing is used that the
- * device no longer has, and the session goes on.
+/* Devices that fail in each call, at random, by hanging, or by computing wrong values. Whatever happens, runs end in time with
+ * the right outputs (or, without fallback, with an error that names the device), nothing leaks, no freed object of the device is
+ * used, and the session remains usable.
  *
- * Every schedule is drawn from its seed: the devices, a small random graph, who runs what, and what goes wrong and when.
- * CLEAVE_TEST_PERCENT=1000 runs ten times as many; CLEAVE_TEST_SEED=N that one alone. */
+ * Every schedule is drawn from its seed: the devices, a small random graph, which device runs what, and what fails when.
+ * CLEAVE_TEST_PERCENT=1000 runs ten times as many; CLEAVE_TEST_SEED=N runs only the schedule of seed N. */
 #include <pthread.h>
 #include <signal.h>
 
@@ -16,24 +16,24 @@ enum { SCHEDULES = 5000, SECONDS_EACH = 30, RUNS = 3, MOST_OUTPUTS = 16 };
 
 typedef enum fault {
   FAULT_AT_CALL, /* one call fails */
-  FAULT_RANDOM,  /* any call may */
-  FAULT_SLOT,    /* all calls of a slot do from some moment on */
-  FAULT_SLOT_AT, /* one call of a slot */
+  FAULT_RANDOM,  /* each call may fail */
+  FAULT_SLOT,    /* from some stage on, all calls of a slot fail */
+  FAULT_SLOT_AT, /* one call of a slot fails */
   FAULT_HANG,    /* the device hangs at a call */
-  FAULT_DELAY,   /* calls take time */
+  FAULT_DELAY,   /* some calls are slow */
   FAULT_KINDS
 } fault;
 
-/* When the hook begins to do harm. */
+/* The stage from which calls fail. */
 typedef enum stage { STAGE_OPEN, STAGE_PLAN, STAGE_SESSION, STAGE_FIRST_RUN, STAGE_LATER_RUN, STAGE_COUNT } stage;
 
 typedef struct schedule {
   uint64_t seed, random;
   fault kind;
   stage from;
-  bool is_faulty_alone; /* beside the CPU */
+  bool is_faulty_alone; /* the only device besides the CPU */
   bool is_asynchronous;
-  pthread_mutex_t lock; /* what follows: calls come from several threads */
+  pthread_mutex_t lock; /* protects the members below: calls come from several threads */
   bool is_armed;
   uint64_t left;        /* calls until the one that fails or hangs */
   interposer_slot slot; /* FAULT_SLOT */
@@ -52,7 +52,7 @@ static void on_alarm(int number) {
   abort();
 }
 
-/* ---- What goes wrong ---- */
+/* ---- Faults ---- */
 
 static bool is_hit(schedule *s, const interposer_call *call) {
   switch (s->kind) {
@@ -101,7 +101,7 @@ static void draw(schedule *s, uint64_t seed) {
   *s = (schedule){.seed = seed, .random = seed * 7919};
   uint64_t *r = &s->random;
   s->kind = (fault)(test_random(r) % FAULT_KINDS);
-  if (s->kind == FAULT_DELAY && test_random(r) % 8 != 0) s->kind = FAULT_AT_CALL; /* they prove little and take time */
+  if (s->kind == FAULT_DELAY && test_random(r) % 8 != 0) s->kind = FAULT_AT_CALL; /* delays prove little and take time */
   s->from = (stage)(test_random(r) % STAGE_COUNT);
   s->is_faulty_alone = test_random(r) % 2 == 0;
   s->is_asynchronous = s->kind == FAULT_HANG || test_random(r) % 4 != 0;
@@ -120,9 +120,9 @@ static void draw(schedule *s, uint64_t seed) {
   pthread_mutex_init(&s->lock, NULL);
 }
 
-/* ---- A world to go wrong in ---- */
+/* ---- Devices, graph and plan of a schedule ---- */
 
-/* Who may run what: the CPU everything, the others what the seed says. */
+/* The CPU supports every node, the other devices those chosen by the seed. */
 static bool supports(void *user_data, const char *device, const clv_node_info *node, char reason[160]) {
   const schedule *s = user_data;
   uint64_t hash = s->seed + (uint8_t)device[0];
@@ -156,7 +156,7 @@ static interposer *make_faulty(schedule *s) {
       .name = "faulty",
       .query = is_npu ? clv__vnpu_backend_query : clv__cpu_backend_query,
       .spec = is_npu ? "all" : NULL,
-      .memory_space = s->is_asynchronous && !is_npu ? "far" : NULL, /* else nothing is ever enqueued but partitions */
+      .memory_space = s->is_asynchronous && !is_npu ? "far" : NULL, /* so that there are also copies to enqueue */
       .order = s->is_asynchronous ? INTERPOSER_ASYNCHRONOUS : INTERPOSER_SYNCHRONOUS,
       .without = left_out[test_random(&s->random) % (sizeof left_out / sizeof *left_out)],
       .finish_on_close = test_random(&s->random) % 2 == 0,
@@ -164,7 +164,7 @@ static interposer *make_faulty(schedule *s) {
       .user_data = s});
 }
 
-/* False where the device did not even open. */
+/* Returns false if the device could not be opened. */
 static bool world_open(world *w, schedule *s) {
   clv_error error = {0};
   *w = (world){.schedule = s, .faulty = make_faulty(s)};
@@ -194,10 +194,10 @@ static void world_close(world *w) {
   clv_devices_close(w->devices);
   clv_context_destroy(w->context);
   if (!is_lost && interposer_left(w->faulty) > 0) {
-    fail_msg("%llu objects of the device were left", (unsigned long long)interposer_left(w->faulty));
+    fail_msg("%llu objects of the device were not destroyed", (unsigned long long)interposer_left(w->faulty));
   }
   if (interposer_misused(w->faulty, misuse, sizeof misuse)) fail_msg("%s", misuse);
-  if (w->counting.live != 0) fail_msg("%zu allocations were left", w->counting.live);
+  if (w->counting.live != 0) fail_msg("%zu allocations were not released", w->counting.live);
   interposer_destroy(w->faulty);
   pthread_mutex_destroy(&w->schedule->lock);
 }
@@ -217,9 +217,9 @@ static void make_inputs(world *w) {
   assert_ok(clv__graph_evaluate(w->graph, w->inputs, NULL, w->expected, NULL, NULL, &w->counting.allocator, &error), error);
 }
 
-/* The plan, or false where a device that was asked did not answer well: an error names it. */
+/* Makes the plan. Returns false if a call to the faulty device failed; the error must name the device. */
 static bool make_plan(world *w) {
-  static const char *const strategies[] = {"contiguous", "contiguous", "ready", "delegate"}; /* a device that pays or not */
+  static const char *const strategies[] = {"contiguous", "contiguous", "ready", "delegate"}; /* most ignore prices */
   clv_error error = {0};
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   uint64_t random = w->schedule->seed + 1;
@@ -229,7 +229,7 @@ static bool make_plan(world *w) {
   options.support_user_data = w->schedule;
   reach(w->schedule, STAGE_PLAN);
   clv_status status = clv_plan_make(w->graph, w->devices, &options, &w->plan, &error);
-  if (status != CLV_OK && strstr(error.message, "faulty") == NULL) fail_msg("the plan: %s", error.message);
+  if (status != CLV_OK && strstr(error.message, "faulty") == NULL) fail_msg("making the plan: %s", error.message);
   return status == CLV_OK;
 }
 
@@ -257,9 +257,9 @@ static void begin(uint64_t seed) {
   alarm(SECONDS_EACH);
 }
 
-/* ---- Without fallback: errors, and a session that goes on once the device does ---- */
+/* ---- Without fallback: runs fail, and succeed again once the device works ---- */
 
-/* On a machine with much to do another device may miss the time limit as well. */
+/* On a loaded machine, another device may exceed the time limit as well. */
 static bool is_any_lost(const world *w) {
   bool any = false;
   for (uint32_t d = 0; d < w->devices->count; ++d) any = any || atomic_load(&w->devices->items[d].is_lost);
@@ -291,12 +291,12 @@ static void run_without_fallback(world *w) {
   arm(s, false);
   clv_status status = run(w, session, &error);
   if (status != CLV_OK && !is_any_lost(w))
-    fail_msg("seed %llu: the device is well, the run is not: %s", (unsigned long long)s->seed, error.message);
+    fail_msg("seed %llu: the run fails although the device works again: %s", (unsigned long long)s->seed, error.message);
   if (status != CLV_OK) check_error(w, &error, "a run without the device");
   clv_session_destroy(session);
 }
 
-/* ---- With fallback: always the right answer ---- */
+/* ---- With fallback: outputs are always right ---- */
 
 static void run_with_fallback(world *w) {
   clv_error error = {0};
@@ -305,17 +305,18 @@ static void run_with_fallback(world *w) {
   clv_session_options options = session_options(s);
   reach(s, STAGE_SESSION);
   if (clv_session_create(w->plan, &options, &session, &error) != CLV_OK)
-    fail_msg("seed %llu: the session: %s", (unsigned long long)s->seed, error.message);
+    fail_msg("seed %llu: creating the session: %s", (unsigned long long)s->seed, error.message);
   for (uint32_t i = 0; i < RUNS; ++i) {
     if (i < 2) reach(s, i == 0 ? STAGE_FIRST_RUN : STAGE_LATER_RUN);
     if (run(w, session, &error) != CLV_OK) fail_msg("seed %llu: run %u: %s", (unsigned long long)s->seed, i, error.message);
   }
   arm(s, false);
-  if (run(w, session, &error) != CLV_OK) fail_msg("seed %llu: the run after: %s", (unsigned long long)s->seed, error.message);
+  if (run(w, session, &error) != CLV_OK)
+    fail_msg("seed %llu: the run after the faults: %s", (unsigned long long)s->seed, error.message);
   clv_session_destroy(session);
 }
 
-/* As many schedules as `count` in which something did go wrong: some end before their fault comes. */
+/* Runs schedules until `count` of them had a fault. Some end before their fault occurs. */
 static void schedules(uint64_t first, uint64_t count, void (*go)(world *)) {
   const char *one = getenv("CLEAVE_TEST_SEED");
   uint64_t struck = 0, most = 4 * count;
@@ -345,9 +346,9 @@ static void right_answers_with_fallback(void **state) {
   schedules(100000, test_some(SCHEDULES), run_with_fallback);
 }
 
-/* ---- Each call of each slot, until there is none left to fail ---- */
+/* ---- Each call of each slot fails once ---- */
 
-/* One session and its runs with the `at`th call of the slot failing; false where there were not as many. */
+/* Makes a session and runs in which the `at`-th call of the slot fails. Returns false if there are fewer calls. */
 static bool fail_at(uint64_t seed, interposer_slot slot, interposer_action action, uint64_t at, void (*go)(world *)) {
   schedule s;
   world w;
@@ -375,7 +376,7 @@ static void each_call(void (*go)(world *)) {
     }
   }
   alarm(0);
-  if (struck < test_some(200)) fail_msg("only %llu calls", (unsigned long long)struck);
+  if (struck < test_some(200)) fail_msg("only %llu calls failed", (unsigned long long)struck);
 }
 
 static void each_call_without_fallback(void **state) {
@@ -388,7 +389,7 @@ static void each_call_with_fallback(void **state) {
   each_call(run_with_fallback);
 }
 
-/* ---- Nonsense ---- */
+/* ---- Wrong values ---- */
 
 static interposer_fate spoil_one(void *user_data, const interposer_call *call) {
   uint64_t *left = user_data;
@@ -396,7 +397,7 @@ static interposer_fate spoil_one(void *user_data, const interposer_call *call) {
   return (interposer_fate){.action = INTERPOSER_CORRUPT};
 }
 
-/* Partition after partition of the device computes nonsense once: it is the one that is named. */
+/* Each partition of the device in turn computes wrong values once. Verification names it. */
 static void nonsense_is_caught(void **state) {
   (void)state;
   uint32_t caught = 0;
@@ -416,14 +417,14 @@ static void nonsense_is_caught(void **state) {
       clv__mismatch mismatch;
       if (w.plan->partitions[p].device != 0 || w.plan->partitions[p].view->output_count == 0) {
         at += w.plan->partitions[p].device == 0;
-        continue; /* what nobody reads may be wrong */
+        continue; /* without outputs, nothing can be wrong */
       }
       uint64_t left = ++at;
       interposer_set_hook(w.faulty, spoil_one, &left);
       assert_ok(clv__session_verify(session, w.inputs, w.input_count, &mismatch, &error), error);
       if (left != 0) fail_msg("seed %llu: partition %u was not run", (unsigned long long)seed, p);
       if (mismatch.partition != p)
-        fail_msg("seed %llu: partition %u is wrong, %u was named", (unsigned long long)seed, p, mismatch.partition);
+        fail_msg("seed %llu: partition %u is wrong, but verification names %u", (unsigned long long)seed, p, mismatch.partition);
       ++caught;
     }
     interposer_set_hook(w.faulty, NULL, NULL);

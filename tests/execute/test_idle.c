@@ -1,4 +1,4 @@
-/* After a run nothing goes on waiting at the cost of others: the process is idle, whatever threads it has. */
+/* After a run no thread waits in a busy loop: the process uses no CPU time. */
 #include <time.h>
 
 #include "machine.h"
@@ -16,7 +16,7 @@ static void sleep_ms(long ms) {
   while (nanosleep(&left, &left) != 0) continue;
 }
 
-/* Large enough for all threads of the CPU; half of it elsewhere where there are two devices. */
+/* Makes two matrix products, large enough to use all threads of the CPU. With two devices, each runs one of them. */
 static clv_graph *two_products(const clv_allocator *allocator) {
   test_graph g;
   test_graph_begin(&g, allocator, 5);
@@ -41,13 +41,13 @@ static void idle_after(const char *devices, const char *pins) {
   clv_tensor input = f32(2, DIMS(ROWS, ROWS), data), output = {0};
   for (int i = 0; i < 20; ++i) assert_ok(clv_session_run(session, &input, 1, &output, 1, &error), error);
   double least = 1;
-  for (int i = 0; i < WINDOWS && least > 0.01; ++i) { /* one will do: on a busy machine a thread falls asleep late */
+  for (int i = 0; i < WINDOWS && least > 0.01; ++i) { /* one idle window suffices: threads may fall asleep late */
     sleep_ms(100);
     double begin = cpu_s();
     sleep_ms(200);
     least = fmin(least, (cpu_s() - begin) / 0.2);
   }
-  if (least > 0.01) fail_msg("%s: %.1f %% of a core while nothing is to be done", devices, least * 100);
+  if (least > 0.01) fail_msg("%s: an idle process uses %.1f %% of a core", devices, least * 100);
   clv_session_destroy(session);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);

@@ -1,18 +1,18 @@
-/* Memory that goes and comes back at the same address, as drivers give it: a device whose buffers are handles that are given out
- * again as soon as they are free, each time for other memory behind. A capture has the memory of its capture; only the
- * generation tells it from what is there now. */
+/* Memory that is freed and allocated again at the same address, as drivers do. The device's buffers are handles that are reused
+ * as soon as they are free, each time for other memory. A capture refers to the memory at the time of capture, and only the
+ * generation shows that the memory at that address is now another. */
 #include "scene.h"
 
-/* ---- A virtual NPU whose handles come again ---- */
+/* ---- A virtual NPU that reuses handles ---- */
 
 enum { MOST_HANDLES = 64, MOST_MEMORY = 512 };
 
 struct clv_buffer {
-  clv_buffer *memory; /* of the NPU; NULL: the handle is free */
+  clv_buffer *memory; /* the NPU's buffer behind the handle; NULL: the handle is free */
 };
 
-/* Memory that was freed stays, with what is in it, until the device is closed: who still uses it reads old values and writes
- * where nobody looks, every time. */
+/* Freed memory keeps its contents until the device is closed. So an erroneous use of it always reads old values, or has no
+ * effect, and the test fails deterministically. */
 static struct recycler {
   clv_backend table;
   clv_scratch_slots scratch;
@@ -22,9 +22,9 @@ static struct recycler {
   clv_buffer handles[MOST_HANDLES];
   clv_buffer *freed[MOST_MEMORY];
   uint32_t freed_count;
-  uint32_t distinct, given, refused; /* handles ever in use; buffers given out; allocations that failed */
-  uint32_t refuse;                   /* the next so many allocations fail */
-  const clv_buffer *last_output;     /* that execute() or captured_bind() was given, and its memory */
+  uint32_t distinct, given, refused; /* handles ever used; successful allocations; failed allocations */
+  uint32_t refuse;                   /* how many of the next allocations fail */
+  const clv_buffer *last_output;     /* the last output passed to execute() or captured_bind(), and below its memory */
   const clv_buffer *last_memory;
 } recycler = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -38,7 +38,7 @@ static clv_status recycle_alloc(clv_device *device, uint64_t size_bytes, clv_buf
     ++r->refused;
   }
   pthread_mutex_unlock(&r->lock);
-  if (refused) return clv__error_set(error, CLV_OUT_OF_MEMORY, "made to have no memory");
+  if (refused) return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory for the test");
   clv_buffer *memory;
   CLV__TRY(r->inner->buffer_alloc(device, size_bytes, &memory, error));
   pthread_mutex_lock(&r->lock);
@@ -78,7 +78,7 @@ static clv_status recycle_out(clv_device *device, clv_stream *stream, void *to, 
   return recycler.inner->copy_out(device, stream, to, from->memory, from_offset, size_bytes, error);
 }
 
-/* The same with the memory behind the handles, as it is now. */
+/* Arguments of execute() with the memory that is behind the handles now. */
 typedef struct behind {
   clv_execute_args args;
   clv_binding inputs[8], outputs[8];
@@ -157,22 +157,22 @@ static void open_recycled(scene *s, clv_capture_policy mode, const char *spec, u
              .is_npu = true, .is_asynchronous = true, .mode = mode, .spec = spec, .without = without, .query = recycle_query});
 }
 
-/* A run of a shape for which there is not enough memory. The device has none left for it at first, so that what was there is
- * given back before there is more: at the address that it had. */
+/* Makes a run of a larger shape. The first allocation for it fails, so the old memory is freed first, and the new memory gets the
+ * same handle. */
 static void grow(part *p, int64_t n, const char *wanted) {
   const clv_buffer *handle = recycler.last_output, *memory = recycler.last_memory;
   uint32_t distinct = recycler.distinct, given = recycler.given, refused = recycler.refused;
   recycler.refuse = 1;
   run_into(p, n, p->out);
   expect_log(p->s, SCENE, wanted);
-  assert_int_equal(recycler.refused, refused + 1); /* it is what this test is about */
+  assert_int_equal(recycler.refused, refused + 1); /* otherwise nothing is tested */
   assert_int_equal(recycler.distinct, distinct);
   assert_true(recycler.given > given);
   assert_ptr_equal(recycler.last_output, handle);
   assert_ptr_not_equal(recycler.last_memory, memory);
 }
 
-/* ---- Graphs ---- */
+/* ---- Captures ---- */
 
 #define BOTH_BOUND "captured_bind captured_launch captured_bind captured_launch"
 
@@ -186,7 +186,7 @@ static void graphs_are_bound_again(void **state) {
   run(&p, 4, "captured_launch*2");
   for (int64_t n = 12; n <= MOST; n += 8) {
     grow(&p, n, CAPTURES " " CAPTURES);
-    for (int64_t k = 4; k < n; k += 8) { /* each has what it was captured with at its address */
+    for (int64_t k = 4; k < n; k += 8) { /* the handles are those of the capture, but not the memory */
       run(&p, k, BOTH_BOUND);
       run(&p, k, "captured_launch*2");
     }
@@ -199,7 +199,7 @@ static void graphs_are_bound_again(void **state) {
   close_scene(&s);
 }
 
-/* A device that cannot be told executes, and captures again. */
+/* A device that cannot change the bindings of a capture executes for some runs, and then captures again. */
 static void graphs_are_captured_again(void **state) {
   (void)state;
   scene s;
@@ -217,7 +217,7 @@ static void graphs_are_captured_again(void **state) {
   close_scene(&s);
 }
 
-/* Partitions that are one launch: each of them is told. */
+/* Several partitions in one capture: the bindings of each are changed. */
 static void graphs_of_several_are_bound_again(void **state) {
   (void)state;
   scene s;
@@ -236,7 +236,7 @@ static void graphs_of_several_are_bound_again(void **state) {
   close_scene(&s);
 }
 
-/* ---- Scratch, without graphs ---- */
+/* ---- Scratch, without captures ---- */
 
 static void executions_have_their_scratch(void **state) {
   (void)state;
@@ -251,11 +251,11 @@ static void executions_have_their_scratch(void **state) {
     recycler.refuse = 1;
     run(&p, n, "execute");
     assert_int_equal(recycler.refuse, 0);
-    run(&p, 1, "execute"); /* its instance is told of the scratch that came with n */
+    run(&p, 1, "execute"); /* its instance is bound to the new scratch */
     assert_true(interposer_count(s.logged, INTERPOSER_instance_bind_scratch) >= binds + 2);
     for (int i = 0; i < 3; ++i) run(&p, 1 + (int64_t)(test_random(&random) % (uint64_t)n), "execute");
   }
-  assert_true(recycler.given > recycler.distinct); /* addresses did come again */
+  assert_true(recycler.given > recycler.distinct); /* handles were reused */
   close_part(&p);
   close_scene(&s);
 }

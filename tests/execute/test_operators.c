@@ -1,5 +1,5 @@
-/* What devices tell of their own steps through a session: on random graphs every node with work is in exactly one, with and
- * without fusion, planned and node by node; devices that do not tell; slots that fail; and results are as ever. */
+/* Times of the steps inside a partition, as devices report them: on random graphs every node that does work is in a step, with
+ * and without fusion, planned and node by node. Devices without this function, and failing calls. Results do not change. */
 #include "backends/cpu/cpu.h"
 #include "cost/signature.h"
 #include "execute/session.h"
@@ -46,7 +46,7 @@ static void time_operators(clv_session *session, bool on) {
   clv__session_time_steps(session, on);
 }
 
-/* A graph on open devices, planned, with a session. */
+/* Devices, a graph, its plan and a session. */
 typedef struct running {
   machine m;
   clv_graph *graph;
@@ -73,7 +73,7 @@ static void fill(float *data, size_t count, uint64_t seed) {
 
 /* ---- Random graphs ---- */
 
-/* What it makes leads to an output. */
+/* Returns whether an output depends on the node. */
 static bool is_needed(const clv_graph *graph, clv_node_id id) {
   const clv__node *node = &graph->nodes[id];
   for (uint32_t i = 0; i < node->output_count; ++i) {
@@ -130,7 +130,7 @@ static void check_random(const char *option, uint64_t seed, uint32_t *fused) {
   machine_check_run(r.session, r.plan, inputs, what);
   time_operators(r.session, true);
   for (uint32_t p = 0; p < r.plan->partition_count; ++p) assert_int_equal(ask(r.session, p).executions, 0);
-  for (uint32_t run = 0; run < 2; ++run) machine_check_run(r.session, r.plan, inputs, what); /* as right as ever */
+  for (uint32_t run = 0; run < 2; ++run) machine_check_run(r.session, r.plan, inputs, what); /* still the right outputs */
   for (uint32_t p = 0; p < r.plan->partition_count; ++p) {
     const told t = ask(r.session, p);
     expect_all_nodes(r.session, &t, p, what);
@@ -159,7 +159,7 @@ static void every_node_is_in_one_step(void **state) {
 
 /* ---- Known graphs ---- */
 
-/* Conv and Relu are one step, and a view is none. */
+/* Conv and Relu are one step, and a view is in no step. */
 static void fused_nodes_are_named(void **state) {
   (void)state;
   running r;
@@ -182,13 +182,13 @@ static void fused_nodes_are_named(void **state) {
   machine_check_run(r.session, r.plan, &input, "fused");
   const told t = ask(r.session, 0);
   expect_all_nodes(r.session, &t, 0, "fused");
-  assert_int_equal(t.seen[3], 0); /* the view: nothing is done for it */
+  assert_int_equal(t.seen[3], 0); /* the view does no work */
   assert_non_null(strstr(t.words, "Conv"));
   assert_int_equal(t.fused_count, 1);
   end(&r);
 }
 
-/* Sizes from data: node by node. */
+/* Sizes depend on data, so the CPU runs node by node. */
 static void node_by_node(void **state) {
   (void)state;
   running r;
@@ -217,7 +217,7 @@ static void node_by_node(void **state) {
   end(&r);
 }
 
-/* ---- Devices that do not tell, and slots that fail ---- */
+/* ---- Devices without step times, and calls that fail ---- */
 
 static interposer_fate fail_slot(void *user_data, const interposer_call *call) {
   const interposer_slot *failing = user_data;

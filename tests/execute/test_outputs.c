@@ -1,10 +1,10 @@
-/* What a caller can ask of outputs and inputs: outputs that are inputs, constants or listed twice, memory of the caller's own
- * (unaligned, overlapping, read inside), kept values, defaults that are overridden and come back, graphs without nodes. */
+/* Unusual outputs and inputs: outputs that are inputs, constants or listed twice; the caller's memory for outputs, unaligned,
+ * overlapping an input, or read by other nodes; kept values; defaults that are overridden in some runs; graphs without nodes. */
 #include "machine.h"
 
 static const char *const all[] = {"all"};
 
-/* An initializer; `is_input` makes it one that a run may override. Its bytes lie `shift` bytes off their alignment. */
+/* Adds an initializer, which runs may override if `is_input`. Its bytes are `shift` bytes off their alignment. */
 static void constant(test_graph *g, const char *name, int64_t count, float first, bool is_input, size_t shift) {
   clv_error error = {0};
   clv_value_id id;
@@ -20,7 +20,7 @@ static void constant(test_graph *g, const char *name, int64_t count, float first
   if (is_input) assert_ok(clv__builder_input(g->builder, id, &error), error);
 }
 
-/* a = x + k; b = a * d; outputs: b, the input x, the constant k, a (read inside), b again, c = k + k (folded). */
+/* a = x + k; b = a * d; outputs: b, the input x, the constant k, a (which b reads), b again, c = k + k (folded). */
 static clv_graph *odd_outputs(const clv_allocator *allocator, size_t shift) {
   test_graph g;
   test_graph_begin(&g, allocator, 1);
@@ -60,7 +60,7 @@ static void odd(const char *list, const char *pins) {
     clv_error error = {0};
     float x[5] = {1, -2, 3, -4, 5}, d[5] = {-1, 0.5f, 7, 3, 2}, standard[5] = {2, 3, 4, 5, 6};
     char room[6][5 * sizeof(float) + 1];
-    for (int run = 0; run < RUNS; ++run) { /* default, overridden, default again, and all of it in memory of the caller's */
+    for (int run = 0; run < RUNS; ++run) { /* default, overridden; then the same with memory for the outputs */
       bool overridden = run % 2 == 1, given = run >= 2;
       clv_tensor inputs[2] = {f32(1, DIMS(5), x), f32(1, DIMS(5), d)}, outputs[6] = {{0}};
       if (!overridden) inputs[1] = (clv_tensor){0};
@@ -85,7 +85,7 @@ static void odd_outputs_on_every_device(void **state) {
   odd("npu,cpu", "a=cpu,b=npu");
 }
 
-/* One of two listings has room: the other must be the session's memory, not the caller's. */
+/* A value is an output twice, only once with the caller's memory. The other one must not point to the caller's memory. */
 static void memory_is_whose_it_says(void **state) {
   (void)state;
   machine m;
@@ -106,7 +106,7 @@ static void memory_is_whose_it_says(void **state) {
   machine_close(&m);
 }
 
-/* `y` goes where `x` came from, and `z` reads `x` after it was made. */
+/* The memory given for `y` is that of the input `x`, and `z` reads `x` after `y` is computed. */
 static void an_output_over_an_input(void **state) {
   (void)state;
   machine m;
@@ -122,7 +122,7 @@ static void an_output_over_an_input(void **state) {
   clv_session *session = machine_session(plan);
   clv_error error = {0};
   float x[9] = {1, 2, 3, 4, 5};
-  for (size_t shift = 0; shift < 5; shift += 4) { /* all of it, and the last element */
+  for (size_t shift = 0; shift < 5; shift += 4) { /* overlaps all elements, then all but one */
     for (int i = 0; i < 5; ++i) x[i] = (float)(i + 1);
     clv_tensor input = f32(1, DIMS(5), x), outputs[2] = {f32(1, DIMS(5), x + shift)};
     assert_ok(clv_session_run(session, &input, 1, outputs, 2, &error), error);
@@ -137,7 +137,7 @@ static void an_output_over_an_input(void **state) {
   machine_close(&m);
 }
 
-/* `y` is read from the caller's memory by the next partition. */
+/* The next partition reads `y` from the caller's memory. */
 static void outputs_read_inside_from_the_callers_memory(void **state) {
   (void)state;
   machine m;
@@ -203,7 +203,7 @@ static void kept_values(void **state) {
   machine_close(&m);
 }
 
-/* No nodes: an output that is an input, and one that is a constant. */
+/* Graphs without nodes: one output is an input, another is a constant. */
 static void empty_graphs(void **state) {
   (void)state;
   static const char *const lists[] = {"cpu", "npu,cpu", "npu"};

@@ -1,4 +1,4 @@
-/* The phase of a run, on generated graphs: attention written out in many ways, beside what only looks like it. */
+/* The phase of a run, on generated graphs with attention in many forms, and with patterns that only resemble attention. */
 #include "execute/capture/phase.h"
 
 #include <stdio.h>
@@ -14,8 +14,8 @@
 typedef struct writer {
   test_graph graph;
   uint64_t seed;
-  uint32_t count;   /* of names made */
-  char last[32];    /* the value made last */
+  uint32_t count;   /* number of names generated */
+  char last[32];    /* the value computed last */
   uint32_t softmax; /* node names: "softmax<N>" */
 } writer;
 
@@ -23,7 +23,7 @@ static uint32_t draw(writer *w, uint32_t below) {
   return (uint32_t)(test_random(&w->seed) % below);
 }
 
-/* One node that makes a new value from `inputs`, whose "$" is the last value. */
+/* Adds a node that computes a new value from `inputs`, in which "$" is the last value. */
 static void then(writer *w, const char *op, const char *inputs) {
   char in[128], out[32], name[32];
   const char *dollar = strchr(inputs, '$');
@@ -53,7 +53,7 @@ static void begin(writer *w, uint64_t seed) {
   test_graph_weight(&w->graph, "matrix", 2, DIMS(6, 6));
 }
 
-/* Attention of `queries` over 6 keys of 4 numbers, two heads; its inputs begin with `name`. */
+/* Adds attention with two heads of width 4, of `queries` queries over 6 keys. The names of its inputs begin with `name`. */
 static void attend(writer *w, const char *name, int64_t queries) {
   char q[32], k[32], v[32], mask[32], inputs[80];
   snprintf(q, sizeof q, "%s_q", name);
@@ -78,7 +78,7 @@ static void attend(writer *w, const char *name, int64_t queries) {
   then(w, "MatMul", inputs);
 }
 
-/* Looks like attention in part. */
+/* Adds nodes that match only a part of the attention pattern. */
 static void distract(writer *w, const char *name) {
   char inputs[80];
   test_graph_input(&w->graph, name, CLV_F32, 4, DIMS(1, 2, 6, 6));
@@ -96,20 +96,20 @@ static void distract(writer *w, const char *name) {
       then(w, "Softmax", "$");
       then(w, "Relu", "$");
       break;
-    case 2: /* what comes before is no product */
+    case 2: /* no product before the softmax */
       then(w, "Relu", name);
       then(w, "Softmax", "$");
       snprintf(inputs, sizeof inputs, "$,%s", name);
       then(w, "MatMul", inputs);
       break;
-    case 3: /* a sigmoid in its place */
+    case 3: /* a sigmoid instead of the softmax */
       snprintf(inputs, sizeof inputs, "%s,%s", name, name);
       then(w, "MatMul", inputs);
       then(w, "Sigmoid", "$");
       snprintf(inputs, sizeof inputs, "$,%s", name);
       then(w, "MatMul", inputs);
       break;
-    default: /* along another axis */
+    default: /* a softmax along another axis */
       snprintf(inputs, sizeof inputs, "%s,%s", name, name);
       then(w, "MatMul", inputs);
       test_graph_node_ints(&w->graph, name, "Softmax", w->last, "other_axis", "axis", false, 1, DIMS(1));
@@ -155,15 +155,17 @@ static void generated(void **state) {
     clv__phase phase = read_phase(graph);
     clv__phase_kind kind = layers == 0 ? CLV__PHASE_NONE : most > 1 ? CLV__PHASE_PREFILL : CLV__PHASE_DECODE;
     if (phase.kind != kind || phase.attention_count != layers || (layers > 0 && phase.query_length != most)) {
-      fail_msg("seed %llu: %u attentions of up to %lld queries are read as phase %d, %u of %lld", (unsigned long long)seed,
-               layers, (long long)most, (int)phase.kind, phase.attention_count, (long long)phase.query_length);
+      fail_msg("seed %llu: %u attentions of up to %lld queries: got phase %d, %u attentions of up to %lld queries",
+               (unsigned long long)seed, layers, (long long)most, (int)phase.kind, phase.attention_count,
+               (long long)phase.query_length);
     }
     if (layers > 0) assert_string_equal(graph->nodes[phase.node].name, most_name);
     clv__graph_destroy(graph);
   }
 }
 
-/* One node of another domain, or of another format, over queries of the given shape. */
+/* Returns the phase of a graph with one node of the given domain, operator and source format, and a first input of the given
+ * shape. */
 static clv__phase of_node(const char *domain, const char *op, const char *source, int32_t rank, const int64_t *dims) {
   clv_error error = {0};
   test_graph g;
@@ -181,7 +183,7 @@ static clv__phase of_node(const char *domain, const char *op, const char *source
             error);
   clv_graph *graph = test_graph_end(&g, "y");
   clv__phase phase;
-  clv_tensor *types = calloc(graph->value_count, sizeof *types); /* such operators need not be in the operator table */
+  clv_tensor *types = calloc(graph->value_count, sizeof *types); /* the operator table may not have such operators */
   for (uint32_t i = 0; i < graph->value_count; ++i) types[i] = graph->values[i].type;
   clv__phase_read(graph, types, &phase);
   free(types);
@@ -233,7 +235,7 @@ static void whole_operators(void **state) {
   }
 }
 
-/* Columns that join the scores and go again, and a long chain of them, which ends the search. */
+/* Columns that are added to the scores and removed after the softmax. A chain of operators that is too long is not recognised. */
 static void chains(void **state) {
   (void)state;
   for (uint32_t length = 1; length < 40; length += 19) {

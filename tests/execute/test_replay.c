@@ -1,6 +1,6 @@
-/* Many shapes over few captures, for long, in several threads, while memory comes and goes: every result is the
- * reference's, and memory does not grow. And settings, and graphs that give bit for bit what execution gives.
- * Run under ThreadSanitizer too. */
+/* Many runs with more shapes than captures, in several threads, while memory is freed and allocated: every result matches the
+ * reference, and memory does not grow. Also settings, and replays whose outputs are bit for bit those of execution. Run under
+ * ThreadSanitizer too. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -17,7 +17,7 @@ enum { SHAPES = 20, VARIANTS = 5, THREADS = 2, PHASES = 10, COLUMNS = 8, MOST = 
 
 static const char fixed_shapes[] = "{\"static_shapes\": true, \"operators\": \"all\"}";
 
-/* ---- An allocator that knows how many bytes are out ---- */
+/* ---- An allocator that counts allocated bytes ---- */
 
 typedef struct byte_counter {
   clv_allocator allocator;
@@ -47,7 +47,7 @@ static void count_release(void *user_data, void *pointer) {
   free((char *)pointer - HEADER);
 }
 
-/* ---- A model, what it gives, and sessions of it ---- */
+/* ---- A model, its expected outputs, and its sessions ---- */
 
 typedef struct world {
   byte_counter counter;
@@ -83,7 +83,7 @@ static void close_context(world *w) {
   assert_int_equal(atomic_load(&w->counter.live_count), 0);
 }
 
-/* "y" goes through both devices; "z" is the CPU's alone, from the caller's memory to the caller's memory. */
+/* "y" depends on nodes on both devices; "z" is computed by the CPU alone, from and to the caller's memory. */
 static void make_model(world *w) {
   clv_error error = {0};
   test_graph g;
@@ -116,7 +116,7 @@ typedef struct runner {
   clv_session *session;
   bool owns_session;
   uint64_t random;
-  uint32_t next; /* shape, in cyclic order */
+  uint32_t next; /* the next shape, in cyclic order */
   bool is_cyclic;
   uint32_t runs;
   char wrong[1100];
@@ -143,7 +143,7 @@ static void close_runner(runner *r) {
   clv_plan_destroy(r->plan);
 }
 
-/* One run in memory of its own that is gone afterwards, with nothing of use left in it: the next run often gets it again. */
+/* Makes one run in memory that is overwritten and freed afterwards. The next run often gets the same memory. */
 static bool run_once(runner *r) {
   clv_error error = {0};
   uint32_t n = 1 + (r->is_cyclic ? r->next++ % SHAPES : (uint32_t)(test_random(&r->random) % SHAPES));
@@ -178,12 +178,12 @@ static bool run_once(runner *r) {
 static void *run_phase(void *argument) {
   runner *r = argument;
   for (int i = 0; i < RUNS / PHASES / THREADS && run_once(r); ++i) {
-    if (test_random(&r->random) % 64 == 0) clv__memory_pool_trim(r->w->devices); /* buffers are let go of and made again */
+    if (test_random(&r->random) % 64 == 0) clv__memory_pool_trim(r->w->devices); /* buffers are freed and allocated again */
   }
   return NULL;
 }
 
-/* A session is made anew, on memory that was another's. */
+/* After a phase, makes another session, which gets memory that other sessions used. */
 static void *run_and_reopen(void *argument) {
   runner *r = argument;
   clv_error error = {0};
@@ -206,7 +206,7 @@ static size_t live_bytes(const world *w) {
   return bytes;
 }
 
-/* All runners at once, phase after phase; between phases memory is looked at, when nothing runs. */
+/* Runs all runners at once, in phases. Measures the memory between phases, when nothing runs. */
 static void run_all(world *w, runner *runners, uint32_t count, void *(*phase)(void *)) {
   size_t most[2] = {0, 0};
   for (int p = 0; p < PHASES; ++p) {
@@ -219,7 +219,7 @@ static void run_all(world *w, runner *runners, uint32_t count, void *(*phase)(vo
     size_t now = live_bytes(w), *half = &most[p < PHASES / 2 ? 0 : 1];
     if (now > *half) *half = now;
   }
-  /* Which shapes have a graph, and so what they take, differs from phase to phase. */
+  /* The shapes with captures differ from phase to phase, and therefore the memory that captures need. */
   if (most[1] > most[0] + most[0] / 10) fail_msg("memory grew from %zu to %zu bytes", most[0], most[1]);
 }
 
@@ -262,7 +262,7 @@ static void shapes_in_random_order(void **state) {
   each_with_a_session(false, run_phase, 0.2);
 }
 
-/* Over a cache that always lets the last one in, nothing would ever be hit. */
+/* A cache that always admits the latest capture would have no hits. */
 static void shapes_in_cyclic_order(void **state) {
   (void)state;
   each_with_a_session(true, run_phase, 0.2);
@@ -303,7 +303,7 @@ static void few_entries(void **state) {
       if (!run_once(&r)) fail_msg("%s", r.wrong);
     }
     r.is_cyclic = true;
-    for (int i = 0; i < 20; ++i) { /* one shape, five times */
+    for (int i = 0; i < 20; ++i) { /* two shapes, ten runs each */
       r.next = i < 10 ? 3 : 4;
       if (!run_once(&r)) fail_msg("%s", r.wrong);
     }
@@ -356,7 +356,7 @@ static void settings_from_the_environment(void **state) {
   }
 }
 
-/* ---- The same bits ---- */
+/* ---- Replay gives the same bits as execution ---- */
 
 enum { NODES = 20, SEEDS = RUNS / 250, MOST_OUTPUTS = 16, ELEMENTS = 32, SAME_RUNS = 4 };
 

@@ -1,5 +1,5 @@
-/* Runs beside each other: several requests in flight, runs that are started and waited for, cancelled, limited in time, watched.
- * Run under ThreadSanitizer too. */
+/* Concurrent runs: several requests in flight; runs that are started and awaited, cancelled, limited in time, or observed by
+ * callbacks. Run under ThreadSanitizer too. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -11,7 +11,7 @@
 
 enum { ELEMENTS = 32, MOST_OUTPUTS = 16, RUNS = 40 };
 
-/* A graph over two [4, 8] inputs, a plan of it on three devices, and a session. */
+/* A graph with two [4, 8] inputs, its plan on three devices, and a session. */
 typedef struct scene {
   machine m;
   clv_graph *graph;
@@ -43,7 +43,7 @@ static void end(scene *s) {
   machine_close(&s->m);
 }
 
-/* Inputs of one run, its outputs and what they should be. */
+/* The inputs, outputs and expected outputs of one run. */
 typedef struct job {
   float a[ELEMENTS], b[ELEMENTS];
   clv_tensor inputs[2], outputs[MOST_OUTPUTS], expected[MOST_OUTPUTS];
@@ -87,7 +87,7 @@ static clv_session_options in_flight(uint32_t count) {
   return options;
 }
 
-/* ---- Several at once ---- */
+/* ---- Several runs at once ---- */
 
 static void started_runs(void **state) {
   (void)state;
@@ -125,7 +125,7 @@ static void *run_often(void *argument) {
   return NULL;
 }
 
-/* More threads than requests: they take turns. */
+/* There are more threads than requests, so threads wait for a free request. */
 static void threads_of_one_session(void **state) {
   (void)state;
   scene s;
@@ -162,7 +162,7 @@ static void no_room_of_its_own(void **state) {
   end(&s);
 }
 
-/* ---- Ends of runs ---- */
+/* ---- How runs end ---- */
 
 typedef struct watch {
   atomic_uint done, failed, calls;
@@ -202,7 +202,7 @@ static void progress_and_done(void **state) {
   assert_int_equal(atomic_load(&w.done), 1);
   assert_int_equal(atomic_load(&w.failed), 0);
   assert_true(w.is_ascending && w.last == s.plan->step_count);
-  /* Cancelled after each number of steps, and the next run is right. */
+  /* Cancels a run after each possible number of steps; the next run gives the right outputs. */
   for (uint32_t stop = 1; stop <= atomic_load(&w.calls); ++stop) {
     watch c = {.is_ascending = true, .stop_after = stop};
     options.user_data = &c;
@@ -246,7 +246,7 @@ static void cancelled(void **state) {
     }
     finish_job(&s, &jobs[i]);
   }
-  assert_true(stopped > 0); /* the last one had 39 before it */
+  assert_true(stopped > 0); /* at least the last run, which had 39 before it */
   end(&s);
 }
 
@@ -272,7 +272,7 @@ static void limited_in_time(void **state) {
   end(&s);
 }
 
-/* `done` comes before the run's end is told. */
+/* The callback `done` is called before clv_run_wait() returns. */
 static void every_end_is_told(void **state) {
   (void)state;
   scene s;

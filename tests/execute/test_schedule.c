@@ -1,5 +1,6 @@
-/* The schedule as a property: whatever order devices finish in, a step begins after all that it depends on, what the clocks say
- * is over is over, and no two slots that share bytes are in use at once. Random graphs on three devices, random speeds. */
+/* Properties of schedules, on random graphs with three devices that finish steps in random order: a step begins after all steps
+ * that it depends on, the steps that are complete according to a step's clock are complete when it begins, and slots that share
+ * bytes are never in use at the same time. */
 #include "execute/session_own.h"
 #include "machine.h"
 
@@ -27,16 +28,16 @@ static clv_plan *random_plan(machine *m, const clv_graph *graph, uint64_t seed, 
   return plan;
 }
 
-/* What is known of a walk through a schedule. */
+/* The state of a simulated run. */
 typedef struct walk {
   const clv_plan *plan;
   const clv__prepared *prepared;
-  uint32_t begun[CLV__MAX_LANES], over[CLV__MAX_LANES]; /* steps: a stream has begun, and finished */
+  uint32_t begun[CLV__MAX_LANES], over[CLV__MAX_LANES]; /* by lane: how many steps it has begun and completed */
   bool *is_over;
 } walk;
 
-/* Begun on its stream: everything before it there is over, and events that it waits for were reached. Waits on the host are for
- * what is over as well, so that both kinds come to the same here. */
+/* Returns whether the step can begin: all earlier steps of its lane, and all steps that it waits for, are complete. (Waits of the
+ * device and of the host are equivalent here.) */
 static bool may_begin(const walk *w, uint32_t step) {
   const clv__track *track = &w->prepared->schedule.tracks[step];
   if (w->over[track->lane] < track->position) return false;
@@ -79,20 +80,20 @@ static void check_begin(const walk *w, uint32_t step) {
   }
 }
 
-/* One run in which devices finish in a random order. */
+/* Simulates a run in which devices finish steps in a random order. */
 static void walk_once(const clv_plan *plan, const clv__prepared *prepared, uint64_t seed) {
   const clv__schedule *schedule = &prepared->schedule;
   walk w = {.plan = plan, .prepared = prepared, .is_over = calloc(schedule->step_count, sizeof(bool))};
   for (uint32_t left = schedule->step_count; left > 0;) {
     uint32_t lane = schedule->lanes[test_random(&seed) % schedule->lane_count];
-    if (w.over[lane] < w.begun[lane]) { /* finish what this lane has begun */
+    if (w.over[lane] < w.begun[lane]) { /* complete the step that this lane has begun */
       w.is_over[schedule->lane_steps[lane][w.over[lane]++]] = true;
       --left;
       continue;
     }
     if (w.begun[lane] == schedule->lane_ends[lane]) continue;
     uint32_t step = schedule->lane_steps[lane][w.begun[lane]];
-    if (!may_begin(&w, step)) continue; /* some lane can always go on: otherwise the test hangs, and its time limit ends it */
+    if (!may_begin(&w, step)) continue; /* if no lane could continue, the test would hang until its time limit */
     check_begin(&w, step);
     ++w.begun[lane];
     check_slots(&w);
@@ -100,7 +101,7 @@ static void walk_once(const clv_plan *plan, const clv__prepared *prepared, uint6
   free(w.is_over);
 }
 
-/* Every wait is needed: without it, nothing else makes the step come after. */
+/* Checks that a step waits only for earlier recorded steps, and for at most one per lane. */
 static void check_least(const clv__schedule *schedule) {
   for (uint32_t s = 0; s < schedule->step_count; ++s) {
     const clv__track *track = &schedule->tracks[s];
@@ -114,7 +115,7 @@ static void check_least(const clv__schedule *schedule) {
   }
 }
 
-/* Whoever is told of all steps that are watched knows that everything is over. */
+/* Checks that once all watched steps are complete, all steps are. */
 static void check_ends(const clv__schedule *schedule) {
   for (uint32_t i = 0; i < schedule->lane_count; ++i) {
     uint32_t lane = schedule->lanes[i], last = schedule->lane_steps[lane][schedule->lane_ends[lane] - 1];
@@ -135,7 +136,7 @@ static void check_graph(machine *m, uint64_t seed, bool tight, bool streamed) {
   clv_error error = {0};
   assert_ok(clv__request_acquire(session, &request, &error), error);
   clv__prepared *prepared = request->prepared, *made = NULL;
-  if (tight) { /* the same again, in as little memory as steps in order need */
+  if (tight) { /* the same plan in the memory that serial steps need */
     made = clv__allocate_zero(session->allocator, sizeof *made);
     made->request = request;
     made->is_tight = true;
@@ -173,12 +174,13 @@ static void any_order(void **state) {
   machine_close(&m);
 }
 
-/* Whoever reads what a step tells late waits for it on the host, though events of other steps say that it is over. */
+/* If a step's output sizes are known only after it, its readers wait for it on the host, even if other waits imply that it is
+ * complete. */
 static void late_sizes_are_waited_for(void **state) {
   (void)state;
   static const char *const specs[] = {TINY("one"), TINY("two")};
   machine m;
-  uint32_t implied = 0; /* waits that only being late is the reason for */
+  uint32_t implied = 0; /* waits within a lane, which only late sizes require */
   machine_open(&m, "one,two,cpu", 2, specs);
   for (uint64_t seed = 1; seed <= GRAPHS; ++seed) {
     uint64_t random = seed;
@@ -214,7 +216,7 @@ static void late_sizes_are_waited_for(void **state) {
   machine_close(&m);
 }
 
-/* Copies in, one partition, copies out: the host is told once, of the last. */
+/* With copies in, one partition, and copies out, the host gets only one notification: of the last step. */
 static void one_device_tells_once(void **state) {
   (void)state;
   static const char *const specs[] = {TINY("one")};

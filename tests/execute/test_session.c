@@ -1,4 +1,5 @@
-/* From graph to outputs: plans of two devices give what the CPU alone gives; every failed allocation is a status. */
+/* From graph to outputs: plans for two devices give the outputs of the reference, and every failed allocation is reported as a
+ * status. */
 #include "support.h"
 
 #include <math.h>
@@ -38,7 +39,7 @@ static void close_machine(machine *m) {
 
 enum { MAX_TENSORS = 16 };
 
-/* Seeded inputs for a graph of static f32 inputs. */
+/* Makes random inputs for a graph whose inputs are f32 with known sizes. */
 static uint32_t make_inputs(const clv_graph *graph, clv_tensor inputs[MAX_TENSORS]) {
   uint64_t seed = 99;
   for (uint32_t i = 0; i < graph->input_count; ++i) {
@@ -143,7 +144,8 @@ static clv_plan *random_plan(const clv_graph *graph, clv_devices *devices, uint6
   return plan;
 }
 
-/* Promises: every node in one partition, every value made before it is read and where it is read, one copy a value and space. */
+/* Checks that every node is in one partition, that every value is computed or copied to a memory space before it is read there,
+ * and that it is copied there at most once. */
 static void check_properties(const clv_plan *plan) {
   const clv_graph *graph = plan->graph;
   uint32_t spaces = plan->devices->space_count;
@@ -226,7 +228,7 @@ static void plans_repeat_byte_for_byte(void **state) {
 
 /* ---- Failed allocations ---- */
 
-/* Everything from bytes to outputs; any status is fine, as long as nothing is left. */
+/* Runs everything from the bytes of a model to its outputs. Any status is fine, as long as all memory is released. */
 static clv_status whole_path(const clv_allocator *allocator, const void *model, size_t size_bytes, const clv_tensor *inputs,
                              uint32_t input_count) {
   clv_context *context = NULL;
@@ -280,8 +282,9 @@ static void every_allocation_fails_once(void **state) {
     test_allocator_init(&counting);
     counting.fail_at = fail_at;
     clv_status status = whole_path(&counting.allocator, model, size_bytes, inputs, input_count);
-    if (counting.live != 0) fail_msg("allocation %zu of %zu failed: %zu are left", fail_at, total, counting.live);
-    if (status == CLV_OK && counting.calls >= fail_at) continue; /* something optional did without */
+    if (counting.live != 0)
+      fail_msg("allocation %zu of %zu failed: %zu allocations were not released", fail_at, total, counting.live);
+    if (status == CLV_OK && counting.calls >= fail_at) continue; /* the allocation was optional */
   }
   clv__release(clv__allocator_default(), model);
   free_inputs(inputs, input_count);

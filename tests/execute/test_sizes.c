@@ -1,5 +1,5 @@
 /* Sizes that change from run to run: symbolic dimensions, outputs whose size depends on data, tensors without elements, and
- * bodies with captures; on either device and across. */
+ * bodies with captures; on one device and on two. */
 #include "../analysis/bodies.h"
 #include "machine.h"
 
@@ -16,7 +16,7 @@ static void fill(float *data, size_t count, uint64_t seed) {
   for (size_t i = 0; i < count; ++i) data[i] = test_random_float(&seed);
 }
 
-/* y = relu(a @ w + b), z = y + a where a and b are [N, 8]; d [M, 8] apart. */
+/* y = relu(a @ w + b) and z = y + a, where a and b are [N, 8]; d is [M, 8] and independent of them. */
 static clv_graph *symbolic(const clv_allocator *allocator) {
   test_graph g;
   test_graph_begin(&g, allocator, 5);
@@ -50,7 +50,7 @@ static void run_symbolic(const char *list, const char *pins) {
     machine_check_run(session, plan, inputs, what);
     clv_error error = {0};
     clv_tensor outputs[2] = {{0}};
-    clv_tensor wrong[3] = {inputs[0], f32(2, DIMS(n + 1, 8), b), inputs[2]}; /* N is two sizes */
+    clv_tensor wrong[3] = {inputs[0], f32(2, DIMS(n + 1, 8), b), inputs[2]}; /* two different values for N */
     assert_int_equal(clv_session_run(session, wrong, 3, outputs, 2, &error), CLV_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "dimension 'N'"));
     wrong[1] = f32(1, DIMS(8), b);
@@ -99,7 +99,7 @@ static void many_shapes_leave_nothing(void **state) {
 
 /* ---- Sizes that depend on data ---- */
 
-/* The elements above zero, doubled, gathered back and summed with themselves. */
+/* Gathers the elements of x above zero, and computes from them t = 2 g and p = -t * g. */
 static clv_graph *by_data(const clv_allocator *allocator) {
   test_graph g;
   test_graph_begin(&g, allocator, 5);
@@ -130,7 +130,7 @@ static void run_by_data(const char *list, const char *pins) {
     snprintf(what, sizeof what, "%s %s: %d positive", list, pins, positive[run]);
     machine_check_run(session, plan, &input, what);
     clv_error error = {0};
-    clv_tensor outputs[3] = {{0}}; /* room for the very size, and for another */
+    clv_tensor outputs[3] = {{0}}; /* memory for the right size, and below for another */
     outputs[2] = f32(1, DIMS(positive[run]), room);
     assert_ok(clv_session_run(session, &input, 1, outputs, 3, &error), error);
     for (int i = 0; i < positive[run]; ++i) assert_true(room[i] >= 2);
@@ -167,7 +167,7 @@ static void scalar(test_graph *g, const char *name, clv_dtype dtype, int64_t val
   clv__builder_type(g->builder, test_graph_value(g, name), &type);
 }
 
-/* p = x + x; q = c ? p * w : p (captures p and w); l: three times v = v + p, from q; y = l - p. */
+/* p = x + x; q = c ? p * w : p (captures p and w); l = q + 3 p, by a Loop that captures p; y = l - p. */
 static clv_graph *bodies(const clv_allocator *allocator) {
   test_graph g, then_body, else_body, loop;
   test_graph_begin(&g, allocator, 3);
@@ -218,7 +218,7 @@ static void bodies_with_captures(void **state) {
   machine_close(&m);
 }
 
-/* ---- No elements ---- */
+/* ---- Tensors without elements ---- */
 
 static void nothing_crosses_well(void **state) {
   (void)state;

@@ -1,5 +1,5 @@
-/* Memory spaces: two NPUs with memories of their own (transfers pass through the host), two that share one, one that works in
- * host memory; and that a plan read back from its file gives what it gave. */
+/* Memory spaces: two NPUs with separate memories (transfers pass through the host), two NPUs that share a memory, and one that
+ * works in host memory. A plan read back from its file gives the same outputs. */
 #include "machine.h"
 
 #define SPEC(name, space)                                  \
@@ -11,8 +11,8 @@ static void fill(float *data, size_t count, uint64_t seed) {
   for (size_t i = 0; i < count; ++i) data[i] = test_random_float(&seed);
 }
 
-/* Random graphs with every node pinned by chance; each plan also goes through its file. Returns how many transfers were made
- * between partitions. */
+/* Runs random graphs with every node pinned to a random device. Each plan is also written to a file and read back. Returns the
+ * number of transfers between partitions. */
 static uint32_t run_random(machine *m) {
   uint32_t inner = 0;
   char path[] = "/tmp/cleave-plan-XXXXXX";
@@ -65,7 +65,7 @@ static void memories_of_their_own(void **state) {
   assert_int_equal(m.devices->space_count, 3);
   assert_true(run_random(&m) > 100);
   machine_close(&m);
-  machine_open(&m, "npu,npu1", 2, specs); /* and with nobody in host memory */
+  machine_open(&m, "npu,npu1", 2, specs); /* without a device in host memory */
   assert_true(run_random(&m) > 100);
   machine_close(&m);
 }
@@ -95,7 +95,7 @@ static void host_memory(void **state) {
   clv_graph *graph = test_seven_nodes(&m.counting.allocator);
   clv_plan *plan = machine_plan(&m, graph, "concat=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
   assert_int_equal(plan->partition_count, 3);
-  assert_int_equal(plan->transfer_count, 0); /* inputs and outputs included */
+  assert_int_equal(plan->transfer_count, 0); /* nor for inputs and outputs */
   clv_session *session = machine_session(plan);
   float data[3 * 8 * 8];
   char shifted[sizeof data + 1], room[1 * 8 * 8 * 8 * sizeof(float) + 1];
@@ -108,7 +108,7 @@ static void host_memory(void **state) {
   float kept[1 * 8 * 8 * 8];
   memcpy(kept, expected.data, sizeof kept);
   expected.data = kept;
-  input.data = shifted + 1; /* the caller's memory may be unaligned, at both ends */
+  input.data = shifted + 1; /* the caller's memory may be unaligned, for inputs and outputs */
   output = expected;
   output.data = room + 1;
   assert_ok(clv_session_run(session, &input, 1, &output, 1, &error), error);

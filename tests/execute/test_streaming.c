@@ -1,4 +1,5 @@
-/* Weights that a device's memory does not hold together are copied in before the partition that reads them, in every run. */
+/* If weights do not fit into a device's memory together, they are copied to it in every run, before the partition that reads
+ * them. */
 #include "execute/session.h"
 #include "machine.h"
 
@@ -38,7 +39,7 @@ static void run_twice(const clv_plan *plan, const clv_graph *graph) {
   clv_session_destroy(session);
 }
 
-/* Pinned to the NPU, which does not hold the four weights and room to work. */
+/* Nodes are pinned to the NPU, whose memory is too small for the four weights and other data. */
 static void pinned_nodes_are_streamed(void **state) {
   (void)state;
   machine m;
@@ -57,7 +58,7 @@ static void pinned_nodes_are_streamed(void **state) {
   clv_plan *plan = machine_plan(&m, graph, "v*=npu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
   assert_true(streamed_of(plan) > 0);
   for (uint32_t p = 0; p < plan->partition_count; ++p) assert_int_equal(plan->partitions[p].device, 0);
-  assert_true(plan->price.serial_ns > plan->bounds.serial_ns); /* what is streamed is paid for */
+  assert_true(plan->price.serial_ns > plan->bounds.serial_ns); /* the price includes streaming */
   run_twice(plan, graph);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);

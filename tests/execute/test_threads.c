@@ -1,5 +1,4 @@
-/* Several threads, each with plans and sessions of its own, over one graph and one set of devices. Run under ThreadSanitizer too.
- */
+/* Several threads share a graph and devices; each has its own plans and sessions. Also run under ThreadSanitizer. */
 #include "machine.h"
 
 #include <pthread.h>
@@ -9,7 +8,7 @@ enum { THREADS = 4, ROUNDS = 4 };
 typedef struct job {
   const machine *m;
   const clv_graph *graph;
-  const char *pin; /* what runs on the CPU */
+  const char *pin; /* the nodes pinned to the CPU */
   const clv_tensor *input, *expected;
   clv_status status;
   clv_error error;

@@ -1,6 +1,6 @@
-/* Random graphs under random placements over the virtual NPU, an OpenCL device and the CPU: replays give the bits that execution
- * gives, both give what the reference does, and requests in flight at the same time do not disturb each other. The OpenCL device
- * works in the host's memory, or has memory of its own. Skipped where there is none. */
+/* Random graphs under random placements over the virtual NPU, an OpenCL device and the CPU: replay gives the same bits as
+ * execution, both match the reference, and requests in flight at the same time do not affect each other. The OpenCL device works
+ * in host memory or has its own memory. Skipped if there is no OpenCL device. */
 #include <pthread.h>
 
 #include "execute/capture/capture.h"
@@ -13,7 +13,7 @@ enum { SEEDS = 40 };
 #endif
 enum { NODES = 20, RUNS = 4, THREADS = 2, IN_FLIGHT_RUNS = 20, MOST_OUTPUTS = 16, ELEMENTS = 32 };
 
-/* Without fusion all graphs share a dozen kernels; with it, nearly every partition has some of its own to be compiled. */
+/* Without fusion all graphs use the same dozen kernels. With fusion, nearly every partition has kernels of its own to compile. */
 static const char *const ways[][2] = {
     {"opencl:memory=auto", "opencl:fuse=off"}, {"opencl:memory=own", "opencl:fuse=off"}, {"opencl:memory=own", "opencl:fuse=on"}};
 enum { WAYS = 3, FUSED_SEEDS = 3 };
@@ -65,7 +65,7 @@ static clv_session *open_session(const clv_plan *plan, uint32_t in_flight) {
   clv_error error = {0};
   clv_session_options options = CLV_SESSION_OPTIONS_INIT;
   options.in_flight = in_flight;
-  options.no_fallback = true; /* the CPU would give the right answer, too */
+  options.no_fallback = true; /* a fallback to the CPU would hide failures */
   clv_session *session;
   assert_ok(clv_session_create(plan, &options, &session, &error), error);
   return session;
@@ -96,7 +96,8 @@ static clv_status run(clv_session *session, const clv_graph *graph, values *v, c
   return clv_session_run(session, inputs, graph->input_count, outputs, graph->output_count, error);
 }
 
-/* Where an output is not what the reference gives: chains of products and squares lose what their largest element is exact to. */
+/* Compares the outputs with the expected values, and describes the first difference in `what`. The tolerance is relative to the
+ * largest element, because products and squares lose precision in smaller ones. */
 static bool is_right(const clv_graph *graph, const values *v, char *what, size_t what_bytes) {
   for (uint32_t o = 0; o < graph->output_count; ++o) {
     double largest = 1;
@@ -111,7 +112,7 @@ static bool is_right(const clv_graph *graph, const values *v, char *what, size_t
   return true;
 }
 
-/* ---- The same bits ---- */
+/* ---- Replay gives the same bits as execution ---- */
 
 typedef struct bits {
   float out[RUNS][MOST_OUTPUTS][ELEMENTS];
@@ -123,7 +124,7 @@ static void run_mode(machine *m, const clv_graph *graph, uint64_t seed, bool is_
   clv_session *session = open_session(plan, 1);
   uint64_t random = seed;
   for (int r = 0; r < RUNS; ++r) {
-    static values given[3]; /* a replay is bound to other memory, and again to the first */
+    static values given[3]; /* so that replays get other memory, and then the first again */
     values *v = &given[r % 3];
     char what[160];
     make_values(graph, v, &random);
@@ -165,7 +166,7 @@ static void the_same_bits(void **state) {
   }
 }
 
-/* ---- At the same time ---- */
+/* ---- Several requests in flight ---- */
 
 typedef struct runner {
   clv_session *session;

@@ -1,5 +1,5 @@
-/* Verification finds a wrong partition and names it, and a backend's failures come out with partition and device in front and
- * leave nothing. The culprit is the virtual NPU with some of its slots replaced. */
+/* Verification finds a wrong partition and names it. Errors of a backend begin with the partition and the device, and nothing
+ * leaks. The backend "broken" is the virtual NPU with some of its functions replaced. */
 #include "machine.h"
 
 #include "backends/cpu/cpu.h"
@@ -11,8 +11,8 @@ enum { CORRUPT_NOTHING, CORRUPT_ELEMENT, FAIL_EXECUTE, FAIL_COMPILE, FAIL_INSTAN
 static const clv_backend *sound; /* the virtual NPU's table */
 static clv_backend broken;
 static int fault;
-static const char *victim;        /* the partition whose first node has this name goes wrong */
-static clv_executable *marked[8]; /* executables of victims */
+static const char *victim;        /* the first node of the partition that fails or is wrong */
+static clv_executable *marked[8]; /* executables of that partition */
 static uint32_t marked_count;
 static clv_instance *marked_instance;
 static const clv_host *services;
@@ -92,7 +92,7 @@ static clv_status broken_query(const clv_host *host, void *user_data, const clv_
   return CLV_OK;
 }
 
-/* The device's errors are to be seen. */
+/* Without fallback, so that the device's errors are returned. */
 static const clv_session_options strict = {.struct_size = sizeof strict, .no_fallback = true};
 
 typedef struct fixture {
@@ -145,7 +145,7 @@ static void a_wrong_element_is_named(void **state) {
   clv_tensor input = input_of(&f), expected = {0};
   assert_ok(clv__graph_evaluate(f.graph, &input, NULL, &expected, NULL, NULL, f.graph->allocator, &error), error);
   clv__mismatch mismatch;
-  for (int i = 0; i < 2; ++i) { /* runs before and after change nothing */
+  for (int i = 0; i < 2; ++i) { /* runs and verification do not affect each other */
     assert_ok(clv__session_verify(session, &input, 1, &mismatch, &error), error);
     assert_int_equal(mismatch.partition, 2);
     assert_int_equal(mismatch.value, clv__graph_find_value(f.graph, "y"));
@@ -166,7 +166,7 @@ static void a_wrong_element_is_named(void **state) {
   end(&f);
 }
 
-/* The first partition is wrong, and feeds the others: it alone is named. */
+/* The first partition is wrong, and the others read its values. Only the first is reported. */
 static void the_first_wrong_partition_is_named(void **state) {
   (void)state;
   fixture f;
@@ -184,7 +184,7 @@ static void the_first_wrong_partition_is_named(void **state) {
   end(&f);
 }
 
-/* ---- A device that writes to what it should read ---- */
+/* ---- A device that overwrites its input ---- */
 
 static const clv_backend *cpu;
 static clv_backend scribbler;
@@ -321,7 +321,7 @@ static void failures_in_a_run(void **state) {
     assert_int_equal(clv__session_verify(session, &input, 1, &mismatch, &error), CLV_DEVICE_ERROR);
     assert_string_equal(error.message, "verify: partition 2 on broken: launch(): code 9");
   }
-  fault = CORRUPT_NOTHING; /* and the session lives on */
+  fault = CORRUPT_NOTHING; /* the session remains usable */
   machine_check_run(session, f.plan, &input, "after failures");
   clv_session_destroy(session);
   end(&f);

@@ -1,4 +1,4 @@
-/* Short ways to write IR JSON in tests. */
+/* Macros to write IR JSON in tests. */
 #ifndef CLEAVE_TESTS_IRJSON_TEXT_H
 #define CLEAVE_TESTS_IRJSON_TEXT_H
 
@@ -12,7 +12,7 @@
   "{\"model_name\":\"m\",\"pytorch_version\":\"2.10.0\",\"graph_inputs\":[" inputs "],\"graph_outputs\":[" outputs \
   "],\"weights\":[" weights "],\"weight_name_mapping\":{" mapping "},\"nodes\":[" nodes "]}"
 
-/* x f32[2,3] -> linear (weight w, unbound) -> relu -> y; with an assertion in between. */
+/* A model: x f32[1,2,3] -> linear, whose weight has no data -> relu. The linear's output also has an assertion node. */
 #define IR_LAYER                                                                                                               \
   IR_MODEL(                                                                                                                    \
       IR_TENSOR("x", "1,2,3", "float32"), IR_FROM("relu", "1,2,4", "float32", "relu", "0"),                                    \

@@ -1,5 +1,5 @@
-/* Small ONNX models made with the project's own protobuf writer, for the tests of the reader and as seeds for fuzzing. Each
- * function appends the bytes of a model (or of a part of one) to a text. */
+/* Makes small ONNX models with the project's own protobuf writer, to test the reader and as seeds for fuzzing. Each function
+ * appends the bytes of a model, or of a part of a model, to a text. */
 #ifndef CLEAVE_TESTS_FORMATS_ONNX_MODELS_H
 #define CLEAVE_TESTS_FORMATS_ONNX_MODELS_H
 
@@ -13,7 +13,7 @@
 
 #define MODEL_UNUSED __attribute__((unused))
 
-/* A tensor message into `field`; `raw` NULL leaves the data out. */
+/* Writes a tensor as field `field`. If `raw` is NULL, omits the data. */
 MODEL_UNUSED static void model_tensor(clv__text *out, uint32_t field, const char *name, int dtype, const int64_t *dims,
                                       size_t rank, const void *raw, size_t raw_bytes) {
   size_t mark = clv__proto_begin(out, field, 0);
@@ -31,7 +31,7 @@ MODEL_UNUSED static void model_entry(clv__text *out, uint32_t field, const char 
   clv__proto_end(out, mark, 0);
 }
 
-/* A tensor whose data lies elsewhere; NULL leaves an entry out. */
+/* Writes an initializer with external data. An entry that is NULL is omitted. */
 MODEL_UNUSED static void model_external(clv__text *out, const char *name, int dtype, const int64_t *dims, size_t rank,
                                         const char *location, const char *offset, const char *length) {
   size_t mark = clv__proto_begin(out, GRAPH_INITIALIZER, 0);
@@ -45,7 +45,7 @@ MODEL_UNUSED static void model_external(clv__text *out, const char *name, int dt
   clv__proto_end(out, mark, 0);
 }
 
-/* A value with a type; a dim of -1 is the symbol "N". */
+/* Writes a value with its type. A dim of -1 is the symbol "N". */
 MODEL_UNUSED static void model_value(clv__text *out, uint32_t field, const char *name, int dtype, const int64_t *dims,
                                      size_t rank) {
   size_t mark = clv__proto_begin(out, field, 0);
@@ -75,7 +75,7 @@ MODEL_UNUSED static void model_int(clv__text *out, const char *name, int64_t val
   clv__proto_end(out, mark, 0);
 }
 
-/* An attribute that takes the value of the function's attribute `reference`. */
+/* Writes an attribute `name` that refers to the function's attribute `reference`. */
 MODEL_UNUSED static void model_reference(clv__text *out, const char *name, const char *reference, int type) {
   size_t mark = clv__proto_begin(out, NODE_ATTRIBUTE, 0);
   clv__proto_write_string(out, ATTRIBUTE_NAME, name);
@@ -84,7 +84,7 @@ MODEL_UNUSED static void model_reference(clv__text *out, const char *name, const
   clv__proto_end(out, mark, 0);
 }
 
-/* Opens a node: the names of its inputs and outputs are lists parted by commas. Close it with clv__proto_end(out, mark, 0). */
+/* Begins a node. `inputs` and `outputs` are names separated by commas. End the node with clv__proto_end(out, mark, 0). */
 MODEL_UNUSED static size_t model_node(clv__text *out, uint32_t field, const char *name, const char *domain, const char *op,
                                       const char *inputs, const char *outputs) {
   size_t mark = clv__proto_begin(out, field, 0);
@@ -113,7 +113,7 @@ MODEL_UNUSED static void model_import(clv__text *out, uint32_t field, const char
   clv__proto_end(out, mark, 0);
 }
 
-/* Opens a model and its graph; model_close() ends both. */
+/* Begins a model and its graph; model_close() ends the graph. */
 MODEL_UNUSED static size_t model_open(clv__text *out, int ir_version) {
   clv__proto_write_varint(out, MODEL_IR_VERSION, (uint64_t)ir_version);
   model_import(out, MODEL_OPSET_IMPORT, "", 17);
@@ -124,7 +124,7 @@ MODEL_UNUSED static void model_close(clv__text *out, size_t mark) {
   clv__proto_end(out, mark, 0);
 }
 
-/* A body "then_branch"/"else_branch" of one node that reads outer values. */
+/* Writes an attribute, "then_branch" or "else_branch", whose body has one node that reads outer values. */
 MODEL_UNUSED static void model_branch(clv__text *out, const char *attribute, const char *op, const char *inputs,
                                       const char *output) {
   static const int64_t dims[] = {-1, 3};
@@ -139,8 +139,9 @@ MODEL_UNUSED static void model_branch(clv__text *out, const char *attribute, con
   clv__proto_end(out, mark, 0);
 }
 
-/* A bit of everything: initializers of all dtypes, raw and typed; attributes of all kinds; If with captures; a function with a
- * nested one, attribute references and defaults; metadata; symbols; an initializer that may be overridden. */
+/* Writes a model that uses most of ONNX: initializers of many dtypes, raw and typed; attributes of all kinds; an If with
+ * captures; a function that calls another, with attribute references and defaults; metadata; symbols; an initializer that is also
+ * an input. */
 MODEL_UNUSED static void model_everything(clv__text *out) {
   static const int64_t x_dims[] = {-1, 3}, three[] = {3}, two[] = {2};
   static const float floats[] = {1.0f, -2.5f, 3.25f};
@@ -250,7 +251,7 @@ MODEL_UNUSED static void model_everything(clv__text *out) {
   clv__proto_end(out, function, 0);
 }
 
-/* `depth` Ifs inside one another, about ten bytes a level. */
+/* Writes `depth` nested Ifs, with about ten bytes per level. */
 MODEL_UNUSED static void model_nested(clv__text *out, unsigned depth, size_t *marks) {
   size_t graph = model_open(out, 8);
   for (unsigned i = 0; i < depth; ++i) {

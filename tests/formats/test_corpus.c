@@ -1,5 +1,5 @@
-/* Replays the fuzz corpus: inputs that once went wrong, and some that reach far. What is to be seen is what the sanitizers see.
- */
+/* Replays the fuzz corpus: inputs that once caused failures, and inputs that reach deep into the readers. Mainly of use with the
+ * sanitizers. Some inputs are also checked for the expected result. */
 #include "support.h"
 
 #include <dirent.h>
@@ -32,7 +32,7 @@ static void replay(const char *kind, target run) {
   char folder[512], path[1024];
   snprintf(folder, sizeof folder, "%s/fuzz/corpus/%s", CLEAVE_SOURCE_DIR, kind);
   DIR *listing = opendir(folder);
-  if (listing == NULL) fail_msg("%s is not there", folder);
+  if (listing == NULL) fail_msg("cannot open %s", folder);
   unsigned count = 0;
   for (const struct dirent *item = readdir(listing); item != NULL; item = readdir(listing)) {
     if (item->d_name[0] == '.') continue;
@@ -57,10 +57,10 @@ static void read_seed(const char *kind, const char *name, clv__file_map *map) {
 }
 
 typedef struct corpus_seed {
-  const char *name, *refused; /* NULL: read */
+  const char *name, *refused; /* a part of the expected error, or NULL if the input must be accepted */
 } corpus_seed;
 
-/* What is wrong is refused for its mistake. */
+/* Checks that each input is accepted or fails with the expected error. */
 static void check_seeds(const char *kind, const corpus_seed *seeds, size_t count,
                         clv_status (*read)(const uint8_t *, size_t, clv_error *)) {
   for (size_t i = 0; i < count; ++i) {
@@ -94,8 +94,8 @@ static void npz(void **state) {
   replay("npz", fuzz_npz);
 }
 
-/* Seeds of text can go stale: those that are right must read to their end, and those that are wrong be refused for their mistake.
- */
+/* Text inputs can become outdated when a format changes. So valid ones must still be accepted, and others must fail with the
+ * expected error. */
 static void plan(void **state) {
   (void)state;
   static const corpus_seed seeds[] = {{"whole", NULL},
@@ -128,7 +128,7 @@ static void gnn_model(void **state) {
   (void)state;
   static const char *const whole[] = {"sage", "gcn", "gat"};
   replay("gnn_model", fuzz_gnn_model);
-  for (size_t i = 0; i < sizeof whole / sizeof *whole; ++i) { /* these are read, not refused */
+  for (size_t i = 0; i < sizeof whole / sizeof *whole; ++i) { /* these must be accepted */
     char path[256];
     clv__file_map map;
     clv_error error = {0};
@@ -139,7 +139,7 @@ static void gnn_model(void **state) {
   }
 }
 
-/* What is right must be read, and what is wrong be refused for its mistake. */
+/* Valid inputs must be accepted, and others must fail with the expected error. */
 static void gnn_graph(void **state) {
   (void)state;
   static const char *const seeds[][3] = {{"edges", "x.txt", NULL},
@@ -170,8 +170,8 @@ static void gnn_graph(void **state) {
   }
 }
 
-/* What the generator makes today is read, and so is what it made when the corpus was written; what is wrong is refused for its
- * mistake. */
+/* The valid inputs are from the current generator and from the one that made the corpus. Others must fail with the expected
+ * error. */
 static void gnn_tables(void **state) {
   (void)state;
   static const corpus_seed seeds[] = {{"tables", NULL},
@@ -232,7 +232,7 @@ static void params(void **state) {
   (void)state;
   static const char *const whole[] = {"safetensors", "stored", "deflated"};
   replay("params", fuzz_params);
-  for (size_t i = 0; i < sizeof whole / sizeof *whole; ++i) { /* all four are bound */
+  for (size_t i = 0; i < sizeof whole / sizeof *whole; ++i) { /* with each of these files, all weights are found */
     clv__file_map map;
     clv_error error = {0};
     read_seed("params", whole[i], &map);
@@ -276,7 +276,7 @@ static void cache(void **state) {
   replay("cache", fuzz_cache);
 }
 
-/* Programs go stale when the device lays them out otherwise: make_corpus makes them anew. */
+/* Programs become outdated when the device's layout changes; make_corpus writes new ones. */
 static void npubin(void **state) {
   (void)state;
   replay("npubin", fuzz_npubin);

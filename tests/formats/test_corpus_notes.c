@@ -1,5 +1,5 @@
-/* Replays the fuzz corpus of what backends keep of what they tried. Apart from test_corpus.c, as a device is another thing in
- * each backend's headers. */
+/* Replays the fuzz corpus of the notes that backends store: tuning choices and verdicts. It is not part of test_corpus.c, because
+ * the headers of different backends define the same names. */
 #include "support.h"
 
 #include <stdio.h>
@@ -14,8 +14,9 @@ static void read_seed(const char *name, clv__file_map *map) {
   assert_ok(clv__file_map_open(path, map, &error), error);
 }
 
-/* What is whole is taken over, and the first word counts; of what is damaged nothing that comes behind the damage is, and of
- * choices nothing at all. What was found is kept once more, and found again: fuzz_notes_found() looks. */
+/* Notes that are intact are found; of two notes with the same key, the first counts. Damaged choices are ignored completely,
+ * damaged verdicts from the damage on. fuzz_notes_found() also stores the found notes again and checks that they can be read
+ * back. */
 static void seeds(void **state) {
   (void)state;
   static const char *const seeds[][2] = {{"choices", "winograd"},         {"choices-twice", "direct"},
@@ -31,12 +32,12 @@ static void seeds(void **state) {
     read_seed(seeds[i][0], &map);
     bool found = fuzz_notes_found(map.data, map.size_bytes, says);
     clv__file_map_close(&map);
-    if (found != (seeds[i][1] != NULL)) fail_msg("%s: %s", seeds[i][0], found ? says : "nothing is found");
+    if (found != (seeds[i][1] != NULL)) fail_msg("%s: %s", seeds[i][0], found ? says : "no note was found");
     if (found) assert_string_equal(says, seeds[i][1]);
   }
 }
 
-/* Every byte of what is whole turned into others, and every length of it: nothing is taken that cannot be kept again. */
+/* Truncates intact notes at every length and changes every byte. fuzz_notes() checks that all notes found can be stored again. */
 static void changed(void **state) {
   (void)state;
   static const char *const whole[] = {"choices", "verdicts"};

@@ -1,4 +1,5 @@
-/* Files of other programs given as models: each is told by name, ONNX models never are, and no byte is read that is not there. */
+/* Tests files of other programs that are given as models: each is recognised, ONNX models are not, and no byte beyond the end is
+ * read. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,11 +30,11 @@ static const sample samples[] = {
     SAMPLE("\x1c\0\0\0TFL3\0\0", "TensorFlow Lite"),
     SAMPLE("\x1c\0\0\0ORTM\0\0", "ONNX Runtime"),
     SAMPLE("\2\0\0\0\0\0\0\0{}", "safetensors"),
-    /* what is none of them */
+    /* no known format */
     SAMPLE("", NULL),
     SAMPLE("PK", NULL),
     SAMPLE("\x1c\0\0\0TFL", NULL),
-    SAMPLE("\3\0\0\0\0\0\0\0{}", NULL), /* a header that does not fit */
+    SAMPLE("\3\0\0\0\0\0\0\0{}", NULL), /* a header of 3 bytes, but the file has only 2 after the length */
     SAMPLE("\x08\x0a\x12\0", NULL),
     SAMPLE("plain text", NULL),
 };
@@ -41,17 +42,18 @@ static const sample samples[] = {
 static void test_samples(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof samples / sizeof *samples; ++i) {
-    void *copy = malloc(samples[i].size_bytes + (samples[i].size_bytes == 0)); /* its end is the end of what may be read */
+    void *copy = malloc(samples[i].size_bytes + (samples[i].size_bytes ==
+                                                 0)); /* an exact copy, so that the address sanitizer sees reads beyond its end */
     assert_non_null(copy);
     memcpy(copy, samples[i].bytes, samples[i].size_bytes);
     const char *what = clv__foreign_format(copy, samples[i].size_bytes);
     bool right = samples[i].what == NULL ? what == NULL : what != NULL && strstr(what, samples[i].what) != NULL;
-    if (!right) fail_msg("sample %zu is taken for '%s'", i, what != NULL ? what : "nothing");
+    if (!right) fail_msg("sample %zu is recognised as '%s'", i, what != NULL ? what : "nothing");
     free(copy);
   }
 }
 
-/* What a person reads. */
+/* The complete error message. */
 static void test_error(void **state) {
   (void)state;
   clv_graph *graph = NULL;

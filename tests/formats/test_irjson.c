@@ -1,4 +1,4 @@
-/* The IR JSON reader: structure, source names, weights without bytes, what is kept, and what hostile files get. */
+/* Tests the IR JSON reader: structure, source names, weights without data, operators that are kept, and invalid files. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,9 +25,9 @@ static void refused(const char *text, clv_status wanted, const char *said) {
   clv_error error = {0};
   clv_graph *graph = NULL;
   clv_status status = clv__irjson_load(clv__allocator_default(), "m.json", text, strlen(text), NULL, &graph, &error);
-  if (status == CLV_OK) fail_msg("it was taken: %.200s", text);
+  if (status == CLV_OK) fail_msg("it was accepted: %.200s", text);
   if (status != wanted || strstr(error.message, said) == NULL) {
-    fail_msg("it says '%s' (%s), not '%s'", error.message, clv_status_name(status), said);
+    fail_msg("the error is '%s' (%s), not '%s'", error.message, clv_status_name(status), said);
   }
   assert_null(graph);
   assert_memory_equal(error.message, "m.json: ", 8);
@@ -73,7 +73,7 @@ static void source_patterns(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* ---- Weights without bytes ---- */
+/* ---- Weights without data ---- */
 
 static void unbound_weights(void **state) {
   (void)state;
@@ -90,7 +90,7 @@ static void unbound_weights(void **state) {
   assert_int_equal(shapes->types[weight].rank, 2);
   for (uint32_t n = 0; n < graph->node_count; ++n) assert_false(shapes->node_folded[n]);
 
-  /* A part of the graph has the layer's input, and no weight, among its inputs. */
+  /* The inputs of a view of the layer do not include the weight. */
   clv__arena arena;
   clv_graph_view *view;
   clv__arena_init(&arena, clv__allocator_default());
@@ -98,7 +98,7 @@ static void unbound_weights(void **state) {
   assert_int_equal(view->input_count, 1);
   assert_string_equal(graph->values[view->values[view->inputs[0]]].name, "x");
 
-  /* Written as ONNX, the weight is an input behind it. */
+  /* If the view is written as ONNX, the weight becomes an input after the view's own. */
   void *onnx;
   size_t onnx_bytes;
   clv_graph *again;
@@ -138,7 +138,7 @@ static void hashes(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* ---- What is kept ---- */
+/* ---- Operators that are kept ---- */
 
 static void check_texts(const clv__node *node, const char *name, const char *const *texts, size_t count) {
   const clv_attribute *attribute = clv__attribute_find(node->attributes, name);
@@ -159,7 +159,7 @@ static void check_texts(const clv__node *node, const char *name, const char *con
                                 "0") "],\"outputs\":[" IR_TENSOR("i", "2", "int64") "],\"attrs\":{},\"call\":[" call        \
                                                                                     "],\"returns\":[\"Tensor\"]}")
 
-/* The whole call as the file spells it, for whoever knows the operator. */
+/* A kept node has the call exactly as in the file. */
 static void kept_call(void **state) {
   (void)state;
   clv_graph *graph =
@@ -220,7 +220,8 @@ static void kept_operator(void **state) {
           "") "," IR_NODE("z", "aten.add.Tensor", IR_FROM("b", "2", "float32", "b", "0") "," after_reads,                      \
                           IR_TENSOR("z", "2", "float32"), ""))
 
-/* relu_ overwrites its input: that is relu where nobody else sees that input, and nothing that ONNX has otherwise. */
+/* relu_ overwrites its input. It becomes Relu if nothing else can see the input, and is kept otherwise, because ONNX has no such
+ * operator. */
 static void in_place(void **state) {
   (void)state;
   clv_graph *graph = load(IN_PLACE("aten.add.Tensor", IR_FROM("x", "2", "float32", "x", "0")));
@@ -235,7 +236,7 @@ static void in_place(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Names of the file that look like ours, and nodes out of order. */
+/* Names in the file that the reader would also generate, and nodes that are not in topological order. */
 static void names_and_order(void **state) {
   (void)state;
   clv_graph *graph = load(
@@ -255,7 +256,7 @@ static void names_and_order(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Python's json writes infinity as a bare word. */
+/* Python's json module writes infinity as the word Infinity. */
 static void bare_infinity(void **state) {
   (void)state;
   clv_graph *graph = load("{\"graph_inputs\":[], \"graph_outputs\":[" IR_FROM(
@@ -338,7 +339,7 @@ static void hostile_nodes(void **state) {
   refused(ONE(X, Y, "\"index\":1", "<built-in function getitem>"), CLV_INVALID_MODEL, "attrs.index is 1, but it lists 1");
 }
 
-/* Declared shapes that the operator does not make. */
+/* Declared shapes that differ from those that the operator produces. */
 static void wrong_shapes(void **state) {
   (void)state;
 #define CLAIMS(shape, op, attrs)                                                               \
@@ -377,7 +378,7 @@ static void hostile_constants(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Every prefix of a file, and every file with one byte changed, is an error or a graph: never a crash. */
+/* Every prefix of a file, and every file with one changed byte, gives an error or a graph, but never a crash. */
 static void damaged(void **state) {
   (void)state;
   static const char text[] = IR_LAYER;
@@ -395,7 +396,8 @@ static void damaged(void **state) {
   }
 }
 
-/* Each allocation fails once: an error, and nothing stays behind. (jansson allocates on its own.) */
+/* Makes each allocation fail once. This must give an error, and all memory must be released. Allocations by jansson do not fail.
+ */
 static void fail_each_allocation(const void *text, size_t size_bytes) {
   test_allocator counting;
   test_allocator_init(&counting);
@@ -409,7 +411,7 @@ static void fail_each_allocation(const void *text, size_t size_bytes) {
     test_allocator_init(&counting);
     counting.fail_at = at;
     clv_status status = clv__irjson_load(&counting.allocator, NULL, text, size_bytes, NULL, &graph, &error);
-    if (status == CLV_OK) fail_msg("allocation %zu of %zu: nobody noticed", at, calls);
+    if (status == CLV_OK) fail_msg("allocation %zu of %zu failed, but loading succeeded", at, calls);
     assert_int_equal(status, CLV_OUT_OF_MEMORY);
     assert_null(graph);
     assert_int_equal(counting.live, 0);
@@ -439,7 +441,7 @@ static void decoder(void **state) {
   clv_error error = {0};
   clv__file_map map;
   if (access(path, R_OK) != 0) {
-    print_message("skipped: %s is not there\n", path);
+    print_message("skipped: %s does not exist\n", path);
     skip();
   }
   assert_ok(clv__file_map_open(path, &map, &error), error);
@@ -448,7 +450,8 @@ static void decoder(void **state) {
   clv__file_map_close(&map);
   assert_int_equal(graph->input_count, 60);
   assert_int_equal(graph->output_count, 57);
-  /* 2,060 nodes, 142 of them assertions; each of the others is at least one node here, with their order and names. */
+  /* The file has 2,060 nodes, of which 142 are assertions. Each of the others became at least one node, in the same order and
+   * with the same name. */
   uint32_t sources = 0, kept = 0, cats = 0, linears = 0;
   for (uint32_t n = 0; n < graph->node_count; ++n) {
     const clv__node *node = &graph->nodes[n];

@@ -1,5 +1,6 @@
-/* Every line of irjson_cases.jsonl (written by tools/irjson_cases.py with numpy) is a model of one ATen operator, inputs, and
- * what ATen computes: the lowered graph must compute the same, or the operator must have been kept where the case says so. */
+/* Tests the lowerings of ATen operators. Every line of irjson_cases.jsonl (written by tools/irjson_cases.py with numpy) has a
+ * model of one operator, inputs, and the outputs of ATen. The lowered graph must compute these outputs, or the operator must be
+ * kept if the line says so. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ typedef struct reader {
   clv__arena arena;
   const char *op;
   size_t line;
-  size_t wrong; /* lines that failed: all are named before the test fails */
+  size_t wrong; /* number of lines that failed; each failure is printed before the test fails */
 } reader;
 
 static void complain(reader *r, const char *format, ...) CLV_PRINTF(2, 3);
@@ -36,7 +37,7 @@ static double number_of(const json_t *json) {
   return json_number_value(json);
 }
 
-/* Reads a list of lists into `numbers`; returns how many. */
+/* Reads nested lists into `numbers` and returns how many numbers there are. */
 static size_t read_numbers(const json_t *json, double *numbers, size_t room) {
   if (!json_is_array(json)) {
     assert_true(room > 0);
@@ -71,7 +72,7 @@ static void put(clv_tensor *tensor, size_t index, double number) {
       ((uint8_t *)tensor->data)[index] = (uint8_t)number;
       break;
     default:
-      fail_msg("no way to write dtype %s", clv_dtype_name(tensor->dtype));
+      fail_msg("cannot write dtype %s", clv_dtype_name(tensor->dtype));
   }
 }
 
@@ -87,7 +88,7 @@ static clv_tensor make_tensor(reader *r, const clv_tensor *type, const json_t *j
   return tensor;
 }
 
-/* Names the worst element. */
+/* Reports the element with the largest difference if it exceeds the tolerance. */
 static void compare(reader *r, const clv_tensor *got, const clv_tensor *wanted, const char *name, double tolerance) {
   char got_text[128], wanted_text[128];
   clv__tensor_text(got, got_text, sizeof got_text);
@@ -164,7 +165,7 @@ static void run_line(reader *r, json_t *line) {
   clv__graph_destroy(graph);
 }
 
-/* The model with single characters changed, digits for the most part: loaded or refused, never a crash. */
+/* Loads the model with single characters changed, mostly digits. It must be loaded or rejected, without a crash. */
 static void damage(reader *r, json_t *line) {
   enum { TIMES = 12 };
   uint64_t seed = r->line;

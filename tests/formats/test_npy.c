@@ -1,4 +1,4 @@
-/* .npy and .npz: every dtype there and back, what NumPy writes, and damaged files. */
+/* Tests .npy and .npz files: writing and reading every dtype, files as NumPy writes them, and damaged files. */
 #include "support.h"
 
 #include <stdio.h>
@@ -81,7 +81,7 @@ static void strings_go_round(void **state) {
   assert_int_equal(clv__npy_write(clv__allocator_default(), path, &tensor, &error), CLV_NOT_SUPPORTED);
 }
 
-/* A file of version 1 or 2 with the given dictionary and data. */
+/* Makes a file of version 1 or 2 with the given dictionary and data, and returns its size. */
 static size_t make_file(uint8_t *file, int version, const char *dictionary, const void *data, size_t data_bytes) {
   size_t length = strlen(dictionary), start = version == 1 ? 10 : 12;
   memcpy(file, "\x93NUMPY\0\0\0\0\0\0", 12);
@@ -120,7 +120,8 @@ static void orders_are_brought_to_ours(void **state) {
   clv__release(clv__allocator_default(), tensor.data);
 }
 
-/* One element a byte in the file: integers as such, small floats as bits that the header does not tell apart. */
+/* Elements smaller than a byte are written as one byte each: integers as numbers, floats as bits. Files with bits cannot be read
+ * back, because the header does not state the dtype. */
 static void small_dtypes_are_written(void **state) {
   (void)state;
   static const struct {
@@ -166,7 +167,7 @@ static void damaged_headers_are_refused(void **state) {
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776, 1099511627776)}", "too large for any memory",
        CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "dimension 0", CLV_INVALID_MODEL},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000,)}", "takes 4000000 bytes, but the file has 4",
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000,)}", "needs 4000000 bytes, but the file has 4",
        CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "dimension 0", CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", "rank", CLV_NOT_SUPPORTED},
@@ -189,7 +190,7 @@ static void damaged_headers_are_refused(void **state) {
     clv_error error = {0};
     clv_status status = clv__npy_read_memory(clv__allocator_default(), file, size_bytes, &tensor, &error);
     assert_null(tensor.data);
-    if (i == 13) continue; /* an empty descr: any refusal */
+    if (i == 13) continue; /* an empty descr: any error is fine */
     if (status != headers[i].status || strstr(error.message, headers[i].text) == NULL) {
       fail_msg("%s: %s: %s", headers[i].dictionary, clv_status_name(status), error.message);
     }
@@ -259,7 +260,7 @@ static void archives_go_round(void **state) {
   }
 }
 
-/* More than the reader's first bite, unpacked in several steps. */
+/* Arrays that do not fit into one step of the reader. */
 static void large_arrays_go_round(void **state) {
   (void)state;
   enum { COUNT = 300000 };
@@ -281,7 +282,7 @@ static void large_arrays_go_round(void **state) {
   free(numbers);
 }
 
-/* Piece by piece in both directions: pieces of any length, elements passed over, and what is wrong refused. */
+/* Writes and reads arrays piece by piece, in pieces of random length, and skips elements. Calls in the wrong order fail. */
 static void arrays_are_streamed(void **state) {
   (void)state;
   enum { COUNT = 300000 };
@@ -333,7 +334,7 @@ static void arrays_are_streamed(void **state) {
     }
     clv__npz_close(npz);
   }
-  /* what is not committed is as if it had never been begun */
+  /* a file that is not committed is not written */
   clv__npz_writer *writer;
   assert_ok(clv__npz_writer_open(clv__allocator_default(), path, false, &writer, &error), error);
   assert_ok(clv__npz_writer_begin(writer, "x", &type, &error), error);
@@ -375,7 +376,7 @@ static void damaged_archives_get_a_status(void **state) {
     for (unsigned i = 0; i < 1500; ++i) {
       memcpy(file, map.data, map.size_bytes);
       for (unsigned k = 0; k < 1 + i % 4; ++k) file[test_random(&seed) % map.size_bytes] = (uint8_t)test_random(&seed);
-      size_t tail = map.size_bytes > 1200 ? map.size_bytes - 1200 : 0; /* the directory is at the end */
+      size_t tail = map.size_bytes > 1200 ? map.size_bytes - 1200 : 0; /* the zip directory is at the end */
       file[tail + test_random(&seed) % (map.size_bytes - tail)] = (uint8_t)test_random(&seed);
       size_t cut = i % 7 == 0 ? test_random(&seed) % map.size_bytes : map.size_bytes;
       test_allocator counting;

@@ -1,4 +1,4 @@
-/* What a damaged or hostile ONNX file may do: get a status and a text, and nothing else. */
+/* Tests damaged and hostile ONNX files. They may only give an error status with a message. */
 #include "support.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "formats/onnx/onnx.h"
 #include "onnx_models.h"
 
-/* Loads, destroys, and insists that nothing is left behind and that an error says something. */
+/* Loads a model and destroys the graph. Checks that all memory is released, and that an error has a message. */
 static clv_status try_load(const void *data, size_t size_bytes, clv_error *error) {
   test_allocator counting;
   test_allocator_init(&counting);
@@ -44,7 +44,7 @@ static void expect(clv__text *model, clv_status wanted, const char *text) {
   }
 }
 
-/* A page of exactly the bytes, so that one read too many is seen by the address sanitizer. */
+/* Loads prefixes of a model from blocks of exactly their size, so that the address sanitizer sees reads beyond the end. */
 static void every_prefix_gets_a_status(void **state) {
   (void)state;
   clv__text model;
@@ -76,15 +76,15 @@ static void mutate(uint64_t *seed, uint8_t *bytes, size_t *size_bytes) {
       case 2:
         memset(bytes + at, 0xff, length);
         break;
-      case 3: /* cut out */
+      case 3: /* remove a part */
         memmove(bytes + at, bytes + at + length, *size_bytes - at - length);
         *size_bytes -= length;
         break;
-      case 4: /* say twice */
+      case 4: /* repeat a part */
         memmove(bytes + at + length, bytes + at, *size_bytes - at);
         *size_bytes += length;
         break;
-      default: /* from elsewhere */
+      default: /* overwrite a part with another */
         memmove(bytes + at, bytes + test_random(seed) % (*size_bytes - length + 1), length);
         break;
     }
@@ -108,7 +108,7 @@ static void mutations_get_a_status(void **state) {
   }
   free(bytes);
   clv__text_finish(&model);
-  assert_in_range(loaded, 100, 19900); /* both happen, or the test tests nothing */
+  assert_in_range(loaded, 100, 19900); /* some mutated models must load and others must fail */
 }
 
 static void write_with_failures(const clv_graph *graph, test_allocator *counting) {
@@ -150,7 +150,7 @@ static void every_failed_allocation_gets_a_status(void **state) {
       clv_error error = {0};
       clv_status status = clv__onnx_load_memory(&counting.allocator, model.data, model.size_bytes, copy != 0, &graph, &error);
       if (status == CLV_OK) {
-        if (counting.calls >= fail_at) { /* the name of a graph may be lost: it is for people; nothing else may */
+        if (counting.calls >= fail_at) { /* only the graph's name, which is for people, may be lost */
           clv__hash hash;
           clv__graph_hash(graph, &hash);
           assert_memory_equal(&hash, &whole_hash, sizeof hash);
@@ -318,7 +318,7 @@ static void models_that_are_none_are_refused(void **state) {
   expect(&model, CLV_NOT_SUPPORTED, "sparse");
 }
 
-/* An unknown domain in the imports is fine until a node is of it without an import. */
+/* An unknown operator domain may be imported. A node of an unknown domain without an import is an error. */
 static void unknown_domains_matter_where_they_are_used(void **state) {
   (void)state;
   for (int used = 0; used < 2; ++used) {

@@ -1,4 +1,5 @@
-/* The ONNX reader and writer on models made here: what is in the graph, and whether a written model reads the same. */
+/* Tests the ONNX reader and writer on models made here: the content of the graph, and that a written model is read back
+ * unchanged. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -51,7 +52,7 @@ static void graph_has_what_the_model_has(void **state) {
   assert_int_equal(x->type.dims[1], 3);
   assert_string_equal(graph->symbols[-2 - x->type.dims[0]], "N");
   const clv__value *w = value_of(graph, "w");
-  assert_true(w->is_input && w->type.data != NULL); /* may be overridden */
+  assert_true(w->is_input && w->type.data != NULL); /* an input with a default value */
   assert_int_equal(value_of(graph, "small")->type.dtype, CLV_DTYPE_NONE);
   const int8_t *typed = value_of(graph, "typed")->type.data;
   assert_int_equal(typed[0], -3);
@@ -89,7 +90,7 @@ static void bodies_keep_their_captures(void **state) {
   (void)state;
   clv_graph *graph = make(model_everything);
   const clv__node *node = node_of(graph, "if");
-  assert_int_equal(node->input_count, 4); /* flag; a, c, w */
+  assert_int_equal(node->input_count, 4); /* the condition, then the captures a, c and w */
   assert_int_equal(node->capture_count, 3);
   const clv_attribute *branch = clv__attribute_find(node->attributes, "else_branch");
   assert_int_equal(branch->kind, CLV_ATTRIBUTE_GRAPH);
@@ -118,7 +119,8 @@ static void functions_are_inlined(void **state) {
   const clv__node *add = node_of(graph, "call/twice/Add");
   assert_int_equal(add->inputs[0], soft->outputs[0]);
   assert_int_equal(add->inputs[1], soft->outputs[0]);
-  assert_int_equal(clv__graph_find_value(graph, "t"), CLV__NO_ID); /* inner names are not the model's */
+  assert_int_equal(clv__graph_find_value(graph, "t"),
+                   CLV__NO_ID); /* names inside the function do not become names of the model */
   clv__graph_destroy(graph);
 }
 
@@ -318,7 +320,7 @@ static void large_constants_become_inputs(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* A body written alone: what it captures becomes inputs. */
+/* If a body is written as a model, its captures become inputs. */
 static void bodies_can_be_written_alone(void **state) {
   (void)state;
   clv_graph *graph = make(model_everything);
@@ -337,7 +339,7 @@ static void bodies_can_be_written_alone(void **state) {
 
 /* ---- Tensors ---- */
 
-/* Where elements share bytes, a number of the typed field is a byte of them. */
+/* For dtypes whose elements share bytes, each number of the typed field is one byte with several elements. */
 static void packed_elements_are_read(void **state) {
   (void)state;
   static const struct {

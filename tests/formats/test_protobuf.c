@@ -1,4 +1,4 @@
-/* The wire format: numbers and nested messages there and back, and what is no message. */
+/* Tests protobuf's wire format: numbers and nested messages are written and read back, and invalid messages are rejected. */
 #include "support.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static void numbers_go_round(void **state) {
   }
 }
 
-/* Whatever the guess of a nested message's size: the same bytes. */
+/* The estimate of a nested message's size does not change the bytes. */
 static void guesses_do_not_matter(void **state) {
   (void)state;
   static const size_t sizes[] = {0, 1, 127, 128, 300, 16384, 70000}, guesses[] = {0, 127, 128, 20000, 1u << 21, 1u << 28};
@@ -62,11 +62,11 @@ static void expect_error(const char *bytes, size_t size_bytes, const char *text)
 
 static void damage_is_named_with_its_place(void **state) {
   (void)state;
-  expect_error("\x08\x01\x12\x05\x61", 5, "byte 4: a field of 5 bytes, of which only 1 exist");
-  expect_error("\x08\x80", 2, "byte 1: truncated in a number");
-  expect_error("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "byte 1: a number of more than 10 bytes");
-  expect_error("\x0d\x01\x02", 3, "of which only 2 exist");
-  expect_error("\x09\x01\x02", 3, "of which only 2 exist");
+  expect_error("\x08\x01\x12\x05\x61", 5, "byte 4: a field has 5 bytes, but only 1 are left");
+  expect_error("\x08\x80", 2, "byte 1: a number is truncated");
+  expect_error("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, "byte 1: a number has more than 10 bytes");
+  expect_error("\x0d\x01\x02", 3, "but only 2 are left");
+  expect_error("\x09\x01\x02", 3, "but only 2 are left");
   expect_error("\x0b", 1, "a group, which ONNX does not use");
   expect_error("\x0f", 1, "wire type 7");
   expect_error("\x00", 1, "field number 0");

@@ -1,4 +1,5 @@
-/* The reader of safetensors: what is right is read in place, what is wrong is refused by name; and weights bound from files. */
+/* Tests the safetensors reader: valid files are read in place, invalid ones give an error that names the tensor. Also tests
+ * reading the weights of IR JSON models from files. */
 #include "support.h"
 
 #include <stdio.h>
@@ -99,7 +100,7 @@ static void refuses(void **state) {
   }
 }
 
-/* Dtypes and ranks that Cleave has not are an error only for who asks for them; bools must be bools. */
+/* Tensors with an unsupported dtype or rank are an error only when they are read. Bools must be 0 or 1. */
 static void refuses_when_read(void **state) {
   (void)state;
   bytes file = HEADER(ENTRY("f8", "F4", "16", "0", "8") "," ENTRY("new", "Q3", "5", "8", "16") "," ENTRY(
@@ -117,7 +118,8 @@ static void refuses_when_read(void **state) {
   clv__safetensors_close(opened);
 }
 
-/* A header of lists in lists, and every prefix and single change of a file: refused or read, nothing else. */
+/* A header of deeply nested lists, every prefix of a file, and every file with one changed byte are rejected or read, without a
+ * crash. */
 static void damaged(void **state) {
   (void)state;
   enum { DEEP = 200000 };
@@ -176,7 +178,7 @@ static clv_status load_with(const clv_allocator *allocator, clv_graph **graph, c
   return status;
 }
 
-/* Bound in place: the graph holds the mapping, and the file may be gone. */
+/* Weights stay in the mapped file, which the graph owns, so the file may be deleted. */
 static void binds(void **state) {
   (void)state;
   bytes file = make("{" LAYER_WEIGHTS "}", 48);
@@ -192,7 +194,7 @@ static void binds(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* The name that nodes know a weight by serves as well. */
+/* A weight file may also use the name that nodes use for the weight. */
 static void binds_other_name(void **state) {
   (void)state;
   bytes file = make("{" ENTRY("p_fc_weight", "F32", "4,3", "0", "48") "}", 48);
@@ -238,7 +240,7 @@ static void binds_npz(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Each allocation fails once: an error, and nothing stays behind. */
+/* Makes each allocation fail once. This must give an error, and all memory must be released. */
 static void no_memory(void **state) {
   (void)state;
   bytes file = make("{" LAYER_WEIGHTS "}", 48);

@@ -1,5 +1,5 @@
-/* A machine of three devices as the tables of ../shared/data/gnx measured it, completed where they are silent, and the subgraphs
- * that METIS made of real graphs. For the tests of the planner. */
+/* Fixtures for tests of the planner: a machine with three devices, whose costs come from the measured tables in
+ * ../shared/data/gnx, completed with synthetic points; and the sizes of subgraphs that METIS made from real graphs. */
 #ifndef CLEAVE_TESTS_GNX_H
 #define CLEAVE_TESTS_GNX_H
 
@@ -28,7 +28,8 @@ static inline void gnx_chain(gnx *g, clv__gnn_type type, uint32_t in, uint32_t o
   clv__chain_of(&stages, &g->chain);
 }
 
-/* CPU in the host's memory; GPU and NPU with their own; the NPU's shapes are fixed, and it cannot scatter. */
+/* The CPU works in host memory; the GPU and the NPU have their own memory. The NPU needs fixed shapes, and does not support
+ * reduce-sum and reduce-count. */
 static inline void gnx_machine(gnx *g) {
   g->machine = (clv__machine){.device_count = 3, .pad_step = 1000, .merge_ns = 20e3, .queue_depth = 2};
   g->machine.devices[GNX_CPU] = (clv__machine_device){.name = "cpu"};
@@ -43,7 +44,7 @@ static inline bool gnx_text(const char *file, clv__file_map *map) {
   char path[512];
   snprintf(path, sizeof path, "%s%s", GNX_FOLDER, file);
   if (clv__file_map_open(path, map, &error) == CLV_OK) return true;
-  print_message("no %s: skipped\n", path);
+  print_message("%s not found: skipped\n", path);
   return false;
 }
 
@@ -53,7 +54,7 @@ static inline clv_status gnx_import(gnx *g, const char *text, size_t size_bytes,
   return clv__tables_import(&g->tables, g->chain.layer, columns, 3, text, size_bytes, "profile", error);
 }
 
-/* False where the data is not there. */
+/* Returns false if the data files do not exist. */
 static inline bool gnx_open(gnx *g, const clv_allocator *allocator) {
   static const clv__synthetic_device devices[] = {{"cpu", 0, 4, 1e11}, {"gpu", 0, 4, 1e12}, {"npu", 4, 7, 2.5e11}};
   static const clv__synthetic_options options = {devices, 3, 400000, 40, 7, 1e10, 2e4, 2e10};
@@ -70,7 +71,7 @@ static inline bool gnx_open(gnx *g, const clv_allocator *allocator) {
   return true;
 }
 
-/* Devices of random speed, with tables of every block that each runs, for sizes up to 100,000 rows. */
+/* Makes devices of random speed, with tables of every block that each device can run, for sizes up to 100,000 rows. */
 static inline void gnx_made(gnx *g, const clv_allocator *allocator, uint64_t seed) {
   clv_error error;
   uint64_t state = seed;
@@ -85,7 +86,8 @@ static inline void gnx_made(gnx *g, const clv_allocator *allocator, uint64_t see
         const clv__chain_block *block = &g->chain.blocks[first][last];
         bool runs = !block->is_empty;
         for (uint32_t s = first; s < last; ++s) runs = runs && (device->cannot >> g->chain.stages[s] & 1u) == 0;
-        double some = 0.5 + (double)(test_random(&state) % 100) / 100; /* fused blocks are no sums */
+        double some =
+            0.5 + (double)(test_random(&state) % 100) / 100; /* a fused block does not take the sum of its stages' times */
         for (uint64_t n = 10; n <= 100000 && runs; n *= 10) {
           for (uint64_t density = 0; density <= (block->reads_edges ? 64 : 0); density += 16) {
             clv__table_point point = {.n = n, .m = n * density, .origin = CLV__SYNTHETIC};
@@ -116,7 +118,7 @@ static inline void gnx_close(gnx *g) {
   clv__tables_finish(&g->tables);
 }
 
-/* The subgraphs of a data set at one k; 0 where there are none. */
+/* Reads the sizes of a data set's subgraphs for one k. Returns their number, 0 if there are none. */
 static inline uint32_t gnx_subgraphs(const char *dataset, uint32_t k, clv__subgraph_sizes subgraphs[GNX_MOST_SUBGRAPHS]) {
   clv__file_map map;
   uint32_t count = 0;

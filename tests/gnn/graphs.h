@@ -1,4 +1,4 @@
-/* What the tests of graphs share: a folder of their own, files in it, random graphs. */
+/* Shared by the tests of graphs: a temporary folder, the paths of files in it, and random graphs. */
 #ifndef CLEAVE_TESTS_GNN_GRAPHS_H
 #define CLEAVE_TESTS_GNN_GRAPHS_H
 
@@ -12,7 +12,7 @@
 #include "base/files/file.h"
 #include "gnn/data/graph.h"
 
-static char work[64]; /* the folder */
+static char work[64]; /* the path of the temporary folder */
 
 static inline int make_work(void **state) {
   (void)state;
@@ -33,7 +33,7 @@ static inline const char *in_work(const char *name) {
   return path;
 }
 
-/* Edges with everything that is odd: loops, repeated edges, isolated vertices, one hub. */
+/* Random edges with all special cases: self loops, repeated edges, isolated vertices and a hub. */
 typedef struct edges {
   uint32_t n;
   uint64_t m;
@@ -72,7 +72,7 @@ static inline void edges_finish(edges *made) {
   free(made->destinations);
 }
 
-/* Rows one vertex after the other, by looking at every edge. */
+/* Checks that the graph's rows have exactly these edges, in the same order. */
 static inline void assert_rows(const clv__gnn_graph *graph, const edges *expected) {
   const clv__csr *csr = &graph->csr;
   assert_int_equal(csr->vertex_count, expected->n);

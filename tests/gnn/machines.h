@@ -13,13 +13,13 @@ typedef struct machine {
 } machine;
 
 #if defined(__SANITIZE_THREAD__)
-enum { MACHINE_THREADS = 1 }; /* OpenMP's own barriers look like races */
+enum { MACHINE_THREADS = 1 }; /* the thread sanitizer reports OpenMP's barriers as races */
 #else
 enum { MACHINE_THREADS = 2 };
 #endif
 
-/* No cache on disk. "npu" is the virtual NPU as it is when nothing is said, without sparse operators; "npu1" and
- * "npu2" take all of them. `option` may be NULL: one for a device. */
+/* Opens devices, without a cache on disk. "npu" is the virtual NPU by its default specification, which has no sparse
+ * operators; "npu1" and "npu2" support all operators. `option` is an option for one device; may be NULL. */
 static inline clv_status try_machine(const char *list, const char *option, machine *m, clv_error *error) {
 #define MACHINE_WHOLE "{\"name\": \"whole\", \"static_shapes\": true, \"max_rank\": 4, \"operators\": \"all\"}"
   static const char *const specs[] = {"default", MACHINE_WHOLE, MACHINE_WHOLE};
@@ -28,7 +28,8 @@ static inline clv_status try_machine(const char *list, const char *option, machi
   *m = (machine){NULL, NULL};
   context_options.cache_directory = "";
   if (option != NULL)
-    context_options.capture = CLV_CAPTURE_OFF; /* a recorded launch that fails is done again, without recording */
+    context_options.capture =
+        CLV_CAPTURE_OFF; /* with capture, a launch that fails while it is recorded would be repeated without recording */
   options.list = list;
   options.thread_count = MACHINE_THREADS;
   options.npu_specs = specs;

@@ -1,5 +1,5 @@
-/* Scenes of the tests of plans at work: a graph cut into subgraphs, a model, what one device makes of both; every plan (PEP) that
- * the stages of a layer allow on a machine; and the run of a schedule against the one device. */
+/* Fixtures for tests that run plans: a scene (a partitioned graph, a model, and the result of a single device), every plan
+ * (PEP) that the stages of a layer allow on a machine, and the run of a schedule, compared with the single device. */
 #ifndef CLEAVE_TESTS_GNN_SCENES_H
 #define CLEAVE_TESTS_GNN_SCENES_H
 
@@ -16,7 +16,7 @@
 
 enum { SCENE_LAYERS = 4, SCENE_PARTS = 8 };
 
-/* What plans know of the devices that are open. */
+/* Describes the open devices as plans do. */
 static inline clv__machine about_machine(const machine *m, uint64_t pad_step, uint32_t depth) {
   clv__machine means = {.device_count = m->devices->count, .pad_step = pad_step, .queue_depth = depth};
   assert_true(means.device_count <= CLV__PEP_DEVICES);
@@ -35,7 +35,8 @@ typedef struct pep_set {
   clv__pep *items;
 } pep_set;
 
-/* Shares are of chance: of several parts one may get nothing at all. False: the stages do not allow the block. */
+/* Adds a block on the devices of `set` to the plan. The shares are random, and a part's share may be empty. Returns false if
+ * the stages do not allow the block. */
 static inline bool add_block(const clv__machine *means, const clv__chain *chain, const clv__stage_table *table,
                              const uint32_t stages[2], uint32_t set, uint64_t *seed, clv__pep *pep) {
   clv__pep_block *block = &pep->blocks[pep->block_count++];
@@ -63,14 +64,14 @@ static inline void keep_pep(pep_set *set, const clv__pep *pep) {
   set->items[set->count++] = *pep;
 }
 
-/* One to three blocks, each on any set of devices, no device in two of them. */
+/* Makes all plans with one to three blocks, each on any set of devices. No device is in two blocks. */
 static inline pep_set all_peps(const clv__machine *means, const clv__stages *stages, const clv__stage_table *table,
                                uint64_t *seed) {
   pep_set made = {0};
   clv__chain chain;
   uint32_t count = stages->count;
   clv__chain_of(stages, &chain);
-  for (uint32_t way = 0; way >> 2 * means->device_count == 0; ++way) { /* each device in a block, or (3) in none */
+  for (uint32_t way = 0; way >> 2 * means->device_count == 0; ++way) { /* two bits per device: its block, or 3 for none */
     uint32_t sets[4] = {0}, blocks = 0;
     for (uint32_t d = 0; d < means->device_count; ++d) sets[way >> 2 * d & 3u] |= 1u << d;
     while (blocks < CLV__PEP_BLOCKS && sets[blocks] != 0) ++blocks;
@@ -98,20 +99,21 @@ static inline clv__pep one_device(const clv__machine *means, uint32_t device, ui
   return pep;
 }
 
-/* ---- A graph, cut ---- */
+/* ---- A partitioned graph ---- */
 
 typedef struct scene {
   test_gnn gnn;
   clv__gnn_model *model;
   clv__gnn_graph *looped;
   uint32_t k, width;
-  size_t count; /* numbers of the result */
+  size_t count; /* number of elements of the result */
   clv__partitioned partitioned;
-  float *alone; /* what the machine's device 0 says of the whole graph */
+  float *alone; /* the result of the machine's device 0 for the whole graph */
   double *expected;
 } scene;
 
-/* Graph and model are there. `parts` says whose the vertices are. */
+/* Partitions the scene's graph and runs its model on the whole graph. The scene must have both. `parts` has the part of each
+ * vertex. */
 static inline void cut_scene(scene *s, machine *m, uint32_t k, const uint32_t *parts) {
   const clv__membership membership = {.k = k, .vertex_count = s->gnn.vertex_count, .parts = parts};
   clv_error error = {0};
@@ -133,7 +135,8 @@ static inline void cut_scene(scene *s, machine *m, uint32_t k, const uint32_t *p
   for (size_t i = 0; i < s->count; ++i) s->expected[i] = s->alone[i];
 }
 
-/* A random graph (gnn.h), whose vertices are strewn over the first `spread` of the parts: some may own nothing. */
+/* Makes a scene with a random graph (gnn.h) and a random model. The vertices are distributed over the first `spread` parts, so
+ * some parts may own none. */
 static inline void make_scene(scene *s, machine *m, clv__gnn_type type, uint32_t layers, uint32_t n, uint64_t edges, uint32_t k,
                               uint32_t spread, uint64_t *seed) {
   uint32_t features = 1 + (uint32_t)(test_random(seed) % 14), *parts = malloc(n * sizeof *parts);
@@ -163,7 +166,8 @@ typedef struct turns {
   clv__gnn_schedule schedule;
 } turns;
 
-/* Subgraphs in an order of chance; clusters where neighbours happen to have the same plan. Plans are yet to come. */
+/* Makes a schedule with the subgraphs in random order. The caller sets their plans. Neighbours that happen to have the same
+ * plan form a cluster. */
 static inline void make_turns(turns *p, const scene *s, const clv__machine *means, uint64_t *seed) {
   *p = (turns){.schedule = {means, s->model->layer_count, s->k, p->layers}};
   for (uint32_t i = 0; i < s->model->layer_count; ++i) {
@@ -185,7 +189,7 @@ static inline void check_record(const clv__gnn_run *run, const scene *s) {
     const clv__gnn_task *task = &record.tasks[t];
     assert_true(task->begin_ns <= task->packed_ns && task->packed_ns <= task->computed_ns && task->computed_ns <= task->end_ns);
     if (task->sizes.targets > 0) assert_true(task->end_ns > 0);
-    for (uint32_t u = 0; u < t; ++u) { /* a device does one thing at a time, and blocks follow each other */
+    for (uint32_t u = 0; u < t; ++u) { /* a device runs one task at a time, and a block starts after the previous one has ended */
       const clv__gnn_task *before = &record.tasks[u];
       if (task->sizes.targets == 0 || before->sizes.targets == 0 || before->layer != task->layer) continue;
       if (before->device == task->device || (before->turn == task->turn && before->block < task->block))
@@ -198,8 +202,8 @@ static inline bool same_bits(const float *a, const float *b, size_t count) {
   return memcmp(a, b, count * sizeof *a) == 0;
 }
 
-/* Runs `rounds` times, of which all give the same bits, within 1e-5 of what one device says; `same_as` (may be NULL): these. The
- * result, to be freed. */
+/* Runs the schedule `rounds` times. Every result must be close to the single device's, and have the same bits as the first
+ * result and as `same_as` (may be NULL). Returns the result, which the caller frees. */
 static inline float *run_turns(machine *m, const scene *s, const turns *p, uint32_t rounds, const float *same_as,
                                const char *what) {
   float *actual = malloc((s->count + 1) * sizeof *actual), *first = malloc((s->count + 1) * sizeof *first);
@@ -212,8 +216,8 @@ static inline float *run_turns(machine *m, const scene *s, const turns *p, uint3
     for (size_t i = 0; i < s->count; ++i) actual[i] = NAN;
     assert_ok(clv__gnn_run_execute(run, NULL, &out, NULL, &error), error);
     test_gnn_compare(s->expected, actual, s->gnn.vertex_count, s->width, what);
-    if (same_as != NULL && !same_bits(actual, same_as, s->count)) fail_msg("%s: not the same bits", what);
-    if (round > 0 && !same_bits(actual, first, s->count)) fail_msg("%s: other bits the second time", what);
+    if (same_as != NULL && !same_bits(actual, same_as, s->count)) fail_msg("%s: the result differs from the expected bits", what);
+    if (round > 0 && !same_bits(actual, first, s->count)) fail_msg("%s: the result differs from that of the first run", what);
     memcpy(first, actual, s->count * sizeof *first);
     check_record(run, s);
   }

@@ -1,4 +1,4 @@
-/* The assignment: its bound against every assignment in every sequence, the quick mode against its description. */
+/* Tests the assignment: its bound against all assignments in all sequences, and the quick mode against its description. */
 #include "gnn/plan/assign.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ typedef struct instance {
   uint32_t count;
   clv__pep_list lists[MOST_PIECES];
   clv__assign assign;
-  double best; /* of all that attempt() saw */
+  double best; /* the shortest makespan that attempt() found */
 } instance;
 
 static void open_instance(instance *in, uint64_t seed, uint32_t count, uint32_t plans) {
@@ -31,7 +31,7 @@ static void open_instance(instance *in, uint64_t seed, uint32_t count, uint32_t 
   in->count = count;
   in->best = INFINITY;
   for (uint32_t i = 0; i < count; ++i) {
-    if (i == 0 || seed % 4 != 0) gnx_random_subgraph(&state, &piece); /* now and then all are equal */
+    if (i == 0 || seed % 4 != 0) gnx_random_subgraph(&state, &piece); /* for every fourth seed, all subgraphs are equal */
     assert_ok(clv__peps_make(&in->arena, &in->g.costs, &piece, &options, &in->lists[i], &error), error);
   }
   assert_ok(clv__assign_init(&in->assign, &in->arena, 3, in->lists, count, &error), error);
@@ -42,7 +42,7 @@ static void close_instance(instance *in) {
   gnx_close(&in->g);
 }
 
-/* Of these plans, in all sequences. */
+/* The shortest makespan of these plans over all sequences. */
 static double best_sequence(const instance *in, const uint32_t *choices) {
   clv__pep_work works[MOST_PIECES];
   const clv__pep_work *sequence[MOST_PIECES];
@@ -69,7 +69,7 @@ static double brute(const instance *in) {
   double best = INFINITY;
   for (bool more = true; more;) {
     double value = clv__assign_value(&in->assign, choices), time = best_sequence(in, choices);
-    assert_true(value <= time * (1 + 1e-9)); /* what is said of an assignment holds for all its schedules */
+    assert_true(value <= time * (1 + 1e-9)); /* the value is a lower bound on all schedules of the assignment */
     best = fmin(best, time);
     more = false;
     for (uint32_t i = 0; i < in->count && !more; ++i) {
@@ -96,13 +96,13 @@ static void test_bound(void **unused) {
     clv__assign_result result;
     open_instance(&in, seed, 2 + (uint32_t)(seed % 4), seed % 4 == 3 ? 1 : seed % 4 == 2 ? 4 : 9);
     double best = brute(&in), far = best * (1 + (double)(seed % 5) / 10);
-    /* By itself: a bound, whatever the budget, and whatever schedule there is. */
+    /* Without attempt(): a lower bound for any budget and any known makespan. */
     for (uint64_t budget = 10; budget < 10000000; budget *= 30) {
       assert_ok(clv__assign_bound(&in.assign, far, 0.01, budget, NULL, NULL, &result, &error), error);
       if (result.bound_ns > best * (1 + 1e-9)) fail_msg("seed %u: bound %.9g, best %.9g", (unsigned)seed, result.bound_ns, best);
     }
     loosest = fmin(loosest, result.bound_ns / best);
-    /* With all sequences of what the tree comes to: the optimum, within the tolerance. */
+    /* With attempt(), which tries all sequences of an assignment: the optimum, within the tolerance. */
     assert_ok(clv__assign_bound(&in.assign, far, 0.01, UINT64_MAX, attempt, &in, &result, &error), error);
     assert_true(result.is_closed && result.bound_ns <= best * (1 + 1e-9));
     double known = fmin(far, in.best);
@@ -127,8 +127,8 @@ static double least_value(const instance *in, uint32_t *choices) {
   return least;
 }
 
-/* Too many subgraphs for all their sequences, but not for all assignments: the bound reaches the least value, uses no more than
- * its budget except for what is begun, and is the same each time. */
+/* With more subgraphs, all assignments can be enumerated, but not all sequences. The bound reaches the least value, exceeds
+ * its budget only by work that has already begun, and is reproducible. */
 static void test_value(void **unused) {
   (void)unused;
   for (uint64_t seed = 0; seed < 24; ++seed) {
@@ -139,10 +139,10 @@ static void test_value(void **unused) {
     double least = least_value(&in, choices);
     assert_ok(clv__assign_bound(&in.assign, 1.02 * least, 0.01, UINT64_MAX, NULL, NULL, &result, &error), error);
     assert_true(result.is_closed);
-    if (result.bound_ns < least * (1 - 1e-9)) /* more: what a single sequence rules out */
+    if (result.bound_ns < least * (1 - 1e-9)) /* the bound may be larger, because all devices follow one sequence */
       fail_msg("seed %u: %.9g, least %.9g", (unsigned)seed, result.bound_ns, least);
     double closed_ns = result.bound_ns;
-    uint64_t all = result.steps, begun = 2000ul * in.assign.offsets[in.count]; /* more than the relaxation takes */
+    uint64_t all = result.steps, begun = 2000ul * in.assign.offsets[in.count]; /* more steps than the relaxation takes */
     for (uint64_t budget = all / 64; budget < all; budget = budget * 2 + 1) {
       assert_ok(clv__assign_bound(&in.assign, 1.02 * least, 0.01, budget, NULL, NULL, &result, &error), error);
       assert_true(result.bound_ns <= closed_ns * (1 + 1e-9) && result.steps <= budget + begun);
@@ -153,8 +153,9 @@ static void test_value(void **unused) {
   }
 }
 
-/* The quick mode as it is told: the fastest plan for each; the bottleneck; of its subgraphs the switch that lowers the largest
- * load most; until there is none. */
+/* The quick mode as assign.h describes it. It starts with every subgraph's fastest plan. Then, among the subgraphs on the
+ * bottleneck device, it makes the change of a plan that lowers the largest load most, until no change lowers it. Returns the
+ * number of changes. */
 static uint32_t told_greedy(const instance *in, uint32_t *choices) {
   uint32_t moves = 0;
   for (uint32_t i = 0; i < in->count; ++i) {

@@ -1,5 +1,6 @@
-/* Layers cut into blocks in every way, one block after the other, over subgraphs with halos: each as sums in double have it.
- * Open, fixed and padded; what crosses is what is read; what devices say of stages. */
+/* Tests blocks. Layers are cut into blocks in every way and run over subgraphs with halos, in the open and the padded form;
+ * the results are compared with sums in double. Also tests which values cross between blocks, and which stages devices
+ * support. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,10 +77,10 @@ typedef struct scene {
   clv__stages stages;
   const float *x, *degrees;
   double *expected; /* [n, width] */
-  float *result;    /* the same */
+  float *result;    /* [n, width] */
 } scene;
 
-/* Values made by a block outlive its session: copied. */
+/* Copies the values that a block has computed, because they must outlive its session. */
 static void keep(packed *p, clv__value_set made) {
   for (uint32_t v = 0; v < CLV__LAYER_VALUES; ++v) {
     clv_tensor *tensor = &p->values.items[v];
@@ -101,7 +102,7 @@ static void check_shape(const scene *s, const clv_tensor *tensor, clv__layer_val
     return;
   char text[64];
   clv__tensor_text(tensor, text, sizeof text);
-  fail_msg("value %s is %s", clv__layer_value_name(value), text);
+  fail_msg("value %s has the wrong type: %s", clv__layer_value_name(value), text);
 }
 
 static void run_cut(scene *s, const clv__subgraph *sub, clv__block_form form, const uint32_t cuts[4]) {
@@ -117,7 +118,7 @@ static void run_cut(scene *s, const clv__subgraph *sub, clv__block_form form, co
     clv__block block;
     clv__block_run run;
     assert_ok(clv__block_make(clv__allocator_default(), &s->stages, cuts[b], cuts[b + 1], &form, &block, &error), error);
-    assert_int_equal(block.reads & ~there, 0); /* all of it is given or has crossed */
+    assert_int_equal(block.reads & ~there, 0); /* every value that it reads is given or comes from an earlier block */
     there |= block.makes;
     assert_ok(clv__block_open(s->m.devices, 0, &block, NULL, &run, &error), error);
     assert_ok(clv__block_execute(&run, &p.values, &error), error);
@@ -166,7 +167,8 @@ static void each_layer(uint64_t seed, clv_dtype storage, uint32_t n, uint64_t m,
       s.expected = test_gnn_expected(&gnn, model);
       s.result = malloc((size_t)n * clv__gnn_layer_width(model->layers) * sizeof *s.result);
       assert_non_null(s.result);
-      snprintf(what, sizeof what, "round %d, type %d, %s", round, type, s.stages.transform_first ? "transform first" : "last");
+      snprintf(what, sizeof what, "round %d, type %d, %s", round, type,
+               s.stages.transform_first ? "transform first" : "transform last");
       cut(&s, &partitioned, n, what);
       free(s.result), free(s.expected), free(degrees), free(parts);
       clv__partitioned_finish(&partitioned);
@@ -182,7 +184,7 @@ static void every_cut(scene *s, const clv__partitioned *parts, uint32_t n, const
   uint32_t count = s->stages.count, width = clv__gnn_layer_width(s->stages.layer);
   for (uint32_t a = 1; a <= count; ++a) {
     for (uint32_t b = a; b <= count; ++b) {
-      if (b == a && a != count) continue; /* blocks are not empty; a == b == count: one block */
+      if (b == a && a != count) continue; /* no block is empty; a == b == count: a single block */
       const uint32_t cuts[4] = {0, a, b, count};
       char where[128];
       clear(s, n);
@@ -197,10 +199,10 @@ static void test_every_cut(void **state) {
   (void)state;
   each_layer(11, CLV_F32, 40, 130, 2, 2, every_cut);
   each_layer(12, CLV_F32, 3, 0, 1, 1, every_cut); /* no edges */
-  each_layer(13, CLV_F32, 5, 9, 8, 1, every_cut); /* subgraphs of nothing */
+  each_layer(13, CLV_F32, 5, 9, 8, 1, every_cut); /* some subgraphs own no vertices */
 }
 
-/* Padded to multiples of different steps: also to one that the sizes are an exact multiple of. */
+/* Pads to multiples of different steps, some of which divide the sizes exactly. */
 static void every_padding(scene *s, const clv__partitioned *parts, uint32_t n, const char *what) {
   uint32_t count = s->stages.count, width = clv__gnn_layer_width(s->stages.layer);
   const clv__subgraph *sub = &parts->subgraphs[0];
@@ -238,7 +240,7 @@ static void test_padded_sizes(void **state) {
   }
 }
 
-/* Rows kept in 16 bits: as far off as these are. */
+/* Rows stored as bf16: the tolerance allows for its rounding. */
 static void halves(scene *s, const clv__partitioned *parts, uint32_t n, const char *what) {
   uint32_t count = s->stages.count, width = clv__gnn_layer_width(s->stages.layer);
   const uint32_t cuts[][4] = {{0, count, count, count}, {0, 1, 2, count}, {0, 3, 5, count}};
@@ -259,7 +261,7 @@ static void test_halves(void **state) {
   each_layer(31, CLV_BF16, 40, 130, 2, 2, halves);
 }
 
-/* ---- What stages say of themselves, and devices of them ---- */
+/* ---- The values of stages, and the stages that devices support ---- */
 
 static void test_values(void **state) {
   (void)state;
@@ -272,19 +274,20 @@ static void test_values(void **state) {
   assert_string_equal(clv__stage_name(stages.items[0]), "gather");
   assert_string_equal(clv__stage_name(stages.items[5]), "transform");
   const uint32_t head[] = {0, 5}, tail[] = {5, 7}, gather[] = {0, 1}, rest[] = {1, 7};
-  assert_int_equal(clv__block_crossing(&stages, head, tail), CLV__VALUE_BIT(CLV__VALUE_MEAN)); /* no edge crosses */
+  assert_int_equal(clv__block_crossing(&stages, head, tail),
+                   CLV__VALUE_BIT(CLV__VALUE_MEAN)); /* no value with a row per edge crosses */
   assert_int_equal(clv__block_crossing(&stages, gather, rest), CLV__VALUE_BIT(CLV__VALUE_GATHERED));
   assert_int_equal(clv__layer_set_bytes(&stages, CLV__VALUE_BIT(CLV__VALUE_MEAN), sizes), 80 * 8 * 4);
   assert_int_equal(clv__layer_set_bytes(&stages, clv__block_crossing(&stages, gather, rest), sizes), 1000 * 8 * 4);
   assert_int_equal(clv__block_reads(&stages, 5, 7, true),
-                   CLV__VALUE_BIT(CLV__VALUE_MEAN) | CLV__VALUE_BIT(CLV__VALUE_OWN)); /* neither halo nor edges */
+                   CLV__VALUE_BIT(CLV__VALUE_MEAN) | CLV__VALUE_BIT(CLV__VALUE_OWN)); /* reads neither halo rows nor edges */
   assert_true(clv__block_is_empty(&stages, 1, 2));
   assert_false(clv__block_is_empty(&stages, 1, 3));
   clv__stages_of(CLV__GNN_SAGE, &narrow, CLV_F32, &stages);
   assert_string_equal(clv__stage_name(stages.items[0]), "transform");
   const uint32_t first[] = {0, 1}, middle[] = {1, 6}, last[] = {6, 7};
   assert_int_equal(clv__block_crossing(&stages, first, middle), CLV__VALUE_BIT(CLV__VALUE_PROJECTED));
-  assert_int_equal(clv__block_crossing(&stages, first, last), CLV__VALUE_BIT(CLV__VALUE_OWN_PROJECTED)); /* past a block */
+  assert_int_equal(clv__block_crossing(&stages, first, last), CLV__VALUE_BIT(CLV__VALUE_OWN_PROJECTED)); /* skips a block */
   assert_int_equal(clv__layer_value_shape(&stages, CLV__VALUE_SCORES).dtype, CLV_DTYPE_NONE);
 }
 
@@ -303,7 +306,7 @@ static void test_devices(void **state) {
       clv__stage stage = stages.items[first];
       bool reduces = stage == CLV__STAGE_REDUCE_SUM || stage == CLV__STAGE_REDUCE_COUNT || stage == CLV__STAGE_SOFTMAX;
       if (table->runs[0][first][first + 1] == reduces)
-        fail_msg("npu, %s: '%s'", clv__stage_name(stage), table->reasons[0][first]);
+        fail_msg("npu, stage %s: unexpected answer, reason '%s'", clv__stage_name(stage), table->reasons[0][first]);
       assert_int_equal(table->reasons[0][first][0] != '\0', reduces);
       for (uint32_t last = first + 1; last <= stages.count; ++last) {
         bool all = true;
@@ -318,7 +321,7 @@ static void test_devices(void **state) {
   close_machine(&m);
 }
 
-/* The end of a layer on the virtual NPU, padded; the rest on the CPU. */
+/* Runs the last stages of a layer on the virtual NPU and the others on the CPU, all padded. */
 static void npu_tail(scene *s, const clv__partitioned *parts, uint32_t n, const char *what) {
   uint32_t count = s->stages.count, width = clv__gnn_layer_width(s->stages.layer);
   const uint32_t tail = s->stages.items[count - 2] == CLV__STAGE_TRANSFORM ? count - 2 : count - 1;
@@ -382,7 +385,7 @@ static void test_refusals(void **state) {
   close_machine(&m);
 }
 
-/* Every allocation fails once; nothing is lost. */
+/* Each allocation fails in turn; nothing may leak. */
 static void test_memory(void **state) {
   (void)state;
   for (int type = 0; type < 3; ++type) {

@@ -1,5 +1,5 @@
-/* Buckets merged where that is cheaper than compiling: on random subgraphs, devices and times of compiling, against the same
- * choice without, and against what every pair that is left would cost. */
+/* Tests the merging of buckets on random subgraphs, devices and compile times. Compares each choice with the same choice
+ * without merging, and checks that merging a further pair would not pay. */
 #include "gnn/plan/buckets.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ enum { MOST_K = 12, ROUNDS = 90 };
 
 static clv_error error;
 
-/* The NPU compiles for `compile_ns` (0: nobody knows), and, if it is asked to, runs all stages. */
+/* Makes a random machine. Compiling for the NPU takes `compile_ns` (0: unknown). With `runs_all`, the NPU supports all stages. */
 static void open_machine(gnx *g, uint64_t seed, bool runs_all, double compile_ns) {
   gnx_made(g, clv__allocator_default(), seed);
   if (runs_all) g->machine.devices[GNX_NPU].cannot = 0;
@@ -40,10 +40,10 @@ static void open_machine(gnx *g, uint64_t seed, bool runs_all, double compile_ns
 
 typedef struct sum {
   uint32_t buckets;
-  double time_ns; /* of all parts */
+  double time_ns; /* the sum over all parts */
 } sum;
 
-/* What must hold of the parts; what they add up to. */
+/* Checks the parts of the plans. Counts their buckets and adds up their times. */
 static sum look_at(const gnx *g, const clv__chosen_layer *layer, uint32_t k) {
   const clv__pep_part *seen[MOST_K * CLV__PEP_DEVICES];
   const clv__pep_block *of[MOST_K * CLV__PEP_DEVICES];
@@ -82,7 +82,7 @@ static sum look_at(const gnx *g, const clv__chosen_layer *layer, uint32_t k) {
   return s;
 }
 
-/* Merging what was merged finds nothing more. */
+/* Merging the result again must not find another merge. */
 static void check_finished(clv__arena *arena, const gnx *g, const clv__choose_cut *cut, const clv__chosen_layer *layer) {
   clv__pep *peps = clv__arena_allocate_zero(arena, cut->k, sizeof *peps);
   assert_non_null(peps);
@@ -112,7 +112,7 @@ static void check_file(const gnx *g, const clv__choice *choice) {
 }
 
 static void random_subgraphs(uint64_t *state, uint32_t k, clv__subgraph_sizes *subgraphs) {
-  bool is_near = test_random(state) % 2 == 0; /* as METIS makes them: nearly equal */
+  bool is_near = test_random(state) % 2 == 0; /* nearly equal subgraphs, as METIS makes them */
   gnx_random_subgraph(state, &subgraphs[0]);
   for (uint32_t i = 1; i < k; ++i) {
     gnx_random_subgraph(state, &subgraphs[i]);
@@ -121,7 +121,7 @@ static void random_subgraphs(uint64_t *state, uint32_t k, clv__subgraph_sizes *s
     subgraphs[i].owned += test_random(state) % 2000;
     subgraphs[i].edges += test_random(state) % 5000;
   }
-  if (test_random(state) % 4 == 0) subgraphs[k - 1] = (clv__subgraph_sizes){.owned = 0}; /* nothing to do */
+  if (test_random(state) % 4 == 0) subgraphs[k - 1] = (clv__subgraph_sizes){.owned = 0}; /* a subgraph without vertices */
 }
 
 static void test_merges(void **unused) {
@@ -157,7 +157,7 @@ static void test_merges(void **unused) {
         assert_true(merge->from[from].rows <= merge->into.rows && merge->from[from].edges <= merge->into.edges);
       saved_ns += merge->saved_ns, added_ns += merge->added_ns;
     }
-    /* Never more time than without, and what compiling saves. */
+    /* The makespan may grow by the saved compile time at most. */
     assert_true(layer->timeline.makespan_ns <= before->timeline.makespan_ns + saved_ns + 1);
     if (!(layer->bound_ns <= layer->timeline.makespan_ns && layer->bound_all_ns <= layer->bound_ns))
       fail_msg("seed %d, %u merges: makespan %.17g, bounds %.17g and %.17g; before %.17g, %.17g, %.17g", (int)seed,
@@ -166,7 +166,7 @@ static void test_merges(void **unused) {
     for (uint32_t d = 0; d < 3; ++d) assert_true(layer->timeline.makespan_ns <= layer->single_ns[d] * (1 + 1e-9));
     if (compile_ns == 0) assert_int_equal(layer->merge_count, 0);
     if (layer->merge_count == 0) assert_true(layer->timeline.makespan_ns == before->timeline.makespan_ns);
-    if (layer->merge_count > 0 && strcmp(layer->from, before->from) == 0) { /* of the same plans */
+    if (layer->merge_count > 0 && strcmp(layer->from, before->from) == 0) { /* the same plans were merged */
       assert_int_equal(is.buckets, was.buckets - layer->merge_count);
       assert_true(fabs(is.time_ns - was.time_ns - added_ns) < 1e-3);
       ++same;
@@ -178,11 +178,13 @@ static void test_merges(void **unused) {
     clv__arena_finish(&arena);
     gnx_close(&g);
   }
-  print_message("merged %u times of %u, %u of the same plans, %u from another start\n", merged, ROUNDS, same, alone);
+  print_message(
+      "buckets were merged in %u of %u rounds; in %u rounds the plans stayed the same, in %u rounds others were chosen\n", merged,
+      ROUNDS, same, alone);
   assert_true(merged >= ROUNDS / 4 && same >= ROUNDS / 6);
 }
 
-/* Each of two subgraphs on the NPU alone; what merging makes of them. */
+/* Runs each of two subgraphs on the NPU alone, and merges their buckets. */
 static void merge_two(const gnx *g, clv__arena *arena, const clv__choose_cut *cut, clv__pep peps[2], clv__bucketing *b,
                       double *before_ns) {
   static const uint32_t sequence[] = {0, 1};
@@ -201,7 +203,7 @@ static void merge_two(const gnx *g, clv__arena *arena, const clv__choose_cut *cu
   assert_ok(clv__buckets_merge(b, &error), error);
 }
 
-/* Two sizes, one dear to pad: what is worth it depends on the time of compiling alone, to the nanosecond. */
+/* Two sizes: they are merged if and only if compiling takes longer than the added padding, to the nanosecond. */
 static void test_edge(void **unused) {
   (void)unused;
   for (uint64_t seed = 1; seed < 12; seed += 3) {
@@ -234,7 +236,7 @@ static void test_edge(void **unused) {
   }
 }
 
-/* Padded edges belong to a row that is padded: without one they cannot be more. */
+/* Padding edges need a padding row: a bucket whose rows are full cannot get more edges. */
 static void test_exact_rows(void **unused) {
   (void)unused;
   for (uint64_t rows = 3999; rows <= 4000; ++rows) {
@@ -254,7 +256,7 @@ static void test_exact_rows(void **unused) {
   }
 }
 
-/* Every allocation fails once. */
+/* Allocations fail, one per attempt; nothing may leak. */
 static void test_memory(void **unused) {
   (void)unused;
   gnx g;

@@ -1,4 +1,5 @@
-/* The choice: never behind one device, close to its bound, quick, the same each time; and the plan's file. */
+/* Tests the choice of plans: it is never slower than a single device, close to its bound, and reproducible. Also tests the
+ * plan file. */
 #include "gnn/plan/choose.h"
 
 #include <math.h>
@@ -10,7 +11,7 @@
 
 static clv_error error;
 
-/* What must hold of every choice. */
+/* Checks the properties that every choice has. */
 static void check_choice(const gnx *g, const clv__choice *choice, uint32_t layers) {
   double best = INFINITY;
   bool has_whole = false;
@@ -68,7 +69,7 @@ static clv_status choose(clv__arena *arena, const gnx *g, const clv__choose_cut 
   return clv__choose(arena, &g->costs, 1, cuts, count, &options, choice, &error);
 }
 
-/* Flickr's subgraphs on the machine that was measured: k = 1 to 20, within 1 % of the bound. */
+/* Flickr's subgraphs on the measured machine: for k = 1 to 20, the plan is within 1 % of the bound. */
 static void test_flickr(void **unused) {
   (void)unused;
   gnx g;
@@ -94,7 +95,7 @@ static void test_flickr(void **unused) {
   gnx_close(&g);
 }
 
-/* Other prices: devices up to 1.5 times as fast or as slow, copies up to twice. */
+/* Changes the prices: each device becomes up to 1.5 times faster or slower, and copies up to 2 times. */
 static void change_prices(gnx *g, uint64_t seed) {
   double devices[3], copies;
   uint64_t state = seed;
@@ -120,7 +121,8 @@ static const clv__chosen_k *choose_kind(clv__arena *arena, const gnx *g, const c
   return &choice->items[choice->k_count - 1];
 }
 
-/* Whatever the prices are: within 1 % of the bound, behind nothing that is among the plans, and the same each time. */
+/* With changed prices, the choice is within 1 % of the bound, not slower than the best plans of either kind alone, and
+ * reproducible. */
 static void test_prices(void **unused) {
   (void)unused;
   static const uint32_t ks[] = {5, 8, 12, 16, 20};
@@ -149,7 +151,7 @@ static void test_prices(void **unused) {
   }
 }
 
-/* Small ones against all plans in all sequences: the bound over all plans holds, and the plan is close. */
+/* The shortest makespan of two subgraphs over all plans in both orders. */
 static double best_of_two(const clv__machine *machine, const clv__pep_list lists[2]) {
   double best = INFINITY;
   for (uint32_t a = 0; a < lists[0].count; ++a) {
@@ -193,8 +195,8 @@ static void test_small(void **unused) {
   }
 }
 
-/* Odd cuts: subgraphs without vertices, more subgraphs than work, sizes that nobody measured. */
-/* Prices at which plans of one kind alone are better than what all plans led to, and are searched on from. */
+/* With these prices, plans of one kind alone are better than the result of the search over all plans, so the search continues
+ * from them. */
 static void test_apart(void **unused) {
   (void)unused;
   const uint64_t seed = 5;
@@ -213,6 +215,7 @@ static void test_apart(void **unused) {
   gnx_close(&g);
 }
 
+/* Unusual cuts: subgraphs without vertices, sizes outside the tables, no cut, the same k twice. */
 static void test_odd(void **unused) {
   (void)unused;
   gnx g;
@@ -275,14 +278,14 @@ static void test_file(void **unused) {
   gnx_made(&g, clv__allocator_default(), 6);
   assert_ok(make_plan(&g, clv__allocator_default(), &plan), error);
   print(plan, &text);
-  assert_ok(make_plan(&g, clv__allocator_default(), &other), error); /* the same inputs, the same bytes */
+  assert_ok(make_plan(&g, clv__allocator_default(), &other), error); /* the same inputs give the same bytes */
   print(other, &again);
   assert_string_equal(text.data, again.data);
   clv__text_finish(&again);
   clv__gnn_plan_destroy(other);
   assert_ok(clv__gnn_plan_parse(clv__allocator_default(), text.data, text.size_bytes, "p.json", &other, &error), error);
   print(other, &again);
-  assert_string_equal(text.data, again.data); /* all of it was read */
+  assert_string_equal(text.data, again.data); /* everything was read */
   assert_true(other->makespan_ns == plan->makespan_ns && other->k == plan->k && other->seed == 9);
   for (uint32_t l = 0; l < plan->layer_count; ++l) {
     for (uint32_t i = 0; i < plan->k; ++i) assert_true(clv__pep_same(&plan->layers[l].peps[i], &other->layers[l].peps[i]));
@@ -310,12 +313,13 @@ static void test_file(void **unused) {
   for (size_t i = 0; i < sizeof edits / sizeof *edits; ++i) {
     const char *at = strstr(text.data, edits[i].from);
     clv__text edited;
-    if (at == NULL) continue; /* this plan has no such place */
+    if (at == NULL) continue; /* this plan does not contain the text */
     clv__text_init(&edited, clv__allocator_default());
     clv__text_append(&edited, "%.*s%s%s", (int)(at - text.data), text.data, edits[i].to, at + strlen(edits[i].from));
     if (clv__gnn_plan_parse(clv__allocator_default(), edited.data, edited.size_bytes, "edited", &other, &error) == CLV_OK)
-      fail_msg("%s was read", edits[i].to);
-    if (strstr(error.message, edits[i].says) == NULL) fail_msg("'%s' does not say '%s'", error.message, edits[i].says);
+      fail_msg("a file with %s was accepted", edits[i].to);
+    if (strstr(error.message, edits[i].says) == NULL)
+      fail_msg("the message '%s' does not contain '%s'", error.message, edits[i].says);
     clv__text_finish(&edited);
     ++tried;
   }
@@ -325,7 +329,7 @@ static void test_file(void **unused) {
   gnx_close(&g);
 }
 
-/* Every number in turn becomes another: what is read all the same holds together. */
+/* Replaces numbers of the file, one at a time. A file that is still accepted gives a consistent plan. */
 static void test_edits(void **unused) {
   (void)unused;
   static const char *const values[] = {"-1", "0", "1", "7", "21", "4000000000", "1e300", "true", "\"x\"", "[]"};
@@ -363,7 +367,7 @@ static void test_edits(void **unused) {
   gnx_close(&g);
 }
 
-/* Every allocation fails once. */
+/* Allocations fail, one per attempt; nothing may leak. */
 static void test_memory(void **unused) {
   (void)unused;
   gnx g;

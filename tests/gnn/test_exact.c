@@ -1,9 +1,10 @@
-/* Every plan that the stages of a layer allow gives what one device gives: on a CPU, a virtual NPU without sparse operators, one
- * with all, and OpenCL where it is there, over random graphs, Cora and Pubmed's edges where they are there; the same bits where
- * the same kernels run in the same order; whatever the padding.
+/* Tests that every plan that the stages of a layer allow gives the result of a single device. The devices are a CPU, a virtual
+ * NPU without sparse operators, a virtual NPU with all operators and, if available, OpenCL. The graphs are random graphs and, if
+ * available, Cora and the edges of Pubmed. If the same kernels run in the same order, the bits must be equal, whatever the
+ * padding.
  *
- *   gnn_test_exact            every plan over random graphs, some over Cora and Pubmed (with a sanitizer fewer of each)
- *   gnn_test_exact --all      every plan over all of them, one to four layers (minutes) */
+ *   gnn_test_exact                      every plan over random graphs, some plans over Cora and Pubmed (fewer with a sanitizer)
+ *   CLEAVE_TEST_ALL=1 gnn_test_exact    every plan over all graphs, with one to four layers (takes minutes) */
 #include <unistd.h>
 
 #include "gnn/plan/pep.h"
@@ -11,17 +12,20 @@
 
 #define GRAPHS CLEAVE_SOURCE_DIR "/../shared/data/graphs/"
 
+/* Random graphs test every EVERYth plan, brief rounds every BRIEFth. Files test about CORA_PLANS and PUBMED_PLANS plans per type
+ * of model, from FIRST_TYPE on. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { EVERY = 5, BRIEF = 23, CORA_PLANS = 8, PUBMED_PLANS = 3, FIRST_TYPE = CLV__GNN_GAT };
 #else
-enum { EVERY = 1, BRIEF = 7, CORA_PLANS = 18, PUBMED_PLANS = 6, FIRST_TYPE = 0 }; /* steps; about so many of each type */
+enum { EVERY = 1, BRIEF = 7, CORA_PLANS = 18, PUBMED_PLANS = 6, FIRST_TYPE = 0 };
 #endif
 
 static bool runs_all;
 
 /* ---- Devices ---- */
 
-/* At most four can share a graph. Without OpenCL, or where its threads and leaks are not ours to watch, the other three. */
+/* Opens four devices, the most that can share a graph. Without OpenCL, opens the other three; also with a sanitizer, which
+ * would report OpenCL's own threads and leaks. */
 static machine open_all(void) {
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
   clv_error error = {0};
@@ -37,10 +41,10 @@ static machine open_all(void) {
 
 typedef struct layer_peps {
   pep_set sets[SCENE_LAYERS];
-  uint32_t most; /* of a layer */
+  uint32_t most; /* the largest count of a layer */
 } layer_peps;
 
-/* OpenCL leaves no stage to others. */
+/* Expects that OpenCL supports every block. */
 static void expect_all_stages(const machine *m, const clv__stages *stages, const clv__stage_table *table) {
   for (uint32_t d = 0; d < m->devices->count; ++d) {
     for (uint32_t i = 0; i < stages->count && strcmp(m->devices->items[d].name, "opencl:0") == 0; ++i) {
@@ -70,8 +74,8 @@ static void free_peps(layer_peps *peps) {
   for (uint32_t i = 0; i < SCENE_LAYERS; ++i) free(peps->sets[i].items);
 }
 
-/* One definition and one device for the scene; then every `step`th plan of every layer, each on a subgraph of its own. How many
- * plans of the longest list. */
+/* Compares the single device with the definition, and then every `step`th plan of every layer with the single device. In a
+ * run, every subgraph has another plan. Returns the number of plans in the longest list. */
 static uint32_t check_scene(machine *m, const scene *s, const char *name, uint64_t pad_step, uint32_t step, uint32_t rounds,
                             uint64_t *seed) {
   static const char *const types[] = {[CLV__GNN_SAGE] = "graphsage", [CLV__GNN_GCN] = "gcn", [CLV__GNN_GAT] = "gat"};
@@ -100,8 +104,8 @@ static uint32_t check_scene(machine *m, const scene *s, const char *name, uint64
 
 /* ---- Random graphs ---- */
 
-/* Isolated vertices, loops, repeated edges and a hub are in all but the smallest; subgraphs without vertices where `spread` is
- * below k. */
+/* All but the smallest graphs have isolated vertices, self loops, repeated edges and a hub. If `spread` is below k, some
+ * subgraphs have no vertices. */
 static void test_random_graphs(void **state) {
   (void)state;
   static const struct {
@@ -132,7 +136,7 @@ static void test_random_graphs(void **state) {
 
 /* ---- Cora, and Pubmed's edges ---- */
 
-/* The edges of a file, with its features or with random ones. False: it is not there. */
+/* Reads the edges of a file, with its features or, if it has none, with random ones. Returns false if the file does not exist. */
 static bool read_gnn(test_gnn *gnn, const char *name, uint32_t features, uint64_t *seed) {
   char path[512];
   clv_error error = {0};
@@ -163,7 +167,7 @@ static bool read_gnn(test_gnn *gnn, const char *name, uint32_t features, uint64_
   return true;
 }
 
-/* Widths as of such models: no layer is wider than a small one of it. */
+/* Makes a random model whose layers have at most 64 columns each (per head). */
 static clv__gnn_model *narrow_model(clv__gnn_type type, uint32_t layers, uint32_t features, uint64_t *seed) {
   for (;;) {
     clv__gnn_model *model = test_gnn_model(clv__allocator_default(), type, layers, features, test_random(seed));
@@ -174,7 +178,7 @@ static clv__gnn_model *narrow_model(clv__gnn_type type, uint32_t layers, uint32_
   }
 }
 
-/* Subgraphs by METIS. `plans`: about so many of each type, 0: all. */
+/* Tests plans over a graph partitioned by METIS: about `plans` per type of model; 0: all. */
 static void check_file(const char *name, uint32_t features, uint32_t least_layers, uint32_t most_layers, uint32_t plans,
                        uint64_t seed) {
   enum { K = 6 };
@@ -186,7 +190,7 @@ static void check_file(const char *name, uint32_t features, uint32_t least_layer
       scene s = {.k = K};
       if (!read_gnn(&s.gnn, name, features, &seed)) {
         close_machine(&m);
-        print_message("%s%s.npz is not there: left out\n", GRAPHS, name);
+        print_message("%s%s.npz not found: skipped\n", GRAPHS, name);
         skip();
       }
       s.model = narrow_model((clv__gnn_type)type, layers, (uint32_t)s.gnn.features.dims[1], &seed);
@@ -217,9 +221,9 @@ static void test_pubmed(void **state) {
     check_file("pubmed_edges", 24, 3, 3, PUBMED_PLANS, 32);
 }
 
-/* ---- The same bits ---- */
+/* ---- Equal bits ---- */
 
-/* A plan of the same cuts, each block on one device, in one subgraph. */
+/* The plan with the same blocks, each on one device only. */
 static clv__pep plain_form(const clv__pep *pep) {
   clv__pep plain = *pep;
   for (uint32_t b = 0; b < plain.block_count; ++b) {
@@ -237,9 +241,10 @@ static void same_pep(turns *p, const scene *s, const clv__pep *pep) {
   }
 }
 
-/* Two NPUs alike compute each row on its own (products of very few rows are another kernel: padding makes them more): however it
- * is cut, shared out and padded, every plan gives the bits of the graph in one piece. But for attention that is cut in the
- * middle, which is other operators: there it is those of the same blocks over the graph in one piece. */
+/* Two equal NPUs compute each row independently of the other rows. (Products of very few rows use another kernel, but padding
+ * adds rows.) So every plan gives the bits of the whole graph on one device, however it is partitioned, divided among devices
+ * and padded. Plans that cut GAT's attention into several blocks are an exception, because they run other operators: they are
+ * compared with the same blocks over the whole graph. */
 static void test_same_bits(void **state) {
   (void)state;
   machine m = open_machine("npu1,npu2");
@@ -281,7 +286,7 @@ static void test_same_bits(void **state) {
 
 /* ---- Padding ---- */
 
-/* A graph of n vertices and exactly so many edges to aggregate over. */
+/* Makes a scene with n vertices and exactly `edges` edges to aggregate over, including the self loops of GCN and GAT. */
 static void make_exact(scene *s, machine *m, clv__gnn_type type, uint32_t n, uint64_t edges, uint64_t *seed) {
   uint64_t loops = type == CLV__GNN_SAGE ? 0 : n, m_count = edges - loops;
   uint32_t *parts = calloc(n, sizeof *parts);
@@ -290,7 +295,7 @@ static void make_exact(scene *s, machine *m, clv__gnn_type type, uint32_t n, uin
   *s = (scene){.k = 1};
   test_gnn_make(&s->gnn, clv__allocator_default(), n, m_count, 5, test_random(seed));
   clv__gnn_graph_destroy(s->gnn.graph);
-  for (uint64_t e = 0; e < m_count; ++e) { /* loops are added: there are none among these */
+  for (uint64_t e = 0; e < m_count; ++e) { /* no self loops here, because they are added later */
     if (s->gnn.sources[e] == s->gnn.destinations[e]) s->gnn.sources[e] = (s->gnn.sources[e] + 1) % n;
   }
   assert_ok(clv__gnn_graph_make(clv__allocator_default(), n, m_count, s->gnn.sources, s->gnn.destinations, &s->gnn.features, NULL,
@@ -316,8 +321,8 @@ static void check_padded(machine *m, const scene *s, const turns *p, clv__layer_
   clv__gnn_run_destroy(run);
 }
 
-/* Multiples of 1000, and one more or less: padded edges need a row of their own, which may be the one that makes it a thousand
- * more. The same bits as with none of it but that row, but where there are so few that their product is another kernel. */
+/* Sizes that are multiples of 1000, and sizes next to them. Padding edges need a padding row, which may add another 1000 rows.
+ * The bits are the same as with the least padding, except for very few rows, because their products use another kernel. */
 static void test_padding(void **state) {
   (void)state;
   static const struct {
@@ -334,7 +339,7 @@ static void test_padding(void **state) {
       scene s;
       turns p;
       char what[96];
-      if (sizes[i].n == 1 && type != CLV__GNN_SAGE) continue; /* its edges are all loops, of which there is one */
+      if (sizes[i].n == 1 && type != CLV__GNN_SAGE) continue; /* with one vertex, GCN and GAT have only one edge, the self loop */
       make_exact(&s, &m, (clv__gnn_type)type, sizes[i].n, sizes[i].edges, &seed);
       clv__stages_of((clv__gnn_type)type, s.model->layers, CLV_F32, &stages);
       clv__pep whole = one_device(&exact, 2, stages.count), pipeline = one_device(&exact, 0, stages.count);
@@ -346,7 +351,7 @@ static void test_padding(void **state) {
       check_padded(&m, &s, &p, (clv__layer_sizes){sizes[i].rows_padded, sizes[i].rows_padded, sizes[i].edges_padded}, what);
       free(run_turns(&m, &s, &p, 2, sizes[i].n > 4 ? bits : NULL, what));
       free(bits);
-      pipeline.block_count = 2; /* the end of the layer on the NPU without sparse operators */
+      pipeline.block_count = 2; /* the last stage on the NPU without sparse operators */
       pipeline.blocks[1] = pipeline.blocks[0];
       pipeline.blocks[0].last = pipeline.blocks[1].first = stages.count - 1;
       pipeline.blocks[1].parts[0].device = 1;
@@ -362,7 +367,7 @@ static void test_padding(void **state) {
   close_machine(&m);
 }
 
-/* ---- These are the plans that planning considers ---- */
+/* ---- The planner considers the same plans ---- */
 
 static clv__tables priced(const clv__machine *means, const clv__chain *chain, const clv__stage_table *table) {
   clv__tables tables;
@@ -381,7 +386,7 @@ static clv__tables priced(const clv__machine *means, const clv__chain *chain, co
       }
     }
   }
-  for (uint32_t d = 0; d <= means->device_count; ++d) { /* and packing */
+  for (uint32_t d = 0; d <= means->device_count; ++d) { /* the last iteration is for packing, from host to host */
     const char *name = d < means->device_count ? means->devices[d].name : CLV__TABLE_HOST;
     for (uint64_t bytes = 1; bytes <= 1u << 30; bytes <<= 6) {
       clv__copy_point point = {.size_bytes = bytes, .origin = CLV__SYNTHETIC, .time_ns = 100 + 0.1 * (double)bytes};

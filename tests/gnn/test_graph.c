@@ -1,4 +1,5 @@
-/* Graphs made, read, written, generated: every reader against edges in memory, and files that are wrong. */
+/* Tests making, reading, writing and generating graphs. Every reader is compared with edges in memory, and invalid files are
+ * rejected. */
 #define _GNU_SOURCE /* memmem */
 #include "graphs.h"
 
@@ -72,7 +73,7 @@ static void what_does_not_fit_is_refused(void **state) {
   assert_non_null(strstr(error.message, "f32[4,2]"));
 }
 
-/* A source whose second pass is not its first: as a file that is written to meanwhile. */
+/* An edge source whose second pass differs from its first, like a file that changes while it is read. */
 typedef struct changing {
   clv__edge_source source;
   const uint32_t (*passes)[2][4]; /* sources and destinations of each pass */
@@ -117,7 +118,7 @@ static void files_that_change_are_noticed(void **state) {
   }
 }
 
-/* The same offsets with other sources, and the other way round. */
+/* Graphs with equal offsets but different sources, or different offsets but equal sources, have different hashes. */
 static void the_hash_is_of_the_whole_structure(void **state) {
   (void)state;
   static const uint32_t sources[][2] = {{0, 1}, {1, 0}, {0, 1}, {0, 1}}, destinations[][2] = {{0, 0}, {0, 0}, {0, 1}, {1, 1}};
@@ -197,7 +198,7 @@ static void lists_of_edges(void **state) {
   const uint32_t sources[] = {0, 4, 2, 2, 4294}, destinations[] = {1, 4, 3, 3, 0};
   const edges e = {4295, 5, (uint32_t *)sources, (uint32_t *)destinations};
   static const char text[] =
-      "# a comment\n% another\r\n\n0 1\n  4\t4  \r\n2,3 # behind\n   \n2 , 3\r\n4294 0"; /* no end of the last line */
+      "# a comment\n% another\r\n\n0 1\n  4\t4  \r\n2,3 # behind\n   \n2 , 3\r\n4294 0"; /* the last line has no newline */
   write_file("a.txt", text, sizeof text - 1);
   assert_reads_as("a.txt", &e);
   write_gzip("b.csv.gz", text, sizeof text - 1, false);
@@ -211,7 +212,7 @@ static void lists_of_edges(void **state) {
   assert_reads_as("comments.txt", &none);
 }
 
-/* More than a block, cut for several threads, comments between, packed and not. */
+/* A list that is longer than a block, read by several threads, with comments, compressed and uncompressed. */
 static void long_lists_of_edges(void **state) {
   (void)state;
   uint64_t random = 4;
@@ -271,7 +272,7 @@ static void metis_files(void **state) {
   assert_reads_as("alone.graph", &(const edges){2, 0, NULL, NULL});
 }
 
-/* A hub whose line is longer than a block. */
+/* A vertex with so many neighbours that its line is longer than a block. */
 static void long_lines_of_metis(void **state) {
   (void)state;
   uint32_t n = 700000;
@@ -408,7 +409,7 @@ static void npz_goes_round(void **state) {
   edges_finish(&e);
 }
 
-/* An array of a test's npz: a type, values, and how they lie. */
+/* Writes the arrays to an npz file and reads it as a graph. */
 static clv_status read_arrays(const char *const *names, const clv_tensor *arrays, size_t count, bool deflate,
                               clv__gnn_graph **graph) {
   assert_ok(clv__npz_write(clv__allocator_default(), in_work("a.npz"), names, arrays, count, deflate, &error), error);
@@ -462,7 +463,7 @@ static void npz_with_only_a_count(void **state) {
   clv__gnn_graph_destroy(graph);
 }
 
-/* NumPy stores what was turned round column by column: both arrays here. */
+/* NumPy stores transposed arrays in Fortran order, column by column. Here both arrays are stored that way. */
 static void fortran_order_is_read(void **state) {
   (void)state;
   enum { N = 700, F = 150, M = 100000 };
@@ -480,7 +481,7 @@ static void fortran_order_is_read(void **state) {
     for (size_t c = 0; c < F; ++c) turned[c * N + r] = values[r * F + c] = test_random_float(&random);
   }
   clv__npz_writer *writer;
-  /* the writer knows row-major order alone: what its headers say is changed by hand */
+  /* the writer supports only row-major order, so the test edits the headers */
   clv__text file;
   clv__text_init(&file, clv__allocator_default());
   assert_ok(clv__npz_writer_open(clv__allocator_default(), in_work("f.npz"), false, &writer, &error), error);
@@ -495,7 +496,7 @@ static void fortran_order_is_read(void **state) {
   assert_ok(clv__file_map_open(in_work("f.npz"), &map, &error), error);
   clv__text_append_bytes(&file, map.data, map.size_bytes);
   clv__file_map_close(&map);
-  for (int which = 0; which < 2; ++which) { /* False -> True, and the checksums that follow */
+  for (int which = 0; which < 2; ++which) { /* change fortran_order from False to True; the checksums then no longer match */
     char *at = memmem(file.data, file.size_bytes, heads[which], 15);
     assert_non_null(at);
     char *order = memmem(at, 128, "False", 5);
@@ -539,7 +540,7 @@ static void wrong_arrays_are_refused(void **state) {
   clv_tensor edges3 = ARRAY(CLV_I64, edge_data, 2, 2, 3);
   const struct {
     clv_tensor edge_index;
-    const char *name; /* of a second array */
+    const char *name; /* name of a second array; NULL: none */
     clv_tensor array;
     const char *part;
   } files[] = {
@@ -572,7 +573,7 @@ static void wrong_arrays_are_refused(void **state) {
       clv_status status = read_arrays(names, arrays, files[i].name == NULL ? 1 : 2, deflate != 0, &graph);
       if (status != CLV_INVALID_MODEL || strstr(error.message, files[i].part) == NULL ||
           strncmp(error.message, work, strlen(work)) != 0 || strstr(error.message + 1, work) != NULL) {
-        fail_msg("%zu: %s, not %s", i, status == CLV_OK ? "was read" : error.message, files[i].part);
+        fail_msg("file %zu: %s; expected an error with '%s'", i, status == CLV_OK ? "was read" : error.message, files[i].part);
       }
       assert_null(graph);
     }
@@ -583,7 +584,7 @@ static void wrong_arrays_are_refused(void **state) {
   assert_non_null(strstr(error.message, "no array 'edge_index'; the arrays are: edges"));
 }
 
-/* Everything that may be cut off, and every bit that may flip where a checksum sees it. */
+/* A truncated file is rejected. A file with one flipped bit is rejected or gives the same graph. */
 static void damaged_npz_is_refused(void **state) {
   (void)state;
   uint64_t random = 8;
@@ -601,7 +602,7 @@ static void damaged_npz_is_refused(void **state) {
     memcpy(copy, map.data, map.size_bytes);
     copy[test_random(&random) % map.size_bytes] ^= (uint8_t)(1u << test_random(&random) % 8);
     if (clv__gnn_graph_read_memory(clv__allocator_default(), "d.npz", copy, map.size_bytes, &again, &error) != CLV_OK) continue;
-    assert_true(same_rows(graph, again)); /* a bit that nobody reads */
+    assert_true(same_rows(graph, again)); /* the bit is not used */
     clv__gnn_graph_destroy(again);
   }
   free(copy);
@@ -693,9 +694,9 @@ static void generated_graphs_are_seeded(void **state) {
   clv__gnn_graph_destroy(a);
 }
 
-/* In a matrix by R-MAT an edge leaves from the first half of the ids with probability a + b = 0.76, and so at every bit: the
- * degrees have moments that follow, whatever the shuffle. The sum of squared in-degrees over m^2 tends to ((a + c)^2 + (b +
- * d)^2)^scale. */
+/* In R-MAT, each bit of an edge's source id is 0 with probability a + b = 0.76, and each bit of its destination id with
+ * probability a + c = 0.76. This determines the moments of the degrees, however the ids are shuffled: the sum of squared
+ * in-degrees divided by m^2 tends to ((a + c)^2 + (b + d)^2)^scale. */
 static void generated_degrees_are_those_of_rmat(void **state) {
   (void)state;
   enum { SCALE = 12, EDGES = 64 };
@@ -715,7 +716,7 @@ static void generated_degrees_are_those_of_rmat(void **state) {
   for (int level = 0; level < SCALE; ++level) expected *= 0.76 * 0.76 + 0.24 * 0.24;
   assert_true(squares_in > 0.9 * expected && squares_in < 1.1 * expected);
   assert_true(squares_out > 0.9 * expected && squares_out < 1.1 * expected);
-  assert_true(best != 0 && best != (1 << SCALE) - 1); /* ids are shuffled: the hub is not the first one */
+  assert_true(best != 0 && best != (1 << SCALE) - 1); /* ids are shuffled: the hub is neither the first nor the last vertex */
   free(out);
   clv__gnn_graph_destroy(graph);
 }

@@ -1,5 +1,5 @@
-/* Which blocks and sizes are measured: against all plans and all shares, brute force; how it ends when it is told to, and when
- * its time is over; that needless blocks are left out; and that nothing of it stays in the cache. */
+/* Tests the selection of blocks and sizes to measure, compared with an enumeration of all plans and all shares; cancelling and
+ * the time limit; that needless blocks are omitted; and that nothing remains in the cache. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void finish(scene *s) {
   test_gnn_finish(&s->gnn);
 }
 
-/* ---- Which ---- */
+/* ---- Blocks ---- */
 
 static bool runs(const clv__gnn_planning *p, uint32_t layer, uint32_t device, uint32_t first, uint32_t last) {
   for (uint32_t s = first; s < last; ++s) {
@@ -46,7 +46,8 @@ static bool runs(const clv__gnn_planning *p, uint32_t layer, uint32_t device, ui
   return p->runs[layer]->runs[device][first][last] && !p->chains[layer].blocks[first][last].is_empty;
 }
 
-/* All ways of cutting the layer at two places (or fewer: they may be its ends) and of giving the blocks to devices. */
+/* Returns whether some plan contains this block. Tries all ways to cut the layer at two places (which may be its ends) and to
+ * assign devices to the blocks. */
 static bool some_plan_holds(const clv__gnn_planning *p, uint32_t layer, uint32_t device, uint32_t first, uint32_t last) {
   uint32_t stages = p->chains[layer].stage_count, count = p->machine.device_count;
   for (uint32_t one = 0; one <= stages; ++one) {
@@ -107,7 +108,7 @@ static void check_entries(const clv__measuring *m) {
   assert_int_equal(m->measured->blocks, wanted);
 }
 
-/* ---- At which sizes ---- */
+/* ---- Sizes ---- */
 
 static void widen(double value, double bounds[2]) {
   bounds[0] = fmin(bounds[0], value), bounds[1] = fmax(bounds[1], value);
@@ -117,7 +118,7 @@ static bool is_within(double value, const double bounds[2]) {
   return value >= bounds[0] * (1 - CLV__TABLE_TOLERANCE) && value <= bounds[1] * (1 + CLV__TABLE_TOLERANCE);
 }
 
-/* Every share lies within what is measured, as tables see it; each size is that of its share. */
+/* Every share is within the measured range, as the tables define it. Each selected size is the size of its share. */
 static void check_sizes(const clv__gnn_planning *p, const clv__measure_entry *entry) {
   const clv__chain_block *block = &p->chains[entry->layer].blocks[entry->first][entry->last];
   const clv__measure_sizes *sizes = &entry->sizes;
@@ -157,7 +158,8 @@ static void check_sizes(const clv__gnn_planning *p, const clv__measure_entry *en
   }
 }
 
-/* One device, and another one that was measured before: its blocks may begin or end any plan of both. */
+/* Adds a device to the tables that is not open. Its blocks are not known, so plans of both devices may begin or end with any
+ * block of the open device. */
 static void check_stranger(scene *s, clv__measuring *m) {
   clv_error error = {0};
   uint32_t stages = s->planning.chains[0].stage_count;
@@ -166,7 +168,8 @@ static void check_stranger(scene *s, clv__measuring *m) {
   assert_ok(clv__measure_entries_find(m, &error), error);
   for (uint32_t e = 0; e < m->count && m->options->limit_s > 0; ++e)
     assert_true(m->entries[e].first == 0 || m->entries[e].last == s->planning.chains[m->entries[e].layer].stage_count);
-  assert_true(m->count >= 2 * stages - 1 - 2); /* whole, beginnings and ends, but for one that computes nothing */
+  assert_true(m->count >=
+              2 * stages - 1 - 2); /* the whole layer, its beginnings and its ends, except blocks that compute nothing */
   clv__measure_entries_finish(m);
 }
 
@@ -195,11 +198,11 @@ static void test_choice(void **state) {
   }
 }
 
-/* ---- For how long ---- */
+/* ---- Cancelling and the time limit ---- */
 
 typedef struct listener {
   uint32_t calls, stop_after, last_done;
-  bool knows; /* how long it will take: from the second call on */
+  bool knows; /* whether the remaining time is known */
 } listener;
 
 static bool listen(void *user_data, const clv__gnn_measure_progress *at) {
@@ -231,7 +234,7 @@ static void test_limits(void **state) {
   clv__tables_finish(&s.tables);
   clv__tables_init(&s.tables, clv__allocator_default());
   l = (listener){0};
-  how.limit_s = 1e-9; /* no time at all: a table for each device and layer, and nothing else */
+  how.limit_s = 1e-9; /* no time: only one block of each layer is measured on each device */
   assert_ok(clv__gnn_measure(&s.planning, &how, &s.tables, &measured, &error), error);
   uint32_t layers = strcmp(s.planning.chains[0].layer, s.planning.chains[1].layer) == 0 ? 1 : 2;
   assert_int_equal(s.tables.table_count, 2 * layers);
@@ -248,10 +251,10 @@ static void test_limits(void **state) {
   close_machine(&m);
 }
 
-/* ---- Blocks that nobody needs ---- */
+/* ---- Needless blocks ---- */
 
-/* Where the devices say what they take: messages of a long row for each of many edges cost more to write, to copy and to read
- * than all of the layer does, which makes none. */
+/* The times come from the devices' speed models. Writing, copying or reading messages, one long row for each of many edges,
+ * takes longer than the whole layer, which does not store messages. */
 static void test_needless(void **state) {
   (void)state;
   enum { VERTICES = 4000, EDGES = 200000, WIDTH = 64 };
@@ -290,7 +293,7 @@ static void test_needless(void **state) {
     bool is_kept = clv__tables_find(&s.tables, s.planning.machine.devices[entry->device].name,
                                     s.planning.chains[entry->layer].layer, entry->first, entry->last) != NULL;
     assert_true(is_kept || moves);
-    if (entry->layer == 0) assert_int_equal(is_kept, !moves); /* the other one's rows are short */
+    if (entry->layer == 0) assert_int_equal(is_kept, !moves); /* in layer 1, rows are short and messages may pay */
     needless += !is_kept;
   }
   assert_int_equal(measured.needless, needless);

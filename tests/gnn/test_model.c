@@ -1,4 +1,4 @@
-/* Models as JSON: what is read, from npz and safetensors, and how each mistake is refused. */
+/* Tests models in JSON: reading them with weights from npz and safetensors, and the error for each mistake. */
 #include "gnn/model/model.h"
 
 #include <stdio.h>
@@ -77,7 +77,7 @@ static void test_read(void **state) {
   clv__gnn_model_destroy(model);
 }
 
-/* Halves in safetensors: {"convs.0.lin.weight": f16 [2,1], "convs.0.bias": f32 [2]}. */
+/* 16-bit floats in safetensors: {"convs.0.lin.weight": f16 [2,1], "convs.0.bias": f32 [2]}. */
 static void test_safetensors(void **state) {
   (void)state;
   static const char header[] =
@@ -104,7 +104,7 @@ static void test_safetensors(void **state) {
 
 typedef struct mistake {
   const char *json;
-  const char *parts[3]; /* of the message */
+  const char *parts[3]; /* texts that the error message contains */
 } mistake;
 
 static void test_mistakes(void **state) {
@@ -142,11 +142,11 @@ static void test_mistakes(void **state) {
   for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; ++i) {
     clv_error error = {0};
     clv__gnn_model *model = NULL;
-    if (read_model(mistakes[i].json, &model, &error) == CLV_OK) fail_msg("%s was read", mistakes[i].json);
+    if (read_model(mistakes[i].json, &model, &error) == CLV_OK) fail_msg("%s was accepted", mistakes[i].json);
     assert_null(model);
     for (int p = 0; p < 3 && mistakes[i].parts[p] != NULL; ++p) {
       if (strstr(error.message, mistakes[i].parts[p]) == NULL)
-        fail_msg("%s: no '%s' in: %s", mistakes[i].json, mistakes[i].parts[p], error.message);
+        fail_msg("%s: '%s' is not in the error message: %s", mistakes[i].json, mistakes[i].parts[p], error.message);
     }
   }
 }
@@ -173,7 +173,7 @@ static void test_numbers(void **state) {
   assert_non_null(strstr(error.message, "i64[3,5]"));
 }
 
-/* Every allocation fails once; nothing is lost. */
+/* Each allocation fails in turn; nothing may leak. */
 static void test_memory(void **state) {
   (void)state;
   write_text("model.json", SAGE(LAYER));

@@ -1,5 +1,5 @@
-/* Models of PyTorch Geometric, exported by both exporters of PyTorch (models/make.py): what is recognised in them is what their
- * state_dict holds, and gives what PyTorch Geometric gives; other models are refused, with the node. */
+/* Tests models of PyTorch Geometric, exported by both ONNX exporters of PyTorch (models/make.py). The recognised model has the
+ * weights of the state_dict and gives PyTorch Geometric's results. Other models are rejected, and the error names the node. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,14 +121,14 @@ static void test_refused(void **state) {
     clv__gnn_model *model;
     snprintf(path, sizeof path, MODELS "refused_%s.onnx", models[i].name);
     if (clv__gnn_model_read(clv__allocator_default(), path, &model, &error) != CLV_NOT_SUPPORTED)
-      fail_msg("%s: not refused: %s", models[i].name, error.message);
+      fail_msg("%s: not rejected: %s", models[i].name, error.message);
     assert_null(model);
     if (strstr(error.message, models[i].part) == NULL)
-      fail_msg("%s: no '%s' in: %s", models[i].name, models[i].part, error.message);
+      fail_msg("%s: '%s' is not in the error message: %s", models[i].name, models[i].part, error.message);
   }
 }
 
-/* Every allocation fails once; nothing is lost. */
+/* Each allocation fails in turn; nothing may leak. */
 static void test_memory(void **state) {
   (void)state;
   size_t step = 1;
@@ -147,7 +147,7 @@ static void test_memory(void **state) {
   }
 }
 
-/* An allocator that knows its limits: damaged models ask for anything. */
+/* An allocator that fails above 16 MiB, because damaged models may request any size. */
 static void *allocate_some(void *user_data, size_t size_bytes, size_t alignment) {
   (void)user_data;
   return size_bytes > ((size_t)16 << 20) ? NULL : aligned_alloc(alignment, clv__align_up(size_bytes + 1, alignment));
@@ -158,7 +158,7 @@ static void release_some(void *user_data, void *pointer) {
   free(pointer);
 }
 
-/* Bytes changed here and there: read as another model, or refused. */
+/* Models with some random bytes changed are read as another model, or rejected with a message. */
 static void test_damaged(void **state) {
   (void)state;
   static const char *const names[] = {"graphsage_dynamo", "gcn_script", "gat_dynamo", "gat_script"};

@@ -1,4 +1,4 @@
-/* Memberships and subgraphs: METIS on all kinds of small graphs, the cache, and every subgraph against brute force. */
+/* Tests memberships and subgraphs: METIS on all kinds of small graphs, the cache, and every subgraph against its definition. */
 #include "graphs.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ static void assert_ascending(const uint32_t *ids, uint32_t count) {
   for (uint32_t i = 1; i < count; ++i) assert_true(ids[i - 1] < ids[i]);
 }
 
-/* One part by the definition: a table of all vertices, and every edge looked at. */
+/* Checks a subgraph against its definition, going over all vertices and edges. */
 static void assert_subgraph(const clv__csr *csr, const uint32_t *parts, uint32_t p, const clv__subgraph *sub) {
   bool *halo = calloc((size_t)csr->vertex_count + 1, sizeof *halo);
   uint32_t owned = 0, outside = 0;
@@ -70,7 +70,7 @@ static void assert_partitioned(const clv__gnn_graph *graph, const clv__membershi
   clv__partitioned_finish(&made);
 }
 
-/* Any membership has subgraphs, METIS's or not; some parts are empty. */
+/* Random memberships; some of their parts are empty. */
 static void subgraphs_are_those_of_the_definition(void **state) {
   (void)state;
   uint64_t random = 1;
@@ -104,7 +104,7 @@ static void memberships_of_other_graphs_are_refused(void **state) {
   clv__gnn_graph_destroy(graph);
 }
 
-/* ---- What METIS is asked ---- */
+/* ---- The graph for METIS ---- */
 
 static void the_undirected_graph_has_every_edge_once(void **state) {
   (void)state;
@@ -170,7 +170,8 @@ static void small_odd_graphs_are_cut(void **state) {
   }
 }
 
-/* Two dense halves joined by one edge: whoever cuts anything else did not ask METIS. Runs of ids would cut every pair. */
+/* Two dense halves (even and odd ids) joined by one edge. METIS cuts only that edge; dividing the ids into consecutive ranges
+ * would cut both halves. */
 static void cuts_are_good(void **state) {
   (void)state;
   enum { N = 200, M = 2 * N * 20 };
@@ -194,7 +195,7 @@ static void cuts_are_good(void **state) {
   edges_finish(&e);
 }
 
-/* A vertex weighs its in-edges: degrees of R-MAT differ by hundreds. */
+/* Parts have nearly the same number of in-edges, not of vertices: degrees in an R-MAT graph differ by hundreds. */
 static void work_is_balanced_not_vertices(void **state) {
   (void)state;
   enum { K = 4 };
@@ -239,7 +240,7 @@ static void limits_of_k(void **state) {
   clv__gnn_graph_destroy(apart);
 }
 
-/* ---- METIS apart from this process ---- */
+/* ---- METIS in its own process ---- */
 
 static atomic_bool stop_drawing;
 static atomic_int drawn;
@@ -253,8 +254,9 @@ static void *draw(void *unused) {
   return NULL;
 }
 
-/* Neither its random numbers nor its signal handlers are this program's; and it says nothing, though METIS prints when a
- * bisection comes out empty (as it may with k near n). */
+/* METIS does not affect this process: it leaves the random numbers and signal handlers alone, and other threads' random
+ * numbers do not affect its result. It prints nothing here, although METIS prints a message if a bisection is empty, as may
+ * happen if k is close to n. */
 static void metis_is_a_guest(void **state) {
   (void)state;
   uint64_t random = 8;
@@ -339,7 +341,7 @@ static void metis_runs_once_for_each_k_and_seed(void **state) {
   assert_memory_equal(first.parts, again.parts, first.vertex_count * sizeof *first.parts);
   clv__membership_finish(allocator, &again);
 
-  /* a damaged file costs a call, and is mended by it */
+  /* if the cached file is damaged, METIS runs once more and the file is replaced */
   assert_ok(clv__cache_walk(cache, CLV__CACHE_HEADERS, damage, path, &error), error);
   for (int round = 0; round < 2; ++round) {
     assert_ok(clv__membership_make(allocator, graph, 8, 3, cache, &again, &error), error);
@@ -389,7 +391,7 @@ static void every_failed_allocation_gets_a_status(void **state) {
   clv__gnn_graph_destroy(graph);
 }
 
-/* ---- Known graphs, where they are ---- */
+/* ---- Known graphs, if available ---- */
 
 static void citation_graphs(void **state) {
   (void)state;
@@ -403,7 +405,7 @@ static void citation_graphs(void **state) {
     char path[512];
     snprintf(path, sizeof path, "%s/../shared/data/graphs/%s.npz", CLEAVE_SOURCE_DIR, known[i].name);
     if (access(path, R_OK) != 0) {
-      print_message("%s is not there: left out\n", path);
+      print_message("%s not found: skipped\n", path);
       continue;
     }
     clv__gnn_graph *graph;
@@ -424,7 +426,7 @@ static void citation_graphs(void **state) {
   }
 }
 
-/* The graph in one piece: the same arrays. */
+/* With k = 1, the subgraph uses the graph's own arrays. */
 static void one_part_copies_no_edges(void **state) {
   (void)state;
   uint64_t random = 21;
@@ -443,14 +445,15 @@ static void one_part_copies_no_edges(void **state) {
   clv__gnn_graph_destroy(graph);
 }
 
-/* ---- Parts that were made elsewhere ---- */
+/* ---- Memberships from files ---- */
 
 static clv_status read_parts(const char *name, const char *text, uint32_t n, clv__membership *membership) {
   error = (clv_error){0};
   return clv__membership_read_memory(clv__allocator_default(), name, text, strlen(text), n, membership, &error);
 }
 
-/* What is written is read: any parts, white space around them, the last line without its end or with empty ones behind it. */
+/* Random memberships are read from text with white space around the numbers, with empty lines, and with or without a newline
+ * at the end. */
 static void parts_are_read(void **state) {
   (void)state;
   static const char *const ends[] = {"\n", "\r\n", " \t\n", "\n\n"};
@@ -503,7 +506,8 @@ static void wrong_parts_are_refused(void **state) {
     assert_int_equal(read_parts(wrong[i].name, wrong[i].text, wrong[i].n, &membership), CLV_INVALID_MODEL);
     assert_null(membership.parts);
     for (int t = 0; t < 3 && wrong[i].told[t] != NULL; ++t) {
-      if (strstr(error.message, wrong[i].told[t]) == NULL) fail_msg("no '%s' in: %s", wrong[i].told[t], error.message);
+      if (strstr(error.message, wrong[i].told[t]) == NULL)
+        fail_msg("'%s' is not in the error message: %s", wrong[i].told[t], error.message);
     }
   }
   clv__membership membership;

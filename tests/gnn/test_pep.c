@@ -1,5 +1,5 @@
-/* Plans of a subgraph: all of them are legal and priced as they say, none is left out, shares are balanced, and what is dropped
- * is never missed. */
+/* Tests the plans of a subgraph: all are legal and correctly priced, none is missing, shares are balanced, and dropping
+ * dominated plans does not worsen the best assignment. */
 #include "gnn/plan/pep.h"
 
 #include <math.h>
@@ -62,7 +62,7 @@ static void check_plan(const gnx *g, const clv__subgraph_sizes *subgraph, const 
   assert_true(fabs(pep->time_ns - time) < 1e-3);
 }
 
-/* Structures counted another way: stage by stage, device by device. */
+/* Counts the structures in another way: for all sets of cuts, all ways to put devices into blocks. */
 static uint32_t count_structures(const gnx *g) {
   uint32_t found = 0, stages = g->chain.stage_count;
   for (uint32_t cuts = 0; cuts < 1u << (stages - 1); ++cuts) {
@@ -120,7 +120,7 @@ static void test_plans(void **unused) {
   }
 }
 
-/* A share with its price, by itself: what the search for cuts goes by. */
+/* The time of a part with the stages 0 to `last`, computed here from the tables. */
 static double part_time(const gnx *g, const clv__subgraph_sizes *subgraph, uint32_t device, uint32_t last, double from,
                         double to) {
   clv__share share;
@@ -144,8 +144,8 @@ static double bytes_of(const clv__size_rule *rule, clv__layer_sizes sizes) {
   return rule->fixed + rule->row * (double)sizes.rows + rule->target * (double)sizes.targets + rule->edge * (double)sizes.edges;
 }
 
-/* What is laid out takes its time: what a device of fixed shapes makes, without its padding; of the last layer every result,
- * unless the graph is in one piece. */
+/* Rearranging results adds to the packing time. Results of a device that needs fixed shapes lose their padding. Results of the
+ * last layer are put into vertex order, unless the graph is not partitioned. */
 static void test_laid_out(void **unused) {
   (void)unused;
   uint64_t state = 12;
@@ -181,8 +181,8 @@ static void test_laid_out(void **unused) {
   }
 }
 
-/* Between two blocks on devices that share a memory of their own nothing is copied: each block costs that much less than where
- * its neighbour is elsewhere, and its bytes are the fewer. */
+/* Nothing is copied between two blocks on devices that share a memory other than the host's. Compared with a neighbour in
+ * another memory, each block takes less time and copies fewer bytes. */
 static void test_shared_memory(void **unused) {
   (void)unused;
   uint64_t state = 5;
@@ -230,7 +230,7 @@ static void test_shared_memory(void **unused) {
   assert_true(met > 20);
 }
 
-/* The cut between CPU and GPU is as good as any of 4,000; of the rounded ones none is better. */
+/* The cut between CPU and GPU is about as good as the best of 4,000 cuts, and the chosen rounded cut is the best rounded one. */
 static void test_balance(void **unused) {
   (void)unused;
   uint64_t state = 8;
@@ -260,7 +260,7 @@ static void test_balance(void **unused) {
   }
 }
 
-/* Everything that can be put together, without dropping any. */
+/* Makes all plans that are possible, including dominated ones. Returns their number. */
 static uint32_t all_plans(const gnx *g, const clv__subgraph_sizes *subgraph, clv__pep *plans, uint32_t room) {
   uint32_t count = 0, stages = g->chain.stage_count;
   clv__block_answers *answers[3] = {malloc(sizeof **answers), malloc(sizeof **answers), malloc(sizeof **answers)};
@@ -338,7 +338,7 @@ static void test_dominated(void **unused) {
   free(plans[1]);
 }
 
-/* Nothing is made up: without tables, outside of them, beyond a memory there is no plan, and it is said why. */
+/* There is no plan outside the measured sizes, beyond a device's memory, or without tables. The error gives the reason. */
 static void test_refusals(void **unused) {
   (void)unused;
   gnx g;

@@ -1,5 +1,5 @@
-/* From a graph to a run: shares of subgraphs against counting, tables measured here, the plan that they give, its file, its run
- * against the whole graph in one piece, and its blocks as ONNX. */
+/* Tests planning from a graph to a run: the shares of subgraphs against a count; tables measured by the test, the plan made
+ * from them and its file; the result of the plan's run; and the export of its blocks as ONNX. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static void test_shares(void **state) {
     assert_non_null(parts);
     test_gnn_make(&gnn, clv__allocator_default(), n, test_random(&seed) % 500, 1, test_random(&seed));
     for (uint32_t v = 0; v < n; ++v) parts[v] = (uint32_t)(test_random(&seed) % 2);
-    clv__membership membership = {.k = 3, .vertex_count = n, .parts = parts}; /* the third owns nothing */
+    clv__membership membership = {.k = 3, .vertex_count = n, .parts = parts}; /* the third part owns no vertices */
     assert_ok(clv__partitioned_make(clv__allocator_default(), gnn.graph, &membership, &partitioned, &error), error);
     clv__arena_init(&arena, clv__allocator_default());
     for (uint32_t i = 0; i < 3; ++i) {
@@ -61,7 +61,7 @@ static void test_shares(void **state) {
         for (uint32_t to = from + 1; to <= CLV__PEP_SHARES; ++to)
           if (from > 0 || to < CLV__PEP_SHARES) check_share(&piece, sub, from, to);
       }
-      uint64_t targets = 0, edges = 0; /* neighbours meet, wherever they are cut */
+      uint64_t targets = 0, edges = 0; /* adjacent shares meet, wherever the cut is */
       for (double at = 0; at < 1; at += 0.037) {
         clv__share share;
         clv__subgraph_share(&piece, at, fmin(1, at + 0.037), &share);
@@ -77,14 +77,14 @@ static void test_shares(void **state) {
   }
 }
 
-/* ---- The whole way ---- */
+/* ---- From planning to a run ---- */
 
 static void count_told(void *user_data, uint32_t k) {
   assert_true(k > 0);
   ++*(uint32_t *)user_data;
 }
 
-/* Every file is a model that is read again. */
+/* Reads every exported file, then removes the folder. Returns the number of files. */
 static uint32_t check_folder(const char *folder) {
   DIR *open = opendir(folder);
   uint32_t count = 0;
@@ -124,7 +124,7 @@ static void check_run(machine *m, const test_gnn *gnn, const clv__gnn_model *mod
   test_gnn_compare(expected, rows, gnn->vertex_count, width, "planned");
   clv__gnn_record record;
   clv__gnn_run_record(run, &record);
-  for (uint32_t t = 0; t < record.task_count; ++t) { /* what was priced is what ran */
+  for (uint32_t t = 0; t < record.task_count; ++t) { /* the sizes that ran are those that were priced */
     const clv__gnn_task *task = &record.tasks[t];
     const clv__pep_part *part = &schedule.layers[task->layer][task->turn].pep->blocks[task->block].parts[task->part];
     assert_int_equal(task->sizes.targets, part->sizes.targets);
@@ -140,7 +140,7 @@ static void check_run(machine *m, const test_gnn *gnn, const clv__gnn_model *mod
   free(rows);
 }
 
-/* What schedules take was measured, and so was compiling for each size that is fixed. */
+/* The costs of schedules were measured, and compile times for devices that need fixed shapes. */
 static void check_overheads(const machine *m, const clv__gnn_planning *planning, const clv__tables *tables) {
   assert_non_null(clv__tables_find_overhead(tables, CLV__OVERHEAD_MERGE, ""));
   assert_non_null(clv__tables_find_overhead(tables, CLV__OVERHEAD_EXCHANGE, ""));
@@ -156,7 +156,7 @@ static void check_overheads(const machine *m, const clv__gnn_planning *planning,
   }
 }
 
-/* A plan says what its tables say. */
+/* The plan has the costs of the tables. */
 static void check_times(const clv__tables *tables, const clv__gnn_plan *plan) {
   double sum = 0;
   assert_true(plan->machine.merge_ns == round(clv__tables_find_overhead(tables, CLV__OVERHEAD_MERGE, "")->time_ns));
@@ -190,13 +190,13 @@ static void plan_and_run(machine *m, clv__gnn_type type, uint64_t seed) {
   assert_int_equal(told, 3);
   clv__tables_init(&tables, clv__allocator_default());
   assert_int_equal(clv__gnn_planning_choose(&planning, &tables, &options, &choice, &error),
-                   CLV_NOT_FOUND); /* nothing is made up */
+                   CLV_NOT_FOUND); /* the tables are empty */
   how.runs = 1;
   assert_ok(clv__gnn_measure(&planning, &how, &tables, NULL, &error), error);
   check_overheads(m, &planning, &tables);
-  for (uint32_t k = 0; k < 3; ++k) { /* each k by itself, so that all of them run */
+  for (uint32_t k = 0; k < 3; ++k) { /* choose each k in turn, so that all of them run */
     assert_ok(clv__gnn_planning_choose(&planning, &tables, &options, &choice, &error), error);
-    if (!choice.items[k].has_plan) continue; /* times of microseconds may give no line */
+    if (!choice.items[k].has_plan) continue; /* times of microseconds may vary too much for a good fit */
     choice.chosen = k;
     assert_ok(clv__gnn_planning_plan(&planning, &tables, &choice, "m", "g", &plan, &error), error);
     check_times(&tables, plan);
@@ -213,7 +213,7 @@ static void plan_and_run(machine *m, clv__gnn_type type, uint64_t seed) {
     clv__partitioned partitioned;
     assert_int_equal(
         clv__gnn_plan_subgraphs(clv__allocator_default(), again, model, stranger.graph, NULL, NULL, &partitioned, &error),
-        CLV_INVALID_ARGUMENT); /* the plan of another graph */
+        CLV_INVALID_ARGUMENT); /* the plan is for another graph */
     test_gnn_finish(&stranger);
     assert_non_null(mkdtemp(folder));
     clv__arena arena;
@@ -245,7 +245,7 @@ static void test_plans(void **state) {
 
 enum { LARGE_VERTICES = 5000, LARGE_FEATURES = 1024 };
 
-/* A layer that gathers first: its large parts are run piece by piece. */
+/* Makes a model with one layer that gathers before it transforms: its large parts run piece by piece. */
 static clv__gnn_model *large_model(uint64_t seed) {
   clv__gnn_model *model = NULL;
   clv__stages stages;
@@ -257,8 +257,8 @@ static clv__gnn_model *large_model(uint64_t seed) {
   return model;
 }
 
-/* Measured as it is run: what lies between the stages is of the length of a piece; and a device that says what it would take says
- * it for as many launches as there are pieces. */
+/* A large block is measured as a run executes it, piece by piece: intermediate values have the size of a piece, and a speed
+ * model counts one launch per piece. If the device does not run it in pieces (`is_swept` is false), the opposite holds. */
 static void price_large(machine *m, const clv__gnn_measure_options *how, bool is_swept) {
   static const uint32_t one = 1;
   test_gnn gnn;
@@ -288,11 +288,11 @@ static void price_large(machine *m, const clv__gnn_measure_options *how, bool is
             error);
   assert_false(all.infeasible || part.infeasible);
   assert_true(all.time_ns > 0 && part.time_ns > 0);
-  uint64_t between = LARGE_VERTICES * LARGE_FEATURES * sizeof(float); /* rows, summed for every target */
+  uint64_t between = LARGE_VERTICES * LARGE_FEATURES * sizeof(float); /* bytes of the sums of all targets */
   if (how->asks_models && is_swept)
     assert_true(fabs(all.time_ns - (double)pieces * part.time_ns) < 1e-6 * all.time_ns);
   else if (how->asks_models)
-    assert_true(all.time_ns < (double)pieces * part.time_ns - 0.9e6 * (double)(pieces - 1)); /* one launch, of a millisecond */
+    assert_true(all.time_ns < (double)pieces * part.time_ns - 0.9e6 * (double)(pieces - 1)); /* one launch, which takes 1 ms */
   else if (is_swept)
     assert_true(all.peak_bytes < part.peak_bytes + between / 2 && all.peak_bytes >= part.peak_bytes);
   else
@@ -304,7 +304,7 @@ static void price_large(machine *m, const clv__gnn_measure_options *how, bool is
   test_gnn_finish(&gnn);
 }
 
-/* A launch of a millisecond, and a little for the work. */
+/* A speed model with 1 ms per launch and little time for the work. */
 #define SPEED                                                                                                            \
   "\"operators\": \"all\", \"speed\": {\"launch_overhead_us\": 1000, \"bytes_per_second\": 1e10, \"flops_per_second\": " \
   "1e11}}"
@@ -320,7 +320,7 @@ static void test_large_parts(void **state) {
   price_large(&m, &how, true);
   close_machine(&m);
   how.asks_models = true;
-  for (int which = 0; which < 3; ++which) { /* only the first is swept */
+  for (int which = 0; which < 3; ++which) { /* only the first device runs blocks in pieces */
     clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
     clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
     clv_error error = {0};

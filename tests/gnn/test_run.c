@@ -1,5 +1,6 @@
-/* Plans at work against the run on one device: odd graphs and memberships on a CPU and two virtual NPUs, of which one takes no
- * sparse operators; devices that fail; runs that are cancelled, killed and gone on with. Every plan there is: test_exact.c. */
+/* Tests runs of plans against the run on one device: unusual graphs and memberships on a CPU and two virtual NPUs, one of
+ * which has no sparse operators; devices that fail; runs that are cancelled, or killed and resumed. test_exact.c tests all
+ * plans. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -18,7 +19,7 @@ static machine open_three(const char *option) {
   return m;
 }
 
-/* ---- One plan for all subgraphs: pipelines, and graphs that are odd ---- */
+/* ---- Unusual graphs, with one plan for all subgraphs ---- */
 
 static void test_odd_graphs(void **state) {
   (void)state;
@@ -65,8 +66,8 @@ static void test_odd_graphs(void **state) {
   close_machine(&m);
 }
 
-/* Parts that are large enough to be run piece by piece, of a layer that widens: what they give is laid out as that of small ones.
- */
+/* Parts that are large enough to run piece by piece, in a layer that gathers before it transforms: their results are laid out
+ * like those of small parts. */
 static void test_large_parts(void **state) {
   (void)state;
   enum { VERTICES = 5000, FEATURES = 1024, LARGE_K = 2 };
@@ -130,7 +131,7 @@ static void test_portions(void **state) {
             assert_int_equal(portion.vertices[portion.sources[at]], sub->vertices[sub->sources[e]]);
           }
         }
-        for (uint64_t r = to - before + 1u; r < portion.sizes.rows; ++r) /* each row once */
+        for (uint64_t r = to - before + 1u; r < portion.sizes.rows; ++r) /* rows ascend, so each occurs once */
           assert_true(portion.is_whole || r == to - before || portion.rows[r] > portion.rows[r - 1] || r == to - before);
         before = to;
       }
@@ -142,7 +143,7 @@ static void test_portions(void **state) {
   close_machine(&m);
 }
 
-/* ---- What goes wrong ---- */
+/* ---- Failures ---- */
 
 /* A pipeline from the CPU to the NPU over five subgraphs and three layers. */
 typedef struct pipeline {
@@ -211,7 +212,7 @@ static void test_device_fails(void **state) {
 }
 
 typedef struct watcher {
-  uint32_t stop_at; /* so many tasks; 0: never */
+  uint32_t stop_at; /* stop after this many tasks; 0: never */
   uint32_t first, done;
   bool dies;
 } watcher;
@@ -241,7 +242,7 @@ static void test_cancel(void **state) {
   }
   watcher all = {0};
   clv__gnn_run_options options = {.progress = watch, .user_data = &all};
-  assert_ok(run_pipeline(&l, rows, &options, &error), error); /* nothing is left of those */
+  assert_ok(run_pipeline(&l, rows, &options, &error), error); /* the cancelled runs have left no trace */
   assert_int_equal(all.done, 3 * MOST_K * 2);
   test_gnn_compare(l.s.expected, rows, l.s.gnn.vertex_count, l.s.width, "after cancelled runs");
   free(rows);
@@ -258,7 +259,7 @@ static void test_refusals(void **state) {
   for (size_t i = 0; i < 8; ++i) wrong[i] = l.pep;
   wrong[0].block_count = 0;
   wrong[1].blocks[1].first = 4;
-  wrong[2].blocks[1].parts[0].device = 0; /* as the first block's */
+  wrong[2].blocks[1].parts[0].device = 0; /* also the first block's device */
   wrong[3].blocks[1].parts[0].device = 3;
   wrong[4].blocks[0].parts[0].to = 19;
   wrong[5].blocks[1].last = 6;
@@ -271,7 +272,7 @@ static void test_refusals(void **state) {
     assert_null(run);
     assert_non_null(strstr(error.message, "layer 1"));
   }
-  clv__pep aggregates = one_device(&l.means, 1, 7); /* the restricted one */
+  clv__pep aggregates = one_device(&l.means, 1, 7); /* device 1 has no sparse operators */
   l.p.items[1][2].pep = &aggregates;
   assert_int_equal(clv__gnn_run_create(l.m.devices, l.s.model, l.s.gnn.graph, &l.s.partitioned, &l.p.schedule, &run, &error),
                    CLV_NOT_SUPPORTED);
@@ -283,7 +284,7 @@ static void test_refusals(void **state) {
   close_pipeline(&l);
 }
 
-/* ---- Killed, and gone on with ---- */
+/* ---- Killed and resumed runs ---- */
 
 static const char *path_with(const char *path, const char *end) {
   static char whole[64];
@@ -305,7 +306,7 @@ static void remove_file(const char *path, const char *end) {
   unlink(path_with(path, end));
 }
 
-/* The child has no threads yet when it begins: it is the first test. */
+/* This test forks, so it must be the first: the process has no other threads yet. */
 static void test_resume(void **state) {
   (void)state;
   char path[] = "/tmp/cleave-gnn-run-XXXXXX";
@@ -323,7 +324,7 @@ static void test_resume(void **state) {
       clv__gnn_run_options options = {.progress = watch, .user_data = &w, .state_path = path};
       open_pipeline(&l, NULL, 6);
       (void)run_pipeline(&l, make_rows(&l), &options, &error);
-      _exit(1); /* it was to be killed */
+      _exit(1); /* not reached: the watcher kills the process */
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -331,7 +332,7 @@ static void test_resume(void **state) {
     assert_int_equal(access(path, R_OK), 0);
     leave_file(path, ".tmp-a1B2c3");
     leave_file(path, ".tmp-a1B2c34");
-    child = fork(); /* this process stays as it is */
+    child = fork(); /* run in a child again, so that this process stays without threads */
     assert_true(child >= 0);
     if (child == 0) {
       pipeline l, other;
@@ -341,7 +342,8 @@ static void test_resume(void **state) {
       clv__gnn_run_options options = {.progress = watch, .user_data = &w, .state_path = path, .resume = true};
       open_pipeline(&other, NULL, 7);
       float *rows = make_rows(&other);
-      assert_int_equal(run_pipeline(&other, rows, &options, &error), CLV_INVALID_ARGUMENT); /* of another model */
+      assert_int_equal(run_pipeline(&other, rows, &options, &error),
+                       CLV_INVALID_ARGUMENT); /* the state belongs to another model */
       free(rows);
       close_pipeline(&other);
       open_pipeline(&l, NULL, 6);
@@ -351,8 +353,9 @@ static void test_resume(void **state) {
       assert_int_equal(record.first_layer, layer);
       assert_true(w.first > layer * MOST_K * 2 && w.done == 3 * MOST_K * 2);
       test_gnn_compare(l.s.expected, rows, l.s.gnn.vertex_count, l.s.width, "resumed");
-      assert_true(!is_there(path, ".tmp-a1B2c3") && is_there(path, ".tmp-a1B2c34")); /* what a writer left; another's */
-      assert_true(is_there(path, "")); /* the rows may be needed again until the result is in safety */
+      assert_true(!is_there(path, ".tmp-a1B2c3") &&
+                  is_there(path, ".tmp-a1B2c34")); /* a killed writer's leftover is removed; another file is kept */
+      assert_true(is_there(path, ""));             /* the state file is kept until clv__gnn_run_forget() */
       clv__gnn_run_forget(path);
       assert_false(is_there(path, ""));
       free(rows);
@@ -390,7 +393,7 @@ static void test_damaged_state(void **state) {
     clv__gnn_run_options again = {.state_path = path, .resume = true};
     clv_status status = run_pipeline(&l, rows, &again, &error);
     if (at < 44 || at >= 56) assert_int_equal(status, CLV_INVALID_ARGUMENT);
-    if (status == CLV_OK) break; /* a byte that says nothing, and another file now */
+    if (status == CLV_OK) break; /* a byte of the reserved field; the run has then written a new file */
     assert_int_equal(pwrite(file, &byte, 1, at), 1);
     close(file);
   }

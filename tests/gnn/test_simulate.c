@@ -1,5 +1,4 @@
-/* The schedule: against an independent simulation that goes from event to event, against Johnson's rule, against all sequences.
- */
+/* Tests the schedule against an independent event-driven simulation, against Johnson's rule, and against all sequences. */
 #include "gnn/plan/simulate.h"
 
 #include <math.h>
@@ -29,8 +28,8 @@ static clv__pep_work random_work(uint64_t *state, uint32_t keys) {
   return work;
 }
 
-/* From event to event: at each time what can begin begins. Devices keep to the sequence; what a task waits for is looked up among
- * what has ended. */
+/* An event-driven simulation: at each point in time, all tasks start that can. Devices follow the sequence. The times at which
+ * tasks and blocks have ended determine when a task can start. */
 static double step_by_step(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count) {
   double ends[MOST][3][4], done[MOST][3], now = 0, makespan = 0, free_at[3] = {0};
   uint64_t last[3];
@@ -45,7 +44,7 @@ static double step_by_step(const clv__machine *machine, const clv__pep_work *con
     double later = INFINITY;
     more = false;
     for (uint32_t d = 0; d < 3; ++d) {
-      for (bool again = true; again;) { /* the next in the sequence that this device has a part of */
+      for (bool again = true; again;) { /* find the next subgraph in the sequence of which this device has a part */
         again = false;
         uint32_t i = next[d], block = 3, part = 0;
         while (i < count && block == 3) {
@@ -76,18 +75,18 @@ static double step_by_step(const clv__machine *machine, const clv__pep_work *con
         later = fmin(later, free_at[d]);
       }
     }
-    for (uint32_t i = 0; i < count; ++i) { /* what else may have become known */
+    for (uint32_t i = 0; i < count; ++i) { /* the next event may also be the end of a block */
       for (uint32_t b = 0; b < 3; ++b) {
         if (done[i][b] > now) later = fmin(later, done[i][b]);
       }
     }
-    if (more && !isfinite(later)) return INFINITY; /* nothing goes on */
+    if (more && !isfinite(later)) return INFINITY; /* deadlock */
     now = fmax(now, later);
   }
   return makespan;
 }
 
-/* Within a limit: the same where it fits, never less than the truth, and early enough to be worth asking. */
+/* Simulates with limits below the makespan: the result is the exact time or INFINITY. Returns how often it is INFINITY. */
 static uint32_t check_within(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count, double time) {
   double loads[CLV__PEP_DEVICES] = {0};
   uint32_t ended = 0;
@@ -115,7 +114,7 @@ static void test_events(void **unused) {
     clv__task_time times[MOST * CLV__PEP_DEVICES];
     for (uint32_t i = 0; i < count; ++i) works[i] = random_work(&state, 1 + round % 5), sequence[i] = &works[i];
     double got = clv__simulate_time(&machine, sequence, count), other = step_by_step(&machine, sequence, count);
-    if (got != other) fail_msg("round %d, %u subgraphs: %g, and from event to event %g", round, count, got, other);
+    if (got != other) fail_msg("round %d, %u subgraphs: %g, but the event-driven simulation gives %g", round, count, got, other);
     clv__simulate(&machine, sequence, count, &timeline, times, &tasks);
     assert_true(timeline.makespan_ns == got);
     ended += check_within(&machine, sequence, count, got);
@@ -125,7 +124,7 @@ static void test_events(void **unused) {
       for (uint32_t b = 0; b < works[i].block_count; ++b) listed += works[i].part_counts[b];
     }
     assert_int_equal(tasks, listed);
-    for (uint32_t t = 0; t < tasks; ++t) { /* no device does two things at a time */
+    for (uint32_t t = 0; t < tasks; ++t) { /* a device runs one task at a time */
       assert_true(times[t].start_ns >= last[times[t].device]);
       last[times[t].device] = times[t].end_ns;
       busy[times[t].device] += times[t].end_ns - times[t].start_ns;
@@ -191,8 +190,8 @@ static double best_of_all(pipeline *p, uint32_t *sequence, uint32_t depth, uint3
   return best;
 }
 
-/* What two machines need by Johnson (1954): the largest, over a subgraph, of all first blocks up to it and all second from it on.
- */
+/* The makespan of Johnson's sequence (1954) on two machines: the maximum, over all positions, of the first blocks' times up to
+ * the position plus the second blocks' times from the position on. */
 static double johnson(pipeline *p, uint32_t count) {
   double most = 0;
   uint32_t sorted[MOST * 4], used = 0;
@@ -238,14 +237,15 @@ static void test_johnson(void **unused) {
     if (count <= 6) assert_true(best_of_all(&p, order, 0, count) == rule); /* the queue is long enough */
     clv__search_order(&p.search, &p.candidate);
     if (count <= CLV__QUEUE_DEPTH && p.candidate.makespan_ns != rule)
-      fail_msg("round %d, %u subgraphs: %g, by the rule %g", round, count, p.candidate.makespan_ns, rule);
+      fail_msg("round %d, %u subgraphs: %g, but Johnson's rule gives %g", round, count, p.candidate.makespan_ns, rule);
     assert_true(p.candidate.makespan_ns >= rule && p.candidate.makespan_ns <= 1.02 * rule);
     assert_true(sequence_time(&p, p.candidate.sequence, count) == p.candidate.makespan_ns);
     clv__arena_finish(&p.arena);
   }
 }
 
-/* All sequences, by pruned enumeration and without; the search is never better, and rarely worse. */
+/* Compares the search and the pruned enumeration with an enumeration of all sequences. The search is never better than the
+ * best sequence, and rarely worse. */
 static void test_sequences(void **unused) {
   (void)unused;
   uint64_t state = 11;
@@ -260,7 +260,7 @@ static void test_sequences(void **unused) {
     clv__search_order(&p.search, &p.candidate);
     assert_true(p.candidate.makespan_ns >= best && p.candidate.makespan_ns <= 1.3 * best);
     worse += p.candidate.makespan_ns > best * (1 + 1e-9);
-    /* Proven is what holds without switches and with long queues. */
+    /* The proven bound is the shortest time without switches and with long queues. */
     double proven_best;
     clv__machine machine = p.machine;
     for (uint32_t d = 0; d < p.machine.device_count; ++d) p.machine.devices[d].switch_ns = 0;

@@ -1,4 +1,5 @@
-/* The reference run against sums in double: random graphs, three models, one to four layers; and what it refuses. */
+/* Tests the reference run against sums in double: random graphs, three types of models, one to four layers. Also tests what it
+ * rejects. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@ static float *run(machine *m, const clv__gnn_model *model, const test_gnn *gnn, 
   clv_tensor out = clv__tensor_make(CLV_F32, 2, dims, malloc((size_t)(dims[0] * dims[1]) * sizeof(float)));
   assert_non_null(out.data);
   assert_ok(clv__gnn_single_create(m->devices, device, model, gnn->graph, &single, &error), error);
-  for (int i = 0; i < 2; ++i) assert_ok(clv__gnn_single_run(single, NULL, &out, &error), error); /* again, replayed */
+  for (int i = 0; i < 2; ++i)
+    assert_ok(clv__gnn_single_run(single, NULL, &out, &error), error); /* the second run may replay what the first one captured */
   clv__gnn_single_destroy(single);
   return out.data;
 }
@@ -52,7 +54,7 @@ static void test_random_graphs(void **state) {
   close_machine(&m);
 }
 
-/* Large enough to be swept in pieces, of which the last overlap; widening and narrowing layers. */
+/* Graphs that are large enough to run in pieces, the last of which overlap; widening and narrowing layers. */
 static void test_large(void **state) {
   (void)state;
   enum { VERTICES = 36001, EDGES = 80000, FEATURES = 60 };
@@ -60,7 +62,7 @@ static void test_large(void **state) {
   bool seen[3][2] = {0};
   for (uint64_t seed = 1; seed <= 9; ++seed) {
     clv__gnn_type type = (clv__gnn_type)(seed % 3);
-    uint32_t layers = type == CLV__GNN_SAGE ? 3 : 1; /* of three, one reads what the one before has just written */
+    uint32_t layers = type == CLV__GNN_SAGE ? 3 : 1; /* with three layers, a layer reads what the previous one has just written */
     test_gnn gnn;
     clv__stages stages;
     char what[48];
@@ -103,7 +105,7 @@ static void test_refusals(void **state) {
   test_gnn_finish(&gnn);
   test_gnn_make(&gnn, allocator, 20, 50, 9, 3);
   assert_int_equal(clv__gnn_single_create(m.devices, 0, model, gnn.graph, &single, &error),
-                   CLV_NOT_SUPPORTED); /* the NPU alone */
+                   CLV_NOT_SUPPORTED); /* the NPU alone does not support the layer */
   assert_non_null(strstr(error.message, "layer 0: block "));
   assert_non_null(strstr(error.message, "SparseAggregate"));
   clv__gnn_graph_destroy(bare);
@@ -112,7 +114,7 @@ static void test_refusals(void **state) {
   close_machine(&m);
 }
 
-/* Products on the virtual NPU, the rest on the CPU: placed as any model is. */
+/* A model placed on two devices like any other: products on the virtual NPU, the rest on the CPU. */
 static void test_two_devices(void **state) {
   (void)state;
   machine m = open_machine("npu,cpu");

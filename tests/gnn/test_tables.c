@@ -1,4 +1,5 @@
-/* Cost tables: fits recovered, domains kept, what ran out of memory; the files. */
+/* Tests cost tables: fits recover known coefficients; sizes outside the measured range are unknown; sizes that ran out of
+ * memory are infeasible. Also tests the files. */
 #include "gnn/tables/tables.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@ static double uniform(uint64_t *state) {
   return (test_random_float(state) + 1) / 2;
 }
 
-/* Points of a plane with no negative slopes give it back; predictions between them are exact. */
+/* Points that are linear in n and m, with non-negative coefficients: the fit predicts the times between them. */
 static void test_recovers(void **unused) {
   (void)unused;
   uint64_t state = 1;
@@ -46,7 +47,8 @@ static void test_recovers(void **unused) {
   }
 }
 
-/* Rows that are made cost apart from those that are read, once some point tells them apart; before, all are as one. */
+/* Computed rows have their own coefficient once some point computes fewer rows than it reads. Before that, computed and read
+ * rows are not distinguished. */
 static void test_targets(void **unused) {
   (void)unused;
   clv__tables tables, again;
@@ -83,7 +85,8 @@ static void test_targets(void **unused) {
   clv__tables_finish(&tables);
 }
 
-/* Outside in n, in m, in edges a row: unknown; as large in both as what ran out of memory: infeasible, however fast. */
+/* A size outside the measured range of n, m or edges per row is unknown. A size that is at least as large, in n and m, as one
+ * that ran out of memory is infeasible. */
 static void test_domain(void **unused) {
   (void)unused;
   clv__tables tables;
@@ -109,7 +112,7 @@ static void test_domain(void **unused) {
     char reason[256];
     clv__table_reason(table, asked[i].n, asked[i].m, reason, sizeof reason);
     if (clv__table_time(table, asked[i].n, asked[i].m, asked[i].n, &time) != asked[i].known)
-      fail_msg("n %u, m %u: not %d: %s", (unsigned)asked[i].n, (unsigned)asked[i].m, asked[i].known, reason);
+      fail_msg("n %u, m %u: expected answer %d: %s", (unsigned)asked[i].n, (unsigned)asked[i].m, asked[i].known, reason);
   }
   clv__tables_finish(&tables);
 }
@@ -150,10 +153,10 @@ static void test_csv(void **unused) {
       import("n_nodes,n_edges,cpu_ms,npu_ms,status\r\n100, 500 ,1.5,2,OK\n\n100,1000,None,4,OK\n200,500,-1,9,CPU_OOM", &tables),
       error);
   const clv__block_table *cpu = clv__tables_find(&tables, "cpu", "l", 0, 4), *npu = clv__tables_find(&tables, "npu", "l", 4, 7);
-  assert_int_equal(cpu->point_count, 2); /* None is nothing */
+  assert_int_equal(cpu->point_count, 2); /* a time of None gives no point */
   assert_true(cpu->points[1].infeasible && !cpu->points[0].infeasible);
   assert_true(cpu->points[0].time_ns == 1.5e6 && cpu->origin == CLV__IMPORTED);
-  assert_int_equal(npu->point_count, 2); /* edges do not count: the two of 100 rows are one */
+  assert_int_equal(npu->point_count, 2); /* the block reads no edges, so the two lines with 100 rows become one point */
   assert_true(npu->points[0].time_ns == 3e6 && npu->points[0].m == 0 && npu->points[0].spread_ns == 2e6);
   clv__tables_finish(&tables);
   static const struct {
@@ -176,12 +179,13 @@ static void test_csv(void **unused) {
                {"n_nodes,n_edges,cpu_ms,npu_ms,status\n1,2,3,-1,OK", "status is 'OK', but a time is -1"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     assert_int_not_equal(import(wrong[i].text, &tables), CLV_OK);
-    if (strstr(error.message, wrong[i].says) == NULL) fail_msg("'%s' does not say '%s'", error.message, wrong[i].says);
+    if (strstr(error.message, wrong[i].says) == NULL)
+      fail_msg("the message '%s' does not contain '%s'", error.message, wrong[i].says);
     clv__tables_finish(&tables);
   }
 }
 
-/* The middle of the points that say it; a file from before it was measured says nothing, and is read. */
+/* The compile time is the median over the points that have one. Files without overheads can be read. */
 static void test_overheads(void **unused) {
   (void)unused;
   clv__tables tables;
@@ -192,11 +196,11 @@ static void test_overheads(void **unused) {
     assert_ok(clv__tables_put(&tables, "npu", "a", 0, 1, &point, &error), error);
   }
   assert_ok(clv__tables_fit(&tables, &error), error);
-  assert_true(tables.tables[0].compile_ns == 400); /* of 600, 200, 500, 100, 400 */
+  assert_true(tables.tables[0].compile_ns == 400); /* the median of 600, 200, 500, 100, 400 */
   assert_int_equal(tables.overhead_count, 0);
   clv__text_init(&text, clv__allocator_default());
   assert_ok(clv__tables_print(&tables, &text, &error), error);
-  assert_null(strstr(text.data, "overheads")); /* as it was written then */
+  assert_null(strstr(text.data, "overheads")); /* the key is omitted, as in older files */
   assert_ok(clv__tables_parse(&tables, text.data, text.size_bytes, "old", &error), error);
   assert_null(clv__tables_find_overhead(&tables, CLV__OVERHEAD_MERGE, ""));
   clv__table_overhead overhead = {CLV__OVERHEAD_MERGE, "", CLV__MEASURED, 7, 1};
@@ -207,12 +211,13 @@ static void test_overheads(void **unused) {
   overhead.time_ns = NAN;
   assert_int_equal(clv__tables_put_overhead(&tables, &overhead, &error), CLV_INVALID_ARGUMENT);
   overhead = (clv__table_overhead){CLV__OVERHEAD_SWITCH, "", CLV__MEASURED, 7, 1};
-  assert_int_equal(clv__tables_put_overhead(&tables, &overhead, &error), CLV_INVALID_ARGUMENT); /* of which device? */
+  assert_int_equal(clv__tables_put_overhead(&tables, &overhead, &error), CLV_INVALID_ARGUMENT); /* a switch needs a device */
   clv__text_finish(&text);
   clv__tables_finish(&tables);
 }
 
-/* The tables that were measured elsewhere: memory limits kept, held-out points met as well as linear fits are known to. */
+/* Tables that were measured on another machine: sizes that ran out of memory are infeasible, and the fits' errors are as small
+ * as expected of linear fits. */
 static void test_measured(void **unused) {
   (void)unused;
   gnx g;
@@ -228,12 +233,13 @@ static void test_measured(void **unused) {
   const clv__block_table *npu = clv__tables_find(&g.tables, "npu", g.chain.layer, 4, 7);
   assert_true(cpu->time.is_good && gpu->time.is_good && npu->time.is_good);
   assert_true(cpu->time.error < 0.25 && gpu->time.error < 0.05 && npu->time.error < 0.06);
-  assert_true(cpu->time.error > 0.01);    /* left out, not fitted */
-  assert_int_equal(cpu->point_count, 41); /* one is missing */
+  assert_true(cpu->time.error > 0.01);    /* the error is that of left-out points, so it is not 0 */
+  assert_int_equal(cpu->point_count, 41); /* one time is missing */
   assert_int_equal(clv__table_time(gpu, 50000, 2500000, 50000, &time), CLV__INFEASIBLE);
   assert_int_equal(clv__table_time(gpu, 60000, 2600000, 60000, &time), CLV__INFEASIBLE);
   assert_int_equal(clv__table_time(gpu, 60000, 1200000, 60000, &time), CLV__KNOWN);
-  assert_int_equal(clv__table_time(gpu, 20000, 60000, 20000, &time), CLV__UNKNOWN); /* 3 edges a row: it begins at 10 */
+  assert_int_equal(clv__table_time(gpu, 20000, 60000, 20000, &time),
+                   CLV__UNKNOWN); /* 3 edges per row, but the measured range begins at 10 */
   assert_int_equal(clv__table_time(npu, 40000, 0, 40000, &time), CLV__KNOWN);
   assert_true(time > 85e6 && time < 120e6);
   clv__tables_finish(&g.tables);
@@ -286,7 +292,7 @@ static void test_json(void **unused) {
   const clv__table_overhead *of_cpu = clv__tables_find_overhead(&other, CLV__OVERHEAD_SWITCH, "cpu");
   assert_true(of_cpu != NULL && of_cpu->time_ns == 100.0 + 4 / 3.0 && of_cpu->spread_ns == 4);
   assert_null(clv__tables_find_overhead(&other, CLV__OVERHEAD_SWITCH, "gpu"));
-  for (size_t cut = 0; cut < text.size_bytes - 2; cut += 37) /* no beginning of it is a whole one */
+  for (size_t cut = 0; cut < text.size_bytes - 2; cut += 37) /* a truncated file is rejected */
     assert_int_equal(clv__tables_parse(&other, text.data, cut, "cut", &error), CLV_INVALID_MODEL);
   static const char *const wrong[][2] = {{"\"version\": 1", "\"version\": 2"},
                                          {"\"time_ns\"", "\"time\""},
@@ -307,7 +313,7 @@ static void test_json(void **unused) {
     clv__text_init(&edited, allocator);
     clv__text_append(&edited, "%.*s%s%s", (int)(at - text.data), text.data, wrong[w][1], at + strlen(wrong[w][0]));
     if (clv__tables_parse(&other, edited.data, edited.size_bytes, "edited", &error) == CLV_OK)
-      fail_msg("%s was read", wrong[w][1]);
+      fail_msg("a file with %s was accepted", wrong[w][1]);
     clv__text_finish(&edited);
   }
   clv__text_finish(&again);

@@ -1,4 +1,4 @@
-/* Graphs that must be refused, an order that must be found, and views whose answers fit an older asker. */
+/* Invalid graphs that are rejected, topological sorting, and accessors called with structs of other versions. */
 #include "machine.h"
 
 #include "graph/view.h"
@@ -92,7 +92,7 @@ static void graphs_that_are_none(void **state) {
   refuse(made_input, "'y' is both an input and the output of node 'a'");
 }
 
-/* A chain given backwards, long enough to overflow any stack. */
+/* A chain of nodes in reverse order, so long that a recursive sort would overflow the stack. */
 static void order_is_found(void **state) {
   (void)state;
   enum { LENGTH = 100000 };
@@ -121,7 +121,7 @@ static void order_is_found(void **state) {
   clv_graph_destroy(graph);
 }
 
-/* What lies beyond the asker's struct_size is not written. */
+/* An accessor does not write beyond the caller's struct_size. */
 static void answers_fit_the_asker(void **state) {
   (void)state;
   clv_host host = {0};

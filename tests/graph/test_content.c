@@ -1,4 +1,5 @@
-/* Content hashes of constants: of their bytes alone, remembered where they are the graph's, from several threads. */
+/* Content hashes of constants: they depend only on the bytes, are cached for the graph's own constants, and may be requested by
+ * several threads. */
 #include "models.h"
 #include "support.h"
 
@@ -16,14 +17,14 @@ static clv_graph *build(const clv_allocator *allocator) {
   test_graph_input(&g, "x", CLV_F32, 2, DIMS(4, 8));
   test_graph_weight(&g, "w", 2, DIMS(8, 8));
   g.seed = 3;
-  test_graph_weight(&g, "same", 1, DIMS(64)); /* other dims, and, being drawn alike, nearly the same numbers */
+  test_graph_weight(&g, "same", 1, DIMS(64)); /* same seed as w but other dims, so the numbers are similar */
   test_graph_weight(&g, "large", 2, DIMS(8, 200000));
   test_graph_ints(&g, "ints", 2, DIMS(5, 6));
   test_graph_node(&g, "a", "MatMul", "x,w", "y");
   return test_graph_end(&g, "y");
 }
 
-/* The values with these names, and what their bytes hash to. */
+/* Hashes the bytes of the four constants. */
 static clv_status hashes_of(const clv_graph *graph, const clv_tensor *types, clv__hash hashes[4], clv_error *error) {
   static const char *const names[] = {"w", "same", "large", "ints"};
   clv_value_id values[4];
@@ -54,7 +55,7 @@ static void of_bytes(void **state) {
   assert_int_equal(counting.live, 0);
 }
 
-/* Bytes beside the graph are never taken for the graph's own, nor remembered. */
+/* The hash of a constant folded outside the graph is never confused with the graph's own, and is not cached. */
 static void beside_the_graph(void **state) {
   (void)state;
   test_allocator counting;
@@ -71,7 +72,7 @@ static void beside_the_graph(void **state) {
   clv__hash_bytes(folded, sizeof folded, &expected);
   assert_memory_equal(other[0].bytes, expected.bytes, sizeof expected.bytes);
   assert_memory_equal(&other[1], &own[1], 3 * sizeof *own);
-  folded[5] = 9; /* the next plan's, at the same place */
+  folded[5] = 9; /* as if the next plan folded other data at the same address */
   assert_ok(hashes_of(graph, types, third, &error), error);
   assert_memory_not_equal(third[0].bytes, other[0].bytes, sizeof expected.bytes);
   assert_ok(hashes_of(graph, NULL, third, &error), error);

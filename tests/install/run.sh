@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the library, then builds the examples against the installed tree twice, with pkg-config and with CMake, and runs them.
-# Then builds the template of a plugin as its author would, and has it found in every way that there is.
+# Then builds the plugin template as its author would, and checks every way in which Cleave finds the plugin.
 # usage: run.sh BUILD_DIR SOURCE_DIR MAKE_MODEL
 set -euo pipefail
 build=$1 source=$2 make_model=$3
@@ -28,24 +28,24 @@ for folder in "$work" "$work/build"; do
 done
 if "$work/run_model" "$work/nothing.onnx" 2>"$work/error"; then echo "a missing model must fail"; exit 1; fi
 grep -q 'nothing.onnx' "$work/error"
-objdump -p "$library/libcleave.so" >"$work/out" # no pipe: grep -q would end it early
+objdump -p "$library/libcleave.so" >"$work/out" # not a pipe, because grep -q closes it early
 grep -q 'SONAME *libcleave.so.0' "$work/out"
 
 # ---- A plugin from outside ----
 cleave=$work/usr/bin/cleave plugin=$work/template/cleave_template.so
 export CLEAVE_CACHE_DIR=
 unset CLEAVE_PLUGIN_PATH LD_LIBRARY_PATH
-says() { # what standard error must say, and a command that must fail
+says() { # says TEXT COMMAND...: the command must fail, and its standard error must contain TEXT
   if "${@:2}" >"$work/out" 2>"$work/error"; then echo "must fail: ${*:2}"; exit 1; fi
   if ! grep -qF -- "$1" "$work/error"; then echo "does not say '$1':"; cat "$work/error"; exit 1; fi
 }
 cmake -S "$source/backends/template" -B "$work/template" -DCMAKE_PREFIX_PATH="$work/usr" >/dev/null
 cmake --build "$work/template" >/dev/null
 objdump -p "$plugin" >"$work/out"
-if grep -q 'NEEDED.*libcleave' "$work/out"; then echo "a plugin is not linked with the library"; exit 1; fi
+if grep -q 'NEEDED.*libcleave' "$work/out"; then echo "the plugin must not be linked with the library"; exit 1; fi
 test "$(nm -D --defined-only "$plugin" | awk '{print $3}')" = clv_backend_query
 run=(run "$work/model.onnx" --devices template,cpu --strategy contiguous --verify)
-# By path, and never by a name alone.
+# By path, which must contain a slash.
 "$cleave" "${run[@]}" --plugin "$plugin" --device-option template:trace=on -v 2>&1 | tee "$work/out"
 grep -q 'template: [1-9][0-9]* steps' "$work/out"
 cd "$work/template"
@@ -55,13 +55,13 @@ says "option 'colour' is unknown; template has trace (on or off)" "$cleave" "${r
   --device-option template:colour=red
 says 'no plugin cleave_template.so' "$cleave" "${run[@]}"
 cd "$work"
-# By CLEAVE_PLUGIN_PATH: by name, and among all that there are.
+# In the folders of CLEAVE_PLUGIN_PATH: by name, and in the list of all backends.
 CLEAVE_PLUGIN_PATH=/nowhere:$work/template "$cleave" "${run[@]}" -q
 CLEAVE_PLUGIN_PATH=$work/template "$cleave" devices --json >"$work/out"
 grep -q '"name": "template"' "$work/out"
 grep -q '"key": "trace"' "$work/out"
 CLEAVE_PLUGIN_PATH=template says 'no plugin cleave_template.so' "$cleave" "${run[@]}"
-# In the installation's folder, also of a tree that was moved: for the command, and for a program that has the library.
+# In the installation's plugin folder, even after the tree was moved: by the command, and by a program linked with the library.
 cmake --install "$work/template" --prefix "$work/usr" >/dev/null
 test -f "$library/cleave/plugins/cleave_template.so"
 mv "$work/usr" "$work/moved"
@@ -73,5 +73,5 @@ grep -F 'y f32[' "$work/out"
 grep -q '^template *template *cpu' "$work/out"
 grep -q 'Options of template, given as --device-option template:OPTION=VALUE' "$work/out"
 grep -q '^vnpu *its devices are virtual' "$work/out"
-# And it conforms.
+# The template passes the conformance kit.
 "$cleave" check-backend "$work/template/cleave_template.so"

@@ -1,5 +1,5 @@
-/* Tests of kernels run twice: on the reference loops, then on what backends run instead of them. Both must give the numbers that
- * the test computed. */
+/* Runs tests of kernels twice: with the reference kernels, and with the fast kernels that backends use instead. Both must give
+ * the results that the test computes. */
 #ifndef CLEAVE_TESTS_BOTH_KERNELS_H
 #define CLEAVE_TESTS_BOTH_KERNELS_H
 
@@ -14,7 +14,7 @@ static inline int use_fast_kernels(void **state) {
   return 0;
 }
 
-/* The status of the whole program. */
+/* Runs the array `tests` with both. Its value is the number of failed tests, for use as the exit status of the program. */
 #define RUN_BOTH_KERNELS(tests)                                        \
   (cmocka_run_group_tests_name("reference loops", tests, NULL, NULL) + \
    cmocka_run_group_tests_name("fast kernels", tests, use_fast_kernels, NULL))

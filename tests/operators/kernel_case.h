@@ -1,5 +1,5 @@
-/* What the tests of portable kernels share: tensors of exact size on the heap (so that a sanitizer sees every step outside),
- * random contents, and one call of a kernel. */
+/* Helpers for tests of kernels: tensors on the heap without spare bytes (so that a sanitizer detects every access outside),
+ * random contents, and the call of a kernel. */
 #ifndef CLEAVE_TESTS_KERNEL_CASE_H
 #define CLEAVE_TESTS_KERNEL_CASE_H
 
@@ -22,7 +22,8 @@ static inline clv_tensor case_tensor(clv_dtype dtype, int32_t rank, const int64_
   return tensor;
 }
 
-/* Stores `value` as dtype: floats rounded, integers and bool from its low bits. */
+/* Stores `value` in the tensor's dtype: rounded for floats, truncated to an integer whose low bits are stored for integers, true
+ * or false for bool. */
 static inline void case_set(const clv_tensor *tensor, size_t index, double value) {
   char *at = (char *)tensor->data + index * clv_dtype_size_bytes(tensor->dtype);
   float narrow = (float)value;
@@ -50,7 +51,8 @@ static inline void case_set(const clv_tensor *tensor, size_t index, double value
   }
 }
 
-/* Floats in [low, high); integers in that range or, now and then, any bits at all; bool either. */
+/* Fills a tensor at random: floats in [low, high); integers in that range or, for one in eight, the lowest signed number or
+ * random bits; bools true or false. */
 static inline void case_fill(const clv_tensor *tensor, double low, double high, uint64_t *seed) {
   for (size_t i = 0; i < case_count(tensor); ++i) {
     double unit = (double)(test_random(seed) >> 11) * 0x1p-53;
@@ -101,7 +103,7 @@ static inline void case_run(const char *op, int32_t opset, const clv_attribute *
   assert_ok(case_try(op, opset, attributes, attribute_count, inputs, input_count, output, 1, &error), error);
 }
 
-/* What rounding of a dtype may do to a result, as a part of it. */
+/* The relative error that a dtype's rounding may cause. */
 static inline double case_tolerance(clv_dtype dtype) {
   switch (dtype) {
     case CLV_F64:
@@ -115,7 +117,8 @@ static inline double case_tolerance(clv_dtype dtype) {
   }
 }
 
-/* Compares an element with what double arithmetic says; `scale` is the size of what it was made of. */
+/* Compares an element with `wanted`, which was computed in double. The error may be relative to `wanted` plus `scale`, the
+ * magnitude of the operands. */
 static inline void case_expect(const char *op, const clv_tensor *tensor, size_t index, double wanted, double scale) {
   double got = clv__tensor_get(tensor, index);
   if ((CLV__DTYPE_BIT(tensor->dtype) & CLV__DTYPES_FLOAT) != 0) {
@@ -123,7 +126,7 @@ static inline void case_expect(const char *op, const clv_tensor *tensor, size_t 
     uint64_t bits = 0;
     rounded.data = &bits;
     case_set(&rounded, 0, wanted);
-    wanted = clv__tensor_get(&rounded, 0); /* overflow to infinity happens to both */
+    wanted = clv__tensor_get(&rounded, 0); /* infinite if it overflows the dtype */
   }
   if ((isnan(got) && isnan(wanted)) || got == wanted) return;
   if (!(fabs(got - wanted) <= case_tolerance(tensor->dtype) * (fabs(wanted) + scale) + 1e-30)) {

@@ -1,5 +1,6 @@
-/* One node under test: attributes and random inputs are put together, then inference, accepts() and the kernel run as the library
- * runs them. Results are compared with what the test computed in f64, the tolerance stated by dtype. */
+/* Tests of one node: a test adds attributes and random inputs; case_run() then calls inference, accepts() and the kernel as the
+ * library does; case_expect() compares the outputs with results that the test computed in f64. The tolerance depends on the
+ * dtype. */
 #ifndef CLEAVE_TESTS_NODE_CASE_H
 #define CLEAVE_TESTS_NODE_CASE_H
 
@@ -27,7 +28,7 @@ typedef struct node_case {
   clv_tensor inputs[CASE_MAX];
   uint32_t input_count;
   clv_tensor outputs[4];
-  uint32_t output_count; /* 1 unless set */
+  uint32_t output_count; /* 1 by default */
   clv_error error;
 } node_case;
 
@@ -130,7 +131,8 @@ static inline size_t count_of(const clv_tensor *t) {
   return count;
 }
 
-/* Adds an input with random data: floats in [-1, 1), integers in [-20, 20) or [0, 20). NULL dims and dtype none: absent. */
+/* Adds an input with random data: floats in [-1, 1), integers in [-20, 20) or [0, 20). With dtype CLV_DTYPE_NONE the input is
+ * absent. */
 static inline clv_tensor *case_input(node_case *c, uint64_t *seed, clv_dtype dtype, int32_t rank, const int64_t *dims) {
   clv_tensor *t = &c->inputs[c->input_count++];
   *t = clv__tensor_make(dtype, rank, dims, NULL);
@@ -145,7 +147,7 @@ static inline clv_tensor *case_input(node_case *c, uint64_t *seed, clv_dtype dty
   return t;
 }
 
-/* All elements in f64, for the caller to free. */
+/* Returns all elements in f64. The caller frees them. */
 static inline double *values_of(const clv_tensor *t) {
   size_t count = count_of(t);
   double *values = malloc((count + 1) * sizeof *values);
@@ -171,7 +173,7 @@ static inline clv_status case_infer(node_case *c) {
   return op->infer(&infer);
 }
 
-/* Infers, allocates with guards, runs, checks the guards. */
+/* Infers the outputs, allocates them between guard bytes, runs the kernel, and checks the guard bytes. */
 static inline void case_run(node_case *c) {
   case_outputs_free(c);
   assert_ok(case_infer(c), c->error);
@@ -208,12 +210,12 @@ static inline void case_run(node_case *c) {
   }
 }
 
-/* Relative to the largest magnitude expected. */
+/* The tolerance, relative to the largest magnitude among the expected values. */
 static inline double tolerance_of(clv_dtype dtype) {
   return dtype == CLV_F32 ? 2e-6 : dtype == CLV_F64 ? 1e-13 : dtype == CLV_F16 ? 1e-3 : dtype == CLV_BF16 ? 8e-3 : 0;
 }
 
-/* Compares output `index` with `expected`; names the worst element. */
+/* Compares output `index` with `expected`. A failure reports the worst element. */
 static inline void case_expect(const node_case *c, uint32_t index, const double *expected) {
   const clv_tensor *y = &c->outputs[index];
   size_t worst = 0, count = count_of(y);
@@ -228,7 +230,7 @@ static inline void case_expect(const node_case *c, uint32_t index, const double 
   if (difference <= tolerance_of(y->dtype) * fmax(largest, 1.0)) return;
   char text[128];
   clv__tensor_text(y, text, sizeof text);
-  fail_msg("%s: output %u %s: element %zu is %.9g, %.9g expected", c->op, (unsigned)index, text, worst, clv__tensor_get(y, worst),
+  fail_msg("%s: output %u %s: element %zu is %.9g; expected %.9g", c->op, (unsigned)index, text, worst, clv__tensor_get(y, worst),
            expected[worst]);
 }
 

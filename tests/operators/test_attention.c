@@ -1,5 +1,5 @@
-/* Attention, and what stands around it in decoders, against their definitions in f64: random shapes, dtypes, masks, caches and
- * attributes, then the same calls with something wrong in them. */
+/* Attention, RotaryEmbedding, LinearAttention, CausalConvWithState, TensorScatter and SwiGLU against their definitions in f64,
+ * with random shapes, dtypes, masks, caches and attributes. Then similar calls with invalid shapes, dtypes or values. */
 #include "node_case.h"
 
 static size_t dims_count(const int64_t *dims, int32_t rank) {
@@ -11,7 +11,7 @@ static size_t dims_count(const int64_t *dims, int32_t rank) {
 /* ---- Attention ---- */
 
 typedef struct sizes {
-  bool inside; /* heads side by side in the last dim */
+  bool inside; /* Q, K and V have three dims, the last of which contains all heads */
   int64_t batch, heads, group, queries, past, keys, size, width;
   int32_t mask_rank;
   int64_t mask_dims[4];
@@ -97,7 +97,7 @@ static node_case *attention_case(uint64_t *seed, sizes *s) {
   return c;
 }
 
-/* Element `i` of position `at` of a head of input `input`, or of its past. */
+/* Element `i` of token `at` of a head of input `input`. With a past, tokens are counted from its start. */
 static double attention_value(const node_case *c, const sizes *s, uint32_t input, int64_t b, int64_t h, int64_t at, int64_t i) {
   const clv_tensor *t = &c->inputs[input];
   const int64_t size = input == 2 ? s->width : s->size;
@@ -110,7 +110,7 @@ static double attention_value(const node_case *c, const sizes *s, uint32_t input
   return clv__tensor_get(t, (size_t)(s->inside ? three : four));
 }
 
-/* What is added to a score: 0, a number, or -inf. */
+/* The number that masks add to a score; -inf if the key is masked. */
 static double attention_bias(const node_case *c, const sizes *s, int64_t b, int64_t h, int64_t query, int64_t key) {
   const int64_t valid = s->valid ? ((const int64_t *)c->inputs[6].data)[b] : INT64_MAX;
   const int64_t place = query + (s->valid ? valid - s->queries : s->past > 0 ? s->past : 0);
@@ -197,7 +197,8 @@ static void test_attention(void **state) {
   }
 }
 
-/* Numbers that are none, where no query may look, change nothing: the unused end of a cache may hold anything. */
+/* NaNs in keys and values that are masked for every query do not change the result, because the unused end of a cache may contain
+ * anything. */
 static void test_attention_hidden_garbage(void **state) {
   (void)state;
   uint64_t seed = 62;
@@ -273,7 +274,7 @@ static void test_rotary(void **state) {
 /* ---- LinearAttention ---- */
 
 typedef struct linear {
-  int64_t batch, length, heads, group, size, width, decay, beta; /* columns; 0: no such input */
+  int64_t batch, length, heads, group, size, width, decay, beta; /* decay, beta: number of columns; 0: the input is absent */
   bool past;
 } linear;
 
@@ -303,7 +304,7 @@ static node_case *linear_case(uint64_t *seed, linear *l) {
   return c;
 }
 
-/* One token of one head by the formulas of the specification; `s` is the state. */
+/* Computes one token of one head by the specification's formulas. `s` is the state. */
 static void linear_token(const node_case *c, const linear *l, int64_t token, int64_t head, double *s, double *y) {
   const clv_tensor *in = c->inputs;
   const int64_t row = token * l->heads + head;
@@ -442,9 +443,10 @@ static void test_swiglu(void **state) {
   }
 }
 
-/* ---- What must be refused, or at least not crash ---- */
+/* ---- Invalid calls, which must be rejected or at least not crash ---- */
 
-/* Inference, and the kernel where it agrees, of a call whose data fill their tensors: an answer is all that is asked for. */
+/* Runs inference and, if that succeeds, the kernel. Every rejection must have a text. Returns whether both succeeded; results are
+ * not checked. */
 static bool answers(node_case *c) {
   if (case_infer(c) != CLV_OK) {
     assert_true(c->error.message[0] != '\0');
@@ -474,7 +476,8 @@ static bool answers(node_case *c) {
   return status == CLV_OK;
 }
 
-/* One dim, dtype, rank, attribute or number of a call that was right becomes another; data get the size that goes with it. */
+/* Changes one dim, dtype, rank, attribute or index of a valid call, at random. If an input's size changes, it gets new data of
+ * that size. */
 static void spoil(node_case *c, uint64_t *seed) {
   static const int64_t numbers[] = {-1, 0, 1, 2, 3, 7, INT64_MAX, INT64_MIN, 1ll << 40};
   static const clv_dtype dtypes[] = {CLV_F32, CLV_F64, CLV_F16, CLV_I64, CLV_BOOL};
@@ -539,11 +542,11 @@ static void test_hostile(void **state) {
       refused++;
     case_end(c);
   }
-  assert_in_range(ran, 300, 2900); /* both happen, or the test is blind */
+  assert_in_range(ran, 300, 2900); /* both must be frequent, or the test checks little */
   assert_in_range(refused, 300, 2900);
 }
 
-/* Where a dim is 0 the others may be too large for any product of them; and heads of nothing may be as many as one likes. */
+/* If a tensor has no elements, its other dims and the number of heads may be so large that their product overflows. */
 static void test_huge_dims_of_nothing(void **state) {
   (void)state;
   uint64_t seed = 69;
@@ -559,7 +562,7 @@ static void test_huge_dims_of_nothing(void **state) {
     } else {
       case_input(c, &seed, CLV_F32, 3, (int64_t[]){0, huge, huge});
       memset(&c->inputs[c->input_count++], 0, sizeof *c->inputs);
-      c->inputs[1] = clv__tensor_make(CLV_F32, 3, (int64_t[]){huge, 1, 2}, NULL); /* never read */
+      c->inputs[1] = clv__tensor_make(CLV_F32, 3, (int64_t[]){huge, 1, 2}, NULL); /* its data is never read */
     }
     if (kind == 2) case_string(c, "update_rule", "linear");
     c->output_count = kind < 2 ? 3 : 2;

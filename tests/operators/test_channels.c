@@ -1,5 +1,6 @@
-/* Pieces joined along their channels against the definition: channels last and in blocks of 8 and 16 on both sides, channels that
- * fill no block, several images, with and without scale, shift and bound; NaNs and zeros; nothing beside the result is written.
+/* channels_join(), which concatenates pieces along their channels, against its definition. Inputs and result have channels last
+ * or in blocks of 8 or 16, also with partly filled blocks; there are several images, NaNs and zeros, with and without scale,
+ * shift and lower bound. Nothing next to the result may be written.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static float *numbers(uint64_t *seed, int64_t count) {
 
 typedef struct joined {
   clv__channels walk;
-  clv__channels_form forms[MOST_PIECES + 1]; /* the last: the result's */
+  clv__channels_form forms[MOST_PIECES + 1]; /* of the pieces, followed by that of the result */
   clv_tensor pieces[MOST_PIECES];
 } joined;
 
@@ -56,7 +57,7 @@ static float expected(const joined *j, int64_t image, int64_t c, int64_t pixel) 
   return y < j->walk.least ? j->walk.least : y;
 }
 
-/* With and without a rounding between product and sum. */
+/* Whether two numbers are equal except for rounding: the kernel may or may not round between product and sum. */
 static bool is_close(float a, float b) {
   if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
   return a == b || fabsf(a - b) <= 1e-5f * (1.0f + fabsf(b));

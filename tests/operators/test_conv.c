@@ -1,4 +1,5 @@
-/* Conv and ConvTranspose against loops in f64 over random shapes, attributes and dtypes; and what may not change a result. */
+/* Conv and ConvTranspose against loops in f64, with random shapes, attributes and dtypes. The number of threads must not change
+ * the result. */
 #include "node_case.h"
 
 #ifdef _OPENMP
@@ -17,7 +18,7 @@ static void halves(geometry *g, int i, int64_t total, bool upper) {
   g->end[i] = total - g->begin[i];
 }
 
-/* Random geometry of a forward convolution whose output is not empty. */
+/* Draws the geometry of a Conv whose output is not empty. */
 static void geometry_random(uint64_t *seed, geometry *g) {
   static const char *const pads[] = {NULL, NULL, "SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET"};
   memset(g, 0, sizeof *g);
@@ -44,7 +45,7 @@ static void geometry_random(uint64_t *seed, geometry *g) {
   }
 }
 
-/* The same for ConvTranspose, with output_padding. */
+/* Draws the geometry of a ConvTranspose, with output_padding. */
 static void geometry_random_transposed(uint64_t *seed, geometry *g) {
   static const char *const pads[] = {NULL, NULL, "SAME_UPPER", "SAME_LOWER", "VALID"};
   memset(g, 0, sizeof *g);
@@ -81,7 +82,7 @@ static void geometry_attributes(node_case *c, const geometry *g, bool transposed
   if (transposed) case_ints(c, "output_padding", (size_t)g->spatial, g->extra);
 }
 
-/* The next index below `limits`; false after the last. */
+/* Advances `index` to the next one below `limits`. Returns false after the last. */
 static bool advance(int32_t rank, const int64_t *limits, int64_t *index) {
   for (int32_t i = rank - 1; i >= 0; --i) {
     if (++index[i] < limits[i]) return true;
@@ -102,8 +103,8 @@ static int64_t volume(int32_t rank, const int64_t *dims) {
   return size;
 }
 
-/* Adds what one pair of channels contributes: forward reads input[o * s + k * d - pad], transposed writes output[i * s + k * d -
- * pad]. */
+/* Adds the contribution of one input channel to one output channel, with stride s and dilation d: Conv reads input[o * s + k * d
+ * - pad], ConvTranspose adds to output[i * s + k * d - pad]. */
 static void pair_add(const geometry *g, bool transposed, const clv_tensor *x, int64_t x_base, const clv_tensor *w, int64_t w_base,
                      double *y) {
   const int64_t *walked = transposed ? g->input : g->output, *hit = transposed ? g->output : g->input;
@@ -170,7 +171,7 @@ static void test_random_shapes(void **state) {
   }
 }
 
-/* Depths and channel counts beyond one block of the matrix product. */
+/* More input and output channels than fit one block of the matrix product. */
 static void test_large_depth(void **state) {
   (void)state;
   uint64_t seed = 12;
@@ -184,7 +185,7 @@ static void test_depthwise(void **state) {
     one_case(&seed, i % 4 == 3, 1, random_in(&seed, 1, 2), random_in(&seed, 2, 9), random_float_dtype(&seed));
 }
 
-/* Output channels with the same weights give the same bits wherever they lie in a block, on any number of threads. */
+/* Output channels with equal weights have equal bits, at any position within a block and on any number of threads. */
 static void test_same_channels_same_bits(void **state) {
   (void)state;
   uint64_t seed = 14;
@@ -209,7 +210,7 @@ static void test_same_channels_same_bits(void **state) {
   case_end(c);
 }
 
-/* output_shape decides, and pads follow: the specification's formula, also where the output reaches beyond all taps. */
+/* output_shape determines the pads by the specification's formula, here for an output larger than the taps reach. */
 static void test_output_shape(void **state) {
   (void)state;
   uint64_t seed = 15;

@@ -1,5 +1,5 @@
-/* Operators that move data, on random shapes, dtypes and attributes: every output element is looked up by the operator's
- * definition, one index at a time. */
+/* Operators that move data, with random shapes, dtypes and attributes. Every output element is compared with the input element
+ * that the operator's definition gives for its index. */
 #include "node_case.h"
 
 #include "operators/common/move.h"
@@ -15,7 +15,7 @@ static void random_dims(uint64_t *seed, int32_t rank, int64_t low, int64_t high,
   for (int32_t d = 0; d < rank; ++d) dims[d] = random_in(seed, low, high);
 }
 
-/* Indices of element `linear`, and back. */
+/* unravel() converts the number of an element to its indices; ravel() converts indices to the number. */
 static void unravel(const clv_tensor *t, size_t linear, int64_t *at) {
   for (int32_t d = t->rank - 1; d >= 0; --d) {
     at[d] = (int64_t)(linear % (size_t)t->dims[d]);
@@ -44,10 +44,10 @@ static void expect_element(const node_case *c, uint32_t output, size_t i, double
   if (value == expected || (isnan(value) && isnan(expected))) return;
   char text[96];
   clv__tensor_text(&c->outputs[output], text, sizeof text);
-  fail_msg("%s: output %u %s: element %zu is %.9g, %.9g expected", c->op, output, text, i, value, expected);
+  fail_msg("%s: output %u %s: element %zu is %.9g; expected %.9g", c->op, output, text, i, value, expected);
 }
 
-/* ---- The engine ---------------------------------------------------------------------------------------------------------- */
+/* ---- Strided reads, copies and fills (operators/common/move.h) ----------------------------------------------------------- */
 
 static void strided_reads(void **state) {
   (void)state;
@@ -86,7 +86,7 @@ static void strided_reads(void **state) {
   }
 }
 
-static void large_copies(void **state) { /* beyond the size from which several threads share the work */
+static void large_copies(void **state) { /* large enough for several threads */
   (void)state;
   uint64_t seed = 5, element = 0x0102030405060708u;
   for (size_t bytes = 1; bytes <= 8; bytes *= 2) {
@@ -194,7 +194,7 @@ static void slices(void **state) {
       starts[count] = start;
       ends[count] = end;
       steps[count++] = step;
-      /* Walk it: clamp both ends as the specification says, and count. */
+      /* Clamp both ends as the specification requires, then count the elements one by one. */
       if (start < 0) start += dims[d];
       if (end < 0 && end != INT64_MIN) end += dims[d];
       int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? dims[d] : dims[d] - 1;
@@ -232,7 +232,7 @@ static void slices(void **state) {
   }
 }
 
-/* Where output index `o` of a padded axis comes from; -1: the constant. One step at a time. */
+/* The source index of output index `o` along a padded axis; -1: the constant. Follows the definition step by step. */
 static int64_t pad_source(int64_t dim, int64_t before, int64_t after, const char *mode, int64_t o) {
   int64_t cut = before < 0 ? -before : 0, length = dim - cut - (after < 0 ? -after : 0), i = o - (before > 0 ? before : 0);
   if (i < 0 || i >= length) {
@@ -299,7 +299,7 @@ static void expand_and_tile(void **state) {
     int64_t dims[8], want[8], repeats[8], at[8], from[8];
     random_dims(&seed, rank, 1, 4, dims);
     random_dims(&seed, wide, 1, 4, want);
-    for (int32_t d = 1; d <= rank && d <= wide; ++d) { /* from the right: equal, or one of them 1 */
+    for (int32_t d = 1; d <= rank && d <= wide; ++d) { /* from the last axis backwards: the dims are equal, or one of them is 1 */
       if (test_random(&seed) % 2)
         dims[rank - d] = 1;
       else if (test_random(&seed) % 2)
@@ -350,7 +350,7 @@ static void depth_and_space(void **state) {
       int64_t from[4] = {at[0], crd ? at[1] * b * b + block : block * ch + at[1], at[2] / b, at[3] / b};
       expect_element(c, 0, i, clv__tensor_get(x, ravel(x, from)));
     }
-    node_case *s = case_begin("SpaceToDepth", 13); /* undoes the DCR form */
+    node_case *s = case_begin("SpaceToDepth", 13); /* the inverse of DepthToSpace in mode DCR */
     clv_tensor *y = case_input(s, &seed, x->dtype, 4, c->outputs[0].dims);
     memcpy(y->data, c->outputs[0].data, count_of(y) * clv_dtype_size_bytes(x->dtype));
     case_int(s, "blocksize", b);
@@ -412,7 +412,8 @@ static void gathers(void **state) {
   }
 }
 
-/* Data of `rank`, indices of [batch dims…, more…, depth]: filled row by row, each entry for its own axis. */
+/* Adds an input of indices of shape [batch dims…, more…, depth]. Each row of `depth` indices addresses the data axes after the
+ * batch dims. */
 static clv_tensor *nd_indices(node_case *c, uint64_t *seed, const int64_t *dims, int32_t batch, int32_t more, int64_t depth) {
   int64_t index_dims[8];
   random_dims(seed, more, 1, 4, index_dims + batch);
@@ -454,7 +455,7 @@ static void gathers_nd(void **state) {
 
 static const char *const reductions[] = {"none", "add", "mul", "min", "max"};
 
-/* Exact in every dtype tested: small whole numbers. */
+/* Results are exact in every dtype tested, because the data are small whole numbers. */
 static double reduce(size_t how, double a, double b) {
   return how == 0 ? b : how == 1 ? a + b : how == 2 ? a * b : how == 3 ? fmin(a, b) : fmax(a, b);
 }
@@ -524,7 +525,7 @@ static void scatters(void **state) {
   }
 }
 
-/* An index outside says which, and how large the axis is; nothing is read or written there. */
+/* For an index out of range, the error states the index and the size of the axis, and nothing is read or written there. */
 static void bad_indices(void **state) {
   (void)state;
   static const char *const ops[] = {"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"};
@@ -557,7 +558,7 @@ static void bad_indices(void **state) {
   }
 }
 
-/* ---- Choosing ------------------------------------------------------------------------------------------------------------ */
+/* ---- TopK, Compress, Unique and others that select elements -------------------------------------------------------------- */
 
 static void topk(void **state) {
   (void)state;
@@ -580,7 +581,7 @@ static void topk(void **state) {
     for (size_t i = 0; i < count_of(&c->outputs[0]); ++i) {
       unravel(&c->outputs[0], i, at);
       int64_t place = at[axis], chosen = -1;
-      for (int64_t candidate = 0; candidate < dims[axis]; ++candidate) { /* the one that `place` others come before */
+      for (int64_t candidate = 0; candidate < dims[axis]; ++candidate) { /* the one that `place` others precede */
         int64_t before = 0;
         at[axis] = candidate;
         double value = clv__tensor_get(x, ravel(x, at));

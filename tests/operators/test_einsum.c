@@ -1,8 +1,8 @@
-/* Einsum against the sum over all labels, walked in f64. */
+/* Einsum against a sum in f64 over all combinations of labels. */
 #include "node_case.h"
 
 typedef struct equation {
-  const char *text, *terms[4]; /* each input's labels, an ellipsis written as X (one axis) or XY (two) */
+  const char *text, *terms[4]; /* labels of each input, with X or XY for an ellipsis of one or two axes */
   const char *output;
 } equation;
 
@@ -76,7 +76,7 @@ static void test_equations(void **state) {
   for (size_t i = 0; i < sizeof equations / sizeof *equations; ++i) {
     for (int n = 0; n < 12; ++n) {
       clv_dtype dtype = n % 4 == 3 ? integers[n / 4] : random_float_dtype(&seed);
-      /* rounding of f16 results is relative to the largest sum, which few summands keep honest */
+      /* the tolerance is relative to the largest result, so dims are small, to keep results of similar size */
       one_case(&seed, &equations[i], dtype, 6);
     }
   }

@@ -1,5 +1,5 @@
-/* Elementwise kernels against plain double (or 64-bit) arithmetic, element by element with indices divided out, over random
- * shapes, broadcasts and dtypes. */
+/* Element-wise kernels against arithmetic in double or 64-bit integers, element by element, with random shapes, broadcasts and
+ * dtypes. */
 #include "kernel_case.h"
 
 static const clv_dtype float_dtypes[] = {CLV_F32, CLV_F64, CLV_F16, CLV_BF16};
@@ -10,7 +10,7 @@ static bool is_unsigned(clv_dtype dtype) {
   return (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_UNSIGNED) != 0;
 }
 
-/* A random output shape, and inputs of it in which axes are 1 or missing. One case in eight is large enough for threads. */
+/* Draws a random output shape. One in eight is large enough for several threads. */
 static int32_t random_dims(uint64_t *seed, int64_t *dims) {
   int32_t rank = (int32_t)(test_random(seed) % 5);
   for (int32_t i = 0; i < rank; ++i) dims[i] = (int64_t)(test_random(seed) % 6);
@@ -57,7 +57,7 @@ static double wanted_float(const char *op, double a, double b) {
   return a >= b;
 }
 
-/* In 64 bits; the caller keeps the low ones of the dtype. */
+/* The expected integer in 64 bits, of which the caller keeps the low bits of the dtype. */
 static uint64_t wanted_integer(const char *op, uint64_t a, uint64_t b, bool without_sign, bool *known) {
   int64_t sa = (int64_t)a, sb = (int64_t)b;
   *known = true;
@@ -140,7 +140,7 @@ static void test_pairs(void **state) {
   }
 }
 
-/* Rows long enough to be cut between threads, with an input that stands still in them. */
+/* Rows long enough to be divided among threads, with an input that has one element per row. */
 static void test_long_rows(void **state) {
   enum { ROWS = 3, LENGTH = 90001 };
   clv_tensor inputs[2] = {case_tensor(CLV_F32, 2, (int64_t[]){ROWS, LENGTH}), case_tensor(CLV_F32, 2, (int64_t[]){ROWS, 1})};
@@ -336,7 +336,7 @@ static void test_functions(void **state) {
   }
 }
 
-/* Infinities and NaNs, which fast paths like to lose. */
+/* Infinities, NaNs and zeros, which optimised code often handles wrongly. */
 static void test_special_values(void **state) {
   static const double values[] = {(double)NAN, (double)INFINITY, -(double)INFINITY, 0.0, -0.0, 1e30, -1e30, 0.5, -0.5, 2.5};
   static const struct {
@@ -390,7 +390,7 @@ static void test_clip(void **state) {
   assert_true(y[0] == -1 && y[1] == 0.5f && y[2] == 1);
 }
 
-/* One value through Cast, as the nearest thing in double. */
+/* The expected result of a Cast of `value` to `to`, as a double. */
 static double wanted_cast(double value, clv_dtype to) {
   static const struct {
     double low, high;
@@ -469,7 +469,7 @@ static void test_cast_from_floats(void **state) {
   }
 }
 
-/* Between integers only low bits count; to floats, one rounding. */
+/* A cast between integers keeps the low bits; a cast to a float rounds once. */
 static void test_cast_from_integers(void **state) {
   uint64_t seed = 6;
   (void)state;

@@ -1,4 +1,5 @@
-/* The discrete Fourier transform of lengths of every kind against the sum itself in extended precision, and back again. */
+/* The discrete Fourier transform of lengths of every kind against direct summation in extended precision. The inverse must
+ * restore the data. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 static const int64_t lengths[] = {1,  2,  3,  4,   5,   7,   8,   16,  31,  32,  33,  60,  63,
                                   64, 65, 97, 100, 127, 128, 255, 257, 360, 509, 512, 1000};
 
-/* Element k of the transform of `data`. */
+/* Element k of the transform of `data`, by direct summation. */
 static clv__complex plain(const clv__complex *data, int64_t length, int64_t k) {
   const long double turn = -2 * acosl(-1.0L) / (long double)length;
   long double re = 0, im = 0;
@@ -45,7 +46,7 @@ static void transforms_are_the_sum(void **state) {
     for (int64_t k = 0; k < length; ++k) {
       double off = distance(data[k], plain(before, length, k));
       if (!(off <= allowed))
-        fail_msg("length %lld, element %lld is off by %g, %g allowed", (long long)length, (long long)k, off, allowed);
+        fail_msg("length %lld, element %lld has an error of %g; the limit is %g", (long long)length, (long long)k, off, allowed);
     }
     clv__fourier_run(&fourier, data, true, room);
     for (size_t i = 0; i < size; ++i) assert_true(distance(data[i], before[i]) <= 1e-14 * (1 + log2((double)length)));

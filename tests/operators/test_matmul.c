@@ -1,4 +1,5 @@
-/* MatMul and Gemm against loops in f64 (64-bit integers for integers), with broadcasting, vectors, transposition and all dtypes.
+/* MatMul and Gemm against loops in f64 or, for integers, 64-bit integers, with broadcasting, vectors, transposition and all
+ * dtypes.
  */
 #include "node_case.h"
 
@@ -16,7 +17,7 @@ static int64_t random_side(uint64_t *seed) {
   return sides[random_in(seed, 0, 9)];
 }
 
-/* Offset of batch `index` (over `rank` dims) in a tensor whose leading `own` dims may be 1. */
+/* The number of the matrix for batch `index`, which has `rank` dims, in a tensor with `own` batch dims, which may be 1. */
 static int64_t batch_offset(const clv_tensor *t, int32_t own, int32_t rank, const int64_t *index) {
   int64_t at = 0;
   for (int32_t i = 0; i < own; ++i) at = at * t->dims[i] + (t->dims[i] == 1 ? 0 : index[rank - own + i]);
@@ -119,7 +120,7 @@ static void test_gemm(void **state) {
   for (int i = 0; i < 50; ++i) one_gemm(&seed);
 }
 
-/* Equal columns give equal bits wherever they lie, for many rows and for few, on any number of threads. */
+/* Equal columns of B give equal bits, at any position, for few rows and many, on any number of threads. */
 static void test_same_columns_same_bits(void **state) {
   (void)state;
   uint64_t seed = 23;
@@ -149,7 +150,7 @@ static void test_same_columns_same_bits(void **state) {
   }
 }
 
-/* No elements, and no depth: sums of nothing. */
+/* Results without elements, and sums without summands. */
 static void test_empty(void **state) {
   (void)state;
   uint64_t seed = 24;

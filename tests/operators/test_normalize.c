@@ -3,7 +3,7 @@
 
 static const double epsilon = (double)1e-5f;
 
-/* Mean and variance of `count` elements picked by `next(i)` = first + i * step. */
+/* Mean and variance of elements [first, first + count). */
 static void moments(const clv_tensor *x, size_t first, size_t count, double *mean, double *variance) {
   *mean = *variance = 0;
   for (size_t i = 0; i < count; ++i) *mean += clv__tensor_get(x, first + i) / (double)count;
@@ -46,7 +46,7 @@ static void test_batch(void **state) {
   }
 }
 
-/* Training is refused with a reason, not run. */
+/* Training mode is rejected with a reason. */
 static void test_batch_training(void **state) {
   (void)state;
   uint64_t seed = 42;
@@ -70,7 +70,7 @@ static void test_batch_training(void **state) {
   case_end(c);
 }
 
-/* InstanceNormalization, and GroupNormalization with a scale a group (18) or a channel (21). */
+/* InstanceNormalization, and GroupNormalization with one scale per group (opset 18) or per channel (opset 21). */
 static void test_groups(void **state) {
   (void)state;
   uint64_t seed = 43;
@@ -99,7 +99,8 @@ static void test_groups(void **state) {
   }
 }
 
-/* LayerNormalization with its statistics, and RMSNormalization; scales that cover all, part or more of the normalized axes. */
+/* LayerNormalization with its outputs of statistics, and RMSNormalization. The scale has all, some or more than the normalized
+ * axes. */
 static void test_layer(void **state) {
   (void)state;
   uint64_t seed = 44;
@@ -184,7 +185,7 @@ static void test_lrn(void **state) {
   }
 }
 
-/* MeanVarianceNormalization over axes 0 and 2, LpNormalization along axis 1, of the same [a, b, c]. */
+/* MeanVarianceNormalization over axes 0 and 2, and LpNormalization along axis 1, of tensors of rank 3. */
 static void test_axes(void **state) {
   (void)state;
   uint64_t seed = 46;
@@ -197,7 +198,7 @@ static void test_axes(void **state) {
     if (!lp) case_ints(c, "axes", 2, (int64_t[]){0, -1});
     clv_tensor *x = case_input(c, &seed, random_float_dtype(&seed), 3, (int64_t[]){(int64_t)a, (int64_t)b, (int64_t)n});
     if (lp)
-      for (size_t j = 0; j < b; ++j) element_set(x, j * n, 0); /* a norm of 0 */
+      for (size_t j = 0; j < b; ++j) element_set(x, j * n, 0); /* a line of zeros, whose norm is 0 */
     case_run(c);
     double *y = calloc(a * b * n, sizeof *y);
     for (size_t e = 0; e < a * b * n; ++e) {

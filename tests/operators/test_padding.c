@@ -1,7 +1,8 @@
-/* Independence along axes: what is marked is tried. Every case is one node; every set of its letters is left open in turn, and
- * the node runs twice: with exact inputs, and with inputs padded along the open axes with whatever comes, NaN and infinity among
- * it. What the exact run gives must be found, bit for bit, at the beginning of what the padded run gives. Only products may round
- * otherwise: their kernel takes another way where there are few rows. */
+/* Independence along axes (operators/common/padding.h). Every case is one node whose dims are letters. For every set of letters,
+ * the dims in the set are left open, and the rule must say whether the node is independent along them. If it is, the node runs
+ * twice: with exact inputs, and with inputs padded along the open axes with random numbers, NaNs and infinities. The results of
+ * the padded run must begin with those of the exact run, bit for bit. Only matrix products may round differently, because their
+ * kernels use another loop for few rows. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +15,10 @@
 
 enum { MOST_INPUTS = 6, MOST_LETTERS = 26 };
 
-/* Inputs, separated by spaces: a dtype (f, h: f16, i: i64, p: places, that is i64 from 0 on, b, u: u8) and a letter or digit for
- * each axis; `p<c` are places along axis c. "=1,2" is a constant vector, "=.5,1" one of f32, "-" an absent input. Attributes as
- * "axis=1 perm=0,2,1". The node is to be independent along the letters of `open`, and no others. */
+/* Inputs, separated by spaces: a dtype (f: f32, h: f16, i: i64, b: bool, u: u8, p: i64 indices), then a letter or digit per axis.
+ * "p<c" is followed by the axes of a tensor of indices below the size of letter c. "=1,2" is a constant vector of i64, "=.5,1"
+ * one of f32, "-" an absent input. Attributes are written as "axis=1 perm=0,2,1". The node must be independent along the letters
+ * in `open` and along no others; "-" in `open`: along none. */
 typedef struct node_case {
   const char *op;
   int32_t opset;
@@ -115,7 +117,7 @@ static const node_case cases[] = {
     {"Reshape", 21, "f1b6 =-1,3,2", "", 1, "b"},
     {"Reshape", 21, "fb6 =-1", "", 1, "b"},
     {"Reshape", 21, "fa3b =0,-1", "", 1, "a"},
-    {"Reshape", 21, "fa =-1,4", "", 1, ""}, /* what it is padded to may be no multiple of 4 */
+    {"Reshape", 21, "fa =-1,4", "", 1, ""}, /* the padded size may not be a multiple of 4 */
     {"Reshape", 21, "f6b =-1,3", "", 1, ""},
     {"Reshape", 21, "fb6 =1,1,-1,6", "", 1, "b"},
     {"Reshape", 21, "fa2c6 =0,-1,6", "", 1, "a"},
@@ -153,7 +155,7 @@ static const node_case cases[] = {
     {"Shape", 21, "fab", "", 1, ""},
     {"NonZero", 21, "fab", "", 1, ""},
     {"Unique", 21, "fab", "", 1, ""},
-    {"Compress", 21, "fab ba", "axis=0", 1, "b-"}, /* its size depends on data, whatever is open */
+    {"Compress", 21, "fab ba", "axis=0", 1, "b-"}, /* the output's size depends on data */
 };
 
 /* ---- Inputs ---- */
@@ -162,7 +164,7 @@ typedef struct test_input {
   clv_dtype dtype;
   int32_t rank;
   char axes[CLV_MAX_RANK];
-  int64_t limit; /* of places */
+  int64_t limit; /* unused */
   char limit_axis;
 } test_input;
 
@@ -170,7 +172,7 @@ typedef struct setting {
   const node_case *what;
   uint32_t input_count;
   test_input inputs[MOST_INPUTS];
-  uint32_t open; /* letters, as bits */
+  uint32_t open; /* set of letters, as a bit mask */
   int64_t exact[MOST_LETTERS], padded[MOST_LETTERS];
   uint64_t seed;
 } setting;
@@ -291,7 +293,8 @@ static clv_graph *make_graph(setting *s) {
   return test_graph_end(&g, s->what->outputs == 1 ? "o0" : s->what->outputs == 2 ? "o0,o1" : "o0,o1,o2");
 }
 
-/* The element of `of` (a corner of `in`) that lies at position `index` of `in`; -1 outside the corner. */
+/* `of` is the corner of `in` at index 0 of every axis. Returns the number of the element of `of` that is element `index` of `in`;
+ * -1 if it is outside the corner. */
 static int64_t corner_index(const clv_tensor *in, const clv_tensor *of, size_t index) {
   int64_t at = 0, place[CLV_MAX_RANK];
   for (int32_t d = in->rank; d-- > 0;) {
@@ -311,7 +314,7 @@ static void fill_garbage(const clv_tensor *tensor, size_t index, uint64_t *seed)
   clv__tensor_put(tensor, index, wild[draw % 7], (int64_t)(draw % 1000) - 500, draw % 2 == 0);
 }
 
-/* An exact input and its padded copy. Places are padded with zeros: they come from outside. */
+/* Creates an exact input and its padded copy. Indices are padded with zeros, as graph inputs are. */
 static void make_input(setting *s, const test_input *input, clv_tensor *exact, clv_tensor *padded) {
   int64_t dims[2][CLV_MAX_RANK];
   size_t counts[2], bytes = clv_dtype_size_bytes(input->dtype);
@@ -354,7 +357,7 @@ static void compare(const setting *s, const clv_tensor *exact, const clv_tensor 
     const char *is = (const char *)padded->data + i * bytes, *should = (const char *)exact->data + (size_t)from * bytes;
     if (memcmp(is, should, bytes) == 0) continue;
     double distance = fabs(clv__tensor_get(padded, i) - clv__tensor_get(exact, (size_t)from));
-    if (rounds_by_size(s->what->op) && distance < 1e-6) continue; /* sums of a few products of numbers below 1 */
+    if (rounds_by_size(s->what->op) && distance < 1e-6) continue; /* results are sums of few products of numbers below 1 */
     fail_msg("%s (%s) %s, open %x: output %u, element %zu is %g padded, %g exact", s->what->op, s->what->inputs,
              s->what->attributes, s->open, output, i, clv__tensor_get(padded, i), clv__tensor_get(exact, (size_t)from));
   }
@@ -379,7 +382,7 @@ static void run_both(setting *s, const clv_graph *graph) {
 static uint32_t letters_of(const char *text, bool inputs) {
   uint32_t letters = 0;
   for (bool begins = inputs; *text != '\0'; ++text) {
-    if (begins) { /* the dtype, and an axis that places lie along */
+    if (begins) { /* skips the dtype and the letter after '<' */
       begins = false;
       if (*text == '=' || *text == '-') {
         text += strcspn(text, " ");
@@ -396,7 +399,8 @@ static uint32_t letters_of(const char *text, bool inputs) {
   return letters;
 }
 
-/* Whether it ran: some sizes fit no such node. */
+/* Returns whether the node ran in both ways. It does not if the random sizes are not valid for it, or if it is not independent.
+ */
 static bool try_open(const node_case *what, uint32_t open, uint64_t seed, bool expected) {
   setting s = {.what = what, .open = open, .seed = seed * 977 + open};
   clv_error error = {0};
@@ -419,7 +423,7 @@ static bool try_open(const node_case *what, uint32_t open, uint64_t seed, bool e
   assert_ok(clv__open_find(graph, shapes, NULL, 0, &arena, &found, &error), error);
   const char *reason = found == NULL ? NULL : found->reasons[0];
   if ((reason == NULL) != expected)
-    fail_msg("%s (%s) %s, open %x: %s", what->op, what->inputs, what->attributes, open, reason == NULL ? "marked" : reason);
+    fail_msg("%s (%s) %s, open %x: %s", what->op, what->inputs, what->attributes, open, reason == NULL ? "independent" : reason);
   if (reason == NULL) run_both(&s, graph);
   clv__arena_finish(&arena);
   clv__shapes_destroy(shapes);
@@ -464,13 +468,13 @@ static void sizes_and_places_are_traced(void **state) {
   test_graph_ints(&g, "two", 1, (const int64_t[]){2});
   test_graph_node(&g, "to_line", "Reshape", "x,line", "l");     /* [6 N] */
   test_graph_node(&g, "to_thirds", "Reshape", "l,thirds", "t"); /* [2 N,3] */
-  test_graph_node(&g, "to_fifths", "Reshape", "l,fifths", "f"); /* only for some N */
+  test_graph_node(&g, "to_fifths", "Reshape", "l,fifths", "f"); /* valid only for some N */
   test_graph_node(&g, "same", "Add", "t,t", "s");
   test_graph_node(&g, "line_of_x", "Reshape", "x,line", "l2");
-  test_graph_node(&g, "both", "Add", "l,l2", "b"); /* of two names, and both 6 N: what one is padded to the other is */
+  test_graph_node(&g, "both", "Add", "l,l2", "b"); /* both have the size 6 N, so they are padded alike */
   test_graph_node(&g, "moved", "Reshape", "i,column", "m");
   test_graph_node(&g, "given", "Gather", "table,m", "g1");
-  test_graph_node(&g, "later", "Add", "i,two", "a"); /* padded with zeros, it holds twos behind */
+  test_graph_node(&g, "later", "Add", "i,two", "a"); /* `i` is padded with zeros, so `a` is padded with twos */
   test_graph_node(&g, "computed", "Gather", "table,a", "g2");
   test_graph_node(&g, "sums", "ReduceSum", "x", "r");
   clv_graph *graph = test_graph_end(&g, "s,f,b,g1,g2,r");
@@ -487,13 +491,13 @@ static void sizes_and_places_are_traced(void **state) {
   }
   assert_non_null(strstr(reason_of(graph, open, "to_fifths"), "cannot be derived"));
   assert_non_null(strstr(reason_of(graph, open, "computed"), "computes indices"));
-  assert_non_null(strstr(reason_of(graph, open, "sums"), "looks along axis 0"));
+  assert_non_null(strstr(reason_of(graph, open, "sums"), "combines elements along axis 0"));
   int64_t *sizes = calloc(open->symbol_count, sizeof *sizes);
   sizes[0] = 7;
   const clv_tensor *types = shapes->types;
   assert_int_equal(clv__open_size(open, types[clv__graph_find_value(graph, "l")].dims[0], sizes), 42);
   assert_int_equal(clv__open_size(open, types[clv__graph_find_value(graph, "s")].dims[0], sizes), 14);
-  assert_int_equal(open->typical[clv__graph_find_value(graph, "x")].dims[0] % 5, 0); /* the first that the model takes */
+  assert_int_equal(open->typical[clv__graph_find_value(graph, "x")].dims[0] % 5, 0); /* the first valid size */
   free(sizes);
   clv__arena_finish(&arena);
   clv__shapes_destroy(shapes);

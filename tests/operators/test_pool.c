@@ -1,4 +1,4 @@
-/* Pools against windows walked in f64 over random shapes, attributes and dtypes. */
+/* Pools against loops over windows in f64, with random shapes, attributes and dtypes. */
 #include "node_case.h"
 
 typedef struct pool_shape {
@@ -54,7 +54,8 @@ static bool advance(int32_t rank, const int64_t *limits, int64_t *index) {
   return false;
 }
 
-/* What a window holds: its largest element and where it is, the sum of powers, and how many taps count. */
+/* The facts of a window: its largest element and the element's index, the sum of the elements or of their powers, and the numbers
+ * of taps inside the input and inside the padded input. */
 typedef struct window_facts {
   double largest, sum;
   int64_t where, where_column_major, inside, padded;

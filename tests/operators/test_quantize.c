@@ -1,4 +1,4 @@
-/* Quantisation against the formula, in double, for one scale a tensor, a slice of an axis and a block. */
+/* Quantization against the formula in double, for one scale per tensor, per slice of an axis and per block. */
 #include "kernel_case.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -6,10 +6,10 @@
 typedef struct scales {
   clv_tensor x, scale, zero;
   int32_t axis;
-  int64_t block; /* 0: one a slice; -1: one for all */
+  int64_t block; /* elements along the axis per scale; 0: one scale per slice; -1: one for the tensor */
 } scales;
 
-/* The scale that element `index` of x has. */
+/* The index of the scale for element `index` of x. */
 static size_t scale_index(const scales *s, size_t index) {
   if (s->block < 0) return 0;
   size_t length = (size_t)s->x.dims[s->axis], inner = (size_t)clv__dims_product(&s->x, s->axis + 1, s->x.rank);
@@ -110,7 +110,7 @@ static void test_dynamic(void **state) {
   assert_true(zero == 0 && y[3] == 0 && isfinite(scale));
 }
 
-/* Lengths around those of vectors, runs and threads' shares; the ends of the range anywhere; numbers that are none. */
+/* Lengths near those of vectors, blocks and a thread's share; the least and the greatest element at random positions; NaNs. */
 static void test_dynamic_lengths(void **state) {
   static const int64_t counts[] = {1, 63, 64, 65, 130, 4095, 4096, 4097, 12345, 200003};
   uint64_t seed = 9;
@@ -141,7 +141,8 @@ static void test_dynamic_lengths(void **state) {
   }
 }
 
-/* One scale for all, to bytes: numbers at and next to where a byte ends, beyond all bytes, and none; scales of any size. */
+/* Quantizes to u8 and i8 with one scale: numbers at the bounds of the dtype, next to them and far beyond them, and NaNs; scales
+ * of any size. */
 static void test_bytes(void **state) {
   static const float sizes[] = {1, 0.1f, 0.0392156877f, 3, 0x1.fffffep-1f, 0x1p-60f, 0x1.8p-61f, 0x1p61f, 0x1p-130f, -0.25f};
   uint64_t seed = 4;
@@ -182,7 +183,7 @@ static void test_bytes(void **state) {
   }
 }
 
-/* Scales that do not fit are refused instead of read beyond their end. */
+/* Scales whose number does not match the axis are rejected, not read beyond their end. */
 static void test_refusals(void **state) {
   float x[6] = {0}, scale[4] = {1, 1, 1, 1};
   uint8_t y[6], zero[2] = {0};

@@ -1,5 +1,5 @@
-/* Reductions, ArgMax/ArgMin, CumSum/CumProd and Softmax against brute force over random shapes and axes; results must not depend
- * on the number of threads. */
+/* Reductions, ArgMax/ArgMin, CumSum/CumProd and Softmax against simple loops, with random shapes and axes. Results must not
+ * depend on the number of threads. */
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -8,7 +8,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Where the element `index` of `from` lands in a tensor whose axes in `axes` were reduced to 1. */
+/* The index of the result element to which element `index` of `from` contributes, if the axes in the bit mask `axes` are reduced
+ * to size 1. */
 static size_t target_index(const clv_tensor *from, uint32_t axes, size_t index) {
   size_t at = 0, stride = 1;
   for (int32_t axis = from->rank - 1; axis >= 0; --axis) {
@@ -60,7 +61,7 @@ static void check_reduction(const char *op, const clv_tensor *x, uint32_t axes) 
   reduced_dims(x, axes, dims);
   clv_tensor y = case_tensor(x->dtype, x->rank, dims), wanted = case_tensor(CLV_F64, x->rank, dims);
   clv_tensor inputs[2] = {*x, clv__tensor_make(CLV_I64, 1, (int64_t[]){(int64_t)count}, list)};
-  const int64_t noop = 1; /* an empty list means no axis here, so that all of `axes` can be asked for */
+  const int64_t noop = 1; /* an empty list means no axis, so that every set of axes can be tested */
   clv_attribute attributes[2] = {case_int("noop_with_empty_axes", &noop), case_ints("axes", list, count)};
   bool as_input = axes == 0 || axes % 2 == 0;
   case_run(op, as_input ? 18 : 11, attributes, as_input ? 1 : 2, inputs, as_input ? 2 : 1, &y);
@@ -96,7 +97,7 @@ static void test_reductions(void **state) {
   }
 }
 
-/* Every pattern of kept and reduced axes of a rank-4 tensor. */
+/* Every set of reduced axes of a tensor of rank 4. */
 static void test_every_axis_set(void **state) {
   uint64_t seed = 2;
   (void)state;
@@ -132,7 +133,7 @@ static void test_integers(void **state) {
   assert_true(!any);
 }
 
-/* Over nothing: the identity of the operation, the lowest or highest of the dtype for extremes. */
+/* A reduction of no elements gives the identity of the operation; for extremes, the least or greatest number of the dtype. */
 static void test_empty(void **state) {
   float y[2];
   int8_t bytes[2];
@@ -179,7 +180,7 @@ static void test_accuracy(void **state) {
   free(x.data);
 }
 
-/* Lines along `axis` of a random tensor: the element at position `i` of the line that `base` begins. */
+/* A random tensor, tested along lines of `length` elements that are `inner` apart. */
 typedef struct line_case {
   clv_tensor x;
   int32_t axis;
@@ -224,7 +225,7 @@ static void test_arg(void **state) {
       }
       double got = clv__tensor_get(&c.x, line_start(&c, line) + (size_t)((int64_t *)y.data)[line] * c.inner);
       double than = clv__tensor_get(&c.x, line_start(&c, line) + best * c.inner);
-      assert_true(got == than); /* 64-bit integers may differ where doubles do not */
+      assert_true(got == than); /* different 64-bit integers may be equal as doubles */
       if (c.x.dtype != CLV_I64 && c.x.dtype != CLV_U64) assert_int_equal(((int64_t *)y.data)[line], best);
     }
     free(c.x.data);

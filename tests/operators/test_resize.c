@@ -21,7 +21,7 @@ static double coordinate(const resize_case *r, int i, int64_t o) {
   return r->out[i] > 1 ? start * last + x * (end - start) * last / (r->width[i] - 1) : 0.5 * (start + end) * last;
 }
 
-/* Weight of input position `p` (which may lie outside) for coordinate x. */
+/* The weight of input position `p`, which may be outside the input, for coordinate x. */
 static double weight(const resize_case *r, int i, double x, double p) {
   double squeeze = r->antialias && r->scale[i] < 1 ? r->scale[i] : 1, d = fabs(x - p) * squeeze, a = -0.75;
   if (strcmp(r->mode, "linear") == 0) return d < 1 ? 1 - d : 0;
@@ -29,7 +29,8 @@ static double weight(const resize_case *r, int i, double x, double p) {
   return d < 2 ? a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a : 0;
 }
 
-/* Normalized weights of all input positions for one output position; positions outside fall on the edge, or are left out. */
+/* Computes the normalized weights of all input positions for one output position. A position outside adds to the weight at the
+ * edge, or with exclude_outside is left out. */
 static void weights_of(const resize_case *r, int i, int64_t o, double *weights) {
   double x = coordinate(r, i, o), sum = 0;
   for (int64_t k = 0; k < r->in[i]; ++k) weights[k] = 0;
@@ -137,7 +138,7 @@ static void test_modes(void **state) {
   for (int i = 0; i < 600; ++i) one_case(&seed);
 }
 
-/* One scale for both axes, the smaller or the larger of the two, and sizes rounded half up. */
+/* keep_aspect_ratio_policy: both axes get the smaller or the larger of the two scales; sizes are rounded half up. */
 static void test_aspect_ratio(void **state) {
   (void)state;
   uint64_t seed = 52;
@@ -161,7 +162,8 @@ static void test_aspect_ratio(void **state) {
   }
 }
 
-/* The older forms: scales as an attribute (Upsample 7), as input 1 (Upsample 9, Resize 10); asymmetric, floor. */
+/* Older opsets: scales are an attribute (Upsample 7) or input 1 (Upsample 9, Resize 10); coordinates are asymmetric and rounded
+ * down. */
 static void test_older_versions(void **state) {
   (void)state;
   uint64_t seed = 53;

@@ -1,5 +1,5 @@
-/* Aggregation and attention over compressed rows against sums in double: random graphs with empty rows, loops, repeated edges and
- * hubs, every dtype, widths around the blocks; and offsets and sources that lie. */
+/* SparseAggregate and SparseAttention against sums in double: random graphs with empty rows, loops, repeated edges and rows of
+ * many edges; every dtype; numbers of columns near the block sizes. Invalid offsets and sources must be rejected. */
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -18,14 +18,14 @@ static graph make_graph(int64_t rows, int64_t data_rows, int64_t edges, int64_t 
   g.sources = case_tensor(dtype, 1, (const int64_t[]){edges + spare});
   int64_t *offsets = g.offsets.data;
   for (int64_t v = 0; v <= rows; ++v) offsets[v] = 0;
-  for (int64_t e = 0; e < edges; ++e) { /* every other edge goes to row 1: a hub */
+  for (int64_t e = 0; e < edges; ++e) { /* half of the edges are in row 1, a hub */
     int64_t row = test_random(seed) % 2 == 0 && rows > 1 ? 1 : (int64_t)(test_random(seed) % (uint64_t)rows);
     ++offsets[row + 1];
   }
   for (int64_t v = 0; v < rows; ++v) offsets[v + 1] += offsets[v];
   for (int64_t e = 0; e < edges; ++e) case_set(&g.sources, (size_t)e, (double)(test_random(seed) % (uint64_t)data_rows));
   for (int64_t e = edges; e < edges + spare; ++e)
-    case_set(&g.sources, (size_t)e, (double)(data_rows + 5)); /* padding: not looked at */
+    case_set(&g.sources, (size_t)e, (double)(data_rows + 5)); /* padding, which is not read */
   return g;
 }
 
@@ -53,7 +53,7 @@ static clv_status run(const char *op, const clv_attribute *attribute, const clv_
 
 static void expect_close(const clv_tensor *out, size_t at, double expected, double scale, const char *what) {
   double actual = clv__tensor_get(out, at), allowed = case_tolerance(out->dtype) * 8 * (scale + 1e-3);
-  if (!(fabs(actual - expected) <= allowed)) fail_msg("%s: element %zu is %.9g, expected %.9g", what, at, actual, expected);
+  if (!(fabs(actual - expected) <= allowed)) fail_msg("%s: element %zu is %.9g; expected %.9g", what, at, actual, expected);
 }
 
 static void check_aggregate(const graph *g, const clv_tensor *data, const char *how) {
@@ -100,10 +100,10 @@ static void aggregates(void **state) {
   }
 }
 
-/* Large enough for several threads: the same bits as one row at a time. */
+/* The graph is large enough for several threads. The result has the same bits as if rows were computed one at a time. */
 static void threads_do_not_matter(void **state) {
   (void)state;
-  if (find_kernel != clv__fast_kernel_find) skip(); /* the reference loops have one thread, and add in double */
+  if (find_kernel != clv__fast_kernel_find) skip(); /* the reference kernel uses one thread and adds in double */
   uint64_t seed = 9;
   clv_error error = {0};
   graph g = make_graph(3000, 2000, 40000, 0, CLV_I32, &seed);
@@ -126,7 +126,7 @@ static void threads_do_not_matter(void **state) {
   free(row), free(data.data), free(out.data), free(g.offsets.data), free(g.sources.data);
 }
 
-/* The same of attention, whose hub is shared out by heads: the same bits on one thread. */
+/* SparseAttention, whose hub row is divided among threads by heads, has the same bits on one thread. */
 static void attention_on_threads(void **state) {
   (void)state;
   uint64_t seed = 10;

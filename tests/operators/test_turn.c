@@ -1,4 +1,5 @@
-/* Matrices transposed against the definition, for sides around those of the blocks; nothing beside the result is written. */
+/* clv__turn_f32(), which transposes matrices, against its definition, with sides near multiples of the block size. Nothing next
+ * to the result may be written. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ static void test_turn_f32(void **state) {
     uint32_t *from = malloc(from_count * sizeof *from), *to = malloc(to_count * sizeof *to);
     assert_non_null(from);
     assert_non_null(to);
-    for (size_t i = 0; i < from_count; ++i) from[i] = (uint32_t)test_random(&seed); /* any bits: NaNs, too */
+    for (size_t i = 0; i < from_count; ++i) from[i] = (uint32_t)test_random(&seed); /* random bits, including NaNs */
     memset(to, 0x5a, to_count * sizeof *to);
     clv__turn_f32((const float *)(const void *)from, from_step, (float *)(void *)to, to_step, rows, columns);
     for (int64_t c = 0; c < columns; ++c) {

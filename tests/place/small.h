@@ -1,4 +1,4 @@
-/* Problems written down by hand, a node a line: for worked examples. Node n makes value inputs + n. */
+/* Builds small problems by hand for worked examples, one node per line. With I graph inputs, node n computes value I + n. */
 #ifndef CLEAVE_TESTS_SMALL_H
 #define CLEAVE_TESTS_SMALL_H
 
@@ -44,7 +44,7 @@ static inline void small_begin(small *s, uint32_t device_count, const uint32_t *
   memset(s->weight_homes, 0xff, sizeof s->weight_homes);
 }
 
-/* A node that the devices of `supports` (bits) can run; its value. */
+/* Adds a node that the devices of `supports` (bits) can run. Returns its value. */
 static inline uint32_t small_node_of(small *s, uint32_t supports, uint32_t count, const uint32_t *reads) {
   uint32_t n = s->problem.node_count++, value = s->inputs + n;
   assert_true(n < SMALL_NODES);
@@ -66,11 +66,11 @@ static inline uint32_t small_view(small *s, uint32_t supports, uint32_t source) 
   return value;
 }
 
-static inline void small_pin(small *s, uint32_t device) { /* the node made last */
+static inline void small_pin(small *s, uint32_t device) { /* pins the last node */
   s->pins[s->problem.node_count - 1] = device;
 }
 
-/* A weight of the node made last, as its input number `operand`; `home` a device or CLV__NONE. */
+/* Adds a weight to the last node, as its input number `operand`. `home`: a device or CLV__NONE. */
 static inline uint32_t small_weight(small *s, uint32_t operand, uint32_t home) {
   uint32_t weight = s->problem.weight_count++, at = s->weight_offsets[s->problem.node_count]++;
   s->weights[at] = weight;
@@ -79,7 +79,7 @@ static inline uint32_t small_weight(small *s, uint32_t operand, uint32_t home) {
   return weight;
 }
 
-/* The last value is the output. */
+/* Completes the problem. The last value is the output. */
 static inline const clv__problem *small_end(small *s) {
   clv__problem *p = &s->problem;
   p->value_count = s->inputs + p->node_count;
@@ -103,7 +103,7 @@ static inline const clv__problem *small_end(small *s) {
   return p;
 }
 
-/* "0,0,1" of devices; '-' for none. */
+/* Writes devices as a text, one digit per node: "001"; '-' for CLV__NONE. */
 static inline const char *small_devices(const uint32_t *devices, uint32_t count, char *text) {
   for (uint32_t n = 0; n < count; ++n) text[n] = devices[n] == CLV__NONE ? '-' : (char)('0' + devices[n]);
   text[count] = '\0';

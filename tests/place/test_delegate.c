@@ -1,4 +1,5 @@
-/* `delegate`: runs of the list, chosen groups, what is left; worked examples, and seeded random problems with random claims. */
+/* `delegate`: runs of the list, groups chosen by delegates, and the remaining nodes. Worked examples, and random problems with
+ * random claims. */
 #include "place/groups.h"
 #include "place/node.h"
 #include "problem_checks.h"
@@ -26,7 +27,7 @@ static void delegate_ok(outcome *o, const clv__problem *problem, const uint32_t 
   assert_ok(o->status, o->error);
 }
 
-/* Devices and partitions of all nodes, as "0011" each; one letter of each cause. */
+/* Compares the devices and partitions of all nodes (one digit per node) and the first letters of their causes. */
 static void expect(const outcome *o, const clv__problem *problem, const char *devices, const char *partitions,
                    const char *causes) {
   char text[SMALL_NODES + 1];
@@ -44,8 +45,8 @@ static void runs_in_order_of_priority(void **state) {
   static const uint16_t supports[] = {7, 6, 4, 7, 3, 6, 1, 4, 2, 5};
   for (uint32_t n = 0, value = 0; n < 10; ++n) value = small_node(&s, supports[n], value);
   delegate_ok(&o, small_end(&s), NULL);
-  /* runs of one node (0, 6, 8) and the last run (9) are taken; 2 and 7 are left; nothing can be given to the cpu that a delegate
-     can run */
+  /* Delegates get every node that they support, even runs of one node (0, 6, 8) and the last run (9). The cpu gets the rest: 2
+   * and 7. */
   expect(&o, &s.problem, "0120010210", "0123345678", "rrrrrrrrrr");
   assert_string_equal(o.placing.causes[0], "run");
   assert_string_equal(o.placing.causes[2], "rest");
@@ -58,21 +59,22 @@ static void pins_and_views(void **state) {
   small s;
   outcome o;
   small_begin(&s, 3, spaces, 1);
-  uint32_t x = small_view(&s, SMALL_ALL, 0); /* 0: of a graph input: with its reader */
-  x = small_view(&s, SMALL_ALL, x);          /* 1: and so on */
+  uint32_t x = small_view(&s, SMALL_ALL, 0); /* 0: a view of a graph input: on its reader's device */
+  x = small_view(&s, SMALL_ALL, x);          /* 1: a view of that view: likewise */
   uint32_t a = small_node(&s, 4, x);         /* 2 */
-  uint32_t b = small_node(&s, SMALL_ALL, a); /* 3: the npu's, pinned elsewhere */
+  uint32_t b = small_node(&s, SMALL_ALL, a); /* 3: the npu would get it, but it is pinned */
   small_pin(&s, GPU);
-  uint32_t v = small_view(&s, SMALL_ALL, b); /* 4: with its source */
+  uint32_t v = small_view(&s, SMALL_ALL, b); /* 4: on its source's device */
   uint32_t c = small_node(&s, SMALL_ALL, v); /* 5 */
-  uint32_t w = small_view(&s, 6, c);         /* 6: not where its source is: the next delegate */
+  uint32_t w = small_view(&s, 6, c);         /* 6: its source's device cannot run it: the next delegate */
   small_node(&s, 4, w, b);                   /* 7 */
   delegate_ok(&o, small_end(&s), NULL);
   expect(&o, &s.problem, "22211012", "00011234", "vvruvrrr");
   clv__arena_finish(&o.arena);
 }
 
-/* The npu chose 0 with 2, and 3 with 5: each stands together, and node 4, which it could run, is not its own. */
+/* The npu chose the groups {0, 2} and {3, 5}. Each becomes one partition. The npu does not get node 4, although it supports
+ * it. */
 static void groups_stand_together(void **state) {
   (void)state;
   small s;
@@ -95,7 +97,7 @@ static void groups_stand_together(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* A group that waits for itself through a node outside, and two that wait for each other. */
+/* A group that waits for itself through a node outside it, and two groups that wait for each other. */
 static void groups_that_cannot_stand_together(void **state) {
   (void)state;
   small s;
@@ -118,7 +120,7 @@ static void groups_that_cannot_stand_together(void **state) {
   clv__arena_finish(&arena);
 }
 
-/* Two groups that wait for each other at every node: they are broken until they fall apart. */
+/* Two groups that wait for each other at every node are broken up into single nodes. */
 static void groups_that_fall_apart(void **state) {
   (void)state;
   small s;
@@ -167,7 +169,7 @@ static const uint32_t *const *draw_claims(const clv__problem *problem, uint64_t 
   return claims;
 }
 
-/* Who should have a node that is no view, from the words of the design. */
+/* Returns the device that a node other than a view must get. */
 static uint32_t expected_device(const clv__problem *problem, const uint32_t *const *claims, uint32_t node) {
   uint32_t last = problem->device_count - 1;
   if (problem->pins[node] != CLV__NONE) return problem->pins[node];
@@ -197,19 +199,20 @@ static void random_problems(void **state) {
     test_check_cut(problem, o.placing.devices, o.placing.groups, &o.placing.cut);
     for (uint32_t n = 0; n < problem->node_count; ++n) {
       uint32_t device = o.placing.devices[n];
-      if (o.placing.causes[n][0] == '\0') test_problem_fail(o.placing.devices, "%u has no cause", n);
+      if (o.placing.causes[n][0] == '\0') test_problem_fail(o.placing.devices, "node %u has no cause", n);
       if (!clv__node_is_view(problem, n) && device != expected_device(problem, claims, n))
-        test_problem_fail(o.placing.devices, "%u is on %u", n, device);
+        test_problem_fail(o.placing.devices, "node %u is on device %u", n, device);
       if (claims == NULL || claims[device] == NULL || device + 1 == problem->device_count) continue;
       bool is_given = problem->pins[n] != CLV__NONE || strcmp(o.placing.causes[n], "rest") == 0;
       if (claims[device][n] == CLV__NONE && !is_given)
-        test_problem_fail(o.placing.devices, "%u is on %u, which did not choose it", n, device);
+        test_problem_fail(o.placing.devices, "node %u is on device %u, which did not choose it", n, device);
       for (uint32_t m = 0; m < n; ++m) {
         bool is_same = o.placing.groups[m] == o.placing.groups[n] && o.placing.groups[n] != CLV__NONE;
-        if (o.placing.devices[m] != device && is_same) test_problem_fail(o.placing.devices, "%u and %u are in one group", m, n);
+        if (o.placing.devices[m] != device && is_same)
+          test_problem_fail(o.placing.devices, "nodes %u and %u on different devices are in one group", m, n);
         if (o.placing.devices[m] != device) continue;
         if ((claims[device][n] == claims[device][m]) != (o.placing.groups[n] == o.placing.groups[m]))
-          test_problem_fail(o.placing.devices, "groups of %u and %u", m, n);
+          test_problem_fail(o.placing.devices, "nodes %u and %u: claimed and final groups differ", m, n);
       }
     }
     groups += o.placing.groups != NULL;
@@ -225,7 +228,7 @@ static void random_problems(void **state) {
   assert_true(whole > groups / 2);
 }
 
-/* Convex groups that wait in one direction alone are never broken: runs of a random renumbering stand together in the order. */
+/* Groups that form runs in some topological order are never broken up: each is contiguous in the result. */
 static void groups_in_one_direction_stay_whole(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= 500; ++seed) {
@@ -236,7 +239,7 @@ static void groups_in_one_direction_stay_whole(void **state) {
     uint32_t n = problem->node_count, *place = clv__arena_allocate(&arena, n * sizeof *place), *order;
     uint32_t *groups = clv__arena_allocate(&arena, n * sizeof *groups), *done = clv__arena_allocate_zero(&arena, n, sizeof *done);
     uint64_t random = seed;
-    for (uint32_t i = 0; i < n;) { /* some other topological order */
+    for (uint32_t i = 0; i < n;) { /* a random topological order */
       uint32_t node = (uint32_t)(test_random(&random) % n);
       bool ready = !done[node];
       for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {

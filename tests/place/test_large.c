@@ -1,5 +1,5 @@
-/* Planning is not quadratic: 100,000 nodes whose pins alternate between two devices, in seconds (of the processor: other work
- * beside the test counts for nothing). They are printed; the bounds are far above them. */
+/* The time of planning is not quadratic: plans 100,000 nodes whose pins alternate between two devices. Measures and prints CPU
+ * time, so other load does not matter; the limits are far above the usual times. */
 #include "machine.h"
 
 #include <time.h>
@@ -13,7 +13,7 @@ static double now_s(void) {
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* v[i + 1] = op(v[i], another): a chain with branches back to near and far values, and a weight of its own for every fourth. */
+/* v[i + 1] = op(v[i], u), where u is an earlier value (near or, if `far`, any) or, for every fourth node, a weight of its own. */
 static clv_graph *large_graph(const clv_allocator *allocator, bool far) {
   test_graph g;
   uint64_t state = 11;
@@ -109,13 +109,13 @@ static void far_branches_pinned_one_by_one(void **state) {
   alternate(true, true, false, "all");
 }
 
-/* Memory that is limited has to be counted. */
+/* The NPU has a memory limit, so the plan's memory must be counted. */
 static void limited_memory(void **state) {
   (void)state;
   alternate(false, false, false, "default");
 }
 
-/* One partition that reads what 20,000 others made, and one that reads 20,000 constants. */
+/* A partition that reads values of 20,000 others, and one that reads 20,000 constants. */
 static void wide(void **state) {
   (void)state;
   enum { WIDTH = 20000 };

@@ -1,5 +1,5 @@
-/* `optimal` beyond what test_properties.c asks of every strategy: how often it is exact, what its parts promise each other,
- * memory and streaming, larger problems, and boundaries that do not pay. */
+/* Tests of `optimal` in addition to those of test_properties.c for every strategy: how often it is exact, its components, memory
+ * and streaming, larger problems, and boundaries that do not pay. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +31,8 @@ static clv__candidate place(const clv__problem *problem, clv__objective objectiv
 
 /* ---- Chains made by hand ---- */
 
-/* Node n reads value n and writes value n + 1; the last is the output. Device 0 has memory of its own and takes 1,000 ns a node;
- * device 1 is the host, and slow. A copy is the same either way. */
+/* Node n reads value n and writes value n + 1; the last value is the output. Device 0 has its own memory and takes 1,000 ns per
+ * node; device 1 is the host, and slow. Copies take the same time in both directions. */
 static clv__problem *make_chain(uint32_t nodes, uint64_t fast_launch_ns, uint64_t copy_ns, uint64_t slow_ns, clv__arena *arena) {
 #define ARRAY(type, name, count)                                               \
   type *name = clv__arena_allocate_zero(arena, (size_t)(count), sizeof(type)); \
@@ -126,7 +126,7 @@ static void test_nearly_always_exact(void **state) {
   assert_true(g.exact * 100 >= g.count * 98 && g.worst <= 1.10);
 }
 
-/* Launches as dear as nodes: the cut of node, transfer and fusion cost alone is often wrong then. */
+/* Launches cost as much as nodes. The minimum cut of node, transfer and fusion cost alone is then often not optimal. */
 static void test_launches_are_counted(void **state) {
   (void)state;
   const test_problem_options options = {9, 9, 2, 2, TEST_PARTIAL | TEST_VIEWS | TEST_SAVINGS, TEST_SHAPE_COUNT};
@@ -157,8 +157,8 @@ static void test_launches_are_counted(void **state) {
     clv__evaluator_finish(&evaluator);
     clv__arena_finish(&arena);
   }
-  printf("launches as dear as nodes: %u of %u exact, worst %.3f; the cut without them: %u, worst %.3f\n", g.exact, g.count,
-         g.worst, cut.exact, cut.worst);
+  printf("launches as expensive as nodes: %u of %u exact, worst %.3f; the cut without launches: %u, worst %.3f\n", g.exact,
+         g.count, g.worst, cut.exact, cut.worst);
   assert_true(g.exact * 100 >= g.count * 97 && g.worst <= 1.06);
 }
 
@@ -182,11 +182,11 @@ static void test_lanes_are_filled(void **state) {
   assert_true(overlap.exact * 100 >= overlap.count * 80 && throughput.exact * 100 >= throughput.count * 80);
 }
 
-/* ---- Its parts ---- */
+/* ---- The components of `optimal` ---- */
 
 static const test_problem_options any = {2, 40, 2, 4, TEST_ALL & ~TEST_LIMITS, TEST_SHAPE_COUNT};
 
-/* A random placement that the problem allows. */
+/* Makes a random placement that verdicts and pins allow. */
 static uint32_t *draw_placement(const clv__problem *problem, uint64_t *random, clv__arena *arena) {
   uint32_t *devices = clv__arena_allocate(arena, problem->node_count * sizeof *devices);
   for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -223,7 +223,7 @@ static void test_state_prices_moves(void **state) {
   }
 }
 
-/* Repriced by a boundary alone, a placement costs as much more as it has boundaries: nothing where all is on one device. */
+/* If boundaries get a price, the cost of a placement increases by that price per boundary, and not at all on a single device. */
 static void test_repricing_keeps_single_devices(void **state) {
   (void)state;
   static const uint32_t one_memory[2] = {0, 0};
@@ -237,9 +237,9 @@ static void test_repricing_keeps_single_devices(void **state) {
     assert_ok(clv__reprice_make(problem, &prices, &arena, &repriced, &error), error);
     uint32_t devices[20] = {0};
     int64_t single = (int64_t)(test_placement_ns(&repriced, devices) - test_placement_ns(problem, devices));
-    for (uint32_t n = 5; n < 15; ++n) devices[n] = 1; /* two boundaries more */
+    for (uint32_t n = 5; n < 15; ++n) devices[n] = 1; /* adds two boundaries */
     int64_t three = (int64_t)(test_placement_ns(&repriced, devices) - test_placement_ns(problem, devices));
-    /* One memory: the cheaper launch, twice. Two: a launch of the host on the way out and of the other on the way in. */
+    /* In one memory: the cheaper launch, twice. In two: the host's launch on the way out and the other device's on the way in. */
     assert_int_equal(three - single, shared ? 20 : 110);
     if (shared) assert_int_equal(single, -19 * 10 + 2 * 19 * 5);
     clv__arena_finish(&arena);
@@ -287,8 +287,8 @@ static void test_memory_is_kept(void **state) {
   assert_true(refused < count / 2);
 }
 
-/* Every node has a weight of 1,000 bytes; device 0 has room for a third of them. Each is copied in 100 ns, or run slowly on the
- * host: streaming pays where slow is very slow. */
+/* Every node has a weight of 1,000 bytes, and device 0 has room for a third of them. Streaming a weight costs 100 ns; otherwise
+ * its node runs on the slow host. Streaming pays only if the host is very slow. */
 static void test_weights_are_streamed(void **state) {
   (void)state;
   const uint64_t slow[] = {1010, 50000};
@@ -330,7 +330,7 @@ static void test_weights_are_streamed(void **state) {
            pays ? "pays" : "does not pay", fast, (unsigned long long)c.price.serial_ns,
            (unsigned long long)(30 * slow[pays] + 10));
     assert_true(pays ? fast == 30 : fast <= 10);
-    if (!pays) { /* and with the fast device alone it is refused, with the bytes */
+    if (!pays) { /* only the fast device, with too little memory: refused */
       uint16_t *supports = clv__arena_allocate(&arena, 30 * sizeof *supports);
       for (uint32_t n = 0; n < 30; ++n) supports[n] = 1;
       limits[0].memory_bytes = 900;
@@ -346,7 +346,8 @@ static void test_weights_are_streamed(void **state) {
 
 /* ---- Boundaries that do not pay ---- */
 
-/* Twenty blocks of five nodes, the middle one of each unsupported on the fast device. A block saves 4 x 2,000 ns there. */
+/* Twenty blocks of five nodes. The fast device does not support the middle node of each, and saves 4 x 2,000 ns for the
+ * others. */
 static clv__candidate place_blocks(uint64_t launch_ns, uint32_t longer, clv__arena *arena) {
   clv__problem *problem = make_chain(100, launch_ns, 1000, 3000, arena);
   uint16_t *supports = clv__arena_allocate(arena, 100 * sizeof *supports);
@@ -360,10 +361,9 @@ static clv__candidate place_blocks(uint64_t launch_ns, uint32_t longer, clv__are
   clv__candidate other;
   clv__place_input linear = {.problem = problem, .split = CLV__SPLIT_LINEAR};
   assert_ok(clv__place_candidate(&linear, clv__place_contiguous, arena, &other, &error), error);
-  printf(
-      "launch of %llu ns: %u partitions and %llu ns; all that the fast device can run there: %u and %llu; the host alone: %llu\n",
-      (unsigned long long)launch_ns, c.cut.count, (unsigned long long)c.price.serial_ns, other.cut.count,
-      (unsigned long long)other.price.serial_ns, (unsigned long long)(100 * 3000 + launch_ns / 10));
+  printf("launch of %llu ns: %u partitions, %llu ns; with all supported nodes on the fast device: %u, %llu; host alone: %llu\n",
+         (unsigned long long)launch_ns, c.cut.count, (unsigned long long)c.price.serial_ns, other.cut.count,
+         (unsigned long long)other.price.serial_ns, (unsigned long long)(100 * 3000 + launch_ns / 10));
   return c;
 }
 
@@ -371,15 +371,15 @@ static void test_boundaries_that_do_not_pay(void **state) {
   (void)state;
   clv__arena arena;
   clv__arena_init(&arena, clv__allocator_default());
-  clv__candidate c = place_blocks(1000, 0, &arena); /* 8,000 saved, 2,000 copies and 1,100 launches paid: worth it */
+  clv__candidate c = place_blocks(1000, 0, &arena); /* per block, saves 8,000; costs 2,000 + 1,100 */
   assert_int_equal(c.cut.count, 41);
   assert_string_equal(c.placing.causes[0], "cut");
   assert_string_equal(c.placing.causes[2], "only");
-  c = place_blocks(10000, 0, &arena); /* 2,000 + 11,000: not */
+  c = place_blocks(10000, 0, &arena); /* costs 2,000 + 11,000: does not pay */
   assert_int_equal(c.cut.count, 1);
   assert_string_equal(c.placing.causes[0], "single");
   assert_string_equal(c.placing.causes[2], "only");
-  c = place_blocks(10000, 40, &arena); /* the first 42 nodes: those are */
+  c = place_blocks(10000, 40, &arena); /* pays for the first 42 nodes */
   assert_int_equal(c.cut.count, 2);
   for (uint32_t n = 0; n < 100; ++n) assert_int_equal(c.placing.devices[n], n < 42 ? 0 : 1);
   assert_string_equal(c.placing.causes[50], "back");
@@ -434,7 +434,7 @@ static void test_allocations_fail(void **state) {
       if (failed) assert_int_equal(status, CLV_OUT_OF_MEMORY);
       clv__arena_finish(&arena);
       assert_int_equal(counting.live, 0);
-      step = at < test_some(200) ? 1 : 1 + (uint32_t)(at / test_some(50)); /* the search repeats itself */
+      step = at < test_some(200) ? 1 : 1 + (uint32_t)(at / test_some(50)); /* fewer later: the search repeats itself */
     }
     clv__arena_finish(&kept);
   }

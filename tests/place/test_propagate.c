@@ -1,5 +1,5 @@
-/* `propagate` and `propagate-graph`, pass by pass: worked examples with every device and cause, and what must hold of each pass
- * on seeded random problems. */
+/* `propagate` and `propagate-graph`, pass by pass: worked examples with all devices and causes, and properties of each pass on
+ * random problems. */
 #include "place/propagate/propagate.h"
 
 #include "place/list_cut.h"
@@ -38,11 +38,11 @@ static const clv__pass *pass_of(const outcome *o, const char *name) {
   return NULL;
 }
 
-/* Devices of all nodes after a pass, as "01-". */
+/* Compares the devices of all nodes after a pass, as in "01-" (- for none). */
 static void expect_pass(const outcome *o, const char *name, const char *devices) {
   char text[SMALL_NODES + 1];
   const char *is = small_devices(pass_of(o, name)->devices, o->problem->node_count, text);
-  if (strcmp(is, devices) != 0) fail_msg("after pass %s: %s, not %s", name, is, devices);
+  if (strcmp(is, devices) != 0) fail_msg("after pass %s: %s, expected %s", name, is, devices);
 }
 
 static void expect_cause(const outcome *o, uint32_t node, const char *cause) {
@@ -61,7 +61,7 @@ static void expect_partition(const outcome *o, uint32_t partition, uint32_t devi
     __VA_ARGS__                                                        \
   }
 
-/* What is copied for a partition, as pass 5 says. */
+/* Compares the values that are copied for a partition according to pass 5. */
 static void expect_inputs(const outcome *o, uint32_t partition, uint32_t count, const uint32_t *values) {
   const clv__pass *pass = pass_of(o, "5");
   uint32_t found = 0;
@@ -155,23 +155,23 @@ static void nothing_allocated(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* The last device spreads only after the others; an unsupported node does not stop what spreads past it. */
+/* The last device spreads only after the others. A device also spreads across a node that it does not support. */
 static void the_four_sweeps(void **state) {
   (void)state;
   for (int on_edges = 0; on_edges < 2; ++on_edges) {
     small s;
     small_begin(&s, 2, gpu_and_cpu, 1);
-    uint32_t x = small_node(&s, 1u << CPU, 0); /* 0: d, from below */
+    uint32_t x = small_node(&s, 1u << CPU, 0); /* 0: sweep d: the cpu of node 1 */
     x = small_node(&s, SMALL_ALL, x);          /* 1: cpu by its weight */
     small_weight(&s, 0, CPU);
-    x = small_node(&s, SMALL_ALL, x); /* 2: b, from the gpu below */
+    x = small_node(&s, SMALL_ALL, x); /* 2: sweep b: the gpu of node 3 */
     x = small_node(&s, SMALL_ALL, x); /* 3: gpu by its weight */
     small_weight(&s, 2, GPU);
-    x = small_node(&s, 1u << CPU, x); /* 4: not for the gpu */
-    x = small_node(&s, SMALL_ALL, x); /* 5: a, past it */
+    x = small_node(&s, 1u << CPU, x); /* 4: the gpu does not support it */
+    x = small_node(&s, SMALL_ALL, x); /* 5: sweep a: the gpu of node 3, across node 4 */
     x = small_node(&s, SMALL_ALL, x); /* 6: cpu */
     small_pin(&s, CPU);
-    small_node(&s, SMALL_ALL, x); /* 7: c */
+    small_node(&s, SMALL_ALL, x); /* 7: sweep c: the cpu of node 6 */
     outcome o;
     propagate_ok(&o, small_end(&s), on_edges);
     expect_pass(&o, "1", "-1-0--1-");
@@ -186,7 +186,7 @@ static void the_four_sweeps(void **state) {
   }
 }
 
-/* Two chains side by side in one list: a neighbour there is none in the graph. */
+/* Two chains interleaved in the list: neighbours in the list are not neighbours in the graph. */
 static void edges_and_not_neighbours(void **state) {
   (void)state;
   small s;
@@ -205,13 +205,14 @@ static void edges_and_not_neighbours(void **state) {
   expect_pass(&o, "2d", "0111111");
   clv__arena_finish(&o.arena);
   propagate_ok(&o, &s.problem, true);
-  expect_pass(&o, "2a", "010--00"); /* the gpu flows on where it came from, into the join too */
+  expect_pass(&o, "2a", "010--00"); /* the gpu spreads along its own chain, and into the join */
   expect_pass(&o, "2d", "0100000");
   expect_cause(&o, 3, "2b.up");
   clv__arena_finish(&o.arena);
 }
 
-/* Where several devices come along edges, the one of the most values that can run the node; of as many, the first. */
+/* If several devices arrive along edges, the node gets the one that arrives most often among those that can run it; among ties,
+ * the first. */
 static void the_strongest_flow(void **state) {
   (void)state;
   static const uint32_t spaces[] = {1, 2, 0};
@@ -223,11 +224,11 @@ static void the_strongest_flow(void **state) {
   small_pin(&s, 1);
   uint32_t c = small_node(&s, SMALL_ALL, 0);
   small_pin(&s, 1);
-  small_node(&s, SMALL_ALL, a, b, c);        /* 3: two to one */
-  small_node(&s, SMALL_ALL, a, b);           /* 4: as many */
-  small_node(&s, 1 | 4, a, b, c);            /* 5: the stronger cannot */
-  uint32_t d = small_node(&s, 4, a, b, c);   /* 6: nobody can: the stronger goes on */
-  uint32_t v = small_view(&s, SMALL_ALL, d); /* 7: and through */
+  small_node(&s, SMALL_ALL, a, b, c);        /* 3: one arrives twice, the other once */
+  small_node(&s, SMALL_ALL, a, b);           /* 4: a tie */
+  small_node(&s, 1 | 4, a, b, c);            /* 5: the stronger cannot run it */
+  uint32_t d = small_node(&s, 4, a, b, c);   /* 6: neither can run it: the stronger is passed on */
+  uint32_t v = small_view(&s, SMALL_ALL, d); /* 7: also through a view */
   small_node(&s, SMALL_ALL, v);              /* 8 */
   outcome o;
   propagate_ok(&o, small_end(&s), true);
@@ -239,25 +240,25 @@ static void buffers_weights_and_offload(void **state) {
   (void)state;
   small s;
   small_begin(&s, 2, gpu_and_cpu, 1);
-  uint32_t x = small_node(&s, SMALL_ALL, 0); /* 0: writes what the user put on the gpu */
+  uint32_t x = small_node(&s, SMALL_ALL, 0); /* 0: the user put its output on the gpu */
   s.value_homes[x] = GPU;
-  x = small_node(&s, 1u << CPU, x); /* 1: the same, but the gpu cannot */
+  x = small_node(&s, 1u << CPU, x); /* 1: likewise, but the gpu cannot run it */
   s.value_homes[x] = GPU;
   x = small_node(&s, SMALL_ALL, x); /* 2: its weight is in host memory */
   small_weight(&s, 1, CLV__NONE);
-  x = small_node(&s, SMALL_ALL, x); /* 3: the same, and the gpu wants it */
+  x = small_node(&s, SMALL_ALL, x); /* 3: likewise, and the gpu prefers it */
   small_weight(&s, 1, CLV__NONE);
   s.prefers[3] = 1u << GPU;
-  x = small_node(&s, SMALL_ALL, x); /* 4: without weights nobody is asked what it wants */
+  x = small_node(&s, SMALL_ALL, x); /* 4: without weights, preferences do not count */
   s.prefers[4] = 1u << GPU;
   small_pin(&s, CPU);
-  x = small_node(&s, SMALL_ALL, x); /* 5: too small to choose by */
+  x = small_node(&s, SMALL_ALL, x); /* 5: its weight is too small to count */
   small_weight(&s, 1, GPU);
   s.flags[5] = CLV__NODE_LIGHT_WEIGHT;
-  x = small_node(&s, 1u << CPU, x); /* 6: the first weight is where it cannot run */
+  x = small_node(&s, 1u << CPU, x); /* 6: it cannot run where its first weight is */
   small_weight(&s, 1, GPU);
   small_weight(&s, 2, CPU);
-  x = small_node(&s, SMALL_ALL, x); /* 7: a view's home is its source's */
+  x = small_node(&s, SMALL_ALL, x); /* 7: the home of the view's value is also its own */
   x = small_view(&s, SMALL_ALL, x);
   s.value_homes[x] = GPU;
   outcome o;
@@ -273,10 +274,10 @@ static void prefers_asks_only_devices_before_the_host(void **state) {
   small s;
   static const uint32_t spaces[] = {0, 1, 0}; /* a host device, a gpu, the cpu */
   small_begin(&s, 3, spaces, 1);
-  uint32_t x = small_node(&s, SMALL_ALL, 0); /* the first is there, and first */
+  uint32_t x = small_node(&s, SMALL_ALL, 0); /* the first host device, by priority */
   small_weight(&s, 1, CLV__NONE);
   s.prefers[0] = SMALL_ALL;
-  small_node(&s, 6, x); /* the first cannot */
+  small_node(&s, 6, x); /* the first host device cannot run it */
   small_weight(&s, 1, CLV__NONE);
   s.prefers[1] = SMALL_ALL;
   outcome o;
@@ -287,7 +288,7 @@ static void prefers_asks_only_devices_before_the_host(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* A light weight that is nowhere comes to its reader; others are in host memory, or where they were put. */
+/* A light weight that the user did not place goes to its reader. Other weights are in host memory, or where the user put them. */
 static void weights_after_each_pass(void **state) {
   (void)state;
   small s;
@@ -311,7 +312,8 @@ static void weights_after_each_pass(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* Pass 3: most readable inputs, a view's source among them; ties and nothing readable go to the first. */
+/* Pass 3: a node goes to the device that can read most of its inputs (a view counts where its source is). Among ties, or if none
+ * can read any, it goes to the first. */
 static void best_supported_inputs(void **state) {
   (void)state;
   small s;
@@ -322,14 +324,14 @@ static void best_supported_inputs(void **state) {
   uint32_t b = small_node(&s, SMALL_ALL, 0);
   small_pin(&s, 1);
   uint32_t view = small_view(&s, SMALL_ALL, b);
-  small_node(&s, 6, a, b, view); /* 3: two of three on device 1, by its view */
+  small_node(&s, 6, a, b, view); /* 3: device 1 has two of three inputs, one by its view */
   small_pin(&s, CLV__NONE);
   outcome o;
   const clv__problem *problem = small_end(&s);
   propagate_ok(&o, problem, false);
-  expect_pass(&o, "2d", "01-1"); /* spread: the list's neighbour is on 1 */
+  expect_pass(&o, "2d", "01-1"); /* device 1 spread from a neighbour in the list */
   clv__arena_finish(&o.arena);
-  for (int i = 0; i < 4; ++i) { /* without sweeps, on the state itself */
+  for (int i = 0; i < 4; ++i) { /* pass 3 alone, without sweeps */
     static const uint16_t supports[] = {7, 5, 4 | 8, 8 | 4};
     static const uint32_t expected[] = {1, 0, 2, 2};
     uint32_t devices[] = {0, 1, CLV__NONE, CLV__NONE};
@@ -347,18 +349,19 @@ static void best_supported_inputs(void **state) {
   }
 }
 
-/* gpu | a fast host device | cpu: what is on the cpu and reads only host memory moves to the second; pins never. */
+/* With the devices gpu, fast host device, and cpu: nodes on the cpu that read only host memory move to the fast host device,
+ * unless they are pinned. */
 static void upgrade_in_one_memory(void **state) {
   (void)state;
   static const uint32_t spaces[] = {1, 0, 0};
   small s;
   small_begin(&s, 3, spaces, 1);
-  uint32_t x = small_node(&s, SMALL_ALL, 0); /* 0: pinned stays */
+  uint32_t x = small_node(&s, SMALL_ALL, 0); /* 0: stays, because it is pinned */
   small_pin(&s, 2);
   uint32_t y = small_node(&s, 4 | 2, x); /* 1: upgraded */
-  uint32_t z = small_node(&s, 1, y);     /* 2: only the gpu */
-  small_node(&s, 4 | 2, y, z);           /* 3: reads gpu memory: stays */
-  small_node(&s, 4, y);                  /* 4: not supported there */
+  uint32_t z = small_node(&s, 1, y);     /* 2: only the gpu can run it */
+  small_node(&s, 4 | 2, y, z);           /* 3: stays, because it reads gpu memory */
+  small_node(&s, 4, y);                  /* 4: stays, because only the cpu supports it */
   outcome o;
   propagate_ok(&o, small_end(&s), false);
   expect_pass(&o, "2d", "22-22");
@@ -373,14 +376,14 @@ static void views_make_no_boundary(void **state) {
   (void)state;
   small s;
   small_begin(&s, 2, gpu_and_cpu, 1);
-  uint32_t lead = small_view(&s, SMALL_ALL, 0); /* 0: leads: joins the first split, on the gpu */
+  uint32_t lead = small_view(&s, SMALL_ALL, 0); /* 0: first in the list: joins the first partition, on the gpu */
   uint32_t a = small_node(&s, 1, lead);         /* 1 */
   uint32_t b = small_node(&s, 2, a);            /* 2: cpu */
-  uint32_t late = small_view(&s, SMALL_ALL, a); /* 3: in the cpu's run, of the gpu's value */
+  uint32_t late = small_view(&s, SMALL_ALL, a); /* 3: within the cpu's run, but its source is on the gpu */
   b = small_node(&s, 2, b, late);               /* 4: cpu */
   uint32_t mid = small_view(&s, 2, b);          /* 5: cpu */
   uint32_t c = small_node(&s, 1, mid);          /* 6: gpu */
-  uint32_t own = small_view(&s, 2, c);          /* 7: its source's device cannot: boundaries are its own */
+  uint32_t own = small_view(&s, 2, c);          /* 7: its source's device cannot run it: a partition alone */
   small_node(&s, 1, own);                       /* 8 */
   outcome o;
   propagate_ok(&o, small_end(&s), false);
@@ -399,9 +402,9 @@ static void views_make_no_boundary(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* ---- Pass 5: limits, streaming ---- */
+/* ---- Pass 5: limits and streaming ---- */
 
-/* `width` cpu nodes feed gpu nodes of `reads` values each. */
+/* `width` nodes on the cpu, whose values gpu nodes read, `reads` values each. */
 static void feed(small *s, uint32_t width, uint32_t reads) {
   uint32_t values[SMALL_NODES];
   small_begin(s, 2, gpu_and_cpu, 1);
@@ -425,19 +428,19 @@ static void thirty_inputs(void **state) {
   assert_non_null(strstr(o.error.message, "31 values"));
   clv__arena_finish(&o.arena);
 
-  feed(&s, 36, 6); /* five nodes of six inputs fill a split exactly */
+  feed(&s, 36, 6); /* five nodes with six inputs fill a partition exactly */
   propagate_ok(&o, small_end(&s), false);
   assert_int_equal(o.placing.cut.count, 3);
   expect_partition(&o, 1, GPU, NODES(36, 37, 38, 39, 40));
   expect_partition(&o, 2, GPU, NODES(41));
   clv__arena_finish(&o.arena);
 
-  feed(&s, 35, 7); /* 28 and no room for 7 more */
+  feed(&s, 35, 7); /* four nodes have 28 inputs: no room for 7 more */
   propagate_ok(&o, small_end(&s), false);
   expect_partition(&o, 1, GPU, NODES(35, 36, 37, 38));
   clv__arena_finish(&o.arena);
 
-  feed(&s, 40, 40); /* the device says otherwise */
+  feed(&s, 40, 40); /* the device states a higher limit */
   s.limits[GPU].max_inputs = 40;
   propagate_ok(&o, small_end(&s), false);
   assert_int_equal(o.placing.cut.count, 2);
@@ -448,7 +451,7 @@ static void thirty_inputs(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* What is copied once is no input again, and values of one's own memory are none. */
+/* A value that was copied before does not count as an input again, nor does a value computed in the same memory. */
 static void copies_are_shared(void **state) {
   (void)state;
   small s;
@@ -459,7 +462,7 @@ static void copies_are_shared(void **state) {
   uint32_t last = small_node_of(&s, 1u << GPU, 30, values);
   last = small_node(&s, 1u << CPU, last);
   values[29] = last;
-  small_node_of(&s, 1u << GPU, 30, values); /* one more, and 29 that are there */
+  small_node_of(&s, 1u << GPU, 30, values); /* one new value, and 29 that are already there */
   outcome o;
   propagate_ok(&o, small_end(&s), false);
   assert_int_equal(o.placing.cut.count, 4);
@@ -468,7 +471,7 @@ static void copies_are_shared(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* A stated limit counts each value from outside once, and nothing made inside. */
+/* A limit that the device states counts each value from outside the partition once, and no value computed inside it. */
 static void stated_limits_are_exact(void **state) {
   (void)state;
   small s;
@@ -478,7 +481,7 @@ static void stated_limits_are_exact(void **state) {
   uint32_t x = small_node(&s, 1, 0, 1, 2);
   x = small_node(&s, 1, x, 2, 1, 0);
   x = small_node(&s, 1, x, 0);
-  x = small_node(&s, 1, x, 3); /* a fourth */
+  x = small_node(&s, 1, x, 3); /* a fourth value from outside: begins a partition */
   small_node(&s, 1, x, 3, 0);
   propagate_ok(&o, small_end(&s), false);
   assert_int_equal(o.placing.cut.count, 2);
@@ -491,14 +494,14 @@ static void streamed_weights_share_a_buffer(void **state) {
   (void)state;
   small s;
   small_begin(&s, 2, gpu_and_cpu, 1);
-  uint32_t x = small_node(&s, 1u << GPU, 0); /* 0: nothing streamed yet */
+  uint32_t x = small_node(&s, 1u << GPU, 0); /* 0: reads no streamed weight */
   x = small_node(&s, 1u << GPU, x);          /* 1 */
   uint32_t shared = small_weight(&s, 1, CPU);
-  x = small_node(&s, 1u << GPU, x); /* 2: the same weight again: it is there */
+  x = small_node(&s, 1u << GPU, x); /* 2: reads the same weight, which is already there */
   s.weights[s.weight_offsets[s.problem.node_count]++] = shared;
-  x = small_node(&s, 1u << GPU, x); /* 3: another: a split of its own */
+  x = small_node(&s, 1u << GPU, x); /* 3: another streamed weight begins a partition */
   small_weight(&s, 1, CPU);
-  x = small_node(&s, 1u << GPU, x); /* 4: put nowhere, uploaded once */
+  x = small_node(&s, 1u << GPU, x); /* 4: not placed by the user, so uploaded once */
   small_weight(&s, 1, CLV__NONE);
   small_node(&s, 1u << GPU, x); /* 5 */
   small_weight(&s, 1, CPU);
@@ -574,7 +577,8 @@ static void unsupported_is_named(void **state) {
 static const test_problem_options any = {
     .min_nodes = 1, .max_nodes = 60, .min_devices = 1, .max_devices = 4, .features = TEST_ALL, .shape = TEST_SHAPE_COUNT};
 
-/* A node that has a device keeps it, but for upgrades and views that join a run; what pass 2 gives is what a neighbour has. */
+/* Checks that nodes keep their devices, except for upgrades and views that join a run, and that devices and causes match the
+ * passes. */
 static void check_passes(const clv__problem *problem, const clv__placing *placing) {
   for (uint32_t i = 0; i < placing->pass_count; ++i) {
     const clv__pass *pass = &placing->passes[i], *before = i == 0 ? NULL : &placing->passes[i - 1];
@@ -582,32 +586,35 @@ static void check_passes(const clv__problem *problem, const clv__placing *placin
       uint32_t device = pass->devices[n];
       bool is_view = clv__node_is_view(problem, n), is_pinned = problem->pins[n] != CLV__NONE;
       if ((device == CLV__NONE) != (pass->causes[n][0] == '\0'))
-        test_problem_fail(placing->devices, "pass %s: %u: a cause without a device, or none", pass->name, n);
+        test_problem_fail(placing->devices, "pass %s: node %u has a cause without a device, or a device without a cause",
+                          pass->name, n);
       if (is_pinned && (device != problem->pins[n] || strcmp(pass->causes[n], "usr") != 0))
-        test_problem_fail(placing->devices, "pass %s: %u: the pin", pass->name, n);
+        test_problem_fail(placing->devices, "pass %s: node %u is not where it is pinned", pass->name, n);
       if (device == CLV__NONE) {
         if (pass->name[0] >= '4' || (pass->name[0] == '3' && !is_view))
-          test_problem_fail(placing->devices, "pass %s: %u has no device", pass->name, n);
+          test_problem_fail(placing->devices, "pass %s: node %u has no device", pass->name, n);
         continue;
       }
-      if (!clv__can_run(problem, n, device)) test_problem_fail(placing->devices, "pass %s: %u cannot run there", pass->name, n);
+      if (!clv__can_run(problem, n, device))
+        test_problem_fail(placing->devices, "pass %s: node %u cannot run on its device", pass->name, n);
       if (is_view && !is_pinned && pass->name[0] < '3')
-        test_problem_fail(placing->devices, "pass %s: %u is a view", pass->name, n);
+        test_problem_fail(placing->devices, "pass %s: node %u is a view, but has a device", pass->name, n);
       if (before == NULL) continue;
       bool is_new = before->devices[n] == CLV__NONE;
       size_t length = strlen(pass->name);
       if (is_new && strncmp(pass->causes[n], pass->name, length) != 0)
-        test_problem_fail(placing->devices, "pass %s: %u: %s", pass->name, n, pass->causes[n]);
+        test_problem_fail(placing->devices, "pass %s: node %u has the cause %s", pass->name, n, pass->causes[n]);
       if (is_new || before->devices[n] == device) continue;
       bool upgraded = strcmp(pass->causes[n], "3.upg") == 0 && problem->spaces[device] == problem->spaces[before->devices[n]] &&
                       device < before->devices[n];
       bool joined = strcmp(pass->causes[n], "5.cur") == 0 && is_view;
-      if (!upgraded && !joined) test_problem_fail(placing->devices, "pass %s: %u moved", pass->name, n);
+      if (!upgraded && !joined) test_problem_fail(placing->devices, "pass %s: node %u moved", pass->name, n);
     }
   }
 }
 
-/* No partition of views alone that could have been elsewhere; inputs within 30 where nothing is stated. */
+/* Checks that no partition has only views that could have been elsewhere, and that it has at most 30 inputs if the device states
+ * no limit. */
 static void check_own_cut(const clv__problem *problem, const clv__placing *placing) {
   const clv__pass *last = &placing->passes[placing->pass_count - 1];
   for (uint32_t p = 0; p < placing->cut.count; ++p) {
@@ -624,9 +631,9 @@ static void check_own_cut(const clv__problem *problem, const clv__placing *placi
     for (uint32_t d = 0; d < problem->device_count; ++d)
       is_limited = is_limited || problem->limits[d].max_inputs > 0 || problem->limits[d].max_nodes > 0;
     if (!may_be_apart && !is_limited && placing->cut.count > 1)
-      test_problem_fail(placing->devices, "partition %u is of views alone", p);
+      test_problem_fail(placing->devices, "partition %u has only views", p);
     if (problem->limits[device].max_inputs == 0 && copies > 30)
-      test_problem_fail(placing->devices, "partition %u takes in %u", p, copies);
+      test_problem_fail(placing->devices, "partition %u has %u copied inputs", p, copies);
   }
 }
 
@@ -664,7 +671,7 @@ static void random_problems(void **state) {
   assert_true(many > parted / 4);
 }
 
-/* On a chain the neighbours in the list are those of the graph. */
+/* On a chain, neighbours in the list are neighbours in the graph, so both strategies give the same result. */
 static void a_chain_is_a_list(void **state) {
   (void)state;
   uint64_t random = 5;

@@ -1,6 +1,5 @@
-/* What must hold of every placement and split, on seeded random problems: the promises 1, 2, 4, 5 and 6 of the design. Each test
- * says how many problems it looked at; CLEAVE_TEST_PERCENT=N does N percent of them. A failure prints its problem, whose seed is
- * all that is needed to meet it again. */
+/* Properties of every placement and split, on random problems. Each test prints the number of its problems; CLEAVE_TEST_PERCENT=N
+ * runs N percent of them. A failure prints the problem and its seed, which reproduces it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +12,12 @@
 
 static uint32_t scaled(uint32_t problems) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  problems = (problems + 3) / 4; /* there are many */
+  problems = (problems + 3) / 4; /* there are still enough */
 #endif
   return test_some(problems);
 }
 
-/* One problem under test, with what the tests ask of it. */
+/* A random problem, and the input for strategies. */
 typedef struct subject {
   clv__arena arena;
   uint64_t seed;
@@ -38,7 +37,7 @@ static void subject_close(subject *s) {
   clv__arena_finish(&s->arena);
 }
 
-/* Half of the devices choose groups of their own, of what they can run. */
+/* Lets half of the devices choose groups among the nodes that they can run. */
 static void draw_claims(subject *s, uint64_t random) {
   const clv__problem *problem = s->problem;
   uint32_t **claims = clv__arena_allocate_zero(&s->arena, problem->device_count, sizeof *claims);
@@ -74,7 +73,7 @@ static void check_candidate(const subject *s, const clv__candidate *c) {
   test_check_price(problem, &c->cut, &c->moves, &c->price);
   expect_ok(s, clv__price_placement(problem, placing->devices, &time, &error), &error, "price of a placement");
   if (time != test_placement_ns(problem, placing->devices)) {
-    test_problem_fail(placing->devices, "the placement costs %llu, not %llu",
+    test_problem_fail(placing->devices, "the placement costs %llu, but clv__price_placement() returns %llu",
                       (unsigned long long)test_placement_ns(problem, placing->devices), (unsigned long long)time);
   }
 }
@@ -89,10 +88,10 @@ static void expect_same(const clv__candidate *a, const clv__candidate *b, const 
     const clv__move *x = &a->moves.items[m], *y = &b->moves.items[m];
     same = x->value == y->value && x->is_weight == y->is_weight && x->from == y->from && x->to == y->to && x->before == y->before;
   }
-  if (!same) test_problem_fail(a->placing.devices, "%s: the same problem gave another plan", name);
+  if (!same) test_problem_fail(a->placing.devices, "%s: the same problem gave two different plans", name);
 }
 
-/* The candidate of one strategy, checked; twice where `again`. */
+/* Runs a strategy and checks its result. If `again`, runs it twice and compares the results. */
 static void run_strategy(subject *s, const clv__strategy *strategy, bool again, clv__candidate *c) {
   clv_error error = {0};
   clv__candidate second;
@@ -113,7 +112,8 @@ static bool run_single(subject *s, uint32_t device, clv__candidate *c) {
     all = all && clv__can_run(s->problem, n, device) && (s->problem->pins[n] == CLV__NONE || s->problem->pins[n] == device);
   }
   clv_status status = clv__place_single(&s->input, device, &s->arena, &c->placing, &error);
-  if (!all && status != CLV_NOT_SUPPORTED) test_problem_fail(NULL, "not everything can be on device %u", device);
+  if (!all && status != CLV_NOT_SUPPORTED)
+    test_problem_fail(NULL, "device %u cannot run every node, but clv__place_single() does not say so", device);
   if (!all) return false;
   expect_ok(s, status, &error, "single");
   expect_ok(s, clv__place_price(&s->input, &s->arena, c, &error), &error, "single");
@@ -134,20 +134,21 @@ static void check_strategies(subject *s, bool again) {
   run_strategy(s, clv__strategy_find("optimal"), again, &best);
   clv__objective objective = s->input.objective;
   uint64_t least = clv__price_of(&best.price, objective);
-  expect_not_above(s, clv__bound_of(&bounds, objective), least, "the bound, and optimal");
+  expect_not_above(s, clv__bound_of(&bounds, objective), least, "the bound and the result of optimal");
   for (uint32_t at = 0; clv__strategies[at] != NULL; ++at) {
     const clv__strategy *strategy = clv__strategies[at];
     if (strategy->place == clv__place_optimal) continue;
     run_strategy(s, strategy, again, &other);
     char what[64];
-    snprintf(what, sizeof what, "optimal, and %s", strategy->name);
+    snprintf(what, sizeof what, "the results of optimal and %s", strategy->name);
     expect_not_above(s, least, clv__price_of(&other.price, objective), what);
     expect_not_above(s, bounds.serial_ns, other.price.serial_ns, "the serial bound");
     expect_not_above(s, bounds.overlapped_ns, other.price.overlapped_ns, "the overlapped bound");
-    expect_not_above(s, bounds.throughput_ns, other.price.throughput_ns, "the bound of throughput");
+    expect_not_above(s, bounds.throughput_ns, other.price.throughput_ns, "the throughput bound");
   }
   for (uint32_t d = 0; d < s->problem->device_count; ++d) {
-    if (run_single(s, d, &other)) expect_not_above(s, least, clv__price_of(&other.price, objective), "optimal, and one device");
+    if (run_single(s, d, &other))
+      expect_not_above(s, least, clv__price_of(&other.price, objective), "the results of optimal and a single device");
   }
 }
 
@@ -159,7 +160,7 @@ static void strategies_of(uint32_t problems, uint64_t first_seed, const test_pro
     uint32_t mode = i % 4;
     s.input.split = mode == 3 ? CLV__SPLIT_CONVEX : (clv__split_mode)mode;
     s.input.split_is_given = mode < 3;
-    s.input.objective = i % 128 == 127 ? CLV__OVERLAP : i % 32 == 31 ? CLV__THROUGHPUT : CLV__LATENCY; /* by what they take */
+    s.input.objective = i % 128 == 127 ? CLV__OVERLAP : i % 32 == 31 ? CLV__THROUGHPUT : CLV__LATENCY; /* rarer if slow */
     if (i % 3 == 0) draw_claims(&s, s.seed);
     check_strategies(&s, i % 5 == 0);
     subject_close(&s);
@@ -175,8 +176,8 @@ static void every_strategy(void **state) {
 
 /* ---- Node + transfer + fusion, exact for two devices ---- */
 
-/* The network on a problem some of whose nodes are held, perhaps with further devices: against the same with verdicts taken away.
- */
+/* Solves the network of two devices with some nodes fixed, perhaps on other devices. Compares the cost with the best placement of
+ * the same problem without the verdicts for other devices. */
 static void check_network(subject *s, bool launches, uint64_t random) {
   clv__problem held = *s->problem;
   uint32_t count = held.node_count, one = (uint32_t)(test_random(&random) % held.device_count);
@@ -202,8 +203,10 @@ static void check_network(subject *s, bool launches, uint64_t random) {
   test_check_placement(&held, devices);
   uint64_t is = test_placement_ns(&held, devices) + (launches ? test_launches_once(&held, devices) : 0);
   if (is != least || (held.device_count == 2 && cost != least)) {
-    test_problem_fail(devices, "between %u and %u (launches: %d) it costs %llu and says %llu; the least is %llu", one, other,
-                      launches, (unsigned long long)is, (unsigned long long)cost, (unsigned long long)least);
+    test_problem_fail(
+        devices,
+        "between devices %u and %u (launches: %d), the placement costs %llu, the reported cost is %llu, and the least is %llu",
+        one, other, launches, (unsigned long long)is, (unsigned long long)cost, (unsigned long long)least);
   }
 }
 
@@ -221,10 +224,10 @@ static void network_is_exact(void **state) {
   print_message("             %u problems\n", count);
 }
 
-/* ---- The best there is ---- */
+/* ---- The best plan, by brute force ---- */
 
-/* With neither launches nor limits, node + transfer + fusion cost is all there is where the groups can be had: then `optimal`
- * must be at its least. */
+/* Without launches and limits, the time of a plan is its node + transfer + fusion cost, if there is a grouping that loses no
+ * saving. Then `optimal` must reach the least cost. */
 static void optimal_is_least_without_launches(void **state) {
   (void)state;
   static const uint32_t most[] = {0, 0, 12, 8, 6};
@@ -238,18 +241,18 @@ static void optimal_is_least_without_launches(void **state) {
     run_strategy(&s, clv__strategy_find("optimal"), false, &c);
     uint64_t least = test_brute_placement(s.problem, false, NULL);
     expect_not_above(&s, least, c.price.serial_ns, "node + transfer + fusion cost");
-    bool saves = s.problem->saving_ns != NULL; /* then the least may need groups that nobody can have */
+    bool saves = s.problem->saving_ns != NULL; /* if so, no grouping may reach the least cost */
     if (c.price.serial_ns == least)
       ++reached;
     else if (!saves || test_brute_groups(s.problem, c.placing.devices).serial_ns != c.price.serial_ns)
-      test_problem_fail(c.placing.devices, "optimal takes %llu, the least is %llu", (unsigned long long)c.price.serial_ns,
+      test_problem_fail(c.placing.devices, "optimal costs %llu, but the least is %llu", (unsigned long long)c.price.serial_ns,
                         (unsigned long long)least);
     subject_close(&s);
   }
   print_message("             %u problems; %u at the least node + transfer + fusion cost\n", count, reached);
 }
 
-/* In full, launches and limits included: the bound, the best there is, and `optimal`. */
+/* With launches and limits: the bound is at most the best plan, which is at most the result of `optimal`. */
 static void optimal_is_within_its_gap(void **state) {
   (void)state;
   static const uint32_t most[] = {0, 9, 8, 5, 5};
@@ -265,19 +268,20 @@ static void optimal_is_within_its_gap(void **state) {
     run_strategy(&s, clv__strategy_find("optimal"), false, &c);
     uint64_t least = test_brute_serial(s.problem, NULL);
     expect_ok(&s, clv__bound(s.problem, clv__allocator_default(), &bounds, &error), &error, "bound");
-    expect_not_above(&s, bounds.serial_ns, least, "the serial bound, and the best there is");
-    expect_not_above(&s, least, c.price.serial_ns, "the best there is, and optimal");
+    expect_not_above(&s, bounds.serial_ns, least, "the serial bound and the best plan");
+    expect_not_above(&s, least, c.price.serial_ns, "the best plan and the result of optimal");
     same += c.price.serial_ns == least;
     tight += bounds.serial_ns == least;
     if (least > 0 && (double)c.price.serial_ns / (double)least - 1 > worst) worst = (double)c.price.serial_ns / (double)least - 1;
     subject_close(&s);
   }
-  print_message("             %u problems; optimal is the best there is in %u (worst: %.1f %% above), the bound in %u\n", count,
-                same, 100 * worst, tight);
+  print_message(
+      "             %u problems; optimal is the best plan in %u (worst: %.1f %% above), and the bound equals it in %u\n", count,
+      same, 100 * worst, tight);
   assert_true(same * 100 >= count * 95);
 }
 
-/* The other objectives, over all orders of all partitions. */
+/* The other objectives, compared with the best of all orders of all groupings. */
 static void lanes_are_within_their_gap(void **state) {
   (void)state;
   uint32_t count = scaled(1000), same = 0, tight = 0;
@@ -293,13 +297,13 @@ static void lanes_are_within_their_gap(void **state) {
     test_best_lanes best = test_brute_lanes(s.problem);
     uint64_t least = i % 2 == 0 ? best.overlapped_ns : best.throughput_ns;
     expect_ok(&s, clv__bound(s.problem, clv__allocator_default(), &bounds, &error), &error, "bound");
-    expect_not_above(&s, bounds.overlapped_ns, best.overlapped_ns, "the overlapped bound, and the best there is");
-    expect_not_above(&s, bounds.throughput_ns, best.throughput_ns, "the bound of throughput, and the best there is");
+    expect_not_above(&s, bounds.overlapped_ns, best.overlapped_ns, "the overlapped bound and the best plan");
+    expect_not_above(&s, bounds.throughput_ns, best.throughput_ns, "the throughput bound and the best plan");
     same += clv__price_of(&c.price, s.input.objective) <= least;
     tight += clv__bound_of(&bounds, s.input.objective) == least;
     subject_close(&s);
   }
-  print_message("             %u problems; optimal is the best there is in %u, the bound in %u\n", count, same, tight);
+  print_message("             %u problems; optimal is the best plan in %u, and the bound equals it in %u\n", count, same, tight);
   assert_true(same * 100 >= count * 80);
 }
 
@@ -315,7 +319,7 @@ static uint32_t *draw_placement(subject *s) {
   return devices;
 }
 
-/* Where nothing but the placement is given: the fewest partitions are the fewest, and the least time the least. */
+/* Compares the splits of random placements, and the bound on the number of partitions, with the best of all groupings. */
 static void splits_are_least(void **state) {
   (void)state;
   uint32_t count = scaled(6000), fewest = 0, least = 0;
@@ -344,7 +348,8 @@ static void splits_are_least(void **state) {
     if (few.cut.count < best.fewest_in_limits || (two && !limited && few.cut.count != best.fewest)) {
       test_problem_fail(devices, "%u partitions are the fewest, the split has %u", best.fewest, few.cut.count);
     }
-    expect_not_above(&s, best.serial_ns, fast.price.serial_ns, "the least time of these groups, and the convex split's");
+    expect_not_above(&s, best.serial_ns, fast.price.serial_ns,
+                     "the least time of all groupings and the time of the convex split");
     fewest += few.cut.count == best.fewest_in_limits;
     least += fast.price.serial_ns == best.serial_ns;
     subject_close(&s);
@@ -353,7 +358,7 @@ static void splits_are_least(void **state) {
   assert_true(fewest * 100 >= count * 90 && least * 100 >= count * 90);
 }
 
-/* ---- What a single move costs ---- */
+/* ---- The price of a single move ---- */
 
 static void moves_are_priced(void **state) {
   (void)state;
@@ -372,7 +377,8 @@ static void moves_are_priced(void **state) {
         int64_t is = (int64_t)(test_placement_ns(s.problem, devices) - before);
         devices[n] = was;
         if (is != says) {
-          test_problem_fail(devices, "node %u to %u changes %lld ns, not %lld", n, d, (long long)is, (long long)says);
+          test_problem_fail(devices, "moving node %u to device %u costs %lld ns, but clv__price_move() returns %lld", n, d,
+                            (long long)is, (long long)says);
         }
       }
     }
@@ -383,7 +389,8 @@ static void moves_are_priced(void **state) {
 
 /* ---- Memory ---- */
 
-/* One after the other, allocations of a strategy fail: it is said, and nothing is lost. The first hundred each, then fewer. */
+/* Lets allocations of a strategy fail one after the other: each of the first hundred, then fewer. The strategy must return
+ * CLV_OUT_OF_MEMORY and release all memory. */
 static uint32_t fail_allocations(const subject *s, const clv__strategy *strategy) {
   uint32_t failures = 0;
   bool failed = true;
@@ -404,7 +411,8 @@ static uint32_t fail_allocations(const subject *s, const clv__strategy *strategy
     if (failed ? status != CLV_OUT_OF_MEMORY : status != CLV_OK) {
       test_problem_fail(NULL, "allocation %zu fails: %s: %s", fail_at, clv_status_name(status), error.message);
     }
-    if (counting.live != 0) test_problem_fail(NULL, "allocation %zu fails: %zu are never released", fail_at, counting.live);
+    if (counting.live != 0)
+      test_problem_fail(NULL, "allocation %zu fails: %zu allocations are not released", fail_at, counting.live);
     failures += failed;
   }
   return failures;
@@ -425,7 +433,7 @@ static void allocations_fail(void **state) {
   print_message("             %u problems, %u failures\n", count, failures);
 }
 
-/* Memory that may not suffice: a plan that keeps within it, or a refusal that says so. */
+/* With limited memory, a strategy gives a plan that fits into it, or an error that explains why not. */
 static void memory_may_not_suffice(void **state) {
   (void)state;
   uint32_t count = scaled(600), refused = 0;
@@ -443,7 +451,7 @@ static void memory_may_not_suffice(void **state) {
       } else {
         test_problem_at(s.problem, s.seed, strategy->name);
         if (status != CLV_NOT_SUPPORTED && status != CLV_TOO_LARGE) test_problem_fail(NULL, "%s", error.message);
-        if (error.message[0] == '\0') test_problem_fail(NULL, "it is refused without a word");
+        if (error.message[0] == '\0') test_problem_fail(NULL, "the error has no message");
         ++refused;
       }
     }

@@ -1,4 +1,4 @@
-/* `ready`: held against all placements of small problems, and what must hold on larger ones. */
+/* `ready`: compared with all placements of small problems; properties of its results on larger ones. */
 #include "place/node.h"
 #include "problem_checks.h"
 #include "small.h"
@@ -22,7 +22,8 @@ static void ready_ok(outcome *o, const clv__problem *problem) {
   assert_ok(o->status, o->error);
 }
 
-/* Phases of a placement on two devices that take turns: each node in the first turn of its device after all that it reads. */
+/* Returns the number of turns that a placement on two devices needs if each node runs in the first turn of its device after those
+ * of its inputs. */
 static uint32_t count_turns(const clv__problem *problem, const uint32_t *devices) {
   uint32_t best = CLV__NONE;
   for (uint32_t first = 0; first < 2; ++first) {
@@ -72,10 +73,11 @@ static void fewest_of_all_placements(void **state) {
     ready_ok(&o, problem);
     test_check_placement(problem, o.placing.devices);
     uint32_t devices[64], least = fewest_turns(problem, devices, 0), turns = count_turns(problem, o.placing.devices);
-    if (turns != least) test_problem_fail(o.placing.devices, "%u turns, %u would do", turns, least);
+    if (turns != least) test_problem_fail(o.placing.devices, "%u turns, but %u suffice", turns, least);
     several += least > 2;
 
-    /* The same by the way for many devices, with one that can do nothing: the first turn is chosen by what it runs. */
+    /* The algorithm for more devices, with a third device that supports nothing. It chooses the first turn by the number of
+     * nodes, so it may need one turn more. */
     clv__problem three = *problem;
     uint32_t spaces[3] = {problem->spaces[0], problem->spaces[1], 0};
     three.device_count = 3;
@@ -84,7 +86,7 @@ static void fewest_of_all_placements(void **state) {
     ready_ok(&many, &three);
     turns = count_turns(problem, many.placing.devices);
     if (turns != least && turns != least + 1)
-      test_problem_fail(many.placing.devices, "%u turns of three, %u would do", turns, least);
+      test_problem_fail(many.placing.devices, "%u turns with three devices, but %u suffice", turns, least);
     clv__arena_finish(&many.arena);
     clv__arena_finish(&o.arena);
     clv__arena_finish(&arena);
@@ -93,7 +95,7 @@ static void fewest_of_all_placements(void **state) {
   assert_true(several > 300);
 }
 
-/* Views follow; of graph inputs, to the reader whose turn comes first. */
+/* Views follow their sources; views of graph inputs follow the reader whose turn comes first. */
 static void views(void **state) {
   (void)state;
   static const uint32_t spaces[] = {1, 0};
@@ -103,12 +105,12 @@ static void views(void **state) {
   uint32_t x = small_view(&s, SMALL_ALL, 0); /* 0: read by 2 and 4; the turn of 4 comes first */
   uint32_t a = small_node(&s, 1, 0);         /* 1 */
   uint32_t b = small_node(&s, 2, a, x);      /* 2 */
-  uint32_t v = small_view(&s, SMALL_ALL, b); /* 3: with 2 */
+  uint32_t v = small_view(&s, SMALL_ALL, b); /* 3: follows its source, 2 */
   small_node(&s, 1, x);                      /* 4 */
-  uint32_t w = small_view(&s, 1, v);         /* 5: not where its source is */
-  small_node(&s, SMALL_ALL, w);              /* 6: stays with the turn */
+  uint32_t w = small_view(&s, 1, v);         /* 5: its source's device does not support it */
+  small_node(&s, SMALL_ALL, w);              /* 6: runs in the same turn */
   uint32_t unread = small_view(&s, SMALL_ALL, 0);
-  (void)unread; /* 7: an output of the model's own input: in host memory */
+  (void)unread; /* 7: an output and a view of a graph input: in host memory */
   ready_ok(&o, small_end(&s));
   char text[9];
   assert_string_equal(small_devices(o.placing.devices, 8, text), "00110001");
@@ -117,7 +119,7 @@ static void views(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* The turn goes to the device that can run most, the first of equals. */
+/* The turn goes to the device that can run the most nodes; among ties, to the first. */
 static void three_devices(void **state) {
   (void)state;
   static const uint32_t spaces[] = {1, 2, 0};
@@ -127,7 +129,7 @@ static void three_devices(void **state) {
   uint32_t a = small_node(&s, 4 | 2, 0); /* 0: device 1 could run only this; device 2 this and the next two */
   a = small_node(&s, 4, a);
   a = small_node(&s, 4, a);
-  uint32_t b = small_node(&s, 1, a); /* 3: then two devices with one each: the first */
+  uint32_t b = small_node(&s, 1, a); /* 3: devices 0 and 1 can run one node each: the first device */
   uint32_t c = small_node(&s, 2, a);
   small_node(&s, 6, b, c); /* 5: ready in the turn of device 1 */
   ready_ok(&o, small_end(&s));
@@ -154,7 +156,8 @@ static void random_problems(void **state) {
       uint32_t source = clv__node_source(problem, n);
       bool is_waiting = source != CLV__NONE && strcmp(o.placing.causes[source], "view") == 0;
       if (source == CLV__NONE || is_waiting || !clv__can_run(problem, n, o.placing.devices[source])) continue;
-      if (o.placing.devices[n] != o.placing.devices[source]) test_problem_fail(o.placing.devices, "%u left its source", n);
+      if (o.placing.devices[n] != o.placing.devices[source])
+        test_problem_fail(o.placing.devices, "node %u is not on its source's device", n);
     }
     ready_ok(&again, problem);
     assert_memory_equal(again.placing.devices, o.placing.devices, problem->node_count * sizeof(uint32_t));

@@ -1,16 +1,16 @@
-/* Backends that mean no good while plans are made: groups that are none, prices that are none, tables of other versions. */
+/* Faulty backends while plans are made: invalid groups, invalid prices, and tables of other versions. */
 #include <math.h>
 
 #include "backends/vnpu/vnpu.h"
 #include "machine.h"
 #include "plan/compare.h"
 
-/* The virtual NPU under another name, with some slots of the test's own. One at a time. */
+/* The virtual NPU under another name, with some functions replaced by the test. There is only one at a time. */
 typedef struct odd_backend {
   clv_backend table;
   void (*claim)(const bool *is_free, uint32_t node_count, clv_claim_fn add, void *cookie);
   clv_status claim_status;
-  double seconds; /* what all price slots say */
+  double seconds; /* what all price functions return */
   const clv_backend *real;
 } odd_backend;
 static odd_backend odd;
@@ -89,7 +89,8 @@ static uint32_t refused_groups, taken_groups;
 static void offer(clv_claim_fn add, void *cookie, const uint32_t *nodes, uint32_t count, bool should_hold) {
   clv_status status = add(cookie, nodes, count);
   if ((status == CLV_OK) != should_hold) {
-    fail_msg("a group of %u nodes from %u: %s", count, count > 0 && nodes != NULL ? nodes[0] : 0, clv_status_name(status));
+    fail_msg("claiming a group of %u nodes, of which the first is %u: %s", count, count > 0 && nodes != NULL ? nodes[0] : 0,
+             clv_status_name(status));
   }
   refused_groups += status != CLV_OK;
   taken_groups += status == CLV_OK && count > 0;
@@ -101,7 +102,7 @@ static uint32_t next_free(const bool *is_free, uint32_t node_count, uint32_t fro
   return from;
 }
 
-/* Every other free node in one group: convex for no graph of the test. */
+/* Claims every other free node as one group, which is not convex in the graphs of the test. */
 static void scattered(const bool *is_free, uint32_t node_count, clv_claim_fn add, void *cookie) {
   uint32_t nodes[64], count = 0;
   for (uint32_t n = 0, k = 0; n < node_count; ++n) {
@@ -110,7 +111,7 @@ static void scattered(const bool *is_free, uint32_t node_count, clv_claim_fn add
   offer(add, cookie, nodes, count, true);
 }
 
-/* What is wrong is refused, and nothing of it is kept: the same nodes can be claimed rightly afterwards. */
+/* Claims invalid groups. They are rejected and leave nothing behind: valid groups of the same nodes are accepted afterwards. */
 static void wrong(const bool *is_free, uint32_t node_count, clv_claim_fn add, void *cookie) {
   uint32_t a = next_free(is_free, node_count, 0), b = next_free(is_free, node_count, a + 1), refused = 0;
   while (refused < node_count && is_free[refused]) ++refused;
@@ -157,9 +158,9 @@ static void claims(void **state) {
       uint32_t claimed = 0;
       for (clv_node_id n = 0; n < graph->node_count; ++n) claimed += strcmp(plan->placement.causes[n], "claim") == 0;
       if (all[c] == wrong) {
-        assert_int_equal(taken_groups, 4); /* two devices */
+        assert_int_equal(taken_groups, 4); /* two groups for each of two devices */
         assert_int_equal(refused_groups, 14);
-        assert_true(claimed <= 4); /* a view goes with its source */
+        assert_true(claimed <= 4); /* fewer, because views follow their sources */
       }
       if (all[c] == nothing) assert_int_equal(claimed, 0);
       if (all[c] == each_alone) {
@@ -255,7 +256,7 @@ static void tables(void **state) {
     open_odd(&m, "odd,cpu");
     const clv_backend *table = m.devices->items[0].backend;
 #define IS_WHOLE(slot) (size >= offsetof(clv_backend, slot) + sizeof table->slot)
-    assert_true((table->claim != NULL) == IS_WHOLE(claim)); /* half a slot is none */
+    assert_true((table->claim != NULL) == IS_WHOLE(claim)); /* a pointer that is only partly in the table does not count */
     assert_true((table->node_seconds != NULL) == IS_WHOLE(node_seconds));
     assert_true((table->copy_seconds != NULL) == IS_WHOLE(copy_seconds));
     assert_true((table->launch_seconds != NULL) == IS_WHOLE(launch_seconds));

@@ -1,5 +1,5 @@
-/* Making plans: pins hold or are refused, memory moves what does not fit, refusals say every device's reason, the plan file reads
- * back and refuses what an edit broke. */
+/* Making plans: pins are kept or rejected, partitions that do not fit into memory move, errors list every device's reason, plan
+ * files can be read back, and invalid edits of them are rejected. */
 #include "support.h"
 
 #include <stdio.h>
@@ -114,7 +114,7 @@ static void refusals_say_why(void **state) {
   close_all(&f);
 }
 
-/* Four sums whose weights and results do not fit together; pinned ones are not moved. */
+/* Four additions whose weights and results do not fit together. They move to the CPU, unless they are pinned. */
 static void memory_moves_partitions(void **state) {
   (void)state;
   fixture f;
@@ -176,7 +176,7 @@ static void expect_broken(fixture *f, const char *path, const char *text, const 
   free(edited);
 }
 
-/* A node whose entry names another device than its partition was moved by hand: its old cause no longer holds. */
+/* If a node's entry names another device than its partition, the node was moved by hand, and its old cause no longer applies. */
 static void expect_moved(fixture *f, const char *path, const char *text) {
   const char *entry = strstr(text, "\"op\": \"Conv\"");
   assert_non_null(entry);

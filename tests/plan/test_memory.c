@@ -1,4 +1,5 @@
-/* Whatever memory a device has, a plan made for it runs: what does not fit is elsewhere, and results do not change. */
+/* Whatever the size of a device's memory, a plan made for it runs: what does not fit is on another device, and results do not
+ * change. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 enum { ELEMENTS = 1 * 8 * 8 * 8, INPUT_ELEMENTS = 3 * 8 * 8 };
 
-/* Plans and runs the example with Concat on the CPU; returns how many partitions were left to the NPU. */
+/* Plans and runs the example with Concat on the CPU. Returns the number of partitions on the NPU. */
 static uint32_t run_with(const char *list, const char *option, float result[ELEMENTS]) {
   clv_error error = {0};
   clv_context *context;
@@ -62,14 +63,14 @@ static void every_memory_size(void **state) {
     most = on_npu > most ? on_npu : most;
     for (size_t i = 0; i < ELEMENTS; ++i) {
       if (fabsf(result[i] - expected[i]) > 1e-5f)
-        fail_msg("%s: element %zu is %g, not %g", option, i, (double)result[i], (double)expected[i]);
+        fail_msg("%s: element %zu is %g, expected %g", option, i, (double)result[i], (double)expected[i]);
     }
   }
-  assert_int_equal(least, 0); /* the smallest hold nothing, */
-  assert_true(most >= 2);     /* the largest both parts */
+  assert_int_equal(least, 0); /* the smallest memory fits no partition */
+  assert_true(most >= 2);     /* the largest fits both */
 }
 
-/* Where a strategy has cut into pieces already that do not fit, cutting again ends: with a plan, or with a refusal. */
+/* If pieces of partitions do not fit either, they are cut again. This ends with a plan or with an error. */
 static void pieces_of_pieces(void **state) {
   (void)state;
   enum { LAYERS = 6 };

@@ -1,5 +1,5 @@
-/* Plans and their files: whatever is planned is written, read and written again as the same bytes, runs, and survives an
- * allocator that fails anywhere; what an edit broke is refused with the place. */
+/* Plans and their files: every plan can be written, read and written again with the same bytes, and runs. Allocations may fail
+ * anywhere. Invalid edits of a file are rejected with their place. */
 #include "base/text.h"
 #include "execute/session.h"
 #include "machine.h"
@@ -24,7 +24,7 @@ typedef struct way {
 static const way ways[] = {
     {"cpu", 0, {NULL}},
     {"npu,cpu", 0, {NULL}},
-    {"cpu,npu", 0, {NULL}}, /* the last device is not the host's */
+    {"cpu,npu", 0, {NULL}}, /* the last device does not use host memory */
     {"adds,limited,cpu", 2, {ADDS, LIMITED}},
     {"close,near,cpu", 2, {SHARED, SHARED_TOO}},
 };
@@ -35,13 +35,13 @@ static void say(char text[160], const char *list, const clv_plan_options *option
            options->objective);
 }
 
-/* Written, read, written again. */
+/* Checks that the plan's file can be read, and gives the same bytes if it is written again. */
 static void check_file(machine *m, const clv_plan *plan, const char *what) {
   clv_error error = {0};
   clv_plan *again = NULL;
   char *text = json_of(plan);
   clv_status status = clv__plan_parse(plan->graph, m->devices, text, strlen(text), NULL, &again, &error);
-  if (status != CLV_OK) fail_msg("%s: its own file is refused: %s", what, error.message);
+  if (status != CLV_OK) fail_msg("%s: its own file is rejected: %s", what, error.message);
   char *text_again = json_of(again);
   size_t at = 0;
   while (text[at] != '\0' && text[at] == text_again[at]) ++at;
@@ -54,7 +54,7 @@ static void check_file(machine *m, const clv_plan *plan, const char *what) {
   clv_plan_destroy(again);
 }
 
-/* All tensors of the tests' graphs are of 32 floats. */
+/* Runs and verifies the plan. All tensors of the random graphs have 32 floats. */
 static void check_run(const clv_plan *plan, const char *what) {
   float data[2][32];
   uint64_t seed = 5;
@@ -114,9 +114,9 @@ static void files_say_all(void **state) {
   }
 }
 
-/* ---- Weights that are streamed, values that are kept ---- */
+/* ---- Streamed weights and kept values ---- */
 
-/* Four products with weights of 1 MiB, and as much to work with. */
+/* Makes a chain of four matrix products, each with a weight of 1 MiB. */
 static clv_graph *heavy_chain(const clv_allocator *allocator) {
   test_graph g;
   test_graph_begin(&g, allocator, 7);
@@ -150,7 +150,8 @@ static void open_limited(machine *m, const char *list, const char *spec, uint32_
   assert_ok(clv_devices_open(m->context, &devices, &m->devices, &error), error);
 }
 
-/* The specification says whether the NPU takes weights as inputs. Pinned or not, what can be planned runs. */
+/* Plans and runs the chain with limited NPU memory, pinned to the NPU or not. `spec` says whether the NPU accepts weights as
+ * inputs. Returns the sum of streamed_of() over all plans. */
 static uint32_t with_memory(const char *spec, uint32_t kibibytes, bool pinned, uint32_t *refused) {
   float data[4 * 512];
   uint32_t streamed = 0, by_optimal = 0, by_contiguous = 0;
@@ -182,12 +183,12 @@ static uint32_t with_memory(const char *spec, uint32_t kibibytes, bool pinned, u
     check_file(&m, plan, what);
     clv_session *session;
     status = clv_session_create(plan, NULL, &session, &error);
-    if (status != CLV_OK) fail_msg("%s, %uK: planned, but: %s", what, kibibytes, error.message);
+    if (status != CLV_OK) fail_msg("%s, %uK: cannot make a session of the plan: %s", what, kibibytes, error.message);
     machine_check_run(session, plan, &input, what);
     clv_session_destroy(session);
     clv_plan_destroy(plan);
   }
-  assert_true(by_optimal <= by_contiguous); /* never worse than another */
+  assert_true(by_optimal <= by_contiguous); /* `optimal` fails only if other strategies do */
   clv_graph_destroy(graph);
   machine_close(&m);
   return streamed;
@@ -206,7 +207,7 @@ static void every_memory(void **state) {
   assert_true(streamed > 0 && refused > 0);
 }
 
-/* The device of less memory is the last: what does not fit goes back to the one before it. */
+/* The last device has less memory: what does not fit moves to the device before it. */
 static void the_last_device_is_small(void **state) {
   (void)state;
   for (uint32_t kibibytes = 1; kibibytes <= 64; kibibytes *= 4) {
@@ -223,7 +224,7 @@ static void the_last_device_is_small(void **state) {
   }
 }
 
-/* Values that the plan keeps are in its file; a note too. */
+/* The plan file has the kept values and the note. */
 static void kept_values_stay(void **state) {
   (void)state;
   machine m;
@@ -251,9 +252,9 @@ static void kept_values_stay(void **state) {
 /* ---- Files that were edited ---- */
 
 typedef struct edit {
-  const char *from, *to; /* the first `from` after `after` */
+  const char *from, *to; /* replaces the first `from` after `after` by `to` */
   const char *after;
-  const char *message; /* NULL: it is still a plan */
+  const char *message; /* the expected error; NULL: the edit is valid */
 } edit;
 
 static void try_edit(machine *m, const clv_graph *graph, const char *text, const edit *e) {
@@ -272,7 +273,7 @@ static void try_edit(machine *m, const clv_graph *graph, const char *text, const
     clv_plan_destroy(plan);
     return;
   }
-  if (status == CLV_OK) fail_msg("'%s' instead of '%s' is taken", e->to, e->from);
+  if (status == CLV_OK) fail_msg("'%s' instead of '%s' is accepted", e->to, e->from);
   assert_null(plan);
   if (strstr(error.message, e->message) == NULL) {
     fail_msg("'%s' instead of '%s': '%s' does not say '%s'", e->to, e->from, error.message, e->message);
@@ -311,7 +312,7 @@ static void edits(void **state) {
       {"\"weight_bytes\"", "\"streamed\": [\"m\"], \"weight_bytes\"", "\"partitions\"",
        "partition 0: node 'matmul': npu cannot run it with its weights streamed"},
       {"\"weight_bytes\"", "\"streamed\": [\"w\"], \"weight_bytes\"", "\"id\": 1", "weights cannot be streamed to cpu"},
-      {"\"predicted_ms\": ", "\"predicted_ms\": -1, \"was\": ", "\"partitions\"", NULL}, /* worked out again */
+      {"\"predicted_ms\": ", "\"predicted_ms\": -1, \"was\": ", "\"partitions\"", NULL}, /* computed again */
       {"\"predicted_ms\": ", "\"predicted_ms\": NaN, \"was\": ", "\"partitions\"", "line"},
       {"\"predicted_ms\": ", "\"predicted_ms\": 1e999, \"was\": ", "\"partitions\"", "line"},
       {"\"id\": 0", "\"id\": 1000000000", "\"partitions\"", NULL},
@@ -339,7 +340,7 @@ static void edits(void **state) {
   machine_close(&m);
 }
 
-/* A partition that an edit moves to a device must keep to the device's number of inputs. */
+/* A partition that an edit moves to another device must respect that device's limit on inputs. */
 static void edits_beyond_the_inputs_of_a_device(void **state) {
   (void)state;
   machine m;
@@ -363,7 +364,7 @@ static void edits_beyond_the_inputs_of_a_device(void **state) {
   machine_close(&m);
 }
 
-/* What is only supposed cannot be run, nor read back as if it could; where nothing had to be supposed, it can. */
+/* A what-if plan can neither be run nor read back as an ordinary plan, unless the devices support all its operators anyway. */
 static void supposed_plans(void **state) {
   (void)state;
   machine m;
@@ -393,7 +394,7 @@ static void supposed_plans(void **state) {
   machine_close(&m);
 }
 
-/* ---- Graphs with little to do ---- */
+/* ---- Graphs with at most two nodes to run ---- */
 
 static void nothing_to_do(void **state) {
   (void)state;
@@ -466,8 +467,8 @@ static clv_status parse(machine *m, const clv_plan *plan, clv_plan_options *opti
   return status;
 }
 
-/* Each allocation of the step fails once: all of the first ones, and fewer and fewer of those after. A device that has no memory
- * to find out whether it can run a node says no, and says why; or it is `refusal` that comes of it. */
+/* Lets allocations of the step fail, one per call: first each of them, later fewer and fewer. If a device has no memory to check
+ * whether it can run a node, it rejects the node, and the step may fail with `refusal` instead. */
 static void sweep(machine *m, const clv_plan *plan, clv_plan_options *options, step_fn step, const char *what,
                   const char *refusal) {
   size_t live = m->counting.live;
@@ -480,7 +481,8 @@ static void sweep(machine *m, const clv_plan *plan, clv_plan_options *options, s
     m->counting.fail_at = 0;
     failed = m->counting.calls >= n;
     assert_true(failed || status == CLV_OK);
-    if (m->counting.live != live) fail_msg("%s: allocation %zu: %zu are lost", what, n, m->counting.live - live);
+    if (m->counting.live != live)
+      fail_msg("%s: allocation %zu: %zu allocations are not released", what, n, m->counting.live - live);
     bool refused = status == CLV_NOT_SUPPORTED && strstr(error.message, refusal) != NULL;
     if (status != CLV_OK && status != CLV_OUT_OF_MEMORY && !refused) {
       fail_msg("%s: allocation %zu: %s: %s", what, n, clv_status_name(status), error.message);
@@ -516,7 +518,7 @@ static void allocations_fail(void **state) {
   machine_close(&m);
 }
 
-/* The same where weights are streamed, which cuts again and again. */
+/* Allocations also fail in plans with streamed weights, which are cut several times. */
 static void allocations_fail_while_streaming(void **state) {
   (void)state;
   machine m;

@@ -1,5 +1,5 @@
-/* Plans made again without some of their devices: what ran elsewhere stays, what has to go goes where it can, pins hold or
- * refuse, the checks of every plan hold of these too, and no backend of a lost device is asked anything. */
+/* Plans made again without some of their devices: nodes of other devices stay, nodes of the lost devices move, pins are kept or
+ * rejected, the properties of all plans hold, and no function of a lost device is called. */
 #include "backends/vnpu/vnpu.h"
 #include "base/text.h"
 #include "machine.h"
@@ -25,7 +25,7 @@ typedef struct way {
 static const way ways[] = {
     {"npu,cpu", 0, {NULL}},
     {"adds,few,cpu", 2, {ADDS, FEW}},
-    {"cpu,adds,few", 2, {ADDS, FEW}}, /* the last device is not the host's */
+    {"cpu,adds,few", 2, {ADDS, FEW}}, /* the last device does not use host memory */
     {"close,near,cpu", 2, {CLOSE, NEAR}},
     {"near,close,adds,cpu", 3, {CLOSE, NEAR, ADDS}},
 };
@@ -48,7 +48,8 @@ static void check_plan(const clv_plan *plan, uint64_t seed, const char *what) {
   }
 }
 
-/* Nothing in the way: without the lost devices every node has one that says yes, and no pin names a lost one. */
+/* Returns whether a plan without the lost devices is possible: every node has another device that supports it, and no node is
+ * pinned to a lost device. */
 static bool can_be(const clv_plan *old, uint32_t lost) {
   for (clv_node_id n = 0; n < old->graph->node_count; ++n) {
     uint32_t at = old->problem_nodes[n];
@@ -62,7 +63,7 @@ static bool can_be(const clv_plan *old, uint32_t lost) {
   return true;
 }
 
-/* What stayed is where it was, in the partition it was in. `in_place`: nothing else may have changed. */
+/* Checks that all partitions of other devices continue unchanged. Returns how many there are. */
 static uint32_t check_same(const clv_plan *old, const clv_plan *plan, uint32_t lost, const char *what) {
   uint32_t same = 0, most = 0;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
@@ -87,13 +88,13 @@ static uint32_t check_same(const clv_plan *old, const clv_plan *plan, uint32_t l
   return same;
 }
 
-/* The same again is the same, and what it writes can be read back. */
+/* Checks that making the plan twice gives the same plan, and that its file can be read back. */
 static void check_file(machine *m, const clv_plan *old, const clv_plan *plan, uint32_t lost, const char *what) {
   clv_error error = {0};
   clv_plan *again, *read;
   assert_ok(clv__plan_without_devices(old, lost, "it broke", &again, &error), error);
   char *a = json_of(plan), *b = json_of(again);
-  if (strcmp(a, b) != 0) fail_msg("%s: made twice it differs", what);
+  if (strcmp(a, b) != 0) fail_msg("%s: two plans made in the same way differ", what);
   assert_ok(clv__plan_parse(plan->graph, m->devices, a, strlen(a), NULL, &read, &error), error);
   assert_int_equal(read->partition_count, plan->partition_count);
   clv__release(plan->graph->allocator, b);
@@ -105,7 +106,7 @@ static void check_file(machine *m, const clv_plan *old, const clv_plan *plan, ui
 static void lose(machine *m, const clv_plan *old, uint32_t lost, uint64_t seed, const char *what) {
   clv_error error = {0};
   clv_plan *plan = (clv_plan *)&error;
-  static char text[256]; /* the checks speak of it */
+  static char text[256]; /* for the messages of the checks */
   snprintf(text, sizeof text, "%s, without %x", what, lost);
   clv_status status = clv__plan_without_devices(old, lost, "it broke", &plan, &error);
   if (!can_be(old, lost)) {
@@ -142,7 +143,7 @@ static clv_plan *random_plan(machine *m, const clv_graph *graph, uint64_t seed, 
            options.split == NULL ? "its own" : options.split, options.objective);
   clv_status status = clv_plan_make(graph, m->devices, &options, &plan, &error);
   if (status != CLV_NOT_SUPPORTED && status != CLV_INVALID_ARGUMENT && status != CLV_OK) fail_msg("%s: %s", what, error.message);
-  return status == CLV_OK ? plan : NULL; /* a pin that cannot hold, or that matches nothing */
+  return status == CLV_OK ? plan : NULL; /* a pin that is impossible or matches no node */
 }
 
 static void every_device_in_turn(void **state) {
@@ -188,7 +189,7 @@ static void one_after_the_other(void **state) {
       if (now != first && status != CLV_OK) clv_plan_destroy(now);
       if (status != CLV_OK) break;
       (void)check_same(now, next, bit, what);
-      if (now != first) clv_plan_destroy(now); /* the next one needs the first alone */
+      if (now != first) clv_plan_destroy(now); /* later plans only need the first */
       now = next;
       lost |= bit;
       ++chains;
@@ -205,7 +206,7 @@ static void one_after_the_other(void **state) {
   assert_true(chains > test_some(60));
 }
 
-/* What plan files say is kept: the pins, and what is not ours to know. */
+/* Plans read from files keep their pins, and also an unknown name of a strategy. */
 static void plans_from_files(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= test_some(40); ++seed) {
@@ -255,12 +256,12 @@ static void refusals_and_explanations(void **state) {
   assert_non_null(strstr(text.data, "npu: cannot run it: removed: no answer for 2 s"));
   clv__text_finish(&text);
   clv_plan *nothing;
-  assert_int_equal(clv__plan_without_devices(without, 2, "fire", &nothing, &error), CLV_NOT_SUPPORTED); /* the last one */
+  assert_int_equal(clv__plan_without_devices(without, 2, "fire", &nothing, &error), CLV_NOT_SUPPORTED); /* the last device */
   assert_string_equal(error.message,
                       "node 'conv' (Conv): no device can run it: npu: removed: no answer for 2 s; cpu: removed: fire");
   clv_plan_destroy(without);
   assert_int_equal(clv__plan_without_devices(plan, 3, "fire", &nothing, &error), CLV_NOT_SUPPORTED);
-  assert_ok(clv__plan_without_devices(plan, 0, "nothing", &without, &error), error); /* none: the same plan */
+  assert_ok(clv__plan_without_devices(plan, 0, "nothing", &without, &error), error); /* no device removed: the same plan */
   assert_int_equal(without->partition_count, plan->partition_count);
   for (uint32_t p = 0; p < plan->partition_count; ++p) assert_int_equal(without->same_partitions[p], p);
   assert_true(without->predicted_ns == plan->predicted_ns);
@@ -294,7 +295,7 @@ static void lost_devices_are_not_called(void **state) {
   }
 }
 
-/* Four layers with weights of 1 MiB: the narrow device does not hold them and what it works with. */
+/* Four layers with weights of 1 MiB: they do not fit into the narrow device's memory together with other data. */
 static clv_graph *layers(const clv_allocator *allocator) {
   test_graph g;
   char name[32], in[64], out[32];
@@ -341,13 +342,13 @@ static void what_is_streamed(void **state) {
       if (p == 1) assert_int_equal(status, CLV_NOT_SUPPORTED);
       if (p != 1 && status != CLV_OK) fail_msg("%s: %s", what, error.message);
       if (status == CLV_OK) check_streamed(without, s, what);
-      for (uint32_t i = 0; status == CLV_OK && i < without->partition_count; ++i) { /* a streamed weight is an input */
+      for (uint32_t i = 0; status == CLV_OK && i < without->partition_count; ++i) { /* streamed weights are inputs */
         uint32_t is = without->same_partitions[i];
         if (is == CLV__NO_ID) continue;
         assert_int_equal(without->partitions[i].view->input_count, plan->partitions[is].view->input_count);
       }
       clv_plan_destroy(without);
-      assert_ok(clv__plan_without_devices(plan, 0, "", &without, &error), error); /* what is streamed stays so */
+      assert_ok(clv__plan_without_devices(plan, 0, "", &without, &error), error); /* streamed weights stay streamed */
       for (uint32_t i = 0; i < plan->partition_count; ++i) assert_int_equal(without->same_partitions[i], i);
       if (p == 3) check_streamed(without, s, what);
       clv_plan_destroy(without);
@@ -358,8 +359,8 @@ static void what_is_streamed(void **state) {
   machine_close(&m);
 }
 
-/* Where what has to go finds no room beside what stays, everything is placed again: the narrow device holds two of the three
- * weights and must have them when it compiles, and it alone can run the last node. */
+/* If the nodes that move do not fit beside those that stay, everything is placed again. Here the narrow device has room for two
+ * of the three weights, cannot stream them, and is the only remaining device that can run the last node. */
 static void no_room_beside_what_stays(void **state) {
   (void)state;
   static const char *const specs[] = {
@@ -381,7 +382,7 @@ static void no_room_beside_what_stays(void **state) {
   options.strategy = "optimal";
   clv_plan *made = machine_plan(&m, graph, "one=narrow,two=narrow,last=wide", options), *plan, *without;
   char *text = json_of(made);
-  for (char *at = text; (at = strstr(at, "\"usr\"")) != NULL;) memcpy(at, "\"cut\"", 5); /* nobody pinned them */
+  for (char *at = text; (at = strstr(at, "\"usr\"")) != NULL;) memcpy(at, "\"cut\"", 5); /* so that these nodes are not pinned */
   assert_ok(clv__plan_parse(graph, m.devices, text, strlen(text), NULL, &plan, &error), error);
   assert_ok(clv__plan_without_devices(plan, 1u << 1, "it broke", &without, &error), error);
   check_plan(without, 0, "no room");

@@ -1,17 +1,18 @@
-/* Plugins for the tests of loading, one a VARIANT: a right one that runs Relu, and what makes others older, newer, or wrong. */
+/* Plugins for the tests of plugin loading. The macro VARIANT selects one: a correct plugin that runs Relu, or one that is older,
+ * newer or faulty. */
 #include "cleave/plugin/host_device.h"
 
-#define RIGHT 0       /* one device */
-#define OLDER 1       /* the table as it was first: up to execute() */
-#define NEWER 2       /* slots that nobody knows yet */
-#define OTHER_ABI 3   /* another version of the ABI */
-#define NO_SYMBOL 4   /* a library, and no plugin */
-#define FAILS 5       /* its query says why */
-#define NEEDS_NEWER 6 /* wants more of the host than it offers */
-#define TOO_SHORT 7   /* a table that ends too early */
-#define LACKS_SLOT 8  /* no compile() */
-#define UNRESOLVED 9  /* needs a library that is not here */
-#define LISTS 10      /* two devices, with options */
+#define RIGHT 0       /* a correct plugin with one device */
+#define OLDER 1       /* the table of the first version, which ends with execute() */
+#define NEWER 2       /* a table with more slots than the host knows */
+#define OTHER_ABI 3   /* a table of another ABI version */
+#define NO_SYMBOL 4   /* a library without clv_backend_query() */
+#define FAILS 5       /* clv_backend_query() fails with a message */
+#define NEEDS_NEWER 6 /* needs a newer host */
+#define TOO_SHORT 7   /* a table that ends before compile() */
+#define LACKS_SLOT 8  /* a table without compile() */
+#define UNRESOLVED 9  /* calls a function that no library defines */
+#define LISTS 10      /* a correct plugin with two devices and an option */
 
 #ifndef NAME
 #define NAME "right"
@@ -40,7 +41,7 @@ static clv_status open_device(void *self, const clv_host *host, const clv_device
     if (strcmp(config->options[i].key, "speed") != 0 || strcmp(config->options[i].value, "none") != 0) continue;
     clv_host_release(host, made);
     *device = NULL;
-    return clv_host_fail(error, CLV_NOT_SUPPORTED, "a speed of none");
+    return clv_host_fail(error, CLV_NOT_SUPPORTED, "speed=none is not supported");
   }
   return CLV_OK;
 }
@@ -99,7 +100,7 @@ static clv_status list(void *self, const clv_host *host, const clv_option *optio
   return status != CLV_OK ? status : found(cookie, "fast", "gpu");
 }
 
-/* Of a table that ends before it: nobody sees it. */
+/* The `list` slot of OLDER, whose table ends before that slot. The host must not call it. */
 static clv_status beyond_the_end(void *self, const clv_host *host, const clv_option *options, uint32_t option_count,
                                  clv_found_fn found, void *cookie, clv_error *error) {
   (void)self;
@@ -111,9 +112,9 @@ static clv_status beyond_the_end(void *self, const clv_host *host, const clv_opt
   return clv_host_fail(error, CLV_INTERNAL_ERROR, "a slot beyond the table's end was called");
 }
 
-static const clv_option_info known_options[] = {{"speed", "high or none", "how quick it is; high"}};
+static const clv_option_info known_options[] = {{"speed", "high or none", "the speed of the device (default: high)"}};
 
-/* As a later version might be. */
+/* A table as a later version might define it. */
 typedef struct later_backend {
   clv_backend known;
   clv_status (*teleport)(clv_device *device, int where);
@@ -171,7 +172,8 @@ clv_status clv_backend_query(const clv_host *host, void *user_data, const clv_ba
 #endif
   const size_t needed = VARIANT == NEEDS_NEWER ? sizeof(clv_host) + sizeof(void *) : offsetof(clv_host, graph_part);
   if (host->abi_version != CLV_ABI_VERSION || host->struct_size < needed) {
-    return clv_host_fail(error, CLV_NOT_SUPPORTED, "needs a host of ABI %u with %zu bytes of services; this one is %u with %u",
+    return clv_host_fail(error, CLV_NOT_SUPPORTED,
+                         "needs a host with ABI version %u and a table of %zu bytes; this host has version %u and %u bytes",
                          CLV_ABI_VERSION, needed, host->abi_version, host->struct_size);
   }
   if (VARIANT == FAILS) return clv_host_fail(error, CLV_DEVICE_ERROR, "driver 7 is asleep");

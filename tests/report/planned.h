@@ -1,4 +1,4 @@
-/* Plans to write and draw, and small checks of what comes out. */
+/* Makes plans for the tests of reports and pictures, and has small checks of documents. */
 #ifndef CLEAVE_TESTS_REPORT_PLANNED_H
 #define CLEAVE_TESTS_REPORT_PLANNED_H
 
@@ -17,7 +17,7 @@ typedef struct planned {
   clv_plan *plan;
 } planned;
 
-/* A plan with every other node on another device where `alternate` is set. */
+/* Makes a plan for the devices npu and cpu. With `alternate`, the nodes are on cpu and npu in turn. */
 static inline planned make_plan(clv_graph *graph, bool alternate) {
   planned p = {.graph = graph};
   clv_error error = {0};
@@ -47,7 +47,8 @@ static inline void finish(planned *p) {
   clv_context_destroy(p->context);
 }
 
-/* Every element that is opened is closed in order; the document is one element. A small check, no parser of all of XML. */
+/* Checks that every element is closed, in the right order, and that the document is one element. This is not a full XML parser.
+ */
 static inline void assert_well_formed(const char *document) {
   char open[32][32];
   int depth = 0, roots = 0;
@@ -90,7 +91,7 @@ static inline clv_graph *odd_graph(void) {
   return test_graph_end(&graph, "out]]>");
 }
 
-/* Every allocation of a report fails once: the text says so, and nothing is lost. */
+/* Makes every allocation of a report fail once. The text must then be marked as failed, and all memory must be released. */
 static inline void check_out_of_memory(const planned *p, void (*report)(const clv_plan *plan, clv__text *text)) {
   bool failed = true;
   for (size_t at = 1; failed; ++at) {

@@ -1,5 +1,5 @@
-/* The account of operators: it adds up, over plans of one device and of several; devices that do not tell are one row a
- * partition; what devices tell wrongly is refused; and the table says it all. */
+/* Tests report/efficiency.h with plans for one device and for two. The times add up, a device that reports no steps has one row
+ * per partition, wrong reports of devices are errors, and the table has all results. */
 #include "backends/cpu/cpu.h"
 #include "cost/signature.h"
 #include "machine.h"
@@ -62,7 +62,7 @@ static bool near(double a, double b) {
   return fabs(a - b) <= 1e-9 * fmax(1, fabs(b));
 }
 
-/* Rows are sums of steps, longest first; every node is in one step, or idle. */
+/* Checks that rows are the sums of their steps and sorted by time, and that every node is in exactly one step or idle. */
 static void expect_sums(const account *a) {
   const clv__efficiency *e = &a->efficiency;
   double rows_ms = 0, steps_ms = 0, roof_ms = 0;
@@ -109,7 +109,7 @@ static const clv__op_row *row_of(const account *a, const char *label) {
   return NULL;
 }
 
-/* With one run medians are that run: what its steps took is what its partition took. */
+/* With a single run, the medians are the times of that run, so the times of the steps add up to that of the partition. */
 static void of_one_device(void **state) {
   (void)state;
   account a;
@@ -150,7 +150,7 @@ static void of_two_devices(void **state) {
   open_session(&a, test_seven_nodes, true, "npu,cpu");
   assert_ok(run_timed(&a, RUNS, &error), error);
   expect_sums(&a);
-  assert_int_equal(a.efficiency.silent, 1); /* the first of the devices */
+  assert_int_equal(a.efficiency.silent, 1); /* bit 0: the first device, npu */
   assert_non_null(row_of(&a, "partition "));
   assert_non_null(row_of(&a, "transfer"));
   for (uint32_t s = 0; s < a.efficiency.step_count; ++s) {
@@ -168,7 +168,7 @@ static void of_two_devices(void **state) {
   close_session(&a);
 }
 
-/* ---- A device that tells what cannot be ---- */
+/* ---- A device that reports impossible steps ---- */
 
 static enum { RIGHT, NODE_TWICE, NO_SUCH_NODE, FEWER_LATER, MORE_LATER } lie;
 static const clv_backend *inner;
@@ -237,7 +237,7 @@ static void lies_are_refused(void **state) {
   }
 }
 
-/* Every allocation of begin() and of a sample fails once; make_rows() measures, so only its first ones. */
+/* Makes every allocation of clv__efficiency_begin() and clv__efficiency_sample() fail once. */
 static void no_memory(void **state) {
   (void)state;
   for (size_t k = 1; k < 40; ++k) {
@@ -257,7 +257,7 @@ static void no_memory(void **state) {
   }
 }
 
-/* The first ones of make_rows(), before it measures. */
+/* Makes the first allocations of clv__efficiency_make_rows() fail, those before it measures the peaks. */
 static void no_memory_for_rows(void **state) {
   (void)state;
   for (size_t k = 1; k <= 4; ++k) {

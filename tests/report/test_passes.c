@@ -1,4 +1,4 @@
-/* What --explain-passes prints: the texts of small plans, the same as JSON, and nothing lost when memory is. */
+/* Tests the output of --explain-passes for small plans, as text and as JSON, and that running out of memory is handled. */
 #include "machine.h"
 #include "place/place.h"
 #include "report/passes.h"
@@ -10,7 +10,8 @@ static clv_plan *propagate(machine *m, const clv_graph *graph, const char *pins)
   return machine_plan(m, graph, pins, options);
 }
 
-/* mul = a * b, with nothing allocated: inputs are on the last device, the node nowhere until it looks for its inputs. */
+/* mul = a * b without any given memory: the inputs are on the last device, and the node has no device until pass 3 assigns it to
+ * the device of its inputs. */
 static void nothing_allocated(void **state) {
   (void)state;
   static const char *const all[] = {"all"};
@@ -29,14 +30,14 @@ static void nothing_allocated(void **state) {
   assert_false(text.failed);
   char expected[4096] = "";
   static const char *const titles[] = {
-      "1: start: pins, values with a given memory, inputs, weights",
-      "2a: spread down the list, all devices but the last",
-      "2b: spread up the list, all devices but the last",
-      "2c: spread down the list, all devices",
-      "2d: spread up the list, all devices",
-      "3: the device that can read most inputs; upgrades within one memory",
-      "4: views and weights join their readers",
-      "5: cut into partitions",
+      "1: assign nodes by pins, and by the memory of their outputs and weights",
+      "2a: spread all devices but the last to the nodes that follow",
+      "2b: spread all devices but the last to the nodes before",
+      "2c: spread all devices to the nodes that follow",
+      "2d: spread all devices to the nodes before",
+      "3: assign other nodes to the device that can read most of their inputs; upgrade within one memory",
+      "4: assign views to the device of their source, and weights to that of their first reader",
+      "5: cut the list of nodes into partitions",
   };
   for (int i = 0; i < 8; ++i) {
     const char *place = i < 5 ? "-1" : "cpu  3.best";
@@ -110,7 +111,7 @@ static void as_json(void **state) {
   json_decref(passes);
   clv_plan_destroy(plan);
 
-  clv_plan_options options = CLV_PLAN_OPTIONS_INIT; /* nothing kept, nothing said */
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT; /* without a record of the passes, there is no output */
   options.strategy = "propagate";
   plan = machine_plan(&m, graph, NULL, options);
   passes = clv__report_passes_json(plan);
@@ -131,7 +132,8 @@ static void *failing_malloc(size_t size) {
   return ++allocations == failing ? NULL : malloc(size);
 }
 
-/* Half a document is none: every allocation of the JSON library fails once, and so does every one of the text. */
+/* Makes every allocation of the JSON library fail once, and every allocation of the text. The result must be complete or an
+ * error. */
 static void out_of_memory(void **state) {
   (void)state;
   static const char *const all[] = {"all"};
@@ -154,7 +156,7 @@ static void out_of_memory(void **state) {
     assert_true(passes != NULL || !is_through);
     size_t kept = failing;
     failing = 0;
-    if (passes != NULL) assert_true(json_equal(passes, whole)); /* what failed was tried again */
+    if (passes != NULL) assert_true(json_equal(passes, whole)); /* the JSON library tried the failed allocation again */
     json_decref(passes);
     failing = kept;
   }

@@ -1,4 +1,4 @@
-/* The pictures of plans: layers, boxes, lanes and lines, the document they become, and the data of the page. */
+/* Tests the pictures of plans (layers, boxes, lanes and lines), the SVG documents, and the web page with its data. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ typedef struct random_layers {
 static void make_layers_input(random_layers *r, uint64_t *seed) {
   r->node_count = 1 + (uint32_t)(test_random(seed) % 120);
   r->edge_count = 0;
-  uint32_t reach = 1 + (uint32_t)(test_random(seed) % (test_random(seed) % 4 == 0 ? 119 : 8)); /* long edges, sometimes */
+  uint32_t reach =
+      1 + (uint32_t)(test_random(seed) % (test_random(seed) % 4 == 0 ? 119 : 8)); /* one graph in four may have long edges */
   for (uint32_t v = 0; v < r->node_count; ++v) {
     r->widths[v] = 20 + (double)(test_random(seed) % 160);
     uint32_t edges = v == 0 ? 0 : (uint32_t)(test_random(seed) % 4);
@@ -35,7 +36,7 @@ static void make_layers_input(random_layers *r, uint64_t *seed) {
   }
 }
 
-/* Edges lead down, bends stand between, and nothing in a rank overlaps. */
+/* Edges lead down, bends are in the ranks between the ends of their edge, and nodes and bends of a rank do not overlap. */
 static void test_layers(void **state) {
   (void)state;
   uint64_t seed = 7;
@@ -54,7 +55,7 @@ static void test_layers(void **state) {
       assert_true(bends == span - 1 || (bends == 0 && span > 20));
       for (uint32_t b = layers.bend_offsets[e]; b < layers.bend_offsets[e + 1]; ++b) {
         uint32_t rank = layers.ranks[r.from[e]] + 1 + b - layers.bend_offsets[e];
-        for (uint32_t v = 0; v < r.node_count; ++v) { /* it does not pass through a node */
+        for (uint32_t v = 0; v < r.node_count; ++v) { /* the edge does not pass through a node */
           if (layers.ranks[v] == rank) assert_true(fabs(layers.x[v] - layers.bends[b]) >= r.widths[v] / 2);
         }
       }
@@ -92,7 +93,7 @@ static bool apart(double a, double a_size, double b, double b_size) {
   return a + a_size <= b + 1e-6 || b + b_size <= a + 1e-6;
 }
 
-/* Chips stay inside their box and apart from each other; wires begin and end at chips. */
+/* Checks that chips are inside their box and do not overlap, and that wires begin and end at chips. */
 static void check_box(const clv__box *box) {
   for (uint32_t i = 0; i < box->chip_count; ++i) {
     const clv__chip *chip = &box->chips[i];
@@ -113,7 +114,8 @@ static void check_box(const clv__box *box) {
   }
 }
 
-/* Of a lane and a column, boxes do not overlap; nor do the lines of transfers between two lanes, or cross a box between. */
+/* Checks, within each column, that the boxes of a lane do not overlap, that transfers between the same lanes keep a distance, and
+ * that no transfer crosses a box. */
 static void check_places(const clv__diagram *d) {
   for (uint32_t i = 0; i < d->item_count; ++i) {
     const clv__item *a = &d->items[i];
@@ -126,7 +128,7 @@ static void check_places(const clv__diagram *d) {
       uint32_t b_low = b->from < b->to ? b->from : b->to, b_high = b->from + b->to - b_low;
       bool a_box = clv__item_is_box(a), b_box = clv__item_is_box(b);
       if (a_box && b_box && a->from == b->from) assert_true(apart(a->y, a->height, b->y, b->height));
-      if (!a_box && !b_box && a_low < b_high && b_low < a_high) assert_true(fabs(a->y - b->y) >= 12); /* room for its label */
+      if (!a_box && !b_box && a_low < b_high && b_low < a_high) assert_true(fabs(a->y - b->y) >= 12); /* room for the label */
       if (a_box != b_box) {
         const clv__item *box = a_box ? a : b, *line = a_box ? b : a;
         uint32_t low = a_box ? b_low : a_low, high = a_box ? b_high : a_high;
@@ -136,7 +138,7 @@ static void check_places(const clv__diagram *d) {
   }
 }
 
-/* What waits for something in the same column stands lower, by its entry or altogether. */
+/* Checks that an item is below the items of its column that it depends on. A box may begin above a transfer that enters it. */
 static void check_order(const clv__diagram *d) {
   for (uint32_t i = 0; i < d->item_count; ++i) {
     for (uint32_t e = d->source_offsets[i]; e < d->source_offsets[i + 1]; ++e) {
@@ -159,13 +161,14 @@ static void check_lines(const clv__diagram *d) {
       double x = line->points[2 * k], y = line->points[2 * k + 1];
       assert_true(x >= 0 && x <= d->width && y >= d->top && y <= d->height);
       if (k == 0) continue;
-      assert_true(fabs(x - line->points[2 * k - 2]) < 0.01 || fabs(y - line->points[2 * k - 1]) < 0.01); /* straight */
-      assert_true(y >= line->points[2 * k - 1] - 0.01);                                                  /* never up */
+      assert_true(fabs(x - line->points[2 * k - 2]) < 0.01 ||
+                  fabs(y - line->points[2 * k - 1]) < 0.01); /* horizontal or vertical */
+      assert_true(y >= line->points[2 * k - 1] - 0.01);      /* never upwards */
     }
   }
 }
 
-/* Every step is shown once, or counted where the middle is left out. */
+/* Checks that every step is shown once or, if the middle is omitted, counted there. */
 static void check_complete(const clv__diagram *d) {
   uint64_t steps = 0, boxes = 0;
   for (uint32_t i = 0; i < d->item_count; ++i) {
@@ -181,7 +184,7 @@ static void check_complete(const clv__diagram *d) {
   assert_true(boxes <= d->plan->partition_count);
 }
 
-/* Two to four devices, some in one memory; nodes anywhere. */
+/* Makes a plan for two to four devices, of which some share a memory, with nodes on random devices. */
 static planned plan_anywhere(clv_graph *graph, uint64_t *seed) {
   static const char *const specs[] = {"{\"name\": \"a\", \"operators\": \"all\", \"memory_space\": \"both\"}",
                                       "{\"name\": \"b\", \"operators\": \"all\"}",
@@ -281,7 +284,7 @@ static void test_svg(void **state) {
   }
 }
 
-/* A transfer's label has its value, bytes and time. */
+/* The label of a transfer has the name, the size and the time of the value. */
 static void test_transfer_label(void **state) {
   (void)state;
   planned p = make_plan(test_seven_nodes(clv__allocator_default()), true);
@@ -308,7 +311,7 @@ static const json_t *cell(const json_t *row, size_t index) {
   return found;
 }
 
-/* What the page knows is what the plan says; names come back as they are, whatever is in them. */
+/* The page's data equals the plan. Names survive unchanged, whatever characters they contain. */
 static void test_page_data(void **state) {
   (void)state;
   for (int kind = 0; kind < 3; ++kind) {
@@ -343,7 +346,7 @@ static void test_page_data(void **state) {
       assert_true(json_is_null(cell(cell(node, 10), 1 - other)));
     }
     uint64_t end_ns = 0;
-    for (uint32_t s = 0; s < p.plan->step_count; ++s) { /* one after the other, without a pause */
+    for (uint32_t s = 0; s < p.plan->step_count; ++s) { /* the steps follow each other without a gap */
       const clv__step *step = &p.plan->steps[s];
       const json_t *row = json_array_get(step->is_transfer ? transfers : partitions, step->index);
       assert_int_equal(json_integer_value(cell(row, step->is_transfer ? 6 : 3)), end_ns);
@@ -356,7 +359,7 @@ static void test_page_data(void **state) {
   }
 }
 
-/* No name ends the element it is in, and nothing is loaded from anywhere. */
+/* No name can end the HTML element that contains it, and the page loads nothing from elsewhere. */
 static void test_page(void **state) {
   (void)state;
   planned p = make_plan(odd_graph(), true);
@@ -389,7 +392,7 @@ static void report_page(const clv_plan *plan, clv__text *text) {
   clv__report_html(plan, NULL, 0, text);
 }
 
-/* Every allocation fails once: it is said, and nothing is lost. */
+/* Makes every allocation fail once. The text must then be marked as failed, and all memory must be released. */
 static void test_out_of_memory(void **state) {
   (void)state;
   planned p = make_plan(test_seven_nodes(clv__allocator_default()), true);
@@ -398,7 +401,7 @@ static void test_out_of_memory(void **state) {
   finish(&p);
 }
 
-/* Twice the nodes take about twice the text: nothing is quadratic in what is written. */
+/* A plan with twice the nodes gives about twice the text, so the output does not grow quadratically. */
 static void test_growth(void **state) {
   (void)state;
   size_t sizes[2];

@@ -1,4 +1,4 @@
-/* How things are written for people: labels, tables, texts of plans; pictures: test_pictures.c. */
+/* Tests the output for people: labels, tables, and plans as text. test_pictures.c tests pictures. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static void append_short(clv__text *text, const char *name) {
   clv__label_short(text, name, 9);
 }
 
-/* Names from files neither steer a terminal nor break a line, a table or a document. */
+/* Names from files cannot control a terminal, and cannot break a line, a table or a document. */
 static void test_names(void **state) {
   (void)state;
   assert_label(clv__label_name, "layer4/conv.1", "layer4/conv.1");
@@ -113,8 +113,9 @@ static void test_dot(void **state) {
   clv__report_dot(p.plan, &text);
   assert_int_equal(count_of(text.data, "subgraph cluster_"), 2);
   assert_non_null(strstr(text.data, "a\\\\\\\"b")); /* a\"b, quoted */
-  assert_non_null(
-      strstr(text.data, "</text><script>\\\\n\\nRelu")); /* the name's newline is an escape, the other one parts lines */
+  assert_non_null(strstr(
+      text.data,
+      "</text><script>\\\\n\\nRelu")); /* the newline in the name is escaped twice; the other one separates name and operator */
   clv__text_finish(&text);
   finish(&p);
 }
@@ -139,7 +140,7 @@ static void test_steps(void **state) {
   finish(&p);
 }
 
-/* Times of a trace count from the earliest event, wherever it stands among the others. */
+/* Times in a trace count from the earliest event, which need not be the first in the list. */
 static void test_trace(void **state) {
   (void)state;
   planned p = make_plan(test_seven_nodes(clv__allocator_default()), true);
@@ -165,7 +166,7 @@ static void test_trace(void **state) {
   finish(&p);
 }
 
-/* A text that cannot grow says so, and nothing is lost. */
+/* A text that cannot grow is marked as failed, and all memory is released. */
 static void test_out_of_memory(void **state) {
   (void)state;
   planned p = make_plan(test_seven_nodes(clv__allocator_default()), true);
@@ -174,14 +175,14 @@ static void test_out_of_memory(void **state) {
   finish(&p);
 }
 
-/* The documentation has a cause where it stands in backquotes; the number of a weight apart. */
+/* Returns whether the documentation has the cause in backquotes. The number of a weight after "1.wgt" is ignored. */
 static bool is_documented(const char *page, const char *cause) {
   char quoted[32];
   snprintf(quoted, sizeof quoted, "`%.*s`", strncmp(cause, "1.wgt", 5) == 0 ? 5 : (int)strlen(cause), cause);
   return strstr(page, quoted) != NULL;
 }
 
-/* Whatever cause a strategy gives, the texts and docs/placement.md know what it means. */
+/* Every cause that a strategy gives has a meaning in the texts and is described in docs/placement.md. */
 static void test_causes(void **state) {
   (void)state;
   clv__file_map page;
@@ -207,7 +208,7 @@ static void test_causes(void **state) {
       assert_ok(clv_plan_make(p.graph, p.devices, &options, &p.plan, &error), error);
       for (clv_node_id n = 0; n < p.graph->node_count; ++n) {
         const char *cause = p.plan->placement.causes[n];
-        if (clv__cause_meaning(cause) == NULL) fail_msg("%s: nobody says what cause '%s' means", strategy->name, cause);
+        if (clv__cause_meaning(cause) == NULL) fail_msg("%s: cause '%s' has no meaning text", strategy->name, cause);
         if (!is_documented(text, cause)) fail_msg("%s: docs/placement.md has no cause '%s'", strategy->name, cause);
       }
       finish(&p);

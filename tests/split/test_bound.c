@@ -1,4 +1,4 @@
-/* Bounds against the best plans there are, found by trying all: never above, and not far below. */
+/* Bounds compared with the best plans, found by trying all of them: never above, and not far below. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static clv__bounds bounds_of(const clv__problem *problem) {
   return bounds;
 }
 
-/* The mean of what bounds reach of the best, so that a bound of nothing fails too. */
+/* The mean ratio of the bounds to the best times, so that a bound that is much too low fails too. */
 typedef struct reached {
   double sum;
   uint32_t count;
@@ -56,12 +56,12 @@ static void test_serial(void **state) {
   double three = check_serial(2500, (test_problem_options){1, 7, 3, 3, free, TEST_SHAPE_COUNT});
   double four = check_serial(1000, (test_problem_options){1, 6, 4, 4, free, TEST_SHAPE_COUNT});
   check_serial(1000, (test_problem_options){1, 7, 1, 3, TEST_ALL, TEST_SHAPE_COUNT});
-  print_message("of the best serial time: %.4f of one device's, %.4f of two, %.4f of three, %.4f of four\n", one, two, three,
-                four);
+  print_message("mean ratio to the best serial time: %.4f with one device, %.4f with two, %.4f with three, %.4f with four\n", one,
+                two, three, four);
   assert_true(one > 0.99 && two > 0.99 && three > 0.96 && four > 0.94);
 }
 
-/* Without launches two devices leave nothing open. */
+/* Without launches, the bound for two devices is exact. */
 static void test_two_exactly(void **state) {
   (void)state;
   const test_problem_options shape = {1, 11, 2, 2, TEST_ALL & ~(uint32_t)(TEST_LIMITS | TEST_LAUNCHES), TEST_SHAPE_COUNT};
@@ -89,11 +89,11 @@ static void test_lanes(void **state) {
     check("throughput", bounds.throughput_ns, best.throughput_ns, &throughput);
     clv__arena_finish(&arena);
   }
-  print_message("of the best: %.4f overlapped, %.4f throughput\n", mean(&overlapped), mean(&throughput));
+  print_message("mean ratio to the best: %.4f overlapped, %.4f throughput\n", mean(&overlapped), mean(&throughput));
   assert_true(mean(&overlapped) > 0.9 && mean(&throughput) > 0.7);
 }
 
-/* Times too large to add up leave the bounds that are sums; a node that runs nowhere is an error. */
+/* If times are too large to add up, only the bounds that are sums remain. A node without a device is an error. */
 static void test_refusals(void **state) {
   (void)state;
   clv__arena arena;

@@ -1,4 +1,4 @@
-/* The convex split: sound always, the fewest for two devices, no slower than the linear cut, and close to the best there is. */
+/* The convex split: always valid, the fewest partitions for two devices, no slower than the linear cut, and close to the best. */
 #include <string.h>
 
 #include "problem_brute.h"
@@ -6,7 +6,7 @@
 #include "support.h"
 
 static void place_at_random(const clv__problem *problem, uint64_t *random, uint32_t *devices) {
-  /* Runs of one device are as common as changes. */
+  /* The device changes about every other time. */
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     if (n > 0 && (test_random(random) & 1u) != 0 && clv__can_run(problem, n, devices[n - 1])) {
       devices[n] = devices[n - 1];
@@ -93,15 +93,16 @@ static void more_devices_come_close_to_the_fewest(void **state) {
     test_problem_at(problem, seed, "fewest for many devices");
     uint32_t fewest = test_brute_groups(problem, devices).fewest, bound = bound_of(problem, devices, &arena);
     clv__cut cut = split(problem, devices, NULL, CLV__SPLIT_FEWEST, &arena);
-    if (bound > fewest) test_problem_fail(devices, "a bound of %u, and %u partitions suffice", bound, fewest);
-    if (used_devices(problem, devices) <= 2 && cut.count > fewest) test_problem_fail(devices, "%u, not %u", cut.count, fewest);
+    if (bound > fewest) test_problem_fail(devices, "the bound is %u, but %u partitions suffice", bound, fewest);
+    if (used_devices(problem, devices) <= 2 && cut.count > fewest)
+      test_problem_fail(devices, "%u partitions, expected %u", cut.count, fewest);
     if (cut.count > fewest + 1) test_problem_fail(devices, "%u partitions, %u suffice", cut.count, fewest);
     ++problems;
     exact += cut.count == fewest;
     tight += bound == fewest;
     clv__arena_finish(&arena);
   }
-  print_message("more than two devices: %u of %u the fewest, %u with the bound\n", exact, problems, tight);
+  print_message("more than two devices: %u of %u have the fewest partitions; in %u the bound is exact\n", exact, problems, tight);
   assert_true(exact + 3 >= problems);
   assert_true(tight + 3 >= problems);
 }
@@ -127,12 +128,12 @@ static void expect_least_time(uint32_t min_devices, uint32_t max_devices, uint32
     if (best > 0 && (double)time / (double)best > worst) worst = (double)time / (double)best;
     clv__arena_finish(&arena);
   }
-  print_message("least time, %u to %u devices: %u of %u missed, the worst by %.2f %%\n", min_devices, max_devices, missed,
+  print_message("%u to %u devices: %u of %u splits miss the least time, at worst by %.2f %%\n", min_devices, max_devices, missed,
                 problems, 100 * (worst - 1));
   assert_true(missed <= allowed);
 }
 
-/* How many may be missed is hardly more than what is. */
+/* The limits are hardly above the present numbers of misses. */
 static void time_is_close_to_the_least(void **state) {
   (void)state;
   expect_least_time(2, 2, TEST_SAVINGS | TEST_LAUNCHES, 2);
@@ -140,7 +141,7 @@ static void time_is_close_to_the_least(void **state) {
   expect_least_time(2, 4, TEST_ALL & ~TEST_LIMITS, 4);
 }
 
-/* ---- Larger ones ---- */
+/* ---- Larger problems ---- */
 
 static void cuts_are_sound_and_no_slower_than_linear(void **state) {
   (void)state;
@@ -168,13 +169,15 @@ static void cuts_are_sound_and_no_slower_than_linear(void **state) {
     assert_memory_equal(convex.partition_of, again.partition_of, problem->node_count * sizeof *again.partition_of);
     uint64_t time = serial_of(problem, &convex, &arena), linear_time = serial_of(problem, &linear, &arena);
     if (!limits && time > linear_time) {
-      test_problem_fail(devices, "%llu ns, linear %llu", (unsigned long long)time, (unsigned long long)linear_time);
+      test_problem_fail(devices, "%llu ns, but the linear cut takes %llu", (unsigned long long)time,
+                        (unsigned long long)linear_time);
     }
-    if (!limits && fewest.count > linear.count) test_problem_fail(devices, "%u, linear %u", fewest.count, linear.count);
+    if (!limits && fewest.count > linear.count)
+      test_problem_fail(devices, "%u partitions, but the linear cut has %u", fewest.count, linear.count);
     uint32_t bound = bound_of(problem, devices, &arena);
     if (fewest.count < bound) test_problem_fail(devices, "%u partitions, below the bound of %u", fewest.count, bound);
     if (!limits && claims == NULL && used_devices(problem, devices) == 2 && fewest.count != bound) {
-      test_problem_fail(devices, "%u partitions, the fewest are %u", fewest.count, bound);
+      test_problem_fail(devices, "%u partitions, but the fewest are %u", fewest.count, bound);
     }
     clv__arena_finish(&arena);
   }
@@ -182,7 +185,7 @@ static void cuts_are_sound_and_no_slower_than_linear(void **state) {
 
 /* ---- Worked examples ---- */
 
-/* A list of nodes made by hand: each reads the values of earlier nodes; value n is node n's. */
+/* A list of nodes built by hand: each reads values of earlier nodes; value n is computed by node n. */
 typedef struct list {
   uint32_t node_count, read_count;
   uint32_t reads[4096], read_offsets[2049], devices[2049], ramp[2050], reader_offsets[2050], readers[4096], pins[2049];
@@ -267,7 +270,7 @@ static void expect_counts(list *l, clv__arena *arena, uint32_t linear, uint32_t 
   assert_int_equal(bound_of(problem, l->devices, arena), fewest);
 }
 
-/* In each of 28 layers the keys' and the values' concatenation run on the host. */
+/* In each of 28 layers, the concatenations of keys and of values run on the host. */
 static void a_decoder_with_two_strangers_a_layer(void **state) {
   (void)state;
   clv__arena arena;
@@ -283,7 +286,8 @@ static void a_decoder_with_two_strangers_a_layer(void **state) {
   clv__arena_finish(&arena);
 }
 
-/* In each of 28 layers seven products run on the host, four after one another; one more at the end. */
+/* In each of 28 layers, seven matrix products run on the host, of which four depend on each other. One more follows at the
+ * end. */
 static void a_decoder_whose_products_are_strangers(void **state) {
   (void)state;
   clv__arena arena;
@@ -304,7 +308,8 @@ static void a_decoder_whose_products_are_strangers(void **state) {
   clv__arena_finish(&arena);
 }
 
-/* 0 - 1 fused; 1 also waits for the host, 0 also feeds it. Late, 0 costs a host partition more. */
+/* A node that can run early or late goes with the node with which it is fused: its producer, or its reader, which also waits for
+ * the host. */
 static void fused_pairs_stay_together(void **state) {
   (void)state;
   clv__arena arena;
@@ -315,12 +320,12 @@ static void fused_pairs_stay_together(void **state) {
   const clv__problem *problem = list_problem(l);
   clv__cut cut = split(problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
   assert_int_equal(cut.count, 3);
-  assert_int_equal(cut.partition_of[free_node], cut.partition_of[source]); /* nothing to choose by */
+  assert_int_equal(cut.partition_of[free_node], cut.partition_of[source]); /* without savings, both are equal */
   l->saving_ns[2 * (l->read_offsets[both])] = 40;
   cut = split(problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
   assert_int_equal(cut.count, 3);
   assert_int_equal(cut.partition_of[free_node], cut.partition_of[both]);
-  l->saving_ns[2 * (l->read_offsets[free_node])] = 41; /* more with its producer */
+  l->saving_ns[2 * (l->read_offsets[free_node])] = 41; /* saves more with its producer */
   cut = split(problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
   assert_int_equal(cut.partition_of[free_node], cut.partition_of[source]);
   cut = split(problem, l->devices, NULL, CLV__SPLIT_FEWEST, &arena);
@@ -349,8 +354,8 @@ static void free_launches_leave_branches_apart(void **state) {
   assert_int_equal(cut.count, 3);
   l->launch_ns[0] = 0;
   cut = split(&l->problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
-  assert_int_equal(cut.count, 4);                         /* the branch that the host waits for, and the one that it does not */
-  assert_true(cut.partition_of[1] < cut.partition_of[0]); /* what the host waits for comes first */
+  assert_int_equal(cut.count, 4);                         /* one partition more: the branches are separate */
+  assert_true(cut.partition_of[1] < cut.partition_of[0]); /* the host waits for this branch */
   uint64_t apart = overlapped_of(&l->problem, &cut, &arena);
   cut = split(&l->problem, l->devices, NULL, CLV__SPLIT_FEWEST, &arena);
   assert_int_equal(cut.count, 3);
@@ -360,7 +365,7 @@ static void free_launches_leave_branches_apart(void **state) {
   clv__arena_finish(&arena);
 }
 
-/* A view that is ready between two partitions of its device goes with one of them. */
+/* A view that could run between two partitions of its device joins one of them. */
 static void views_go_with_their_neighbours(void **state) {
   (void)state;
   clv__arena arena;
@@ -370,12 +375,12 @@ static void views_go_with_their_neighbours(void **state) {
   uint32_t again = list_two(l, 1, host, list_one(l, 0, host)), last = list_two(l, 0, view, again);
   l->flags[view] = CLV__NODE_VIEW;
   l->flags[view + 1] = CLV__NODE_VIEW;
-  /* x | host | both views | again | last: the second view must be alone, the first need not be with it. */
+  /* x | host | second view | again | first view, last: the second view must be alone, but the first need not be with it. */
   const clv__problem *problem = list_problem(l);
   clv__cut cut = split(problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
   assert_int_equal(cut.count, 5);
   assert_int_equal(cut.partition_of[view], cut.partition_of[last]);
-  /* Where the host does not wait for a view, none is alone. */
+  /* If the host does not wait for a view, the view is not alone. */
   list *m = list_new(&arena);
   x = list_add(m, 0, 0, NULL), host = list_one(m, 1, x), view = list_one(m, 0, host);
   again = list_one(m, 1, host), last = list_two(m, 0, view, again);
@@ -387,7 +392,7 @@ static void views_go_with_their_neighbours(void **state) {
   clv__arena_finish(&arena);
 }
 
-/* Where launches are free, a view that nobody on its device needs or feeds goes with another part all the same. */
+/* Even if launches cost nothing, a view without neighbours on its device is not a partition of its own. */
 static void views_are_no_parts_of_their_own(void **state) {
   (void)state;
   clv__arena arena;
@@ -395,7 +400,7 @@ static void views_are_no_parts_of_their_own(void **state) {
   for (uint32_t first = 0; first < 2; ++first) {
     list *l = list_new(&arena);
     uint32_t view = list_add(l, 0, 0, NULL), work = list_add(l, 0, 0, NULL), other = list_add(l, 0, 0, NULL);
-    list_one(l, 1, first == 0 ? work : view); /* the host waits for either: it comes first */
+    list_one(l, 1, first == 0 ? work : view); /* the host waits for one of them, which comes first */
     l->flags[view] = CLV__NODE_VIEW;
     l->launch_ns[0] = 0;
     list_problem(l);
@@ -406,7 +411,7 @@ static void views_are_no_parts_of_their_own(void **state) {
   clv__arena_finish(&arena);
 }
 
-/* Of pieces that could run at once, the one with the most to come after it goes first. */
+/* Among pieces that could run at the same time, the one with the most work after it comes first. */
 static void pieces_come_in_the_order_of_what_waits_for_them(void **state) {
   (void)state;
   clv__arena arena;
@@ -430,13 +435,13 @@ static void claims_stay_whole_where_they_can(void **state) {
   clv__arena arena;
   clv__arena_init(&arena, clv__allocator_default());
   list *l = branches(&arena);
-  /* 0, 2 and 4 wait for nothing; claimed with 5, which waits for the host, 4 goes late; 0 and 2 as well if claimed. */
+  /* Nodes 0, 2 and 4 do not wait for the host. But 4 is claimed with 5, which does, so 4 runs late. */
   uint32_t groups[] = {7, CLV__NONE, 7, CLV__NONE, 9, 9};
   clv__cut cut = split(&l->problem, l->devices, groups, CLV__SPLIT_CONVEX, &arena);
   assert_int_equal(cut.partition_of[4], cut.partition_of[5]);
   assert_int_equal(cut.partition_of[0], cut.partition_of[2]);
   assert_int_equal(cut.count, 4);
-  /* 1 and 5 wait for each other through the host: a claim that cannot be kept whole is cut. */
+  /* The claim {1, 5} cannot be one partition, because 5 waits for 1 through the host. So it is cut. */
   uint32_t impossible[] = {CLV__NONE, 7, CLV__NONE, CLV__NONE, CLV__NONE, 7};
   cut = split(&l->problem, l->devices, impossible, CLV__SPLIT_CONVEX, &arena);
   assert_int_not_equal(cut.partition_of[1], cut.partition_of[5]);

@@ -1,11 +1,11 @@
-/* Minimum cuts against all cuts of small networks, and against blocking flows (Dinic) on larger ones. */
+/* Minimum cuts, compared with all cuts of small networks, and with blocking flows (Dinic) on larger ones. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "split/minimum_cut/flow.h"
 #include "support.h"
 
-/* A network as drawn: what both sides are made from. */
+/* A random network, from which both solvers' networks are built. */
 typedef struct edge {
   uint32_t a, b;
   int64_t forward, backward;
@@ -55,7 +55,7 @@ static bool is_infinite(int64_t capacity) {
   return capacity >= CLV__FLOW_LIMIT;
 }
 
-/* The value of the cut that leaves on the sink's side what `on_sink_side` says; -1: infinite. */
+/* Returns the value of the cut with the sides of `on_sink_side`; -1: infinite. */
 static int64_t value_of(const network *n, const bool *on_sink_side) {
   int64_t value = 0;
   for (uint32_t v = 0; v < n->vertex_count; ++v) {
@@ -100,9 +100,9 @@ static void check_small(uint64_t seed) {
   network n;
   draw_small(&n, seed);
   int64_t best = -1, cost = -1;
-  uint32_t always_source = 0; /* what every minimum cut leaves with the source */
+  uint32_t always_source = 0; /* vertices on the source's side in every minimum cut */
   bool sides[12];
-  for (uint32_t set = 0; set < 1u << n.vertex_count; ++set) { /* of the sink's */
+  for (uint32_t set = 0; set < 1u << n.vertex_count; ++set) { /* the vertices on the sink's side, as bits */
     for (uint32_t v = 0; v < n.vertex_count; ++v) sides[v] = (set >> v & 1u) != 0;
     int64_t value = value_of(&n, sides);
     if (value < 0 || (best >= 0 && value > best)) continue;
@@ -117,7 +117,8 @@ static void check_small(uint64_t seed) {
     assert_int_equal(status, CLV_INVALID_ARGUMENT);
   } else {
     assert_ok(status, error);
-    if (cost != best) fail_msg("seed %llu: %lld, not %lld", (unsigned long long)seed, (long long)cost, (long long)best);
+    if (cost != best)
+      fail_msg("seed %llu: the cut costs %lld, expected %lld", (unsigned long long)seed, (long long)cost, (long long)best);
     for (uint32_t v = 0; v < n.vertex_count; ++v) {
       if (clv__flow_on_sink_side(flow, v) == ((always_source >> v & 1u) != 0)) {
         fail_msg("seed %llu: vertex %u is on the wrong side of the cut nearest to the source", (unsigned long long)seed, v);
@@ -133,9 +134,9 @@ static void test_all_cuts(void **state) {
   for (uint64_t seed = 1; seed <= 20000; ++seed) check_small(seed);
 }
 
-/* ---- Larger ones ---- */
+/* ---- Larger networks ---- */
 
-/* Dinic's algorithm, as plainly as it goes; vertices n and n + 1 are the source and the sink. */
+/* A simple implementation of Dinic's algorithm. With n vertices, the source is n and the sink n + 1. */
 typedef struct plain {
   uint32_t vertex_count, arc_count;
   uint32_t *first, *next, *heads, *levels, *queue, *current, *path;
@@ -233,7 +234,7 @@ static void draw_terminals(network *n, uint64_t *random, terminals kind, uint32_
   }
 }
 
-/* A network of about `size` vertices that is like what placing makes of a graph. */
+/* Makes a network of about `size` vertices, similar to those for placing graphs. */
 static void draw_large(network *n, uint64_t seed, uint32_t size, shape kind, terminals terminals_kind) {
   uint64_t random = seed;
   uint32_t width = 1, scale = 100;
@@ -282,14 +283,15 @@ static int64_t check_large(uint64_t seed, uint32_t size, shape kind, terminals t
   assert_ok(solve(&n, clv__allocator_default(), &flow, &cost, &error), error);
   bool *sides = array(n.vertex_count, sizeof *sides);
   for (uint32_t v = 0; v < n.vertex_count; ++v) sides[v] = clv__flow_on_sink_side(flow, v);
-  int64_t value = value_of(&n, sides); /* where work was cut short, a little above what no cut is below */
+  int64_t value = value_of(&n, sides); /* if the work limit was reached, slightly above `cost`, a lower bound on every cut */
   if (clv__flow_is_exact(flow) ? value != cost : value < cost || value - cost > cost / 100) {
-    fail_msg("seed %llu, shape %d: the sides cost %lld, said %lld", (unsigned long long)seed, kind, (long long)value,
-             (long long)cost);
+    fail_msg("seed %llu, shape %d: the sides cost %lld, but the reported cost is %lld", (unsigned long long)seed, kind,
+             (long long)value, (long long)cost);
   }
   if (compare) assert_true(clv__flow_is_exact(flow));
   if (compare && plain_cut(&n) != cost) {
-    fail_msg("seed %llu, shape %d: %lld, not %lld", (unsigned long long)seed, kind, (long long)cost, (long long)plain_cut(&n));
+    fail_msg("seed %llu, shape %d: the cut costs %lld, expected %lld", (unsigned long long)seed, kind, (long long)cost,
+             (long long)plain_cut(&n));
   }
   free(sides);
   clv__flow_destroy(flow);
@@ -306,7 +308,7 @@ static void test_against_blocking_flows(void **state) {
   }
 }
 
-/* What a quadratic method would be at for minutes; the exact one for seconds, where it is a grid. */
+/* Networks for which a quadratic method would take minutes, and an exact one, on a grid, seconds. */
 static void test_large(void **state) {
   (void)state;
   for (shape kind = 0; kind < SHAPES; ++kind) {

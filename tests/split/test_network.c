@@ -1,4 +1,4 @@
-/* Two-sided placements by minimum cut against all placements. */
+/* Two-sided placements by minimum cut, compared with all placements. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,9 @@ static void check_two(uint64_t seed, clv__arena *arena) {
     assert_ok(clv__network_solve(problem, &options, clv__allocator_default(), devices, &cost, &error), error);
     test_check_placement(problem, devices);
     uint64_t price = test_placement_ns(problem, devices) + (i >= 2 ? test_launches_once(problem, devices) : 0);
-    if (cost != price) test_problem_fail(devices, "it costs %llu, not %llu", (unsigned long long)price, (unsigned long long)cost);
+    if (cost != price)
+      test_problem_fail(devices, "the placement costs %llu, but the reported cost is %llu", (unsigned long long)price,
+                        (unsigned long long)cost);
     uint64_t best = test_brute_placement(problem, i >= 2, NULL);
     if (cost != best)
       test_problem_fail(devices, "the cut is %llu, the best %llu", (unsigned long long)cost, (unsigned long long)best);
@@ -50,7 +52,7 @@ static void test_two_devices(void **state) {
   }
 }
 
-/* Of all best placements it is the one with the most on `one`. */
+/* Among all best placements, the result is the one with the most nodes on `one`. */
 static void check_ties(uint64_t seed, clv__arena *arena) {
   const test_problem_options shape = {1, 7, 2, 2, TEST_ALL & ~(uint32_t)(TEST_PINS | TEST_PARTIAL), TEST_SHAPE_COUNT};
   clv__problem *problem = test_problem_make(seed, &shape, arena);
@@ -81,8 +83,8 @@ static void test_ties(void **state) {
 
 /* ---- Penalties, and nodes fixed on third devices ---- */
 
-/* The same as a problem that brute force understands: penalties are time, fixed nodes are pinned, the others may be on the two.
- */
+/* Returns an equivalent problem for brute force: penalties become node times, fixed nodes are pinned, and only the two devices
+ * support the others. */
 static clv__problem as_pinned(const clv__problem *problem, const clv__network_options *options, clv__arena *arena) {
   clv__problem copy = *problem;
   uint64_t *times = array(arena, (size_t)problem->node_count * problem->device_count, sizeof *times);
@@ -107,7 +109,7 @@ static clv__problem as_pinned(const clv__problem *problem, const clv__network_op
   return copy;
 }
 
-/* Launches of the third devices: fixed, and none of the network's business. */
+/* Returns the launches of the third devices, which are constant and not part of the network's cost. */
 static uint64_t third_launches(const clv__problem *problem, const clv__network_options *options) {
   uint64_t time = 0;
   for (uint32_t d = 0; d < problem->device_count; ++d) {
@@ -149,8 +151,8 @@ static void check_fixed(uint64_t seed, clv__arena *arena) {
   uint64_t price = test_placement_ns(&pinned, devices) + (options.launches ? test_launches_once(&pinned, devices) : 0);
   uint64_t best = test_brute_placement(&pinned, options.launches, NULL);
   if (cost + launches != price || price != best) {
-    test_problem_fail(devices, "said %llu, costs %llu, the best %llu", (unsigned long long)(cost + launches),
-                      (unsigned long long)price, (unsigned long long)best);
+    test_problem_fail(devices, "the reported cost is %llu, the placement costs %llu, the best %llu",
+                      (unsigned long long)(cost + launches), (unsigned long long)price, (unsigned long long)best);
   }
 }
 
@@ -176,7 +178,7 @@ static bool reads_from(const clv__problem *problem, uint32_t reader, uint32_t fr
   return false;
 }
 
-/* What launches along the path are below is the best time of any cut. */
+/* With launches along the path, the cost is the least of all placements with such launches, and at most the best serial time. */
 static void check_path(uint64_t seed, clv__arena *arena) {
   const test_problem_options shape = {1, 8, 2, 2, TEST_ALL & ~(uint32_t)TEST_LIMITS, TEST_SHAPE_COUNT};
   clv__problem *problem = test_problem_make(seed, &shape, arena);
@@ -209,7 +211,8 @@ static void check_path(uint64_t seed, clv__arena *arena) {
   if (cost != best)
     test_problem_fail(devices, "the cut is %llu, the best %llu", (unsigned long long)cost, (unsigned long long)best);
   uint64_t serial = test_brute_serial(problem, NULL);
-  if (cost > serial) test_problem_fail(devices, "%llu is above %llu", (unsigned long long)cost, (unsigned long long)serial);
+  if (cost > serial)
+    test_problem_fail(devices, "%llu is above the best serial time %llu", (unsigned long long)cost, (unsigned long long)serial);
   clv__release(clv__allocator_default(), path);
 }
 
@@ -223,8 +226,7 @@ static void test_paths(void **state) {
   }
 }
 
-/* Any two sets of devices against all placements; all copies and times of a side of which nothing has a price are constants that
- * the multipliers pay for. */
+/* Divides the devices into two sets in all ways. The bound for the two sets must not exceed the cost of the best placement. */
 static void check_sides(uint64_t seed, clv__arena *arena) {
   const test_problem_options shape = {1, 7, 2, 4, TEST_ALL, TEST_SHAPE_COUNT};
   clv__problem *problem = test_problem_make(seed, &shape, arena);

@@ -1,4 +1,4 @@
-/* Prices: of cuts, against a second calculation; of placements and single moves; savings held to what nodes take. */
+/* Prices of cuts, compared with a second calculation; prices of placements and single moves; limits on savings. */
 #include <string.h>
 
 #include "problem_brute.h"
@@ -54,7 +54,7 @@ static void prices_of_cuts_are_right(void **state) {
   }
 }
 
-/* a (0) and b (1) on the device, c (0) on the host between them: host -a-> device -a-> host c -> device b. */
+/* Prices of a cut, computed by hand: node 0 on the device, node 1 on the host, then nodes 2 and 3 on the device. */
 static void a_schedule_by_hand(void **state) {
   (void)state;
   static const uint32_t spaces[] = {1, 0}, read_offsets[] = {0, 1, 2, 4, 5}, reads[] = {0, 1, 2, 0, 3};
@@ -93,7 +93,7 @@ static void a_schedule_by_hand(void **state) {
                                 .out_ns = out_ns,
                                 .value_homes = none,
                                 .weight_offsets = zeros};
-  /* 0 on the device, 1 on the host, 2 and 3 on the device. */
+  /* Node 0 is on the device, 1 on the host, 2 and 3 on the device. */
   uint32_t devices[] = {0, 1, 0, 0};
   clv__arena arena;
   clv__arena_init(&arena, clv__allocator_default());
@@ -106,8 +106,9 @@ static void a_schedule_by_hand(void **state) {
   assert_ok(clv__split_moves(&problem, &cut, NULL, &arena, &moves, &error), error);
   assert_ok(clv__price_cut(&problem, &cut, &moves, &arena, &price, &error), error);
   assert_int_equal(cut.count, 3);
-  assert_int_equal(moves.count, 4); /* 0 in, 1 out, 2 in, 4 out */
-  /* In 0-7; node 0 7-157; out 157-175; node 1 175-785; in 785-794; nodes 2 and 3 from 794 for 100 + 70 + 80 - 30; out. */
+  assert_int_equal(moves.count, 4); /* values: 0 in, 1 out, 2 in, 4 out */
+  /* Times: copy in 0-7; node 0 7-157; copy out 157-175; node 1 175-785; copy in 785-794; nodes 2 and 3 from 794 for 100 + 70 + 80
+   * - 30; copy out. */
   assert_int_equal(price.partition_start_ns[0], 7);
   assert_int_equal(price.partition_start_ns[1], 175);
   assert_int_equal(price.partition_start_ns[2], 794);
@@ -117,7 +118,7 @@ static void a_schedule_by_hand(void **state) {
   assert_int_equal(price.throughput_ns, 610);
   assert_ok(clv__price_placement(&problem, devices, &placement, &error), error);
   assert_int_equal(placement, price.serial_ns - 210);
-  /* All on the device: two copies less, the launch of the host and its node's time away. */
+  /* Moving node 1 to the device changes its time from 600 to 60 and saves two copies. */
   assert_int_equal(clv__price_move(&problem, devices, NULL, 1, 0), 60 - 600 - 18 - 9);
   clv__arena_finish(&arena);
 }
@@ -193,7 +194,7 @@ static void savings_are_held_to_times(void **state) {
         assert_true(sums[n * count + d] <= most);
       }
     }
-    /* What was within its limits at both ends is as it was. */
+    /* Savings that were within the limits of both nodes are unchanged. */
     uint64_t *wanted = clv__arena_allocate_zero(&arena, (size_t)problem->node_count * count, sizeof *wanted);
     for (uint32_t pass = 0; pass < 2; ++pass) {
       for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -217,7 +218,7 @@ static void savings_are_held_to_times(void **state) {
   }
 }
 
-/* A node of more operands than are ever fused: nothing is saved there, and it takes no time to find out. */
+/* A node with too many operands to be fused has no savings, and the search for them takes little time. */
 static void many_operands_save_nothing(void **state) {
   (void)state;
   enum { COUNT = 50000 };

@@ -1,5 +1,5 @@
-/* What the split must promise of chosen shapes: one copy a value and space, steps that know what they wait for, constants that
- * neither enter nor leave, limits of a device, and plan files with nothing in them. */
+/* Splits of chosen graphs: at most one copy per value and memory space, steps with the right dependencies, constants that are not
+ * inputs or outputs of partitions, limits of a device. Also invalid plan files. */
 #include "machine.h"
 
 static const char *const all[] = {"all"};
@@ -12,8 +12,8 @@ static uint32_t transfers_of(const clv_plan *plan, const char *value) {
   return count;
 }
 
-/* x is read by four partitions of the NPU and k nodes of the CPU between them: one copy in. v is read back many times: one out.
- */
+/* Several partitions of the NPU read x, but it is copied in only once. Several of the CPU read v, but it is copied out only
+ * once. */
 static void a_value_is_copied_once(void **state) {
   (void)state;
   machine m;
@@ -26,7 +26,7 @@ static void a_value_is_copied_once(void **state) {
   test_graph_node(&g, "c0", "Add", "v,x", "a");
   test_graph_node(&g, "n1", "Add", "a,x", "b");
   test_graph_node(&g, "c1", "Add", "v,b", "c");
-  test_graph_node(&g, "n2", "Sum", "c,v,t", "d"); /* waits for the first partition, once */
+  test_graph_node(&g, "n2", "Sum", "c,v,t", "d"); /* depends on the first partition twice, but is listed once */
   test_graph_node(&g, "c2", "Add", "v,d", "e");
   clv_graph *graph = test_graph_end(&g, "e,v");
   clv_plan *plan = machine_plan(&m, graph, "n*=npu,c*=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
@@ -51,7 +51,7 @@ static void a_value_is_copied_once(void **state) {
   machine_close(&m);
 }
 
-/* A device that takes two nodes and two inputs a partition. */
+/* A device with at most three nodes and two inputs per partition. */
 static void limits_cut(void **state) {
   (void)state;
   static const char *const spec[] = {
@@ -68,9 +68,9 @@ static void limits_cut(void **state) {
   test_graph_node(&g, "", "Add", "x0,x1", "a");
   test_graph_node(&g, "", "Neg", "a", "b");
   test_graph_node(&g, "", "Exp", "b", "c");
-  test_graph_node(&g, "", "Tanh", "c", "d"); /* the fourth */
+  test_graph_node(&g, "", "Tanh", "c", "d"); /* a fourth node begins a partition */
   test_graph_node(&g, "", "Add", "d,x2", "e");
-  test_graph_node(&g, "", "Add", "e,x3", "f"); /* a third input */
+  test_graph_node(&g, "", "Add", "e,x3", "f"); /* a third input begins a partition */
   clv_graph *graph = test_graph_end(&g, "f");
   clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
   assert_int_equal(plan->partition_count, 3);
@@ -89,7 +89,7 @@ static void limits_cut(void **state) {
   machine_close(&m);
 }
 
-/* Nodes known when planning are in no partition, and what they make is no input of any. */
+/* Nodes computed at planning time are in no partition, and their outputs are not inputs of partitions. */
 static void constants_stay_outside(void **state) {
   (void)state;
   machine m;
@@ -120,7 +120,7 @@ static void constants_stay_outside(void **state) {
   machine_close(&m);
 }
 
-/* Files that are JSON and no plan, or half of one. */
+/* Texts that are not JSON, not plans, or incomplete plans. */
 static void poor_files(void **state) {
   (void)state;
   static const char *const texts[] = {"",

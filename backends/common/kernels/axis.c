@@ -1,7 +1,8 @@
 /* Operators that walk along one axis: ArgMax, ArgMin, CumSum, CumProd.
  *
- * A tensor is [outer, length, inner]. Lines along `length` are walked in groups of neighbours, one row of the group at a
- * time. If inner is 1, a line is contiguous and is loaded in blocks. Floats are processed as double, integers as 64 bits. */
+ * A tensor is viewed as [outer, length, inner]. A line is the `length` elements with the same outer and inner index. Up to BLOCK
+ * lines with neighbouring inner indices are processed together, one index along `length` at a time. If inner is 1, a line is
+ * contiguous and is loaded in blocks. Floats are processed as double, integers as 64 bits. */
 #include "backends/common/kernels/extreme.h"
 #include "backends/common/kernels/families.h"
 #include "operators/common/rows.h"
@@ -12,7 +13,7 @@ enum { BLOCK = 256, SHARE = 32768 /* elements of contiguous lines per task */ };
 
 typedef struct lines {
   int64_t outer, length, inner;
-  int64_t groups; /* of BLOCK neighbours, per outer index */
+  int64_t groups; /* groups of up to BLOCK neighbouring lines, per outer index */
 } lines;
 
 static clv_status lines_make(const clv__kernel_call *call, int64_t axis, lines *shape) {
@@ -31,14 +32,15 @@ static clv_status lines_make(const clv__kernel_call *call, int64_t axis, lines *
   return CLV_OK;
 }
 
-/* Walks along `width` neighbouring lines, the first of which begins at element `first`. run_lines() calls it. */
+/* Processes `width` neighbouring lines. The first of them begins at element `first` of the input and `out_first` of the
+ * output. */
 typedef void (*walk_fn)(const clv__kernel_call *call, const lines *shape, int64_t first, int64_t out_first, int64_t width);
 
 static void run_lines(const clv__kernel_call *call, const lines *shape, int64_t out_length, walk_fn walk) {
   int64_t tasks = shape->outer * shape->groups;
   double work = 3.0 * (double)shape->outer * (double)shape->length * (double)shape->inner;
   const int threads = clv__kernel_threads(tasks, work);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t outer = task / shape->groups, first = task % shape->groups * BLOCK;
@@ -47,7 +49,7 @@ static void run_lines(const clv__kernel_call *call, const lines *shape, int64_t 
   }
 }
 
-/* ---- ArgMax, ArgMin. A NaN beats everything, as numpy has it; the first NaN wins. ---- */
+/* ---- ArgMax, ArgMin. A NaN beats every number, as in numpy. Of several NaNs, the first wins. ---- */
 
 #define DEFINE_BEATS(suffix, T)                                                                   \
   static inline bool beats_##suffix(T value, T best, bool smallest, bool last) {                  \
@@ -85,12 +87,12 @@ DEFINE_ARG(f64, double, clv__row_to_f64)
 DEFINE_ARG(i64, int64_t, clv__row_to_i64)
 DEFINE_ARG(u64, uint64_t, clv__row_to_i64)
 
-/* Runs ArgMax or ArgMin over contiguous f32 lines. Of equal elements, the first counts. */
+/* Runs ArgMax or ArgMin over contiguous f32 lines. Of equal elements, the first wins. */
 static void arg_rows(const clv__kernel_call *call, const lines *shape) {
   const bool smallest = strcmp(call->op, "ArgMin") == 0;
   const int64_t group = shape->length < SHARE ? SHARE / shape->length : 1, tasks = (shape->outer + group - 1) / group;
   const int threads = clv__kernel_threads(tasks, 2.0 * (double)shape->outer * (double)shape->length);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     const int64_t first = task * group, rows = shape->outer - first < group ? shape->outer - first : group;
@@ -104,7 +106,7 @@ static clv_status run_arg(const clv__kernel_call *call) {
   CLV__TRY(lines_make(call, clv__attribute_int(call->attributes, "axis", 0), &shape));
   if (shape.outer * shape.inner == 0) return CLV_OK;
   if (shape.length == 0) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "an axis of no elements has no %s",
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "an empty axis has no %s element",
                           strcmp(call->op, "ArgMin") == 0 ? "smallest" : "largest");
   }
   clv_dtype dtype = call->inputs[0].dtype;
@@ -125,7 +127,7 @@ static clv_status run_arg(const clv__kernel_call *call) {
     const bool exclusive = clv__attribute_int(call->attributes, "exclusive", 0) != 0;                                   \
     const bool reverse = clv__attribute_int(call->attributes, "reverse", 0) != 0;                                       \
     const bool contiguous = shape->inner == 1;                                                                          \
-    /* A step is one row of the group, or one block of a contiguous line. */                                            \
+    /* A step processes one element of each line of the group, or one block of a contiguous line. */                    \
     const int64_t stride = contiguous ? BLOCK : 1, steps = (shape->length + stride - 1) / stride;                       \
     T total[BLOCK], row[BLOCK];                                                                                         \
     for (int64_t g = 0; g < width; ++g) total[g] = start;                                                               \
@@ -144,7 +146,7 @@ static clv_status run_arg(const clv__kernel_call *call) {
   }
 #define SUM(a, b) ((a) + (b))
 #define PRODUCT(a, b) ((a) * (b))
-/* Sums start from -0, so that a sum of -0 alone stays -0. With `exclusive`, the first result is 0, not -0. */
+/* Sums start from -0, so that a sum of only -0 elements is -0. With `exclusive`, the first result is 0, not -0. */
 DEFINE_CUMULATE(sum_f64, double, SUM, -0.0, clv__row_to_f64, clv__row_from_f64)
 DEFINE_CUMULATE(sum_u64, uint64_t, SUM, 0, clv__row_to_i64, clv__row_from_i64)
 DEFINE_CUMULATE(product_f64, double, PRODUCT, 1, clv__row_to_f64, clv__row_from_f64)

@@ -1,8 +1,9 @@
 /* Elementwise operators with several inputs, which broadcast: arithmetic, comparison, logic, bits, Where, and the variadic
- * ones.
+ * operators Min, Max, Sum and Mean.
  *
- * An operator is one expression of `a` and `b`, compiled for each supported type. If only the low bits matter (Add, Equal,
- * …), the unsigned row also serves the signed type, so that nothing overflows. f16 and bf16 go through f32 rows. */
+ * An operator is one expression of `a` and `b`, compiled for each supported type. If signed and unsigned operands give the same
+ * bits (Add, Equal, …), the unsigned row function also serves the signed type, because signed overflow is undefined in C. f16 and
+ * bf16 are converted to f32 and use its row functions. */
 #include <math.h>
 #include <stdio.h>
 #include <tgmath.h>
@@ -16,7 +17,8 @@
     const T a = first, b = second;                \
     target[i] = (expression);                     \
   }
-/* Has a separate loop for each combination of inputs that advance or stay constant, so that every loop vectorises. */
+/* Defines a row function with a separate loop for each combination of inputs that advance or stay constant, so that every loop
+ * vectorises. */
 #define ROW(row_name, T, R, expression)                    \
   static void row_name(const clv__row *row) {              \
     typedef T element;                                     \
@@ -70,9 +72,9 @@ UNSIGNED_OP(add, a + b)
 FLOAT_OP(sub, a - b)
 UNSIGNED_OP(sub, a - b)
 FLOAT_OP(mul, a *b)
-UNSIGNED_OP(mul, 1u * a * b) /* stays unsigned where the type is promoted to int */
+UNSIGNED_OP(mul, 1u * a * b) /* 1u: a small type is promoted to unsigned, not to int */
 FLOAT_OP(div, a / b)
-/* Division by zero yields 0. The one quotient that overflows wraps. */
+/* Division by zero yields 0. The one quotient that overflows, the smallest integer divided by -1, wraps. */
 SIGNED_OP(div, b == 0 ? 0 : b == -1 ? (element)(0 - (uint64_t)a) : a / b)
 UNSIGNED_OP(div, b == 0 ? 0 : a / b)
 
@@ -84,7 +86,7 @@ UNSIGNED_OP(mod, b == 0 ? 0 : a % b)
 FLOAT_OP(fmod, fmod(a, b))
 SIGNED_OP(fmod, b == 0 || b == -1 ? 0 : a % b)
 
-/* A NaN on either side is the result, as in numpy. */
+/* If either operand is NaN, the result is NaN, as in numpy. */
 FLOAT_OP(min, a < b || a != a ? a : b)
 SIGNED_OP(min, a < b ? a : b)
 UNSIGNED_OP(min, a < b ? a : b)
@@ -112,7 +114,8 @@ UNSIGNED_OP(bit_and, a &b)
 UNSIGNED_OP(bit_or, a | b)
 UNSIGNED_OP(bit_xor, a ^ b)
 
-/* A shift by more bits than the type has, or by a negative number, leaves only the sign. */
+/* A shift by at least the width of the type, or by a negative number, yields 0. A right shift of a negative number then yields
+ * -1. */
 #define TOO_FAR(b) ((uint64_t)(b) >= 8 * sizeof(element))
 UNSIGNED_OP(shift_left, TOO_FAR(b) ? 0 : (element)((uint64_t)a << b))
 SIGNED_OP(shift_left, TOO_FAR(b) ? 0 : (element)((uint64_t)a << b))
@@ -162,7 +165,7 @@ enum { DTYPE_COUNT = CLV__DTYPE_COUNT };
   X("Sum", run_variadic, 1, FLOATS(add))                                                                          \
   X("Mean", run_variadic, 1, FLOATS(add))
 
-/* PRelu for types that are never negative. */
+/* PRelu for unsigned types returns its first operand. */
 ROW(copy_first_u32, uint32_t, uint32_t, ((void)b, a))
 ROW(copy_first_u64, uint64_t, uint64_t, ((void)b, a))
 
@@ -233,7 +236,7 @@ typedef struct pow_dtypes {
 
 enum { POW_BLOCK = 256 };
 
-/* Base and exponent with different dtypes, or integers. Computes in doubles, or in i64 if both are integers. */
+/* Pow if base and exponent have different dtypes or are integers. Computes in doubles, or in i64 if both are integers. */
 static void pow_mixed(const clv__row *row) {
   const pow_dtypes *dtypes = row->params;
   bool integers = ((CLV__DTYPE_BIT(dtypes->base) | CLV__DTYPE_BIT(dtypes->exponent)) & CLV__DTYPES_FLOAT) == 0;
@@ -257,7 +260,7 @@ static void pow_mixed(const clv__row *row) {
   }
 }
 
-/* Where: selects bits without a branch, whatever they mean. */
+/* Where: selects elements without a branch, as integers of the same size. */
 #define WHERE_LOOP(T, first, second)                         \
   CLV__ROW_LOOP(row->count) {                                \
     const T mask = (T)(0 - (T)(condition[i] != 0));          \
@@ -292,7 +295,8 @@ WHERE_ROW(where_2, uint16_t)
 WHERE_ROW(where_4, uint32_t)
 WHERE_ROW(where_8, uint64_t)
 
-/* The row function of an operator with one walk, except Pow's with mixed dtypes. */
+/* The row function of a call that one pass over its two or three inputs computes. NULL for other calls, and for Pow with mixed
+ * dtypes. */
 static clv__row_fn find_rows(const clv__kernel_call *call, double *cost) {
   static const clv__row_fn floored[DTYPE_COUNT] = {FLOATS(mod), SIGNED(mod), UNSIGNED(mod)};
   static const clv__row_fn truncated[DTYPE_COUNT] = {FLOATS(fmod), SIGNED(fmod), UNSIGNED(mod)};
@@ -320,7 +324,7 @@ static clv__row_fn find_rows(const clv__kernel_call *call, double *cost) {
 }
 
 bool clv__elementwise_find_binary(const clv__kernel_call *call, clv__elementwise *what) {
-  *what = (clv__elementwise){.half_f32 = strcmp(call->op, "Where") != 0}; /* Where moves bits */
+  *what = (clv__elementwise){.half_f32 = strcmp(call->op, "Where") != 0}; /* Where copies bits: f16 needs no conversion to f32 */
   what->run = find_rows(call, &what->cost);
   return what->run != NULL;
 }

@@ -1,11 +1,11 @@
-/* Cast, CastLike and BitCast, in blocks on several threads. src/operators/cast/run.c states the rules. */
+/* Cast, CastLike and BitCast, in blocks on several threads. src/operators/cast/run.c states the conversion rules. */
 #include "backends/common/kernels/families.h"
 #include "base/tensor/small.h"
 #include "operators/common/move.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 
-enum { BLOCK = 256, TASK = 4096 /* elements; both are a whole number of bytes in every dtype */ };
+enum { BLOCK = 256, TASK = 4096 /* in elements; either fills whole bytes in every dtype */ };
 
 #define IS_FLOAT(dtype) clv__dtype_is_in(dtype, CLV__DTYPES_FLOAT | CLV__DTYPES_SMALL_FLOAT)
 

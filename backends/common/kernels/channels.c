@@ -1,6 +1,6 @@
-/* See channels.h. The channels are divided into runs, which end where a block of a piece or of the result ends. Each run is
- * contiguous on both sides. A few pixels are processed at a time, so that the result's lines stay in a near cache while run after
- * run is written to them. */
+/* See channels.h. The channels are divided into runs, which end where a block of a piece or of the result ends. So the channels
+ * of a run are contiguous in the piece and in the result. A few pixels are processed at a time, so that their part of the result
+ * stays in the second-level cache until all runs have been written to it. */
 #include "backends/common/kernels/channels.h"
 
 #include <string.h>
@@ -8,13 +8,13 @@
 #include "base/error.h"
 #include "operators/common/threads.h"
 
-#define TILE_FLOATS 8192 /* of the result: some lines of each run fit in the second-level cache with the inputs read for them */
+#define TILE_FLOATS 8192 /* floats of the result per tile: a tile and its inputs fit in the second-level cache */
 #define FILLING UINT32_MAX
 
 struct clv__channels_run {
-  uint32_t piece; /* FILLING: zeros as padding */
+  uint32_t piece; /* index of the piece; FILLING: the run is padding and gets zeros */
   int64_t count, channel;
-  int64_t from, from_step, to, to_step; /* offset of the first pixel and step to the next, in elements */
+  int64_t from, from_step, to, to_step; /* in the piece and in the result: offset of the first pixel, and step to the next */
 };
 
 static int64_t blocks_of(clv__channels_form form) {
@@ -25,7 +25,7 @@ static int64_t least_of(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* The offset of channel `c` of the first pixel, in a tensor of `pixels`. */
+/* The offset of channel `c` of the first pixel in an image of `pixels` pixels, in elements. */
 static int64_t place(clv__channels_form form, int64_t pixels, int64_t c) {
   return c / form.block * form.block * pixels + c % form.block;
 }
@@ -90,7 +90,7 @@ static inline void scale(const float *from, int64_t from_step, float *to, int64_
   }
 }
 
-/* Joins `pixels` of an image from pixel `first` on. */
+/* Joins pixels [first, first + pixels) of an image. */
 static void join_tile(const clv__channels *channels, const clv_tensor *pieces, int64_t image, int64_t first, int64_t pixels,
                       float *result) {
   for (uint32_t r = 0; r < channels->run_count; ++r) {

@@ -18,15 +18,15 @@ typedef struct clv__channels {
   int64_t images, pixels, channels;
   int64_t tile; /* pixels processed together */
   uint32_t piece_count;
-  int64_t *piece_images; /* elements per image of each piece */
+  int64_t *piece_images; /* for each piece, its elements per image */
   int64_t result_image;
   uint32_t run_count;
   clv__channels_run *runs;
-  const float *scale, *shift; /* one per channel; both NULL: the bits are copied */
+  const float *scale, *shift; /* one per channel; if NULL, values are only copied */
   float least;                /* lower bound, -INFINITY for none; a NaN stays NaN */
 } clv__channels;
 
-/* Plans the work, in `arena`. The caller sets scale, shift and least. The channels of the pieces add up to the result's. */
+/* Plans the work, in `arena`. The caller sets scale, shift and least. The result has as many channels as the pieces together. */
 clv_status clv__channels_plan(clv__channels *channels, clv__arena *arena, int64_t images, int64_t pixels,
                               const clv__channels_form *pieces, uint32_t piece_count, clv__channels_form result,
                               clv_error *error);

@@ -1,5 +1,5 @@
-/* Building blocks of decoders other than attention: RotaryEmbedding, CausalConvWithState, TensorScatter, SwiGLU. TensorScatter
- * moves bytes. The others compute in f32 (SwiGLU of f64 in f64). */
+/* Operators of transformer decoders other than attention: RotaryEmbedding, CausalConvWithState, TensorScatter, SwiGLU.
+ * TensorScatter copies bytes. The others compute in f32 (SwiGLU of f64 in f64). */
 #include <math.h>
 
 #include "backends/common/kernels/families.h"
@@ -13,8 +13,8 @@ static bool has_input(const clv__kernel_call *call, uint32_t input) {
   return input < call->input_count && call->inputs[input].dtype != CLV_DTYPE_NONE;
 }
 
-/* The bytes of scratch that one thread needs for `count` floats, rounded up to a multiple of 64; then those of all threads that
- * can work on `tasks` tasks. */
+/* slice_bytes() is the scratch that one thread needs for `count` floats, rounded up to a multiple of 64 bytes. slices_bytes() is
+ * the scratch of all threads that can work on `tasks` tasks. SIZE_MAX if it overflows. */
 static size_t slice_bytes(int64_t count) {
   size_t bytes;
   if (count < 0 || __builtin_mul_overflow((size_t)count, sizeof(float), &bytes) || bytes > SIZE_MAX / 64) return SIZE_MAX;
@@ -55,7 +55,7 @@ static int64_t rotary_angles_at(const rotary *r, int64_t token) {
   return (position < 0 ? position + r->cosines->dims[0] : position) * r->half;
 }
 
-/* Rotates one head. `line` is scratch for the head before and after. */
+/* Rotates one head. `line` is scratch for 2 * size floats: the head before and after the rotation. */
 static void rotate(const rotary *r, int64_t first, const float *cosines, const float *sines, float *line) {
   const int64_t half = r->half, pair = r->interleaved ? 2 : 1, other = r->interleaved ? 1 : half;
   float *out = line + r->size;
@@ -76,12 +76,12 @@ static clv_status run_rotary(const clv__kernel_call *call) {
   for (int64_t t = 0; r.positions != NULL && t < tokens; ++t) {
     if (r.positions[t] >= -rows && r.positions[t] < rows) continue;
     return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
-                          "position_ids[%lld,%lld] is %lld: there are angles of %lld positions", (long long)(t / r.length),
+                          "position_ids[%lld,%lld] is %lld, but there are angles for %lld positions", (long long)(t / r.length),
                           (long long)(t % r.length), (long long)r.positions[t], (long long)rows);
   }
   const size_t slice = slice_bytes(2 * r.size + 2 * r.half);
   const int threads = clv__kernel_threads(tokens, (double)tokens * (double)r.heads * (double)r.size);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t t = 0; t < tokens; ++t) {
     float *line = (float *)((char *)call->scratch + (size_t)clv__kernel_thread_index() * slice);
@@ -129,13 +129,13 @@ static void convolve(const float *line, const float *taps, int64_t tap_count, fl
 
 static clv_status run_convolution(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *w = &call->inputs[1], *y = &call->outputs[0];
-  if (x->dims[0] == 0 || x->dims[1] == 0) return CLV_OK; /* the other dims may be arbitrary */
+  if (x->dims[0] == 0 || x->dims[1] == 0) return CLV_OK; /* nothing to compute; the other dims may be anything */
   const clv_tensor *present = call->output_count > 1 && call->outputs[1].dtype != CLV_DTYPE_NONE ? &call->outputs[1] : NULL;
   const int64_t channels = x->dims[1], length = x->dims[2], taps = w->dims[2], kept = taps - 1, rows = x->dims[0] * channels;
   const bool silu = !clv__attribute_is(call->attributes, "activation", "none", true);
   const size_t slice = slice_bytes(2 * length + 2 * taps);
   const int threads = clv__kernel_threads(rows, (double)rows * (double)(length + 1) * (double)(taps + (silu ? 10 : 1)));
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
     float *line = (float *)((char *)call->scratch + (size_t)clv__kernel_thread_index() * slice);
@@ -173,11 +173,11 @@ static clv_status run_scatter(const clv__kernel_call *call) {
   for (int64_t b = 0; places != NULL && !circular && b < cache->dims[0]; ++b) {
     if (places[b] >= 0 && places[b] <= room - length) continue;
     return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
-                          "write_indices[%lld] is %lld: %lld entries from there do not lie within %lld", (long long)b,
-                          (long long)places[b], (long long)length, (long long)room);
+                          "write_indices[%lld] is %lld, but %lld entries from there exceed the cache's length of %lld",
+                          (long long)b, (long long)places[b], (long long)length, (long long)room);
   }
   const int threads = clv__kernel_threads(outer, (double)outer * (double)room * (double)entry / 16);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t o = 0; o < outer; ++o) {
     char *to = (char *)call->outputs[0].data + (size_t)(o * room) * entry;
@@ -212,7 +212,7 @@ static clv_status run_swiglu(const clv__kernel_call *call) {
   const float alpha = clv__attribute_float(call->attributes, "alpha", 1.0f);
   const int64_t total = clv__dims_count(y, 0, y->rank), chunks = (total + CHUNK - 1) / CHUNK;
   const int threads = clv__kernel_threads(chunks, 15.0 * (double)total);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     const int64_t first = chunk * CHUNK, count = total - first < CHUNK ? total - first : CHUNK;

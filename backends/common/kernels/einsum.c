@@ -1,5 +1,6 @@
-/* Einsum: multiplies the inputs from left to right. Each step is a batch of matrix products over tables of offsets. A label is
- * summed in the first step after which it is not needed. Intermediate results are f32 (f64 for f64, 64 bits for integers). */
+/* Einsum: multiplies the inputs from left to right. Each step multiplies the product so far by the next input, as a batch of
+ * matrix products. Tables of offsets address the elements. A label is summed over in the step after which neither a later input
+ * nor the output has it. Intermediate results are f32 (f64 for f64, 64 bits for integers). */
 #include "operators/common/einsum.h"
 #include "backends/common/kernels/families.h"
 
@@ -10,7 +11,8 @@
 
 #define LABELS CLV__EINSUM_LABELS
 
-/* A factor: its step along each label. The step is 0 for labels that it lacks and labels of size 1. */
+/* A factor of a product. steps[label] is the distance between neighbours along the label, in elements. It is 0 if the factor
+ * lacks the label or the label's size is 1. */
 typedef struct operand {
   clv_dtype dtype;
   void *data;
@@ -22,11 +24,11 @@ typedef struct einsum {
   const clv__kernel_call *call;
   int64_t dims[LABELS];
   bool in_output[LABELS];
-  uint32_t last[LABELS]; /* the last input that has the label */
+  uint32_t last[LABELS]; /* index of the last input that has the label */
   operand output;
-  char *scratch;        /* NULL: only measure */
+  char *scratch;        /* NULL: only compute the sizes below */
   size_t used_bytes;    /* used by intermediate results */
-  size_t product_bytes; /* maximum that any step needs in addition; SIZE_MAX: more than any memory */
+  size_t product_bytes; /* the most scratch that one product needs in addition; SIZE_MAX if the size overflows */
 } einsum;
 
 static clv_dtype wide_dtype(clv_dtype dtype) {
@@ -46,7 +48,7 @@ static clv_status input_read(einsum *e, uint32_t index, operand *o) {
   CLV__TRY(clv__einsum_read_input(e->call->attributes, index, &term, e->call->error));
   int32_t ellipsis = t->rank - term.count;
   if (ellipsis < 0 || (ellipsis > 0 && !term.has_ellipsis)) {
-    return clv__error_set(e->call->error, CLV_INVALID_MODEL, "input %u has rank %d, its term %d letters", (unsigned)index,
+    return clv__error_set(e->call->error, CLV_INVALID_MODEL, "input %u has rank %d, but its term has %d letters", (unsigned)index,
                           (int)t->rank, (int)term.count);
   }
   clv__einsum_labels(&term, ellipsis, labels);
@@ -56,7 +58,7 @@ static clv_status input_read(einsum *e, uint32_t index, operand *o) {
     o->has[label] = true;
     if (t->dims[i] != 1) o->steps[label] += step; /* a repeated label runs along the diagonal */
     if (e->dims[label] == 1) e->dims[label] = t->dims[i];
-    step *= t->dims[i] == 0 ? 1 : t->dims[i]; /* a tensor without elements takes no steps */
+    step *= t->dims[i] == 0 ? 1 : t->dims[i]; /* an empty dim does not make the other steps 0 */
   }
   return CLV_OK;
 }
@@ -77,7 +79,7 @@ static clv_status einsum_read(const clv__kernel_call *call, einsum *e) {
   CLV__TRY(clv__einsum_read_output(call->attributes, call->input_count, &term, call->error));
   const clv_tensor *y = &call->outputs[0];
   if (y->rank < term.count || (y->rank > term.count && !term.has_ellipsis)) {
-    return clv__error_set(call->error, CLV_INVALID_MODEL, "the output has rank %d, its term %d letters", (int)y->rank,
+    return clv__error_set(call->error, CLV_INVALID_MODEL, "the output has rank %d, but its term has %d letters", (int)y->rank,
                           (int)term.count);
   }
   clv__einsum_labels(&term, y->rank - term.count, labels);
@@ -105,7 +107,7 @@ static int64_t group_size(const einsum *e, const group *g) {
   return size;
 }
 
-/* Fills the offsets of `o` along the group, the last label varying fastest. */
+/* Fills `table` with the element offsets of `o` for the first `count` indices of the group. The last label varies fastest. */
 static void group_offsets(const einsum *e, const group *g, const operand *o, int64_t count, int64_t *table) {
   int64_t index[LABELS] = {0}, offset = 0;
   for (int64_t n = 0; n < count; ++n) {
@@ -120,7 +122,8 @@ static void group_offsets(const einsum *e, const group *g, const operand *o, int
   }
 }
 
-/* Sorts the labels of two factors into groups: kept in both, only in the left, only in the right, or summed. */
+/* Sorts the labels of two factors into groups. Labels that are not needed after `step` are summed over (depth). The others are in
+ * both factors (batch), only in `a` (row) or only in `b` (column). */
 static void groups_make(const einsum *e, uint32_t step, const operand *a, const operand *b, group *batch, group *row,
                         group *column, group *depth) {
   batch->count = row->count = column->count = depth->count = 0;
@@ -132,7 +135,8 @@ static void groups_make(const einsum *e, uint32_t step, const operand *a, const 
   }
 }
 
-/* Orders a group's labels like the memory of the result, so that its offsets form runs if possible. */
+/* Orders a group's labels by descending step in `by`, so that neighbouring indices have contiguous elements of `by` if
+ * possible. */
 static void group_sort(group *g, const operand *by) {
   for (int i = 1; i < g->count; ++i) {
     for (int j = i; j > 0 && by->steps[g->labels[j]] > by->steps[g->labels[j - 1]]; --j) {
@@ -185,7 +189,7 @@ static clv_status step_run(einsum *e, uint32_t step, bool is_last, const operand
     }
   } else {
     clv_status status = intermediate_make(e, &batch, &row, &column, out);
-    if (status != CLV_OK) return clv__error_set(e->call->error, status, "an intermediate result is beyond any memory");
+    if (status != CLV_OK) return clv__error_set(e->call->error, status, "the size of an intermediate result overflows");
   }
   group_sort(&depth, b);
   clv__product p = {.a_dtype = a->dtype,

@@ -1,13 +1,13 @@
-/* Looks up elementwise operators separately from running them. A caller that makes the same call many times asks for the row
- * function once, plans the walk (common/broadcast.h) and calls the row function itself. The kernels of unary.c and binary.c also
- * run what these functions find. */
+/* Finds the row function of an elementwise call without running it. A caller that repeats the same call finds the row function
+ * once, plans the loops over the operands once (common/broadcast.h) and then calls the row function directly. The kernels of
+ * unary.c and binary.c use these functions, too. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_ELEMENTWISE_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_ELEMENTWISE_H
 
 #include "operators/common/broadcast.h"
 #include "operators/run.h"
 
-/* Room for the parameters of any row function, to which its `params` points. */
+/* Storage for the parameters of a row function, large enough for all of them. */
 typedef struct clv__elementwise_params {
   uint64_t words[2];
 } clv__elementwise_params;
@@ -15,11 +15,11 @@ typedef struct clv__elementwise_params {
 /* The function that clv__broadcast_run() has to run over all inputs of the call. `what->params` points to `params` if the row
  * function has parameters. Reads the types of the call's tensors. Reads data only of tensors that are parameters rather than
  * operands: Clip's bounds, whose data is NULL if unknown. Sets `input_count` to the number of inputs that are operands. Returns
- * false if the call is not one of ONNX's elementwise operators, or needs more than one walk. */
+ * false if the call is not one of ONNX's elementwise operators, or needs more than one pass over its operands. */
 bool clv__elementwise_find(const clv__kernel_call *call, clv__elementwise *what, clv__elementwise_params *params,
                            uint32_t *input_count);
 
-/* The same for the operators of unary.c, and for those of binary.c. */
+/* The same, for the operators of unary.c only and for the operators of binary.c only. */
 bool clv__elementwise_find_unary(const clv__kernel_call *call, clv__elementwise *what, clv__elementwise_params *params);
 bool clv__elementwise_find_binary(const clv__kernel_call *call, clv__elementwise *what);
 

@@ -1,5 +1,5 @@
-/* See extreme.h. The search keeps LANES partial extremes that do not depend on each other, so that its loops vectorise. It only
- * notes whether there is a NaN; the position is found afterwards. */
+/* See extreme.h. The search keeps LANES partial extremes that do not depend on each other, so that its loops vectorise. It also
+ * records whether the row has a NaN. A second pass finds the position of the result. */
 #include "backends/common/kernels/extreme.h"
 
 enum { LANES = 16 };

@@ -1,5 +1,5 @@
-/* The families that have fast kernels, one per line. `X(name)` stands for the table clv__fast_<name>, which ends with an entry
- * whose op is NULL. */
+/* The families that have fast kernels, one per line. `X(name)` names the table clv__fast_<name>, which ends with an entry whose
+ * op is NULL. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_FAMILIES_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_FAMILIES_H
 
@@ -7,9 +7,9 @@
 
 /* A fast kernel accepts every call that the operator's reference accepts. Only the reference states the dtypes and limits. */
 typedef struct clv__fast_kernel {
-  const char *domain, *op; /* "" is ONNX's */
+  const char *domain, *op; /* domain "" is ONNX's */
   clv_status (*run)(const clv__kernel_call *call);
-  size_t (*scratch_bytes)(const clv__kernel_call *call); /* optional, as clv__kernel's */
+  size_t (*scratch_bytes)(const clv__kernel_call *call); /* may be NULL; see clv__kernel */
 } clv__fast_kernel;
 
 #define CLV__FAST_FAMILIES(X) \

@@ -23,14 +23,15 @@ typedef struct axis {
 typedef struct pool {
   pool_kind kind;
   double p;
-  double lowest; /* the maximum of no elements */
+  double lowest; /* the initial maximum, and the result for a window without elements */
   bool column_major;
   clv_dtype dtype;
   int64_t planes, input_plane, output_plane;
   axis axes[AXES];
 } pool;
 
-/* The taps [first, end) of a window that are inside the input, and the divisor of the average. */
+/* The taps [first, end) of a window, along one axis, that are inside the input. `counted` is the number by which an average is
+ * divided. */
 typedef struct span {
   int64_t first, end, counted;
 } span;
@@ -47,7 +48,7 @@ static inline span span_of(const axis *a, int64_t output) {
   if (s.end > a->kernel) s.end = a->kernel;
   if (s.end < s.first) s.end = s.first;
   s.counted = s.end - s.first;
-  if (a->count_padding) { /* padding counts, but the extension by ceil_mode does not */
+  if (a->count_padding) { /* padding counts; the positions after it, which ceil_mode adds, do not */
     int64_t end = ceil_divide(a->input + a->pad_end - start, a->dilation);
     s.counted = end > a->kernel ? a->kernel : end;
   }
@@ -172,7 +173,7 @@ static clv_status pool_run(const clv__kernel_call *call) {
   size_t slice = slice_bytes(&c);
   double taps = (double)c.axes[0].kernel * (double)c.axes[1].kernel * (double)c.axes[2].kernel;
   int threads = clv__kernel_threads(c.planes, (double)c.planes * (double)c.output_plane * taps);
-  (void)threads; /* used by OpenMP alone */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t plane = 0; plane < c.planes; ++plane) {
     size_t at = (size_t)clv__kernel_thread_index() * slice;
@@ -195,7 +196,7 @@ static clv_status global_run(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   size_t slice = slice_bytes(&c);
   int threads = clv__kernel_threads(c.planes, (double)c.planes * (double)(c.input_plane + 1));
-  (void)threads; /* used by OpenMP alone */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t plane = 0; plane < c.planes; ++plane) {
     if (c.dtype == CLV_F64) {

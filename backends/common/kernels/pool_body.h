@@ -1,8 +1,8 @@
-/* Template of the pools over one plane. Included by pool.c with
+/* Template of the functions that pool one plane. pool.c includes it with these macros defined:
  *   NAME(x)   the function's name for this type
  *   REAL      float or double */
 
-/* Folds one tap into a row of results. Position q in [low, high) reads `x[q * step]`. */
+/* Accumulates one tap of the window into a row of results. Position q in [low, high) reads `x[q * step]`. */
 static inline void NAME(fold)(pool_kind kind, double p, const REAL *x, int64_t step, int64_t low, int64_t high, REAL *row) {
   switch (kind) {
     case POOL_MAX:
@@ -25,7 +25,7 @@ static inline void NAME(fold)(pool_kind kind, double p, const REAL *x, int64_t s
   }
 }
 
-/* Computes a whole plane, row by row, tap after tap over contiguous positions. */
+/* Computes a whole plane of results, row by row. For each tap of the window, updates all positions of the row. */
 static void NAME(plane)(const pool *c, const REAL *x, REAL *y) {
   const axis *a = c->axes;
   for (int64_t o0 = 0; o0 < a[0].output; ++o0) {
@@ -55,7 +55,7 @@ static void NAME(plane)(const pool *c, const REAL *x, REAL *y) {
   }
 }
 
-/* Computes a whole plane of maxima and their positions. Of equal elements, the first in row-major order counts. */
+/* Computes a whole plane of maxima and their positions. Of equal elements, the first in row-major order wins. */
 static void NAME(plane_indices)(const pool *c, const REAL *x, REAL *y, int64_t *indices, int64_t base) {
   const axis *a = c->axes;
   for (int64_t o0 = 0; o0 < a[0].output; ++o0) {
@@ -85,7 +85,8 @@ static void NAME(plane_indices)(const pool *c, const REAL *x, REAL *y, int64_t *
   }
 }
 
-/* Pools a whole plane into one result. Averages are summed in LANES parts, then the rest. The order depends on the size alone. */
+/* Pools a whole plane into one result. An average is summed in LANES interleaved parts. The order of the additions depends only
+ * on `count`. */
 static REAL NAME(global)(const pool *c, const REAL *x, int64_t count) {
   if (c->kind == POOL_MAX) {
     REAL best = (REAL)c->lowest;

@@ -15,17 +15,17 @@
 
 enum { BLOCK = 256, RUN = 4096 };
 
-/* The tensor as `rows` runs of contiguous elements. A run has one scale (scale_step 0) or one per element. */
+/* The tensor as `rows` runs of contiguous elements. A run has one scale (scale_step 0) or one per element (scale_step 1). */
 typedef struct runs {
   const clv_tensor *x, *scale, *zero, *y; /* zero may be NULL */
   int64_t outer, length, inner;           /* `length`: extent of the axis of the scales */
-  int64_t block, scale_length;            /* elements per scale along the axis; scales along the axis */
+  int64_t block, scale_length;            /* elements per scale, and number of scales, along the axis */
   bool whole;                             /* one scale for the whole tensor */
   int64_t total, rows;
   int64_t scale_step;
-  clv_dtype precision; /* precision of the quotient */
+  clv_dtype precision; /* the dtype to which x / scale is rounded */
   bool saturate;       /* whether small floats saturate */
-  bool direct;         /* between f32 and bytes with one scale for the whole tensor: a whole run at once */
+  bool direct;         /* f32 to or from bytes, one scale for the whole tensor: RUN elements at once */
 } runs;
 
 static clv_status runs_make(const clv__kernel_call *call, runs *r) {
@@ -37,7 +37,7 @@ static clv_status runs_make(const clv__kernel_call *call, runs *r) {
   if (zero != NULL && clv__dims_product(zero, 0, zero->rank) != scales) {
     return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "scale and zero point must have the same shape");
   }
-  if (r->total == 0) return CLV_OK; /* no rows, for any number of scales */
+  if (r->total == 0) return CLV_OK; /* nothing to do, whatever the number of scales */
   if (scales == 1) {
     r->whole = true;
     r->outer = 1;
@@ -68,7 +68,7 @@ static clv_status runs_make(const clv__kernel_call *call, runs *r) {
     return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld scales do not fit axis %lld of %lld elements",
                           (long long)r->scale_length, (long long)axis, (long long)r->length);
   }
-  /* Runs go along the axis if it is the innermost, otherwise across it. */
+  /* If the axis is the innermost, runs lie along it. Otherwise they lie along the axes inside it. */
   r->scale_step = (r->inner == 1) != blocked;
   r->rows = r->inner > 1 ? r->outer * r->length : blocked ? r->outer * r->scale_length : r->outer;
   return CLV_OK;
@@ -101,7 +101,7 @@ static inline float round_to(clv_dtype dtype, float value) {
 /* Processes `count` elements from `first` on, at most BLOCK unless `direct`. */
 typedef void (*run_fn)(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros);
 
-/* The range of a dtype to quantise to. */
+/* The smallest and the largest value of an integer dtype. */
 static void target_range(clv_dtype dtype, float *low, float *high) {
   switch (dtype) {
     case CLV_U8:
@@ -125,7 +125,7 @@ static void target_range(clv_dtype dtype, float *low, float *high) {
   }
 }
 
-/* Computes quotients in the requested precision. */
+/* Computes x / scale in the requested precision. */
 static void divide(const runs *r, int64_t first, int64_t count, const float *scales, float *x) {
   clv__row_to_f32(r->x->dtype, r->x->data, first, count, x);
   for (int64_t i = 0; i < count; ++i) x[i] /= scales[i * r->scale_step];
@@ -143,10 +143,10 @@ static void quantize_small_float(const runs *r, int64_t first, int64_t count, co
   }
 }
 
-static const float round_by = 0x1.8p23f; /* adding and subtracting it rounds numbers below 2^22 to nearest, ties to even */
+static const float round_by = 0x1.8p23f; /* adding and then subtracting this rounds numbers below 2^22 to nearest, ties to even */
 
-/* One scale for the whole tensor: f32 to u8 or, with `offset` 128, to i8 (computed 128 higher, because unsigned bytes convert
- * faster). */
+/* Quantises f32 with one scale: to u8 if `offset` is 0, to i8 if `offset` is 128. Converting to unsigned bytes is faster, so i8
+ * results are computed as u8, 128 higher, and then converted. */
 static void quantize_whole(const float *x, uint8_t *y, int64_t count, float scale, float least, float most, float zero,
                            int offset) {
   for (int64_t i = 0; i < count; ++i) {
@@ -159,9 +159,9 @@ static void quantize_whole(const float *x, uint8_t *y, int64_t count, float scal
 }
 
 #ifdef __AVX512F__
-/* The same without a division: multiplies by the inverse and then corrects the error (Markstein 1990). It rounds to the same byte
- * as the quotient. This was tested for every significand of a scale next to every tie. For infinite numbers, the correction is
- * NaN. Returns the number of elements processed. */
+/* Like quantize_whole(), but without a division: multiplies by the inverse of the scale and then corrects the error (Markstein
+ * 1990). The resulting byte is the same, even if the quotient is next to a tie. If the correction yields NaN, because the number
+ * is infinite, keeps the uncorrected product. Returns the number of elements processed. */
 static int64_t quantize_inverse(const float *x, uint8_t *y, int64_t count, float scale, float least, float most, float zero) {
   const __m512 factor = _mm512_set1_ps(scale), inverse = _mm512_set1_ps(1.0f / scale);
   const __m512 low = _mm512_set1_ps(least), high = _mm512_set1_ps(most);
@@ -199,7 +199,7 @@ static void quantize(const runs *r, int64_t first, int64_t count, const float *s
     uint8_t *to = (uint8_t *)r->y->data + first;
     int64_t done = 0;
 #ifdef __AVX512F__
-    if (scales[0] >= 0x1p-60f && scales[0] <= 0x1p60f) { /* no relevant value leaves the range of f32 */
+    if (scales[0] >= 0x1p-60f && scales[0] <= 0x1p60f) { /* so the products cannot overflow or lose bits where it matters */
       done = quantize_inverse(from, to, count, scales[0], low - zero, high - zero, zero);
     }
 #endif
@@ -208,7 +208,7 @@ static void quantize(const runs *r, int64_t first, int64_t count, const float *s
     return;
   }
   divide(r, first, count, scales, x);
-  for (int64_t i = 0; i < count; ++i) { /* clamp first: bounds and zero point are integers, so rounding changes nothing */
+  for (int64_t i = 0; i < count; ++i) { /* may clamp before rounding, because the bounds are integers */
     const float zero = (float)zeros[i * r->scale_step], least = low - zero, most = high - zero;
     float value = x[i] != x[i] ? 0 : x[i];
     value = value < least ? least : value;
@@ -232,12 +232,12 @@ static void dequantize(const runs *r, int64_t first, int64_t count, const float 
 }
 
 static void run_all(const runs *r, run_fn each) {
-  /* If elements are smaller than a byte, neighbouring runs may share a byte, so one thread computes all of them. Runs of RUN
-   * elements do not: they fill whole bytes. */
+  /* If elements are smaller than a byte, neighbouring runs may share a byte, so one thread computes all runs. With one scale for
+   * the whole tensor, this is not needed: its runs have RUN elements, which fill whole bytes. */
   const bool alone = !r->whole && clv__dtype_is_in(r->y->dtype, CLV__DTYPES_PACKED);
   const int64_t step = r->direct ? RUN : BLOCK;
   const int threads = alone ? 1 : clv__kernel_threads(r->rows, 4.0 * (double)r->total);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t row = 0; row < r->rows; ++row) {
     int64_t first, length, scale_first;
@@ -299,7 +299,7 @@ static void range_of(const float *values, int64_t total, float *low, float *high
   const int64_t pieces = (total + RUN - 1) / RUN;
   const int threads = clv__kernel_threads(pieces, (double)total);
   float least = 0, most = 0;
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(min : least) reduction(max : most) if (threads > 1)
   for (int64_t piece = 0; piece < pieces; ++piece) {
     const int64_t first = piece * RUN, left = total - first;
@@ -315,7 +315,7 @@ static clv_status run_dynamic(const clv__kernel_call *call) {
   range_of(x->data, clv__dims_product(x, 0, x->rank), &low, &high);
   float scale = high > low ? (high - low) / 255 : 1;
   float zero = rintf(-low / scale);
-  uint8_t zero_byte = zero > 0 ? zero < 255 ? (uint8_t)zero : 255 : 0; /* NaN: 0 */
+  uint8_t zero_byte = zero > 0 ? zero < 255 ? (uint8_t)zero : 255 : 0; /* NaN yields 0 */
   clv_tensor scale_tensor = clv__tensor_make(CLV_F32, 0, NULL, &scale);
   clv_tensor zero_tensor = clv__tensor_make(CLV_U8, 0, NULL, &zero_byte);
   clv__kernel_call quantize_call = *call;

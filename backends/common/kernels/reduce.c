@@ -1,8 +1,9 @@
 /* Reduce*: sums, products, extremes and related operators over any set of axes.
  *
- * Neighbouring axes of one kind are merged first. Then the innermost axis is either reduced (each output folds runs) or kept
- * (blocks of outputs fold rows). Floats accumulate in double, integers in 64 bits. The division of work depends on shapes
- * alone, so the results do not depend on the number of threads. */
+ * Neighbouring axes are merged if both are reduced or both are kept. If the innermost axis is reduced, an output accumulates
+ * contiguous runs of elements. If it is kept, a block of neighbouring outputs accumulates rows, one element per output and row.
+ * Floats accumulate in double, integers in 64 bits. The division of work depends on shapes alone, so the results do not depend on
+ * the number of threads. */
 #include <math.h>
 
 #include "backends/common/kernels/extreme.h"
@@ -20,7 +21,7 @@ typedef struct reduction {
   const char *op;
   fold what;
   finish last;
-  bool in_double; /* even for integers */
+  bool in_double; /* accumulates in double, even for integers */
 } reduction;
 
 static const reduction table[] = {
@@ -31,7 +32,7 @@ static const reduction table[] = {
     {"ReduceLogSumExp", FOLD_EXP, FINISH_LOG, true},  {"ReduceSumSquare", FOLD_SQUARE, FINISH_NONE, false},
 };
 
-/* How the elements are walked. Strides are in elements. */
+/* The loops over the elements of the input. Strides are in elements. */
 typedef struct plan {
   int32_t kept_rank, reduced_rank; /* without the innermost axis */
   int64_t kept_dims[CLV_MAX_RANK], kept_strides[CLV_MAX_RANK];
@@ -57,7 +58,7 @@ static void plan_make(const clv_tensor *input, uint32_t axes, plan *p) {
     } else {
       int32_t *rank = reduced ? &p->reduced_rank : &p->kept_rank;
       int64_t *dims = reduced ? p->reduced_dims : p->kept_dims, *strides = reduced ? p->reduced_strides : p->kept_strides;
-      if (reduced == last_reduced) { /* continues the previous axis */
+      if (reduced == last_reduced) { /* merge with the previous axis */
         dims[*rank - 1] *= dim;
       } else {
         dims[*rank] = dim;
@@ -135,7 +136,7 @@ static inline int64_t offset_of(int32_t rank, const int64_t *dims, const int64_t
 #define STORE(dtype, data, first, count, row) clv__row_from_i64(dtype, data, first, count, (const int64_t *)(row))
 #include "backends/common/kernels/reduce_body.h"
 
-/* The result of an integer reduction over no elements. Extremes also start from it. */
+/* The result of an integer reduction over no elements. It is also the initial value of a maximum or minimum. */
 static int64_t integer_identity(fold what, clv_dtype dtype) {
   if (what != FOLD_MAX && what != FOLD_MIN) return what == FOLD_PRODUCT;
   bool lowest = what == FOLD_MAX;
@@ -155,7 +156,7 @@ static int64_t integer_identity(fold what, clv_dtype dtype) {
     case CLV_U32:
       return lowest ? 0 : UINT32_MAX;
     case CLV_U64:
-      return lowest ? 0 : -1; /* all bits */
+      return lowest ? 0 : -1; /* UINT64_MAX as a signed number */
     default:
       return lowest ? 0 : 1; /* bool */
   }
@@ -189,7 +190,7 @@ static clv_status read_axes(const clv__kernel_call *call, uint32_t *axes) {
 static void run_extreme(const plan *p, const reduction *entry, const clv_tensor *input, const clv_tensor *output) {
   const int64_t group = p->inner < SHARE ? SHARE / p->inner : 1, tasks = (p->kept_count + group - 1) / group;
   const int threads = clv__kernel_threads(tasks, (double)p->kept_count * (double)p->inner);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     const int64_t first = task * group, rows = p->kept_count - first < group ? p->kept_count - first : group;
@@ -200,7 +201,7 @@ static void run_extreme(const plan *p, const reduction *entry, const clv_tensor 
 
 static clv_status run_reduce(const clv__kernel_call *call) {
   const reduction *entry = table;
-  while (strcmp(entry->op, call->op) != 0) ++entry; /* the kernels' table contains no other operator */
+  while (strcmp(entry->op, call->op) != 0) ++entry; /* every operator of clv__fast_reduce is in the table */
   uint32_t axes;
   CLV__TRY(read_axes(call, &axes));
   const clv_tensor *input = &call->inputs[0], *output = &call->outputs[0];

@@ -1,15 +1,15 @@
-/* Template of the parts of a reduction that access elements, for one accumulator type. Included by reduce.c with
+/* Template of the loops of a reduction, for one accumulator type. reduce.c includes it with these macros defined:
  *   NAME(x)                  the function's name for this type
  *   T                        double, int64_t or uint64_t
  *   ADD(a, b), MUL(a, b)     without undefined overflow
  *   ABSOLUTE(a), MEAN(a, count)
- *   EXP, ROOT, LOGARITHM, FINITE_OR_ZERO   of doubles; arbitrary for integers, which never use them
- *   LOAD, STORE(dtype, data, first, count, row)   elements as T */
+ *   EXP, ROOT, LOGARITHM, FINITE_OR_ZERO   functions of doubles; integer reductions never use them
+ *   LOAD, STORE(dtype, data, first, count, row)   convert elements to T and from T */
 
 /* Folds `count` elements into `total`, the total of one output. */
 static T NAME(fold_row)(fold what, T total, T shift, const T *row, int64_t count) {
   (void)shift;
-#define EXTREME(beats) /* in lanes that do not depend on each other */                                       \
+#define EXTREME(beats) /* LANES separate extremes let the loop vectorise */                                  \
   {                                                                                                          \
     T lanes[LANES];                                                                                          \
     int64_t i = 0;                                                                                           \
@@ -83,7 +83,7 @@ static T NAME(merge)(fold what, T a, T b) {
   return NAME(fold_row)(what == FOLD_PRODUCT || what >= FOLD_MAX ? what : FOLD_SUM, a, 0, &b, 1);
 }
 
-/* If the innermost elements are reduced: folds positions [from, to) of the range that output `index` reduces. */
+/* Used if the innermost axis is reduced. Folds elements [from, to) of those that output `index` reduces. */
 static T NAME(fold_range)(const plan *p, const clv_tensor *input, fold what, T start, T shift, int64_t index, int64_t from,
                           int64_t to) {
   T row[BLOCK], total = start;
@@ -99,7 +99,7 @@ static T NAME(fold_range)(const plan *p, const clv_tensor *input, fold what, T s
   return total;
 }
 
-/* If the innermost elements are kept: folds `count` neighbouring outputs. */
+/* Used if the innermost axis is kept. Computes the totals of `count` neighbouring outputs. */
 static void NAME(fold_block)(const plan *p, const clv_tensor *input, fold what, T start, const T *shifts, int64_t index,
                              int64_t first, int64_t count, T *totals) {
   T row[BLOCK];
@@ -132,7 +132,8 @@ static void NAME(finish)(const plan *p, const reduction *entry, const T *totals,
   }
 }
 
-/* For few outputs of very many elements: cuts each into shares and merges their totals in order. */
+/* Used for few outputs of very many elements each. Splits the elements of each output into shares and merges the shares' totals
+ * in order. */
 static void NAME(run_few)(const plan *p, const reduction *entry, const clv_tensor *input, const clv_tensor *output, T start,
                           T lowest, int64_t shares) {
   T totals[FEW_OUTPUTS], shifts[FEW_OUTPUTS] = {0}, partial[FEW_OUTPUTS * MAX_SHARES];
@@ -142,7 +143,7 @@ static void NAME(run_few)(const plan *p, const reduction *entry, const clv_tenso
     const T first_total = phase == 0 ? lowest : start;
     int64_t tasks = p->kept_count * shares;
     const int threads = clv__kernel_threads(tasks, (double)p->reduced_total);
-    (void)threads; /* without OpenMP */
+    (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t task = 0; task < tasks; ++task) {
       int64_t index = task / shares, from = task % shares * share;
@@ -171,7 +172,7 @@ static void NAME(run)(const plan *p, const reduction *entry, const clv_tensor *i
   int64_t blocks = (across + width - 1) / width, tasks = p->inner_reduced ? blocks : p->kept_count * blocks;
   double work = (double)p->reduced_total * (double)across * (p->inner_reduced ? 1.0 : (double)p->kept_count);
   const int threads = clv__kernel_threads(tasks, entry->what == FOLD_EXP ? 20 * work : work);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     T totals[BLOCK], shifts[BLOCK] = {0};

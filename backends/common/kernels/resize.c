@@ -12,14 +12,14 @@
 #include "operators/run.h"
 
 typedef struct table {
-  int64_t *index;  /* [output][taps], -1: outside the region, use the extrapolation value */
+  int64_t *index;  /* [output][taps]; -1 if outside the input: use the extrapolation value */
   double *weights; /* [output][taps]; not used for nearest */
 } table;
 
 typedef struct resize {
   clv__resize of; /* parameters of the node */
   table tables[CLV_MAX_RANK];
-  int64_t outer, slice_input, slice_largest; /* slices; elements of an input slice, and of the largest intermediate */
+  int64_t outer, slice_input, slice_largest; /* slices; elements of an input slice; most elements at any step */
   int32_t first;                             /* the first axis of a slice */
 } resize;
 
@@ -34,7 +34,7 @@ static clv_status resize_read(const clv__kernel_call *call, resize *r) {
   return clv__resize_read(&node, &r->of, call->error);
 }
 
-/* Finds the axes that change, and the slices. */
+/* Finds the first axis to resize, and the number and sizes of the slices. */
 static void resize_measure(resize *r) {
   const clv__resize_axis *axes = r->of.axes;
   r->first = r->of.rank;
@@ -50,7 +50,7 @@ static void resize_measure(resize *r) {
   }
 }
 
-/* Bytes of the tables and of a thread's slice; SIZE_MAX if more than any memory. */
+/* tables_bytes() is the size of all tables, slice_bytes() the scratch of one thread. Both are SIZE_MAX if the size overflows. */
 static size_t tables_bytes(const resize *r) {
   size_t total = 0, part;
   for (int32_t i = 0; i < r->of.rank; ++i) {
@@ -93,7 +93,7 @@ static void tables_fill(resize *r, char *scratch) {
   }
 }
 
-/* Applies one axis to a slice seen as [before, input, after]. */
+/* Resizes a slice, viewed as [before, input, after], along one axis. */
 static void axis_apply(const resize *r, int32_t axis, int64_t before, int64_t after, const double *in, double *out) {
   const clv__resize_axis *a = &r->of.axes[axis];
   const table *t = &r->tables[axis];
@@ -191,7 +191,7 @@ static clv_status resize_run(const clv__kernel_call *call) {
   clv__row_from_f64(x->dtype, &outside, 0, 1, &r.of.extrapolation);
   size_t slice = slice_bytes(&r);
   int threads = clv__kernel_threads(r.outer, (double)r.outer * (double)r.slice_largest * 4);
-  (void)threads; /* used by OpenMP alone */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t s = 0; s < r.outer; ++s) {
     double *from = (double *)(scratch + (size_t)clv__kernel_thread_index() * slice);

@@ -1,5 +1,6 @@
-/* Softmax, LogSoftmax and Hardmax along an axis; before opset 13, over all axes from that one on. f16 and bf16 are widened into
- * scratch, a few lines at a time. A line becomes NaN if it contains a NaN or +infinity, or consists of -infinity. */
+/* Softmax, LogSoftmax and Hardmax along an axis. Before opset 13, the axis and all axes after it are treated as one. f16 and bf16
+ * are converted to f32 in scratch, a few lines at a time. A line becomes NaN if it contains a NaN or +infinity, or consists of
+ * -infinity. */
 #include <math.h>
 #include <tgmath.h>
 
@@ -16,7 +17,7 @@ typedef struct lines {
 
 typedef enum kind { SOFTMAX, LOG_SOFTMAX, HARDMAX } kind;
 
-enum { GROUP = 64, LANES = 16, SUMMED = 2048 /* elements; a multiple of LANES */ };
+enum { GROUP = 64, LANES = 16, SUMMED = 2048 /* elements per f32 sum; a multiple of LANES */ };
 
 static lines lines_of(const clv__kernel_call *call) {
   const clv_tensor *input = &call->inputs[0];
@@ -35,12 +36,12 @@ static lines lines_of(const clv__kernel_call *call) {
   return shape;
 }
 
-/* Processes up to GROUP neighbouring lines at once, so that memory is read in runs although a line is not contiguous. Here and
- * for a single line, x may be y: an element is never read again after its position was overwritten. Sums use the order of a
- * single line, so neighbouring lines do not affect each other. */
+/* Computes up to GROUP neighbouring lines together, so that reads are contiguous although a line is not. x may be equal to y,
+ * because no element is read after it has been overwritten. That also holds for line_f32() and line_f64(). Additions have the
+ * same order as there, so the result of a line does not depend on its neighbours. */
 #define DEFINE_GROUP(name, T, EXP, lane_count)                                                     \
   static void name(kind what, const T *x, T *y, int64_t length, int64_t inner, int64_t width) {    \
-    T largest[GROUP], last[GROUP]; /* `last`: the factor, or the number to subtract */             \
+    T largest[GROUP], last[GROUP]; /* `last`: factor (Softmax) or number to subtract */            \
     T lanes[lane_count][GROUP];                                                                    \
     double sum[GROUP] = {0};                                                                       \
     const int64_t whole = length / LANES * LANES, used = length < LANES ? 1 : lane_count;          \
@@ -85,7 +86,8 @@ DEFINE_GROUP(group_f64, double, exp, 1)
  * values. */
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* The largest element. NaNs are skipped, unless the first element is one: their exponentials make the sum NaN anyway. */
+/* The largest element. Skips NaNs, except if the first element is NaN. The result of a line with a NaN is NaN in any case,
+ * because its sum of exponentials is NaN. */
 ALWAYS float largest_f32(const float *x, int64_t length) {
   float lanes[LANES], rest[LANES];
   const int64_t whole = length / LANES * LANES;
@@ -111,8 +113,8 @@ ALWAYS void exponentials(const float *x, float *y, float largest, float lanes[LA
   if (y != NULL) memcpy(y, values, sizeof values);
 }
 
-/* The sum of the exponentials of a line, which are also written to y unless it is NULL. Lanes of f32 add up to SUMMED elements,
- * whose sum is added to a double. */
+/* The sum of the exponentials of a line, which are also written to y unless it is NULL. Up to SUMMED elements at a time are
+ * summed in f32. Their sum is then added to a double. */
 ALWAYS double sum_f32(const float *x, float *y, float largest, int64_t length) {
   const int64_t whole = length / LANES * LANES;
   double sum = 0;
@@ -214,7 +216,7 @@ static void run_narrow(kind what, const clv_tensor *x, const clv_tensor *y, int6
   for (int64_t i = 0; i < rows; ++i) clv__row_from_f32(y->dtype, y->data, offset + i * inner, count, wide + i * count);
 }
 
-/* Number of floats needed by a task over narrow lines. */
+/* The number of floats of scratch that a task needs if x or y has a narrow dtype. */
 static int64_t wide_count(const lines *shape) {
   return shape->length * (shape->inner < GROUP ? shape->inner : GROUP);
 }
@@ -230,7 +232,7 @@ static clv_status run(const clv__kernel_call *call, kind what) {
   const double work = 5.0 * (double)shape.outer * (double)length * (double)inner * (input->dtype == CLV_F64 ? 4 : 1);
   if (work == 0) return CLV_OK;
   const int threads = clv__kernel_threads(tasks, work);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     const int64_t first = task % groups * GROUP, width = inner - first < GROUP ? inner - first : GROUP;

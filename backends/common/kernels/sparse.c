@@ -1,5 +1,6 @@
-/* Sums, means and maxima over the rows named by a graph in compressed rows, without an array of edges times columns. Each row is
- * gathered and reduced in one go, with its columns in registers. sparse_attention.c contains attention. */
+/* SparseAggregate: an output row is the sum, mean or maximum of the rows of `data` that its edges name. The edges are in
+ * compressed rows. Each output row is gathered and reduced in one pass, with its columns in registers, so no [edges, columns]
+ * array is needed. sparse_attention.c contains SparseAttention. */
 #include "backends/common/kernels/sparse.h"
 #include "backends/common/kernels/families.h"
 
@@ -11,9 +12,9 @@
 /* ---- Rows on several threads ---- */
 
 enum {
-  STRETCHES = 32,      /* stretches of rows per thread; slower threads take fewer */
-  HUB_SHARE = 8,       /* a hub: a row with more than 1 / HUB_SHARE of a thread's edges, which is divided by columns... */
-  LEAST_HUB = 1 << 12, /* ...if it has more than this many */
+  STRETCHES = 32,      /* stretches of rows per thread, many so that slower threads can process fewer */
+  HUB_SHARE = 8,       /* a row with more than 1 / HUB_SHARE of a thread's edges is a hub: threads share its columns... */
+  LEAST_HUB = 1 << 12, /* ...if it has more than this many edges */
   MOST_HUBS = CLV__KERNEL_MAX_THREADS * HUB_SHARE
 };
 
@@ -87,7 +88,7 @@ static void find_hubs(const clv__sparse *s, int threads, hub_list *found) {
   }
 }
 
-/* Runs a stretch without its hubs. Returns the first bad edge, or -1. */
+/* Runs `body` on rows [first, last) except for hubs. Returns the first edge with an invalid source, or -1. */
 static int64_t do_stretch(const clv__sparse *s, const hub_list *hubs, int64_t first, int64_t last, clv__sparse_body *body,
                           const void *cookie) {
   int64_t bad = find_bad(s, s->offsets[first], s->offsets[last]), begin = first;
@@ -102,7 +103,7 @@ static int64_t do_stretch(const clv__sparse *s, const hub_list *hubs, int64_t fi
   return -1;
 }
 
-/* The first column of part `part` of `parts`, at multiples of `unit`. */
+/* The first column of part `part` if the columns are divided into `parts` parts at multiples of `unit`. */
 static int64_t first_column(const clv__sparse *s, int64_t unit, int part, int parts) {
   int64_t units = (s->columns + unit - 1) / unit, column = units * part / parts * unit;
   return column < s->columns ? column : s->columns;
@@ -149,9 +150,8 @@ typedef struct aggregate {
   clv_tensor *out;
 } aggregate;
 
-/* Sums `count` vectors of columns of a row from `at` on. `count` is a constant of at most CLV__LANE_BLOCKS. Prefetches edges
- * below `limit`.
- */
+/* Sums columns [at, at + count * CLV__LANES) of output row `v`. The caller must pass `count` as a constant, at most
+ * CLV__LANE_BLOCKS. Prefetches the rows of edges below `limit`. */
 CLV__INLINE void sum_lanes(const aggregate *a, clv_dtype dtype, const int count, int64_t v, int64_t at, int64_t limit,
                            float scale) {
   const clv__sparse *s = &a->s;
@@ -175,7 +175,7 @@ CLV__INLINE void sum_lanes(const aggregate *a, clv_dtype dtype, const int count,
   if (dtype != CLV_F32) clv__row_from_f32(dtype, a->out->data, v * s->columns + at, count * CLV__LANES, row);
 }
 
-/* Sums the columns after the last full vector. */
+/* Sums columns [at, at + count) of output row `v`, which do not fill a vector. */
 static void sum_rest(const aggregate *a, int64_t v, int64_t at, int64_t count, float scale) {
   const clv__sparse *s = &a->s;
   float sums[CLV__LANES] = {0}, row[CLV__LANES];

@@ -1,7 +1,7 @@
 /* Definitions shared by the kernels over compressed rows (src/operators/sparse/infer.c explains the format): the view of a call,
- * and the parallel loop over rows. Threads take stretches of rows with equal numbers of edges. A row with so many edges that one
- * thread would need too long for it is divided by columns. One thread sums each number, in edge order, so the results do not
- * depend on the number of threads. */
+ * and the parallel loop over rows. Threads process stretches of rows with about equal numbers of edges. If a single row has very
+ * many edges, several threads share its columns. One thread computes each output element, in the order of the edges, so the
+ * results do not depend on the number of threads. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_SPARSE_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_SPARSE_H
 
@@ -20,7 +20,7 @@ static inline int64_t clv__sparse_source(const clv__sparse *s, int64_t edge) {
   return s->sources->dtype == CLV_I32 ? ((const int32_t *)s->sources->data)[edge] : ((const int64_t *)s->sources->data)[edge];
 }
 
-/* Reads a call's data, offsets and sources. */
+/* The view of a call with these inputs. */
 clv__sparse clv__sparse_of(const clv_tensor *data, const clv_tensor *offsets, const clv_tensor *sources);
 
 /* Computes columns [from, to) of rows [first, last). Their offsets and sources have been checked. */
@@ -31,14 +31,14 @@ typedef void clv__sparse_body(const void *cookie, int64_t first, int64_t last, i
 clv_status clv__sparse_for_rows(const clv__kernel_call *call, const clv__sparse *s, int64_t unit, double work,
                                 clv__sparse_body *body, const void *cookie);
 
-/* sparse_attention.c */
+/* Defined in sparse_attention.c. */
 clv_status clv__sparse_attention(const clv__kernel_call *call);
 size_t clv__sparse_attention_scratch(const clv__kernel_call *call);
 
 /* ---- Vectors ---- */
 
-/* CLV__LANES: columns per vector register. CLV__LANE_BLOCKS: vectors of sums that registers hold. CLV__LANE_AHEAD: how many rows
- * ahead to prefetch. */
+/* CLV__LANES: columns per vector register. CLV__LANE_BLOCKS: vectors of sums that fit in registers. CLV__LANE_AHEAD: the row of
+ * the edge this far ahead is prefetched. */
 enum { CLV__LANES = CLV__VECTOR_BYTES / 4, CLV__LANE_BLOCKS = 8, CLV__LANE_AHEAD = 8 };
 typedef float clv__lanes __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(4), may_alias));
 typedef uint32_t clv__lane_bits __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(4), may_alias));
@@ -61,7 +61,7 @@ CLV__INLINE void clv__lanes_load(clv__lanes *to, const void *data, clv_dtype dty
   }
 }
 
-/* Prefetches `count` vectors of columns from `at` on of a row. */
+/* Prefetches `count` vectors of a row, from element `at` of `data` on. */
 CLV__INLINE void clv__lanes_fetch(const void *data, clv_dtype dtype, int64_t at, int count) {
   const char *from = (const char *)data + at * (dtype == CLV_F32 ? 4 : 2);
   for (int i = 0; i < count * CLV__LANES * (dtype == CLV_F32 ? 4 : 2); i += 64) __builtin_prefetch(from + i);

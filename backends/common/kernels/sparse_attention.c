@@ -1,29 +1,31 @@
-/* Attention over the rows named by a graph in compressed rows. One pass over a row's edges keeps the largest score so far as the
- * origin of the exponent (Milakov, Gimelshein 2018). Edges are processed in small groups. The scores of a group are exponentiated
- * together, and the earlier sums are scaled down at most once per group. */
+/* SparseAttention: an output row is the weighted mean of the rows of `data` that its edges name, with the softmax of the edges'
+ * scores as weights. The edges are in compressed rows. The softmax needs only one pass over them, because it is computed relative
+ * to the largest score so far (Milakov, Gimelshein 2018). Edges are processed in small groups. The scores of a group are
+ * exponentiated together, and the earlier sums are scaled down at most once per group. */
 #include <math.h>
 
 #include "backends/common/kernels/sparse.h"
 #include "operators/common/threads.h"
 
 enum {
-  GROUP = 16,             /* edges at a time; the next ones are prefetched meanwhile */
-  SCRATCH = 1 + GROUP + 3 /* numbers per column and thread; there are at most as many heads */
+  GROUP = 16,             /* edges processed together; later edges are prefetched meanwhile */
+  SCRATCH = 1 + GROUP + 3 /* floats per column and thread, also for the heads: no more than columns */
 };
 
 typedef struct attention {
   clv__sparse s;
   const clv_tensor *source_score, *target_score;
-  int64_t heads, width; /* columns per head */
+  int64_t heads, width; /* `width`: columns per head */
   float slope;
   clv_tensor *out;
   float *scratch;
 } attention;
 
-/* exp(x) for x <= 0 within 2 units in the last place: 2^n e^r with |r| <= ln 2 / 2, and a polynomial for e^r. Its coefficients
- * are Taylor's, except for the last, whose error is below f32's precision. For very negative x, the result is 0 or almost 0. */
+/* exp(x) for x <= 0 within 2 units in the last place: e^x = 2^n * e^r with |r| <= ln 2 / 2, where a polynomial approximates e^r.
+ * The polynomial has Taylor's coefficients, except for the last one, whose error is below f32's precision. For very negative x,
+ * the result is 0 or almost 0. */
 CLV__INLINE float exp_of(float x) {
-  const float origin = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, which is in the low bits */
+  const float origin = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits */
   float least = x < -87.0f ? -87.0f : x, shifted = least * 1.44269504f + origin, n = shifted - origin;
   float r = (least - n * 0.693359375f) + n * 2.12194440e-4f;
   float p = 1.0f + r * (1.0f + r * (0.5f + r * (0.166666672f + r * (0.0416666642f + r * (0.00833345205f + r * 0.00139304355f)))));
@@ -36,7 +38,7 @@ CLV__INLINE float exp_of(float x) {
 }
 
 /* Computes the weights of a group's edges for one head, relative to the largest score so far, in `shares`. Updates *largest and
- * the sum of weights in *weight. Returns the factor for the earlier sums. */
+ * the sum of weights in *weight. Returns the factor by which the sums so far must be multiplied. */
 CLV__INLINE float share_out(const attention *a, clv_dtype dtype, const int64_t *sources, int count, int64_t head, float target,
                             float *largest, float *weight, float *shares) {
   float before = *largest, most = before, sum = 0;
@@ -68,14 +70,14 @@ typedef struct row_state {
   float *shares;                    /* [heads][GROUP] */
 } row_state;
 
-/* A group of edges. While they are added, the edges from `ahead` on, below `limit`, are prefetched, one per edge of the group. */
+/* A group of edges. While the group's edge i is added, the row of edge `ahead` + i is prefetched if that is below `limit`. */
 typedef struct edge_group {
   int64_t sources[GROUP];
   int count;
   int64_t ahead, limit;
 } edge_group;
 
-/* Adds a group's rows to `count` vectors of columns from `at` on. The width of a head must be a multiple of a vector's. */
+/* Adds a group's weighted rows to sums [at, at + count * CLV__LANES). The width of a head must be a multiple of CLV__LANES. */
 CLV__INLINE void add_lanes(const attention *a, clv_dtype dtype, const int count, const edge_group *group, int64_t at,
                            const row_state *state) {
   clv__lanes total[CLV__LANE_BLOCKS], *sums = (clv__lanes *)(state->sums + at);
@@ -100,7 +102,7 @@ CLV__INLINE void add_lanes(const attention *a, clv_dtype dtype, const int count,
   for (int i = 0; i < count; ++i) sums[i] = total[i];
 }
 
-/* The same for a head of any width. */
+/* Like add_lanes(), but adds to all sums of one head, of any width. */
 CLV__INLINE void add_head(const attention *a, clv_dtype dtype, const edge_group *group, int64_t head, const row_state *state) {
   float row[CLV__LANES], *sums = state->sums + head * a->width;
   const float *shares = state->shares + head * GROUP;
@@ -119,7 +121,7 @@ CLV__INLINE void add_head(const attention *a, clv_dtype dtype, const edge_group 
   }
 }
 
-/* Adds a group's rows to heads [from, to). */
+/* Adds a group's weighted rows to the sums of heads [from, to). */
 CLV__INLINE void add_group(const attention *a, clv_dtype dtype, const edge_group *group, int64_t from, int64_t to,
                            const row_state *state) {
   enum { WIDE = CLV__LANE_BLOCKS * CLV__LANES };
@@ -136,8 +138,7 @@ CLV__INLINE void add_group(const attention *a, clv_dtype dtype, const edge_group
   for (; at < end; at += CLV__LANES) add_lanes(a, dtype, 1, group, at, state);
 }
 
-/* Fills `group` with the edges from `edge` on and prefetches the scores of the group after them. add_lanes() prefetches the rows
- * that it reads. */
+/* Fills `group` with the edges from `edge` on and prefetches the scores of the next group. add_lanes() prefetches the rows. */
 CLV__INLINE void take_group(const attention *a, clv_dtype dtype, int64_t edge, int64_t end, int64_t limit, edge_group *group) {
   group->count = end - edge < GROUP ? (int)(end - edge) : GROUP;
   group->ahead = edge + CLV__LANE_AHEAD;

@@ -1,4 +1,4 @@
-/* The table of the kernels compiled for this instruction set: see backends/common/kernels.h. */
+/* The table of the kernels that are compiled for one instruction set. See backends/common/kernels.h. */
 #include "backends/common/kernels.h"
 #include "backends/common/kernels/families.h"
 

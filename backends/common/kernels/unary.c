@@ -1,6 +1,7 @@
 /* Elementwise operators of one input: activations, rounding, exponentials, trigonometry, tests, Clip.
  *
- * A float operator is one expression, compiled for f32 and f64 (tgmath picks the function); f16 and bf16 go through f32 rows. */
+ * A float operator is one expression, compiled for f32 and for f64 (tgmath.h selects the functions). f16 and bf16 are converted
+ * to f32 and use its row functions. */
 #include <assert.h>
 #include <math.h>
 #include <tgmath.h>
@@ -32,7 +33,7 @@ typedef struct parameters {
 #define FLOAT_OP(name, expression)                \
   FLOAT_ROW(name##_f32, float, float, expression) \
   FLOAT_ROW(name##_f64, double, double, expression)
-/* A vectorised row, for f32 alone. The expression must not branch or call anything. */
+/* A row function that vectorises, for f32 only. So the expression must not branch or call a function that is not inlined. */
 #define VECTOR_ROW(row_name, expression) FLOAT_ROW(row_name, float, float, expression)
 #define VECTOR_OP(name, expression)  \
   VECTOR_ROW(name##_f32, expression) \
@@ -56,14 +57,14 @@ VECTOR_OP(leaky_relu, x < 0 ? a * x : x)
 FLOAT_OP(thresholded_relu, x > a ? x : (real)0)
 FLOAT_OP(elu, x < 0 ? a * expm1(x) : x)
 FLOAT_OP(selu, b *(x > 0 ? x : a * expm1(x)))
-FLOAT_OP(celu, x < 0 ? a * expm1(x / a) : x) /* max(0, x) + min(0, …); one of them is 0, for either sign of a */
+FLOAT_OP(celu, x < 0 ? a * expm1(x / a) : x) /* max(0, x) + min(0, …): one term is 0, for either sign of a */
 VECTOR_ROW(sigmoid_f32, clv__sigmoid_f32(x))
 FLOAT_ROW(sigmoid_f64, double, double, 1 / (1 + exp(-x)))
 VECTOR_OP(hard_sigmoid, UNIT(a *x + b))
 VECTOR_OP(hard_swish, x *UNIT(x *(real)(1.0 / 6.0) + (real)0.5))
 VECTOR_ROW(swish_f32, x *clv__sigmoid_f32(a *x))
 FLOAT_ROW(swish_f64, double, double, x / (1 + exp(-a * x)))
-/* tanh(log(1 + e^x)) without the logarithm; above 20 it is 1. */
+/* tanh(log(1 + e^x)) as a function of e = e^x, without the logarithm. For x > 20 it is 1. */
 #define MISH_RATIO(e) ((e) * ((e) + 2) / ((e) * ((e) + 2) + 2))
 FLOAT_OP(mish, x > 20 ? x : x * MISH_RATIO(exp(x)))
 FLOAT_OP(softplus, SOFTPLUS(x))
@@ -83,7 +84,7 @@ FLOAT_OP(reciprocal, 1 / x)
 FLOAT_OP(floor, floor(x))
 FLOAT_OP(ceil, ceil(x))
 FLOAT_OP(round, rint(x))
-FLOAT_OP(sign, x > 0 ? (real)1 : x < 0 ? (real)-1 : x == 0 ? (real)0 : x) /* 0 for both zeros */
+FLOAT_OP(sign, x > 0 ? (real)1 : x < 0 ? (real)-1 : x == 0 ? (real)0 : x) /* +0 for -0 too */
 FLOAT_OP(sin, sin(x))
 FLOAT_OP(cos, cos(x))
 FLOAT_OP(tan, tan(x))
@@ -149,7 +150,7 @@ typedef struct unary {
 #define INTEGER_BITS(name) \
   UNSIGNED_ROWS(name), [CLV_I8] = name##_u8, [CLV_I16] = name##_u16, [CLV_I32] = name##_u32, [CLV_I64] = name##_u64
 
-/* X(operator, cost, name and name of the attributes, their defaults, rows by dtype) */
+/* X(operator, cost, names of the attributes `a` and `b` or NULL, their defaults, rows by dtype) */
 #define UNARY_OPERATORS(X)                                                                            \
   X("Relu", 1, NULL, NULL, 0, 0, FLOATS_AND(relu, SIGNED_ROWS(relu)))                                 \
   X("LeakyRelu", 1, "alpha", NULL, 0.01f, 0, FLOATS(leaky_relu))                                      \
@@ -219,7 +220,7 @@ SHRINK_ROW(u16, CLV_U16)
 SHRINK_ROW(u32, CLV_U32)
 SHRINK_ROW(u64, CLV_U64)
 
-/* A bound of Clip, in the type that rows are computed in. */
+/* A bound of Clip: f32 also for f16 and bf16, i64 for all signed and u64 for all unsigned integers. */
 typedef union bound {
   float f32;
   double f64;
@@ -296,7 +297,7 @@ static void clip_read(const clv_tensor *from, bound *to) {
   else if ((CLV__DTYPES_FLOAT & CLV__DTYPE_BIT(from->dtype)) != 0)
     to->f32 = (float)clv__tensor_get(from, 0);
   else
-    to->i64 = clv__tensor_get_int(from, 0); /* the bits of a u64 are the same */
+    to->i64 = clv__tensor_get_int(from, 0); /* has the same bits as a u64 */
 }
 
 /* Returns false if a bound is unknown. */

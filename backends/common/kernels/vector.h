@@ -1,5 +1,5 @@
-/* The width of this version's vector registers. A vector type that is wider than a register is spilled to the stack by the
- * compiler; loops over vectors therefore take their width, and the number of sums that they keep in registers, from here. */
+/* The width of the vector registers of the instruction set that is compiled for. Compilers spill a vector type that is wider than
+ * a register to the stack. Loops over vectors therefore derive their width from CLV__VECTOR_BYTES. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_VECTOR_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_VECTOR_H
 

@@ -1,5 +1,5 @@
-/* Constants in the layouts that steps request. Uses an equal pack if there is one. Otherwise packs the raw bytes (packing.c) or,
- * if they are gone, repacks a pack in another layout. */
+/* Provides constants in the layouts that steps request. Reuses an earlier pack (packed copy) in the same layout if there is one.
+ * Otherwise packs the raw bytes (packing.c) or, if they are no longer available, converts a pack in another layout. */
 #include "constants.h"
 
 #include "backends/common/kernels.h"
@@ -27,7 +27,7 @@ void clv__cpu_constants_rest(clv__cpu_constants *constants) {
   constants->copy_bytes = 0;
 }
 
-/* Takes ownership of `data`, even on failure. *kept is where its bytes are from then on. */
+/* Takes ownership of `data`, even on failure. *kept receives the address to use from then on: `data` or that of an equal pack. */
 static clv_status add_pack(clv__cpu_constants *constants, clv__cpu_pack pack, const clv__dnn_layout *layout, void *data,
                            size_t size_bytes, void **kept, clv_error *error) {
   const clv_allocator *allocator = constants->arena.allocator;
@@ -50,11 +50,12 @@ static clv_status add_pack(clv__cpu_constants *constants, clv__cpu_pack pack, co
 }
 
 clv_status clv__cpu_constant_gone(const clv__cpu_constants *constants, uint32_t value, clv_error *error) {
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "constant '%s' was packed for the compiled shapes; compile again for these",
+  return clv__error_set(error, CLV_NOT_SUPPORTED,
+                        "constant '%s' was packed for the compiled shapes only; compile again for the new shapes",
                         constants->program->values[value].name);
 }
 
-/* Computes the bytes of a constant that a node derives from others. The allocator provides the memory. */
+/* Runs the node that computes a constant from other constants. *data comes from the allocator; the caller releases it. */
 static clv_status compute(clv__cpu_constants *constants, const clv__cpu_value *constant, void **data, clv_error *error) {
   const clv__cpu_node *node = constant->computed;
   const clv_allocator *allocator = constants->arena.allocator;
@@ -141,7 +142,7 @@ static uint64_t variant_of(const clv__cpu_packing *packing, const clv_tensor *ty
   return mix(hash, packing->scale, (size_t)type->dims[packing->scale_axis] * sizeof(float)) | 1u;
 }
 
-/* Repacks a pack from another layout. Panels of a foreign dtype are converted through f32. */
+/* Converts a pack to another layout. Panels in a dtype that oneDNN does not support are converted to f32 first. */
 static clv_status repack(clv__cpu_constants *constants, const clv__cpu_shared *from, const clv__dnn_layout *layout, void *data,
                          clv_error *error) {
   clv__dnn *dnn = constants->program->device->dnn;
@@ -181,13 +182,14 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
   if (!raw_here && other == NULL) {
     void *raw;
     CLV__TRY(clv__cpu_constant_raw(constants, packing->value, &raw, error));
-    constants->program->values[packing->value].type.data = raw; /* the owned copy replaces the view's from now on */
+    constants->program->values[packing->value].type.data = raw; /* from now on, read the owned copy instead of the view's bytes */
   }
   const clv__cpu_pack pack = {.value = packing->value, .variant = variant};
   const size_t size_bytes = clv__dnn_layout_size_bytes(layout);
   void *made = clv__allocate(constants->arena.allocator, size_bytes);
   if (made == NULL) return clv__error_memory(error, size_bytes);
-  if (!packing->is_streamed) clv__memory_soon(made, size_bytes); /* small pages suffice: arithmetic hides page lookups */
+  /* Small pages suffice if the arithmetic hides the cost of page lookups. */
+  if (!packing->is_streamed) clv__memory_soon(made, size_bytes);
   const int threads = clv__cpu_threads_enter_packing(size_bytes);
   clv_status status = raw_here || other == NULL ? clv__cpu_constant_write(constants, packing, layout, made, error)
                                                 : repack(constants, other->shared, layout, made, error);

@@ -1,6 +1,6 @@
 /* Constants in the form that steps need: raw and aligned, or packed in a oneDNN layout. Each is made once per executable and
  * shared by all plans of the executable. Executables with equal constants share the bytes as well (packs.h). The raw bytes of a
- * large constant belong to the view and are gone after compile(). A later plan packs from an earlier pack. */
+ * large constant belong to the view and are gone after compile(). A plan made later converts an existing pack. */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 
@@ -14,11 +14,11 @@ typedef struct clv__cpu_pack {
 
 typedef struct clv__cpu_constants {
   clv__cpu_program *program;
-  const clv_graph_view *graph; /* the view, which is told which constants have been packed; NULL except while compiling */
+  const clv_graph_view *graph; /* while compiling: the view, for which the host is told which constants are packed; then NULL */
   clv__arena arena;
   clv__cpu_pack *packs;
   size_t count, capacity;
-  size_t resident_bytes; /* of the packs that no other executable had already made */
+  size_t resident_bytes; /* total size of the packs that this executable was the first to make */
   void *copy;            /* while packing: buffer for a constant that must be copied first */
   size_t copy_bytes;
 } clv__cpu_constants;
@@ -31,10 +31,10 @@ typedef struct clv__cpu_packing {
   int32_t scale_axis;
   int64_t expand_groups; /* above 1: weights of a grouped convolution, expanded with zeros for the other groups */
   uint64_t variant; /* distinguishes packs of one constant that differ in more than `scale`, for example by a transposition */
-  bool turns;       /* u8 weights shifted by 128 and packed as i8 */
+  bool turns;       /* the weights are u8; shift them by 128 and pack them as i8 */
   bool is_streamed; /* the step reads the whole pack in each run, and that read dominates its time */
-  /* For Winograd weights in an order that clv__dnn_layout_winograd() knows: pack `inputs` input channels from `first_input` on;
-   * 0: all. */
+  /* For Winograd weights in an order that clv__dnn_layout_winograd() knows: pack `inputs` input channels from `first_input` on.
+   * If `inputs` is 0, all are packed. */
   int64_t first_input, inputs;
 } clv__cpu_packing;
 
@@ -45,10 +45,10 @@ void clv__cpu_constants_rest(clv__cpu_constants *constants); /* frees what only 
 clv_status clv__cpu_constant_raw(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
 /* An f16 or bf16 constant converted to row-major f32. */
 clv_status clv__cpu_constant_wide(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
-/* Packs f16 and bf16 weights as f32 or bf16, as `layout` says. Factors are applied in f32. */
+/* The constant packed in `layout`, converted to the layout's dtype if necessary. Factors are applied in f32. */
 clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                                     void **data, clv_error *error);
-/* Returns the error for a constant whose raw bytes belonged to the view. */
+/* Sets the error for a constant whose raw bytes were available only while compiling. */
 clv_status clv__cpu_constant_gone(const clv__cpu_constants *constants, uint32_t value, clv_error *error);
 /* Writes raw bytes into `data` as `layout` says. The raw bytes may be unaligned and may need scaling (packing.c). */
 clv_status clv__cpu_constant_write(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,

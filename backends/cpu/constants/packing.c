@@ -136,7 +136,7 @@ static bool pack_panels(clv__cpu_constants *constants, const clv__cpu_packing *p
   return true;
 }
 
-/* True if the row-major elements differ from the packed ones at most by a scale along the first axis. */
+/* Whether the pack contains the elements in their raw order, scaled at most along the first axis. */
 static bool is_whole(const clv__cpu_packing *packing) {
   return packing->variant == 0 && packing->expand_groups <= 1 && (packing->scale == NULL || packing->scale_axis == 0);
 }

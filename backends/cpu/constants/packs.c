@@ -1,5 +1,5 @@
-/* See packs.h. The store is a linear list of pointers. A model has hundreds of packs, and comparing an entry means comparing two
- * numbers. */
+/* See packs.h. The store is an unsorted list. Linear search is fast enough: a model has hundreds of packs, and comparing two
+ * numbers rejects most of them. */
 #include "packs.h"
 
 #include <pthread.h>
@@ -58,7 +58,7 @@ static bool is_like(const clv__cpu_shared *shared, uint64_t sample, const clv__d
          (layout == NULL || clv__dnn_layout_equal(shared->layout, layout));
 }
 
-/* Finds the next pack from *at on that may be equal, and adds a user to it. */
+/* Finds the next pack, from index *at on, that may be equal, and counts the caller as its user. */
 static clv__cpu_shared *borrow(clv__cpu_packs *packs, size_t *at, uint64_t sample, const clv__dnn_layout *layout,
                                size_t size_bytes) {
   clv__cpu_shared *found = NULL;

@@ -1,10 +1,10 @@
-/* Packed constants of a device, each stored once. Executables that pack the same weight into the same layout share the bytes. Two
- * sessions with different partitions of one model do this.
+/* Packed constants of a device, each stored once. Executables that pack the same weight into the same layout share the bytes, for
+ * example those of two sessions that partition one model differently.
  *
- * Content decides equality: packs of one size and layout whose sampled words match are compared in full. Names and addresses are
- * not reliable: another model may be loaded where one was unloaded, and folding changes what a name refers to.
+ * Content decides equality: packs of equal size and layout whose sampled words match are compared in full. Names and addresses
+ * are not reliable: another model may be loaded where one was unloaded, and folding changes what a name refers to.
  *
- * Executables are destroyed on any thread. The store takes its own lock, but never while it compares. */
+ * Executables may be destroyed on any thread, so the store has a lock. It does not hold the lock while it compares bytes. */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_PACKS_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_PACKS_H
 
@@ -13,7 +13,7 @@
 
 typedef struct clv__cpu_packs clv__cpu_packs;
 
-/* Bytes that are no longer modified. */
+/* A pack. Its bytes are no longer modified. */
 typedef struct clv__cpu_shared {
   void *data;
   size_t size_bytes;

@@ -84,7 +84,7 @@ void clv__cpu_panels_walk(const clv__cpu_matrix *matrix, int64_t row, int64_t ro
   const int64_t pieces = (rows + high_most - 1) / high_most, count = (columns + COLUMNS - 1) / COLUMNS;
   const size_t element_bytes = copy->element_bytes;
   const int threads = clv__kernel_threads(count * pieces, (double)rows * (double)columns);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for collapse(2) schedule(static) num_threads(threads) if (threads > 1)
   for (int64_t p = 0; p < count; ++p) {
     for (int64_t i = 0; i < pieces; ++i) {

@@ -12,8 +12,8 @@ typedef struct clv__cpu_matrix {
   const float *scale; /* one factor per column; NULL: none */
 } clv__cpu_matrix;
 
-/* Writes the part of the panels that holds `rows` rows from `row` on and `columns` columns from `column` on. Both must begin at a
- * multiple of CLV__CPU_PANEL_COLUMNS. Pads with zeros after the last row and column of the matrix. */
+/* Writes the part of the panels that holds `rows` rows from `row` on and `columns` columns from `column` on. `row` and `column`
+ * must be multiples of CLV__CPU_PANEL_COLUMNS. Pads with zeros after the last row and column of the matrix. */
 enum { CLV__CPU_PANEL_COLUMNS = 64, CLV__CPU_PANEL_ROWS = 16 /* rows are padded to a multiple of this */ };
 void clv__cpu_panels_pack(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
                           float *panels);
@@ -21,7 +21,7 @@ void clv__cpu_panels_pack(const clv__cpu_matrix *matrix, int64_t row, int64_t ro
 void clv__cpu_panels_pack_narrow(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
                                  uint16_t *panels);
 
-/* Copies elements of one size: `rows` rows of at most CLV__CPU_PANEL_COLUMNS columns, into a panel from its row on. */
+/* Copies `rows` rows of at most CLV__CPU_PANEL_COLUMNS columns to `panel`, from element (`row`, `column`) of the matrix on. */
 typedef void clv__cpu_panel_fn(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
                                void *panel);
 typedef struct clv__cpu_panel_copy {
@@ -29,7 +29,7 @@ typedef struct clv__cpu_panel_copy {
   int64_t piece_rows;                /* upper limit that keeps a piece in the first-level cache */
   clv__cpu_panel_fn *rows, *columns; /* for contiguous rows and for contiguous columns */
 } clv__cpu_panel_copy;
-/* The loop that both functions share: splits the work into pieces, for all available threads. */
+/* The loop of clv__cpu_panels_pack() and clv__cpu_panels_pack_narrow(). Splits the work into pieces for all available threads. */
 void clv__cpu_panels_walk(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
                           const clv__cpu_panel_copy *copy, void *panels);
 

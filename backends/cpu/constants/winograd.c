@@ -1,6 +1,7 @@
 /* See winograd.h. Winograd's minimal filtering F(m x m, 3 x 3) (Lavin, Gray: Fast Algorithms for Convolutional Neural Networks,
- * 2015), with m = 2 at the points 0, 1, -1 and infinity, and m = 4 at 0, 5/8, -5/8, 3/2, -3/2 and infinity. A row of G at a
- * finite point p is (1, p, p^2) over the product of the distances to the other finite points, and (0, 0, 1) at infinity. */
+ * 2015), with m = 2 at the points 0, 1, -1 and infinity, and m = 4 at 0, 5/8, -5/8, 3/2, -3/2 and infinity. The row of G for a
+ * finite point p is, up to its sign, (1, p, p^2) divided by the product of the differences between p and the other finite points.
+ * The row for infinity is (0, 0, 1). */
 #include "winograd.h"
 
 #include <string.h>

@@ -1,17 +1,18 @@
-/* Decides which 3x3 convolutions use Winograd's algorithm. Compares what it saves with its costs beyond the products. */
+/* Decides which 3x3 convolutions use Winograd's algorithm. Compares the multiplications saved with the cost of the transforms and
+ * of the additional memory traffic. */
 #include "winograd_cost.h"
 
 #include "backends/cpu/device.h"
 
-/* Per core. Fitted to 39 convolutions of 32 to 512 channels over 7x7 to 112x112 on a Cascade Lake. The model picks the faster
- * algorithm wherever the two differ by more than a tenth. */
-static const double NS_PER_FLOP = 1.0 / 130;      /* products, direct or over points */
+/* Costs per core, fitted to 39 convolutions of 32 to 512 channels and 7x7 to 112x112 pixels on a Cascade Lake. Of those, the
+ * estimate picks the faster algorithm whenever the two differ by more than a tenth. */
+static const double NS_PER_FLOP = 1.0 / 130;      /* of the products, in either algorithm */
 static const double NS_PER_ELEMENT = 0.75;        /* image elements split into tiles or assembled from them */
-static const double NS_PER_WEIGHT_BYTE = 1.0 / 6; /* reread from beyond the second-level cache */
-static const double NS_PER_TILE_BYTE = 2.0 / 18;  /* tiles written to and read from beyond it */
+static const double NS_PER_WEIGHT_BYTE = 1.0 / 6; /* read again from outside the second-level cache */
+static const double NS_PER_TILE_BYTE = 2.0 / 18;  /* tiles written to and read from outside that cache */
 enum {
-  WEIGHTS_NEAR_BYTES = 900 << 10, /* weights, and tiles, that the second-level cache (1 MiB) holds well enough */
-  TILES_NEAR_BYTES = 1536 << 10
+  WEIGHTS_NEAR_BYTES = 900 << 10, /* up to this size, weights are read as fast as from the second-level cache (1 MiB) */
+  TILES_NEAR_BYTES = 1536 << 10   /* the same for tiles */
 };
 
 static int64_t tiles_along(int64_t pixels, int64_t points) {
@@ -26,9 +27,10 @@ static int64_t pixels_of(const clv_tensor *to) {
   return to->dims[0] * to->dims[2] * to->dims[3];
 }
 
-/* Whether the saved multiplications repay the weights within a run or two. The weights take points^2 floats instead of nine and
- * must be transformed, stored and read. An extra megabyte of weights takes about 0.3 ms to make. In that time, one core computes
- * PAYS operations per byte of it. The transforms around the products are estimated as a quarter of the multiplications. */
+/* Whether the saved multiplications make up for the larger weights within a run or two. The weights take points^2 floats per
+ * filter instead of nine, and must be transformed, stored and read. Making an additional megabyte takes about 0.3 ms; in that
+ * time, one core computes PAYS operations per additional byte. The transforms of the tiles are estimated as a quarter of the
+ * multiplications. */
 static bool pays_for_weights(const clv__dnn_convolution *spec, int64_t points) {
   enum { PAYS = 35 };
   const clv_tensor *to = &spec->destination;
@@ -36,7 +38,8 @@ static bool pays_for_weights(const clv__dnn_convolution *spec, int64_t points) {
   return 2.0 * saved >= PAYS * (double)sizeof(float) * (double)(points * points - 9);
 }
 
-/* Over 4x4 points, oneDNN processes as many tiles at a time as its scratch holds, and rereads all weights for each such batch. */
+/* With 4x4 points, oneDNN processes as many tiles at a time as fit in its scratch, and reads all weights again for each such
+ * batch. */
 static bool is_faster(const clv__dnn_convolution *spec, size_t scratch_bytes) {
   enum { POINTS = 16 };
   const clv_tensor *to = &spec->destination;

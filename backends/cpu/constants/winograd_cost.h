@@ -1,4 +1,4 @@
-/* Decides which convolutions use Winograd's algorithm if nothing is measured (tune.h measures). */
+/* Estimates which convolutions are faster with Winograd's algorithm. With --tune, they are measured instead (tune.h). */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_WINOGRAD_COST_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_WINOGRAD_COST_H
 
@@ -6,7 +6,7 @@
 
 /* Whether the algorithm supports these windows at all. */
 bool clv__cpu_winograd_fits(const clv__dnn_convolution *spec);
-/* Whether the algorithm may pay: there are many channels or pixels, and the saving exceeds the cost of its weights. */
+/* Whether the algorithm may be faster: there are many channels or pixels, and the saving exceeds the cost of its weights. */
 bool clv__cpu_winograd_may_pay(const clv__dnn_convolution *spec);
 /* Whether oneDNN's primitive is faster than the direct algorithm, judged by the size of its tiles, weights and scratch. Assumes
  * as many threads as OpenMP would use now. */

@@ -70,7 +70,7 @@ void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
   const int64_t panels = (row->columns + PANEL - 1) / PANEL;
   const bool far = (double)panels * (double)row->panel_elements * (double)sizeof(float) > NEAR_BYTES;
   const int threads = clv__kernel_threads(panels, (double)row->depth * (double)row->columns);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
   for (int64_t p = 0; p < panels; ++p) {
     float sums[PANEL];

@@ -1,5 +1,5 @@
-/* Runs the steps of sums/sums.h, in integers modulo 2^32, like the kernels. A real number is rounded after each node that the
- * pass replaces, so that the result has the same bits as running those nodes one by one. */
+/* Runs the steps of sums/sums.h, in integers modulo 2^32, like the portable kernels. A real number is rounded after each node
+ * that the pass replaces, so that the result has the same bits as running those nodes one by one. */
 #include <math.h>
 
 #include "backends/cpu/sums/sums.h"
@@ -7,7 +7,7 @@
 #include "operators/common/threads.h"
 #include "piece.h"
 
-/* ---- The pass. ---- */
+/* ---- The pass: turns integer sums into real results. ---- */
 
 enum { CHUNK = 2048 /* channels per task: they fit in the first-level cache */ };
 
@@ -93,7 +93,7 @@ void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands)
   const clv__cpu_sums_pass *p = (const clv__cpu_sums_pass *)(const void *)own;
   const int64_t chunks = (p->channels + CHUNK - 1) / CHUNK, tasks = p->rows * chunks;
   const int threads = clv__kernel_threads(tasks, (p->has_gelu ? 8.0 : 2.0) * (double)p->rows * (double)p->channels);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
   for (int64_t task = 0; task < tasks; ++task) {
     const int64_t first = task % chunks * CHUNK, left = p->channels - first;
@@ -101,7 +101,7 @@ void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands)
   }
 }
 
-/* ---- The frame. ---- */
+/* ---- The frame: copies the source with padding and with channels last. ---- */
 
 enum { SIDE = 16 };
 
@@ -144,7 +144,7 @@ void clv__cpu_sums_frame_run(const clv__cpu_own *own, const clv_tensor *operands
   const int64_t width = f->extents[2] + f->begin[2] + f->end[2], plane = f->extents[0] * f->extents[1] * f->extents[2];
   const int64_t rows = f->images * depth * height, row_bytes = width * f->channels;
   const int threads = clv__kernel_threads(rows, (double)rows * (double)row_bytes);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t y = row % height - f->begin[1], z = row / height % depth - f->begin[0], image = row / height / depth;

@@ -1,4 +1,4 @@
-/* Attention as one step: the kernel of backends/common over operands that stay where they were computed. */
+/* Lowers attention to one step, which calls the kernel of backends/common. The operands are read where they were computed. */
 #include "backends/cpu/passes/attention.h"
 #include "backends/common/kernels.h"
 #include "lower.h"

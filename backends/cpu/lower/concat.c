@@ -1,13 +1,13 @@
-/* Concat. Our own kernel handles it over the channels of f32 values whose layouts store channels adjacently, all or in blocks.
- * The kernel reads each piece in place. It also fuses a following scale, shift and Relu (join.c). oneDNN handles the other cases.
- */
+/* Lowers Concat. Our own kernel concatenates the channels of f32 values whose layouts have channels last or in blocks. The kernel
+ * reads each piece in place and can apply a following scale, shift and Relu (join.c). oneDNN handles the other cases in which an
+ * input is not row-major. */
 #include <math.h>
 
 #include "backends/common/kernels.h"
 #include "lower.h"
 
-/* The value that supplies the layout of the result. Prefers a piece with channels last, because blocked pieces can be read into
- * that layout. Otherwise the first blocked piece. NONE: all are row-major. */
+/* The input whose layout the result gets: the first with channels last, because pieces with blocked channels can be copied to
+ * that layout, otherwise the first that is not row-major. NONE: all are row-major. */
 static uint32_t leader_of(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   uint32_t leader = CLV__CPU_NONE;
   for (uint32_t i = 0; i < node->input_count; ++i) {
@@ -31,7 +31,7 @@ static void run_join(const clv__cpu_own *own, const clv_tensor *operands) {
   clv__kernels()->channels_join(&step->channels, operands, operands[step->channels.piece_count].data);
 }
 
-/* The layout as the kernel sees it. A block of 0 means that the kernel does not support it. */
+/* The layout as the kernel sees it. `block` is 0 if the kernel does not support the layout. */
 static clv__channels_form form_of(const clv__dnn_layout *layout, const clv_tensor *type) {
   clv__channels_form form = {type->dims[1], clv__dnn_layout_channels(layout)};
   const bool is_both = form.channels == 1 || clv__dims_product(type, 2, type->rank) == 1; /* both row-major and channels last */
@@ -103,14 +103,14 @@ clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *no
     step->operands[i].type = i < count ? plan->values[node->inputs[i]].type : *out;
     step->operands[i].type.data = NULL;
   }
-  step->may_overlap = count == 1; /* a single piece has the result's layout */
+  step->may_overlap = count == 1; /* with one input, source and result have the same layout */
   return CLV_OK;
 }
 
 /* ---- By oneDNN. ---- */
 
-/* Chooses a layout for the result of a Concat over `axis` and for each source, if one of them is blocked and the others can be.
- */
+/* Chooses layouts like that of `leader` for the result and each source of a Concat over `axis`. Returns false if one of them
+ * cannot have such a layout. */
 static bool concat_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, int32_t axis, uint32_t leader,
                            const clv__dnn_layout **sources, const clv__dnn_layout **destination) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;

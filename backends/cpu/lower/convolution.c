@@ -1,4 +1,4 @@
-/* Conv: chooses the algorithm, the packed weights, the posts, and the memory of the sum. */
+/* Lowers Conv: chooses the algorithm, packs the weights, and decides how posts are applied and a residual is added. */
 #include "backends/cpu/constants/winograd_cost.h"
 #include "backends/cpu/tune/tune.h"
 #include "lower.h"
@@ -63,8 +63,9 @@ static clv_status choose_parts(clv__cpu_plan *plan, const clv__dnn_convolution *
   return clv__cpu_parts_choose(plan, &own, chosen->primitive, &chosen->parts, error);
 }
 
-/* Chooses how to add the residual after a function, on CPUs without AVX-512. Their kernels can add to the destination only as the
- * first post, if at all. They accept the residual as a second operand at any position. */
+/* Creates the primitive so that it reads the residual as an operand. Used if the residual is added after a function, on CPUs
+ * without AVX-512: there, oneDNN can add to the destination only as the first post, if at all, but can add an operand at any
+ * position. */
 static clv_status choose_operand(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec,
                                  clv__dnn_post posts[CLV__CPU_MAX_POSTS], choice *chosen, clv_error *error) {
   clv__dnn *dnn = plan->device->dnn;
@@ -138,7 +139,7 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
   return clv__cpu_private_copy(plan, node, value, destination, &chosen->sum_slot, error);
 }
 
-/* Packs the weights of `inputs` input channels from `first` on (0: of all) and sets *slot to their slot. */
+/* Packs the weights of `inputs` input channels from `first` on, or of all if `inputs` is 0. *slot receives their slot. */
 static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                                int64_t first, int64_t inputs, const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
   const clv__cpu_packing packing = {

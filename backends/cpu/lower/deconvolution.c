@@ -1,8 +1,9 @@
-/* ConvTranspose of one group as oneDNN's deconvolution. */
+/* Lowers ConvTranspose with one group to oneDNN's deconvolution. */
 #include "lower.h"
 #include "window.h"
 
-/* Returns false if padding would be negative (output_padding) or depends on the output's shape. */
+/* Returns false if there are several groups, or if padding would be negative (output_padding) or depends on the output's shape.
+ */
 static bool describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec) {
   const clv__attributes attributes = node->source->attributes;
   const clv_tensor *weights = &plan->values[node->inputs[1]].type;

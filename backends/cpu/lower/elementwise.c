@@ -88,7 +88,7 @@ static bool keeps_zero(const clv__cpu_elementwise *found) {
   return result == 0.0f;
 }
 
-/* Whether the node can be computed in memory order: without gaps, and padding channels must stay 0. */
+/* Whether the node can be computed in memory order: the layout has no gaps, and padding channels, if any, stay 0. */
 static bool can_be_flat(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_elementwise *found,
                         const clv__dnn_layout *layout) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;
@@ -160,7 +160,7 @@ clv_status clv__cpu_lower_elementwise(clv__cpu_plan *plan, clv__cpu_plan_node *n
   return fused ? clv__cpu_lower_post_elementwise(plan, node, &node->posts[1], slots[found.input_count], error) : CLV_OK;
 }
 
-/* ---- A fused function, as the operator it comes from. ---- */
+/* ---- A fused function or sum, run as a separate step with the kernel of its operator. ---- */
 
 static const char *operator_of(const clv__cpu_post *post) {
   if (post->kind == CLV__CPU_POST_ADD) return "Add";
@@ -212,7 +212,7 @@ clv_status clv__cpu_lower_post_elementwise(clv__cpu_plan *plan, const clv__cpu_p
   clv_tensor out = types[0];
   const bool sum = post->kind == CLV__CPU_POST_ADD;
   const clv__kernel_call call = {.op = operator_of(post),
-                                 .opset = 6, /* Clip has its bounds as attributes */
+                                 .opset = 6, /* in this opset, the bounds of Clip are attributes */
                                  .attributes = {attributes, approximate ? 3 : 2},
                                  .inputs = types,
                                  .input_count = sum ? 2 : 1,

@@ -1,4 +1,5 @@
-/* The storage of values: their forms, the slots behind the forms, and the reorders between forms. */
+/* The storage of values. A form of a value is a layout and the slot (memory) that holds the value in it. Reorders derive one form
+ * from another. */
 #include "forms.h"
 
 static clv_status slot_new(clv__cpu_plan *plan, clv__cpu_slot_kind kind, uint32_t index, size_t size_bytes, uint32_t *slot,
@@ -38,10 +39,10 @@ static clv_status form_bytes(const clv__cpu_plan *plan, uint32_t value, const cl
     return CLV_OK;
   }
   if (clv__tensor_size_bytes(&plan->values[value].type, size_bytes)) return CLV_OK;
-  return clv__error_set(error, CLV_INTERNAL_ERROR, "a planned value has no size");
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "the size of a planned value is unknown");
 }
 
-/* Records a form. If there is no room, it replaces the last one: any form but the first may be dropped. */
+/* Records a form. If there is no room, it replaces the last one, which can be derived again from the first. */
 static void add_form(clv__cpu_plan_value *value, const clv__dnn_layout *layout, uint32_t slot) {
   const uint32_t at = value->form_count < CLV__CPU_MAX_FORMS ? value->form_count++ : CLV__CPU_MAX_FORMS - 1;
   value->forms[at] = (clv__cpu_form){layout, slot};
@@ -130,7 +131,7 @@ static const clv__cpu_form *find_form(const clv__cpu_plan_value *value, const cl
   return NULL;
 }
 
-/* Constants get a slot on first read, with the model's bytes or the same values in f32. */
+/* Creates the slot of a constant when it is first read, with the model's bytes or the same values in f32. */
 static clv_status add_constant_form(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, clv_error *error) {
   clv__cpu_plan_value *read = &plan->values[value];
   const bool raw = is_outer(plan, value, layout) && plan->program->values[value].is_constant;
@@ -218,7 +219,7 @@ clv_status clv__cpu_form_get(clv__cpu_plan *plan, uint32_t value, const clv__dnn
     *slot = form->slot;
     return CLV_OK;
   }
-  if (read->form_count == 0) return clv__error_set(error, CLV_INTERNAL_ERROR, "value %u is read before it is made", value);
+  if (read->form_count == 0) return clv__error_set(error, CLV_INTERNAL_ERROR, "value %u is read before it is computed", value);
   return derive_form(plan, value, layout, slot, error);
 }
 

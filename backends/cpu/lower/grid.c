@@ -2,7 +2,7 @@
  * element, in the memory order of their input. */
 #include "lower.h"
 
-/* Whether the input is stored with channels last, in its own dtype. Otherwise it is read as row-major. */
+/* Whether the value is stored with channels last. If not, the portable kernel reads it as row-major. */
 static bool is_channels_last(clv__cpu_plan *plan, uint32_t value) {
   const clv_tensor *type = &plan->values[value].type;
   if (!clv__cpu_form_is_blocked(plan, value)) return false;
@@ -29,7 +29,7 @@ clv_status clv__cpu_lower_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node, bo
     operands[i].type.data = NULL;
     CLV__TRY(clv__cpu_form_get(plan, node->inputs[i], i == 0 ? from_layout : NULL, &operands[i].slot, error));
   }
-  operands[0].type.dtype = clv__dnn_layout_dtype(from_layout); /* u8 for an i8 value that is never negative */
+  operands[0].type.dtype = clv__dnn_layout_dtype(from_layout); /* as stored: u8 for an i8 value that is never negative */
   for (uint32_t i = 0; i < node->output_count; ++i) {
     clv__cpu_operand *made = &operands[node->input_count + i];
     made->slot = CLV__CPU_NONE;

@@ -1,4 +1,5 @@
-/* Assembles a product of integers: factors and bias from the grids, then the posts one by one. */
+/* Builds the plan node of a product of integers: computes factors and bias from the scales and zero points, then appends the
+ * posts one by one. */
 #include "integer_posts.h"
 
 #include <math.h>
@@ -94,14 +95,14 @@ bool clv__cpu_product_of_integers(clv__cpu_plan *plan, const clv__cpu_plan_node 
          clv__cpu_grid_read(plan, source, 6, to->dtype, result);
 }
 
-/* The axis of the weights that holds the result's channels. */
+/* The axis of the weights that becomes the channels of the result. */
 static int32_t channel_axis(const clv__cpu_product *product) {
   if (product->is_convolution) return 0;
   const clv__cpu_node *source = product->node->source;
   return strcmp(source->op, "Gemm") == 0 && clv__attribute_int(source->attributes, "transB", 0) != 0 ? 0 : 1;
 }
 
-/* Computes, per channel, the real number that 1 in the sums represents. */
+/* Computes, per channel, the real number that an integer sum of 1 represents. */
 static bool factors_of(clv__cpu_plan *plan, const clv__cpu_product *product, int64_t channels, double *factors) {
   const clv_tensor *type = &plan->values[product->weights].type;
   size_t count;
@@ -227,8 +228,8 @@ static const clv__dnn_post *find(const clv__cpu_integers *integers, clv__dnn_una
   return NULL;
 }
 
-/* Returns false if there are too many posts, or if one has the same algorithm but other parameters: oneDNN would use the first
- * one's parameters for both. */
+/* Appends a unary post. Returns false if there are too many posts, or if an earlier post has the same algorithm with other
+ * parameters: oneDNN would use the parameters of the earlier post for both. */
 static bool append(clv__cpu_integers *integers, clv__dnn_unary algorithm, double alpha, double beta, double factor) {
   const clv__dnn_post post = {.kind = CLV__DNN_POST_UNARY,
                               .algorithm = (int)algorithm,
@@ -242,8 +243,8 @@ static bool append(clv__cpu_integers *integers, clv__dnn_unary algorithm, double
   return true;
 }
 
-/* Appends a post that converts to another unit and shifts. A second conversion needs other parameters than the first, so it is
- * encoded as a relu with slope 1, whose factor scales the result. */
+/* Appends a LINEAR post that converts to another unit and adds `shift`. append() would reject a second LINEAR post with other
+ * parameters, so a second conversion is encoded as a relu with slope 1, whose factor scales the result. */
 static bool convert(clv__cpu_integers *integers, double unit, double shift) {
   const double factor = integers->unit / unit;
   integers->unit = unit;
@@ -279,7 +280,7 @@ bool clv__cpu_integers_requantise(clv__cpu_integers *integers) {
   const clv__cpu_grid *grid = &integers->grid;
   double low, high;
   range_of(grid->dtype, &low, &high);
-  if (grid->zero == 0 && !append(integers, CLV__DNN_ROUND, 0.0, 0.0, 0.0)) return false; /* otherwise it is the last post */
+  if (grid->zero == 0 && !append(integers, CLV__DNN_ROUND, 0.0, 0.0, 0.0)) return false; /* else the last post rounds */
   return append(integers, CLV__DNN_CLIP, low - grid->zero, high - grid->zero, 0.0);
 }
 
@@ -305,7 +306,7 @@ bool clv__cpu_integers_end(clv__cpu_integers *integers, const clv__cpu_grid *gri
   if (grid->zero == 0 && grid->dtype == CLV_U8 && is_relu) integers->post_count--; /* u8 saturates at 0 anyway */
   integers->is_natural = grid->zero == 0 && grid->dtype == CLV_I8 && (is_relu || is_clip);
   if (!convert(integers, grid->scale, 0.0)) return false;
-  /* Rounds before the zero point is added, as QuantizeLinear does. Otherwise ties before an odd zero point would round the other
-   * way. */
+  /* Round before the zero point is added, as QuantizeLinear does. Otherwise, if the zero point is odd, ties would round to the
+   * other neighbour. */
   return grid->zero == 0 || append(integers, CLV__DNN_ROUND, 0.0, 0.0, 0.0);
 }

@@ -11,9 +11,9 @@ typedef struct clv__cpu_grid {
   clv_dtype dtype; /* i8 or u8 */
 } clv__cpu_grid;
 
-/* How a plan node computes a product of integers. Its inputs are the source and the weights, both integers. Each sum is
- * multiplied by one of `scales`. In the input of the first post, 1 then represents the real number `unit`. The last post yields
- * integers on the grid of the result, or real numbers. */
+/* How a plan node computes a product of integers. Its inputs are the source and the weights, both integers. Each sum, with its
+ * bias, is multiplied by the channel's entry of `scales`. The first post reads the product, in which 1 represents the unit passed
+ * to clv__cpu_integers_start(). The last post yields integers on the grid of the result, or real numbers. */
 typedef struct clv__cpu_integers {
   int32_t weights_zero; /* the zero point of all weights: 0, or 128 for u8 */
   int32_t source_zero;  /* the zero point that the primitive subtracts; 0 if the bias accounts for it */
@@ -22,22 +22,22 @@ typedef struct clv__cpu_integers {
   float *bias;   /* one per channel, in units of the sums; NULL: none */
   uint32_t post_count;
   clv__dnn_post posts[CLV__DNN_MAX_POSTS];
-  uint32_t residual; /* index of the post that adds the value of the node's own post 0; CLV__CPU_NONE: none */
+  uint32_t residual; /* index of the post that adds the value of the node's posts[0]; CLV__CPU_NONE: none */
   bool is_real;      /* the result is f32 */
   bool is_natural;   /* an i8 result that is never negative, so that its bytes may be read as u8 */
-  double unit;       /* while posts are added: the real number that 1 represents after the last one */
+  double unit;       /* while posts are added: the real number that 1 represents after the last post so far */
   clv__cpu_grid grid;
 } clv__cpu_integers;
 
-/* The parts of a product: integers on grids. */
+/* The parts of a product of integers, with their scales and zero points. */
 typedef struct clv__cpu_product {
   const clv__cpu_plan_node *node; /* supplies the attributes */
   bool is_convolution;
   uint32_t source;
   clv__cpu_grid grid;                   /* of the source */
   uint32_t weights;                     /* a constant of the program */
-  uint32_t weights_scale, weights_zero; /* constants; the second may be NONE */
-  int64_t weights_axis;                 /* axis that several scales run along */
+  uint32_t weights_scale, weights_zero; /* constants; weights_zero may be CLV__CPU_NONE */
+  int64_t weights_axis;                 /* if there are several scales: the axis that they belong to */
   const float *factors, *bias;          /* one per channel, of the real result; NULL: none */
   const int32_t *sums;                  /* a bias of integers, one per channel, in units of the sums; NULL: none */
 } clv__cpu_product;
@@ -46,9 +46,9 @@ typedef struct clv__cpu_product {
  * tensor. */
 bool clv__cpu_grid_read(clv__cpu_plan *plan, const clv__cpu_node *node, uint32_t first, clv_dtype dtype, clv__cpu_grid *grid);
 
-/* The product of integers that computes `node`, a CONVOLUTION or MATRIX, on the integers `source`. clv__cpu_product_of_integers()
- * accepts a QLinearConv or QLinearMatMul, which states the product itself and the grid of its result. Both return false if the
- * node is not a product of integers. */
+/* Describe the product of integers that can replace `node`; return false if there is none. clv__cpu_product_of_real() accepts a
+ * CONVOLUTION or MATRIX node, whose input is dequantised from the integers `source` on `grid`. clv__cpu_product_of_integers()
+ * accepts a QLinearConv or QLinearMatMul; *result receives the grid of its result. */
 bool clv__cpu_product_of_real(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t source,
                               const clv__cpu_grid *grid, clv__cpu_product *product);
 bool clv__cpu_product_of_integers(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_product *product,
@@ -58,15 +58,15 @@ bool clv__cpu_product_of_integers(clv__cpu_plan *plan, const clv__cpu_plan_node 
  * *made stays NULL if the weights or bias do not allow it. */
 clv_status clv__cpu_integers_start(clv__cpu_plan *plan, const clv__cpu_product *product, double unit, clv__cpu_plan_node **made,
                                    clv_error *error);
-/* A copy that can take more posts. The copy owns its node and integers. */
+/* Copies a node and its integers, so that posts can be appended to the copy without changing the original. */
 clv_status clv__cpu_integers_copy(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_plan_node **made,
                                   clv_error *error);
 
 /* Appends posts. Returns false if there are too many. */
 bool clv__cpu_integers_unary(clv__cpu_integers *integers, const clv__cpu_post *unary);
-bool clv__cpu_integers_requantise(clv__cpu_integers *integers); /* rounds and clips like the result, before more posts */
+bool clv__cpu_integers_requantise(clv__cpu_integers *integers); /* rounds and clips to the grid; more posts may follow */
 bool clv__cpu_integers_add(clv__cpu_plan_node *node, uint32_t value, const clv__cpu_grid *grid);
-bool clv__cpu_integers_end(clv__cpu_integers *integers, const clv__cpu_grid *grid); /* NULL: end in real numbers */
+bool clv__cpu_integers_end(clv__cpu_integers *integers, const clv__cpu_grid *grid); /* grid NULL: the result is f32 */
 /* Whether the function commutes with scaling, so that its argument may be in any unit. */
 bool clv__cpu_unary_scales(const clv__cpu_post *unary);
 
@@ -74,8 +74,8 @@ static inline clv__cpu_integers *clv__cpu_integers_of(clv__cpu_plan_node *node) 
   return (clv__cpu_integers *)node->integers;
 }
 
-/* Packs a constant of bytes, stored as `from` says, as i8 in the layout `wanted`, and sets *slot. `turns`: the bytes are u8 and
- * are shifted by 128 (integers.c). */
+/* Packs an i8 or u8 constant, stored in the layout `from`, as i8 in the layout `wanted`, and sets *slot. `turns`: the constant is
+ * u8 and is shifted by 128 (integers.c). */
 clv_status clv__cpu_integers_weights(clv__cpu_plan *plan, uint32_t value, bool turns, const clv__dnn_layout *from,
                                      const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error);
 

@@ -1,10 +1,10 @@
-/* Products of integers: convolutions with channels last, row-major matrix products, and the memory for a sum with other
- * integers. */
+/* Lowers products of integers: convolutions with channels last, and row-major matrix products. A residual is added in its own
+ * memory if possible. */
 #include "integer_posts.h"
 #include "lower.h"
 #include "residual.h"
 
-/* The dtype in which a product may read the value as integers: the one it was computed in. */
+/* The dtype in which a product reads the value as integers: the one that the value was computed in. */
 static clv_dtype dtype_of(const clv__cpu_plan *plan, uint32_t value) {
   const clv__cpu_plan_value *read = &plan->values[value];
   const clv__dnn_layout *layout = read->form_count > 0 ? read->forms[0].layout : NULL;

@@ -1,4 +1,4 @@
-/* Lowers nodes to steps: kernels, views and copies here, each kind that oneDNN runs in its own file. */
+/* Lowers nodes to steps. This file lowers portable kernels, views and copies; the other kinds of nodes have their own files. */
 #include "lower.h"
 #include "backends/cpu/sums/sums.h"
 #include "small.h"
@@ -64,7 +64,7 @@ clv_status clv__cpu_kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv
                                  .error = error};
   step->scratch_bytes = kernel->scratch_bytes(&call);
   if (step->scratch_bytes != SIZE_MAX) return CLV_OK;
-  return clv__error_set(error, CLV_OUT_OF_MEMORY, "the kernel's scratch is beyond any memory");
+  return clv__error_set(error, CLV_OUT_OF_MEMORY, "the kernel's scratch size exceeds the address space");
 }
 
 static clv_status lower_kernel(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_error *error) {
@@ -100,7 +100,7 @@ static clv_status lower_kernel(clv__cpu_plan *plan, clv__cpu_plan_node *node, cl
   return clv__cpu_kernel_scratch(plan, step, error);
 }
 
-/* Copies row-major bytes, in the model's dtype, to a separate binding. */
+/* Emits a copy of row-major bytes, in the model's dtype, to the memory of the plan's output. */
 static clv_status copy_out(clv__cpu_plan *plan, const clv__cpu_node *node, uint32_t from_slot, uint32_t value, clv_error *error) {
   const clv__dnn_layout *layout;
   uint32_t slot;
@@ -114,8 +114,8 @@ static clv_status copy_out(clv__cpu_plan *plan, const clv__cpu_node *node, uint3
   return CLV_OK;
 }
 
-/* Whether this is a Cast to f32 of a value stored in a narrower dtype. Readers derive the dtype of their results from it, so it
- * must become f32 here. */
+/* Whether this is a Cast to f32 of a value stored in a narrower dtype. Readers derive the dtype of their results from the Cast's,
+ * so the value must be converted to f32 here. */
 static bool widens(const clv__cpu_plan_value *made, clv_dtype lies) {
   return made->outer == CLV_DTYPE_NONE && made->made == CLV_F32 && lies != made->type.dtype;
 }
@@ -136,8 +136,8 @@ static clv_status view_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *no
 }
 
 /* A view shares the slot of its source, because the bytes are the same. If the view is an output of the plan, the source is
- * computed directly in the output, unless the source cannot move. If its stored dtype is not the model's, finish_outputs()
- * converts it. */
+ * computed directly in the output's memory. It is copied there instead if it is an input, a constant or another output. If it is
+ * stored in a dtype that is not the model's, finish_outputs() converts it. */
 static clv_status lower_view(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_error *error) {
   clv__cpu_plan_value *made = clv__cpu_output(plan, node);
   const clv_tensor *from = &plan->values[node->inputs[0]].type;

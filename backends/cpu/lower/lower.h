@@ -38,8 +38,8 @@ clv_status clv__cpu_lower_integers(clv__cpu_plan *plan, clv__cpu_plan_node *node
 void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool expand,
                                    clv__dnn_convolution *spec);
 
-/* Allocates the scratch that a kernel's step requests for the shapes of its operands, which must be set. The kernel may read the
- * values of operands that are known. */
+/* Sets the size of the scratch that a kernel's step needs for the types of its operands, which must be set. The size may depend
+ * on the values of constant operands. */
 clv_status clv__cpu_kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv_error *error);
 
 /* Elementwise steps and normalisations of up to this many elements run on one thread. */
@@ -54,7 +54,7 @@ clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *no
 clv_status clv__cpu_lower_post(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_post *post,
                                const clv__dnn_layout *layout, uint32_t slot, clv_error *error);
 
-/* The layout of a row-major or transposed matrix. NULL when memory is out. */
+/* The layout of a row-major or transposed matrix. NULL if memory runs out. */
 static inline const clv__dnn_layout *clv__cpu_matrix_layout(clv__cpu_plan *plan, clv_dtype dtype, int64_t rows, int64_t columns,
                                                             bool transposed) {
   const int64_t dims[2] = {rows, columns}, strides[2] = {transposed ? 1 : columns, transposed ? rows : 1};

@@ -30,7 +30,7 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, produc
     p->b = clv__cpu_matrix_layout(plan, node->product, inner, columns, p->b_transposed);
     p->destination = clv__cpu_matrix_layout(plan, p->made, rows, columns, false);
   } else {
-    /* Batches of one shape merge into one axis; others are left to broadcasting. */
+    /* If a and b have equal batch axes, merge these into one. Otherwise oneDNN broadcasts them. */
     bool same = true;
     for (int32_t i = 0; i < a->rank - 2; ++i) same = same && a->dims[i] == b->dims[i];
     const int32_t rank = same ? 3 : a->rank;

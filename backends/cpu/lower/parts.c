@@ -1,13 +1,13 @@
-/* See parts.h. Winograd's algorithm needs 36 floats of scratch for every 16 of the source and the destination. For a convolution
- * of many channels over a large image, that exceeds everything else in a partition. A sum over input channels can be split into
- * parts: in one image blocked by channels, the channels of a part are contiguous. A part takes its share of the time, and reads
- * and writes the destination once more. */
+/* See parts.h. Winograd's algorithm needs 36 floats of scratch for every 16 floats of the source and the destination. For a
+ * convolution of many channels over a large image, the scratch exceeds all other memory of a partition. The sum over input
+ * channels can be split into parts: in a single image with blocked channels, the channels of a part are contiguous. The parts
+ * take no more arithmetic than the whole, but each part after the first reads and writes the destination once more. */
 #include "parts.h"
 
 enum {
-  LARGE_BYTES = 20 << 20,    /* scratch of an image of 80 channels, 256 by 256 */
+  LARGE_BYTES = 20 << 20,    /* the size of an image of 80 channels, 256 by 256, in f32 */
   CONSTANTS_PER_SCRATCH = 8, /* if constants are this many times larger, scratch does not dominate memory */
-  LEAST_CHANNELS = 64        /* channels per part: with fewer, the destination is most of the work */
+  LEAST_CHANNELS = 64        /* channels per part: with fewer, accessing the destination takes most of the time */
 };
 
 /* Total bytes of the program's constants. */

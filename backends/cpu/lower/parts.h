@@ -1,5 +1,5 @@
-/* Runs a Winograd convolution over parts of its input channels. Each part adds to the result of the part before. This shrinks the
- * transformed image that the algorithm keeps (parts.c). */
+/* Runs a Winograd convolution over parts of its input channels. Each part adds to the result of the previous part. This shrinks
+ * the scratch for the transformed image (parts.c). */
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_PARTS_H
 #define CLEAVE_BACKENDS_CPU_LOWER_PARTS_H
 
@@ -14,7 +14,7 @@ typedef struct clv__cpu_parts {
 } clv__cpu_parts;
 
 /* Decides whether to divide `whole`, the primitive created from `spec`, into parts, and creates their primitives, which the
- * caller owns. The bias goes to the first part, functions go to the last. */
+ * caller owns. The first part adds the bias; the last part applies the posts. */
 clv_status clv__cpu_parts_choose(clv__cpu_plan *plan, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole,
                                  clv__cpu_parts *parts, clv_error *error);
 void clv__cpu_parts_release(clv__cpu_parts *parts);

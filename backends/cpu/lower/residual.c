@@ -1,4 +1,4 @@
-/* A sum with another value may overwrite that value's memory if nothing else needs it. */
+/* Posts that add another value (a residual): which post it is, and whether the sum may overwrite the memory of that value. */
 #include "residual.h"
 
 uint32_t clv__cpu_residual_post(const clv__cpu_plan_node *node) {

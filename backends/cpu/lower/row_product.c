@@ -53,7 +53,7 @@ clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
                         .columns = columns,
                         .dtype = dtype,
                         .panel_elements = (int64_t)clv__align_up((size_t)depth, 16) * CLV__CPU_ROW_PANEL};
-  if (clv__cpu_tunes(plan) && dtype == node->product) { /* a narrower matrix needs no trial */
+  if (clv__cpu_tunes(plan) && dtype == node->product) { /* reading a narrower matrix is always faster: nothing to measure */
     const clv__cpu_factors factors = {.a = clv__dnn_layout_dense(&plan->arena, node->product, 2, (int64_t[2]){1, depth}),
                                       .b = clv__cpu_matrix_layout(plan, node->product, depth, columns, transposed),
                                       .destination = clv__dnn_layout_dense(&plan->arena, CLV_F32, 2, (int64_t[2]){1, columns}),

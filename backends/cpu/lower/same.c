@@ -206,8 +206,8 @@ static bool binary_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, co
     }
     const int64_t count = count_of(plan, node->outputs[0]);
     for (int i = 0; i < 3; ++i) layouts[i] = clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &count);
-    const bool apart =
-        node->post_count < 2 || clv__cpu_post_is_elementwise(&node->posts[1]); /* otherwise there is no kernel for it */
+    /* If the fused post cannot run as a separate step, oneDNN must apply it. */
+    const bool apart = node->post_count < 2 || clv__cpu_post_is_elementwise(&node->posts[1]);
     return (count >= SMALL_COUNT || !apart) && layouts[0] != NULL;
   }
   /* oneDNN broadcasts only the second operand, to the first. Either both have the blocks of the first, or both are row-major. */
@@ -231,7 +231,7 @@ clv_status clv__cpu_lower_binary(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
   const clv__dnn_layout *forms[3], *layouts[3];
   *taken = binary_forms(plan, node, forms, layouts);
   if (!*taken) return CLV_OK;
-  /* In a partial block, oneDNN 2.6 applies no function to the stored result, or the wrong one. */
+  /* If the last block is not full, oneDNN 2.6 stores its result without the fused function, or applies a wrong function. */
   const bool apart = node->post_count > 1 && has_filling(plan, node, layouts[0]);
   clv__dnn_post posts[1] = {{.kind = CLV__DNN_POST_UNARY}};
   if (node->post_count > 1) {

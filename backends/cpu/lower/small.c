@@ -1,4 +1,5 @@
-/* Small matrix products. A oneDNN call costs about a microsecond and five allocations, which is more than the product itself. */
+/* Lowers small matrix products to steps without oneDNN. A oneDNN call costs about a microsecond and five allocations, which is
+ * more than the product itself. */
 #include "small.h"
 #include "residual.h"
 
@@ -12,7 +13,7 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__c
   *s = (clv__cpu_small){.batches = 1, .columns = out->dims[out->rank - 1], .has_bias = node->bias != NULL};
   s->rows = clv__dims_product(out, 0, out->rank - 1);
   s->depth = b->dims[b_turned ? b->rank - 1 : b->rank - 2];
-  if (b->rank > 2) { /* batches of one shape; others are left to broadcasting */
+  if (b->rank > 2) { /* reject batches that would have to be broadcast */
     for (int32_t i = 0; i < a->rank - 2; ++i) {
       if (a->dims[i] != b->dims[i]) return false;
     }

@@ -1,4 +1,4 @@
-/* Steps with so little work that they run directly, on one thread and without a library. Everything about them is known at
+/* Steps with so little work that they run directly, on one thread and without a library. All their parameters are determined at
  * lowering. Two kinds: a product of small matrices (small.c), and an elementwise function of up to three values that calls the
  * kernels' own row functions (elementwise.c). */
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_SMALL_H
@@ -9,12 +9,12 @@
 #include "forms.h"
 
 struct clv__cpu_elementwise {
-  clv__elementwise what; /* what.params is not used; the parameters are in the next member */
+  clv__elementwise what; /* what.params is not used; `params` is */
   clv__elementwise_params params;
   uint32_t input_count;
 };
 
-/* Lowers products too small to repay a call of oneDNN. */
+/* Lowers products that are too small to justify a call of oneDNN. */
 clv_status clv__cpu_lower_small(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 
 /* Lowers elementwise nodes that have a kernel if their values share one oneDNN layout. Lowers row-major ones if one thread is

@@ -1,5 +1,5 @@
-/* Split of a value that is not row-major. Each piece is read in place and written in the same layout, so that surrounding steps
- * can keep that layout. */
+/* Lowers Split of a value that is not row-major. Each piece is read in place and written in the same layout, so that surrounding
+ * steps can keep that layout. */
 #include "lower.h"
 
 /* The layouts of a piece: as a part of the source, and as the step writes it. */

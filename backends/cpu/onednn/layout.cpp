@@ -227,7 +227,8 @@ int64_t clv__dnn_layout_memory_count(const clv__dnn_layout *layout) {
 
 bool clv__dnn_layout_winograd(const clv__dnn_layout *layout, clv__dnn_winograd *winograd) {
   const dnnl_memory_desc_t &desc = layout->desc;
-  // These orders are not specified. A test compares those of the version this was built with to oneDNN's own reorder.
+  // oneDNN does not document these orders. A test checks them against oneDNN's own reorder, in the version that this was built
+  // with. Reject other versions.
   const dnnl_version_t *version = dnnl_version();
   if (version->major != DNNL_VERSION_MAJOR || version->minor != DNNL_VERSION_MINOR) return false;
   if (desc.format_kind != dnnl_format_kind_wino || desc.data_type != dnnl_f32 || desc.ndims != 4 || desc.offset0 != 0 ||

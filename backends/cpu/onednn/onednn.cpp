@@ -31,12 +31,12 @@ static clv_status limit_isa(clv_error *error) {
   static const dnnl_cpu_isa_t levels[] = {dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, dnnl_cpu_isa_avx512_core};
   clv__isa limit;
   if (!clv__isa_limit(&limit)) return CLV_OK;
-  (void)dnnl_set_max_cpu_isa(levels[limit]);  // fails from the second time on
+  (void)dnnl_set_max_cpu_isa(levels[limit]);  // fails from the second call on
   if ((dnnl_get_effective_cpu_isa() & ~levels[limit]) == 0) return CLV_OK;
   return clv__error_set(
       error, CLV_INVALID_ARGUMENT,
-      "environment variable CLEAVE_ISA cannot limit oneDNN: this process used it before CLEAVE_ISA was set, or before "
-      "Cleave; set it earlier, or unset it");
+      "environment variable CLEAVE_ISA cannot limit oneDNN: this process used oneDNN before CLEAVE_ISA was set, or before "
+      "it used Cleave; set CLEAVE_ISA earlier, or unset it");
 }
 
 clv_status clv__dnn_open(const clv_allocator *allocator, clv__dnn **dnn, clv_error *error) {

@@ -78,7 +78,7 @@ typedef struct clv__dnn_post {
 typedef struct clv__dnn_window { /* window of a convolution or pool, spatial axes only */
   int32_t count;
   int64_t kernel[CLV__DNN_MAX_SPATIAL], stride[CLV__DNN_MAX_SPATIAL],
-      dilation[CLV__DNN_MAX_SPATIAL];                             /* ONNX dilation: 1 is none */
+      dilation[CLV__DNN_MAX_SPATIAL];                             /* as in ONNX: 1 means no dilation */
   int64_t begin[CLV__DNN_MAX_SPATIAL], end[CLV__DNN_MAX_SPATIAL]; /* padding */
 } clv__dnn_window;
 
@@ -114,8 +114,8 @@ static inline bool clv__dnn_is_foreign(clv_dtype dtype) {
 /* Whether products of integers are summed exactly. Without VNNI, oneDNN adds pairs of products in 16 bits, which saturate. */
 bool clv__dnn_sums_integers(void);
 
-/* Layouts of tensors in f32, bf16, f16, i32, i8 or u8. NULL when memory is out or if oneDNN rejects the layout, including other
- * dtypes. */
+/* Layouts of tensors in f32, bf16, f16, i32, i8 or u8. NULL if the dtype is another one, oneDNN rejects the layout, or memory
+ * runs out. */
 const clv__dnn_layout *clv__dnn_layout_dense(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims);
 const clv__dnn_layout *clv__dnn_layout_strided(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims,
                                                const int64_t *strides);
@@ -125,9 +125,11 @@ const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, clv_dtype dtype
 bool clv__dnn_layout_is_panels(const clv__dnn_layout *layout);
 /* A tensor [a, b, c] in panels of 16 along b: [a, b / 16, c, 16], the last panel padded with zeros. */
 const clv__dnn_layout *clv__dnn_layout_units(clv__arena *arena, clv_dtype dtype, const int64_t dims[3]);
-/* `layout` with another extent of axis 1 and the same blocking of that axis. NULL if it is not blocked that way. */
+/* The layout of a tensor with the dims `dims` whose channels (axis 1) are stored as in `layout`: last, or in blocks of 8 or 16.
+ * NULL if `layout` stores them otherwise. */
 const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims);
-/* The number of adjacent channels (axis 1) per pixel in a layout that rechannel() accepts: 8, 16 or all. 0 for other layouts. */
+/* The number of adjacent channels (axis 1) per pixel in a layout that clv__dnn_layout_rechannel() accepts: 8, 16 or all. 0 for
+ * other layouts. */
 int64_t clv__dnn_layout_channels(const clv__dnn_layout *layout);
 /* The layout, over the same memory, of the tensor whose axis i is axis perm[i] of this one. NULL if oneDNN has none. */
 const clv__dnn_layout *clv__dnn_layout_permuted(clv__arena *arena, const clv__dnn_layout *layout, const int32_t *perm);
@@ -138,7 +140,7 @@ const clv__dnn_layout *clv__dnn_layout_part(clv__arena *arena, const clv__dnn_la
 clv__dnn_layout *clv__dnn_layout_clone(const clv_allocator *allocator, const clv__dnn_layout *layout);
 bool clv__dnn_layout_equal(const clv__dnn_layout *a, const clv__dnn_layout *b);
 bool clv__dnn_layout_is_dense(const clv__dnn_layout *layout); /* the same bytes in the same order as row-major */
-bool clv__dnn_layout_is_plain(const clv__dnn_layout *layout); /* strides only: a permuted row-major layout */
+bool clv__dnn_layout_is_plain(const clv__dnn_layout *layout); /* described by strides alone, without blocks */
 clv_dtype clv__dnn_layout_dtype(const clv__dnn_layout *layout);
 /* Fills `dims` and returns the rank. */
 int32_t clv__dnn_layout_dims(const clv__dnn_layout *layout, int64_t dims[CLV_MAX_RANK]);

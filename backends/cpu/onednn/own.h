@@ -38,13 +38,13 @@ clv_status clv__dnn_guarded(clv_error *error, const char *call, Body body) noexc
   }
 }
 
-/* A layout in the arena; NULL when memory is out. */
+/* A layout in the arena; NULL if memory runs out. */
 const clv__dnn_layout *clv__dnn_layout_keep(clv__arena *arena, const dnnl_memory_desc_t &desc);
 
 /* oneDNN's data type for `dtype`; dnnl_data_type_undef if layouts do not support it. */
 dnnl_data_type_t clv__dnn_data_type(clv_dtype dtype);
 
-/* Descriptors of a layout that oneDNN chooses, and of row-major. Return false if oneDNN rejects them. */
+/* Descriptors of a layout that oneDNN chooses, and of the row-major layout. Return false if oneDNN rejects them. */
 bool clv__dnn_any_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims);
 bool clv__dnn_dense_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims);
 

@@ -35,7 +35,7 @@ struct attributes {
         status = dnnl_post_ops_append_sum(list, 1.0f);
       } else if (post.kind == clv__dnn_post::CLV__DNN_POST_UNARY) {
         const float factor = post.factor != 0.0f ? post.factor : 1.0f;
-        // oneDNN's code for SSE4.1 multiplies negative numbers by alpha: Relu of minus infinity would be NaN.
+        // oneDNN's Relu for SSE4.1 multiplies negative numbers by alpha, so minus infinity would become NaN. Use a clip instead.
         const bool bounds =
             post.algorithm == CLV__DNN_RELU && post.alpha == 0.0f && dnnl_get_effective_cpu_isa() <= dnnl_cpu_isa_sse41;
         const dnnl_alg_kind_t kind = bounds ? dnnl_eltwise_clip : unary_kinds[post.algorithm];
@@ -118,7 +118,7 @@ clv_status create(clv__dnn *dnn, const_dnnl_op_desc_t op, const clv__dnn_post *p
   return finish(desc, call, allow_reference, arena, primitive, error);
 }
 
-// Creates a primitive of integers, or only checks whether it is usable; always destroys `desc`.
+// Creates a primitive on integers, or only checks whether it is usable; always destroys `desc`.
 clv_status finish_integers(dnnl_primitive_desc_t desc, const char *call, bool is_probe, clv__arena *arena,
                            clv__dnn_primitive **primitive, clv_error *error) {
   if (!is_probe) return finish(desc, call, false, arena, primitive, error);

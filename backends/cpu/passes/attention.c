@@ -1,7 +1,7 @@
-/* Matches attention as exporters write it when it is not yet an operator: softmax((Q K^T) * scale + mask) V. Scales may come in
- * any order. Masks may be added or selected by Where. Heads are split and merged by Reshape and Transpose. Q, K and V are
- * separate or pieces of one product. All of it becomes one node that reads its operands in place and writes the merged result.
- * Nodes whose results nothing reads any more become dead. */
+/* Matches attention that the model expresses in several nodes: softmax((Q K^T) * scale + mask) V. Scales may apply to Q, K or the
+ * scores. Masks may be added, or applied by Where. Heads are split and merged by Reshape and Transpose. Q, K and V are separate
+ * values or pieces of one product. The match becomes one node that reads its operands in place and writes the merged result.
+ * Nodes whose results are no longer read become dead. */
 #include "attention.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ typedef struct chain {
   const clv__cpu_plan_node *product;
   uint32_t length;
   double scale;
-  uint32_t mask_count, masks[CLV__ATTENTION_MASKS]; /* the last mask first */
+  uint32_t mask_count, masks[CLV__ATTENTION_MASKS]; /* in reverse order: the mask applied last comes first */
   clv__attention_mask kinds[CLV__ATTENTION_MASKS];
 } chain;
 
@@ -115,8 +115,8 @@ typedef struct lies {
 } lies;
 
 /* Reads the strides of an operand of a product with `rank` axes. `turned`: columns precede rows. If the graph merges batch and
- * head into one axis but memory does not, sets *heads to the number of heads; 0 means still unknown. Returns false if the kernel
- * does not support such strides. */
+ * head into one axis but memory does not, sets *heads to the number of heads; *heads is 0 while the number is unknown. Returns
+ * false if the kernel does not support such strides. */
 static bool read_lies(const clv__cpu_strided *s, int32_t rank, bool turned, int64_t *heads, lies *at) {
   int64_t extents[LEAD] = {1, 1}, strides[LEAD] = {0, 0};
   uint32_t leads = 0, rows = 0, columns = 0;
@@ -211,7 +211,7 @@ static bool takes_last_axis(const clv__cpu_plan *plan, const clv__cpu_plan_node 
   return strcmp(softmax->source->op, "Softmax") == 0 && (axis == -1 || axis == rank - 1);
 }
 
-/* The product that is the only reader of the softmax result, possibly through views that change nothing. */
+/* The product that is the only reader of the softmax result, possibly through views that keep its dims. */
 static const clv__cpu_plan_node *second_product(clv__cpu_plan *plan, const clv__cpu_plan_node *softmax) {
   const clv_tensor *shares = &plan->values[softmax->outputs[0]].type;
   uint32_t value = softmax->outputs[0];
@@ -302,7 +302,7 @@ static void describe(const clv__cpu_plan *plan, const found *f, int64_t heads, c
   a->key = rows_of(&f->operands[1], rank, true, heads, size);
   a->value = rows_of(&f->operands[2], rank, false, heads, width);
   a->output = rows_of(&f->output, rank, false, heads, width);
-  for (uint32_t m = 0; m < f->scores.mask_count; ++m) { /* the first mask first */
+  for (uint32_t m = 0; m < f->scores.mask_count; ++m) { /* in the order in which they apply */
     const uint32_t from = f->scores.mask_count - 1 - m;
     a->masks[m] = f->scores.kinds[from];
     fill_mask(&plan->values[f->scores.masks[from]].type, rank, heads, &a->masks[m]);

@@ -100,7 +100,8 @@ static clv_status compose_binary(clv__cpu_plan *plan, clv__cpu_plan_node *maker,
   *done = false;
   const uint32_t k = channel_constant(plan, maker, binary);
   if (k == CLV__CPU_NONE || binary->post_count != 1) return CLV_OK;
-  if (maker->kind == CLV__CPU_MATRIX && plan->values[maker->inputs[1]].type.rank != 2) return CLV_OK; /* supports no bias */
+  /* A batched product supports no bias. */
+  if (maker->kind == CLV__CPU_MATRIX && plan->values[maker->inputs[1]].type.rank != 2) return CLV_OK;
   const int algorithm = binary->posts[0].algorithm;
   const bool additive = algorithm == CLV__DNN_ADD || algorithm == CLV__DNN_SUB;
   if (algorithm == CLV__DNN_DIV && k == 0) return CLV_OK;

@@ -2,7 +2,8 @@
  * channel shuffle into one. */
 #include "plan.h"
 
-/* Moves `maker` to the position of `reader` and gives it that node's output. `reader` and the value between them disappear. */
+/* Moves `maker` to the position of `reader` and gives it the output of `reader`. `reader` and the value between them disappear.
+ */
 static clv__cpu_plan_node *absorb(clv__cpu_plan *plan, clv__cpu_plan_node *maker, clv__cpu_plan_node *reader) {
   const uint32_t from = (uint32_t)(maker - plan->nodes), to = (uint32_t)(reader - plan->nodes);
   uint32_t *outputs = reader->outputs;
@@ -40,7 +41,7 @@ static bool can_take_unary(const clv__cpu_plan *plan, const clv__cpu_plan_node *
     case CLV__CPU_AFFINE:
     case CLV__CPU_INSTANCE_NORM:
       return maker->post_count == 0 && unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f;
-    case CLV__CPU_BINARY: /* oneDNN may have no primitive that broadcasts; its Relu and Clip replace a NaN by a bound */
+    case CLV__CPU_BINARY: /* oneDNN may not support a broadcast, and its Relu and Clip replace a NaN by a bound */
       if (unary->algorithm == CLV__DNN_CLIP || (unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f)) return false;
       return maker->post_count == 1 &&
              clv__tensor_same_type(&plan->values[maker->inputs[0]].type, &plan->values[maker->inputs[1]].type);

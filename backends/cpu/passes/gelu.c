@@ -1,5 +1,5 @@
-/* Matches GELU as exporters write it when it is not yet an operator: x * 0.5 * (1 + erf(x / sqrt 2)), with the factors in any
- * order. It becomes one node. Nodes whose results nothing reads any more become dead. */
+/* Matches GELU that the model expresses in several nodes: x * 0.5 * (1 + erf(x / sqrt 2)), with the factors in any order. The
+ * match becomes one node. Nodes whose results are no longer read become dead. */
 #include <math.h>
 
 #include "plan.h"
@@ -46,7 +46,7 @@ static uint32_t erf_source(clv__cpu_plan *plan, uint32_t value) {
   return CLV__CPU_NONE;
 }
 
-/* Finds the three factors if an operand of `product` is itself a product. Returns 3, or 0 if there are not three. */
+/* Finds the three factors if one operand of `product` is itself a product. Returns 3, or 0 if there are not three factors. */
 static uint32_t factors_of(clv__cpu_plan *plan, const clv__cpu_plan_node *product, uint32_t factors[MAX_FACTORS]) {
   uint32_t count = 0;
   for (uint32_t k = 0; k < 2; ++k) {

@@ -1,9 +1,9 @@
 /* Elides Concats over channels if their readers can read the pieces instead. Such a reader is another Concat over channels, or a
- * norm with one factor and one addend per channel. In networks where each layer's result joins all earlier ones, no value is
- * copied twice. */
+ * norm with one factor and one addend per channel. In networks that concatenate each layer's result with those of all earlier
+ * layers, no value is then copied twice. */
 #include "plan.h"
 
-#define MOST_PIECES 128 /* per node: a chain of Concats would otherwise have a total quadratic in its length */
+#define MOST_PIECES 128 /* per node: otherwise, the total for a chain of Concats would grow with the square of its length */
 
 static bool is_join(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   if (node->dead || node->kind != CLV__CPU_CONCAT) return false;
@@ -24,7 +24,7 @@ static bool is_norm(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
 
 typedef struct join {
   uint32_t node;   /* the Concat that computes the value; NONE: another node does */
-  uint32_t pieces; /* number of pieces of the value after elided inputs are expanded; 1 if it is computed */
+  uint32_t pieces; /* number of pieces of the value after elided inputs are expanded; 1 if no Concat computes it */
   uint32_t reads;  /* reads by nodes that can read the pieces instead */
 } join;
 
@@ -34,8 +34,9 @@ static bool vanishes(const clv__cpu_plan *plan, const join *joins, uint32_t valu
          joins[value].reads == plan->values[value].readers;
 }
 
-/* Makers precede readers, so a value's pieces are known when its readers add them up. A Concat with too many pieces stays as it
- * is. Its inputs are then computed: their `reads` are reset. */
+/* Counts the reads and the pieces of each value. Nodes precede their readers, so the pieces of an input are known when a Concat
+ * adds them up. A Concat with too many pieces stays as it is; resetting the `reads` of its inputs ensures that they are not
+ * elided. */
 static void survey(clv__cpu_plan *plan, join *joins) {
   for (uint32_t v = 0; v < plan->value_count; ++v) joins[v] = (join){.node = CLV__CPU_NONE, .pieces = 1};
   for (uint32_t n = 0; n < plan->node_count; ++n) {
@@ -58,7 +59,7 @@ static void survey(clv__cpu_plan *plan, join *joins) {
   }
 }
 
-/* Makes the node read the pieces of elided inputs. Earlier nodes of the plan already do. */
+/* Makes the node read the pieces of elided inputs. Earlier nodes of the plan must already do so. */
 static clv_status take_apart(clv__cpu_plan *plan, const join *joins, clv__cpu_plan_node *node, clv_error *error) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < node->input_count; ++i) {

@@ -1,5 +1,5 @@
-/* Makes a plan by running the passes in order: first with oneDNN and fusion; if that is not supported, without fusion; if that is
- * not either, with portable kernels alone. */
+/* Makes a plan by running the passes in order: first with oneDNN and fusion. If that fails, tries again without fusion, then with
+ * portable kernels alone. */
 #include <stdio.h>
 
 #include "plan.h"

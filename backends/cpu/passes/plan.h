@@ -10,12 +10,12 @@ typedef enum clv__cpu_kind {
   CLV__CPU_KERNEL,
   CLV__CPU_VIEW,        /* output 0 has input 0's bytes */
   CLV__CPU_CONVOLUTION, /* scale, bias and posts apply */
-  CLV__CPU_MATRIX,      /* Gemm and MatMul: the same */
+  CLV__CPU_MATRIX,      /* Gemm and MatMul; scale, bias and posts apply */
   CLV__CPU_AFFINE,      /* x * scale[c] + bias[c], where c is the index on axis 1; at most one post: relu */
   CLV__CPU_POOL,
   CLV__CPU_UNARY,  /* posts[0] is the function, with its alpha and beta */
   CLV__CPU_BINARY, /* posts[0] is the operation; a later post is a unary */
-  CLV__CPU_CONCAT, /* if it has a scale and bias: over axis 1, whatever its source node says, then at most one post: relu */
+  CLV__CPU_CONCAT, /* with scale and bias: on axis 1, whatever the axis of its source node; at most one post: relu */
   CLV__CPU_LRN,
   CLV__CPU_SOFTMAX,
   CLV__CPU_TRANSPOSE,
@@ -34,9 +34,9 @@ typedef enum clv__cpu_kind {
 
 typedef struct clv__cpu_post {
   enum { CLV__CPU_POST_UNARY, CLV__CPU_POST_ADD } kind;
-  int algorithm; /* clv__dnn_unary or, for the first of a BINARY, clv__dnn_binary */
+  int algorithm; /* clv__dnn_unary or, for posts[0] of a BINARY node, clv__dnn_binary */
   float alpha, beta;
-  uint32_t value; /* of ADD */
+  uint32_t value; /* for ADD: the other addend */
 } clv__cpu_post;
 
 #define CLV__CPU_MAX_POSTS 4
@@ -76,7 +76,7 @@ typedef struct clv__cpu_plan_value {
   uint32_t producer;  /* plan node, or NONE */
   uint32_t readers;   /* number of operands of live nodes that read it, plus one for an output of the plan */
   uint32_t reader;    /* if there is only one reader: its node; NONE if the node reads the value in a post */
-  uint32_t last_read; /* the last plan node that reads it or a view of it; NONE - 1 if it leaves the plan */
+  uint32_t last_read; /* the last plan node that reads it or a view of it; CLV__CPU_NONE - 1 for outputs of the plan */
   uint32_t output;    /* index among the plan's outputs, or NONE */
   uint32_t form_count;
   clv__cpu_form forms[CLV__CPU_MAX_FORMS]; /* where it is stored; the first form is the one it was computed in */
@@ -91,20 +91,20 @@ typedef enum clv__cpu_slot_kind {
 
 typedef struct clv__cpu_slot {
   clv__cpu_slot_kind kind;
-  uint32_t index;     /* of the binding */
+  uint32_t index;     /* INPUT, OUTPUT: of the plan's input or output */
   uint32_t root;      /* the slot that owns its memory; itself if it has its own */
   size_t inner_bytes; /* offset of a part from the start of its root */
   void *data;         /* CONSTANT */
   size_t size_bytes;
   size_t offset_bytes;  /* ARENA: in the instance's memory */
-  uint32_t first, last; /* first and last step that use a root */
+  uint32_t first, last; /* for a root: the first and last step that use it */
 } clv__cpu_slot;
 
 typedef struct clv__cpu_operand {
   int id;                        /* id of a primitive's argument */
   uint32_t slot;                 /* NONE: absent (kernels only) */
-  const clv__dnn_layout *layout; /* primitives */
-  clv_tensor type;               /* kernels and copies; data NULL */
+  const clv__dnn_layout *layout; /* for primitives */
+  clv_tensor type;               /* for kernels and copies; its `data` is NULL */
 } clv__cpu_operand;
 
 typedef enum clv__cpu_step_kind {
@@ -153,8 +153,8 @@ typedef struct clv__cpu_plan {
   uint32_t node_count, value_count;
   clv__cpu_plan_node *nodes;
   clv__cpu_plan_value *values;
-  const clv_tensor *given; /* the input types it is made for; valid only while the plan is made */
-  clv_tensor *input_types; /* a copy that outlives the call */
+  const clv_tensor *given; /* the types of the inputs; belongs to the caller and is valid only in clv__cpu_plan_make() */
+  clv_tensor *input_types; /* a copy of `given` that stays valid */
   clv_tensor *output_types;
   clv__cpu_slot *slots;
   size_t slot_count, slot_capacity;
@@ -164,13 +164,13 @@ typedef struct clv__cpu_plan {
   size_t least_memory_bytes; /* lower bound for any assignment of offsets with this order of steps */
 } clv__cpu_plan;
 
-/* Returns CLV_OK with *plan NULL if some shape is known only at run time. `graph` is the view, or a copy of it, that infers
- * shapes. */
+/* Returns CLV_OK with *plan NULL if some shape is known only at run time. `graph` is the view passed to compile(), or a reopened
+ * copy of it; the host infers shapes from it. */
 clv_status clv__cpu_plan_make(clv__cpu_program *program, clv__cpu_constants *constants, const clv_graph_view *graph,
                               const clv_tensor *inputs, clv__cpu_plan **plan, clv_error *error);
 void clv__cpu_plan_destroy(clv__cpu_plan *plan); /* accepts NULL */
 
-/* ---- The passes. plan.c runs them in its own order. ---- */
+/* ---- The passes. plan.c determines their order. ---- */
 clv_status clv__cpu_pass_infer(clv__cpu_plan *plan, const clv_graph_view *graph, bool *complete, clv_error *error); /* infer.c */
 clv_status clv__cpu_pass_widen(clv__cpu_plan *plan, clv_error *error);                                              /* widen.c */
 void clv__cpu_pass_recognise(clv__cpu_plan *plan);                         /* recognise.c */
@@ -208,8 +208,8 @@ static inline uint32_t clv__cpu_slot_root(const clv__cpu_plan *plan, uint32_t sl
 }
 /* The bytes of a constant value, row-major and aligned. NULL with status CLV_OK if the value is not a constant. */
 clv_status clv__cpu_known(clv__cpu_plan *plan, uint32_t value, void **data, clv_error *error);
-/* Whether a kernel node runs in f32 although the model has a narrower dtype. Otherwise it runs in the model's dtypes. Asked
- * during lowering, when the layouts of its inputs are known (widen.c). */
+/* Whether a kernel node runs in f32 although the model has a narrower dtype. Otherwise it runs in the model's dtypes. Call this
+ * only during lowering, when the layouts of its inputs are known (widen.c). */
 bool clv__cpu_runs_wide(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
 /* True when `type` is static f32 with at least one element. */
 bool clv__cpu_is_f32(const clv_tensor *type);

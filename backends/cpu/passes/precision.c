@@ -8,8 +8,8 @@ static bool is_product(const clv__cpu_plan_node *node) {
   return node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_DECONVOLUTION || node->kind == CLV__CPU_MATRIX;
 }
 
-/* Whether the input of the step may be rounded if its output is: steps that move elements, or compute each element from one or a
- * few elements of the input. */
+/* Whether the input of a node may be rounded to bf16 if its output is. True for nodes that move elements, or compute each element
+ * from one or a few elements of the input. */
 static bool passes_on(clv__cpu_kind kind) {
   switch (kind) {
     case CLV__CPU_VIEW:

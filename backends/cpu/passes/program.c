@@ -114,7 +114,8 @@ static clv_status read_node(clv__cpu_program *program, const clv_graph_view *gra
                         node->domain[0] != 0 ? "." : "", node->op);
 }
 
-/* Marks the real values of integer weights as a constant that is computed on demand. Integer kernels do not need it. */
+/* Marks the result of dequantising constant integer weights as a constant that is computed on demand. Steps on integers never
+ * need its bytes. */
 static void mark_computed(clv__cpu_program *program, const clv__cpu_node *node) {
   if (strcmp(node->op, "DequantizeLinear") != 0 || node->domain[0] != 0 || node->kernel == NULL || node->output_count != 1)
     return;
@@ -150,7 +151,8 @@ static clv_status read_all(clv__cpu_program *program, const clv_graph_view *grap
   for (uint32_t i = 0; i < program->node_count; ++i) mark_computed(program, &program->nodes[i]);
   for (uint32_t i = 0; i < program->input_count; ++i) program->inputs[i] = host->graph_input(graph, i);
   for (uint32_t i = 0; i < program->output_count; ++i) program->outputs[i] = host->graph_output(graph, i);
-  /* The partition in a form that outlives the view. It omits large constants, because only types and bodies are read from it. */
+  /* Keep the partition as ONNX, because the view is gone after compile(). Omit large constants: only types and bodies are read
+   * from this copy. */
   if (host->graph_to_onnx != NULL && host->graph_open != NULL) {
     CLV__TRY(host->graph_to_onnx(graph, 1024, &program->model, &program->model_bytes, error));
   }

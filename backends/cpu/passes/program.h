@@ -14,7 +14,7 @@ typedef struct clv__cpu_node clv__cpu_node;
 
 typedef struct clv__cpu_value {
   const char *name;
-  clv_tensor type; /* as in the view; `data`: an available constant, aligned if it is small */
+  clv_tensor type; /* as in the view; `data` is set if the bytes of a constant are available, and aligned if they are few */
   bool is_constant;
   bool is_borrowed;              /* `data` belongs to the view and is gone after compile() */
   const clv__cpu_node *computed; /* the node that computes this constant from others once its bytes are needed; else NULL */
@@ -23,7 +23,7 @@ typedef struct clv__cpu_value {
 struct clv__cpu_node {
   const char *name, *op, *domain;
   int32_t opset;
-  uint32_t input_count, output_count; /* captured values are inputs */
+  uint32_t input_count, output_count; /* values that a body captures are inputs, too */
   const uint32_t *inputs, *outputs;   /* values, CLV__CPU_NONE if absent */
   clv__attributes attributes;         /* without bodies */
   bool has_body;
@@ -52,7 +52,7 @@ void clv__cpu_program_finish(clv__cpu_program *program);
 bool clv__cpu_program_is_given(const clv__cpu_program *program, const clv__cpu_node *node);
 /* Clears everything that belongs to the view. */
 void clv__cpu_program_detach(clv__cpu_program *program);
-/* Opens `model`, unless it is open. */
+/* Opens `model` as `view`, unless that is open already. */
 clv_status clv__cpu_program_open(clv__cpu_program *program, clv_error *error);
 
 #endif

@@ -1,11 +1,12 @@
-/* Fuses DequantizeLinear, a product and QuantizeLinear into one step on integers. The pass visits nodes in order. It tracks for
- * each real value whether it merely represents integers on a grid. Nodes that only move or pick values are applied to the
- * integers. A group that ends in a QuantizeLinear is matched backwards from there. A product whose result stays real is matched
- * alone. Unmatched nodes stay. */
+/* Fuses DequantizeLinear, a product and QuantizeLinear into one step on integers. The pass visits nodes in order. For each real
+ * value, it tracks whether the value represents integers on a grid (a scale and a zero point). Nodes that only move or select
+ * values are repeated on the integers. A group that ends in a QuantizeLinear is matched backwards from there. A product whose
+ * result stays real is matched with the functions after it. Other nodes stay as they are. */
 #include "backends/cpu/lower/integer_posts.h"
 
+/* The integers that a real value represents. */
 typedef struct twin {
-  uint32_t value; /* the integers; CLV__CPU_NONE: there are none */
+  uint32_t value; /* the value that contains the integers; CLV__CPU_NONE: none */
   clv__cpu_grid grid;
 } twin;
 
@@ -41,7 +42,7 @@ static void visit_dequantize(walk *w, const clv__cpu_plan_node *node) {
   if (clv__cpu_grid_read(plan, node->source, 1, type->dtype, &made->grid)) made->value = node->inputs[0];
 }
 
-/* Whether the node only moves or picks values, so that it works on integers too. */
+/* Whether the node only moves or selects values, so that it can run on the integers as well. */
 static bool moves_values(const clv__cpu_plan_node *node) {
   if (node->dead || node->post_count > 0 || node->output_count == 0) return false;
   switch (node->kind) {
@@ -73,7 +74,7 @@ static clv_status visit_move(walk *w, uint32_t index) {
   uint32_t *inputs = clv__arena_copy(&plan->arena, node->inputs, node->input_count * sizeof *inputs);
   uint32_t *outputs = clv__arena_allocate_zero(&plan->arena, 1, sizeof *outputs);
   if (inputs == NULL || outputs == NULL) return clv__error_memory(w->error, node->input_count * sizeof *inputs);
-  const uint32_t value = plan->value_count++; /* there is room for one per node */
+  const uint32_t value = plan->value_count++; /* begin() reserved room for one more value per node */
   plan->values[value] = (clv__cpu_plan_value){.type = plan->values[node->outputs[0]].type,
                                               .producer = CLV__CPU_NONE,
                                               .reader = CLV__CPU_NONE,
@@ -95,14 +96,14 @@ static clv_status visit_move(walk *w, uint32_t index) {
 
 #define MAX_UNARY 2
 
-/* The functions of one input between a product or sum and a value, the last one first. */
+/* The elementwise functions between a product or sum and a value computed from it, the last one first. */
 typedef struct functions {
   uint32_t count;
   clv__cpu_plan_node *nodes[MAX_UNARY];
 } functions;
 
-/* Goes back from `value` over functions of one input to the node that computes their argument. NULL if anything else reads one of
- * the values on the way. */
+/* Goes back from `value` past elementwise functions to the node that computes their argument. Returns NULL if another node reads
+ * one of the values on the way. */
 static clv__cpu_plan_node *maker_of(clv__cpu_plan *plan, uint32_t value, const clv__cpu_plan_node *reader, functions *f) {
   f->count = 0;
   for (;;) {
@@ -140,7 +141,7 @@ static bool product_of(const walk *w, const clv__cpu_plan_node *node, clv__cpu_p
   return source->value != CLV__CPU_NONE && clv__cpu_product_of_real(w->plan, node, source->value, &source->grid, product);
 }
 
-/* Puts `made` at the position of `last` and gives it that node's output. */
+/* Replaces `last` by `made`, which writes the output of `last`. */
 static void replace_node(clv__cpu_plan *plan, const clv__cpu_plan_node *made, clv__cpu_plan_node *last) {
   uint32_t *outputs = last->outputs;
   *last = *made;
@@ -209,7 +210,7 @@ static clv_status fuse_sum(walk *w, clv__cpu_plan_node *sum, const functions *f,
   if (sum->dead || sum->kind != CLV__CPU_BINARY || sum->post_count != 1 || sum->posts[0].algorithm != CLV__DNN_ADD) return CLV_OK;
   const clv_tensor *types[2] = {&plan->values[sum->inputs[0]].type, &plan->values[sum->inputs[1]].type};
   if (!clv__tensor_same_type(types[0], types[1]) || sum->inputs[0] == sum->inputs[1]) return CLV_OK;
-  /* The sum is fused into the addend that is computed later, because the other one is available by then. */
+  /* Try first to fuse the sum into the addend that is computed later, because the other addend is available by then. */
   const uint32_t producers[2] = {plan->values[sum->inputs[0]].producer, plan->values[sum->inputs[1]].producer};
   const bool second_first = producers[1] != CLV__CPU_NONE && (producers[0] == CLV__CPU_NONE || producers[1] > producers[0]);
   for (uint32_t k = 0; k < 2 && !*taken; ++k) {

@@ -13,8 +13,9 @@ typedef struct clv__cpu_part {
   int64_t extent, stride;
 } clv__cpu_part;
 
-/* Element [i0, i1, …] of a tensor is element first + the sum over parts of position * stride of the row-major `value`. Parts are
- * ordered from the outermost to the innermost. */
+/* Describes where the elements of a tensor are in the row-major `value`: at `first` plus the sum of position * stride over the
+ * parts, in elements. The positions in the parts of an axis make up the index on that axis. Parts are ordered from the outermost
+ * to the innermost. */
 typedef struct clv__cpu_strided {
   uint32_t value;
   int64_t first;
@@ -24,8 +25,8 @@ typedef struct clv__cpu_strided {
 
 /* Describes `value` by its own axes. Axes of one element have no part. */
 clv__cpu_strided clv__cpu_strided_of(const clv__cpu_plan *plan, uint32_t value);
-/* Steps back to the value that this one was made from. Multiplies *scale by a factor on the way, unless `scale` is NULL. Returns
- * false if the value is computed instead. */
+/* Steps back from strided->value to the value whose elements it contains. If `scale` is not NULL, also steps back over a Mul or
+ * Div by one number and multiplies *scale by that factor. Returns false if the value is computed in another way. */
 bool clv__cpu_strided_back(clv__cpu_plan *plan, clv__cpu_strided *strided, double *scale);
 /* Steps forward from a value to the view or transpose of it that its only reader makes. */
 bool clv__cpu_strided_forward(clv__cpu_plan *plan, clv__cpu_strided *strided);

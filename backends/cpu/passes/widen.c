@@ -53,7 +53,7 @@ static bool is_one_of(const char *op, const char *const *names) {
   return false;
 }
 
-/* Operators that depend on a dtype as such: deliberate rounding, or access to bits. */
+/* Operators whose result depends on the dtype itself, because they round deliberately or access bits. */
 static bool is_about_dtypes(const char *op) {
   static const char *const names[] = {"Cast",     "CastLike", "BitCast",         "QuantizeLinear", "DequantizeLinear",
                                       "Constant", "OneHot",   "ConstantOfShape", "EyeLike",        NULL};
@@ -100,7 +100,7 @@ static clv_tensor wide_type(const clv__cpu_plan *plan, uint32_t value) {
   return type;
 }
 
-/* Whether the kernel accepts f32 if the model has a narrower dtype. */
+/* Whether the kernel accepts f32 instead of the model's narrower dtype. */
 static bool accepts_wide(clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   const clv__cpu_node *source = node->source;
   const uint32_t count = node->input_count + node->output_count;

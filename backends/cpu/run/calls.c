@@ -1,5 +1,5 @@
-/* The kinds of calls of a launch list, one after the other: the arguments of each, and how a call is filled in and run. Two kinds
- * have their own files. */
+/* The kinds of calls in a launch list. For each kind: the arguments, how a call is built, and how it runs. Two kinds have their
+ * own files. */
 #include "calls.h"
 
 #include "backends/common/kernels.h"
@@ -112,7 +112,7 @@ static clv_status add_copy(clv__cpu_list *list, uint32_t index, clv_error *error
   return clv__cpu_calls_point(list, &arguments->to, step->operands[1].slot, error);
 }
 
-/* ---- Conversions between f32 and f16, or bf16 on CPUs without it. ---- */
+/* ---- Conversions between f32 and f16, or between f32 and bf16 on CPUs that do not support bf16. ---- */
 
 enum { CONVERT_CHUNK = 16384 };
 
@@ -128,7 +128,7 @@ static clv_status run_convert(const clv__cpu_call *call, clv_error *error) {
   const convert_arguments *a = (const convert_arguments *)(const void *)call->arguments;
   const int64_t chunks = (a->count + CONVERT_CHUNK - 1) / CONVERT_CHUNK;
   const int threads = clv__kernel_threads(chunks, (double)a->count);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
   (void)error;
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
   for (int64_t c = 0; c < chunks; ++c) {

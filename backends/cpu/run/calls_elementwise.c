@@ -1,4 +1,4 @@
-/* Calls of elementwise functions: one row, or rows over outer axes. */
+/* Calls of elementwise functions, on one row or on a row for each position of the outer axes. */
 #include "backends/cpu/lower/small.h"
 #include "calls.h"
 
@@ -8,7 +8,7 @@ typedef struct row_call {
 } row_call;
 
 typedef struct outer_axis {
-  int64_t extent, out; /* strides in bytes */
+  int64_t extent, out; /* `out` and `in` are strides in bytes */
   int64_t in[CLV__ROW_INPUTS];
 } outer_axis;
 

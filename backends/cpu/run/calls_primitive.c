@@ -1,4 +1,4 @@
-/* Calls of oneDNN primitives. */
+/* The calls of oneDNN primitives in a launch list. */
 #include "calls.h"
 
 typedef struct primitive_arguments {
@@ -17,7 +17,7 @@ static clv_status run_primitive(const clv__cpu_call *call, clv_error *error) {
   return status;
 }
 
-/* The corresponding call in the list that this one resembles. Both lists are built from the same steps in the same order. */
+/* The corresponding call in list->like, which is built from the same steps in the same order. NULL if there is no such list. */
 static const primitive_arguments *twin(const clv__cpu_list *list, const clv__cpu_call *call) {
   if (list->like == NULL) return NULL;
   const uint8_t *same = list->like->block + ((const uint8_t *)call - list->block);

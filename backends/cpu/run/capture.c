@@ -1,14 +1,15 @@
 /* Capture: each recorded execution becomes a separate launch list, bound to the recorded arguments. The calls of all lists
  * form one block, which a launch walks from start to end.
  *
- * Lists follow their instances to other memory (instance_bind_scratch). A launch is rejected if an instance was resized after
- * its capture. Partitions that run node by node are recorded as ordinary calls, which is correct but no faster. */
+ * If an instance gets other memory (instance_bind_scratch), the next launch updates its lists. A launch is rejected if an
+ * instance was resized after the capture. Partitions that run node by node are recorded as ordinary calls, which is correct but
+ * no faster. */
 #include "list.h"
 #include "stream.h"
 
 typedef struct execution {
   clv_instance *instance;
-  uint64_t prepared, placed; /* the counts of the instance when the list was created and when it got its memory */
+  uint64_t prepared, placed; /* clv_instance.prepared when the list was created; clv__cpu_run.placed when it got its memory */
   clv__cpu_list *list;       /* NULL: runs node by node, with the following bindings */
   uint32_t input_count, output_count;
   clv_binding *bindings; /* inputs, then outputs */
@@ -18,11 +19,11 @@ struct clv_captured {
   const clv_allocator *allocator;
   execution *executions;
   size_t count, capacity;
-  bool failed;    /* a recorded execution is missing */
+  bool failed;    /* some execution could not be recorded */
   uint8_t *block; /* all calls, if every execution has a list; NULL otherwise */
   size_t size_bytes;
   bool is_plain;    /* a launch only runs the calls of `block` */
-  uint64_t changes; /* the device's `changes` when all executions last matched their instances */
+  uint64_t changes; /* the device's `changes` when all executions were last checked against their instances */
 };
 
 static void clear(const clv_captured *captured, execution *recorded) {
@@ -42,7 +43,7 @@ void clv__cpu_captured_destroy(clv_device *device, clv_captured *captured) {
 /* ---- Recording. ---- */
 
 clv_status clv__cpu_capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
-  (void)mode; /* the stream records into a list of its own: no other thread is affected */
+  (void)mode; /* the mode does not matter: a stream records into its own list, so other threads are not affected */
   if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is already capturing");
   stream->recording = clv__allocate_zero(device->allocator, sizeof *stream->recording);
   if (stream->recording == NULL) return clv__error_memory(error, sizeof *stream->recording);
@@ -53,7 +54,7 @@ clv_status clv__cpu_capture_begin(clv_device *device, clv_stream *stream, clv_ca
 static clv_status check_outputs(const clv_execute_args *args, clv_error *error) {
   for (uint32_t i = 0; i < args->output_count; ++i) {
     if (args->outputs[i].type.rank != CLV_RANK_UNKNOWN) continue;
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the size of output %u depends on data, so its execution cannot be captured",
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the size of output %u depends on data, so the execution cannot be captured",
                           i);
   }
   return CLV_OK;
@@ -220,7 +221,7 @@ clv_status clv__cpu_captured_bind(clv_device *device, clv_captured *captured, ui
                                   clv_error *error) {
   (void)device;
   if (index >= captured->count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist in a capture with %zu", index,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist: the capture has %zu", index,
                           captured->count);
   }
   execution *recorded = &captured->executions[index];

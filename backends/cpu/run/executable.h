@@ -22,7 +22,7 @@ typedef struct clv__cpu_run {
   void *own_memory; /* owned memory, if the host provides none */
   uint64_t placed;  /* counts assignments of memory; a captured list moves to the new memory when it sees another count */
   uint64_t executions;
-  uint64_t *step_ns; /* set if its lists keep times, or kept some; NULL: they never did */
+  uint64_t *step_ns; /* times per step, to which its lists add; NULL: it was never timed */
 } clv__cpu_run;
 
 struct clv_instance {
@@ -30,16 +30,16 @@ struct clv_instance {
   clv__cpu_plan *own; /* a plan for shapes other than the executable's; NULL otherwise */
   clv__cpu_run *run;  /* NULL: node by node */
   uint64_t prepared;  /* counts resizes; captures made before the last resize belong to another plan */
-  bool is_timed;      /* node by node: adds times to node_ns, whose last entry, after the nodes, counts executions */
-  uint64_t *node_ns;
+  bool is_timed;      /* only node by node: whether executions add their times to node_ns */
+  uint64_t *node_ns;  /* one time per node, then the number of executions; NULL: never timed */
 };
 
 clv_status clv__cpu_run_create(const clv__cpu_plan *plan, clv__cpu_run **run, clv_error *error);
 void clv__cpu_run_destroy(clv__cpu_run *run); /* accepts NULL; logs the profile if the device keeps one */
-clv_status clv__cpu_run_time(clv__cpu_run *run, bool on, clv_error *error); /* restarts the times */
-uint64_t clv__cpu_run_bytes(const clv__cpu_run *run); /* size of the memory it needs; align it to CLV__ALIGNMENT */
+clv_status clv__cpu_run_time(clv__cpu_run *run, bool on, clv_error *error); /* `on` also resets the times */
+uint64_t clv__cpu_run_bytes(const clv__cpu_run *run); /* size of the memory for place(); align it to CLV__ALIGNMENT */
 clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error);
-clv_status clv__cpu_run_ready(clv__cpu_run *run, clv_error *error); /* allocates its own memory if it has none */
+clv_status clv__cpu_run_ready(clv__cpu_run *run, clv_error *error); /* allocates memory if place() has provided none */
 clv_status clv__cpu_run_execute(clv__cpu_run *run, clv_execute_args *args, clv_error *error);
 
 /* Runs node by node and infers shapes as they become known (dynamic.c). Adds the time of each node to `node_ns`, which may be
@@ -69,7 +69,7 @@ clv_status clv__cpu_execute(clv_device *device, clv_instance *instance, clv_stre
 
 /* The host address of a binding. */
 void *clv__cpu_address(const clv_binding *binding);
-/* The address of `size_bytes` of a buffer; NULL if they are not entirely within it. */
+/* The address of `size_bytes` bytes of a buffer from `offset_bytes` on; NULL if they are not entirely within the buffer. */
 void *clv__cpu_buffer_part(const clv_buffer *buffer, uint64_t offset_bytes, uint64_t size_bytes);
 /* Provides memory for output `index`, a value of `type`: requests it, or checks what the host passed. */
 clv_status clv__cpu_output_place(clv_execute_args *args, uint32_t index, const clv_tensor *type, clv_error *error);

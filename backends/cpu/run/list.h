@@ -1,7 +1,7 @@
 /* The launch list: a plan resolved once into calls. Each call is a function with its arguments, including addresses. The calls
  * are stored contiguously in one block, which an execution walks from start to end. Patches record the addresses that may move
- * (bindings, the instance's memory). Binding other memory rewrites only the patches of what moved. An instance runs its own list.
- * A capture has one list per recorded execution. */
+ * (bindings, the instance's memory). Binding other memory rewrites only the addresses that changed. An instance runs its own
+ * list. A capture has one list per recorded execution. */
 #ifndef CLEAVE_BACKENDS_CPU_RUN_LIST_H
 #define CLEAVE_BACKENDS_CPU_RUN_LIST_H
 
@@ -16,19 +16,19 @@ struct clv__cpu_call {
     clv__row_fn row; /* cannot fail; receives `arguments` as a clv__row */
     clv_status (*run)(const clv__cpu_call *call, clv_error *error);
   } function;
-  uint32_t size_bytes; /* to the next call */
+  uint32_t size_bytes; /* distance to the next call */
   uint32_t is_row : 1, step : 25;
   uint64_t arguments[]; /* arguments of the function: calls.c */
 };
 
-/* What a list's addresses are relative to. */
+/* The bases of the addresses in a list. */
 enum {
   CLV__CPU_BASE_MEMORY,  /* the instance's memory */
   CLV__CPU_BASE_LIST,    /* the block itself */
   CLV__CPU_BASE_BINDINGS /* the inputs, then the outputs */
 };
 
-/* A location in the block (or a oneDNN memory) that holds base + addend. */
+/* A location in the block, or a oneDNN memory, in which the address base + addend must be stored. */
 typedef struct clv__cpu_patch {
   uint32_t base;
   uint32_t place; /* offset in the block; unused if `memory` is not NULL */
@@ -39,9 +39,9 @@ typedef struct clv__cpu_patch {
 typedef struct clv__cpu_bound {
   const clv_tensor *type;
   size_t size_bytes, element_bytes;
-  void *address;   /* the current address, which the patches hold */
+  void *address;   /* the address that the patches have stored */
   void *staging;   /* used in place of a caller's address that is not aligned to the element size; allocated on first use */
-  void *unaligned; /* that caller's address; NULL: it is aligned */
+  void *unaligned; /* the caller's address if it is not aligned; otherwise NULL */
   uint32_t first_patch, end_patch;
 } clv__cpu_bound;
 
@@ -77,7 +77,8 @@ bool clv__cpu_list_is_plain(const clv__cpu_list *list);
 clv_status clv__cpu_list_lodge(clv__cpu_list *list, void *block, clv_error *error);
 size_t clv__cpu_list_bytes(const clv__cpu_list *list); /* approximate memory that the list holds */
 
-/* Appends a call with room for `argument_bytes` of arguments. NULL when memory is out. Valid until the next append. */
+/* Appends a call with room for `argument_bytes` of arguments. Returns NULL if memory runs out. The pointer is valid until the
+ * next append. */
 clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t argument_bytes);
 /* A oneDNN memory of `layout` (NULL: of `size_bytes`), at `data` or, if that is NULL, at `base` + `addend`. */
 clv_status clv__cpu_list_memory(clv__cpu_list *list, const clv__dnn_layout *layout, size_t size_bytes, uint32_t base,

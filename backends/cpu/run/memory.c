@@ -1,5 +1,5 @@
-/* Assigns offsets to each slot of the arena and each step's scratch. Derives lifetimes from the steps, then assigns offsets
- * and reuses free memory. */
+/* Assigns offsets to each slot of the arena and each step's scratch. Derives lifetimes from the steps. Slots whose lifetimes do
+ * not overlap can share memory. */
 #include "backends/cpu/passes/plan.h"
 #include "base/arrange.h"
 

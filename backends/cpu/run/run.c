@@ -1,6 +1,6 @@
 /* A planned instance: its launch list, and the memory for values between steps, provided by the host or owned. An execution
- * updates the addresses of bindings that changed and walks the list. It allocates nothing except, once, that memory and copies
- * for unaligned bindings. */
+ * updates the addresses of bindings that changed and walks the list. It allocates only on first use: that memory, and memory for
+ * copies of unaligned bindings. */
 #include <stdio.h>
 
 #include "base/text.h"
@@ -53,7 +53,7 @@ static void log_profile(const clv__cpu_run *run) {
              step->primitive != NULL ? step->primitive->implementation : "kernel", step->node != NULL ? step->node->name : "");
     host->log(host->self, 2, line);
   }
-  snprintf(line, sizeof line, "%9.1f us  in total, %zu steps, %zu bytes of memory, at least %zu",
+  snprintf(line, sizeof line, "%9.1f us  in total, %zu steps, %zu bytes of memory, lower bound %zu",
            (double)total_ns / 1e3 / (double)run->executions, run->plan->step_count, run->plan->memory_bytes,
            run->plan->least_memory_bytes);
   host->log(host->self, 2, line);
@@ -69,7 +69,7 @@ void clv__cpu_run_destroy(clv__cpu_run *run) {
   clv__release(allocator, run);
 }
 
-/* ---- The memory of its values. ---- */
+/* ---- The memory for values between steps. ---- */
 
 clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error) {
   run->memory = NULL; /* stays NULL until the whole list has moved */

@@ -28,7 +28,7 @@ clv_status clv__cpu_captured_bind(clv_device *device, clv_captured *captured, ui
                                   clv_error *error);
 void clv__cpu_captured_destroy(clv_device *device, clv_captured *captured);
 uint64_t clv__cpu_captured_bytes(clv_device *device, const clv_captured *captured);
-/* Records an execution on a capturing stream: checks it and keeps it for later. */
+/* Checks an execution on a capturing stream and adds it to the capture instead of running it. */
 clv_status clv__cpu_record(clv_captured *captured, clv_instance *instance, const clv_execute_args *args, clv_error *error);
 
 #endif

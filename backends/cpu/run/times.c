@@ -1,5 +1,5 @@
-/* Reports an instance's steps and their times to the host: which nodes each step computes, after passes have moved work between
- * nodes. */
+/* Reports an instance's steps to the host: their times, and the nodes that each of them computes. Passes may have moved work from
+ * one node to another. */
 #include "executable.h"
 
 /* ---- Timing. ---- */
@@ -43,7 +43,7 @@ static bool is_known(const clv__cpu_plan *plan, const clv__cpu_node *node) {
   return true;
 }
 
-/* The entry of `of`, which is indexed by value, for the first output of the node that has one. */
+/* Returns of[v] for the first output v of the node for which of[v] is not CLV__CPU_NONE; CLV__CPU_NONE if there is none. */
 static uint32_t first_of(const clv__cpu_node *node, const uint32_t *of) {
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (node->outputs[i] != CLV__CPU_NONE && of[node->outputs[i]] != CLV__CPU_NONE) return of[node->outputs[i]];

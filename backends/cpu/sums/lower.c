@@ -1,8 +1,8 @@
-/* The steps of a node of kind SUMS: the product of bytes, whose 32-bit sums are stored where the result will be, and the pass
- * over them. oneDNN handles no zero points here, because its exact implementations do not support any. The padding of a
- * convolution must have the value of the source's zero point, so a step writes it around the source. If the weights of a
- * convolution have zero points, a second convolution, with weights of 1, computes the sums to subtract. u8 weights are packed as
- * i8, with their zero points shifted by 128. */
+/* Lowers a node of kind SUMS to steps: the product of bytes, whose 32-bit sums are stored where the result will be, and the pass
+ * that turns the sums into the result. oneDNN handles no zero points here, because its exact implementations do not support any.
+ * The padding of a convolution must have the value of the source's zero point, so a step writes it around the source. If the
+ * weights of a convolution have zero points, a second convolution, with weights of 1, computes the sums to subtract. u8 weights
+ * are packed as i8, with their zero points shifted by 128. */
 #include "sums.h"
 
 #include "backends/cpu/kernels/kernels.h"
@@ -15,7 +15,7 @@ typedef struct shapes {
   const clv__dnn_layout *source, *weights, *sums; /* layouts in memory, of bytes and i32 */
   const clv__dnn_layout *real;                    /* the f32 result in the same order; NULL: row-major */
   clv__dnn_convolution spec;
-  clv__dnn_window window; /* of the convolution in the model: if has_frame is set, that of `spec` has no padding */
+  clv__dnn_window window; /* of the model's convolution; if has_frame is set, the window of `spec` has no padding */
   int64_t groups, depth;  /* `depth`: products per sum */
 } shapes;
 
@@ -66,7 +66,7 @@ static void describe_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node *
   spec->destination_layout = s->sums;
 }
 
-/* Returns false if memory is out or oneDNN has no such layout. */
+/* Returns false if memory runs out or oneDNN has no such layout. */
 static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, shapes *s) {
   memset(s, 0, sizeof *s);
   s->is_matrix = node->source->op[0] == 'M';
@@ -93,7 +93,7 @@ static clv_status create(clv__cpu_plan *plan, const shapes *s, clv__dnn_primitiv
   return clv__error_set(error, CLV_NOT_SUPPORTED, "oneDNN: no exact product of integers");
 }
 
-/* Describes the convolution that sums the elements the product reads: one channel per group. */
+/* Describes the convolution that sums the source elements that the product `s` reads. Its result has one channel per group. */
 static bool describe_windows(clv__cpu_plan *plan, const shapes *s, shapes *windows) {
   *windows = *s;
   clv_tensor *weights = &windows->spec.weights, *to = &windows->spec.destination;
@@ -140,7 +140,7 @@ static clv_status source_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *nod
                                  .images = type->dims[0],
                                  .channels = type->dims[1]};
   for (int32_t i = 0; i < 3; ++i) {
-    const int32_t axis = s->window.count - 3 + i; /* the last axes */
+    const int32_t axis = s->window.count - 3 + i; /* negative for a missing depth or height */
     frame->extents[i] = axis >= 0 ? type->dims[axis + 2] : 1;
     frame->begin[i] = axis >= 0 ? s->window.begin[axis] : 0;
     frame->end[i] = axis >= 0 ? s->window.end[axis] : 0;

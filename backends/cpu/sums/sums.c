@@ -15,7 +15,7 @@ static bool is_matrix(const clv__cpu_plan_node *node) {
   return node->source->op[0] == 'M';
 }
 
-/* The axis of the result that holds the channels. */
+/* The axis of the channels in the result. */
 static int32_t channel_axis(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   return is_matrix(node) ? plan->values[node->outputs[0]].type.rank - 1 : 1;
 }

@@ -1,6 +1,6 @@
-/* MatMulInteger and ConvInteger. oneDNN sums the products of bytes. A step of this backend subtracts the zero points from the
- * sums. If the model converts the sums back to real numbers (Cast, Mul by a scale known at run time, Add), the same pass does
- * that too. */
+/* MatMulInteger and ConvInteger. oneDNN sums the products of bytes. Another step, the pass, subtracts the contributions of the
+ * zero points from the sums. If the model converts the sums back to real numbers (Cast, Mul by a scale known at run time, Add),
+ * the pass does that as well. */
 #ifndef CLEAVE_BACKENDS_CPU_SUMS_SUMS_H
 #define CLEAVE_BACKENDS_CPU_SUMS_SUMS_H
 
@@ -20,7 +20,7 @@ static inline const clv_tensor *clv__cpu_sums_weights(const clv__cpu_plan *plan,
   return &plan->values[node->inputs[CLV__CPU_SUMS_WEIGHTS]].type;
 }
 
-/* The pass over the sums, in place, in `rows` rows of `channels`. From each sum it subtracts
+/* The pass over the sums: works in place on `rows` rows of `channels` sums. From each sum, it subtracts
  *   zero * shifts[channel] + zeros[channel] * (the sum of the source elements that the product reads). */
 typedef struct clv__cpu_sums_pass {
   clv__cpu_own own;
@@ -31,19 +31,19 @@ typedef struct clv__cpu_sums_pass {
   uint32_t source_operand;  /* bytes, in rows of `depth`, whose sums the pass computes if windows_operand is 0 */
   int64_t depth;
   uint32_t scale_operand;
-  bool scale_is_line; /* one per channel */
-  bool has_gelu;      /* after the posts */
+  bool scale_is_line; /* there is one scale per channel, not one for all */
+  bool has_gelu;      /* apply GELU after the posts */
   uint32_t post_count;
   struct {
     clv__cpu_post what;
     uint32_t operand;
-    bool is_line, is_whole; /* the other addend of a sum: one per channel, or one per element; else one for all */
+    bool is_line, is_whole; /* for ADD: one addend per channel, or one per element; otherwise one for all */
   } posts[CLV__CPU_MAX_POSTS];
 } clv__cpu_sums_pass;
 void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands);
 
-/* Copies an image of bytes, with channels last, and surrounds it with padding of its zero point. `is_last`: the channels of the
- * source are last too. */
+/* Copies an image of bytes to a layout with channels last and surrounds it with padding that has the value of its zero point.
+ * `is_last`: the channels of the image are last already. */
 typedef struct clv__cpu_sums_frame {
   clv__cpu_own own; /* the image is operand 0 */
   bool is_last;
@@ -59,13 +59,13 @@ typedef struct clv__cpu_sums_offsets {
 clv_status clv__cpu_sums_offsets_read(clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool is_matrix, int64_t channels,
                                       clv__cpu_sums_offsets *offsets, clv_error *error);
 
-/* Whether a node of kind SUMS ends in GELU, as the last of its posts. */
+/* Whether the last post of a node of kind SUMS is GELU. */
 static inline bool clv__cpu_sums_has_gelu(const clv__cpu_plan_node *node) {
   const clv__cpu_post *last = node->post_count > 0 ? &node->posts[node->post_count - 1] : NULL;
   return last != NULL && last->kind == CLV__CPU_POST_UNARY && last->algorithm == CLV__DNN_GELU_ERF;
 }
 
-/* Whether oneDNN supports the product (lower.c). The pass accepts a node only if it does. */
+/* Whether oneDNN supports the product (lower.c). clv__cpu_pass_sums() accepts a node only if it does. */
 bool clv__cpu_sums_have(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
 clv_status clv__cpu_lower_sums(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 

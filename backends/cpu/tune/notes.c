@@ -23,7 +23,7 @@ struct clv__cpu_notes {
   note *items;
   size_t count, capacity;
   clv__map by_step;
-  bool is_read, is_new; /* is_new: something was added since */
+  bool is_read, is_new; /* is_new: a choice was added or replaced since the last save */
 };
 
 clv_status clv__cpu_notes_create(const clv_host *host, const char *device, const char *key, clv__cpu_notes **notes,

@@ -1,4 +1,4 @@
-/* The alternative ways to make convolutions and products with constant matrices, as trials: see tune.h. */
+/* Builds trials of the alternative ways to make convolutions and products with constant matrices: see tune.h. */
 #include <stdio.h>
 
 #include "backends/cpu/kernels/row.h"
@@ -38,7 +38,7 @@ static clv_status add_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node 
   if (given == NULL) return clv__error_memory(error, 0);
   clv__cpu_trial_call *own = &trial->calls[trial->count - 1];
   const bool reorders = !clv__dnn_layout_equal(given, primitive->source);
-  if (reorders) { /* reordering its source is part of its cost */
+  if (reorders) { /* include the time that reordering the source takes */
     clv__dnn_primitive *reorder;
     CLV__TRY(clv__dnn_reorder_create(plan->device->dnn, given, primitive->source, &plan->arena, &reorder, error));
     clv__cpu_trial_call convolution = *own;
@@ -60,7 +60,7 @@ static clv_status add_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node 
   return CLV_OK;
 }
 
-/* Adds one way to convolve. The trial stays empty if oneDNN has none. */
+/* Builds the trial of one way to convolve. The trial stays empty if oneDNN does not support it. */
 static clv_status try_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                                   const char *name, clv__cpu_trial *trial, clv_error *error) {
   clv__dnn_post posts[CLV__CPU_MAX_POSTS];
@@ -70,7 +70,7 @@ static clv_status try_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node 
   own.post_count = clv__cpu_posts(node, NULL, posts);
   *trial = (clv__cpu_trial){.name = name};
   clv_status status = clv__dnn_convolution_create(plan->device->dnn, &own, &plan->arena, &primitive, error);
-  /* Matches lowering: functions after Winograd's algorithm are separate steps. */
+  /* As in lowering, a function that Winograd's algorithm cannot fuse is a separate step. */
   const bool apart =
       status == CLV_NOT_SUPPORTED && own.winograd && own.post_count == 1 && clv__cpu_residual_post(node) == CLV__CPU_NONE;
   if (apart) {
@@ -164,7 +164,7 @@ clv_status clv__cpu_tune_product(clv__cpu_plan *plan, const clv__cpu_plan_node *
   static const clv__cpu_product_way ways[3] = {CLV__CPU_PRODUCT_PACKED, CLV__CPU_PRODUCT_PLAIN, CLV__CPU_PRODUCT_ROW};
   clv__cpu_trial trials[3] = {{0}};
   clv__cpu_product_way present[3];
-  clv__cpu_row row; /* without any addend, which costs the same for all ways */
+  clv__cpu_row row; /* without bias and addend, which cost the same in all ways */
   char step[CLV__CPU_NOTE_ROOM];
   uint32_t chosen = 0, count = 0;
   clv_status status = CLV_OK;

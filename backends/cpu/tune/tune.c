@@ -12,7 +12,7 @@ enum {
   LEAST_NS = 100000, /* minimum duration of a round of one way, reached by repetition */
   MOST_REPEATS = 64
 };
-#define FILL 0x3c /* the byte that fills all memory; it forms a small number in every floating-point dtype */
+#define FILL 0x3c /* the byte with which all buffers are filled: it forms a small number in every floating-point dtype */
 
 clv__cpu_trial_call *clv__cpu_trial_add(clv__cpu_trial *trial, clv__dnn_primitive *primitive) {
   clv__cpu_trial_call *call = &trial->calls[trial->count++];
@@ -29,7 +29,7 @@ void clv__cpu_trial_finish(clv__cpu_trial *trial) {
   *trial = (clv__cpu_trial){0};
 }
 
-/* ---- A trial made ready ---- */
+/* ---- Preparing trials ---- */
 
 typedef struct ready {
   const clv__cpu_trial *trial;

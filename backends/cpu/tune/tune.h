@@ -1,6 +1,6 @@
-/* Choices by measurement (--tune). If a step can be made in several ways, each way runs a few times on the step's actual shapes,
- * in turns. The way with the smallest median wins. The context's cache keeps the choice, keyed by the step's description, the
- * library, the CPU model and the device's settings. Later runs reuse it without measuring. */
+/* Choices by measurement (--tune). If a step can be made in several ways, the ways take turns running a few times on the step's
+ * actual shapes. The way with the smallest median time is chosen. The context's cache keeps the choice, keyed by the step's
+ * description, the library, the CPU model and the device's settings. Later runs reuse it without measuring. */
 #ifndef CLEAVE_BACKENDS_CPU_TUNE_TUNE_H
 #define CLEAVE_BACKENDS_CPU_TUNE_TUNE_H
 
@@ -47,7 +47,7 @@ typedef struct clv__cpu_trial_operand {
 } clv__cpu_trial_operand;
 
 typedef struct clv__cpu_trial_call {
-  clv__dnn_primitive *primitive; /* NULL: a row */
+  clv__dnn_primitive *primitive; /* NULL: runs `row` instead */
   const clv__cpu_row *row;
   uint32_t count;
   clv__cpu_trial_operand operands[CLV__CPU_TRIAL_OPERANDS];

@@ -1,5 +1,5 @@
-/* Lines along an axis of [outer, length, inner]: ArgMax, ArgMin, CumSum, CumProd, TopK. Defines: T; GROUP for kernels that use
- * groups. */
+/* Operators on the lines along an axis of [outer, length, inner]: ArgMax, ArgMin, CumSum, CumProd, TopK. Defines: T; GROUP, the
+ * size of a work group, for arg_group. */
 typedef REAL(T) real;
 
 #if IS_FLOAT(T)
@@ -30,7 +30,7 @@ KERNEL(arg)
 }
 
 #ifdef GROUP
-/* One group per line, for a few long lines. */
+/* Like `arg`, but with one work group per line. Used for a few long lines. */
 KERNEL_SIZED(arg_group, GROUP, 1, 1)
 (GLOBAL LONG *y, GLOBAL const STORAGE(T) * x, index_t length, index_t inner, int smallest, int last) {
   LOCAL_ARRAY(real, values, GROUP);
@@ -79,14 +79,16 @@ KERNEL(cumulate)
   }
 }
 
-/* Whether element i of a line comes before j. Of equal elements the one with the lower index comes first. NaN comes last. */
+/* Whether element i of a line, of value a, comes before element j, of value b. Of equal elements, the one with the lower index
+ * comes first. NaN comes last. */
 FUNCTION int clv_precedes(real a, index_t i, real b, index_t j, int largest) {
   if (IS_NAN(a) || IS_NAN(b)) return IS_NAN(a) && IS_NAN(b) ? i < j : IS_NAN(b);
   if (a == b) return i < j;
   return largest ? a > b : a < b;
 }
 
-/* TopK: an item counts the elements of its line that come before its own. That count is the output position. */
+/* TopK: a work item counts the elements of its line that come before its own element. That count is the element's output
+ * position. */
 KERNEL(top)
 (GLOBAL STORAGE(T) * values, GLOBAL LONG *places, GLOBAL const STORAGE(T) * x, index_t count, index_t length, index_t inner,
  index_t k, int largest, int has_values, int has_places) {

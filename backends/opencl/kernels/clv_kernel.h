@@ -1,8 +1,9 @@
 /* The dialect of the kernels: the same source compiles as OpenCL C 1.2 and as CUDA C++ (NVRTC). This header precedes every kernel
  * source, after the defines of the launch.
  *
- *   KERNEL(name)(PARAMETERS) { ... }        a kernel; FUNCTION: a function that kernels call; INLINED: one that is inlined into
- *                                         them, for loops whose bound is an argument that is constant at the call
+ *   KERNEL(name)(PARAMETERS) { ... }        a kernel
+ *   FUNCTION                              a function that kernels call
+ *   INLINED                               a function that is always inlined, so that constant arguments can be loop bounds
  *   GLOBAL, LOCAL, CONSTANT               address spaces of pointers
  *   LOCAL_ARRAY(type, name, count)        local memory, declared at a kernel's top level
  *   BARRIER()                             of the work group, for local memory
@@ -176,7 +177,7 @@ FUNCTION ushort clv_to_bf16(float value) {
   return (ushort)((wide + 0x7fffu + ((wide >> 16) & 1u)) >> 16);
 }
 
-/* 1 for the dtype named, for #if: `#if IS_f32(T)`. */
+/* IS_f32(T) is 1 if T is f32, otherwise 0, and so on. For #if. */
 #define IS_f32(T) CLV_PASTE(CLV_F32_IS_, T)
 #define CLV_F32_IS_f32 1
 #define IS_f16(T) CLV_PASTE(CLV_F16_IS_, T)

@@ -1,5 +1,5 @@
-/* Reads and writes at indexed positions. Defines: T (u8 to u64, by size; the dtype if values are reduced), I (i32 or i64). An
- * index out of range reads 0 and writes nothing. */
+/* Reads and writes at indexed positions. Defines: T (the unsigned dtype of the elements' size, or their own dtype if UPDATE
+ * computes with them), I (i32 or i64). An index out of range reads 0 and writes nothing. */
 
 /* The offset that a row of `depth` indices selects, or -1. */
 FUNCTION index_t clv_row_place(GLOBAL const STORAGE(I) * indices, index_t row, int depth, dims_t dims, dims_t strides) {
@@ -48,10 +48,10 @@ KERNEL(gather_rows)
   const index_t row = at / inner, place = clv_row_place(indices, row, depth, dims, strides);
   y[at] = place >= 0 ? x[row / each * batch_stride + place + at % inner] : (STORAGE(T))0;
 }
-#else /* UPDATE of `to` by `by` */
+#else /* UPDATE: an expression of `to`, the element of y, and `by`, the update */
 
-/* ScatterElements. Updates can collide only within one line along the axis, so an item applies the updates of a line in order. If
- * no updates may collide and there are few lines, an item applies a single update. */
+/* ScatterElements. Updates can collide only within one line along the axis, so a work item applies the updates of a line in
+ * order. If the model rules out collisions and there are few lines, a work item applies a single update. */
 KERNEL(scatter_elements)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(I) * indices, GLOBAL const STORAGE(T) * updates, index_t count, index_t length,
  index_t inner, int rank, dims_t dims, dims_t strides, index_t size, index_t stride) {
@@ -70,7 +70,7 @@ KERNEL(scatter_elements)
   }
 }
 
-/* ScatterND: an item applies rows [GLOBAL_ID(1) * each, …) in order, for one column of the slice. */
+/* ScatterND: a work item applies `each` rows of indices, from GLOBAL_ID(1) * each on, in order, for one column of the slice. */
 KERNEL(scatter_rows)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(I) * indices, GLOBAL const STORAGE(T) * updates, index_t rows, index_t inner,
  index_t each, int depth, dims_t dims, dims_t strides) {

@@ -1,11 +1,11 @@
-/* Tensors computed from positions. Defines: T; I (the dtype of OneHot's indices). */
+/* Tensors whose elements depend on their positions. Defines: T; I (the dtype of OneHot's indices). */
 
 KERNEL(fill)(GLOBAL STORAGE(T) * y, index_t count, LONG bits) {
   const index_t at = GLOBAL_ID(0);
   if (at < count) y[at] = (STORAGE(T))bits;
 }
 
-/* Row r keeps the columns from r % rows + k on (upper), or up to that column. */
+/* Trilu: row r keeps the columns from r % rows + k on (upper) or up to that column (lower). The others become 0. */
 KERNEL(trilu)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t count, index_t rows, index_t columns, index_t k, int upper) {
   const index_t at = GLOBAL_ID(0);
@@ -14,14 +14,14 @@ KERNEL(trilu)
   y[at] = (upper ? away >= k : away <= k) ? x[at] : (STORAGE(T))0;
 }
 
-/* Ones on diagonal k. */
+/* EyeLike: ones on diagonal k, zeros elsewhere. */
 KERNEL(eye)(GLOBAL STORAGE(T) * y, index_t count, index_t columns, index_t k, LONG one) {
   const index_t at = GLOBAL_ID(0);
   if (at < count) y[at] = at % columns - at / columns == k ? (STORAGE(T))one : (STORAGE(T))0;
 }
 
 #ifdef I
-/* y is [outer, depth, inner], and `indices` is [outer, inner]. `values` holds the off value and the on value. */
+/* y is [outer, depth, inner], and `indices` is [outer, inner]. `values` contains the off value and the on value. */
 KERNEL(one_hot)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(I) * indices, GLOBAL const STORAGE(T) * values, index_t count, index_t depth,
  index_t inner) {

@@ -1,7 +1,7 @@
 /* Moves elements bit for bit: T is the unsigned dtype of their size, u8 to u64. */
 
-/* Copies `count` rows of `width` elements from x to y. The rows are numbered in `dims`; y and x each have their own first offset,
- * strides over `dims`, and step within a row. An item moves `each` elements of a row; on a CPU that is enough for an efficient
+/* Copies `count` rows of `width` elements from x to y. Row numbers are indices into `dims`. x and y each have a first offset,
+ * strides for `dims`, and a step within a row. A work item copies `each` elements of a row, on a CPU enough for an efficient
  * loop. */
 KERNEL(rows)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t width, index_t count, int rank, dims_t dims, dims_t y_strides,
@@ -17,7 +17,7 @@ KERNEL(rows)
   }
 }
 
-/* The same for short rows: an item moves one element, and `dims` include the last axis. */
+/* The same for short rows: a work item copies one element, and `dims` include the last axis. */
 KERNEL(places)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t count, int rank, dims_t dims, dims_t y_strides, index_t y_first,
  dims_t x_strides, index_t x_first) {
@@ -39,8 +39,8 @@ KERNEL_SIZED(turn, TILE, TILE, 1)
   if (to_row < columns && to_column < rows) y[matrix + to_row * rows + to_column] = tile[lx * (TILE + 1) + ly];
 }
 
-/* Pad: y[o] = x[o - lead + cut] inside, elsewhere the constant, or the element that the mode selects. mode: 0 constant, 1
- * reflect, 2 edge, 3 wrap. `length`: the part of an axis that remains after negative pads, starting at `cut`. */
+/* Pad: y[o] = x[o - lead + cut] if that is inside x, otherwise the constant or the element that `mode` selects. mode: 0 constant,
+ * 1 reflect, 2 edge, 3 wrap. Negative pads cut off elements: `length` elements of an axis remain, from `cut` on. */
 KERNEL(pad)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t count, int rank, dims_t dims, dims_t x_strides, dims_t lead,
  dims_t cut, dims_t length, int mode, LONG constant_bits) {

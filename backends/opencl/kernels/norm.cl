@@ -1,9 +1,10 @@
-/* Normalisations. Defines: T, GROUP, and TS (scale and bias) and TM (statistics), which may be other dtypes. */
+/* Normalisations. Defines: T, GROUP (the size of a work group), TS (the dtype of scale and bias) and TM (the dtype of
+ * statistics). */
 typedef REAL(T) real;
 #define PART 128
 
-/* BatchNormalization: an item computes `each` elements of a plane of channel plane_index % channels; on a CPU at least a
- * vector. */
+/* BatchNormalization: a work item computes `each` elements of a plane, on a CPU at least a vector. Plane p belongs to channel p %
+ * channels. */
 KERNEL(batch)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  GLOBAL const STORAGE(TM) * mean, GLOBAL const STORAGE(TM) * variance, float epsilon, index_t planes, index_t plane,
@@ -20,7 +21,7 @@ KERNEL(batch)
   }
 }
 
-/* Sums over a group's lanes; all lanes can read the result in lanes[0]. */
+/* Sums `value` over the lanes of a work group. All lanes can read the result in lanes[0]. */
 #define ADD_LANES(value)                                                       \
   lanes[lane] = (value);                                                       \
   BARRIER();                                                                   \
@@ -47,8 +48,8 @@ KERNEL(batch)
     total += part;                                          \
   }
 
-/* LayerNormalization (centred) and RMSNormalization: one group per row of `count` elements. Element e of the tensor uses element
- * e % size of scale and bias. */
+/* LayerNormalization (centred) and RMSNormalization: one work group per row of `count` elements. Element e of the tensor uses
+ * element e % size of scale and bias. */
 KERNEL_SIZED(layer, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  GLOBAL STORAGE(TM) * means, GLOBAL STORAGE(TM) * inverses, index_t count, index_t scale_size, index_t bias_size, float epsilon,
@@ -75,7 +76,7 @@ KERNEL_SIZED(layer, GROUP, 1, 1)
   if (lane == 0 && has_inverses) STORE(TM, inverses, row, inverse);
 }
 
-/* InstanceNormalization and GroupNormalization: one work group per group of `members` planes. */
+/* InstanceNormalization and GroupNormalization: one work group per group of `members` channels of an image. */
 KERNEL_SIZED(groups, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  float epsilon, index_t group_count, index_t members, index_t plane, int scale_by_group POST_PARAMETERS) {
@@ -97,7 +98,8 @@ KERNEL_SIZED(groups, GROUP, 1, 1)
   }
 }
 
-/* MeanVarianceNormalization: one group per kept position; see reduce.cl for the axes. */
+/* MeanVarianceNormalization: one work group per position along the kept axes, those that are not averaged. See reduce.cl for the
+ * arguments. */
 KERNEL_SIZED(deviations, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, int kept_rank, dims_t kept, dims_t kept_strides, index_t count,
  int folded_rank, dims_t folded, dims_t folded_strides) {
@@ -186,7 +188,7 @@ FUNCTION float clv_deviation(GLOBAL const STORAGE(T) * x, index_t first, index_t
   return sum;
 }
 
-/* `layer` with one item per row; scale and bias have as many elements as a row. */
+/* Like `layer`, but with one work item per row. Scale and bias have as many elements as a row. */
 KERNEL(layer_wide)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  index_t rows, index_t count, float epsilon, int centred, int has_bias POST_PARAMETERS) {
@@ -202,7 +204,7 @@ KERNEL(layer_wide)
   }
 }
 
-/* `groups` with one item per group of planes. */
+/* Like `groups`, but with one work item per group of channels. */
 KERNEL(groups_wide)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  float epsilon, index_t parts, index_t group_count, index_t members, index_t plane, int scale_by_group POST_PARAMETERS) {

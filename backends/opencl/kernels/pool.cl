@@ -1,5 +1,4 @@
-/* Pools over up to three spatial axes, one item per output. Defines: T; KIND 0 maximum, 1 average, 2 Lp (special cases for p 1
- * and 2). */
+/* Pools over up to three spatial axes. A work item computes one output element. Defines: T; KIND (0 maximum, 1 average, 2 Lp). */
 #define KIND_MAX 0
 #define KIND_AVERAGE 1
 #define KIND_LP 2

@@ -1,14 +1,16 @@
-/* Matrix products and convolutions: y[z, m, n] = sum over k of A(z, m, k) * B(z, k, n), plus the addend, then the posts.
+/* Matrix products and convolutions: y[z, m, n] = sum over k of A(z, m, k) * B(z, k, n), plus the addend. POST then applies the
+ * fused elementwise functions.
  *
- * In a product, A and B are strided matrices. With CONVOLUTION defined, A holds weights [out channel, k], and n is an output
+ * In a product, A and B are strided matrices. With CONVOLUTION defined, A contains weights [out channel, k], and n is an output
  * position. B(k, n) is then the input element that tap k reads for position n. Tables give, for each k, the position of its
  * weight, and the position of its element relative to that of the first element. So strides, dilation, padding, groups and the
  * phases of a transposed convolution all use the same loops. No matrix of columns is ever stored.
  *
- *   tiles    for GPUs: tiles of both operands in local memory, 4x4 results per item
+ *   tiles    for GPUs: tiles of both operands in local memory, 4x4 results per work item
  *   panels   for CPUs (with PANELS): 16 columns of B in private memory as vectors, 8 rows at a time
- *   single   one item per result: integers, f64, and convolutions with few channels per group (on CPUs with vectors: lanes)
- *   dots     one group per result, for few results: both operands are contiguous along the depth
+ *   lanes    for CPUs: 16 columns of one row at a time, for convolutions with few channels per group and products with few rows
+ *   single   one work item per result: integers, f64, and on GPUs results with few rows or columns
+ *   dots     one work group per result, for few results whose operands are contiguous along the depth; on CPUs dots_wide
  *
  * Defines: T. Products and sums are in REAL(T). */
 typedef REAL(T) real;
@@ -130,7 +132,7 @@ KERNEL_SIZED(tiles, 16, 16, 1)(PARAMETERS) {
   for (int i = 0; i < 4; ++i) {
     for (int j = 0; j < 4; ++j) sums[i][j] = 0;
   }
-  /* If columns are contiguous in memory, an item loads one column of a tile. Its position is computed once. */
+  /* If columns are contiguous in memory, a work item loads elements of only one column, whose position is computed once. */
   const index_t own_n = n_first + item % TILE;
   const column_t own = COLUMN(own_n < columns ? own_n : columns - 1);
   for (index_t k_first = 0; k_first < depth; k_first += TILE_DEPTH) {
@@ -178,7 +180,7 @@ KERNEL_SIZED(tiles, 16, 16, 1)(PARAMETERS) {
 
 #ifndef CONVOLUTION
 
-/* One group per result, for operands that are both contiguous along the depth. */
+/* One work group per result. Both operands are contiguous along the depth. */
 KERNEL_SIZED(dots, GROUP, 1, 1)(PARAMETERS) {
   LOCAL_ARRAY(real, lanes, GROUP);
   const index_t n = GROUP_ID(0), m = GROUP_ID(1), lane = LOCAL_ID(0);
@@ -206,7 +208,7 @@ KERNEL_SIZED(dots, GROUP, 1, 1)(PARAMETERS) {
 #ifdef PANELS
 #define WIDTH 16
 #define PANEL_DEPTH 256
-#define PANEL_ROWS 128 /* maximum rows per item */
+#define PANEL_ROWS 128 /* maximum rows per work item */
 #define BLOCK_ROWS 8
 
 #if IS_f32(T)
@@ -219,11 +221,12 @@ KERNEL_SIZED(dots, GROUP, 1, 1)(PARAMETERS) {
 typedef struct {
   int16 base, p0, p1, p2;
   column_t first;
-  int step; /* their distance, if the columns lie in one row of the input; else 0 */
+  int step; /* distance of neighbouring columns if all are in one row of the input and 1 or 2 apart, else 0 */
   int width;
 } columns_t;
 
-/* Blocks of columns are cut out of each row of the output (`per_row` blocks per row), or out of the whole output (per_row 0). */
+/* A block has up to WIDTH columns. Each row of the output is divided into `per_row` blocks or, if per_row is 0, the whole output
+ * is divided into blocks. */
 #define BLOCK_PARAMETERS index_t per_row,
 #define BLOCK_FIRST(i) (per_row == 0 ? (i)*WIDTH : (i) / per_row * counts.at[2] + (i) % per_row * WIDTH)
 #define BLOCK_COUNT (per_row == 0 ? (columns + WIDTH - 1) / WIDTH : columns / counts.at[2] * per_row)
@@ -334,7 +337,7 @@ FUNCTION float16 clv_wide(GLOBAL const STORAGE(T) * b, const columns_t *c, index
     }                                                                 \
   }
 
-/* An item computes `rows_each` rows (at most PANEL_ROWS) of 16 columns. */
+/* A work item computes `rows_each` rows (at most PANEL_ROWS) of 16 columns. */
 KERNEL(panels)(BLOCK_PARAMETERS index_t rows_each, PARAMETERS) {
   const index_t n_first = BLOCK_FIRST(GLOBAL_ID(0)), m_first = GLOBAL_ID(1) * rows_each;
   if (GLOBAL_ID(0) >= BLOCK_COUNT || m_first >= rows) return;
@@ -368,8 +371,8 @@ KERNEL(panels)(BLOCK_PARAMETERS index_t rows_each, PARAMETERS) {
   for (index_t m = m_first; m < m_end; ++m) STORE_WIDE(sums + (m - m_first) * WIDTH, m)
 }
 
-/* An item computes 16 columns of one row and keeps nothing in private memory. For convolutions with few channels, or products
- * with few rows. */
+/* A work item computes 16 columns of one row, without a panel in private memory. Used for convolutions with few channels and for
+ * products with few rows. */
 KERNEL(lanes)(BLOCK_PARAMETERS PARAMETERS) {
   const index_t n_first = BLOCK_FIRST(GLOBAL_ID(0)), m = GLOBAL_ID(1);
   if (GLOBAL_ID(0) >= BLOCK_COUNT || m >= rows) return;
@@ -384,7 +387,7 @@ KERNEL(lanes)(BLOCK_PARAMETERS PARAMETERS) {
 }
 
 #ifndef CONVOLUTION
-/* One item per result, for operands that are both contiguous along the depth. */
+/* One work item per result. Both operands are contiguous along the depth. */
 KERNEL(dots_wide)(PARAMETERS) {
   const index_t n = GLOBAL_ID(0), m = GLOBAL_ID(1);
   if (n >= columns || m >= rows) return;

@@ -1,5 +1,5 @@
 /* QuantizeLinear and DequantizeLinear. The scale of element e of [outer, length, inner] has index (e / inner % length) / block.
- * Blocked scales have the shape [outer, scales, inner], and that index is along their axis. Defines: X, S (scale), Z (zero
+ * Blocked scales have the shape [outer, scales, inner], and this is the index along `scales`. Defines: X, S (scale), Z (zero
  * point), T. */
 FUNCTION index_t clv_scale_place(index_t at, index_t length, index_t inner, index_t block, index_t scales, int blocked, int whole) {
   if (whole) return 0;

@@ -1,5 +1,5 @@
-/* Reductions over any axes, including mean and variance normalisation. An output keeps `kept` axes and folds `folded` axes.
- * Neighbouring axes of the same kind are merged, so there are at most four of each.
+/* Reductions over any axes. The output has the `kept` axes of the input. Each output element reduces ("folds") the elements along
+ * the `folded` axes. Neighbouring axes of the same kind are merged, so there are at most four of each.
  *
  * Defines: T (input), R (result), ACCUMULATOR (a type), START, FOLD(total, x), MERGE(total, other), GROUP; SHIFTED for the
  * logarithm of a sum of exponentials. Long sums are computed in parts of PART elements, which limits rounding errors. */
@@ -28,7 +28,7 @@ FUNCTION accumulator usable(accumulator largest) {
 }
 #endif
 
-/* One item per output, for adjacent outputs that read adjacent elements. */
+/* One work item per output, for adjacent outputs that read adjacent elements. */
 KERNEL(columns)
 (GLOBAL STORAGE(R) * y, GLOBAL const STORAGE(T) * x, index_t outputs, int kept_rank, dims_t kept, dims_t kept_strides,
  index_t folded_count, int folded_rank, dims_t folded, dims_t folded_strides, int last) {
@@ -57,7 +57,7 @@ KERNEL(columns)
   STORE(R, y, at, finish(total, shift, folded_count, last));
 }
 
-/* One group per output, for outputs that fold many contiguous elements. */
+/* One work group per output, for outputs that fold many contiguous elements. */
 KERNEL_SIZED(rows, GROUP, 1, 1)
 (GLOBAL STORAGE(R) * y, GLOBAL const STORAGE(T) * x, index_t outputs, int kept_rank, dims_t kept, dims_t kept_strides,
  index_t folded_count, int folded_rank, dims_t folded, dims_t folded_strides, int last) {

@@ -1,9 +1,9 @@
-/* Softmax (0), LogSoftmax (1) and Hardmax (2; not in `wide`) of a tensor [outer, length, inner]. A line has `length` elements
- * that are `inner` apart. Defines: T, GROUP. */
+/* Softmax (kind 0), LogSoftmax (kind 1) and Hardmax (kind 2; not in `wide`) of a tensor [outer, length, inner]. A line has
+ * `length` elements that are `inner` apart. Defines: T, GROUP. */
 typedef REAL(T) real;
 #define LOWEST (-(real)INFINITY)
 
-/* One item per line, for adjacent lines. */
+/* One work item per line, for lines whose elements are not contiguous. */
 KERNEL(columns)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t lines, index_t length, index_t inner, int kind POST_PARAMETERS) {
   const index_t line = GLOBAL_ID(0);
@@ -27,7 +27,7 @@ KERNEL(columns)
   }
 }
 
-/* One group per line of contiguous elements. */
+/* One work group per line of contiguous elements. */
 KERNEL_SIZED(rows, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t length, int kind POST_PARAMETERS) {
   LOCAL_ARRAY(real, lanes, GROUP);
@@ -84,7 +84,7 @@ KERNEL_SIZED(rows, GROUP, 1, 1)
 #define LOAD_WIDE(p, i) vload_half16(0, (p) + (i))
 #endif
 
-/* One item per line of contiguous elements. */
+/* One work item per line of contiguous elements. */
 KERNEL(wide)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t lines, index_t length, int kind POST_PARAMETERS) {
   const index_t line = GLOBAL_ID(0), first = line * length;

@@ -1,19 +1,19 @@
 /* Graphs in compressed rows. Row v of the result reduces the rows of x with the indices sources[offsets[v] .. offsets[v + 1]), by
  * sum, mean or maximum. With ATTENTION it is their sum weighted by the softmax of their scores. Rows are gathered and reduced in
- * one pass, with the columns in registers. Softmax also needs one pass: the largest score so far is the exponent's origin
- * (Milakov, Gimelshein 2018).
+ * one pass, with the columns in registers. Softmax also needs only one pass, because exponentials are computed relative to
+ * the largest score so far (Milakov, Gimelshein 2018).
  *
  * A row with more than HUB edges is a hub, and its edges are split into parts.
- *   rows    LANES items per row of up to HUB edges, each with EACH columns; hubs are left 0
+ *   rows    LANES work items per row of up to HUB edges, each with EACH columns; hubs get 0
  *   parts   reduces the parts of hubs, HUB edges per part, into `partial`
- *   hubs    joins a hub's parts in order, so that a result depends only on its row, not on the order of rows or of work
+ *   hubs    joins a hub's parts in order, so that a result depends only on its row, not on the order of rows or of work items
  *   wide_rows, wide_parts   the same with vectors of columns, for CPUs (with VECTORS)
  *   check   reports offsets that do not ascend and sources outside the data (kinds 0 to 2), before they are used
  *
  * Only the offsets determine where a hub's parts begin. A chunk is the edges [HUB i, HUB (i + 1)). The parts of a hub begin HUB
  * edges apart, and a hub has more edges than a chunk. So at most two parts begin in a chunk: a later part of the hub that
- * contains the chunk's first edge, and the first part of the hub that contains the next chunk's first edge. They have the slots
- * 2i and 2i + 1 of `partial`, and are found by bisection.
+ * contains the chunk's first edge, and the first part of the hub that contains the next chunk's first edge. The parts that begin
+ * in chunk i use the slots 2i and 2i + 1 of `partial`. Their rows are found by bisection.
  *
  * After the check, a source outside the data counts as a row of zeros, and invalid offsets never cause reads out of bounds.
  * Defines: T, I (of sources), GROUP, LANES, EACH, HUB; REDUCE (0 sum, 1 mean, 2 maximum) or ATTENTION; VECTORS, NARROW, FEW. */
@@ -105,7 +105,7 @@ typedef struct {
 
 FUNCTION part_t clv_part(const graph_t g, index_t slot) {
   const index_t first = slot / 2 * HUB, next = first + HUB;
-  const int is_later = slot % 2 == 0; /* a later part, not a hub's first part */
+  const int is_later = slot % 2 == 0; /* the slot is for a later part, not for a hub's first part */
   part_t part;
   part.span.begin = part.span.end = 0;
   part.row = clv_row_of(g, is_later ? first : next);
@@ -120,7 +120,7 @@ FUNCTION part_t clv_part(const graph_t g, index_t slot) {
   return part;
 }
 
-/* On CPUs an item checks `each` neighbours. Elsewhere it strides through the arrays, so that adjacent items read adjacent
+/* On CPUs, a work item checks `each` consecutive elements. Elsewhere, `each` is 0, and adjacent work items check adjacent
  * elements. */
 KERNEL(check)
 (GLOBAL fault_t *faults, int fault, GLOBAL const LONG *offsets, GLOBAL const STORAGE(I) * sources, index_t rows,
@@ -144,7 +144,7 @@ KERNEL(check)
   }
 }
 
-/* ---- Columns side by side in a group's lanes ---- */
+/* ---- For GPUs: adjacent columns in adjacent lanes of a work group ---- */
 
 #define AHEAD 4 /* edges whose rows are loaded before the first is used */
 
@@ -275,7 +275,7 @@ FUNCTION void clv_join(state_t *s, int i, const graph_t g, GLOBAL const float *p
 #endif
 }
 
-/* LANES items per chunk of edges. They join the parts of the hub that begins in the chunk, if there is one. */
+/* LANES work items per chunk of edges. They join the parts of the hub that begins in the chunk, if there is one. */
 KERNEL_SIZED(hubs, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const float *partial, INPUTS, index_t chunks POST_PARAMETERS) {
   const graph_t g = GRAPH;
@@ -302,7 +302,7 @@ KERNEL_SIZED(hubs, GROUP, 1, 1)
 
 #ifdef VECTORS /* for CPUs; FEW: rows of fewer than WIDTH columns, only for attention */
 
-/* ---- Columns as vectors ---- */
+/* ---- For CPUs: columns as vectors ---- */
 
 #define WIDTH 16
 #define EDGES 16 /* scores exponentiated at a time */
@@ -418,8 +418,8 @@ INLINED int clv_begin_wide(wide_t *s, const graph_t g, const int count, index_t 
 #endif
 }
 
-/* Turns the scores of up to EDGES edges into shares of the row so far, for one head: number `head` of all, and number `h` in `s`.
- * Returns the factor by which earlier sums shrink. */
+/* Computes the weights of up to EDGES edges for one head, relative to its largest score so far, in `shares`. The head is number
+ * `head` of the graph and number `h` of `s`. Returns the factor by which the sums so far must be multiplied. */
 FUNCTION float clv_share_out(wide_t *s, const graph_t g, int h, index_t head, index_t row, const index_t *source, int count,
                              float *shares) {
   const float target = LOAD(T, g.to, row * g.heads + head), before = s->largest[h];
@@ -503,7 +503,7 @@ INLINED float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
   }
 #endif
 
-/* One item per `each` rows. */
+/* A work item computes `each` rows. */
 KERNEL(wide_rows)(GLOBAL STORAGE(T) * y, INPUTS, index_t each POST_PARAMETERS) {
   const graph_t g = GRAPH;
   const index_t first = GLOBAL_ID(0) * each, end = first + each < rows ? first + each : rows;

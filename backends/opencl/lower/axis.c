@@ -33,7 +33,7 @@ static clv_status lower_arg(clv__opencl_lowering *l, const clv__opencl_node *nod
   const int64_t count = shape.outer * shape.inner, group = clv__opencl_group(l);
   if (count == 0) return CLV_OK;
   if (shape.length == 0) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "an axis without elements has no %s",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "an empty axis has no %s element",
                           strcmp(node->op, "ArgMin") == 0 ? "smallest" : "largest");
   }
   const bool by_group = shape.length >= 4 * group && (shape.inner == 1 || count < 1024);

@@ -3,7 +3,7 @@
 
 #include "list.h"
 
-/* If rows have at least this many elements, work items are counted by element and by row, in two dimensions. */
+/* If rows have at least this many elements, the launch has two dimensions: elements of a row, and rows. */
 #define ROW 32
 
 void clv__opencl_strides(const clv_tensor *tensor, int64_t strides[CLV_MAX_RANK]) {

@@ -1,4 +1,4 @@
-/* Blocks: elements that are copied from one layout to another; strides describe both. */
+/* A block: elements to be copied from one layout to another. Strides describe both layouts. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_BLOCK_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_BLOCK_H
 

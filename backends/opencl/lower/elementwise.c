@@ -1,5 +1,4 @@
-/* Launches of elementwise operators (expressions.c has their expressions): over operands that broadcast, or over contiguous
- * operands if none does. */
+/* Lowers elementwise operators to launches. Their expressions are in expressions.c. Operands may be broadcast. */
 #include <stdio.h>
 
 #include "expressions.h"
@@ -49,11 +48,11 @@ static void make_walk(const clv_tensor *out, const clv_tensor *const *operands, 
 
 /* ---- Lowering ---- */
 
-/* If rows have at least this many elements, work items are counted by element and by row, in two dimensions. */
+/* If rows have at least this many elements, the launch has two dimensions: elements of a row, and rows. */
 #define SHORTEST_ROW 32
 
-/* An operand of a launch: an input of the node, or its output. Variadic operators read the output, which holds the result so
- * far. */
+/* An operand of a launch: an input of the node, or its output. Variadic operators read the output, because it contains the result
+ * so far. */
 typedef struct operand {
   bool is_output;
   uint32_t index;

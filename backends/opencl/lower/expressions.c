@@ -1,5 +1,5 @@
-/* Elementwise operators as expressions (see expressions.h). They compute the same results as the portable kernels, including the
- * special cases (NaN, division by zero, shifts that are too far). */
+/* Elementwise operators as expressions (see expressions.h). They compute the same results as the kernels for host memory
+ * (backends/common/kernels), including the special cases: NaN, division by zero, shifts by too many bits. */
 #include <math.h>
 #include <stdio.h>
 

@@ -15,7 +15,7 @@ typedef struct clv__opencl_fold {
   bool inner_folded; /* whether the innermost axis is folded */
 } clv__opencl_fold;
 
-/* `axes`: one bit per axis of `input` to fold. */
+/* `axes` has a bit for each axis of `input`, which is 1 if the axis is folded. */
 void clv__opencl_fold_make(const clv_tensor *input, uint32_t axes, clv__opencl_fold *fold);
 /* Passes the axes as the kernels of reduce.cl and norm.cl expect them: rank, dims, strides. */
 void clv__opencl_pass_axes(clv__opencl_lowering *l, const clv__opencl_axes *axes);

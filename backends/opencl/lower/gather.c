@@ -76,7 +76,7 @@ static clv_status lower_gather_nd(clv__opencl_lowering *l, const clv__opencl_nod
 
 /* ---- Scatter ------------------------------------------------------------------------------------------------------------- */
 
-/* NULL: no reduction, the update replaces the value. */
+/* The expression that combines an element `to` with an update `by`. NULL: the update replaces the element. */
 static const char *reduction_of(const clv__opencl_node *node) {
   const clv_dtype dtype = node->inputs[0].dtype;
   const bool is_float = (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_FLOAT) != 0;
@@ -102,8 +102,8 @@ static void begin_scatter(clv__opencl_lowering *l, const char *kernel, const clv
   clv__opencl_pass_input(l, 2);
 }
 
-/* With at least this many lines along the axis, one item per line keeps the device busy. With fewer long lines, each update gets
- * an item, if no updates may collide. */
+/* With at least this many lines along the axis, one work item per line keeps the device busy. With fewer lines, each update gets
+ * a work item if the lines are long and the model rules out collisions. */
 #define MANY_LINES 256
 
 static clv_status lower_scatter_elements(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
@@ -142,8 +142,8 @@ static clv_status lower_scatter_nd(clv__opencl_lowering *l, const clv__opencl_no
   int64_t strides[CLV_MAX_RANK];
   if (rows == 0 || inner == 0) return CLV_OK;
   clv__opencl_strides(data, strides);
-  /* If rows of indices may collide, one item per column of the slice applies all of them, in order. This is also done for up to
-   * 64 rows that may not collide: it costs nothing, and the last row wins. */
+  /* If rows of indices may collide, one work item per column of the slice applies all rows, in order. The same is done for up to
+   * 64 rows that must not collide: it costs nothing, and if they do, the last row wins. */
   const bool alone = reduction_of(node) == NULL && rows > 64;
   const int64_t each = alone ? 1 : rows;
   begin_scatter(l, "scatter_rows", node);

@@ -1,4 +1,4 @@
-/* Tensors computed from positions: ConstantOfShape, EyeLike, Trilu, OneHot. */
+/* Tensors whose elements depend on their positions: ConstantOfShape, EyeLike, Trilu, OneHot. */
 #include <stdio.h>
 
 #include "list.h"

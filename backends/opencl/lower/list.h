@@ -1,13 +1,13 @@
-/* Helpers: integer lists that are an attribute in early opsets and an input in later ones, axes counted from either end, and the
- * number of items that share work. */
+/* Helpers for lowering: integer lists that are an attribute in early opsets and an input in later ones, axes, dtypes for copying
+ * bits, and the division of work among work items. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_LIST_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_LIST_H
 
 #include "lower.h"
 
 typedef struct clv__opencl_list {
-  const int64_t *ints;      /* if it is an attribute */
-  const clv_tensor *tensor; /* if it is an input */
+  const int64_t *ints;      /* set if the list is an attribute */
+  const clv_tensor *tensor; /* set if the list is an input */
   size_t count;
 } clv__opencl_list;
 
@@ -59,7 +59,7 @@ static inline uint32_t clv__opencl_group(const clv__opencl_lowering *l) {
   return group;
 }
 
-/* Elements of a row per item. On a CPU it is enough for a vectorized loop. */
+/* Elements of a row per work item. On a CPU it is enough for a vectorized loop. */
 static inline int64_t clv__opencl_each(const clv__opencl_lowering *l) {
   return clv__opencl_lowering_traits(l)->is_cpu ? 1024 : 1;
 }

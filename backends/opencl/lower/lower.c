@@ -1,4 +1,4 @@
-/* Builds launches (lower.h), and contains the pass that turns nodes into steps. */
+/* The functions of lower.h, which build launches, and the pass that lowers nodes to steps. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ enum { MAX_OPERANDS = 40 };
 
 struct clv__opencl_lowering {
   clv__opencl_plan *plan;
-  uint32_t index; /* of the node */
+  uint32_t index; /* of the node that is being lowered */
   const clv__opencl_node *node;
   bool wide, open;
   const char *family, *kernel;
@@ -192,7 +192,7 @@ void clv__opencl_pass_dims(clv__opencl_lowering *l, const int64_t *values, uint3
     pass_bytes(l, narrow, sizeof narrow);
 }
 
-/* ---- Posts ---- */
+/* ---- Posts: elementwise nodes that are fused into a kernel ---- */
 
 /* Appends an expression with its parameters P and Q as numbers, because the kernel that computes the post may use those names
  * itself. */
@@ -289,8 +289,8 @@ static clv_status sizes_of(clv__opencl_lowering *l, clv__opencl_step *step, cons
     group *= (uint64_t)part;
   }
   if (group > l->plan->device->traits.max_group) {
-    fail(l, CLV_INTERNAL_ERROR, "%s in groups of %llu work items, above the device's %u", l->kernel, (unsigned long long)group,
-         l->plan->device->traits.max_group);
+    fail(l, CLV_INTERNAL_ERROR, "%s in groups of %llu work items, but the device's maximum is %u", l->kernel,
+         (unsigned long long)group, l->plan->device->traits.max_group);
     return give_up(l);
   }
   return CLV_OK;
@@ -298,7 +298,7 @@ static clv_status sizes_of(clv__opencl_lowering *l, clv__opencl_step *step, cons
 
 clv_status clv__opencl_enqueue(clv__opencl_lowering *l, uint32_t dimensions, const int64_t *global, const int64_t *local) {
   if (!l->open) fail(l, CLV_INTERNAL_ERROR, "enqueue without a launch");
-  if (dimensions == 0 || dimensions > 3) fail(l, CLV_INTERNAL_ERROR, "%u dimensions", dimensions);
+  if (dimensions == 0 || dimensions > 3) fail(l, CLV_INTERNAL_ERROR, "a launch with %u dimensions, not 1 to 3", dimensions);
   if (l->defines.failed || l->functions.failed) fail_memory(l, l->defines.size_bytes + l->functions.size_bytes);
   if (l->failed != CLV_OK) return give_up(l);
   clv__opencl_step step = {.node = l->index, .dimensions = dimensions, .operand_count = l->operand_count};
@@ -319,7 +319,7 @@ clv_status clv__opencl_enqueue(clv__opencl_lowering *l, uint32_t dimensions, con
 
 clv_status clv__opencl_enqueue_1d(clv__opencl_lowering *l, int64_t count) {
   int64_t local = l->plan->device->traits.group_1d;
-  while (local > 1 && local / 2 >= count) local /= 2; /* avoid idle items if there are few */
+  while (local > 1 && local / 2 >= count) local /= 2; /* avoid idle work items if `count` is small */
   return clv__opencl_enqueue(l, 1, &count, &local);
 }
 
@@ -354,7 +354,7 @@ clv_status clv__opencl_copy(clv__opencl_lowering *l, clv__opencl_place to, uint3
 /* ---- The pass ---- */
 
 /* Whether indices need a long. The limit is half of an int's range, because kernels add a group's size or a stride before they
- * check bounds. For tensors without elements, the other dims count. */
+ * check bounds. Dims of 0 count as 1. */
 static bool is_wide(const clv__opencl_node *node) {
   for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
     const clv_tensor *type = i < node->input_count ? &node->inputs[i] : &node->outputs[i - node->input_count];
@@ -372,7 +372,7 @@ static clv_status lower_node(clv__opencl_lowering *l, uint32_t index, clv_tensor
     return CLV_OK;
   }
   const clv__opencl_node node = clv__opencl_plan_node_view(l->plan, index, types, constant);
-  if (plan_node->op == NULL) return clv__error_set(error, CLV_NOT_SUPPORTED, "its value is too large to be folded");
+  if (plan_node->op == NULL) return clv__error_set(error, CLV_NOT_SUPPORTED, "its output is too large to be computed in advance");
   l->index = index;
   l->node = &node;
   l->wide = is_wide(&node);

@@ -43,8 +43,8 @@ void clv__opencl_pass_scratch(clv__opencl_lowering *l, uint32_t scratch);
 /* Adds bytes that lowering computes, such as a table of offsets. They are copied now, and uploaded once per plan. */
 uint32_t clv__opencl_table(clv__opencl_lowering *l, const void *data, uint64_t size_bytes);
 void clv__opencl_pass_table(clv__opencl_lowering *l, uint32_t table);
-/* Passes the place for input errors: GLOBAL fault_t *faults, int fault. If a kernel reports an error there, a wait for the
- * execution fails with the text of `explain`. */
+/* Passes the memory in which the kernel can report an input error: GLOBAL fault_t *faults, int fault. If it reports one, waiting
+ * for the execution fails with the text that `explain` makes of the report. */
 void clv__opencl_pass_fault(clv__opencl_lowering *l, clv__opencl_explain_fn explain);
 
 void clv__opencl_pass_int(clv__opencl_lowering *l, int32_t value);   /* int */
@@ -61,8 +61,8 @@ void clv__opencl_pass_dims(clv__opencl_lowering *l, const int64_t *values, uint3
  * store a part of output 0, each of them makes this call. */
 void clv__opencl_pass_posts(clv__opencl_lowering *l);
 
-/* Ends the launch. If `local` is NULL, a good group size is chosen. Global sizes are rounded up to multiples of the local ones,
- * so kernels must check their bounds. All sizes must be positive. */
+/* Ends the launch. If `local` is NULL, the driver chooses the group size. Global sizes are rounded up to multiples of the local
+ * ones, so kernels must check their bounds. All sizes must be positive. */
 clv_status clv__opencl_enqueue(clv__opencl_lowering *l, uint32_t dimensions, const int64_t *global, const int64_t *local);
 clv_status clv__opencl_enqueue_1d(clv__opencl_lowering *l, int64_t count);
 

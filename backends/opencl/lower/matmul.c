@@ -69,7 +69,8 @@ static clv_status lower_matmul(clv__opencl_lowering *l, const clv__opencl_node *
     m.batch[i] = left == 1 ? right : left;
     m.p.batches *= m.batch[i];
   }
-  if (clv__dims_product(b, 0, b_lead) == 1 && a->rank > 2) { /* all batches share b, so their rows of a count as one matrix */
+  if (clv__dims_product(b, 0, b_lead) == 1 &&
+      a->rank > 2) { /* all batches share b, so the rows of all batches of a form one matrix */
     m.p.rows *= m.p.batches;
     m.p.batches = 1;
     m.batch_rank = 0;

@@ -192,7 +192,7 @@ static bool accepts_tile(const clv__opencl_traits *traits, const clv__opencl_nod
 
 /* ---- Pad ----------------------------------------------------------------------------------------------------------------- */
 
-/* The element with which a constant pad fills. */
+/* The bits of the element with which mode "constant" pads. */
 static int64_t pad_element(const clv__opencl_node *node) {
   const clv_dtype dtype = node->inputs[0].dtype;
   if (node->opset >= 11) {

@@ -66,7 +66,7 @@ static int is_trailing(const clv_tensor *t, const clv_tensor *x) {
   return 1;
 }
 
-/* Launches the kernel for CPUs, which needs scale and bias to be as long as a row and computes no statistics. */
+/* Launches the kernel for CPUs. Its scale and bias must be as long as a row, and it does not output the statistics. */
 static clv_status launch_layer_wide(clv__opencl_lowering *l, const clv__opencl_node *node, int64_t rows, int64_t count) {
   const bool has_bias = clv__opencl_has_input(node, 2);
   clv__opencl_launch(l, "norm", "layer_wide");

@@ -1,4 +1,5 @@
-/* An operator of the device, and the check whether it supports a node. Families implement it (lower.h); supports.c calls it. */
+/* The interface of an operator: accepts() checks whether the device supports a node, lower() adds the node's launches. The
+ * families implement operators (lower.h). */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_OPERATOR_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_OPERATOR_H
 
@@ -9,11 +10,11 @@
 
 /* The device properties on which a choice of kernels may depend. */
 typedef struct clv__opencl_traits {
-  bool is_cpu;     /* one thread runs a group's items in turn, so local memory and small tiles do not help */
+  bool is_cpu;     /* one thread runs a group's work items in turn, so local memory and small tiles do not help */
   bool has_half;   /* arithmetic in half; loads and stores of half are always available */
-  bool has_double; /* f64 */
+  bool has_double; /* supports f64 */
   uint32_t compute_units;
-  uint32_t max_group;   /* maximum items per group */
+  uint32_t max_group;   /* maximum work items per group */
   uint32_t group_1d;    /* a good group size for one-dimensional kernels; a power of two */
   uint64_t local_bytes; /* local memory per group */
   uint64_t max_buffer_bytes;
@@ -22,7 +23,7 @@ typedef struct clv__opencl_traits {
 typedef struct clv__opencl_node {
   const char *name, *op, *domain;
   int32_t opset;
-  clv__attributes attributes; /* without bodies */
+  clv__attributes attributes; /* without graphs as values */
   uint32_t input_count, output_count;
   /* An absent operand has dtype CLV_DTYPE_NONE. In lower() all types are static. `data` is set if the value is known; this
    * applies to small values (axes, shapes, pads, scales), and they are aligned. It is NULL for values that are only on the
@@ -38,9 +39,9 @@ typedef struct clv__opencl_operator {
   const char *domain; /* "" is the ONNX domain */
   const char *op;
   uint32_t dtypes;  /* CLV__DTYPE_BIT of the dtypes of input 0 (of output 0 for operators without inputs) */
-  bool takes_posts; /* its last launch calls clv__opencl_pass_posts(), see there */
+  bool takes_posts; /* elementwise nodes can be fused into it; see clv__opencl_pass_posts() */
   /* Optional. Rejects nodes that `dtypes` alone cannot reject, with the reason. Dims and ranks may be unknown, and data absent.
-   * Every accepted node must lower, for any shapes. */
+   * If it accepts a node, lower() must support the node with any shapes. */
   bool (*accepts)(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]);
   clv_status (*lower)(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error);
 } clv__opencl_operator;
@@ -69,7 +70,8 @@ static inline bool clv__opencl_has_input(const clv__opencl_node *node, uint32_t 
 static inline bool clv__opencl_has_output(const clv__opencl_node *node, uint32_t index) {
   return index < node->output_count && node->outputs[index].dtype != CLV_DTYPE_NONE;
 }
-/* For static types, as in lower(). If one dim is 0, the product of the others can overflow, so check for empty tensors first. */
+/* The number of elements of a static type; in lower(), all types are static. If one dim is 0, the product of the others can
+ * overflow, so check for empty tensors first. */
 static inline int64_t clv__opencl_count(const clv_tensor *type) {
   size_t count = 0;
   return clv__tensor_count(type, &count) ? (int64_t)count : 0;

@@ -4,12 +4,12 @@
 
 #include "list.h"
 
-#define WIDTH 16       /* columns per item of `panels` and `lanes` */
-#define PANEL_ROWS 128 /* maximum rows per item of `panels` */
+#define WIDTH 16       /* columns per work item of `panels` and `lanes` */
+#define PANEL_ROWS 128 /* maximum rows per work item of `panels` */
 #define FEW_ROWS 3     /* with at most this many rows, building a panel does not pay */
 #define TILE 64
 
-/* The number of rows per item: PANEL_ROWS, halved while there are fewer than four items per core, but at least 16. */
+/* The number of rows per work item: PANEL_ROWS, halved while there are fewer than four work items per core, but at least 16. */
 static int64_t rows_each(const clv__opencl_lowering *l, const clv__opencl_product *p, int64_t blocks) {
   const int64_t wanted = 4 * (int64_t)clv__opencl_lowering_traits(l)->compute_units;
   int64_t each = PANEL_ROWS;
@@ -40,7 +40,7 @@ static void choose_wide(const clv__opencl_lowering *l, const clv__opencl_product
     launch->rows_each = rows_each(l, p, launch->global[0]);
     launch->global[1] = clv__opencl_divide_up(p->rows, launch->rows_each);
   }
-  launch->vectors = launch->has_local = true; /* each item has enough work for a group of its own */
+  launch->vectors = launch->has_local = true; /* a work item has enough work to be a group of its own */
   launch->local[0] = launch->local[1] = launch->local[2] = 1;
 }
 

@@ -1,4 +1,4 @@
-/* Chooses the kernel of product.cl for a product, and its number of items. Matrix products and convolutions share it. */
+/* Chooses the kernel of product.cl for a matrix product or a convolution, and the number of work items. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_PRODUCT_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_PRODUCT_H
 
@@ -16,7 +16,7 @@ typedef struct clv__opencl_product {
 typedef struct clv__opencl_product_launch {
   const char *kernel;
   bool vectors;                    /* whether to define PANELS */
-  bool has_per_row, has_rows_each; /* whether these are the kernel's first arguments */
+  bool has_per_row, has_rows_each; /* whether per_row and rows_each are the kernel's first arguments */
   int64_t per_row, rows_each;
   int64_t global[3], local[3];
   bool has_local;

@@ -1,10 +1,11 @@
-/* QuantizeLinear and DequantizeLinear, with one scale, one per slice of an axis, or one per block of it. */
+/* QuantizeLinear and DequantizeLinear, with one scale for the tensor, one per index of an axis, or one per block of elements
+ * along an axis. */
 #include <stdio.h>
 
 #include "list.h"
 
 typedef struct scales {
-  int64_t length, inner, block, count; /* of the axis; count: of scales along it */
+  int64_t length, inner, block, count; /* axis length; elements inside the axis; elements per scale; scales */
   bool blocked, whole;
 } scales;
 

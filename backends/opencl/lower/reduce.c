@@ -35,7 +35,7 @@ static const reduction reductions[] = {
     {"GlobalAveragePool", "(total) + (x)", ADD, FINISH_MEAN, false, false, false},
 };
 
-/* If fewer elements than this are folded into an output, a single item computes the output. */
+/* If fewer elements than this are folded into an output, a single work item computes the output. */
 #define FEW 32
 
 void clv__opencl_fold_make(const clv_tensor *input, uint32_t axes, clv__opencl_fold *fold) {
@@ -180,7 +180,7 @@ const clv__opencl_operator clv__opencl_family_reduce[] = {
     {"", "ReduceProd", CLV__DTYPES_NUMBER, false, accepts_axes, lower_reduce},
     {"", "ReduceL1", CLV__DTYPES_NUMBER, false, accepts_axes, lower_reduce},
     {"", "ReduceSumSquare", CLV__DTYPES_NUMBER, false, accepts_axes, lower_reduce},
-    /* Integers are excluded: they need double. */
+    /* Not for integers, which would need double. */
     {"", "ReduceL2", CLV__DTYPES_FLOAT, false, accepts_axes, lower_reduce},
     {"", "ReduceLogSum", CLV__DTYPES_FLOAT, false, accepts_axes, lower_reduce},
     {"", "ReduceLogSumExp", CLV__DTYPES_FLOAT, false, accepts_axes, lower_reduce},

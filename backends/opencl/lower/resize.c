@@ -122,7 +122,8 @@ static clv_status lower_resize(clv__opencl_lowering *l, const clv__opencl_node *
   return CLV_OK;
 }
 
-/* For integers only mode nearest is accepted. Blending would round results that lie on the boundary between two integers. */
+/* Accepts only mode nearest for integers. The other modes interpolate in f32, and could round a result that is halfway between
+ * two integers to the wrong one. */
 static bool accepts_resize(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   (void)traits;
   const bool picks = clv__attribute_is(node->attributes, "mode", "nearest", true);

@@ -1,7 +1,7 @@
 /* Softmax, LogSoftmax, Hardmax. */
 #include "list.h"
 
-/* A single item computes a line with fewer elements than this. */
+/* A single work item computes a line with fewer elements than this. */
 #define SHORT 32
 
 static clv_status lower_softmax(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {

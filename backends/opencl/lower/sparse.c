@@ -1,31 +1,32 @@
-/* SparseAggregate and SparseAttention: sums over the rows that a graph in compressed rows selects (kernels/sparse.cl). Only the
- * device knows how long rows are. So the launches depend only on the numbers of rows, columns and edges. */
+/* SparseAggregate and SparseAttention: reductions over the rows that a graph in compressed rows selects (kernels/sparse.cl). The
+ * number of edges of each row is known only on the device. So the launches depend only on the numbers of rows, columns and
+ * edges. */
 #include <stdio.h>
 
 #include "list.h"
 
 enum {
   LANES = 32,       /* maximum lanes per row */
-  EACH = 4,         /* columns per item */
-  VECTOR = 16,      /* minimum columns for vectors */
-  GPU_HUB = 512,    /* edges: the longest row that one row's items process alone, and the size of a longer row's parts */
-  CPU_HUB = 4096,   /* the same on a CPU, which has fewer items to share the work */
-  ROWS_EACH = 16,   /* maximum rows per item with vectors */
-  ITEMS_A_UNIT = 16 /* items wanted per compute unit */
+  EACH = 4,         /* maximum columns per work item */
+  VECTOR = 16,      /* minimum columns for the kernels with vectors */
+  GPU_HUB = 512,    /* edges: rows with more edges are split into parts of this size */
+  CPU_HUB = 4096,   /* the same on a CPU, where fewer work items share the work */
+  ROWS_EACH = 16,   /* maximum rows per work item with vectors */
+  ITEMS_A_UNIT = 16 /* target number of work items per compute unit */
 };
 
 typedef struct layout {
   bool attends;
   int64_t rows, columns, data_rows, edges, heads, width; /* width: columns per head */
   uint32_t offsets, sources;                             /* indices of inputs */
-  int32_t reduce;                                        /* as in sparse.cl */
+  int32_t reduce;                                        /* REDUCE of sparse.cl */
   bool wide;
   int64_t lanes, each, tiles; /* a row's columns are split into `tiles` groups, each with `lanes` lanes of `each` columns */
   int64_t hub;
 } layout;
 
-/* Shares columns among lanes as evenly as possible. Each choice is a separate program, so the numbers are powers of two, of which
- * there are few. With vectors they are always the same, because lanes are then used for little else than joining parts. */
+/* Shares columns among lanes as evenly as possible. Each choice needs a separate program. To limit their number, the numbers of
+ * lanes and of columns per lane are powers of two. With vectors, they are always the same, because lanes then only join parts. */
 static void share_columns(const clv__opencl_lowering *l, layout *g) {
   const int64_t group = clv__opencl_group(l), most = group < LANES ? group : LANES;
   g->lanes = g->each = 1;
@@ -86,14 +87,14 @@ static void pass_inputs(clv__opencl_lowering *l, const clv__opencl_node *node, c
   clv__opencl_pass_float(l, clv__attribute_float(node->attributes, "negative_slope", 0.2f));
 }
 
-/* Enqueues `g->lanes` items for each of `count` rows, slots or chunks (see sparse.cl), per tile of columns. */
+/* Enqueues `g->lanes` work items for each of `count` rows, slots or chunks (see sparse.cl), per tile of columns. */
 static clv_status enqueue_lanes(clv__opencl_lowering *l, const layout *g, int64_t count) {
   const int64_t group = clv__opencl_group(l);
   return clv__opencl_enqueue(l, 2, (int64_t[]){clv__opencl_divide_up(count, group / g->lanes) * group, g->tiles},
                              (int64_t[]){group, 1});
 }
 
-/* Describes what the check found (sparse.cl), in the words of the portable kernel. */
+/* Describes the error that the check found (sparse.cl), with the same text as the kernel for host memory. */
 static void explain(const clv__opencl_fault *fault, char text[160]) {
   const long long at = fault->at, value = fault->value, limit = fault->limit;
   if (fault->kind == 0) snprintf(text, 160, "offsets begin with %lld, not 0", value);

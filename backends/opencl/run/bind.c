@@ -35,7 +35,7 @@ static clv_status check_binding(const clv_tensor *expected, const clv_binding *b
                         (unsigned long long)buffer->size_bytes);
 }
 
-/* Allocates an output whose size the host did not know when it planned; the instance knows it. */
+/* If the host did not know the size of an output in advance, asks the host to allocate it. The instance knows its type. */
 static clv_status give_memory(const clv_execute_args *args, uint32_t index, const clv_tensor *expected, clv_error *error) {
   clv_binding *binding = &args->outputs[index];
   if (binding->type.rank != CLV_RANK_UNKNOWN) return CLV_OK;
@@ -71,7 +71,7 @@ static clv_status bind_memory(clv_device *device, clv__opencl_bound *bound, cons
   bound->is_owned = true;
   if (binding->buffer == NULL || size_bytes == 0) {
     if (device->shares_host) return clv__opencl_memory_wrap(device, binding->type.data, size_bytes, &bound->memory, error);
-    return clv__opencl_memory_create(device, size_bytes, &bound->memory, error); /* has no elements */
+    return clv__opencl_memory_create(device, size_bytes, &bound->memory, error); /* the binding has no elements */
   }
   if (binding->offset_bytes % device->alignment_bytes == 0) {
     return clv__opencl_memory_part(device, binding->buffer->memory, binding->offset_bytes, size_bytes, &bound->memory, error);
@@ -125,8 +125,8 @@ clv_status clv__opencl_instance_bind(clv_device *device, clv_instance *instance,
 
 /* ---- Enqueuing ---- */
 
-/* Copies the bindings for which kernels use a copy (see clv__opencl_bound): the inputs to that copy (`in`), or the outputs from
- * it. */
+/* For the bindings whose kernels use a copy (see clv__opencl_bound): copies the inputs to that copy if `in`, otherwise copies the
+ * outputs from it. */
 static clv_status move_bound(clv_device *device, clv__opencl_bound *bound, uint32_t count, bool in, cl_command_queue queue,
                              clv_error *error) {
   for (uint32_t i = 0; i < count; ++i) {

@@ -66,8 +66,8 @@ uint64_t clv__opencl_captured_bytes(clv_device *device, const clv_captured *capt
 /* ---- Recording ---- */
 
 clv_status clv__opencl_capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
-  (void)mode; /* the stream records into a list of its own: no other thread is affected */
-  if (!device->can_capture) return clv__error_set(error, CLV_NOT_SUPPORTED, "option capture=off");
+  (void)mode; /* irrelevant: the stream records into a list of its own, which affects no other thread */
+  if (!device->can_capture) return clv__error_set(error, CLV_NOT_SUPPORTED, "option capture=off disables captures");
   if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is already capturing");
   stream->recording = clv__object_new(&device->objects, sizeof *stream->recording, destroy);
   return stream->recording == NULL ? clv__error_memory(error, sizeof *stream->recording) : CLV_OK;
@@ -157,7 +157,7 @@ clv_status clv__opencl_capture_end(clv_device *device, clv_stream *stream, clv_c
   return status;
 }
 
-/* ---- Issuing ---- */
+/* ---- Launching ---- */
 
 clv_status clv__opencl_captured_launch(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error) {
   cl_command_queue queue;
@@ -185,7 +185,8 @@ clv_status clv__opencl_captured_launch(clv_device *device, clv_captured *capture
 clv_status clv__opencl_captured_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
                                      clv_error *error) {
   if (index >= captured->count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist: there are %zu", index, captured->count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist: the capture has %zu", index,
+                          captured->count);
   }
   CLV__TRY(clv__opencl_instance_check(captured->entries[index].instance, args, error));
   drop_commands(device, captured);

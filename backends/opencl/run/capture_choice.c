@@ -65,7 +65,7 @@ static uint64_t time_buffer(clv_device *device, const trial *t) {
   return device->cl->clFinish(device->service) == CL_SUCCESS ? clv__clock_ns() - begin : 0;
 }
 
-/* Compares the best round of each; the rounds alternate. */
+/* Runs several rounds, each with a list and then a buffer, and compares the shortest times. */
 static clv__opencl_capture measure(clv_device *device) {
   trial t = {0};
   uint64_t best_list = UINT64_MAX, best_buffer = UINT64_MAX;
@@ -77,7 +77,7 @@ static clv__opencl_capture measure(clv_device *device) {
     if (buffer < best_buffer) best_buffer = buffer;
   }
   tear_down(device, &t);
-  /* A buffer must be clearly faster: a list can be rebound, but a buffer must be recorded again. */
+  /* A buffer must be clearly faster, because it can no longer be used after rebinding. A list can. */
   return works && best_buffer < best_list / 10 * 9 ? CLV__OPENCL_CAPTURE_BUFFER : CLV__OPENCL_CAPTURE_LIST;
 }
 

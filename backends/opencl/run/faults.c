@@ -1,4 +1,5 @@
-/* See faults.h. Counts and lists of watches change under the device's lock. No OpenCL function is called while it is held. */
+/* See faults.h. The device's lock guards all user counts, and the lists in the watches. No OpenCL function is called while it is
+ * held. */
 #include "faults.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@ struct clv__opencl_watch {
   size_t count, capacity;
 };
 
-/* ---- Of an instance ---- */
+/* ---- The faults of an instance ---- */
 
 clv_status clv__opencl_faults_create(const clv__opencl_plan *plan, cl_mem memory, clv__opencl_faults **out, clv_error *error) {
   clv_device *device = plan->device;
@@ -77,7 +78,7 @@ void clv__opencl_faults_leave(clv_device *device, clv__opencl_faults *faults) {
 
 /* ---- Watches ---- */
 
-/* Returns item number `index` with one more user, or NULL if there is none. */
+/* Returns item number `index` of the watch after adding a user to it, or NULL if there is no such item. */
 static clv__opencl_faults *item_at(clv_device *device, const clv__opencl_watch *watch, size_t index) {
   pthread_mutex_lock(&device->lock);
   clv__opencl_faults *faults = index < watch->count ? watch->items[index] : NULL;
@@ -179,7 +180,7 @@ static clv_status report_fault(const place *at, const clv__opencl_fault *fault, 
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "node '%s' (%s): %s", at->name, at->op, text);
 }
 
-/* The queue is empty, so no kernel writes the memory at the same time. */
+/* Clears the faults on the device and on the host. The queue is empty, so no kernel writes the memory at the same time. */
 static void forget(clv_device *device, clv__opencl_faults *faults, cl_command_queue queue) {
   const size_t size_bytes = faults->count * sizeof *faults->found;
   memset(faults->found, 0, size_bytes);

@@ -1,19 +1,18 @@
-/* Errors that kernels find in their input data, such as invalid vertices of a graph. They are reported to the caller that
- * waits for the execution.
+/* Errors that kernels find in their input data, such as invalid vertices of a graph. They are reported to the caller that waits
+ * for the execution.
  *
  * An instance has one clv__opencl_fault in device memory for each launch that checks its input. The first item that finds an
- * error writes it there. It is read back after each execution, and persists until the stream is synchronised. A stream
- * watches the faults of the instances that ran on it, and those of the streams it waited for. An event watches the faults of
- * its stream. */
+ * error writes it there. It is read back after each execution, and cleared when the stream is synchronised. A stream watches the
+ * faults of the instances that ran on it, and those of the streams it waited for. An event watches the faults of its stream. */
 #ifndef CLEAVE_BACKENDS_OPENCL_RUN_FAULTS_H
 #define CLEAVE_BACKENDS_OPENCL_RUN_FAULTS_H
 
 #include "backends/opencl/plan.h"
 
-typedef struct clv__opencl_faults clv__opencl_faults; /* an instance's; counted, because the instance may be destroyed first */
+typedef struct clv__opencl_faults clv__opencl_faults; /* reference-counted, because the instance may be destroyed first */
 typedef struct clv__opencl_watch clv__opencl_watch;   /* of a stream and its recorded events; reference-counted */
 
-/* For a plan that has fault places; `memory` has room for one fault per place. */
+/* Creates the faults of an instance whose plan has fault places. `memory` has room for one fault per place. */
 clv_status clv__opencl_faults_create(const clv__opencl_plan *plan, cl_mem memory, clv__opencl_faults **faults, clv_error *error);
 /* Call when the instance is destroyed; accepts NULL. */
 void clv__opencl_faults_leave(clv_device *device, clv__opencl_faults *faults);

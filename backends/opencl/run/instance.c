@@ -45,7 +45,7 @@ clv_status clv__opencl_scratch_own(clv_device *device, clv_instance *instance, c
 
 uint64_t clv__opencl_instance_scratch_bytes(clv_device *device, clv_instance *instance) {
   if (instance->plan->scratch_bytes == 0) return 0;
-  return instance->plan->scratch_bytes + device->alignment_bytes; /* room to align any start address */
+  return instance->plan->scratch_bytes + device->alignment_bytes; /* extra bytes, to align any start offset */
 }
 
 clv_status clv__opencl_instance_bind_scratch(clv_device *device, clv_instance *instance, clv_buffer *buffer,

@@ -1,5 +1,5 @@
-/* Instances: a plan with its own memory, and one kernel object per launch with its arguments set. An execution sets only the
- * arguments of changed bindings, and enqueues the launches. It allocates nothing. */
+/* An instance is a plan with its own memory, and one kernel object per launch with its arguments set. An execution sets only the
+ * arguments of changed bindings, and enqueues the launches. If the bindings are unchanged, it allocates nothing. */
 #ifndef CLEAVE_BACKENDS_OPENCL_RUN_INSTANCE_H
 #define CLEAVE_BACKENDS_OPENCL_RUN_INSTANCE_H
 
@@ -13,8 +13,8 @@ typedef struct clv__opencl_bound {
   const void *host;
   uint64_t offset_bytes, size_bytes;
   cl_mem memory;         /* the memory that kernels use */
-  bool is_owned;         /* a sub-buffer or wrapper created for it, not the buffer's own cl_mem */
-  cl_mem source;         /* set if kernels use a copy because no sub-buffer can start at the offset: the buffer's own memory */
+  bool is_owned;         /* `memory` was created for this binding, and must be released with it */
+  cl_mem source;         /* if kernels use a copy, because no sub-buffer can start at the offset: the buffer's cl_mem */
   uint32_t first, count; /* arguments that refer to it: a range of clv_instance.users */
 } clv__opencl_bound;
 
@@ -52,7 +52,7 @@ clv_status clv__opencl_scratch_own(clv_device *device, clv_instance *instance, c
 
 /* ---- Steps (step.c) ---- */
 
-/* Whether the operand can change between executions, or with other scratch. */
+/* Whether the operand's memory can change between executions, or when other scratch is bound. */
 bool clv__opencl_is_bound_later(const clv__opencl_operand *operand);
 clv_status clv__opencl_step_argument(clv_device *device, const clv_instance *instance, const clv__opencl_step *step,
                                      cl_kernel kernel, uint32_t index, clv_error *error);

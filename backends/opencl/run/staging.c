@@ -1,10 +1,11 @@
 /* See staging.h.
  *
- * Copies into the device: the call copies the bytes to a piece, and the transfer continues from there. If an earlier copy has yet
- * to write the host memory, the call must not read it. The driver then does the copy, in the order of the queue.
+ * Copies into the device: the call copies the bytes to a piece of pinned memory, and the transfer continues from there. If an
+ * earlier copy out of the device has not written the host memory yet, the call must not read it. The driver then does the copy,
+ * in the order of the queue.
  *
- * Copies out of the device: a callback copies from the piece to the destination and opens a gate. The queue waits for the gate,
- * so a caller that waits for the stream has the bytes. */
+ * Copies out of the device: a callback copies the bytes from the piece to the destination and then completes a user event, the
+ * gate. The queue waits for the gate. So the bytes have arrived when a wait for the stream returns. */
 #include "staging.h"
 
 #include "backends/opencl/device.h"
@@ -83,7 +84,7 @@ static bool piece_make(clv_device *device, clv__opencl_pinned *p) {
   return p->host != NULL;
 }
 
-/* Returns the first unused piece from `*next` on, and advances `*next` behind it. NULL if there is none. */
+/* Returns the first unused piece from number `*next` on, and sets `*next` to the number after it. NULL if there is none. */
 static clv__opencl_pinned *piece_take(clv_device *device, clv__opencl_staging *s, int *next) {
   while (*next < CLV__OPENCL_PINNED && !s->is_off) {
     clv__opencl_pinned *p = &s->pieces[(*next)++];
@@ -127,7 +128,7 @@ static bool is_awaited(clv_device *device, const void *data, uint64_t size_bytes
   return awaited;
 }
 
-/* ---- In ---- */
+/* ---- Copies into the device ---- */
 
 clv_status clv__opencl_stage_in(clv_device *device, clv__opencl_staging *s, cl_command_queue queue, cl_mem to, uint64_t to_offset,
                                 const void *from, uint64_t size_bytes, clv_error *error) {
@@ -150,9 +151,10 @@ clv_status clv__opencl_stage_in(clv_device *device, clv__opencl_staging *s, cl_c
   return CLV_OK;
 }
 
-/* ---- Out ---- */
+/* ---- Copies out of the device ---- */
 
-/* As soon as `is_landing` is false, the piece may be reused, or its stream destroyed. */
+/* Called when the read into a piece is complete. After it sets `is_landing` to false, the piece may be reused, or its stream
+ * destroyed. */
 static void CL_CALLBACK landed(cl_event event, cl_int status, void *user_data) {
   clv__opencl_pinned *p = user_data;
   const clv__opencl_icd *cl = p->cl;
@@ -173,7 +175,7 @@ static bool piece_lands(clv_device *device, clv__opencl_pinned *p, cl_event read
   p->size_bytes = size_bytes;
   p->gate = cl->clCreateUserEvent(device->context, &code);
   if (p->gate == NULL) return false;
-  cl->clRetainEvent(p->gate); /* for the callback */
+  cl->clRetainEvent(p->gate); /* the callback releases it */
   atomic_store_explicit(&p->is_landing, true, memory_order_release);
   if (cl->clSetEventCallback(read, CL_COMPLETE, landed, p) == CL_SUCCESS) return true;
   atomic_store_explicit(&p->is_landing, false, memory_order_relaxed);
@@ -182,7 +184,8 @@ static bool piece_lands(clv_device *device, clv__opencl_pinned *p, cl_event read
   return false;
 }
 
-/* Reads as many bytes as fit into pieces, using each piece once. The `gates` open when the bytes are at their destination. */
+/* Reads as many bytes as fit into pieces, using each piece once. The `gates` are complete when the bytes are at their
+ * destination. */
 static clv_status read_pieces(clv_device *device, clv__opencl_staging *s, cl_command_queue queue, uint8_t *to, cl_mem from,
                               uint64_t from_offset, uint64_t size_bytes, uint64_t *at, cl_event *gates, cl_uint *gate_count,
                               clv_error *error) {
@@ -224,7 +227,7 @@ clv_status clv__opencl_stage_out(clv_device *device, clv__opencl_staging *s, cl_
     code = cl->clEnqueueBarrierWithWaitList(queue, gate_count, gates, &done);
     if (code != CL_SUCCESS) status = clv__opencl_failed(error, "clEnqueueBarrierWithWaitList", code);
   }
-  if (status != CLV_OK && gate_count > 0) { /* after a failed call, no callback may write to the destination */
+  if (status != CLV_OK && gate_count > 0) { /* wait, because no callback may write to the destination after a failed call */
     cl->clFlush(queue);
     cl->clWaitForEvents(gate_count, gates);
   }

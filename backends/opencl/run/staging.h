@@ -19,7 +19,7 @@ typedef struct clv__opencl_pinned {
   const clv__opencl_icd *cl;
   cl_mem memory; /* NULL: not created yet */
   uint8_t *host;
-  cl_event busy; /* the command that reads or writes it; NULL: none */
+  cl_event busy; /* the command that is using the piece; NULL: none */
   /* For a copy out of the device: the data that `landed` needs, and the event that signals completion. */
   atomic_bool is_landing;
   cl_event gate;
@@ -29,7 +29,7 @@ typedef struct clv__opencl_pinned {
 
 /* Part of a stream; only one thread at a time may use it. */
 typedef struct clv__opencl_staging {
-  struct clv__opencl_staging *previous, *next; /* list of the device's streams (staging_lock) */
+  struct clv__opencl_staging *previous, *next; /* neighbours in device->stagings; guarded by staging_lock */
   bool is_listed;                              /* in that list; false if the device does not stage copies */
   bool is_off;                                 /* allocating a piece failed; do not try again */
   clv__opencl_pinned pieces[CLV__OPENCL_PINNED];

@@ -66,7 +66,7 @@ static clv_status not_recording(const clv_stream *stream, const char *what, clv_
 
 struct clv_event {
   clv__object object;
-  pthread_mutex_t lock;     /* guards the next two, which are replaced while other threads wait for the old ones */
+  pthread_mutex_t lock;     /* guards `marker` and `watch`, which are replaced while other threads wait for the old ones */
   cl_event marker;          /* NULL: never recorded, or recorded on a stream that was never used */
   clv__opencl_watch *watch; /* of the stream on which the event was recorded */
 };
@@ -90,8 +90,8 @@ void clv__opencl_event_destroy(clv_device *device, clv_event *event) {
   if (event != NULL) event_destroy(device, event);
 }
 
-/* Returns the marker, retained; NULL if there is nothing to wait for. `watch`, if not NULL, receives the watch of its stream, or
- * NULL. */
+/* Returns the event's marker, retained; NULL if there is nothing to wait for. `watch`, if not NULL, receives the event's watch
+ * with one more user; NULL if it has none. */
 static cl_event marker_of(clv_device *device, clv_event *event, clv__opencl_watch **watch) {
   pthread_mutex_lock(&event->lock);
   cl_event marker = event->marker;
@@ -107,7 +107,7 @@ clv_status clv__opencl_event_record(clv_device *device, clv_event *event, clv_st
   cl_event marker = NULL, before;
   if (stream->queue != NULL) {
     CLV__OPENCL_TRY(error, "clEnqueueMarkerWithWaitList", cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
-    /* A wait on another queue, or for the callback, does not flush this queue. */
+    /* Flush, because waiting for the marker on another queue or with a callback does not. */
     cl_int code = cl->clFlush(stream->queue);
     if (code != CL_SUCCESS) {
       cl->clReleaseEvent(marker);

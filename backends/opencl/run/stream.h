@@ -14,7 +14,7 @@ struct clv_stream {
   clv__opencl_watch *watch; /* input errors of its executions; NULL if no kernel checks its input */
 };
 
-/* Returns the stream's queue. */
+/* Returns the stream's queue, and creates it on first use. */
 clv_status clv__opencl_stream_queue(clv_device *device, clv_stream *stream, cl_command_queue *queue, clv_error *error);
 
 /* Frees the reusable notices when the device is closed. */

@@ -5,10 +5,11 @@
  *
  * Layers: backend -> device -> memory space -> stream/event -> executable -> instance.
  *
- *   - open() opens a device. CLV_NOT_SUPPORTED means that it is absent or its driver unusable: the host falls back.
+ *   - open() opens a device. CLV_NOT_SUPPORTED means that the device is absent or its driver is unusable. The host then does
+ *     without it.
  *   - supports() and prefers() are called for every node. After a yes, compile() of that node alone must succeed.
  *   - compile() turns a partition into an executable, which is immutable and shared by sessions.
- *   - weight_upload() puts a weight on the device, once, under its id. Executables refer to it and hold no copy.
+ *   - weight_upload() puts a weight on the device, once, under its id. Executables refer to the weight and hold no copy.
  *   - instance_create() creates an executable's state in one session, for given input shapes.
  *   - execute() enqueues an instance on a stream. Inputs and outputs are bindings.
  *   - `capture` records the work that execute() enqueues, and enqueues it again as one launch.
@@ -16,8 +17,8 @@
  * Rules for all slots:
  *   - Return a status. If it is not CLV_OK, put a message in `error`.
  *   - Never abort, never print, never let a C++ exception escape.
- *   - Values that cross a partition boundary are dense, row-major and exact in their dtype. If clv_dtype_size_bytes() is 0,
- *     several elements share a byte. Inside a partition, the backend chooses the layout.
+ *   - Values that cross a partition boundary are dense, row-major and exactly of the dtype that the graph states. If
+ *     clv_dtype_size_bytes() is 0, several elements share a byte. Inside a partition, the backend chooses the layout.
  *   - Later versions may add dtypes. supports() accepts a node only if it knows the dtype of every input and output.
  *   - A slot marked optional may be NULL. Optional slots that need each other are a group: a table of its own, to which
  *     clv_backend has a pointer, or NULL. All slots of a group are required, except those marked optional in it.
@@ -310,7 +311,8 @@ struct clv_backend {
 
   /* Capability. */
   void (*supports)(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
-  bool (*prefers)(clv_device *device, const clv_graph_view *graph, uint32_t node); /* optional */
+  /* Optional; true: the device should get the node even if the node's weights are in another device's memory. */
+  bool (*prefers)(clv_device *device, const clv_graph_view *graph, uint32_t node);
 
   /* Memory. Buffers are aligned to alignment_bytes. */
   clv_status (*buffer_alloc)(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error);
@@ -343,8 +345,9 @@ struct clv_backend {
   clv_status (*instance_create)(clv_device *device, clv_executable *executable, const clv_tensor *inputs, uint32_t input_count,
                                 clv_weight *const *weights, uint32_t weight_count, clv_instance **instance, clv_error *error);
   void (*instance_destroy)(clv_device *device, clv_instance *instance);
+  /* Optional. After CLV_NOT_SUPPORTED the host creates a new instance, or recompiles. */
   clv_status (*instance_resize)(clv_device *device, clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
-                                clv_error *error); /* optional; CLV_NOT_SUPPORTED: create a new instance, or recompile */
+                                clv_error *error);
   clv_status (*execute)(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args, clv_error *error);
 
   /* Optional: the device's own time estimates, used for planning if nothing was measured. In seconds; negative if unknown. Shapes
@@ -355,14 +358,15 @@ struct clv_backend {
   double (*launch_seconds)(clv_device *device);
 
   /* Optional, for a delegate that chooses its own groups of nodes. It calls `add` once per group. The nodes of a group are in
-   * ascending order. Each must be one that this device may get: `is_free`, indexed by node, is true for it. A node in no group
-   * does not go to this device. A group becomes one partition, or several if it is not convex. */
+   * ascending order. Each must be one that this device may get: `is_free`, indexed by node, is true for it. A node in no group is
+   * not placed on this device. A group becomes one partition, or several if it is not convex. */
   clv_status (*claim)(clv_device *device, const clv_graph_view *graph, const bool *is_free, clv_claim_fn add, void *cookie,
                       clv_error *error);
 
   /* Optional: calls `notify` exactly once, when the stream reaches the event's last recorded point, or skips it because of a
-   * failure. event_synchronize() then tells which, without waiting. If the point has already passed, it calls `notify` at once.
-   * Any thread may call `notify`, which is short and calls no slot. Without this slot the host waits in a thread of its own. */
+   * failure. event_synchronize() then returns which of the two happened, without waiting. If the point has already passed, it
+   * calls `notify` at once. Any thread may call `notify`, which is short and calls no slot. Without this slot the host waits in a
+   * thread of its own. */
   clv_status (*event_notify)(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error);
 
   /* Optional: the option keys that open() accepts. If there is a list, the host rejects any other key and lists these to the

@@ -162,7 +162,7 @@ static inline void *clv_host_buffer_pointer(clv_device *device, clv_buffer *buff
   return (char *)buffer + CLV_HOST_ALIGNMENT;
 }
 
-/* All calls are synchronous, so nothing waits. The only stream and the only event have no state. */
+/* All calls are synchronous, so there is nothing to wait for. All streams and all events are the device itself. */
 static inline clv_status clv_host_stream_create(clv_device *device, clv_stream **stream, clv_error *error) {
   (void)error;
   *stream = (clv_stream *)(void *)device;
@@ -212,7 +212,7 @@ static inline clv_status clv_host_event_synchronize(clv_device *device, clv_even
 static inline clv_status clv_host_check_range(const clv_buffer *buffer, uint64_t offset, uint64_t size_bytes, clv_error *error) {
   const uint64_t there = ((const clv_host_buffer *)(const void *)buffer)->size_bytes;
   if (offset <= there && size_bytes <= there - offset) return CLV_OK;
-  return clv_host_fail(error, CLV_INVALID_ARGUMENT, "a copy of %llu bytes at %llu leaves a buffer of %llu bytes",
+  return clv_host_fail(error, CLV_INVALID_ARGUMENT, "a copy of %llu bytes at offset %llu exceeds the buffer of %llu bytes",
                        (unsigned long long)size_bytes, (unsigned long long)offset, (unsigned long long)there);
 }
 static inline clv_status clv_host_copy_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset,

@@ -22,7 +22,7 @@ clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *e
   clv_status status = CLV_OK;
   struct stat info;
   if (fstat(file, &info) != 0) {
-    status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot read its size: %s", path, strerror(errno));
+    status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot read the file's size: %s", path, strerror(errno));
   } else if (!S_ISREG(info.st_mode)) {
     status = clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: not a regular file", path);
   } else if (info.st_size > 0) {

@@ -12,7 +12,8 @@ typedef struct clv__file_map {
 
 clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *error);
 void clv__file_map_close(clv__file_map *map);
-/* Returns the pages to the system; the next access reads them again. For weights that a device has copied. */
+/* Returns the pages of this part of the mapping to the system; the next access reads them again. Used for weights that a device
+ * has copied. */
 void clv__file_map_drop(const clv__file_map *map, const void *data, size_t size_bytes);
 
 /* A read-only mapping of `size_bytes` that repeats one element. It maps the same few pages repeatedly, so a large constant

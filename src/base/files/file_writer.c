@@ -18,8 +18,8 @@
 #define MARK ".tmp-" /* followed by six random letters or digits */
 enum { LETTERS = 6 };
 
-/* Opens a file without a name in the folder of `path`; it disappears if the process is killed. -1 if the file system does not
- * support this, or if the file could not be given a name later. */
+/* Opens a file without a name in the folder of `path`. The file disappears if the process is killed. Returns -1 if the file
+ * system does not support this, or if name_unnamed() would fail because there is no /proc. */
 static int open_unnamed(const char *path) {
   char folder[sizeof((clv__file_writer *)NULL)->temporary] = ".";
   const char *slash = strrchr(path, '/');
@@ -28,7 +28,8 @@ static int open_unnamed(const char *path) {
   return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
-/* Gives it a name as mkostemp() would, so that it can be renamed over its target: linkat() cannot replace an existing file. */
+/* Gives the unnamed file a temporary name, like mkostemp(). The caller renames it to its target, because linkat() cannot replace
+ * an existing file. */
 static clv_status name_unnamed(clv__file_writer *writer, clv_error *error) {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
   char from[32], *end = writer->temporary + strlen(writer->temporary) - LETTERS;
@@ -148,7 +149,7 @@ void clv__file_writer_abandon(clv__file_writer *writer) {
   if (has_temporary) unlink(writer->temporary);
 }
 
-/* Whether the entry is `name`, followed by the mark and the letters. */
+/* Whether the directory entry is `name` followed by MARK and LETTERS more characters. */
 static bool is_temporary(const char *entry, const char *name) {
   size_t length = strlen(name), mark = sizeof MARK - 1;
   return strlen(entry) == length + mark + LETTERS && memcmp(entry, name, length) == 0 && memcmp(entry + length, MARK, mark) == 0;
@@ -160,7 +161,7 @@ void clv__file_writer_sweep(const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
   if (slash != NULL) {
     size_t length = slash == path ? 1 : (size_t)(slash - path);
-    if (length >= sizeof folder) return; /* too long: it could not have been written either */
+    if (length >= sizeof folder) return; /* clv__file_writer_open() rejects such a long path */
     memcpy(folder, path, length);
     folder[length] = '\0';
   }

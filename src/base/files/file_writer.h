@@ -6,14 +6,14 @@
 #include "cleave/types.h"
 
 typedef struct clv__file_writer {
-  const char *path; /* the caller's; must outlive this */
+  const char *path; /* the target; the caller's string must outlive the writer */
   int file;         /* -1: committed, abandoned, or never opened */
-  int special;      /* a pipe or a device cannot be replaced: the open target, written at commit; otherwise -1 */
+  int special;      /* if the target is a pipe or a device, its descriptor, written at commit; -1 for a regular file */
   bool is_unnamed;  /* the temporary file has no name yet and disappears if the process is killed */
   char temporary[4096];
 } clv__file_writer;
 
-/* CLV_INVALID_ARGUMENT (the path is too long), CLV_IO_ERROR. `writer` may be abandoned even after an error. */
+/* CLV_INVALID_ARGUMENT (the path is too long), CLV_IO_ERROR. clv__file_writer_abandon() may be called even after an error. */
 clv_status clv__file_writer_open(const char *path, clv__file_writer *writer, clv_error *error);
 clv_status clv__file_writer_append(clv__file_writer *writer, const void *data, size_t size_bytes, clv_error *error);
 /* Overwrites bytes appended earlier. */

@@ -101,8 +101,9 @@ clv_status clv__sealed_open(const clv__sealed_kind *kind, const void *data, size
                           kind->what, (unsigned long long)version, kind->version);
   }
   if (file.failed || reserved != 0 || payload != size_bytes - file.at) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s: %zu bytes, but its header says %llu", kind->what, size_bytes,
-                          (unsigned long long)payload);
+    return clv__error_set(error, CLV_INVALID_MODEL,
+                          "%s: the file of %zu bytes does not match its header, which states a payload of %llu bytes", kind->what,
+                          size_bytes, (unsigned long long)payload);
   }
   clv__hash computed;
   hash_payload(file.data + file.at, payload, &computed);

@@ -27,17 +27,17 @@ typedef struct clv__sealed_kind {
 
 /* ---- Writing: numbers are appended to a text. If memory runs out, it sets `failed`, which clv__sealed_write() reports. ---- */
 void clv__sealed_put(clv__text *payload, uint64_t number, size_t size_bytes); /* at most 8 */
-void clv__sealed_put_text(clv__text *payload, const char *text);              /* u32 bytes, then the bytes */
+void clv__sealed_put_text(clv__text *payload, const char *text);              /* the length as u32, then the bytes */
 /* u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown). A list of types starts with its count (u32). */
 void clv__sealed_put_type(clv__text *payload, const clv_tensor *type);
-/* u64 bytes, then the bytes. */
+/* The length as u64, then the bytes. */
 void clv__sealed_put_bytes(clv__text *payload, const void *data, size_t size_bytes);
 /* Passes the header and the payload to `write`. CLV_OUT_OF_MEMORY if the payload has failed; otherwise the status of `write`. */
 clv_status clv__sealed_write(const clv__sealed_kind *kind, const clv__text *payload, clv_write_fn write, void *cookie,
                              clv_error *error);
 
-/* ---- Reading: past the end the reader returns zeros and sets `failed`. Check it before a number sizes anything, and at the
- * end. ---- */
+/* ---- Reading: past the end the reader returns zeros and sets `failed`. Check `failed` before using a number as a size, and at
+ * the end. ---- */
 typedef struct clv__sealed_reader {
   const clv__sealed_kind *kind;
   const uint8_t *data; /* the payload; borrowed */
@@ -51,11 +51,11 @@ typedef struct clv__sealed_reader {
 clv_status clv__sealed_open(const clv__sealed_kind *kind, const void *data, size_t size_bytes, clv__sealed_reader *reader,
                             clv_error *error);
 uint64_t clv__sealed_take(clv__sealed_reader *reader, size_t size_bytes);               /* at most 8 */
-const uint8_t *clv__sealed_take_bytes(clv__sealed_reader *reader, uint64_t size_bytes); /* in the file; NULL past the end */
+const uint8_t *clv__sealed_take_bytes(clv__sealed_reader *reader, uint64_t size_bytes); /* borrowed; NULL past the end */
 const char *clv__sealed_take_text(clv__sealed_reader *reader, clv__arena *arena);       /* terminated; NULL past the end */
 /* CLV_NOT_SUPPORTED if the next text is not `fingerprint`. */
 clv_status clv__sealed_check_fingerprint(clv__sealed_reader *reader, const char *fingerprint);
-/* A list of tensor types; strings are rejected. */
+/* A list of tensor types. CLV_STRING and the 8-bit floats and smaller dtypes are rejected. */
 clv_status clv__sealed_take_types(clv__sealed_reader *reader, clv__arena *arena, clv_tensor **types, uint32_t *count);
 /* Length-prefixed bytes, copied to memory from the allocator. The caller releases it. */
 clv_status clv__sealed_copy_bytes(clv__sealed_reader *reader, const clv_allocator *allocator, void **data, size_t *size_bytes);

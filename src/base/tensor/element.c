@@ -1,5 +1,4 @@
-/* Reads and writes one element of a tensor of any dtype: see tensor.h. It is separate from tensor.c because small.h stores the
- * small dtypes, and small.h itself needs tensor.h. */
+/* Reads and writes one element of a tensor of any dtype: see tensor.h. */
 #include <math.h>
 
 #include "base/tensor/small.h"

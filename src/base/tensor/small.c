@@ -51,8 +51,8 @@ float clv__small_to_f32(clv_dtype dtype, uint8_t bits) {
     if (dtype == CLV_F8E5M2 && magnitude == f->overflow) return negative ? -INFINITY : INFINITY;
     return negative ? -NAN : NAN;
   }
-  /* Placed in the fields of an f32, the number is off by the difference of the biases. The multiplication corrects that, also
-   * for subnormals. */
+  /* The bits are put into the fields of an f32, whose exponent has another bias. The multiplication corrects this, also for
+   * subnormals. */
   const float value = f32_of((uint32_t)magnitude << (23 - f->mantissa_bits)) * f32_of((uint32_t)(254 - f->bias) << 23);
   return negative ? -value : value;
 }

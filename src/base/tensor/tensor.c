@@ -112,7 +112,7 @@ void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes) {
     APPEND("[...]");
     return;
   }
-  if (tensor->rank > CLV_MAX_RANK) { /* invalid input from a caller, in the text of an error */
+  if (tensor->rank > CLV_MAX_RANK) { /* a caller's invalid tensor, named in an error message */
     APPEND("[rank %d]", (int)tensor->rank);
     return;
   }

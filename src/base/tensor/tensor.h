@@ -48,7 +48,7 @@ static inline int64_t clv__dims_product(const clv_tensor *tensor, int32_t from, 
 }
 /* Same dtype, rank and dims (a symbol equals itself; an unknown dim equals nothing). */
 bool clv__tensor_same_type(const clv_tensor *a, const clv_tensor *b);
-/* "f32[1,3,N,?]"; symbols print as s0, s1, … Always terminated. */
+/* "f32[1,3,s0,?]": symbol k prints as s<k>, an unknown dim as `?`. Always terminated. */
 void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes);
 
 static inline clv_tensor clv__tensor_make(clv_dtype dtype, int32_t rank, const int64_t *dims, void *data) {

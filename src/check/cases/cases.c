@@ -1,5 +1,5 @@
-/* The cases of operators. Each row of text (operators/cases.h) stands for several cases. This file counts them, and creates the
- * graph and the data of one case. */
+/* The cases of operators. Each row of text (operators/cases.h) expands to several cases. This file counts the cases, and creates
+ * the graph and the data of one case. */
 #include "check/cases/cases.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ typedef struct span {
   const char *at, *end;
 } span;
 
-/* The lists of alternatives in a row. A list that `multiplies` is combined with all choices from the others. */
+/* The lists of alternatives in a row. A list that `multiplies` is combined with all cases that the other lists give. */
 typedef struct lists {
   const char *text[LISTS];
   uint32_t count[LISTS];
@@ -65,7 +65,7 @@ static span alternative(const lists *l, int list, uint32_t index) {
 static void pick(const lists *l, uint32_t index, span picked[LISTS]) {
   uint32_t chosen[LISTS] = {0}, others = 1;
   for (int i = 0; i < LISTS; ++i) others += l->multiplies[i] ? 0 : l->count[i] - 1;
-  uint32_t other = index % others, rest = index / others; /* `other` 0: lists that do not multiply have their first choice */
+  uint32_t other = index % others, rest = index / others; /* 0: all lists that do not multiply use their first alternative */
   for (int i = LISTS - 1; i >= 0; --i) {
     if (l->multiplies[i]) {
       chosen[i] = rest % l->count[i];
@@ -87,7 +87,7 @@ typedef struct making {
   clv__arena *arena; /* owned by the graph */
   clv_dtype dtype;
   uint64_t random;
-  clv_tensor inputs[CLV__CASE_MAX_OPERANDS]; /* inputs of the graph so far */
+  clv_tensor inputs[CLV__CASE_MAX_OPERANDS]; /* the graph's inputs added so far */
   uint32_t input_count;
   clv_error *error;
 } making;
@@ -100,7 +100,7 @@ static bool next_word(span *s, span *word) {
   return word->at < word->end;
 }
 
-/* Whether `operand` is meant for later nodes ("+r[3,4]="), but none of the later nodes in `then` ("Add(r) Relu") reads it. */
+/* Whether `operand` is for later nodes ("+r[3,4]="), but no later node in `then` ("Add(r) Relu") reads it. */
 static bool is_unread(span operand, span then) {
   if (*operand.at != '+') return false;
   const char *name = operand.at + 1;
@@ -226,7 +226,7 @@ static clv_status build_row(making *m, const span picked[LISTS]) {
   return is_output || value == CLV__NO_ID ? CLV_OK : clv__builder_output(m->builder, value, m->error);
 }
 
-/* "Conv 22, f32: x[1,3,8,8] w[4,3,3,3]=; strides=[2,2]; then Relu". */
+/* Sets the case's name, such as "Conv 22, f32: x[1,3,8,8] w[4,3,3,3]=; strides=[2,2]; then Relu". */
 static void name_case(clv__check_case *made, const span p[LISTS]) {
   const size_t room = sizeof made->what;
   span operands = p[OPERANDS], word;
@@ -281,7 +281,7 @@ static clv_status build(making *m, uint32_t index, clv__check_case *made) {
   return clv__cases_built[index].build(m->builder, m->error);
 }
 
-/* Data for the graph's inputs. Cases from rows already have it; cases built by hand are filled here. */
+/* Sets the data of the graph's inputs. Cases from rows already have data; for cases built by hand it is generated here. */
 static clv_status fill_inputs(making *m, clv__check_case *made) {
   clv_graph *graph = made->graph;
   made->inputs = clv__arena_allocate_zero(&graph->arena, graph->input_count + 1, sizeof *made->inputs);

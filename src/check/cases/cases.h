@@ -1,4 +1,4 @@
-/* Cases of operators: cases.c expands the rows of operators/cases.h into cases, text.c parses their text, data.c generates the
+/* Cases of operators: cases.c expands the rows of text (operators/cases.h) into cases, text.c parses them, data.c generates the
  * numbers. */
 #ifndef CLEAVE_CHECK_CASES_CASES_H
 #define CLEAVE_CHECK_CASES_CASES_H
@@ -36,18 +36,18 @@ typedef struct clv__case_operand {
   char name[CLV__CASE_MAX_NAME];
   clv_tensor type;
   clv__case_fill fill;
-  double low, high;   /* for RANGE; for TURN, `high` is n */
+  double low, high;   /* bounds for CLV__FILL_RANGE; for CLV__FILL_TURN, `high` is n */
   const char *values; /* the text after the opening bracket; NULL: `fill` generates them */
 } clv__case_operand;
 
-/* Parses one operand; *text advances past it. T stands for `dtype`. */
+/* Parses one operand and advances *text past it. `dtype` replaces T. */
 clv_status clv__case_read_operand(const char **text, const char *end, clv_dtype dtype, clv__case_operand *operand,
                                   clv_error *error);
 /* Parses one attribute, with its parts in `arena`, or the list of wanted outputs (">101"). For a list of outputs,
- * `attribute->name` is NULL and bit i of *outputs tells whether output i is wanted. */
+ * `attribute->name` is NULL and bit i of *outputs is set if output i is wanted. */
 clv_status clv__case_read_attribute(const char **text, const char *end, clv_dtype dtype, clv__arena *arena,
                                     clv_attribute *attribute, uint32_t *outputs, uint32_t *output_count, clv_error *error);
-/* The dtype of that name, or NONE. */
+/* The dtype with the given name, or CLV_DTYPE_NONE. */
 clv_dtype clv__case_dtype(const char *text, size_t length);
 /* Parses numbers up to a closing bracket into the elements of `tensor`, whose data has room for them. */
 clv_status clv__case_read_values(const char *text, const clv_tensor *tensor, clv_error *error);

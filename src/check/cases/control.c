@@ -68,7 +68,7 @@ static clv_status build_if_false(clv__builder *builder, clv_error *error) {
   return build_if(builder, &(uint8_t){0}, error);
 }
 
-/* The body state -> (state + x, -state). */
+/* A Loop body: state -> (state + x, -state). */
 static clv_status loop_body(clv__builder *parent, const clv_graph_view **body, clv_error *error) {
   static const int64_t dims[] = {3};
   clv__builder *builder;
@@ -112,7 +112,7 @@ static clv_status build_loop_input(clv__builder *builder, clv_error *error) {
   return build_loop(builder, NULL, error);
 }
 
-/* The body (sum, row) -> (sum + row, sum + row). */
+/* A Scan body: (sum, row) -> (sum + row, sum + row). */
 static clv_status scan_body(clv__builder *parent, const clv_graph_view **body, clv_error *error) {
   static const int64_t dims[] = {4};
   clv__builder *builder;

@@ -9,8 +9,8 @@ static const char *state_word(clv__issue issue) {
   return words[issue];
 }
 
-/* Finds how the partition was issued. Returns false if unknown, for example because the session replaced the plan after removing
- * a device. */
+/* Finds how the partition was issued. Returns false if this is unknown, for example because the session removed a device and now
+ * runs another plan. */
 static bool issue_of(const bench *b, uint32_t partition, clv__issue_info *info) {
   if (clv__session_plan(b->session) != b->job.plan) return false;
   clv__session_issue(b->session, partition, info);
@@ -33,8 +33,8 @@ void bench_issue_text(const bench *b, uint32_t partition, clv__text *text) {
   if (info.issue == CLV__ISSUE_EAGER) clv__text_append(text, ": %s", info.why);
 }
 
-/* Whether the host time that replays save is known. A synchronous device executes its kernels in the caller's thread, so the time
- * to issue them cannot be separated. */
+/* Returns whether the host time that replays save is known. A synchronous device executes its kernels in the caller's thread, so
+ * the time to issue them cannot be separated from the time to execute them. */
 static bool knows_saved(const bench *b, uint32_t device) {
   return !b->job.devices->items[device].info.is_synchronous;
 }

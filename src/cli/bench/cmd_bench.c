@@ -79,7 +79,7 @@ static clv_status time_steps(bench *b, clv_error *error) {
   clv__session_time_steps(b->session, true);
   for (uint32_t run = 0; run < b->step_runs; ++run) {
     CLV__TRY(bench_run_once(b, &ignored, error));
-    if (clv__session_incident_count(b->session) != before) break; /* a device was removed, so the plan has other steps */
+    if (clv__session_incident_count(b->session) != before) break; /* a device was removed, so the steps differ */
     for (uint32_t s = 0; s < steps; ++s) {
       samples[(size_t)s * b->step_runs + run] = (double)clv__session_step_time_ns(b->session, s) / 1e6;
     }
@@ -93,8 +93,8 @@ static clv_status time_steps(bench *b, clv_error *error) {
   return CLV_OK;
 }
 
-/* Uses separate runs, because waiting after each step would lengthen the measured ones. If a device is removed meanwhile, the
- * plan changes, so it measures all steps again. */
+/* Measures steps in runs of their own, because waiting after each step makes a run slower. If a device is removed meanwhile, the
+ * plan changes, and all steps are measured again. */
 static clv_status measure_steps(bench *b, clv_error *error) {
   uint32_t before;
   do {
@@ -104,7 +104,7 @@ static clv_status measure_steps(bench *b, clv_error *error) {
   return CLV_OK;
 }
 
-/* Uses separate runs, like measure_steps(). */
+/* Traces further runs, so that tracing does not affect the measured ones. */
 static clv_status trace_runs(bench *b, clv_error *error) {
   const char *path = cli_text(b->cli, OPTION_TRACE, NULL);
   if (path == NULL) return CLV_OK;
@@ -141,8 +141,8 @@ const cli_command cli_command_bench = {
         "Loads, plans and compiles the model, runs it once (the first run), warms up, and then measures --runs runs on the same\n"
         "inputs. The load time is everything before the first run. The times of partitions and transfers are measured in\n"
         "separate runs, because waiting after each step takes time. With --operators, further runs measure each operator on\n"
-        "devices that report such times, and the peak compute and memory speed of this machine. Operators that take long and\n"
-        "are far from their roofline are the ones worth optimising.",
+        "devices that report operator times, and the peak compute and memory speed of this machine. Operators that take long\n"
+        "and are far from their roofline are the ones worth optimising.",
     .examples =
         "  cleave bench resnet50.onnx --runs 100\n"
         "  cleave bench resnet50.onnx --threads 2 --operators\n"

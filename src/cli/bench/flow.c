@@ -35,7 +35,7 @@ clv_status bench_make_rooms(bench *b, clv_error *error) {
 typedef struct flight {
   clv_run *run;
   uint64_t start_ns;
-  uint32_t index; /* number of the run */
+  uint32_t index; /* of the run, in latencies_ms */
 } flight;
 
 static clv_status take_off(bench *b, flight *f, uint32_t place, uint32_t index, clv_error *error) {
@@ -57,7 +57,8 @@ clv_status bench_measure_flow(bench *b, clv_error *error) {
   flight flights[CLV_MAX_IN_FLIGHT] = {{0}};
   clv_status status = CLV_OK;
   uint64_t start = clv__clock_ns();
-  for (uint32_t i = 0; status == CLV_OK && i < b->runs; ++i) { /* runs end roughly in the order in which they started */
+  for (uint32_t i = 0; status == CLV_OK && i < b->runs;
+       ++i) { /* runs end roughly in the order in which they started, so wait for the oldest */
     flight *f = &flights[i % b->in_flight];
     status = land(b, f, error);
     if (status == CLV_OK) status = take_off(b, f, i % b->in_flight, i, error);

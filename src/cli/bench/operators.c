@@ -1,4 +1,5 @@
-/* `cleave bench --operators`: runs in which devices time their own steps, and the results. See report/efficiency.h. */
+/* `cleave bench --operators`: executes runs in which devices time their own steps, and prints the results as JSON. See
+ * report/efficiency.h. */
 #include <string.h>
 
 #include "cli/bench/bench.h"
@@ -17,7 +18,7 @@ static clv_status measure(bench *b, clv_error *error) {
   for (uint32_t run = 0; run < b->step_runs && status == CLV_OK; ++run) {
     double ignored;
     status = bench_run_once(b, &ignored, error);
-    if (clv__session_incident_count(b->session) != before) break; /* a device was removed, so the plan has other steps */
+    if (clv__session_incident_count(b->session) != before) break; /* a device was removed, so the steps differ */
     if (status == CLV_OK) status = clv__efficiency_sample(&b->efficiency, error);
     cli_progress(b->cli, "%s: measuring operators, run %u of %u", b->job.path, run + 1, b->step_runs);
   }
@@ -50,7 +51,7 @@ static void put_rates(json_t *object, double flops, double bytes, double ms) {
   json_object_set_new(object, "bytes_per_second", known_real(clv__per_second(bytes, ms)));
 }
 
-/* `ms` is the time of the steps whose roofline is known. */
+/* `ms` is the total time of the steps whose roofline is known. */
 static void put_roof(json_t *object, bool by_compute, double roof_ms, double ms, double lost_ms) {
   json_object_set_new(object, "bound", roof_ms > 0 ? json_string(by_compute ? "compute" : "memory") : json_null());
   json_object_set_new(object, "roofline_ms", known_real(roof_ms));

@@ -9,7 +9,8 @@
 
 enum { SHOWN_STEPS = 30 };
 
-/* Nearest-rank percentile of sorted numbers: the smallest number that at least `share` of them do not exceed. */
+/* Returns the nearest-rank percentile of sorted numbers: the smallest one such that at least `share` of all numbers are no
+ * larger. */
 static double percentile(const double *sorted, uint32_t count, double share) {
   double rank = share * count;
   uint32_t index = (uint32_t)rank;
@@ -83,7 +84,7 @@ static json_t *memory_json(const bench *b) {
   return object;
 }
 
-/* The sources of executables, per partition and in total. */
+/* Returns where the executables came from (memory, disk, compiling), per partition and in total. */
 static json_t *executables_json(const bench *b) {
   clv__session_stats stats;
   clv__session_stats_get(b->session, &stats);
@@ -107,7 +108,7 @@ static json_t *executables_json(const bench *b) {
   return object;
 }
 
-/* "executables: 2 from disk, 1 compiled (…)", with the first reason for compiling. */
+/* Writes a line such as "executables: 2 from disk, 1 compiled (…)", with the first reason for compiling in parentheses. */
 static void write_executables(const bench *b, clv__text *text) {
   clv__session_stats stats;
   clv__session_stats_get(b->session, &stats);
@@ -155,7 +156,7 @@ static void write_memory(const bench *b, clv__text *text) {
   clv__table_write(&table, 0, b->cli->color_out, text);
   clv__table_finish(&table);
   clv__text_append(text, "Weights on devices: %s; ", clv__label_size(stats.weight_bytes, number));
-  clv__text_append(text, "held by executables in addition: %s.\n\n", clv__label_size(stats.resident_bytes, number));
+  clv__text_append(text, "other memory of executables on devices: %s.\n\n", clv__label_size(stats.resident_bytes, number));
 }
 
 clv_status bench_print_json(const bench *b, clv_error *error) {
@@ -249,7 +250,7 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
   if (b->in_flight > 1) clv__text_append(&text, "%.1f runs per second, %u in flight\n", runs_per_second(b), b->in_flight);
   const clv_plan *plan = clv__session_plan(b->session);
   double predicted = (double)plan->price.overlapped_ns / 1e6, measured = median(b->latencies_ms, b->runs);
-  clv__text_append(&text, "predicted %.3f ms (%+.0f %% beside the measured median), prices: ", predicted,
+  clv__text_append(&text, "predicted %.3f ms (%+.0f %% relative to the measured median), prices: ", predicted,
                    measured > 0 ? 100 * (predicted / measured - 1) : 0);
   clv__report_prices(plan, &text);
   clv__text_append(&text, "\n");

@@ -44,9 +44,9 @@ static clv_status tell(cli_invocation *cli, const clv__gnn_graph *graph, const c
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
   if (!cli_is_given(cli, OPTION_RMAT)) {
-    return cli_usage(cli, error, "option '--rmat SCALE' is missing: the graph gets 2^SCALE vertices");
+    return cli_usage(cli, error, "option '--rmat SCALE' is missing; the graph will have 2^SCALE vertices");
   }
-  if (path == NULL) return cli_usage(cli, error, "option '-o FILE' is missing: the file to write the graph to");
+  if (path == NULL) return cli_usage(cli, error, "option '-o FILE' is missing; it names the file to write the graph to");
   uint64_t scale = cli_number(cli, OPTION_RMAT, 0), begin_ns = clv__clock_ns();
   if (scale > 31)
     return cli_usage(cli, error, "option '--rmat': scale %llu is above the maximum of 31", (unsigned long long)scale);

@@ -18,7 +18,7 @@ typedef struct cut {
   double metis_seconds;
   bool from_cache;
   clv__cut_figures figures;
-  json_t *subgraphs; /* with --json -v */
+  json_t *subgraphs; /* NULL unless --json and -v are given */
 } cut;
 
 typedef struct inspection {
@@ -136,7 +136,7 @@ static void write_graph(const inspection *in, clv__text *text) {
   double mean = csr->vertex_count > 0 ? (double)csr->edge_count / csr->vertex_count : 0;
   clv__label_name(text, in->path);
   clv__text_append(text, "\n  vertices     %s\n", clv__label_grouped(csr->vertex_count, first));
-  clv__text_append(text, "  edges        %s (%.3g a vertex), %s in memory\n", clv__label_grouped(csr->edge_count, first), mean,
+  clv__text_append(text, "  edges        %s (%.3g per vertex), %s in memory\n", clv__label_grouped(csr->edge_count, first), mean,
                    clv__label_size(f->rows_bytes, second));
   clv__text_append(text, "  in-degree    %s to %s", clv__label_grouped(f->in_degree.least, first),
                    clv__label_grouped(f->in_degree.most, second));
@@ -150,10 +150,10 @@ static void write_graph(const inspection *in, clv__text *text) {
     clv__text_append(text, "  features     none\n");
   } else {
     uint64_t columns = (uint64_t)in->graph->features.dims[1];
-    clv__text_append(text, "  features     %s a vertex, %s\n", clv__label_grouped(columns, first),
+    clv__text_append(text, "  features     %s per vertex, %s\n", clv__label_grouped(columns, first),
                      clv__label_size(columns * csr->vertex_count * sizeof(float), second));
   }
-  clv__text_append(text, "  labels       %s\n", in->graph->labels.dtype == CLV_DTYPE_NONE ? "none" : "one a vertex");
+  clv__text_append(text, "  labels       %s\n", in->graph->labels.dtype == CLV_DTYPE_NONE ? "none" : "one per vertex");
 }
 
 static void range_cell(clv__table *table, const clv__range *range) {
@@ -181,7 +181,7 @@ static void write_cuts(const inspection *in, clv__text *text) {
     if (c->metis_seconds > 0)
       clv__table_cell(&table, "%s", clv__label_time((uint64_t)(1e9 * c->metis_seconds), label));
     else
-      clv__table_cell(&table, "%s", c->from_cache ? "cached" : "not asked");
+      clv__table_cell(&table, "%s", c->from_cache ? "cached" : "not used");
   }
   clv__text_append(text, "\n");
   clv__table_write(&table, 0, in->cli->color_out, text);

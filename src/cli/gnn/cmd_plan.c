@@ -1,4 +1,4 @@
-/* `cleave gnn plan`: determines the number of subgraphs, what runs where, and the predicted time. */
+/* `cleave gnn plan`: determines the number of subgraphs, the devices of their blocks, and the predicted time. */
 #include "cli/console.h"
 #include "cli/gnn/report.h"
 #include "cli/json.h"
@@ -13,7 +13,7 @@ static const cli_gnn_option options[] = {
     {OPTION_OUTPUT, "write the plan, for 'cleave gnn run --plan'", NULL},
 };
 
-/* ---- All plans of the k that is chosen ---- */
+/* ---- --list-peps: the candidate plans of the chosen k ---- */
 
 typedef clv_status (*pep_teller)(void *user, uint32_t layer, uint32_t subgraph, const clv__pep_list *list, clv_error *error);
 
@@ -162,7 +162,7 @@ const cli_gnn_verb cli_gnn_verb_plan = {
     .examples =
         "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --kset 1,2,4 --profile costs.json -o plan.json\n"
         "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --profile costs.json --html plan.html\n"
-        "  cleave gnn plan --model sage.json --graph cora.npz --profile costs.json --effort quick -v    # show its moves\n",
+        "  cleave gnn plan --model sage.json --graph cora.npz --profile costs.json --effort quick -v    # show the moves\n",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .execute = execute,

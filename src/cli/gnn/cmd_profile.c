@@ -55,7 +55,7 @@ static clv_status find_columns(cli_gnn_job *job, const clv__file_map *map, clv__
   return CLV_OK;
 }
 
-/* "npu=4-7" sets the stages of the npu's column. */
+/* Parses --stages: "npu=4-7" sets the stages that the column of the device npu covers. */
 static clv_status take_stages(cli_gnn_job *job, const char *text, clv__import_column *columns, uint32_t count, clv_error *error) {
   size_t length = strcspn(text, "=");
   unsigned first, last;
@@ -70,7 +70,7 @@ static clv_status take_stages(cli_gnn_job *job, const char *text, clv__import_co
   return cli_usage(job->cli, error, "option '--stages': the imported file has no column for device '%.*s'", (int)length, text);
 }
 
-/* Adapts the columns to one layer: its stages, and whether edges matter to them. */
+/* Copies the columns for one layer: completes their stages, and sets whether the times depend on the number of edges. */
 static clv_status place_columns(const cli_gnn_job *job, uint32_t layer, const clv__import_column *columns, uint32_t count,
                                 clv__import_column *placed, clv_error *error) {
   const clv__chain *chain = &job->planning.chains[layer];
@@ -110,10 +110,12 @@ static clv_status import(cli_gnn_job *job, const char *path, clv_error *error) {
 /* Prints notes about blocks that were left out, and about blocks whose largest sizes were not measured. */
 static void tell_left_out(const cli_gnn_job *job, const clv__gnn_measured *measured) {
   if (measured->needless > 0 && job->cli->verbose)
-    cli_note(job->cli, "%u of %u blocks take longer than their whole layer on the same device: no plan needs them",
+    cli_note(job->cli,
+             "%u of %u blocks were left out: they take longer than their whole layer on the same device, so no plan needs them",
              measured->needless, measured->blocks);
   if (measured->cut_off > 0)
-    cli_note(job->cli, "no time was left for the largest sizes of %u of %u blocks: --seconds %.0f would measure more of them",
+    cli_note(job->cli,
+             "no time was left for the largest sizes of %u of %u blocks; --seconds %.0f would measure more of these sizes",
              measured->cut_off, measured->blocks, 4 * cli_real(job->cli, OPTION_SECONDS, LIMIT_S));
 }
 
@@ -185,9 +187,9 @@ static clv_status print(const cli_gnn_job *job, const char *path, const clv__gnn
                      clv__label_time((uint64_t)overhead->time_ns, taken), clv__label_time((uint64_t)overhead->spread_ns, spread));
   }
   clv__text_append(&text,
-                   "error, worst: median and largest error of the fit, at sizes that it was not made from. spread: variation of "
-                   "repeated measurements.\n"
-                   "no fit: plans do not use such a block.\n");
+                   "The columns 'error' and 'worst' are the median and the largest error of the fit, at sizes that were left out "
+                   "of it. 'spread' is the variation of repeated measurements.\n"
+                   "Plans do not use blocks with 'no fit'.\n");
   if (path != NULL) {
     clv__text_append(&text, "Written to ");
     clv__label_name(&text, path);
@@ -201,7 +203,7 @@ static clv_status profile(cli_gnn_job *job, clv_error *error) {
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL), *csv = cli_text(cli, OPTION_IMPORT, NULL);
   clv__gnn_measured measured;
   if (csv == NULL && cli_is_given(cli, OPTION_STAGES))
-    return cli_usage(cli, error, "option '--stages' describes an imported file: give it with --import");
+    return cli_usage(cli, error, "option '--stages' describes the file of --import, which is not given");
   if (path == NULL) cli_note(cli, "the costs are not saved: give -o FILE to write them");
   CLV__TRY(cli_gnn_cut(job, error));
   clv__tables_init(&job->tables, clv__context_allocator(cli->context));
@@ -215,7 +217,7 @@ static clv_status profile(cli_gnn_job *job, clv_error *error) {
     }
   }
   if (csv != NULL) CLV__TRY(import(job, csv, error));
-  CLV__TRY(measure(job, csv != NULL, &measured, error)); /* imported tables have no copies */
+  CLV__TRY(measure(job, csv != NULL, &measured, error)); /* imported files contain no copy times */
   tell_left_out(job, &measured);
   if (path != NULL) CLV__TRY(clv__tables_write(&job->tables, path, error));
   return print(job, path, &measured, error);
@@ -237,7 +239,7 @@ const cli_gnn_verb cli_gnn_verb_profile = {
     .description =
         "Measures the blocks of the model's layers that plans for these devices may contain, on the subgraphs of every k of\n"
         "--kset, and copies between devices. Plans are priced from these measurements alone. Between the measured sizes, prices\n"
-        "are interpolated by fits, whose error is shown; outside them, there are no prices. Whole layers are measured first.\n"
+        "are interpolated by fits, whose error is shown; beyond these sizes, there are no prices. Whole layers come first.\n"
         "Other blocks are skipped if they take longer than their whole layer. --import reads costs of blocks that were measured\n"
         "elsewhere; copies are still measured here.",
     .examples =

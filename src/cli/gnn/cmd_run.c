@@ -1,4 +1,4 @@
-/* `cleave gnn run`: runs a model over a graph, by a plan on several devices, or in one piece. */
+/* `cleave gnn run`: runs a model over a graph, either by a plan or on the whole graph in one piece. */
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "report/gnn/trace.h"
 #include "report/label.h"
 
-#define TOLERANCE 1e-5 /* relative to the largest number of the result: f32 sums differ in their order */
+#define TOLERANCE 1e-5 /* of --verify, relative to the largest number of the result: f32 sums are added in another order */
 
 static const cli_gnn_option options[] = {
     {OPTION_GNN_PLAN, NULL, NULL},
@@ -219,10 +219,10 @@ static clv_status tell(const running *r, clv_error *error) {
   return cli_print(job->cli, &text, error);
 }
 
-/* ---- All of it ---- */
+/* ---- The command ---- */
 
-/* Names the file that keeps the rows between layers for --resume. There is one only if the output is a regular file, because a
- * later run must find it by the output's name. */
+/* Names the file that keeps the rows between layers for --resume: the output's name with ".state". No such file is written unless
+ * the output is a regular file. */
 static clv_status find_state(running *r, clv_error *error) {
   struct stat about;
   cli_invocation *cli = r->job.cli;
@@ -237,7 +237,7 @@ static clv_status find_state(running *r, clv_error *error) {
   if (r->state_path == NULL) return clv__error_memory(error, length + sizeof ".state");
   memcpy(r->state_path, r->output, length);
   memcpy(r->state_path + length, ".state", sizeof ".state");
-  clv__file_writer_sweep(r->output); /* leftovers of runs killed while writing it */
+  clv__file_writer_sweep(r->output); /* removes temporary files of runs that were killed while writing the output */
   return CLV_OK;
 }
 

@@ -5,7 +5,7 @@
 
 #include "cli/options/options.h"
 
-/* In help-text order. */
+/* In the order in which the help text lists them. */
 #define CLI_GNN_VERBS(X) \
   X(generate)            \
   X(inspect)             \
@@ -24,17 +24,18 @@ typedef struct cli_gnn_option {
 
 typedef struct cli_gnn_verb {
   const char *name;
-  const char *operands;    /* "GRAPH"; "" if none: operands[0] of the options is the verb itself */
+  const char *operands;    /* "GRAPH", or "" if the verb has none; cli_options.operands[0] is the verb itself */
   const char *wanted;      /* required options, as in the usage line */
   const char *summary;     /* one line */
-  const char *description; /* paragraphs, wrapped */
-  const char *examples;    /* lines */
+  const char *description; /* paragraphs; see cli_help_text() */
+  const char *examples;    /* command lines, each ending with a newline */
   const cli_gnn_option *options;
   size_t option_count; /* besides the options of all commands */
   clv_status (*execute)(cli_invocation *cli, clv_error *error);
 } cli_gnn_verb;
 
-/* kset.c: parses "1,2,10..20" into ascending numbers without repetition, in the arena. Otherwise reports a usage error. */
+/* kset.c: parses a text such as "1,2,10..20" into ascending numbers without repetition, in the arena. A text that cannot be
+ * parsed is a usage error. */
 clv_status cli_kset_parse(cli_invocation *cli, const char *text, uint32_t **ks, uint32_t *count, clv_error *error);
 
 #endif

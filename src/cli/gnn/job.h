@@ -1,5 +1,5 @@
-/* The common start of plan, profile and run of `cleave gnn`: model, graph and devices; the graph partitioned for every k of
- * --kset; tables; and the choice of a plan. */
+/* The first steps of `cleave gnn plan`, `profile` and `run`: loads the model and the graph, opens the devices, partitions the
+ * graph for every k of --kset, reads the cost tables, and chooses a plan. */
 #ifndef CLEAVE_CLI_GNN_JOB_H
 #define CLEAVE_CLI_GNN_JOB_H
 
@@ -16,7 +16,7 @@ typedef struct cli_gnn_job {
   clv__tables tables;
   clv__choice choice;
   clv__gnn_plan *plan;             /* the chosen plan */
-  clv__membership *parts;          /* [part_count]: from --parts, sorted by k; includes k = 1 */
+  clv__membership *parts;          /* [part_count]: the partitionings from --parts, sorted by k; includes k = 1 */
   uint32_t part_count;             /* 0: METIS partitions the graph */
   double load_ms, cut_ms, plan_ms; /* cut_ms: to partition the graph and build the subgraphs */
 } cli_gnn_job;

@@ -1,5 +1,5 @@
-/* Reports a plan. All data comes from the plan, so that a plan from a file gives the same report as a new one. Data that only
- * a new plan has (how the graph was partitioned) is added if available. See report.h. */
+/* Reports a plan. Most data comes from the plan itself, so a plan from a file gives the same report as a new plan. How the graph
+ * was partitioned is known only for a new plan, and reported if known. See report.h. */
 #include "cli/gnn/report.h"
 
 #include <math.h>
@@ -243,7 +243,8 @@ static void append_merges(const clv__gnn_account *account, uint32_t l, clv__text
                      (unsigned long long)merge->from[0].edges, (unsigned long long)merge->from[1].rows,
                      (unsigned long long)merge->from[1].edges, (unsigned long long)merge->into.rows,
                      (unsigned long long)merge->into.edges, merge->parts);
-    clv__text_append(text, "%.3f ms, one executable less saves %.3f ms\n", 1e-6 * merge->added_ns, 1e-6 * merge->saved_ns);
+    clv__text_append(text, "%.3f ms, compiling one executable less saves %.3f ms\n", 1e-6 * merge->added_ns,
+                     1e-6 * merge->saved_ns);
   }
 }
 

@@ -9,9 +9,10 @@
 
 void cli_gnn_report_json(const cli_gnn_job *job, const clv__gnn_account *account, json_t *root);
 
-/* Every k, and why the plan uses its k. */
+/* Writes a table of all values of k, and why this k was chosen. */
 void cli_gnn_report_choice(const cli_gnn_job *job, clv__text *text);
-/* Layers, clusters and blocks, predicted and, after a run, measured; and the work beyond the graph itself. */
+/* Writes the predicted and, after a run, the measured times of layers and blocks, and the halo and padding rows that are computed
+ * in addition to the graph's own. */
 void cli_gnn_report_blocks(const cli_gnn_job *job, const clv__gnn_account *account, clv__text *text);
 
 /* Writes the page for --html, if given. */

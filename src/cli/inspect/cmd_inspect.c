@@ -1,4 +1,4 @@
-/* `cleave inspect`: shows the contents of a model and its support by the devices. */
+/* `cleave inspect`: shows the contents of a model, and which devices support its nodes. */
 #include <string.h>
 
 #include "cli/inspect/inspect.h"
@@ -152,7 +152,8 @@ const cli_command cli_command_inspect = {
     .max_operands = 1,
     .summary = "show a model's operators, and which devices support them",
     .description =
-        "Shows nodes, parameters, FLOPs (a multiply-add is two), inputs and outputs. For every operator, shows how many of its\n"
+        "Shows nodes, parameters, FLOPs (a multiply-add is two of them), inputs and outputs. For every operator, shows how many "
+        "of its\n"
         "nodes each device of --devices can run, and the reasons for those it cannot. Given a plan file, inspects its model.",
     .examples =
         "  cleave inspect resnet50.onnx --devices npu,cpu\n"

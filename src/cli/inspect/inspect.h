@@ -21,7 +21,7 @@ typedef struct cli_inspection {
   bool has_capability;
   uint64_t parameter_count, parameter_bytes, folded_nodes;
   uint64_t unbound_bytes;              /* bytes of parameters that the file does not contain */
-  uint64_t folded_count, folded_bytes; /* elements computed at planning time that nodes read at run time */
+  uint64_t folded_count, folded_bytes; /* elements computed by constant folding that nodes read at run time */
   uint32_t parameter_values;
   double flops;
   bool flops_complete; /* false if shapes are open or an operator is unknown */
@@ -30,7 +30,7 @@ typedef struct cli_inspection {
   clv_tensor *operands;
 } cli_inspection;
 
-/* Computes a node's FLOPs from the known sizes. Returns false if they do not suffice. */
+/* Computes a node's FLOPs. Returns false if they depend on sizes that are not known. */
 bool cli_inspected_flops(cli_inspection *in, clv_node_id id, double *flops);
 
 clv_status cli_inspect_text(cli_inspection *in, clv_error *error); /* text.c */

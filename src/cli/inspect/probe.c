@@ -9,19 +9,11 @@
 
 enum { OPSET = 21, MAX_OPERANDS = 8 };
 
-/* Operands to try, one letter each; the last one repeats until there are enough. An operator counts as supported if the
- * device accepts it with one of these strings.
- *   f h b u i  runtime f32, f16, bool, u8, i64 of the rank that follows
- *   w          constant f32 [4,4,1,1]
- *   c          constant f32 [4]
- *   o s m r p  constant i64: [0], [1], [-1], four ones, eight zeros
- *   z          constant i64 scalar 4
- *   g          constant f32 [2]
- *   t          constant f32 scalar
- *   q          constant f32 [4] of ones
- *   j          runtime i64 [4,1]
- *   e          runtime i64 [5]
- *   n          absent */
+/* Lists of operands to try, one string per list and one letter per operand. The last operand repeats until the operator has
+ * enough. An operator counts as supported if the device accepts it with at least one list. f h b u i  runtime f32, f16, bool, u8,
+ * i64 of the rank that follows w          constant f32 [4,4,1,1] c          constant f32 [4] o s m r p  constant i64: [0], [1],
+ * [-1], four ones, eight zeros z          constant i64 scalar 4 g          constant f32 [2] t          constant f32 scalar q
+ * constant f32 [4] of ones j          runtime i64 [4,1] e          runtime i64 [5] n          absent */
 static const char *const trials[] = {
     "f4",     "f2",       "f1",
     "f0",     "f3",       "i2",

@@ -36,7 +36,7 @@ const char *cli_nearest(const char *wrong, const char *const *names, size_t coun
   for (size_t i = 0; i < count; ++i) {
     size_t edits = distance(wrong, names[i]), longer = strlen(wrong) > strlen(names[i]) ? strlen(wrong) : strlen(names[i]);
     size_t prefix = common_prefix(wrong, names[i]);
-    if (edits > 1 + longer / 2 || (edits > 2 && prefix == 0)) continue; /* too far for a plausible typo */
+    if (edits > 1 + longer / 2 || (edits > 2 && prefix == 0)) continue; /* too different to be a typo */
     long score = (long)edits - (long)prefix;                            /* the first letters are seldom misspelt */
     if (nearest != NULL && score >= best) continue;
     nearest = names[i];

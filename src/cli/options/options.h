@@ -95,12 +95,12 @@ typedef enum cli_option_kind {
   CLI_PAIR,       /* TEXT=TEXT */
   CLI_NUMBER,     /* an integer of at least `least` */
   CLI_REAL,       /* a number of at least 0 */
-  CLI_CHOICE      /* one of `choices`, separated by '|' */
+  CLI_CHOICE      /* one of the words in `value`, which are separated by '|' */
 } cli_option_kind;
 
 typedef struct cli_option {
   const char *name; /* without the dashes */
-  char letter;      /* or 0 */
+  char letter;      /* the short form (-o), or 0 */
   cli_option_kind kind;
   bool repeats;      /* may be given several times; otherwise the last one wins */
   uint32_t commands; /* bits from CLI_IN() */
@@ -140,17 +140,17 @@ clv_status cli_options_parse(cli_invocation *cli, const cli_command *command, in
 static inline bool cli_is_given(const cli_invocation *cli, cli_option_id id) {
   return cli->options->given[id].count > 0;
 }
-/* Returns the (last) value, or `fallback` if it is not given. */
+/* Return the last value given for the option, or `fallback` if the option is not given. */
 const char *cli_text(const cli_invocation *cli, cli_option_id id, const char *fallback);
 uint64_t cli_number(const cli_invocation *cli, cli_option_id id, uint64_t fallback);
 double cli_real(const cli_invocation *cli, cli_option_id id, double fallback);
 
-/* Collects the plan options from the arguments (pins, pin files, forces, strategy), in the arena. The caller sets sizes and
- * keeps. */
+/* Collects the plan options from the arguments (pins, pin files, forces, strategy), in the arena. The caller sets `sizes` and
+ * `keeps`. */
 clv_status cli_plan_options(cli_invocation *cli, clv_plan_options *options, clv_error *error);
 
-/* run.c: sets the options of the context and of sessions from the arguments. For options that are not given, the environment
- * decides, then the library. */
+/* run.c: set the options of the context and of sessions from the arguments. Options that are not given keep the value from the
+ * environment or the library's default. */
 void cli_context_options(cli_invocation *cli, clv_context_options *options);
 void cli_session_options(cli_invocation *cli, clv_session_options *options);
 
@@ -160,7 +160,7 @@ clv_status cli_outputs_check(const cli_invocation *cli, clv_error *error);
 /* help.c: prints texts on standard output. */
 void cli_help(const cli_invocation *cli);
 void cli_help_command(const cli_invocation *cli, const cli_command *command);
-/* Prints a description. Joins its lines and wraps them again; a line that starts with blanks is a list entry. */
+/* Prints a description, wrapped to the terminal's 80 columns. A line that starts with a blank is a list entry. */
 void cli_help_text(const char *text);
 void cli_help_option(const cli_option *option);
 

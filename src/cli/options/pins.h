@@ -10,8 +10,8 @@ typedef struct cli_pin {
   size_t pattern_length, device_length;
 } cli_pin;
 
-/* Splits at the last `=`, because node names may contain one and device names do not. Ignores surrounding blanks. Returns
- * false if either part is empty or contains a zero byte. */
+/* Splits the text at the last `=`, because node names may contain `=` and device names do not. Ignores surrounding blanks.
+ * Returns false if either part is empty or contains a zero byte. */
 bool cli_pin_read(const char *text, size_t length, cli_pin *pin);
 
 /* Calls `found` for every non-empty line of a file, without surrounding blanks and without comments. A comment starts with #

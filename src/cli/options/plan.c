@@ -9,7 +9,7 @@
 typedef struct assignments {
   cli_invocation *cli;
   clv_assignment *items;
-  size_t count, capacity; /* on the heap until complete */
+  size_t count, capacity; /* `items` are on the heap until complete; see keep() */
 } assignments;
 
 static clv_status add(void *self, const char *text, size_t length, clv_error *error) {

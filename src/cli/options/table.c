@@ -26,11 +26,11 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_STRATEGY] = {"strategy", 0, CLI_TEXT, false, PLANS, 0, "NAME", "optimal",
                          "how nodes are assigned to devices; see Strategies below"},
     [OPTION_SPLIT] = {"split", 0, CLI_CHOICE, false, PLANS, 0, "linear|convex|fewest", "chosen by the strategy",
-                      "how nodes are grouped into partitions. linear: consecutive nodes of the list; convex: least predicted "
-                      "time; fewest: fewest partitions"},
+                      "how nodes are grouped into partitions. linear: consecutive nodes of the topological order; convex: "
+                      "least predicted time; fewest: fewest partitions"},
     [OPTION_OBJECTIVE] = {"objective", 0, CLI_CHOICE, false, PLANS, 0, "latency|overlap|throughput", "latency",
-                          "what to minimise. latency: the time of a run, one step after the other; overlap: the time of a run, "
-                          "devices working at the same time; throughput: the time of the busiest device"},
+                          "what to minimise. latency: the time of a run whose steps run one after the other; overlap: the time "
+                          "of a run in which devices work at the same time; throughput: the time of the busiest device"},
     [OPTION_PROFILE] = {"profile", 0, CLI_TEXT, false, PLANS | CLI_IN(gnn), 0, "FILE", NULL,
                         "measured costs, written by 'cleave profile'; without a profile, costs are estimates"},
     [OPTION_PIN] = {"pin", 0, CLI_PAIR, true, PLANS, 0, "PATTERN=DEV", NULL,
@@ -41,10 +41,9 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_FORCE] = {"force", 0, CLI_PAIR, true, PLANS, 0, "OP=DEV", NULL,
                       "run all nodes of operator OP on DEV; --pin takes precedence"},
     [OPTION_WEIGHTS] = {"weights", 0, CLI_PAIR, true, PLANS, 0, "PATTERN=DEV", NULL,
-                        "weights whose name matches PATTERN live on DEV; the propagate strategies start from there"},
-    [OPTION_VALUE] =
-        {"value", 0, CLI_PAIR, true, PLANS, 0, "NAME=DEV", NULL,
-         "the input, output or other value NAME lives in the memory of DEV; the propagate strategies start from there"},
+                        "keep weights whose name matches PATTERN in the memory of DEV; the propagate strategies start there"},
+    [OPTION_VALUE] = {"value", 0, CLI_PAIR, true, PLANS, 0, "NAME=DEV", NULL,
+                      "keep the input, output or other value NAME in the memory of DEV; the propagate strategies start there"},
     [OPTION_SHAPE] = {"shape", 0, CLI_PAIR, true, SIZED | CLI_IN(profile), 0, "INPUT=1x3x224x224", NULL,
                       "set the shape of an input"},
     [OPTION_DIM] = {"dim", 0, CLI_PAIR, true, SIZED | CLI_IN(profile), 0, "NAME=N", NULL, "set the size of a symbolic dimension"},
@@ -61,9 +60,10 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_DOT] = {"dot", 0, CLI_TEXT, false, CLI_IN(plan), 0, "FILE", NULL, "draw the plan for Graphviz"},
     [OPTION_HTML] = {"html", 0, CLI_TEXT, false, CLI_IN(plan) | CLI_IN(gnn), 0, "FILE", NULL,
                      "write a web page: picture, timeline, comparison of strategies, and an explanation of every node"},
-    [OPTION_EXPLAIN] = {"explain", 0, CLI_MAYBE_TEXT, false, CLI_IN(plan), 0, "NODE", "all nodes",
-                        "explain why nodes are on their devices; NODE is a name, an operator or a pattern, and is written after "
-                        "MODEL or with ="},
+    [OPTION_EXPLAIN] =
+        {"explain", 0, CLI_MAYBE_TEXT, false, CLI_IN(plan), 0, "NODE", "all nodes",
+         "explain why nodes are on their devices. NODE is a name, an operator or a pattern; give it after MODEL, or "
+         "as --explain=NODE"},
     [OPTION_EXPLAIN_PASSES] =
         {"explain-passes", 0, CLI_FLAG, false, CLI_IN(plan), 0, NULL, NULL,
          "print the device (-1: none yet) of every value and node after each pass of propagate, with the cause"},
@@ -84,7 +84,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_SEED] = {"seed", 0, CLI_NUMBER, false, RUNS | CLI_IN(check_backend) | CLI_IN(gnn), 0, "N", "0",
                      "seed of random inputs, of random placements, of random graphs"},
     [OPTION_RUNS] = {"runs", 0, CLI_NUMBER, false, MEASURED | CLI_IN(run) | CLI_IN(gnn), 1, "N",
-                     "run: 1; bench: 50; profile: 15 of each thing", "number of runs; run shows and traces the last of them"},
+                     "run: 1; bench: 50; profile: 15 per measurement", "number of runs; run shows and traces the last of them"},
     [OPTION_WARMUP] = {"warmup", 0, CLI_NUMBER, false, CLI_IN(bench), 0, "N", "5",
                        "runs before measuring starts, in addition to the first run"},
     [OPTION_OPERATORS] = {"operators", 0, CLI_FLAG, false, CLI_IN(bench), 0, NULL, NULL,
@@ -101,12 +101,12 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_BUCKET] = {"bucket", 0, CLI_NUMBER, false, COMPILES, 1, "N",
                        "the plan is for fixed sizes; 64 if a plan file leaves sizes open",
                        "make one plan for all sizes, so that --dim, --shape and --input apply to the runs only. For devices that "
-                       "need fixed shapes, sizes are padded to multiples of N, or of less where that costs much; 1: compile for "
-                       "each size instead of padding"},
+                       "need fixed shapes, sizes are padded to multiples of N, or of a smaller number if that would cost much "
+                       "time; 1: compile for each size instead of padding"},
     [OPTION_IN_FLIGHT] = {"in-flight", 0, CLI_CHOICE, false, CLI_IN(bench), 0, "1|2|3|4", "1",
                           "number of requests that run at the same time, each with its own memory for values between partitions"},
     [OPTION_DEVICE_TIME_LIMIT] = {"device-time-limit", 0, CLI_REAL, false, RUNS, 0, "SECONDS", "0, no limit",
-                                  "remove a device that keeps a run waiting for longer"},
+                                  "remove a device if a run waits for it for longer than this"},
     [OPTION_NO_FALLBACK] = {"no-fallback", 0, CLI_FLAG, false, CLI_IN(run) | CLI_IN(bench), 0, NULL, NULL,
                             "if a device fails, report an error; do not move its partitions to other devices"},
     [OPTION_CACHE_DIR] = {"cache-dir", 0, CLI_ANY_TEXT, false, COMPILES | CLI_IN(cache) | CLI_IN(gnn), 0, "DIR",
@@ -118,7 +118,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                         "prune: remove files that were not used for AGE, such as 12h or 30d"},
     [OPTION_ALL] = {"all", 0, CLI_FLAG, false, CLI_IN(cache), 0, NULL, NULL, "prune: remove everything"},
     [OPTION_DETERMINISTIC] = {"deterministic", 0, CLI_FLAG, false, COMPILES, 0, NULL, NULL,
-                              "exclude algorithms that change rounding"},
+                              "do not use algorithms that change rounding"},
     [OPTION_TUNE] = {"tune", 0, CLI_FLAG, false, COMPILES, 0, NULL, NULL,
                      "when compiling for the cpu device, measure the alternative algorithms for convolutions and products with "
                      "weights, and choose the fastest. Takes milliseconds per step. The choices are cached per step, library and "
@@ -133,7 +133,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_SECTION] = {"section", 0, CLI_TEXT, true, CLI_IN(check_backend), 0, "NAME", "all",
                         "section to check, such as life, operators or boundaries; an unknown NAME lists them all"},
     [OPTION_EVERY] = {"every", 0, CLI_NUMBER, false, CLI_IN(check_backend), 1, "N", "1, all",
-                      "of the operator cases and random graphs, which are many, check only every Nth"},
+                      "check only every Nth of the operator cases and random graphs, which are numerous"},
     [OPTION_RMAT] = {"rmat", 0, CLI_NUMBER, false, CLI_IN(gnn), 0, "SCALE", NULL, "the graph has 2^SCALE vertices"},
     [OPTION_EDGES_PER_VERTEX] = {"edges-per-vertex", 0, CLI_NUMBER, false, CLI_IN(gnn), 0, "E", "16",
                                  "average number of edges per vertex"},
@@ -142,17 +142,17 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_KSET] = {"kset", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "LIST", "1,2,4,8",
                      "numbers of subgraphs to try, such as 1,2,10..20"},
     [OPTION_SECONDS] = {"seconds", 0, CLI_REAL, false, CLI_IN(gnn), 0, "N", "60",
-                        "approximate time for measuring blocks: always whole layers, then the blocks that plans may use, smaller "
-                        "sizes first; 0: measure every block that a device can run, however long it takes"},
+                        "approximate number of seconds for measuring blocks. Whole layers are always measured, then the blocks "
+                        "that plans may use, smaller sizes first; 0: measure every block that a device can run, without a limit"},
     [OPTION_GNN_PARTS] = {"parts", 0, CLI_TEXT, true, CLI_IN(gnn), 0, "FILE", "METIS partitions the graph",
                           "read the part of each vertex from FILE instead: one number per line, as gpmetis writes to "
                           "GRAPH.part.K; give one FILE for each k"},
     [OPTION_GNN_GRAPH] = {"graph", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "FILE", NULL, "the graph to run the model on"},
     [OPTION_GNN_PLAN] = {"plan", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "FILE", NULL, "a plan written by 'cleave gnn plan -o'"},
     [OPTION_EFFORT] = {"effort", 0, CLI_CHOICE, false, CLI_IN(gnn), 0, "quick|full", "full",
-                       "how thoroughly to search for plans; quick only moves subgraphs, one at a time, off the busiest device"},
+                       "how thoroughly to search for plans. quick: only move subgraphs, one at a time, off the busiest device"},
     [OPTION_TOP_K] = {"top-k", 0, CLI_NUMBER, false, CLI_IN(gnn), 1, "N", "all that may be useful",
-                      "number of plans kept per subgraph, in addition to those on one device"},
+                      "number of plans kept per subgraph, in addition to the plans that use a single device"},
     [OPTION_LIST_PEPS] = {"list-peps", 0, CLI_FLAG, false, CLI_IN(gnn), 0, NULL, NULL,
                           "list the candidate plans of each subgraph and layer for the chosen k"},
     [OPTION_PAD] = {"pad", 0, CLI_NUMBER, false, CLI_IN(gnn), 1, "N", "1000",
@@ -162,8 +162,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_RESUME] = {"resume", 0, CLI_FLAG, false, CLI_IN(gnn), 0, NULL, NULL,
                        "continue after the last layer that an interrupted run with the same --output completed"},
     [OPTION_IMPORT] = {"import", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "CSV", NULL,
-                       "read costs measured elsewhere, with the columns n_nodes,n_edges,DEVICE_ms,...,status; None: not "
-                       "measured, -1: out of memory"},
+                       "read costs measured elsewhere, with the columns n_nodes,n_edges,DEVICE_ms,...,status; a time of None "
+                       "means not measured, -1 means out of memory"},
     [OPTION_STAGES] = {"stages", 0, CLI_PAIR, true, CLI_IN(gnn), 0, "DEVICE=FIRST-LAST", "the whole layer",
                        "which stages of a layer the --import times of DEVICE cover: from FIRST, counted from 0, up to but not "
                        "including LAST, such as npu=4-7"},

@@ -17,7 +17,7 @@ typedef struct test {
   cli_test_result *result;
   clv__arena arena;
   clv_graph *graph;
-  clv_plan_options plan; /* the tester's options that apply to this graph */
+  clv_plan_options plan; /* the tester's options, without pins and forces that match no node of this graph */
   cli_data_set *sets;
   uint32_t set_count;
   clv_plan *base; /* the strategy's plan for the shapes of data set `base_set` */
@@ -41,8 +41,8 @@ static bool end(test *t, cli_test_status status, const char *before, const char 
   return false;
 }
 
-/* Keeps the pins and forces that match a node of this graph. The planner would reject the others as typos, but here they are
- * for other directories. */
+/* Keeps the pins and forces that match a node of this graph. The others may be meant for other test directories, but the planner
+ * would reject them as typos. */
 static clv_status keep_matching(test *t, const clv_assignment **items, uint32_t *count, bool by_operator, clv_error *error) {
   clv_assignment *kept = clv__arena_allocate_zero(&t->arena, *count, sizeof *kept);
   uint32_t kept_count = 0;
@@ -186,7 +186,7 @@ static bool run_placement(test *t, uint32_t number) {
     clv_status status = clv_plan_make(t->graph, t->tester->devices, &options, &plan, &error);
     ++t->result->placements;
     if (status == CLV_NOT_SUPPORTED)
-      ++t->result->refused; /* every node is on a device that supports it, so memory is the cause */
+      ++t->result->refused; /* every node is on a device that supports it, so a device has too little memory */
     else if (status != CLV_OK)
       fine = end(t, CLI_TEST_ERROR, before, error.message);
     else if (make_session(t, plan, &session, &error) != CLV_OK)

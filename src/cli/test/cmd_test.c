@@ -113,8 +113,8 @@ const cli_command cli_command_test = {
     .summary = "run ONNX test directories and compare the results",
     .description =
         "A test directory contains model.onnx and folders test_data_set_N with input_K.pb and output_K.pb. A directory without\n"
-        "a model.onnx is searched for test directories. Each gets one line: PASS, FAIL (a result differs), UNSUPPORTED (the\n"
-        "model cannot be loaded or planned, with the reason) or ERROR. The totals follow. Floats must agree within\n"
+        "a model.onnx is searched for test directories. Each test gets one line: PASS, FAIL (a result differs), UNSUPPORTED\n"
+        "(the model cannot be loaded or planned) or ERROR, with the reason. The totals follow. Floats must agree within\n"
         "atol + rtol * |expected|, and NaN with NaN; everything else must be equal. The exit status is 0 if no test has FAIL or\n"
         "ERROR.\n"
         "--placements N also tests N random placements of every directory, each node on a random device that supports it. A\n"

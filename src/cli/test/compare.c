@@ -6,7 +6,8 @@
 
 #include "base/tensor/tensor.h"
 
-/* The default relative tolerance: that of ONNX's own runner, but for 16-bit floats at least two units in the last place. */
+/* Returns the relative tolerance for a dtype. The default is that of ONNX's test runner, but at least two units in the last place
+ * for 16-bit floats. */
 static double relative_of(const cli_tolerance *tolerance, clv_dtype dtype) {
   double least = dtype == CLV_F16 ? 0x1p-9 : dtype == CLV_BF16 ? 0x1p-6 : 0;
   return tolerance->is_default && tolerance->relative < least ? least : tolerance->relative;
@@ -16,7 +17,7 @@ static bool same_string(const clv_string *a, const clv_string *b) {
   return a->size_bytes == b->size_bytes && (a->size_bytes == 0 || memcmp(a->data, b->data, a->size_bytes) == 0);
 }
 
-/* How far an element exceeds the tolerance; 0 or less if it does not. */
+/* Returns by how much an element's difference exceeds the tolerance; 0 or less if it is within. */
 static double excess(const clv_tensor *expected, const clv_tensor *actual, size_t i, bool is_float, double relative,
                      double absolute) {
   if (expected->dtype == CLV_STRING) {

@@ -7,11 +7,11 @@
 
 typedef struct cli_tolerance {
   double relative, absolute;
-  bool is_default; /* then f16 and bf16 use their own tolerance */
+  bool is_default; /* --rtol is not given, so f16 and bf16 use larger tolerances */
 } cli_tolerance;
 
 /* Returns true if dtype and shape are equal and every element agrees: floats within absolute + relative * |expected| (NaN
- * agrees with NaN, infinities with themselves), everything else exactly. Otherwise `why` describes the difference at the worst
+ * agrees with NaN, and an infinity with itself), everything else exactly. Otherwise `why` describes the difference at the worst
  * element. */
 bool cli_compare(const clv_tensor *expected, const clv_tensor *actual, const cli_tolerance *tolerance, clv__text *why);
 

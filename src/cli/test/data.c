@@ -75,8 +75,8 @@ clv_status cli_test_find(const clv_allocator *allocator, clv__arena *arena, cons
 
 /* ---- Data sets ---- */
 
-/* Returns the index of the input that a file is for. If there are no more files than inputs without a default, the files belong
- * to those inputs, in order; otherwise to all inputs, in order. */
+/* Returns the graph input that input_K.pb belongs to, where `file` is K. If there are at most as many files as inputs without a
+ * default, the files belong to these inputs, in order; otherwise to all inputs, in order. */
 static uint32_t input_index(const clv_graph *graph, uint32_t file, uint32_t file_count) {
   uint32_t needed = 0;
   for (uint32_t i = 0; i < graph->input_count; ++i) needed += graph->values[graph->inputs[i]].type.data == NULL;
@@ -178,7 +178,7 @@ clv_status cli_test_read(const clv_allocator *allocator, clv__arena *arena, cons
     (*sets)[i].name = clv__arena_string(arena, name, strlen(name));
     const char *folder = join(arena, path, name);
     if (folder == NULL || (*sets)[i].name == NULL) return clv__error_memory(error, strlen(path));
-    *count = i + 1; /* counts what has been read, also on failure */
+    *count = i + 1; /* includes this set even if reading it fails, so that the caller releases it */
     CLV__TRY(read_set(allocator, arena, folder, graph, &(*sets)[i], error));
   }
   return CLV_OK;

@@ -25,8 +25,8 @@ clv_status cli_placement_pins(const clv_plan *base, uint64_t seed, clv__arena *a
   uint32_t count = 0;
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
     uint32_t device = base->placement.devices[n] == CLV__NO_ID ? CLV__NO_ID : choose(base, n, &state);
-    if (device == CLV__NO_ID) continue;                        /* folded at planning time: runs nowhere */
-    if (strpbrk(graph->nodes[n].name, "*?") != NULL) continue; /* as a pattern, the name would also match other nodes */
+    if (device == CLV__NO_ID) continue;                        /* constant-folded, so it runs on no device */
+    if (strpbrk(graph->nodes[n].name, "*?") != NULL) continue; /* a pin with this name could match other nodes too */
     pins[count++] = (clv_assignment){graph->nodes[n].name, base->devices->items[device].name};
   }
   *out = pins;

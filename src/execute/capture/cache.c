@@ -1,9 +1,9 @@
 /* See cache.h.
  *
- * The life of an entry: it is resident, in one list. On eviction it moves to the other list, and its content is destroyed, at
- * once or, if the entry is entered, when it is left. Finally its owner removes it. "Entered" and "evicted" are two bits of one
- * atomic. The owner enters and leaves without the lock, so the atomic ensures that exactly one of the owner and the evicting
- * thread destroys the content. */
+ * The life of an entry: at first it is in the list `resident`. On eviction it moves to the list `evicted`, and its content is
+ * destroyed: at once or, if its owner has entered it, when the owner leaves it. Finally its owner removes it. "Entered" and
+ * "evicted" are two bits of one atomic. The owner enters and leaves without the lock, so the atomic ensures that exactly one of
+ * the owner and the evicting thread destroys the content. */
 #include "execute/capture/cache.h"
 
 #include <pthread.h>
@@ -15,17 +15,17 @@
 enum { ENTERED = 1u, EVICTED = 2u };
 
 struct clv__capture_entry {
-  clv__capture_entry *next, *previous; /* in one of the two lists */
+  clv__capture_entry *next, *previous; /* in `resident` or `evicted` */
   clv__capture_entry *next_going;
   atomic_uint state;
   _Atomic(uint64_t) hits;      /* only the owner writes it */
-  _Atomic(uint64_t) last_used; /* the cache's clock */
+  _Atomic(uint64_t) last_used; /* by the cache's clock */
   void *content;
   void (*destroy)(void *content);
   uint64_t bytes;
-  uint64_t counted; /* how many of `hits` the key's sightings already have */
+  uint64_t counted; /* how many of `hits` are already counted in the key's sightings */
   uint32_t key;     /* index in the sightings */
-  bool is_going;    /* the evicting thread is destroying its content; the owner waits */
+  bool is_going;    /* the thread that evicted it is destroying its content; the owner waits before it frees the entry */
   bool is_chosen;   /* chosen to make room */
 };
 
@@ -40,7 +40,7 @@ struct clv__capture_cache {
   clv__sightings sightings;
   _Atomic(uint64_t) clock;
   clv__capture_counters counters; /* all except hits, patches, recaptures and saved_ns */
-  uint64_t inserted;              /* insertions; each ticks the clock once, all other ticks are hits */
+  uint64_t inserted;              /* number of insertions; `clock` - `inserted` is the number of hits */
   _Atomic(uint64_t) patches, recaptures, saved_ns;
 };
 
@@ -98,7 +98,7 @@ void clv__capture_cache_destroy(clv__capture_cache *cache) {
 
 /* ---- Admission; all under the lock ---- */
 
-/* Owners count hits without the lock. Adds those hits of the entry to its key's sightings that they do not have yet. */
+/* Adds the entry's new hits, which its owner counts without the lock, to its key's sightings. */
 static void count_hits(clv__capture_cache *cache, clv__capture_entry *entry) {
   uint64_t hits = atomic_load_explicit(&entry->hits, memory_order_relaxed);
   clv__sightings_count(&cache->sightings, entry->key, hits - entry->counted);
@@ -121,8 +121,8 @@ static void choose_none(clv__capture_cache *cache) {
   for (clv__capture_entry *entry = cache->resident; entry != NULL; entry = entry->next) entry->is_chosen = false;
 }
 
-/* Requires a clear margin. Otherwise owners that run the same keys at different times would evict each other's captures forever.
- */
+/* Requires a margin of a quarter. Otherwise owners that run the same keys at different times would evict each other's captures
+ * forever. */
 static bool is_seen_more(uint32_t seen, uint32_t resident) {
   return seen > resident + resident / 4;
 }
@@ -170,7 +170,8 @@ static clv__capture_entry *evict_chosen(clv__capture_cache *cache) {
   return going;
 }
 
-/* Runs without the lock, because it may take a while. Owners that remove such an entry wait. */
+/* Destroys the contents of evicted entries, without the lock because that may take long. Owners that remove one of these entries
+ * wait. */
 static void destroy_contents(clv__capture_cache *cache, clv__capture_entry *going) {
   if (going == NULL) return;
   for (clv__capture_entry *entry = going; entry != NULL; entry = entry->next_going) entry->destroy(entry->content);
@@ -183,7 +184,7 @@ static void destroy_contents(clv__capture_cache *cache, clv__capture_entry *goin
   pthread_mutex_unlock(&cache->lock);
 }
 
-/* ---- The calls ---- */
+/* ---- Interface ---- */
 
 static void tell_difference(const clv__capture_cache *cache, const clv__capture_key *key, char *text, size_t size_bytes) {
   const clv__capture_entry *last = NULL;
@@ -199,7 +200,7 @@ static void tell_difference(const clv__capture_cache *cache, const clv__capture_
   }
   const clv__capture_key *before = &cache->sightings.items[last->key].key;
   if (clv__capture_key_equal(key, before)) {
-    snprintf(text, size_bytes, "it was captured for another request");
+    snprintf(text, size_bytes, "the same shapes were captured for another request");
   } else {
     clv__capture_key_difference(key, before, text, size_bytes);
   }
@@ -215,7 +216,7 @@ static clv__capture_verdict judge(clv__capture_cache *cache, const clv__sighting
 
 clv__capture_verdict clv__capture_cache_ask(clv__capture_cache *cache, const clv__capture_key *key, char *difference,
                                             size_t size_bytes) {
-  clv__capture_verdict verdict = CLV__CAPTURE_EAGER_SIGHT; /* if out of memory */
+  clv__capture_verdict verdict = CLV__CAPTURE_EAGER_SIGHT; /* the verdict if memory runs out */
   pthread_mutex_lock(&cache->lock);
   ++cache->counters.misses;
   for (clv__capture_entry *entry = cache->resident; entry != NULL; entry = entry->next) count_hits(cache, entry);
@@ -234,7 +235,7 @@ static uint64_t tick(clv__capture_cache *cache) {
   return atomic_fetch_add_explicit(&cache->clock, 1, memory_order_relaxed) + 1;
 }
 
-/* Makes `entry` resident if there is room. Returns false if there is none, or no memory for its key. */
+/* Makes `entry` resident if there is room. Returns false if there is no room, or no memory for its key. */
 static bool admit(clv__capture_cache *cache, clv__capture_entry *entry, const clv__capture_key *key, clv__capture_entry **going,
                   bool *out_of_memory) {
   entry->key = clv__sightings_index(&cache->sightings, &key->hash);
@@ -243,7 +244,7 @@ static bool admit(clv__capture_cache *cache, clv__capture_entry *entry, const cl
   clv__sighting *seen = &cache->sightings.items[entry->key];
   seen->capture_bytes = entry->bytes;
   if (!choose_room(cache, seen->count, entry->bytes)) return false;
-  /* Before evicting others, because that could evict this key's statistics. */
+  /* Must precede the eviction of other entries, which could evict the statistics of this key. */
   if (!clv__sightings_add_capture(&cache->sightings, entry->key, key)) {
     *out_of_memory = seen->capture_count == 0;
     choose_none(cache);

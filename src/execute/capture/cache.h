@@ -1,19 +1,20 @@
-/* The cache of captures of one device: which entries to keep, which to evict, and which shapes are worth capturing. It
- * does not depend on how captures are made: the caller owns the format of an entry's content.
+/* The cache of captures of one device: which entries to keep, which to evict, and which shapes are worth capturing. It does not
+ * depend on how captures are made: the caller owns the format of an entry's content.
  *
  * An entry is all captured partitions of one plan and one set of shapes on the device, for one owner (a request's prepared
  * shapes), because captures refer to the owner's memory. Statistics beyond entries (sightings, failed keys) are by key alone and
- * bounded, see sightings.h. A sighting is a run: either of an entry, or one that asked.
+ * bounded, see sightings.h. A sighting of a key is a run with that key: it launches an entry, or calls clv__capture_cache_ask().
  *
  * Admission when entries or bytes are full follows TinyLFU (Einziger, Friedman and Manes, 2017). The least recently used entries
- * are evicted, but only if the newcomer was seen more often than each of them, by more than a quarter. So cycling over more
- * shapes than there are entries still hits.
+ * are evicted, but only if the newcomer was seen more often than each of them, by more than a quarter. So runs that cycle over
+ * more shapes than there are entries still hit some of them.
  *
  * The cost of a call does not depend on the size of keys, except to report a difference and for the first entry of a key. It
  * grows with the number of entries if one must be evicted.
  *
- * Threads: all functions lock the cache except clv__capture_entry_enter(), _leave() and _is_kept(), which take no lock: they are
- * the steady state. Contents are destroyed without the lock held; their destruction must not call the cache. */
+ * Threads: all functions lock the cache except clv__capture_entry_enter(), _leave() and _is_kept(), which take no lock, because
+ * every run calls them once its shapes are captured. Contents are destroyed without the lock held; their destruction must not
+ * call the cache. */
 #ifndef CLEAVE_EXECUTE_CAPTURE_CACHE_H
 #define CLEAVE_EXECUTE_CAPTURE_CACHE_H
 
@@ -24,12 +25,12 @@ typedef struct clv__capture_entry clv__capture_entry;
 
 typedef struct clv__capture_counters {
   uint64_t hits;      /* launches of a capture */
-  uint64_t misses;    /* runs without a capture for any reason, including capturing runs: calls of ask */
+  uint64_t misses;    /* runs without a capture, or that make one: calls of clv__capture_cache_ask() */
   uint64_t captures;  /* successful captures, kept or not */
   uint64_t failures;  /* captures that failed */
   uint64_t evictions; /* entries evicted for others */
   uint64_t entries, bytes;
-  uint64_t patches;    /* bindings moved in a capture */
+  uint64_t patches;    /* bindings of captures that were changed to another location */
   uint64_t recaptures; /* captures made again because bindings could not be moved */
   uint64_t saved_ns;   /* host time saved, compared with issuing the launches one by one */
 } clv__capture_counters;
@@ -40,17 +41,18 @@ typedef enum clv__capture_verdict {
   CLV__CAPTURE_EAGER_FULL,  /* no room: the entries were seen more often, or the capture is larger than the cache */
   CLV__CAPTURE_EAGER_FAILED /* an earlier capture of this key failed */
 } clv__capture_verdict;
-/* "captured", "seen once", …: for reports. Static storage. */
+/* For reports: "captured", "the cache is full", … Static storage. */
 const char *clv__capture_verdict_text(clv__capture_verdict verdict);
 
-/* Creates a cache with room for `entries` entries and `bytes` bytes. With 0 entries, nothing is ever worth capturing. */
+/* Creates a cache with room for `entries` entries and `bytes` bytes. With 0 entries, nothing is captured. Without
+ * `on_first_sight`, a key is captured only once it was seen twice. */
 clv_status clv__capture_cache_create(const clv_allocator *allocator, uint32_t entries, uint64_t bytes, bool on_first_sight,
                                      clv__capture_cache **cache, clv_error *error);
 /* Destroys the remaining entries; none may be entered. Accepts NULL. */
 void clv__capture_cache_destroy(clv__capture_cache *cache);
 
 /* Reports a run without an entry: counts a sighting of the key, and returns what to do. `difference` (may be NULL) receives the
- * first difference between the key and the entry used last: "nothing is captured", "node 3 'act': Mul, was Add", "value 'x':
+ * first difference between the key and the entry used last: "nothing was captured", "node 3 'act': Mul, was Add", "value 'x':
  * f32[1,4], was f32[1,3]". */
 clv__capture_verdict clv__capture_cache_ask(clv__capture_cache *cache, const clv__capture_key *key, char *difference,
                                             size_t size_bytes);
@@ -76,7 +78,7 @@ void clv__capture_entry_leave(clv__capture_entry *entry);
 /* Returns whether the entry has not been evicted. Only its owner may call this. */
 bool clv__capture_entry_is_kept(const clv__capture_entry *entry);
 
-/* Adds to these counters; takes no lock. */
+/* Adds to the counters of the same names. Takes no lock. */
 void clv__capture_cache_add(clv__capture_cache *cache, uint64_t patches, uint64_t recaptures, uint64_t saved_ns);
 void clv__capture_cache_counters(clv__capture_cache *cache, clv__capture_counters *counters);
 

@@ -1,7 +1,7 @@
 /* See capture.h. cache.h explains which captures are kept.
  *
  * An entry is all captured partitions of a prepared set of shapes on one device. It belongs to the set, because its captures
- * refer to the set's instances and memory. It stays entered from the beginning of a run to its end. */
+ * refer to the set's instances and memory. The set enters the entry at the beginning of a run and leaves it at the end. */
 #include "execute/capture/capture.h"
 #include "base/clock.h"
 
@@ -20,12 +20,12 @@ bool clv__capture_holds(const clv__prepared *prepared, uint32_t device) {
   const clv__capture *capture = prepared->captures[device];
   if (capture == NULL || capture->entry == NULL) return false;
   return capture->recorded != NULL ||
-         clv__capture_entry_is_kept(capture->entry); /* during a run the recording stays in any case */
+         clv__capture_entry_is_kept(capture->entry); /* a run keeps `recorded` even after an eviction */
 }
 
-/* ---- A run ---- */
+/* ---- During a run ---- */
 
-/* Issues the rest of this run launch by launch, and releases the captures when it ends. */
+/* Issues the rest of this run launch by launch. The end of the run releases the captures. */
 static void stop(clv__capture *capture, const char *why) {
   capture->is_over = true;
   capture->issue = CLV__ISSUE_EAGER;
@@ -100,7 +100,7 @@ void clv__capture_begin_run(clv__request *request) {
 
 /* ---- The partitions of a capture ---- */
 
-/* Makes the capture, or updates it to the current locations. `issue` is how its partitions are then issued. */
+/* Makes the capture, or updates it to the current locations of its bindings. Sets `issue` to how to issue its partitions. */
 static clv_status ready(clv__request *request, clv__capture *capture, uint32_t first, clv_stream *stream, clv__issue *issue,
                         clv_error *error) {
   uint64_t execute_ns = 0, patches = 0;
@@ -117,23 +117,24 @@ static clv_status ready(clv__request *request, clv__capture *capture, uint32_t f
     if (how == CLV__FOLLOW_NEITHER) *issue = CLV__ISSUE_EAGER;
     if (how == CLV__FOLLOW_RECAPTURE) *issue = CLV__ISSUE_CAPTURED;
   }
-  if (capture->is_over) *issue = CLV__ISSUE_EAGER; /* an instance had to change */
+  if (capture->is_over) *issue = CLV__ISSUE_EAGER; /* an instance had to be replaced */
   if (*issue != CLV__ISSUE_CAPTURED) return CLV_OK;
   CLV__TRY(clv__recorded_capture(capture->recorded, request, first, stream, &execute_ns, error));
   if (capture->issue == CLV__ISSUE_CAPTURED) capture->run_ns += execute_ns;
   return CLV_OK;
 }
 
-/* Makes or updates the capture that begins with partition `first`, and launches it. It may choose not to launch: then it returns
- * CLV_OK, and the `issue` of that partition's state is still CLV__ISSUE_EAGER. */
+/* Makes or updates the capture that begins with partition `first`, and launches it. If it decides not to launch the capture, it
+ * returns CLV_OK and leaves the `issue` of that partition's state at CLV__ISSUE_EAGER. */
 static clv_status replay(clv__request *request, clv__capture *capture, uint32_t first, clv_stream *stream, clv_error *error) {
   clv__partition_state *states = request->prepared->partitions;
   clv__issue issue;
   CLV__TRY(ready(request, capture, first, stream, &issue, error));
-  states[first].why = "its memory moved, and the device cannot bind captures again";
+  states[first].why = "its memory moved, and the device cannot change the bindings of a capture";
   if (issue == CLV__ISSUE_EAGER) return CLV_OK;
   clv_status status = clv__recorded_launch(capture->recorded, first, stream, error);
-  /* Partitions that ran may have overwritten inputs of earlier ones. Then only a repetition of the whole run helps. */
+  /* Some partitions of the capture may have run and overwritten inputs of earlier ones. Then the whole run must be
+   * repeated. */
   capture->is_broken = status != CLV_OK && states[first].next != CLV__NO_ID;
   if (status != CLV_OK) return status;
   capture->is_used = true;
@@ -155,8 +156,8 @@ static clv_status execute(clv__request *request, const clv__device *device, uint
   return device->backend->execute(device->handle, instance, stream, &args, error);
 }
 
-/* Executes launch by launch after a capture failed. If that works, its key is not tried again. If it fails too, the capture is
- * not the cause. */
+/* Executes launch by launch after a capture failed. If that works, the key is never captured again. If it fails too, the capture
+ * is not the cause. */
 static clv_status do_without(clv__request *request, clv__capture *capture, const clv__device *device, uint32_t index,
                              clv_stream *stream, clv_error *error) {
   clv__context_log(request->session->devices->context, 2, "partition %u on %s: not captured: %s", index, device->name,
@@ -174,7 +175,7 @@ static clv_status issue(clv__request *request, clv__capture *capture, const clv_
                         clv_stream *stream, clv_error *error) {
   clv__partition_state *state = &request->prepared->partitions[index];
   clv_status status = CLV_OK;
-  /* A partition other than the first gets here only if the first was issued alone; then it is issued alone too. */
+  /* A partition that is not the first of its capture gets here only if the capture was not launched. Then it is executed. */
   if (capture->issue != CLV__ISSUE_EAGER && state->first == index) status = replay(request, capture, index, stream, error);
   if (capture->is_broken) return status;
   if (status != CLV_OK)
@@ -195,7 +196,7 @@ clv_status clv__capture_execute(clv__request *request, uint32_t index, clv_strea
   state->issue = CLV__ISSUE_EAGER;
   state->why = NULL;
   if (capture == NULL) return execute(request, device, index, stream, error);
-  bool is_timed = !device->info.is_synchronous && capture->issue != CLV__ISSUE_CAPTURED; /* else kernels would count too */
+  bool is_timed = !device->info.is_synchronous && capture->issue != CLV__ISSUE_CAPTURED; /* otherwise kernels would count */
   uint64_t begin_ns = is_timed ? clv__clock_ns() : 0;
   clv_status status = issue(request, capture, device, index, stream, error);
   if (is_timed) capture->run_ns += clv__clock_ns() - begin_ns;
@@ -216,8 +217,8 @@ static void keep(clv__capture *capture) {
   }
 }
 
-/* Counts the host time that a replay saved. It is compared with a run that issued all launches one by one or, if there was none,
- * with the capturing run: devices check and record a captured launch much as they do an executed one. */
+/* Adds the host time that a replay saved, compared with a run that issued all launches one by one. If there was no such run,
+ * compares with the capturing run, because recording a launch takes the host about as long as issuing it. */
 static void count_time(const clv__device *device, clv__capture *capture) {
   if (device->info.is_synchronous || capture->is_over || capture->run_ns == 0) return;
   if (capture->issue != CLV__ISSUE_REPLAYED) {
@@ -227,7 +228,7 @@ static void count_time(const clv__device *device, clv__capture *capture) {
   }
 }
 
-/* A run that failed with captures on the device is repeated without them. If that works, their key is not tried again. */
+/* A run that failed with captures on the device is repeated without them. If that works, the key is never captured again. */
 static bool is_to_be_repeated(const clv__request *request, uint32_t device, clv_status status) {
   const clv__capture *capture = request->prepared->captures[device];
   if (status == CLV_OK || request->failed_device != device || clv__request_device(request, device)->is_lost) return false;

@@ -1,5 +1,5 @@
-/* Finds the first difference of two keys of captures. Reads both field by field, in the order that key.c writes. Up to the
- * first difference both have the same fields, so one walk serves both. */
+/* Finds the first difference of two keys of captures. Reads both keys field by field, in the order in which key.c writes them. Up
+ * to the first difference both have the same fields, so one walk reads both. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ typedef struct comparison {
   const char *const *nodes, *const *values; /* names, or NULL */
   uint32_t node_count, value_count;         /* seen so far */
   char *text;
-  size_t size_bytes, used; /* `used`: the end of the location that begins every message */
+  size_t size_bytes, used; /* `used`: the length of the location in `text`, which begins every message */
 } comparison;
 
 /* ---- Messages ---- */
@@ -87,7 +87,7 @@ static clv_tensor get_type(cursor *at) {
   return type;
 }
 
-/* Unknown sizes are equal if they are written alike. */
+/* Two unknown sizes are equal if their codes in `dims` are. */
 static bool same_type(const clv_tensor *a, const clv_tensor *b) {
   if (a->dtype != b->dtype || a->rank != b->rank) return false;
   return a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
@@ -108,7 +108,7 @@ static bool count_differs(comparison *c, const char *what, uint64_t *now) {
          say(c, "%llu %s%s, was %llu", (unsigned long long)*now, what, *now == 1 ? "" : "s", (unsigned long long)before);
 }
 
-/* "[1,2,3,…]" of up to SHOWN elements. */
+/* Writes "[1,2,3,…]", with up to SHOWN elements. */
 static void list_text(const clv_tensor *list, size_t count, char *text, size_t size_bytes) {
   size_t used = (size_t)snprintf(text, size_bytes, "[");
   for (size_t i = 0; i < count && i < SHOWN && used < size_bytes; ++i) {
@@ -117,13 +117,13 @@ static void list_text(const clv_tensor *list, size_t count, char *text, size_t s
   if (used < size_bytes) snprintf(text + used, size_bytes - used, count > SHOWN ? ",...]" : "]");
 }
 
-/* "[1,2], was [1,3]". In long lists the part shown begins at the first difference. */
+/* Reports "[1,2], was [1,3]". In long lists the part shown begins at the first difference. */
 static bool say_lists(comparison *c, const char *what, clv_dtype dtype, const void *now, const void *before, size_t count) {
   char is[160], was[160];
   size_t element = clv_dtype_size_bytes(dtype), first = 0;
   const uint8_t *a = now, *b = before;
   while (count > SHOWN && first + 1 < count && memcmp(a + first * element, b + first * element, element) == 0) ++first;
-  /* Nothing in a key is aligned. */
+  /* The elements in a key are not aligned, so copy those to show. */
   uint64_t aligned[2][SHOWN];
   size_t shown = count - first < SHOWN ? count - first : SHOWN;
   memcpy(aligned[0], a + first * element, shown * element);
@@ -135,7 +135,7 @@ static bool say_lists(comparison *c, const char *what, clv_dtype dtype, const vo
   return say(c, "%sfrom element %zu on %s, was %s", what, first, is, was);
 }
 
-/* Compares two contents of one type. */
+/* Compares two constants of the same type. */
 static bool content_differs(comparison *c, clv_dtype dtype) {
   uint64_t now = get(&c->now), before = get(&c->before);
   if (now != before) return say(c, "%llu bytes known, was %llu", (unsigned long long)now, (unsigned long long)before);
@@ -168,14 +168,14 @@ static void value_text(const comparison *c, uint64_t edge, char *text, size_t si
 }
 
 static const char *role(uint64_t flags) {
-  return (flags & CLV__KEY_CAPTURE) != 0    ? "is captured from outside the body"
-         : (flags & CLV__KEY_CONSTANT) != 0 ? "is a constant"
-         : (flags & CLV__KEY_INPUT) != 0    ? (flags & CLV__KEY_OUTPUT) != 0 ? "is both an input and an output" : "enters"
-         : (flags & CLV__KEY_OUTPUT) != 0   ? "leaves"
-                                            : "is internal";
+  return (flags & CLV__KEY_CAPTURE) != 0    ? "a value from outside the body"
+         : (flags & CLV__KEY_CONSTANT) != 0 ? "a constant"
+         : (flags & CLV__KEY_INPUT) != 0    ? (flags & CLV__KEY_OUTPUT) != 0 ? "both an input and an output" : "an input"
+         : (flags & CLV__KEY_OUTPUT) != 0   ? "an output"
+                                            : "internal";
 }
 
-/* The last value seen. */
+/* Compares the value that was numbered last. */
 static bool value_differs(comparison *c) {
   uint64_t now = get(&c->now), before = get(&c->before);
   clv_tensor type = get_type(&c->now), old = get_type(&c->before);
@@ -183,12 +183,12 @@ static bool value_differs(comparison *c) {
   value_text(c, c->value_count, name, sizeof name);
   enter(c, "%s%s: ", c->values != NULL ? "value " : "", name);
   if (!same_type(&type, &old)) return say_types(c, &type, &old);
-  if (((now ^ before) & ~(uint64_t)CLV__KEY_CONTENT) != 0) return say(c, "%s, was: %s", role(now), role(before));
+  if (((now ^ before) & ~(uint64_t)CLV__KEY_CONTENT) != 0) return say(c, "is %s, was %s", role(now), role(before));
   if (now != before) return say(c, "its content is %s", (now & CLV__KEY_CONTENT) != 0 ? "known now" : "no longer known");
   if ((now & CLV__KEY_CAPTURE) != 0) {
     now = get(&c->now);
     before = get(&c->before);
-    if (now != before) return say(c, "capture %llu, was %llu", (unsigned long long)now, (unsigned long long)before);
+    if (now != before) return say(c, "is outer value %llu, was %llu", (unsigned long long)now, (unsigned long long)before);
     now = CLV__KEY_CAPTURE;
   }
   uint64_t memory = get(&c->now), memory_before = get(&c->before);
@@ -213,7 +213,7 @@ static bool edges_differ(comparison *c, const char *what, size_t place) {
     }
     if (now <= c->value_count) continue;
     size_t used = c->used;
-    c->used = place; /* the message names a value without the node that uses it first */
+    c->used = place; /* messages about a value omit the node that uses it first */
     ++c->value_count;
     if (value_differs(c)) return true;
     c->used = used;

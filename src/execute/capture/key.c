@@ -1,18 +1,18 @@
 /* Writes a capture's key. See key.h. difference.c reads two keys side by side, in the same order:
  *
- *   key        text device, text fingerprint, partitions, nodes of all, partition...
+ *   key        text device, text fingerprint, partitions, nodes in all partitions, partition...
  *   partition  nodes, node...
  *   node       text domain, text op, opset, attributes, attribute..., inputs, edge..., outputs, edge...
  *   edge       0: absent; 1 + the value's number; a value seen for the first time gets the next number, and follows
- *   value      flags, type, its index among captures (CAPTURE), 1 + the number of the first value that shares its memory or 0,
- *              content (CONTENT)
+ *   value      flags, type, its index among captures (if CAPTURE), memory (0, or 1 + the number of the first value that shares
+ *              its memory), content (if CONTENT)
  *   type       dtype, rank, dims
  *   attribute  text name, kind, is_list, count, then by kind: numbers, floats, texts, type and content, body
  *   content    byte count, then the bytes, or their hash if there are many; for strings: count, then texts
  *   body       inputs, edge..., nodes, node..., outputs, edge...; its values are numbered from 0 again
  *
- * Numbers use 7 bits per byte, the lowest first. Numbers that may be negative alternate in sign. Texts begin with their
- * length. */
+ * A plural, such as `nodes`, is a count, and `node...` is that many of them. Numbers use 7 bits per byte, the lowest first.
+ * Numbers that may be negative are zigzag-encoded. Texts begin with their length. */
 #include "execute/capture/key.h"
 
 #include "base/text.h"
@@ -29,7 +29,7 @@ typedef struct writer {
   const char **value_names, **node_names; /* NULL in bodies */
   clv__text *out;
   clv__arena *scratch;
-  bool failed; /* out of memory, in `scratch` */
+  bool failed; /* memory for `scratch` ran out */
 } writer;
 
 static void put(clv__text *out, uint64_t number) {

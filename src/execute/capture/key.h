@@ -19,15 +19,15 @@ typedef struct clv__capture_key {
   const char *const *values;
 } clv__capture_key;
 
-/* Makes the key of all partitions of the plan on `device` whose bit in `captured` (by partition) is set, with values of `types`
- * (by graph value). `aliases` (by graph value, may be NULL) says which values share memory: all that share it have the same
- * value's id; a value that shares with none has its own id or CLV__NO_ID. Errors: CLV_OUT_OF_MEMORY. */
+/* Makes the key of all partitions of the plan on `device` for which `captured` (by partition) is true, with values of `types` (by
+ * graph value). `aliases` (by graph value, may be NULL) says which values share memory: those that do have the same id, which is
+ * one of theirs; any other value has its own id or CLV__NO_ID. Errors: CLV_OUT_OF_MEMORY. */
 clv_status clv__capture_key_make(const clv_plan *plan, uint32_t device, const bool *captured, const clv_tensor *types,
                                  const clv_value_id *aliases, clv__arena *arena, clv__capture_key *key, clv_error *error);
 bool clv__capture_key_equal(const clv__capture_key *a, const clv__capture_key *b);
 /* Describes the first difference of `now` from `before`: the device, the count of partitions or nodes, an operator, an attribute,
  * an edge, a dtype or shape, a parameter's content, or shared memory: "node 3 'act': Mul, was Add", "value 'x': f32[1,4], was
- * f32[1,3]"; or "nothing differs". Names are those of `now`. */
+ * f32[1,3]"; or "no difference". Names are those of `now`. */
 void clv__capture_key_difference(const clv__capture_key *now, const clv__capture_key *before, char *text, size_t size_bytes);
 
 #endif

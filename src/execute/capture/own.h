@@ -14,7 +14,7 @@ struct clv__capture {
   bool is_key_stale;         /* the set's shapes changed since the key was made */
   bool is_unconfirmed;       /* the shapes are new in this run: not worth capturing before they recur */
   clv__capture_entry *entry; /* NULL: none */
-  clv__recorded *recorded;   /* in this run: the entry's, or the one being captured */
+  clv__recorded *recorded;   /* in this run: the content of the entry, or the recording being made */
   clv__issue issue;          /* how the rest of this run is issued */
   const char *why;
   bool is_over;      /* in this run: do not keep its captures */

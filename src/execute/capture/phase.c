@@ -2,7 +2,7 @@
 #include "execute/capture/phase.h"
 
 enum {
-  MOST_STEPS = 12,   /* between a product and the softmax: scale, cap, bias, mask, casts */
+  MOST_STEPS = 12,   /* most operators between a product and the softmax: scale, cap, bias, mask, casts */
   MOST_VISITS = 256, /* nodes visited for one softmax */
 };
 
@@ -18,8 +18,8 @@ static bool is_one_of(const clv__node *node, const char *const *ops) {
   return false;
 }
 
-/* Operators between product and softmax, or softmax and product, that keep each row of scores a row. They may add or remove
- * columns (attention sinks). */
+/* Returns whether the operator, between a product and the softmax in either order, maps each row of scores to a row. It may add
+ * or remove columns (attention sinks). */
 static bool keeps_rows(const clv__node *node) {
   static const char *const ops[] = {"Mul",      "Div",     "Add",    "Sub", "Where",  "Cast",    "CastLike",
                                     "Identity", "Clip",    "Min",    "Max", "Tanh",   "Reshape", "Unsqueeze",
@@ -37,7 +37,7 @@ static bool is_computed(const search *s, clv_value_id value) {
   return value != CLV__NO_ID && !clv__value_is_constant(s->graph, s->types, value);
 }
 
-/* A product of two computed values, as opposed to a layer with weights. */
+/* Returns whether the node multiplies two computed values, as opposed to a layer with weights. */
 static bool is_product(const search *s, const clv__node *node) {
   static const char *const ops[] = {"MatMul", "Einsum", "Gemm", "MatMulInteger", NULL};
   return is_one_of(node, ops) && node->input_count >= 2 && is_computed(s, node->inputs[0]) && is_computed(s, node->inputs[1]);
@@ -70,8 +70,8 @@ static bool goes_to_product(search *s, clv_value_id value, uint32_t steps) {
   return false;
 }
 
-/* The dimension before the last. With five dimensions (batch, sequence, heads, 3, head: packed queries, keys and values), the
- * second. */
+/* Returns the number of rows: the dimension before the last or, of five dimensions (batch, sequence, heads, 3, head: packed
+ * queries, keys and values), the second. */
 static int64_t rows_of(const clv_tensor *type) {
   return type->rank < 2 ? CLV_DIM_UNKNOWN : type->rank == 5 ? type->dims[1] : type->dims[type->rank - 2];
 }
@@ -81,7 +81,8 @@ static bool is_last_axis(const clv__node *softmax, const clv_tensor *scores) {
   return axis == -1 || (scores->rank > 0 && axis == scores->rank - 1);
 }
 
-/* Returns whether a node is attention, or the middle of its pattern; `length` is then the number of its queries. */
+/* Returns whether a node is an attention operator, or the Softmax of an attention pattern. `length` is then the number of its
+ * queries. */
 static bool read_node(search *s, const clv__node *node, int64_t *length) {
   static const char *const whole[] = {"Attention",
                                       "QAttention",
@@ -101,7 +102,7 @@ static bool read_node(search *s, const clv__node *node, int64_t *length) {
   }
   bool is_softmax = is_onnx(node, "Softmax");
   if (node->domain[0] == '\0' && !is_softmax) return false;
-  if (clv__node_matches_op(node, "*scaled_dot_product*attention*")) { /* whole, or the softmax of its decomposition */
+  if (clv__node_matches_op(node, "*scaled_dot_product*attention*")) { /* as a whole, or the softmax of its decomposition */
     *length = first->rank < 2 ? CLV_DIM_UNKNOWN : first->dims[first->rank - 2];
     return true;
   }

@@ -1,4 +1,4 @@
-/* Tells whether a run is a prefill or a decode step of a model with attention, from its attention nodes and the actual types. */
+/* Determines whether a run is a prefill or a decode step of a model with attention, from its attention nodes and types. */
 #ifndef CLEAVE_EXECUTE_CAPTURE_PHASE_H
 #define CLEAVE_EXECUTE_CAPTURE_PHASE_H
 
@@ -7,14 +7,14 @@
 typedef enum clv__phase_kind {
   CLV__PHASE_NONE,    /* no attention */
   CLV__PHASE_PREFILL, /* some attention has several queries, or an unknown number */
-  CLV__PHASE_DECODE   /* each has one query (or none) */
+  CLV__PHASE_DECODE   /* each attention has one query (or none) */
 } clv__phase_kind;
 
 typedef struct clv__phase {
   clv__phase_kind kind;
   uint32_t attention_count;
   clv_node_id node;     /* the attention node (in a pattern: the Softmax) with the most queries; CLV__NO_ID if there is none */
-  int64_t query_length; /* the number of its queries; CLV_DIM_UNKNOWN */
+  int64_t query_length; /* the number of its queries, or CLV_DIM_UNKNOWN */
 } clv__phase;
 
 /* The following count as attention: ONNX's Attention and similar operators of com.microsoft; ATen's scaled_dot_product_attention,

@@ -3,18 +3,18 @@
 #include "base/clock.h"
 
 /* If a recording's memory moves on a device that cannot patch recordings, the recording is captured again only after this many
- * runs. With memory that moves in every run, capturing would cost more than it saves. */
+ * runs. If memory moves in every run, capturing would cost more than it saves. */
 enum { RUNS_A_CAPTURE = 8 };
 
 /* The location of a binding. A generation distinguishes a buffer from a later one at the same address. The caller's memory has
- * none: the content at its address belongs to the run. */
+ * generation 0: only its address matters. */
 typedef struct location {
   const clv_buffer *buffer;
   uint64_t offset_bytes, generation;
   const void *host;
 } location;
 
-/* One of a partition's bindings, inputs before outputs. */
+/* Identifies a binding of a partition. `index` counts the inputs, then the outputs. */
 typedef struct operand {
   uint32_t partition, index;
 } operand;
@@ -24,7 +24,8 @@ typedef struct recording {
   clv_captured *captured; /* NULL: none */
   uint64_t bytes;
   uint32_t age; /* runs since the capture */
-  /* Nothing has moved if these are unchanged, and the operands in `loose`, which the caller may move, are at their locations. */
+  /* Nothing has moved if both are unchanged, and the operands in `loose`, which the caller may move, still have their recorded
+   * locations. */
   uint64_t arena_generation, moves;
   operand *loose;
   size_t loose_count, loose_capacity;
@@ -73,7 +74,7 @@ uint64_t clv__recorded_bytes(const clv__recorded *r) {
   return bytes;
 }
 
-/* ---- Where bindings are ---- */
+/* ---- Locations of bindings ---- */
 
 static location location_of(const clv__prepared *prepared, uint32_t space, clv_value_id value, const clv_binding *binding) {
   const clv__slot *slot = clv__prepared_slot(prepared, value, space);
@@ -91,7 +92,7 @@ static clv_value_id value_of(const clv_graph_view *view, uint32_t index) {
   return view->values[index < view->input_count ? view->inputs[index] : view->outputs[index - view->input_count]];
 }
 
-/* Returns whether a binding differs from `locations`. With `note` it also updates them. */
+/* Returns whether a binding of the partition differs from `locations`. If `note`, also updates `locations`. */
 static bool have_moved(const clv__request *request, uint32_t partition, location *locations, bool note) {
   const clv__partition_state *state = &request->prepared->partitions[partition];
   const clv__partition *p = &clv__request_plan(request)->partitions[partition];
@@ -108,7 +109,7 @@ static bool have_moved(const clv__request *request, uint32_t partition, location
   return moved;
 }
 
-/* Returns whether the caller may provide memory for the value, and may do so differently in each run. */
+/* Returns whether the caller may provide memory for the value, which may be different in each run. */
 static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id value) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__value *v = &plan->graph->values[value];
@@ -116,7 +117,8 @@ static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id
   return space == CLV__SPACE_HOST && (v->is_input || v->is_output || is_kept);
 }
 
-/* Returns whether no binding has moved since the capture. Binds nothing except loose operands. */
+/* Returns whether no binding has moved since the capture. Only looks up the bindings of loose operands or, in a staged partition,
+ * reads those already bound. */
 static bool have_not_moved(const clv__recorded *r, const clv__request *request, uint32_t first) {
   const recording *one = &r->recordings[first];
   const clv__prepared *prepared = request->prepared;
@@ -211,7 +213,7 @@ clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32
   return CLV_OK;
 }
 
-/* ---- Following ---- */
+/* ---- Following memory that moved ---- */
 
 /* Patches the bindings that have moved, and records their new locations. CLV_NOT_SUPPORTED: the device cannot patch. */
 static clv_status patch(clv__recorded *r, clv__request *request, uint32_t first, uint64_t *patches, clv_error *error) {

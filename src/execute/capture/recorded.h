@@ -11,7 +11,7 @@
 typedef struct clv__recorded clv__recorded;
 
 clv_status clv__recorded_create(const clv__request *request, uint32_t device, clv__recorded **recorded, clv_error *error);
-/* Nothing of it may run. Accepts NULL. */
+/* None of its captures may be running. Accepts NULL. */
 void clv__recorded_destroy(void *recorded);
 /* Releases one recording, which must not run. */
 void clv__recorded_drop(clv__recorded *recorded, uint32_t first);
@@ -26,7 +26,7 @@ typedef enum clv__follow {
   CLV__FOLLOW_AT_PLACE,  /* nothing has moved */
   CLV__FOLLOW_PATCHED,   /* the bindings now have this run's locations */
   CLV__FOLLOW_RECAPTURE, /* the device cannot patch: capture the recording again; its partitions are bound */
-  CLV__FOLLOW_NEITHER    /* it cannot patch, and the capture is too recent to repeat it: the recording stays as it is */
+  CLV__FOLLOW_NEITHER    /* the device cannot patch, and it is too early to capture again: the recording stays as it is */
 } clv__follow;
 /* Moves the recording's bindings to their current locations and counts them in `patches`. The first partition must be bound. */
 clv_status clv__recorded_follow(clv__recorded *recorded, clv__request *request, uint32_t first, clv__follow *how,

@@ -12,7 +12,7 @@ void clv__sightings_finish(clv__sightings *sightings) {
 }
 
 static size_t bucket_of(const clv__sightings *sightings, const clv__hash *hash) {
-  size_t number; /* any of its bits are equally good */
+  size_t number; /* all bits of a hash are equally good */
   memcpy(&number, hash->bytes, sizeof number);
   return number & (sightings->bucket_count - 1);
 }
@@ -21,7 +21,7 @@ static bool is_free(const clv__sighting *item) {
   return item->last_seen == 0;
 }
 
-/* Keeps at least as many buckets as items. */
+/* Rehashes if there are more items than buckets. Returns false if memory runs out. */
 static bool spread(clv__sightings *s) {
   size_t count = s->bucket_count == 0 ? 64 : s->bucket_count;
   while (count <= s->used) count *= 2;
@@ -52,7 +52,7 @@ static void forget(clv__sightings *s, uint32_t index) {
   --s->uncaptured;
 }
 
-/* The key to evict among those without a capture; there is at least one. */
+/* Returns the key to evict among those without a capture, of which there is at least one. */
 static uint32_t least_wanted(const clv__sightings *s) {
   uint32_t worst = CLV__NO_ID;
   for (uint32_t i = 0; i < s->used; ++i) {
@@ -100,7 +100,7 @@ void clv__sightings_count(clv__sightings *s, uint32_t index, uint64_t times) {
 void clv__sightings_age(clv__sightings *s) {
   uint64_t halvings = s->sum / s->window;
   s->sum %= s->window;
-  for (uint64_t i = 0; i < halvings && i < 32; ++i) { /* after 32 halvings nothing is left */
+  for (uint64_t i = 0; i < halvings && i < 32; ++i) { /* 32 halvings suffice for any count */
     for (uint32_t k = 0; k < s->used; ++k) {
       clv__sighting *other = &s->items[k];
       other->count = other->capture_count > 0 ? other->count / 2 + 1 : (other->count + 1) / 2;

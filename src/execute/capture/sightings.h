@@ -10,7 +10,7 @@
 
 #include "execute/capture/key.h"
 
-enum { CLV__SIGHTINGS_KEPT = 1024 }; /* keys without a capture */
+enum { CLV__SIGHTINGS_KEPT = 1024 }; /* most keys without a capture that are kept */
 
 typedef struct clv__sighting {
   clv__hash hash;
@@ -28,7 +28,7 @@ typedef struct clv__sightings {
   clv__sighting *items;
   size_t capacity;
   uint32_t used, free; /* items [0, used) are in use or in the list of free ones */
-  uint32_t uncaptured; /* in use, without a capture */
+  uint32_t uncaptured; /* how many of them are in use and without a capture */
   uint32_t *buckets;   /* `bucket_count` of them, a power of two or zero */
   size_t bucket_count;
   uint64_t window, sum; /* sightings since the counts were last halved */

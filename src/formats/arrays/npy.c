@@ -1,4 +1,4 @@
-/* Reads and writes .npy files. The header is a Python dictionary; only the forms that NumPy writes are supported. */
+/* Reads and writes .npy files. The header is a Python dictionary. Only headers as NumPy writes them are supported. */
 #include "formats/arrays/npy.h"
 
 #include <inttypes.h>
@@ -134,7 +134,7 @@ static clv_status read_descr(cursor *text, clv__npy_header *header, clv_error *e
   }
   /* rejects a width of 0, with which an empty file could claim any number of strings */
   if (number == 0 || !clv__multiply((size_t)number, kind == 'U' ? 4 : 1, &header->element_bytes)) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "npy header: strings of %" PRId64 " characters", number);
+    return clv__error_set(error, CLV_INVALID_MODEL, "npy header: strings of %" PRId64 " characters are not supported", number);
   }
   return CLV_OK;
 }
@@ -182,11 +182,13 @@ clv_status clv__npy_header_read(const void *data, size_t size_bytes, clv__npy_he
   if (size_bytes < 10 || memcmp(bytes, magic, sizeof magic) != 0) {
     return clv__error_set(error, CLV_INVALID_MODEL, "not an npy file: it does not start with \\x93NUMPY");
   }
-  if (bytes[6] < 1 || bytes[6] > 3) return clv__error_set(error, CLV_NOT_SUPPORTED, "npy version %u.%u", bytes[6], bytes[7]);
+  if (bytes[6] < 1 || bytes[6] > 3)
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "npy version %u.%u is not supported", bytes[6], bytes[7]);
   size_t start = bytes[6] == 1 ? 10 : 12;
   size_t length = (size_t)bytes[8] | (size_t)bytes[9] << 8;
   if (bytes[6] > 1 && size_bytes >= 12) length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
-  if (start + length > CLV__NPY_HEADER_LIMIT) return clv__error_set(error, CLV_INVALID_MODEL, "npy header of %zu bytes", length);
+  if (start + length > CLV__NPY_HEADER_LIMIT)
+    return clv__error_set(error, CLV_INVALID_MODEL, "npy header of %zu bytes is too large", length);
   if (start > size_bytes || length > size_bytes - start) {
     return clv__error_set(error, CLV_INVALID_MODEL, "npy header of %zu bytes, but the file has %zu", length, size_bytes);
   }
@@ -283,7 +285,7 @@ clv_status clv__npy_read_memory(const clv_allocator *allocator, const void *data
   if (available != header.data_bytes) {
     char shape[160];
     clv__tensor_text(&header.type, shape, sizeof shape);
-    return clv__error_set(error, CLV_INVALID_MODEL, "npy: %s takes %zu bytes, but the file has %zu of data", shape,
+    return clv__error_set(error, CLV_INVALID_MODEL, "npy: %s needs %zu bytes, but the file has %zu bytes of data", shape,
                           header.data_bytes, available);
   }
   return clv__npy_convert(allocator, &header, (const uint8_t *)data + header.header_bytes, tensor, error);
@@ -301,7 +303,7 @@ clv_status clv__npy_read(const clv_allocator *allocator, const char *path, clv_t
 
 /* ---- Writing ---- */
 
-/* Writes magic, version, length and dictionary; pads them so that the data is aligned to 64 bytes. */
+/* Writes the header: magic, version, length and dictionary, padded so that the data is aligned to 64 bytes. */
 static void append_header(clv__text *out, const clv_tensor *tensor, const char *descr) {
   size_t start = out->size_bytes;
   clv__text_append_bytes(out, magic, sizeof magic);
@@ -348,7 +350,7 @@ static const char *descr_of(clv_dtype dtype) {
       return "<u8";
     case CLV_BOOL:
       return "|b1";
-    case CLV_F8E4M3FN: /* as NumPy writes bytes of an unknown type */
+    case CLV_F8E4M3FN: /* NumPy has no such types: the file contains untyped bytes */
     case CLV_F8E4M3FNUZ:
     case CLV_F8E5M2:
     case CLV_F8E5M2FNUZ:
@@ -359,7 +361,8 @@ static const char *descr_of(clv_dtype dtype) {
   }
 }
 
-/* Elements that share a byte in memory take one byte each in the file: integers as numbers, floats as their bits. */
+/* Writes a tensor whose elements share bytes in memory. In the file each element has a byte: integers their number, floats their
+ * bits. */
 static void append_packed(clv__text *out, const clv_tensor *tensor, size_t count) {
   const bool is_signed = tensor->dtype == CLV_I4 || tensor->dtype == CLV_I2;
   append_header(out, tensor, tensor->dtype == CLV_F4E2M1 ? "|V1" : is_signed ? "|i1" : "|u1");

@@ -17,33 +17,33 @@ CLV_MUST_USE clv_status clv__npy_read_memory(const clv_allocator *allocator, con
  * bytes, as in NumPy. */
 CLV_MUST_USE clv_status clv__npy_write(const clv_allocator *allocator, const char *path, const clv_tensor *tensor,
                                        clv_error *error);
-/* Appends the file's bytes; check `out->failed` at the end. */
+/* Appends the bytes of a whole .npy file. The caller checks `out->failed` at the end. */
 CLV_MUST_USE clv_status clv__npy_append(clv__text *out, const clv_tensor *tensor, clv_error *error);
 
 /* Appends the header for a static tensor without strings. */
 CLV_MUST_USE clv_status clv__npy_append_header(clv__text *out, const clv_tensor *type, clv_error *error);
 
-/* ---- In two steps, for readers that receive the bytes piece by piece (npz) ---- */
+/* ---- Reading header and data separately, for npz, which reads piece by piece ---- */
 
 typedef struct clv__npy_header {
   clv_tensor type; /* without data */
   bool is_fortran;
   bool swap;            /* the bytes of an element are in reverse order */
   char kind;            /* 'U' or 'S' for strings, 0 otherwise */
-  size_t element_bytes; /* per element in the file */
+  size_t element_bytes; /* of one element in the file */
   size_t count;
-  size_t header_bytes; /* before the data */
+  size_t header_bytes; /* from the start of the file to the data */
   size_t data_bytes;   /* size of the data in the file */
 } clv__npy_header;
 
-/* The maximum size of a header. This many bytes, or all if there are fewer, are enough to read it. */
+/* The maximum size of a header. clv__npy_header_read() needs at most this many bytes of the file. */
 enum { CLV__NPY_HEADER_LIMIT = 65536 };
 CLV_MUST_USE clv_status clv__npy_header_read(const void *data, size_t size_bytes, clv__npy_header *header, clv_error *error);
-/* Whether the file's data can become the tensor's data by changes in place. */
+/* Returns whether the file's data can be converted to the tensor's data in place, by clv__npy_fix_plain(). */
 bool clv__npy_header_is_plain(const clv__npy_header *header);
 /* Swaps bytes and normalises booleans to 0 or 1, in place, if the header is plain. */
 void clv__npy_fix_plain(const clv__npy_header *header, void *data);
-/* Converts the file's data to the tensor's own block, for any header. */
+/* Converts the file's data, whatever the header, into a new block for the tensor. */
 CLV_MUST_USE clv_status clv__npy_convert(const clv_allocator *allocator, const clv__npy_header *header, const void *data,
                                          clv_tensor *tensor, clv_error *error);
 

@@ -1,4 +1,4 @@
-/* Strings in .npy files: see npy_own.h. */
+/* Converts the strings in .npy files. See npy_own.h. */
 #include "formats/arrays/npy_own.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static uint32_t read_unit(const uint8_t *at, bool swap) {
               : (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
 }
 
-/* Number of UTF-8 bytes of `code`, written unless `to` is NULL; 0 if it is not a character. */
+/* Writes `code` as UTF-8 unless `to` is NULL. Returns the number of UTF-8 bytes, or 0 if `code` is not a character. */
 static size_t encode(uint32_t code, uint8_t *to) {
   size_t size_bytes = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : code < 0x110000 ? 4 : 0;
   if (size_bytes == 0 || (code >= 0xd800 && code < 0xe000)) return 0;
@@ -22,7 +22,7 @@ static size_t encode(uint32_t code, uint8_t *to) {
   return size_bytes;
 }
 
-/* Number of bytes of the character at `from`, and its code; 0 for invalid UTF-8. */
+/* Sets `*code` to the character at `from`. Returns its number of bytes, or 0 if the UTF-8 is invalid. */
 static size_t decode(const uint8_t *from, size_t available, uint32_t *code) {
   uint8_t first = from[0];
   size_t size_bytes = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 0;
@@ -35,7 +35,7 @@ static size_t decode(const uint8_t *from, size_t available, uint32_t *code) {
   return encode(*code, NULL) == size_bytes ? size_bytes : 0;
 }
 
-/* Number of bytes without the trailing zero characters, which have `unit` bytes each. */
+/* Returns the number of bytes without trailing zero characters. A character has `unit` bytes. */
 static size_t trimmed(const uint8_t *from, size_t size_bytes, size_t unit) {
   while (size_bytes >= unit) {
     for (size_t i = 0; i < unit; ++i) {

@@ -11,7 +11,8 @@ typedef struct directory {
 
 static clv_status find_directory(const clv__npz *npz, directory *found, clv_error *error) {
   const uint8_t *data = npz->data;
-  size_t limit = npz->size_bytes < END_BYTES + 65535 ? npz->size_bytes : END_BYTES + 65535; /* a comment may follow */
+  size_t limit =
+      npz->size_bytes < END_BYTES + 65535 ? npz->size_bytes : END_BYTES + 65535; /* a comment may follow the end record */
   for (size_t back = END_BYTES; back <= limit; ++back) {
     size_t at = npz->size_bytes - back;
     if (clv__zip_get32(data + at) != END_SIGNATURE) continue;
@@ -28,7 +29,7 @@ static clv_status find_directory(const clv__npz *npz, directory *found, clv_erro
   return clv__error_set(error, CLV_INVALID_MODEL, "not an npz file, or truncated: there is no zip directory at its end");
 }
 
-/* A size or offset of UINT32_MAX stands for a 64-bit number in the extra field. Replaces them in order. */
+/* A size or offset of UINT32_MAX means that the actual 64-bit number is in the extra field. Reads these numbers, in order. */
 static void read_extra64(const uint8_t *extra, size_t size_bytes, clv__zip_entry *item) {
   while (size_bytes >= 4) {
     size_t id = clv__zip_get16(extra), length = clv__zip_get16(extra + 2);

@@ -1,4 +1,4 @@
-/* An open .npz file: npz.c finds the entries, npz_read.c reads from them. */
+/* An open .npz file. npz.c finds the entries, and npz_read.c reads them. */
 #ifndef CLEAVE_FORMATS_ARRAYS_NPZ_OWN_H
 #define CLEAVE_FORMATS_ARRAYS_NPZ_OWN_H
 

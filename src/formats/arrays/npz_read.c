@@ -7,7 +7,7 @@
 #include "base/tensor/tensor.h"
 #include "formats/arrays/npz_own.h"
 
-enum { STEP_BYTES = 8 << 20 }; /* bytes inflated per step; a reader also releases the pages it has read in such steps */
+enum { STEP_BYTES = 8 << 20 }; /* bytes to inflate at a time, and after which to release the pages of the file already read */
 
 struct clv__npz_stream {
   const clv__npz *npz;
@@ -15,12 +15,12 @@ struct clv__npz_stream {
   z_stream inflate;
   bool inflating;
   const uint8_t *packed;  /* the next byte of the file */
-  const uint8_t *dropped; /* pages before it are already released */
+  const uint8_t *dropped; /* pages of the file before this byte have been released */
   uint64_t packed_left, unpacked;
   uLong crc;
-  bool has_jumped; /* skipped some bytes, so there is no checksum */
+  bool has_jumped; /* some bytes were skipped unread, so the checksum cannot be compared */
   clv__npy_header header;
-  uint8_t *head; /* data inflated together with the header; [head_at, head_bytes) is not yet returned */
+  uint8_t *head; /* data inflated together with the header; bytes head_at to head_bytes are still to be returned */
   size_t head_at, head_bytes;
   uint64_t given_bytes; /* bytes of the array's data returned so far */
 };
@@ -45,7 +45,7 @@ static clv_status locate(const clv__npz *npz, const clv__zip_entry *item, const 
                         (unsigned long long)item->offset, npz->size_bytes);
 }
 
-/* Releases pages already read, so that a large file does not count as used memory. */
+/* Releases pages already read, so that a large mapped file does not count as memory in use. */
 static void drop_read(clv__npz_stream *stream) {
   if (stream->packed - stream->dropped < STEP_BYTES) return;
   clv__file_map_drop(&stream->npz->map, stream->dropped, (size_t)(stream->packed - stream->dropped));
@@ -75,7 +75,7 @@ static clv_status unpack(clv__npz_stream *stream, uint8_t *to, size_t size_bytes
   return CLV_OK;
 }
 
-/* Fills `to` completely: callers never ask for more than the entry has. */
+/* Fills `to` completely. The caller must not request more bytes than the entry has left. */
 static clv_status pull(clv__npz_stream *stream, uint8_t *to, size_t size_bytes, clv_error *error) {
   while (size_bytes > 0) {
     size_t step = size_bytes < STEP_BYTES ? size_bytes : STEP_BYTES;
@@ -114,7 +114,7 @@ static clv_status begin(clv__npz_stream *stream, clv_error *error) {
   CLV__TRY(pull(stream, stream->head, head_bytes, error));
   CLV__TRY(clv__npy_header_read(stream->head, head_bytes, &stream->header, error));
   if (total - stream->header.header_bytes != stream->header.data_bytes) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "its type takes %zu bytes, but it has %zu", stream->header.data_bytes,
+    return clv__error_set(error, CLV_INVALID_MODEL, "its type needs %zu bytes, but it has %zu", stream->header.data_bytes,
                           total - stream->header.header_bytes);
   }
   stream->head_at = stream->header.header_bytes;
@@ -168,7 +168,7 @@ const clv__npy_header *clv__npz_stream_header(const clv__npz_stream *stream) {
   return &stream->header;
 }
 
-/* Returns data as in the file. Compares the checksum at the end. */
+/* Returns the next bytes of the array unchanged. Compares the checksum after the last byte. */
 static clv_status take_bytes(clv__npz_stream *stream, uint8_t *to, size_t size_bytes, clv_error *error) {
   size_t left = size_bytes, early = stream->head_bytes - stream->head_at;
   if (early > left) early = left;
@@ -230,7 +230,8 @@ clv_status clv__npz_stream_skip(clv__npz_stream *stream, size_t count, bool jump
   return explain(stream, status, error);
 }
 
-/* Reads directly into the tensor if the data can be used unchanged. */
+/* Reads the whole array into a block, which becomes the tensor's data if the bytes can be converted in place. Otherwise converts
+ * them into a second block. */
 static clv_status read_all(clv__npz_stream *stream, clv_tensor *tensor, clv_error *error) {
   const clv_allocator *allocator = stream->npz->allocator;
   const clv__npy_header *header = &stream->header;

@@ -1,4 +1,4 @@
-/* Writes .npz files piece by piece. All sizes use 64 bits, and all dates are the same. */
+/* Writes .npz files piece by piece. All sizes use zip's 64-bit fields, and all entries have the same date. */
 #include <string.h>
 #define ZLIB_CONST
 #include <zlib.h>
@@ -24,8 +24,8 @@ static void put64(clv__text *out, uint64_t number) {
   put32(out, (uint32_t)(number >> 32));
 }
 
-/* The common part of the local and the central record. Sizes are always in the 64-bit extra field, so there is only one
- * format. */
+/* Writes the part that an entry's local and central records have in common. All sizes are in the 64-bit extra field, even small
+ * ones, so that records have one format. */
 static void put_common(clv__text *out, const clv__zip_entry *item, size_t extra_bytes) {
   put16(out, VERSION_64);
   put16(out, 0x800); /* the name is UTF-8 */
@@ -67,7 +67,7 @@ static void put_central(clv__text *out, const clv__zip_entry *item) {
   put_name_and_sizes(out, item, true);
 }
 
-/* `offset`: start of the directory in the file; `end`: its end. */
+/* Writes the records after the directory, which extends from byte `offset` to byte `end` of the file. */
 static void put_ends(clv__text *out, uint64_t count, uint64_t offset, uint64_t end) {
   put32(out, END64_SIGNATURE);
   put64(out, END64_BYTES - 12);
@@ -97,15 +97,15 @@ struct clv__npz_writer {
   const clv_allocator *allocator;
   clv__arena arena; /* for names */
   clv__file_writer file;
-  uint64_t size_bytes; /* of the file so far */
+  uint64_t size_bytes; /* written to the file so far */
   bool deflate;
   clv__zip_entry *entries;
   size_t count, capacity;
-  /* the current array, which is the last entry */
+  /* The current array, which is the last of `entries`: */
   bool is_open, deflating;
   z_stream stream;
-  uint64_t body_at;        /* offset of its bytes in the file */
-  uint64_t expected_bytes; /* of the entry, including the npy header */
+  uint64_t body_at;        /* offset in the file of the entry's bytes, after its local record */
+  uint64_t expected_bytes; /* size of the entry before compression, including the npy header */
 };
 
 static clv_status explain(const clv__npz_writer *writer, const char *name, clv_status status, clv_error *error) {
@@ -147,7 +147,7 @@ void clv__npz_writer_close(clv__npz_writer *writer) {
   clv__release(writer->allocator, writer);
 }
 
-/* Writes data to the file, deflated if requested. `finish`: this is the end of the array. */
+/* Writes data of the current array to the file, deflated if requested. `finish`: no more data follows. */
 static clv_status pack(clv__npz_writer *writer, const uint8_t *data, size_t size_bytes, bool finish, clv_error *error) {
   enum { STEP_BYTES = 1 << 30, CHUNK_BYTES = 1 << 16 };
   clv__zip_entry *item = &writer->entries[writer->count - 1];
@@ -179,7 +179,8 @@ static clv_status append_bytes(clv__npz_writer *writer, const uint8_t *data, siz
   return pack(writer, data, size_bytes, false, error);
 }
 
-/* Writes the record before the array's data; its numbers are known only at the end of the array. */
+/* Writes an entry's local record, which precedes its data. Sizes and checksum are known only after the data, so the record is
+ * then written `again`. */
 static clv_status write_local(clv__npz_writer *writer, const clv__zip_entry *item, bool again, clv_error *error) {
   clv__text text;
   clv__text_init(&text, writer->allocator);
@@ -264,7 +265,7 @@ clv_status clv__npz_writer_end(clv__npz_writer *writer, clv_error *error) {
   return explain(writer, writer->entries[writer->count - 1].name, end(writer, error), error);
 }
 
-/* Strings are first laid out in memory, because their width is known only after all of them were seen. */
+/* Builds an array of strings in memory, because all elements have the width of the longest string. */
 static clv_status put_strings(clv__npz_writer *writer, const char *name, const clv_tensor *tensor, clv_error *error) {
   clv__text array;
   clv__text_init(&array, writer->allocator);

@@ -1,5 +1,5 @@
-/* Reads safetensors: eight bytes with the length of the header, the header (JSON: name -> dtype, shape, data_offsets), and the
- * data. The header is untrusted and is checked completely before a tensor is read. */
+/* Reads safetensors. A file contains the length of the header (8 bytes), the header (JSON: name -> dtype, shape, data_offsets)
+ * and the data. The header is untrusted, so it is checked completely before a tensor is read. */
 #include "formats/arrays/safetensors.h"
 
 #include <jansson.h>
@@ -10,13 +10,13 @@
 #include "base/memory.h"
 #include "base/tensor/tensor.h"
 
-enum { PREFIX_BYTES = 8, HEADER_LIMIT = 100 << 20 }; /* the limit is part of the format */
+enum { PREFIX_BYTES = 8, HEADER_LIMIT = 100 << 20 }; /* HEADER_LIMIT is part of the format */
 
 typedef struct entry {
   const char *name;
   const char *dtype_name;
-  clv_tensor type; /* dtype none: unsupported */
-  int64_t rank;    /* as in the file; may exceed the rank of a clv_tensor */
+  clv_tensor type; /* dtype none if the file's dtype is not supported */
+  int64_t rank;    /* as in the file; may exceed CLV_MAX_RANK */
   uint64_t begin, end;
 } entry;
 
@@ -26,7 +26,7 @@ struct clv__safetensors {
   clv__arena arena;
   clv__map index; /* name -> entry */
   const char *path;
-  const uint8_t *data; /* base of the offsets */
+  const uint8_t *data; /* after the header; `begin` and `end` of entries are relative to it */
   uint64_t data_bytes;
   entry *entries;
   size_t count;
@@ -55,7 +55,7 @@ static clv_status read_size(const json_t *json, const entry *item, const char *w
   return CLV_OK;
 }
 
-/* Sets the type and its size in bytes; UINT64_MAX for an unknown dtype. */
+/* Reads an entry's type. Sets `*size_bytes` to its size, or to UINT64_MAX if the dtype is unknown. */
 static clv_status read_type(const json_t *json, entry *item, uint64_t *size_bytes, clv_error *error) {
   const char *dtype = json_string_value(json_object_get(json, "dtype"));
   const json_t *shape = json_object_get(json, "shape");
@@ -118,8 +118,7 @@ static int by_place(const void *a, const void *b) {
   return left->end < right->end ? -1 : left->end > right->end;
 }
 
-/* Checks that every byte belongs to exactly one tensor: an overlap would share bytes between two tensors, and a gap could hide
- * data. */
+/* Checks that every byte of the data belongs to exactly one tensor. Tensors must not overlap, and a gap could hide data. */
 static clv_status check_tiling(const clv__safetensors *file, clv_error *error) {
   const entry **sorted = clv__allocate(file->allocator, file->count * sizeof *sorted);
   if (sorted == NULL) return clv__error_memory(error, file->count * sizeof *sorted);

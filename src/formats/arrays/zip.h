@@ -1,4 +1,5 @@
-/* The parts of the zip format shared by reading and writing .npz: APPNOTE 6.3 with its 64-bit extension. */
+/* The parts of the zip format that both reading and writing .npz need. The format is that of APPNOTE 6.3 with its 64-bit
+ * extension. */
 #ifndef CLEAVE_FORMATS_ARRAYS_ZIP_H
 #define CLEAVE_FORMATS_ARRAYS_ZIP_H
 
@@ -20,10 +21,10 @@ enum {
   DEFLATED = 8,
   FLAG_ENCRYPTED = 1,
   VERSION_64 = 45,
-  FIRST_DATE = 0x21 /* 1 January 1980, so that a file does not depend on its date */
+  FIRST_DATE = 0x21 /* 1 January 1980 for every entry, so that equal arrays give equal files */
 };
 
-/* One file of the archive. */
+/* One file in the archive. `offset` is that of its local record. */
 typedef struct clv__zip_entry {
   const char *name;
   uint32_t method, crc;
@@ -40,7 +41,7 @@ static inline uint64_t clv__zip_get64(const uint8_t *at) {
   return (uint64_t)clv__zip_get32(at) | (uint64_t)clv__zip_get32(at + 4) << 32;
 }
 
-/* Memory functions for zlib; its `opaque` points to the clv_allocator. */
+/* Memory functions for zlib. The stream's `opaque` pointer is the clv_allocator. */
 static inline void *clv__zlib_allocate(void *user_data, unsigned count, unsigned size_bytes) {
   size_t total;
   return clv__multiply(count, size_bytes, &total) ? clv__allocate(user_data, total) : NULL;

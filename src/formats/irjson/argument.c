@@ -1,4 +1,4 @@
-/* The arguments of an ATen node: its `attrs` by ATen's argument names. See lower.h. */
+/* Reads the arguments of an ATen node from its `attrs`, whose keys are ATen's argument names. See lower.h. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -77,7 +77,7 @@ clv_dtype clv__aten_dtype(clv__aten_node *node, const char *name, clv_dtype fall
   return dtype;
 }
 
-/* The list `name`, or NULL if absent. Its elements are read with json_array_get; it may also be a single number. */
+/* Finds the list `name`; NULL if it is absent. The result may also be a single number, which counts as a list of one. */
 static const json_t *find_list(clv__aten_node *node, const char *name, uint32_t *count) {
   const json_t *value = find(node, name);
   *count = 0;
@@ -129,7 +129,7 @@ void clv__aten_per_axis(clv__aten_node *node, const char *name, int64_t fallback
 }
 
 static int64_t wrap_axis(clv__aten_node *node, const char *name, int64_t axis, int32_t rank) {
-  int32_t room = rank > 0 ? rank : 1; /* a tensor of rank 0 is treated as rank 1 */
+  int32_t room = rank > 0 ? rank : 1; /* a tensor of rank 0 also accepts axis 0 */
   if (axis < -room || axis >= room) {
     clv__aten_fail(node, "attrs.%s is %lld, out of range for rank %d", name, (long long)axis, (int)rank);
     return 0;

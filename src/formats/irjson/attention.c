@@ -9,7 +9,7 @@ typedef clv__aten_node aten;
 
 static const clv__aten_scalar one = {CLV_F32, 1, 1};
 
-/* Repeats each head of k or v once per head of q that reads it. */
+/* Repeats each head of k or v for all heads of q that share it. */
 static value repeat_heads(aten *n, value x, int64_t heads) {
   int32_t rank = x.type.rank;
   int64_t own = x.type.dims[rank - 3], wide[CLV_MAX_RANK + 1], dims[CLV_MAX_RANK];
@@ -26,7 +26,7 @@ static value repeat_heads(aten *n, value x, int64_t heads) {
   return clv__aten_reshape(n, x, rank, dims);
 }
 
-/* A query may only attend to keys that are not after it. */
+/* Returns the bool mask [queries, keys] of is_causal: a query attends only to keys at its own or an earlier position. */
 static value causal_mask(aten *n, int64_t queries, int64_t keys) {
   clv_tensor shape = {.rank = 2, .dims = {queries, keys}};
   value all = clv__aten_filled(n, CLV_I64, one, &shape);
@@ -41,7 +41,7 @@ static value masked(aten *n, value scores, value mask) {
   return clv__aten_call(n, "Where", dtype, mask, scores, clv__aten_number(n, dtype, -INFINITY));
 }
 
-/* A query whose keys are all masked gets zeros. */
+/* Returns `made`, with zeros for queries all of whose keys are masked. */
 static value without_masked(aten *n, value scores, value made) {
   clv_dtype dtype = made.type.dtype;
   int64_t last = -1;

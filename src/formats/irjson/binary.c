@@ -10,11 +10,11 @@ typedef clv__aten_scalar scalar;
 
 static const scalar no_scalar = {CLV_DTYPE_NONE, 0, 0};
 
-/* The two operands, one of which may be a number in attrs.self or attrs.other. */
+/* The two operands of a node. One of them may be a number in attrs.self or attrs.other instead of a tensor. */
 typedef struct pair {
   value a, b;
   clv_dtype dtype; /* the common dtype */
-  scalar number;   /* the operand that is a number; dtype NONE: both are tensors */
+  scalar number;   /* the operand that is a number; its dtype is NONE if both are tensors */
   bool number_first;
 } pair;
 
@@ -25,7 +25,7 @@ static pair read_pair(aten *n, const char *first, const char *second) {
     p.number_first = false;
     if (n->input_count < 2) {
       p.number = clv__aten_scalar_of(n, second);
-      if (p.number.dtype == CLV_DTYPE_NONE) clv__aten_fail(n, "it has only one tensor, and no attrs.%s", second);
+      if (p.number.dtype == CLV_DTYPE_NONE) clv__aten_fail(n, "it has only one tensor, and attrs.%s is missing", second);
     } else {
       p.b = clv__aten_input(n, 1);
     }
@@ -49,8 +49,8 @@ static bool is_half(clv_dtype dtype) {
   return clv__aten_wide(dtype) != dtype;
 }
 
-/* The dtype for computing add, sub, mul and div. ATen combines f16 and bf16 with a number, or with a tensor of rank 0, at f32
- * precision and rounds only the result. */
+/* Returns the dtype in which to compute add, sub, mul and div. ATen combines an f16 or bf16 tensor with a number, or with a
+ * tensor of rank 0, at f32 precision and rounds only the result. So this is f32 if the other operand is not exact in `dtype`. */
 static clv_dtype meeting(const aten *n, const pair *p, clv_dtype dtype) {
   if (!is_half(dtype)) return dtype;
   for (uint32_t i = 0; i < n->input_count; ++i) {
@@ -67,7 +67,7 @@ static clv_dtype real(clv_dtype dtype) {
   return clv__aten_is_float(dtype) ? dtype : CLV_F32;
 }
 
-/* a + alpha * b and similar. The sum of two bools is their Or. */
+/* Lowers a + alpha * b, a - alpha * b and b - alpha * a. The sum of two bools is their Or. */
 static void lower_add(aten *n) {
   pair p = read_pair(n, "self", "other");
   scalar alpha = clv__aten_scalar_of(n, "alpha");
@@ -99,7 +99,8 @@ static value truncated(aten *n, value x) {
   return clv__aten_call(n, "Mul", dtype, clv__aten_call(n, "Sign", dtype, x), size);
 }
 
-/* Returns the result of fmod. `adjust` marks the elements to which the divisor must be added to get its sign. */
+/* Returns fmod(a, b), whose elements have the sign of a. `adjust` marks the elements to which b must be added for a remainder
+ * with the sign of b. */
 static value remainder_of(aten *n, value a, value b, value *adjust) {
   clv_dtype dtype = a.type.dtype;
   value zero = clv__aten_number(n, dtype, 0);
@@ -112,7 +113,8 @@ static value remainder_of(aten *n, value a, value b, value *adjust) {
   return rest;
 }
 
-/* The floor of the exact quotient, not of the rounded one. Computed from the remainder, as in ATen. */
+/* Returns the floor of the exact quotient, computed from the remainder as in ATen. The floor of the rounded quotient may differ.
+ */
 static value floor_quotient(aten *n, value a, value b) {
   clv_dtype dtype = a.type.dtype;
   value zero = clv__aten_number(n, dtype, 0), one = clv__aten_number(n, dtype, 1), adjust;
@@ -128,15 +130,17 @@ static value floor_quotient(aten *n, value a, value b) {
   return clv__aten_call(n, "Where", dtype, clv__aten_call(n, "Equal", CLV_BOOL, b, zero), quotient, whole);
 }
 
-/* True division returns real numbers; "floor" and "trunc" round its result. ONNX divides integers towards zero. */
+/* Without a rounding mode, integers are divided as real numbers; "floor" and "trunc" round the quotient. ONNX's Div rounds
+ * integer quotients towards zero. */
 static void lower_div(aten *n) {
   pair p = read_pair(n, "self", "other");
   const char *mode = clv__aten_text(n, "rounding_mode", strcmp(n->stem, "floor_divide") == 0 ? "floor" : "");
   bool floor_mode = strcmp(mode, "floor") == 0, trunc_mode = strcmp(mode, "trunc") == 0;
-  if (mode[0] != '\0' && !floor_mode && !trunc_mode) clv__aten_fail(n, "attrs.rounding_mode is '%.40s'", mode);
+  if (mode[0] != '\0' && !floor_mode && !trunc_mode)
+    clv__aten_fail(n, "attrs.rounding_mode is '%.40s'; expected 'floor' or 'trunc'", mode);
   bool integers = !clv__aten_is_float(p.dtype);
   if (integers && floor_mode) {
-    /* (a - a mod b) / b; the modulus has the sign of the divisor */
+    /* (a - a mod b) / b, where ONNX's Mod has the sign of the divisor */
     if (p.dtype == CLV_BOOL) clv__aten_keep(n);
     meet(n, &p, p.dtype);
     value rest = clv__aten_call(n, "Mod", p.dtype, p.a, p.b);
@@ -154,7 +158,7 @@ static void lower_div(aten *n) {
   clv__aten_return(n, 0, quotient);
 }
 
-/* The remainder has the sign of the divisor, the result of fmod that of the dividend. */
+/* The result of remainder has the sign of the divisor, that of fmod the sign of the dividend. */
 static void lower_remainder(aten *n) {
   pair p = read_pair(n, "self", "other");
   bool fmod_like = strcmp(n->stem, "fmod") == 0;
@@ -199,7 +203,7 @@ static void lower_extreme(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, least ? "Min" : "Max", p.dtype, p.a, p.b));
 }
 
-/* Equal accepts bools; the ordering operators do not, so bools become numbers there. */
+/* ONNX's Equal accepts bools. Its ordering operators do not, so bools are cast to numbers for them. */
 static void lower_compare(aten *n) {
   static const char *const names[][2] = {{"eq", "Equal"},   {"ne", "Equal"},          {"lt", "Less"},   {"le", "LessOrEqual"},
                                          {"gt", "Greater"}, {"ge", "GreaterOrEqual"}, {"less", "Less"}, {"greater", "Greater"}};
@@ -236,7 +240,7 @@ static void lower_where(aten *n) {
   value condition = clv__aten_cast(n, clv__aten_input(n, 0), CLV_BOOL);
   scalar self = clv__aten_scalar_of(n, "self"), other = clv__aten_scalar_of(n, "other");
   bool has_self = self.dtype != CLV_DTYPE_NONE, has_other = other.dtype != CLV_DTYPE_NONE;
-  if (!has_self && !has_other && n->input_count < 3) clv__aten_keep(n); /* the form that returns indices */
+  if (!has_self && !has_other && n->input_count < 3) clv__aten_keep(n); /* where(condition) returns indices */
   value x = has_self ? clv__aten_absent() : clv__aten_input(n, 1);
   value y = has_other ? clv__aten_absent() : clv__aten_input(n, has_self ? 1 : 2);
   clv_dtype dtype = n->output_count > 0 ? n->outputs[0].type.dtype : CLV_F32; /* two numbers alone do not determine the dtype */
@@ -249,7 +253,7 @@ static void lower_where(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Where", dtype, condition, x, y));
 }
 
-/* The result has the dtype of the filled tensor. */
+/* The result has the dtype of self, whatever the dtype of the value. */
 static void lower_masked_fill(aten *n) {
   value x = clv__aten_input(n, 0), mask = clv__aten_cast(n, clv__aten_input(n, 1), CLV_BOOL);
   scalar number = clv__aten_scalar_of(n, "value");
@@ -258,7 +262,7 @@ static void lower_masked_fill(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Where", x.type.dtype, mask, fill, x));
 }
 
-/* self + value * a * b, or self + value * a / b. */
+/* Lowers addcmul and addcdiv: self + value * a * b, or self + value * a / b. */
 static void lower_addc(aten *n) {
   value a = clv__aten_input(n, 1), b = clv__aten_input(n, 2), self = clv__aten_input(n, 0);
   bool divide = strcmp(n->stem, "addcdiv") == 0;
@@ -273,8 +277,7 @@ static void lower_addc(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Add", dtype, clv__aten_cast(n, self, dtype), made));
 }
 
-/* self + weight * (end - self), computed from the nearer end: end - (end - self) * (1 - weight) for weights of at least one
- * half. */
+/* Lowers self + weight * (end - self). As in ATen, weights of at least 0.5 use end - (end - self) * (1 - weight) instead. */
 static void lower_lerp(aten *n) {
   value self = clv__aten_input(n, 0), end = clv__aten_input(n, 1);
   scalar weight = clv__aten_scalar_of(n, "weight");

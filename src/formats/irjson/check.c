@@ -1,10 +1,10 @@
-/* Compares the types that the file declares with those of its lowered graph. A wrong shape is thus reported here and not by a
- * device. */
+/* Compares the types that the file declares with those inferred for the lowered graph, so that a wrong shape is an error of the
+ * file and not of a device. */
 #include "analysis/shapes.h"
 #include "formats/irjson/file.h"
 
 clv_status clv__irjson_check(const clv__irjson *file, const clv_graph *graph) {
-  enum { FOLD_LIMIT = 4096 }; /* bytes; enough for shapes and similar values */
+  enum { FOLD_LIMIT = 4096 }; /* bytes; larger values are not computed, because only shapes and the like matter for types */
   clv__shapes *shapes;
   CLV__TRY(clv__shapes_infer(graph, NULL, 0, FOLD_LIMIT, &shapes, file->error));
   clv_status status = CLV_OK;

@@ -7,7 +7,7 @@ typedef clv__aten_scalar scalar;
 
 static const scalar zero = {CLV_F32, 0, 0}, one = {CLV_F32, 1, 1};
 
-/* Fills a tensor of the declared shape and dtype, whether the node gives them directly or by another tensor. */
+/* Fills a tensor. Its shape and dtype are those declared for the output, both for full(size) and for full_like(tensor). */
 static void lower_full(aten *n) {
   bool ones = strstr(n->stem, "ones") != NULL, any = strstr(n->stem, "full") != NULL || strcmp(n->stem, "scalar_tensor") == 0;
   scalar number = ones ? one : zero;
@@ -19,7 +19,8 @@ static void lower_full(aten *n) {
   clv__aten_return(n, 0, clv__aten_filled(n, to->dtype, number, to));
 }
 
-/* start, start + step, … up to but excluding the end. Range may compute in another dtype than the declared one. */
+/* Lowers to Range: start, start + step, … up to but excluding the end. Range may compute in another dtype than the declared one.
+ */
 static void lower_arange(aten *n) {
   const clv_tensor *to = &n->outputs[0].type;
   scalar start = clv__aten_scalar_of(n, "start"), end = clv__aten_scalar_of(n, "end"), step = clv__aten_scalar_of(n, "step");

@@ -1,4 +1,5 @@
-/* Emits ONNX nodes for an ATen node. Only collects them; node.c adds them to the graph if the lowering succeeds. See lower.h. */
+/* Emits ONNX nodes for an ATen node. The nodes are only collected here; node.c adds them to the graph if the lowering succeeds.
+ * See lower.h. */
 #include <math.h>
 #include <stdio.h>
 
@@ -37,7 +38,7 @@ clv__aten_value clv__aten_optional(const clv__aten_node *node, const char *name,
   return clv__aten_absent();
 }
 
-/* ---- Attributes: they live as long as the graph ---- */
+/* ---- Attributes, which live as long as the graph ---- */
 
 static clv_attribute *next_attribute(clv__aten_node *node, const char *name, clv_attribute_kind kind) {
   if (node->status != CLV_OK || node->next_count == CLV__ATEN_MAX_ATTRIBUTES) {
@@ -87,7 +88,7 @@ void clv__aten_set_string(clv__aten_node *node, const char *name, const char *va
   attribute->strings = keep(node, &string, sizeof string);
 }
 
-/* Creates one element of any dtype. */
+/* Stores a number as one element of `dtype`. */
 static void *make_element(clv__aten_node *node, clv_dtype dtype, clv__aten_scalar value) {
   if (node->status != CLV_OK) return NULL;
   void *data = clv__arena_allocate_data(clv__builder_arena(node->file->builder), sizeof(double));
@@ -167,7 +168,7 @@ void clv__aten_return(clv__aten_node *node, uint32_t output, clv__aten_value val
 
 /* ---- Constants ---- */
 
-/* The constant with the key `text`; created from `type` (with data) if it is new. */
+/* Returns the constant whose key is `text`. If there is none yet, creates it from `type` with its data. */
 static clv__aten_value share(clv__aten_node *node, const char *text, const clv_tensor *type) {
   clv__aten_value made = {CLV__NO_ID, *type};
   made.type.data = NULL;

@@ -37,7 +37,7 @@ static void lower_gather(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "GatherElements", x.type.dtype, x, index));
 }
 
-/* scatter, scatter_add, scatter_reduce: the source may be larger than the index; the rest is not read. */
+/* Lowers scatter, scatter_add and scatter_reduce. If the source is larger than the index, only its first elements are used. */
 static void lower_scatter(aten *n) {
   value x = clv__aten_input(n, 0), index = index_input(n, 1);
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank);
@@ -72,7 +72,8 @@ static void lower_scatter(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "ScatterElements", x.type.dtype, x, index, source));
 }
 
-/* index_copy, index_add: whole slices along one axis. The index is expanded to the source's shape. */
+/* Lowers index_copy and index_add, which write whole slices along one axis. ScatterElements needs an index per element, so the
+ * index is expanded to the source's shape. */
 static void lower_index_copy(aten *n) {
   value x = clv__aten_input(n, 0), index = index_input(n, 1), source = clv__aten_input(n, 2);
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank), dims[CLV_MAX_RANK], places = 1;

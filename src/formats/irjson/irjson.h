@@ -5,18 +5,17 @@
 
 #include "formats/params.h"
 
-/* Whether the bytes are JSON and thus not an ONNX model: the first character that is not a space is a brace (an ONNX model
- * begins with a tag). */
+/* Returns whether the bytes are JSON: whether their first character other than white space is '{'. An ONNX model cannot begin
+ * like this. */
 bool clv__irjson_recognise(const void *data, size_t size_bytes);
 
-/* Loads a model. ATen operators become ONNX operators if possible; the resulting nodes keep the name and operator of their
- * source (see clv__node). An operator that cannot be converted stays in domain `aten`, with the output types declared in the
- * file.
+/* Loads a model. ATen operators become ONNX operators if possible; the resulting nodes keep the name and operator of the ATen
+ * node (see clv__node). An operator that cannot be converted stays in domain `aten`, with the output types declared in the file.
  *
- * Weights become unbound values, except those whose numbers the file contains ("constants"). If `params` is not NULL, all
- * weights must be in one of its files, and none stays unbound. The graph keeps the data it reads from there, so `params` may
- * be closed. `path` (may be NULL) is for errors and for the graph. The bytes are not needed after the call. Errors:
- * CLV_INVALID_MODEL, CLV_NOT_SUPPORTED, CLV_OUT_OF_MEMORY; the text begins with the path and names the node and the place. */
+ * Weights are values without data, except those whose numbers the file contains ("constants"). If `params` is not NULL, its files
+ * must contain the data of all other weights. The graph owns the data read from them, so `params` may be closed. `path` (may be
+ * NULL) is stored in the graph and used in errors. `data` is not needed after the call. Errors: CLV_INVALID_MODEL,
+ * CLV_NOT_SUPPORTED, CLV_OUT_OF_MEMORY; the text begins with the path and names the node and the position in the file. */
 CLV_MUST_USE clv_status clv__irjson_load(const clv_allocator *allocator, const char *path, const void *data, size_t size_bytes,
                                          clv__params *params, clv_graph **graph, clv_error *error);
 

@@ -10,7 +10,7 @@ static value *room(aten *n, size_t count) {
   return n->status == CLV_OK ? values : NULL;
 }
 
-/* Tensors of shape [0] are allowed among tensors of any rank and add nothing. */
+/* cat() ignores tensors of shape [0] among tensors of another rank. */
 static bool is_nothing(const value *v, int32_t rank) {
   return rank != 1 && v->type.rank == 1 && v->type.dims[0] == 0;
 }
@@ -43,7 +43,7 @@ static void lower_stack(aten *n) {
   clv__aten_return(n, 0, clv__aten_op(n, "Concat", dtype, parts, n->input_count));
 }
 
-/* The declared outputs give the sizes of the parts, whether the file has a size, sizes or a count. */
+/* Takes the sizes of the parts from the declared outputs. The arguments may be a size, a list of sizes or a number of parts. */
 static void lower_split(aten *n) {
   value x = clv__aten_input(n, 0);
   bool unbind = strcmp(n->stem, "unbind") == 0;
@@ -65,7 +65,7 @@ static void lower_split(aten *n) {
   for (uint32_t i = 0; i < n->output_count; ++i) clv__aten_return(n, i, unbind ? clv__aten_squeeze(n, parts[i], axis) : parts[i]);
 }
 
-/* Replaces every step-th element of an axis, from ends[0] up to but excluding ends[1], by `source`. */
+/* Replaces every step-th slice along an axis, from ends[0] up to but excluding ends[1], by those of `source`. */
 static value scatter_steps(aten *n, value x, value source, int64_t axis, const int64_t *ends, int64_t step) {
   int64_t dims[CLV_MAX_RANK];
   for (int32_t i = 0; i < x.type.rank; ++i) dims[i] = i == axis ? source.type.dims[i] : 1;
@@ -77,7 +77,7 @@ static value scatter_steps(aten *n, value x, value source, int64_t axis, const i
   return clv__aten_call(n, "ScatterElements", x.type.dtype, x, places, source);
 }
 
-/* Replaces a slice of self: the part before it, the source, the part after it. */
+/* Replaces a slice of self by the source: concatenates the part before the slice, the source and the part after the slice. */
 static void lower_slice_scatter(aten *n) {
   value x = clv__aten_input(n, 0), source = clv__aten_input(n, 1);
   bool select = strcmp(n->stem, "select_scatter") == 0;

@@ -1,9 +1,10 @@
-/* Keeps a node that ONNX cannot express, in domain `aten`: the operator's name, its tensors as inputs, and the whole call as a
- * list of texts. From these a reader that knows the operator can rebuild the call exactly. docs/ir-json.md has the grammar.
+/* Turns a node that ONNX cannot express into a node of domain `aten`, with the operator's name, its tensors as inputs, and the
+ * whole call as a list of strings. A backend that knows the operator can rebuild the call from these. docs/ir-json.md has the
+ * grammar.
  *
- * The reader checks "call" in the file only as far as it concerns the graph (the inputs it names) and passes it on. For a file
- * without "call", it creates one from the inputs and attributes, without types and not in the schema's order. That is enough
- * for people and for planning. */
+ * Of a "call" in the file, only the syntax and the inputs that it names are checked; the strings are stored as they are. If the
+ * file has no "call", one is made from the inputs and attributes, without types and not in the order of the operator's schema.
+ * This suffices for planning and for people to read, but not for running the operator. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@
 
 /* ---- "call" in the file ---- */
 
-/* Checks that every %N outside quotes is an existing input, and marks it in `seen`. */
+/* Checks that every %N outside quotes is the number of an input, and marks the input in `seen`. */
 static bool check_inputs(const clv__aten_node *node, const char *text, bool *seen) {
   bool quoted = false;
   for (const char *at = text; *at != '\0'; ++at) {
@@ -31,7 +32,7 @@ static bool check_inputs(const clv__aten_node *node, const char *text, bool *see
   return !quoted;
 }
 
-/* "TYPE NAME=VALUE", all printable. */
+/* Returns whether the text has the form "TYPE NAME=VALUE" and no control characters. */
 static bool is_argument(const char *text) {
   const char *space = strchr(text, ' '), *equals = strchr(text, '=');
   if (space == NULL || equals == NULL || space == text || space + 1 >= equals || equals[1] == '\0') return false;
@@ -88,7 +89,7 @@ static clv_status add_list(const clv__irjson *file, const json_t *list, const ch
 
 /* ---- For a file without "call" ---- */
 
-/* Writes inputs first, then attributes by name: "%0", "dim=-1". NULL if out of memory. */
+/* Makes a call from the inputs ("%0", …), then the attributes by name ("dim=-1", …). Returns NULL if memory runs out. */
 static json_t *spell_call(const clv__aten_node *node) {
   json_t *call = json_array();
   char number[24];

@@ -1,23 +1,23 @@
-/* ATen's lists of indices: x[i, j], x[:, i], x[i, :, j] = y. Moves the indexed axes to the front, applies GatherND or
- * ScatterND, and moves the axes of the result back. See lower.h. */
+/* Lowers ATen's indexing by lists of tensors, such as x[i, j], x[:, i] and x[i, :, j] = y. Moves the indexed axes to the front,
+ * applies GatherND or ScatterND, and moves the axes of the result back. See lower.h. */
 #include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;
 
 typedef struct places {
-  uint32_t count;              /* index tensors: inputs 1 … count of the node */
-  int64_t axes[CLV_MAX_RANK];  /* the axis of each, ascending */
-  int64_t order[CLV_MAX_RANK]; /* the axes of x, indexed ones first */
+  uint32_t count;              /* number of index tensors, which are inputs 1 to `count` of the node */
+  int64_t axes[CLV_MAX_RANK];  /* the axis that each index tensor indexes, ascending */
+  int64_t order[CLV_MAX_RANK]; /* permutation of x's axes that puts the indexed axes first */
   int64_t inverse[CLV_MAX_RANK];
   clv_tensor shape;               /* common broadcast shape of the index tensors */
-  int32_t at;                     /* position of that shape in the result: the first indexed axis if they are adjacent, else 0 */
+  int32_t at;                     /* position of `shape` in the result: the first indexed axis if all are adjacent, else 0 */
   int32_t rank;                   /* of the result */
-  int64_t dims[2 * CLV_MAX_RANK]; /* actual dims of the result */
+  int64_t dims[2 * CLV_MAX_RANK]; /* of the result */
 } places;
 
-/* Sets p->shape to the common shape of the index tensors, by numpy's rules. False if there is none, or if its rank leaves no room
- * for one more axis. */
+/* Sets p->shape to the common broadcast shape of the index tensors. Returns false if there is none, or if one more axis would
+ * exceed CLV_MAX_RANK. */
 static bool broadcast(aten *n, places *p) {
   clv_tensor *shape = &p->shape;
   *shape = (clv_tensor){.dtype = CLV_I64};
@@ -39,7 +39,7 @@ static bool broadcast(aten *n, places *p) {
   return shape->rank < CLV_MAX_RANK;
 }
 
-/* Finds the indexed axes; false if there are masks among the tensors, or more tensors than axes. */
+/* Finds the indexed axes. Returns false if an index tensor is a mask, or if there are more index tensors than axes. */
 static bool read_axes(aten *n, const value *x, places *p) {
   bool none[CLV_MAX_RANK] = {false};
   uint32_t listed, found = 0;
@@ -67,7 +67,7 @@ static bool read_places(aten *n, uint32_t count, places *p) {
   for (int32_t i = 0; i < rank; ++i) p->inverse[p->order[i]] = i;
   bool adjacent = p->axes[count - 1] - p->axes[0] == (int64_t)count - 1;
   p->at = adjacent ? (int32_t)p->axes[0] : 0;
-  for (int32_t i = (int32_t)count; i < rank + 1; ++i) { /* the other axes; the index shape precedes the `at`th */
+  for (int32_t i = (int32_t)count; i < rank + 1; ++i) { /* the axes that are not indexed, with `shape` inserted at `at` */
     if (i - (int32_t)count == p->at) {
       for (int32_t k = 0; k < p->shape.rank; ++k) p->dims[p->rank++] = p->shape.dims[k];
     }
@@ -76,7 +76,7 @@ static bool read_places(aten *n, uint32_t count, places *p) {
   return p->rank <= CLV_MAX_RANK;
 }
 
-/* Joins the index tensors into one. Its last axis holds one index per indexed axis. */
+/* Joins the index tensors into one, for GatherND and ScatterND. Its last axis has one index per indexed axis. */
 static value rows(aten *n, const places *p) {
   value parts[CLV_MAX_RANK];
   for (uint32_t i = 0; i < p->count; ++i) {
@@ -94,7 +94,8 @@ static value transposed(aten *n, value x, const int64_t *order) {
   return same ? x : clv__aten_transpose(n, x, order);
 }
 
-/* GatherND and ScatterND put the axes of the index first. Converts [index, others] to the result's order, or back. */
+/* GatherND and ScatterND put the axes of the index first, then the other axes of x. Transposes x from this order to the result's
+ * order, or, if not `to_result`, the other way. */
 static value moved(aten *n, const places *p, value x, bool to_result) {
   int64_t forward[CLV_MAX_RANK], back[CLV_MAX_RANK];
   int32_t width = p->shape.rank;
@@ -121,7 +122,7 @@ static void lower_index(aten *n) {
   clv__aten_return(n, 0, moved(n, &p, made, true));
 }
 
-/* x[i, j] = values, or += with accumulate. */
+/* Lowers x[i, j] = values or, with attrs.accumulate, x[i, j] += values. */
 static void lower_index_put(aten *n) {
   value x = clv__aten_input(n, 0);
   clv__aten_input(n, 2);

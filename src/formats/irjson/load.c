@@ -1,4 +1,4 @@
-/* Loads IR JSON: first the file's lists of tensors and nodes, then node by node. See irjson.h. */
+/* Loads IR JSON: first reads the file's lists of tensors and nodes, then adds the nodes to the graph one by one. See irjson.h. */
 #include <stdio.h>
 
 #include "base/strict_json.h"
@@ -14,8 +14,8 @@ bool clv__irjson_recognise(const void *data, size_t size_bytes) {
 
 /* ---- Text to JSON ---- */
 
-/* Python writes infinite numbers as bare words, which are not valid JSON. Replaces them with strings of the same length. NaN
- * stays an error. */
+/* Python writes infinite numbers as the word Infinity, which is not valid JSON. Replaces these words with strings of the same
+ * length. NaN stays an error. */
 static void quote_infinity(char *text, size_t size_bytes) {
   static const char word[] = "Infinity";
   bool quoted = false;
@@ -83,7 +83,7 @@ static clv_status name_taken(const clv__irjson *file, const char *where, const c
                         origins[other->origin]);
 }
 
-/* Adds a new tensor under its name and creates a value of the graph for it. */
+/* Adds a tensor to file->tensors and the index, and creates a value of the graph for it. */
 static clv_status add_tensor(clv__irjson *file, const char *where, const char *name, clv__irjson_origin origin,
                              const clv_tensor *type, uint32_t *index) {
   if (clv__map_find(&file->tensor_index, name) != CLV__MAP_NONE) return name_taken(file, where, name);
@@ -133,7 +133,8 @@ static clv_status declare_weights(clv__irjson *file) {
   return CLV_OK;
 }
 
-/* Reads {"data": numbers, "dtype": "float32", "shape"?: [...]}, the data of a weight or of a separate constant. */
+/* Reads {"data": numbers, "dtype": "float32", "shape"?: [...]}. This is the data of the weight `name` or, if there is no such
+ * weight, a new constant. */
 static clv_status bind_constant(clv__irjson *file, const char *name, const json_t *json) {
   char where[280];
   snprintf(where, sizeof where, "constants.%.200s", name);
@@ -175,7 +176,7 @@ static clv_status bind_constants(clv__irjson *file) {
   return CLV_OK;
 }
 
-/* Reads the names that nodes use for weights. */
+/* Reads "weight_name_mapping": the names that nodes use for weights. */
 static clv_status map_weights(clv__irjson *file) {
   const json_t *mapping;
   CLV__TRY(clv__irjson_member(file, file->root, "", "weight_name_mapping", false, &mapping));
@@ -195,8 +196,8 @@ static clv_status map_weights(clv__irjson *file) {
   return CLV_OK;
 }
 
-/* Reads weights from separate files, by the name of the weight or a name that nodes use for it. Data in the model's file takes
- * precedence. */
+/* Reads weights from separate files, by the name of the weight or by a name that nodes use for it. Weights with data in the
+ * model's file are skipped. */
 static clv_status bind_params(clv__irjson *file, clv__params *params) {
   if (params == NULL) return CLV_OK;
   const json_t *mapping = json_object_get(file->root, "weight_name_mapping");
@@ -280,7 +281,7 @@ static clv_status add_outputs(clv__irjson *file) {
   return CLV_OK;
 }
 
-/* ---- All of it ---- */
+/* ---- The model ---- */
 
 static clv_status describe(clv__irjson *file, const char *path) {
   static const char *const texts[] = {"model_name", "pytorch_version"};

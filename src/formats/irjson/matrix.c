@@ -1,10 +1,11 @@
-/* ATen's matrix products. Weights are read in their stored order, never through a transposed copy. See lower.h. */
+/* ATen's matrix products. Stored weights are used as they are: a transposed weight becomes an attribute, not a copy. See lower.h.
+ */
 #include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;
 
-/* All operands are cast to this dtype: the declared dtype of the output. */
+/* Returns the declared dtype of the output, to which all operands are cast. */
 static clv_dtype product_dtype(const aten *n) {
   return n->output_count > 0 ? n->outputs[0].type.dtype : CLV_F32;
 }
@@ -15,21 +16,21 @@ static void lower_matmul(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "MatMul", dtype, a, b));
 }
 
-/* x W^T + b. Merges all axes of x before the last one, because Gemm has one such axis. */
+/* Lowers x W^T + b to Gemm. Merges all axes of x before the last one into rows, because Gemm accepts only matrices. */
 static void lower_linear(aten *n) {
   clv_dtype dtype = product_dtype(n);
   value x = clv__aten_input(n, 0), w = clv__aten_input(n, 1), bias = clv__aten_absent();
   if (n->input_count > 2) bias = clv__aten_cast(n, n->inputs[2], dtype);
   if (w.type.rank < 1 || w.type.rank > 2 || x.type.rank < 1 || bias.type.rank > 1) clv__aten_keep(n);
   if (n->status != CLV_OK) return;
-  if (w.type.rank == 1) { /* a single output without an axis of its own */
+  if (w.type.rank == 1) { /* a vector of weights: the result has no axis for the output features */
     value dots = clv__aten_call(n, "MatMul", dtype, clv__aten_cast(n, x, dtype), clv__aten_cast(n, w, dtype));
     clv__aten_return(n, 0, bias.id == CLV__NO_ID ? dots : clv__aten_call(n, "Add", dtype, dots, bias));
     return;
   }
   const clv_tensor *to = &n->outputs[0].type;
   int64_t rows = 1;
-  for (int32_t i = 0; i + 1 < x.type.rank; ++i) rows *= x.type.dims[i]; /* at most the number of elements, already checked */
+  for (int32_t i = 0; i + 1 < x.type.rank; ++i) rows *= x.type.dims[i]; /* cannot overflow: at most the number of elements */
   int64_t in[2] = {rows, x.type.dims[x.type.rank - 1]};
   x = clv__aten_reshape(n, clv__aten_cast(n, x, dtype), 2, in);
   w = clv__aten_cast(n, w, dtype);
@@ -41,7 +42,7 @@ static void lower_linear(aten *n) {
   clv__aten_return(n, 0, clv__aten_reshape(n, made, to->rank, to->dims));
 }
 
-/* beta * c + alpha * a b */
+/* Lowers beta * c + alpha * a b. */
 static void lower_addmm(aten *n) {
   clv_dtype dtype = product_dtype(n);
   value c = clv__aten_cast(n, clv__aten_input(n, 0), dtype), a = clv__aten_cast(n, clv__aten_input(n, 1), dtype);
@@ -50,7 +51,7 @@ static void lower_addmm(aten *n) {
   bool has_alpha = alpha.dtype != CLV_DTYPE_NONE && alpha.real != 1, has_beta = beta.dtype != CLV_DTYPE_NONE && beta.real != 1;
   if (n->status != CLV_OK) return;
   bool fits = dtype != CLV_F64 || ((!has_alpha || (double)(float)alpha.real == alpha.real) &&
-                                   (!has_beta || (double)(float)beta.real == beta.real)); /* attributes have 32 bits */
+                                   (!has_beta || (double)(float)beta.real == beta.real)); /* Gemm's attributes are f32 */
   if (a.type.rank == 2 && b.type.rank == 2 && clv__aten_is_float(dtype) && fits) {
     if (has_beta && beta.real == 0) c = clv__aten_absent();
     if (has_alpha) clv__aten_set_float(n, "alpha", alpha.real);
@@ -61,7 +62,7 @@ static void lower_addmm(aten *n) {
   value made = clv__aten_call(n, "MatMul", dtype, a, b);
   if (has_alpha) made = clv__aten_call(n, "Mul", dtype, made, clv__aten_constant(n, dtype, alpha));
   if (has_beta && beta.real != 0) c = clv__aten_call(n, "Mul", dtype, c, clv__aten_constant(n, dtype, beta));
-  bool is_added = !has_beta || beta.real != 0; /* if beta is 0, c is not read, whatever it contains */
+  bool is_added = !has_beta || beta.real != 0; /* if beta is 0, ATen ignores c, even if it contains NaN */
   clv__aten_return(n, 0, is_added ? clv__aten_call(n, "Add", dtype, c, made) : made);
 }
 
@@ -71,7 +72,7 @@ static void lower_outer(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Mul", dtype, clv__aten_unsqueeze(n, a, 1), b));
 }
 
-/* ATen's equations may contain capitals and an ellipsis, as in ONNX. A node with lists of axes instead of an equation is kept. */
+/* ATen's equations have the syntax of ONNX's. A node with lists of axes instead of an equation is kept. */
 static void lower_einsum(aten *n) {
   const char *equation = clv__aten_text(n, "equation", NULL);
   clv_dtype dtype = product_dtype(n);

@@ -33,7 +33,7 @@ static void lower_transpose(aten *n) {
   swap_axes(n, x, a, b);
 }
 
-/* t, numpy_T and mT of matrices; for higher ranks mT swaps the last two axes. */
+/* Lowers t, numpy_T and mT of matrices. For tensors of higher rank, mT swaps the last two axes; the others are kept. */
 static void lower_t(aten *n) {
   value x = clv__aten_input(n, 0);
   if (x.type.rank > 2 && strcmp(n->stem, "mT") != 0) clv__aten_keep(n);
@@ -46,7 +46,7 @@ static void lower_slice(aten *n) {
   if (x.type.rank < 1) clv__aten_fail(n, "it slices a tensor of rank 0");
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank);
   int64_t start = clv__aten_int(n, "start", 0), step = clv__aten_int(n, "step", 1);
-  if (narrow && !clv__aten_has(n, "start")) clv__aten_keep(n); /* the start is a tensor */
+  if (narrow && !clv__aten_has(n, "start")) clv__aten_keep(n); /* then the start is a tensor */
   if (n->status != CLV_OK) return;
   int64_t size = x.type.dims[axis];
   if (start < 0) start += size;
@@ -91,7 +91,8 @@ static void lower_flip(aten *n) {
                                   clv__aten_vector(n, axes, count), clv__aten_vector(n, steps, count)));
 }
 
-/* ATen lists the pads from the last axis to the first. The pads of both ends of an axis are adjacent. */
+/* Converts the order of the pads. ATen lists them from the last axis to the first, with both ends of an axis next to each other.
+ */
 static void lower_pad(aten *n) {
   value x = clv__aten_input(n, 0);
   const char *name = clv__aten_has(n, "padding") ? "padding" : "pad";
@@ -132,7 +133,7 @@ static void lower_repeat(aten *n) {
   bool tile = strcmp(n->stem, "tile") == 0;
   int32_t count = (int32_t)clv__aten_ints(n, tile ? "dims" : "repeats", repeats);
   if (n->status != CLV_OK) return;
-  if (tile && count < x.type.rank) { /* the list is for the last axes; the axes before them are not repeated */
+  if (tile && count < x.type.rank) { /* a shorter list is for the last axes: repeat the axes before them once */
     int32_t more = x.type.rank - count;
     memmove(repeats + more, repeats, (size_t)count * sizeof *repeats);
     for (int32_t i = 0; i < more; ++i) repeats[i] = 1;

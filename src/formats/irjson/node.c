@@ -1,4 +1,4 @@
-/* One node of an IR JSON file: finds its inputs, then lowers it to ONNX or keeps it. See file.h. */
+/* Converts one node of an IR JSON file: finds its inputs, then lowers it to ONNX or keeps it in domain `aten`. See file.h. */
 #include <stdio.h>
 
 #include "formats/irjson/file.h"
@@ -9,7 +9,7 @@ static clv_status refuse(const clv__irjson *file, const char *where, const char 
   return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s'): %s", where, name, what);
 }
 
-/* The tensor that "producer_node" and "producer_output_idx" refer to. */
+/* Finds the tensor that "producer_node" and "producer_output_idx" refer to. */
 static clv_status resolve_producer(const clv__irjson *file, const json_t *json, const char *where, const char *name,
                                    uint32_t *tensor) {
   const json_t *producer = json_object_get(json, "producer_node"), *at = json_object_get(json, "producer_output_idx");
@@ -67,7 +67,7 @@ static bool is_getitem(const char *op_type) {
   return strcmp(op_type, "<built-in function getitem>") == 0;
 }
 
-/* `getitem` lists all outputs of its producer but reads only one. */
+/* A getitem lists all outputs of its producer as inputs, but reads only one. Sets `*index` to this one. */
 static clv_status getitem_index(const clv__irjson *file, const json_t *json, size_t count, size_t *index) {
   const json_t *value = json_object_get(json_object_get(json, "attrs"), "index");
   if (!json_is_integer(value)) {
@@ -111,7 +111,7 @@ static clv_status count_nodes(clv__irjson *file, bool getitems) {
   return CLV_OK;
 }
 
-/* An output read only by an unused getitem counts as not read. */
+/* Counts getitems last, because a getitem counts as a reader only if its own result is read. */
 clv_status clv__irjson_count_reads(clv__irjson *file) {
   CLV__TRY(count_nodes(file, false));
   const json_t *outputs = json_object_get(file->root, "graph_outputs");
@@ -144,7 +144,8 @@ clv_status clv__irjson_lowerings_init(clv__irjson *file) {
   return CLV_OK;
 }
 
-/* Splits "aten.add.Tensor" into "add" and "Tensor"; false if it is not an ATen operator. */
+/* Splits an operator such as "aten.add.Tensor" into stem "add" and overload "Tensor". Returns false if it is not an ATen
+ * operator. */
 static bool split_name(const clv__irjson *file, clv__aten_node *node) {
   node->stem = node->overload = "";
   if (strncmp(node->op_type, "aten.", 5) != 0) return false;
@@ -191,12 +192,16 @@ static clv_status fill_operands(clv__irjson *file, const clv__irjson_node *sourc
   return CLV_OK;
 }
 
-/* An operator that modifies its first input can be replaced by its pure form if nothing else reads that input. */
+/* Returns whether an operator that modifies its first input in place, such as add_, can be lowered like its pure form. This is
+ * safe if nothing else reads the input's memory: the input has one reader, and its producer returns new memory instead of a view.
+ */
 static bool is_safe_in_place(const clv__irjson *file, const clv__aten_node *node) {
   if (node->input_count == 0) return false;
-  const clv__irjson_tensor *first = &file->tensors[node->inputs[0].id]; /* tensors were the first values created */
-  static const char *const fresh[] = {"conv", "batch_norm", "linear", "add",  "mul",  "sub", "div",
-                                      "mm",   "bmm",        "matmul", "norm", "relu", "cat"}; /* these allocate new memory */
+  const clv__irjson_tensor *first =
+      &file->tensors[node->inputs[0].id]; /* the first values of the graph are the tensors, in order */
+  static const char *const fresh[] = {
+      "conv", "batch_norm", "linear", "add",  "mul",  "sub", "div",
+      "mm",   "bmm",        "matmul", "norm", "relu", "cat"}; /* operators whose result is in new memory */
   if (first->origin != CLV__IRJSON_OUTPUT || first->reads != 1) return false;
   for (size_t i = 0; i < sizeof fresh / sizeof *fresh; ++i) {
     if (strstr(file->nodes[first->node].op_type, fresh[i]) != NULL) return true;
@@ -228,10 +233,10 @@ static void lower(clv__irjson *file, const clv__irjson_node *source, clv__aten_n
     file->lowering_list[found]->lower(node);
 }
 
-/* ---- Into the graph ---- */
+/* ---- Adding to the graph ---- */
 
-/* A single emitted node gets the name of the ATen node. Several emitted nodes get this name with a number, and share it as their
- * source name. */
+/* Adds the emitted nodes to the graph. A single node gets the name of the ATen node. Several nodes get this name with a number;
+ * all have the ATen node's name as their source name. */
 static clv_status add_emitted(clv__irjson *file, const clv__aten_node *node) {
   clv__text name;
   clv__text_init(&name, file->allocator);
@@ -252,7 +257,7 @@ static clv_status add_emitted(clv__irjson *file, const clv__aten_node *node) {
   return status;
 }
 
-/* Discards a node without outputs (an assertion): it does not affect the result. */
+/* Skips nodes without outputs, such as assertions, because they do not affect the result. */
 clv_status clv__irjson_lower_node(clv__irjson *file, uint32_t index) {
   const clv__irjson_node *source = &file->nodes[index];
   if (source->output_count == 0) return CLV_OK;

@@ -8,7 +8,7 @@ typedef clv__aten_node aten;
 
 static const clv__aten_scalar zero = {CLV_F32, 0, 0}, one = {CLV_F32, 1, 1};
 
-/* An optional scale or shift; if absent, ones or zeros of the given dims. */
+/* Returns an optional scale or shift, `given`, cast to `dtype`. If it is absent, returns ones or zeros of the given shape. */
 static value affine(aten *n, value given, clv_dtype dtype, bool is_scale, const clv_tensor *shape) {
   if (given.id != CLV__NO_ID) return clv__aten_cast(n, given, dtype);
   return clv__aten_filled(n, dtype, is_scale ? one : zero, shape);
@@ -21,8 +21,8 @@ static bool later_outputs_read(const aten *n) {
   return false;
 }
 
-/* batch_norm(x, weight?, bias?, mean, var). If the file does not name the arguments, three inputs mean that there is no affine
- * part. A node in training mode is kept. */
+/* Lowers batch_norm(x, weight?, bias?, mean, var). If the file does not name the arguments, three inputs are x, mean and var. A
+ * node in training mode is kept. */
 static void lower_batch_norm(aten *n) {
   value x = clv__aten_real_input(n, 0);
   bool training = strstr(n->stem, "no_training") == NULL && clv__aten_bool(n, "training", clv__aten_bool(n, "train", false));
@@ -42,7 +42,7 @@ static void lower_batch_norm(aten *n) {
   shift = affine(n, shift, own, false, &channels);
   variance = clv__aten_cast(n, variance, mean.type.dtype);
   double eps = clv__aten_real(n, "eps", 1e-5), rest = eps - (double)(float)eps;
-  if (mean.type.dtype == CLV_F64 && rest != 0) { /* the attribute has 32 bits */
+  if (mean.type.dtype == CLV_F64 && rest != 0) { /* the attribute is f32, so add the rest of eps to the variance */
     variance = clv__aten_call(n, "Add", CLV_F64, variance, clv__aten_number(n, CLV_F64, rest));
   }
   clv__aten_set_float(n, "epsilon", eps);
@@ -112,7 +112,7 @@ static void lower_group_norm(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "GroupNormalization", x.type.dtype, x, scale, shift));
 }
 
-/* Supports statistics of the input. A node that uses learned statistics is kept. */
+/* Lowers instance_norm with the statistics of its input. A node that uses stored statistics is kept. */
 static void lower_instance_norm(aten *n) {
   value x = clv__aten_real_input(n, 0);
   if (x.type.rank < 3 || !clv__aten_bool(n, "use_input_stats", true) || (!n->has_arguments && n->input_count == 2) ||
@@ -126,7 +126,7 @@ static void lower_instance_norm(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "InstanceNormalization", x.type.dtype, x, scale, shift));
 }
 
-/* attrs.dtype is the dtype used for computing. */
+/* attrs.dtype is the dtype to compute in. */
 static void lower_softmax(aten *n) {
   value x = clv__aten_real_input(n, 0);
   clv_dtype dtype = clv__aten_dtype(n, "dtype", x.type.dtype);
@@ -137,7 +137,7 @@ static void lower_softmax(aten *n) {
   if (rank == 0) x = clv__aten_reshape(n, x, 1, (int64_t[]){1});
   clv__aten_set_int(n, "axis", axis);
   value made = clv__aten_call(n, strstr(n->stem, "log") != NULL ? "LogSoftmax" : "Softmax", dtype, x);
-  if (strcmp(n->stem, "_safe_softmax") == 0) { /* zeros if all inputs are minus infinity */
+  if (strcmp(n->stem, "_safe_softmax") == 0) { /* returns zeros where all inputs along the axis are minus infinity */
     value least = clv__aten_number(n, dtype, -INFINITY);
     clv__aten_set_int(n, "keepdims", 1);
     value most = clv__aten_call(n, "ReduceMax", dtype, x, clv__aten_vector(n, &axis, 1));

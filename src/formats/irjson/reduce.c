@@ -6,7 +6,8 @@
 typedef clv__aten_value value;
 typedef clv__aten_node aten;
 
-/* Reduces over the given axes (all if there are none), in x's own dtype. A tensor of rank 0 is returned unchanged. */
+/* Reduces x over the given axes, or over all axes if `count` is 0. The result has x's dtype. A tensor of rank 0 is returned
+ * unchanged. */
 static value reduce(aten *n, const char *op, value x, const int64_t *axes, uint32_t count, bool keep) {
   if (x.type.rank == 0) return x;
   clv__aten_set_int(n, "keepdims", keep);
@@ -17,7 +18,7 @@ static const char *axes_name(const aten *n) {
   return clv__aten_has(n, "dims") ? "dims" : "dim";
 }
 
-/* Sums of integers are i64, means are real; attrs.dtype takes precedence. */
+/* Without attrs.dtype, sums of integers are i64 and means of integers are f32. */
 static void lower_sum(aten *n) {
   value x = clv__aten_input(n, 0);
   static const char *const ops[][2] = {{"sum", "ReduceSum"},  {"mean", "ReduceMean"},          {"prod", "ReduceProd"},
@@ -46,7 +47,7 @@ static void lower_any(aten *n) {
   clv__aten_return(n, 0, clv__aten_cast(n, reduce(n, op, x, axes, count, clv__aten_bool(n, "keepdim", false)), CLV_BOOL));
 }
 
-/* argmax and argmin, along one axis or over all elements in flattened order. */
+/* Lowers argmax and argmin, along one axis or over all elements. The latter returns the index in the flattened tensor. */
 static void lower_arg(aten *n) {
   value x = clv__aten_input(n, 0);
   bool keep = clv__aten_bool(n, "keepdim", false), all = !clv__aten_has(n, "dim");
@@ -59,7 +60,7 @@ static void lower_arg(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, strcmp(n->stem, "argmax") == 0 ? "ArgMax" : "ArgMin", CLV_I64, x));
 }
 
-/* max and min: of two tensors, of all elements, or along an axis with the indices. */
+/* Lowers the three forms of max and min: of two tensors, of all elements, and along an axis with the indices as second output. */
 static void lower_max(aten *n) {
   if (strcmp(n->overload, "other") == 0 || n->input_count == 2) {
     for (const clv__aten_lowering *l = clv__aten_binary; l->stem != NULL; ++l) {
@@ -82,7 +83,7 @@ static void lower_max(aten *n) {
   clv__aten_return(n, 1, clv__aten_call(n, is_max ? "ArgMax" : "ArgMin", CLV_I64, x));
 }
 
-/* The sum of squared distances from the mean, divided by count - correction. */
+/* Lowers the variance to the sum of squared distances from the mean, divided by the number of elements minus the correction. */
 static void lower_var(aten *n) {
   value x = clv__aten_wide_input(n, 0);
   int64_t axes[CLV__ATEN_MAX_LIST];
@@ -104,7 +105,7 @@ static void lower_var(aten *n) {
   if (pair && n->output_count > 1 && n->output_read[1]) clv__aten_return(n, 1, reduce(n, "ReduceMean", x, axes, count, keep));
 }
 
-/* The norm of any order. Order 0 counts the nonzero elements; an infinite order gives the largest or smallest magnitude. */
+/* Returns the norm of any order. Order 0 counts the nonzero elements; order inf (-inf) is the largest (smallest) magnitude. */
 static value norm_of(aten *n, value x, double order, const int64_t *axes, uint32_t count, bool keep) {
   clv_dtype dtype = x.type.dtype;
   if (order == 1 || order == 2) return reduce(n, order == 1 ? "ReduceL1" : "ReduceL2", x, axes, count, keep);
@@ -143,7 +144,8 @@ static void lower_cumsum(aten *n) {
     clv__aten_return(n, 0, clv__aten_call(n, "CumSum", dtype, x, clv__aten_number(n, CLV_I64, (double)axis)));
 }
 
-/* topk; sort is topk with k = size. Equal elements keep their order, which ATen leaves unspecified. */
+/* Lowers topk, sort and argsort to TopK; sorting is topk with k = size. Equal elements keep their order; ATen does not specify
+ * it. */
 static void lower_topk(aten *n) {
   value x = clv__aten_input(n, 0);
   bool topk = strcmp(n->stem, "topk") == 0, only_places = strcmp(n->stem, "argsort") == 0;

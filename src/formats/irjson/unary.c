@@ -6,7 +6,7 @@
 typedef clv__aten_value value;
 typedef clv__aten_node aten;
 
-/* Functions of real numbers whose names differ from ONNX's only in the first letter. */
+/* Functions of real numbers that are one ONNX operator. Integers are cast to f32. */
 static void lower_function(aten *n) {
   static const char *const names[][2] = {{"exp", "Exp"},         {"log", "Log"},
                                          {"sqrt", "Sqrt"},       {"sin", "Sin"},
@@ -26,7 +26,7 @@ static void lower_function(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, op, x.type.dtype, x));
 }
 
-/* Functions of any dtype except bool. The result has the dtype of the input. */
+/* Functions that accept any dtype except bool. The result has the dtype of the input. */
 static void lower_plain(aten *n) {
   static const char *const names[][2] = {{"relu", "Relu"}, {"neg", "Neg"}, {"abs", "Abs"}};
   const char *op = NULL;
@@ -38,7 +38,7 @@ static void lower_plain(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, op, x.type.dtype, x));
 }
 
-/* In ATen the sign of NaN is 0. */
+/* ATen's sign of NaN is 0, which ONNX's Sign does not guarantee. */
 static void lower_sign(aten *n) {
   value x = clv__aten_input(n, 0);
   clv_dtype dtype = x.type.dtype;
@@ -51,7 +51,7 @@ static void lower_sign(aten *n) {
         n, 0, clv__aten_call(n, "Where", dtype, clv__aten_call(n, "IsNaN", CLV_BOOL, x), clv__aten_number(n, dtype, 0), sign));
 }
 
-/* Integers are already rounded. */
+/* Rounding returns integers unchanged. */
 static void lower_round(aten *n) {
   value x = clv__aten_input(n, 0);
   const char *op = n->stem[0] == 'f' ? "Floor" : n->stem[0] == 'c' ? "Ceil" : "Round";
@@ -85,12 +85,13 @@ static void lower_silu(aten *n) {
 static void lower_gelu(aten *n) {
   const char *how = clv__aten_text(n, "approximate", "none");
   value x = clv__aten_real_input(n, 0);
-  if (strcmp(how, "none") != 0 && strcmp(how, "tanh") != 0) clv__aten_fail(n, "attrs.approximate is '%.40s'", how);
+  if (strcmp(how, "none") != 0 && strcmp(how, "tanh") != 0)
+    clv__aten_fail(n, "attrs.approximate is '%.40s'; expected 'none' or 'tanh'", how);
   clv__aten_set_string(n, "approximate", how);
   clv__aten_return(n, 0, clv__aten_call(n, "Gelu", x.type.dtype, x));
 }
 
-/* ONNX attributes have 32 bits; a number that needs more becomes a constant. */
+/* Returns whether a number can be an ONNX attribute, which is f32. A number that needs f64 must become a constant. */
 static bool fits_attribute(clv_dtype dtype, double number) {
   return dtype != CLV_F64 || (double)(float)number == number;
 }
@@ -115,7 +116,7 @@ static void lower_leaky(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "LeakyRelu", x.type.dtype, x));
 }
 
-/* scale * x if x is positive, otherwise scale * alpha * (exp(input_scale * x) - 1). */
+/* Lowers to: scale * x if x is positive, otherwise scale * alpha * (exp(input_scale * x) - 1). */
 static void elu(aten *n, double alpha, double scale, double input_scale) {
   value x = clv__aten_wide_input(n, 0);
   clv__aten_set_float(n, "alpha", 1);
@@ -159,8 +160,8 @@ static void lower_hardsigmoid(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "HardSigmoid", dtype, x));
 }
 
-/* Above the threshold ATen returns x itself. Above 20, x differs from Softplus by less than f32's rounding error, so only a lower
- * threshold needs more nodes. */
+/* If x * beta is above the threshold, ATen returns x itself. Above 20, x differs from Softplus by less than f32's rounding error,
+ * so the comparison is emitted only for lower thresholds. */
 static void lower_softplus(aten *n) {
   value x = clv__aten_wide_input(n, 0);
   clv_dtype dtype = x.type.dtype;
@@ -177,11 +178,11 @@ static void lower_softplus(aten *n) {
   clv__aten_return(n, 0, made);
 }
 
-/* The two halves a and b become a * sigmoid(b). */
+/* Splits x into two halves a and b along an axis, and returns a * sigmoid(b). */
 static void lower_glu(aten *n) {
   value x = clv__aten_wide_input(n, 0);
   int64_t axis = clv__aten_axis(n, "dim", -1, x.type.rank);
-  if (x.type.rank < 1 || x.type.dims[axis] % 2 != 0) clv__aten_fail(n, "the size of the axis that it halves is odd");
+  if (x.type.rank < 1 || x.type.dims[axis] % 2 != 0) clv__aten_fail(n, "the axis to split in two halves has an odd size");
   if (n->status != CLV_OK) return;
   int64_t half = x.type.dims[axis] / 2;
   value a = clv__aten_slice(n, x, axis, 0, half, 1), b = clv__aten_slice(n, x, axis, half, 2 * half, 1);
@@ -191,7 +192,7 @@ static void lower_glu(aten *n) {
 static void lower_prelu(aten *n) {
   value x = clv__aten_real_input(n, 0), slope = clv__aten_cast(n, clv__aten_input(n, 1), x.type.dtype);
   int64_t dims[CLV_MAX_RANK];
-  int32_t rank = x.type.rank > 1 ? x.type.rank - 1 : 1; /* slopes apply to axis 1 */
+  int32_t rank = x.type.rank > 1 ? x.type.rank - 1 : 1; /* the slopes apply to axis 1, so their shape is [count, 1, …] */
   size_t count = 0;
   if (n->status != CLV_OK || !clv__tensor_count(&slope.type, &count)) return;
   for (int32_t i = 0; i < rank; ++i) dims[i] = i == 0 ? (int64_t)count : 1;
@@ -212,7 +213,7 @@ static void lower_test(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, n->stem[2] == 'n' ? "IsNaN" : "IsInf", CLV_BOOL, x));
 }
 
-/* A bound that is a number or a tensor; if both bounds are tensors, it is input `position`. */
+/* Returns a bound of clamp, which may be a number or a tensor. If both bounds are tensors, this one is input `position`. */
 static value bound(aten *n, const char *name, uint32_t position, clv_dtype dtype) {
   if (n->input_count > 1) return clv__aten_cast(n, clv__aten_optional(n, name, position), dtype);
   clv__aten_scalar scalar = clv__aten_scalar_of(n, name);
@@ -233,7 +234,7 @@ static void lower_clamp(aten *n) {
   bool only_high = strcmp(n->stem, "clamp_max") == 0, only_low = strcmp(n->stem, "clamp_min") == 0;
   bool tensors = n->input_count > 1;
   if (tensors && !only_high && !only_low && n->input_count == 2 && !n->has_arguments)
-    clv__aten_keep(n); /* the file does not say which bound it is */
+    clv__aten_keep(n); /* one bound, which may be the lower or the upper: the file does not say */
   value low = only_high ? clv__aten_absent() : bound(n, low_name, 1, dtype);
   value high = only_low ? clv__aten_absent() : bound(n, high_name, only_high ? 1 : 2, dtype);
   if (relu6) low = clv__aten_number(n, dtype, 0), high = clv__aten_number(n, dtype, 6);

@@ -1,4 +1,4 @@
-/* The tensors of an IR JSON file: names, shapes, dtypes, and numbers if it contains any. See file.h. */
+/* Reads the tensors of an IR JSON file: their names, shapes and dtypes, and the numbers that the file contains. See file.h. */
 #include <math.h>
 #include <stdio.h>
 
@@ -42,7 +42,7 @@ bool clv__irjson_read_scalar(const json_t *json, clv__aten_scalar *value) {
   } else if (!json_is_number(json) && !json_is_boolean(json)) {
     return false;
   }
-  if (value->dtype == CLV_F32) { /* saturates as an integer */
+  if (value->dtype == CLV_F32) { /* the integer saturates */
     value->integer = value->real >= 9.2e18 ? INT64_MAX : value->real <= -9.2e18 ? INT64_MIN : (int64_t)value->real;
   }
   return true;
@@ -185,7 +185,7 @@ void clv__irjson_put(clv_dtype dtype, void *data, size_t index, clv__aten_scalar
     case CLV_BOOL:
       ((uint8_t *)data)[index] = value.real != 0;
       break;
-    default: /* no dtype name in a file leads here */
+    default: /* clv__irjson_dtype() returns no other dtype */
       break;
   }
 }
@@ -213,7 +213,7 @@ static clv_status put_number(numbers *n, const json_t *json) {
   return CLV_OK;
 }
 
-/* Nested at most CLV_MAX_RANK deep: rejects lists nested deeper than the rank of the type. */
+/* Recurses at most CLV_MAX_RANK deep, because lists nested deeper than the rank of the type are rejected. */
 static clv_status put_numbers(numbers *n, const json_t *json, int32_t depth) {
   if (depth == n->type->rank) return put_number(n, json);
   if (!json_is_array(json) || (int64_t)json_array_size(json) != n->type->dims[depth]) {
@@ -226,7 +226,7 @@ static clv_status put_numbers(numbers *n, const json_t *json, int32_t depth) {
   return CLV_OK;
 }
 
-/* Counts the numbers actually in a list, so that a claimed shape alone allocates no memory. */
+/* Counts the numbers in nested lists. Memory is allocated only if there are as many numbers as the shape claims. */
 static size_t count_numbers(const json_t *json, int32_t depth) {
   if (!json_is_array(json)) return 1;
   size_t count = 0;

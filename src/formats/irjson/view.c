@@ -8,7 +8,7 @@ static void lower_identity(aten *n) {
   clv__aten_return(n, 0, clv__aten_input(n, 0));
 }
 
-/* Dropout drops no elements in inference. In training the node is kept. */
+/* In inference, dropout returns its input. A node in training mode is kept. */
 static void lower_dropout(aten *n) {
   bool train = clv__aten_bool(n, "train", true), functional = strcmp(n->stem, "native_dropout") == 0;
   if (train && clv__aten_real(n, "p", 0.5) != 0) clv__aten_keep(n);
@@ -16,7 +16,8 @@ static void lower_dropout(aten *n) {
   clv__aten_return(n, 0, clv__aten_input(n, 0));
 }
 
-/* The declared output resolves a -1 in the list; inference checks the number of elements. */
+/* Uses the declared shape of the output, because the list in the arguments may contain -1. Type inference later checks the number
+ * of elements. */
 static void lower_reshape(aten *n) {
   value x = clv__aten_input(n, 0);
   if (n->status != CLV_OK) return;
@@ -34,7 +35,7 @@ static void lower_unsqueeze(aten *n) {
   clv__aten_return(n, 0, clv__aten_unsqueeze(n, x, axis));
 }
 
-/* Casts to the declared dtype of the output. In ATen it comes from attrs.dtype or from another tensor. */
+/* Casts to the declared dtype of the output, which ATen takes from attrs.dtype or from another tensor. */
 static void lower_to(aten *n) {
   value x = clv__aten_input(n, 0);
   if (n->status != CLV_OK) return;
@@ -54,7 +55,7 @@ static void lower_expand(aten *n) {
   clv__aten_return(n, 0, clv__aten_expand(n, x, to->rank, to->dims));
 }
 
-/* copy(self, source): source with self's shape and dtype. */
+/* copy(self, source) returns the source with self's shape and dtype. */
 static void lower_copy(aten *n) {
   value self = clv__aten_input(n, 0), source = clv__aten_input(n, 1);
   if (n->status != CLV_OK) return;

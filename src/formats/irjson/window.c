@@ -13,7 +13,7 @@ static void set_pads(aten *n, const int64_t *padding, uint32_t spatial) {
   clv__aten_set_ints(n, "pads", pads, 2 * spatial);
 }
 
-/* The first digit in a name ("conv2d") is the number of axes of the window; 0 if there is none. */
+/* Returns the number of axes of the window: the first digit in the operator's name ("conv2d"), or 0 if there is none. */
 static uint32_t spatial_of(const char *stem) {
   const char *digit = strpbrk(stem, "123");
   return digit == NULL ? 0 : (uint32_t)(*digit - '0');
@@ -35,7 +35,7 @@ static void lower_conv(aten *n) {
   clv__aten_per_axis(n, "output_padding", 0, spatial, more);
   if (!named) clv__aten_per_axis(n, "padding", 0, spatial, padding);
   if (named && strcmp(pad_name, "valid") != 0 && strcmp(pad_name, "same") != 0) {
-    clv__aten_fail(n, "attrs.padding is '%.40s'", pad_name);
+    clv__aten_fail(n, "attrs.padding is '%.40s'; expected 'valid' or 'same'", pad_name);
   }
   value bias = n->input_count > 2 ? clv__aten_cast(n, n->inputs[2], dtype) : clv__aten_absent();
   x = clv__aten_cast(n, batched ? x : clv__aten_unsqueeze(n, x, 0), dtype);
@@ -45,7 +45,7 @@ static void lower_conv(aten *n) {
   clv__aten_set_ints(n, "dilations", dilations, spatial);
   clv__aten_set_int(n, "group", clv__aten_int(n, "groups", 1));
   if (named && strcmp(pad_name, "same") == 0)
-    clv__aten_set_string(n, "auto_pad", "SAME_UPPER"); /* the odd element goes to the end, as in ATen */
+    clv__aten_set_string(n, "auto_pad", "SAME_UPPER"); /* an odd padding has its extra element at the end, as in ATen */
   else
     set_pads(n, padding, spatial);
   if (transposed) clv__aten_set_ints(n, "output_padding", more, spatial);
@@ -61,7 +61,7 @@ static void set_window(aten *n, const int64_t *kernel, const int64_t *strides, c
   set_pads(n, padding, spatial);
 }
 
-/* Whether every window is inside the padded input, so that rounding up adds no window. */
+/* Returns whether every window is inside the padded input. With ceil_mode, the last window may reach beyond it. */
 static bool windows_fit(const aten *n, const clv_tensor *x, const int64_t *kernel, const int64_t *strides, const int64_t *padding,
                         uint32_t spatial) {
   const clv_tensor *to = &n->outputs[0].type;
@@ -79,14 +79,15 @@ static void lower_pool(aten *n) {
   bool is_max = n->stem[0] == 'm';
   int64_t kernel[MAX_SPATIAL], strides[MAX_SPATIAL], padding[MAX_SPATIAL], dilations[MAX_SPATIAL];
   if (!clv__aten_has(n, "kernel_size")) clv__aten_fail(n, "attrs.kernel_size is missing");
-  if (n->output_count > 1 && n->output_read[1]) clv__aten_keep(n); /* ATen counts indices within a plane */
+  if (n->output_count > 1 && n->output_read[1])
+    clv__aten_keep(n); /* ATen's indices are relative to a plane, ONNX's to the tensor */
   if (x.type.rank < (int32_t)spatial + 1 || x.type.rank > (int32_t)spatial + 2) clv__aten_keep(n);
   clv__aten_per_axis(n, "kernel_size", 1, spatial, kernel);
   int64_t given[CLV__ATEN_MAX_LIST];
   if (clv__aten_ints(n, "stride", given) > 0)
     clv__aten_per_axis(n, "stride", 1, spatial, strides);
   else
-    memcpy(strides, kernel, sizeof strides); /* absent or an empty list */
+    memcpy(strides, kernel, sizeof strides); /* the stride is absent or an empty list */
   clv__aten_per_axis(n, "padding", 0, spatial, padding);
   clv__aten_per_axis(n, "dilation", 1, spatial, dilations);
   if (n->status != CLV_OK) return;
@@ -102,7 +103,7 @@ static void lower_pool(aten *n) {
   else
     clv__aten_set_int(n, "count_include_pad", divisor != 0 || clv__aten_bool(n, "count_include_pad", true));
   value made = clv__aten_call(n, is_max ? "MaxPool" : "AveragePool", x.type.dtype, x);
-  if (divisor != 0) { /* converts the mean to the sum, then divides by the divisor */
+  if (divisor != 0) { /* mean * window size / divisor */
     double size = 1;
     for (uint32_t i = 0; i < spatial; ++i) size *= (double)kernel[i];
     made = clv__aten_call(n, "Mul", x.type.dtype, made, clv__aten_number(n, x.type.dtype, size / (double)divisor));
@@ -110,8 +111,8 @@ static void lower_pool(aten *n) {
   clv__aten_return(n, 0, batched ? made : clv__aten_squeeze(n, made, 0));
 }
 
-/* One axis of an adaptive pool whose windows differ in size or overlap: window i of `to` covers floor(i * from / to) to
- * ceil((i + 1) * from / to). */
+/* Pools one axis for an adaptive pool whose windows differ in size or overlap, by one reduction per window. Window i of `to`
+ * covers the elements from floor(i * from / to) up to but excluding ceil((i + 1) * from / to). */
 static value pool_axis(aten *n, value x, bool is_max, int32_t axis, int64_t to) {
   value parts[CLV__ATEN_MAX_LIST];
   int64_t from = x.type.dims[axis], place = axis;
@@ -128,7 +129,7 @@ static value pool_axis(aten *n, value x, bool is_max, int32_t axis, int64_t to) 
   return made;
 }
 
-/* Pools axis by axis. The mean of means is exact because all are means of equally many elements. */
+/* Pools axis by axis. The mean of means equals the mean of all elements, because all means are over equally many elements. */
 static void pool_axes(aten *n, value x, bool is_max, uint32_t spatial) {
   const clv_tensor *to = &n->outputs[0].type;
   if (!is_max) x = clv__aten_cast(n, x, clv__aten_wide(x.type.dtype));
@@ -141,8 +142,8 @@ static void pool_axes(aten *n, value x, bool is_max, uint32_t spatial) {
   clv__aten_return(n, 0, x);
 }
 
-/* If each axis has one output, the window is the whole axis. If the output size divides the input size, the windows are equal
- * and do not overlap. */
+/* If the output has size 1 along each axis, lowers to a global pool. If the output sizes divide the input sizes, lowers to a pool
+ * with equal windows that do not overlap. Otherwise pools axis by axis. */
 static void lower_adaptive(aten *n) {
   value x = clv__aten_input(n, 0);
   uint32_t spatial = spatial_of(n->stem);
@@ -175,8 +176,8 @@ static void lower_adaptive(aten *n) {
 
 /* ---- Resizing ---- */
 
-/* The emitted Resize contains only sizes. ATen maps coordinates by the scale if one is given. The result is the same if the
- * output size is exactly the scale times the input size. */
+/* Returns whether each output size is exactly the scale times the input size. Only then may Resize map coordinates by the sizes,
+ * as emitted here, where ATen maps them by the scales. */
 static bool scales_are_exact(aten *n, const value *x, uint32_t spatial) {
   static const char *const single[] = {"scales_d", "scales_h", "scales_w"};
   double scales[CLV__ATEN_MAX_LIST];

@@ -1,10 +1,11 @@
-/* AttributeProto: decodes numbers into arrays, keeps strings and tensors in place, and loads bodies as separate graphs. */
+/* Loads attributes (AttributeProto): copies numbers into arrays, points to strings and tensors in the file, and loads bodies as
+ * separate graphs. */
 #include <string.h>
 
 #include "formats/onnx/loader.h"
 #include "graph/view.h"
 
-/* The content of a message before its kind is known. */
+/* The fields of an AttributeProto, read before its type is known. */
 typedef struct attribute_message {
   int64_t type;
   int64_t i;
@@ -68,7 +69,7 @@ static clv_status scan(const decoder *self, clv__proto_span span, attribute_mess
         break;
       case BYTES_FIELD(ATTRIBUTE_FLOATS):
         if (field.bytes.size_bytes % 4 != 0) {
-          return clv__error_set(error, CLV_INVALID_MODEL, "packed floats of %zu bytes, which is not a multiple of 4",
+          return clv__error_set(error, CLV_INVALID_MODEL, "packed floats have %zu bytes, which is not a multiple of 4",
                                 field.bytes.size_bytes);
         }
         message->float_count += field.bytes.size_bytes / 4;
@@ -88,7 +89,8 @@ static clv_status scan(const decoder *self, clv__proto_span span, attribute_mess
   }
 }
 
-/* Files of the first IR version have no type: derives it from the fields that are present. */
+/* Returns the attribute's type. Files of the first IR version do not state it, so it is derived from the fields that are present.
+ */
 static int64_t type_of_message(const attribute_message *message) {
   if (message->type != ATTRIBUTE_TYPE_UNDEFINED) return message->type;
   if (message->has_f) return ATTRIBUTE_TYPE_FLOAT;
@@ -242,7 +244,7 @@ static clv_status decode(const decoder *self, const clv__onnx_scope *outer, cons
     }
   }
   if (status == CLV_OK) status = decode_scalar_or_list(self, argument, &message, type, attribute, error);
-  /* an error from inside a body already names its node */
+  /* an error from inside a body already names its location */
   if (status != CLV_OK && !self->loader->located) clv__error_prefix(error, status, "attribute '%s'", argument->name);
   return status;
 }

@@ -1,5 +1,5 @@
-/* External data: initializers stored in other files of the model's folder. A model may come from an untrusted source: its
- * paths must not leave the folder, neither by name nor by symbolic link. */
+/* Reads external data: initializers stored in other files of the model's folder. A model may come from an untrusted source, so
+ * its paths must not lead out of the folder, neither by name nor by symbolic link. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -15,19 +15,19 @@ static bool climbs(const char *location) {
   return false;
 }
 
-/* Whether the resolved `path` is in the folder of the file at the resolved path `file`. */
+/* Returns whether `path` is in the folder of `file`, or below it. Both are resolved paths. */
 static bool is_beside(const char *path, const char *file) {
   const char *slash = strrchr(file, '/');
   size_t folder_bytes = slash == NULL ? 0 : (size_t)(slash - file) + 1;
   return folder_bytes > 0 && strncmp(path, file, folder_bytes) == 0;
 }
 
-/* Resolves the real path of the file. It must be in the folder given for the model, or in the folder of the real model file: a
- * download cache links both a model and its data to one store. */
+/* Resolves the path of a data file. Its real path must be in the folder of the model's path or of the model's real path. The
+ * latter allows download caches, where both the model and its data are links into one store. */
 static clv_status resolve(const clv__onnx_loader *loader, const char *location, char resolved[PATH_MAX], clv_error *error) {
   if (loader->path == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                          "its data is in the file '%s': load the model from its file, not from memory", location);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "its data is in the file '%s', so the model cannot be loaded from memory",
+                          location);
   }
   if (location[0] == '\0' || location[0] == '/' || climbs(location)) {
     return clv__error_set(error, CLV_INVALID_MODEL, "external data '%s' is not in the model's folder", location);

@@ -1,10 +1,11 @@
-/* Model functions: keeps their table, and replaces a call by the function's nodes. Names inside a call become unique names
- * outside. */
+/* Model functions: keeps a table of them, and replaces each call by the function's nodes. Values inside a call get names that are
+ * unique in the model. */
 #include <string.h>
 
 #include "formats/onnx/loader.h"
 
-/* A file of a hundred bytes can expand to billions of nodes by calling itself: limits the total inlined. */
+/* Limits on what inlining adds to a model. Functions that call each other can expand a file of a hundred bytes to billions of
+ * nodes. */
 enum { MAX_INLINED_NODES = 1 << 20, MAX_INLINED_BYTES = 1 << 28 };
 
 clv_status clv__onnx_charge(clv__onnx_loader *loader, size_t nodes, size_t bytes, clv_error *error) {
@@ -36,7 +37,7 @@ const clv__onnx_function *clv__onnx_find_function(const clv__onnx_loader *loader
   return index == CLV__MAP_NONE ? NULL : &loader->functions[index];
 }
 
-/* Imports the domains that a function needs for its nodes. The model's own imports are added later and take precedence. */
+/* Imports an operator domain that a function's nodes need. The model's own imports are added later and take precedence. */
 static clv_status import_domain(clv__onnx_loader *loader, clv__proto_span span, clv_error *error) {
   clv__proto_reader reader = clv__proto_read(span, loader->origin);
   const char *domain = "";
@@ -114,7 +115,7 @@ typedef struct call {
   clv__onnx_scope scope;
   clv__arena arena;
   uint32_t input_count;      /* of the function */
-  const char **output_names; /* per output of the function: its name if it is also an input or an earlier output; else NULL */
+  const char **output_names; /* per output of the function: its name if an input or an earlier output has the same, else NULL */
   uint32_t output_count;
 } call;
 
@@ -143,7 +144,7 @@ static clv_status read_names(call *self, clv__proto_span span, uint32_t tag, con
   return CLV_OK;
 }
 
-/* The caller's names of the operands of the call, in the model's own scope. */
+/* Reads the names of the call's inputs or outputs, translated from the caller's scope to the model's. */
 static clv_status read_operands(call *self, uint32_t tag, const char ***names, uint32_t *count, clv_error *error) {
   CLV__TRY(read_names(self, self->node, tag, names, count, error));
   for (uint32_t i = 0; i < *count; ++i) {
@@ -188,7 +189,7 @@ static clv_status bind_operands(call *self, clv_error *error) {
   return CLV_OK;
 }
 
-/* Lists the attributes of the call, then the defaults of the function: the first of each name applies. */
+/* Lists the attributes of the call, then the defaults of the function. The first attribute with a name applies. */
 static clv_status bind_attributes(call *self, clv_error *error) {
   clv__onnx_loader *loader = self->loader;
   uint32_t room = count_fields(self->node, loader->origin, BYTES_FIELD(NODE_ATTRIBUTE)) +
@@ -213,7 +214,7 @@ static clv_status bind_attributes(call *self, clv_error *error) {
   return CLV_OK;
 }
 
-/* An output that is also an input, or is listed twice, is a copy. */
+/* Adds an Identity for each output of the function that is also an input or an earlier output. */
 static clv_status add_copies(call *self, clv_error *error) {
   for (uint32_t i = 0; i < self->output_count; ++i) {
     if (self->output_names[i] == NULL) continue;
@@ -245,7 +246,8 @@ clv_status clv__onnx_inline_call(clv__onnx_loader *loader, clv__builder *builder
                                  const clv__onnx_function *function, clv__proto_span node, const char *node_name, uint32_t depth,
                                  clv_error *error) {
   CLV__TRY(clv__onnx_check_depth(depth, error));
-  CLV__TRY(clv__onnx_charge(loader, 1, function->field_count * sizeof(void *), error)); /* the cost of reading it again */
+  CLV__TRY(clv__onnx_charge(loader, 1, function->field_count * sizeof(void *),
+                            error)); /* every call reads the function's message again */
   call self = {.loader = loader, .builder = builder, .outer = scope, .function = function->message, .node = node};
   self.scope.call = ++loader->call_count;
   clv__arena_init(&self.arena, loader->allocator);

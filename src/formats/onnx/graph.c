@@ -1,5 +1,5 @@
-/* GraphProto and NodeProto: sets the types of values and the operands of nodes. Order: inputs, nodes, declared types,
- * initializers (whose dims override declared ones), outputs. */
+/* Loads graphs (GraphProto) and nodes (NodeProto). Reads the parts of a graph in this order: inputs, nodes, declared types,
+ * initializers (whose dims override the declared ones), outputs. */
 #include <string.h>
 
 #include "formats/onnx/loader.h"
@@ -51,7 +51,7 @@ static clv_status scan_node(clv__onnx_loader *loader, clv__proto_span span, node
   }
 }
 
-/* Inside a call, prefixes the name with that of the call. `*name` stays NULL if out of memory. */
+/* Sets `*name` to the node's name, with the call's name as a prefix if the node is inside a function call. */
 static clv_status full_name(clv__onnx_loader *loader, const clv__onnx_scope *scope, const char *own, const char *op,
                             const char **name, clv_error *error) {
   *name = own;
@@ -66,7 +66,7 @@ static clv_status full_name(clv__onnx_loader *loader, const clv__onnx_scope *sco
   return clv__onnx_charge(loader, 1, prefix_bytes, error);
 }
 
-/* Puts inputs at the front of loader->ids, outputs after them. */
+/* Fills loader->ids with the node's inputs, followed by its outputs. */
 static clv_status load_operands(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope,
                                 clv__proto_span span, uint32_t operand_count, uint32_t *input_count, clv_error *error) {
   size_t room = (size_t)operand_count + 1; /* at least 1, so that `ids` is not NULL */
@@ -128,7 +128,8 @@ clv_status clv__onnx_load_node(clv__onnx_loader *loader, clv__builder *builder, 
   } else {
     status = load_plain_node(loader, builder, scope, span, &node, name, depth, error);
   }
-  /* Names only the innermost and the two outermost nodes: 64 levels would leave no room for the actual error. */
+  /* Prefix the error with the names of the innermost and the two outermost nodes only: the names of 64 levels would leave no room
+   * for the message. */
   if (status != CLV_OK && (!loader->located || (depth < 2 && depth < loader->located_depth))) {
     clv__error_prefix(error, status, "node '%s' (%s)", name, node.op);
     if (!loader->located) loader->located_depth = depth;

@@ -1,5 +1,5 @@
-/* Loads an ONNX model from a file or from memory: ModelProto to graph. */
-#define _GNU_SOURCE /* memmem */
+/* Loads an ONNX model (ModelProto) from a file or from memory, and makes a graph of it. */
+#define _GNU_SOURCE /* for memmem() */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- Strings ---- */
 
-/* Number of bytes of the UTF-8 sequence at `at`, or 0. */
+/* Returns the number of bytes of the UTF-8 character at `at`, or 0 if it is invalid or a zero byte. */
 static size_t sequence_bytes(const uint8_t *at, size_t available) {
   uint8_t lead = at[0];
   if (lead < 0x80) return lead != 0;
@@ -74,8 +74,8 @@ static clv_status read_import(clv__onnx_loader *loader, clv__proto_span span, cl
     if (field.tag == VARINT_FIELD(OPSET_VERSION)) version = field.number;
   }
   if (version == 0 || version > INT32_MAX) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "imports version %lld of domain '%s'", (long long)version,
-                          domain[0] != '\0' ? domain : "ai.onnx");
+    return clv__error_set(error, CLV_INVALID_MODEL, "imports version %lld of domain '%s', which is not a valid version",
+                          (long long)version, domain[0] != '\0' ? domain : "ai.onnx");
   }
   if (domain[0] == '\0' && version > CLV__ONNX_NEWEST_OPSET) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
@@ -129,7 +129,7 @@ static clv_status scan_model(clv__onnx_loader *loader, model_message *model, clv
   return CLV_OK;
 }
 
-/* Reads imports and metadata after the functions' imports, which they override. */
+/* Reads the model's imports and metadata. Its imports are read after those of the functions and override them. */
 static clv_status read_properties(clv__onnx_loader *loader, const model_message *model, clv_error *error) {
   clv__proto_reader reader = clv__proto_read(loader->model, loader->origin);
   for (clv__proto_field field;;) {
@@ -143,11 +143,12 @@ static clv_status read_properties(clv__onnx_loader *loader, const model_message 
       CLV__TRY(clv__builder_metadata(loader->root, key, value, error));
     }
   }
-  /* Before IR version 3 there were no imports: the opset is 1. */
+  /* Models before IR version 3 have no imports and use opset 1. */
   return model->import_count == 0 && loader->ir_version < 3 ? clv__builder_import(loader->root, "", 1, error) : CLV_OK;
 }
 
-/* Chooses a text that does not occur in the bytes of the model, and therefore in none of its names. */
+/* Chooses a marker for names inside function calls that does not occur in the bytes of the model, and therefore in none of its
+ * names. */
 static clv_status choose_marker(clv__onnx_loader *loader, clv_error *error) {
   for (unsigned attempt = 0; attempt < 100; ++attempt) {
     int length = attempt == 0 ? snprintf(loader->marker, sizeof loader->marker, "@call")

@@ -5,7 +5,8 @@
 #include "graph/graph.h"
 #include "graph/view.h"
 
-/* The newest supported versions. A newer IR version or opset is CLV_NOT_SUPPORTED. */
+/* The newest supported versions (a newer IR version or opset is CLV_NOT_SUPPORTED), and the maximum nesting depth of bodies and
+ * function calls. */
 enum { CLV__ONNX_IR_VERSION = 14, CLV__ONNX_NEWEST_OPSET = 28, CLV__ONNX_MAX_DEPTH = 64 };
 
 /* Loads the model at `path`. The file is mapped: initializers point into it or into the files of its external data, which must
@@ -18,13 +19,13 @@ enum { CLV__ONNX_IR_VERSION = 14, CLV__ONNX_NEWEST_OPSET = 28, CLV__ONNX_MAX_DEP
 CLV_MUST_USE clv_status clv__onnx_load_file(const clv_allocator *allocator, const char *path, clv_graph **graph,
                                             clv_error *error);
 
-/* The same from memory, without external data. With `copy`, the bytes are not needed after the call; otherwise they must live
- * as long as the graph. */
+/* Loads a model from memory. The model must not have external data. With `copy`, the bytes are not needed after the call;
+ * otherwise they must live as long as the graph. */
 CLV_MUST_USE clv_status clv__onnx_load_memory(const clv_allocator *allocator, const void *data, size_t size_bytes, bool copy,
                                               clv_graph **graph, clv_error *error);
 
-/* Writes a view as a model into memory from `allocator`; the caller releases it. Types are those of the view; constants become
- * initializers.
+/* Writes a view as a model into memory from `allocator`; the caller releases the memory. Values have the types of the view.
+ * Constants become initializers.
  *
  * Constants of more than `inline_limit_bytes`, or without data, are omitted and become inputs after the view's own inputs, in
  * the order of their value ids. Constants of bodies and string tensors are never omitted. If the view is a body, its captures
@@ -34,7 +35,7 @@ CLV_MUST_USE clv_status clv__onnx_write(const clv_graph_view *view, size_t inlin
 
 /* Describes constants whose bytes are stored outside the model, in a file next to it that several models may share. `place` is
  * called for every constant that would become an initializer of the view itself (not of its bodies), with the graph's value
- * id. `place` sets `is_outside` if the file holds the bytes, stored as in memory, and then sets `offset` to their position. */
+ * id. If the file contains the bytes, in the layout that they have in memory, `place` sets `is_outside` and their `offset`. */
 typedef struct clv__onnx_outside {
   const char *file; /* the name in the model: "weights.data" */
   void *self;
@@ -42,18 +43,20 @@ typedef struct clv__onnx_outside {
                       clv_error *error);
 } clv__onnx_outside;
 
-/* Like clv__onnx_write() with all constants, but `outside` may take the data of some of them. */
+/* Writes a view like clv__onnx_write(), with all constants. The data of constants that outside->place() finds in the file is not
+ * written into the model. */
 CLV_MUST_USE clv_status clv__onnx_write_beside(const clv_graph_view *view, const clv__onnx_outside *outside,
                                                const clv_allocator *allocator, void **data, size_t *size_bytes, clv_error *error);
 
-/* Reads a TensorProto, such as `input_0.pb` of the ONNX test directories. `tensor->data` is one block from `allocator`
- * (including the text of strings); the caller releases it. The caller also releases `*name` ("" if there is none; `name` may
- * be NULL). */
+/* Reads a TensorProto, such as `input_0.pb` of the ONNX test directories. `tensor->data` is one block from `allocator`, including
+ * the text of strings; the caller releases it. Sets `*name`, unless `name` is NULL, to the tensor's name or "". The caller
+ * releases
+ * `*name`. */
 CLV_MUST_USE clv_status clv__onnx_tensor_read(const clv_allocator *allocator, const void *data, size_t size_bytes,
                                               clv_tensor *tensor, char **name, clv_error *error);
 CLV_MUST_USE clv_status clv__onnx_tensor_read_file(const clv_allocator *allocator, const char *path, clv_tensor *tensor,
                                                    char **name, clv_error *error);
-/* Writes a TensorProto into memory from `allocator`. The tensor is static and has data. */
+/* Writes a TensorProto into memory from `allocator`. The tensor must have a static shape and data. */
 CLV_MUST_USE clv_status clv__onnx_tensor_write(const clv_tensor *tensor, const char *name, const clv_allocator *allocator,
                                                void **data, size_t *size_bytes, clv_error *error);
 

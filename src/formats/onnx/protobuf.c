@@ -11,7 +11,7 @@ clv_status clv__proto_varint(clv__proto_reader *reader, uint64_t *number, clv_er
   size_t start = (size_t)(reader->at - reader->origin);
   for (size_t i = 0; i < VARINT_BYTES; ++i) {
     if (i >= available) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: truncated in a number: is the file complete?", start);
+      return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: a number is truncated: is the file complete?", start);
     }
     uint8_t byte = reader->at[i];
     value |= (uint64_t)(byte & 0x7f) << (7 * i);
@@ -21,14 +21,15 @@ clv_status clv__proto_varint(clv__proto_reader *reader, uint64_t *number, clv_er
       return CLV_OK;
     }
   }
-  return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: a number of more than %d bytes: not protobuf", start, VARINT_BYTES);
+  return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: a number has more than %d bytes, so this is not protobuf", start,
+                        VARINT_BYTES);
 }
 
 static clv_status read_span(clv__proto_reader *reader, uint64_t size_bytes, clv__proto_span *span, clv_error *error) {
   size_t available = (size_t)(reader->end - reader->at);
   if (size_bytes > available) {
     return clv__error_set(error, CLV_INVALID_MODEL,
-                          "byte %zu: a field of %llu bytes, of which only %zu exist: is the file complete?",
+                          "byte %zu: a field has %llu bytes, but only %zu are left: is the file complete?",
                           (size_t)(reader->at - reader->origin), (unsigned long long)size_bytes, available);
   }
   *span = (clv__proto_span){reader->at, (size_t)size_bytes};
@@ -44,7 +45,7 @@ clv_status clv__proto_next(clv__proto_reader *reader, clv__proto_field *field, c
   CLV__TRY(clv__proto_varint(reader, &tag, error));
   uint64_t number = tag >> 3;
   if (number == 0 || number > LARGEST_FIELD) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: field number %llu: not protobuf", start,
+    return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: field number %llu is invalid, so this is not protobuf", start,
                           (unsigned long long)number);
   }
   clv__proto_span fixed = {0};
@@ -67,8 +68,8 @@ clv_status clv__proto_next(clv__proto_reader *reader, clv__proto_field *field, c
       field->number = clv__proto_fixed32(fixed.data);
       break;
     default:
-      return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: wire type %u (%s) of field %llu", start, (unsigned)(tag & 7),
-                            (tag & 7) < 5 ? "a group, which ONNX does not use" : "which does not exist",
+      return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: unsupported wire type %u (%s) in field %llu", start,
+                            (unsigned)(tag & 7), (tag & 7) < 5 ? "a group, which ONNX does not use" : "which does not exist",
                             (unsigned long long)number);
   }
   field->tag = (uint32_t)tag;

@@ -1,7 +1,8 @@
-/* The wire format of protobuf: a reader that copies nothing, and a writer into a growing buffer.
+/* Protobuf's wire format: a reader that copies nothing, and a writer into a growing buffer.
  *
- * The reader knows no schema: callers switch on `tag` (number and wire type together), and skip fields of an unexpected number
- * or wire type, as protobuf requires. Callers must limit the nesting depth: the reader never recurses. */
+ * The reader knows no schema. Callers switch on `tag`, which combines a field's number and wire type, and skip fields whose tag
+ * they do not expect, as protobuf requires. The reader never recurses: callers read nested messages themselves, and must limit
+ * their depth. */
 #ifndef CLEAVE_FORMATS_ONNX_PROTOBUF_H
 #define CLEAVE_FORMATS_ONNX_PROTOBUF_H
 
@@ -15,7 +16,7 @@ typedef enum clv__proto_wire {
   CLV__PROTO_FIXED32 = 5
 } clv__proto_wire;
 
-/* Identifies a field: its number and its wire type. A constant expression, for `case`. */
+/* Combines a field's number and wire type. This is a constant expression, for `case` labels. */
 #define CLV__PROTO_TAG(number, wire) (((uint32_t)(number) << 3) | (uint32_t)(wire))
 
 /* Bytes inside the message being read. `data` may be NULL if the size is 0. */
@@ -25,7 +26,7 @@ typedef struct clv__proto_span {
 } clv__proto_span;
 
 typedef struct clv__proto_reader {
-  const uint8_t *origin; /* base of the byte offsets in errors */
+  const uint8_t *origin; /* start of the file: byte offsets in errors are relative to it */
   const uint8_t *at;
   const uint8_t *end;
 } clv__proto_reader;
@@ -42,31 +43,34 @@ static inline clv__proto_reader clv__proto_read(clv__proto_span span, const uint
   return reader;
 }
 
-/* Reads the next field; `field->tag` is 0 at the end. CLV_INVALID_MODEL, with the byte offset, if the bytes are not a valid
- * message. */
+/* Reads the next field; `field->tag` is 0 at the end. If the bytes are not a valid message, the error is CLV_INVALID_MODEL and
+ * states the byte offset. */
 clv_status clv__proto_next(clv__proto_reader *reader, clv__proto_field *field, clv_error *error);
-/* Reads one varint, as in packed fields. */
+/* Reads one varint of a packed field. */
 clv_status clv__proto_varint(clv__proto_reader *reader, uint64_t *number, clv_error *error);
-/* The number of varints that end within `span`: the length of a packed field. */
+/* Returns the number of varints that end within `span`, which is the number of elements of a packed field. */
 size_t clv__proto_count_varints(clv__proto_span span);
-/* Reads a fixed32 or fixed64 at any address. */
+/* Read a fixed32 or fixed64, which need not be aligned. */
 uint32_t clv__proto_fixed32(const uint8_t *bytes);
 uint64_t clv__proto_fixed64(const uint8_t *bytes);
 
-/* ---- Writing: into a clv__text, whose `failed` reports at the end whether memory ran out. Fields of value 0 are written too.
- * ---- */
+/* ---- Writing ---- */
+
+/* Append to a clv__text. If memory runs out, the text's `failed` is set, which the caller checks at the end. Unlike in proto3,
+ * fields of value 0 are written too. */
 
 void clv__proto_write_varint(clv__text *out, uint32_t field, uint64_t number);
 void clv__proto_write_float(clv__text *out, uint32_t field, float number);
 void clv__proto_write_bytes(clv__text *out, uint32_t field, const void *data, size_t size_bytes);
 void clv__proto_write_string(clv__text *out, uint32_t field, const char *string);
-/* Packed repeated fields; writes nothing if count is 0. */
+/* Write packed repeated fields; nothing if `count` is 0. */
 void clv__proto_write_ints(clv__text *out, uint32_t field, const int64_t *numbers, size_t count);
 void clv__proto_write_floats(clv__text *out, uint32_t field, const float *numbers, size_t count);
 void clv__proto_append_varint(clv__text *out, uint64_t number); /* without a tag */
 
-/* A nested message: everything written between begin and end is its content. `expected_bytes` is an estimate of its size. If
- * the actual length takes as many bytes to encode as the estimate, no data is moved. */
+/* Write a nested message: everything written between begin and end is its content. clv__proto_begin() returns the mark for
+ * clv__proto_end(). `expected_bytes` is an estimate of the content's size. The content must be moved if its actual size does not
+ * take as many bytes to encode as the estimate. */
 size_t clv__proto_begin(clv__text *out, uint32_t field, size_t expected_bytes);
 void clv__proto_end(clv__text *out, size_t mark, size_t expected_bytes);
 

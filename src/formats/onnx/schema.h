@@ -1,4 +1,4 @@
-/* The fields of ONNX's messages that are read or written, by number; names as in onnx.proto. */
+/* The numbers of the fields of ONNX's messages that Cleave reads or writes. The names are those of onnx.proto. */
 #ifndef CLEAVE_FORMATS_ONNX_SCHEMA_H
 #define CLEAVE_FORMATS_ONNX_SCHEMA_H
 

@@ -1,5 +1,5 @@
-/* TensorProto: reads its dims, dtype and data. Raw data stays in place. Typed fields are decoded unless they already have
- * their layout in memory. The file and the machine are little-endian. */
+/* Reads tensors (TensorProto): dims, dtype and data. Raw data stays in place, and so does the data of typed fields that already
+ * has the layout of a tensor in memory; other data is decoded. Both the file and the machine must be little-endian. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are used as they lie in the file");
 
-/* Data pointer of a tensor without elements: not NULL, so that its value counts as known. */
+/* The data of all tensors without elements. The pointer must not be NULL, because that would mean that the value is unknown. */
 static const _Alignas(CLV__ALIGNMENT) uint8_t no_elements[CLV__ALIGNMENT];
 
 static const char *const dtype_names[] = {
@@ -83,7 +83,7 @@ static clv_status scan_fields(clv__onnx_tensor_message *tensor, const uint8_t *o
 
 static clv_status check_type(const clv__onnx_tensor_message *tensor, clv_error *error) {
   if (tensor->rank > CLV_MAX_RANK) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "rank %d, above the maximum of %d", tensor->rank, CLV_MAX_RANK);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "its rank %d is above the maximum of %d", tensor->rank, CLV_MAX_RANK);
   }
   for (int32_t i = 0; i < tensor->rank; ++i) {
     if (tensor->dims[i] < 0) return clv__error_set(error, CLV_INVALID_MODEL, "dimension %d is %" PRId64, i, tensor->dims[i]);
@@ -130,7 +130,8 @@ static typed_field field_of(clv_dtype dtype) {
   }
 }
 
-/* Bytes per number of the typed field. For packed dtypes a number holds one byte of elements. */
+/* Returns the bytes in memory of one number of the typed field. For packed dtypes, a number contains one byte with several
+ * elements. */
 static size_t number_bytes(clv_dtype dtype) {
   return clv__dtype_is_in(dtype, CLV__DTYPES_PACKED) ? 1 : clv_dtype_size_bytes(dtype);
 }
@@ -139,7 +140,7 @@ static size_t fixed_bytes(clv__proto_wire wire) {
   return wire == CLV__PROTO_FIXED32 ? 4 : 8;
 }
 
-/* Counts the elements of the typed field, and returns its packed run if that contains all of them. */
+/* Counts the numbers of the typed field. If a single packed field contains all of them, sets `*run` to its bytes. */
 static clv_status count_typed(const clv__onnx_tensor_message *message, const uint8_t *origin, typed_field typed, size_t *count,
                               clv__proto_span *run, clv_error *error) {
   clv__proto_reader reader = clv__proto_read(message->message, origin);
@@ -149,14 +150,14 @@ static clv_status count_typed(const clv__onnx_tensor_message *message, const uin
     if (field.tag == 0) break;
     if (field.tag == CLV__PROTO_TAG(typed.number, typed.wire)) {
       ++total;
-      runs += 2; /* a single number: no packed run contains all */
+      runs += 2; /* an unpacked number, so no single run contains all */
     } else if (field.tag == BYTES_FIELD(typed.number)) {
       ++runs;
       *run = field.bytes;
       if (typed.wire == CLV__PROTO_VARINT) {
         total += clv__proto_count_varints(field.bytes);
       } else if (field.bytes.size_bytes % fixed_bytes(typed.wire) != 0) {
-        return clv__error_set(error, CLV_INVALID_MODEL, "packed numbers of %zu bytes each, but %zu bytes in total",
+        return clv__error_set(error, CLV_INVALID_MODEL, "packed numbers have %zu bytes each, but %zu bytes in total",
                               fixed_bytes(typed.wire), field.bytes.size_bytes);
       } else {
         total += field.bytes.size_bytes / fixed_bytes(typed.wire);
@@ -168,7 +169,8 @@ static clv_status count_typed(const clv__onnx_tensor_message *message, const uin
   return CLV_OK;
 }
 
-/* Narrow types use the low bytes of the number: 16-bit floats store their bits, negative numbers their two's complement. */
+/* Stores a number of the typed field as an element of `width` bytes: the number's low bytes. 16-bit floats are given as their
+ * bits, and negative integers as two's complement. */
 static void store(clv_dtype dtype, size_t width, uint64_t number, uint8_t *to) {
   if (dtype == CLV_BOOL)
     *to = number != 0;
@@ -244,7 +246,7 @@ clv_status clv__onnx_tensor_decode(const clv__onnx_tensor_message *message, cons
     return CLV_OK;
   }
   if (message->has_raw && made.dtype == CLV_STRING) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "strings in raw_data, which is only for numbers");
+    return clv__error_set(error, CLV_INVALID_MODEL, "has strings in raw_data, which is only for numbers");
   }
   if (message->has_raw && message->raw.size_bytes > 0) {
     if (message->raw.size_bytes != size_bytes) {
@@ -293,9 +295,10 @@ clv_status clv__onnx_load_tensor(clv__onnx_loader *loader, clv__builder *builder
   return CLV_OK;
 }
 
-/* ---- Separate tensors ---- */
+/* ---- Tensors outside models ---- */
 
-/* Copies into one block: for strings the array, followed by their text. */
+/* Copies the tensor's data into one block from the allocator. For strings, the block is the array of clv_string, then their text.
+ */
 static clv_status copy_out(const clv_allocator *allocator, clv_tensor *tensor, clv_error *error) {
   size_t count, size_bytes, total;
   if (!clv__tensor_count(tensor, &count) || !clv__tensor_size_bytes(tensor, &size_bytes)) {

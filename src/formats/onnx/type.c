@@ -1,4 +1,5 @@
-/* ValueInfoProto: declares the type of a value. Sequences, maps, optionals and unsupported element types have dtype none. */
+/* Loads the declared type of a value (ValueInfoProto). Sequences, maps, optionals and unsupported element types get dtype none.
+ */
 #include <string.h>
 
 #include "formats/onnx/loader.h"
@@ -13,7 +14,7 @@ static clv_status load_dim(clv__onnx_loader *loader, clv__builder *builder, cons
     if (field.tag == VARINT_FIELD(DIM_VALUE)) {
       *dim = (int64_t)field.number < 0 ? CLV_DIM_UNKNOWN : (int64_t)field.number;
     } else if (field.tag == BYTES_FIELD(DIM_PARAM) && field.bytes.size_bytes > 0 && scope == NULL) {
-      /* only outside functions: inside one, a name may mean a different size in every call, so the dim stays unknown */
+      /* not inside functions: there, a name may mean a different size in every call, so the dim stays unknown */
       const char *name;
       uint32_t symbol;
       CLV__TRY(clv__onnx_string(&loader->scratch, field.bytes, loader->origin, &name, error));

@@ -7,7 +7,10 @@
 #include "formats/onnx/protobuf.h"
 #include "formats/onnx/schema.h"
 
-enum { IR_WRITTEN = 8 }; /* includes all features written here, whatever the model's own version; every reader accepts it */
+enum {
+  IR_WRITTEN = 8
+}; /* the IR version of written models, whatever the source's: it has all features used here, and is old enough for most readers
+    */
 
 typedef struct writer {
   clv__text *out;
@@ -16,7 +19,7 @@ typedef struct writer {
   clv_error *error;
 } writer;
 
-/* Bytes of a constant as raw data, or as string data for strings. */
+/* Sets `*size_bytes` to the size of a constant's data in memory, including the text of strings. */
 static bool data_bytes(const clv_tensor *tensor, size_t *size_bytes) {
   if (!clv__tensor_size_bytes(tensor, size_bytes)) return false;
   if (tensor->dtype != CLV_STRING) return true;
@@ -33,7 +36,7 @@ static void write_entry(clv__text *out, const char *key, const char *value) {
   clv__proto_end(out, mark, 0);
 }
 
-/* Writes the location of the bytes instead of the bytes. */
+/* Writes where a tensor's bytes are in another file, instead of the bytes. */
 static void write_place(clv__text *out, const char *file, uint64_t offset, size_t size_bytes) {
   char number[24];
   write_entry(out, "location", file);
@@ -75,7 +78,7 @@ static clv_status write_tensor(const writer *self, uint32_t field, const clv_ten
   return CLV_OK;
 }
 
-/* Writes an initializer of the model itself, whose bytes may be outside. */
+/* Writes an initializer of the model itself, not of a body. Its bytes may be in another file. */
 static clv_status write_initializer(const writer *self, const clv_tensor *tensor, clv_value_id value, const char *name) {
   bool is_outside;
   uint64_t offset;
@@ -163,7 +166,7 @@ static clv_status write_attribute(const writer *self, const clv_attribute *attri
   return CLV_OK;
 }
 
-/* Captures are not operands in ONNX: bodies refer to them by name. */
+/* Omits captures from the node's inputs: in ONNX, bodies refer to outer values by name. */
 static clv_status write_node(const writer *self, const clv_graph *graph, const clv__node *node) {
   clv__text *out = self->out;
   size_t mark = clv__proto_begin(out, GRAPH_NODE, 0);
@@ -187,12 +190,12 @@ static clv_status write_node(const writer *self, const clv_graph *graph, const c
 /* ---- Graphs ---- */
 
 typedef enum value_role {
-  ROLE_INNER,    /* produced by a node of the view, or only named in it */
-  ROLE_OUTPUT,   /* the same, and an output of the view */
-  ROLE_INPUT,    /* the view's own */
-  ROLE_CAPTURE,  /* a capture of a body that is written on its own */
-  ROLE_CONSTANT, /* written with its data */
-  ROLE_LEFT_OUT  /* a constant that becomes an input */
+  ROLE_INNER,    /* any other value of the view: produced by its nodes, or captured if the view is written as a body */
+  ROLE_OUTPUT,   /* produced by a node of the view, and an output of the view */
+  ROLE_INPUT,    /* an input of the view */
+  ROLE_CAPTURE,  /* a capture of the view, which is a body written as a model: becomes an input */
+  ROLE_CONSTANT, /* a constant that becomes an initializer */
+  ROLE_LEFT_OUT  /* a constant that is omitted and becomes an input */
 } value_role;
 
 static void find_roles(const writer *self, const clv_graph_view *view, bool is_body, uint8_t *roles) {
@@ -236,7 +239,7 @@ static clv_status write_constants(const writer *self, const clv_graph_view *view
     const clv_tensor *type = clv__view_type(view, v);
     size_t size_bytes;
     bool small = type->data != NULL && data_bytes(type, &size_bytes) && size_bytes <= self->inline_limit_bytes;
-    bool is_default = roles[v] == ROLE_INPUT && small; /* an input with a default value from its initializer */
+    bool is_default = roles[v] == ROLE_INPUT && small; /* an input with a default value, which becomes its initializer */
     if (roles[v] != ROLE_CONSTANT && !is_default) continue;
     const char *name = view->graph->values[view->values[v]].name;
     if (self->outside != NULL && !is_body)
@@ -307,7 +310,8 @@ static clv_status write_model(const writer *self, const clv_graph_view *view) {
   CLV__TRY(write_graph(self, MODEL_GRAPH, view, false));
   for (uint32_t i = 0; i < graph->import_count; ++i) {
     const clv__opset_import *import = &graph->imports[i];
-    if (import->domain[0] != '\0' && !uses_domain(view, import->domain)) continue; /* some readers reject unknown domains */
+    if (import->domain[0] != '\0' && !uses_domain(view, import->domain))
+      continue; /* omit unused domains, because some readers reject unknown ones */
     size_t mark = clv__proto_begin(out, MODEL_OPSET_IMPORT, 0);
     clv__proto_write_string(out, OPSET_DOMAIN, import->domain);
     clv__proto_write_varint(out, OPSET_VERSION, (uint64_t)import->version);

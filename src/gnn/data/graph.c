@@ -1,4 +1,5 @@
-/* Constructs and destroys graphs: from edges in memory, from rows, and with self loops. Readers and generators end here. */
+/* Constructs and destroys graphs: from edges in memory, from rows, and with self loops. Every reader and generator uses these
+ * functions. */
 #include "gnn/data/graph.h"
 
 #include <string.h>
@@ -86,7 +87,8 @@ static clv_status next_given(clv__edge_source *source, uint32_t *sources, uint32
 /* Returns a tensor with its own copy of the data. */
 static clv_status copy_tensor(const clv_allocator *allocator, const clv_tensor *from, clv_tensor *to, clv_error *error) {
   size_t size_bytes;
-  if (!clv__tensor_size_bytes(from, &size_bytes)) return clv__error_set(error, CLV_INVALID_ARGUMENT, "a tensor of unknown size");
+  if (!clv__tensor_size_bytes(from, &size_bytes))
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the size of a tensor is unknown");
   *to = *from;
   to->data = clv__allocate(allocator, size_bytes);
   if (to->data == NULL) return clv__error_memory(error, size_bytes);

@@ -1,6 +1,6 @@
-/* Runs METIS in a child process. In this process, METIS would catch SIGTERM and SIGABRT for everybody and print when memory
- * runs out or a bisection is empty. It also draws from the C library's rand(), so that draws by other threads would change the
- * partitioning. */
+/* Runs METIS in a child process. If METIS ran in this process, it would catch SIGTERM and SIGABRT of the whole program, and
+ * print messages when memory runs out or a bisection is empty. It also draws from the C library's rand(), so that draws by
+ * other threads would change the partitioning. */
 #define _GNU_SOURCE /* pipe2 */
 #include <errno.h>
 #include <fcntl.h>
@@ -94,7 +94,8 @@ static clv_status start(const clv__metis_graph *graph, uint32_t k, uint64_t seed
   return clv__error_set(error, CLV_IO_ERROR, "METIS: cannot create a process: %s", strerror(code));
 }
 
-/* Waits for the child to end. Returns its exit status if available: the program may reap its children itself. */
+/* Waits for the child to end. Returns false if its exit status is not available, because the program reaps its children
+ * itself. */
 static bool finish(child *c, bool kill_it, int *how) {
   close(c->from);
   if (kill_it) kill(c->id, SIGKILL);

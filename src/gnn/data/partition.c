@@ -72,7 +72,8 @@ static int compare_ids(const void *a, const void *b) {
   return x < y ? -1 : x > y;
 }
 
-/* Marks the sources from other parts and counts them. `place` also serves as their list: there are at most n. */
+/* Finds the halo of part p: the sources of its in-edges that are in other parts. Collects them in own->place, which has room
+ * for all vertices. */
 static clv_status find_halo(splitter *s, uint32_t p, scratch *own) {
   const clv__csr *csr = s->csr;
   clv__subgraph *sub = &s->subgraphs[p];

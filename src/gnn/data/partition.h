@@ -27,7 +27,7 @@ clv_status clv__membership_make(const clv_allocator *allocator, const clv__gnn_g
  * the errors of opening the file. */
 clv_status clv__membership_read(const clv_allocator *allocator, const char *path, uint32_t vertex_count,
                                 clv__membership *membership, clv_error *error);
-/* Like clv__membership_read(), but from bytes in memory. `name` stands for the path. */
+/* Like clv__membership_read(), but from bytes in memory. `name` replaces the path, in messages and for the ".part.K" ending. */
 clv_status clv__membership_read_memory(const clv_allocator *allocator, const char *name, const void *data, size_t size_bytes,
                                        uint32_t vertex_count, clv__membership *membership, clv_error *error);
 void clv__membership_finish(const clv_allocator *allocator, clv__membership *membership);
@@ -36,7 +36,7 @@ void clv__membership_finish(const clv_allocator *allocator, clv__membership *mem
 typedef struct clv__subgraph {
   uint32_t owned_count, halo_count;
   uint64_t edge_count;      /* in-edges of owned vertices */
-  uint64_t cut_edge_count;  /* those whose source is in the halo */
+  uint64_t cut_edge_count;  /* in-edges whose source is in the halo */
   const uint32_t *vertices; /* [owned_count + halo_count]: global ids */
   const uint64_t *offsets;  /* [owned_count + 1] */
   const uint32_t *sources;  /* [edge_count]: local ids; rows keep the graph's order */
@@ -47,8 +47,8 @@ typedef struct clv__partitioned {
   uint32_t k;
   clv__subgraph *subgraphs;
   uint64_t communication_volume; /* rows that cross between parts: the sum of the halo sizes */
-  clv__gnn_graph *graph;         /* the graph of the rows if it is destroyed with them; NULL: someone else owns it */
-  double metis_seconds;          /* copied from the membership */
+  clv__gnn_graph *graph; /* the graph that the rows belong to, if it is destroyed with this struct; NULL: the caller owns it */
+  double metis_seconds;  /* copied from the membership */
   bool from_cache;
 } clv__partitioned;
 

@@ -65,7 +65,7 @@ static clv_status read_line(piece *p, const char **text, clv_error *error) {
     p->sources[p->count] = u;
     p->destinations[p->count++] = v;
   }
-  if (at < end && *at != '\n') { /* a comment */
+  if (at < end && *at != '\n') { /* skip a comment */
     at = memchr(at, '\n', (size_t)(end - at));
     if (at == NULL) at = end;
   }
@@ -151,7 +151,7 @@ static clv_status rewind_edges(clv__edge_source *source, clv_error *error) {
 
 clv_status clv__graph_read_edges(const clv_allocator *allocator, const clv__bytes_at *bytes, clv__gnn_graph **graph,
                                  clv_error *error) {
-  enum { LINE_BYTES = 24 }; /* few lines are longer */
+  enum { LINE_BYTES = 24 }; /* for an estimate of the edge count: few lines are longer */
   reader r = {.source = {CLV__VERTICES_UNKNOWN, 0, rewind_edges, next_edges}};
   clv__csr csr;
   *graph = NULL;

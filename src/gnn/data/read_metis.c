@@ -1,5 +1,5 @@
 /* Reads METIS .graph files: a header "vertices edges [format [weights per vertex]]", then one line per vertex with its
- * neighbours, counted from 1. `%` starts a comment line. Each edge appears in the lines of both its ends, so its lines are
+ * neighbours, counted from 1. `%` starts a comment line. Each edge appears in the lines of both its ends, so the lines are
  * used directly as rows of in-edges. Sizes and weights only matter for partitioning: the reader validates and skips them. */
 #include <string.h>
 
@@ -20,7 +20,7 @@ typedef struct reader {
   uint64_t skipped_words;            /* per vertex: its size and weights */
   bool has_edge_weights;
   /* position in the rows */
-  uint64_t row, listed, words; /* `words` counts the words of this row so far */
+  uint64_t row, listed, words; /* the current row; neighbours read in all rows; words read in this row */
 } reader;
 
 /* Fetches the next block once the current one is used up. Sets `any` to false at the end of the file. */
@@ -216,7 +216,7 @@ static clv_status rewind_edges(clv__edge_source *source, clv_error *error) {
 
 clv_status clv__graph_read_metis(const clv_allocator *allocator, const clv__bytes_at *bytes, clv__gnn_graph **graph,
                                  clv_error *error) {
-  enum { NEIGHBOUR_BYTES = 12 }; /* few neighbours take more */
+  enum { NEIGHBOUR_BYTES = 12 }; /* for an estimate of the edge count: few neighbours take more */
   reader r = {.source = {CLV__VERTICES_UNKNOWN, 0, rewind_edges, next_edges}};
   clv__csr csr;
   *graph = NULL;

@@ -39,7 +39,7 @@ typedef struct reader {
   clv__npz_stream *heads, *tails; /* sources and destinations; in Fortran order one stream alternates between both */
   void *batch;                    /* [2 * BATCH] elements of any width */
   clv_dtype dtype;
-  bool in_turn;
+  bool in_turn; /* sources and destinations alternate (Fortran order) */
   uint64_t edge_count, at, passes;
 } reader;
 
@@ -254,7 +254,7 @@ static clv_status read_features(const clv_allocator *allocator, features *f, clv
   return status;
 }
 
-/* ---- Labels, and how many vertices there are ---- */
+/* ---- Labels and the vertex count ---- */
 
 static clv_status convert_labels(const clv_allocator *allocator, const clv_tensor *read, uint64_t count, clv_tensor *labels,
                                  clv_error *error) {

@@ -9,15 +9,15 @@
 #include "base/error.h"
 #include "gnn/measure/point.h"
 
-/* A block is needless if it takes this factor longer than the whole layer on its device, and the layer takes long enough to
- * exclude noise. It would then be better to give that device all stages of the subgraph. */
+/* A block is needless if it takes more than LONGER times as long as the whole layer on the same device: it would be better to
+ * give that device all stages of the subgraph. Layers that take less than LEAST_NS are not compared, because of noise. */
 #define LONGER 1.25
 #define LEAST_NS 1e6
 #define FIRST_PART 0.5 /* maximum fraction of the time for the optional sizes of whole layers */
 
-enum { LEAST_WORK = 1000 }; /* a minimum: measuring takes time even if the block takes none */
+enum { LEAST_WORK = 1000 }; /* added to the work of every size: measuring takes time even if the block takes none */
 
-/* ---- Which blocks ---- */
+/* ---- Selecting blocks ---- */
 
 static bool runs(const clv__gnn_planning *p, uint32_t layer, uint32_t device, uint32_t first, uint32_t last) {
   for (uint32_t s = first; s < last; ++s) {
@@ -85,7 +85,7 @@ static clv_status add(clv__measuring *m, clv__measure_entry *entry, size_t *capa
   if (!clv__array_reserve(p->arena.allocator, (void **)&m->entries, capacity, m->count + 1u, sizeof *entry, m->count))
     return clv__error_memory(error, sizeof *entry);
   clv__measure_sizes_find(p, block, p->machine.devices[entry->device].is_static, m->options->steps, &entry->sizes);
-  uint32_t count = entry->sizes.count, middle = count / 2; /* an actual size with enough smaller ones for a fit */
+  uint32_t count = entry->sizes.count, middle = count / 2; /* an actual share's size, with enough smaller sizes for a fit */
   if (middle + 1 < CLV__MEASURE_ENOUGH && count > 0) middle = count < CLV__MEASURE_ENOUGH ? count - 1 : CLV__MEASURE_ENOUGH - 1;
   while (middle > 0 && entry->sizes.items[middle].share.targets == 0) --middle;
   entry->trial = entry->sizes.count > 0 && entry->sizes.items[middle].share.targets > 0 ? middle : CLV__NO_ID;
@@ -151,7 +151,7 @@ uint64_t clv__measure_entries_bytes(const clv__measuring *m, bool all) {
   return most;
 }
 
-/* ---- How long ---- */
+/* ---- The time limit ---- */
 
 static double work_of(const clv__measure_entry *entry, uint32_t size) {
   const clv__layer_sizes *sizes = &entry->sizes.items[size].sizes;
@@ -229,7 +229,7 @@ static clv_status report_progress(const clv__measuring *m, const clv__measure_en
   return clv__error_set(error, CLV_CANCELLED, "measuring was cancelled at layer %u on %s", at->layer, progress.device);
 }
 
-/* ---- One at a time ---- */
+/* ---- Measuring ---- */
 
 static clv_status measure(clv__measuring *m, clv__measure_entry *entry, uint32_t size, clv__table_point *point,
                           clv_error *error) {

@@ -1,6 +1,6 @@
-/* Sizes go down from the largest by halves. Caches make small copies faster than a line through the large ones predicts. If
- * one line does not fit all, the smallest sizes are omitted from the table, which then gives them the time of the smallest
- * remaining size. See copies.h. */
+/* Measures sizes from the largest down, each half of the one before. Caches make small copies faster than a line through the
+ * large ones predicts. If one line does not fit all, the smallest sizes are omitted from the table, which then gives them the
+ * time of the smallest remaining size. See copies.h. */
 #include "gnn/measure/copies.h"
 
 #include <stddef.h>

@@ -15,7 +15,7 @@ typedef struct clv__gnn_measure_progress {
 } clv__gnn_measure_progress;
 
 typedef struct clv__gnn_measure_options {
-  uint32_t runs;  /* of each measurement; long ones get fewer */
+  uint32_t runs;  /* runs per measurement; fewer if a run takes long */
   uint32_t steps; /* sizes, in a geometric series from the smallest share of any subgraph to the whole graph */
   uint64_t seed;
   /* Approximate time limit for measuring blocks. 0: no limit, and every block that a device runs is measured. Otherwise these
@@ -36,8 +36,8 @@ typedef struct clv__gnn_measure_options {
 
 /* Statistics of the measured blocks. */
 typedef struct clv__gnn_measured {
-  uint32_t blocks, needless,
-      cut_off; /* all blocks; those omitted because their layer takes less time; those that lack their largest sizes, or all */
+  uint32_t blocks, needless, cut_off; /* all blocks; blocks omitted because their whole layer takes less time; blocks whose
+                                         largest sizes, or all sizes, were omitted for lack of time */
   uint32_t points;
 } clv__gnn_measured;
 

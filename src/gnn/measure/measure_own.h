@@ -9,7 +9,7 @@
  * stages before and after it. Otherwise it is any block that the device runs. */
 typedef struct clv__measure_entry {
   uint32_t layer, device, first, last;
-  bool is_first; /* the longest block of the layer that its device runs, usually the whole layer; others must beat it */
+  bool is_first; /* the longest block of the layer that its device runs, usually the whole layer; measured before all others */
   bool is_needless, is_cut_off;
   uint32_t trial;             /* index of the size for the trial; CLV__NO_ID: none */
   uint64_t done;              /* one bit per size */
@@ -31,7 +31,7 @@ typedef struct clv__measuring {
 
 /* Finds the entries. Uses the planning's allocator. */
 clv_status clv__measure_entries_find(clv__measuring *m, clv_error *error);
-void clv__measure_entries_finish(clv__measuring *m); /* accepts one without entries */
+void clv__measure_entries_finish(clv__measuring *m); /* accepts a struct without entries */
 /* Returns the largest number of bytes that one size copies or packs. With `all`, counts every size of every block that is not
  * needless; otherwise all sizes of the is_first entries, and the trials. */
 uint64_t clv__measure_entries_bytes(const clv__measuring *m, bool all);

@@ -1,4 +1,5 @@
-/* Measures overheads; see measure_own.h. It works like run/layer.c: one lock, and one condition that wakes everybody. */
+/* Measures overheads; see measure_own.h. Threads wait for each other as in run/layer.c: with one lock, and one condition that
+ * wakes all of them. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,7 @@ typedef struct court {
   uint32_t turn, turns; /* `turn`: even numbers belong to the caller */
 } court;
 
-/* Waits until it is turn number `turn`, then starts the next turn. */
+/* Waits for turn number `turn`, then starts the next turn. */
 static void play(court *c, uint32_t turn) {
   pthread_mutex_lock(&c->lock);
   while (c->turn != turn) pthread_cond_wait(&c->changed, &c->lock);

@@ -83,11 +83,12 @@ typedef struct working {
   clv__block_run run;
   clv__layer_values values;
   clv__csr csr;
-  clv__sweep sweep;   /* piece 0: not swept */
-  void *sweep_memory; /* NULL if not swept */
+  clv__sweep sweep;   /* sweep.piece is 0 if the block does not run in pieces */
+  void *sweep_memory; /* NULL if the block does not run in pieces */
 } working;
 
-/* Finds the pieces in which a run of a plan executes the block (sweep.h). Only blocks in host memory have any. */
+/* Finds the pieces in which a run of a plan executes the block (sweep.h). Only blocks of devices that work in host memory have
+ * pieces. */
 static clv__sweep find_sweep(const clv__measured_block *b, const clv__csr *csr) {
   const clv__machine_device *about = device_of(b);
   if (about->is_static || about->space != 0) return (clv__sweep){0, 0};
@@ -236,7 +237,8 @@ static void end_pair(pair *p) {
   end(&p->w);
 }
 
-/* Runs the executable once with each copy: the first run follows one of the other executable, the second one of the same. */
+/* Runs the executable once with each copy of the inputs. The first run follows a run of the other executable, the second run a
+ * run of the same executable. */
 static clv_status run_pair(pair *p, uint64_t took_ns[2], clv_error *error) {
   for (uint32_t which = 0; which < 2; ++which) {
     for (uint32_t i = 0; i < p->w.run.block.input_count; ++i)

@@ -33,7 +33,7 @@ static uint64_t work_of(const clv__measured_size *size) {
   return size->sizes.rows + size->sizes.edges;
 }
 
-/* Edges per row; if there are no edges, targets per row. */
+/* Edges per row; if the block does not read edges, targets per row. */
 static double slope_of(const finding *f, const clv__measured_size *size) {
   double over = (double)(f->block->reads_edges ? size->sizes.edges : size->sizes.targets);
   return over / (double)size->sizes.rows;

@@ -122,7 +122,7 @@ void clv__block_finish(clv__block *block) {
   block->graph = NULL;
 }
 
-/* ---- Asking ---- */
+/* ---- Devices' support ---- */
 
 static clv_status ask(clv_devices *devices, uint32_t device, const clv__block *block, const clv__shapes *shapes, bool *runs,
                       char reason[200], clv_error *error) {

@@ -43,10 +43,10 @@ typedef struct clv__block {
 
 clv_status clv__block_make(const clv_allocator *allocator, const clv__stages *stages, uint32_t first, uint32_t last,
                            const clv__block_form *form, clv__block *block, clv_error *error);
-void clv__block_finish(clv__block *block); /* accepts a zeroed one */
+void clv__block_finish(clv__block *block); /* accepts a zeroed struct */
 
-/* Returns whether a device can run the whole block. If not, `reason` names the first unsupported node and the cause. Devices
- * that need fixed shapes are queried with these: an open form is converted to the padded form that they would receive. */
+/* Returns whether a device can run the whole block. If not, `reason` names the first unsupported node and the cause. If the
+ * device needs fixed shapes, an open form is first converted to the padded form that the device would receive. */
 clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__block *block, bool *runs, char reason[200],
                           clv_error *error);
 
@@ -76,7 +76,7 @@ typedef struct clv__block_run {
  * Returns an error with the reason if the device cannot run the whole block. */
 clv_status clv__block_open(clv_devices *devices, uint32_t device, clv__block *block, const clv_session_options *options,
                            clv__block_run *run, clv_error *error);
-void clv__block_close(clv__block_run *run); /* accepts a zeroed one */
+void clv__block_close(clv__block_run *run); /* accepts a zeroed struct */
 
 /* Prepares a run with these sizes, so that the first run takes no longer than later ones. */
 clv_status clv__block_prepare(clv__block_run *run, clv__layer_sizes sizes, clv_error *error);

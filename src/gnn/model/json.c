@@ -74,7 +74,8 @@ static clv_status read_weight(const reading *r, const char *prefix, const char *
   return clv__error_set(r->error, CLV_INVALID_MODEL, "weight '%s' (%s) is missing in %s", name, shape, r->weights_path);
 }
 
-/* Rejects weights of a layer that the model does not use: the layer would compute something else. */
+/* Rejects weights that have the layer's prefix but that this type of layer does not use: the layer was probably meant to
+ * compute something else. */
 static clv_status check_unused(const reading *r, const char *prefix, const char *const *known, bool has_bias) {
   for (size_t i = 0; i < clv__gnn_weights_count(r->weights); ++i) {
     const char *name = clv__gnn_weights_name(r->weights, i);

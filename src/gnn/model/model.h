@@ -18,7 +18,7 @@ typedef enum clv__gnn_activation { CLV__GNN_NONE, CLV__GNN_RELU, CLV__GNN_ELU } 
  *         score(u -> v) = leaky_relu(a_dst h(v) + a_src h(u), 0.2), softmax over the in-edges of v;
  *         heads are concatenated, or averaged; + bias */
 typedef struct clv__gnn_layer {
-  uint32_t in, out; /* widths; `out` is that of one head */
+  uint32_t in, out; /* numbers of columns; `out` is that of one head */
   uint32_t heads;
   bool concat;
   clv__gnn_activation activation;

@@ -39,7 +39,7 @@ typedef struct found {
 
 typedef struct aggregate {
   const clv__node *scatter;
-  clv_value_id rows, index, coefficients; /* rows are gathered by index; coefficients CLV__NO_ID: none */
+  clv_value_id rows, index, coefficients; /* `rows` are gathered at `index`; coefficients: of the edges; CLV__NO_ID: none */
   bool is_averaged;
 } aggregate;
 
@@ -180,7 +180,8 @@ static clv_status add_term(const clv__finder *f, clv_value_id value, found *laye
   if (match_product(f, value, &p)) {
     bool is_neighbour = match_aggregate(f, p.x, &inner);
     if (is_neighbour ? a->scatter != NULL : layer->has_self)
-      return clv__find_refuse(f, node, "the layer has two such products; expected one");
+      return clv__find_refuse(
+          f, node, "the layer has two products of gathered rows, or two of its own rows; expected one of each at most");
     *(is_neighbour ? &layer->neighbour : &layer->self) = p;
     if (is_neighbour) {
       *a = inner;
@@ -225,7 +226,7 @@ static clv_status find_layer(const clv__finder *f, clv_value_id value, found *la
   layer->is_averaged = a.is_averaged;
   layer->type = layer->has_self ? CLV__GNN_SAGE : CLV__GNN_GCN;
   if (layer->has_self && clv__find_through_shapes(f, layer->self.x) != clv__find_through_shapes(f, layer->x))
-    return clv__find_refuse(f, node, "its two products are of different values");
+    return clv__find_refuse(f, node, "its two products do not have the same input");
   if (layer->has_self || a.coefficients == CLV__NO_ID || !clv__find_of_features(f, a.coefficients)) return CLV_OK;
   layer->type = CLV__GNN_GAT;
   return find_scores(f, &a, layer);
@@ -306,7 +307,7 @@ static clv_status find_layers(const clv__finder *f, found **layers, size_t *coun
     found *layer = &(*layers)[*count];
     CLV__TRY(find_layer(f, at, layer));
     if (*count > 0 && layer->type != (*layers)[0].type)
-      return clv__find_refuse(f, clv__find_maker(f, at), "its layer has another type than the next one");
+      return clv__find_refuse(f, clv__find_maker(f, at), "its layer is of another type than the layer after it");
     ++*count;
     at = clv__find_through(f, layer->x);
   }

@@ -39,11 +39,10 @@ enum { CLV__MOST_STAGES = 7 };
  * transform's output width if the transform comes first. Values are f32 unless stated otherwise. */
 typedef enum clv__layer_value {
   /* Inputs from the subgraph and the previous layer. */
-  CLV__VALUE_ROWS, /* [rows, in]; of the storage dtype */
-  CLV__VALUE_OWN,  /* [targets, in]; of the storage dtype: the first of ROWS, a separate value for blocks that read no other rows
-                    */
+  CLV__VALUE_ROWS,    /* [rows, in]; of the storage dtype */
+  CLV__VALUE_OWN,     /* [targets, in]; of the storage dtype: the first `targets` rows of ROWS, for blocks that read no others */
   CLV__VALUE_DEGREES, /* GCN: [rows, 1]: in-edges per row, counting self loops and sources outside the subgraph; 1 in padding */
-  CLV__VALUE_OWN_DEGREES,  /* GCN: [targets, 1]: the first of DEGREES */
+  CLV__VALUE_OWN_DEGREES,  /* GCN: [targets, 1]: the first `targets` rows of DEGREES */
   CLV__VALUE_OFFSETS,      /* i64 [targets + 1] */
   CLV__VALUE_SOURCES,      /* i32 [edges]: rows */
   CLV__VALUE_DESTINATIONS, /* i32 [edges]: targets; read by gather-both and softmax unless fused with reduce-sum */
@@ -109,8 +108,7 @@ const char *clv__layer_value_name(clv__layer_value value); /* "rows"; also names
 /* The values that the block reads: inputs of the layer, and values from earlier blocks. The block fuses stages if it can: with
  * gather, message and reduce-sum inside (GraphSAGE: through normalize; GAT: gather-both through reduce-sum), it makes one pass
  * over the edges and materialises no value with a row per edge. With `same_rows`, the targets are the rows (a whole graph, or
- * the padded form). One of ROWS and OWN, and one of the two degrees, then suffices: ROWS or DEGREES if the block gathers from
- * it. */
+ * the padded form). A block that reads ROWS then does not read OWN, and a block that reads DEGREES does not read OWN_DEGREES. */
 clv__value_set clv__block_reads(const clv__stages *stages, uint32_t first, uint32_t last, bool same_rows);
 /* The values that the block computes and a later stage reads, or RESULT. */
 clv__value_set clv__block_makes(const clv__stages *stages, uint32_t first, uint32_t last);
@@ -121,7 +119,7 @@ static inline clv__value_set clv__block_crossing(const clv__stages *stages, cons
 /* Returns whether a block computes nothing (GraphSAGE's message alone) and therefore does not justify a device of its own. */
 bool clv__block_is_empty(const clv__stages *stages, uint32_t first, uint32_t last);
 
-/* dtype none: the layer has no such value. */
+/* The shape and dtype of a value; dtype CLV_DTYPE_NONE: the layer has no such value. */
 clv__value_shape clv__layer_value_shape(const clv__stages *stages, clv__layer_value value);
 
 /* The sizes that a block is built for or works on. */

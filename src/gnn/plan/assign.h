@@ -34,7 +34,7 @@ clv_status clv__assign_init(clv__assign *assign, clv__arena *arena, uint32_t dev
 /* Computes the value above for one assignment. It is stronger than the formula: it also takes the maximum over subsets of a
  * device's tasks, not only over all of them. */
 double clv__assign_value(const clv__assign *assign, const uint32_t *choices);
-/* The largest load, which the greedy algorithm lowers. */
+/* Returns the largest load of a device, and that device. */
 double clv__assign_largest_load(const clv__assign *assign, const uint32_t *choices, uint32_t *device);
 
 /* A move of the greedy algorithm: a subgraph changes to another plan. */
@@ -49,8 +49,8 @@ typedef struct clv__assign_move {
 void clv__assign_greedy(const clv__assign *assign, uint32_t *choices, void (*moves)(void *user, const clv__assign_move *move),
                         void *user);
 
-/* Ranks each subgraph's plans by the weighted sum of their loads, lowest first. The weights are the devices' prices in the
- * relaxation, so the sum is a plan's cost to the machine. `ranked` is as long as all lists together. */
+/* Ranks each subgraph's plans by the weighted sum of their loads, lowest first. The weights are those of the relaxation
+ * (assign_bound.c): the busier a device, the larger its weight. `ranked` is as long as all lists together. */
 clv_status clv__assign_rank(const clv__assign *assign, double upper_ns, uint32_t *ranked, clv_error *error);
 
 /* Receives assignments that may be better than the best so far, in order of discovery. Returns the best makespan known so far.

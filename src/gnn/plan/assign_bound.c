@@ -13,8 +13,8 @@
 
 enum { HEAD, TAIL, SIDES };
 enum {
-  STEPS = 120,                       /* of the ascent */
-  WEIGHTINGS = CLV__PEP_DEVICES + 1, /* for bounds in the tree: each device alone, then the best weights */
+  STEPS = 120,                       /* steps of the ascent in relax() */
+  WEIGHTINGS = CLV__PEP_DEVICES + 1, /* sets of weights for bounds in the tree: each device alone, then the best weights */
   MOST_BRANCHES = 128,
   LEAF_STEPS = 8 /* per subgraph: the cost of examining an assignment */
 };

@@ -149,7 +149,7 @@ static void set_sizes(const merging *m, uint32_t head, clv__layer_sizes sizes, u
     clv__pep_block *block = block_of(m, at);
     clv__pep_part *part = &block->parts[at->part];
     *counted += part->padded.rows != sizes.rows || part->padded.edges != sizes.edges;
-    (void)price_at(m, at, sizes, part); /* priced before, cannot fail */
+    (void)price_at(m, at, sizes, part); /* cannot fail: added_by() has priced this size */
     block->time_ns = 0;
     for (uint32_t p = 0; p < block->part_count; ++p) block->time_ns = clv__larger(block->time_ns, block->parts[p].time_ns);
     block->time_ns += block->merge_ns;

@@ -16,7 +16,7 @@ typedef struct asking {
   uint64_t reserve;
 } asking;
 
-/* A k without a plan records its reason. Only running out of memory aborts the whole choice. */
+/* Plans all layers for one k. If there is no plan, records the reason. Only running out of memory aborts the whole choice. */
 static clv_status choose_cut(asking *a, const clv__choose_cut *cut, clv__chosen_k *item, clv_error *error) {
   const clv__machine *machine = a->costs->machine;
   *item = (clv__chosen_k){.k = cut->k, .has_plan = true};
@@ -107,7 +107,7 @@ static void explain(clv__choice *choice, const clv__machine *machine) {
     snprintf(other, sizeof other, "next best k = %u with %.3f ms (%+.1f %%)", next->k, next->makespan_ns / 1e6,
              best->makespan_ns > 0 ? 100 * (next->makespan_ns / best->makespan_ns - 1) : 0.0);
   if (choice->gain > 1)
-    snprintf(single, sizeof single, "%.2f times as fast as the best of %s alone (k = %u, %.3f ms)", choice->gain,
+    snprintf(single, sizeof single, "%.2f times as fast as %s alone with its best k (k = %u, %.3f ms)", choice->gain,
              machine->devices[choice->best_single_device].name, choice->best_single_k, choice->best_single_ns / 1e6);
   else if (isfinite(choice->best_single_ns))
     snprintf(single, sizeof single, "no faster than %s alone (k = %u)", machine->devices[choice->best_single_device].name,

@@ -126,7 +126,8 @@ clv_status clv__choose_buckets(clv__arena *arena, const clv__costs *costs, const
     }
   }
   if (mine.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return mine.merge_count > 0 ? adopt(&s, &mine, chosen, error) : CLV_OK;
-  /* Keep the original plans. No single device is faster, unless merging saved it switches. */
+  /* With merged buckets, the plans would be slower than a single device: keep the original plans. They are not slower than any
+   * single device, unless merging saves that device switches. */
   if (best.peps == NULL || chosen->timeline.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return CLV_OK;
   chosen->from = "one device";
   return adopt(&s, &best, chosen, error);

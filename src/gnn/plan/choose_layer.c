@@ -22,12 +22,12 @@ enum {
 };
 #define FULL_BUDGET 8000000u
 #define LARGE_BUDGET 4000000u /* for k above LARGE: many assignments are almost equally good */
-#define LAST_BUDGET 40000000u /* at most this much of the reserve */
+#define LAST_BUDGET 40000000u /* the largest part of the reserve that a layer may use */
 #define GLANCE_BUDGET 300000u
 #define QUICK_BUDGET 1000000u
 
-/* Handles an assignment that the tree found. If there are few sequences, tries them all. Searches the neighbouring plans only
- * if its makespan is close to the best, because that takes long. */
+/* Handles an assignment that branch and bound found. If there are few sequences, tries them all. Searches the neighbouring
+ * plans only if its makespan is close to the best, because that takes long. */
 static double attempt(void *user, const uint32_t *choices, double goal_ns, double *proven_ns) {
   clv__choosing *c = user;
   memcpy(c->trial.choices, choices, c->k * sizeof *choices);
@@ -143,7 +143,7 @@ static clv_status choose_among(clv__choosing *c, const clv__choose_cut *cut, dou
   c->sequence_nodes = ALL_NODES;
   CLV__TRY(clv__assign_bound(&c->assign, c->best.makespan_ns, options->tolerance, is_small ? budget : budget / 16,
                              is_small ? attempt : NULL, c, &all, error));
-  if (c->k == 2 && !is_quick) { /* the tried candidates are exhaustive */
+  if (c->k == 2 && !is_quick) { /* few enough to try all candidates */
     clv__choosing_try_pairs(c);
     all.bound_ns = c->best.makespan_ns;
   }
@@ -151,7 +151,7 @@ static clv_status choose_among(clv__choosing *c, const clv__choose_cut *cut, dou
   return close_in(c, budget, steps, cutoff_ns, out, error);
 }
 
-/* Chooses among plans of one kind alone, because the lists of best plans may omit them. A better result replaces the current
+/* Chooses among the plans of one kind only, because the narrowed lists may omit them. A better result replaces the current
  * one. The bound then refers to the kept plans of this kind. */
 static clv_status try_apart(clv__choosing *c, const clv__choose_cut *cut, const clv__pep_options *peps, const char *from,
                             outcome *out, clv_error *error) {
@@ -182,7 +182,7 @@ static clv_status try_apart(clv__choosing *c, const clv__choose_cut *cut, const 
   return CLV_OK;
 }
 
-/* ---- The answer ---- */
+/* ---- The result ---- */
 
 static clv_status give(clv__choosing *c, clv_error *error) {
   clv__chosen_layer *chosen = c->chosen;

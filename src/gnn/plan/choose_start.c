@@ -88,7 +88,7 @@ static double imbalance(const double *loads, const double *without, const clv__o
   return sum * sum;
 }
 
-/* Each subgraph in turn takes the plan that makes the loads most even and low, until none changes. */
+/* Changes the plan of one subgraph after the other to the one that minimises imbalance(), until no plan changes. */
 static void try_balanced(clv__choosing *c) {
   uint32_t devices = c->costs->machine->device_count;
   double loads[CLV__PEP_DEVICES] = {0};

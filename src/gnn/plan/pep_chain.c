@@ -4,7 +4,7 @@
 
 #include "gnn/plan/pep.h"
 
-/* Sizes are linear in each dimension. */
+/* Finds the coefficients of a set's size, which is linear in each dimension. */
 static clv__size_rule rule_of(const clv__stages *stages, clv__value_set set) {
   clv__size_rule rule;
   rule.fixed = (double)clv__layer_set_bytes(stages, set, (clv__layer_sizes){0, 0, 0});

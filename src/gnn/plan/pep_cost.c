@@ -6,7 +6,7 @@
 
 #include "gnn/data/partition.h"
 
-enum { BISECTIONS = 16 }; /* 1/65536 of the edges; shares are finally rounded to 1/20 */
+enum { BISECTIONS = 16 }; /* accurate to 1/65536 of the edges; shares are finally rounded to 1/20 */
 
 void clv__subgraph_share(const clv__subgraph_sizes *subgraph, double from, double to, clv__share *share) {
   if (subgraph->share != NULL && (from > 0 || to < 1)) {
@@ -116,7 +116,7 @@ clv__known clv__pep_part_price(const clv__costs *costs, const clv__subgraph_size
   return price_sizes(&p, part->from > 0 || part->to < CLV__PEP_SHARES, part);
 }
 
-/* ---- Sharing out ---- */
+/* ---- Dividing a block among devices ---- */
 
 /* The price that guides balancing. It extrapolates beyond the tables, which only affects how the block is divided. A share
  * with an unknown price is rejected after rounding. */

@@ -7,7 +7,7 @@
 
 enum { CLV__PEP_DEVICES = 4, CLV__PEP_BLOCKS = 3, CLV__PEP_SHARES = 20, CLV__PEP_FORMS = 2 };
 
-/* For ordinary numbers, as all times are. fmax() and fmin() are function calls because they handle NaN. */
+/* Maximum and minimum of numbers that are not NaN. They are faster than fmax() and fmin(), which handle NaN. */
 static inline double clv__larger(double a, double b) {
   return a > b ? a : b;
 }
@@ -24,8 +24,9 @@ typedef struct clv__size_rule {
 
 typedef struct clv__chain_block {
   bool is_empty;                /* computes nothing */
-  bool reads_rows, reads_edges; /* the tables' n is its rows, otherwise its targets; m is its edges, otherwise 0 */
-  bool is_whole;                /* computes something for every row: its parts would overlap, so it cannot be shared out */
+  bool reads_rows, reads_edges; /* in the tables, n is its rows if it reads rows, otherwise its targets; m is its edges if it
+                                   reads any, otherwise 0 */
+  bool is_whole;                /* computes something for every row: its parts would overlap, so it cannot be divided */
   /* The values that it reads: from the subgraph and the previous layer (given), from earlier blocks (made), and, of both,
    * those with one entry per row (packed). Index 0 is for the open form, index 1 for the padded form (block.h). */
   clv__size_rule given[CLV__PEP_FORMS], made[CLV__PEP_FORMS], packed[CLV__PEP_FORMS];
@@ -88,8 +89,8 @@ typedef void (*clv__share_function)(const void *user, double from, double to, cl
 
 typedef struct clv__subgraph_sizes {
   uint64_t owned, halo, edges;
-  clv__share_function share; /* NULL: assume that vertices are alike and that each in-edge of a part reads another row of the
-                                subgraph while there are any; never underestimates the rows read */
+  clv__share_function share; /* NULL: assume that each in-edge of a part reads a different row of the subgraph, as long as there
+                                are enough rows; never underestimates the rows read */
   const void *user;
 } clv__subgraph_sizes;
 
@@ -111,15 +112,15 @@ typedef struct clv__pep_block {
   uint32_t part_count;
   clv__pep_part parts[CLV__PEP_DEVICES]; /* in the order of the devices, and of the vertices */
   double merge_ns;
-  double time_ns;  /* of the longest part, plus merging */
-  double ideal_ns; /* without rounding the shares */
+  double time_ns;  /* time of the longest part, plus merging */
+  double ideal_ns; /* time_ns if shares were not rounded */
 } clv__pep_block;
 
 /* Asks for the price of one block on one set of devices, including the memory it shares with its neighbours. */
 typedef struct clv__block_question {
   uint32_t first, last;
   uint32_t set;               /* one bit per device */
-  bool shared_in, shared_out; /* in: earlier blocks' results stay in a memory other than the host's; out: its own result does */
+  bool shared_in, shared_out; /* results of earlier blocks, or its own, stay in a memory other than the host's */
 } clv__block_question;
 
 enum { CLV__BLOCK_VARIANTS = 32 };

@@ -76,7 +76,7 @@ clv_status clv__gnn_plan_parse(const clv_allocator *allocator, const char *text,
                                clv__gnn_plan **plan, clv_error *error);
 clv_status clv__gnn_plan_read(const clv_allocator *allocator, const char *path, clv__gnn_plan **plan, clv_error *error);
 
-/* Computes a layer's clusters and timeline from its plans and sequence. Both ways to construct a plan use it. */
+/* Computes a layer's clusters and timeline from its plans and sequence. Called when a plan is made and when it is read. */
 clv_status clv__gnn_plan_layer_simulate(clv__gnn_plan *plan, clv__gnn_plan_layer *layer, clv_error *error);
 
 #endif

@@ -186,7 +186,7 @@ static clv_status read_sequence(const reading *r, const json_t *item, const char
   return CLV_OK;
 }
 
-/* Clusters follow from the rest of the plan. This detects an edit of one without the other. */
+/* Compares the listed clusters with those that follow from the plans and the sequence, because an edited file may not match. */
 static clv_status check_clusters(const reading *r, const json_t *item, const char *where, const clv__gnn_plan_layer *layer) {
   static const char *const keys[] = {"first", "count", NULL};
   json_t *list;

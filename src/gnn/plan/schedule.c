@@ -325,7 +325,7 @@ static void enumerate(enumeration *e, uint32_t depth, uint32_t subset, const beg
 double clv__search_sequences(clv__search *search, clv__candidate *candidate, double goal_ns, uint32_t *nodes) {
   if (candidate->count > MOST_ENUMERATED) return 0;
   if (search->memory == NULL) search->memory = clv__arena_allocate_zero(search->arena, MEMORY_SLOTS, sizeof *search->memory);
-  if (search->memory == NULL) return 0; /* proves nothing */
+  if (search->memory == NULL) return 0; /* nothing is proven */
   enumeration e = {search, candidate, goal_ns, *nodes, false};
   beginning none = {.makespan_ns = 0};
   ++search->generation;

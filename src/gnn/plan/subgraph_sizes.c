@@ -1,4 +1,4 @@
-/* Counts, for all ranges of shares at once, the rows that a range reads beyond its own. For each row, a bit set holds the
+/* Counts, for all ranges of shares at once, the rows that a range reads but does not own. For each row, a bit set holds the
  * shares whose edges read it. A range reads the row from the first of these shares on, unless it owns the row. See
  * subgraph_sizes.h. */
 #include "gnn/plan/subgraph_sizes.h"

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "gnn/run/own.h"
 
-enum { MOST_SHAPES = 64 }; /* shapes that a session keeps prepared */
+enum { MOST_SHAPES = 64 }; /* limit on the shapes that a session keeps prepared */
 
 static bool is_it(const clv__run_block *compiled, const clv__gnn_task *task, bool is_static) {
   return compiled->layer == task->layer && compiled->first == task->first && compiled->last == task->last &&

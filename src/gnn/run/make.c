@@ -111,7 +111,7 @@ static clv_status make_task(clv__gnn_run *run, uint32_t layer, const clv__gnn_ta
   return clv__run_block_find(run, &task->said, is_static, &task->block, error);
 }
 
-/* Gives the values that cross between blocks their offsets in a room. */
+/* Finds the values that cross between blocks, and their offsets in the turn's room. */
 static clv_status lay_out(const clv__gnn_run *run, const clv__stages *stages, const clv__pep *pep, clv__run_turn *turn,
                           clv_error *error) {
   const clv__subgraph *sub = &run->partitioned->subgraphs[turn->subgraph];

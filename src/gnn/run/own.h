@@ -74,8 +74,8 @@ struct clv__gnn_run {
   float *degrees;    /* [vertex_count]: for GCN */
   float *between[2]; /* the rows of inner layers, alternating */
   clv__run_memory scratch[CLV__PEP_DEVICES];
-  /* Rooms: buffers for the values that cross between blocks. Turns borrow and return them, guarded by the lock while a layer
-   * runs. */
+  /* Rooms: buffers for the values that cross between blocks. A turn takes a room and returns it when its last block is done.
+   * The lock guards them while a layer runs. */
   clv__run_memory *rooms; /* [k] */
   bool *room_is_taken;
   /* Results of the last run. */
@@ -105,7 +105,7 @@ typedef struct clv__run_rows {
   uint32_t columns;
 } clv__run_rows;
 
-/* Reserves the device's memory for laying out the task's inputs. Only one task at a time uses it. */
+/* Makes the device's scratch memory large enough for laying out the task's inputs. Only one task at a time uses that memory. */
 clv_status clv__run_task_reserve(clv__gnn_run *run, const clv__run_layer *layer, const clv__run_task *task, clv_error *error);
 
 /* Runs one task: packs its inputs, executes its block, and lays out the outputs. `room` holds the values that cross between

@@ -58,8 +58,8 @@ clv_status clv__gnn_run_execute(clv__gnn_run *run, const clv_tensor *features, c
   if (keeps) clv__file_writer_sweep(options->state_path);
   if (keeps) clv__run_state_key(run, features, &key);
   if (keeps && options->resume) {
-    /* The file says after which layer it was written, and so which of the two buffers the rows belong in. They are read into the
-     * first, which always exists, and the buffers are swapped if necessary. */
+    /* The layer after which the file was written determines in which of the two buffers its rows belong. They are read into
+     * the first buffer, which always exists, and the buffers are swapped if necessary. */
     float *rows = run->between[0];
     CLV__TRY(clv__run_state_read(run, options->state_path, &key, &layers_done, rows, error));
     if (layers_done > 0 && layers_done % 2 == 0) {

@@ -111,7 +111,7 @@ clv_status clv__sweep_execute(const clv__sweep *sweep, const clv__csr *csr, clv_
   return CLV_OK;
 }
 
-/* ---- With a block of its own ---- */
+/* ---- A sweep with its own compiled block ---- */
 
 clv_status clv__block_sweep_open(clv_devices *devices, uint32_t device, const clv__stages *stages, uint32_t first, uint32_t last,
                                  const clv__csr *csr, const clv__sweep *sweep, clv__block_sweep *opened, clv_error *error) {

@@ -8,7 +8,7 @@
 
 /* How the targets of a block are divided. */
 typedef struct clv__sweep {
-  uint32_t piece;       /* targets per piece; the last pieces overlap to keep this size; 0: not swept */
+  uint32_t piece;       /* targets per piece; the last pieces overlap to keep this size; 0: the block runs as a whole */
   uint64_t piece_edges; /* capacity for a piece's edges */
 } clv__sweep;
 
@@ -21,7 +21,7 @@ uint32_t clv__stages_sweep_from(const clv__stages *stages);
 clv__sweep clv__sweep_find(const clv__stages *stages, uint32_t first, uint32_t last, const clv__csr *csr);
 /* Extra memory for sweeping, in bytes. */
 size_t clv__sweep_bytes(const clv__sweep *sweep);
-/* How many times the block runs over `targets`; 1 if it is not swept. */
+/* How many times the block runs over `targets`; 1 if it runs as a whole. */
 static inline uint64_t clv__sweep_pieces(const clv__sweep *sweep, uint64_t targets) {
   return sweep->piece == 0 ? 1 : (targets + sweep->piece - 1) / sweep->piece;
 }
@@ -42,10 +42,10 @@ typedef struct clv__block_sweep {
   void *memory;
 } clv__block_sweep;
 
-/* Opens stages [first, last) like clv__block_open(), for the result of clv__sweep_find(). `csr` must outlive it. */
+/* Opens stages [first, last) like clv__block_open(), for the result of clv__sweep_find(). `csr` must outlive `opened`. */
 clv_status clv__block_sweep_open(clv_devices *devices, uint32_t device, const clv__stages *stages, uint32_t first, uint32_t last,
                                  const clv__csr *csr, const clv__sweep *sweep, clv__block_sweep *opened, clv_error *error);
-void clv__block_sweep_close(clv__block_sweep *sweep); /* accepts a zeroed one */
+void clv__block_sweep_close(clv__block_sweep *sweep); /* accepts a zeroed struct */
 clv_status clv__block_sweep_execute(clv__block_sweep *sweep, clv__layer_values *values, clv_error *error);
 
 #endif

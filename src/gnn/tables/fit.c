@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LEFT_OUT = 512 }; /* points left out in turn; beyond this number, a sample */
+enum { MOST_LEFT_OUT = 512 }; /* most points that are left out in turn; if there are more, only a sample is */
 
 static int compare_points(const void *a, const void *b) {
   const clv__table_point *x = a, *y = b;
@@ -52,7 +52,7 @@ static clv__table_fit fit_points(const clv__fit_point *points, uint32_t count, d
   for (uint32_t p = 0; p < count && left_out < MOST_LEFT_OUT; p += step) {
     clv__fit_point left = others[p];
     others[p] = others[count - 1];
-    /* With three unknowns and four points, leaving one out leaves nothing to check against. */
+    /* With four points and three unknowns, the other three points would determine the fit exactly. */
     bool made = count > 4 && (clv__fit_points(others, count - 1, &part), part.points == count - 1);
     others[p] = left;
     if (!made || left.time_ns <= 0) continue;
@@ -162,7 +162,7 @@ clv_status clv__tables_fit(clv__tables *tables, clv_error *error) {
   return status;
 }
 
-/* ---- Questions ---- */
+/* ---- Lookup ---- */
 
 static bool is_within(double value, double least, double most) {
   return value >= least * (1 - CLV__TABLE_TOLERANCE) && value <= most * (1 + CLV__TABLE_TOLERANCE);

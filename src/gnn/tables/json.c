@@ -87,7 +87,7 @@ clv_status clv__tables_print(const clv__tables *tables, clv__text *text, clv_err
   json_object_set_new(root, "devices", devices);
   json_object_set_new(root, "blocks", blocks);
   json_object_set_new(root, "copies", copies);
-  if (tables->overhead_count > 0) { /* older files have none */
+  if (tables->overhead_count > 0) { /* without overheads the key is omitted, as in older files */
     json_t *overheads = json_array();
     for (uint32_t o = 0; o < tables->overhead_count; ++o) json_array_append_new(overheads, overhead_json(&tables->overheads[o]));
     json_object_set_new(root, "overheads", overheads);
@@ -251,7 +251,7 @@ static clv_status read_overhead(const reading *r, json_t *item, size_t number) {
   CLV__TRY(get_time(r, item, where, "time_ns", &overhead.time_ns));
   CLV__TRY(get_time(r, item, where, "spread_ns", &overhead.spread_ns));
   CLV__TRY(clv__tables_put_overhead(r->tables, &overhead, r->json.error));
-  return r->tables->overhead_count == before + 1 ? CLV_OK : clv__json_bad(&r->json, "%s: it appears twice", where);
+  return r->tables->overhead_count == before + 1 ? CLV_OK : clv__json_bad(&r->json, "%s: this overhead appears twice", where);
 }
 
 static clv_status read_overheads(const reading *r, const json_t *root) {

@@ -44,7 +44,7 @@ typedef struct clv__table_fit {
   bool is_good;
   double base, per_n, per_m, per_target;
   double error;       /* median of |predicted - measured| / measured, leaving out one point of the fit at a time */
-  double worst_error; /* the largest of those */
+  double worst_error; /* the largest of these errors */
   double spread;      /* median of spread / time: no fit can do better */
   uint32_t points;
 } clv__table_fit;
@@ -66,7 +66,7 @@ typedef struct clv__copy_point {
   uint64_t size_bytes;
   clv__table_origin origin;
   double time_ns, spread_ns;
-  double smooth_ns; /* the least time of this and all larger sizes; set by fits */
+  double smooth_ns; /* the least time of this and all larger sizes; set by clv__tables_fit() */
 } clv__copy_point;
 
 typedef struct clv__copy_table {
@@ -80,7 +80,7 @@ typedef struct clv__copy_table {
 
 /* A schedule's costs in addition to blocks and copies. */
 typedef enum clv__overhead_kind {
-  CLV__OVERHEAD_MERGE,    /* signalling the end of a block that ran on several devices to its waiters; per part except one */
+  CLV__OVERHEAD_MERGE,    /* signalling the end of a block to the waiting threads; for each of its parts beyond the first */
   CLV__OVERHEAD_SWITCH,   /* a device switches to another executable */
   CLV__OVERHEAD_EXCHANGE, /* all devices finish a layer and start the next */
   CLV__OVERHEADS
@@ -89,7 +89,7 @@ const char *clv__overhead_name(clv__overhead_kind kind);
 
 typedef struct clv__table_overhead {
   clv__overhead_kind kind;
-  const char *device; /* of a switch; "": all devices */
+  const char *device; /* the device that switches; "": all devices */
   clv__table_origin origin;
   double time_ns, spread_ns;
 } clv__table_overhead;
@@ -134,9 +134,10 @@ const clv__copy_table *clv__tables_find_copy(const clv__tables *tables, const ch
 /* `device` is "" except for switches. */
 const clv__table_overhead *clv__tables_find_overhead(const clv__tables *tables, clv__overhead_kind kind, const char *device);
 
-/* `targets` may be any number up to n, even if no such number was measured: the time is linear in it. */
+/* Estimates the time for these sizes. `targets` may be any number up to n, even if no such number was measured: the time is
+ * linear in it. */
 clv__known clv__table_time(const clv__block_table *table, uint64_t n, uint64_t m, uint64_t targets, double *time_ns);
-/* Known whenever the time is known; 0 if no peak was measured. */
+/* Estimates the peak memory in bytes for sizes whose time is known; 0 if no peak was measured. */
 uint64_t clv__table_peak(const clv__block_table *table, uint64_t n, uint64_t m, uint64_t targets);
 /* Interpolates linearly between the two nearest measured sizes, because caches make one line over all sizes wrong. More bytes
  * never take less time. Below the smallest size, returns the smallest size's time. Returns false above the largest size, and

@@ -1,6 +1,7 @@
-/* The attention family; this file has Attention and FlexAttention. The heads are either adjacent in the last of three dims, or an
- * axis of their own among four. The cache of keys and values is either an input and an output of the node, or it is held outside
- * the node, and an input gives the number of its entries that hold tokens. */
+/* The attention family; this file has Attention and FlexAttention. Q, K and V have either three dims, of which the last one
+ * contains all heads side by side, or four, of which one is the axis of heads. The cache of keys and values is either internal
+ * (inputs past_key and past_value, joined outputs present_key and present_value) or external: then K and V are the whole cache,
+ * and input nonpad_kv_seqlen gives the number of keys that are valid. */
 #include "operators/attention/infer.h"
 
 #include "operators/common/checks.h"
@@ -8,7 +9,7 @@
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID };
 
-/* One operand as batch, heads, length and size of a head. Any of them may be unknown. */
+/* The dims of Q, K or V: batch, number of heads, number of tokens, size of a head. Any of them may be unknown. */
 typedef struct heads {
   int64_t batch, count, length, size;
 } heads;
@@ -47,7 +48,7 @@ static clv_status merge(clv__infer *infer, int64_t *dim, int64_t other, const ch
   return CLV_OK;
 }
 
-/* The sizes that Q, K, V and the cache agree on. */
+/* The dims of Q, K and V, merged with each other and with those of the cache. */
 typedef struct shape {
   heads q, k, v;
   int64_t total; /* keys, including those of the cache */
@@ -165,11 +166,11 @@ static clv_status infer_attention(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* The bodies return the type that they receive, so their types add no information. */
+/* The bodies score_mod and prob_mod return the type that they receive, so they need not be inferred. */
 static clv_status infer_flex(clv__infer *infer) {
   const clv_tensor *in = infer->inputs;
   shape s;
-  if (infer->input_count < 3) return clv__error_set(infer->error, CLV_INVALID_MODEL, "it needs Q, K and V");
+  if (infer->input_count < 3) return clv__error_set(infer->error, CLV_INVALID_MODEL, "inputs Q, K and V are needed");
   const int64_t precision = clv__attribute_int(infer->attributes, "softmax_precision", CLV_F32);
   if (precision != CLV_F32 && precision != CLV_F64 && precision != CLV_F16 && precision != CLV_BF16) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute softmax_precision, %lld, is not a float dtype",
@@ -188,7 +189,7 @@ static clv_status infer_flex(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* Two products, and about ten operations per score between them. Masked scores are counted too. */
+/* Counts both matrix products, and about ten operations per score for the softmax between them. Masked scores are counted too. */
 static void work_attention(const clv__infer *infer, clv__work *work) {
   shape s;
   clv__infer quiet = *infer;

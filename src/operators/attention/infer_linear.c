@@ -1,4 +1,4 @@
-/* LinearAttention: one state per head, which every token decays, writes and reads. */
+/* LinearAttention: each head has one state, a matrix that every token decays, adds to and reads. */
 #include "operators/attention/infer.h"
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
@@ -85,7 +85,7 @@ clv_status clv__infer_linear_attention(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* For every token the state is decayed, read and written. Then each query reads it. */
+/* Each token decays, reads and updates the state of each head of K and V. Then each head of Q reads a state. */
 void clv__work_linear_attention(const clv__infer *infer, clv__work *work) {
   linear l;
   clv__infer quiet = *infer;

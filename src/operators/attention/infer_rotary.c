@@ -25,7 +25,8 @@ clv_status clv__infer_rotary(clv__infer *infer) {
   } else if (x->rank == 3) {
     const int64_t heads = clv__attribute_int(infer->attributes, "num_heads", 0);
     if (heads <= 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute num_heads is needed for an input of rank 3, and above 0");
+      return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                            "attribute num_heads must be given and above 0 for an input of rank 3");
     }
     batch = x->dims[0], length = x->dims[1];
     CLV__TRY(clv__attention_head_size(infer, 0, x->dims[2], heads, &size));

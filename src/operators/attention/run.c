@@ -8,9 +8,10 @@
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* The rows of each batch and head. In a tensor of three dims, the heads are adjacent within a token. */
+/* Access to the rows of Q, K, V or the output: one row per batch, head and token. In a tensor of three dims, the heads of a token
+ * are adjacent. */
 typedef struct rows {
-  const clv_tensor *tensor, *past; /* `past` holds the first rows; NULL: none */
+  const clv_tensor *tensor, *past; /* `past`: rows that come before those of `tensor`; NULL: none */
   int64_t heads, length, past_length, size;
 } rows;
 
@@ -23,7 +24,7 @@ typedef struct attention {
   int64_t left, right;           /* sizes of the window */
   double scale, cap;
   int64_t mode;       /* the contents of the output `scores`: raw, capped, masked, or softmax */
-  clv_dtype rounding; /* precision of the softmax, if it is coarser than the rest; otherwise NONE */
+  clv_dtype rounding; /* dtype that the softmax is rounded to; NONE: not rounded */
 } attention;
 
 static rows rows_of(const clv_tensor *t, int64_t heads, const clv_tensor *past) {
@@ -45,7 +46,7 @@ static int64_t row_of(const rows *r, int64_t batch, int64_t head, int64_t at, co
   return ((batch * r->heads + head) * r->length + at) * r->size;
 }
 
-/* The size of a window side. A negative size means no bound. */
+/* The size of the attention window on one side, from attribute `name`. A negative size means no bound. */
 static int64_t window_of(const clv__kernel_call *call, const char *name) {
   const int64_t size = clv__attribute_int(call->attributes, name, -1);
   return size < 0 || size > INT64_MAX / 4 ? INT64_MAX / 4 : size;
@@ -85,8 +86,8 @@ static attention attention_of(const clv__kernel_call *call) {
   return a;
 }
 
-/* A query may attend only to keys [*first, *end). Its own position among the keys comes after the past, or counts back from the
- * end of the valid keys. */
+/* Finds the keys [*first, *end) that a query may attend to. Query i is at the position of new key i, after all past keys. With
+ * nonpad_kv_seqlen, the last query is at the last valid key. */
 static void range_of(const attention *a, int64_t batch, int64_t query, int64_t *first, int64_t *end) {
   const int64_t valid = a->valid != NULL ? clv__element_load_int(a->valid, batch) : a->total;
   const int64_t place = a->valid != NULL ? valid - a->query.length + query : a->key.past_length + query;
@@ -97,7 +98,8 @@ static void range_of(const attention *a, int64_t batch, int64_t query, int64_t *
   if (*end < *first) *first = *end = 0;
 }
 
-/* A numeric mask of -inf replaces the score instead of being added, because a NaN score must not survive. */
+/* The score after masking. A mask element of -inf replaces the score instead of being added, because NaN + -inf would still be
+ * NaN. */
 static double masked(const attention *a, int64_t batch, int64_t head, int64_t query, int64_t key, double score) {
   const int64_t place[4] = {batch, head, query, key};
   if (a->mask == NULL) return score;

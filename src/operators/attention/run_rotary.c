@@ -1,5 +1,5 @@
-/* RotaryEmbedding: rotates pairs of a head's elements by the angle of their token's position. Elements without an angle are
- * copied. */
+/* RotaryEmbedding: rotates pairs of a head's elements by the angle of their token's position. Elements beyond
+ * rotary_embedding_dim are copied. */
 #include "operators/attention/run.h"
 
 #include "operators/common/element.h"

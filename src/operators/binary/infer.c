@@ -1,5 +1,5 @@
-/* Element-wise operators of several inputs, which broadcast. Small integer vectors are computed element by element as far as they
- * are known, because shapes are computed from them. */
+/* Element-wise operators of several inputs, which broadcast. The known elements of small integer vectors are computed here too,
+ * because models compute shapes from them. */
 #include "operators/common/checks.h"
 #include "operators/common/content.h"
 #include "operators/common/padding.h"
@@ -61,7 +61,7 @@ static clv_status infer_mod(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* Shape computations usually have two inputs. Contents of more inputs are not computed. */
+/* Computes known elements only if there are two inputs, as is usual where a model computes shapes. */
 static clv_status infer_extreme(clv__infer *infer, clv__arithmetic what) {
   CLV__TRY(infer_plain(infer));
   if (infer->input_count == 2) clv__content_combine(infer, what, 0, 1);
@@ -158,7 +158,7 @@ static void work_pow(const clv__infer *infer, clv__work *work) {
   if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = 20.0 * (double)count;
 }
 
-/* One operation per input, except the first. */
+/* One operation per output element and input, not counting the first input. */
 static void work_variadic(const clv__infer *infer, clv__work *work) {
   size_t count;
   if (clv__tensor_count(&infer->outputs[0], &count))
@@ -170,7 +170,7 @@ static void work_variadic(const clv__infer *infer, clv__work *work) {
 /* An integer divisor must not be padded, because some devices stop on a division by zero. */
 static bool independent_divide(clv__padding *padding) {
   bool real = (CLV__DTYPE_BIT(padding->node->inputs[0].dtype) & CLV__DTYPES_FLOAT) != 0;
-  if (!real && padding->inputs[1] != 0) return clv__padding_no(padding, "it divides by integers of an open size");
+  if (!real && padding->inputs[1] != 0) return clv__padding_no(padding, "its integer divisor has an axis of open size");
   return clv__independent_elementwise(padding);
 }
 

@@ -62,7 +62,7 @@ static int64_t mod_signed(int64_t a, int64_t b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-/* A NaN on either side is the result, as in numpy. */
+/* If either operand is a NaN, the result is a NaN, as in numpy. */
 REAL(min_real, a < b || a != a ? a : b)
 SIGNED(min_signed, a < b ? a : b)
 UNSIGNED(min_unsigned, a < b ? a : b)
@@ -155,7 +155,7 @@ static clv_status run_as(const clv__kernel_call *call, const binary *how) {
 
 static clv_status run_binary(const clv__kernel_call *call) {
   const binary *entry = table;
-  while (strcmp(entry->op, call->op) != 0) ++entry; /* the kernels' table has no other names */
+  while (strcmp(entry->op, call->op) != 0) ++entry; /* always found: clv__kernels_binary lists the same names */
   return run_as(call, entry);
 }
 

@@ -1,4 +1,4 @@
-/* Cast, CastLike and BitCast. Contents of shape tensors are kept in casts to i32, i64 and bool. */
+/* Cast, CastLike and BitCast. Casts to i32, i64 and bool pass on the known elements of a shape tensor. */
 #include "operators/infer.h"
 #include "operators/common/padding.h"
 

@@ -1,8 +1,9 @@
 /* Cast, CastLike and BitCast between all dtypes except strings.
  *
- * Integers keep their low bits. Floats are truncated towards zero. The specification leaves floats undefined that do not fit an
- * integer; here they saturate (integers of less than a byte keep the low bits, as in ONNX's own tests), and a NaN becomes 0. To
- * bool: everything except zero is true. To a small float: rounded to even, with the attributes saturate and round_mode. */
+ * Integers keep their low bits. Floats are truncated towards zero. For floats that do not fit an integer, the specification
+ * leaves the result undefined; here they saturate (integers of less than a byte keep the low bits, as in ONNX's own tests), and a
+ * NaN becomes 0. To bool: everything except zero is true. To a small float: rounded to even, with the attributes saturate and
+ * round_mode. */
 #include <stdio.h>
 
 #include "base/tensor/small.h"
@@ -48,7 +49,7 @@ static clv_status run_cast(const clv__kernel_call *call) {
   if (clv__tensor_is_empty(from)) return CLV_OK;
   clv__small_clear(to);
   for (int64_t i = 0; i < clv__dims_count(from, 0, from->rank); ++i) {
-    const double value = clv__element_load(from, i); /* holds every number but some 64-bit integers */
+    const double value = clv__element_load(from, i); /* exact, except for 64-bit integers above 2^53 */
     if (to_small) {
       const uint8_t bits = to->dtype == CLV_F8E8M0 ? clv__small_power_of(value, saturates, round)
                                                    : clv__small_from_f64(to->dtype, value, saturates);
@@ -67,18 +68,18 @@ static clv_status run_cast(const clv__kernel_call *call) {
 static bool accepts_target(const clv__kernel_call *call, clv_dtype dtype, char reason[160]) {
   clv__small_round round;
   if (!clv__dtype_is_in(dtype, CLV__DTYPES_ANY | CLV__DTYPES_SMALL)) {
-    snprintf(reason, 160, "a cast to dtype %s not supported", clv_dtype_name(dtype));
+    snprintf(reason, 160, "a cast to dtype %s is not supported", clv_dtype_name(dtype));
     return false;
   }
   if (dtype != CLV_F8E8M0 || read_round(call, &round)) return true;
-  snprintf(reason, 160, "a round_mode other than up, down and nearest");
+  snprintf(reason, 160, "round_mode is not one of up, down, nearest");
   return false;
 }
 
 static bool accepts_cast(const clv__kernel_call *call, char reason[160]) {
   int64_t to = clv__attribute_int(call->attributes, "to", 0);
   if (clv__dtype_is_known(to)) return accepts_target(call, (clv_dtype)to, reason);
-  snprintf(reason, 160, "a cast to ONNX's dtype %lld not supported", (long long)to);
+  snprintf(reason, 160, "a cast to ONNX's dtype number %lld is not supported", (long long)to);
   return false;
 }
 

@@ -51,7 +51,7 @@ static bool is_half(clv_dtype dtype) {
   return dtype == CLV_F16 || dtype == CLV_BF16;
 }
 
-/* Runs a row and converts its f16 and bf16 tensors block by block. */
+/* Runs a row that has f16 or bf16 tensors: converts them to and from f32, block by block. */
 static void run_half(const clv__elementwise *what, const clv__row *row, clv_dtype out_dtype, const clv_dtype *dtypes,
                      uint32_t input_count) {
   float in[CLV__ROW_INPUTS][HALF_BLOCK], out[HALF_BLOCK];

@@ -14,13 +14,13 @@ typedef struct clv__row {
   int64_t count;
   void *out;
   const void *in[CLV__ROW_INPUTS];
-  int64_t step[CLV__ROW_INPUTS]; /* 1; or 0 if one element serves the whole row */
+  int64_t step[CLV__ROW_INPUTS]; /* 1; or 0 if one element is used for the whole row */
   const void *params;            /* owned by the caller */
 } clv__row;
 
 typedef void (*clv__row_fn)(const clv__row *row);
 
-/* Tells the compiler that no iteration reads memory that another one writes. */
+/* A loop over i that vectorises: no iteration may read memory that another iteration writes. */
 #define CLV__ROW_LOOP(count) _Pragma("omp simd") for (int64_t i = 0; i < (count); ++i)
 
 typedef struct clv__elementwise {
@@ -30,7 +30,8 @@ typedef struct clv__elementwise {
   bool half_f32; /* f16 and bf16 tensors reach `run` as f32 rows */
 } clv__elementwise;
 
-/* The loop itself: axes are merged as far as all tensors allow, and the last one is the row. Strides are in elements. */
+/* The plan of the loop. Adjacent axes are merged wherever the strides of all tensors allow it; the last axis is the row. Strides
+ * are in elements. */
 typedef struct clv__walk {
   uint32_t input_count;
   int32_t rank; /* not counting the row's axis */
@@ -44,7 +45,7 @@ typedef struct clv__walk {
 /* Plans the loop over shapes that broadcast and are not empty. Does not read data. */
 void clv__walk_plan(clv__walk *walk, const clv_tensor *out, const clv_tensor *const *inputs, uint32_t input_count);
 
-/* Every input must broadcast to the shape of `out`. */
+/* Runs `what` over all rows, on several threads if worthwhile. Every input must broadcast to the shape of `out`. */
 void clv__broadcast_run(const clv__elementwise *what, const clv_tensor *out, const clv_tensor *const *inputs,
                         uint32_t input_count);
 

@@ -1,4 +1,4 @@
-/* Checks that the computing families share: dtypes that must agree, ranks, and dims that must match. Unknown types pass. */
+/* Checks for infer functions: dtypes that must be equal, ranks, and dims that must match. Unknown dtypes, ranks and dims pass. */
 #ifndef CLEAVE_OPERATORS_COMMON_CHECKS_H
 #define CLEAVE_OPERATORS_COMMON_CHECKS_H
 

@@ -17,7 +17,7 @@ static int64_t combine_numbers(clv__arithmetic what, int64_t a, int64_t b) {
       overflow = __builtin_mul_overflow(a, b, &value);
       break;
     case CLV__DIV:
-      return b == 0 ? CLV__ELEMENT_UNKNOWN : a / b; /* numbers exclude the lowest one, so nothing overflows */
+      return b == 0 ? CLV__ELEMENT_UNKNOWN : a / b; /* cannot overflow: INT64_MIN is not a number here */
     case CLV__MOD:
       if (b == 0) return CLV__ELEMENT_UNKNOWN;
       value = a % b;
@@ -57,7 +57,7 @@ int64_t clv__element_combine(clv__arithmetic what, int64_t a, int64_t b) {
       return b == 1 ? a : CLV__ELEMENT_UNKNOWN;
     case CLV__MOD:
       return b == 1 ? 0 : CLV__ELEMENT_UNKNOWN;
-    case CLV__MIN: /* a number of at most 0 decides, because a symbol is never negative */
+    case CLV__MIN: /* min(symbol, b) is b if b <= 0, because a symbol is never negative */
       if (same) return a;
       return (symbol_a && NUMBER(b) && b <= 0) ? b : (symbol_b && NUMBER(a) && a <= 0) ? a : CLV__ELEMENT_UNKNOWN;
     case CLV__MAX:

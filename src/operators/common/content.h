@@ -20,15 +20,15 @@ typedef enum clv__arithmetic {
   CLV__XOR
 } clv__arithmetic;
 
-/* Combines two elements: exact, or CLV__ELEMENT_UNKNOWN. A symbol stands for a dimension, so it is a number that is not
+/* Combines two elements. Returns the exact result, or CLV__ELEMENT_UNKNOWN. A symbol is the size of a dimension, so it is never
  * negative. */
 int64_t clv__element_combine(clv__arithmetic what, int64_t a, int64_t b);
 
-/* Fills the content of output 0, which is already typed, from inputs `first` and `second`. One of them may repeat. Does nothing
- * if either is not known or if the output is not a small vector. */
+/* Fills the content of output 0, whose type must already be set, from inputs `first` and `second`. An input with one element is
+ * combined with every element of the other. Does nothing if either input is unknown or the output is not a small vector. */
 void clv__content_combine(clv__infer *infer, clv__arithmetic what, uint32_t first, uint32_t second);
 
-/* The number of elements of output 0, if its content may be kept: rank 0 or 1, and small. False otherwise. */
+/* Whether output 0 is a scalar or a small vector, so that its content may be set. *count is its number of elements. */
 bool clv__content_room(const clv__infer *infer, uint32_t *count);
 
 #endif

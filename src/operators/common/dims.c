@@ -88,7 +88,7 @@ clv_status clv__infer_check_list(clv__infer *infer, uint32_t input) {
   if ((list->dtype == CLV_I64 || list->dtype == CLV_I32) && list->rank <= 1) return CLV_OK;
   char text[96];
   clv__tensor_text(list, text, sizeof text);
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s where a vector of i64 is needed", input, text);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s; expected a vector of i32 or i64", input, text);
 }
 
 clv_status clv__infer_check_count(clv__infer *infer, uint32_t input, int64_t count) {
@@ -116,7 +116,7 @@ clv_status clv__infer_list(clv__infer *infer, const char *name, uint32_t input, 
     size_t count = attribute->count;
     const int64_t *ints = attribute->ints;
     if (attribute->kind != CLV_ATTRIBUTE_INTS && count > 0) { /* an empty list does not record its kind */
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is no list of integers", name);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is not a list of integers", name);
     }
     if (count > CLV__MAX_CONTENT) {
       return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute %s has %zu entries, more than %d", name, count,

@@ -32,7 +32,7 @@ static clv_status term_read(cursor *c, clv__einsum_term *term, clv_error *error)
   for (char next = peek(c); next != '\0' && next != ',' && next != '-'; next = peek(c)) {
     if (next == '.') {
       if (c->end - c->at < 3 || c->at[1] != '.' || c->at[2] != '.' || term->has_ellipsis) {
-        return clv__error_set(error, CLV_INVALID_MODEL, "equation: '.' is only allowed as one '...' a term");
+        return clv__error_set(error, CLV_INVALID_MODEL, "equation: '.' is only allowed in one '...' per term");
       }
       term->has_ellipsis = true;
       term->ellipsis_at = term->count;

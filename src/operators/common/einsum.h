@@ -19,8 +19,8 @@ typedef struct clv__einsum_term {
 
 /* The term of input `index`. */
 clv_status clv__einsum_read_input(clv__attributes attributes, uint32_t index, clv__einsum_term *term, clv_error *error);
-/* The output's term: as written, or else the ellipsis followed by the letters that occur once, in order. Checks the number of
- * terms. */
+/* The output's term. If the equation has none, it is the ellipsis followed by the letters that occur once, in ASCII order. Checks
+ * the number of terms. */
 clv_status clv__einsum_read_output(clv__attributes attributes, uint32_t input_count, clv__einsum_term *term, clv_error *error);
 /* The labels of a term's axes, if an ellipsis has `ellipsis_rank` axes. There are term->count + ellipsis_rank labels. */
 void clv__einsum_labels(const clv__einsum_term *term, int32_t ellipsis_rank, int8_t labels[CLV__EINSUM_LABELS]);

@@ -18,18 +18,19 @@ static inline bool clv__element_is_float(const clv_tensor *tensor) {
   return clv__dtype_is_in(tensor->dtype, CLV__DTYPES_FLOAT);
 }
 
-/* Exact, except for integers above 2^53. */
+/* Loads an element as a double. Exact, except for integers above 2^53. */
 static inline double clv__element_load(const clv_tensor *tensor, int64_t index) {
   if (tensor->dtype == CLV_F32) return (double)((const float *)tensor->data)[index];
   return clv__tensor_get(tensor, (size_t)index);
 }
 
-/* Integers and bool: exact; a u64 keeps its bits. */
+/* Loads an element of an integer dtype or bool. Exact; the bits of a u64 are reinterpreted. */
 static inline int64_t clv__element_load_int(const clv_tensor *tensor, int64_t index) {
   return clv__tensor_get_int(tensor, (size_t)index);
 }
 
-/* Rounded once, to nearest even. For an integer dtype the value is truncated and saturates, and a NaN becomes 0. */
+/* Stores a double, rounded once to nearest even. For an integer dtype the value is truncated and saturates; a NaN becomes 0.
+ */
 static inline void clv__element_store(const clv_tensor *tensor, int64_t index, double value) {
   if (tensor->dtype == CLV_F32)
     ((float *)tensor->data)[index] = (float)value;
@@ -37,7 +38,7 @@ static inline void clv__element_store(const clv_tensor *tensor, int64_t index, d
     clv__row_from_f64(tensor->dtype, tensor->data, index, 1, &value);
 }
 
-/* Keeps the low bits: integers wrap. */
+/* Stores the low bits of an integer: values wrap. */
 static inline void clv__element_store_int(const clv_tensor *tensor, int64_t index, int64_t value) {
   clv__row_from_i64(tensor->dtype, tensor->data, index, 1, &value);
 }
@@ -48,7 +49,7 @@ static inline void clv__element_copy(const clv_tensor *to, int64_t to_index, con
   memcpy((char *)to->data + (size_t)to_index * bytes, (const char *)from->data + (size_t)from_index * bytes, bytes);
 }
 
-/* Advances to the next coordinates of `dims` in row-major order. After the last ones all are 0 again. */
+/* Advances `at` to the next coordinates of `dims` in row-major order. After the last coordinates, all are 0 again. */
 static inline void clv__index_next(int32_t rank, const int64_t *dims, int64_t *at) {
   for (int32_t i = rank - 1; i >= 0; --i) {
     if (++at[i] < dims[i]) return;

@@ -14,7 +14,7 @@ bool clv__dim_merge(int64_t a, int64_t b, int64_t *dim) {
   return true;
 }
 
-/* Broadcasts one more dim into `*dim`. False if they contradict each other. */
+/* Broadcasts one more dim into `*dim`. False if the two dims do not broadcast. */
 static bool broadcast_dim(int64_t *dim, int64_t other) {
   if (*dim == other || other == 1) return true;
   if (*dim == 1)
@@ -24,7 +24,7 @@ static bool broadcast_dim(int64_t *dim, int64_t other) {
   else if (*dim < 0 && other < 0)
     *dim = CLV_DIM_UNKNOWN;
   else if (*dim < 0)
-    *dim = other; /* unknown meets a number above 1 (or 0): the unknown dim is that number or 1 */
+    *dim = other; /* one dim is a number other than 1: the unknown one is equal to it or 1 */
   return true;
 }
 

@@ -7,7 +7,7 @@
 enum {
   TILE = 32,
   CHUNK_BYTES = 1 << 18,
-  BYTES_A_STEP = 64 /* bytes of a plain copy or fill that count as one operation: memory, not instructions, limits them */
+  BYTES_A_STEP = 64 /* bytes of a plain copy or fill that count as one operation, because memory limits its speed */
 };
 
 void clv__dense_strides(const clv_tensor *tensor, int64_t strides[CLV_MAX_RANK]) {
@@ -156,7 +156,7 @@ static line_fn find_line(size_t bytes) {
   return bytes == 1 ? line_uint8_t : bytes == 2 ? line_uint16_t : bytes == 4 ? line_uint32_t : line_uint64_t;
 }
 
-/* A faster path for words of four bytes, bit for bit. */
+/* A faster path for elements of four bytes. */
 static void tile_words(void *target, const void *source, int64_t rows, int64_t columns, int64_t target_stride,
                        int64_t source_stride) {
   clv__turn_f32(source, source_stride, target, target_stride, columns, rows);
@@ -192,8 +192,8 @@ static void read_lines(const char *source, char *target, const clv__strided *sha
   }
 }
 
-/* The source is contiguous along axis `along`, the target along the last axis. Works in strips: TILE elements of axis `along` by
- * the whole last axis. */
+/* Reads a source that is contiguous along axis `along` into a target that is contiguous along the last axis, in strips of TILE
+ * elements of axis `along` by the whole last axis. */
 static void read_tiles(const char *source, char *target, const clv__strided *shape, int32_t along, size_t bytes) {
   int32_t last = shape->rank - 1;
   clv__strided outer = {.rank = 0};

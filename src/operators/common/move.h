@@ -1,4 +1,5 @@
-/* Moves and fills elements by their size alone: the common core of transpose, slice, expand and similar operators. */
+/* Copies and fills elements of any dtype, given only their size: the common core of transpose, slice, expand and similar
+ * operators. */
 #ifndef CLEAVE_OPERATORS_COMMON_MOVE_H
 #define CLEAVE_OPERATORS_COMMON_MOVE_H
 
@@ -6,8 +7,8 @@
 
 #define CLV__STRIDED_RANK (2 * CLV_MAX_RANK)
 
-/* A dense target of `dims`, and the place of each of its elements in the source. Strides are in elements and may be zero or
- * negative. */
+/* The dims of a dense target, and the strides with which its elements are read from the source. Strides are in elements and may
+ * be zero or negative. */
 typedef struct clv__strided {
   int32_t rank;
   int64_t dims[CLV__STRIDED_RANK];

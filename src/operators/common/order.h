@@ -10,7 +10,8 @@ static inline uint64_t clv__order_float(uint64_t bits, int width) {
   return bits & sign ? (sign << 1) - 1 - bits : bits | sign;
 }
 
-/* A key for element `index`: keys compare like the elements. Equal elements have equal keys; a NaN is above everything. */
+/* A key for element `index`: keys compare like the elements. Equal elements have equal keys. The key of a NaN is above all
+ * others. */
 static inline uint64_t clv__order_key(const clv_tensor *tensor, size_t index) {
   const char *at = (const char *)tensor->data + index * clv_dtype_size_bytes(tensor->dtype);
   uint64_t bits = 0;

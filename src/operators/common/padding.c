@@ -17,7 +17,8 @@ bool clv__padding_ask(clv__padding *padding) {
   for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
     const clv_tensor *type = i < node->input_count ? &node->inputs[i] : &node->outputs[i - node->input_count];
     if (type->dtype == CLV_STRING) return clv__padding_no(padding, "strings are not padded");
-    if (type->dtype != CLV_DTYPE_NONE && type->rank < 0) return clv__padding_no(padding, "a rank is not known");
+    if (type->dtype != CLV_DTYPE_NONE && type->rank < 0)
+      return clv__padding_no(padding, "an input or output has an unknown rank");
   }
   return rule(padding);
 }
@@ -35,12 +36,12 @@ bool clv__padding_no(clv__padding *padding, const char *format, ...) {
 bool clv__padding_avoids(clv__padding *padding, uint32_t input, uint32_t axes) {
   uint32_t met = input < padding->node->input_count ? padding->inputs[input] & axes : 0;
   if (met == 0) return true;
-  return clv__padding_no(padding, "it looks along axis %d of input %u", __builtin_ctz(met), input);
+  return clv__padding_no(padding, "it combines elements along axis %d of input %u", __builtin_ctz(met), input);
 }
 
 bool clv__padding_whole_from(clv__padding *padding, uint32_t first) {
   for (uint32_t i = first; i < padding->node->input_count; ++i) {
-    if (padding->inputs[i] != 0) return clv__padding_no(padding, "its input %u is of an open size", i);
+    if (padding->inputs[i] != 0) return clv__padding_no(padding, "its input %u has an axis of open size", i);
   }
   return true;
 }
@@ -62,7 +63,7 @@ bool clv__padding_list(clv__padding *padding, const char *name, uint32_t input, 
   if (clv__infer_list(&node, name, input, given, list) != CLV_OK)
     return clv__padding_no(padding, "its input %u is not a list", input);
   if (!*given || clv__content_is_numbers(list)) return true;
-  return clv__padding_no(padding, "its input %u is known only when it runs", input);
+  return clv__padding_no(padding, "the value of its input %u is known only at run time", input);
 }
 
 bool clv__padding_pass(clv__padding *padding) {

@@ -1,8 +1,8 @@
-/* Tells which operators are independent along an axis. Suppose inputs are longer than necessary along the axis, with arbitrary
- * numbers at its end. If the operator is independent, the outputs begin with the values that they would hold anyway. A device of
- * fixed shapes can therefore run tensors of other sizes. An operator declares its independence with a rule in its table
- * (clv__op.independent). The rule is in its family's folder: in rules.c, or in infer.c if it is short. An operator without a rule
- * is independent only if it is element-wise.
+/* Determines which operators are independent along an axis. Suppose the inputs are longer than necessary along the axis, with
+ * arbitrary numbers at its end. If the operator is independent, the outputs begin with the same values as without these numbers.
+ * A device of fixed shapes can therefore run tensors that are smaller. An operator declares its independence with a rule in its
+ * table (clv__op.independent). The rule is in its family's folder: in rules.c, or in infer.c if it is short. An operator without
+ * a rule is independent only if it is element-wise.
  *
  * Several axes may be padded at once: if each is independent by itself, for any contents, all are independent together. */
 #ifndef CLEAVE_OPERATORS_COMMON_PADDING_H
@@ -12,16 +12,17 @@
 
 #define CLV__REASON_BYTES 120
 
-/* The question and the answer. Axes are bits. */
+/* The arguments and results of clv__padding_ask(). A set of axes is a bit mask: bit i is axis i. */
 typedef struct clv__padding {
   const clv__op *op;
   const clv__infer *node; /* types of inputs and outputs, dims may be symbols; `data` is set if it is known before a run */
-  const uint32_t *inputs; /* by input: its padded axes */
-  const bool *zero;       /* by input: it is certainly padded with zeros */
-  uint32_t *outputs;      /* result, by output: its padded axes */
-  /* Result, for each padded axis of output 0: its size is the size of the input's axis times `times`, divided by `over`. */
+  const uint32_t *inputs; /* per input: its padded axes */
+  const bool *zero;       /* per input: whether it is certainly padded with zeros */
+  uint32_t *outputs;      /* result, per output: its padded axes */
+  /* Result, for each padded axis of output 0: its size is the size of the corresponding axis of the input, times `times`, divided
+   * by `over`. */
   int64_t times[CLV_MAX_RANK], over[CLV_MAX_RANK];
-  char reason[CLV__REASON_BYTES]; /* result: filled if the answer is no */
+  char reason[CLV__REASON_BYTES]; /* result: why the node is not independent */
 } clv__padding;
 
 /* Whether the node is independent along all padded axes. The caller sets the fields up to `outputs`, which must point to
@@ -30,9 +31,10 @@ bool clv__padding_ask(clv__padding *padding);
 
 /* ---- For rules ---- */
 
-/* Writes the reason; returns false. */
+/* Formats `reason` and returns false. */
 bool clv__padding_no(clv__padding *padding, const char *format, ...) CLV_PRINTF(2, 3);
-/* False, with the reason, if one of these axes of an input is padded: the operator combines elements along it. */
+/* False, with the reason, if one of the axes `axes` of input `input` is padded. For axes along which the operator combines
+ * elements. */
 bool clv__padding_avoids(clv__padding *padding, uint32_t input, uint32_t axes);
 /* False if any axis of the inputs from `first` on is padded. */
 bool clv__padding_whole_from(clv__padding *padding, uint32_t first);
@@ -58,11 +60,12 @@ static inline uint32_t clv__axes_between(int32_t from, int32_t to) {
 
 /* For element-wise operators, whose inputs broadcast to output 0 by numpy's rules. */
 bool clv__independent_elementwise(clv__padding *padding);
-/* Each output element depends on the same element of input 0. Of the other inputs only a dtype or a single number matters. */
+/* For operators whose output elements depend only on the element of input 0 at the same position. The other inputs must not be
+ * padded. */
 bool clv__independent_first(clv__padding *padding);
-/* Each image of the batch is independent. */
+/* For operators that compute each image of the batch (axis 0) separately. */
 bool clv__independent_batch(clv__padding *padding);
-/* Each line along attribute `axis` is independent; the axis defaults to -1. */
+/* For operators that compute each line along attribute `axis` (by default -1) separately. That axis must not be padded. */
 bool clv__independent_lines(clv__padding *padding);
 
 #endif

@@ -11,13 +11,14 @@ const clv__quantized *clv__quantized_places(const clv__infer *infer) {
 static clv_status check_bytes(clv__infer *infer, uint32_t input) {
   const clv_dtype dtype = infer->inputs[input].dtype;
   if (dtype == CLV_DTYPE_NONE || dtype == CLV_U8 || dtype == CLV_I8) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is u8 or i8, not %s", input, clv_dtype_name(dtype));
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u must be u8 or i8, not %s", input, clv_dtype_name(dtype));
 }
 
 static clv_status check_scale(clv__infer *infer, uint32_t input) {
   const clv_dtype dtype = infer->inputs[input].dtype;
   if (dtype == CLV_DTYPE_NONE || dtype == CLV_F32 || dtype == CLV_F16 || dtype == CLV_BF16) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u, a scale, is %s", input, clv_dtype_name(dtype));
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u, a scale, must be f32, f16 or bf16, not %s", input,
+                        clv_dtype_name(dtype));
 }
 
 clv_status clv__quantized_check(clv__infer *infer, const clv__quantized *at) {
@@ -38,7 +39,7 @@ clv_status clv__quantized_check(clv__infer *infer, const clv__quantized *at) {
 clv_status clv__quantized_infer(clv__infer *infer, const clv__quantized *at, clv_status (*infer_floats)(clv__infer *infer)) {
   clv_tensor operands[2] = {infer->inputs[at->left], infer->inputs[at->right]}, out = {.rank = CLV_RANK_UNKNOWN};
   const clv__content *contents[2] = {NULL, NULL};
-  operands[0].dtype = operands[1].dtype = CLV_F32; /* the dtypes were checked; i8 and u8 may be mixed */
+  operands[0].dtype = operands[1].dtype = CLV_F32; /* u8 and i8 may be mixed, but infer_floats() requires equal float dtypes */
   clv__infer other = *infer;
   other.inputs = operands;
   other.contents = contents;

@@ -1,5 +1,5 @@
-/* Products of 8-bit integers: MatMulInteger and ConvInteger return their i32 sums, QLinearMatMul and QLinearConv quantize them
- * again. Shapes are those of MatMul and Conv. */
+/* Products of 8-bit integers: MatMulInteger and ConvInteger return i32 sums, QLinearMatMul and QLinearConv quantize the sums to 8
+ * bits. Shapes are inferred as for MatMul and Conv. */
 #ifndef CLEAVE_OPERATORS_COMMON_QUANTIZED_H
 #define CLEAVE_OPERATORS_COMMON_QUANTIZED_H
 
@@ -8,10 +8,10 @@
 /* The input indices of the operands of such an operator. */
 typedef struct clv__quantized {
   uint32_t left, left_zero, right, right_zero;
-  bool requantizes; /* QLinear: scales follow the operands, and the result is bytes */
+  bool requantizes; /* QLinearMatMul, QLinearConv: each operand is followed by its scale; the result is u8 or i8 */
 } clv__quantized;
 
-/* The input indices for the node's operator, which must be one of the four. */
+/* The input indices for the node's operator, which must be one of the four above. */
 const clv__quantized *clv__quantized_places(const clv__infer *infer);
 
 /* Checks the dtypes of operands, zero points and scales. */

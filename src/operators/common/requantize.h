@@ -13,7 +13,7 @@ static inline int32_t clv__byte_at(clv_dtype dtype, const void *data, int64_t in
   return dtype == CLV_I8 ? ((const int8_t *)data)[index] : ((const uint8_t *)data)[index];
 }
 
-/* A zero point, or 0 if there is none. */
+/* Element `index` of the zero points, or 0 if `zero` is NULL. */
 static inline int32_t clv__zero_at(const clv_tensor *zero, int64_t index) {
   return zero != NULL ? clv__byte_at(zero->dtype, zero->data, index) : 0;
 }
@@ -41,7 +41,7 @@ static inline void clv__requantize(clv_dtype dtype, void *data, int64_t first, i
   for (int64_t i = 0; i < count; ++i) {
     float value = (float)(int32_t)sums[i] * factors[i * factor_step];
     value = value != value ? 0 : value;
-    value = value < least ? least : value; /* the bounds are whole, so rounding afterwards changes nothing */
+    value = value < least ? least : value; /* the bounds are whole numbers, so the value may be rounded afterwards */
     value = value > most ? most : value;
     y[i] = (uint8_t)((int32_t)(value + round - round) + zero);
   }

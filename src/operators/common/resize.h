@@ -1,5 +1,5 @@
-/* Shared by inference, the kernel of Resize and backends: the axes that the inputs refer to, the scale under an aspect-ratio
- * policy, and, for every axis, the input positions that an output position reads and their weights. */
+/* The geometry of Resize, for inference, the kernel and backends: the axes that scales and sizes refer to, the scale under an
+ * aspect-ratio policy, and, for every axis, the input positions that an output position reads and their weights. */
 #ifndef CLEAVE_OPERATORS_COMMON_RESIZE_H
 #define CLEAVE_OPERATORS_COMMON_RESIZE_H
 
@@ -15,7 +15,7 @@ typedef struct clv__resize_axes {
 /* Reads the attribute axes; without it, all axes. An error if one is out of range or repeated. */
 clv_status clv__resize_axes_read(clv__attributes attributes, int32_t rank, clv__resize_axes *axes, clv_error *error);
 
-/* The input that holds scales, and the one that holds sizes (UINT32_MAX: none in this version). They moved between versions. */
+/* Sets *scales and *sizes to the indices of these inputs, which depend on the opset (UINT32_MAX: the opset has no such input). */
 void clv__resize_inputs(const char *op, int32_t opset, uint32_t *scales, uint32_t *sizes);
 
 /* The scale that all axes share under keep_aspect_ratio_policy. False for `stretch`. `dims` is the input's shape; all dims are
@@ -66,9 +66,9 @@ typedef struct clv__resize_node {
   const clv_tensor *output;
 } clv__resize_node;
 
-/* Reads everything about a node whose output has elements. If scales, sizes or roi have no data (when memory sizes are computed
- * from types alone), uses the ratio of the shapes. Returns CLV_INVALID_MODEL for an impossible scale or roi, or an axis without
- * elements. */
+/* Reads the attributes and inputs of a node whose output has elements. If scales, sizes or roi have no data (when memory sizes
+ * are computed from types alone), uses the ratio of the shapes. Returns CLV_INVALID_MODEL for an impossible scale or roi, or an
+ * axis without elements. */
 clv_status clv__resize_read(const clv__resize_node *node, clv__resize *resize, clv_error *error);
 
 /* The positions that output position `output` of an axis reads, and their weights (not written for nearest): `taps` of each. The

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Whether an input is present and has elements. An empty tensor stands for an absent one. */
+/* Whether an input is present and has elements. An input without elements is treated like an absent one. */
 static bool has_elements(const clv__resize_node *node, uint32_t i) {
   return i < node->input_count && node->inputs[i].dtype != CLV_DTYPE_NONE &&
          clv__dims_product(&node->inputs[i], 0, node->inputs[i].rank) > 0;
@@ -46,7 +46,7 @@ static int64_t taps_of(const clv__resize *r, double scale, int64_t input) {
   if (r->mode == CLV__RESIZE_NEAREST) return 1;
   double reach = r->mode == CLV__RESIZE_LINEAR ? 1 : 2;
   if (!r->antialias || scale >= 1) return (int64_t)(2 * reach);
-  double wide = reach / scale, most = 4 * (double)input + 4; /* more taps would read nothing new */
+  double wide = reach / scale, most = 4 * (double)input + 4; /* more taps would only read positions outside the input */
   return 2 - 2 * ((int64_t)floor(wide < most ? -wide : -most) + 1);
 }
 
@@ -156,7 +156,7 @@ static double filter(const clv__resize *r, double x) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-/* The taps are around `base`, the last input position to the left of x. */
+/* Fills in the positions and weights of the taps around coordinate x. `base` is the last input position to the left of x. */
 static void weights_fill(const clv__resize *r, const clv__resize_axis *a, double x, int64_t *positions, double *weights) {
   double base = ceil(x) - 1, sum = 0, squeeze = r->antialias && a->scale < 1 ? a->scale : 1;
   for (int64_t t = 0; t < a->taps; ++t) {

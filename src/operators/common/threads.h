@@ -1,5 +1,5 @@
-/* How kernels use threads. Their number is bounded and depends on the work; each has a slice of the call's scratch. Scratch is
- * sized by shapes alone (a later call may have another number of threads), so the bound is a constant. */
+/* How kernels use threads. The number of threads depends on the work, and each has its own part of the call's scratch. Scratch is
+ * sized from shapes alone, and a later call may run on more threads, so the largest number of threads is a constant. */
 #ifndef CLEAVE_OPERATORS_COMMON_THREADS_H
 #define CLEAVE_OPERATORS_COMMON_THREADS_H
 
@@ -9,7 +9,7 @@
 #endif
 
 #define CLV__KERNEL_MAX_THREADS 16
-#define CLV__KERNEL_PARALLEL_WORK 50000.0 /* elementary operations that are worth waking the other threads for */
+#define CLV__KERNEL_PARALLEL_WORK 50000.0 /* least number of elementary operations for which several threads are used */
 
 /* The most threads that `tasks` tasks may ever run on. */
 static inline int clv__kernel_thread_limit(int64_t tasks) {

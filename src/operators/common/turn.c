@@ -33,7 +33,8 @@ static inline void turn_block(const float *from, int64_t from_step, float *to, i
 }
 #endif
 
-/* Transposes a square through a buffer. Each line of memory is touched once, even if many of them map to the same cache set. */
+/* Transposes a square through a buffer. Each cache line of source and target is accessed once, even if many of them map to the
+ * same cache set. */
 static inline void turn_square(const float *from, int64_t from_step, float *to, int64_t to_step) {
   float turned[SQUARE * SQUARE];
   for (int r = 0; r < SQUARE; r += SIDE) {
@@ -42,7 +43,7 @@ static inline void turn_square(const float *from, int64_t from_step, float *to, 
   for (int c = 0; c < SQUARE; ++c) memcpy(to + c * to_step, turned + c * SQUARE, SQUARE * sizeof *turned);
 }
 
-/* Transposes the elements that are not in whole squares. */
+/* Transposes the rows and columns at the edges, which do not fill a square. */
 static void turn_rest(const float *from, int64_t from_step, float *to, int64_t to_step, int64_t rows, int64_t columns) {
   const int64_t whole_rows = rows / SIDE * SIDE, whole_columns = columns / SIDE * SIDE;
   for (int64_t c = 0; c < whole_columns; c += SIDE) {

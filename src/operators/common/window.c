@@ -37,8 +37,7 @@ clv_status clv__window_read(clv__attributes attributes, int32_t spatial, const i
                             clv_error *error) {
   memset(window, 0, sizeof *window);
   if (spatial < 1 || spatial > CLV__MAX_SPATIAL) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "rank %d has no spatial axes that can be handled (3 to %d expected)",
-                          (int)spatial + 2, CLV_MAX_RANK);
+    return clv__error_set(error, CLV_INVALID_MODEL, "rank %d is not supported; expected 3 to %d", (int)spatial + 2, CLV_MAX_RANK);
   }
   window->spatial = spatial;
   if (clv__attribute_is(attributes, "auto_pad", "VALID", false)) {
@@ -48,7 +47,7 @@ clv_status clv__window_read(clv__attributes attributes, int32_t spatial, const i
   } else if (clv__attribute_is(attributes, "auto_pad", "SAME_LOWER", false)) {
     window->auto_pad = CLV__PAD_SAME_LOWER;
   } else if (!clv__attribute_is(attributes, "auto_pad", "NOTSET", true)) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "auto_pad is none of NOTSET, VALID, SAME_UPPER, SAME_LOWER");
+    return clv__error_set(error, CLV_INVALID_MODEL, "auto_pad is not one of NOTSET, VALID, SAME_UPPER, SAME_LOWER");
   }
   window->ceil_mode = clv__attribute_int(attributes, "ceil_mode", 0) != 0;
   CLV__TRY(list_read(attributes, "strides", spatial, 1, 1, window->stride, error));
@@ -68,7 +67,8 @@ clv_status clv__window_read(clv__attributes attributes, int32_t spatial, const i
     window->pad_end[i] = pads[spatial + i];
     if (kernel == NULL || kernel[i] < 0) continue;
     if (kernel[i] > LARGEST_ATTRIBUTE || kernel[i] == 0) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "the weight's spatial dim %d is %lld", (int)i, (long long)kernel[i]);
+      return clv__error_set(error, CLV_INVALID_MODEL, "the weight's spatial dim %d is %lld; expected 1 to 2^31", (int)i,
+                            (long long)kernel[i]);
     }
     if (kernel_count != 0 && kernel[i] != window->kernel[i]) {
       return clv__error_set(error, CLV_INVALID_MODEL, "kernel_shape[%d] is %lld, but the weight's dim %d is %lld", (int)i,
@@ -94,7 +94,8 @@ static void pads_split(clv__window *window, int32_t axis, int64_t total, bool mo
 static clv_status axis_resolve(clv__window *w, int32_t i, clv_error *error) {
   int64_t in = w->input[i], stride = w->stride[i];
   if (in > LARGEST_DIM) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "spatial dim %d of the input is %lld", (int)i, (long long)in);
+    return clv__error_set(error, CLV_INVALID_MODEL, "spatial dim %d of the input is %lld; the maximum is 2^60", (int)i,
+                          (long long)in);
   }
   if (w->auto_pad == CLV__PAD_VALID) w->pad_begin[i] = w->pad_end[i] = 0;
   if (is_same(w) && in < 0) {
@@ -109,7 +110,7 @@ static clv_status axis_resolve(clv__window *w, int32_t i, clv_error *error) {
   /* cannot overflow: kernel and dilation are at most 2^31 */
   int64_t extent = (w->kernel[i] - 1) * w->dilation[i] + 1;
   if (extent > LARGEST_DIM) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "axis %d: kernel %lld with dilation %lld is beyond any input", (int)i,
+    return clv__error_set(error, CLV_INVALID_MODEL, "axis %d: kernel %lld with dilation %lld is larger than any input", (int)i,
                           (long long)w->kernel[i], (long long)w->dilation[i]);
   }
   if (is_same(w)) {
@@ -155,14 +156,14 @@ static clv_status transposed_axis_resolve(clv__window *w, int32_t i, int64_t out
   }
   int64_t spread, natural;
   if (__builtin_mul_overflow(stride, in - 1, &spread) || spread > LARGEST_DIM) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "axis %d: input %lld with stride %lld is beyond any tensor", (int)i,
-                          (long long)in, (long long)stride);
+    return clv__error_set(error, CLV_INVALID_MODEL, "axis %d: input %lld with stride %lld gives an output larger than any tensor",
+                          (int)i, (long long)in, (long long)stride);
   }
   if (wanted < 0 && is_same(w)) w->output[i] = in * stride;
   if (w->kernel[i] < 0) return CLV_OK;
   int64_t extent = (w->kernel[i] - 1) * w->dilation[i] + 1;
   if (extent > LARGEST_DIM) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "axis %d: kernel %lld with dilation %lld is beyond any tensor", (int)i,
+    return clv__error_set(error, CLV_INVALID_MODEL, "axis %d: kernel %lld with dilation %lld is larger than any tensor", (int)i,
                           (long long)w->kernel[i], (long long)w->dilation[i]);
   }
   natural = spread + output_padding + extent;
@@ -174,7 +175,7 @@ static clv_status transposed_axis_resolve(clv__window *w, int32_t i, int64_t out
   if (in == 0 && w->output[i] < 0) w->output[i] = 0;
   if (w->output[i] < 0) {
     return clv__error_set(error, CLV_INVALID_MODEL,
-                          "axis %d: padding %lld + %lld takes away more than the %lld elements there are", (int)i,
+                          "axis %d: padding %lld + %lld is larger than the unpadded output, which has %lld elements", (int)i,
                           (long long)w->pad_begin[i], (long long)w->pad_end[i], (long long)natural);
   }
   return CLV_OK;
@@ -186,7 +187,7 @@ clv_status clv__window_resolve_transposed(clv__attributes attributes, clv__windo
   CLV__TRY(list_read(attributes, "output_padding", window->spatial, 0, 0, output_padding, error));
   size_t count;
   const int64_t *shape = clv__attribute_ints(attributes, "output_shape", &count);
-  /* Some exporters also write the batch and channel. */
+  /* Some exporters also list the sizes of the batch and channel axes first. */
   if (shape != NULL && count == (size_t)window->spatial + 2) shape += 2, count -= 2;
   for (int32_t i = 0; i < window->spatial; ++i) wanted[i] = -1;
   if (shape != NULL && count != 0) {
@@ -195,7 +196,8 @@ clv_status clv__window_resolve_transposed(clv__attributes attributes, clv__windo
     }
     for (int32_t i = 0; i < window->spatial; ++i) {
       if (shape[i] < 0 || shape[i] > LARGEST_ATTRIBUTE) {
-        return clv__error_set(error, CLV_INVALID_MODEL, "output_shape[%d] is %lld", (int)i, (long long)shape[i]);
+        return clv__error_set(error, CLV_INVALID_MODEL, "output_shape[%d] is %lld; expected 0 to 2^31", (int)i,
+                              (long long)shape[i]);
       }
       wanted[i] = shape[i];
     }

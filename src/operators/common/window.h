@@ -18,14 +18,14 @@ typedef struct clv__window {
   int64_t kernel[CLV__MAX_SPATIAL]; /* may be unknown (negative) if it comes from a weight of unknown shape */
   int64_t stride[CLV__MAX_SPATIAL];
   int64_t dilation[CLV__MAX_SPATIAL];
-  int64_t pad_begin[CLV__MAX_SPATIAL]; /* final after clv__window_resolve() */
+  int64_t pad_begin[CLV__MAX_SPATIAL]; /* if they follow from auto_pad or output_shape, set when the window is resolved */
   int64_t pad_end[CLV__MAX_SPATIAL];
   int64_t input[CLV__MAX_SPATIAL];
   int64_t output[CLV__MAX_SPATIAL];
 } clv__window;
 
-/* Reads and checks the attributes. `kernel` is the weight's spatial dims (negative if unknown), or NULL if only the attribute
- * kernel_shape gives it. */
+/* Reads and checks the attributes. `kernel` contains the weight's spatial dims (negative: unknown), or is NULL if the operator
+ * has no weight. */
 clv_status clv__window_read(clv__attributes attributes, int32_t spatial, const int64_t *kernel, clv__window *window,
                             clv_error *error);
 
@@ -33,8 +33,8 @@ clv_status clv__window_read(clv__attributes attributes, int32_t spatial, const i
  * the size provably does not change, a symbol stays the same symbol. */
 clv_status clv__window_resolve(clv__window *window, const int64_t *input, clv_error *error);
 
-/* The same for ConvTranspose, with its attributes output_padding and output_shape. Pads may become negative: then the output
- * extends beyond everything that an input touches. */
+/* The same for ConvTranspose, with its attributes output_padding and output_shape. A pad may become negative: then the output has
+ * elements at that end to which no input element contributes. */
 clv_status clv__window_resolve_transposed(clv__attributes attributes, clv__window *window, const int64_t *input,
                                           clv_error *error);
 

@@ -15,15 +15,15 @@ typedef struct clv__window_axis {
   int64_t input, output, kernel;
 } clv__window_axis;
 
-/* An axis that a window does not have: size 1. */
+/* An axis of size 1, in place of one that the window does not have. */
 #define CLV__WINDOW_AXIS_NONE \
   ((clv__window_axis){        \
       .count = 1, .taps = 1, .output_step = 1, .input_step = 1, .kernel_step = 1, .input = 1, .output = 1, .kernel = 1})
 
 /* Axis `i` of a resolved window. */
 clv__window_axis clv__window_axis_forward(const clv__window *window, int32_t i);
-/* Output positions `phase`, `phase` + stride, … of a transposed convolution. If there are no taps, the output is the bias
- * alone. */
+/* Output positions `phase`, `phase` + stride, … of axis `i` of a transposed convolution. If there are no taps, the output is the
+ * bias alone. */
 clv__window_axis clv__window_axis_phase(const clv__window *window, int32_t i, int64_t phase);
 
 #endif

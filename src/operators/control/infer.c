@@ -1,5 +1,5 @@
-/* If, Loop and Scan: infers their outputs from their bodies. The driver infers a body (infer_body). This file prepares the body's
- * inputs and merges its results. */
+/* If, Loop and Scan: infers their outputs from their bodies. The caller provides infer_body(), which infers a body. This file
+ * prepares the body's inputs and merges its results. */
 #include "graph/view.h"
 #include "operators/common/dims.h"
 #include "operators/control/body.h"
@@ -13,7 +13,7 @@ static clv_status missing_body(clv__infer *infer, const char *name) {
   return clv__error_set(infer->error, CLV_INVALID_MODEL, "graph attribute %s is missing", name);
 }
 
-/* Reduces `a` to the facts that also hold for `b`. */
+/* Keeps in type `a` only what is equal in type `b`; the rest becomes unknown. */
 static void meet(clv_tensor *a, const clv_tensor *b) {
   if (a->dtype != b->dtype) a->dtype = CLV_DTYPE_NONE;
   if (a->rank != b->rank || a->dtype == CLV_DTYPE_NONE) a->rank = CLV_RANK_UNKNOWN;
@@ -39,7 +39,8 @@ static clv_status both_branches(clv__infer *infer, const clv_graph_view *then_bo
   if (first != CLV_OK && infer->error != NULL) kept = *infer->error;
   clv_status second = first == CLV_OUT_OF_MEMORY ? first : infer->infer_body(infer, else_body, NULL, 0, other, count);
   clv_status status = CLV_OK;
-  /* If one branch contradicts the shapes, it is assumed not to be taken: models exported with fixed sizes have such branches. */
+  /* A branch whose shapes contradict each other is ignored, because it is probably never taken: models exported with fixed sizes
+   * have such branches. */
   if (first == CLV_OUT_OF_MEMORY || second == CLV_OUT_OF_MEMORY) {
     status = CLV_OUT_OF_MEMORY;
   } else if (first != CLV_OK && second != CLV_OK) {
@@ -77,9 +78,9 @@ static clv_status infer_if(clv__infer *infer) {
 
 /* ---- Loop and Scan ------------------------------------------------------------------------------------------------------- */
 
-/* Infers a body whose state may change its shape between iterations. Everything that changes becomes unknown, until nothing
- * changes. `arguments` are the body's inputs, with the state from `first_state` on; `results` are its outputs, with the state
- * from `first_result` on. */
+/* Infers a body whose state may change its shape between iterations. Repeats the inference with the dims or rank that changed set
+ * to unknown, until the types no longer change. `arguments` are the body's inputs, with the state from `first_state` on;
+ * `results` are its outputs, with the state from `first_result` on. */
 static clv_status infer_until_stable(clv__infer *infer, const clv_graph_view *body, clv_tensor *arguments,
                                      uint32_t argument_count, uint32_t first_state, clv_tensor *results, uint32_t result_count,
                                      uint32_t first_result, uint32_t state_count) {
@@ -98,13 +99,13 @@ static clv_status infer_until_stable(clv__infer *infer, const clv_graph_view *bo
   return CLV_OK;
 }
 
-/* Allocates `count` zeroed tensors. */
+/* Allocates `count` zeroed tensor types. */
 static clv_status make_room(clv__infer *infer, uint32_t count, clv_tensor **room) {
   *room = clv__allocate_zero(infer->allocator, count * sizeof **room);
   return *room != NULL ? CLV_OK : clv__error_memory(infer->error, count * sizeof **room);
 }
 
-/* A scan output: the body's slices along a new axis. */
+/* Sets the type of a scan output, which stacks `length` slices that the body returns along a new axis. */
 static clv_status set_stacked(clv__infer *infer, uint32_t output, const clv_tensor *slice, int64_t axis, int64_t length) {
   if (slice->rank < 0) {
     clv__infer_set(infer, output, slice->dtype, CLV_RANK_UNKNOWN, NULL);
@@ -119,7 +120,7 @@ static clv_status set_stacked(clv__infer *infer, uint32_t output, const clv_tens
   return CLV_OK;
 }
 
-/* The number of iterations, if it depends only on the trip count. */
+/* The number of iterations, if the trip count alone determines it; otherwise CLV_DIM_UNKNOWN. */
 static int64_t trip_count(const clv__infer *infer) {
   size_t count;
   if (!clv__infer_has(infer, 0) || clv__infer_has(infer, 1)) return CLV_DIM_UNKNOWN;
@@ -134,7 +135,7 @@ static clv_status infer_loop(clv__infer *infer) {
   if (body == NULL) return missing_body(infer, "body");
   uint32_t state_count = infer->input_count - 2, argument_count = infer->input_count, result_count = infer->output_count + 1;
   if (infer->output_count < state_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "it carries %u values, but has %u outputs", state_count,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the loop carries %u values, but has only %u outputs", state_count,
                           infer->output_count);
   }
   if (infer->infer_body == NULL) return CLV_OK;
@@ -151,7 +152,7 @@ static clv_status infer_loop(clv__infer *infer) {
   arguments[1] = clv__tensor_make(CLV_BOOL, clv__body_scalar_rank(graph, 1), &one, NULL);
   for (uint32_t i = 0; i < state_count; ++i) {
     arguments[2 + i] = infer->inputs[2 + i];
-    arguments[2 + i].data = NULL; /* only the first iteration sees it */
+    arguments[2 + i].data = NULL; /* valid only in the first iteration */
   }
   clv_status status = infer_until_stable(infer, body, arguments, argument_count, 2, results, result_count, 1, state_count);
   for (uint32_t i = 0; status == CLV_OK && i < state_count; ++i) {
@@ -170,7 +171,7 @@ static int64_t listed(clv__attributes attributes, const char *name, uint32_t ind
   return list != NULL && index < count ? list[index] : 0;
 }
 
-/* The type of a slice of scan input `index`. Also merges the number of slices into *length. */
+/* Sets *slice to the type of one slice of scan input `index`. Also merges the number of slices into *length. */
 static clv_status scan_slice(clv__infer *infer, uint32_t index, const clv_tensor *input, clv_tensor *slice, int64_t *length) {
   *slice = *input;
   slice->data = NULL;
@@ -245,7 +246,7 @@ static clv_status infer_scan(clv__infer *infer) {
   const clv_graph_view *body = body_of(infer, "body");
   int64_t scanned = clv__attribute_int(infer->attributes, "num_scan_inputs", 0);
   const bool batched = infer->opset < 9;
-  const uint32_t count = infer->input_count - batched; /* of the body */
+  const uint32_t count = infer->input_count - batched; /* number of inputs of the body */
   if (body == NULL) return missing_body(infer, "body");
   if (scanned < 1 || scanned > count || infer->output_count < count - (uint32_t)scanned) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld scan inputs do not fit %u inputs and %u outputs",

@@ -57,7 +57,7 @@ const clv__case_row clv__cases_convolution[] = {
      "x[2,5,9] w[5,1,4]= b[5]= p[2,5,3] | x[2,5,9] w[5,1,4] | x[2,5,1] w[5,1,4] - p[2,5,3] | x[2,5,2] w[5,1,4] b[5] | x[2,5,9] "
      "w[5,1,1] | x[1,70,33] w[70,1,3]= b[70]= p[1,70,2] | x[0,5,9] w[5,1,4]",
      ">11 | >11 activation=silu | >11 activation=swish", NULL},
-    /* Scales are not powers of two, so that no sum is halfway between two whole numbers. */
+    /* Scales are not powers of two, so that no scaled sum is halfway between two whole numbers. */
     {"ConvInteger", "10", "u8 i8",
      "x[2,3,7,9]~any w:u8[4,3,3,3]~any zx=(3) zw:u8=(5) | x[2,3,7,9]~any w:i8[4,3,3,3]~any | x[1,3,7,9]~any "
      "w:i8[4,3,1,2]~any - zw:i8={1,-2,3,0}",

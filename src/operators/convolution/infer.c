@@ -1,13 +1,13 @@
-/* Convolutions: Conv and ConvTranspose, convolutions of 8-bit integers, with offsets (DeformConv), and over a stream
- * (CausalConvWithState). */
+/* Conv, ConvTranspose, ConvInteger, QLinearConv, DeformConv (whose taps are shifted by offsets) and CausalConvWithState (which
+ * continues a stream). */
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
 #include "operators/common/padding.h"
 #include "operators/common/quantized.h"
 #include "operators/common/window.h"
 
-/* Checks that the channels of input and weight match. *out_channels are those of the result; unknown if they cannot be
- * inferred. */
+/* Checks that the channels of input and weight match. *out_channels is the number of channels of the result; unknown if it cannot
+ * be inferred. */
 static clv_status channels_check(clv__infer *infer, bool transposed, int64_t *out_channels) {
   const clv_tensor *x = &infer->inputs[0], *w = &infer->inputs[1];
   int64_t groups = clv__attribute_int(infer->attributes, "group", 1);
@@ -86,7 +86,7 @@ static void conv_work(const clv__infer *infer, clv__work *work) {
 
 /* ---- ConvInteger, QLinearConv ---- */
 
-/* Checks a scale or zero point of the whole tensor: one element. */
+/* Checks a scale or zero point that applies to the whole tensor: it must have one element. */
 static clv_status check_one(clv__infer *infer, uint32_t input) {
   if (!clv__infer_has(infer, input)) return CLV_OK;
   const clv_tensor *t = &infer->inputs[input];
@@ -99,7 +99,7 @@ static clv_status check_one(clv__infer *infer, uint32_t input) {
   return CLV_OK;
 }
 
-/* Checks a scale or zero point of the weight: one element, or one per output channel. */
+/* Checks a scale or zero point of the weight: it must have one element, or one per output channel. */
 static clv_status check_channels(clv__infer *infer, uint32_t input, int64_t channels) {
   if (!clv__infer_has(infer, input)) return CLV_OK;
   const clv_tensor *t = &infer->inputs[input];
@@ -121,7 +121,8 @@ static clv_status integer_infer(clv__infer *infer) {
   CLV__TRY(check_one(infer, 6));
   CLV__TRY(check_one(infer, 7));
   if (clv__infer_has(infer, 8) && infer->inputs[8].dtype != CLV_I32) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the bias is i32, not %s", clv_dtype_name(infer->inputs[8].dtype));
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the bias must be i32, not %s",
+                          clv_dtype_name(infer->inputs[8].dtype));
   }
   return clv__check_vector(infer, 8, channels);
 }
@@ -149,11 +150,12 @@ static clv_status check_groups(clv__infer *infer, int64_t groups, int64_t offset
   char first[96], second[96];
   clv__tensor_text(x, first, sizeof first);
   clv__tensor_text(w, second, sizeof second);
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s and weights %s do not fit %lld groups and %lld offset groups", first,
-                        second, (long long)groups, (long long)offset_groups);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %s and weight %s do not fit %lld groups and %lld offset groups",
+                        first, second, (long long)groups, (long long)offset_groups);
 }
 
-/* Checks the offsets (`parts` per tap: one per axis) or the mask (`parts` 1) against the output. */
+/* Checks the dims of the offsets (`parts`: the number of spatial axes) or of the mask (`parts`: 1) against the output. The tensor
+ * has `parts` channels per tap and offset group. */
 static clv_status check_offsets(clv__infer *infer, uint32_t input, const clv__window *window, int64_t parts,
                                 int64_t offset_groups) {
   if (!clv__infer_has(infer, input) || infer->inputs[input].rank < 0) return CLV_OK;
@@ -169,8 +171,8 @@ static clv_status check_offsets(clv__infer *infer, uint32_t input, const clv__wi
   if (fits && (!known || clv__dim_merge(t->dims[1], rows, &unused))) return CLV_OK;
   char text[96];
   clv__tensor_text(t, text, sizeof text);
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u, %s, does not fit the output and the kernel", (unsigned)input,
-                        text);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u, %s, does not match the sizes of the output and the kernel",
+                        (unsigned)input, text);
 }
 
 static clv_status deform_infer(clv__infer *infer) {

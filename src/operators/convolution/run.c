@@ -1,4 +1,4 @@
-/* Conv and ConvTranspose: one sum for each element of the result. */
+/* Conv and ConvTranspose: computes one sum per element of the result. */
 #include "operators/convolution/run.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ void clv__conv_axes(const clv__window *window, clv__conv_axis axes[CLV__CONV_AXE
 bool clv__conv_accepts(const clv__kernel_call *call, char reason[160]) {
   const int32_t rank = call->inputs[0].rank;
   if (rank == CLV_RANK_UNKNOWN || (rank >= 3 && rank <= 2 + CLV__CONV_AXES)) return true;
-  snprintf(reason, 160, "rank %d (1 to %d spatial axes are supported)", (int)rank, CLV__CONV_AXES);
+  snprintf(reason, 160, "rank %d not supported (1 to %d spatial axes are)", (int)rank, CLV__CONV_AXES);
   return false;
 }
 
@@ -47,8 +47,8 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c) {
   return CLV_OK;
 }
 
-/* The input position that output position `o` reads with tap `k`. False if there is none: in the padding, or between the
- * strides. */
+/* The input position that output position `o` reads with tap `k`. False if there is none, because the position is in the padding
+ * or, if transposed, between two strides. */
 static bool input_of(const conv *c, int axis, int64_t o, int64_t k, int64_t *i) {
   const clv__conv_axis *a = &c->axes[axis];
   if (!c->transposed) {
@@ -61,8 +61,8 @@ static bool input_of(const conv *c, int axis, int64_t o, int64_t k, int64_t *i) 
   return *i >= 0 && *i < a->input;
 }
 
-/* Input position `i` (an index in its plane) times tap `k` (an index in the kernel), summed over the input channels of a
- * group. */
+/* The products of input position `i` (an index in its plane) and tap `k` (an index in the kernel), summed over the input channels
+ * of a group. */
 static double sum_channels(const conv *c, int64_t image, int64_t group, int64_t channel, int64_t i, int64_t k) {
   const clv__conv_axis *a = c->axes;
   const int64_t plane = a[0].input * a[1].input * a[2].input, volume = a[0].kernel * a[1].kernel * a[2].kernel;

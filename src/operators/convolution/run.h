@@ -1,4 +1,4 @@
-/* Convolutions of one to three spatial axes, treated as three: if there are fewer, the leading ones have size 1. */
+/* Kernels of convolutions. They have one to three spatial axes and are treated as three: missing leading axes have size 1. */
 #ifndef CLEAVE_OPERATORS_CONVOLUTION_RUN_H
 #define CLEAVE_OPERATORS_CONVOLUTION_RUN_H
 

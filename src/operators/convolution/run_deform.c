@@ -16,7 +16,7 @@ enum { MAX_CORNERS = 1 << CLV__MAX_SPATIAL };
 typedef struct deform {
   const clv_tensor *x, *offset, *mask, *y; /* mask may be NULL */
   clv__window window;
-  int64_t taps, plane, positions; /* elements of the kernel; of an input channel; of an output channel */
+  int64_t taps, plane, positions; /* number of elements of the kernel; of an input channel; of an output channel */
   int64_t channels, groups, offset_groups, outputs;
   const double *weights, *bias; /* in f64; bias may be NULL */
 } deform;
@@ -40,7 +40,7 @@ static clv_status deform_read(const clv__kernel_call *call, deform *d) {
   return CLV_OK;
 }
 
-/* The weights and the bias in f64, followed by a column for each thread. */
+/* Scratch for the weights and the bias in f64, and a column for each thread. */
 size_t clv__kernel_deform_scratch_bytes(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *w = &call->inputs[1], *y = &call->outputs[0];
   size_t weights, column, total;
@@ -53,8 +53,8 @@ size_t clv__kernel_deform_scratch_bytes(const clv__kernel_call *call) {
   return fits ? total : SIZE_MAX;
 }
 
-/* Finds the elements around a point and their weights. Returns their number. Elements outside are omitted, because they are
- * zero. */
+/* Finds the input elements around a point and their interpolation weights. Returns their number. Elements outside are omitted,
+ * because they are zero. */
 static int corners_make(const deform *d, const double *point, int64_t *offsets, double *weights) {
   const int32_t spatial = d->window.spatial;
   int count = 1;
@@ -149,7 +149,7 @@ bool clv__kernel_deform_accepts(const clv__kernel_call *call, char reason[160]) 
   for (uint32_t i = 1; i < call->input_count; ++i) {
     clv_dtype dtype = call->inputs[i].dtype;
     if (dtype == call->inputs[0].dtype || (i > 2 && dtype == CLV_DTYPE_NONE)) continue;
-    snprintf(reason, 160, "input %u of dtype %s", (unsigned)i, clv_dtype_name(dtype));
+    snprintf(reason, 160, "input %u of dtype %s not supported", (unsigned)i, clv_dtype_name(dtype));
     return false;
   }
   return true;

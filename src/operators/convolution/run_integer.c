@@ -1,5 +1,5 @@
-/* ConvInteger and QLinearConv: 8-bit operands, exact i32 sums that wrap. Padding has the value of the zero point, so it adds
- * nothing. */
+/* ConvInteger and QLinearConv: 8-bit operands, exact i32 sums that wrap. Padding has the value of the zero point, so it
+ * contributes nothing to the sums. */
 #include "operators/convolution/run.h"
 
 #include "operators/common/element.h"
@@ -11,7 +11,7 @@ typedef struct conv {
   const clv_tensor *x, *w, *y, *bias, *x_zero, *w_zero, *y_zero, *x_scale, *w_scale, *y_scale; /* NULL: none */
   clv__window window;
   int64_t groups, in_channels, out_channels; /* channels of a group */
-  int64_t plane, volume, output_plane;       /* elements of a plane of X, of a kernel, of a plane of Y */
+  int64_t plane, volume, output_plane;       /* number of elements of a channel of X, of a kernel, of a channel of Y */
   bool quantizes;
 } conv;
 
@@ -39,7 +39,7 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c) {
   return CLV_OK;
 }
 
-/* The index, in its plane, of the input position that output position `o` reads with tap `k`. -1 in the padding. */
+/* The index, in its channel, of the input element that output position `o` reads with tap `k`; -1 if it is in the padding. */
 static int64_t input_of(const clv__window *w, int64_t o, int64_t k) {
   int64_t index = 0, step = 1;
   for (int32_t i = w->spatial - 1; i >= 0; --i) {

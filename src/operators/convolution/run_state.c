@@ -1,4 +1,5 @@
-/* CausalConvWithState: a depthwise convolution along the last axis, over the saved end of the past followed by the input. */
+/* CausalConvWithState: a depthwise convolution along the last axis. Its input is preceded by the end of the previous call's input
+ * (past_state). */
 #include "operators/convolution/run.h"
 
 #include <math.h>
@@ -6,7 +7,7 @@
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* Element `i` of a row that consists of the past's `kept` elements (zeros if there is no past) and then the input. */
+/* Element `i` of row `row` of past_state (`kept` elements; zeros if it is absent) followed by the input. */
 static double row_at(const clv_tensor *x, const clv_tensor *past, int64_t row, int64_t kept, int64_t i) {
   if (i >= kept) return clv__element_load(x, row * x->dims[2] + i - kept);
   return past != NULL ? clv__element_load(past, row * kept + i) : 0;
@@ -17,7 +18,7 @@ clv_status clv__kernel_causal_conv(const clv__kernel_call *call) {
   const clv_tensor *bias = clv__call_input(call, 2), *past = clv__call_input(call, 3);
   const clv_tensor *y = clv__call_output(call, 0), *present = clv__call_output(call, 1);
   const bool silu = !clv__attribute_is(call->attributes, "activation", "none", true);
-  if (x->dims[0] == 0 || x->dims[1] == 0) return CLV_OK; /* if one of these is 0 the other dims may have any size */
+  if (x->dims[0] == 0 || x->dims[1] == 0) return CLV_OK; /* there are no elements, but the other dims may be huge */
   const int64_t length = x->dims[2], taps = w->dims[2], kept = taps - 1;
   for (int64_t row = 0; row < x->dims[0] * x->dims[1]; ++row) {
     const int64_t channel = row % x->dims[1];

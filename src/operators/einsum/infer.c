@@ -1,9 +1,10 @@
-/* Einsum. */
+/* Einsum: infers shape, work and independence from the equation. */
 #include "operators/common/checks.h"
 #include "operators/common/einsum.h"
 #include "operators/common/padding.h"
 
-/* Merges one input's dims into the sizes of the labels. Axes of an ellipsis broadcast; letters do too, as in numpy. */
+/* Merges the dims of input `index` into the sizes of the labels. A dim of 1 broadcasts, for letters as for the axes of an
+ * ellipsis, as in numpy. */
 static clv_status input_merge(clv__infer *infer, uint32_t index, const clv__einsum_term *term, int32_t ellipsis, int64_t *sizes) {
   const clv_tensor *t = &infer->inputs[index];
   int8_t labels[CLV__EINSUM_LABELS];

@@ -8,7 +8,7 @@
 #define LABELS CLV__EINSUM_LABELS
 
 /* The step of an input's elements along each label. A label that the input does not have, or that has size 1, has step 0. A label
- * that occurs twice runs along the diagonal. */
+ * that occurs twice in a term steps along the diagonal. */
 typedef struct operand {
   int64_t steps[LABELS];
 } operand;
@@ -16,10 +16,10 @@ typedef struct operand {
 typedef struct einsum {
   const clv__kernel_call *call;
   operand *operands;
-  int64_t dims[LABELS];      /* of each label; 1 if no input has it */
-  int64_t at[LABELS];        /* current position */
-  int32_t kept, summed;      /* labels of the result, in its order; labels that are summed over */
-  int8_t labels[2 * LABELS]; /* both lists, one after the other */
+  int64_t dims[LABELS];      /* size of each label; 1 if no input has the label */
+  int64_t at[LABELS];        /* current position along each label */
+  int32_t kept, summed;      /* number of labels in the result; number of labels that are summed over */
+  int8_t labels[2 * LABELS]; /* labels of the result in its order, then those that are summed over */
 } einsum;
 
 static clv_status input_read(einsum *e, uint32_t index) {

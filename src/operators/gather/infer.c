@@ -1,4 +1,4 @@
-/* Operators that read or write at positions listed by another tensor. */
+/* Operators that read or write at positions given by another tensor, the indices. */
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
 #include "operators/gather/rules.h"
@@ -9,7 +9,7 @@ static clv_status check_index_dtype(clv__infer *infer, uint32_t input) {
   return clv__error_set(infer->error, CLV_INVALID_MODEL, "indices are %s; expected i32 or i64", clv_dtype_name(dtype));
 }
 
-/* Picks elements of a vector with partly known contents, by known indices. */
+/* Sets the content of the output if the input is a vector with partly known content and the indices are known. */
 static void gather_content(clv__infer *infer) {
   clv__content data, indices, out = {.known = true};
   if (infer->output_content == NULL || infer->inputs[0].rank != 1) return;
@@ -17,7 +17,7 @@ static void gather_content(clv__infer *infer) {
   for (uint32_t i = 0; i < indices.count; ++i) {
     int64_t at = indices.elements[i];
     if (at < 0) at += data.count;
-    if (at < 0 || at >= data.count) return; /* the kernel will report it */
+    if (at < 0 || at >= data.count) return; /* the kernel reports it */
     out.elements[out.count++] = data.elements[at];
   }
   *infer->output_content = out;
@@ -63,7 +63,7 @@ static clv_status infer_gather_elements(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* The number of data axes (after `batch`) that a row of indices addresses; -1 if it is unknown. */
+/* Sets *depth to the number of data axes, after the `batch` batch axes, that a row of indices addresses; -1: unknown. */
 static clv_status index_depth(clv__infer *infer, int64_t batch, int64_t *depth) {
   const clv_tensor *data = &infer->inputs[0], *indices = &infer->inputs[1];
   *depth = -1;

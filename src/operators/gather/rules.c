@@ -1,5 +1,5 @@
-/* Independence of operators with positions listed by another tensor. The padding of the list must also consist of valid
- * positions; zero always is one. */
+/* Independence of operators that read or write at positions given by a tensor of indices. If that tensor is padded, its padding
+ * must be valid indices, as zeros are. */
 #include "operators/gather/rules.h"
 
 static bool places_are_valid(clv__padding *padding, uint32_t input) {
@@ -19,7 +19,7 @@ bool clv__independent_gather(clv__padding *padding) {
   return true;
 }
 
-/* Along all axes except the indexed one, an axis of the indices (or updates) may be padded only if that axis of the data is. */
+/* Whether each padded axis of the indices (or updates), except the indexed axis, is also padded in the data. */
 static bool lie_on_data(clv__padding *padding, uint32_t input, int32_t axis) {
   uint32_t others = ~clv__axis_bit(axis), outside = padding->inputs[input] & ~padding->inputs[0] & others;
   if (outside == 0) return true;
@@ -66,7 +66,7 @@ bool clv__independent_scatter_elements(clv__padding *padding) {
   return true;
 }
 
-/* Whole slices are written, so only axes within them may be padded. */
+/* ScatterND writes whole slices of the data, so only axes within a slice may be padded. */
 bool clv__independent_scatter_nd(clv__padding *padding) {
   const clv_tensor *data = &padding->node->inputs[0], *indices = &padding->node->inputs[1];
   int64_t depth = indices->rank < 1 ? -1 : indices->dims[indices->rank - 1];

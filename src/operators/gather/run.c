@@ -1,4 +1,5 @@
-/* Reads and writes at listed positions. Every index is checked against its axis before it is used. */
+/* Gather and Scatter in all forms: read or write at positions given by indices. Every index is checked against its axis before it
+ * is used. */
 #include "operators/gather/run.h"
 
 #include <math.h>
@@ -22,7 +23,8 @@ static inline int64_t read_index(const clv_tensor *indices, int64_t i) {
   return indices->dtype == CLV_I32 ? ((const int32_t *)indices->data)[i] : ((const int64_t *)indices->data)[i];
 }
 
-/* The first of `count` indices (from `begin`, `step` apart) outside [-size, size); -1 if there is none. */
+/* Finds the first index outside [-size, size) among `count` indices that start at element `begin`, `step` elements apart. Returns
+ * its element number, or -1 if there is none. */
 static int64_t find_bad(const clv_tensor *indices, int64_t begin, int64_t step, int64_t count, int64_t size) {
   for (int64_t i = 0; i < count; ++i) {
     int64_t index = read_index(indices, begin + i * step);
@@ -84,7 +86,8 @@ static clv_status run_gather(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* The element offset, in a tensor of `strides`, of element `linear` of the shape `shape`, without axis `skip`. */
+/* Converts `linear`, an element number in the shape `shape`, to coordinates, and these to an offset with `strides`. Axis `skip`
+ * is left out. */
 static int64_t project(const clv_tensor *shape, int64_t linear, const int64_t *strides, int32_t skip) {
   int64_t offset = 0;
   for (int32_t d = shape->rank - 1; d >= 0; --d) {
@@ -103,7 +106,7 @@ static clv_status run_gather_elements(const clv__kernel_call *call) {
   size_t bytes = clv_dtype_size_bytes(data->dtype);
   clv__dense_strides(data, strides);
   CLV__TRY(check_indices(call, indices, axis, size));
-  int64_t walk = axis == last ? 0 : 1; /* the step of `data` from one element of a row to the next */
+  int64_t walk = axis == last ? 0 : 1; /* the step in `data`, in elements, per element of a row of indices */
   int threads = clv__kernel_threads(rows, (double)count * 2);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t r = 0; r < rows; ++r) {
@@ -119,7 +122,7 @@ static clv_status run_gather_elements(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Checks rows of indices: `depth` numbers that address axes [first, first + depth) of data. */
+/* Checks rows of indices. Each row has `depth` indices, one for each of the data's axes [first, first + depth). */
 static clv_status check_rows(const clv__kernel_call *call, const clv_tensor *indices, int64_t rows, int64_t depth,
                              int32_t first) {
   const clv_tensor *data = &call->inputs[0];
@@ -173,8 +176,9 @@ static reduction read_reduction(const clv__kernel_call *call) {
   return REPLACE;
 }
 
-/* target[i] = target[i] (op) update[i]. A NaN on either side wins a minimum or maximum, as in numpy. Sums and products are
- * computed in `wide`. Integers wrap, so `wide` is unsigned for them, and 16 bits are widened first. */
+/* Defines target[i] = target[i] (op) update[i] for a dtype. If either is a NaN, a minimum or maximum is NaN, as in numpy. Sums
+ * and products are computed in type `wide`: an unsigned type for integers, so that they wrap, and 32 bits wide for 16-bit
+ * integers. */
 #define NEVER_NAN(x) false
 #define DEFINE_REDUCE(name, type, wide, is_nan)                                              \
   static void reduce_##name(void *target, const void *update, size_t count, reduction how) { \

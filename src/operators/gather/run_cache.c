@@ -1,4 +1,5 @@
-/* TensorScatter: copies a cache and overwrites entries with those of an update, starting at one index per sequence. */
+/* TensorScatter: copies a cache and overwrites some of its entries with those of an update, which start at one index per
+ * sequence. */
 #include "operators/gather/run.h"
 
 #include "operators/common/element.h"
@@ -12,11 +13,12 @@ clv_status clv__kernel_tensor_scatter(const clv__kernel_call *call) {
   const int32_t axis = (int32_t)(given < 0 ? given + cache->rank : given);
   if (clv__tensor_is_empty(cache)) return CLV_OK;
   const int64_t room = cache->dims[axis], length = update->dims[axis], inner = clv__dims_count(cache, axis + 1, cache->rank);
-  const int64_t outer = clv__dims_count(cache, 0, axis), each = outer / cache->dims[0]; /* rows of a sequence */
+  const int64_t outer = clv__dims_count(cache, 0, axis), each = outer / cache->dims[0]; /* blocks per sequence */
   for (int64_t b = 0; places != NULL && !circular && b < cache->dims[0]; ++b) {
     const int64_t place = clv__element_load_int(places, b);
     if (place >= 0 && place <= room - length) continue;
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "write_indices[%lld] is %lld: %lld entries from there exceed %lld",
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
+                          "write_indices[%lld] is %lld, but %lld entries from there exceed the cache's length of %lld",
                           (long long)b, (long long)place, (long long)length, (long long)room);
   }
   for (int64_t i = 0; i < outer * room * inner; ++i) clv__element_copy(y, i, cache, i);

@@ -1,4 +1,4 @@
-/* Operators whose elements come from attributes, sizes or positions rather than from a tensor of the same shape. */
+/* Operators that create tensors from attributes, sizes or positions: Constant, ConstantOfShape, Range, EyeLike, Trilu, OneHot. */
 #include <math.h>
 
 #include "operators/common/dims.h"
@@ -35,10 +35,10 @@ static clv_status infer_constant(clv__infer *infer) {
     return set_list(infer, forms[i].dtype, attribute, forms[i].is_list);
   }
   return clv__error_set(infer->error, CLV_NOT_SUPPORTED,
-                        "it has none of the attributes value, value_int(s), value_float(s), value_string(s)");
+                        "none of the supported attributes is given: value, value_int(s), value_float(s), value_string(s)");
 }
 
-/* Sets the contents of a small integer output. All its elements are the one in `value`. */
+/* Sets the content of a small integer output, all of whose elements are equal to the one in `value`. */
 static void constant_content(clv__infer *infer, const clv_tensor *value) {
   const clv_tensor *out = &infer->outputs[0];
   size_t count;

@@ -1,4 +1,4 @@
-/* Creates tensors from attributes, sizes and positions. */
+/* Constant, ConstantOfShape, Range, EyeLike, Trilu, OneHot: create tensors from attributes, sizes and positions. */
 #include <stdio.h>
 
 #include "operators/common/move.h"
@@ -18,7 +18,7 @@ static clv_status run_constant(const clv__kernel_call *call) {
   else if (out->dtype == CLV_F32) {
     source = clv__attribute_floats(call->attributes, out->rank == 0 ? "value_float" : "value_floats", &count);
   }
-  if (source == NULL) return clv__error_set(call->error, CLV_INVALID_MODEL, "its value is missing");
+  if (source == NULL) return clv__error_set(call->error, CLV_INVALID_MODEL, "the constant has no value");
   clv__copy_bytes(out->data, source, size_bytes);
   return CLV_OK;
 }
@@ -82,7 +82,7 @@ static clv_status run_range(const clv__kernel_call *call) {
 #undef RANGE
 }
 
-/* The number 1 in a dtype. */
+/* The bits of the number 1 in a dtype. */
 static uint64_t one_of(clv_dtype dtype) {
   const float one = 1;
   const double one_f64 = 1;
@@ -128,13 +128,13 @@ static clv_status run_trilu(const clv__kernel_call *call) {
   bool upper = clv__attribute_int(call->attributes, "upper", 1) != 0;
   if (call->input_count > 1 && call->inputs[1].dtype != CLV_DTYPE_NONE) k = clv__tensor_get_int(&call->inputs[1], 0);
   if (columns == 0) return CLV_OK;
-  if (k > columns) k = columns; /* every k beyond the matrix has the same effect */
+  if (k > columns) k = columns; /* any k beyond the edge of the matrix has the same effect */
   if (k < -rows) k = -rows;
   int64_t total = matrices * rows;
   int threads = clv__kernel_threads(total, (double)total * (double)columns / 4);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t r = 0; r < total; ++r) {
-    int64_t edge = r % rows + k + (upper ? 0 : 1); /* the first column that is kept (upper), or the first that is not (lower) */
+    int64_t edge = r % rows + k + (upper ? 0 : 1); /* upper: the first column that is kept; lower: the first that is cleared */
     size_t cut = (size_t)(edge < 0 ? 0 : edge > columns ? columns : edge);
     const char *from = (const char *)in->data + (size_t)(r * columns) * bytes;
     char *to = (char *)call->outputs[0].data + (size_t)(r * columns) * bytes;
@@ -159,7 +159,7 @@ static clv_status run_one_hot(const clv__kernel_call *call) {
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < inner; ++i) {
       int64_t index = clv__tensor_get_int(indices, (size_t)(o * inner + i));
-      if (index < -depth || index >= depth) continue; /* the specification requires all elements off */
+      if (index < -depth || index >= depth) continue; /* the specification requires the off value everywhere */
       if (index < 0) index += depth;
       memcpy((char *)out->data + (size_t)((o * depth + index) * inner + i) * bytes, on, bytes);
     }
@@ -170,7 +170,7 @@ static clv_status run_one_hot(const clv__kernel_call *call) {
 static bool accepts_one_hot(const clv__kernel_call *call, char reason[160]) {
   clv_dtype dtype = call->input_count > 2 ? call->inputs[2].dtype : CLV_DTYPE_NONE;
   if ((CLV__DTYPE_BIT(dtype) & CLV__DTYPES_ANY) != 0) return true;
-  snprintf(reason, 160, "values of dtype %s", clv_dtype_name(dtype));
+  snprintf(reason, 160, "values of dtype %s not supported", clv_dtype_name(dtype));
   return false;
 }
 

@@ -13,7 +13,7 @@ static void concat_content(clv__infer *infer) {
     if (infer->inputs[i].rank != 1) return;
     if (clv__infer_vector(infer, i, &part)) {
     } else if (infer->inputs[i].dims[0] >= 0 && infer->inputs[i].dims[0] <= CLV__MAX_CONTENT) {
-      part.count = (uint32_t)infer->inputs[i].dims[0]; /* an unknown part leaves the others known */
+      part.count = (uint32_t)infer->inputs[i].dims[0]; /* if one part is unknown, the others are still known */
       for (uint32_t k = 0; k < part.count; ++k) part.elements[k] = CLV__ELEMENT_UNKNOWN;
     } else {
       return;
@@ -76,8 +76,8 @@ static clv_status equal_parts(clv__infer *infer, int64_t dim, int64_t parts, int
   return CLV_OK;
 }
 
-/* The sizes listed by the attribute or the input. There may be more parts than a clv__content can hold. False if they are not
- * known. */
+/* Reads the sizes of the parts from the attribute or the input, which may list more than a clv__content has room for. False if
+ * they are not known. */
 static bool listed_parts(const clv__infer *infer, int64_t *sizes, size_t *count) {
   size_t listed;
   clv__content content;
@@ -90,7 +90,7 @@ static bool listed_parts(const clv__infer *infer, int64_t *sizes, size_t *count)
   }
   for (size_t i = 0; i < listed && i < infer->output_count; ++i) {
     int64_t element = ints != NULL ? ints[i] : from_data ? clv__tensor_get_int(input, i) : content.elements[i];
-    bool is_dim = ints == NULL && !from_data; /* otherwise a plain number; a negative one must not be mistaken for a symbol */
+    bool is_dim = ints == NULL && !from_data; /* otherwise a plain number: a negative one is an error, not a symbol */
     sizes[i] = is_dim ? clv__dim_from_element(element) : element < 0 ? INT64_MIN : element;
   }
   *count = listed;
@@ -125,7 +125,7 @@ static clv_status split_sizes(clv__infer *infer, int64_t dim, int64_t *sizes) {
   bool given = split != NULL || clv__infer_has(infer, 1);
   int64_t parts = clv__attribute_int(infer->attributes, "num_outputs", infer->output_count);
   if (!given && infer->opset >= 18 && parts != infer->output_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "num_outputs is %lld, but there are %u", (long long)parts,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "num_outputs is %lld, but the node has %u outputs", (long long)parts,
                           infer->output_count);
   }
   if (!given) return equal_parts(infer, dim, infer->output_count, sizes);

@@ -1,17 +1,19 @@
-/* Slice: its parameters were attributes once and are inputs now. The known part of a shape tensor is sliced too. */
+/* Slice. Its parameters are attributes before opset 10, inputs from then on. The known elements of a shape tensor are sliced too.
+ */
 #include "operators/common/dims.h"
 #include "operators/join/infer.h"
 
 typedef struct range {
-  int64_t start, step, count; /* count: a dim, which may be a symbol or unknown; the others are valid only if it is a number */
+  int64_t start, step, count; /* `count` may be a symbol or unknown; `start` and `step` are valid only if it is a number */
 } range;
 
-/* Infers one axis of a slice. `dim` is a dim; `start` and `end` are elements of a content. */
+/* Infers one axis of a slice. `dim` may be a symbol or unknown, and so may `start`, `end` and `step`, which are elements of a
+ * clv__content. */
 static range slice_axis(int64_t dim, int64_t start, int64_t end, int64_t step) {
   range whole = {0, 1, dim}, unknown = {0, 1, CLV_DIM_UNKNOWN};
   const int64_t far = INT32_MAX; /* ends of this size or more mean "to the end": exporters write INT32_MAX and INT64_MAX */
   if (!clv__element_is_number(step) || !clv__element_is_number(start)) return unknown;
-  if (dim < 0) { /* a slice that takes the whole axis keeps its symbol */
+  if (dim < 0) { /* a slice of the whole axis has the same symbol */
     if (step == 1 && start == 0 && dim != CLV_DIM_UNKNOWN && end == clv__element_from_dim(dim)) return whole;
     if (step == 1 && start == 0 && clv__element_is_number(end) && end >= far) return whole;
     if (step == -1 && clv__element_is_number(end) && (start == -1 || start >= far) && end <= -far) return whole;

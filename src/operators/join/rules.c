@@ -1,4 +1,4 @@
-/* Independence of operators that split, repeat or pad. */
+/* Independence of operators that concatenate, split, slice, pad, expand and repeat. */
 #include "operators/join/rules.h"
 
 bool clv__independent_concat(clv__padding *padding) {
@@ -27,7 +27,7 @@ bool clv__independent_slice(clv__padding *padding) {
   uint32_t sliced = 0;
   if (!clv__padding_whole_from(padding, 1)) return false;
   if (!clv__padding_list(padding, old ? "axes" : NULL, 3, &given, &axes)) return false;
-  if (!given) { /* the first axes, as many as there are starts */
+  if (!given) { /* without axes: the first axes, as many as there are starts */
     if (!clv__padding_list(padding, old ? "starts" : NULL, 1, &given, &starts)) return false;
     sliced = clv__axes_between(0, starts.count < CLV_MAX_RANK ? (int32_t)starts.count : CLV_MAX_RANK);
   }
@@ -47,7 +47,7 @@ bool clv__independent_pad(clv__padding *padding) {
   if (!clv__padding_list(padding, node->opset < 11 ? "pads" : NULL, 1, &given, &pads)) return false;
   if (node->opset >= 18 && !clv__padding_list(padding, NULL, 3, &axes_given, &axes)) return false;
   uint32_t count = axes_given ? axes.count : (uint32_t)node->inputs[0].rank, surrounded = 0;
-  if (!given || pads.count != 2 * count) return clv__padding_no(padding, "its pads do not fit");
+  if (!given || pads.count != 2 * count) return clv__padding_no(padding, "the number of its pads does not match its axes");
   for (uint32_t i = 0; i < count; ++i) {
     int32_t axis;
     if (!clv__padding_axis(padding, axes_given ? axes.elements[i] : (int64_t)i, node->inputs[0].rank, &axis)) return false;

@@ -4,7 +4,7 @@
 #include "operators/common/move.h"
 #include "operators/common/threads.h"
 
-/* Copies `count` rows of `row_bytes` bytes. They are `from_step` and `to_step` bytes apart. */
+/* Copies `count` rows of `row_bytes` bytes, which are `from_step` bytes apart in the source and `to_step` in the target. */
 static void copy_rows(char *to, size_t to_step, const char *from, size_t from_step, size_t row_bytes, int64_t count) {
   if (row_bytes == 0 || count == 0) return;
   if (count == 1 || (to_step == row_bytes && from_step == row_bytes)) {
@@ -99,10 +99,10 @@ static clv_status run_slice(const clv__kernel_call *call) {
     int64_t dim = in->dims[axis];
     if (out->dims[axis] == 0) return CLV_OK;
     if (start < 0) start += dim;
-    if (start < 0) start = 0; /* with a negative step the output would be empty */
+    if (start < 0) start = 0; /* the step is positive: with a negative one the output would be empty */
     if (start >= dim) start = dim - 1;
     offset += start * strides[axis];
-    /* A step longer than the axis selects one element. Then the product is not needed, and it could overflow. */
+    /* A step longer than the axis selects one element. Its stride is not needed, and the product could overflow. */
     shape.strides[axis] = out->dims[axis] == 1 ? 0 : strides[axis] * step;
   }
   size_t bytes = clv_dtype_size_bytes(in->dtype);
@@ -126,8 +126,8 @@ static void read_pads(const clv__kernel_call *call, int64_t before[CLV_MAX_RANK]
   }
 }
 
-/* The source index of each output index along an axis; -1: the constant. Negative pads crop first; positive pads then extend the
- * rest. */
+/* Fills in, for each output index along an axis, the source index, or -1 for the constant. Negative pads crop the axis first;
+ * positive pads then extend what is left. */
 static void map_axis(int64_t dim, int64_t before, int64_t after, char mode, int64_t size, int64_t *map) {
   int64_t cut = before < 0 ? -before : 0, lead = before > 0 ? before : 0;
   int64_t length = dim - cut + (after < 0 ? after : 0);
@@ -161,7 +161,7 @@ static size_t scratch_pad(const clv__kernel_call *call) {
   return clv__multiply(total, sizeof(int64_t), &size_bytes) ? size_bytes : SIZE_MAX;
 }
 
-/* The element for a constant pad, in the data's dtype. */
+/* Sets *element to the value for constant padding, in the data's dtype. */
 static void constant_element(const clv__kernel_call *call, uint64_t *element) {
   clv_dtype dtype = call->inputs[0].dtype;
   *element = 0;
@@ -185,7 +185,7 @@ static void constant_element(const clv__kernel_call *call, uint64_t *element) {
     memcpy(element, &whole, sizeof whole);
 }
 
-/* Writes one row along the last axis. */
+/* Writes one row along the last axis from a source row, with the indices from map_axis(). */
 static void pad_row(char *to, const char *from, const int64_t *map, int64_t size, const uint64_t *element, size_t bytes) {
   int64_t o = 0;
   while (o < size) {

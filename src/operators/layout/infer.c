@@ -1,4 +1,4 @@
-/* Operators that reorder elements: Transpose and the two exchanges between depth and space. */
+/* Operators that reorder elements: Transpose, DepthToSpace, SpaceToDepth. */
 #include "operators/infer.h"
 #include "operators/common/dims.h"
 #include "operators/common/padding.h"
@@ -27,7 +27,7 @@ static clv_status infer_transpose(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* Checks an image (batch, channels, height and width). *block is its block size. */
+/* Checks that the input can be an image of rank 4 (batch, channels, height, width). Sets *block to attribute blocksize. */
 static clv_status check_image(clv__infer *infer, int64_t *block) {
   const clv_tensor *data = &infer->inputs[0];
   *block = clv__attribute_int(infer->attributes, "blocksize", 0);

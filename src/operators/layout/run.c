@@ -18,7 +18,7 @@ static clv_status run_transpose(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Reads the input as a dense tensor of dims `split`, with its axes in the order `perm`. */
+/* Transposes the input, viewed as a dense tensor of dims `split`, by `perm`. */
 static void permute(const clv__kernel_call *call, const int64_t split[6], const int32_t perm[6]) {
   int64_t strides[6], stride = 1;
   clv__strided shape = {.rank = 6};

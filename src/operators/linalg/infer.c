@@ -1,4 +1,4 @@
-/* Det. */
+/* Det: the output has the dims of the input without the two axes of the matrices. */
 #include "operators/common/checks.h"
 
 static clv_status infer_det(clv__infer *infer) {

@@ -11,9 +11,9 @@ enum { BLOCK = 64, LINE = 512 };
 
 typedef struct loss {
   const clv_tensor *x, *target, *weight; /* weight may be NULL */
-  clv_tensor *logarithms;                /* NULL: not wanted */
+  clv_tensor *logarithms;                /* output log_prob; NULL if it is not wanted */
   int64_t batch, classes, inner, targets;
-  bool normalizes; /* the scores are not yet logarithms of probabilities */
+  bool normalizes; /* SoftmaxCrossEntropyLoss: converts the scores to logarithms of probabilities first */
   bool has_ignored;
   int64_t ignored;
   double *losses, *weights; /* one per target */
@@ -142,7 +142,7 @@ static clv_status run_loss(const clv__kernel_call *call) {
     sum += l.losses[i];
     weights += l.weights[i];
   }
-  if (!clv__attribute_is(call->attributes, "reduction", "sum", false)) sum /= weights; /* NaN if there are no targets */
+  if (!clv__attribute_is(call->attributes, "reduction", "sum", false)) sum /= weights; /* mean; NaN if there are no targets */
   clv__row_from_f64(y->dtype, y->data, 0, 1, &sum);
   return CLV_OK;
 }

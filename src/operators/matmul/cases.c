@@ -23,7 +23,7 @@ const clv__case_row clv__cases_matmul[] = {
      "a[7,5] b[9,5]= c[9]= | a[33,65] b[70,65]= c[70]= | a[7,5] b[9,5] c[7,9] | a[1,64] b[50,64]= c[50]=",
      "transB=1 | transB=1 alpha=0.5 beta=2.0", NULL},
     {"Gemm", "13 7", "f32 f64", "a[5,7] b[9,5]= c[9]= | a[65,33] b[70,65] c[33,70]", "transA=1 transB=1", NULL},
-    /* Scales are not powers of two, so that no sum is halfway between two whole numbers. */
+    /* Scales are not powers of two, so that no scaled sum is halfway between two whole numbers. */
     {"MatMulInteger", "10", "u8 i8",
      "a[5,7]~any b:u8[7,9]~any za=(3) zb:u8=(5) | a[5,7]~any b:i8[7,9]~any | a[5,7]~any b:i8[7,9]~any - zb:i8=(-4) | "
      "a[33,35]~any b:i8[35,300]~any za=(3) zb:i8[300]~any= | a[2,3,5]~any b:u8[5,4]~any za[2,3,1]~any= | a[4,3,5]~any "
@@ -37,7 +37,7 @@ const clv__case_row clv__cases_matmul[] = {
      "sa:f32[2,3,1]~0.01:0.1 za[2,3,1]~any b:u8[5,300]~any sb:f32=(0.023) zb:u8=(5) sy:f32=(0.71) zy:i8=(9) | a[33,35]~any "
      "sa:f32?(0.031) za?(3) b:u8[35,7]~any sb:f32?(0.023) zb:u8?(5) sy:f32?(1.7) zy:u8?(200)",
      NULL, NULL},
-    /* The factor is exact in the narrow floats and the zero points are even, so halfway values round the same way everywhere. */
+    /* Scales are exact in f16 and bf16, and zero points of Y are even, so halfway values round the same way on every device. */
     {"QLinearMatMul", "21", "u8 i8",
      "a[5,7]~any sa:f16=(0.03125) za=(3) b:u8[7,9]~any sb:f16=(0.09375) zb:u8=(5) sy:f16=(1) zy:u8=(8) | a[5,7]~any "
      "sa:bf16=(0.03125) za=(3) b:i8[7,9]~any sb:bf16=(0.09375) zb:i8=(5) sy:bf16=(1) zy:i8=(8)",

@@ -99,8 +99,7 @@ static bool independent_gemm(clv__padding *padding) {
   if ((padding->inputs[0] >> rows & 1u) != 0) padding->outputs[0] |= 1u;
   if ((padding->inputs[1] >> columns & 1u) != 0) padding->outputs[0] |= 2u;
   const clv_tensor *c = clv__infer_has(node, 2) ? &node->inputs[2] : NULL;
-  for (int32_t axis = 0; c != NULL && axis < 2; ++axis) { /* the bias must be broadcast along an axis, or padded like the
-                                                           * product */
+  for (int32_t axis = 0; c != NULL && axis < 2; ++axis) { /* along each axis, C must be broadcast or padded like the product */
     int32_t own = axis - (2 - c->rank);
     if (own < 0 || c->dims[own] == 1) continue;
     if ((padding->inputs[2] >> own & 1u) != (padding->outputs[0] >> axis & 1u))

@@ -1,11 +1,11 @@
-/* MatMul (by numpy's rules) and Gemm: one sum per element of the result. Integers wrap. */
+/* MatMul (by numpy's rules) and Gemm: computes one sum per element of the result. Integers wrap. */
 #include "operators/matmul/run.h"
 
 #include "operators/common/element.h"
 #include "operators/common/requantize.h"
 #include "operators/run.h"
 
-/* A matrix within a tensor. */
+/* A matrix within a tensor: the index of its first element and the steps between its elements. */
 typedef struct matrix {
   const clv_tensor *tensor;
   int64_t first, row_step, column_step;
@@ -30,7 +30,8 @@ static uint64_t whole_sum_of(const matrix *a, const matrix *b, int64_t row, int6
   return sum;
 }
 
-/* The offset of the matrix of an operand for batch `batch` of the result. The operand's leading dims broadcast. */
+/* The index of the first element of the operand's matrix for batch `batch` of the result. The operand's leading dims broadcast.
+ */
 static int64_t matrix_first(const clv_tensor *tensor, int32_t rank, const int64_t *batch) {
   const int32_t lead = tensor->rank > 2 ? tensor->rank - 2 : 0;
   const clv_tensor matrices = clv__tensor_make(tensor->dtype, lead, tensor->dims, tensor->data);
@@ -58,7 +59,7 @@ static clv_status run_matmul(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* alpha * sum + beta * c. Integers are exact if both factors are 1; otherwise they pass through a double. */
+/* alpha * sum + beta * c. Integers are exact if alpha and beta are 1; otherwise they are computed in double. */
 static void store_gemm(const clv_tensor *y, int64_t at, const matrix *a, const matrix *b, int64_t row, int64_t column,
                        int64_t depth, double alpha, double beta, const clv_tensor *c, int64_t c_at) {
   if (clv__element_is_float(y)) {

@@ -1,18 +1,19 @@
-/* MatMulInteger and QLinearMatMul: 8-bit operands, exact i32 sums that wrap. Zero points and scales apply to the whole tensor, to
- * each row of A (or Y), or to each column of B. */
+/* MatMulInteger and QLinearMatMul: 8-bit operands, exact i32 sums that wrap. Zero points and scales are per tensor, per row of A
+ * (or Y), or per column of B. */
 #include "operators/matmul/run.h"
 
 #include "operators/common/requantize.h"
 #include "operators/run.h"
 
-/* Zero points or scales. The one for line i of matrix m is element m * matrix_step + i * line_step. */
+/* Zero points or scales of a tensor's lines (rows or columns). For line i of matrix m, it is element m * matrix_step + i *
+ * line_step. */
 typedef struct lines {
   const clv_tensor *tensor; /* NULL: none */
   int64_t matrix_step, line_step;
 } lines;
 
-/* Reads the zero points or scales in input `input`, for `matrices` matrices of `count` lines each. `along`: the axis that lines
- * are counted along (0: the second to last, 1: the last). */
+/* Reads the zero points or scales in input `input`, for `matrices` matrices of `count` lines each. `along`: 0 if lines are rows,
+ * 1 if they are columns. */
 static clv_status lines_read(const clv__kernel_call *call, uint32_t input, int64_t matrices, int64_t count, int along,
                              lines *out) {
   const clv_tensor *t = clv__call_input(call, input);

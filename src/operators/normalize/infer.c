@@ -2,7 +2,7 @@
 #include "operators/common/checks.h"
 #include "operators/common/padding.h"
 
-/* The channels of input 0: axis 1, or one channel if there is no axis 1. */
+/* The number of channels of input 0: the size of axis 1, or 1 if there is no axis 1. */
 static int64_t channels_of(const clv_tensor *x) {
   return x->rank == CLV_RANK_UNKNOWN ? CLV_DIM_UNKNOWN : x->rank > 1 ? x->dims[1] : 1;
 }
@@ -30,7 +30,7 @@ static clv_status instance_infer(clv__infer *infer) {
   return clv__infer_same(infer);
 }
 
-/* Scale and bias have one element per group before opset 21, and one per channel since. */
+/* Scale and bias have one element per group before opset 21, and one per channel from then on. */
 static clv_status group_infer(clv__infer *infer) {
   CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
   int64_t channels = channels_of(&infer->inputs[0]), groups = clv__attribute_int(infer->attributes, "num_groups", 0);
@@ -88,12 +88,12 @@ static clv_status lrn_infer(clv__infer *infer) {
   int64_t size = clv__attribute_int(infer->attributes, "size", 0);
   CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
   if (size < 1 || size > INT32_MAX) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "size is %lld; expected 1 or more", (long long)size);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "size is %lld; expected 1 to 2^31 - 1", (long long)size);
   }
   return clv__infer_same(infer);
 }
 
-/* FLOPs per element, as textbooks count them. */
+/* The usual counts of FLOPs per element. */
 static void batch_work(const clv__infer *infer, clv__work *work) {
   work->flops = 2 * clv__known_count(&infer->outputs[0]);
 }

@@ -1,5 +1,5 @@
-/* The normalisations: y = (x - mean) / deviation * scale + bias, each with its own statistics. Computed in f64 and rounded once,
- * which every stash_type permits. */
+/* The normalisations: y = (x - mean) / deviation * scale + bias. The operators differ in the elements that share a mean and a
+ * deviation. Computed in f64 and rounded once, which every stash_type permits. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ static double epsilon_of(const clv__kernel_call *call) {
   return (double)clv__attribute_float(call->attributes, "epsilon", 1e-5f);
 }
 
-/* ---- One scale per channel: x is [images, channels, plane] ---- */
+/* ---- BatchNormalization and others with one scale per channel or group: x is [images, channels, plane] ---- */
 
 static clv_status run_batch(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
@@ -32,7 +32,7 @@ static bool accepts_batch(const clv__kernel_call *call, char reason[160]) {
     return false;
   }
   if (clv__attribute_int(call->attributes, "spatial", 1) == 0) {
-    snprintf(reason, 160, "spatial 0 (statistics for every activation) is not supported");
+    snprintf(reason, 160, "spatial 0 (statistics per activation) is not supported");
     return false;
   }
   for (uint32_t i = 1; i < call->output_count; ++i) {
@@ -90,7 +90,7 @@ static clv_status run_layer(const clv__kernel_call *call) {
   const clv_tensor *means = clv__call_output(call, 1), *inverses = clv__call_output(call, 2);
   int64_t axis = clv__attribute_int(call->attributes, "axis", -1), at[CLV_MAX_RANK] = {0};
   if (axis < 0) axis += x->rank;
-  if (clv__tensor_is_empty(x) && means == NULL && inverses == NULL) return CLV_OK; /* there may be countless empty rows */
+  if (clv__tensor_is_empty(x) && means == NULL && inverses == NULL) return CLV_OK; /* there may be very many empty rows */
   const int64_t rows = clv__dims_count(x, 0, (int32_t)axis), count = clv__dims_count(x, (int32_t)axis, x->rank);
   for (int64_t row = 0; row < rows; ++row) {
     double mean, variance;
@@ -128,7 +128,7 @@ static void averaged_axes(const clv__kernel_call *call, bool averaged[CLV_MAX_RA
   }
 }
 
-/* The number of groups of elements that share statistics, and the group of the element at some coordinates. */
+/* The number of groups of elements that share statistics. */
 static int64_t group_count(const clv_tensor *x, const bool averaged[CLV_MAX_RANK]) {
   int64_t count = 1;
   for (int32_t i = 0; i < x->rank; ++i) count *= averaged[i] ? 1 : x->dims[i];
@@ -174,7 +174,8 @@ static clv_status run_mean_variance(const clv__kernel_call *call) {
 
 /* ---- Along one axis ---- */
 
-/* Divides by the norm of the line along the axis: the sum of absolute values (p 1), or the root of the sum of squares (p 2). */
+/* LpNormalization: divides each element by the norm of its line along the axis: the sum of absolute values (p 1), or the root of
+ * the sum of squares (p 2). */
 static clv_status run_lp(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   if (clv__tensor_is_empty(x)) return CLV_OK;
@@ -198,7 +199,8 @@ static clv_status run_lp(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Divides by a power of the sum of squares of the channels floor((size - 1) / 2) before to ceil((size - 1) / 2) after. */
+/* LRN: divides each element by a power of the sum of squares over the channels from floor((size - 1) / 2) before its own to
+ * ceil((size - 1) / 2) after it. */
 static clv_status run_lrn(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   if (clv__tensor_is_empty(x)) return CLV_OK;

@@ -1,7 +1,7 @@
 /* Cases of operators that put elements into larger or smaller tensors. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
-#define PLACES "={5,0,7,46,20,33,10,11,25,30,41,2}" /* indices among the 48 elements that [1,2,2,3] unpools to */
+#define PLACES "={5,0,7,46,20,33,10,11,25,30,41,2}" /* indices among the 48 elements of the output */
 
 const clv__case_row clv__cases_patches[] = {
     {"Col2Im", "18", CASE_NUMBERS,

@@ -1,4 +1,4 @@
-/* Col2Im, MaxUnpool, CenterCropPad: infers sizes from windows and lists. */
+/* Col2Im, MaxUnpool, CenterCropPad: infers the output's sizes from windows and from inputs that list sizes. */
 #include "operators/patches/run.h"
 
 #include "operators/common/checks.h"
@@ -30,7 +30,8 @@ static clv_status sizes_read(clv__infer *infer, uint32_t input, const char *what
 
 /* ---- Col2Im ---- */
 
-/* Checks the columns' dims against the blocks. All sizes of the blocks are known. */
+/* Checks the input, [batch, channels * block elements, blocks], against the block's size `sizes`, which is known. Sets *channels.
+ */
 static clv_status check_columns(clv__infer *infer, int32_t spatial, const int64_t *image, const int64_t *sizes,
                                 int64_t *channels) {
   const clv_tensor *x = &infer->inputs[0];
@@ -43,13 +44,14 @@ static clv_status check_columns(clv__infer *infer, int32_t spatial, const int64_
   if (x->dims[1] >= 0 && taps > 0) {
     *channels = x->dims[1] / taps;
     if (x->dims[1] % taps != 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld rows are not a multiple of blocks of %lld elements",
+      return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                            "dimension 1 of the input is %lld, which is not a multiple of the block's %lld elements",
                             (long long)x->dims[1], (long long)taps);
     }
   }
   if (blocks < 0 || clv__dim_merge(x->dims[2], blocks, &unused)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld columns, but %lld blocks", (long long)x->dims[2],
-                        (long long)blocks);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the input has %lld columns, but the image has %lld blocks",
+                        (long long)x->dims[2], (long long)blocks);
 }
 
 static clv_status infer_col2im(clv__infer *infer) {
@@ -63,8 +65,8 @@ static clv_status infer_col2im(clv__infer *infer) {
   clv__infer_set(infer, 0, x->dtype, CLV_RANK_UNKNOWN, NULL);
   if (count < 0) return CLV_OK;
   if (count < 1 || count > CLV__MAX_SPATIAL) {
-    return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "images with %lld axes; supported are 1 to %d", (long long)count,
-                          CLV__MAX_SPATIAL);
+    return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "an image with %lld axes is not supported; expected 1 to %d",
+                          (long long)count, CLV__MAX_SPATIAL);
   }
   dims[0] = x->rank == 3 ? x->dims[0] : CLV_DIM_UNKNOWN;
   dims[1] = CLV_DIM_UNKNOWN;
@@ -100,7 +102,7 @@ static clv_status infer_max_unpool(clv__infer *infer) {
     int64_t own = wanted.known ? clv__dim_from_element(wanted.elements[i]) : CLV_DIM_UNKNOWN;
     if (own >= 0 && dims[i] > own) {
       return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                            "output_shape[%d] is %lld, below the size of %lld that the indices refer to", (int)i, (long long)own,
+                            "output_shape[%d] is %lld, less than the size %lld that the indices refer to", (int)i, (long long)own,
                             (long long)dims[i]);
     }
     dims[i] = own;

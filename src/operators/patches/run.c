@@ -20,11 +20,11 @@ clv_status clv__patches_window(clv__attributes attributes, int32_t spatial, cons
 typedef struct fold {
   const clv_tensor *x, *y;
   clv__window window;
-  int64_t taps, blocks, plane; /* taps of a block; blocks of a plane of columns; elements of an image's plane */
-  bool whole;                  /* integers, summed as integers */
+  int64_t taps, blocks, plane; /* number of elements of a block; of blocks per channel; of elements of an image's channel */
+  bool whole;                  /* the dtype is an integer dtype, summed in integers */
 } fold;
 
-/* The block along an axis whose tap `tap` covers element `at`; -1 if there is none. */
+/* The index, along one axis, of the block whose tap `tap` covers element `at`; -1 if there is none. */
 static int64_t block_of(const clv__window *w, int32_t axis, int64_t at, int64_t tap) {
   int64_t first = at + w->pad_begin[axis] - tap * w->dilation[axis];
   if (first < 0 || first % w->stride[axis] != 0) return -1;
@@ -93,7 +93,7 @@ static clv_status run_col2im(const clv__kernel_call *call) {
 static bool accepts_col2im(const clv__kernel_call *call, char reason[160]) {
   for (uint32_t i = 1; i < 3; ++i) {
     if (call->inputs[i].dtype == CLV_I64) continue;
-    snprintf(reason, 160, "input %u of dtype %s", (unsigned)i, clv_dtype_name(call->inputs[i].dtype));
+    snprintf(reason, 160, "input %u of dtype %s not supported", (unsigned)i, clv_dtype_name(call->inputs[i].dtype));
     return false;
   }
   return true;
@@ -128,7 +128,7 @@ clv_status clv__patches_unpooled(clv__attributes attributes, const clv_tensor *x
 static clv_status run_max_unpool(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *indices = &call->inputs[1], *y = &call->outputs[0];
   const size_t size = clv_dtype_size_bytes(x->dtype);
-  clv_tensor counted = *y; /* the shape that the indices refer to; larger outputs stay zero elsewhere */
+  clv_tensor counted = *y; /* the shape that the indices refer to; the output may be larger, and is zero elsewhere */
   size_t size_bytes, limit;
   CLV__TRY(clv__patches_unpooled(call->attributes, x, counted.dims, call->error));
   if (!clv__tensor_size_bytes(y, &size_bytes) || size_bytes == 0) return CLV_OK;
@@ -155,7 +155,7 @@ static clv_status run_max_unpool(const clv__kernel_call *call) {
 
 static bool accepts_max_unpool(const clv__kernel_call *call, char reason[160]) {
   if (call->inputs[1].dtype == CLV_I64) return true;
-  snprintf(reason, 160, "indices of dtype %s", clv_dtype_name(call->inputs[1].dtype));
+  snprintf(reason, 160, "indices of dtype %s not supported", clv_dtype_name(call->inputs[1].dtype));
   return false;
 }
 

@@ -1,4 +1,4 @@
-/* Shared by inference and kernels of the operators that put elements into larger or smaller tensors: sizes and positions. */
+/* Sizes and positions for inference and the kernels of the operators that put elements into larger or smaller tensors. */
 #ifndef CLEAVE_OPERATORS_PATCHES_RUN_H
 #define CLEAVE_OPERATORS_PATCHES_RUN_H
 
@@ -7,14 +7,15 @@
 #include "base/tensor/tensor.h"
 #include "operators/common/window.h"
 
-/* Col2Im: the windows over an image of size `image` (known). It has `spatial` axes, at most CLV__MAX_SPATIAL. */
+/* Col2Im: sets `window` to the blocks of size `block` over an image of the known size `image`. Both have `spatial` axes, at most
+ * CLV__MAX_SPATIAL. */
 clv_status clv__patches_window(clv__attributes attributes, int32_t spatial, const int64_t *image, const int64_t *block,
                                clv__window *window, clv_error *error);
 
-/* MaxUnpool: the dims of the tensor that the indices refer to, for the input `x`. Unknown dims stay unknown. */
+/* MaxUnpool: sets `dims` to the shape that the indices refer to, for the input `x`. Unknown dims stay unknown. */
 clv_status clv__patches_unpooled(clv__attributes attributes, const clv_tensor *x, int64_t *dims, clv_error *error);
 
-/* CenterCropPad: the `count` axes that `shape` refers to, within [0, rank). An error if one repeats. */
+/* CenterCropPad: reads the `count` axes, in [0, rank), that input `shape` refers to. An error if an axis is repeated. */
 clv_status clv__patches_axes(clv__attributes attributes, int32_t rank, int32_t *axes, int32_t *count, clv_error *error);
 
 #endif

@@ -44,7 +44,7 @@ static void global_work(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* Each channel of each image is independent. The second output holds indices into the whole flattened input. If it is
+/* Each channel of each image is independent. MaxPool's second output contains indices into the whole flattened input. If it is
  * used, only the batch axis may be padded. */
 static bool independent_planes(clv__padding *padding) {
   const clv__infer *node = padding->node;

@@ -14,13 +14,13 @@ typedef struct axis {
 } axis;
 
 typedef struct pool {
-  const clv_tensor *x, *y, *indices; /* outputs that nobody reads are NULL */
-  axis axes[AXES];                   /* if there are fewer, the leading ones have size 1 */
+  const clv_tensor *x, *y, *indices; /* an output that is not wanted is NULL */
+  axis axes[AXES];                   /* if the input has fewer, the leading axes have size 1 */
   bool column_major, counts_padding;
   double p;
 } pool;
 
-/* The maximum of no elements. */
+/* The initial value of a maximum. */
 static double lowest_of(clv_dtype dtype) {
   return dtype == CLV_I8 ? INT8_MIN : dtype == CLV_U8 ? 0 : -INFINITY;
 }
@@ -42,14 +42,14 @@ static clv_status pool_read(const clv__kernel_call *call, pool *c) {
   return CLV_OK;
 }
 
-/* The input position that output position `o` reads with tap `k`. False in the padding. */
+/* Sets *i to the input position that output position `o` reads with tap `k`. False if it is in the padding. */
 static bool input_of(const axis *a, int64_t o, int64_t k, int64_t *i) {
   *i = o * a->stride - a->pad + k * a->dilation;
   return *i >= 0 && *i < a->input;
 }
 
-/* The number of taps that an average divides by: those inside the input, or inside it and its padding. Taps that ceil_mode adds
- * beyond the padding never count. */
+/* The number of taps that an average divides by: those inside the input, or with `counts_padding` those inside the input or its
+ * padding. Taps beyond the padding, which ceil_mode causes, never count. */
 static int64_t taps_counted(const axis *a, int64_t o, bool counts_padding) {
   int64_t count = 0, i;
   for (int64_t k = 0; k < a->kernel; ++k) {
@@ -76,7 +76,7 @@ static void window_walk(const pool *c, int64_t first, const int64_t o[AXES], see
   }
 }
 
-/* The largest element and its position in its plane. Of equal elements the first one counts. */
+/* The largest element and its position in its plane. If several are equal, it is the first. */
 typedef struct maximum {
   double value;
   int64_t place; /* -1: none */
@@ -159,7 +159,7 @@ static clv_status run_global(const clv__kernel_call *call) {
 static bool pool_accepts(const clv__kernel_call *call, char reason[160]) {
   const int32_t rank = call->inputs[0].rank;
   if (rank == CLV_RANK_UNKNOWN || (rank >= 3 && rank <= 2 + AXES)) return true;
-  snprintf(reason, 160, "rank %d (1 to %d spatial axes are supported)", (int)rank, AXES);
+  snprintf(reason, 160, "rank %d not supported (1 to %d spatial axes are)", (int)rank, AXES);
   return false;
 }
 

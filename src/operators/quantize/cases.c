@@ -1,8 +1,8 @@
 /* Cases of the quantizations. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
-/* Scales are powers of two if elements are halves. Otherwise a device that multiplies by the inverse could round a quotient
- * halfway between two whole numbers either way. */
+/* Where elements are multiples of 1/2, scales are powers of two: then quotients are exact also on a device that multiplies by the
+ * inverse of the scale, and those halfway between two whole numbers round the same way everywhere. */
 
 const clv__case_row clv__cases_quantize[] = {
     {"QuantizeLinear", "22 21 19 13 10", "f32",

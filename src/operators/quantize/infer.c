@@ -8,8 +8,8 @@ static clv_dtype dtype_from(int64_t number) {
   return clv__dtype_is_known(number) ? (clv_dtype)number : CLV_DTYPE_NONE;
 }
 
-/* Scale and zero point must have the same shape and match x: one for all, one per index of the axis, or one per block. The kernel
- * checks everything that depends on all dims together. */
+/* Checks the shape of the scales: one for the whole tensor, one per index of the axis, or one per block. The kernel checks the
+ * rest, for which all dims must be known. */
 static clv_status check_scales(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0], *scale = &infer->inputs[1];
   if (x->rank < 0 || scale->rank < 0) return CLV_OK;
@@ -69,7 +69,7 @@ static void work_linear(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* Independent if there is one scale for all, or one per index of an axis that is not padded. */
+/* Independent if there is one scale for the whole tensor, or one per index of an axis that is not padded. */
 static bool independent_quantize(clv__padding *padding) {
   const clv__infer *node = padding->node;
   const clv_tensor *scale = &node->inputs[1];

@@ -1,5 +1,5 @@
-/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: one scale (and zero point) for the tensor, for each index of an axis,
- * or for each block. Numbers are f32, like the scales. A quotient is rounded to the precision that the node requests. */
+/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: one scale (and zero point) per tensor, per index of an axis, or per
+ * block. Computed in f32. A quotient is rounded to the precision that the node requests. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,12 +7,12 @@
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* The scales and zero points, and how to find those of an element. `whole`: one scale serves the whole tensor. Otherwise there is
- * one per block along the axis. `blocked`: each line has its own scales. */
+/* The scales and zero points, and how to find those of an element. `whole`: there is one scale for the whole tensor. Otherwise
+ * there is one per `block` elements along the axis; with `blocked`, each line along the axis has its own scales. */
 typedef struct scales {
   const clv_tensor *scale, *zero; /* zero may be NULL */
   clv__lines lines;
-  int64_t block, count; /* elements that share a scale along the axis; number of scales along it */
+  int64_t block, count; /* along the axis: number of elements that share a scale; number of scales */
   bool whole, blocked;
 } scales;
 
@@ -59,7 +59,7 @@ static double zero_of(const scales *s, int64_t element) {
   return s->zero != NULL ? clv__element_load(s->zero, scale_index(s, element)) : 0;
 }
 
-/* Divides two f32 numbers in the requested precision. */
+/* x / scale, rounded to the requested precision. */
 static float divide(float x, float scale, clv_dtype precision) {
   const float quotient = x / scale;
   if (precision == CLV_F16) return clv__f16_to_f32(clv__f32_to_f16(quotient));
@@ -118,7 +118,7 @@ static clv_status run_dequantize(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* The range of the values, extended to include 0, is mapped to 0 to 255. */
+/* DynamicQuantizeLinear: maps the range of the values, extended to include 0, to 0 to 255. */
 static clv_status run_dynamic(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *y = clv__call_output(call, 0);
   const clv_tensor *scale_out = clv__call_output(call, 1), *zero_out = clv__call_output(call, 2);

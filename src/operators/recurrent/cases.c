@@ -1,5 +1,5 @@
-/* Cases of RNN, GRU and LSTM. See operators/cases.h for the syntax of the rows. The weights of the states are small, because a
- * difference accumulated over many steps says nothing about a device. */
+/* Cases of RNN, GRU and LSTM. See operators/cases.h for the syntax of the rows. The weights of the states are small, so that
+ * rounding differences do not grow over the steps. */
 #include "operators/cases.h"
 
 const clv__case_row clv__cases_recurrent[] = {

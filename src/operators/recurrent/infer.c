@@ -1,4 +1,4 @@
-/* RNN, GRU and LSTM: infers the sizes of a recurrence from its weights, and the shapes of its states. */
+/* RNN, GRU and LSTM: infers the sizes from the input and the weights, and from them the shapes of the outputs and states. */
 #include "operators/infer.h"
 #include "operators/common/checks.h"
 
@@ -48,7 +48,7 @@ static clv_status read_sizes(clv__infer *infer, sizes *s) {
   if (s->inputs < 0) s->inputs = dim_of(w, 3, 2);
   s->hidden = clv__attribute_int(infer->attributes, "hidden_size", 0);
   if (s->hidden < 0 || s->hidden > INT64_C(1) << 40) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute hidden_size is %lld, which is not valid",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute hidden_size is %lld; expected 0 to 2^40",
                           (long long)s->hidden);
   }
   if (s->hidden == 0) s->hidden = dim_of(r, 3, 2);
@@ -89,7 +89,7 @@ static clv_status infer_recurrent(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* Two products per step, and the functions of the gates. */
+/* Counts two matrix products per step, and 20 FLOPs per element of a gate for its function. */
 static void work_recurrent(const clv__infer *infer, clv__work *work) {
   const clv_tensor *x = &infer->inputs[0], *w = &infer->inputs[1], *r = &infer->inputs[2];
   if (x->rank != 3 || w->rank != 3) return;

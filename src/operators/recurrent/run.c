@@ -9,7 +9,7 @@
 
 typedef enum kind { RNN, GRU, LSTM } kind;
 
-/* ---- The functions of the gates ---- */
+/* ---- Activation functions ---- */
 
 typedef double gate_fn(double x, double alpha, double beta);
 
@@ -67,14 +67,14 @@ typedef struct recurrence {
   kind kind;
   int gates, directions;
   bool batch_first, resets_after, couples;
-  double clip;       /* infinite: no clip */
-  function of[2][3]; /* of each direction, with its alpha and beta */
+  double clip;       /* infinite: values are not clipped */
+  function of[2][3]; /* the functions of each direction, with their alpha and beta */
   const clv_tensor *x, *w, *r, *bias, *lengths, *first_h, *first_c, *peephole, *y, *last_h, *last_c; /* NULL: absent */
   int64_t steps, batch, inputs, hidden;
 } recurrence;
 
-/* Reads the activation functions. Each function that uses alpha or beta gets the next value of that attribute's list. Returns
- * false, with the reason, for an unknown function. */
+/* Reads the activation functions. Each function that uses alpha or beta takes the next value in that attribute's list. Returns
+ * false, with the reason, if a function is unknown or their number is wrong. */
 static bool functions_read(const clv__kernel_call *call, recurrence *p, char reason[160]) {
   static const char *const defaults[3][3] = {{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
   const int each = p->kind == RNN ? 1 : p->kind == GRU ? 2 : 3, count = each * p->directions;
@@ -84,7 +84,7 @@ static bool functions_read(const clv__kernel_call *call, recurrence *p, char rea
   const float *alpha = clv__attribute_floats(call->attributes, "activation_alpha", &alphas);
   const float *beta = clv__attribute_floats(call->attributes, "activation_beta", &betas);
   if (given && names->count != (size_t)count) {
-    snprintf(reason, 160, "%zu activations; expected %d", (size_t)names->count, count);
+    snprintf(reason, 160, "%zu activations given; expected %d", (size_t)names->count, count);
     return false;
   }
   for (int i = 0; i < count; ++i) {
@@ -93,7 +93,7 @@ static bool functions_read(const clv__kernel_call *call, recurrence *p, char rea
     const function *found = function_find(name, length);
     function *f = &p->of[i / each][i % each];
     if (found == NULL) {
-      snprintf(reason, 160, "activation %.*s", length > 60 ? 60 : (int)length, name);
+      snprintf(reason, 160, "activation %.*s not supported", length > 60 ? 60 : (int)length, name);
       return false;
     }
     *f = *found;
@@ -121,7 +121,7 @@ static bool recurrence_read(const clv__kernel_call *call, recurrence *p, char re
   p->y = clv__call_output(call, 0);
   p->last_h = clv__call_output(call, 1);
   p->last_c = clv__call_output(call, 2);
-  if (x->rank == 3 && r->rank == 3) { /* otherwise only the functions are needed */
+  if (x->rank == 3 && r->rank == 3) { /* otherwise the call only asks which functions are supported */
     p->steps = x->dims[p->batch_first ? 1 : 0];
     p->batch = x->dims[p->batch_first ? 0 : 1];
     p->inputs = x->dims[2];
@@ -132,7 +132,7 @@ static bool recurrence_read(const clv__kernel_call *call, recurrence *p, char re
 
 /* ---- A step of a sequence ---- */
 
-/* One sequence of one direction: its states, and memory for its gates. */
+/* A sequence in one direction: its states, and memory for its gates. */
 typedef struct sequence {
   const recurrence *p;
   int64_t direction, batch;
@@ -145,13 +145,13 @@ static double apply(const sequence *s, int which, double value) {
   return f->run(value, (double)f->alpha, (double)f->beta);
 }
 
-/* Applies a gate's function after the clip. */
+/* Clips the value, then applies the gate's function. */
 static double gate(const sequence *s, int which, double value) {
   const double most = s->p->clip;
   return apply(s, which, value > most ? most : value < -most ? -most : value);
 }
 
-/* Row `row` of all gates' W times the input at time t. */
+/* The product of row `row` of W (all gates) and the input at time t. */
 static double of_input(const sequence *s, int64_t row, int64_t t) {
   const recurrence *p = s->p;
   const int64_t x = (p->batch_first ? s->batch * p->steps + t : t * p->batch + s->batch) * p->inputs;
@@ -161,7 +161,7 @@ static double of_input(const sequence *s, int64_t row, int64_t t) {
   return sum;
 }
 
-/* The same row of R times a state. */
+/* The product of row `row` of R and a state. */
 static double of_state(const sequence *s, int64_t row, const double *state) {
   const recurrence *p = s->p;
   const int64_t r = (s->direction * p->gates * p->hidden + row) * p->hidden;
@@ -170,7 +170,7 @@ static double of_state(const sequence *s, int64_t row, const double *state) {
   return sum;
 }
 
-/* The bias of W (`which` 0) or of R (1). */
+/* Element `row` of the bias Wb (`which` 0) or Rb (1). */
 static double bias_of(const sequence *s, int64_t row, int which) {
   const recurrence *p = s->p;
   return p->bias != NULL ? clv__element_load(p->bias, ((s->direction * 2 + which) * p->gates * p->hidden) + row) : 0;
@@ -186,7 +186,7 @@ static void step_rnn(const sequence *s) {
   for (int64_t i = 0; i < s->p->hidden; ++i) s->h[i] = gate(s, 0, s->gates[i]);
 }
 
-/* Gates z, r, h. */
+/* One step of GRU. The gates are z, r, h, in this order. */
 static void step_gru(const sequence *s, int64_t t) {
   const recurrence *p = s->p;
   const int64_t n = p->hidden;
@@ -207,7 +207,7 @@ static void step_gru(const sequence *s, int64_t t) {
   for (int64_t i = 0; i < n; ++i) s->h[i] = (1 - z[i]) * gate(s, 1, own[i]) + z[i] * s->h[i];
 }
 
-/* Gates i, o, f, c. */
+/* One step of LSTM. The gates are i, o, f, c, in this order. */
 static void step_lstm(const sequence *s) {
   const recurrence *p = s->p;
   const int64_t n = p->hidden;
@@ -234,13 +234,14 @@ static void step(const sequence *s, int64_t t) {
 
 /* ---- Whole sequences ---- */
 
-/* The offset of a state in [directions, batch, hidden], or in [batch, directions, hidden]. */
+/* The offset of a sequence's state in [directions, batch, hidden], or with batch_first in [batch, directions, hidden]. */
 static int64_t state_at(const sequence *s) {
   const recurrence *p = s->p;
   return (p->batch_first ? s->batch * p->directions + s->direction : s->direction * p->batch + s->batch) * p->hidden;
 }
 
-/* The offset of an output in [steps, directions, batch, hidden], or in [batch, steps, directions, hidden]. */
+/* The offset of a sequence's output in [steps, directions, batch, hidden], or with batch_first in [batch, steps, directions,
+ * hidden]. */
 static int64_t output_at(const sequence *s, int64_t t) {
   const recurrence *p = s->p;
   return (p->batch_first ? (s->batch * p->steps + t) * p->directions + s->direction
@@ -252,7 +253,7 @@ static void store(const clv_tensor *to, int64_t first, const double *values, int
   for (int64_t i = 0; to != NULL && i < count; ++i) clv__element_store(to, first + i, values[i]);
 }
 
-/* Outputs beyond the end of a sequence are 0. The last states are those at the sequence's own end. */
+/* Outputs beyond the end of a sequence are 0. Y_h and Y_c are the states after the sequence's own last step. */
 static void run_sequence(const sequence *s, bool reversed) {
   static const double zero = 0;
   const recurrence *p = s->p;
@@ -277,7 +278,7 @@ static clv_status run_recurrent(const clv__kernel_call *call) {
   const bool reversed = clv__attribute_is(call->attributes, "direction", "reverse", false);
   recurrence p;
   char reason[160];
-  if (!recurrence_read(call, &p, reason)) return clv__error_set(call->error, CLV_NOT_SUPPORTED, "%s not supported", reason);
+  if (!recurrence_read(call, &p, reason)) return clv__error_set(call->error, CLV_NOT_SUPPORTED, "%s", reason);
   for (int64_t b = 0; p.lengths != NULL && b < p.batch; ++b) {
     const int64_t length = clv__element_load_int(p.lengths, b);
     if (length >= 0 && length <= p.steps) continue;

@@ -1,11 +1,11 @@
-/* Reduce*: the axes come from an attribute or, in later opsets, from an input. They are removed or stay as 1. ArgMax, ArgMin,
- * CumSum and CumProd work along one axis. */
+/* Reduce*: the axes come from an attribute or, in later opsets, from an input. The output lacks these axes or has size 1 there.
+ * ArgMax, ArgMin, CumSum and CumProd work along one axis. */
 #include "operators/infer.h"
 #include "operators/common/content.h"
 #include "operators/common/dims.h"
 #include "operators/common/padding.h"
 
-/* The axes as bits. *known is false if they are an input whose value is unknown. */
+/* Reads the axes as a bit mask. *known is false if they are an input whose value is unknown. */
 static clv_status read_axes(clv__infer *infer, int32_t rank, bool *known, uint32_t *axes) {
   clv__content list;
   bool given;
@@ -26,7 +26,7 @@ static clv_status read_axes(clv__infer *infer, int32_t rank, bool *known, uint32
   return CLV_OK;
 }
 
-/* The axes are unknown, and perhaps their number too. */
+/* Infers the output if the axes are unknown, and perhaps their number too. */
 static clv_status infer_unknown_axes(clv__infer *infer, bool keeps_dims) {
   const clv_tensor *input = &infer->inputs[0], *axes = &infer->inputs[1];
   int32_t rank = CLV_RANK_UNKNOWN;
@@ -58,7 +58,7 @@ static clv_status infer_reduce(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* Like infer_reduce(). Also computes the content if the reduction gives a single number. */
+/* Like infer_reduce(). Also computes the output's content if a vector is reduced to a single number. */
 static clv_status infer_fold(clv__infer *infer, clv__arithmetic what, int64_t start) {
   clv__content content;
   uint32_t count;
@@ -127,7 +127,7 @@ static void work_exponential(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* Marks the axes of a list, counted from either end. An empty list means all axes, or none if `noop`. */
+/* Converts a list of axes, which may be negative, to a bit mask. An empty list means all axes, or no axis if `noop`. */
 static bool padded_axes(clv__padding *padding, bool given, const clv__content *list, bool noop, int32_t rank, uint32_t *axes) {
   *axes = 0;
   for (uint32_t i = 0; given && i < list->count; ++i) {
@@ -139,7 +139,7 @@ static bool padded_axes(clv__padding *padding, bool given, const clv__content *l
   return true;
 }
 
-/* Marks the padded axes of output `output`: it has the axes of input 0 without those in `gone`, or with them as 1. */
+/* Marks the padded axes of output `output`. It has the axes of input 0, but lacks those in `gone` or has size 1 there. */
 static void drop_axes(clv__padding *padding, uint32_t output, uint32_t gone, bool keeps_dims) {
   int32_t to = 0;
   for (int32_t axis = 0; axis < padding->node->inputs[0].rank; ++axis) {

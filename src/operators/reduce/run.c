@@ -1,5 +1,5 @@
 /* Reduce*: sums, products, extremes and related functions over any set of axes. Floats accumulate in double, integers in 64 bits,
- * which wrap. Roots and logarithms of integers pass through double. A NaN makes a maximum or minimum NaN. */
+ * which wrap. Roots and logarithms of integers are computed in double. A NaN makes a maximum or minimum NaN. */
 #include "operators/reduce/run.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* The axes to reduce, as bits: from input 1, or in earlier opsets from the attribute. An empty list means all, unless
- * noop_with_empty_axes is set. */
+/* The axes to reduce, as bits: from input 1, or in earlier opsets from the attribute. An empty list means all axes, or with
+ * noop_with_empty_axes no axis. */
 static clv_status read_axes(const clv__kernel_call *call, uint32_t *axes) {
   const int32_t rank = call->inputs[0].rank;
   const clv_tensor *input = clv__call_input(call, 1);
@@ -27,11 +27,11 @@ static clv_status read_axes(const clv__kernel_call *call, uint32_t *axes) {
   return CLV_OK;
 }
 
-/* The input's kept axes or its reduced axes, each with its step in elements. */
+/* The axes of the input that are kept, or those that are reduced, each with its step in elements. */
 typedef struct axes {
   int32_t rank;
   int64_t dims[CLV_MAX_RANK], steps[CLV_MAX_RANK];
-  int64_t count; /* number of combinations */
+  int64_t count; /* product of dims */
 } axes;
 
 static void axes_read(const clv_tensor *x, uint32_t reduced, axes *kept, axes *folded) {
@@ -50,7 +50,7 @@ static int64_t offset_of(const axes *a, const int64_t *at) {
   return offset;
 }
 
-/* ---- Floats, and operators that need them ---- */
+/* ---- Floats, and operators that compute in double ---- */
 
 typedef double real_fold(double total, double x);
 

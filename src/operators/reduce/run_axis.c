@@ -19,8 +19,8 @@ static clv_status lines_make(const clv__kernel_call *call, int64_t axis, clv__li
 
 /* ---- ArgMax, ArgMin ---- */
 
-/* -1, 0 or 1 if element `a` is less than, equal to or greater than `b`. A NaN is greater than any number and equal to another
- * NaN. */
+/* Returns -1, 0 or 1 if element `a` is less than, equal to or greater than element `b`. A NaN is greater than any number and
+ * equal to another NaN. */
 static int compare(const clv_tensor *x, int64_t a, int64_t b) {
   if (clv__element_is_float(x)) {
     const double left = clv__element_load(x, a), right = clv__element_load(x, b);
@@ -36,7 +36,7 @@ static bool is_nan(const clv_tensor *x, int64_t at) {
   return clv__element_is_float(x) && clv__element_load(x, at) != clv__element_load(x, at);
 }
 
-/* A NaN beats every number, as in numpy, and the first NaN wins. */
+/* The position of the largest or smallest element of a line. If there are NaNs, it is that of the first NaN, as in numpy. */
 static int64_t place_of(const clv_tensor *x, int64_t first, int64_t length, int64_t step, bool smallest, bool last) {
   int64_t best = 0;
   for (int64_t i = 0; i < length; ++i) {
@@ -69,7 +69,7 @@ clv_status clv__kernel_arg(const clv__kernel_call *call) {
 
 /* ---- CumSum, CumProd ---- */
 
-/* Sums start from -0, so that a sum of -0 elements stays -0. An exclusive result gives 0 before the first element. */
+/* Sums start from -0, so that the sum of elements that are all -0 is -0. With `exclusive`, the first element of a sum is 0. */
 static void run_reals(const clv_tensor *x, const clv_tensor *y, int64_t first, int64_t length, int64_t step, bool product,
                       bool exclusive) {
   double total = product ? 1 : -0.0;

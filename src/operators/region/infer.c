@@ -1,4 +1,4 @@
-/* NonMaxSuppression and RoiAlign: select and pool boxes over an image. */
+/* NonMaxSuppression, which selects boxes of an image, and RoiAlign, which pools regions of a feature map. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -7,7 +7,7 @@
 #include "operators/infer.h"
 #include "operators/region/run_suppress.h"
 
-#define MOST_SAMPLES 1024 /* samples of a bin, along one axis */
+#define MOST_SAMPLES 1024 /* greatest number of samples per bin along one axis */
 
 /* ---- NonMaxSuppression -------------------------------------------------------------------------------------------------------
  */
@@ -24,7 +24,7 @@ static clv_status check_suppression(clv__infer *infer) {
   for (uint32_t i = 0; i < 5; ++i) CLV__TRY(check_dtype(infer, i, i == 2 ? CLV_I64 : CLV_F32));
   for (uint32_t i = 0; i < 2; ++i) CLV__TRY(clv__check_rank(infer, i, 3, 3));
   for (uint32_t i = 2; i < infer->input_count && i < 5; ++i) {
-    if (infer->inputs[i].rank == 1 && infer->inputs[i].dims[0] == 0) continue; /* equivalent to an absent input */
+    if (infer->inputs[i].rank == 1 && infer->inputs[i].dims[0] == 0) continue; /* treated like an absent input */
     CLV__TRY(clv__infer_check_count(infer, i, 1));
   }
   bool fits = boxes->rank < 0 || clv__dim_merge(boxes->dims[2], 4, &unused);
@@ -40,7 +40,7 @@ static clv_status check_suppression(clv__infer *infer) {
                         "boxes %s and scores %s are not [batches,boxes,4] and [batches,classes,boxes]", first, second);
 }
 
-/* Whether everything that the selection reads is known. */
+/* Whether the data of all inputs is known. */
 static bool suppression_known(const clv__infer *infer) {
   for (uint32_t i = 0; i < infer->input_count; ++i) {
     if (clv__infer_has(infer, i) && (infer->inputs[i].data == NULL || !clv__tensor_is_static(&infer->inputs[i]))) return false;

@@ -1,4 +1,4 @@
-/* RoiAlign: regions of a feature map, each divided into bins. */
+/* RoiAlign: divides each region of a feature map into bins and pools samples of each bin. */
 #include <math.h>
 #include <stdio.h>
 
@@ -27,8 +27,8 @@ typedef struct sample {
   double low_weight, high_weight;
 } sample;
 
-/* Coordinates of narrow dtypes are computed in f32 and every step is rounded. Their last bits determine how many samples a bin
- * has, and which of them are inside. */
+/* Coordinates of dtypes other than f64 are computed in f32, rounded after every operation, because their last bits determine how
+ * many samples a bin has and which of them are inside the map. */
 static double rounded(const regions *r, double value) {
   return r->wide ? value : (double)(float)value;
 }
@@ -37,14 +37,14 @@ static span span_make(const regions *r, double from, double to, int64_t bins) {
   const double shift = r->half_pixel ? 0.5 : 0;
   span s = {.start = rounded(r, rounded(r, from * r->scale) - shift)};
   double extent = rounded(r, rounded(r, rounded(r, to * r->scale) - shift) - s.start);
-  if (!r->half_pixel && extent < 1) extent = 1; /* the old form has no region smaller than one element */
+  if (!r->half_pixel && extent < 1) extent = 1; /* output_half_pixel: a region has at least the size of one element */
   s.bin = rounded(r, extent / (double)bins);
   s.samples = r->ratio > 0 ? (double)r->ratio : fmax(ceil(s.bin), 0);
   if (!isfinite(s.start) || !isfinite(s.bin)) s = (span){0, 0, 0};
   return s;
 }
 
-/* Sample `index` of bin `bin`. False if it is outside the map of `size` elements. */
+/* Finds sample `index` of bin `bin` along one axis. False if it is outside the map, which has `size` elements. */
 static bool sample_make(const regions *r, const span *s, int64_t bin, double index, int64_t size, sample *out) {
   double within = rounded(r, rounded(r, (index + 0.5) * s->bin) / s->samples);
   double at = rounded(r, rounded(r, s->start + rounded(r, (double)bin * s->bin)) + within);
@@ -62,7 +62,8 @@ static bool sample_make(const regions *r, const span *s, int64_t bin, double ind
   return true;
 }
 
-/* The samples of a bin that may be inside: returns their number, starting at *first. However large a region is, these are few. */
+/* Returns the number of a bin's samples that may be inside the map, starting at *first. The size of the map limits it, however
+ * large the region is. */
 static int64_t samples_inside(const span *s, int64_t bin, int64_t size, double *first) {
   const double step = s->bin / s->samples, base = s->start + (double)bin * s->bin;
   *first = 0;
@@ -144,11 +145,11 @@ static clv_status check_regions(const clv__kernel_call *call) {
     }
     for (int64_t k = 0; k < 4; ++k) {
       if (isfinite(clv__tensor_get(rois, (size_t)(4 * i + k)))) continue;
-      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "region %lld has a corner that is NaN", (long long)i);
+      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "region %lld has a corner that is not finite", (long long)i);
     }
   }
   if (x->dims[2] > 0 && x->dims[3] > 0) return CLV_OK;
-  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "regions of a feature map without elements");
+  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the feature map has no elements");
 }
 
 static size_t scratch_roi_align(const clv__kernel_call *call) {
@@ -189,7 +190,8 @@ static clv_status run_roi_align(const clv__kernel_call *call) {
 static bool accepts_roi_align(const clv__kernel_call *call, char reason[160]) {
   clv_dtype rois = call->inputs[1].dtype, maps = call->inputs[2].dtype;
   if (rois == call->inputs[0].dtype && maps == CLV_I64) return true;
-  snprintf(reason, 160, "regions of dtype %s with batch indices of dtype %s", clv_dtype_name(rois), clv_dtype_name(maps));
+  snprintf(reason, 160, "regions of dtype %s with batch indices of dtype %s not supported", clv_dtype_name(rois),
+           clv_dtype_name(maps));
   return false;
 }
 

@@ -1,4 +1,4 @@
-/* NonMaxSuppression. The candidates of a class form a heap, so that only the candidates that are examined get sorted. */
+/* NonMaxSuppression. The candidates of a class form a heap, so that only those that are examined need to be sorted. */
 #include "operators/region/run_suppress.h"
 
 #include <math.h>
@@ -34,10 +34,11 @@ size_t clv__suppression_room(const clv__suppression *suppression) {
   return clv__multiply((size_t)suppression->count, 2, &count) ? count : SIZE_MAX;
 }
 
-/* ---- The heap of candidates: the best at its root ----------------------------------------------------------------------------
+/* ---- The heap of candidates, with the best at its root
+ * ----------------------------------------------------------------------------
  */
 
-/* Of equal scores, the box that comes first is better. A NaN is worse than any number. */
+/* Whether box a is better than box b. If their scores are equal, the first one is better. A NaN is worse than any number. */
 static bool better(const float *scores, int64_t a, int64_t b) {
   float x = isnan(scores[a]) ? -INFINITY : scores[a], y = isnan(scores[b]) ? -INFINITY : scores[b];
   return x != y ? x > y : a < b;
@@ -146,7 +147,7 @@ bool clv__kernel_suppression_accepts(const clv__kernel_call *call, char reason[1
   for (uint32_t i = 1; i < call->input_count && i < 5; ++i) {
     clv_dtype dtype = call->inputs[i].dtype;
     if (dtype == wanted[i] || dtype == CLV_DTYPE_NONE) continue;
-    snprintf(reason, 160, "input %u of dtype %s", (unsigned)i, clv_dtype_name(dtype));
+    snprintf(reason, 160, "input %u of dtype %s not supported", (unsigned)i, clv_dtype_name(dtype));
     return false;
   }
   return true;

@@ -1,4 +1,5 @@
-/* NonMaxSuppression: the selection and the kernel. Inference also runs the selection, to count the boxes. run.c has the table. */
+/* NonMaxSuppression: the selection of boxes, and the kernel. Inference also runs the selection, to count the boxes. run.c has the
+ * table. */
 #ifndef CLEAVE_OPERATORS_REGION_RUN_SUPPRESS_H
 #define CLEAVE_OPERATORS_REGION_RUN_SUPPRESS_H
 
@@ -7,11 +8,11 @@
 typedef struct clv__suppression {
   const float *boxes, *scores; /* [batches, count, 4], [batches, classes, count] */
   int64_t batches, classes, count, most;
-  float overlap, least; /* `least`: if `bounded`, only scores above it count */
+  float overlap, least; /* if `bounded`, only boxes with scores above `least` are candidates */
   bool bounded, centered;
 } clv__suppression;
 
-/* Reads a node with valid shapes and dtypes and known data. */
+/* Reads a node whose shapes and dtypes are valid and whose inputs have data. */
 void clv__suppression_read(clv__attributes attributes, const clv_tensor *inputs, uint32_t input_count,
                            clv__suppression *suppression);
 

@@ -1,5 +1,5 @@
-/* Resize and Upsample: output sizes from scales or sizes, in the form of each version. GridSample and AffineGrid: a grid of
- * coordinates determines the positions to read. */
+/* Resize and Upsample: output sizes follow from scales or sizes, which each opset passes in its own way. GridSample reads at
+ * positions given by a grid of coordinates; AffineGrid computes such a grid. */
 #include <math.h>
 
 #include "operators/common/checks.h"
@@ -8,7 +8,7 @@
 #include "operators/common/resize.h"
 #include "operators/resize/run_grid.h"
 
-/* Multiplies in f32, like exporters and the specification's own inference. */
+/* floor(dim * scale), computed in f32, like exporters and the specification's own inference do. */
 static clv_status scaled_dim(clv__infer *infer, int64_t dim, float scale, int64_t *out) {
   if (!(scale > 0) || !isfinite(scale)) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "scale %g is not a number above 0", (double)scale);
@@ -73,7 +73,7 @@ static bool is_empty(const clv_tensor *t) {
   return t->rank == 1 && clv__tensor_count(t, &count) && count == 0;
 }
 
-/* The region of interest has a start and an end per axis, if the mode uses it. */
+/* Checks input roi, which has a start and an end per axis, if coordinate_transformation_mode uses it. */
 static clv_status roi_check(clv__infer *infer, const clv__resize_axes *axes) {
   if (infer->opset < 11 || !clv__attribute_is(infer->attributes, "coordinate_transformation_mode", "tf_crop_and_resize", false)) {
     return CLV_OK;
@@ -228,8 +228,8 @@ static void work_affine_grid(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* A list of sizes also sets the batch's size, unless the attribute axes assigns the sizes to other axes. With scales, inference
- * keeps the size. */
+/* Not independent if input sizes also contains a size of axis 0. With scales, or with an attribute axes without 0, inference
+ * gives the output the input's size of axis 0. */
 static bool independent_resize(clv__padding *padding) {
   const clv__infer *node = padding->node;
   if (!clv__independent_batch(padding)) return false;

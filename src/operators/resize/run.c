@@ -14,7 +14,7 @@
  * one tap: its own position, with weight 1. */
 typedef struct table {
   int64_t taps;
-  int64_t *positions; /* the first is -1 outside the region; the output then takes the extrapolation value */
+  int64_t *positions; /* the first is -1 if the output position is outside the region, and gets the extrapolation value */
   double *weights;
 } table;
 

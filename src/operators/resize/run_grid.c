@@ -1,5 +1,5 @@
 /* GridSample and AffineGrid. For each position of a grid, the input positions that it reads and their weights are computed per
- * axis. Their products serve all channels of the position. */
+ * axis. The products over the axes are used for all channels. */
 #include "operators/resize/run.h"
 
 #include "operators/resize/run_grid.h"
@@ -14,7 +14,7 @@
 enum {
   MAX_SPATIAL = CLV_MAX_RANK - 2,
   MAX_CORNERS = 4096, /* corners of one position: 4^MAX_SPATIAL */
-  BLOCK = 64          /* number of positions at a time: the corners of a block are computed once for all channels */
+  BLOCK = 64          /* number of positions whose corners are computed at a time, once for all channels */
 };
 
 typedef struct corner {
@@ -28,8 +28,8 @@ typedef struct sampler {
   clv__grid_padding padding;
   bool align, wide; /* wide: coordinates are f64 */
   int32_t spatial;
-  int64_t channels, plane, positions; /* plane: elements of an input channel; positions: of an output channel */
-  int32_t taps, corners;              /* per axis; per position */
+  int64_t channels, plane, positions; /* plane: number of elements of an input channel; positions: of an output channel */
+  int32_t taps, corners;              /* number of input positions per axis; number of input elements per output position */
 } sampler;
 
 clv_status clv__grid_read(clv__attributes attributes, clv__grid_mode *mode, clv__grid_padding *padding, clv_error *error) {
@@ -52,8 +52,8 @@ clv_status clv__grid_read(clv__attributes attributes, clv__grid_mode *mode, clv_
 
 /* ---- Coordinates ---------------------------------------------------------------------------------------------------------- */
 
-/* Coordinates of narrow dtypes are computed in f32 with the operations in this order. Their last bit determines how they round to
- * the nearest position, and whether they are still inside. */
+/* Coordinates of dtypes other than f64 are computed in f32 with the operations in this order, because their last bit may
+ * determine to which position they round, and whether that is inside the input. */
 static double denormalize(const sampler *s, double n, int64_t size) {
   if (s->wide) return s->align ? (n + 1) / 2 * (double)(size - 1) : ((n + 1) * (double)size - 1) / 2;
   float narrow = (float)n;
@@ -69,7 +69,7 @@ static double reflect(double x, double low, double high) {
   return from_low ? low + rest : high - rest;
 }
 
-/* The element for position `at` of an axis; -1 if there is none. */
+/* The index of the element at position `at` of an axis, with the padding mode applied; -1 if the value is zero padding. */
 static int64_t element_at(const sampler *s, double at, int64_t size) {
   if (size == 0) return -1;
   if (s->padding == CLV__GRID_ZEROS) return at >= 0 && at <= (double)(size - 1) ? (int64_t)at : -1;
@@ -94,8 +94,8 @@ static void axis_taps(const sampler *s, double coordinate, int64_t size, int64_t
   double x = denormalize(s, coordinate, size), low = s->align ? 0 : -0.5,
          high = s->align ? (double)(size - 1) : (double)size - 0.5;
   if (s->mode == CLV__GRID_NEAREST) x = rint(x);
-  /* Cubic taps are clamped to the border one by one, as in PyTorch: a point just outside is still influenced by the elements
-   * inside. */
+  /* Cubic taps are clamped to the border one by one, as in PyTorch, so that elements inside still influence a point just outside.
+   */
   if (s->padding == CLV__GRID_BORDER && s->mode != CLV__GRID_CUBIC && (x < low || x > high)) {
     x = x < 0 ? 0 : (double)(size - 1);
   }
@@ -107,7 +107,7 @@ static void axis_taps(const sampler *s, double coordinate, int64_t size, int64_t
     return;
   }
   double first = floor(x);
-  if (!isfinite(x)) x = first = s->padding == CLV__GRID_ZEROS ? -8 : 0; /* no elements, or the edge */
+  if (!isfinite(x)) x = first = s->padding == CLV__GRID_ZEROS ? -8 : 0; /* all taps are outside, or at the edge */
   if (s->mode == CLV__GRID_LINEAR) {
     weights[1] = x - first;
     weights[0] = 1 - weights[1];
@@ -118,7 +118,8 @@ static void axis_taps(const sampler *s, double coordinate, int64_t size, int64_t
   for (int32_t k = 0; k < s->taps; ++k) positions[k] = element_at(s, first + k, size);
 }
 
-/* Fills in all corners of one position. The grid's coordinates are ordered from the innermost axis to the outermost. */
+/* Fills in all corners of one position: the products of its taps along every axis. The grid's coordinates are ordered from the
+ * innermost axis to the outermost. */
 static void corners_fill(const sampler *s, int64_t position, corner *corners) {
   double coordinates[MAX_SPATIAL];
   int64_t count = 1;
@@ -128,7 +129,7 @@ static void corners_fill(const sampler *s, int64_t position, corner *corners) {
     int64_t size = s->x->dims[axis + 2], positions[4];
     double weights[4];
     axis_taps(s, coordinates[s->spatial - 1 - axis], size, positions, weights);
-    /* Starts at the last tap, so that earlier corners are read before they are overwritten. */
+    /* Starts at the last tap, because the corners of the previous axes are read for every tap and overwritten for tap 0. */
     for (int32_t k = s->taps - 1; k >= 0; --k) {
       for (int64_t i = 0; i < count; ++i) {
         bool outside = corners[i].offset < 0 || positions[k] < 0;
@@ -230,7 +231,7 @@ bool clv__kernel_grid_sample_accepts(const clv__kernel_call *call, char reason[1
 
 /* ---- AffineGrid ------------------------------------------------------------------------------------------------------------ */
 
-/* The normalized coordinate of element `index` of `size`. A single element is in the middle. */
+/* The coordinate, in [-1, 1], of element `index` of `size`. If there is only one element, it is in the middle. */
 static double coordinate_of(int64_t index, int64_t size, bool align) {
   if (align) return size > 1 ? 2.0 * (double)index / (double)(size - 1) - 1 : 0;
   return (2.0 * (double)index + 1) / (double)size - 1;

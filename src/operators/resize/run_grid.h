@@ -1,4 +1,4 @@
-/* Shared by inference and the kernel of GridSample: the names of its modes, which changed between versions. */
+/* Reads the attributes of GridSample, for inference and the kernel. The names of the modes depend on the opset. */
 #ifndef CLEAVE_OPERATORS_RESIZE_RUN_GRID_H
 #define CLEAVE_OPERATORS_RESIZE_RUN_GRID_H
 

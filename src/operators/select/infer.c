@@ -1,4 +1,4 @@
-/* Operators whose result depends on the values of the elements: counting, selecting, sorting. */
+/* Operators that select or reorder elements by their values: NonZero, TopK, Compress, Unique, ReverseSequence. */
 #include <math.h>
 
 #include "operators/common/dims.h"
@@ -81,8 +81,8 @@ static clv_status infer_compress(clv__infer *infer) {
   for (int64_t i = 0; i < condition->dims[0]; ++i) {
     if (((const uint8_t *)condition->data)[i] == 0) continue;
     if (i >= available) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "the condition selects element %lld of %lld", (long long)i,
-                            (long long)available);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "the condition selects element %lld, but there are only %lld",
+                            (long long)i, (long long)available);
     }
     chosen++;
   }

@@ -55,7 +55,7 @@ static inline bool better(candidate a, candidate b) {
   return a.key != b.key ? a.key > b.key : a.index < b.index;
 }
 
-/* Restores a heap whose root is its worst candidate. */
+/* Moves heap[at] down until the heap, whose root is its worst candidate, is in order again. */
 static void sift_down(candidate *heap, int64_t count, int64_t at) {
   candidate moved = heap[at];
   for (;;) {
@@ -89,7 +89,7 @@ static void select_lane(const clv_tensor *in, int64_t base, int64_t length, int6
   for (int64_t i = 0; i < length; ++i) {
     uint64_t key = clv__order_key(in, (size_t)(base + i * inner));
     if (!largest)
-      key = key == UINT64_MAX ? 0 : ~key; /* a NaN is the last choice in either direction */
+      key = key == UINT64_MAX ? 0 : ~key; /* a NaN is worse than any number, whether the largest or the smallest are selected */
     else if (key == UINT64_MAX && (CLV__DTYPE_BIT(in->dtype) & CLV__DTYPES_FLOAT))
       key = 0;
     candidate c = {key, i};
@@ -139,7 +139,8 @@ static clv_status run_topk(const clv__kernel_call *call) {
 
 /* ---- Compress, Unique, ReverseSequence ----------------------------------------------------------------------------------- */
 
-/* Copies item `from` of the input's axis to item `to` of the output's axis. Their other axes are equal. */
+/* Copies the slice at index `from` of the input's axis to index `to` of the output's axis. The tensors differ only in the size of
+ * this axis. */
 static void copy_item(const clv_tensor *in, clv_tensor *out, int32_t axis, int64_t from, int64_t to) {
   size_t inner = (size_t)clv__dims_product(in, axis + 1, in->rank) * clv_dtype_size_bytes(in->dtype);
   int64_t outer = clv__dims_product(in, 0, axis);
@@ -149,7 +150,7 @@ static void copy_item(const clv_tensor *in, clv_tensor *out, int32_t axis, int64
   }
 }
 
-/* The input itself, or flattened if the operator has no axis. */
+/* The input; without attribute axis, the flattened input and axis 0. */
 static clv_tensor with_axis(const clv__kernel_call *call, int32_t *axis) {
   clv_tensor in = call->inputs[0];
   const clv_attribute *attribute = clv__attribute_find(call->attributes, "axis");
@@ -170,8 +171,8 @@ static clv_status run_compress(const clv__kernel_call *call) {
   for (int64_t i = 0; i < call->inputs[1].dims[0]; ++i) {
     if (condition[i] == 0) continue;
     if (i >= in.dims[axis] || to >= call->outputs[0].dims[axis]) {
-      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the condition selects element %lld of %lld", (long long)i,
-                            (long long)in.dims[axis]);
+      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the condition selects element %lld, but there are only %lld",
+                            (long long)i, (long long)in.dims[axis]);
     }
     copy_item(&in, &call->outputs[0], axis, i, to++);
   }
@@ -206,7 +207,7 @@ static clv_status run_unique(const clv__kernel_call *call) {
     if (fresh) first[++group] = order[i];
     room[order[i]] = group;
   }
-  /* place[group]: its position in the result. In order of appearance if the result is not sorted. */
+  /* place[group]: the group's position in the result. Without sorting, groups are in the order in which they first appear. */
   bool sorted = clv__attribute_int(call->attributes, "sorted", 1) != 0;
   int64_t next = 0;
   for (int64_t g = 0; g < distinct; ++g) place[g] = g;

@@ -4,8 +4,8 @@
 
 #include "base/tensor/tensor.h"
 
-/* Sorts the elements of `data` (axis -1) or its slices along `axis`, stably. `order` receives their indices in ascending order.
- * `order` and `room` have one entry per item; `room` is scratch. Returns the number of distinct items. */
+/* Stably sorts the items of `data`: its elements if `axis` is -1, otherwise its slices along `axis`. `order` receives the items'
+ * indices in ascending order. `order` and the scratch `room` have one entry per item. Returns the number of distinct items. */
 int64_t clv__unique_sort(const clv_tensor *data, int32_t axis, int64_t *order, int64_t *room);
 
 /* Whether items a and b are equal. */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#define LONGEST (INT64_C(1) << 44) /* more than any memory holds, and far below where sizes overflow */
+#define LONGEST (INT64_C(1) << 44) /* larger than any memory, and far too small for sizes to overflow */
 #define SHORT 32                   /* up to this length direct summation is as fast */
 #define PI 3.14159265358979323846264338327950288
 
@@ -38,7 +38,7 @@ static clv__complex multiply(clv__complex a, clv__complex b) {
   return (clv__complex){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-/* e^(-2πi·part/whole), exact at the quarters, where sine and cosine are inexact. */
+/* e^(-2πi·part/whole), exact at multiples of a quarter turn, where sin() and cos() are not. */
 static clv__complex root(int64_t part, int64_t whole) {
   static const clv__complex quarters[4] = {{1, 0}, {0, -1}, {-1, 0}, {0, 1}};
   if (4 * part % whole == 0) return quarters[4 * part / whole % 4];
@@ -46,7 +46,7 @@ static clv__complex root(int64_t part, int64_t whole) {
   return (clv__complex){cos(angle), sin(angle)};
 }
 
-/* In place: bit-reverses the order of the elements, then applies butterflies of growing length. */
+/* Transforms a power of two of elements in place: bit-reverses their order, then applies butterflies of growing length. */
 static void radix2(clv__complex *data, int64_t n, const clv__complex *roots) {
   for (int64_t i = 1, reversed = 0; i < n; ++i) {
     int64_t bit = n / 2;
@@ -88,13 +88,13 @@ static void conjugate(clv__complex *data, int64_t count) {
   for (int64_t i = 0; i < count; ++i) data[i].im = -data[i].im;
 }
 
-/* jk = (j² + k² - (k - j)²) / 2 turns the transform into a convolution with a chirp. */
+/* Transforms any length as a convolution with a chirp, by the identity jk = (j² + k² - (k - j)²) / 2. */
 static void bluestein(const clv__fourier *f, clv__complex *data, clv__complex *work) {
   for (int64_t i = 0; i < f->length; ++i) work[i] = multiply(data[i], f->chirp[i]);
   memset(work + f->length, 0, (size_t)(f->inner - f->length) * sizeof *work);
   radix2(work, f->inner, f->roots);
   for (int64_t i = 0; i < f->inner; ++i) work[i] = multiply(work[i], f->spectrum[i]);
-  conjugate(work, f->inner); /* the inverse transform; `spectrum` contains its factor */
+  conjugate(work, f->inner); /* inverse transform; `spectrum` contains its factor 1 / inner */
   radix2(work, f->inner, f->roots);
   conjugate(work, f->length);
   for (int64_t i = 0; i < f->length; ++i) data[i] = multiply(work[i], f->chirp[i]);

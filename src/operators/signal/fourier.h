@@ -14,14 +14,14 @@ typedef struct clv__complex {
 
 typedef struct clv__fourier {
   int64_t length;
-  int64_t inner;                /* the power of two that is transformed; 0: direct summation */
-  const clv__complex *roots;    /* e^(-2πik/n), half of them for radix 2 */
+  int64_t inner;                /* length of the transform by radix 2, a power of two; 0: direct summation */
+  const clv__complex *roots;    /* e^(-2πik/n); for radix 2 only the first half */
   const clv__complex *chirp;    /* e^(-πik²/length) */
   const clv__complex *spectrum; /* transform of the conjugated chirp, divided by `inner` */
 } clv__fourier;
 
-/* The number of elements of a length's tables, which threads share, and of a thread's work area. SIZE_MAX: too large for any
- * memory. */
+/* The number of elements of the tables for a length, which threads share, and of the work area that each thread needs. SIZE_MAX:
+ * too large for any memory. */
 size_t clv__fourier_table_count(int64_t length);
 size_t clv__fourier_work_count(int64_t length);
 

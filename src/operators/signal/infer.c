@@ -1,11 +1,12 @@
-/* DFT and STFT, the windows that weight frames, and the matrix for a mel spectrogram. */
+/* DFT, STFT, the window functions, and MelWeightMatrix. */
 #include <math.h>
 
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
 #include "operators/infer.h"
 
-/* The integer in an input of one element: a number, a symbol, or unknown. An error if it is below `least` or above 2^48. */
+/* Reads the integer of an input with one element. *element is a number, a symbol or unknown. An error if it is below `least` or
+ * above 2^48. */
 static clv_status scalar_of(clv__infer *infer, uint32_t input, const char *what, int64_t least, int64_t *element) {
   clv__content content;
   *element = CLV__ELEMENT_UNKNOWN;
@@ -38,17 +39,18 @@ static clv_status check_parts(clv__infer *infer) {
 
 /* ---- DFT ------------------------------------------------------------------------------------------------------------------- */
 
-/* The signal's axis; -1 if it comes from an input that is unknown. */
+/* Sets *axis to the axis of the transform; -1 if it comes from an input whose value is unknown. */
 static clv_status dft_axis(clv__infer *infer, int32_t *axis) {
   int64_t element = infer->opset < 20 ? clv__attribute_int(infer->attributes, "axis", 1) : -2;
   const int32_t rank = infer->inputs[0].rank;
   *axis = -1;
   if (infer->opset >= 20 && clv__infer_has(infer, 2)) CLV__TRY(scalar_of(infer, 2, "axis", -CLV_MAX_RANK, &element));
-  const bool from_input = infer->opset >= 20; /* an attribute is always a number, even if it is very low */
+  const bool from_input = infer->opset >= 20; /* a very low attribute is a number too, not a symbol */
   if (from_input && !clv__element_is_number(element)) return CLV_OK;
   CLV__TRY(clv__infer_axis(infer, element, rank, axis));
   if (*axis < rank - 1) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %lld holds the real and imaginary parts", (long long)element);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %lld is the axis of the real and imaginary parts",
+                        (long long)element);
 }
 
 static clv_status infer_dft(clv__infer *infer) {
@@ -108,7 +110,7 @@ static clv_status infer_stft(clv__infer *infer) {
     length = signal;
   }
   if (length == 0 || (length > 0 && signal >= 0 && length > signal)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "frames of %lld elements are longer than the signal of %lld",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "frames of %lld elements do not fit a signal of %lld elements",
                           (long long)length, (long long)signal);
   }
   if (x->rank == 3) dims[0] = x->dims[0];

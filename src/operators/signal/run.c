@@ -11,7 +11,7 @@ static bool has(const clv__kernel_call *call, uint32_t input) {
   return input < call->input_count && call->inputs[input].dtype != CLV_DTYPE_NONE;
 }
 
-/* The number in an input of one element, if the input exists and its data is known. */
+/* Reads the number in an input of one element. False if the input is absent or its data is unknown. */
 static bool number_of(const clv__kernel_call *call, uint32_t input, int64_t *number) {
   if (!has(call, input) || call->inputs[input].data == NULL) return false;
   *number = clv__tensor_get_int(&call->inputs[input], 0);
@@ -28,14 +28,14 @@ static bool accepts_lengths(const clv__kernel_call *call, char reason[160]) {
     bool is_window = i == 2 && strcmp(call->op, "STFT") == 0;
     bool fits = is_window ? dtype == call->inputs[0].dtype : is_list_dtype(dtype);
     if (dtype == CLV_DTYPE_NONE || fits) continue;
-    snprintf(reason, 160, "input %u of dtype %s", (unsigned)i, clv_dtype_name(dtype));
+    snprintf(reason, 160, "input %u of dtype %s not supported", (unsigned)i, clv_dtype_name(dtype));
     return false;
   }
   return true;
 }
 
-/* The bytes of the tables and `extra` elements, which all threads read, and for each thread a lane and the transform's work
- * area. */
+/* The bytes of scratch: the tables and `extra` elements, which all threads read, and for each thread a lane and the transform's
+ * work area. */
 static size_t transform_bytes(int64_t length, size_t extra, int64_t lanes) {
   size_t tables = clv__fourier_table_count(length), work = clv__fourier_work_count(length), total;
   if (tables == SIZE_MAX) return SIZE_MAX;
@@ -62,7 +62,7 @@ typedef struct dft {
   bool inverse, onesided;
 } dft;
 
-/* False if the axis or the length is in data that is not known. */
+/* Reads the attributes and inputs. False if the axis or the length is an input whose data is unknown. */
 static bool dft_read(const clv__kernel_call *call, dft *d) {
   const clv_tensor *x = &call->inputs[0];
   int64_t axis = call->opset < 20 ? clv__attribute_int(call->attributes, "axis", 1) : -2;
@@ -75,13 +75,13 @@ static bool dft_read(const clv__kernel_call *call, dft *d) {
   return true;
 }
 
-/* An upper bound if the axis or the length is not known yet. */
+/* The bytes of scratch; an upper bound if the axis or the length is not known yet. */
 static size_t scratch_dft(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *y = &call->outputs[0];
   dft d;
   if (!clv__tensor_is_static(x) || !clv__tensor_is_static(y) || x->rank < 2 || clv__tensor_is_empty(y)) return 0;
   if (dft_read(call, &d)) {
-    if (d.axis < 0 || d.axis >= x->rank - 1 || d.length < 1) return 0; /* the kernel rejects it when it runs */
+    if (d.axis < 0 || d.axis >= x->rank - 1 || d.length < 1) return 0; /* the kernel will reject the call */
     int64_t lanes = clv__dims_count(y, 0, d.axis) * clv__dims_count(y, d.axis + 1, y->rank - 1);
     return transform_bytes(d.length, 0, lanes);
   }
@@ -92,7 +92,7 @@ static size_t scratch_dft(const clv__kernel_call *call) {
   return transform_bytes_most(longest, 0, CLV__KERNEL_MAX_THREADS);
 }
 
-/* Fills `to` with `length` elements: those of a lane that has `present` elements, `step` apart, then zeros. */
+/* Fills `to` with `length` elements: first those of a lane of `present` elements, `step` apart in x, then zeros. */
 static void lane_read(const clv_tensor *x, int64_t first, int64_t step, int64_t present, int64_t length, clv__complex *to) {
   const int64_t parts = x->dims[x->rank - 1], count = present < length ? present : length;
   for (int64_t i = 0; i < length; ++i) to[i] = (clv__complex){0, 0};
@@ -104,7 +104,7 @@ static void lane_write(const clv_tensor *y, int64_t first, int64_t step, int64_t
   for (int64_t i = 0; i < count; ++i) clv__row_from_f64(y->dtype, y->data, (first + i * step) * parts, parts, &from[i].re);
 }
 
-/* Fills in the second half of a spectrum, which follows from the first half for a real signal. */
+/* Fills in the second half of the spectrum of a real signal, the conjugate of the first half. */
 static void complete_spectrum(clv__complex *data, int64_t length) {
   data[0].im = 0;
   if (length % 2 == 0) data[length / 2].im = 0;
@@ -176,7 +176,7 @@ static clv_status run_stft(const clv__kernel_call *call) {
   int64_t step;
   if (!number_of(call, 1, &step) || step < 1 || length < 1 || length > signal || frames > (signal - length) / step + 1 ||
       y->dims[2] > length) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld frames of length %lld do not fit a signal of %lld",
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld frames of length %lld do not fit a signal of %lld elements",
                           (long long)frames, (long long)length, (long long)signal);
   }
   clv__fourier fourier;

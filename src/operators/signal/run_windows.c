@@ -17,7 +17,7 @@ clv_status clv__kernel_window(const clv__kernel_call *call) {
   for (int64_t i = 0; i < size; ++i) {
     /* A symmetric window of one element has its peak value. */
     double angle = period > 0 ? 2 * PI * (double)i / period : PI;
-    double value = (a2 * cos(2 * angle) - a1 * cos(angle)) + a0; /* in this order of operations the peak is 1 */
+    double value = (a2 * cos(2 * angle) - a1 * cos(angle)) + a0; /* computed in this order, the peak is exactly 1 */
     clv__row_from_f64(y->dtype, y->data, i, 1, &value);
   }
   return CLV_OK;
@@ -75,7 +75,7 @@ bool clv__kernel_mel_accepts(const clv__kernel_call *call, char reason[160]) {
   for (uint32_t i = 1; i < 5; ++i) {
     uint32_t allowed = i < 3 ? CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64) : CLV__DTYPES_FLOAT;
     if ((CLV__DTYPE_BIT(call->inputs[i].dtype) & allowed) != 0) continue;
-    snprintf(reason, 160, "input %u of dtype %s", (unsigned)i, clv_dtype_name(call->inputs[i].dtype));
+    snprintf(reason, 160, "input %u of dtype %s not supported", (unsigned)i, clv_dtype_name(call->inputs[i].dtype));
     return false;
   }
   return clv__kernel_window_accepts(call, reason);

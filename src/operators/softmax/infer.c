@@ -15,7 +15,7 @@ static clv_status infer_softmax(clv__infer *infer) {
   return clv__infer_same(infer);
 }
 
-/* An exponential, a sum, a scale. */
+/* 15 FLOPs per element: an exponential, a sum and a division. */
 static void work_softmax(const clv__infer *infer, clv__work *work) {
   size_t count;
   if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = 15.0 * (double)count;

@@ -1,7 +1,8 @@
 /* Cases of Cleave's own operators over graphs in compressed rows. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
-/* Rows with no, one and many sources, repeated sources, and unused sources after the last offset. */
+/* Rows with no source, one source and many, and repeated sources. Other operands below have unused sources after the last offset.
+ */
 #define EDGES "o:i64?{0,2,2,5,9,10} e:i64[10]~0:6"
 
 const clv__case_row clv__cases_sparse[] = {

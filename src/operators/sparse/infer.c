@@ -91,7 +91,7 @@ static clv_status infer_attention(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* One addition (attention: also one multiplication) per source and column. */
+/* The number of pairs of a source and a column. Each costs one addition; in attention also one multiplication. */
 static double pairs(const clv__infer *infer, uint32_t sources) {
   size_t count;
   const clv_tensor *data = &infer->inputs[0];

@@ -39,7 +39,7 @@ static clv_status check_graph(const graph *g, clv_error *error) {
   return CLV_OK;
 }
 
-/* A row without edges becomes zeros. A NaN wins a maximum. */
+/* The result of a row without edges is 0. If an element is a NaN, so is the maximum. */
 static clv_status run_aggregate(const clv__kernel_call *call) {
   const graph g = graph_of(&call->inputs[0], &call->inputs[1], &call->inputs[2]);
   const bool mean = clv__attribute_is(call->attributes, "reduce", "mean", false);
@@ -62,8 +62,8 @@ static clv_status run_aggregate(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* The attention weights of row v's edges for one head: the softmax of leaky_relu(sum of both ends' scores). `shares` has room for
- * all edges. */
+/* The attention weights of row v's edges for one head: the softmax of leaky_relu(source score + target score). `shares` has room
+ * for all edges. */
 static void make_shares(const clv__kernel_call *call, const graph *g, int64_t v, int64_t head, int64_t heads, double *shares) {
   const clv_tensor *of_source = &call->inputs[1], *of_target = &call->inputs[2];
   const double slope = (double)clv__attribute_float(call->attributes, "negative_slope", 0.2f);

@@ -1,7 +1,8 @@
 /* Cases of operators of one operand. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
-/* One size exceeds what vector and block loops process at once, one leaves a remainder, and some are empty or a scalar. */
+/* One shape has more elements than vector and block loops process at once, one leaves a remainder, and some are empty or a
+ * scalar. */
 #define SHAPES(fill)                                                                                                       \
   "x[3,5,7,11]" fill " | x[1]" fill " | x" fill " | x[0]" fill " | x[2,0,3]" fill " | x[4099]" fill " | x[2,3,1,5,2]" fill \
   " | x[1,1]" fill

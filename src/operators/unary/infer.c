@@ -1,9 +1,9 @@
-/* Element-wise operators of one input: the output has its type, or is bool with its shape. */
+/* Element-wise operators of one input. The output has the input's type, or dtype bool and the input's shape. */
 #include "operators/infer.h"
 #include "operators/common/content.h"
 
-/* How an operator changes the contents of a shape tensor. A symbol stands for a dimension, which is never negative, so rounding,
- * Abs and Relu leave it unchanged. */
+/* How an operator changes the known elements of a shape tensor. A symbol is the size of a dimension, which is never negative, so
+ * rounding, Abs and Relu leave it unchanged. */
 typedef enum keeps { KEEPS_NOTHING, KEEPS_MAGNITUDE, KEEPS_POSITIVE, NEGATES } keeps;
 
 static clv_status infer_content(clv__infer *infer, keeps what) {

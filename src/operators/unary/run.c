@@ -1,6 +1,6 @@
 /* Element-wise operators of one input: activations, rounding, exponentials, trigonometry, tests, Clip. Floats are computed in
- * double and rounded once. Integers wrap. A NaN gives a NaN: the comparisons are written so that it passes. Only
- * ThresholdedRelu, Shrink and Binarizer give 0 instead. */
+ * double and rounded once. Integers wrap. The comparisons are written so that a NaN gives a NaN; only ThresholdedRelu, Shrink and
+ * Binarizer give 0 for it. */
 #include <math.h>
 
 #include "operators/common/element.h"
@@ -62,8 +62,8 @@ REAL(asinh_of, asinh(x))
 REAL(acosh_of, acosh(x))
 REAL(atanh_of, atanh(x))
 
-/* The function for integers and bool. Unsigned values are never negative here, except the upper half of u64. NULL: the
- * operator does not support integers. */
+/* The function of an operator on integers and bool; NULL if it does not support integers. Unsigned values are passed as positive
+ * numbers, except for the upper half of u64. */
 typedef int64_t whole_fn(int64_t x);
 
 static int64_t whole_relu(int64_t x) {
@@ -160,7 +160,7 @@ static int64_t is_not_zero(int64_t x) {
 
 static clv_status run_unary(const clv__kernel_call *call) {
   const unary *entry = table;
-  while (strcmp(entry->op, call->op) != 0) ++entry; /* the kernels' table has no other names */
+  while (strcmp(entry->op, call->op) != 0) ++entry; /* always found: clv__kernels_unary lists the same names */
   if (clv__element_is_float(&call->inputs[0])) {
     const double a = (double)(entry->a_name != NULL ? clv__attribute_float(call->attributes, entry->a_name, entry->a) : 0);
     const double b = (double)(entry->b_name != NULL ? clv__attribute_float(call->attributes, entry->b_name, entry->b) : 0);
@@ -184,7 +184,7 @@ static clv_status run_gelu(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Integers are also shrunk as real numbers, because lambd and bias may be fractions. */
+/* Integers are computed in double too, because lambd and bias may be fractions. */
 static clv_status run_shrink(const clv__kernel_call *call) {
   const float lambd = clv__attribute_float(call->attributes, "lambd", 0.5f);
   apply(call, shrink, (double)lambd, (double)clv__attribute_float(call->attributes, "bias", 0));
@@ -210,7 +210,7 @@ static double largest_of(clv_dtype dtype) {
   }
 }
 
-/* Raises values below the low bound to it, then lowers values above the high bound to it. */
+/* Clips at the low bound first, then at the high bound, which wins if the bounds are in the wrong order. */
 static void clip_reals(const clv__kernel_call *call, const clv_tensor *low_given, const clv_tensor *high_given) {
   const clv_tensor *x = &call->inputs[0], *y = &call->outputs[0];
   double low = low_given != NULL ? clv__element_load(low_given, 0) : -largest_of(x->dtype);

@@ -1,4 +1,5 @@
-/* Operators that change or read a shape and leave the bytes unchanged. Contents of small integer tensors pass through them. */
+/* Operators that change or read a shape and leave the bytes unchanged. The known elements of small integer tensors are passed on.
+ */
 #include "operators/infer.h"
 #include "operators/common/dims.h"
 #include "operators/view/rules.h"
@@ -21,7 +22,8 @@ static clv_status infer_dropout(clv__infer *infer) {
 
 typedef struct reshape {
   int64_t dims[CLV_MAX_RANK];
-  int64_t above[CLV_MAX_RANK], below[CLV_MAX_RANK]; /* the input's dims, and the known new dims; both without dims copied by 0 */
+  /* The input's dims, and the known new dims. Neither list includes dims that a 0 copies. */
+  int64_t above[CLV_MAX_RANK], below[CLV_MAX_RANK];
   int32_t above_count, below_count;
   int32_t open_count; /* number of new dims that are still unknown */
   int32_t open;       /* index of the last of them */
@@ -95,7 +97,7 @@ static clv_status infer_reshape(clv__infer *infer) {
     if (r.open_count == 1 && divides) r.dims[r.open] = rest;
     if (r.open_count == 1 && !divides) return reshape_mismatch(infer, &r, target.count);
     if (r.open_count == 0 && divides && rest >= 0 && rest != 1) return reshape_mismatch(infer, &r, target.count);
-    if (r.open_count == 0 && !divides) { /* the only valid case that does not divide: no elements on both sides */
+    if (r.open_count == 0 && !divides) { /* valid only if neither shape has elements */
       bool empty = false, was_empty = false;
       for (int32_t i = 0; i < r.below_count; ++i) empty = empty || r.below[i] == 0;
       for (int32_t i = 0; i < r.above_count; ++i) was_empty = was_empty || r.above[i] <= 0;
@@ -124,7 +126,7 @@ static clv_status infer_flatten(clv__infer *infer) {
 
 /* ---- Squeeze, Unsqueeze -------------------------------------------------------------------------------------------------- */
 
-/* Marks the listed axes, counted in a shape of `rank`. */
+/* Marks the listed axes of a shape of `rank` axes. */
 static clv_status mark_axes(clv__infer *infer, const clv__content *axes, int32_t rank, bool marked[CLV_MAX_RANK]) {
   for (uint32_t i = 0; i < axes->count; ++i) {
     int32_t axis;
@@ -135,7 +137,7 @@ static clv_status mark_axes(clv__infer *infer, const clv__content *axes, int32_t
   return CLV_OK;
 }
 
-/* The number of entries of an axes input whose elements are unknown; -1 if that is unknown too. */
+/* The number of elements of input axes, whose values are unknown; -1 if their number is unknown too. */
 static int64_t axes_length(const clv__infer *infer) {
   const clv_tensor *axes = infer->input_count > 1 ? &infer->inputs[1] : NULL;
   if (axes == NULL || axes->rank < 0) return -1;
@@ -159,7 +161,7 @@ static clv_status infer_squeeze(clv__infer *infer) {
   int64_t dims[CLV_MAX_RANK];
   int32_t rank = 0;
   for (int32_t i = 0; i < data->rank; ++i) {
-    if (!given && data->dims[i] < 0) return CLV_OK; /* the axis is removed only if it is 1, so the rank is unknown */
+    if (!given && data->dims[i] < 0) return CLV_OK; /* it is removed if its size is 1, so the rank is unknown */
     if (given && drop[i] && data->dims[i] >= 0 && data->dims[i] != 1) {
       return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d cannot be squeezed: its size is %lld, not 1", i,
                             (long long)data->dims[i]);

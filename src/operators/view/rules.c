@@ -11,7 +11,7 @@ typedef struct size {
   int64_t times, over;
 } size;
 
-/* Two products of sizes after cancelling their common factors. They are numbers if the symbols are the same. */
+/* The quotient above / below of two products of sizes. It is a number if both products contain the same symbols. */
 typedef struct share {
   int64_t above, below;
   bool same_symbols;
@@ -48,9 +48,9 @@ static void read_sizes(const clv_tensor *type, size *sizes) {
   }
 }
 
-/* The output axis that open axis `axis` of the input becomes. The products before both axes are equal, and the symbols after both
- * are the same. The output's size there is then a known multiple of the input's, which may determine another axis. -1: none found
- * so far. */
+/* Finds the output axis that axis `axis` of the input, a symbol, becomes: the sizes before both axes have equal products, and the
+ * sizes after both contain the same symbols. Sets to[b], the size of that output axis as a multiple of the input's; with it, a
+ * later call may find another axis. Returns -1 if no axis is found. */
 static int32_t link_axis(const clv_tensor *in, const clv_tensor *out, int32_t axis, const size *from, size *to) {
   for (int32_t b = 0; b < out->rank; ++b) {
     if (out->dims[b] >= 0) continue;
@@ -63,7 +63,8 @@ static int32_t link_axis(const clv_tensor *in, const clv_tensor *out, int32_t ax
   return -1;
 }
 
-/* Whether the constant target of a Reshape lets the size of output axis `to` follow that of input axis `from`. */
+/* Whether the constant input shape of a Reshape leaves the size of output axis `to` open, so that it changes with input axis
+ * `from`. */
 static bool target_follows(clv__padding *padding, int32_t from, int32_t to) {
   clv__content target;
   bool given;
@@ -71,11 +72,11 @@ static bool target_follows(clv__padding *padding, int32_t from, int32_t to) {
   bool keeps_zero = clv__attribute_int(padding->node->attributes, "allowzero", 0) != 0;
   int64_t element = (uint32_t)to < target.count ? target.elements[to] : 0;
   if (element == -1 || (element == 0 && !keeps_zero && from == to)) return true;
-  return clv__padding_no(padding, "its new axis %d has the fixed size %lld", (int)to, (long long)element);
+  return clv__padding_no(padding, "it gives output axis %d the fixed size %lld", (int)to, (long long)element);
 }
 
-/* Reshape, Flatten, Squeeze, Unsqueeze: a padded axis stays whole, or it is merged with or split from the fixed axes after it.
- * Elements at the beginning therefore stay at the beginning. */
+/* Reshape, Flatten, Squeeze, Unsqueeze: a padded axis is kept, or it is merged with fixed axes after it, or split into one axis
+ * and fixed axes after that. So the elements at its beginning stay at the beginning. */
 bool clv__independent_reshape(clv__padding *padding) {
   const clv_tensor *in = &padding->node->inputs[0], *out = &padding->node->outputs[0];
   size from[CLV_MAX_RANK], to[CLV_MAX_RANK];

@@ -11,7 +11,8 @@ static clv_status run_view(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Whether Dropout drops nothing (not in training mode, or a ratio of 0). 1: yes; 0: no; -1: not known yet. */
+/* Returns 1 if Dropout drops nothing (it is not in training mode, or its ratio is 0), 0 if it may, -1 if that is not known yet.
+ */
 static int drops_nothing(const clv__kernel_call *call) {
   const clv_tensor *ratio = &call->inputs[1], *training = &call->inputs[2];
   if (call->input_count < 3 || training->dtype != CLV_BOOL) return 1;

@@ -7,7 +7,7 @@ typedef struct tally {
   const uint16_t *streamed;
   uint16_t *resident;      /* by weight: the devices on which it is already counted */
   uint32_t *streamed_seen; /* by weight: the last partition (+ 1) that counted it */
-  uint32_t *value_seen;    /* by value, likewise */
+  uint32_t *value_seen;    /* by value: the last partition (+ 1) that counted it */
 } tally;
 
 static bool is_boundary(const tally *t, uint32_t value, uint32_t partition) {

@@ -1,8 +1,8 @@
-/* Computes a lower bound on the time of a placement, however it is cut into partitions. That is cheap compared to cutting, and
- * enough to discard most placements. */
+/* Computes a lower bound on the time of a placement, however it is cut into partitions. This bound is cheap compared to cutting,
+ * and suffices to discard most placements. */
 #include "place/optimal/optimal.h"
 
-/* One launch for each device that has any work. */
+/* Returns the sum of one launch for each device that has any work. */
 static uint64_t launches_by_device(const clv__problem *problem, const uint32_t *devices) {
   uint64_t time_ns = 0;
   uint32_t used = 0;
@@ -15,9 +15,9 @@ static uint64_t launches_by_device(const clv__problem *problem, const uint32_t *
   return time_ns;
 }
 
-/* Along one path through the graph every change of device adds a partition. The walk passes over views, because they may be in a
- * partition that has only views. `launches` and `last` are by node: the launches of the most expensive path to it, and the last
- * device on that path. */
+/* Returns the launches along the most expensive path through the graph: every change of device along a path begins another
+ * partition. Views do not count, because their partition may have only views, and then has no launch. `launches` and `last` are
+ * by node: the launches of the most expensive path to it, and the last device on that path. */
 static uint64_t launches_along(const clv__problem *problem, const uint32_t *devices, uint64_t *launches, uint8_t *last) {
   uint64_t most = 0;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -38,7 +38,7 @@ static uint64_t launches_along(const clv__problem *problem, const uint32_t *devi
   return most;
 }
 
-/* The load of the busiest device: its nodes, with all their savings. */
+/* Returns a lower bound on the load of the busiest device: the time of its nodes, minus all savings that they may have. */
 static uint64_t busiest_ns(const clv__problem *problem, const uint32_t *devices) {
   uint64_t load[16] = {0}, saved[16] = {0}, most = 0;
   for (uint32_t n = 0; n < problem->node_count; ++n) {

@@ -1,6 +1,6 @@
-/* List scheduling for devices that work at the same time. Nodes are taken in the order of urgency (the longest path from them to
- * the end), each on the device that finishes it earliest. The result only estimates times; it is a start for the local search,
- * which prices in full. */
+/* List scheduling for devices that work at the same time. Nodes are placed in the order of urgency (the length of the longest
+ * path from them to the end), each on the device that finishes it earliest. Times are only estimated: the result is a starting
+ * point for the local search, which computes full prices. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ typedef struct scheduler {
   const clv__problem *problem;
   urgent *order;
   uint64_t *ready;   /* [value * space_count + space]: when it is available; UINT64_MAX until then */
-  uint64_t *free_at; /* by device, then the copies of memory spaces */
+  uint64_t *free_at; /* by device; then, for copies, by memory space */
   uint32_t *devices;
 } scheduler;
 
@@ -38,7 +38,8 @@ static int compare_urgent(const void *a, const void *b) {
   return x->node < y->node ? -1 : x->node > y->node;
 }
 
-/* A node is at least as urgent as its readers, and precedes them in the list, so the order is topological. */
+/* Sorts the nodes by urgency. A node is at least as urgent as its readers, and among ties the list decides, so the order is
+ * topological. */
 static void rank(scheduler *s, uint64_t *ranks) {
   const clv__problem *problem = s->problem;
   for (uint32_t n = problem->node_count; n-- > 0;) {
@@ -55,7 +56,7 @@ static void rank(scheduler *s, uint64_t *ranks) {
   qsort(s->order, problem->node_count, sizeof *s->order, compare_urgent);
 }
 
-/* Returns when the value is in the device's memory. With `commit` it schedules the copies. */
+/* Returns the time at which the value can be in memory space `space`. With `commit`, also schedules the copies. */
 static uint64_t bring(scheduler *s, uint32_t value, uint32_t space, bool commit) {
   const clv__problem *problem = s->problem;
   uint64_t *ready = &s->ready[(size_t)value * problem->space_count], at = ready[space], home_at = ready[0];
@@ -73,7 +74,8 @@ static uint64_t bring(scheduler *s, uint32_t value, uint32_t space, bool commit)
   return at;
 }
 
-/* Returns when `device` would finish the node. If none of its inputs was computed on that device, a new partition begins. */
+/* Returns the time at which `device` would finish the node. If none of its inputs was computed on that device, a new partition
+ * begins. */
 static uint64_t run(scheduler *s, uint32_t node, uint32_t device, bool commit) {
   const clv__problem *problem = s->problem;
   uint64_t start = s->free_at[device], time = clv__node_ns(problem, node, device), saved = 0;

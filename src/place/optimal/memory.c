@@ -1,5 +1,5 @@
-/* Finds placements if weights do not fit. It tries a price per byte on the devices that lack memory (Lagrangian multipliers,
- * found by doubling and bisection), and it tries filling devices one after the other. */
+/* Finds placements if the weights do not fit. Tries prices per byte on the devices that lack memory (Lagrange multipliers, found
+ * by doubling and bisection), and tries to fill devices one after the other. */
 #include <string.h>
 
 #include "place/optimal/optimal.h"
@@ -10,7 +10,7 @@ static uint64_t add_capped(uint64_t a, uint64_t b) {
   return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Nanoseconds per 1,024 bytes at which all weights together cost as much as all nodes. */
+/* Returns the price, in nanoseconds per 1,024 bytes, at which all weights together cost as much as all nodes. */
 static uint64_t unit_price(const clv__problem *problem) {
   uint64_t time = 0, bytes = 1;
   for (uint32_t n = 0; n < problem->node_count; ++n) {

@@ -1,6 +1,6 @@
 /* Finds changes of a placement that are worth trying: for whole partitions, for nodes between two partitions of one device, for
- * nodes at boundaries, and for pairs of nodes in small problems. Estimates are exact except for launches, which are estimated
- * from the neighbours in the graph of partitions. */
+ * nodes at boundaries, and for pairs of nodes in small problems. The estimated changes of the cost are exact, except that
+ * launches are estimated from the neighbours in the graph of partitions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +13,10 @@ typedef struct maker {
   const clv__problem *problem;
   const clv__cut *cut;
   clv__changes *changes;
-  uint32_t *below, *above; /* by node: stamps */
+  uint32_t *below, *above; /* by node: equal to `stamp` if visited in the current walk */
   uint64_t *degrees;       /* by node */
   uint32_t stamp;
-  size_t start; /* of the current change, in changes->nodes */
+  size_t start; /* where the nodes of the current change begin in changes->nodes */
   bool is_full;
   clv_error *error;
 } maker;
@@ -88,10 +88,10 @@ static bool is_read_on(const maker *m, uint32_t node, uint32_t device) {
   return false;
 }
 
-/* ---- Kinds ---- */
+/* ---- Kinds of changes ---- */
 
-/* Moves the nodes of a partition to `device`, as far as it can run them. They need a launch of their own unless they join
- * neighbours there. */
+/* Moves the nodes of a partition to `device`, as far as it can run them. The moved nodes need a launch of their own unless they
+ * can join neighbours on `device`. */
 static clv_status move_partition(maker *m, uint32_t partition, uint32_t device) {
   const clv__cut *cut = m->cut;
   uint32_t size = cut->offsets[partition + 1] - cut->offsets[partition];
@@ -143,7 +143,8 @@ static bool is_above(const maker *m, uint32_t node, uint32_t partition) {
   return false;
 }
 
-/* Moves all nodes on paths from partition `first` to partition `last`, both on one device, to that device. The two become one. */
+/* Moves all nodes on paths from partition `first` to partition `last`, both on one device, to that device. The two partitions
+ * become one. */
 static clv_status close_gap(maker *m, uint32_t first, uint32_t last) {
   const clv__cut *cut = m->cut;
   uint32_t device = cut->devices[first];
@@ -186,7 +187,8 @@ static clv_status close_gaps(maker *m, uint32_t span) {
   return CLV_OK;
 }
 
-/* Moves a node, alone or with its readers on the same device, to a device that touches it (or to any). */
+/* Moves a node, alone or with its readers on the same device, to a device that one of its neighbours is on (or, if `anywhere`, to
+ * any device). */
 static clv_status move_nodes(maker *m, bool anywhere) {
   const clv__problem *problem = m->problem;
   for (uint32_t n = 0; n < problem->node_count && !m->is_full; ++n) {
@@ -215,7 +217,7 @@ static clv_status move_pair(maker *m, uint32_t a, uint32_t b) {
   return CLV_OK;
 }
 
-/* The work of moving each node: its own edges, and those of the nodes that share its outputs. */
+/* Counts, as the work of moving each node, its own edges and those of the readers of its outputs. */
 static void count_degrees(const maker *m) {
   const clv__problem *problem = m->problem;
   for (uint32_t n = 0; n < problem->node_count; ++n) m->degrees[n] = problem->read_offsets[n + 1] - problem->read_offsets[n];
@@ -225,8 +227,8 @@ static void count_degrees(const maker *m) {
   }
 }
 
-/* Moves pairs together: producer and reader, and two readers of one value. A node with very many neighbours would pair with each
- * of them, so the number of pairs is limited. */
+/* Moves pairs of nodes together: a producer and a reader, or two readers of one value. A node with very many neighbours would
+ * pair with each of them, so the work is limited. */
 static clv_status move_pairs(maker *m) {
   const clv__problem *problem = m->problem;
   count_degrees(m);
@@ -247,7 +249,7 @@ static clv_status move_pairs(maker *m) {
   return CLV_OK;
 }
 
-/* ---- All of them ---- */
+/* ---- All changes ---- */
 
 static int compare_changes(const void *a, const void *b) {
   const clv__change *x = a, *y = b;

@@ -1,12 +1,12 @@
-/* `optimal`: the least predicted time. It prices in full the exact minimum cut of node, transfer and fusion times (pairs of
- * devices in turn if there are more than two), the result of every other strategy, and every single device. A local search
- * continues from the best of them. The result is the best placement seen, so it is never worse than another strategy under the
- * same prices. All effort is counted, never timed. */
+/* `optimal`: the least predicted time. It computes the full price of the exact minimum cut of node, transfer and fusion times (of
+ * each pair of devices in turn if there are more than two), of the result of every other strategy, and of every single device. A
+ * local search continues from the best of these. The result is the best placement seen, so it is never worse than another
+ * strategy under the same prices. Effort is counted in operations, not measured in time, so that the result is deterministic. */
 #include "place/optimal/optimal.h"
 
 #include <string.h>
 
-/* The effort of the local searches (see clv__evaluator), and the number of nodes up to which they are deep. */
+/* The effort of each step (see clv__evaluator), and the number of nodes up to which the local search is deep. */
 #define DEEP_EFFORT ((uint64_t)600000)
 #define SWAP_EFFORT ((uint64_t)300000)
 #define STREAM_EFFORT ((uint64_t)2000000)
@@ -45,11 +45,11 @@ static clv_status try_strategy(clv__optimal *o, const clv__strategy *strategy, c
   bool hopeless = false;
   clv_status status = strategy->place(&its, arena, &candidate.placing, o->error);
   if (status == CLV_OK) status = clv__pool_is_hopeless(&o->pool, candidate.placing.devices, &hopeless, o->error);
-  if (status == CLV_NOT_SUPPORTED || hopeless) return CLV_OK; /* the strategy has no answer here, or only a hopeless one */
+  if (status == CLV_NOT_SUPPORTED || hopeless) return CLV_OK; /* the strategy fails here, or its placement is hopeless */
   if (status != CLV_OK) return status;
   const clv__placing *placing = &candidate.placing;
   if (!placing->has_cut && placing->groups == NULL && placing->streamed == NULL && its.split == o->evaluator.split) {
-    return clv__pool_add(&o->pool, placing->devices, o->error); /* it is cut like our own placements */
+    return clv__pool_add(&o->pool, placing->devices, o->error); /* cut in the same way as other placements of the pool */
   }
   clv__score score;
   status = clv__place_price(&its, arena, &candidate, o->error);
@@ -74,7 +74,7 @@ static clv_status try_strategies(clv__optimal *o, rival *best) {
   return CLV_OK;
 }
 
-/* With more than two devices: improves the best placement, exactly for each pair in turn. */
+/* With more than two devices: improves the best placements, by an exact minimum cut for each pair of devices in turn. */
 static clv_status swap_best(clv__optimal *o) {
   uint32_t times = 1 + clv__optimal_times(o, SWAP_EFFORT, 10, 3);
   for (uint32_t i = 0; i < times && i < o->pool.count; ++i) {
@@ -95,10 +95,10 @@ static clv_status search_from(clv__optimal *o, uint32_t solution, uint64_t budge
   return clv__pool_add(&o->pool, o->scratch, o->error);
 }
 
-/* Small problems: searches deeply, from several starts. */
+/* For small problems: searches deeply, from several starts. */
 static clv_status search_deep(clv__optimal *o) {
   uint32_t count = o->pool.count < SEARCH_STARTS ? o->pool.count : SEARCH_STARTS;
-  uint64_t effort = o->input->objective == CLV__OVERLAP ? 3 * DEEP_EFFORT : DEEP_EFFORT; /* an evaluation tries seven cuts then */
+  uint64_t effort = o->input->objective == CLV__OVERLAP ? 3 * DEEP_EFFORT : DEEP_EFFORT; /* then an evaluation tries seven cuts */
   uint64_t budget = clv__optimal_times(o, effort, 1, DEEP_TIMES) * o->evaluator.effort;
   uint64_t hashes[SEARCH_STARTS];
   for (uint32_t i = 0; i < count; ++i) hashes[i] = o->pool.solutions[i].hash;
@@ -115,7 +115,7 @@ static clv_status search_large(clv__optimal *o) {
   return search_from(o, 0, times * o->evaluator.effort, false);
 }
 
-/* ---- The answer ---- */
+/* ---- The result ---- */
 
 static clv_status refuse_memory(clv__optimal *o, const uint32_t *devices) {
   clv__score score;
@@ -139,7 +139,7 @@ static clv_status refuse_split(clv__optimal *o) {
   clv_status status = clv__split(o->problem, o->scratch, NULL, o->input->split, &arena, &cut, o->error);
   clv__arena_finish(&arena);
   if (status != CLV_OK) return status;
-  return clv__error_set(o->error, CLV_INTERNAL_ERROR, "a placement was rejected the first time but accepted the second");
+  return clv__error_set(o->error, CLV_INTERNAL_ERROR, "the same placement was first rejected and then accepted");
 }
 
 static clv_status give_rival(clv__optimal *o, const clv__strategy *strategy, clv__arena *arena, clv__placing *placing) {
@@ -158,7 +158,7 @@ static clv_status give_rival(clv__optimal *o, const clv__strategy *strategy, clv
  *   single   everything on one device is cheapest
  *   view     moves no data: it stays with its source, or with its reader
  *   cut      the minimum cut of node, transfer and fusion times puts it there
- *   back     returned: the boundary that the cut would draw here costs more, with launches, than it gains
+ *   back     moved back: with launches, the partition boundary of the cut costs more here than it gains
  *   load     moved from its device in the cut, so that devices work at the same time
  *   memory   moved from its device in the cut, because that does not fit the device's memory */
 static const char *cause_of(const clv__optimal *o, const uint32_t *devices, uint32_t node, bool is_single) {
@@ -243,8 +243,9 @@ static clv_status choose(clv__optimal *o, const rival *best, clv__arena *arena, 
   return give(o, devices, &streaming, arena, placing);
 }
 
-/* Sets `enough` if there is nothing to search for: one device, or a time that equals a lower bound. The bound is computed only if
- * the search would take longer than that. A placement of equal time might have fewer partitions; the split takes care of that. */
+/* Sets `enough` if a search cannot help: there is one device, or the time equals a lower bound. The bound is computed only if the
+ * search would take longer than computing it. Another placement of equal time might have fewer partitions, but this one already
+ * has the fewest that its split can find. */
 static clv_status is_least(clv__optimal *o, bool *enough) {
   clv__bounds bounds;
   *enough = o->pool.count == 0 || o->problem->device_count == 1;

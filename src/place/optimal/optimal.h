@@ -1,11 +1,11 @@
 /* Shared by the files of `optimal`: scores, solutions, the evaluator that prices a placement in full, the state that keeps the
- * cost up to date while single nodes move, and the moves of the local search. Only src/place/optimal needs it. */
+ * cost up to date while single nodes move, and the moves of the local search. Only files in src/place/optimal include it. */
 #ifndef CLEAVE_PLACE_OPTIMAL_OPTIMAL_H
 #define CLEAVE_PLACE_OPTIMAL_OPTIMAL_H
 
 #include "place/place.h"
 
-/* Times from files may be large. Sums saturate instead of overflowing, so a later time never seems earlier. */
+/* Adds times; saturates instead of overflowing, because times from files may be large. */
 static inline uint64_t clv__add_ns(uint64_t a, uint64_t b) {
   uint64_t sum;
   return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
@@ -39,15 +39,15 @@ typedef struct clv__evaluator {
   bool has_limits;          /* some device's memory is limited */
   clv__arena arena;         /* of the last evaluation */
   clv__cut cut;             /* of the last evaluation; lives in `arena` */
-  uint64_t effort;          /* of one evaluation: nodes, values and reads, plus a small constant */
+  uint64_t effort;          /* of one evaluation: the number of nodes, values and reads, plus a constant */
   uint64_t spent;           /* over all evaluations */
 } clv__evaluator;
 
 void clv__evaluator_init(clv__evaluator *evaluator, const clv__problem *problem, clv__objective objective, clv__split_mode split,
                          const clv_allocator *allocator);
 void clv__evaluator_finish(clv__evaluator *evaluator);
-/* A placement that the split rejects (a device's limit) has the worst score. The call fails only for reasons outside the
- * placement. */
+/* A placement that the split rejects, because of a device's limit, gets the worst score. Errors never concern the placement
+ * itself. */
 clv_status clv__evaluate(clv__evaluator *evaluator, const uint32_t *devices, clv__score *score, clv_error *error);
 clv__score clv__score_make(const clv__problem *problem, const uint32_t *devices, const clv__cut *cut, const clv__price *price,
                            clv__objective objective, uint64_t excess_bytes);
@@ -58,23 +58,23 @@ clv_status clv__is_hopeless(const clv__evaluator *evaluator, const uint32_t *dev
 
 clv_status clv__cut_copy(const clv__cut *cut, uint32_t node_count, clv__arena *arena, clv__cut *copy, clv_error *error);
 
-/* order.c. Puts the partitions at the start of the longest paths first. */
+/* order.c. Orders the partitions: those from which the longest path to the end starts come first. */
 clv_status clv__urgent_order(const clv__problem *problem, clv__cut *cut, clv__arena *arena, clv_error *error);
-/* Groups nodes that have equally many changes of device before them (`above`) or after them (`below`). A partition of one such
- * group starts as early as possible, or delays its readers as little as possible. */
+/* Groups nodes that have equally many changes of device before them (`above`) or after them (`below`). If partitions do not span
+ * several groups, they start as early as possible, or delay their readers as little as possible. */
 clv_status clv__wait_groups(const clv__problem *problem, const uint32_t *devices, bool above, bool below, clv__arena *arena,
                             uint32_t *groups, clv_error *error);
 
-/* excess.c. Sums the bytes by which the devices' memories are exceeded. The need of each device is its resident weights, plus the
- * boundary values and streamed weights of the partition that has most of them. `device` (may be NULL) is the device that lacks
- * most; `needed` is its total need. */
+/* excess.c. Sums the bytes by which the devices' memories are exceeded. Each device needs memory for its resident weights, plus
+ * the boundary values and streamed weights of the partition that has most of them. `device` (may be NULL) receives the device
+ * that lacks the most bytes, and `needed` the bytes that it needs. */
 clv_status clv__memory_excess(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed,
                               const clv_allocator *allocator, uint64_t *excess_bytes, uint32_t *device, uint64_t *needed,
                               clv_error *error);
 
 /* ---- The state: state.c ---- */
 
-/* A placement that changes, with the effect of single-node moves on its node + transfer + fusion cost. */
+/* A placement of which single nodes move, and what is needed to compute the change of its node + transfer + fusion cost. */
 typedef struct clv__state {
   const clv__problem *problem;
   uint32_t *devices;
@@ -91,7 +91,7 @@ int64_t clv__state_move(clv__state *state, uint32_t node, uint32_t device);
 /* ---- Moves: moves.c ---- */
 
 typedef struct clv__change {
-  uint32_t first, count; /* into clv__changes.nodes */
+  uint32_t first, count; /* the range of its nodes in clv__changes.nodes */
   uint32_t device;       /* the device that the nodes move to */
   int64_t estimate_ns;   /* the change of the cost: exact except for launches, which are estimated */
 } clv__change;
@@ -123,8 +123,8 @@ clv_status clv__search(clv__evaluator *evaluator, const clv__search_options *opt
 
 /* ---- The same problem at other prices: reprice.c ---- */
 
-/* All fields are in 1024ths. Prices tell the minimum cut about costs that it does not model: launches per partition,
- * loads, memory. */
+/* All fields are in 1024ths. The prices represent costs that the minimum cut does not model: launches per partition, loads,
+ * memory. */
 typedef struct clv__reprice {
   uint32_t boundary; /* share of a launch, added wherever a value crosses from one device to another */
   uint32_t load[16]; /* by device: factor for the time of its nodes and launches */
@@ -191,7 +191,7 @@ typedef struct clv__optimal {
   clv__pool pool;
   uint32_t *reference; /* by node: its device in the minimum cut at the true prices; the causes derive from it */
   uint32_t *scratch;   /* by node */
-  bool reference_fits; /* it fits the devices' memories */
+  bool reference_fits; /* `reference` fits the devices' memories */
   clv_error *error;
 } clv__optimal;
 
@@ -210,8 +210,8 @@ clv_status clv__optimal_start(clv__optimal *o);
 
 /* If weights exceed a device's memory: raises the price per byte until a cut fits. */
 clv_status clv__optimal_fit(clv__optimal *o);
-/* stream.c. Chooses weights of the placement to stream, and groups of nodes, each of which uses the buffer in turn. Allocates
- * everything in the arena. `score` has an excess if streaming does not help. */
+/* stream.c. Chooses which weights of the placement to stream, and the groups of nodes that use the buffer one after the other.
+ * Allocates everything in the arena. `score` has an excess if streaming does not help. */
 clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__arena *arena, clv__placing *placing,
                                clv__score *score);
 

@@ -8,7 +8,7 @@ static uint32_t later(uint32_t a, uint32_t b) {
   return a > b ? a : b;
 }
 
-/* The number of changes of device on the longest path to the node. */
+/* Sets `depths` (by node) to the most changes of device on a path to the node. */
 static void count_above(const clv__problem *problem, const uint32_t *devices, uint32_t *depths) {
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     depths[n] = 0;
@@ -19,7 +19,7 @@ static void count_above(const clv__problem *problem, const uint32_t *devices, ui
   }
 }
 
-/* The number of changes of device on the longest path from it. */
+/* Sets `depths` (by node) to the most changes of device on a path from the node. */
 static void count_below(const clv__problem *problem, const uint32_t *devices, uint32_t *depths) {
   for (uint32_t n = problem->node_count; n-- > 0;) {
     depths[n] = 0;
@@ -63,8 +63,8 @@ static int compare_ranked(const void *a, const void *b) {
   return x->partition < y->partition ? -1 : x->partition > y->partition;
 }
 
-/* The time from the start of each partition to the end, along the longest path. It never rises along an edge. So sorting by it,
- * with the old order for ties, gives a valid order. */
+/* Computes the time from the start of each partition to the end, along the longest path. This time never increases along an edge.
+ * So sorting by it, with the old order for ties, gives a valid order. */
 static void rank_partitions(const clv__problem *problem, const clv__cut *cut, ranked *order, uint64_t *ranks) {
   for (uint32_t p = cut->count; p-- > 0;) {
     uint64_t time = problem->launch_ns[cut->devices[p]], below = 0;

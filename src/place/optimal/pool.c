@@ -23,8 +23,8 @@ clv_status clv__pool_is_hopeless(const clv__pool *pool, const uint32_t *devices,
   return clv__is_hopeless(pool->evaluator, devices, &pool->solutions[0].score, hopeless, error);
 }
 
-/* Finds the position of a placement with this score and evicts the last placement if the pool is full. CLV__NONE if the pool is
- * full of better ones. */
+/* Makes room for a placement with this score at position `at`. Evicts the last placement if the pool is full. `at` is CLV__NONE
+ * if the pool is full of better placements. */
 static clv_status make_room(clv__pool *pool, const clv__score *score, uint32_t *at, clv_error *error) {
   size_t size_bytes = pool->evaluator->problem->node_count * sizeof(uint32_t);
   clv__solution fresh = {0};
@@ -65,7 +65,7 @@ clv_status clv__pool_add(clv__pool *pool, const uint32_t *devices, clv_error *er
   memcpy(solution->partition_of, pool->evaluator->cut.partition_of, problem->node_count * sizeof *devices);
   solution->hash = hash;
   solution->score = score;
-  if (at == 0) { /* the best cut lives in the evaluator's arena: swap the arenas */
+  if (at == 0) { /* the new best cut is in the evaluator's arena: swap the arenas */
     clv__arena arena = pool->best_arena;
     pool->best_arena = pool->evaluator->arena;
     pool->best_cut = pool->evaluator->cut;

@@ -1,5 +1,5 @@
-/* The same problem at other prices. The prices tell the minimum cut about costs that it does not model: launches per partition
- * (as a price of every boundary), loads to balance, memory to save. */
+/* The same problem at other prices. The prices represent costs that the minimum cut does not model: launches per partition (as a
+ * price of every boundary), loads to balance, memory to save. */
 #include <string.h>
 
 #include "place/optimal/optimal.h"
@@ -15,7 +15,7 @@ static uint64_t scale_byte(uint64_t bytes, uint64_t price) {
   return scaled > CLV__MAX_TIME_NS ? CLV__MAX_TIME_NS : (uint64_t)scaled;
 }
 
-/* The price of the memory for the node's weights; the readers of a weight share its price. */
+/* Returns the price of the memory for the node's weights. The readers of a weight share its price. */
 static uint64_t memory_ns(const clv__problem *problem, uint32_t node, uint64_t price, const uint32_t *weight_readers) {
   uint64_t time = 0;
   if (price == 0) return 0;
@@ -42,9 +42,9 @@ static clv_status reprice_nodes(const clv__problem *problem, const clv__reprice 
   return CLV_OK;
 }
 
-/* Sets the savings, and a price for every read whose two nodes are on different devices of one memory space, where no transfer
- * can carry the price. A saving that is the same on all devices, with half of it added to both nodes everywhere, is exactly a
- * price of separating the two. */
+/* Sets the savings, and a price `parting_ns` for every read whose two nodes are on different devices of one memory space, because
+ * there is no transfer to which it could be added. Adding `parting_ns` to the times of both nodes on all devices, and twice that
+ * to their saving on all devices, costs 2 * `parting_ns` exactly if the two are separated. */
 static void reprice_reads(const clv__problem *problem, const clv__reprice *prices, uint64_t parting_ns, uint64_t *node_ns,
                           uint64_t *saving_ns) {
   uint32_t devices = problem->device_count;

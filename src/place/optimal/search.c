@@ -1,12 +1,12 @@
-/* Local search on the full price. Estimates only order the changes; the full price of the changed placement decides. It tries
- * many changes that do not touch each other at once while that helps, then one at a time. The effort is counted, never timed, so
- * the same inputs give the same plan. */
+/* Local search on the full price. Estimates only order the changes; the full price of the changed placement decides. It applies
+ * many independent changes at once while that helps, then one at a time. Effort is counted in operations, not measured in time,
+ * so the same inputs give the same plan. */
 #include <string.h>
 
 #include "base/random.h"
 #include "place/optimal/optimal.h"
 
-/* FRUITLESS, and FRUITLESS_A_NODE per node: after so many random restarts without gain, a small problem counts as searched. */
+/* The search of a small problem ends after FRUITLESS + FRUITLESS_A_NODE * nodes random restarts without a gain. */
 enum { SEEN_SLOTS = 8192, MOST_KICKS = 3, FRUITLESS = 8, FRUITLESS_A_NODE = 4 };
 
 typedef struct search {
@@ -21,7 +21,7 @@ typedef struct search {
   clv__score score;
   uint64_t *seen;   /* hashes of placements that were evaluated, by their low bits */
   uint8_t *touched; /* by partition */
-  uint64_t limit;   /* of evaluator->spent */
+  uint64_t limit;   /* the search ends when evaluator->spent reaches it */
   uint64_t random;
   clv_error *error;
 } search;
@@ -36,7 +36,7 @@ static bool is_spent(const search *s) {
   return s->evaluator->spent + s->evaluator->effort > s->limit;
 }
 
-/* Evaluates `trial`; if it is better, it becomes the placement. */
+/* Evaluates `trial`. If it is better than the placement, it replaces it. */
 static clv_status try_trial(search *s, bool *better) {
   *better = false;
   uint64_t hash = hash_devices(s->trial, s->problem->node_count), *slot = &s->seen[hash % SEEN_SLOTS];
@@ -51,7 +51,7 @@ static clv_status try_trial(search *s, bool *better) {
   if (!clv__score_less(&score, &s->score)) return CLV_OK;
   *better = true;
   s->score = score;
-  clv__arena arena = s->cut_arena; /* the new cut lives in the evaluator's arena: swap the arenas */
+  clv__arena arena = s->cut_arena; /* the new cut is in the evaluator's arena: swap the arenas */
   s->cut_arena = s->evaluator->arena;
   s->evaluator->arena = arena;
   s->cut = s->evaluator->cut;
@@ -63,8 +63,8 @@ static void apply(search *s, const clv__change *change) {
   for (uint32_t i = 0; i < change->count; ++i) s->trial[s->changes.nodes[change->first + i]] = change->device;
 }
 
-/* Marks the partitions of the nodes that the change moves, and of the nodes that they read from. Returns false and marks nothing
- * if one of the former is already marked. */
+/* Marks the partitions of the nodes that the change moves, and of the producers of their inputs. Returns false and marks nothing
+ * if a partition of a moved node is already marked. */
 static bool touch(search *s, const clv__change *change) {
   const clv__problem *problem = s->problem;
   const uint32_t *nodes = &s->changes.nodes[change->first], *partition_of = s->cut.partition_of;
@@ -75,7 +75,8 @@ static bool touch(search *s, const clv__change *change) {
       s->touched[partition_of[node]] |= (uint8_t)pass;
     }
   }
-  /* Other changes may read from the same partitions. Marking these is enough to separate the changes along a chain. */
+  /* Several changes may read from the same partition, so marked producers are no conflict. Marking them suffices to separate the
+   * changes along a chain. */
   for (uint32_t i = 0; i < change->count; ++i) {
     for (uint32_t r = problem->read_offsets[nodes[i]]; r < problem->read_offsets[nodes[i] + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];
@@ -85,7 +86,8 @@ static bool touch(search *s, const clv__change *change) {
   return true;
 }
 
-/* Tries the best changes that do not touch each other, all at once; then the better half of them, and so on. */
+/* Applies the best changes that are independent of each other all at once; if that does not help, only the better half of them,
+ * and so on. */
 static clv_status try_batch(search *s, bool *better) {
   *better = false;
   uint32_t most = UINT32_MAX;
@@ -123,7 +125,7 @@ static clv_status make_changes(search *s) {
   return CLV_OK;
 }
 
-/* Makes changes that improve the placement until none does, or the budget is spent. */
+/* Applies changes until none improves the placement, or the budget is spent. */
 static clv_status descend(search *s) {
   bool better = true;
   while (better && !is_spent(s)) {

@@ -1,4 +1,4 @@
-/* Initial placements: the minimum cut, minimum cuts at prices that stand for launches and loads, single devices, list
+/* Initial placements: the minimum cut, minimum cuts at prices that represent launches and loads, single devices, list
  * schedules. */
 #include <string.h>
 
@@ -43,7 +43,7 @@ static clv_status cut_at_boundaries(clv__optimal *o) {
   return CLV_OK;
 }
 
-/* The load of each device in the placement in `scratch`, without launches. */
+/* Sets `loads` to the load of each device in the placement in `scratch`, without launches. */
 static void measure_loads(const clv__optimal *o, uint64_t *loads) {
   const clv__problem *problem = o->problem;
   memset(loads, 0, problem->device_count * sizeof *loads);

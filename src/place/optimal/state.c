@@ -1,5 +1,5 @@
-/* A placement that changes. With the counts of readers by memory space, the price of moving one node depends only on the node's
- * own edges, however many readers a value has. */
+/* A placement of which single nodes move. It counts the readers of each value by memory space, so the price of moving a node can
+ * be computed from the node's own edges, however many readers its inputs have. */
 #include "place/optimal/optimal.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static uint32_t home_space(const clv__state *state, uint32_t value) {
   return producer == CLV__NONE ? 0 : state->problem->spaces[state->devices[producer]];
 }
 
-/* The time to copy the value from `home` to all its readers. */
+/* Returns the time to copy the value from memory space `home` to all its readers. */
 static uint64_t transfer_ns(const clv__state *state, uint32_t value, uint32_t home) {
   const clv__problem *problem = state->problem;
   const uint32_t *counts = &state->reader_counts[(size_t)value * problem->space_count];
@@ -54,7 +54,7 @@ static uint64_t transfer_ns(const clv__state *state, uint32_t value, uint32_t ho
   return time;
 }
 
-/* The time that the node saves on its device by fusions with its neighbours. */
+/* Returns the time that the node saves on its device by fusions with its neighbours. */
 static uint64_t saved_ns(const clv__state *state, uint32_t node) {
   const clv__problem *problem = state->problem;
   if (problem->saving_ns == NULL) return 0;
@@ -77,7 +77,7 @@ int64_t clv__state_move(clv__state *state, uint32_t node, uint32_t device) {
   const clv__problem *problem = state->problem;
   uint32_t old = state->devices[node], from = problem->spaces[old], to = problem->spaces[device];
   if (old == device) return 0;
-  uint64_t delta = clv__node_ns(problem, node, device) - clv__node_ns(problem, node, old); /* wraps around, and back */
+  uint64_t delta = clv__node_ns(problem, node, device) - clv__node_ns(problem, node, old); /* wraps; the sum wraps back */
   delta += saved_ns(state, node);
   state->devices[node] = device;
   delta -= saved_ns(state, node);

@@ -1,5 +1,5 @@
-/* Weights that do not fit stay in host memory. Each partition that reads them copies them in first, into a buffer that the next
- * partition reuses. A partition ends when its streamed weights fill the buffer. */
+/* Streams weights that do not fit: they stay in host memory, and are copied to the device before each partition that reads them,
+ * into a buffer that the next partition reuses. A partition ends when its streamed weights fill the buffer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,11 +16,12 @@ typedef struct streamer {
   clv__placing *placing;
   uint32_t *slots; /* by weight: its index in `order`, plus 1; 0: not on the device */
   ranked *order;   /* weights on the device, in the order in which to keep them resident */
-  uint32_t *seen;  /* by weight: the last group (+ 1) that has it */
+  uint32_t *seen;  /* by weight: the last group (+ 1) that reads it */
   uint32_t order_count, group;
 } streamer;
 
-/* Sorts the weights read most often first, because streaming a weight costs one copy for every partition that reads it. */
+/* Compares weights: those with most readers come first, because streaming a weight costs one copy for every partition that reads
+ * it. */
 static int compare_ranked(const void *a, const void *b) {
   const ranked *x = a, *y = b;
   if (x->readers != y->readers) return x->readers > y->readers ? -1 : 1;
@@ -46,8 +47,8 @@ static void list_weights(streamer *s, uint32_t device) {
   if (s->order_count > 1) qsort(s->order, s->order_count, sizeof *s->order, compare_ranked);
 }
 
-/* Streams the weights that do not fit beside a buffer of `buffer` bytes. A group ends when its streamed weights fill the
- * buffer. */
+/* Streams the weights of `device` that do not fit into `room` bytes together with a buffer of `buffer` bytes. A group ends when
+ * its streamed weights fill the buffer. */
 static void stream_device(streamer *s, uint32_t device, uint64_t room, uint64_t buffer) {
   const clv__problem *problem = s->problem;
   uint64_t resident = 0, filled = 0;
@@ -106,7 +107,7 @@ static clv_status stream_once(clv__optimal *o, streamer *s, uint32_t share, uint
 
 clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__arena *arena, clv__placing *placing,
                                clv__score *score) {
-  static const uint32_t shares[] = {15, 12, 8, 4, 0}, parts[] = {2, 4, 8}; /* 0: everything is streamed, node by node */
+  static const uint32_t shares[] = {15, 12, 8, 4, 0}, parts[] = {2, 4, 8}; /* share 0: all weights are streamed, node by node */
   const clv__problem *problem = o->problem;
   clv__placing trial = {0};
   streamer s = {.problem = problem,
@@ -130,7 +131,7 @@ clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__ar
     *score = fresh;
     placing->streamed = trial.streamed;
     placing->groups = trial.groups;
-    trial.streamed = kept.streamed; /* the arrays change owner: the next trial overwrites the old ones */
+    trial.streamed = kept.streamed; /* swap the arrays: the next trial overwrites those of the previous best */
     trial.groups = kept.groups;
   }
   return CLV_OK;

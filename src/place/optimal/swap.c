@@ -1,10 +1,11 @@
-/* Swap moves: for two devices at a time the minimum cut is exact, however many other devices there are. */
+/* Swap moves: redistributes the nodes of two devices at a time by a minimum cut, which is exact however many other devices there
+ * are. */
 #include <string.h>
 
 #include "place/optimal/optimal.h"
 #include "split/minimum_cut/network.h"
 
-/* One launch for each device that has any node. */
+/* Returns the sum of one launch for each device that has a node. */
 static uint64_t launches_ns(const clv__problem *problem, const uint32_t *devices) {
   uint64_t time_ns = 0;
   uint32_t used = 0;

@@ -1,13 +1,13 @@
 /* Pass 2 of `propagate-graph`: devices spread along the edges of the graph.
  *
  * A downward sweep goes from producers to readers in the order of the list, an upward sweep from readers to producers in the
- * reverse order. Every node passes on one device: its own or, while it has none, the one that reached it, as a neighbour in a
- * list would. If several devices reach it, the one carried by the most values wins; among ties, the first in priority. */
+ * reverse order. Every node passes on one device: its own or, while it has none, the one that reached it. If several devices
+ * reach it, the one that arrives on the most edges wins; among ties, the one of highest priority. */
 #include "place/propagate/propagate.h"
 
 enum { NOTHING = 0xff, MAX_DEVICES = 16 };
 
-/* The number of values that carry each device. */
+/* How many edges each device arrives on, and the devices that arrive, as bits. */
 typedef struct arrivals {
   uint32_t counts[MAX_DEVICES];
   uint32_t mask;
@@ -20,7 +20,7 @@ static inline void arrive(arrivals *a, uint8_t device) {
   ++a->counts[device];
 }
 
-/* The device of `mask` that the most values carry. */
+/* Returns the device of `mask` that arrives on the most edges. */
 static uint8_t strongest(const arrivals *a, uint32_t mask) {
   uint8_t best = NOTHING;
   for (; mask != 0; mask &= mask - 1) {

@@ -1,7 +1,8 @@
-/* `propagate`: the multi-pass assignment by location, as numbered passes. Data that already has a location (buffers, inputs,
- * weights) decides first. Then devices spread from there, the remaining nodes go to the device that can read most of their
- * inputs, and views follow. Finally the list is cut. `propagate-graph` differs in pass 2 only: devices spread along the edges of
- * the graph (edges.c) instead of to neighbours in the list. record.c records the state after each pass for --explain-passes. */
+/* `propagate`: the multi-pass assignment by location, as numbered passes. First, nodes are placed where their data (buffers,
+ * inputs, weights) already is. From these nodes, devices spread to neighbours. The remaining nodes go to the device that can read
+ * most of their inputs, and views follow their sources. Finally the list is cut. `propagate-graph` differs in pass 2 only:
+ * devices spread along the edges of the graph (edges.c) instead of to neighbours in the list. record.c records the state after
+ * each pass for --explain-passes. */
 #include "place/propagate/propagate.h"
 
 #include <stdio.h>
@@ -25,10 +26,10 @@ static clv_status record(passes *to, const char *name, const clv__cut *cut, cons
   return CLV_OK;
 }
 
-/* ---- Pass 1: nodes whose place is fixed before anything spreads. ----
+/* ---- Pass 1: nodes whose device is fixed before devices spread. ----
  *
- * A node runs where the user pinned it, where the memory of its outputs is, or where its weights are. The exception to the last:
- * a device of higher priority wants the node although its weights are in host memory. */
+ * A node runs where the user pinned it, where the memory of its outputs is, or where its weights are. Exception: if its weights
+ * are in host memory, a device of higher priority may prefer to run it. */
 
 #define WEIGHT_CAUSES(tens)                                                                                         \
   "1.wgt" #tens "0", "1.wgt" #tens "1", "1.wgt" #tens "2", "1.wgt" #tens "3", "1.wgt" #tens "4", "1.wgt" #tens "5", \
@@ -41,7 +42,7 @@ static const char *const weight_causes[] = {WEIGHT_CAUSES(),  WEIGHT_CAUSES(1), 
 typedef struct locating {
   clv__propagation *p;
   const uint32_t *homes; /* by value, NULL: none; the home of a view is also the home of its source */
-  uint32_t host;         /* bit d: d works in host memory, or is the last */
+  uint32_t host;         /* bit d: device d works in host memory, or is the last one */
 } locating;
 
 static bool has_homes(const uint32_t *homes, uint32_t count) {
@@ -51,7 +52,8 @@ static bool has_homes(const uint32_t *homes, uint32_t count) {
   return false;
 }
 
-/* Finds the homes of values that the user placed and of the sources of their views: these are the same bytes. */
+/* Finds the homes of the values that the user placed. If such a value is computed by a view, the view's source, which has the
+ * same bytes, has the same home. */
 static clv_status find_homes(locating *l, clv__arena *arena, clv_error *error) {
   const clv__problem *problem = l->p->problem;
   if (!has_homes(problem->value_homes, problem->value_count)) return CLV_OK;
@@ -67,15 +69,15 @@ static clv_status find_homes(locating *l, clv__arena *arena, clv_error *error) {
   return CLV_OK;
 }
 
-/* Devices that work in the memory of `device`. */
+/* Returns the devices, as bits, that work in the memory of `device`. */
 static uint32_t mates(const clv__problem *problem, uint32_t device) {
   uint32_t mask = 0;
   for (uint32_t d = 0; d < problem->device_count; ++d) mask |= problem->spaces[d] == problem->spaces[device] ? 1u << d : 0;
   return mask;
 }
 
-/* The device that runs a node whose data is at `home`: `home` itself, or the first device in the same memory that can run the
- * node. CLV__NONE if there is none. */
+/* Returns the device that runs a node whose data is at `home`: `home` itself, or the first device in the same memory that can run
+ * the node. CLV__NONE if there is none. */
 static uint32_t runs_at(const clv__problem *problem, uint32_t node, uint32_t home) {
   if (clv__can_run(problem, node, home)) return home;
   uint32_t able = problem->supports[node] & mates(problem, home);
@@ -95,7 +97,7 @@ static bool locate_by_buffers(const locating *l, uint32_t node) {
   return false;
 }
 
-/* Places the node by its first weight that lies where the node can run. */
+/* Places the node by its first weight in the memory of a device that can run the node. */
 static bool locate_by_weights(const locating *l, uint32_t node) {
   const clv__problem *problem = l->p->problem;
   uint32_t supports = problem->supports[node],
@@ -145,7 +147,7 @@ static clv_status locate_nodes(clv__propagation *p, clv__arena *arena, clv_error
   return CLV_OK;
 }
 
-/* ---- Pass 2: devices spread. ---- */
+/* ---- Pass 2: devices spread to neighbours. ---- */
 
 typedef struct sweep_entry {
   const char *name;
@@ -195,17 +197,18 @@ cleanup:
 
 /* ---- Pass 3: the remaining nodes. ----
  *
- * A node that no device has spread to goes to the device that can read most of its inputs. A node on a device that shares its
- * memory space with one of higher priority moves to the latter. */
+ * A node that no device has spread to goes to the device that can read most of its inputs. A node whose device shares its memory
+ * space with a device of higher priority moves to that device. */
 
 enum { MAX_SPACES = 17 }; /* one memory space per device, and the host's */
 
 typedef struct third_pass {
   clv__propagation *p;
-  uint32_t better[16]; /* by device: those of higher priority in the same memory space */
+  uint32_t better[16]; /* by device: the devices of higher priority in the same memory space, as bits */
 } third_pass;
 
-/* The supported device that can read the most inputs of the node. Ties, or no readable inputs, go to the first. */
+/* Returns the device that can read the most inputs of the node, among those that support it; among ties, or if none can read any,
+ * the first. */
 static uint32_t most_readable(const clv__propagation *p, uint32_t node) {
   const clv__problem *problem = p->problem;
   uint32_t counts[MAX_SPACES] = {0}, best = CLV__NONE;
@@ -287,8 +290,8 @@ void clv__propagate_views(clv__propagation *p) {
 
 /* ---- Pass 5: the cut. ---- */
 
-/* Finds weights that the user placed in one memory and that are read in another: they are streamed there, except to host memory.
- * The operands of a view other than its source are not data. */
+/* Marks as streamed the weights that the user placed in one memory and that are read in another, except in host memory. The
+ * operands of a view other than its source are not data. */
 static clv_status find_streamed(const clv__problem *problem, clv__arena *arena, clv__placing *placing, clv_error *error) {
   if (problem->weight_homes == NULL) return CLV_OK;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -307,7 +310,7 @@ static clv_status find_streamed(const clv__problem *problem, clv__arena *arena, 
   return CLV_OK;
 }
 
-/* If the user asks for another kind of cut, this pass is left out, and the plan is cut later. */
+/* Makes the cut, unless the user asks for another kind of cut: that is made later. */
 static clv_status cut_list(const clv__place_input *input, clv__placing *placing, passes *recorded, clv_error *error) {
   if (input->split != CLV__SPLIT_LINEAR) return CLV_OK;
   const clv__list_cut options = {.copy_limit = CLV__PROPAGATE_COPIES, .joined = "5.cur"};
@@ -320,7 +323,7 @@ static clv_status cut_list(const clv__place_input *input, clv__placing *placing,
 
 /* ---- The strategy. ---- */
 
-/* The last device counts as the host. If it is not, the plan says so. */
+/* The last device is treated as the host. If it is not, sets a note for the plan. */
 static clv_status note_host(const clv__propagation *p, clv__arena *arena, const char **note, clv_error *error) {
   const clv__problem *problem = p->problem;
   const char *name = problem->device_names == NULL ? NULL : problem->device_names[p->last];
@@ -369,15 +372,15 @@ clv_status clv__place_propagate_graph(const clv__place_input *input, clv__arena 
   return place(input, true, arena, placing, error);
 }
 static const clv__cause causes[] = {
-    {"1.dst", "its result is assigned to that device's memory"},
-    {"1.inp", "it reads graph inputs, which live there"},
-    {"1.wgt#", "a weight that it reads lives there"},
-    {"1.off", "its weight lives in host memory, but the device prefers to run the node"},
-    {"2a.down", "follows the previous node, to a device other than the host"},
-    {"2b.up", "joins the next node, on a device other than the host"},
-    {"2c.down", "follows the previous node"},
-    {"2d.up", "joins the next node"},
-    {"3.best", "most of its inputs are there"},
+    {"1.dst", "the user assigned its result to that device's memory"},
+    {"1.inp", "it reads graph inputs in that device's memory"},
+    {"1.wgt#", "it reads a weight in that device's memory"},
+    {"1.off", "its weight is in host memory, but the device prefers to run the node"},
+    {"2a.down", "on the device of the previous node, which is not the host"},
+    {"2b.up", "on the device of the next node, which is not the host"},
+    {"2c.down", "on the device of the previous node"},
+    {"2d.up", "on the device of the next node"},
+    {"3.best", "the device that can read most of its inputs"},
     {"3.upg", "moved to a device of higher priority with the same memory"},
     {"4.vsrc", "moves no data, so it stays where its source is"},
     {"4.cur", "no rule placed it, so it stays in the surrounding partition"},

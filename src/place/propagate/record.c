@@ -29,7 +29,7 @@ static void record_values(const clv__propagation *p, recording *r) {
   }
 }
 
-/* A weight without a location goes to its first reader, in pass 4. */
+/* Records the locations of weights. In pass 4, a weight without a location goes to its first reader. */
 static void record_weights(const clv__propagation *p, bool settled, recording *r) {
   const clv__problem *problem = p->problem;
   for (uint32_t w = 0; w < problem->weight_count; ++w) {

@@ -1,5 +1,5 @@
-/* See account.h. Simulates the plan again to get its tasks. Finds the same tasks in the record of the run by their layer, turn,
- * block and device. */
+/* See account.h. Simulates the plan again, because a plan does not contain its tasks. A task in the record of a run is the same
+ * as a simulated one if layer, turn, block and device are equal. */
 #include "report/gnn/account.h"
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ static bool is_same(const clv__gnn_span *span, const clv__gnn_task *task) {
   return span->layer == task->layer && span->turn == task->turn && span->block == task->block && span->device == task->device;
 }
 
-/* Copies the times of the run into the spans. Both lists are sorted by layer and turn. */
+/* Copies the times of the run into the spans. Both the spans and the record's tasks are sorted by layer and turn. */
 static void take_record(clv__gnn_account *account) {
   const clv__gnn_record *record = account->record;
   for (uint32_t s = 0, from = 0; s < account->span_count; ++s) {

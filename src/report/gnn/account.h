@@ -1,13 +1,14 @@
-/* A plan of GNN inference by task and by block, with the predicted times and those of a run. Texts, JSON and the page show it. */
+/* The predicted times of a GNN plan and the measured times of a run, by task, block, layer and device. Texts, JSON and the page
+ * show these figures. */
 #ifndef CLEAVE_REPORT_GNN_ACCOUNT_H
 #define CLEAVE_REPORT_GNN_ACCOUNT_H
 
 #include "gnn/plan/plan.h"
 #include "gnn/run/run.h"
 
-/* One task: a block, or one device's part of it, runs on a subgraph. `turn` is the position of the subgraph in the layer's order.
- * The block has the stages [first, last). `device` is an index in the plan's machine. Times count from the start of the first
- * layer. */
+/* One task: a block, or one device's part of a block, runs on a subgraph. `turn` is the position of the subgraph in the layer's
+ * order. The block consists of stages `first` up to but excluding `last`. `device` is an index in the plan's machine. Times count
+ * from the start of the first layer. */
 typedef struct clv__gnn_span {
   uint32_t layer, turn, cluster, subgraph, block, part, first, last, device;
   clv__layer_sizes sizes, padded;
@@ -20,11 +21,11 @@ typedef struct clv__gnn_span {
 typedef struct clv__gnn_block_sum {
   uint32_t layer, cluster, block, first, last, device;
   uint32_t tasks, has_run;                      /* has_run: how many of the tasks ran */
-  double predicted_ns, measured_ns, packing_ns; /* the last two: of the tasks that ran; measured includes packing */
+  double predicted_ns, measured_ns, packing_ns; /* measured and packing: of the tasks that ran; measured includes packing */
 } clv__gnn_block_sum;
 
 typedef struct clv__gnn_layer_sum {
-  double start_ns, predicted_ns, begin_ns, measured_ns; /* begin: start of the measured layer */
+  double start_ns, predicted_ns, begin_ns, measured_ns; /* start and duration, as simulated and in the run */
   bool has_run;
 } clv__gnn_layer_sum;
 
@@ -35,22 +36,22 @@ typedef struct clv__gnn_device_sum {
 typedef struct clv__gnn_account {
   const clv__gnn_plan *plan;
   const clv__stages *stages;     /* [layer_count] */
-  const clv__gnn_record *record; /* NULL: no run */
+  const clv__gnn_record *record; /* NULL if the plan was not run */
   uint32_t span_count, block_count, cluster_count, switches;
   clv__gnn_span *spans;       /* by layer and turn */
   clv__gnn_block_sum *blocks; /* by layer, cluster and block */
   clv__gnn_layer_sum *layers;
   clv__gnn_device_sum devices[CLV__PEP_DEVICES];
-  clv__gnn_overhead overhead; /* of the tasks as they ran, or as planned if they did not run */
-  uint64_t rows, edges;       /* processed by the blocks, excluding the overhead; sums over the parts */
+  clv__gnn_overhead overhead; /* of the tasks as they ran, or as planned if there was no run */
+  uint64_t rows, edges;       /* processed by the blocks of all subgraphs, excluding the overhead */
 } clv__gnn_account;
 
-/* `record` (may be NULL) must be of a run with this plan. The record, the plan and the stages must outlive the account, which
- * is allocated in the arena. */
+/* Fills `account`, with memory from the arena. `record` may be NULL; otherwise it must be of a run with this plan. The record,
+ * the plan and the stages must outlive the account. */
 clv_status clv__gnn_account_make(clv__arena *arena, const clv__gnn_plan *plan, const clv__stages *stages,
                                  const clv__gnn_record *record, clv__gnn_account *account, clv_error *error);
 
-/* "gather to normalize"; the stage's name for a block of one stage. */
+/* Names a block by its first and last stage: "gather to normalize". A block of one stage has the stage's name. */
 void clv__gnn_block_name(const clv__stages *stages, uint32_t first, uint32_t last, char *name, size_t room);
 
 #endif

@@ -29,7 +29,7 @@ static void append_time_cell(double ns, clv__text *text) {
   clv__text_append(text, "<td class=\"number\">%s</td>", isfinite(ns) ? time_text(ns, label) : "–");
 }
 
-/* ---- Head ---- */
+/* ---- Header ---- */
 
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
@@ -85,7 +85,7 @@ static void append_header(const clv__gnn_account *account, const char *title, cl
   if (plan->origin != CLV__MEASURED)
     clv__text_append(text, "<p class=\"warning\">Prices are from %s costs.</p>\n", clv__table_origin_name(plan->origin));
   if (account->record != NULL && account->record->first_layer > 0)
-    clv__text_append(text, "<p class=\"warning\">The run was resumed at layer %u: earlier layers are not measured.</p>\n",
+    clv__text_append(text, "<p class=\"warning\">The run was resumed at layer %u, so earlier layers are not measured.</p>\n",
                      account->record->first_layer);
   append_tiles(account, text);
   clv__text_append(text, "</header>\n");
@@ -170,10 +170,11 @@ static void append_per_k(const clv__gnn_plan *plan, clv__text *text) {
                    "<th class=\"number\">switches</th><th class=\"number\">halo rows</th><th class=\"number\">padding "
                    "rows</th><th class=\"number\">padding edges</th></tr></thead>\n<tbody>\n");
   for (uint32_t i = 0; i < plan->per_k_count; ++i) append_k(plan, &plan->per_k[i], most_ns, text);
-  clv__text_append(text,
-                   "</tbody></table></div>\n"
-                   "<p class=\"soft\">Gain: over the best single device at any k. The mark on a bar is the lower bound.</p>\n"
-                   "</section>\n");
+  clv__text_append(
+      text,
+      "</tbody></table></div>\n"
+      "<p class=\"soft\">The gain is relative to the best single device at any k. The mark on a bar is the lower bound.</p>\n"
+      "</section>\n");
 }
 
 /* ---- Devices, layers, blocks ---- */
@@ -287,8 +288,8 @@ static void append_blocks(const clv__gnn_account *account, clv__text *text) {
 
 /* ---- Data of the timeline ---- */
 
-/* Times are whole nanoseconds. A span is [layer, subgraph, cluster, block, part, device, name, start, end, rows, targets,
- * edges, padded rows, padded edges]; if it has run, begin, packed, computed and done follow. */
+/* Appends a span as [layer, subgraph, cluster, block, part, device, name, start, end, rows, targets, edges, padded rows, padded
+ * edges]. If the task ran, the times begin, packed, computed and done follow. Times are whole nanoseconds. */
 static void append_span(const clv__gnn_account *account, const clv__gnn_span *span, clv__text *text) {
   char name[80];
   clv__gnn_block_name(&account->stages[span->layer], span->first, span->last, name, sizeof name);

@@ -1,4 +1,4 @@
-/* A plan of GNN inference, and a run of it, as one self-contained page: timelines, every k, every block. */
+/* Writes a GNN plan, and the results of a run if there was one, as a self-contained web page: timelines, every k, every block. */
 #ifndef CLEAVE_REPORT_GNN_HTML_H
 #define CLEAVE_REPORT_GNN_HTML_H
 

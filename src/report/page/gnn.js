@@ -1,4 +1,5 @@
-// The timeline of a GNN's plan, behind write.js: a row a device of what was predicted and, of a run, one of what was measured.
+// Draws the timeline of a GNN plan: per device, a row with the predicted tasks and, after a run, a row with the measured tasks. Uses the
+// functions of write.js.
 (() => {
   const plan = JSON.parse(document.getElementById('plan').textContent);
   const SPAN = {layer: 0, subgraph: 1, cluster: 2, block: 3, part: 4, device: 5, name: 6, start: 7, end: 8, rows: 9, targets: 10, edges: 11,
@@ -7,7 +8,7 @@
   const $ = selector => document.querySelector(selector);
   const timeline = $('.timeline'), names = $('.lane-names'), details = $('.details');
   const kinds = plan.has_run ? ['predicted', 'measured'] : ['predicted'];
-  // What lies between two layers (a file that a later run can go on from) is in no layer's time.
+  // The end of the last span. It may exceed the sum of the layers' times, because saving the state for --resume happens between layers.
   const total = plan.spans.reduce((most, span) => Math.max(most, span[SPAN.end], span[SPAN.done] || 0), Math.max(plan.predicted, 1));
   let zoom = 1, rows = [];
 
@@ -32,8 +33,8 @@
       say('gathering, padding, laying out', time(packing));
     } else if (plan.has_run) say('measured', 'not in this run');
     const count = number => number.toLocaleString('en');
-    say('rows it makes', count(span[SPAN.targets]));
-    say('rows it reads', count(span[SPAN.rows]));
+    say('rows computed', count(span[SPAN.targets]));
+    say('rows read', count(span[SPAN.rows]));
     say('edges', count(span[SPAN.edges]));
     if (device.static) say('padded to', `${count(span[SPAN.padded_rows])} rows, ${count(span[SPAN.padded_edges])} edges`);
     say('cluster, block, part', `${span[SPAN.cluster]}, ${span[SPAN.block]}, ${span[SPAN.part]}`);
@@ -74,7 +75,7 @@
     }
   }
 
-  // Before the first render(), which takes the room that they leave.
+  // Must be called before the first render(), because the timeline gets the width that the names leave.
   function nameRows() {
     names.append(make('div', {style: `height: ${AXIS}px`}));
     for (const device of plan.devices) {

@@ -1,5 +1,5 @@
-/* See html.h. Writes the frame of the page and everything that needs no script: totals, devices, the comparison. Also writes
- * the pictures as templates, and the data for page/page.js. The page's security policy forbids loading anything. */
+/* See html.h. Writes everything on the page that needs no script: totals, devices, the comparison. Also writes the pictures as
+ * templates, and the data for page/page.js. The page's security policy forbids loading anything. */
 #include "report/page/html.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "report/picture/svg.h"
 #include "report/steps.h"
 
-enum { MOST_PICTURED = 6000 /* in nodes; larger plans omit the pictures of single partitions */ };
+enum { MOST_PICTURED = 6000 /* plans with more nodes have no pictures of single partitions */ };
 
 static void finish_text(clv__text *into, clv__text *text) {
   into->failed = into->failed || text->failed;
@@ -60,7 +60,7 @@ static void append_tiles(const clv_plan *plan, clv__text *text) {
   clv__html_tile(text, "gap", clv__label_gap(clv__plan_gap(plan), label));
   clv__html_tile(text, "nodes", clv__label_grouped(plan->graph->node_count, label));
   clv__html_tile(text, "partitions", clv__label_grouped(plan->partition_count, label));
-  clv__html_tile(text, "transfers between", clv__label_grouped(totals.inner_transfers, label));
+  clv__html_tile(text, "inner transfers", clv__label_grouped(totals.inner_transfers, label));
   snprintf(value, sizeof value, "%s%s", totals.bytes_known ? "" : "≥ ", clv__label_size(totals.inner_bytes, label));
   clv__html_tile(text, "bytes copied", value);
   clv__html_tile(text, "one step after the other", clv__label_time(plan->price.serial_ns, label));
@@ -91,20 +91,21 @@ static void append_header(const clv_plan *plan, const char *title, clv__text *te
 /* ---- Sections ---- */
 
 static void append_picture(clv__text *text) {
-  clv__text_append(text,
-                   "<section aria-label=\"picture\">\n"
-                   "<div class=\"bar-of-tools\"><h2 id=\"shown\">Picture</h2>\n"
-                   "<button type=\"button\" id=\"back\" hidden>← whole plan</button>\n"
-                   "<button type=\"button\" data-form=\"nodes\">nodes</button>\n"
-                   "<button type=\"button\" data-form=\"partitions\">partitions</button>\n"
-                   "<button type=\"button\" id=\"farther\" aria-label=\"zoom out\">−</button>\n"
-                   "<button type=\"button\" id=\"fit\">fit</button>\n"
-                   "<button type=\"button\" id=\"closer\" aria-label=\"zoom in\">+</button></div>\n"
-                   "<div class=\"picture\"></div>\n"
-                   "<p class=\"soft\">Arrows between the lanes are copies; dashed: the graph's own inputs and outputs; “3 ▸”: "
-                   "also from partition 3. Click a box for its explanation. Keys: <kbd>Tab</kbd> into the picture, arrows, "
-                   "<kbd>Enter</kbd>; <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom; <kbd>/</kbd> searches.</p>\n"
-                   "</section>\n");
+  clv__text_append(
+      text,
+      "<section aria-label=\"picture\">\n"
+      "<div class=\"bar-of-tools\"><h2 id=\"shown\">Picture</h2>\n"
+      "<button type=\"button\" id=\"back\" hidden>← whole plan</button>\n"
+      "<button type=\"button\" data-form=\"nodes\">nodes</button>\n"
+      "<button type=\"button\" data-form=\"partitions\">partitions</button>\n"
+      "<button type=\"button\" id=\"farther\" aria-label=\"zoom out\">−</button>\n"
+      "<button type=\"button\" id=\"fit\">fit</button>\n"
+      "<button type=\"button\" id=\"closer\" aria-label=\"zoom in\">+</button></div>\n"
+      "<div class=\"picture\"></div>\n"
+      "<p class=\"soft\">Arrows between the lanes are copies. Dashed arrows are inputs and outputs of the graph. “3 ▸” "
+      "means: also from partition 3. Click a box for its explanation. Keys: <kbd>Tab</kbd> into the picture, arrows, "
+      "<kbd>Enter</kbd>; <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom; <kbd>/</kbd> searches.</p>\n"
+      "</section>\n");
 }
 
 static void append_timeline(clv__text *text) {

@@ -1,11 +1,12 @@
-/* See html_data.h. Uses arrays instead of objects, and numbers for repeated texts, so that a page of thousands of nodes stays
- * small.
+/* See html_data.h. To keep a page with thousands of nodes small, the data has arrays instead of objects, and repeated texts are
+ * indices in `texts`.
  *
- *   texts       all operators, types, causes, reasons; 0 is ""
+ *   texts       all operators, types, causes and reasons; text 0 is ""
  *   devices     {name, color, space}
  *   lanes       lanes of the timeline, {name, color}: devices, then memories that are the source or target of a copy
  *   nodes       [name, op, device or -1, cause, meaning, note, partition or -1, inputs, outputs,
- *                verdicts by device, change of the cost if moved to each device]
+ *                by device: the reason why it cannot run the node, or "",
+ *                by device: the change of the cost if the node moved there]
  *   values      [name, type, producer or -1, 0 | 1 an input of the graph | 2 constant]
  *   partitions  [device, time, start, start in sequence, nodes, inputs, outputs]
  *   transfers   [value, from, to, bytes or -1, time, start, start in sequence, lane, source space, target space]
@@ -21,13 +22,13 @@
 #include "report/label.h"
 #include "report/picture/palette.h"
 
-enum { MOST_MOVE_WORK = 40000000 }; /* limit of can_price_moves(): about a second */
+enum { MOST_MOVE_WORK = 40000000 }; /* limit in can_price_moves(): the work of about a second */
 
 typedef struct data {
   const clv_plan *plan;
   clv__text *text;
   clv__arena arena;
-  clv__map numbers; /* numbers of the texts */
+  clv__map numbers; /* text -> index in `texts` */
   const char **texts;
   size_t text_count, text_capacity;
   uint32_t *partition_of;                         /* by node */
@@ -56,7 +57,7 @@ void clv__html_json_string(clv__text *text, const char *string) {
   clv__text_append(text, "\"");
 }
 
-/* The number of a text; the caller may free the text. */
+/* Returns the index of a text in `texts`. Adds a copy of the text if it is new. */
 static uint32_t number_of(data *d, const char *string) {
   if (string == NULL) string = "";
   uint32_t number = clv__map_find(&d->numbers, string);
@@ -136,8 +137,8 @@ static void append_lanes(data *d) {
 
 /* ---- Nodes ---- */
 
-/* Whether computing the cost of moving each node to each device takes about a second at most. For each value, each node that uses
- * it examines all of its readers. */
+/* Returns whether computing the cost of moving each node to each device takes at most about a second. Pricing a node examines all
+ * readers of all its values, so the work is estimated as users times readers, summed over the values. */
 static bool can_price_moves(const clv_plan *plan) {
   const clv_graph *graph = plan->graph;
   uint64_t work = 0;

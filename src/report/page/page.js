@@ -1,4 +1,5 @@
-// The page of a plan, behind write.js: what is chosen in the picture, the timeline or by the search is explained at the side.
+// The page of a plan: explains at the side the node, partition or transfer that is chosen in the picture, in the timeline or by the
+// search. Uses the functions of write.js.
 (() => {
   const plan = JSON.parse(document.getElementById('plan').textContent);
   const text = index => plan.texts[index];
@@ -10,7 +11,7 @@
   const $ = selector => document.querySelector(selector);
   const picture = $('.picture'), timeline = $('.timeline'), details = $('.details'), search = $('#search'), results = $('.results');
 
-  // ---- Writing ----
+  // ---- Labels ----
 
   function bytes(count) {
     if (count < 0) return 'size known only at run time';
@@ -26,7 +27,7 @@
   const nodeLink = n => link(plan.nodes[n][NODE.name], () => choose('n', n, true));
   const partLink = p => link(`partition ${p}`, () => choose('p', p, true));
 
-  // ---- What there is of a value ----
+  // ---- Values ----
 
   const readers = plan.values.map(() => []), copies = plan.values.map(() => []);
   plan.nodes.forEach((node, n) => { for (const value of new Set(node[NODE.inputs])) if (value >= 0) readers[value].push(n); });
@@ -37,7 +38,7 @@
     return make('li', {class: 'soft'}, 'copied ', link(`${text(move[MOVE.from])} → ${text(move[MOVE.to])}`, () => choose('t', t, true)),
                 `, ${bytes(move[MOVE.bytes])}, ${time(move[MOVE.time])}`);
   }
-  // `device`: whose memory the value is read from or written to; only copies to there, or from there, are told.
+  // Describes a value, followed by its copies: from the memory of `device` if `withReaders`, otherwise to that memory.
   function valueLine(value, withReaders, device) {
     const item = plan.values[value], line = make('li', {}, item[VALUE.name], ' ', make('code', {}, text(item[VALUE.type])));
     if (item[VALUE.kind]) line.append(make('span', {class: 'soft'}, `, ${KIND[item[VALUE.kind]]}`));
@@ -85,7 +86,7 @@
       make('p', {class: 'cause'}, make('strong', {}, cause), meaning ? `: ${meaning}` : '', note ? ` (${note})` : ''),
       make('h3', {}, 'And elsewhere'),
       make('table', {class: 'elsewhere'}, make('tbody', {}, ...rows)),
-      make('p', {class: 'soft'}, node[NODE.moves] ? 'The price of moving it alone: nodes, transfers and fusion; launches apart.' : 'Prices of moving are left out of a graph of this size.'),
+      make('p', {class: 'soft'}, node[NODE.moves] ? 'The change of the predicted time if only this node moved, without the time of launches.' : 'The graph is too large to compute the price of moving each node.'),
       ...valueList('Reads', node[NODE.inputs], false, here),
       ...valueList('Writes', node[NODE.outputs], true, here),
       make('p', {}, n > 0 ? link('← previous node', () => choose('n', n - 1, true)) : '', n > 0 && n + 1 < plan.nodes.length ? '  ·  ' : '',
@@ -141,7 +142,7 @@
     chosen = [kind, id];
     details.replaceChildren(...(kind === 'n' ? explainNode(id) : kind === 'p' ? explainPart(id) : explainMove(id)).filter(Boolean));
     details.parentElement.scrollTop = 0;
-    if (opened >= 0 && kind !== 't') { // the picture shows one partition: another, or the way back
+    if (opened >= 0 && kind !== 't') { // the picture shows one partition: show the chosen partition, or the whole plan
       const part = kind === 'n' ? plan.nodes[id][NODE.partition] : id;
       if (kind === 'n' && part >= 0 && part !== opened && document.getElementById(`partition-${part}`)) openPart(part, false);
       else if (part !== opened) openAll();
@@ -150,7 +151,7 @@
     if (reveal && target && zoom < READABLE) setZoom(READABLE);
     if (reveal && target) target.scrollIntoView({block: 'nearest', inline: 'center'});
     if (target) focusable(target);
-    try { history.replaceState(null, '', `#${kind}${id}`); } catch (error) { /* some viewers forbid it */ }
+    try { history.replaceState(null, '', `#${kind}${id}`); } catch (error) { /* some viewers forbid replaceState() */ }
   }
 
   // ---- Picture ----
@@ -169,7 +170,7 @@
   }
   const fitting = () => (picture.clientWidth - 2) / svg.viewBox.baseVal.width;
   const READABLE = 0.5;
-  // The nodes, unless all lanes can only be seen where they are too small to read, and partitions are larger.
+  // Shows nodes at first, unless they would be too small to read when all lanes are visible, and partitions would be larger.
   function formAtFirst() {
     if (!forms.nodes) return 'partitions';
     const [nodes, partitions] = [forms.nodes, forms.partitions].map(template => template.content.firstElementChild.viewBox.baseVal.width);
@@ -342,7 +343,7 @@
     found.length = Math.min(found.length, MOST);
     results.replaceChildren(...found.map((n, i) => make('li', {role: 'option', id: `result-${i}`, onclick: () => choose('n', n, true)},
       plan.nodes[n][NODE.name], make('span', {class: 'soft'}, text(plan.nodes[n][NODE.op]), ' ', badge(plan.nodes[n][NODE.device])))));
-    if (wanted && found.length === 0) results.replaceChildren(make('li', {class: 'soft'}, 'no node is called that'));
+    if (wanted && found.length === 0) results.replaceChildren(make('li', {class: 'soft'}, 'no node has this name or operator'));
     results.hidden = !wanted;
     search.setAttribute('aria-expanded', String(!results.hidden));
     pick(found.length > 0 ? 0 : -1);

@@ -1,8 +1,8 @@
-// What the pages have in common, before each page's own script: elements of the document and of pictures, and times as people read
-// them. Texts come from files of strangers: they reach the document as text alone (textContent), never as markup.
+// Functions for all pages, placed before each page's own script. They create HTML and SVG elements and format times. Texts come from
+// untrusted files, so they enter the document only as text (textContent), never as markup.
 'use strict';
 
-// A key `onclick` is a listener; children that are null are left out.
+// Creates an HTML element. Attributes such as `onclick` become event listeners. Children that are null or undefined are omitted.
 function make(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes || {})) {

@@ -1,4 +1,4 @@
-/* See box.h. Stacks the layers of layers.h, and breaks a tall stack into columns side by side. */
+/* See box.h. Stacks the ranks that layers.h computes, and breaks a tall stack into columns side by side. */
 #include "report/picture/box.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ bool clv__boxes_init(clv__boxes *boxes, const clv_plan *plan, clv__arena *arena)
 /* ---- Chips ---- */
 
 void clv__chip_label(const clv_plan *plan, const clv__chip *chip, clv__text *bold, clv__text *name) {
-  double room = chip->width - 2 * SIDE + 0.5; /* tolerance: widths are sums of fractions */
+  double room = chip->width - 2 * SIDE + 0.5; /* half a pixel of tolerance, because the width is a sum of rounded numbers */
   if (chip->kind != CLV__CHIP_NODE) {
     clv__text type;
     clv__text_init(&type, name->allocator);
@@ -31,7 +31,7 @@ void clv__chip_label(const clv_plan *plan, const clv__chip *chip, clv__text *bol
     clv__label_type(&type, plan->graph, &plan->shapes->types[chip->id]);
     name->failed = name->failed || type.failed;
     double width = clv__fit_width(type.data, NAME_SIZE);
-    if (width > room - 40) clv__text_finish(&type); /* a type with many dims: the name is more useful */
+    if (width > room - 40) clv__text_finish(&type); /* drop a long type, because the name is more useful */
     clv__fit_append(name, plan->graph->values[chip->id].name, NAME_SIZE, room - clv__fit_width(type.data, NAME_SIZE));
     clv__text_append(name, "%s", type.data);
     name->failed = name->failed || type.failed;
@@ -48,7 +48,7 @@ static double least(double a, double b) {
   return a < b ? a : b;
 }
 
-/* False if out of memory. */
+/* Sets chip->width. Returns false if memory runs out. */
 static bool chip_width(const clv__boxes *boxes, clv__chip *chip, bool with_names) {
   const clv_graph *graph = boxes->plan->graph;
   if (chip->kind == CLV__CHIP_NODE) {
@@ -67,7 +67,7 @@ static bool chip_width(const clv__boxes *boxes, clv__chip *chip, bool with_names
   return done;
 }
 
-/* Adds input values, nodes and output values: a topological order. */
+/* Adds a chip for each input value, node and output value of the partition, in topological order. */
 static void add_chips(clv__boxes *boxes, const clv__partition *partition, clv__box *box) {
   const clv_graph_view *view = partition->view;
   for (uint32_t i = 0; i < view->input_count; ++i) {
@@ -91,7 +91,7 @@ static void forget_chips(clv__boxes *boxes, const clv__partition *partition, con
   }
 }
 
-/* The chip of a value's source; CLV__NO_ID for constants. */
+/* Returns the chip that a value comes from: of an input or of a node. CLV__NO_ID for constants. */
 static uint32_t source_of(const clv__boxes *boxes, clv_value_id value) {
   if (boxes->chip_of_value[value] != CLV__NO_ID) return boxes->chip_of_value[value];
   clv_node_id producer = boxes->plan->graph->values[value].producer;
@@ -107,7 +107,8 @@ static bool add_edges(const clv__boxes *boxes, const clv__box *box, clv__layers_
   }
   uint32_t *from = clv__arena_allocate_zero(boxes->arena, most + 1, sizeof *from);
   uint32_t *to = clv__arena_allocate_zero(boxes->arena, most + 1, sizeof *to);
-  uint32_t *last = clv__arena_allocate_zero(boxes->arena, (size_t)box->chip_count + 1, sizeof *last); /* reader + 1, by chip */
+  uint32_t *last =
+      clv__arena_allocate_zero(boxes->arena, (size_t)box->chip_count + 1, sizeof *last); /* by chip: 1 + its last reader so far */
   if (from == NULL || to == NULL || last == NULL) return false;
   for (uint32_t c = 0; c < box->chip_count; ++c) {
     const clv__chip *chip = &box->chips[c];
@@ -132,19 +133,20 @@ static bool add_edges(const clv__boxes *boxes, const clv__box *box, clv__layers_
 
 typedef struct columns {
   uint32_t count;
-  uint32_t *first;  /* by column, plus one past the last: its first rank */
-  uint32_t *of;     /* by rank: its column */
-  uint32_t tallest; /* number of ranks in the column with the most */
-  double *shift;    /* by column: offset added to x */
-  double *left;     /* by column: its left edge as drawn */
-  double *least, *most;
+  uint32_t *first;      /* by column: its first rank; [count] is the number of ranks */
+  uint32_t *of;         /* by rank: its column */
+  uint32_t tallest;     /* the largest number of ranks in a column */
+  double *shift;        /* by column: from the x of layers.h to the x as drawn */
+  double *left;         /* by column: its left edge as drawn */
+  double *least, *most; /* by column: its extent in the x of layers.h */
 } columns;
 
 /* Chooses columns of about equal height that end where few edges pass. */
 static bool choose_breaks(const clv__boxes *boxes, const clv__layers_input *input, const clv__layers *layers, uint32_t most_ranks,
                           columns *c) {
   uint32_t ranks = layers->rank_count;
-  uint32_t *passing = clv__arena_allocate_zero(boxes->arena, (size_t)ranks + 2, sizeof *passing); /* edges, rank r - 1 to r */
+  uint32_t *passing = clv__arena_allocate_zero(boxes->arena, (size_t)ranks + 2,
+                                               sizeof *passing); /* [r]: number of edges between ranks r - 1 and r */
   c->count = ranks <= most_ranks ? 1 : (ranks + most_ranks - 1) / most_ranks;
   c->first = clv__arena_allocate_zero(boxes->arena, (size_t)c->count + 1, sizeof *c->first);
   c->of = clv__arena_allocate_zero(boxes->arena, (size_t)ranks + 1, sizeof *c->of);
@@ -231,8 +233,8 @@ static void add_point(path *p, double x, double y) {
   ++p->count;
 }
 
-/* Adds the part of an edge from the bottom of rank `from` to the top of rank `to`. If `to` is in the next column, this part leads
- * below the last rank of the column, up between the two columns, and into the next one from above. */
+/* Adds to an edge the part from the bottom of rank `from` to the top of rank `to`. If `to` is in the next column, this part runs
+ * below the last rank of its column, up between the two columns, and enters the next column from above. */
 static void add_leg(path *p, const columns *c, uint32_t from, double from_x, uint32_t to, double to_x) {
   uint32_t here = c->of[from], there = c->of[to];
   double x = from_x + c->shift[here], bottom = top_of(c, from) + CLV__CHIP_HEIGHT;
@@ -271,7 +273,7 @@ static bool route(const clv__boxes *boxes, const clv__layers_input *input, const
   return true;
 }
 
-/* ---- All of it ---- */
+/* ---- The layout ---- */
 
 static bool lay_out(clv__boxes *boxes, clv__layers_input *input, bool with_names, clv__box *box, clv__layers *layers) {
   double *widths = clv__arena_allocate_zero(boxes->arena, (size_t)box->chip_count + 1, sizeof *widths);

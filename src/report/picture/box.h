@@ -1,4 +1,4 @@
-/* The nodes of one partition laid out as a graph: chips for nodes, pills for its input and output values. */
+/* Lays out the nodes of one partition as a graph. Nodes are drawn as chips, the partition's input and output values as pills. */
 #ifndef CLEAVE_REPORT_PICTURE_BOX_H
 #define CLEAVE_REPORT_PICTURE_BOX_H
 
@@ -12,16 +12,16 @@ typedef enum clv__chip_kind { CLV__CHIP_NODE, CLV__CHIP_INPUT, CLV__CHIP_OUTPUT 
 typedef struct clv__chip {
   clv__chip_kind kind;
   uint32_t id; /* id of the graph's node or value */
-  double x, y; /* its centre, and its top; relative to the upper left corner of the box */
+  double x, y; /* x of its centre and y of its top, relative to the upper left corner of the box */
   double width;
 } clv__chip;
 
-/* An edge from the bottom of one chip to the top of another: its points, including both ends. Segments that lead down may be
- * drawn as curves. Segments that lead sideways or up are straight: they connect the columns of a tall drawing. */
+/* An edge from the bottom of one chip to the top of another. Segments that lead down may be drawn as curves. Segments that lead
+ * sideways or up are straight; they occur only between the columns of a tall drawing. */
 typedef struct clv__wire {
-  uint32_t from, to; /* chips */
+  uint32_t from, to; /* indices of chips */
   uint32_t point_count;
-  const double *points; /* x, y pairs */
+  const double *points; /* x, y pairs, including both ends */
 } clv__wire;
 
 typedef struct clv__box {
@@ -35,15 +35,16 @@ typedef struct clv__box {
 typedef struct clv__boxes {
   const clv_plan *plan;
   clv__arena *arena;
-  uint32_t *chip_of_node, *chip_of_value; /* valid within one partition */
+  uint32_t *chip_of_node, *chip_of_value; /* chips of the current partition */
 } clv__boxes;
 
-/* Both functions return false if out of memory. A layout with more than `most_ranks` ranks continues in another column next to
- * the first. */
+/* Both functions return false if memory runs out. A layout with more than `most_ranks` ranks is divided into columns side by
+ * side. */
 bool clv__boxes_init(clv__boxes *boxes, const clv_plan *plan, clv__arena *arena);
 bool clv__box_make(clv__boxes *boxes, const clv__partition *partition, uint32_t most_ranks, clv__box *box);
 
-/* The text of a chip: operator (bold, only for nodes) and name. `name` is shortened to fit the chip. */
+/* Appends the two texts of a chip: the operator, only for nodes, to `bold`, and the name, shortened to fit the chip, to `name`.
+ */
 void clv__chip_label(const clv_plan *plan, const clv__chip *chip, clv__text *bold, clv__text *name);
 
 #endif

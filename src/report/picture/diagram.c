@@ -6,16 +6,16 @@
 #include "report/steps.h"
 
 enum {
-  MOST_NODES = 260,     /* with more nodes, CLV__FORM_NODES is not used */
-  MOST_CARDS = 36,      /* with more steps, CLV__FORM_LINES is used */
-  MOST_NODE_STEPS = 90, /* with more steps, CLV__FORM_NODES is not used */
+  MOST_NODES = 260,     /* plans with more nodes do not use CLV__FORM_NODES */
+  MOST_CARDS = 36,      /* plans with more steps use CLV__FORM_LINES */
+  MOST_NODE_STEPS = 90, /* plans with more steps do not use CLV__FORM_NODES */
   FEW_PARTITIONS = 20,
-  MOST_ITEMS = 640, /* with more steps, the middle is omitted */
+  MOST_ITEMS = 640, /* of plans with more steps, the middle is omitted */
   KEPT_HEAD = 440,
   KEPT_TAIL = 160,
   MERGED = 3,       /* longer sequences of transfers between the same lanes become one line */
-  MERGED_LINES = 2, /* the same for CLV__FORM_LINES */
-  MOST_RANKS = 26,  /* with more ranks, a box gets a second column */
+  MERGED_LINES = 2, /* like MERGED, for CLV__FORM_LINES */
+  MOST_RANKS = 26,  /* boxes with more ranks get a second column */
   CARD_HEIGHT = 92,
   LINE_HEIGHT = 30,
   LANE_HEAD = 40
@@ -24,9 +24,9 @@ enum {
 typedef struct building {
   clv__diagram *d;
   clv__arena *arena;
-  uint32_t *item_of_step, *first_reader; /* by step: its item; the first partition step that waits for it */
-  uint32_t *shared_item, *shared_lane;   /* by step: the last line added for its output within shared memory */
-  uint32_t *step_sources;                /* pairs (item, step), before the CSR is built */
+  uint32_t *item_of_step, *first_reader; /* by step: its item; the first partition step that depends on it */
+  uint32_t *shared_item, *shared_lane;   /* by step: the item and lane of the last share() of its output */
+  uint32_t *step_sources;                /* pairs (item, item that it depends on), from which index_sources() builds a CSR */
   size_t source_count, source_capacity;
 } building;
 
@@ -39,8 +39,8 @@ static bool host_needs_lane(const clv_plan *plan) {
   return plan->transfer_count > 0;
 }
 
-/* Adds the lanes in the order of the device list. With three or more lanes, devices in host memory are in the middle, because all
- * transfers lead there. */
+/* Adds the lanes in the order of the device list. With three or more lanes, the first device in host memory moves to the middle
+ * at the latest, because most transfers lead there. */
 static bool add_lanes(building *b) {
   clv__diagram *d = b->d;
   const clv_devices *devices = d->plan->devices;
@@ -139,7 +139,7 @@ static bool find_first_readers(building *b) {
   return true;
 }
 
-/* Chooses the omitted steps of a long plan: [*first, *end). */
+/* Chooses the steps of a long plan to omit: from *first up to but excluding *end. */
 static void choose_gap(const clv_plan *plan, uint32_t *first, uint32_t *end) {
   *first = *end = plan->step_count;
   if (plan->step_count <= MOST_ITEMS) return;
@@ -162,7 +162,8 @@ static uint32_t lane_after(const clv__item *item) {
   return item->to;
 }
 
-/* Adds a line within shared memory from the output of step `source` to `lane`, once. */
+/* Adds an item for the output of step `source` that a device in `lane` reads in shared memory, unless the last call added the
+ * same item. Returns the item. */
 static uint32_t share(building *b, uint32_t source, uint32_t lane) {
   clv__diagram *d = b->d;
   if (b->shared_lane[source] == lane) return b->shared_item[source];
@@ -178,7 +179,7 @@ static bool merges(const clv__diagram *d, const clv__item *a, const clv__item *b
          (a->own == b->own || d->form == CLV__FORM_LINES);
 }
 
-/* Adds the items of steps [s, s + count); they become one item if `count` > 1. */
+/* Adds one item for the `count` steps from step `s` on. */
 static bool add_item(building *b, uint32_t s, uint32_t count) {
   clv__diagram *d = b->d;
   const clv_plan *plan = d->plan;
@@ -191,7 +192,7 @@ static bool add_item(building *b, uint32_t s, uint32_t count) {
     item.own = item.own && more.own;
   }
   item.count = count;
-  /* The lines within shared memory that lead to this item come before it. */
+  /* First add the items for values that this item reads in shared memory. */
   for (uint32_t k = 0; k < count; ++k) {
     for (uint32_t i = 0; i < plan->steps[s + k].dependency_count; ++i) {
       uint32_t source = plan->steps[s + k].dependencies[i], from = b->item_of_step[source];
@@ -244,7 +245,7 @@ static bool add_items(building *b) {
   return true;
 }
 
-/* Builds the CSR of sources. The pairs are already sorted by item. */
+/* Builds the CSR of sources from the pairs, which are already sorted by item. */
 static bool index_sources(building *b) {
   clv__diagram *d = b->d;
   d->source_offsets = clv__arena_allocate_zero(b->arena, (size_t)d->item_count + 2, sizeof *d->source_offsets);
@@ -279,8 +280,8 @@ bool clv__diagram_make(const clv_plan *plan, bool collapse, double head, clv__ar
   uint32_t nodes = 0;
   for (uint32_t p = 0; p < plan->partition_count; ++p) nodes += plan->partitions[p].node_count;
   bool few = nodes <= MOST_NODES && plan->step_count <= MOST_NODE_STEPS;
-  bool worth =
-      plan->partition_count <= FEW_PARTITIONS || nodes >= 3 * (uint64_t)plan->partition_count; /* otherwise cards say as much */
+  bool worth = plan->partition_count <= FEW_PARTITIONS ||
+               nodes >= 3 * (uint64_t)plan->partition_count; /* otherwise, cards would show almost as much */
   diagram->form = !collapse && few && worth ? CLV__FORM_NODES : plan->step_count > MOST_CARDS ? CLV__FORM_LINES : CLV__FORM_CARDS;
   bool done = add_lanes(&b) && find_first_readers(&b) && add_items(&b) && index_sources(&b) && make_boxes(&b) &&
               clv__diagram_position(diagram, arena) && clv__diagram_connect(diagram, arena);

@@ -1,4 +1,4 @@
-/* A plan as a graphviz graph: nodes grouped by partition, values as edges. Copied values are marked with their bytes. */
+/* Writes a plan as a graph for Graphviz: nodes are grouped by partition, and values are edges. Copied values show their size. */
 #ifndef CLEAVE_REPORT_PICTURE_DOT_H
 #define CLEAVE_REPORT_PICTURE_DOT_H
 

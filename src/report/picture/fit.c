@@ -1,11 +1,11 @@
-/* See fit.h. Uses the widths of DejaVu Sans by kind of letter: the other fonts of the pictures are narrower. */
+/* See fit.h. Estimates widths from those of DejaVu Sans, because the other fonts of the pictures are narrower. */
 #include "report/picture/fit.h"
 
 #include <string.h>
 
 #include "report/label.h"
 
-/* The width of a character relative to the font size. */
+/* Returns the approximate width of a character relative to the font size. */
 static double part_of_size(uint32_t character) {
   if (character >= 0x80) return 0.9 * (double)clv__label_width(character);
   if (strchr("ijlI|!.,:;' ", (int)character) != NULL) return 0.34;
@@ -23,7 +23,7 @@ double clv__fit_width(const char *content, double size) {
 }
 
 void clv__fit_append(clv__text *text, const char *content, double size, double width) {
-  /* Every character is at least a third of the size wide: more columns never fit. */
+  /* Start with as many columns as the narrowest characters would need, which are a third of the font size wide. */
   size_t columns = width > 0 ? (size_t)(3 * width / size) : 0;
   clv__text shortened;
   for (;; --columns) {

@@ -1,30 +1,33 @@
-/* See layers.h. Ranks follow the longest path; nodes without inputs are just above their first reader. Edges across several
- * ranks get a point in each rank, so that they bend around nodes. The order is found by barycentres, swept down and up. The
- * positions minimise least squares for that order; pooling neighbours solves this exactly, one rank at a time. */
+/* See layers.h. A node's rank is the length of the longest path to it, but nodes without inputs are just above their first
+ * reader. Edges across several ranks get a point in each rank, so that they bend around nodes. The order within the ranks is
+ * found by sweeping down and up with the barycentre heuristic. For this order, the positions minimise the squared distances to
+ * the neighbours' mean, one rank at a time; pooling adjacent violators solves this exactly. */
 #include "report/picture/layers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { SWEEPS = 6, PLACE_SWEEPS = 8, LONGEST_BENT = 24 };
-static const double POINT_WIDTH = 10, POINT_WEIGHT = 4; /* weight of a bend point: edges prefer to be straight */
+static const double POINT_WIDTH = 10, POINT_WEIGHT = 4; /* a bend point weighs more than a node (1), so that edges are straight */
 
 typedef struct layout {
   const clv__layers_input *input;
   clv__layers *layers;
   clv__arena *arena;
   uint32_t count;                                  /* nodes, then edge points */
-  uint32_t link_count;                             /* between neighbouring ranks */
+  uint32_t link_count;                             /* number of links: the parts of edges between neighbouring ranks */
   uint32_t *ranks;                                 /* by node and edge point */
-  uint32_t *positions;                             /* position in its rank */
-  double *x, *wanted;                              /* centres */
-  uint32_t *first, *members;                       /* CSR by rank, in order */
+  uint32_t *positions;                             /* by node and edge point: its position in the rank's order */
+  double *x, *wanted;                              /* by node and edge point: its centre, and where it would ideally be */
+  uint32_t *first, *members;                       /* CSR by rank: nodes and edge points, in the rank's order */
   uint32_t *down_offsets, *down, *up_offsets, *up; /* CSR: neighbours in the next and the previous rank */
 } layout;
 
 static void rank_nodes(layout *l) {
   const clv__layers_input *in = l->input;
-  uint32_t *ranks = l->layers->ranks, *least = l->positions; /* least rank of a node's readers; `positions` is still unused */
+  uint32_t *ranks = l->layers->ranks,
+           *least =
+               l->positions; /* by node: the least rank of its readers (in the memory of `positions`, which is not needed yet) */
   for (uint32_t v = 0; v < in->node_count; ++v) {
     for (uint32_t i = l->up_offsets[v]; i < l->up_offsets[v + 1]; ++i) {
       uint32_t from = l->up[i];
@@ -44,7 +47,7 @@ static void rank_nodes(layout *l) {
   }
 }
 
-/* CSR of `count` pairs by `keys`; entries keep their order. */
+/* Builds a CSR of `entries` by `keys`. Entries with equal keys keep their order. */
 static bool index_pairs(clv__arena *arena, uint32_t node_count, uint32_t count, const uint32_t *keys, const uint32_t *entries,
                         uint32_t **offsets, uint32_t **items) {
   *offsets = clv__arena_allocate_zero(arena, (size_t)node_count + 2, sizeof **offsets);
@@ -61,7 +64,7 @@ static bool is_bent(const layout *l, uint32_t edge) {
   return span > 1 && span <= LONGEST_BENT;
 }
 
-/* Adds a point per rank that an edge crosses, and links: the parts of edges between neighbouring ranks. */
+/* Adds a point for each rank that an edge crosses, and divides edges into links between neighbouring ranks. */
 static bool add_points(layout *l) {
   const clv__layers_input *in = l->input;
   const uint32_t *ranks = l->layers->ranks;
@@ -133,8 +136,8 @@ static int compare_keyed(const void *a, const void *b) {
   return (x->position > y->position) - (x->position < y->position);
 }
 
-/* Sorts by the mean position of the neighbours in the rank ordered before; a node without neighbours keeps its position.
- * Positions are relative to the size of the rank, so that ranks of different sizes can be compared. */
+/* Sorts a rank by the mean position of each member's neighbours in the rank above (`down`) or below. A member without neighbours
+ * keeps its position. Positions are relative to the size of the rank, so that ranks of different sizes can be compared. */
 static void order_rank(layout *l, uint32_t rank, bool down, keyed *keys) {
   const uint32_t *offsets = down ? l->up_offsets : l->down_offsets, *neighbours = down ? l->up : l->down;
   uint32_t first = l->first[rank], count = l->first[rank + 1] - first;
@@ -159,14 +162,14 @@ static void order_rank(layout *l, uint32_t rank, bool down, keyed *keys) {
 
 typedef struct pool {
   double sum, weight;
-  uint32_t end; /* of its members, one past the last */
+  uint32_t end; /* one past its last member */
 } pool;
 
 static double width_of(const layout *l, uint32_t v) {
   return v < l->input->node_count ? l->input->widths[v] : POINT_WIDTH;
 }
 
-/* Finds the positions closest to the wanted ones (least squares) without overlapping neighbours: pool adjacent violators. */
+/* Finds the positions that are closest to the wanted ones (least squares) and do not overlap, by pooling adjacent violators. */
 static void position_rank(layout *l, uint32_t rank, pool *pools) {
   uint32_t first = l->first[rank], count = l->first[rank + 1] - first, used = 0;
   double shift = 0;

@@ -1,11 +1,11 @@
-/* A layered drawing of a graph: the rank of every node, the order within each rank, and the horizontal positions. Works only
- * on arrays; the time is near-linear in nodes and edges. */
+/* Computes a layered drawing of a graph: the rank of every node, the order within each rank, and the horizontal positions. The
+ * graph is given as plain arrays. The time is almost linear in the number of nodes and edges. */
 #ifndef CLEAVE_REPORT_PICTURE_LAYERS_H
 #define CLEAVE_REPORT_PICTURE_LAYERS_H
 
 #include "base/memory.h"
 
-/* Edges lead from a lower to a higher number: nodes are in topological order. */
+/* Nodes are numbered in topological order, so every edge leads from a lower to a higher number. */
 typedef struct clv__layers_input {
   uint32_t node_count, edge_count;
   const double *widths; /* by node */
@@ -18,13 +18,13 @@ typedef struct clv__layers {
   uint32_t *ranks; /* by node */
   double *x;       /* by node: its centre */
   double width;
-  /* The positions at which edge e passes the ranks between its ends, from top to bottom: bends[bend_offsets[e] ..
-   * bend_offsets[e + 1]). An edge across very many ranks has none. */
+  /* bends[bend_offsets[e]] up to but excluding bends[bend_offsets[e + 1]] are the x at which edge e crosses the ranks between its
+   * ends, from top to bottom. An edge across very many ranks has no bends. */
   uint32_t *bend_offsets;
   double *bends;
 } clv__layers;
 
-/* False if out of memory. */
+/* Returns false if memory runs out. */
 bool clv__layers_make(const clv__layers_input *input, clv__arena *arena, clv__layers *layers);
 
 #endif

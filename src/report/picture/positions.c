@@ -1,10 +1,10 @@
-/* The second part of diagram.h: chooses the height and column of each item. Items keep their order. Each item goes as high as
- * its dependencies and the items already positioned allow, so that items which can run at the same time are side by side. */
+/* The second step of clv__diagram_make(): chooses the y and the column of each item, in order. Each item is placed as high as its
+ * dependencies and the items already positioned allow, so that items that can run at the same time are side by side. */
 #include <math.h>
 
 #include "report/picture/diagram.h"
 
-enum { TALLEST = 1500, SHORTEST_COLUMN = 700, GAP_HEIGHT = 40 }; /* taller pictures continue in a second column */
+enum { TALLEST = 1500, SHORTEST_COLUMN = 700, GAP_HEIGHT = 40 }; /* pictures above TALLEST are divided into columns */
 
 static double row_gap(const clv__diagram *d) {
   return d->form == CLV__FORM_LINES ? 8 : 18;
@@ -14,8 +14,8 @@ static double label_height(const clv__diagram *d) {
 }
 
 typedef struct heights {
-  double *lanes, *gutters; /* the first free y: by lane; by lane, in the gutter to its right */
-  double top, most;        /* the top of the column; the lowest bottom of all items so far */
+  double *lanes, *gutters; /* by lane: the first free y in the lane, and in the gutter to its right */
+  double top, most;        /* the top of the column, and the largest y of all items so far */
   uint32_t column;
 } heights;
 
@@ -28,7 +28,7 @@ static double larger(double a, double b) {
   return a > b ? a : b;
 }
 
-/* The number of lines after this one, without a box between them, that leave the same box. */
+/* Counts the transfers that follow item `index`, before the next box, and come from the same box. */
 static uint32_t count_siblings(const clv__diagram *d, uint32_t index) {
   uint32_t count = 0, source = d->sources[d->source_offsets[index]];
   for (uint32_t i = index + 1; i < d->item_count && !clv__item_is_box(&d->items[i]); ++i, ++count) {
@@ -37,7 +37,7 @@ static uint32_t count_siblings(const clv__diagram *d, uint32_t index) {
   return count;
 }
 
-/* The smallest y for an item: in free space, and below its dependencies. */
+/* Returns the smallest y at which an item is in free space and below its dependencies. */
 static double least_y(const clv__diagram *d, const heights *h, const clv__item *item, uint32_t index) {
   uint32_t low = item->from < item->to ? item->from : item->to, high = item->from + item->to - low;
   bool box = clv__item_is_box(item);
@@ -52,7 +52,7 @@ static double least_y(const clv__diagram *d, const heights *h, const clv__item *
     for (uint32_t l = low + 1; l < high; ++l) y = larger(y, h->lanes[l] + label_height(d) - 4);
     if (low == high) y = larger(y, h->lanes[low] + label_height(d) - 4);
   }
-  uint32_t entered = 0; /* lines that enter the box further up */
+  uint32_t entered = 0; /* number of lines that enter the box above this one */
   for (uint32_t i = d->source_offsets[index]; i < d->source_offsets[index + 1]; ++i) {
     const clv__item *source = &d->items[d->sources[i]];
     if (source->column != h->column) continue;
@@ -83,7 +83,7 @@ static void occupy(const clv__diagram *d, heights *h, const clv__item *item) {
   h->most = larger(h->most, bottom);
 }
 
-/* Places all items in columns of about `limit` height. A column starts with the transfers to its first box. */
+/* Positions all items, in columns of about `limit` height. A column does not start between a box and the transfers before it. */
 static void position_items(clv__diagram *d, heights *h, double limit) {
   h->column = 0;
   h->most = 0;
@@ -129,7 +129,7 @@ bool clv__diagram_position(clv__diagram *diagram, clv__arena *arena) {
   position_items(d, &h, INFINITY);
   double tall = d->height - d->top;
   if (tall > TALLEST) {
-    double columns = ceil(sqrt(1.2 * tall / width)); /* prefers wide over tall, like screens and slides */
+    double columns = ceil(sqrt(1.2 * tall / width)); /* so many that the picture is wider than tall, like a screen */
     double limit = tall / columns * 1.04 + d->lane_head;
     position_items(d, &h, limit > SHORTEST_COLUMN ? limit : SHORTEST_COLUMN);
   }

@@ -1,4 +1,4 @@
-/* See svg.h. diagram.h computes the layout; this file draws lanes, lines and boxes, from back to front. */
+/* See svg.h. Draws the layout of diagram.h: lanes, lines and boxes, from back to front. */
 #include "report/picture/svg.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static bool is_curve(const double *from, const double *to) {
   return to[1] - from[1] > 9 && fabs(to[0] - from[0]) > 0.5;
 }
 
-/* The radius for rounding a right angle at `at`; 0 for none. */
+/* Returns the radius with which to round the corner at `at`, or 0 if there is no right angle. */
 static double corner_of(const double *before, const double *at, const double *after) {
   if (is_curve(before, at) || is_curve(at, after)) return 0;
   bool flat_before = fabs(at[0] - before[0]) > 0.5, flat_after = fabs(after[0] - at[0]) > 0.5;
@@ -84,7 +84,7 @@ static void draw_lines(clv__picture *p) {
   }
 }
 
-/* The text of a transfer: "relu  ·  3.1 MiB  ·  0.31 ms". */
+/* Appends the label of a transfer: "relu  ·  3.1 MiB  ·  0.31 ms". */
 static void append_transfer(const clv__picture *p, const clv__item *item, double width, clv__text *line) {
   clv__text rest;
   char label[CLV__LABEL_BYTES];
@@ -123,7 +123,7 @@ static void draw_label(clv__picture *p, const clv__item *item) {
   clv__svg_finish_text(p->text, &line);
 }
 
-/* ---- All of it ---- */
+/* ---- The picture ---- */
 
 static void draw_lanes(clv__picture *p) {
   const clv__diagram *d = &p->diagram;

@@ -1,25 +1,26 @@
-/* Draws a plan (diagram.h): one lane per device, partitions as boxes, transfers as arrows between the lanes. */
+/* Draws a plan as SVG: one lane per device, partitions as boxes, transfers as arrows between the lanes. diagram.h computes the
+ * layout. */
 #ifndef CLEAVE_REPORT_PICTURE_SVG_H
 #define CLEAVE_REPORT_PICTURE_SVG_H
 
 #include "base/text.h"
 #include "report/picture/diagram.h"
 
-/* Appends a complete SVG document. Small plans show every node; large plans show one box per partition. For very many steps
- * the middle is omitted and counted. */
+/* Appends a complete SVG document. Small plans show every node, large plans one box per partition. In very long plans, the middle
+ * is replaced by the number of omitted steps. */
 void clv__report_svg(const clv_plan *plan, clv__text *text);
 
-/* For pages: appends the same picture as an element without head and colours, which the page provides. Boxes have the
- * attribute data-p (number of the partition), chips data-n (number of the node). Without `collapse`, draws all nodes; returns
- * false and appends nothing if there are too many. */
+/* Appends the picture as an element for a web page, without head and colours, which the page provides. Boxes have the attribute
+ * data-p (number of the partition), chips data-n (number of the node). Without `collapse`, draws all nodes or, if there are too
+ * many, returns false and appends nothing. */
 bool clv__svg_embed(const clv_plan *plan, bool collapse, clv__text *text);
-/* Appends one partition's nodes as an element. */
+/* Appends the nodes of one partition as an element for a web page. */
 void clv__svg_partition(clv__boxes *boxes, uint32_t partition, clv__text *text);
-/* Appends rules for the classes of the pictures; with `dark`, the rules for a dark background. */
+/* Append CSS rules for the pictures: their colours, on a light or a dark background, and their fonts. */
 void clv__svg_colors(bool dark, clv__text *text);
 void clv__svg_fonts(clv__text *text);
 
-/* "resnet50.onnx on npu and cpu". */
+/* Appends a title such as "resnet50.onnx on npu and cpu". */
 void clv__plan_title(const clv_plan *plan, clv__text *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* Draws a partition: its box, its description, and its nodes if they are shown. */
+/* Draws a partition: its box, its description and, in CLV__FORM_NODES, its nodes. */
 #include "report/label.h"
 #include "report/picture/fit.h"
 #include "report/picture/palette.h"
@@ -6,7 +6,7 @@
 
 enum { PADDING = 14, TEXT_LINE = 17, NUMBER_ROOM = 34 };
 
-/* The tooltip of a box in a browser. */
+/* Appends the title element of a box, which browsers show as a tooltip. */
 static void draw_tooltip(clv__picture *p, const clv__partition *partition) {
   enum { SHOWN = 24 };
   clv__text_append(p->text, "<title>");
@@ -50,7 +50,7 @@ static void draw_values(clv__picture *p, double x, double y, double room, const 
   clv__svg_finish_text(p->text, &type);
 }
 
-/* Appends at most `most` operators, and only as many as fit into `room`. Appends one even if it does not fit. */
+/* Appends the operators of a partition: at most `most`, and as many as fit into `room` pixels, but at least one. */
 static void append_operators(const clv_plan *plan, const clv__partition *partition, uint32_t most, double room, clv__text *line) {
   bool failed = line->failed;
   for (uint32_t limit = most; limit > 0; --limit) {

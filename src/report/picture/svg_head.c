@@ -1,4 +1,4 @@
-/* The head of a picture: title, figures, legend. */
+/* Draws the head of a picture: title, figures and legend. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,12 +45,12 @@ static void draw_tiles(clv__picture *p, double width) {
   draw_tile(p, 1, tile, "lower bound", clv__label_time(plan->lower_bound_ns, label));
   draw_tile(p, 2, tile, "gap", clv__label_gap(clv__plan_gap(plan), label));
   draw_tile(p, 3, tile, "partitions", clv__label_grouped(plan->partition_count, label));
-  draw_tile(p, 4, tile, "transfers between", clv__label_grouped(totals.inner_transfers, label));
+  draw_tile(p, 4, tile, "inner transfers", clv__label_grouped(totals.inner_transfers, label));
   snprintf(value, sizeof value, "%s%s", totals.bytes_known ? "" : "≥ ", clv__label_size(totals.inner_bytes, label));
   draw_tile(p, 5, tile, "bytes copied", value);
 }
 
-/* The device's share of the plan: "3 partitions, 173 nodes, 3.12 ms". */
+/* Appends a device's share of the plan: "3 partitions, 173 nodes, 3.12 ms". */
 static void append_share(const clv_plan *plan, uint32_t device, clv__text *text) {
   uint64_t nodes = 0, time_ns = 0;
   uint32_t partitions = 0;
@@ -87,8 +87,8 @@ static void draw_legend(clv__picture *p, double width) {
   }
   clv__svg_text(p->text, CLV__SVG_MARGIN, y + 1, "sub", 12, width - 2 * CLV__SVG_MARGIN,
                 p->diagram.mark_count > 0
-                    ? "Arrows are copies between memories; dashed: inputs and outputs of the model. “3 ▸”: also from partition 3."
-                    : "Arrows between the lanes are copies; dashed: inputs and outputs of the model.");
+                    ? "Arrows are copies, dashed for inputs and outputs of the model. “3 ▸” means: also from partition 3."
+                    : "Arrows between the lanes are copies, dashed for inputs and outputs of the model.");
 }
 
 static const char *objective_words(const clv_plan *plan) {

@@ -1,4 +1,4 @@
-/* Colours and fonts of the pictures: the second part of svg.h. */
+/* Writes the CSS rules for the colours and fonts of the pictures. See svg.h. */
 #include <string.h>
 
 #include "report/picture/palette.h"

@@ -1,6 +1,6 @@
-/* The third part of diagram.h: draws lines between items already positioned, and derives the widths of the lanes from them. Lines
- * run in tracks beside the boxes. A line that leads too far, or that needs a track but finds none, becomes a number at its
- * end. */
+/* The third step of clv__diagram_make(): routes the lines between the items, and derives the widths of the lanes from the lines.
+ * Lines run in vertical tracks beside the boxes. A line that would be too long, or for which no track is free, is replaced by a
+ * mark at its end with the number of the partition that it comes from. */
 #include <math.h>
 #include <string.h>
 
@@ -13,11 +13,11 @@ typedef struct wiring {
   clv__diagram *d;
   clv__arena *arena;
   uint32_t *offsets, *sinks; /* CSR by item: the items that depend on it */
-  double *taps;              /* by index in `sinks`: the y at which the line enters the sink */
-  uint8_t *entered;          /* by item: the number of lines that enter it at a side */
+  double *taps;              /* by index in `sinks`: the tap, which is the y at which the line enters the sink */
+  uint8_t *entered;          /* by item: the number of lines so far that enter it from a track */
   uint8_t *tracks;           /* [2 * item + side]: the track of the lines from the item */
-  bool *marked;              /* by index in `sinks`: a number replaces the line */
-  bool *side_marked;         /* [2 * lane + side]: has such numbers */
+  bool *marked;              /* by index in `sinks`: a mark replaces the line */
+  bool *side_marked;         /* [2 * lane + side]: there are marks on this side of the lane */
 } wiring;
 
 static bool index_sinks(wiring *w) {
@@ -49,14 +49,15 @@ static uint32_t side_towards(uint32_t lane, uint32_t other) {
   return other < lane ? LEFT : RIGHT;
 }
 
-/* The side of its lane on which the line from item `s` to item `t` runs. Lines between boxes avoid the transfers. */
+/* Returns the side of the lane on which the line from item `s` to item `t` runs. Lines between boxes run on the outer side, away
+ * from the transfers. */
 static uint32_t side_of(const clv__diagram *d, const clv__item *s, const clv__item *t) {
   if (!clv__item_is_box(s)) return side_towards(s->to, s->from);
   if (!clv__item_is_box(t)) return side_towards(t->from, t->to);
   return s->to + 1 == d->lane_count && d->lane_count > 1 ? RIGHT : LEFT;
 }
 
-/* Whether the line leads straight across, or straight down to the next box. */
+/* Returns whether a line needs no track, because it leads straight across or straight down to the next box. */
 static bool is_direct(const clv__item *s, const clv__item *t, const uint32_t *next_box, uint32_t s_index, uint32_t t_index) {
   if (s->column != t->column) return false;
   bool from_box = clv__item_is_box(s), to_box = clv__item_is_box(t);
@@ -65,7 +66,7 @@ static bool is_direct(const clv__item *s, const clv__item *t, const uint32_t *ne
   return to_box && s->y >= t->y + 5 && s->y <= t->y + t->height - 5;
 }
 
-/* By box: the next box in its lane. */
+/* Returns, for each box, the next box in its lane if no line crosses the lane between them, else CLV__NO_ID. */
 static uint32_t *find_next_boxes(const wiring *w) {
   const clv__diagram *d = w->d;
   uint32_t last[CLV__MAX_DEVICES + 1];
@@ -76,7 +77,7 @@ static uint32_t *find_next_boxes(const wiring *w) {
     const clv__item *item = &d->items[i];
     next[i] = last[item->from];
     if (clv__item_is_box(item)) last[item->from] = i;
-    /* A line across a lane, or a gap, separates the boxes above from those below. */
+    /* A gap, or a transfer that crosses a lane, separates the boxes above it from those below. */
     if (item->kind == CLV__ITEM_GAP) memset(last, 0xff, sizeof last);
     uint32_t low = item->from < item->to ? item->from : item->to, high = item->from + item->to - low;
     for (uint32_t l = low + 1; l < high; ++l) last[l] = CLV__NO_ID;
@@ -88,7 +89,7 @@ static double exit_of(const clv__diagram *d, const clv__item *item) {
   return clv__item_is_box(item) ? item->y + clv__item_exit(d, item) : item->y;
 }
 
-/* The y at which the next line enters an item at its side. */
+/* Returns the y at which the next line from a track enters an item. */
 static double next_tap(const wiring *w, uint32_t index) {
   const clv__item *item = &w->d->items[index];
   if (!clv__item_is_box(item)) return item->y;
@@ -97,7 +98,7 @@ static double next_tap(const wiring *w, uint32_t index) {
   return item->y + fmin(down, item->height - 6);
 }
 
-/* For one side of an item: chooses where its lines enter other items (the taps), then a free track that passes all taps. */
+/* Chooses the taps of the lines that leave an item on one side, then a track that is free from the item to the last tap. */
 static void choose_track(wiring *w, uint32_t index, uint32_t side, const uint32_t *next_box, double (*ends)[2][MOST_TRACKS]) {
   clv__diagram *d = w->d;
   const clv__item *item = &d->items[index];
@@ -193,7 +194,7 @@ static bool add_line(wiring *w, const clv__line *like, uint32_t count, const dou
   return line->points != NULL;
 }
 
-/* Whether a transfer's line starts directly at one of its sources, without a track. */
+/* Returns whether a transfer's line starts at the box that it comes from, without a track. */
 static bool begins_at_box(const wiring *w, uint32_t index, const uint32_t *next_box) {
   const clv__diagram *d = w->d;
   for (uint32_t e = d->source_offsets[index]; e < d->source_offsets[index + 1]; ++e) {
@@ -202,7 +203,7 @@ static bool begins_at_box(const wiring *w, uint32_t index, const uint32_t *next_
   return false;
 }
 
-/* Draws the line of a transfer from lane to lane. */
+/* Draws the line of a transfer from one lane to another. */
 static bool draw_across(wiring *w, uint32_t index, const uint32_t *next_box) {
   const clv__diagram *d = w->d;
   const clv__item *item = &d->items[index];
@@ -228,7 +229,7 @@ static bool draw_across(wiring *w, uint32_t index, const uint32_t *next_box) {
                   (const double[]){start, item->y, end, item->y});
 }
 
-/* Draws the lines from one side of an item: one line along its track to the last tap, and from it a branch to every other tap. */
+/* Draws the lines that leave an item on one side: one line along its track to the last tap, with a branch to every other tap. */
 static bool draw_track(wiring *w, uint32_t index, uint32_t side, const uint32_t *next_box) {
   const clv__diagram *d = w->d;
   const clv__item *item = &d->items[index];
@@ -266,9 +267,9 @@ static bool draw_down(wiring *w, uint32_t index, const uint32_t *next_box) {
   return true;
 }
 
-/* The partition that an item's bytes come from; CLV__NO_ID for the graph's inputs. */
+/* Returns the partition that produces an item's data, or CLV__NO_ID for inputs of the graph. */
 static uint32_t origin_of(const clv__diagram *d, uint32_t index) {
-  for (uint32_t steps = 0; steps < 4; ++steps) { /* at most: partition, copy to host, shared memory, copy to device */
+  for (uint32_t steps = 0; steps < 4; ++steps) { /* the longest chain: copy to device, shared memory, copy to host, partition */
     if (clv__item_is_box(&d->items[index])) return d->items[index].index;
     if (d->source_offsets[index] == d->source_offsets[index + 1]) return CLV__NO_ID;
     index = d->sources[d->source_offsets[index]];
@@ -290,7 +291,7 @@ static bool draw_marks(wiring *w) {
       uint32_t side = box ? (uint32_t)LEFT : side_of(d, &d->items[i], to);
       if (mark_of[sink] == CLV__NO_ID) {
         mark_of[sink] = d->mark_count++;
-        /* The number is beside a box on its outer side, or at the start of a line on the side away from its target. */
+        /* The mark is at the outer side of a box, or at the start of a transfer's line, on the side away from its target. */
         d->marks[mark_of[sink]] = (clv__mark){.x = edge_x(d, to, to->from, side), .right = !box && side == LEFT};
         d->marks[mark_of[sink]].y = box ? to->y + fmin(to->height / 2, 30) : to->y;
       }

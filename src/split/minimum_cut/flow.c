@@ -48,7 +48,7 @@ void clv__flow_destroy(clv__flow *flow) {
   clv__release(flow->allocator, flow);
 }
 
-/* Accounts for a capacity: replaces infinite ones by one number and sums the finite ones. */
+/* Replaces an infinite capacity by ENDLESS, and adds a finite one to the sum of finite capacities. */
 static int64_t take(clv__flow *flow, int64_t capacity) {
   if (capacity >= CLV__FLOW_LIMIT) return ENDLESS;
   if (capacity < 0) {
@@ -130,7 +130,7 @@ static void list_by_excess(levels *l, uint32_t v) {
   }
 }
 
-/* One layer of a search against the flow: the unlabelled vertices from which a vertex of the layer can be reached. */
+/* One step of label_exactly(): labels the unlabelled vertices that have a residual arc to `v`. */
 static void search_from(levels *l, uint32_t v) {
   clv__flow *flow = l->flow;
   clv__flow_arc *arcs = flow->arcs;
@@ -145,8 +145,8 @@ static void search_from(levels *l, uint32_t v) {
   }
 }
 
-/* Computes exact labels, the distances to the vertices that drain into the source, by breadth-first search. The lists are its
- * layers. */
+/* Computes exact labels, the distances to the vertices that drain into the source, by breadth-first search. Puts each layer of
+ * the search into the lists of its label. */
 static void label_exactly(levels *l) {
   clv__flow *flow = l->flow;
   for (uint32_t i = 0; i <= l->highest; ++i) l->active[i] = l->idle[i] = NO_VERTEX;
@@ -167,7 +167,7 @@ static void label_exactly(levels *l) {
   }
 }
 
-/* No vertex has label `gap`, so no vertex above it can reach the source. */
+/* Gives the label `end` to all vertices above `gap`: no vertex has label `gap`, so they cannot reach the source. */
 static void close_gap(levels *l, uint32_t gap) {
   clv__flow_vertex *vertices = l->flow->vertices;
   for (uint32_t label = gap + 1; label <= l->highest; ++label) {
@@ -191,7 +191,7 @@ static void receive(levels *l, uint32_t u, int64_t amount) {
   }
 }
 
-/* Sets the least label at which `v` has an outgoing arc, and that arc. */
+/* Gives `v` the least label at which it has an arc to push along, and makes that its current arc. */
 static void relabel(levels *l, uint32_t v) {
   clv__flow *flow = l->flow;
   clv__flow_vertex *vertex = &flow->vertices[v];
@@ -240,7 +240,7 @@ static void discharge(levels *l, uint32_t v) {
   }
 }
 
-/* Removes what the reduction decided, so that only arcs between live vertices remain. */
+/* Removes the arcs of all vertices that the reduction decided or eliminated. */
 static uint32_t prune(clv__flow *flow, uint32_t *arc_count, int64_t *excess) {
   uint32_t count = 0;
   *arc_count = 0;
@@ -289,10 +289,10 @@ static clv_status solve_rest(clv__flow *flow, clv_error *error) {
     spent += l.work;
     label_exactly(&l);
     if (spent <= limit || l.highest_active == 0) continue;
-    flow->is_cut_short = true; /* below any cut; vertices that can still reach the source end on its side */
+    flow->is_cut_short = true; /* `cost` is below any cut; vertices that can still reach the source drain */
     break;
   }
-  label_exactly(&l); /* vertices that still have a path to the source have a distance, and drain */
+  label_exactly(&l); /* vertices that now have a label below `end` can reach the source, and drain */
   for (uint32_t v = 0; v < flow->vertex_count; ++v) {
     clv__flow_vertex *vertex = &flow->vertices[v];
     if (vertex->state == VERTEX_LIVE) vertex->state = vertex->label < l.end ? VERTEX_DRAINS : VERTEX_KEEPS;

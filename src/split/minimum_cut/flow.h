@@ -7,7 +7,8 @@
 
 typedef struct clv__flow clv__flow;
 
-/* Never cut. Any capacity of at least CLV__FLOW_LIMIT counts as infinite; the sum of all others must stay below that limit. */
+/* The capacity of an edge that is never cut. Any capacity of at least CLV__FLOW_LIMIT counts as infinite; the sum of all others
+ * must stay below that limit. */
 #define CLV__FLOW_INFINITE ((int64_t)1 << 61)
 #define CLV__FLOW_LIMIT ((int64_t)1 << 58)
 

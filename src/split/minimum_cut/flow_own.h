@@ -11,15 +11,13 @@
 
 #define NO_ARC UINT32_MAX
 #define NO_VERTEX UINT32_MAX
-#define ENDLESS                                                                                      \
-  (CLV__FLOW_LIMIT * 2) /* replaces infinite capacities: still above the limit minus all finite ones \
-                         */
+#define ENDLESS (CLV__FLOW_LIMIT * 2) /* replaces infinite capacities; finite flow cannot reduce it to the limit */
 
 enum {
   VERTEX_LIVE = 0,
   VERTEX_KEEPS = 1,
   VERTEX_DRAINS = 2,
-  VERTEX_ELIMINATED = 4, /* from the sides of its neighbours u and w: bit 4 + 2 * (u drains) + (w drains) says if it drains */
+  VERTEX_ELIMINATED = 4, /* then bit 4 + 2 * (u drains) + (w drains) says whether it drains, for neighbours u and w */
   VERTEX_QUEUED = 8      /* only for a live vertex */
 };
 
@@ -33,7 +31,7 @@ typedef struct clv__flow_vertex {
   uint32_t first;       /* its first arc. Of an eliminated vertex: its neighbour u */
   uint32_t label;       /* its degree during the reduction; then a lower bound on the distance to the source */
   uint32_t current;     /* the arc to continue with. Of an eliminated vertex: its neighbour w, or NO_VERTEX */
-  uint32_t next, prior; /* neighbours in the list that contains it */
+  uint32_t next, prior; /* the vertices after and before it in its list */
   uint8_t state;
 } clv__flow_vertex;
 

@@ -1,10 +1,11 @@
-/* Shrinks a network without changing its minimum cuts. Three rules apply until none fits. A vertex whose terminals outweigh its
- * edges is decided by them. A vertex with one neighbour becomes part of that neighbour's terminals. A vertex with two neighbours
- * becomes an edge between them: the least cost over its two sides is a submodular function of their sides, and every such
- * function of two is an edge plus terminals. Chains, trees and series-parallel graphs vanish entirely. */
+/* Shrinks a network without changing its minimum cuts. Applies three rules until none fits. A vertex with a terminal that
+ * outweighs its edges is put on the side of that terminal. A vertex with one neighbour becomes part of that neighbour's
+ * terminals. A vertex with two neighbours becomes an edge between them: the least cost over its two sides is a submodular
+ * function of their sides, and every such function of two is an edge plus terminals. Chains, trees and series-parallel graphs
+ * vanish entirely. */
 #include "split/minimum_cut/flow_own.h"
 
-#define SCAN_DEGREE 16u /* vertices with more neighbours are visited once, and again when they have fewer */
+#define SCAN_DEGREE 16u /* vertices with more neighbours are visited once, and again only once they have fewer */
 #define MERGE_DEGREE 8u /* how far to search for an existing edge that a new one can be merged into */
 
 void clv__flow_feed(clv__flow *flow, clv__flow_vertex *vertex, int64_t plus, int64_t minus) {
@@ -50,7 +51,8 @@ static void decide(reduction *r, uint32_t v, uint8_t side) {
   }
 }
 
-/* The cost of `v` on its better side, given the sides of `u` and `w`. If both sides cost the same, `v` keeps its excess. */
+/* Returns the cost of `v` on its better side, given the sides of `u` and `w`. If both sides cost the same, `v` keeps its
+ * excess. */
 static int64_t least_cost(const clv__flow *flow, uint32_t v, uint32_t a, bool u_drains, uint32_t b, bool w_drains, bool *drains) {
   const clv__flow_arc *arcs = flow->arcs;
   int64_t excess = flow->vertices[v].excess;
@@ -71,7 +73,7 @@ static int64_t least_cost(const clv__flow *flow, uint32_t v, uint32_t a, bool u_
   return *drains ? drain : keep;
 }
 
-/* `difference`: the cost of a vertex if it keeps, minus its cost if it drains. */
+/* Adds a cost to the terminals of a vertex. `difference`: its cost if it keeps its excess, minus its cost if it drains. */
 static int64_t feed_difference(clv__flow *flow, uint32_t v, int64_t difference) {
   clv__flow_feed(flow, &flow->vertices[v], difference < 0 ? -difference : 0, difference > 0 ? difference : 0);
   return difference > 0 ? difference : 0;
@@ -135,8 +137,9 @@ static void join(reduction *r, uint32_t a, uint32_t u, uint32_t w, int64_t forwa
   enqueue(r, w);
 }
 
-/* A function f of the sides of u and w is an edge plus terminals. Only the sum of the edge's two capacities is determined. It is
- * divided so that no negative constant remains. */
+/* Eliminates `v`, which has two neighbours u and w. Its least cost is a function f of their sides, which equals an edge between
+ * them plus terminals. Only the sum of the edge's two capacities is determined. It is divided so that no negative constant
+ * remains. */
 static void eliminate_link(reduction *r, uint32_t v, uint32_t a, uint32_t b) {
   clv__flow *flow = r->flow;
   uint32_t u = flow->arcs[a].head, w = flow->arcs[b].head;

@@ -23,7 +23,7 @@ static bool number(clv__network *n, network_place kept, uint32_t *lost) {
   return true;
 }
 
-/* Solves for the numbered nodes: their places, and the cost of the placement. */
+/* Solves the network of the numbered nodes: sets their places and the cost of the placement. */
 static clv_status cut(clv__network *n, const clv_allocator *allocator, uint8_t *places, int64_t *cost, clv_error *error) {
   n->flow = NULL;
   n->edge_count = 0;
@@ -53,7 +53,7 @@ cleanup:
   return status;
 }
 
-/* The launches of the sides that have a node other than a view. */
+/* Returns the sum of the launches of the sides that have a node other than a view. */
 static int64_t launches_of(const clv__problem *problem, const uint8_t *places, const uint64_t launches[2], bool used[2]) {
   used[PLACE_ONE] = used[PLACE_OTHER] = false;
   for (uint32_t node = 0; node < problem->node_count; ++node) {
@@ -66,8 +66,8 @@ static int64_t launches_of(const clv__problem *problem, const uint8_t *places, c
 }
 
 /* Adds a launch for each side in use. This needs no vertex, because all placements that use both sides pay both launches. So the
- * best placement is either the cut without launches or one that uses a single side. There are two of the latter, apart from where
- * their views are. `trial` is room for another placement. */
+ * best placement is either the cut without launches or one that uses a single side. There are only two single-sided placements,
+ * if the sides of views do not count. `trial` is room for another placement. */
 static clv_status cut_with_launches(clv__network *n, const uint64_t launches[2], const clv_allocator *allocator, uint8_t *places,
                                     uint8_t *trial, int64_t *cost, clv_error *error) {
   bool used[2], used_alone[2];
@@ -110,7 +110,7 @@ static clv_status begin(clv__network *n, const clv_allocator *allocator, uint8_t
   if (number(n, PLACE_FREE, &lost)) return CLV_OK;
   clv__release(allocator, n->vertices);
   return clv__error_set(error, CLV_NOT_SUPPORTED,
-                        "node %u is not supported by any of the devices that it may be on (sets %x and %x)", lost,
+                        "node %u is not supported by any of the devices that it may be on (device bits %x and %x)", lost,
                         n->sides[PLACE_ONE].devices, n->sides[PLACE_OTHER].devices);
 }
 

@@ -1,7 +1,7 @@
 /* The exact two-sided placement by minimum cut: which nodes go to device `one` and which to device `other`, for the least node +
  * transfer + fusion cost. A value has one auxiliary vertex per direction, so its copy is paid once, however many readers are on
- * the far side. A fusion is a saving that is lost if its two nodes part. With `launches`, a device that has any node pays one
- * launch. This keeps the cut exact and the bound below every plan. */
+ * the far side. A fusion is a saving that is lost if its two nodes are on different devices. With `launches`, each device that
+ * has a node pays one launch; the result is still exact, and a lower bound on every plan. */
 #ifndef CLEAVE_SPLIT_MINIMUM_CUT_NETWORK_H
 #define CLEAVE_SPLIT_MINIMUM_CUT_NETWORK_H
 
@@ -18,9 +18,9 @@ typedef struct clv__network_path {
 typedef struct clv__network_options {
   uint32_t one, other;                         /* devices; ties go to `one` */
   const uint32_t *fixed;                       /* by node, may be NULL: the device it stays on (any device), or CLV__NONE: free */
-  const uint64_t *penalty_one, *penalty_other; /* by node, may be NULL: added to its time there (multipliers of memory budgets) */
+  const uint64_t *penalty_one, *penalty_other; /* by node, may be NULL: added to its time there (multipliers of memory limits) */
   bool launches;          /* charge one launch for each of the two devices that has a node other than a view */
-  clv__network_path path; /* count 0: none. Else replaces `launches`: charges the first node's launch and one per change */
+  clv__network_path path; /* if count > 0, replaces `launches`: charges the first node's launch and one per change of device */
 } clv__network_options;
 
 /* Fills `devices` (by node; a fixed node gets its fixed device) and `cost_ns`. The cost is the least possible:
@@ -33,11 +33,11 @@ clv_status clv__network_solve(const clv__problem *problem, const clv__network_op
 
 #define CLV__NETWORK_WEIGHT 64u
 
-/* Two sides for bounds. Each side is a set of devices (bits), and every node, value and fusion has the best price within the
- * set. So the cut is below all placements on those devices. The sets must not overlap. */
+/* Two sides for bounds. Each side is a set of devices (bits), and every node, value and fusion has the best price within the set.
+ * So the cost of the cut is at most that of any placement on those devices. The sets must not overlap. */
 typedef struct clv__network_sides {
   uint16_t one, other;
-  bool other_is_nothing;         /* `other` has no prices of its own; only its copies from and to `one` have */
+  bool other_is_nothing;         /* nothing on `other` costs time, except its penalties; copies cost what they cost at `one` */
   const uint64_t *penalty_other; /* by node, may be NULL */
   clv__network_path path;        /* a change along it pays the least launch of the side it leads to */
   /* By device and by memory space; may be NULL. Factors for all times on that device, and for all copies to and from that space.
@@ -49,7 +49,7 @@ typedef struct clv__network_sides {
 clv_status clv__network_bound(const clv__problem *problem, const clv__network_sides *sides, const clv_allocator *allocator,
                               uint8_t *on_other, uint64_t *cost_ns, clv_error *error);
 
-/* Finds the path along which nodes ask for different devices most often. Forced changes of device count most, then changes
+/* Finds the path along which the best device of the nodes changes most often. Forced changes of device count most, then changes
  * between the best devices of the nodes, then the length. The caller releases `nodes`. */
 clv_status clv__network_path_find(const clv__problem *problem, const clv_allocator *allocator, uint32_t **nodes, uint32_t *count,
                                   clv_error *error);

@@ -15,7 +15,7 @@
 /* The inputs that determine the copies of one value. */
 typedef struct copies {
   uint32_t producer;
-  network_place from; /* by memory space: a node of a third device may share a side's memory */
+  network_place from; /* the side in whose memory the value is computed; a third device may share a side's memory */
   bool is_read[2];    /* a node that is not free reads it on that side */
   uint32_t free_count, free_reader;
   uint32_t third_spaces; /* memory spaces of readers in neither side's memory */
@@ -45,7 +45,7 @@ static void charge_vertex(clv__network *n, uint32_t vertex, network_place side, 
   clv__flow_terminal(n->flow, vertex, side == PLACE_ONE ? capacity : 0, side == PLACE_ONE ? 0 : capacity);
 }
 
-/* The same for a node that may have a fixed side, or be on neither. */
+/* Charges `cost` if `node` is on `side`. The node may be free, fixed to a side, or on neither side. */
 static void charge(clv__network *n, uint32_t node, network_place side, uint64_t cost) {
   network_place place = clv__network_place(n, node);
   if (place == PLACE_FREE) {
@@ -95,7 +95,7 @@ static uint64_t side_saving_ns(const clv__network *n, uint32_t read, network_pla
   return most;
 }
 
-/* The cheapest copy between host memory and any of the memory spaces `spaces`, in or out. */
+/* Returns the time of the cheapest copy between host memory and any of the memory spaces `spaces` (bits), in or out. */
 static uint64_t least_copy_ns(const clv__network *n, uint32_t value, uint32_t spaces, bool is_in) {
   uint64_t least = UINT64_MAX;
   if ((spaces & 1u) != 0) return 0;
@@ -172,8 +172,8 @@ static void charge_copy_once(clv__network *n, uint32_t value, const copies *c, n
   }
 }
 
-/* The same for any readers, and for a producer on the other side or in neither memory. If `pair` is not NULL, it collects the
- * cost of the edge between the producer and the only reader. */
+/* Charges `cost` if any reader is on `side` and the producer is not, for any number of free readers and any place of the
+ * producer. If `pair` is not NULL, adds to it the cost of the edge between the producer and the only reader. */
 static void charge_copy(clv__network *n, uint32_t value, const copies *c, network_place side, uint64_t cost, int64_t pair[2]) {
   if (cost == 0 || c->from == side) return;
   if (c->is_read[side]) {
@@ -216,7 +216,7 @@ static void add_copies_from_third(clv__network *n, uint32_t value, const copies 
     charge_copy(n, value, c, PLACE_OTHER, side_in_ns(n, value, PLACE_OTHER), NULL);
   } else if (one == other && (one & (one - 1)) == 0) { /* the same memory: one copy serves readers on both sides */
     if (on_sides && n->flow == NULL) add_constant(n, side_in_ns(n, value, PLACE_ONE), false);
-  } else { /* possibly the same memory: charge what `one` pays */
+  } else { /* the sides may share memory: charge only copies to `one`, to stay a lower bound */
     charge_copy(n, value, c, PLACE_ONE, side_in_ns(n, value, PLACE_ONE), NULL);
   }
 }
@@ -231,7 +231,7 @@ static void add_copies(clv__network *n, uint32_t value, int64_t pair[2]) {
     add_copies_from_third(n, value, &c, home);
     return;
   }
-  bool in_host = problem->is_output[value] || c.third_spaces != 0; /* wherever the free nodes go */
+  bool in_host = problem->is_output[value] || c.third_spaces != 0; /* needed there wherever the free nodes are */
   uint64_t out[2] = {side_out_ns(n, value, PLACE_ONE), side_out_ns(n, value, PLACE_OTHER)};
   add_third_copies(n, value, c.third_spaces);
   if (in_host && c.from == PLACE_FREE) {
@@ -240,7 +240,7 @@ static void add_copies(clv__network *n, uint32_t value, int64_t pair[2]) {
   } else if (in_host && n->flow == NULL) {
     add_constant(n, out[c.from], false);
   }
-  if ((n->sides[PLACE_ONE].spaces & n->sides[PLACE_OTHER].spaces) != 0) return; /* (possibly) the same memory */
+  if ((n->sides[PLACE_ONE].spaces & n->sides[PLACE_OTHER].spaces) != 0) return; /* the sides share memory, or may */
   charge_copy(n, value, &c, PLACE_ONE, (in_host ? 0 : out[PLACE_OTHER]) + side_in_ns(n, value, PLACE_ONE), pair);
   charge_copy(n, value, &c, PLACE_OTHER, (in_host ? 0 : out[PLACE_ONE]) + side_in_ns(n, value, PLACE_OTHER), pair);
 }
@@ -260,8 +260,8 @@ static void add_node(clv__network *n, uint32_t node) {
   }
 }
 
-/* Subtracts the saving of a fusion if its two nodes are on one side. `pair` collects the cost of the edge between two free ones.
- */
+/* Subtracts the saving of a fusion if its two nodes are on one side. Adds to `pair` the cost of the edge between two free
+ * nodes. */
 static void add_saving(clv__network *n, uint32_t read, uint32_t producer, uint32_t reader, int64_t pair[2]) {
   network_place from = clv__network_place(n, producer), to = clv__network_place(n, reader);
   if (n->problem->saving_ns == NULL) return;

@@ -43,7 +43,7 @@ static inline network_place clv__network_place(const clv__network *network, uint
                                      : PLACE_THIRD;
 }
 
-/* Walks the problem once. Adds everything to `flow`, or only counts if that is NULL. */
+/* Walks the problem once. Adds everything to `flow`, or only counts vertices and edges if `flow` is NULL. */
 void clv__network_build(clv__network *network);
 
 #endif

@@ -1,12 +1,12 @@
-/* The path whose launches a bound charges. Among all paths through the graph it has the most forced changes of device; among
- * ties, the most changes between nodes that are faster on different devices; then the most nodes. One pass in the graph's
- * order. */
+/* Finds the path along which a bound charges launches. Among all paths through the graph it has the most forced changes of
+ * device; among ties, the most changes between nodes that are faster on different devices; then the most nodes. One pass in the
+ * graph's order. */
 #include "split/minimum_cut/network_own.h"
 
 #define FORCED_CHANGE ((uint64_t)1 << 42)
 #define LIKELY_CHANGE ((uint64_t)1 << 21)
 
-/* The best path that ends at a node, or at the last node before a view: its score, and that node (CLV__NONE: no path). */
+/* By node: the score of the best path that ends there, and its last node, which is not a view (CLV__NONE: no path). */
 typedef struct ways {
   uint64_t *worth;
   uint32_t *last, *before; /* `before`: the previous node on the path */

@@ -1,4 +1,4 @@
-/* Folding: which nodes are computed while a plan is made, and that their results are those of the kernel. */
+/* Tests folding: which nodes can be computed while a plan is made, and that the results are those of the kernel. */
 #include "backends/common/fold.h"
 
 #include <string.h>
@@ -43,16 +43,16 @@ static void test_is_possible(void **state) {
   assert_true(is_possible("Neg", known, none, small)); /* an absent operand needs no value */
   assert_false(is_possible("Identity", text, none, small));
   assert_false(is_possible("Identity", known, none, tensor(CLV_STRING, 4, NULL)));
-  /* Of Shape and Size, the shape alone. */
+  /* Shape and Size need only the shape of their input, not its data. */
   assert_true(is_possible("Shape", unknown, none, tensor(CLV_I64, 1, NULL)));
   assert_true(is_possible("Size", text, none, tensor(CLV_I64, 1, NULL)));
   node other;
   make(&other, "Shape", unknown, none, tensor(CLV_I64, 1, NULL));
   assert_false(clv__fold_is_possible("ai.onnx.ml", &other.call));
-  /* Nothing that differs from run to run. */
+  /* Operators whose results differ from run to run are not folded. */
   static const char *const random[] = {"RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout"};
   for (size_t i = 0; i < sizeof random / sizeof *random; ++i) assert_false(is_possible(random[i], known, none, small));
-  /* Nothing large, in all outputs together. */
+  /* CLV__FOLD_BYTES limits the size of all outputs together. */
   assert_true(is_possible("Neg", known, none, tensor(CLV_F32, CLV__FOLD_BYTES / 4, NULL)));
   assert_false(is_possible("Neg", known, none, tensor(CLV_F32, CLV__FOLD_BYTES / 4 + 1, NULL)));
   assert_false(is_possible("Neg", known, none, tensor(CLV_F32, CLV_DIM_UNKNOWN, NULL)));

@@ -1,4 +1,5 @@
-/* What the tests of the CPU backend share: a host over the library's graphs, and running a whole graph on the device. */
+/* Shared by the tests of the CPU backend: a host that serves the library's graphs, and functions that run a whole graph on the
+ * device. */
 #ifndef CLEAVE_TESTS_BACKENDS_CPU_HOST_H
 #define CLEAVE_TESTS_BACKENDS_CPU_HOST_H
 
@@ -15,18 +16,18 @@
 #include "models.h"
 #include "support.h"
 
-static uint32_t cpu_host_threads = 2; /* of devices opened from now on */
-static clv_dtype cpu_host_precision;  /* of graphs compiled from now on */
+static uint32_t cpu_host_threads = 2; /* number of threads of devices that are opened later */
+static clv_dtype cpu_host_precision;  /* option `precision` for graphs that are compiled later */
 static bool cpu_host_tune, cpu_host_deterministic;
 static size_t cpu_host_options_bytes = sizeof(clv_compile_options);
-static size_t cpu_host_fold = SIZE_MAX; /* up to which size constants are computed before */
+static size_t cpu_host_fold = SIZE_MAX; /* constants up to this size are folded before compiling */
 
 typedef struct cpu_host {
   clv_host host;
   const clv_allocator *allocator;
   const clv_backend *backend;
   clv_device *device;
-  int retreats; /* plans that had to be made again, simpler */
+  int retreats; /* how often a plan failed and a simpler one was tried */
 } cpu_host;
 
 static inline void host_log(void *self, int level, const char *text) {
@@ -66,7 +67,7 @@ static inline void host_close(void *self, clv_graph_view *graph) {
   if (graph != NULL) clv__graph_destroy((clv_graph *)graph->graph);
 }
 
-/* Opens the device; `option` may be NULL, or a switch of the device that is turned to `value`. */
+/* Opens the device with `option` set to `value`, or without options if `option` is NULL. */
 static inline clv_status cpu_host_open(cpu_host *cpu, const clv_allocator *allocator, const char *option, const char *value,
                                        clv_error *error) {
   *cpu = (cpu_host){.allocator = allocator};
@@ -96,7 +97,7 @@ static inline void cpu_host_close(cpu_host *cpu) {
   if (cpu->device != NULL) cpu->backend->close(cpu->device);
 }
 
-/* A graph compiled whole. */
+/* A whole graph, compiled as one partition. */
 typedef struct cpu_program {
   cpu_host *cpu;
   clv_graph *graph;
@@ -115,8 +116,8 @@ static inline void cpu_program_close(cpu_program *program) {
   clv__arena_finish(&program->arena);
 }
 
-/* Compiles `graph` and makes an instance for `inputs` (types; NULL: those of the graph). The shapes and the view are gone when
- * this returns: executables must not need them. */
+/* Compiles `graph` and creates an instance for inputs of the types `inputs` (NULL: those of the graph). Destroys the shapes and
+ * the view before it creates the instance, because executables must not need them. */
 static inline clv_status cpu_program_open(cpu_program *program, cpu_host *cpu, clv_graph *graph, const clv_tensor *inputs,
                                           clv_error *error) {
   *program = (cpu_program){.cpu = cpu, .graph = graph};
@@ -147,12 +148,13 @@ static inline clv_status give_output(void *cookie, uint32_t index, const clv_ten
   size_t size_bytes;
   (void)index;
   binding->type = *type;
-  if (!clv__tensor_size_bytes(type, &size_bytes)) return clv__error_set(error, CLV_INTERNAL_ERROR, "an output without a size");
+  if (!clv__tensor_size_bytes(type, &size_bytes))
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "the size of an output is unknown");
   binding->type.data = clv__allocate(cookie, size_bytes);
   return binding->type.data != NULL ? CLV_OK : clv__error_memory(error, size_bytes);
 }
 
-/* Runs; `outputs[i]` without data are asked for through the callback. */
+/* Runs the program. Outputs whose `data` is NULL are allocated through the callback. */
 static inline clv_status cpu_program_run(cpu_program *program, const clv_tensor *inputs, clv_tensor *outputs, clv_error *error) {
   clv_binding in[16] = {{0}}, out[16] = {{0}};
   for (uint32_t i = 0; i < program->graph->input_count; ++i) in[i].type = inputs[i];
@@ -174,7 +176,7 @@ static inline clv_status cpu_program_run(cpu_program *program, const clv_tensor 
   return status;
 }
 
-/* Fails unless `made` equals `wanted` within 1e-4 of its largest magnitude (exactly, for other dtypes than f32). */
+/* Fails unless `made` equals `wanted`: for f32, within 1e-4 of the largest magnitude; for other dtypes, exactly. */
 static inline void assert_tensor(const clv_tensor *made, const clv_tensor *wanted, const char *what) {
   size_t count, size_bytes, worst = 0;
   assert_true(clv__tensor_same_type(made, wanted));
@@ -193,7 +195,7 @@ static inline void assert_tensor(const clv_tensor *made, const clv_tensor *wante
     if (!(d <= difference)) difference = d, worst = i;
   }
   if (!(difference <= 1e-4 * largest)) {
-    fail_msg("%s: element %zu of %zu differs by %g, the largest is %g", what, worst, count, difference, largest);
+    fail_msg("%s: element %zu of %zu differs by %g, the largest magnitude is %g", what, worst, count, difference, largest);
   }
 }
 
@@ -206,8 +208,8 @@ static inline clv_tensor random_tensor(const clv_allocator *allocator, uint64_t 
   return tensor;
 }
 
-/* Opens a device, compiles `graph` (made with `failing`) and runs it, while every allocation fails once: a status, and nothing is
- * left behind. */
+/* Opens a device, compiles `graph` and runs it, repeatedly: each time, a later allocation fails, until none does. Every failure
+ * must return CLV_OUT_OF_MEMORY and leak nothing. `graph` must have been created with `failing`. */
 static inline void check_failing_memory(test_allocator *failing, clv_graph *graph, const clv_tensor *inputs) {
   clv_error error = {0};
   const size_t live = failing->live;
@@ -232,7 +234,7 @@ static inline void check_failing_memory(test_allocator *failing, clv_graph *grap
   failing->fail_at = 0;
 }
 
-/* Runs `graph` on the device and with the reference, and compares every output. Returns how many plans were made simpler. */
+/* Runs `graph` on the device and with the reference evaluator, and compares all outputs. Returns cpu_host.retreats. */
 static inline int compare_with_reference(clv_graph *graph, const clv_tensor *inputs, const char *option, const char *value,
                                          const char *what) {
   const clv_allocator *allocator = graph->allocator;

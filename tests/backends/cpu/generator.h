@@ -1,4 +1,5 @@
-/* What the tests of random graphs on the CPU backend share: values made so far, and nodes added to them. */
+/* Shared by the tests that run random graphs on the CPU backend: the values of a graph under construction, and functions that add
+ * nodes. */
 #ifndef CLEAVE_TESTS_BACKENDS_CPU_GENERATOR_H
 #define CLEAVE_TESTS_BACKENDS_CPU_GENERATOR_H
 
@@ -15,7 +16,7 @@ typedef struct made_value {
 typedef struct generator {
   test_graph t;
   uint64_t seed;
-  clv_dtype dtype, rounds; /* of the graph, and what its numbers are rounded to: where a test has more than f32 */
+  clv_dtype dtype, rounds; /* for tests of several dtypes: the graph's dtype, and the dtype that its numbers are rounded to */
   made_value values[GENERATOR_VALUES];
   int count, weights;
 } generator;
@@ -32,7 +33,7 @@ static inline made_value *add(generator *g, const int64_t *dims) {
   return made;
 }
 
-/* `inputs` as "a,b". The node has its output's name. */
+/* Adds a node that has the name of its output. `inputs` is a list such as "a,b". */
 static inline void node(generator *g, const char *op, const char *inputs, const char *output, const clv_attribute *attributes,
                         uint32_t attribute_count) {
   clv_error error = {0};
@@ -48,13 +49,13 @@ static inline void node(generator *g, const char *op, const char *inputs, const 
   assert_ok(clv__builder_node(g->t.builder, output, "", op, in, count, &out, 1, attributes, attribute_count, &error), error);
 }
 
-/* With a copy of the values that lives as long as the graph. */
+/* Makes an attribute with a copy of the values that lives as long as the graph. */
 static inline clv_attribute ints(generator *g, const char *name, bool is_list, size_t count, const int64_t *values) {
   const int64_t *kept = clv__arena_copy(clv__builder_arena(g->t.builder), values, count * sizeof *values);
   return (clv_attribute){.name = name, .kind = CLV_ATTRIBUTE_INTS, .is_list = is_list, .count = count, .ints = kept};
 }
 
-/* A convolution whose result has the extents of x; `kernel` is odd. */
+/* Adds a convolution whose result has the height and width of x. `kernel` must be odd. */
 static inline made_value *convolve_same(generator *g, const made_value *x, int64_t channels, int64_t kernel) {
   const int64_t dims[4] = {channels, x->dims[1], kernel, kernel}, pads[4] = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
   const int64_t out[4] = {x->dims[0], channels, x->dims[2], x->dims[3]};

@@ -1,5 +1,6 @@
-/* Launch lists: captures against eager execution bit for bit (random graphs, whole and cut into partitions, other
- * bindings, unaligned ones, other scratch), what cannot be captured, failures, recordings that are dropped. */
+/* Tests launch lists. A replayed capture must give the same bits as eager execution: for random graphs, whole and split into
+ * partitions, also after changes of bindings (some unaligned) and scratch. Also tests executions that cannot be captured,
+ * failures, and recordings that are dropped. */
 #include <pthread.h>
 
 #include "../../analysis/bodies.h"
@@ -7,13 +8,13 @@
 
 enum { MOST_PARTS = 64, MOST_VALUES = 512 };
 
-/* ---- A graph cut into partitions, its values in memory of the test's. ---- */
+/* ---- A graph split into partitions, with its values in the test's own memory. ---- */
 
 typedef struct part {
   clv_executable *executable;
   clv_instance *instance;
   uint32_t input_count, output_count;
-  clv_value_id ids[40]; /* of the graph: inputs, then outputs */
+  clv_value_id ids[40]; /* value ids in the graph: inputs, then outputs */
 } part;
 
 typedef struct parts {
@@ -65,7 +66,7 @@ static void parts_close(parts *p) {
   clv__arena_finish(&p->arena);
 }
 
-/* Memory for every value of the graph, `shift` bytes off its alignment. */
+/* Memory for all values of the graph. memory_make() places each value `shift` bytes after an aligned address. */
 typedef struct memory {
   uint8_t *block;
   size_t offsets[MOST_VALUES], size_bytes;
@@ -153,7 +154,8 @@ static void assert_outputs(const parts *p, const memory *a, const memory *b, con
   }
 }
 
-/* Runs eagerly into one memory and replays into another, several times, with other inputs, bindings and scratch. */
+/* Runs the graph eagerly in one memory, replays its capture in another, and compares the outputs, several times with other
+ * inputs, bindings and scratch. */
 static void compare_ways(parts *p, uint64_t seed, const char *what) {
   const clv_backend *backend = p->cpu->backend;
   clv_device *device = p->cpu->device;
@@ -168,7 +170,7 @@ static void compare_ways(parts *p, uint64_t seed, const char *what) {
   assert_true(backend->capture->size_bytes(device, captured) > 0);
   assert_ok(backend->capture->launch(device, captured, stream, &error), error);
   assert_outputs(p, &eager, &replay, what);
-  for (uint64_t round = 1; round < 4; ++round) { /* other numbers, in the same and in other places, and back */
+  for (uint64_t round = 1; round < 4; ++round) { /* other inputs each time; other bindings in round 2 only */
     memory *to = round == 2 ? &other : &replay;
     if (round > 1) bind_all(p, captured, to);
     fill_inputs(p, &eager, seed + round);
@@ -177,7 +179,7 @@ static void compare_ways(parts *p, uint64_t seed, const char *what) {
     assert_ok(backend->capture->launch(device, captured, stream, &error), error);
     assert_outputs(p, &eager, to, what);
   }
-  /* Instances move to one common scratch: captures follow. */
+  /* Bind all instances to one scratch buffer: the capture must use it. */
   uint64_t most = 0;
   for (uint32_t i = 0; i < p->count; ++i) {
     const uint64_t bytes = backend->scratch->size_bytes(device, p->parts[i].instance);
@@ -224,7 +226,7 @@ static void test_random_graphs(void **state) {
     if (graph->node_count > cut * MOST_PARTS) cut = 2;
     parts p;
     char what[32];
-    snprintf(what, sizeof what, "seed %d, %u a part", (int)seed, cut);
+    snprintf(what, sizeof what, "seed %d, %u nodes per part", (int)seed, cut);
     parts_open(&p, &cpu, graph, cut);
     compare_ways(&p, seed * 77, what);
     parts_close(&p);
@@ -234,8 +236,8 @@ static void test_random_graphs(void **state) {
   }
 }
 
-/* What the random graphs lack: broadcasting over several axes, i64, kernels, primitives in blocked layouts, rows, fused functions
- * after small steps. Against the reference too. */
+/* A graph with steps that the random graphs lack: broadcasting over several axes, i64, kernels, primitives in blocked layouts,
+ * rows, fused functions after small steps. It is also compared with the reference evaluator. */
 static clv_graph *mixed(const clv_allocator *allocator) {
   test_graph t;
   const int64_t image[4] = {1, 16, 6, 5}, kernel[4] = {16, 16, 3, 3}, channel[4] = {1, 16, 1, 1}, line[4] = {1, 1, 1, 5};
@@ -256,7 +258,7 @@ static clv_graph *mixed(const clv_allocator *allocator) {
   test_graph_node_ints(&t, "conv", "Conv", "x,w", "a", "pads", true, 4, pads);
   test_graph_node(&t, "relu", "Relu", "a", "b");
   test_graph_node(&t, "bychannel", "Mul", "b,c", "d");
-  test_graph_node(&t, "lines", "Add", "l,r", "e"); /* both sides are repeated */
+  test_graph_node(&t, "lines", "Add", "l,r", "e"); /* both operands are broadcast */
   test_graph_node(&t, "both", "Sub", "x,e", "f");
   test_graph_node(&t, "product", "MatMul", "f,s", "g");
   test_graph_node(&t, "after", "Sigmoid", "g", "h");
@@ -302,7 +304,7 @@ static void test_mixed_steps(void **state) {
   }
 }
 
-/* ---- One instance recorded twice, recordings dropped, nothing allocated. ---- */
+/* ---- One instance recorded twice; dropped recordings; launches without allocations. ---- */
 
 static clv_graph *chain(const clv_allocator *allocator) {
   test_graph t;
@@ -321,7 +323,7 @@ static void test_recorded_twice(void **state) {
   clv_error error = {0};
   test_allocator counting;
   test_allocator_init(&counting);
-  clv_graph *graph = chain(&counting.allocator); /* the host's services allocate with it too */
+  clv_graph *graph = chain(&counting.allocator); /* the host uses this allocator, too */
   cpu_host cpu;
   parts p;
   clv_stream *stream;
@@ -332,19 +334,19 @@ static void test_recorded_twice(void **state) {
   assert_ok(backend->stream_create(cpu.device, &stream, &error), error);
   memory a = memory_make(&p, 0), b = memory_make(&p, 0), c = memory_make(&p, 0);
   fill_inputs(&p, &a, 1);
-  /* x -> c, and again from that c. */
+  /* Record two executions of one instance: the second reads the output of the first. */
   clv_binding bindings[40];
   clv_execute_args args = args_of(&p, &p.parts[0], &a, bindings);
   assert_int_equal(args.input_count + args.output_count, 2);
   const size_t live = counting.live;
-  for (int drop = 0; drop < 3; ++drop) { /* recordings that come to nothing leave nothing, and nothing has run */
+  for (int drop = 0; drop < 3; ++drop) { /* dropped recordings leak nothing, and run nothing */
     memcpy(b.block, a.block, a.size_bytes);
     assert_ok(backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
     assert_int_equal(backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), CLV_INVALID_ARGUMENT);
     for (int i = 0; i < drop; ++i) assert_ok(execute_all(&p, stream, &a, &error), error);
     assert_ok(backend->capture->end(cpu.device, stream, NULL, &error), error);
     assert_memory_equal(a.block, b.block, a.size_bytes);
-    assert_true(counting.live <= live + 1); /* the instance has its memory now */
+    assert_true(counting.live <= live + 1); /* at most the instance's own memory has been added */
   }
   assert_int_equal(backend->capture->end(cpu.device, stream, &none, &error), CLV_INVALID_ARGUMENT);
   assert_null(none);
@@ -356,7 +358,7 @@ static void test_recorded_twice(void **state) {
   assert_ok(backend->capture->end(cpu.device, stream, &captured, &error), error);
   const size_t calls = counting.calls;
   assert_ok(backend->capture->launch(cpu.device, captured, stream, &error), error);
-  /* The same eagerly. */
+  /* Execute the same eagerly. */
   fill_inputs(&p, &c, 1);
   args = args_of(&p, &p.parts[0], &c, bindings);
   assert_ok(backend->execute(cpu.device, p.parts[0].instance, stream, &args, &error), error);
@@ -364,7 +366,7 @@ static void test_recorded_twice(void **state) {
   bindings[1].type.data = c.block + c.offsets[p.parts[0].ids[0]];
   assert_ok(backend->execute(cpu.device, p.parts[0].instance, stream, &args, &error), error);
   assert_memory_equal(b.block, bindings[1].type.data, 4 * 8 * 4);
-  /* Only the second execution goes elsewhere. */
+  /* Bind other memory to the output of the second execution only. */
   uint8_t elsewhere[4 * 8 * 4];
   args = args_of(&p, &p.parts[0], &a, bindings);
   bindings[0].type.data = bindings[1].type.data;
@@ -375,10 +377,10 @@ static void test_recorded_twice(void **state) {
   assert_ok(backend->capture->launch(cpu.device, captured, stream, &error), error);
   assert_memory_equal(elsewhere, c.block + c.offsets[p.parts[0].ids[0]], sizeof elsewhere);
   assert_int_equal(b.block[0], 0);
-  assert_int_equal(counting.calls, calls); /* neither running nor binding allocates */
+  assert_int_equal(counting.calls, calls); /* neither launching nor binding allocates */
   backend->capture->destroy(cpu.device, captured);
   backend->capture->destroy(cpu.device, NULL);
-  /* A stream that goes while it records. */
+  /* Destroy a stream that is capturing. */
   assert_ok(backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_ok(execute_all(&p, stream, &a, &error), error);
   backend->stream_destroy(cpu.device, stream);
@@ -391,7 +393,7 @@ static void test_recorded_twice(void **state) {
   assert_int_equal(counting.live, 0);
 }
 
-/* ---- What fails. ---- */
+/* ---- Failures. ---- */
 
 static void test_failing_kernel(void **state) {
   (void)state;
@@ -434,7 +436,7 @@ static void test_failing_kernel(void **state) {
   assert_ok(cpu.backend->capture->launch(cpu.device, captured, stream, &error), error);
   assert_true(y[0][0] == -9.0f && y[0][5] == -5.0f && y[1][3] == -6.0f);
   for (int i = 0; i < 2; ++i) {
-    at[i][1] = 7; /* out of range, seen when it runs */
+    at[i][1] = 7; /* out of range, which is detected only at run time */
     assert_int_equal(cpu.backend->capture->launch(cpu.device, captured, stream, &error), CLV_INVALID_ARGUMENT);
     char wanted[32];
     snprintf(wanted, sizeof wanted, "node '%s' (Gather)", names[i]);
@@ -443,10 +445,10 @@ static void test_failing_kernel(void **state) {
     assert_ok(cpu.backend->capture->launch(cpu.device, captured, stream, &error), error);
     assert_true(y[i][3] == (i == 0 ? 0.0f : -3.0f));
   }
-  /* A stream that records launches nothing. */
+  /* A capture cannot be launched on a stream that is capturing. */
   assert_ok(cpu.backend->capture->begin(cpu.device, stream, CLV_CAPTURE_THREAD, &error), error);
   assert_int_equal(cpu.backend->capture->launch(cpu.device, captured, stream, &error), CLV_INVALID_ARGUMENT);
-  /* What was captured before a resize is refused; what is captured with wrong shapes gives nothing. */
+  /* After an execution with wrong shapes, end() returns no capture. A capture made before a resize cannot be launched. */
   in[0].type.dims[0] = 5;
   assert_int_equal(cpu.backend->execute(cpu.device, first.instance, stream, &args, &error), CLV_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "'x'"));
@@ -466,11 +468,11 @@ static void test_failing_kernel(void **state) {
   for (int i = 0; i < 2; ++i) clv__graph_destroy(graphs[i]);
 }
 
-/* ---- What is timed. ---- */
+/* ---- Timing. ---- */
 
 typedef struct times {
   uint32_t steps;
-  uint64_t executions, time_ns; /* of the last step; of all */
+  uint64_t executions, time_ns; /* executions of the last step; time of all steps */
 } times;
 
 static clv_status count_step(void *cookie, const clv_step_info *info) {
@@ -481,7 +483,7 @@ static clv_status count_step(void *cookie, const clv_step_info *info) {
   return CLV_OK;
 }
 
-/* Launches of what was captured while steps are timed count as executions; and so do those node by node. */
+/* Launches of a capture that was recorded while steps are timed count as executions, and so do node-by-node executions. */
 static void test_times(void **state) {
   (void)state;
   for (int walked = 0; walked < 2; ++walked) {
@@ -535,7 +537,8 @@ static void test_times(void **state) {
   }
 }
 
-/* Outputs sized by data are refused; bodies are recorded and run node by node. */
+/* An execution cannot be captured if the size of an output is unknown. Nodes with bodies are recorded, and launches run them node
+ * by node. */
 static void test_node_by_node(void **state) {
   (void)state;
   clv_error error = {0};
@@ -624,7 +627,7 @@ static void test_scratch(void **state) {
   }
   const size_t live = counting.live;
   assert_ok(execute_all(&p, NULL, &m, &error), error);
-  assert_int_equal(counting.live, live); /* no memory of their own */
+  assert_int_equal(counting.live, live); /* the instances have allocated no memory of their own */
   parts q;
   parts_open(&q, &cpu, graph, 8);
   assert_ok(execute_all(&q, NULL, &own, &error), error);
@@ -639,7 +642,7 @@ static void test_scratch(void **state) {
   assert_int_equal(counting.live, 0);
 }
 
-/* ---- Memory that fails. ---- */
+/* ---- Failing allocations. ---- */
 
 static void test_failing_memory(void **state) {
   (void)state;

@@ -1,5 +1,5 @@
-/* Threads of a device on the cores that its options name: OpenMP's with the caller's, which is given back; what is refused, and
- * how. */
+/* Tests that the threads of a device run on the cores that its options name. OpenMP's threads are bound together with the calling
+ * thread, which gets its own cores back afterwards. Also tests which options are rejected, and with which message. */
 #define _GNU_SOURCE
 #include <sched.h>
 
@@ -12,7 +12,7 @@ static void refuse(const char *list, const char *node, const char *what) {
   clv__cpu_cores *cores;
   assert_int_equal(clv__cpu_cores_create(clv__allocator_default(), list, node, &cores, &error), CLV_INVALID_ARGUMENT);
   assert_null(cores);
-  if (strstr(error.message, what) == NULL) fail_msg("'%s' does not say '%s'", error.message, what);
+  if (strstr(error.message, what) == NULL) fail_msg("'%s' does not contain '%s'", error.message, what);
 }
 
 static void what_is_not_there_is_refused(void **state) {
@@ -49,7 +49,7 @@ static void lists_are_read_and_written(void **state) {
   clv__cpu_cores_destroy(clv__allocator_default(), cores);
 }
 
-/* The threads of this thread's team that may run elsewhere than on `set`. */
+/* The number of threads in the calling thread's team whose cores are not those of `set`. */
 static int count_elsewhere(int team, const cpu_set_t *set) {
   int elsewhere = 0;
 #pragma omp parallel num_threads(team) reduction(+ : elsewhere)
@@ -60,7 +60,7 @@ static int count_elsewhere(int team, const cpu_set_t *set) {
   return elsewhere;
 }
 
-/* On a device of one core, then on one of any, then of one core again with more threads. */
+/* Alternates between a device on one core and a device on any core; then uses the first device with more threads. */
 static void threads_go_where_they_are_told(void **state) {
   (void)state;
   clv_error error = {0};
@@ -79,7 +79,7 @@ static void threads_go_where_they_are_told(void **state) {
   cpu_host_threads = 3;
   assert_ok(cpu_host_open(&bound, clv__allocator_default(), "cores", list, &error), error);
   assert_ok(cpu_host_open(&any, clv__allocator_default(), NULL, NULL, &error), error);
-  assert_int_equal(count_elsewhere(3, &all), 0); /* a team is there before */
+  assert_int_equal(count_elsewhere(3, &all), 0); /* start a team before a device is entered */
   for (int round = 0; round < 3; ++round) {
     int before = clv__cpu_threads_enter(bound.device);
     assert_int_equal(count_elsewhere(3, &one), 0);
@@ -95,13 +95,13 @@ static void threads_go_where_they_are_told(void **state) {
     clv__cpu_threads_leave(before);
   }
   const int before = clv__cpu_threads_enter(bound.device);
-  assert_int_equal(count_elsewhere(5, &one), 0); /* new ones come where their caller is */
+  assert_int_equal(count_elsewhere(5, &one), 0); /* new threads inherit the cores of their caller */
   clv__cpu_threads_leave(before);
   cpu_host_close(&any);
   cpu_host_close(&bound);
 }
 
-/* The node that has the first core there is. */
+/* Looks for a NUMA node with cores that this process may use. */
 static void a_node_is_its_cores(void **state) {
   (void)state;
   clv_error error = {0};
@@ -114,7 +114,7 @@ static void a_node_is_its_cores(void **state) {
     clv__cpu_cores_destroy(clv__allocator_default(), cores);
     return;
   }
-  skip(); /* a system that tells of no nodes */
+  skip(); /* the system reports no NUMA nodes */
 }
 
 int main(void) {

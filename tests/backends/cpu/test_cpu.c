@@ -1,5 +1,5 @@
-/* The CPU backend through its table: results against the reference evaluator, planned and node by node, in and out of place,
- * under failing memory. */
+/* Tests the CPU backend through its function table: results against the reference evaluator, planned and node by node, with steps
+ * in and out of place, and with failing allocations. */
 #include "../../analysis/bodies.h"
 #include "cpu_host.h"
 
@@ -16,7 +16,7 @@ static void ints_node(test_graph *graph, const char *op, const char *inputs, con
   test_graph_node_ints(graph, outputs, op, inputs, outputs, attribute, true, 4, values);
 }
 
-/* A residual block, its sum read twice, a view of an inner value as output, an input and a constant passed through. */
+/* A residual block whose sum is read twice. A view of an inner value and a copy of the input are outputs, too. */
 static clv_graph *block(const clv_allocator *allocator, const int64_t dims[4]) {
   test_graph t;
   const int64_t channels = dims[1];
@@ -60,7 +60,7 @@ static clv_graph *one_conv(const clv_allocator *allocator, const int64_t *dims) 
   test_graph t;
   test_graph_begin(&t, allocator, 5);
   test_graph_input(&t, "x", CLV_F32, 4, dims);
-  weight4(&t, "w", 160, 16, 3, 3); /* above the size that is copied */
+  weight4(&t, "w", 160, 16, 3, 3); /* larger than CLV__CPU_SMALL_BYTES, so not copied */
   test_graph_node(&t, "conv", "Conv", "x,w", "a");
   return test_graph_end(&t, "a");
 }
@@ -74,7 +74,7 @@ static void test_other_shapes_and_resize(void **state) {
   const int64_t symbolic[4] = {CLV_DIM_UNKNOWN, 16, CLV_DIM_UNKNOWN, 11};
   test_graph_begin(&t, allocator, 5);
   test_graph_input(&t, "x", CLV_F32, 4, symbolic);
-  weight4(&t, "w", 160, 16, 3, 3); /* above the size that is copied */
+  weight4(&t, "w", 160, 16, 3, 3); /* larger than CLV__CPU_SMALL_BYTES, so not copied */
   test_graph_node(&t, "conv", "Conv", "x,w", "a");
   test_graph_node(&t, "relu", "Relu", "a", "b");
   clv_graph *graph = test_graph_end(&t, "b");
@@ -92,7 +92,7 @@ static void test_other_shapes_and_resize(void **state) {
     assert_tensor(&made, &wanted, "resized");
     clv__release(allocator, made.data);
     clv__release(allocator, wanted.data);
-    /* Another shape than the instance's is refused, and says which. */
+    /* An input whose shape is not the instance's is rejected, and the message names the input. */
     clv_tensor other = x;
     other.dims[2]++;
     made = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
@@ -105,7 +105,7 @@ static void test_other_shapes_and_resize(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* A static executable keeps packed weights only; an instance for other shapes is made from those. */
+/* An executable with static shapes keeps only packed weights. An instance for other shapes must be made from these. */
 static void test_static_then_other(void **state) {
   (void)state;
   clv_error error = {0};
@@ -164,7 +164,7 @@ static void test_unaligned_and_no_allocation(void **state) {
     for (int again = 0; again < 2; ++again) {
       const size_t calls = counting.calls;
       assert_ok(cpu_program_run(&program, &in, made, &error), error);
-      if (again == 1) assert_int_equal(counting.calls, calls); /* nothing is allocated once it runs */
+      if (again == 1) assert_int_equal(counting.calls, calls); /* only the first run allocates memory */
       for (int i = 0; i < 5; ++i) assert_tensor(&made[i], &wanted[i], "unaligned");
     }
     for (int i = 0; i < 6; ++i) free(memory[i]);
@@ -177,7 +177,7 @@ static void test_unaligned_and_no_allocation(void **state) {
   assert_int_equal(counting.live, 0);
 }
 
-/* Sizes that depend on data: node by node, outputs through the callback. */
+/* Sizes that depend on data: the graph runs node by node and allocates its outputs through the callback. */
 static void test_dynamic(void **state) {
   (void)state;
   uint64_t seed = 9;
@@ -257,7 +257,7 @@ static void test_failing_memory(void **state) {
   uint64_t seed = 12;
   test_allocator failing;
   test_allocator_init(&failing);
-  clv_graph *graph = block(&failing.allocator, image); /* the host's services allocate with it too */
+  clv_graph *graph = block(&failing.allocator, image); /* the host uses this allocator, too */
   clv_tensor x = random_tensor(clv__allocator_default(), &seed, 4, image);
   check_failing_memory(&failing, graph, &x);
   clv__release(clv__allocator_default(), x.data);

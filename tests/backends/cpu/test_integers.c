@@ -1,5 +1,6 @@
-/* Groups between DequantizeLinear and QuantizeLinear on integers: against the reference evaluator, which computes them in real
- * numbers, within a step of the last grid; for other shapes than those of compile(), and with memory that fails. */
+/* Tests groups between DequantizeLinear and QuantizeLinear that run on integers. The results must be within two steps of the last
+ * grid of the reference evaluator's, which computes in real numbers. Also tests shapes other than those of compile(), and failing
+ * allocations. */
 #include "cpu_host.h"
 
 static const int64_t image[4] = {2, 12, 9, 10};
@@ -15,7 +16,7 @@ static void zero(test_graph *t, const char *name, clv_dtype dtype, int value) {
   test_graph_constant(t, name, &tensor);
 }
 
-/* `name`: weights of i8 with a scale a channel, "<name>d" their real numbers. */
+/* Adds i8 weights `name` with one scale per channel, and a DequantizeLinear that makes the real weights "<name>d". */
 static void weights(test_graph *t, const char *name, int32_t rank, const int64_t *dims) {
   char scale[32], real[32], inputs[80];
   float scales[64];
@@ -37,7 +38,7 @@ static void weights(test_graph *t, const char *name, int32_t rank, const int64_t
   free(data);
 }
 
-/* `from` on the grid of scale and zero point `grid`, as "<to>". */
+/* Quantises `from` with the scale "s<grid>" and the zero point "z<grid>", and dequantises the integers to `to`. */
 static void on_grid(test_graph *t, const char *from, const char *grid, const char *to) {
   char inputs[96], integers[48], name[48];
   snprintf(inputs, sizeof inputs, "%s,s%s,z%s", from, grid, grid);
@@ -48,7 +49,7 @@ static void on_grid(test_graph *t, const char *from, const char *grid, const cha
   test_graph_node(t, to, "DequantizeLinear", inputs, to);
 }
 
-/* Two convolutions, the second with a sum; a pool that picks; a matrix product. `dims` may have unknown extents. */
+/* Two convolutions, the second followed by a sum; a MaxPool; a matrix product. `dims` may have unknown extents. */
 static clv_graph *network(const clv_allocator *allocator, const int64_t *dims, int second_zero) {
   test_graph t;
   const int64_t pads[4] = {1, 1, 1, 1}, kernel[2] = {2, 2}, wide[4] = {24, 12, 3, 3}, narrow[4] = {12, 24, 1, 1},
@@ -80,8 +81,9 @@ static clv_graph *network(const clv_allocator *allocator, const int64_t *dims, i
   return test_graph_end(&t, "y,g");
 }
 
-/* Most are the same, `share` of them may be a step of `grid` off: means of integers often lie in the middle between two steps,
- * and what is computed from one that was rounded the other way is moved. */
+/* Fails if more than the fraction `share` of the elements are off by a step of `grid`, or any is off by more than two. Means of
+ * integers often lie in the middle between two steps. If one of them is rounded the other way, the values computed from it
+ * change, too. */
 static void assert_steps(const clv_tensor *made, const clv_tensor *wanted, float grid, float share, const char *what) {
   size_t count, off = 0;
   assert_true(clv__tensor_same_type(made, wanted) && clv__tensor_count(wanted, &count));
@@ -129,7 +131,7 @@ static void test_groups(void **state) {
   }
 }
 
-/* Shapes that nobody knew at compile(): integers are kept, and real weights are there for whoever wants them. */
+/* Shapes that are unknown at compile(): integer weights are kept, and real weights are available to steps that need them. */
 static void test_other_shapes(void **state) {
   (void)state;
   const clv_allocator *allocator = clv__allocator_default();
@@ -161,7 +163,7 @@ static bool is_folded(const clv_graph *graph, const clv__shapes *shapes, const c
   return false;
 }
 
-/* Integer weights stay what they are for products alone, and where they are asked to. */
+/* With CLV__FOLD_BUT_QUANTISED, dequantised weights that only products read are not folded. All others are. */
 static void test_folding(void **state) {
   (void)state;
   const clv_allocator *allocator = clv__allocator_default();

@@ -1,11 +1,12 @@
-/* Concats over channels that are not made: which steps are left of them, with norms, other Concats and others for readers, and at
- * an end of the graph; against the reference evaluator. A long chain of Concats has not the square of its length in pieces. */
+/* Tests the elision of Concats over channels: which steps remain if norms, other Concats or other nodes read them, and if they
+ * are outputs of the graph. Results are compared with the reference evaluator. For a long chain of Concats, the number of pieces
+ * must not grow with the square of its length. */
 #include "backends/cpu/run/executable.h"
 #include "generator.h"
 
 #define LONG_CHAIN 400
 
-static const float two = 2.0f; /* above what random variances may lack */
+static const float two = 2.0f; /* the epsilon of norms: large enough that no random variance makes the sum negative */
 
 static made_value *join(generator *g, const made_value *a, const made_value *b, int64_t axis) {
   const int64_t out[4] = {a->dims[0], a->dims[1] + b->dims[1], a->dims[2], a->dims[3]};
@@ -39,8 +40,9 @@ static made_value *normalise(generator *g, const made_value *x, bool relu) {
   return positive;
 }
 
-/* `layers` of a norm, a 1x1 and a 3x3 convolution, and what they read joined with what they make; the join of layer `seen` (from
- * 1; 0: none) leaves the graph, too, or is read by a pool. */
+/* Makes a graph of `layers` layers: a norm, a 1x1 and a 3x3 convolution, and a Concat of the layer's input and result. The Concat
+ * of layer `seen` (counted from 1; 0: none) is also an output or, if `pooled` is set, read by a pool whose result is an output.
+ */
 static clv_graph *make_graph(const clv_allocator *allocator, uint64_t seed, int layers, int seen, bool pooled) {
   static const int64_t channels[] = {32, 16, 20, 8};
   generator g = {.seed = seed};
@@ -95,14 +97,14 @@ static void test_layers(void **state) {
     snprintf(what, sizeof what, "seed %d", (int)seed);
     cpu_host_threads = seed % 4 == 0 ? 2 : 1;
     assert_int_equal(compare_with_reference(graph, &x, NULL, NULL, what), 0);
-    assert_int_equal(count_steps(graph, "Concat"), seen > 0); /* that one alone is made */
+    assert_int_equal(count_steps(graph, "Concat"), seen > 0); /* only the Concat of layer `seen` remains */
     assert_int_equal(count_steps(graph, "BatchNormalization"), layers + 1);
     clv__release(graph->allocator, x.data);
     clv__graph_destroy(graph);
   }
 }
 
-/* Each Concat joins the one before it with the input, and a norm reads it: were all taken apart, the pieces were 80,000. */
+/* Each Concat joins the result of the previous one with the input. If all inputs were expanded, there would be 80,000 pieces. */
 static void test_long_chain(void **state) {
   (void)state;
   test_graph t;

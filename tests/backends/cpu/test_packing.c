@@ -1,5 +1,5 @@
-/* Which threads pack: a model of small constants is compiled on the calling thread, which wakes no other; of large ones on all of
- * the device's. Both give what the reference gives. */
+/* Tests on which threads constants are packed: small constants on the calling thread, which must start no others; large ones on
+ * all threads of the device. In both cases, the results must match the reference evaluator's. */
 #include <dirent.h>
 
 #include "cpu_host.h"
@@ -37,7 +37,7 @@ typedef struct compiled {
   cpu_host cpu;
   cpu_program program;
   clv_graph *graph;
-  int started; /* threads that compiling began */
+  int started; /* number of threads that compile() started */
 } compiled;
 
 static void compile(compiled *made, uint64_t seed, int64_t channels, int64_t columns) {
@@ -66,7 +66,7 @@ static void check_and_close(compiled *made, uint64_t seed) {
   clv__graph_destroy(graph);
 }
 
-/* Small before large, and nothing run before both: threads that OpenMP has started stay. */
+/* Compiles small models before the large one and runs nothing before that, because threads that OpenMP has started remain. */
 static void test_threads(void **state) {
   (void)state;
   static const int64_t channels[] = {3, 17, 64, 384}, columns[] = {1, 31, 47, 64};

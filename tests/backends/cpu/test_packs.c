@@ -1,5 +1,5 @@
-/* Packed weights are on a device once: bytes are counted through the allocator while executables of the same and of other weights
- * come and go, on several threads too. */
+/* Tests that a device stores equal packed weights only once. An allocator counts bytes while executables with equal and with
+ * different weights are created and destroyed, also on several threads. */
 #include <pthread.h>
 
 #include "backends/cpu/constants/packs.h"
@@ -36,8 +36,8 @@ static const clv_allocator counting = {NULL, counted, released};
 
 /* ---- Graphs. ---- */
 
-/* A convolution of 256 KiB, a product of 400 KiB and a table of 128 KiB that a kernel reads as it is. With `more`, other nodes
- * around them: another program, the same weights. */
+/* A convolution with 252 KiB of weights, a product with 400 KiB, and a table of 128 KiB that a kernel reads unpacked. With
+ * `more`, there are additional nodes: a different program with the same weights. */
 static clv_graph *make(uint64_t seed, bool more) {
   test_graph t;
   const int64_t image[4] = {2, 64, 4, 4}, kernel[4] = {112, 64, 3, 3}, square[2] = {256, 400}, table[2] = {256, 128};
@@ -95,14 +95,14 @@ static void test_shared(void **state) {
   assert_true(one > WEIGHT_BYTES);
   assert_ok(cpu_program_open(&programs[1], &cpu, longer, NULL, &error), error);
   const size_t two = live_bytes - begin;
-  /* What the second adds is its own: a program with its model (which carries the weights once), no packs. */
+  /* The second executable adds only its program and its serialised partition, but no packs. */
   assert_true(resident(&programs[0]) - resident(&programs[1]) > WEIGHT_BYTES * 9 / 10);
   assert_true(two - one < one - WEIGHT_BYTES * 9 / 10);
   assert_ok(cpu_program_open(&programs[2], &cpu, other, NULL, &error), error);
   const size_t three = live_bytes - begin;
-  assert_true(three - two > one * 9 / 10); /* other numbers: all its own */
+  assert_true(three - two > one * 9 / 10); /* other weights: nothing is shared */
   for (int i = 0; i < 3; ++i) check_result(&programs[i], 5);
-  cpu_program_close(&programs[0]); /* who made a pack goes, who shares it keeps it */
+  cpu_program_close(&programs[0]); /* packs remain while another executable uses them */
   check_result(&programs[1], 6);
   assert_ok(cpu_program_open(&programs[3], &cpu, graph, NULL, &error), error);
   cpu_program_close(&programs[1]);
@@ -110,7 +110,7 @@ static void test_shared(void **state) {
   check_result(&programs[2], 8);
   cpu_program_close(&programs[2]);
   cpu_program_close(&programs[3]);
-  assert_true(live_bytes - begin < 1024); /* the store's list */
+  assert_true(live_bytes - begin < 1024); /* only the store's list remains */
   cpu_host_close(&cpu);
   clv__graph_destroy(graph);
   clv__graph_destroy(longer);
@@ -118,7 +118,7 @@ static void test_shared(void **state) {
   assert_int_equal(live_bytes, 0);
 }
 
-/* Models that come where others were, with weights of the same name, size and often address. */
+/* Loads models one after the other. Their weights differ, but have the same names, sizes and often addresses. */
 static void test_reloaded(void **state) {
   (void)state;
   clv_error error = {0};
@@ -174,7 +174,7 @@ static void test_store(void **state) {
   assert_ok(clv__cpu_packs_keep(packs, NULL, bytes_of(numbers, sizeof numbers), sizeof numbers, &d, &is_new, &error), error);
   assert_true(is_new);
   clv__cpu_packs_release(packs, d);
-  for (int i = 0; i < 4096; ++i) { /* one number differs, sampled or not: another pack */
+  for (int i = 0; i < 4096; ++i) { /* data that differs in one number, sampled or not, must become a separate pack */
     numbers[i] += 0.5f;
     assert_ok(clv__cpu_packs_keep(packs, row, bytes_of(numbers, sizeof numbers), sizeof numbers, &d, &is_new, &error), error);
     assert_true(is_new && d != a && memcmp(d->data, numbers, sizeof numbers) == 0);

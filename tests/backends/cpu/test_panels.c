@@ -1,5 +1,5 @@
-/* Matrices in panels, against oneDNN's own reorder into the same layout, bit for bit: rows or columns together, at odd addresses,
- * scaled, whole and slice by slice, with padding on both sides. */
+/* Compares matrices packed into panels with oneDNN's own reorder to the same layout, bit for bit: with contiguous rows or
+ * columns, unaligned addresses and scales, whole and slice by slice, with padding of rows and columns. */
 #include "backends/cpu/constants/panels.h"
 #include "base/random.h"
 #include "cpu_host.h"
@@ -32,7 +32,7 @@ static void check(clv__dnn *dnn, int64_t rows, int64_t columns, bool by_column, 
   assert_ok(clv__dnn_reorder_now(dnn, from, values, panels, wanted, &error), error);
   for (size_t i = 0; i < size_bytes / sizeof(float); ++i) {
     if (memcmp(&made[i], &wanted[i], sizeof *made) == 0) continue;
-    fail_msg("%lld rows, %lld columns, columns together %d, slices of %lld: element %zu is %g, oneDNN has %g", (long long)rows,
+    fail_msg("%lld rows, %lld columns, columns contiguous: %d, slices of %lld: element %zu is %g, oneDNN has %g", (long long)rows,
              (long long)columns, by_column, (long long)slice, i, (double)made[i], (double)wanted[i]);
   }
   clv__release(allocator, made);

@@ -1,9 +1,10 @@
-/* Winograd's algorithm over parts of the input channels: the results of the direct algorithm with every kind of function, bias
- * and folded factor; less scratch than the whole has; nothing lost where memory is out. */
+/* Tests Winograd's algorithm over parts of the input channels. The results must match those of the direct algorithm, with every
+ * kind of function, bias and folded factor. The parts must need less scratch than the whole convolution. Failing allocations must
+ * not leak. */
 #include "backends/cpu/run/executable.h"
 #include "cpu_host.h"
 
-enum { LARGE = 20 << 20 /* the scratch above which there are parts */ };
+enum { LARGE = 20 << 20 /* convolutions that need more scratch are divided into parts */ };
 
 typedef struct layer {
   int64_t images, inputs, outputs, extent;
@@ -30,7 +31,7 @@ static clv_graph *build(const layer *l, const clv_allocator *allocator) {
   return test_graph_end(&t, "y");
 }
 
-/* What came of a compiled layer. */
+/* The result of a compiled layer, and figures of its plan. */
 typedef struct outcome {
   clv_tensor y;
   int winograd_steps;
@@ -59,7 +60,7 @@ static outcome run(clv_graph *graph, const clv_tensor *inputs, const char *winog
   return made;
 }
 
-/* The scratch that the layer's convolution has as a whole; 0: there is no Winograd's algorithm for it. */
+/* The scratch of the layer's convolution if it is not divided; 0 if oneDNN does not support Winograd's algorithm for it. */
 static size_t whole_scratch(const layer *l) {
   clv__arena arena;
   cpu_host cpu;
@@ -85,7 +86,7 @@ static size_t whole_scratch(const layer *l) {
   return scratch_bytes;
 }
 
-/* True where the layer came in parts. */
+/* Compares Winograd's algorithm with the direct one. Returns whether the layer was divided into parts. */
 static bool check(const layer *l, uint64_t seed) {
   clv_graph *graph = build(l, clv__allocator_default());
   char what[96];
@@ -114,19 +115,19 @@ static bool check(const layer *l, uint64_t seed) {
 static void test_equal(void **state) {
   (void)state;
   static const layer layers[] = {
-      {1, 128, 64, 128, true, false, false, "Relu"},       /* a bias, and a function that the last part takes */
-      {1, 128, 64, 127, false, false, false, "LeakyRelu"}, /* one that none takes; tiles that end beyond the image */
-      {1, 128, 70, 128, true, true, false, "Tanh"},        /* factors; channels that fill no block */
+      {1, 128, 64, 128, true, false, false, "Relu"},       /* a bias, and a function that the last part can fuse */
+      {1, 128, 64, 127, false, false, false, "LeakyRelu"}, /* a function that no part can fuse; partial tiles */
+      {1, 128, 70, 128, true, true, false, "Tanh"},        /* factors; output channels that do not fill the last block */
       {1, 256, 64, 128, false, true, false, "Relu"},       /* four parts, or two */
-      {1, 128, 64, 128, true, false, true, "Relu"},        /* a sum with something else: whole */
-      {2, 128, 64, 90, true, false, false, "Relu"},        /* images whose channels are not beside each other: whole */
-      {1, 120, 64, 128, true, false, false, "Relu"},       /* nothing to halve */
+      {1, 128, 64, 128, true, false, true, "Relu"},        /* a sum with another value: not divided */
+      {2, 128, 64, 90, true, false, false, "Relu"},  /* two images, so the channels of a part are not contiguous: not divided */
+      {1, 120, 64, 128, true, false, false, "Relu"}, /* half of 120 channels is not a multiple of 16: not divided */
   };
   int parted = 0;
   const int count = (int)(sizeof layers / sizeof *layers);
   for (int i = 0; i < count; ++i) parted += check(&layers[i], 41 + (uint64_t)i);
-  print_message("%d of %d layers in parts\n", parted, count);
-  if (parted == 0) skip(); /* a processor without, or with caches that need less of it */
+  print_message("%d of %d layers were divided into parts\n", parted, count);
+  if (parted == 0) skip(); /* oneDNN does not support the algorithm on this CPU, or needs less scratch because of its caches */
 }
 
 static void test_failing_memory(void **state) {
@@ -144,7 +145,7 @@ static void test_failing_memory(void **state) {
 }
 
 int main(void) {
-  cpu_host_threads = 1; /* more of them share tiles otherwise */
+  cpu_host_threads = 1; /* the scratch depends on the number of threads */
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal), cmocka_unit_test(test_failing_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,19 @@
-/* Graphs at the edges of what the passes may do, each against the reference evaluator, planned as fused as it goes: what looks
- * like a pattern and is none, sums in memory that somebody still reads, more functions than a step can take. */
+/* Tests graphs at the limits of what the passes may fuse, each against the reference evaluator: near matches of patterns, sums in
+ * memory that is read again later, more functions than a step can fuse. No simpler plan may be needed. */
 #include "backends/cpu/run/executable.h"
 #include "cpu_host.h"
 
-/* Nodes are "operator inputs output", with the digits of a permutation or of pads behind them. */
+/* A graph as text. The nodes are separated by ";". Each is "operator inputs output", and may end with the digits of a permutation
+ * or of pads. */
 typedef struct drawing {
   const char *what, *nodes, *outputs;
 } drawing;
 
 static const int64_t image[4] = {1, 16, 8, 8};
 
-/* Over x and constants: the 1x1 weights w and v, the 3x3 weight u, an image k, a number a channel c, parameters of a
- * normalisation s and n (not negative), a row of the image r, matrices p and l, and shapes. */
+/* Builds the graph of a drawing. Its nodes can read the input x and these constants: 1x1 weights w and v, 3x3 weights u, an image
+ * k, one number per channel c, the parameters of a normalisation s and n (n is positive), a row of an image r, matrices p and l,
+ * and the shapes below. */
 static clv_graph *draw(const drawing *d) {
   test_graph t;
   const int64_t weights[4] = {16, 16, 1, 1}, channels[4] = {1, 16, 1, 1}, count = 16, row = 8;
@@ -53,47 +55,47 @@ static clv_graph *draw(const drawing *d) {
 
 static const drawing drawings[] = {
     {"a channel shuffle", "Conv x,w a; Reshape a,apart b; Transpose b d 02134; Reshape d,back e; Conv e,v y", "y"},
-    {"a shuffle that turns the image, too", "Conv x,w a; Reshape a,apart b; Transpose b d 02143; Reshape d,back e; Conv e,v y",
-     "y"},
+    {"a shuffle that also transposes the image",
+     "Conv x,w a; Reshape a,apart b; Transpose b d 02143; Reshape d,back e; Conv e,v y", "y"},
     {"a shuffle into another shape", "Conv x,w a; Reshape a,apart b; Transpose b d 02134; Reshape d,flat y", "y"},
     {"Relu after a normalisation", "Sigmoid x a; BatchNormalization a,s,s,s,n b; Relu b y", "y"},
     {"LeakyRelu after a normalisation", "Sigmoid x a; BatchNormalization a,s,s,s,n b; LeakyRelu b y", "y"},
     {"LeakyRelu after an instance's normalisation", "InstanceNormalization x,s,s b; LeakyRelu b y", "y"},
     {"a function after a sum that broadcasts", "Abs x a; Sub a,r b; Tanh b y", "y"},
-    {"a convolution and what broadcasts", "Conv x,w a; Sigmoid c b; GlobalAveragePool x d; Add a,d y", "y"},
+    {"a convolution plus a broadcast value", "Conv x,w a; Sigmoid c b; GlobalAveragePool x d; Add a,d y", "y"},
     {"a small convolution's sum with an image", "GlobalAveragePool x a; Conv a,w b; Add b,x y", "y"},
     {"ten functions",
      "Conv x,w a; Relu a b; Sigmoid b d; Tanh d e; Abs e f; Sqrt f g; Exp g h; Elu h i; HardSwish i j; Softplus j m; LeakyRelu m "
      "y",
      "y"},
-    {"a sum with what a wide convolution reads", "Conv x,w a; Conv a,u b 1111; Add b,a d; Conv d,v y", "y"},
-    {"a function of a smaller operand less a larger", "Abs x a; Sub r,a b; Tanh b y", "y"},
-    {"another function of a smaller operand less a larger", "Abs x a; Sub r,a b; HardSwish b y", "y"},
-    {"a function of operands that both broadcast", "GlobalAveragePool x a; Sub a,r b; Tanh b y", "y"},
+    {"a sum with the input of a 3x3 convolution", "Conv x,w a; Conv a,u b 1111; Add b,a d; Conv d,v y", "y"},
+    {"a function of a broadcast operand minus a larger one", "Abs x a; Sub r,a b; Tanh b y", "y"},
+    {"another function of a broadcast operand minus a larger one", "Abs x a; Sub r,a b; HardSwish b y", "y"},
+    {"a function of two operands that are both broadcast", "GlobalAveragePool x a; Sub a,r b; Tanh b y", "y"},
     {"a product's sum with a constant", "Reshape x,mat z; MatMul z,p a; Add a,l b; MatMul b,p y", "y"},
     {"a product's sum with an input", "Reshape x,mat z; Tanh z a; MatMul a,p b; Add b,z d; MatMul d,p y", "y"},
-    {"a sum with what the convolution reads", "Sigmoid x a; Conv a,w b; Add b,a y0; Relu y0 y", "y"},
+    {"a sum with the input of the convolution", "Sigmoid x a; Conv a,w b; Add b,a y0; Relu y0 y", "y"},
     {"two sums with one value", "Conv x,w a; Conv x,v b; Tanh x d; Conv d,v e; Add b,a f; Conv f,w g; Add e,a h; Sub g,h y", "y"},
-    {"a sum with a value that leaves as a view", "Conv x,w a; Reshape a,flat o; Tanh x d; Conv d,v e; Add e,a f; Conv f,w y",
-     "o,y"},
+    {"a sum with a value of which a view is an output",
+     "Conv x,w a; Reshape a,flat o; Tanh x d; Conv d,v e; Add e,a f; Conv f,w y", "o,y"},
     {"a sum with a value whose view is read later",
      "Conv x,w a; Reshape a,flat b; Tanh x d; Conv d,v e; Add e,a f; Conv f,w y; Neg b o", "o,y"},
-    {"a sum with a view whose value is read later",
+    {"a sum with a view whose source is read later",
      "Conv x,w a; Reshape a,back b; Tanh x d; Conv d,v e; Add e,b f; Conv f,w y; Neg a o", "o,y"},
-    {"a product's sum with a value that leaves as a view",
+    {"a product's sum with a value of which a view is an output",
      "Reshape x,mat z; MatMul z,p a; Reshape a,flat o; Tanh z d; MatMul d,p e; Add e,a f; MatMul f,p y", "o,y"},
     {"a product's sum with a value whose view is read later",
      "Reshape x,mat z; MatMul z,p a; Reshape a,flat b; Tanh z d; MatMul d,p e; Add e,a f; MatMul f,p y; Neg b o", "o,y"},
-    {"a product's sum with a view whose value is read later",
+    {"a product's sum with a view whose source is read later",
      "Reshape x,mat z; MatMul z,p a; Reshape a,mat b; Tanh z d; MatMul d,p e; Add e,b f; MatMul f,p y; Neg a o", "o,y"},
-    {"a sum with a value that leaves", "Conv x,w a; Tanh x d; Conv d,v e; Add e,a f; Conv f,w y", "a,y"},
+    {"a sum with a value that is an output", "Conv x,w a; Tanh x d; Conv d,v e; Add e,a f; Conv f,w y", "a,y"},
     {"a sum with a constant", "Conv x,w a; Add a,k y", "y"},
     {"a sum with an input", "Sigmoid x a; Conv a,w b; Add b,x f; Conv f,v y", "y"},
-    {"an output that one more step reads", "Conv x,w a; Relu a y", "a,y"},
+    {"an output that another step reads", "Conv x,w a; Relu a y", "a,y"},
     {"a value added to itself", "Conv x,w a; Add a,a b; Mul b,b y", "y"},
 };
 
-/* Twice in one instance: what a first run has overwritten a second one reads. */
+/* Runs the graph twice in one instance, so that the second run detects anything that the first has overwritten. */
 static void check(const drawing *d, const char *option, const char *value) {
   clv_graph *graph = draw(d);
   const clv_allocator *allocator = graph->allocator;
@@ -121,7 +123,7 @@ static void check(const drawing *d, const char *option, const char *value) {
     }
   }
   assert_memory_equal(x.data, kept, size_bytes);
-  if (cpu.retreats != 0) fail_msg("%s: planned again, simpler", d->what);
+  if (cpu.retreats != 0) fail_msg("%s: a simpler plan was needed", d->what);
   for (uint32_t i = 0; i < graph->output_count; ++i) clv__release(allocator, wanted[i].data);
   clv__release(allocator, kept);
   clv__release(allocator, x.data);
@@ -138,7 +140,7 @@ static void edges(void **state) {
   }
 }
 
-/* Convolutions are oneDNN's: what it refuses a portable kernel computes, and nobody sees it in the result. */
+/* Fails unless oneDNN runs all convolutions. A portable kernel runs those that oneDNN rejects, which the results do not show. */
 static void assert_primitives(clv_graph *graph, const char *what) {
   clv_error error = {0};
   cpu_host cpu;
@@ -148,13 +150,13 @@ static void assert_primitives(clv_graph *graph, const char *what) {
   const clv__cpu_plan *plan = program.executable->plan;
   for (size_t s = 0; s < plan->step_count; ++s) {
     if (plan->steps[s].kind == CLV__CPU_STEP_KERNEL && strcmp(plan->steps[s].what, "Conv") == 0)
-      fail_msg("%s: a convolution is left to a kernel", what);
+      fail_msg("%s: a portable kernel runs a convolution", what);
   }
   cpu_program_close(&program);
   cpu_host_close(&cpu);
 }
 
-/* Windows whose padding follows from auto_pad: odd padding on either side, dilated and strided kernels, none needed. */
+/* Windows whose padding is determined by auto_pad: odd padding before or after, dilations, strides, and no padding at all. */
 static void padded_by_rule(void **state) {
   (void)state;
   static const clv_string rules[] = {{"SAME_UPPER", 10}, {"SAME_LOWER", 10}, {"VALID", 5}};
@@ -190,7 +192,7 @@ static void padded_by_rule(void **state) {
   }
 }
 
-/* A value of the model's f16 that the plan works out from shapes, read as the bytes of f16. */
+/* An f16 value that the plan computes from shapes, and that a node reads as f16 bytes. */
 static void folded_halves(void **state) {
   (void)state;
   test_graph t;
@@ -208,11 +210,12 @@ static void folded_halves(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Casts round, though the plan has both their ends in f32, and a reader wants f32 again: to what an operand is, and by name. */
+/* A Cast to bf16 (if `is_like` is set, a CastLike) must round, although the plan presents its input and result as f32 and the
+ * next node casts back to f32. */
 static void check_rounds(bool is_like) {
   test_graph t;
   const int64_t count = 3, narrow = 16 /* BFLOAT16 */, wide = 1 /* FLOAT */;
-  float values[3] = {1.0009765625f, -3.001953125f, 0.333251953125f}; /* of f16 */
+  float values[3] = {1.0009765625f, -3.001953125f, 0.333251953125f}; /* exact in f16, but not in bf16 */
   uint16_t halves[3], zero[1] = {0};
   for (int i = 0; i < 3; ++i) halves[i] = clv__f32_to_f16(values[i]);
   const clv_tensor like = clv__tensor_make(CLV_BF16, 0, NULL, zero), x = clv__tensor_make(CLV_F16, 1, &count, halves);

@@ -1,15 +1,15 @@
-/* Random graphs in f16, in bf16, and in f32 with products in bf16, against the reference evaluator in f32: every step that may
- * lie between two dtypes (products, sums, moves, kernels, casts, views), in any order. And what must not happen: without being
- * asked, an f32 graph is computed in f32 alone. */
+/* Compares random graphs in f16, in bf16, and in f32 with products in bf16 with the reference evaluator in f32. The graphs
+ * contain all steps at which dtypes may change (products, sums, moves, kernels, casts, views), in any order. Also tests that an
+ * f32 graph is computed entirely in f32 unless bf16 is requested. */
 #include "backends/cpu/run/executable.h"
 #include "generator.h"
 #include "operators/common/rows.h"
 
 #define SEEDS 60
 
-static const clv_allocator *graph_allocator; /* of graphs made from now on; NULL: the usual one */
+static const clv_allocator *graph_allocator; /* for graphs that are made later; NULL: the default allocator */
 
-/* Numbers that `rounds` has, as `dtype`. */
+/* Makes random numbers that are exact in `rounds`, stored as `dtype`. */
 static void *numbers(const clv_allocator *allocator, uint64_t *seed, clv_dtype rounds, clv_dtype dtype, size_t count,
                      float scale) {
   float *wide = clv__allocate(allocator, count * sizeof *wide);
@@ -38,7 +38,7 @@ static void weight(generator *g, char *name, int32_t rank, const int64_t *dims) 
   clv__builder_type(g->t.builder, id, &type);
 }
 
-/* Another value of the same shape, or the same one. */
+/* Another value of the shape of `x`, or `x` itself. */
 static made_value *partner(generator *g, made_value *x) {
   for (int i = g->count - 1; i >= 0; --i) {
     made_value *y = &g->values[i];
@@ -61,13 +61,13 @@ static void make_conv(generator *g, made_value *x) {
   made_value *made = add(g, out);
   node(g, "Conv", list, made->name, &attribute, 1);
   if (pick(g, 2) != 0) return;
-  made_value *other = partner(g, made); /* a sum, perhaps one that goes into the convolution */
+  made_value *other = partner(g, made); /* a sum, which may be fused into the convolution */
   made->read = true;
   snprintf(sum, sizeof sum, "%s,%s", made->name, other->name);
   node(g, "Add", sum, add(g, out)->name, NULL, 0);
 }
 
-/* By a constant matrix, which may be packed, or by itself transposed. */
+/* Multiplies x by a constant matrix, which may be packed, or by its own transpose. */
 static void make_matmul(generator *g, made_value *x) {
   const int64_t depth = x->dims[3], perm[4] = {0, 1, 3, 2};
   char w[16], list[64], turned[24];
@@ -117,7 +117,7 @@ static void make_norm(generator *g, made_value *x) {
   node(g, "LayerNormalization", list, add(g, x->dims)->name, NULL, 0);
 }
 
-/* What copies elements: a view, a transposition, rows picked, a concatenation. */
+/* Adds a node that moves elements: Transpose, Concat, Gather or Reshape. */
 static void make_move(generator *g, made_value *x) {
   const int64_t turned[4] = {x->dims[0], x->dims[1], x->dims[3], x->dims[2]}, perm[4] = {0, 1, 3, 2}, axis = 1;
   const int64_t joined[4] = {x->dims[0], 2 * x->dims[1], x->dims[2], x->dims[3]}, rows[2] = {x->dims[1] - 1, 0};
@@ -138,7 +138,7 @@ static void make_move(generator *g, made_value *x) {
   }
 }
 
-/* To f32, through a function, and back: rounded on purpose. */
+/* Casts to f32, applies a function and casts back. The last Cast must round. */
 static void make_cast(generator *g, made_value *x) {
   const int64_t wide = CLV_F32, own = g->dtype;
   const clv_attribute to_wide = ints(g, "to", false, 1, &wide), to_own = ints(g, "to", false, 1, &own);
@@ -169,13 +169,13 @@ static clv_graph *make_graph(uint64_t seed, clv_dtype dtype, clv_dtype rounds) {
   }
   char outputs[256] = "";
   for (int i = g.count - 1, listed = 0; i >= 0 && listed < 10; --i) {
-    if (g.values[i].read && pick(&g, 8) != 0) continue; /* some are read inside too */
+    if (g.values[i].read && pick(&g, 8) != 0) continue; /* some outputs are also read inside the graph */
     snprintf(outputs + strlen(outputs), sizeof outputs - strlen(outputs), listed++ > 0 ? ",%s" : "%s", g.values[i].name);
   }
   return test_graph_end(&g.t, outputs);
 }
 
-/* ---- Against the reference. ---- */
+/* ---- Results. ---- */
 
 static double worst_share(const clv_tensor *made, const clv_tensor *wanted) {
   size_t count;
@@ -202,8 +202,9 @@ static void evaluate(uint64_t seed, clv_dtype dtype, clv_dtype rounds, clv_tenso
   clv__graph_destroy(graph);
 }
 
-/* Runs the graph of `seed` in `dtype`; outputs are of that dtype and within the tolerance of what f32 gives, or about as close as
- * the reference is when it rounds every value (a norm of values that are nearly one makes what was rounded large). */
+/* Runs the graph of `seed` in `dtype`. The outputs must have that dtype. Their error relative to f32 must be at most `tolerance`
+ * plus three times the error of the reference evaluator when it rounds every value to `rounds`: a norm of nearly equal values
+ * magnifies rounding errors. Returns the largest error of the outputs that rounding affects little. */
 static double check(uint64_t seed, clv_dtype dtype, clv_dtype rounds, double tolerance, const char *what) {
   const clv_allocator *allocator = clv__allocator_default();
   clv_graph *graph = make_graph(seed, dtype, rounds);
@@ -228,8 +229,8 @@ static double check(uint64_t seed, clv_dtype dtype, clv_dtype rounds, double tol
     const char *name = graph->values[graph->outputs[i]].name;
     assert_int_equal(made[i].dtype, dtype);
     if (!(share <= tolerance + 3 * rounded)) {
-      fail_msg("%s, seed %d: output '%s' is off by %g of its largest, %g in the reference", what, (int)seed, name, share,
-               rounded);
+      fail_msg("%s, seed %d: output '%s' is off by %g of its largest magnitude, the rounding reference by %g", what, (int)seed,
+               name, share, rounded);
     }
     if (rounded < tolerance && share > worst) worst = share;
     clv__release(allocator, made[i].data);
@@ -252,7 +253,7 @@ static void check_all(clv_dtype dtype, clv_dtype rounds, clv_dtype precision, do
     if (share > worst) worst = share;
   }
   cpu_host_precision = CLV_DTYPE_NONE;
-  print_message("%s: at most %.3g of the largest magnitude\n", what, worst);
+  print_message("%s: errors of at most %.3g of the largest magnitude\n", what, worst);
 }
 
 static void test_f16(void **state) {
@@ -270,11 +271,12 @@ static void test_asked(void **state) {
   check_all(CLV_F32, CLV_BF16, CLV_BF16, 3e-2, "f32 with products in bf16");
 }
 
-/* ---- What the steps are. ---- */
+/* ---- The dtypes of steps. ---- */
 
 static const char *const sensitive[] = {"Softmax", "LayerNormalization"};
 
-/* How many operands of steps are bf16; fails for one that is read by something sensitive, where the graph is f32. */
+/* Counts the operands of steps that are not f32. Fails if a step that is sensitive to rounding reads one. The graph must be f32.
+ */
 static int narrow_operands(const clv__cpu_plan *plan, uint64_t seed) {
   int narrow = 0;
   for (size_t s = 0; s < plan->step_count; ++s) {
@@ -291,19 +293,19 @@ static int narrow_operands(const clv__cpu_plan *plan, uint64_t seed) {
   return narrow;
 }
 
-/* In an f32 graph: what leaves is made in f32, and what is added to a value of f32 is, too. */
+/* In an f32 graph, outputs and values that a post adds to an f32 result must be computed in f32. */
 static void check_made(const clv__cpu_plan *plan, uint64_t seed) {
   for (uint32_t i = 0; i < plan->program->output_count; ++i) {
     const clv__cpu_plan_value *value = &plan->values[plan->program->outputs[i]];
     if (value->producer == CLV__CPU_NONE || value->made == CLV_F32) continue;
-    fail_msg("seed %d: output %d is made in bf16", (int)seed, (int)i);
+    fail_msg("seed %d: output %d is computed in bf16", (int)seed, (int)i);
   }
   for (uint32_t n = 0; n < plan->node_count; ++n) {
     const clv__cpu_plan_node *node = &plan->nodes[n];
     if (node->dead || node->output_count == 0 || plan->values[node->outputs[0]].made != CLV_F32) continue;
     for (uint32_t i = 0; i < node->post_count; ++i) {
       if (node->posts[i].kind != CLV__CPU_POST_ADD || plan->values[node->posts[i].value].made == CLV_F32) continue;
-      fail_msg("seed %d: a value of bf16 is added to one of f32", (int)seed);
+      fail_msg("seed %d: a bf16 value is added to an f32 result", (int)seed);
     }
   }
 }
@@ -321,7 +323,7 @@ static void test_steps(void **state) {
       assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
       assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
       const int narrow = narrow_operands(program.executable->plan, seed);
-      if (k == 0 && narrow > 0) fail_msg("seed %d: %d operands in bf16, which nobody asked for", (int)seed, narrow);
+      if (k == 0 && narrow > 0) fail_msg("seed %d: %d operands are in bf16, which was not requested", (int)seed, narrow);
       asked += narrow;
       check_made(program.executable->plan, seed);
       cpu_program_close(&program);
@@ -333,9 +335,9 @@ static void test_steps(void **state) {
   if (clv__dnn_has_bf16()) assert_true(asked > SEEDS);
 }
 
-/* ---- Other shapes than the compiled ones: packs are made from packs, or from what was kept. ---- */
+/* ---- Shapes that are unknown at compile(): constants are packed from other packs, or from kept raw bytes. ---- */
 
-/* A constant matrix of so many columns that one row has a step of its own. */
+/* A product with a constant matrix that has enough columns for the row step (kernels/row.h) if there is only one row. */
 static clv_graph *make_rows(clv_dtype dtype, clv_dtype rounds) {
   generator g = {.seed = 11, .dtype = dtype, .rounds = rounds};
   const int64_t matrix[2] = {20, 150}, columns = 150;
@@ -426,9 +428,9 @@ static void test_shapes(void **state) {
   }
 }
 
-/* ---- Rounding on purpose. ---- */
+/* ---- Casts must round. ---- */
 
-/* f32 cast down twice and up again has lost what the dtypes do not hold, to the bit. */
+/* Casts f32 to `dtype`, then to `second`, then back to f32. The result must be rounded exactly as by these dtypes. */
 static void check_round_trip(clv_dtype dtype, clv_dtype second) {
   const clv_allocator *allocator = clv__allocator_default();
   const int64_t dims[4] = {2, 3, 17, 50}, count = 2 * 3 * 17 * 50, down = dtype, further = second, up = CLV_F32;
@@ -476,7 +478,7 @@ static void test_round_trip(void **state) {
   check_round_trip(CLV_BF16, CLV_F16);
 }
 
-/* ---- Memory that fails. ---- */
+/* ---- Failing allocations. ---- */
 
 static void check_memory(clv_dtype dtype, clv_dtype rounds, uint64_t seed) {
   test_allocator failing;
@@ -484,14 +486,14 @@ static void check_memory(clv_dtype dtype, clv_dtype rounds, uint64_t seed) {
   cpu_host cpu;
   cpu_program first;
   test_allocator_init(&failing);
-  graph_allocator = &failing.allocator; /* the host's services allocate with it too */
+  graph_allocator = &failing.allocator; /* the host uses this allocator, too */
   clv_graph *graph = make_graph(seed, dtype, rounds);
   graph_allocator = NULL;
   bool done = false;
   assert_ok(cpu_host_open(&cpu, &failing.allocator, NULL, NULL, &error), error);
   assert_ok(cpu_program_open(&first, &cpu, graph, NULL, &error), error);
   cpu_program_close(&first);
-  const size_t live = failing.live; /* with what the device keeps */
+  const size_t live = failing.live; /* includes what the device keeps */
   for (size_t after = 1; !done && after < 5000; ++after) {
     cpu_program program;
     failing.fail_at = failing.calls + after;
@@ -519,9 +521,10 @@ static void test_failing_memory(void **state) {
   }
 }
 
-/* ---- The option. ---- */
+/* ---- The compile option `precision`. ---- */
 
-/* Compiles a product of a large matrix with options of `struct_size` bytes; what it keeps in memory, and its first output. */
+/* Compiles and runs a product with a large matrix, with compile options of `struct_size` bytes. Returns the bytes that the
+ * executable keeps in memory. *first receives the first element of the output. */
 static uint64_t compile_product(clv_dtype precision, size_t struct_size, float *first) {
   const clv_allocator *allocator = clv__allocator_default();
   const int64_t matrix[2] = {256, 512}, dims[4] = {1, 1, 32, 256}, made_dims[4] = {1, 1, 32, 512};
@@ -558,7 +561,8 @@ static uint64_t compile_product(clv_dtype precision, size_t struct_size, float *
   return info.resident_bytes;
 }
 
-/* Weights take half; options of a version that had no precision ask for none, whatever lies behind them. */
+/* In bf16, weights take half the memory. If the options are of an older version without `precision`, the bytes after them must be
+ * ignored. */
 static void test_option(void **state) {
   (void)state;
   float plain, asked, before;

@@ -1,5 +1,6 @@
-/* Convolutions for which another implementation than oneDNN's first is taken (onednn/prefer.cpp): of one channel a group, and to
- * channels that leave blocks of 16 half empty, with functions and sums behind them, against the reference evaluator. */
+/* Tests convolutions for which onednn/prefer.cpp selects another implementation than oneDNN's first: those with one channel per
+ * group, and those whose output channels leave much of the last block of 16 empty. Functions and sums follow them. Results are
+ * compared with the reference evaluator. */
 #include "backends/cpu/run/executable.h"
 #include "generator.h"
 
@@ -35,7 +36,8 @@ static made_value *activate(generator *g, made_value *x) {
   return made;
 }
 
-/* A mobile block: wider by a product of pixels, a window over each channel, narrower again, and a sum with where it began. */
+/* Makes blocks as in MobileNet: a 1x1 convolution to more channels, a depthwise convolution, a 1x1 convolution back to fewer
+ * channels, and a sum with the block's input. */
 static clv_graph *make_graph(uint64_t seed) {
   static const int64_t narrow[] = {24, 16, 40, 20, 8, 12, 56, 72, 120}, wide[] = {32, 48, 64, 96, 20, 36};
   generator g = {.seed = seed};
@@ -63,7 +65,7 @@ static clv_graph *make_graph(uint64_t seed) {
   return test_graph_end(&g.t, x->name);
 }
 
-/* Which implementations the plan has; none that should have been replaced. */
+/* Counts the selected implementations in the plan. Fails if one remains that should have been replaced. */
 static void look(const clv__cpu_plan *plan, counts *found, const char *what) {
   for (size_t s = 0; s < plan->step_count; ++s) {
     const clv__cpu_step *step = &plan->steps[s];
@@ -72,7 +74,7 @@ static void look(const clv__cpu_plan *plan, counts *found, const char *what) {
     int64_t dims[CLV_MAX_RANK];
     clv__dnn_layout_dims(primitive->destination, dims);
     if (strncmp(primitive->implementation, "brdgmm_dw", 9) == 0 && dims[3] >= 8) {
-      fail_msg("%s: %s makes %d pixels a row", what, primitive->implementation, (int)dims[3]);
+      fail_msg("%s: %s computes rows of %d pixels", what, primitive->implementation, (int)dims[3]);
     }
     found->depthwise += strncmp(primitive->implementation, "jit_dw", 6) == 0;
     found->pointwise += strcmp(primitive->implementation, "jit_1x1:avx2") == 0;
@@ -103,7 +105,7 @@ static void test_blocks(void **state) {
   }
 #if defined(__x86_64__)
   char library[64];
-  clv__dnn_describe(library, sizeof library); /* oneDNN's instructions, which CLEAVE_ISA may limit */
+  clv__dnn_describe(library, sizeof library); /* names the instruction set of oneDNN, which CLEAVE_ISA may limit */
   if (strstr(library, "avx512") == NULL) return;
   assert_true(found.depthwise >= SEEDS / 2);
   if (__builtin_cpu_is("amdfam19h")) assert_true(found.pointwise >= SEEDS / 2);

@@ -1,6 +1,6 @@
-/* Random convolutional graphs, seeded: everything that fusion, layouts and in-place sums can get wrong (values read twice,
- * outputs read inside, sums of a value with itself, views of views, channels that fill no block), against the reference
- * evaluator. */
+/* Compares seeded random convolutional graphs with the reference evaluator. The graphs contain everything that fusion, layouts
+ * and in-place sums can get wrong: values read twice, outputs that are also read inside the graph, sums of a value with itself,
+ * views of views, channels that do not fill a block. */
 #include "backends/cpu/run/executable.h"
 #include "generator.h"
 
@@ -39,7 +39,7 @@ static void make_pool(generator *g, made_value *x) {
   node(g, max ? "MaxPool" : "AveragePool", x->name, add(g, out)->name, attributes, max ? 3 : 4);
 }
 
-/* The last value of the same shape as `x`, or `x`. */
+/* A random value of the same shape as `x`, most likely a late one; `x` if there is none. */
 static made_value *partner(generator *g, made_value *x) {
   for (int i = g->count - 1; i >= 0; --i) {
     if (&g->values[i] != x && memcmp(g->values[i].dims, x->dims, sizeof x->dims) == 0 && pick(g, 3) != 0) return &g->values[i];
@@ -51,7 +51,7 @@ static void make_binary(generator *g, made_value *x) {
   static const char *const ops[] = {"Add", "Add", "Add", "Mul", "Sub", "Max"};
   char list[64], w[16];
   const char *op = ops[pick(g, 6)];
-  if (pick(g, 3) == 0) { /* a constant along the channels, on either side */
+  if (pick(g, 3) == 0) { /* one constant per channel, as either operand */
     const int64_t dims[4] = {1, x->dims[1], 1, 1};
     weight(g, w, 4, dims);
     snprintf(list, sizeof list, pick(g, 2) != 0 ? "%s,%s" : "%2$s,%1$s", x->name, w);
@@ -90,12 +90,12 @@ static void make_residual(generator *g, made_value *x) {
   snprintf(list, sizeof list, pick(g, 2) != 0 ? "%s,%s" : "%2$s,%1$s", made->name, other->name);
   node(g, "Add", list, sum->name, NULL, 0);
   if (pick(g, 2) != 0) return;
-  sum->read = true; /* and something reads the other value afterwards */
+  sum->read = true; /* another node reads the other value afterwards */
   snprintf(list, sizeof list, "%s,%s", sum->name, other->name);
   node(g, "Sub", list, add(g, x->dims)->name, NULL, 0);
 }
 
-/* [n, g, c/g, h, w], axes 1 and 2 swapped, back. */
+/* Adds a channel shuffle: reshapes to [n, g, c/g, h, w], swaps axes 1 and 2, and reshapes back. */
 static void make_shuffle(generator *g, made_value *x) {
   const int64_t perm[5] = {0, 2, 1, 3, 4}, groups = x->dims[1] % 4 == 0 ? 4 : x->dims[1] % 2 == 0 ? 2 : 1;
   const int64_t apart[5] = {x->dims[0], groups, x->dims[1] / groups, x->dims[2], x->dims[3]};
@@ -169,7 +169,7 @@ static clv_graph *make_graph(uint64_t seed) {
   char outputs[256] = "";
   int listed = 0;
   for (int i = g.count - 1; i >= 0 && listed < 12; --i) {
-    if (g.values[i].read && pick(&g, 8) != 0) continue; /* some are read inside too */
+    if (g.values[i].read && pick(&g, 8) != 0) continue; /* some outputs are also read inside the graph */
     snprintf(outputs + strlen(outputs), sizeof outputs - strlen(outputs), listed++ > 0 ? ",%s" : "%s", g.values[i].name);
   }
   return test_graph_end(&g.t, outputs);
@@ -190,10 +190,11 @@ static void test_random_graphs(void **state) {
     clv__release(graph->allocator, x.data);
     clv__graph_destroy(graph);
   }
-  assert_int_equal(retreats, 0); /* what fusion promised, lowering kept */
+  assert_int_equal(retreats, 0); /* lowering must support everything that was fused */
 }
 
-/* Memory of values between steps and of scratch stays near what is alive at one step, which not every set of lives can reach. */
+/* The memory for values between steps and for scratch must stay near its lower bound, the most bytes alive at one step. Not every
+ * set of lifetimes can reach that bound. */
 static void test_memory(void **state) {
   (void)state;
   const int graphs = 300;
@@ -208,7 +209,8 @@ static void test_memory(void **state) {
     const clv__cpu_plan *plan = program.executable->plan;
     assert_true(plan->memory_bytes >= plan->least_memory_bytes);
     const double over = plan->least_memory_bytes > 0 ? (double)plan->memory_bytes / (double)plan->least_memory_bytes : 1;
-    if (over > 1.1) fail_msg("seed %d: %zu bytes, %zu are alive at most", seed, plan->memory_bytes, plan->least_memory_bytes);
+    if (over > 1.1)
+      fail_msg("seed %d: %zu bytes, but at most %zu are alive at one step", seed, plan->memory_bytes, plan->least_memory_bytes);
     sum += over;
     cpu_program_close(&program);
     cpu_host_close(&cpu);

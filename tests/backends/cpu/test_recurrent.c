@@ -1,5 +1,6 @@
-/* RNN, GRU and LSTM with constant weights: packed once for all batches, instead of what the model has and not beside it, and bit
- * for bit what the kernel makes that packs them in each run, on any number of threads. */
+/* Tests RNN, GRU and LSTM with constant weights. The weights are packed once for all batch sizes, and the packs replace the
+ * model's weights. Results must have the same bits as those of the kernel that packs the weights in each run, on any number of
+ * threads. */
 #include "backends/common/kernels.h"
 #include "backends/cpu/run/executable.h"
 #include "base/random.h"
@@ -28,7 +29,7 @@ static void constant(test_graph *t, const char *name, clv_dtype dtype, int32_t r
   clv__release(allocator, narrow);
 }
 
-/* x [steps, batch, inputs] through one node; `batch` 0: any. */
+/* Makes a graph with one recurrent node over x [steps, batch, inputs]. If `batch` is 0, the batch size is symbolic. */
 static clv_graph *recurrence(const clv_allocator *allocator, const sizes *s, int64_t steps, int64_t batch, uint64_t *seed) {
   const int64_t w[3] = {1, s->gates * s->hidden, s->inputs}, r[3] = {1, s->gates * s->hidden, s->hidden};
   const int64_t b[2] = {1, 2 * s->gates * s->hidden}, narrow = s->dtype, real = CLV_F32;
@@ -58,11 +59,12 @@ static bool is_packed(const clv_instance *instance) {
 static void compare(const clv_tensor *made, const clv_tensor *wanted, const sizes *s) {
   size_t size_bytes;
   assert_true(clv__tensor_same_type(made, wanted) && clv__tensor_size_bytes(wanted, &size_bytes));
-  if (s->dtype == CLV_F32) { /* one kernel */
+  if (s->dtype == CLV_F32) { /* both run the same kernel */
     assert_memory_equal(made->data, wanted->data, size_bytes);
     return;
   }
-  for (size_t i = 0; i < size_bytes / sizeof(float); ++i) { /* what is seen from outside is rounded, what is between is not */
+  /* The results differ slightly, because the plan does not round the values between its steps to the narrow dtype. */
+  for (size_t i = 0; i < size_bytes / sizeof(float); ++i) {
     const float a = ((const float *)made->data)[i], b = ((const float *)wanted->data)[i];
     if (!(fabsf(a - b) <= (s->dtype == CLV_F16 ? 2e-3f : 2e-2f))) {
       fail_msg("%s, %s: element %zu is %g instead of %g", s->op, clv_dtype_name(s->dtype), i, (double)a, (double)b);
@@ -89,7 +91,7 @@ static void check(const sizes *s, const int64_t *batches, size_t count, uint64_t
       assert_ok(cpu.backend->instance_resize(cpu.device, program.instance, &x, 1, &error), error);
     }
     assert_true(is_packed(program.instance));
-    if (count == 1) { /* else the model's own are kept for sizes yet to come */
+    if (count == 1) { /* otherwise, the raw weights are kept for other batch sizes */
       assert_true(program.executable->constants.resident_bytes <=
                   packed + (size_t)(2 * s->gates * s->hidden) * 3 * sizeof(float));
     }
@@ -135,8 +137,8 @@ static void test_failing_memory(void **state) {
   assert_int_equal(failing.live, 0);
 }
 
-/* A product is the sum in the order of the depth, whatever else is computed at once: against one row and column after the other.
- */
+/* Each product must be summed in the order of the depth, however many products one call computes. Compares calls for several rows
+ * and column panels with calls for one row and one panel. */
 static void test_products(void **state) {
   enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, ROWS = CLV__RECURRENT_ROWS, DEPTH = 37 };
   static float rows[ROWS][DEPTH], columns[COLUMNS][DEPTH * PANEL], sums[ROWS * COLUMNS * PANEL], one[PANEL];
@@ -160,7 +162,7 @@ static void test_products(void **state) {
         const int row = i / COLUMNS, column = i % COLUMNS;
         const float *made = sums + i * PANEL;
         if (row >= r || column >= c) {
-          assert_true(made[0] == -99.0f && made[PANEL - 1] == -99.0f); /* nobody's */
+          assert_true(made[0] == -99.0f && made[PANEL - 1] == -99.0f); /* not written by the call */
           continue;
         }
         const clv__recurrent_product single = {.rows = {rows[row]},

@@ -1,6 +1,6 @@
-/* One row times a constant matrix of f16 or bf16: read as it is, in half the memory of f32. Numbers are such that every sum is
- * exact, so that results are the reference's whatever the order; and every f16 there is goes through the loop that this CPU runs.
- */
+/* Tests the product of one row and a constant f16 or bf16 matrix, which is read without conversion and takes half the memory of
+ * f32. The numbers are chosen so that every sum is exact; results then equal the reference's whatever the order of summation.
+ * Also tests every f16 number in the loop that this CPU runs. */
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/run/executable.h"
 #include "base/random.h"
@@ -11,7 +11,7 @@ static int64_t pick(uint64_t *seed, int64_t limit) {
   return (int64_t)clv__random_below(seed, (uint64_t)limit);
 }
 
-/* Multiples of 1/8 between -1 and 1: sums of 300 with such of -2 to 2 are f16s. */
+/* Adds a constant of random multiples of 1/8 between -1 and 1. Sums of their products with -1, 0 and 1 are exact in f32. */
 static void constant(test_graph *t, const char *name, clv_dtype dtype, int32_t rank, const int64_t *dims, uint64_t *seed) {
   clv_tensor tensor = clv__tensor_make(dtype, rank, dims, NULL);
   const int64_t count = clv__dims_product(&tensor, 0, rank);
@@ -33,7 +33,7 @@ static clv_tensor whole_numbers(int64_t depth, uint64_t *seed) {
   return x;
 }
 
-/* x [1, depth] by a matrix, with a sum and a function after it or not. */
+/* Makes a graph that multiplies x [1, depth] by a matrix. A sum and a Relu may follow. */
 static clv_graph *product(clv_dtype dtype, int64_t depth, int64_t columns, bool by_column, uint64_t *seed) {
   const int64_t dims[2] = {1, depth}, matrix[2] = {by_column ? columns : depth, by_column ? depth : columns}, to = dtype,
                 real = CLV_F32, yes = 1;
@@ -103,14 +103,15 @@ static void test_products(void **state) {
   }
 }
 
-/* One matrix for one row and for several, whichever comes first: what was packed serves the other. */
+/* Uses a matrix with one row and with several rows, in either order: each plan must be able to use what the earlier one packed.
+ */
 static void test_more_rows(void **state) {
   (void)state;
   const clv_allocator *allocator = clv__allocator_default();
   uint64_t seed = 11;
   for (int i = 0; i < 4; ++i) {
     const clv_dtype dtype = i % 2 == 0 ? CLV_F16 : CLV_BF16;
-    const int64_t f16 = dtype, real = CLV_F32, matrix[2] = {200, 300}; /* large: its bytes are gone after compile() */
+    const int64_t f16 = dtype, real = CLV_F32, matrix[2] = {200, 300}; /* large: its raw bytes are gone after compile() */
     clv_error error = {0};
     test_graph t;
     test_graph_begin(&t, allocator, 1);
@@ -155,7 +156,7 @@ static void test_all_numbers(void **state) {
     float sums[CLV__CPU_ROW_PANEL];
     for (uint32_t j = 0; j < CLV__CPU_ROW_PANEL; ++j) {
       panel[j] = (uint16_t)(first + j);
-      panel[CLV__CPU_ROW_PANEL + j] = (uint16_t)(0x3c00u + j); /* 1 and a little more */
+      panel[CLV__CPU_ROW_PANEL + j] = (uint16_t)(0x3c00u + j); /* 1 or slightly more */
     }
     clv__cpu_kernels()->panel_f16(row, 2, panel, sums);
     for (uint32_t j = 0; j < CLV__CPU_ROW_PANEL; ++j) {

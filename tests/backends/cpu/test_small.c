@@ -1,5 +1,5 @@
-/* Steps with little work: small products and elementwise functions of random shapes against the reference, and that none of them
- * goes through a library or a kernel's set-up. */
+/* Tests steps with little work: small products and elementwise functions of random shapes, against the reference. None of them
+ * may run as a oneDNN primitive or as a portable kernel. */
 #include "backends/cpu/run/executable.h"
 #include "cpu_host.h"
 #include "fast_evaluate.h"
@@ -19,7 +19,7 @@ static clv_tensor random_of(const clv_allocator *allocator, uint64_t *seed, clv_
   return tensor;
 }
 
-/* Steps of a kind that the graph's plan has. */
+/* The number of steps of `kind` in the graph's plan. */
 static size_t steps_of(clv_graph *graph, clv__cpu_step_kind kind) {
   clv_error error = {0};
   cpu_host cpu;
@@ -36,7 +36,8 @@ static size_t steps_of(clv_graph *graph, clv__cpu_step_kind kind) {
 }
 
 static void assert_direct(clv_graph *graph, const char *what) {
-  if (steps_of(graph, CLV__CPU_STEP_PRIMITIVE) + steps_of(graph, CLV__CPU_STEP_KERNEL) > 0) fail_msg("%s: not direct", what);
+  if (steps_of(graph, CLV__CPU_STEP_PRIMITIVE) + steps_of(graph, CLV__CPU_STEP_KERNEL) > 0)
+    fail_msg("%s: the plan contains a primitive or a portable kernel", what);
 }
 
 /* ---- Products. ---- */
@@ -122,7 +123,7 @@ static void test_products(void **state) {
 
 /* ---- Elementwise. ---- */
 
-/* The rows are the kernel's: bit for bit. */
+/* The steps call the row functions of the portable kernels, so the results must have the same bits as the kernels'. */
 static void assert_same_bits(clv_graph *graph, const clv_tensor *inputs, const char *what) {
   clv_error error = {0};
   cpu_host cpu;
@@ -134,7 +135,7 @@ static void assert_same_bits(clv_graph *graph, const clv_tensor *inputs, const c
   assert_ok(cpu_program_run(&program, inputs, &made, &error), error);
   assert_ok(evaluate_fast(graph, inputs, &wanted, NULL, NULL, graph->allocator, &error), error);
   assert_true(clv__tensor_same_type(&made, &wanted) && clv__tensor_size_bytes(&wanted, &size_bytes));
-  if (memcmp(made.data, wanted.data, size_bytes) != 0) fail_msg("%s: other bits than the kernel's", what);
+  if (memcmp(made.data, wanted.data, size_bytes) != 0) fail_msg("%s: the bits differ from the kernel's", what);
   clv__release(graph->allocator, made.data);
   clv__release(graph->allocator, wanted.data);
   cpu_program_close(&program);
@@ -174,7 +175,7 @@ static void random_elementwise(uint64_t seed) {
   test_graph_begin(&t, allocator, seed);
   for (int i = 0; i < ops[which].inputs; ++i) {
     int64_t own[5];
-    const bool slope = strcmp(ops[which].op, "PRelu") == 0 && i == 0; /* the slope alone is repeated */
+    const bool slope = strcmp(ops[which].op, "PRelu") == 0 && i == 0; /* only the slope is broadcast */
     const int32_t skip = !slope && pick(&state, 3) == 0 && rank > 0 ? (int32_t)pick(&state, rank + 1) : 0;
     same[i] = ops[which].inputs == 1 || slope || pick(&state, 2) != 0;
     for (int32_t d = skip; d < rank; ++d) own[d - skip] = same[i] || pick(&state, 2) != 0 ? dims[d] : 1;
@@ -203,7 +204,7 @@ static void test_elementwise(void **state) {
   for (uint64_t seed = 1; seed <= 600; ++seed) random_elementwise(seed);
 }
 
-/* A graph of nothing but tiny operators is a list of direct calls. */
+/* The plan of a graph with tiny operators only must consist of direct calls. */
 static void test_tiny_graph_is_direct(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed < 5; ++seed) {

@@ -1,11 +1,11 @@
-/* Split of values that lie in a convolution's layout: pieces of even and uneven extents, along channels and pixels, read by
- * whoever takes that layout and by whoever does not, against the reference evaluator. */
+/* Tests Split of values that are stored in a convolution's layout: pieces of equal and unequal extents, along channels and
+ * pixels, read by nodes that accept that layout and by nodes that do not. Results are compared with the reference evaluator. */
 #include "backends/cpu/run/executable.h"
 #include "generator.h"
 
 #define SEEDS 80
 
-/* `count` pieces of x, of which values[first] is the first one. */
+/* Splits x into `count` pieces. Returns the index of the first piece in g->values. */
 static int split(generator *g, const made_value *x, int64_t axis, int count) {
   const int first = g->count;
   int64_t sizes[4], left = x->dims[axis];
@@ -46,7 +46,7 @@ static clv_graph *make_graph(const clv_allocator *allocator, uint64_t seed) {
   const int64_t axis = pick(&g, 4) == 0 ? 2 + pick(&g, 2) : 1;
   const int count = 2 + (int)pick(&g, 3), first = split(&g, x, axis, count);
   char list[64] = "", outputs[64] = "";
-  for (int i = 0; i < count; ++i) { /* in another order, some of them changed before */
+  for (int i = 0; i < count; ++i) { /* concatenate the pieces in reverse order, some of them after another node */
     const int64_t kind = pick(&g, 4);
     made_value *piece = &g.values[first + count - 1 - i], *made = piece;
     if (kind == 0 && axis == 1) made = convolve_same(&g, piece, piece->dims[1], 1);
@@ -58,12 +58,12 @@ static clv_graph *make_graph(const clv_allocator *allocator, uint64_t seed) {
   const clv_attribute attribute = ints(&g, "axis", false, 1, &axis);
   node(&g, "Concat", list, joined->name, &attribute, 1);
   x = convolve_same(&g, joined, 24, 1);
-  const bool leaves = pick(&g, 3) == 0; /* a piece, too */
+  const bool leaves = pick(&g, 3) == 0; /* one piece is an output, too */
   snprintf(outputs, sizeof outputs, leaves ? "%s,%s" : "%s", x->name, g.values[first].name);
   return test_graph_end(&g.t, outputs);
 }
 
-/* Whether each piece begins with a block: blocks are as the processor's kernels have them. */
+/* Whether each piece begins at the start of a block. The block size depends on the CPU. */
 static bool may_split(const clv__cpu_plan *plan, const clv__dnn_layout *whole) {
   const int64_t block = clv__dnn_layout_channels(whole);
   for (uint32_t n = 0; n < plan->node_count && block > 0; ++n) {
@@ -73,7 +73,7 @@ static bool may_split(const clv__cpu_plan *plan, const clv__dnn_layout *whole) {
     int64_t begin = 0;
     for (uint32_t i = 0; i < node->output_count; ++i) {
       const int64_t here = plan->values[node->outputs[i]].type.dims[1];
-      if (here == channels) break; /* pixels are split */
+      if (here == channels) break; /* the axis of Split is one of the pixels */
       if (block != channels && begin % block != 0) return false;
       begin += here;
     }
@@ -99,7 +99,7 @@ static void test_pieces(void **state) {
     assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
     assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
     const clv__cpu_plan *plan = program.executable->plan;
-    const clv__dnn_layout *whole = NULL; /* of the first convolution, which is split */
+    const clv__dnn_layout *whole = NULL; /* of the first convolution's result, which is split */
     bool has_pieces = false;
     for (size_t s = 0; s < plan->step_count; ++s) {
       const clv__cpu_step *step = &plan->steps[s];
@@ -115,8 +115,8 @@ static void test_pieces(void **state) {
     clv__release(graph->allocator, x.data);
     clv__graph_destroy(graph);
   }
-  print_message("%d of %d in the layout\n", taken, SEEDS);
-  assert_true(taken >= SEEDS / 8); /* where channels lie in blocks, fewer than where they are last */
+  print_message("%d of %d values were split in the convolution's layout\n", taken, SEEDS);
+  assert_true(taken >= SEEDS / 8); /* there are fewer with blocked channels than with channels last */
 }
 
 static void test_failing_memory(void **state) {

@@ -1,5 +1,6 @@
-/* Steps that only some shapes reach: one row times a matrix, functions that Winograd's algorithm cannot take, GELU out of Erf,
- * InstanceNormalization, Resize and ConvTranspose in oneDNN's layouts. Each against the reference evaluator. */
+/* Tests steps that only certain shapes lead to: one row times a matrix, functions that Winograd's algorithm cannot fuse, and
+ * InstanceNormalization, Resize, ConvTranspose and elementwise kernels in oneDNN's layouts. Each is compared with the reference
+ * evaluator. */
 #include "backends/cpu/run/executable.h"
 #include "cpu_host.h"
 
@@ -19,7 +20,8 @@ static void weight2(test_graph *t, const char *name, int64_t a, int64_t b) {
   test_graph_weight(t, name, 2, dims);
 }
 
-/* Columns that fill no panel, a depth that fills no block, and what may follow the product. */
+/* Products with columns that do not fill the last panel, a depth that does not fill the last block, and different following
+ * nodes. */
 static void test_row(void **state) {
   (void)state;
   static const int64_t columns[] = {64, 130, 1000}, depths[] = {3, 70, 512};
@@ -54,7 +56,7 @@ static void test_gemm_row(void **state) {
   check(&t, "y", 2, dims, "a row by Gemm");
 }
 
-static const int64_t image[4] = {1, 32, 14, 18}, large[4] = {1, 32, 24, 24}; /* where Winograd's algorithm pays */
+static const int64_t image[4] = {1, 32, 14, 18}, large[4] = {1, 32, 24, 24}; /* `large`: Winograd's algorithm is faster */
 
 static void test_function_after_winograd(void **state) {
   (void)state;
@@ -71,7 +73,7 @@ static void test_function_after_winograd(void **state) {
   }
 }
 
-/* Relu before a sum and LeakyRelu after it are one function of oneDNN's with other numbers. */
+/* Relu before a sum and LeakyRelu after it are the same algorithm of oneDNN with different parameters. */
 static void test_one_function_twice(void **state) {
   (void)state;
   const int64_t pads[4] = {1, 1, 1, 1}, weights[4] = {32, 32, 3, 3};
@@ -105,7 +107,7 @@ static void test_instance_norm(void **state) {
   }
 }
 
-/* Transposed windows with strides and padding; with output_padding it stays a kernel. */
+/* ConvTranspose with and without padding and bias. */
 static void test_transposed(void **state) {
   (void)state;
   static const int64_t pads[][4] = {{0, 0, 0, 0}, {1, 1, 1, 1}, {0, 1, 1, 0}};
@@ -123,7 +125,7 @@ static void test_transposed(void **state) {
   }
 }
 
-/* To given sizes; nearest by a whole factor, and by one that is none. */
+/* Nearest Resize to given sizes: by whole factors, by other factors, and to the same size. */
 static void test_resize(void **state) {
   (void)state;
   static const int64_t sizes[][4] = {{1, 32, 24, 48}, {1, 32, 17, 33}, {1, 32, 12, 16}};
@@ -140,7 +142,7 @@ static void test_resize(void **state) {
   }
 }
 
-/* Equal, NaN for NaN. */
+/* Fails unless both are equal, with NaN in the same places. There must be some NaN, but at most half of the elements. */
 static void assert_same_nan(const clv_tensor *made, const clv_tensor *wanted, const char *what) {
   size_t count, nans = 0;
   assert_true(clv__tensor_same_type(made, wanted) && clv__tensor_count(wanted, &count));
@@ -152,7 +154,7 @@ static void assert_same_nan(const clv_tensor *made, const clv_tensor *wanted, co
   assert_in_range(nans, 1, count / 2);
 }
 
-/* Whether the step of that operator runs along memory. */
+/* Whether the step of operator `op` runs in memory order, that is, over a tensor of rank 1. */
 static bool is_flat(const clv__cpu_plan *plan, const char *op) {
   for (size_t i = 0; i < plan->step_count; ++i) {
     const clv__cpu_step *step = &plan->steps[i];
@@ -161,8 +163,9 @@ static bool is_flat(const clv__cpu_plan *plan, const char *op) {
   return false;
 }
 
-/* Elementwise kernels between convolutions run over the convolutions' layout (40 channels fill no block), where zeros stay zeros,
- * and a NaN comes out of them. The function is no part of a convolution: its input is read twice. */
+/* Elementwise kernels between convolutions run in the convolutions' layout if they map zeros to zeros, because the padding
+ * channels must stay 0 (40 channels do not fill the last block). A NaN must stay a NaN. The function is not fused into the
+ * convolution, because its input is read twice. */
 static void test_kernels_in_layouts(void **state) {
   (void)state;
   static const struct {
@@ -207,13 +210,13 @@ static void test_kernels_in_layouts(void **state) {
     assert_ok(cpu_program_run(&program, &x, made, &error), error);
     assert_ok(clv__graph_evaluate(graph, &x, NULL, wanted, NULL, NULL, graph->allocator, &error), error);
     if (strcmp(cases[i].op, "Sign") != 0)
-      assert_same_nan(&made[0], &wanted[0], cases[i].op); /* a sign tells tiny numbers apart */
+      assert_same_nan(&made[0], &wanted[0], cases[i].op); /* rounding can change the sign of tiny numbers */
     for (int k = 0; k < 3; ++k) {
       clv__release(graph->allocator, made[k].data);
       clv__release(graph->allocator, wanted[k].data);
     }
     if (cases[i].in_layout && !is_flat(program.executable->plan, cases[i].op))
-      fail_msg("%s is not run along memory", cases[i].op);
+      fail_msg("%s does not run in memory order", cases[i].op);
     cpu_program_close(&program);
     cpu_host_close(&cpu);
     clv__release(graph->allocator, x.data);

@@ -1,21 +1,22 @@
-/* MatMulInteger and ConvInteger on integer kernels, alone and with what brings their sums back to real numbers: random graphs
- * whose pattern is whole or broken somewhere, bit for bit what the reference evaluator makes of the nodes one by one. */
+/* Tests MatMulInteger and ConvInteger on integer kernels, alone and with the nodes that convert their sums back to real numbers.
+ * Random graphs contain the complete pattern, or a pattern that is broken somewhere. Results must have the same bits as those of
+ * the reference evaluator, which runs the nodes one by one. */
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/run/executable.h"
 #include "cpu_host.h"
 #include "operators/common/exponential.h"
 
 #define SEEDS 160
-#define GELU_TOLERANCE 3e-6 /* of numbers up to 1, relative above */
+#define GELU_TOLERANCE 3e-6 /* absolute for numbers up to 1, relative above */
 
 typedef struct generator {
   test_graph t;
   uint64_t seed;
-  bool is_matrix, is_wide; /* products too long for sums in f32 */
-  bool symbolic;           /* the leading extent is open */
+  bool is_matrix, is_wide; /* is_wide: too many products per sum for exact sums in f32 */
+  bool symbolic;           /* the leading extent is symbolic */
   int64_t channels;
   clv_tensor out; /* the product's shape */
-  bool has_gelu;  /* close to what the nodes make, not the same */
+  bool has_gelu;  /* so the result is close to that of the nodes, but does not have the same bits */
   char outputs[64];
 } generator;
 
@@ -27,7 +28,7 @@ static bool chance(generator *g, int64_t in) {
   return pick(g, in) == 0;
 }
 
-/* Bytes near the ends of their range, so that sums are large. */
+/* Adds a constant of random bytes. If is_wide is set, most are near the upper end of their range, so that sums are large. */
 static void bytes(generator *g, const char *name, clv_dtype dtype, int32_t rank, const int64_t *dims) {
   clv_tensor tensor = clv__tensor_make(dtype, rank, dims, NULL);
   const int64_t count = clv__dims_product(&tensor, 0, rank);
@@ -57,7 +58,7 @@ static void node(generator *g, const char *op, const char *inputs, const char *o
   test_graph_node(&g->t, outputs, op, inputs, outputs);
 }
 
-/* The dims of something that has one number a channel of the result, or one for all. */
+/* Fills the dims of a tensor that has one number per channel of the result, or one number for all. Returns its rank. */
 static int32_t line(generator *g, int64_t *dims) {
   const int32_t rank = g->is_matrix ? 1 + (int32_t)pick(g, 2) : g->out.rank - 1;
   for (int32_t i = 0; i < rank; ++i) dims[i] = 1;
@@ -76,7 +77,7 @@ static void zeros(generator *g, const char *name, clv_dtype dtype) {
   test_graph_constant(&g->t, name, &tensor);
 }
 
-/* "x", and its bytes "q" with their zero point "z" and scale "s"; or "q" itself. */
+/* Adds the input. It is "x", which is quantised to bytes "q" with the zero point "z" and the scale "s", or it is "q" itself. */
 static void source(generator *g, const int64_t *dims, int32_t rank) {
   const int64_t real = CLV_F32, no = 0;
   int64_t given[CLV_MAX_RANK];
@@ -90,7 +91,7 @@ static void source(generator *g, const int64_t *dims, int32_t rank) {
     const clv_tensor tensor = clv__tensor_make(g->out.dtype, 0, NULL, (void *)&zero);
     test_graph_constant(&g->t, "z", &tensor);
     test_graph_node_ints(&g->t, "real", "Cast", "q", "qf", "to", false, 1, &real);
-    test_graph_node_ints(&g->t, "most", "ReduceMax", "qf", "s", "keepdims", false, 1, &no); /* known when it runs */
+    test_graph_node_ints(&g->t, "most", "ReduceMax", "qf", "s", "keepdims", false, 1, &no); /* known only at run time */
     return;
   }
   test_graph_input(&g->t, "x", CLV_F32, rank, given);
@@ -168,7 +169,7 @@ static void convolution(generator *g, clv_tensor *x) {
   for (int i = 0; i < 2; ++i) g->out.dims[i + 2] = (from[i + 2] + pads[i] + pads[i + 2] - kernel) / strides[i] + 1;
 }
 
-/* Makes `name` an output, too: what is between the nodes then has another reader. */
+/* Makes `name` an output, too, so that the value between two nodes of the pattern has another reader. */
 static void show(generator *g, const char *name) {
   const size_t length = strlen(g->outputs);
   snprintf(g->outputs + length, sizeof g->outputs - length, ",%s", name);
@@ -179,7 +180,7 @@ static void number(generator *g, const char *name, float value) {
   test_graph_constant(&g->t, name, &tensor);
 }
 
-/* "rg" of `from`, in five nodes; sometimes somebody reads one of them, too, or goes on. */
+/* Adds five nodes that compute GELU of `from` as "rg". Sometimes, an inner value is an output, too, or a Relu follows. */
 static void gelu(generator *g, const char *from) {
   char inputs[16];
   g->has_gelu = true;
@@ -199,7 +200,8 @@ static void gelu(generator *g, const char *from) {
   if (chance(g, 6)) show(g, "ge");
 }
 
-/* Cast, Mul, sums and functions, left out or looked into here and there. */
+/* Adds the conversion to real numbers: Cast, Mul, sums and functions. At random, parts are left out, and inner values are
+ * outputs, too. */
 static void back_to_real(generator *g) {
   int64_t dims[CLV_MAX_RANK];
   const int64_t real = CLV_F32;
@@ -223,7 +225,7 @@ static void back_to_real(generator *g) {
   if (!g->symbolic && chance(g, 3)) {
     char inputs[16];
     floats(g, "o", g->out.rank, g->out.dims, 0.3f);
-    node(g, "Neg", "o", "n"); /* not a constant's place in memory alone */
+    node(g, "Neg", "o", "n"); /* the addend may be a constant or a computed value */
     snprintf(inputs, sizeof inputs, "%s,%s", last, chance(g, 2) ? "o" : "n");
     node(g, "Add", inputs, "ro");
     last = "ro";
@@ -239,7 +241,7 @@ static void back_to_real(generator *g) {
   show(g, last);
 }
 
-/* The graph and its input's shape. */
+/* Makes a graph. *x receives the type of its input. */
 static clv_graph *make(generator *g, const clv_allocator *allocator, uint64_t seed, bool symbolic, clv_tensor *x) {
   *g = (generator){.seed = seed * 77 + 5, .symbolic = symbolic};
   test_graph_begin(&g->t, allocator, seed);
@@ -251,7 +253,7 @@ static clv_graph *make(generator *g, const clv_allocator *allocator, uint64_t se
   return test_graph_end(&g->t, g->outputs + 1);
 }
 
-/* Numbers of kinds that a range may be made of. */
+/* Fills the input with random numbers of one kind: of both signs or one, all equal, all 0, or with NaN. */
 static void fill(generator *g, clv_tensor *x) {
   const int64_t count = clv__dims_product(x, 0, x->rank), kind = pick(g, 8);
   const float shift = kind == 1 ? 1.0f : kind == 2 ? -1.0f : 0.0f;
@@ -270,7 +272,7 @@ static void fill(generator *g, clv_tensor *x) {
 
 static void assert_same(const clv_tensor *made, const clv_tensor *wanted, double tolerance, uint64_t seed, uint32_t output) {
   size_t size_bytes;
-  if (!clv__tensor_same_type(made, wanted)) fail_msg("seed %llu: output %u has another type", (unsigned long long)seed, output);
+  if (!clv__tensor_same_type(made, wanted)) fail_msg("seed %llu: output %u has a wrong type", (unsigned long long)seed, output);
   assert_true(clv__tensor_size_bytes(wanted, &size_bytes));
   for (size_t i = 0; i < size_bytes; i += 4) {
     if (memcmp((const char *)made->data + i, (const char *)wanted->data + i, 4) == 0) continue;
@@ -287,7 +289,7 @@ static void assert_same(const clv_tensor *made, const clv_tensor *wanted, double
   }
 }
 
-/* Runs and compares; returns how many steps the plan has that are passes over sums. */
+/* Runs the program and compares its outputs with those of the reference evaluator. */
 static void run_and_compare(cpu_program *program, clv_graph *graph, const clv_tensor *x, double tolerance, uint64_t seed) {
   clv_tensor made[8] = {{0}}, wanted[8] = {{0}};
   clv_error error = {0};
@@ -301,7 +303,7 @@ static void run_and_compare(cpu_program *program, clv_graph *graph, const clv_te
   }
 }
 
-/* Products of bytes that a kernel of ours makes, and those of oneDNN's. */
+/* Counts the products of bytes that run as portable kernels and those that run as oneDNN primitives. */
 static void count_products(const clv_instance *instance, int *kernels, int *primitives) {
   const clv__cpu_plan *plan = instance->run->plan;
   for (size_t s = 0; s < plan->step_count; ++s) {
@@ -312,7 +314,7 @@ static void count_products(const clv_instance *instance, int *kernels, int *prim
   }
 }
 
-/* Passes over sums that end in GELU. */
+/* The number of passes over sums that end in GELU. */
 static int count_gelus(const clv_instance *instance) {
   const clv__cpu_plan *plan = instance->run->plan;
   int count = 0;
@@ -324,7 +326,7 @@ static int count_gelus(const clv_instance *instance) {
   return count;
 }
 
-/* Against the function in f64, where it is steep, where it ends, and for what is no number. */
+/* Compares clv__gelu_f32() with GELU in f64 between -8 and 8. Checks very large numbers, infinity and NaN. */
 static void test_gelu(void **state) {
   (void)state;
   for (int i = -80000; i <= 80000; ++i) {
@@ -361,11 +363,12 @@ static void test_random_graphs(void **state) {
     free(x.data);
     clv__graph_destroy(graph);
   }
-  if (clv__dnn_sums_integers()) assert_true(primitives > 10 * kernels && primitives >= SEEDS - kernels); /* long ones of i8 */
+  /* Portable kernels run only long products with an i8 source. */
+  if (clv__dnn_sums_integers()) assert_true(primitives > 10 * kernels && primitives >= SEEDS - kernels);
   if (clv__dnn_sums_integers()) assert_true(gelus >= SEEDS / 16);
 }
 
-/* Other shapes than those of compile(), at the same executable. */
+/* Runs one executable with shapes other than those of compile(). */
 static void test_other_shapes(void **state) {
   (void)state;
   const clv_allocator *allocator = clv__allocator_default();
@@ -387,7 +390,8 @@ static void test_other_shapes(void **state) {
     type.data = NULL;
     const clv_status status = cpu.backend->instance_resize(cpu.device, program.instance, &type, 1, &error);
     if (status == CLV_OK) run_and_compare(&program, graph, &x, g.has_gelu ? GELU_TOLERANCE : 0, seed);
-    assert_true(status == CLV_OK || status == CLV_NOT_SUPPORTED); /* large weights are gone: compiled again */
+    /* Without the raw bytes of large weights, the resize may fail. A host would then compile again. */
+    assert_true(status == CLV_OK || status == CLV_NOT_SUPPORTED);
     cpu_program_close(&program);
     cpu_host_close(&cpu);
     free(x.data);

@@ -1,11 +1,12 @@
-/* --tune: what is measured is kept, what is kept is obeyed and not measured again, and nothing in it is trusted. */
+/* Tests --tune: measured choices are stored, stored choices are used without being measured again, and damaged or unknown stored
+ * choices are ignored. */
 #include "backends/cpu/run/executable.h"
 #include "backends/cpu/tune/tune.h"
 #include "cpu_host.h"
 
-/* A host that keeps one note, and counts what is said. */
+/* A host that stores one text, and counts the calls and the log messages. */
 typedef struct desk {
-  cpu_host cpu; /* first: the host's `self` */
+  cpu_host cpu; /* must be the first member: it is the host's `self` */
   char key[256];
   char text[8192];
   size_t size_bytes;
@@ -17,7 +18,7 @@ static clv_status recall(void *self, const char *backend, const char *key, void 
   desk *d = self;
   d->asked++;
   assert_string_equal(backend, "cpu");
-  if (!d->is_kept) return clv__error_set(error, CLV_NOT_FOUND, "nothing is kept");
+  if (!d->is_kept) return clv__error_set(error, CLV_NOT_FOUND, "nothing is stored");
   assert_string_equal(key, d->key);
   *data = clv__allocate(d->cpu.allocator, d->size_bytes > 0 ? d->size_bytes : 1);
   assert_non_null(*data);
@@ -56,7 +57,8 @@ static void open_desk(desk *d) {
   d->cpu.host.log = count;
 }
 
-/* A 3x3 convolution over many channels with a function after it, one in groups, a product of one row and one of several. */
+/* A 3x3 convolution over many channels followed by a Relu, a convolution with groups, a product of several rows, and a product of
+ * one row. */
 static clv_graph *make_graph(void) {
   test_graph g;
   test_graph_begin(&g, clv__allocator_default(), 3);
@@ -86,7 +88,7 @@ static clv_graph *make_graph(void) {
   return test_graph_end(&g, "o");
 }
 
-/* How the steps of the compiled graph were made. */
+/* How many steps of the compiled graph use Winograd's algorithm, and how many are row steps. */
 typedef struct ways {
   int winograd, row;
 } ways;
@@ -123,7 +125,7 @@ static ways run_anew(desk *d, clv_graph *graph) {
   return made;
 }
 
-/* Puts `to` in the place of the choice of every line that begins with `what`. */
+/* Replaces the choice in every line that begins with `what` by `to`. */
 static void edit(desk *d, const char *what, const char *to) {
   char text[sizeof d->text] = "";
   for (char *line = d->text, *end; *line != '\0'; line = end + 1) {
@@ -139,7 +141,8 @@ static void edit(desk *d, const char *what, const char *to) {
   d->size_bytes = strlen(text);
 }
 
-/* What is made of these choices. A choice may change how the next step's source lies, which is measured then: once more. */
+/* Stores these choices and compiles the graph with them. A choice may change the layout of the next step's source. That step is
+ * then measured again, so this repeats until nothing is measured. */
 static ways settle(desk *d, clv_graph *graph, const char *algorithm, const char *groups, const char *product) {
   for (int i = 0; i < 5; ++i) {
     edit(d, "algorithm", algorithm);
@@ -148,7 +151,7 @@ static ways settle(desk *d, clv_graph *graph, const char *algorithm, const char 
     const ways made = run_anew(d, graph);
     if (d->measured == 0) return made;
   }
-  fail_msg("kept choices are measured again and again:\n%s", d->text);
+  fail_msg("stored choices are measured again in each run:\n%s", d->text);
   return (ways){0};
 }
 
@@ -173,7 +176,7 @@ static void what_is_measured_is_kept_and_obeyed(void **state) {
   assert_true(d.as_kept >= choices && d.kept == 0);
 
   ways made = settle(&d, graph, "winograd", "groups", "row");
-  const bool has_winograd = strstr(d.text, "\twinograd\n") != NULL; /* oneDNN has none on some CPUs */
+  const bool has_winograd = strstr(d.text, "\twinograd\n") != NULL; /* oneDNN does not support it on some CPUs */
   assert_int_equal(made.winograd > 0, has_winograd);
   assert_int_equal(made.row, 1);
   made = settle(&d, graph, "direct", "one group", "plain");
@@ -224,7 +227,7 @@ static void damage_is_told_and_left_alone(void **state) {
     assert_int_equal(d.asked, 1);
     cpu_host_close(&d.cpu);
   }
-  /* Choices that are none: measured, and kept right. */
+  /* An unknown choice is measured again and replaced. */
   d.is_kept = false;
   (void)run_anew(&d, graph);
   edit(&d, "product", "nonsense");
@@ -236,7 +239,7 @@ static void damage_is_told_and_left_alone(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* Bytes changed at random: whatever comes of it is a choice of some step, or none. */
+/* Changes random bytes of the stored choices. Finding, adding and storing choices must still work. */
 static void any_bytes_are_read(void **state) {
   (void)state;
   static desk d, damaged;

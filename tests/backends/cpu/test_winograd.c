@@ -1,6 +1,6 @@
-/* Weights transformed for Winograd's algorithm: every order that oneDNN asks for, element by element against its own reorder; at
- * odd addresses, scaled, with channels that fill no block. Where the processor has no such convolution, there is nothing to hold
- * them against, and that is said. And the choice between this algorithm and the direct one. */
+/* Tests the packing of weights for Winograd's algorithm. Compares every order that oneDNN requests with oneDNN's own reorder,
+ * element by element: at unaligned addresses, with scales, with channels that do not fill the last block. The test is skipped if
+ * oneDNN has no such convolution on this CPU. Also tests the choice between this algorithm and the direct one. */
 #include "backends/cpu/constants/winograd.h"
 
 #include "backends/cpu/constants/winograd_cost.h"
@@ -24,7 +24,8 @@ static float *numbers(uint64_t *seed, int64_t count) {
   return random_tensor(clv__allocator_default(), seed, 1, dims).data;
 }
 
-/* The layout that a convolution wants, NULL where there is none; 1 + order, or 0. */
+/* Packs the weights of a convolution and compares them with oneDNN's. Returns 1 + the order of the layout; 0 if oneDNN does not
+ * use Winograd's algorithm for the convolution. */
 static int check(clv__dnn *dnn, int64_t outputs, int64_t inputs, int64_t extent, bool scaled, size_t shift_bytes) {
   const clv_allocator *allocator = clv__allocator_default();
   clv__arena arena;
@@ -36,7 +37,7 @@ static int check(clv__dnn *dnn, int64_t outputs, int64_t inputs, int64_t extent,
   clv__arena_init(&arena, allocator);
   describe(&spec, outputs, inputs, extent);
   if (clv__dnn_convolution_create(dnn, &spec, &arena, &primitive, &error) == CLV_OK &&
-      clv__dnn_layout_is_opaque(primitive->weights)) { /* nothing but Winograd's weights is */
+      clv__dnn_layout_is_opaque(primitive->weights)) { /* only Winograd weights are opaque */
     assert_true(clv__dnn_layout_winograd(primitive->weights, &winograd));
     uint64_t seed = (uint64_t)(outputs * 1000 + inputs);
     const int64_t count = outputs * inputs * 9;
@@ -52,7 +53,7 @@ static int check(clv__dnn *dnn, int64_t outputs, int64_t inputs, int64_t extent,
     const clv__dnn_layout *from = clv__dnn_layout_dense(&arena, CLV_F32, 4, spec.weights.dims);
     assert_ok(clv__dnn_reorder_now(dnn, from, weights, primitive->weights, wanted, &error), error);
     for (size_t i = 0; i < floats; ++i) {
-      if (!(fabsf(made[i] - wanted[i]) <= 2e-6f)) { /* NaN: not written */
+      if (!(fabsf(made[i] - wanted[i]) <= 2e-6f)) { /* NaN: the element was not written */
         fail_msg("%lldx%lld at %lld (order %d): element %zu of %zu is %g, oneDNN has %g", (long long)outputs, (long long)inputs,
                  (long long)extent, (int)winograd.order, i, floats, (double)made[i], (double)wanted[i]);
       }
@@ -86,12 +87,12 @@ static void test_orders(void **state) {
     seen[check(dnn, outputs, inputs, 7 + (int64_t)clv__random_below(&seed, 60), i % 2 == 0, (size_t)(i % 5))]++;
   }
   clv__dnn_close(dnn);
-  print_message("no Winograd %d, by points and outputs %d, by points and groups %d, by groups %d\n", seen[0], seen[1], seen[2],
-                seen[3]);
+  print_message("convolutions without Winograd: %d; orders: points and outputs %d, points and groups %d, groups and points %d\n",
+                seen[0], seen[1], seen[2], seen[3]);
   if (seen[0] == count + 25) skip();
 }
 
-/* What is no such layout stays untouched. */
+/* Other layouts are rejected, and nothing is written. */
 static void test_others(void **state) {
   (void)state;
   const int64_t dims[4] = {32, 32, 3, 3};
@@ -105,7 +106,7 @@ static void test_others(void **state) {
   clv__arena_finish(&arena);
 }
 
-/* A primitive over 4x4 points with weights of that layout; NULL where the processor has none. */
+/* A primitive with 4x4 points; NULL if oneDNN has none on this CPU. */
 static clv__dnn_primitive *over_four_points(clv__dnn *dnn, clv__arena *arena) {
   static const int64_t shapes[][3] = {{64, 64, 56}, {48, 48, 112}, {224, 224, 14}, {192, 192, 14}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
@@ -123,9 +124,10 @@ static clv__dnn_primitive *over_four_points(clv__dnn *dnn, clv__arena *arena) {
   return NULL;
 }
 
-/* On one thread: tiles and weights that stay in the cache, tiles that do not, weights that are read for every few tiles; windows
- * and sizes that are nothing for it. oneDNN takes `batch` tiles at a time: it derives them from the caches of the processor (224
- * channels at 14x14: all 49 on a Zen 4, fewer on a Cascade Lake), so each case states its own. */
+/* The choice on one thread: for tiles and weights that stay in the cache, for tiles that do not, for weights that are read again
+ * for every few tiles, and for unsuitable windows and sizes. oneDNN processes `batch` tiles at a time. It derives that number
+ * from the caches of the CPU (224 channels at 14x14: all 49 tiles on a Zen 4, fewer on a Cascade Lake), so each case sets its
+ * own. */
 static void test_choice(void **state) {
   (void)state;
   static const struct {

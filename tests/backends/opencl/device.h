@@ -1,4 +1,4 @@
-/* The OpenCL device of a test, opened by its name as a program would. */
+/* Opens the OpenCL device of a test through the public API, by its name. */
 #ifndef CLEAVE_TESTS_BACKENDS_OPENCL_DEVICE_H
 #define CLEAVE_TESTS_BACKENDS_OPENCL_DEVICE_H
 
@@ -9,12 +9,13 @@
 static clv_context *context;
 static clv_devices *devices;
 
-/* With an option of the device, or NULL. False, having said why, where there is no OpenCL device: the tests are skipped. */
+/* Opens the device with `option`, such as "opencl:memory=own", or without if it is NULL. If there is no OpenCL device, prints the
+ * reason and returns false. The caller then skips its tests. */
 static inline bool device_open_with(const char *option, clv_capture_policy mode) {
   clv_error error = {0};
   clv_context_options context_options = CLV_CONTEXT_OPTIONS_INIT;
   clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
-  context_options.cache_directory = ""; /* an executable of yesterday would hide what is wrong today */
+  context_options.cache_directory = ""; /* no cache: an executable from an earlier build would hide errors */
   context_options.capture = mode;
   options.list = "opencl";
   options.device_options = &option;

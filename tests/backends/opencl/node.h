@@ -1,6 +1,5 @@
-/* What the tests of the OpenCL kernels share: a node as a model of its own, run on the device and compared with the portable
- * kernel.
- */
+/* Helpers for the tests of the OpenCL kernels. They run a model with a single node on the device, and compare the outputs with
+ * those of the kernel for host memory. */
 #ifndef CLEAVE_TESTS_BACKENDS_OPENCL_NODE_H
 #define CLEAVE_TESTS_BACKENDS_OPENCL_NODE_H
 
@@ -14,7 +13,7 @@
 
 #define AS_CONSTANT(input) (1u << (input))
 
-/* The node as a model; inputs in `constants` are initializers. */
+/* Returns a model with only this node. Input i is an initializer if `constants` contains AS_CONSTANT(i). */
 static inline clv_graph *graph_of(const node_case *c, uint32_t constants) {
   clv_error error = {0};
   clv__builder *builder;
@@ -71,7 +70,7 @@ static inline void compare(const node_case *c, uint32_t index, const clv_tensor 
            c->attribute_count, (unsigned)index, text, worst, clv__tensor_get(made, worst), clv__tensor_get(wanted, worst));
 }
 
-/* Runs the case with the portable kernel and on the device, and compares; ends it. */
+/* Runs the case with the kernel for host memory and on the device, compares the outputs, and frees the case. */
 static inline void check(node_case *c, uint32_t constants) {
   clv_error error = {0};
   case_run(c);
@@ -120,7 +119,7 @@ static inline void input_scalar(node_case *c, clv_dtype dtype, double value) {
   element_set(case_input(c, &seed, dtype, 0, NULL), 0, value);
 }
 
-/* Whole numbers in [-size, size), as indices. */
+/* Random indices in [-size, size). */
 static inline void input_indices(node_case *c, uint64_t *seed, clv_dtype dtype, int32_t rank, const int64_t *dims, int64_t size) {
   clv_tensor *t = case_input(c, seed, dtype, rank, dims);
   for (size_t i = 0; i < count_of(t); ++i) element_set(t, i, (double)random_in(seed, -size, size - 1));

@@ -1,5 +1,5 @@
-/* What the tests of the OpenCL backend share: a host over the library's graphs (that of the virtual NPU's tests), opened devices,
- * and graphs compiled whole. Tests are skipped, saying so, where no OpenCL device is. */
+/* Helpers for the tests of the OpenCL backend: a fake host (shared with the tests of the virtual NPU), opened devices, and graphs
+ * that are compiled as a whole. If there is no OpenCL device, a test prints the reason and is skipped. */
 #ifndef CLEAVE_TESTS_BACKENDS_OPENCL_HOST_H
 #define CLEAVE_TESTS_BACKENDS_OPENCL_HOST_H
 
@@ -16,7 +16,7 @@ typedef struct ocl {
   clv_error error;
 } ocl;
 
-/* `options` as "key=value,key=value". */
+/* Opens a device. `options` has the form "key=value,key=value". */
 static inline clv_status ocl_try_open(ocl *o, const char *name, uint32_t ordinal, const char *options) {
   char text[256];
   clv_option list[8];
@@ -38,7 +38,7 @@ static inline clv_status ocl_try_open(ocl *o, const char *name, uint32_t ordinal
   return o->backend->open(o->backend->self, &o->fake.host, &config, &o->device, &o->error);
 }
 
-/* Skips the test where there is no device. */
+/* Skips the test if there is no device. */
 static inline void ocl_open(ocl *o, const char *options) {
   clv_status status = ocl_try_open(o, "opencl", 0, options);
   if (status == CLV_NOT_SUPPORTED) {
@@ -48,7 +48,7 @@ static inline void ocl_open(ocl *o, const char *options) {
   assert_ok(status, o->error);
 }
 
-/* Closes, and nothing is left. */
+/* Closes the device, and checks that no allocation is left. */
 static inline void ocl_close(ocl *o) {
   o->backend->close(o->device);
   assert_int_equal(o->counting.live, 0);
@@ -64,7 +64,7 @@ static inline clv_status ocl_compile(ocl *o, const clv_graph *graph, const clv_t
   return status;
 }
 
-/* A graph in use, with its inputs and what the reference makes of them. */
+/* A compiled graph with random inputs, and the outputs that the reference computes from them. */
 typedef struct ocl_run {
   clv_graph *graph;
   clv__shapes *shapes;
@@ -85,7 +85,7 @@ static inline void ocl_run_open_graph(ocl *o, ocl_run *r, clv_graph *graph, uint
 }
 
 static inline void ocl_run_open(ocl *o, ocl_run *r, clv_dtype dtype, int nodes, uint64_t *seed) {
-  ocl_run_open_graph(o, r, random_graph(&o->counting.allocator, dtype, nodes, seed), seed); /* the host's allocator */
+  ocl_run_open_graph(o, r, random_graph(&o->counting.allocator, dtype, nodes, seed), seed); /* uses the host's allocator */
 }
 
 static inline void ocl_run_close(ocl_run *r) {
@@ -96,7 +96,7 @@ static inline void ocl_run_close(ocl_run *r) {
   clv__graph_destroy(r->graph);
 }
 
-/* Within what the dtype can tell, after sums of some length in another order. */
+/* Compares with a tolerance for the dtype, because the device may add the terms of sums in another order. */
 static inline void assert_close(const clv_tensor *made, const clv_tensor *expected, const char *what) {
   const double allowed = made->dtype == CLV_F32 ? 2e-5 : 4e-3;
   size_t count;
@@ -123,7 +123,7 @@ static inline void ocl_run_check(ocl *o, ocl_run *r, const char *what) {
   release_tensors(heap(), r->outputs, r->graph->output_count);
 }
 
-/* ---- Executions with memory in hand ---- */
+/* ---- Executions on buffers of the test ---- */
 
 typedef struct ocl_memory {
   clv_binding inputs[FAKE_MAX_IO], outputs[FAKE_MAX_IO];
@@ -136,7 +136,7 @@ static inline size_t bytes_of(const clv_tensor *type) {
   return size_bytes;
 }
 
-/* A buffer for every input (filled) and output, the value `offset` bytes into it. */
+/* Allocates a buffer for every input and output. The value is at `offset` in the buffer. Copies the inputs in. */
 static inline void ocl_memory_open(ocl *o, ocl_run *r, uint64_t offset, ocl_memory *m) {
   const clv_backend *b = o->backend;
   memset(m, 0, sizeof *m);
@@ -177,7 +177,7 @@ static inline void ocl_memory_clear(ocl *o, ocl_run *r, ocl_memory *m) {
   }
 }
 
-/* Reads the outputs; with `run` false they must still be zero. */
+/* Reads the outputs back. They must be as expected if `run`, otherwise they must still be zero. */
 static inline void ocl_memory_check(ocl *o, ocl_run *r, ocl_memory *m, bool run, const char *what) {
   for (uint32_t i = 0; i < r->graph->output_count; ++i) {
     clv_tensor made = m->outputs[i].type;

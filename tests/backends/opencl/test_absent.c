@@ -1,4 +1,4 @@
-/* A machine whose loader knows no driver: said when a device is opened, and no reason to fail for anything else. */
+/* Tests a machine without an OpenCL driver: opening an OpenCL device fails with the reason, and other devices still work. */
 #include <stdlib.h>
 
 #include "cleave/cleave.h"

@@ -1,5 +1,6 @@
-/* Replays the fuzz corpus of executables, and that of the virtual NPU's programs, whose graphs are read in the same way: inputs
- * that once went wrong, and some that reach far. Needs no OpenCL device. What is to be seen is what the sanitizers see. */
+/* Replays the fuzz corpora of OpenCL executables and of the virtual NPU's programs, whose graphs are read in the same way. They
+ * contain inputs that once caused errors, and inputs that reach deep into the code. The sanitizers detect errors. Needs no OpenCL
+ * device. */
 #include "support.h"
 
 #include <dirent.h>
@@ -8,12 +9,12 @@
 #include "../../../fuzz/target_opencl.h"
 #include "base/files/file.h"
 
-/* How many of a folder's files load. */
+/* Loads the files of a corpus, and returns how many of them load without an error. */
 static unsigned replay(const char *kind) {
   char folder[512], path[1024];
   snprintf(folder, sizeof folder, "%s/fuzz/corpus/%s", CLEAVE_SOURCE_DIR, kind);
   DIR *listing = opendir(folder);
-  if (listing == NULL) fail_msg("%s is not there", folder);
+  if (listing == NULL) fail_msg("%s does not exist", folder);
   unsigned loaded = 0;
   for (const struct dirent *item = readdir(listing); item != NULL; item = readdir(listing)) {
     if (item->d_name[0] == '.') continue;

@@ -1,4 +1,5 @@
-/* OpenCL devices by their slots: opening, options, buffers, copies, streams, events, notifications, and what they refuse. */
+/* Tests OpenCL devices through the plugin ABI: opening, options, buffers, copies, streams, events, notifications, and rejected
+ * arguments. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -22,7 +23,7 @@ static void opens_and_tells(void **state) {
   char fingerprint[1024];
   snprintf(fingerprint, sizeof fingerprint, "%s", info.fingerprint);
   ocl_close(&o);
-  ocl_open(&o, "memory=own,f16=off"); /* whatever executables depend on is in the fingerprint */
+  ocl_open(&o, "memory=own,f16=off"); /* options on which executables depend change the fingerprint */
   o.backend->info(o.device, &info);
   assert_string_not_equal(fingerprint, info.fingerprint);
   assert_string_equal(info.memory_space, "opencl");
@@ -30,7 +31,8 @@ static void opens_and_tells(void **state) {
   ocl_close(&o);
 }
 
-/* A driver that says at great length which it is, and says `odd_ending` at the end of the text about `odd_text`. */
+/* A driver that describes itself with long texts. The text of the query `odd_text` ends with `odd_ending`, the others with
+ * 'x'. */
 static __typeof__(clGetDeviceInfo) *true_device_info;
 static __typeof__(clGetPlatformInfo) *true_platform_info;
 static cl_uint odd_text;
@@ -59,18 +61,19 @@ static cl_int CL_API_CALL wordy_platform_info(cl_platform_id id, cl_platform_inf
   return long_text(what == odd_text ? odd_ending : 'x', size_bytes, text, length);
 }
 
-/* Executables of one driver are never given to another, however late their names differ. */
+/* Drivers have different fingerprints even if only the last character of one of their texts differs. So they never share
+ * executables. */
 static void fingerprints_tell_drivers_apart(void **state) {
   (void)state;
   static const cl_uint texts[] = {0, CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_PLATFORM_VERSION};
   enum { COUNT = sizeof texts / sizeof *texts };
   char seen[2 * COUNT][1024];
   ocl o;
-  ocl_open(&o, ""); /* skips where there is none */
+  ocl_open(&o, ""); /* skips the test if there is no device */
   ocl_close(&o);
   const clv__opencl_icd *table;
   assert_ok(clv__opencl_icd_open(&table, &o.error), o.error);
-  clv__opencl_icd *icd = (clv__opencl_icd *)(uintptr_t)table; /* the process's own table, which is not const */
+  clv__opencl_icd *icd = (clv__opencl_icd *)(uintptr_t)table; /* the table of the process, which itself is not const */
   true_device_info = icd->clGetDeviceInfo;
   true_platform_info = icd->clGetPlatformInfo;
   icd->clGetDeviceInfo = wordy_device_info;
@@ -139,7 +142,7 @@ static void copies_keep_to_their_ranges(void **state) {
     assert_ok(b->stream_create(o.device, &stream, &o.error), o.error);
     memset(image, 0x5a, sizeof image);
     assert_ok(b->copy_in(o.device, stream, buffer, 0, image, REGION, &o.error), o.error);
-    for (int round = 0; round < 64; ++round) { /* all in flight at once */
+    for (int round = 0; round < 64; ++round) { /* without waiting for any of the copies */
       const size_t at = test_random(&seed) % REGION, room = REGION - at < REGION / 8 ? REGION - at : REGION / 8;
       const size_t count = test_random(&seed) % (room + 1);
       for (size_t i = 0; i < count; ++i) pieces[round][i] = (uint8_t)test_random(&seed);
@@ -161,7 +164,7 @@ static void copies_keep_to_their_ranges(void **state) {
     assert_int_equal(b->copy_out(o.device, stream, back, buffer, REGION + 1, 0, &o.error), CLV_INVALID_ARGUMENT);
     assert_int_equal(b->copy_out(o.device, stream, back, buffer, UINT64_MAX, 2, &o.error), CLV_INVALID_ARGUMENT);
     b->buffer_free(o.device, buffer);
-    assert_ok(b->buffer_alloc(o.device, 0, &buffer, &o.error), o.error); /* nothing is something too */
+    assert_ok(b->buffer_alloc(o.device, 0, &buffer, &o.error), o.error); /* a buffer of 0 bytes is valid */
     assert_ok(b->copy_in(o.device, stream, buffer, 0, image, 0, &o.error), o.error);
     assert_ok(b->stream_synchronize(o.device, stream, &o.error), o.error);
     b->buffer_free(o.device, buffer);
@@ -179,7 +182,7 @@ static void copies_keep_to_their_ranges(void **state) {
 
 enum { CHAIN = 40, BLOCK = 1 << 16 };
 
-/* Each stream waits for what the one before wrote, reads it, and the host changes nothing in between. */
+/* Several streams take turns writing and reading one buffer. Only events order them: the host does not wait in between. */
 static void events_order_streams(void **state) {
   (void)state;
   ocl o;
@@ -270,7 +273,7 @@ static void notifies_once_from_any_thread(void **state) {
   clv_event *event = NULL;
   atomic_int count = 0;
   assert_ok(o.backend->event_create(o.device, &event, &o.error), o.error);
-  assert_ok(o.backend->event_notify(o.device, event, count_up, &count, &o.error), o.error); /* never recorded: at once */
+  assert_ok(o.backend->event_notify(o.device, event, count_up, &count, &o.error), o.error); /* never recorded: notifies at once */
   assert_int_equal(atomic_load(&count), 1);
   o.backend->event_destroy(o.device, event);
   pthread_t threads[3];
@@ -286,7 +289,7 @@ static void notifies_once_from_any_thread(void **state) {
   ocl_close(&o);
 }
 
-/* What a device that was given up leaves behind goes when it is closed. */
+/* Closing an abandoned device frees all objects that are left. */
 static void closing_takes_what_is_left(void **state) {
   (void)state;
   ocl o;

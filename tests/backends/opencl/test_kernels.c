@@ -1,5 +1,5 @@
-/* Elementwise operators, movement, reductions, lines and places on the OpenCL device against the portable kernels: random shapes,
- * attributes and broadcast forms. */
+/* Compares OpenCL kernels with the kernels for host memory: elementwise operators, moving elements, reductions, operators along
+ * an axis, gather and scatter, with random shapes, attributes and broadcasting. */
 #include "node.h"
 
 /* ---- Elementwise ---- */
@@ -49,7 +49,7 @@ static void test_elementwise(void **state) {
   case_input(c, &seed, CLV_F32, SHAPE(4, 5));
   case_input(c, &seed, CLV_F32, SHAPE(3, 4, 1));
   check(c, 0);
-  for (uint32_t bounds = 1; bounds < 4; ++bounds) { /* known and unknown, either or both */
+  for (uint32_t bounds = 1; bounds < 4; ++bounds) { /* one bound or both, known or unknown */
     for (uint32_t constants = 0; constants < 2; ++constants) {
       const clv_dtype dtype = bounds == 2 ? CLV_I32 : CLV_F32;
       c = case_begin("Clip", 13);
@@ -62,7 +62,7 @@ static void test_elementwise(void **state) {
   }
 }
 
-/* Numbers that tell implementations apart: NaN, infinities, zeros of both signs. */
+/* Numbers on which implementations may differ: NaN, infinities, zeros of both signs. */
 static void test_odd_numbers(void **state) {
   (void)state;
   static const char *const ops[] = {"Relu", "Max", "Min", "Sign", "Clip", "ReduceMax", "ArgMax", "Softsign", "Cast"};
@@ -96,7 +96,7 @@ static void test_cast(void **state) {
   }
 }
 
-/* ---- Movement ---- */
+/* ---- Moving elements ---- */
 
 static void test_move(void **state) {
   (void)state;
@@ -166,7 +166,7 @@ static void test_move(void **state) {
   check(c, 0);
 }
 
-/* ---- Reductions, lines ---- */
+/* ---- Reductions, operators along an axis ---- */
 
 static void test_reduce(void **state) {
   (void)state;
@@ -191,7 +191,7 @@ static void test_reduce(void **state) {
     case_int(c, "keepdims", i % 2);
     check(c, AS_CONSTANT(1));
   }
-  node_case *c = case_begin("ReduceMean", 18); /* long */
+  node_case *c = case_begin("ReduceMean", 18); /* long rows */
   case_input(c, &seed, CLV_F32, SHAPE(2, 100000));
   input_ints(c, CLV_I64, INTS(1));
   check(c, AS_CONSTANT(1));
@@ -209,7 +209,7 @@ static void test_lines(void **state) {
     int64_t dims[] = {3, i < 6 ? 40 : 5, 6};
     c = case_begin(lines[i % 3], i < 3 ? 11 : 13);
     clv_tensor *x = case_input(c, &seed, i == 4 ? CLV_F16 : CLV_F32, 3, dims);
-    for (size_t k = 0; k < count_of(x) && i % 3 == 2; ++k) element_set(x, k, (double)random_in(&seed, 0, 1)); /* many equals */
+    for (size_t k = 0; k < count_of(x) && i % 3 == 2; ++k) element_set(x, k, (double)random_in(&seed, 0, 1)); /* many ties */
     case_int(c, "axis", i % 2 == 0 ? 1 : -1);
     check(c, 0);
   }
@@ -217,7 +217,7 @@ static void test_lines(void **state) {
     c = case_begin(i % 2 == 0 ? "ArgMax" : "ArgMin", 13);
     int64_t dims[] = {3, i < 3 ? 700 : 4, i < 3 ? 1 : 5};
     clv_tensor *x = case_input(c, &seed, i == 5 ? CLV_I32 : CLV_F32, 3, dims);
-    for (size_t k = 0; k < count_of(x); ++k) element_set(x, k, (double)random_in(&seed, 0, 20)); /* many equals */
+    for (size_t k = 0; k < count_of(x); ++k) element_set(x, k, (double)random_in(&seed, 0, 20)); /* many ties */
     case_int(c, "axis", 1);
     case_int(c, "select_last_index", i / 2 % 2);
     check(c, 0);
@@ -242,7 +242,7 @@ static void test_lines(void **state) {
   }
 }
 
-/* ---- Places ---- */
+/* ---- Gather and scatter ---- */
 
 static void test_gather(void **state) {
   (void)state;
@@ -267,7 +267,7 @@ static void test_gather(void **state) {
     case_int(c, "batch_dims", axis == 2);
     check(c, 0);
   }
-  for (int i = 0; i < 5; ++i) { /* equal places too: applied in order */
+  for (int i = 0; i < 5; ++i) { /* some updates have the same index: they are applied in order */
     c = case_begin("ScatterElements", 18);
     case_input(c, &seed, i == 3 ? CLV_I32 : CLV_F32, SHAPE(6, 5, 4));
     input_indices(c, &seed, CLV_I64, SHAPE(4, 5, 3), 5);

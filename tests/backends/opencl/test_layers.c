@@ -1,5 +1,5 @@
-/* Products, convolutions, pools, normalisation, resizing and quantisation on the OpenCL device against the portable kernels; and
- * what it refuses. */
+/* Compares OpenCL kernels with the kernels for host memory: products, convolutions, pools, normalisation, resizing and
+ * quantisation. Also tests that an unsupported node is rejected. */
 #include "node.h"
 
 /* ---- Products ---- */
@@ -105,7 +105,7 @@ static void test_pools(void **state) {
     if (kind == 1) case_int(c, "count_include_pad", i / 6 % 2);
     check(c, 0);
   }
-  node_case *c = case_begin("AveragePool", 19); /* the last windows reach beyond the padding, which does not count */
+  node_case *c = case_begin("AveragePool", 19); /* the last windows reach beyond the padding; only the padding counts */
   case_input(c, &seed, CLV_F32, SHAPE(1, 2, 8, 8));
   case_ints(c, "kernel_shape", 2, (int64_t[]){3, 3});
   case_ints(c, "strides", 2, (int64_t[]){2, 2});
@@ -199,9 +199,9 @@ static void test_quantize(void **state) {
   }
 }
 
-/* ---- Refusals ---- */
+/* ---- Rejected nodes ---- */
 
-/* What is not supported is refused when the plan is made, with the reason. */
+/* If the device does not support a node, making a plan fails with the reason. */
 static void test_refusals(void **state) {
   (void)state;
   uint64_t seed = 121;
@@ -228,7 +228,7 @@ int main(void) {
   if (!device_open(NULL)) return 0;
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   device_close();
-  /* The kernels for GPUs, on whatever device there is. */
+  /* Tests the kernels for GPUs on the same device, even if it is a CPU. */
   const struct CMUnitTest gpu_tests[] = {
       cmocka_unit_test(test_products),
       cmocka_unit_test(test_convolutions),

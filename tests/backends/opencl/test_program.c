@@ -1,5 +1,5 @@
-/* OpenCL executables: random graphs against the reference in every way the device can be opened, files and what is wrong with
- * them, captures, scratch, several threads, memory that is out. */
+/* Tests OpenCL executables: random graphs against the reference with various options of the device, saved and damaged files,
+ * captures, scratch, several threads, failing allocations. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "opencl_host.h"
 
-/* ---- Right ---- */
+/* ---- Results ---- */
 
 static void random_graphs_equal_the_reference(void **state) {
   (void)state;
@@ -21,14 +21,14 @@ static void random_graphs_equal_the_reference(void **state) {
       ocl_run r;
       snprintf(what, sizeof what, "%s, graph %d", ways[w], (int)i);
       ocl_run_open(&o, &r, i == 5 ? CLV_F16 : CLV_F32, 4 + (int)(i * 7), &seed);
-      for (int again = 0; again < 2; ++again) ocl_run_check(&o, &r, what); /* with other memory each time */
+      for (int again = 0; again < 2; ++again) ocl_run_check(&o, &r, what); /* with other buffers each time */
       ocl_run_close(&r);
     }
     ocl_close(&o);
   }
 }
 
-/* Values that lie where no cl_mem can begin, in the same buffers again and again. */
+/* Binds the same buffers repeatedly, also at offsets at which no sub-buffer can begin. */
 static void bindings_may_begin_anywhere(void **state) {
   (void)state;
   static const char *const memories[] = {"memory=auto", "memory=own"};
@@ -40,7 +40,7 @@ static void bindings_may_begin_anywhere(void **state) {
     ocl_run r;
     ocl_run_open(&o, &r, CLV_F32, 10, &seed);
     ocl_memory m;
-    ocl_memory_open(&o, &r, 4096, &m); /* room for all */
+    ocl_memory_open(&o, &r, 4096, &m); /* room for the largest offset */
     for (size_t k = 0; k < sizeof offsets / sizeof *offsets; ++k) {
       for (uint32_t i = 0; i < m.args.output_count; ++i) m.outputs[i].offset_bytes = offsets[k];
       for (uint32_t i = 0; i < m.args.input_count; ++i) {
@@ -61,7 +61,7 @@ static void bindings_may_begin_anywhere(void **state) {
   }
 }
 
-/* Devices in the host's memory take addresses; the same address may be another value's the next time. */
+/* Devices that share host memory accept host addresses. Here the addresses change between executions. */
 static void host_memory_is_bound_as_it_is(void **state) {
   (void)state;
   ocl o;
@@ -88,7 +88,7 @@ static void host_memory_is_bound_as_it_is(void **state) {
   for (int round = 0; round < 6; ++round) {
     for (uint32_t i = 0; i < args.output_count; ++i) {
       out[i].type = output_type(r.graph, r.shapes, i);
-      out[i].type.data = places[round % 2][i] + round % 3 / 2; /* at times, four bytes further */
+      out[i].type.data = places[round % 2][i] + round % 3 / 2; /* in some rounds, four bytes further */
       memset(out[i].type.data, 0, bytes_of(&out[i].type));
     }
     clv_status status = o.backend->execute(o.device, r.session.instance, r.session.stream, &args, &o.error);
@@ -107,7 +107,8 @@ static void host_memory_is_bound_as_it_is(void **state) {
   ocl_close(&o);
 }
 
-/* Elementwise chains with operands of every broadcast form, fused into what makes them or not. */
+/* Chains of elementwise nodes with operands that are broadcast in many ways. Some of the nodes can be fused into the node before
+ * them. */
 static void fused_operands_broadcast(void **state) {
   (void)state;
   ocl o;
@@ -120,10 +121,10 @@ static void fused_operands_broadcast(void **state) {
   random_constant(&g, "last", CLV_F32, 1, (int64_t[]){5}, &seed);
   random_constant(&g, "one", CLV_F32, 0, NULL, &seed);
   random_constant(&g, "middle", CLV_F32, 4, (int64_t[]){1, 3, 4, 1}, &seed);
-  random_constant(&g, "ends", CLV_F32, 4, (int64_t[]){2, 1, 1, 5}, &seed); /* no period: a launch of its own */
+  random_constant(&g, "ends", CLV_F32, 4, (int64_t[]){2, 1, 1, 5}, &seed); /* not periodic, so its node is not fused */
   fake_node(&g, "Relu", "x", "a", NULL, 0);
   fake_node(&g, "Mul", "a channel", "b", NULL, 0);
-  fake_node(&g, "Sub", "last b", "c", NULL, 0); /* what is made is the second operand */
+  fake_node(&g, "Sub", "last b", "c", NULL, 0); /* the computed value is the second operand */
   fake_node(&g, "Sigmoid", "c", "d", NULL, 0);
   fake_node(&g, "Add", "d late", "e", NULL, 0);
   fake_node(&g, "Exp", "e", "f", NULL, 0);
@@ -131,9 +132,9 @@ static void fused_operands_broadcast(void **state) {
   fake_node(&g, "Add", "g middle", "h", NULL, 0);
   fake_node(&g, "Mul", "h ends", "i", NULL, 0);
   fake_node(&g, "Add", "i i", "j", NULL, 0);
-  fake_node(&g, "Neg", "d", "k", NULL, 0); /* d has two readers: it must be made */
+  fake_node(&g, "Neg", "d", "k", NULL, 0); /* d has two readers, so it must be stored */
   fake_node(&g, "Log", "late", "m", NULL, 0);
-  fake_node(&g, "IsNaN", "m", "n", NULL, 0); /* of another dtype: a launch of its own */
+  fake_node(&g, "IsNaN", "m", "n", NULL, 0); /* the output has another dtype, so it is not fused */
   fake_output(&g, "j");
   fake_output(&g, "k");
   fake_output(&g, "c");
@@ -145,7 +146,7 @@ static void fused_operands_broadcast(void **state) {
   ocl_close(&o);
 }
 
-/* Other shapes than compile() saw, and shapes it did not see. */
+/* Instances of one executable with different numbers of rows, which was unknown when it was compiled. */
 static void instances_are_for_their_shapes(void **state) {
   (void)state;
   ocl o;
@@ -155,7 +156,7 @@ static void instances_are_for_their_shapes(void **state) {
   fake_input(&g, "x", CLV_F32, 2, (int64_t[]){CLV_DIM_UNKNOWN, COLUMNS});
   random_constant(&g, "w", CLV_F32, 2, (int64_t[]){COLUMNS, COLUMNS}, &seed);
   fake_node(&g, "MatMul", "x w", "y", NULL, 0);
-  fake_node(&g, "Shape", "y", "s", NULL, 0); /* follows from shapes alone */
+  fake_node(&g, "Shape", "y", "s", NULL, 0); /* depends only on shapes */
   fake_node(&g, "Relu", "y", "z", NULL, 0);
   fake_output(&g, "z");
   fake_output(&g, "s");
@@ -179,7 +180,7 @@ static void instances_are_for_their_shapes(void **state) {
     release_tensors(heap(), made, 2);
     release_tensors(heap(), expected, 2);
     clv__release(heap(), data);
-    s.executable = NULL; /* it stays */
+    s.executable = NULL; /* keep the executable for the next round */
     fake_session_close(&s);
   }
   o.backend->executable_destroy(o.device, executable);
@@ -252,7 +253,7 @@ static void save(ocl *o, clv_executable *executable, ocl_file *file) {
   assert_ok(o->backend->save->save(o->device, executable, ocl_file_write, file, &o->error), o->error);
 }
 
-/* The run again, with an executable from the file. */
+/* Repeats the run with an executable that was loaded from a file. */
 static void check_loaded(ocl *o, ocl_run *r, clv_executable *executable) {
   fake_session_close(&r->session);
   assert_ok(
@@ -274,18 +275,18 @@ static void files_come_back(void **state) {
     save(&o, r.session.executable, &file);
     assert_ok(load(&o, &file, &executable), o.error);
     check_loaded(&o, &r, executable);
-    save(&o, r.session.executable, &other); /* and is the same file again */
+    save(&o, r.session.executable, &other); /* the loaded executable is saved as a file of the same size */
     assert_int_equal(file.size_bytes, other.size_bytes);
-    ocl_open(&again, binaries ? "" : "binaries=off"); /* a device that has built nothing */
+    ocl_open(&again, binaries ? "" : "binaries=off"); /* a device that has built no programs */
     assert_ok(load(&again, &file, &executable), again.error);
-    ocl_run there = r; /* what the file has is run: here nothing was compiled that could stand in for it */
+    ocl_run there = r; /* uses only the file, because nothing was compiled on this device */
     assert_ok(fake_session_open(&there.session, again.backend, again.device, executable, r.graph, r.inputs, r.graph->input_count,
                                 &again.error),
               again.error);
     ocl_run_check(&again, &there, "from a file, on another device");
     fake_session_close(&there.session);
     ocl_close(&again);
-    ocl_open(&again, "f16=off"); /* another fingerprint */
+    ocl_open(&again, "f16=off"); /* a device with another fingerprint */
     assert_int_equal(load(&again, &file, &executable), CLV_NOT_SUPPORTED);
     assert_null(executable);
     ocl_close(&again);
@@ -299,7 +300,7 @@ static void copy_file(ocl_file *to, const ocl_file *from) {
   memcpy(to->data, from->data, from->size_bytes);
 }
 
-/* Makes the checksum right again, as whoever forges a file would. */
+/* Corrects the size and the checksum after a change, as an attacker would. */
 static void forge(ocl_file *file) {
   clv__hasher hasher;
   clv__hash hash;
@@ -318,7 +319,7 @@ static void damaged_files_are_refused(void **state) {
   uint64_t seed = 32;
   ocl_run r;
   clv_executable *executable;
-  ocl_open(&o, "binaries=off"); /* binaries are the driver's to read; everything else is ours */
+  ocl_open(&o, "binaries=off"); /* no binaries, because the driver reads them, not Cleave */
   ocl_run_open_graph(&o, &r, small_graph(&o.counting.allocator, CLV_F32), &seed);
   save(&o, r.session.executable, &file);
   for (int round = 0; round < 400; ++round) {
@@ -333,7 +334,7 @@ static void damaged_files_are_refused(void **state) {
     assert_true(o.error.message[0] != '\0');
   }
   int taken = 0;
-  for (int round = 0; round < 600; ++round) { /* forged: refused, or an executable that is safe to have */
+  for (int round = 0; round < 600; ++round) { /* damaged, but with a correct checksum */
     copy_file(&bad, &file);
     const int changes = 1 + (int)(test_random(&seed) % 3);
     for (int k = 0; k < changes; ++k) {
@@ -348,14 +349,14 @@ static void damaged_files_are_refused(void **state) {
       o.backend->executable_destroy(o.device, executable);
     }
   }
-  assert_true(taken > 0); /* names of values, say: the forging itself works */
-  ocl_run_check(&o, &r, "after all that");
+  assert_true(taken > 0); /* such as files in which only a name was changed; shows that forge() works */
+  ocl_run_check(&o, &r, "after damaged files");
   ocl_run_close(&r);
   ocl_close(&o);
 }
 
-/* A driver's binary that is damaged, or another's: the sources are there. PoCL's own reader asserts on bytes that are no ELF
- * file, so only what it looks at first is broken. */
+/* If the driver rejects a binary, because it is damaged or another driver's, the sources are compiled. Only the beginning of the
+ * binary is damaged, because PoCL fails an assertion if its contents are not an ELF file. */
 static void foreign_binaries_fall_back_to_sources(void **state) {
   (void)state;
   static ocl_file file;
@@ -376,7 +377,7 @@ static void foreign_binaries_fall_back_to_sources(void **state) {
   forge(&file);
   ocl_run_close(&r);
   ocl_close(&o);
-  if (broken == 0) skip(); /* another driver */
+  if (broken == 0) skip(); /* not PoCL's format */
   ocl_open(&again, "");
   ocl_run_open_graph(&again, &r, small_graph(&again.counting.allocator, CLV_F32), &seed);
   assert_ok(load(&again, &file, &executable), again.error);
@@ -406,7 +407,7 @@ static void captures_do_what_executions_did(void **state) {
   for (size_t w = 0; w < sizeof ways / sizeof *ways; ++w) {
     ocl o;
     if (ocl_try_open(&o, "opencl", 0, ways[w]) != CLV_OK) {
-      print_message("left out: %s\n", o.error.message);
+      print_message("skipped: %s\n", o.error.message);
       continue;
     }
     const clv_backend *b = o.backend;
@@ -421,20 +422,20 @@ static void captures_do_what_executions_did(void **state) {
     }
     capture(&o, &r, m, 2, &captured);
     for (int i = 0; i < 2; ++i) ocl_memory_check(&o, &r, &m[i], false, "recorded only");
-    for (int launch = 0; launch < 3; ++launch) { /* twice without waiting in between */
+    for (int launch = 0; launch < 3; ++launch) { /* in the second round twice, without waiting in between */
       assert_ok(b->capture->launch(o.device, captured, r.session.stream, &o.error), o.error);
       if (launch == 1) assert_ok(b->capture->launch(o.device, captured, r.session.stream, &o.error), o.error);
       for (int i = 0; i < 2; ++i) ocl_memory_check(&o, &r, &m[i], true, ways[w]);
       for (int i = 0; i < 2; ++i) ocl_memory_clear(&o, &r, &m[i]);
     }
-    /* The instance may run elsewhere in between, and the graph remembers. */
+    /* An execution of the instance with other bindings does not change the bindings of the capture. */
     assert_ok(b->execute(o.device, r.session.instance, r.session.stream, &m[2].args, &o.error), o.error);
     ocl_memory_check(&o, &r, &m[2], true, "eager");
     ocl_memory_clear(&o, &r, &m[2]);
     assert_ok(b->capture->launch(o.device, captured, r.session.stream, &o.error), o.error);
     for (int i = 0; i < 2; ++i) ocl_memory_check(&o, &r, &m[i], true, ways[w]);
-    ocl_memory_check(&o, &r, &m[2], false, "nobody's");
-    /* Other memory for the second execution. */
+    ocl_memory_check(&o, &r, &m[2], false, "not in the capture");
+    /* Binds other buffers to the second execution. */
     for (int i = 0; i < 2; ++i) ocl_memory_clear(&o, &r, &m[i]);
     clv_status status = b->capture->bind(o.device, captured, 1, &m[2].args, &o.error);
     if (status != CLV_NOT_SUPPORTED) {
@@ -442,7 +443,7 @@ static void captures_do_what_executions_did(void **state) {
       assert_int_equal(b->capture->bind(o.device, captured, 2, &m[2].args, &o.error), CLV_INVALID_ARGUMENT);
       assert_ok(b->capture->launch(o.device, captured, r.session.stream, &o.error), o.error);
       ocl_memory_check(&o, &r, &m[0], true, "bound");
-      ocl_memory_check(&o, &r, &m[1], false, "bound away");
+      ocl_memory_check(&o, &r, &m[1], false, "no longer bound");
       ocl_memory_check(&o, &r, &m[2], true, "bound");
     }
     b->capture->destroy(o.device, captured);
@@ -474,10 +475,10 @@ static void captures_keep_to_their_rules(void **state) {
   assert_int_equal(b->event_record(o.device, event, r.session.stream, &o.error), CLV_INVALID_ARGUMENT);
   assert_int_equal(b->event_wait(o.device, r.session.stream, event, &o.error), CLV_INVALID_ARGUMENT);
   assert_ok(b->execute(o.device, r.session.instance, r.session.stream, &m.args, &o.error), o.error);
-  m.args.input_count += 1; /* a recording checks as an execution does, and goes on */
+  m.args.input_count += 1; /* recording checks the arguments, and continues after an error */
   assert_int_equal(b->execute(o.device, r.session.instance, r.session.stream, &m.args, &o.error), CLV_INVALID_ARGUMENT);
   m.args.input_count -= 1;
-  assert_ok(b->capture->end(o.device, r.session.stream, NULL, &o.error), o.error); /* dropped */
+  assert_ok(b->capture->end(o.device, r.session.stream, NULL, &o.error), o.error); /* discards the recording */
   ocl_memory_check(&o, &r, &m, false, "dropped");
   assert_ok(b->execute(o.device, r.session.instance, r.session.stream, &m.args, &o.error), o.error);
   ocl_memory_check(&o, &r, &m, true, "as before");
@@ -561,7 +562,7 @@ static void steady_state_allocates_nothing(void **state) {
   }
 }
 
-/* ---- Threads, memory ---- */
+/* ---- Threads, failing allocations ---- */
 
 typedef struct worker {
   ocl *o;
@@ -592,7 +593,7 @@ static void *work(void *cookie) {
   return NULL;
 }
 
-/* Instances of one executable on streams of their own, at the same time. */
+/* Instances of one executable run at the same time, each on its own stream. */
 static void threads_run_beside_each_other(void **state) {
   (void)state;
   enum { WORKERS = 4 };
@@ -620,7 +621,8 @@ static void threads_run_beside_each_other(void **state) {
   ocl_close(&o);
 }
 
-/* Every allocation of ours fails once, from opening to closing: an error or the right result, and nothing left. */
+/* Each allocation by the backend fails once, from opening the device to creating an instance. There must be an error or success,
+ * and no allocation may be left after closing. */
 static void memory_may_be_out_anywhere(void **state) {
   (void)state;
   ocl probe;
@@ -652,7 +654,7 @@ static void memory_may_be_out_anywhere(void **state) {
       const clv_tensor x = clv__tensor_make(CLV_F32, 2, (int64_t[]){ROWS, COLUMNS}, NULL);
       status = o.backend->instance_create(o.device, executable, &x, 1, &weight, 1, &instance, &o.error);
     }
-    finished = o.counting.calls < o.counting.fail_at; /* it did not come to that any more */
+    finished = o.counting.calls < o.counting.fail_at; /* there were fewer allocations than that */
     if (finished) assert_ok(status, o.error);
     if (!finished && status != CLV_OK) assert_int_equal(status, CLV_OUT_OF_MEMORY);
     o.counting.fail_at = 0;
@@ -669,9 +671,9 @@ static void memory_may_be_out_anywhere(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* ---- What kernels find wrong with their input ---- */
+/* ---- Input errors that kernels find ---- */
 
-/* Sums over the rows that sources name: x [6, 20], offsets [4], sources [5]. */
+/* A graph of one SparseAggregate, which sums rows: x [6, 20], offsets [4], sources [5]. */
 static clv_graph *sums_graph(const clv_allocator *allocator) {
   static const char *const names[] = {"x", "offsets", "sources"};
   fake_graph g = fake_graph_begin(allocator);
@@ -687,8 +689,8 @@ static clv_graph *sums_graph(const clv_allocator *allocator) {
   return fake_graph_end(&g);
 }
 
-/* A lie is told to whoever waits, until the stream was waited for, and to nobody afterwards; each allocation on the way fails
- * once; a device that is closed with all of it still there takes it along. */
+/* Every wait reports an input error until the stream has been synchronised, and no wait after that. Each allocation fails once.
+ * Closing the device frees the objects that still exist. */
 static void what_is_found_is_told_once(void **state) {
   (void)state;
   ocl o;
@@ -750,7 +752,7 @@ static void what_is_found_is_told_once(void **state) {
     assert_ok(b->stream_synchronize(o.device, stream, &o.error), o.error);
     clv__shapes_destroy(shapes);
     clv__graph_destroy(graph);
-    ocl_close(&o); /* and nothing of it is left */
+    ocl_close(&o); /* checks that nothing is left */
   }
 }
 

@@ -1,7 +1,8 @@
-/* Aggregation and attention over compressed rows on the OpenCL device, by the kernels for CPUs and those for GPUs, against sums
- * in double and, bit for bit, the portable kernels: empty rows, loops, repeated edges, hubs whose work is parted, padding behind
- * the last offset, every dtype, widths around the lanes and vectors; elementwise nodes that are computed with them; captured
- * runs; offsets and sources that lie. */
+/* Tests SparseAggregate and SparseAttention on the OpenCL device, with the kernels for CPUs and with those for GPUs. Results are
+ * compared with sums in double. Those of SparseAggregate must also be bit-identical to those of the kernel for host memory.
+ * Covers empty rows, loops, repeated edges, hubs (rows that are split into parts), padding after the last offset, all dtypes,
+ * widths around the numbers of lanes and vector widths, fused elementwise nodes, captured runs, and invalid offsets and
+ * sources. */
 #include "../../operators/kernel_case.h"
 #include "device.h"
 #include "graph/graph.h"
@@ -17,7 +18,7 @@ typedef struct scene {
   clv_tensor data, from, to, offsets, sources, out;
 } scene;
 
-/* `hub`: row 1 has about so many edges besides the others, which are strewn over the rows at random. */
+/* Distributes `edges` edges over the rows at random, and adds `hub` edges to row 1, or to row 0 if it is the only row. */
 static scene make_scene(bool attends, int64_t rows, int64_t data_rows, int64_t edges, int64_t hub, int64_t columns, int64_t heads,
                         clv_dtype dtype, clv_dtype index, uint64_t *seed) {
   int64_t spare = (int64_t)(test_random(seed) % 3);
@@ -51,7 +52,7 @@ static uint32_t inputs_of(const scene *s, clv_tensor inputs[5]) {
   return s->attends ? 5 : 3;
 }
 
-/* A graph refers to the text. */
+/* The text of the attribute is static, because a graph refers to it. */
 static clv_attribute reduce_of(const scene *s) {
   static const clv_string texts[] = {{"sum", 3}, {"mean", 4}, {"max", 3}};
   uint32_t which = 0;
@@ -59,7 +60,8 @@ static clv_attribute reduce_of(const scene *s) {
   return (clv_attribute){.name = "reduce", .kind = CLV_ATTRIBUTE_STRINGS, .count = 1, .strings = &texts[which]};
 }
 
-/* What double arithmetic says of a row's column, and the size of what it is made of. */
+/* The result for column `c` of row `v`, computed in double. Sets *scale to the sum (or weighted mean) of the terms'
+ * magnitudes. */
 static double defined(const scene *s, int64_t v, int64_t c, double *scale) {
   const int64_t *offsets = s->offsets.data, width = s->columns / s->heads, head = c / width;
   double largest = -INFINITY, sum = 0, weight = 0, most = 0;
@@ -88,7 +90,8 @@ static double defined(const scene *s, int64_t v, int64_t c, double *scale) {
 
 /* ---- Runs ---- */
 
-/* Nodes behind the operator: (made + more) * by, or none. `more` and `by` are inputs [rows, columns] and [rows, 1]. */
+/* Inputs of the elementwise nodes after the operator, which compute (made + more) * by. `more` is [rows, columns], and `by` is
+ * [rows, 1]. */
 typedef struct chain {
   clv_tensor more, by;
 } chain;
@@ -165,7 +168,7 @@ static clv_status run_once(const runner *r, const scene *s, const chain *behind,
   return clv_session_run(r->session, inputs, count, made, 1, error);
 }
 
-/* Runs it `rounds` times, which all make the same bits; fills s->out. */
+/* Runs the scene `rounds` times, checks that all results are bit-identical, and fills s->out. */
 static void run(scene *s, const chain *behind, uint32_t rounds) {
   clv_error error = {0};
   runner r = open_runner(s, behind);
@@ -180,7 +183,7 @@ static void run(scene *s, const chain *behind, uint32_t rounds) {
   close_runner(&r);
 }
 
-/* Of every row, or of those that are `step` apart. */
+/* Compares s->out with defined(), for every row whose number is a multiple of `step`. */
 static void expect_defined(const scene *s, int64_t step) {
   for (int64_t v = 0; v < s->rows; v += step) {
     for (int64_t c = 0; c < s->columns; ++c) {
@@ -193,7 +196,7 @@ static void expect_defined(const scene *s, int64_t step) {
   }
 }
 
-/* The fast kernel adds the same numbers in the same order. */
+/* Checks that the kernel for host memory computes the same bits, because it adds the same numbers in the same order. */
 static void expect_bits(const scene *s) {
   clv_tensor inputs[5], out = case_tensor(s->out.dtype, 2, s->out.dims);
   const clv_attribute reduce = reduce_of(s);
@@ -210,7 +213,8 @@ static void expect_bits(const scene *s) {
 
 /* ---- Tests ---- */
 
-/* Each kind and shape of lanes is a program of its own, which takes its time to compile: no more of them than tell something. */
+/* Each combination of dtypes, reduction and lanes needs a separate program, which takes time to compile. So there are only a
+ * few. */
 static void aggregates(void **state) {
   (void)state;
   static const struct {
@@ -253,22 +257,22 @@ static void attention(void **state) {
   }
 }
 
-/* Rows of thousands of edges, next to each other too; the same row among others and alone. */
+/* Rows with thousands of edges, some of them adjacent. The result of a row must be the same if it is the only row. */
 static void hubs(void **state) {
   (void)state;
   static const int64_t edges[] = {4096, 4097, 8192, 12289, 513, 1024, 30000};
   uint64_t seed = 9;
   for (size_t i = 0; i < sizeof edges / sizeof *edges; ++i) {
     const bool attends = i % 2 == 1;
-    const int64_t heads = attends ? 2 : 1, columns = i % 4 == 3 ? 10 : 48; /* of 10, two heads share a vector, or lanes */
+    const int64_t heads = attends ? 2 : 1, columns = i % 4 == 3 ? 10 : 48; /* if 10, two heads share a vector or lanes */
     scene s = make_scene(attends, 40, 500, 3000, edges[i], columns, heads, CLV_F32, CLV_I32, &seed), alone = s;
     int64_t *offsets = s.offsets.data, ends[2];
-    offsets[3] += (s.edges - offsets[3]) * (int64_t)(i % 4) / 4; /* of what follows row 2 has a part */
+    offsets[3] += (s.edges - offsets[3]) * (int64_t)(i % 4) / 4; /* row 2 gets a part of the edges after it */
     for (int64_t v = 4; v <= 40; ++v) offsets[v] = offsets[v] < offsets[v - 1] ? offsets[v - 1] : offsets[v];
     s.reduce = attends ? NULL : i == 4 ? "max" : "sum";
     run(&s, NULL, 1);
     expect_defined(&s, 1);
-    /* Row 1 as the only row, with the sources that it had. */
+    /* Row 1 as the only row, with the same sources. */
     ends[0] = 0, ends[1] = offsets[2] - offsets[1];
     alone.reduce = s.reduce;
     alone.rows = alone.offsets.dims[0] - 40;
@@ -283,7 +287,8 @@ static void hubs(void **state) {
   }
 }
 
-/* Nodes behind it are computed where it stores, hubs' rows among them; a captured run makes the same bits. */
+/* The elementwise nodes after the operator are fused into its kernels, including the kernel for hubs. Captured runs compute the
+ * same bits. */
 static void with_what_follows(void **state) {
   (void)state;
   uint64_t seed = 10;
@@ -306,7 +311,8 @@ static void with_what_follows(void **state) {
   }
 }
 
-/* One run with `*at` changed to `lie`: refused, with words that hold `says`. The next, without the lie, is right. */
+/* A run with `*at` changed to `lie` must fail with a message that contains `says`. The next run, without the change, must be
+ * right. */
 static void expect_refused(const runner *r, scene *s, int64_t *at, int64_t lie, const char *says) {
   clv_error error = {0};
   clv_tensor made;
@@ -321,8 +327,8 @@ static void expect_refused(const runner *r, scene *s, int64_t *at, int64_t lie, 
   expect_defined(s, 1);
 }
 
-/* Each lie is told by the numbers in it, as the portable kernel tells it; captured runs too. What lies behind the last offset is
- * no lie. Of many at once nothing outside is read or written. */
+/* Each invalid number is reported with its position and value, with the text of the kernel for host memory, also in captured
+ * runs. Sources after the last offset are not checked. If many numbers are invalid, nothing out of bounds is read or written. */
 static void lies(void **state) {
   (void)state;
   uint64_t seed = 11;
@@ -357,10 +363,10 @@ static void lies(void **state) {
   }
 }
 
-/* No rows, no sources, no data. */
+/* Graphs without rows, edges or columns. `sizes` lists rows, data rows, edges, columns. */
 static void nothing(void **state) {
   (void)state;
-  static const int64_t sizes[][4] = {{0, 3, 0, 5}, {4, 3, 0, 20}, {4, 3, 9, 0}, {0, 1, 0, 0}}; /* rows, data, edges, columns */
+  static const int64_t sizes[][4] = {{0, 3, 0, 5}, {4, 3, 0, 20}, {4, 3, 9, 0}, {0, 1, 0, 0}};
   uint64_t seed = 12;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     const int64_t *n = sizes[i];

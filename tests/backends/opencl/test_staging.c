@@ -1,6 +1,6 @@
-/* Copies through pinned host memory: sizes around those of the pieces, host memory that is still to be written, several streams
- * at once, and whatever may fail; bytes are always right. The driver's calls are counted, and made to fail, in a table of our
- * own. */
+/* Tests copies through pinned host memory: sizes around those of the pieces, host memory that an earlier copy has yet to write,
+ * several streams at once, and failing calls. The copied bytes must always be right. The test replaces functions in the driver's
+ * table, to count calls and to make them fail. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -15,10 +15,10 @@ enum fault { NO_BUFFER, NO_MAP, NO_GATE, NO_CALLBACK, NO_BARRIER, NO_READ, NO_WR
 static struct driver {
   clv__opencl_icd table;
   const clv__opencl_icd *own;
-  atomic_int made, landed; /* pieces; callbacks asked for */
-  atomic_int fails_at;     /* that call of `fault` fails, and all after it; 0: none */
+  atomic_int made, landed; /* pieces created; callbacks set */
+  atomic_int fails_at;     /* this call of kind `fault` fails, and all after it; 0: none fails */
   enum fault fault;
-  atomic_uint delay_us; /* callbacks come so late */
+  atomic_uint delay_us; /* delay of callbacks */
 } driver;
 
 static bool is_to_fail(enum fault fault) {
@@ -176,12 +176,13 @@ static clv_status settle(ocl *o, pipe_ends *p, clv_error *error) {
 
 /* ---- The option ---- */
 
-/* A device that shares the host's memory, or whose memory is the same, stages nothing unless it is told to. */
+/* By default, copies are staged only if the device's memory is not the host's. A device that works in host memory never
+ * stages. */
 static void where_it_is_used(void **state) {
   (void)state;
   static const struct {
     const char *options;
-    int stages; /* -1: as the driver says that its memory is the host's */
+    int stages; /* -1: if the driver says that the device's memory is not the host's */
   } cases[] = {{"memory=own", -1}, {"memory=own,staging=auto", -1}, {STAGED, 1}, {"memory=own,staging=off", 0}};
   ocl o;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
@@ -196,7 +197,7 @@ static void where_it_is_used(void **state) {
   assert_non_null(strstr(o.error.message, "option staging=perhaps: expected auto, on or off"));
 }
 
-/* ---- Right copies ---- */
+/* ---- Correct copies ---- */
 
 static void sizes_around_the_pieces(void **state) {
   (void)state;
@@ -222,7 +223,7 @@ static void sizes_around_the_pieces(void **state) {
   }
 }
 
-/* Copies of all sizes one after the other, more than there are pieces for, without waiting. */
+/* More copies than there are pieces, of random sizes, without waiting in between. */
 static void many_in_flight(void **state) {
   (void)state;
   ocl o;
@@ -248,8 +249,8 @@ static void many_in_flight(void **state) {
   ocl_close(&o);
 }
 
-/* Bytes go out and in again, through the same host memory, on the same stream and on another that waits for the first: what is
- * read is what was written, though nobody has waited on the host. */
+/* Copies bytes out of the device and in again through the same host memory, on one stream, or on a second stream that waits for
+ * the first. The bytes must be right although the host does not wait in between. */
 static void out_and_in_again(void **state) {
   (void)state;
   enum { ROUNDS = 24 };
@@ -273,7 +274,7 @@ static void out_and_in_again(void **state) {
     assert_ok(o.backend->copy_in(o.device, second->stream, q.buffer, 0, p.out, size_bytes, &o.error), o.error);
     assert_ok(o.backend->copy_out(o.device, second->stream, q.out, q.buffer, 0, size_bytes, &o.error), o.error);
     assert_ok(o.backend->event_record(o.device, event, second->stream, &o.error), o.error);
-    assert_ok(o.backend->event_synchronize(o.device, event, &o.error), o.error); /* it says that they are there */
+    assert_ok(o.backend->event_synchronize(o.device, event, &o.error), o.error); /* after this, the bytes are in q.out */
     assert_memory_equal(q.out, p.in, size_bytes);
   }
   o.backend->event_destroy(o.device, event);
@@ -319,7 +320,7 @@ static void several_streams(void **state) {
   }
   for (int i = 0; i < STREAMS; ++i) assert_int_equal(pthread_create(&threads[i], NULL, copy_often, &works[i]), 0);
   for (int i = 0; i < STREAMS; ++i) pthread_join(threads[i], NULL);
-  assert_int_equal(atomic_load(&driver.made), 2 * STREAMS); /* each has its own, and no more */
+  assert_int_equal(atomic_load(&driver.made), 2 * STREAMS); /* two pieces per stream */
   for (int i = 0; i < STREAMS; ++i) {
     if (works[i].wrong[0] != '\0') fail_msg("stream %d: %s", i, works[i].wrong);
     close_pipe(&o, &works[i].p);
@@ -327,9 +328,9 @@ static void several_streams(void **state) {
   ocl_close(&o);
 }
 
-/* ---- What fails ---- */
+/* ---- Failing calls ---- */
 
-/* Without pieces, gates or callbacks copies are the driver's, and right. */
+/* If pieces, gates or callbacks cannot be created, the driver copies, and the bytes are right. */
 static void copies_without(void **state) {
   (void)state;
   for (enum fault fault = NO_BUFFER; fault <= NO_CALLBACK; ++fault) {
@@ -348,14 +349,14 @@ static void copies_without(void **state) {
         assert_memory_equal(p.out, p.in, sizes[i]);
       }
       if (fault == NO_BUFFER && at <= 2)
-        assert_int_equal(atomic_load(&driver.made), at); /* it is not asked for again and again */
+        assert_int_equal(atomic_load(&driver.made), at); /* after a failure, no more pieces are created */
       close_pipe(&o, &p);
       ocl_close(&o);
     }
   }
 }
 
-/* An enqueue that fails is an error, and nothing comes to the host afterwards. */
+/* If an enqueue fails, the copy returns an error, and no bytes are written to host memory afterwards. */
 static void enqueues_that_fail(void **state) {
   (void)state;
   for (enum fault fault = NO_BARRIER; fault < FAULTS; ++fault) {
@@ -376,13 +377,13 @@ static void enqueues_that_fail(void **state) {
                                               : fault == NO_READ ? "clEnqueueReadBuffer"
                                                                  : "clEnqueueBarrierWithWaitList"));
       atomic_store(&driver.fails_at, 0);
-      if (fault == NO_READ) { /* pieces that were read have landed: the host may be told to forget the memory */
+      if (fault == NO_READ) { /* all callbacks have run, so the caller may reuse its memory */
         memset(p.out, 0x33, MOST);
         nanosleep(&(struct timespec){0, 5000000}, NULL);
         for (size_t i = 0; i < MOST; i += 997) assert_int_equal(p.out[i], 0x33);
       }
       assert_ok(settle(&o, &p, &o.error), o.error);
-      assert_ok(there(&o, &p, 0, MOST, &o.error), o.error); /* and it goes on */
+      assert_ok(there(&o, &p, 0, MOST, &o.error), o.error); /* later copies work */
       assert_ok(back(&o, &p, 0, MOST, &o.error), o.error);
       assert_ok(settle(&o, &p, &o.error), o.error);
       assert_memory_equal(p.out, p.in, MOST);
@@ -392,7 +393,7 @@ static void enqueues_that_fail(void **state) {
   }
 }
 
-/* A device that is given up is closed with copies on their way. */
+/* An abandoned device is closed while copies are in flight. */
 static void closed_in_between(void **state) {
   (void)state;
   for (int i = 0; i < 10; ++i) {

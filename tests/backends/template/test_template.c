@@ -1,5 +1,5 @@
-/* The template as a plugin: its operators against the reference over shapes, open sizes, what it saves read again, read damaged,
- * and out of memory. */
+/* Tests the template backend as a plugin: its operators against the reference with random shapes, sizes that change, saved
+ * programs loaded again, damaged programs, and failing allocations. */
 #include "../../cache/folder.h"
 #include "machine.h"
 
@@ -20,7 +20,8 @@ static void open_machine(machine *m, const char *list, const char *directory) {
   assert_ok(clv_devices_open(m->context, &devices, &m->devices, &error), error);
 }
 
-/* Everything there, or the plan is refused. */
+/* Runs the whole graph on the template device and compares the outputs with the reference. Planning fails if the device does not
+ * support a node. */
 static void check(machine *m, const clv_graph *graph, clv_tensor *inputs, const char *what) {
   clv_plan *plan = machine_plan(m, graph, "*=template", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
   assert_int_equal(plan->partition_count, 1);
@@ -30,7 +31,8 @@ static void check(machine *m, const clv_graph *graph, clv_tensor *inputs, const 
   clv_plan_destroy(plan);
 }
 
-/* Random shapes that fit: each axis is that of the result, or 1, or missing at the front. */
+/* Makes a random shape that broadcasts to `dims`: each extent is that of `dims` or 1, and leading axes may be missing. Returns
+ * its rank. */
 static int32_t operand(uint64_t *seed, const int64_t *dims, int32_t rank, int64_t *of) {
   const int32_t own = (int32_t)(test_random(seed) % (uint64_t)(rank + 1));
   for (int32_t i = 0; i < own; ++i) of[i] = test_random(seed) % 4 == 0 ? 1 : dims[rank - own + i];
@@ -54,10 +56,10 @@ static void operators(void **state) {
   for (uint32_t round = 0; round < ROUNDS; ++round) {
     int64_t dims[CLV_MAX_RANK], a[CLV_MAX_RANK], b[CLV_MAX_RANK];
     const int32_t rank = (int32_t)(test_random(&seed) % 5);
-    for (int32_t i = 0; i < rank; ++i) dims[i] = (int64_t)(test_random(&seed) % 6); /* 0 is a size too */
+    for (int32_t i = 0; i < rank; ++i) dims[i] = (int64_t)(test_random(&seed) % 6); /* 0 is a valid size */
     int32_t rank_a = operand(&seed, dims, rank, a), rank_b = operand(&seed, dims, rank, b);
     const char *op = round % 3 == 0 ? "Add" : round % 3 == 1 ? "Mul" : "MatMul";
-    if (round % 3 == 2) { /* [.., m, k] x [.., k, n]; a vector now and then */
+    if (round % 3 == 2) { /* [.., m, k] x [.., k, n]; sometimes, one of them is a vector */
       const int64_t m_ = (int64_t)(test_random(&seed) % 5), k = (int64_t)(test_random(&seed) % 5),
                     n = (int64_t)(test_random(&seed) % 5);
       const bool row = rank_a == 0 && round % 2 == 0, column = rank_b == 0 && round % 4 == 1;
@@ -78,7 +80,7 @@ static void operators(void **state) {
     test_graph_node(&g, "n", op, "a,b", "c");
     test_graph_node(&g, "r", "Relu", "c", "d");
     test_graph_node(&g, "s", "Add", "c,d", "e");
-    clv_graph *graph = test_graph_end(&g, round % 2 == 0 ? "e" : "e,c"); /* an inner value that is read elsewhere too */
+    clv_graph *graph = test_graph_end(&g, round % 2 == 0 ? "e" : "e,c"); /* sometimes, an inner value is an output, too */
     clv_tensor inputs[2];
     for (uint32_t i = 0; i < graph->input_count; ++i) {
       inputs[i] = graph->values[graph->inputs[i]].type;
@@ -91,7 +93,7 @@ static void operators(void **state) {
   machine_close(&m);
 }
 
-/* A model with an open size, planned once and run for several: instance_resize(). */
+/* A model with a symbolic size, planned once and run with several sizes, so that instance_resize() is called. */
 static void sizes_that_change(void **state) {
   (void)state;
   enum { WIDTH = 12, MOST = 9 };
@@ -140,7 +142,7 @@ static clv_status collect(void *cookie, const void *data, size_t size_bytes) {
   return CLV_OK;
 }
 
-/* As one who wants the file to be believed would: save.c says where the sum stands and what it is of. */
+/* Corrects the checksum, as an attacker would. save.c defines where it is stored and which bytes it covers. */
 static void correct_checksum(bytes *b) {
   enum { SUM_AT = 8, SUMMED_AT = 16 };
   uint64_t sum = UINT64_C(0xcbf29ce484222325);
@@ -159,7 +161,7 @@ static clv_graph *small_graph(const clv_allocator *allocator) {
   return test_graph_end(&g, "y,a");
 }
 
-/* Whatever comes in the place of a file is refused, or runs without touching what is not its own (the sanitizers see to that). */
+/* A damaged file must be rejected, or run without accessing memory that does not belong to it (the sanitizers detect that). */
 static void damaged_files(void **state) {
   (void)state;
   machine m;
@@ -188,7 +190,7 @@ static void damaged_files(void **state) {
     bytes other = whole;
     const bool is_corrected = round % 8 != 0;
     if (round < whole.size_bytes) {
-      other.size_bytes = round; /* cut off */
+      other.size_bytes = round; /* truncated */
     } else {
       for (uint64_t k = 1 + test_random(&seed) % 3; k > 0; --k) {
         uint8_t value = (uint8_t)(test_random(&seed) % 5 == 0 ? test_random(&seed) : test_random(&seed) % 6);
@@ -197,7 +199,8 @@ static void damaged_files(void **state) {
     }
     if (is_corrected) correct_checksum(&other);
     const bool is_changed = other.size_bytes != whole.size_bytes || memcmp(other.data, whole.data, whole.size_bytes) != 0;
-    uint8_t *exact = malloc(other.size_bytes > 0 ? other.size_bytes : 1); /* not a byte more */
+    /* The copy has the exact size, so that sanitizers detect reads beyond its end. */
+    uint8_t *exact = malloc(other.size_bytes > 0 ? other.size_bytes : 1);
     memcpy(exact, other.data, other.size_bytes);
     const size_t before = m.counting.live;
     clv_status status = b->save->load(d->handle, exact, other.size_bytes, &executable, &error);
@@ -209,7 +212,7 @@ static void damaged_files(void **state) {
       continue;
     }
     ++loaded;
-    assert_true(is_corrected || !is_changed); /* accidents are seen, all of them */
+    assert_true(is_corrected || !is_changed); /* damage is detected unless the checksum was corrected */
     clv_executable_info info = {.struct_size = sizeof info};
     b->executable_info(d->handle, executable, &info);
     clv_instance *instance = NULL;
@@ -249,7 +252,7 @@ static void from_the_cache(void **state) {
   folder_remove(f.path);
 }
 
-/* Every allocation fails once: an error, nothing left behind. */
+/* Lets each allocation fail once. Every failure must be reported and leak nothing. */
 static void without_memory(void **state) {
   (void)state;
   static float data[12];
@@ -276,7 +279,7 @@ static void without_memory(void **state) {
       break;
     }
     if (status != CLV_OK && status != CLV_OUT_OF_MEMORY) fail_msg("allocation %zu: %s", fail_at, error.message);
-    if (fail_at > 1) assert_true(m.counting.live <= before + 16); /* pools of the set keep a few blocks */
+    if (fail_at > 1) assert_true(m.counting.live <= before + 16); /* the memory pools of the device set keep a few blocks */
   }
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);

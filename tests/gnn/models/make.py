@@ -1,7 +1,7 @@
-"""Exports the models of this folder: GNNs of PyTorch Geometric as ONNX, by both exporters of PyTorch, with their state_dict, a graph,
-and what they give. Those of `refused` are other models, which must not be taken for one of these.
+"""Makes the files of this folder: GNNs of PyTorch Geometric, exported as ONNX by both exporters of PyTorch, with their state_dict,
+a graph and the expected results. The `refused_*` files are other models, which Cleave must reject.
 
-    python tests/gnn/models/make.py          wants torch, torch_geometric, onnx, onnxscript; not needed to run the tests
+    python tests/gnn/models/make.py          needs torch, torch_geometric, onnx and onnxscript; the tests do not need this script
 """
 import json
 import os
@@ -18,7 +18,7 @@ IN, HIDDEN, MIDDLE, CLASSES, HEADS = 6, 5, 8, 3, 2
 
 
 class Net(torch.nn.Module):
-    """Layers with `activation` between them; `end` after the last."""
+    """Applies the layers, with `activation` between them and `end` after the last one."""
 
     def __init__(self, convs, activation=torch.relu, end=lambda x: x):
         super().__init__()
@@ -33,7 +33,7 @@ class Net(torch.nn.Module):
 
 
 class Weighted(torch.nn.Module):
-    """GCN with weights of edges as an input."""
+    """A GCN layer with edge weights as an input."""
 
     def __init__(self):
         super().__init__()
@@ -54,7 +54,7 @@ def export(net, name, dynamo, extra=()):
         axes = {"x": {0: "n"}, "edge_index": {1: "m"}, "edge_weight": {0: "m"}}
         torch.onnx.export(net, (x, edges, *extra), path, dynamo=False, opset_version=17, input_names=names, output_names=["out"],
                           dynamic_axes={k: axes[k] for k in names})
-    model = onnx.load(path)  # without where each node came from, which is most of the file
+    model = onnx.load(path)  # remove the notes on where each node came from: they are most of the file
     del model.metadata_props[:], model.graph.metadata_props[:], model.graph.value_info[:]
     for node in model.graph.node:
         del node.metadata_props[:]
@@ -63,7 +63,8 @@ def export(net, name, dynamo, extra=()):
 
 
 def graph(seed):
-    """Loops (one a vertex: where there are several, PyTorch Geometric keeps one), repeated edges, five vertices without any."""
+    """Makes a graph with self loops, repeated edges, and five vertices without edges. A vertex has at most one self loop, because
+    PyTorch Geometric keeps only one."""
     generator = torch.Generator().manual_seed(seed)
     edges = torch.randint(0, 45, (2, 220), generator=generator)
     seen, kept = set(), []

@@ -1,4 +1,5 @@
-/* The Attention operator: reads its call and joins its cache. run.c computes it. */
+/* The Attention operator: describes a call as a clv__attention and writes the present keys and values. run.c computes the
+ * rest. */
 #include "backends/common/kernels/attention/attention.h"
 #include "backends/common/kernels/families.h"
 
@@ -14,12 +15,12 @@ static const clv_tensor *present_of(const clv_tensor *tensors, uint32_t count, u
 
 /* ---- Reading the call ---- */
 
-/* If one dim is 0, the others may be arbitrary. Their products are then meaningless, but must not overflow. */
+/* Wraps on overflow. If a dim is 0, the other dims may be so large that their product overflows; it is then not used. */
 static int64_t times(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* The rows of a tensor with three dims (heads adjacent) or four. */
+/* The rows of a tensor [batch, position, heads * size] or [batch, heads, position, size]. */
 static clv__attention_rows rows_of(const clv_tensor *t, int64_t heads, const clv_tensor *past) {
   clv__attention_rows rows = {.tensor = t, .past = past, .heads = heads, .past_length = past != NULL ? past->dims[2] : 0};
   if (t->rank == 3) {
@@ -93,15 +94,15 @@ static clv__attention attention_of(const clv__kernel_call *call) {
   return a;
 }
 
-/* ---- Running it ---- */
+/* ---- Running the operator ---- */
 
-/* Copies past rows and then new rows into the cache, as bytes. */
+/* Copies the past rows and then the new rows into `present`, as bytes. */
 static void join_cache(const clv__attention_rows *rows, const clv_tensor *present) {
   if (present == NULL || clv__tensor_is_empty(present)) return;
   const int64_t pairs = present->dims[0] * present->dims[1], length = present->dims[2];
   const size_t row_bytes = (size_t)rows->size * clv_dtype_size_bytes(present->dtype);
   const int threads = clv__kernel_threads(pairs, (double)pairs * (double)length * (double)row_bytes / 16);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t pair = 0; pair < pairs; ++pair) {
     char *to = (char *)present->data + (size_t)(pair * length) * row_bytes;
@@ -119,8 +120,8 @@ static void join_cache(const clv__attention_rows *rows, const clv_tensor *presen
 static clv_status check_valid(const clv__kernel_call *call, const clv__attention *a) {
   for (int64_t b = 0; a->valid != NULL && b < a->batches; ++b) {
     if (a->valid[b] >= 0 && a->valid[b] <= a->total) continue;
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "nonpad_kv_seqlen[%lld] is %lld: there are %lld keys", (long long)b,
-                          (long long)a->valid[b], (long long)a->total);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "nonpad_kv_seqlen[%lld] is %lld, but there are %lld keys",
+                          (long long)b, (long long)a->valid[b], (long long)a->total);
   }
   return CLV_OK;
 }

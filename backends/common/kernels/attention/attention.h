@@ -1,23 +1,24 @@
-/* Attention over rows anywhere in memory. The operator reads its call into this structure (attention.c). The CPU backend fills it
- * from attention matched in graphs. The structure states where the rows of queries, keys and values are, and which keys each
- * query may attend to. */
+/* Attention over queries, keys and values with any strides. clv__attention describes where their rows are and which keys each
+ * query may attend to. The Attention operator fills it from a call (attention.c). The CPU backend fills it if it finds a subgraph
+ * that computes attention. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_ATTENTION_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_ATTENTION_H
 
 #include "operators/run.h"
 
-/* Rows of `size` elements for each batch, head and position. The first `past_length` positions are in `past`. */
+/* A row of `size` elements for each batch, head and position. The rows of the first `past_length` positions are in `past`, the
+ * others in `tensor`. */
 typedef struct clv__attention_rows {
   const clv_tensor *tensor, *past;
   int64_t size, heads, past_length;
   int64_t first;                           /* offset of the first row in `tensor` */
-  int64_t batch_step, head_step, row_step; /* of `tensor` */
+  int64_t batch_step, head_step, row_step; /* strides of `tensor`, in elements */
 } clv__attention_rows;
 
 typedef enum clv__attention_mask_kind {
-  CLV__ATTENTION_ADDS,    /* numbers to add; where the mask is -inf, the score becomes -inf whatever it was */
-  CLV__ATTENTION_KEEPS,   /* bool: the score becomes `fill` where it is false */
-  CLV__ATTENTION_REPLACES /* bool: the score becomes `fill` where it is true */
+  CLV__ATTENTION_ADDS,    /* numbers to add; where the mask is -inf, the score becomes -inf even if it was NaN */
+  CLV__ATTENTION_KEEPS,   /* bool: the score becomes `fill` where the mask is false */
+  CLV__ATTENTION_REPLACES /* bool: the score becomes `fill` where the mask is true */
 } clv__attention_mask_kind;
 
 /* A mask over [batch, head, query, key]. A step is 0 if the mask is broadcast along that axis. */
@@ -33,26 +34,26 @@ typedef struct clv__attention_mask {
 typedef struct clv__attention {
   clv__attention_rows query, key, value;
   clv__attention_mask masks[CLV__ATTENTION_MASKS]; /* applied in order */
-  const clv_tensor *scores;                        /* NULL: not requested */
+  const clv_tensor *scores;                        /* output of the scores; NULL: not requested */
   clv__attention_rows output;
-  int64_t mask_keys;             /* keys from this one on are masked */
+  int64_t mask_keys;             /* keys from this index on are masked out */
   const int64_t *valid;          /* number of valid keys per batch; NULL: all */
-  int64_t batches, heads, group; /* heads of K and V; heads of Q per head of K and V */
+  int64_t batches, heads, group; /* `heads`: of K and V; `group`: heads of Q per head of K and V */
   int64_t queries, total;
-  int64_t left, right; /* window; INT64_MAX / 4: unbounded */
+  int64_t left, right; /* window: keys before and after the query's position; INT64_MAX / 4: unbounded */
   double scale, cap;
-  int mode;           /* what `scores` outputs */
-  clv_dtype rounding; /* dtype the softmax rounds to, if coarser than the computing type; NONE: no rounding */
+  int mode;           /* which stage of the scores `scores` receives (qk_matmul_output_mode) */
+  clv_dtype rounding; /* dtype to which the softmax is rounded, if coarser than the compute type; NONE: no rounding */
   bool is_wide;       /* compute in f64, which is also the dtype of queries, keys, values and output */
-  bool empty_is_nan;  /* result for a query whose scores are all -inf: NaN, as in Softmax, else 0 */
+  bool empty_is_nan;  /* the result for a query whose scores are all -inf is NaN, as in Softmax, not 0 */
 } clv__attention;
 
-/* Scratch that clv__attention_run() needs. Depends on shapes alone. SIZE_MAX: more than any memory holds. */
+/* Bytes of scratch that clv__attention_run() needs. They depend only on shapes. SIZE_MAX if the size overflows. */
 size_t clv__attention_scratch_bytes(const clv__attention *attention);
 /* Fills the output and `scores`. All tensors must have data. */
 void clv__attention_run(const clv__attention *attention, void *scratch);
 
-/* The offset of a row, in elements of *tensor. */
+/* Sets *tensor to the tensor that contains the row of position `at`, and returns the row's offset in it, in elements. */
 static inline int64_t clv__attention_row(const clv__attention_rows *rows, int64_t batch, int64_t head, int64_t at,
                                          const clv_tensor **tensor) {
   if (at < rows->past_length) {

@@ -1,9 +1,9 @@
-/* Template of attention for one type, REAL. NAME(x) names its functions, REAL_DTYPE is its dtype, and TO_REAL and FROM_REAL
- * convert rows to and from it. Included by run.c. The same steps run in one of two ways. The first handles a few rows at a time,
- * with all their scores; it serves decoding and any case that outputs or rounds the scores. The second handles blocks of rows and
- * keys as matrix products (tiles.h). */
+/* Template of attention computed in the type REAL. run.c includes it with these macros defined: NAME(x) names the functions,
+ * REAL_DTYPE is the dtype of REAL, and TO_REAL and FROM_REAL convert rows to and from REAL. There are two methods. The first, in
+ * this file, processes a few query rows at a time with all their scores. It is used for decoding, and if the scores are output or
+ * rounded. The second, in tiles.h, processes blocks of queries and keys as matrix products. */
 
-/* A row as REALs: where it is stored, or converted into `line`. */
+/* Returns a row as REALs: in the tensor if that has the dtype of REAL, otherwise converted, in `line`. */
 static const REAL *NAME(row)(const clv__attention_rows *rows, int64_t batch, int64_t head, int64_t at, REAL *line) {
   const clv_tensor *tensor;
   const int64_t first = clv__attention_row(rows, batch, head, at, &tensor);
@@ -12,8 +12,8 @@ static const REAL *NAME(row)(const clv__attention_rows *rows, int64_t batch, int
   return line;
 }
 
-/* Loads query rows [first, first + count) into `rows`, scaled. The rows are those of all heads of Q that share one head of K and
- * V: row r is query r % queries of head r / queries of the group. */
+/* Loads query rows [first, first + count) into `rows`, multiplied by the scale. The heads of Q that share one head of K and V
+ * form a group, and their rows are numbered together: row r is query r % queries of the group's head r / queries. */
 static void NAME(load_queries)(const clv__attention *a, int64_t batch, int64_t head, int64_t first, int64_t count, REAL *rows) {
   const int64_t size = a->query.size;
   for (int64_t r = 0; r < count; ++r) {
@@ -37,12 +37,12 @@ static void NAME(cap)(const clv__attention *a, REAL *scores, int64_t count) {
   for (int64_t j = 0; j < count; ++j) scores[j] = cap * (REAL)tanh(scores[j] / cap);
 }
 
-/* Reads `n` mask numbers of one query, from key `from` on, into `line`. */
+/* Reads the mask of one query and keys [from, from + n) into `line`: the numbers to add, or 1 if a score is kept and 0 if not. */
 static void NAME(mask_line)(const clv__attention_mask *mask, int64_t batch, int64_t head, int64_t query, int64_t from, int64_t n,
                             REAL *line) {
   const int64_t *steps = mask->steps;
   const int64_t base = batch * steps[0] + head * steps[1] + query * steps[2] + from * steps[3];
-  if (mask->tensor->dtype == CLV_BOOL) { /* 1: keep */
+  if (mask->tensor->dtype == CLV_BOOL) {
     const bool *bits = (const bool *)mask->tensor->data + base, kept = mask->kind == CLV__ATTENTION_KEEPS;
     for (int64_t j = 0; j < n; ++j) line[j] = bits[j * steps[3]] == kept;
     return;
@@ -51,7 +51,8 @@ static void NAME(mask_line)(const clv__attention_mask *mask, int64_t batch, int6
   for (int64_t j = 1; steps[3] == 0 && j < n; ++j) line[j] = line[0];
 }
 
-/* Applies mask numbers to as many scores. A forbidden score is set rather than added to, so that no NaN survives. */
+/* Applies `n` mask values, as read by mask_line(), to `n` scores. Where the mask is -inf, the score is overwritten, because
+ * adding would keep a NaN. */
 static void NAME(mask_some)(const clv__attention_mask *mask, const REAL *values, int64_t n, REAL *scores) {
   const REAL fill = (REAL)mask->fill;
   if (mask->kind == CLV__ATTENTION_ADDS) {
@@ -77,8 +78,8 @@ static void NAME(mask)(const clv__attention *a, int64_t batch, int64_t head, int
   }
 }
 
-/* The maximum of the scores that are not NaN. If all of those are -inf, NaN if there is a NaN, else -inf. Computed in lanes,
- * which vectorise. */
+/* The maximum of the scores that are not NaN. If all of these are -inf, returns NaN if any score is NaN, otherwise -inf. LANES
+ * separate maxima let the loop vectorise. */
 static REAL NAME(largest)(const REAL *scores, int64_t count) {
   REAL lanes[LANES], most = -(REAL)INFINITY;
   bool all = true;
@@ -117,7 +118,7 @@ static void NAME(softmax)(const clv__attention *a, REAL *scores, int64_t count) 
 
 /* ---- A few rows with all their scores ---- */
 
-/* scores[r * stride] = query row r . key, in partial sums that vectorise. */
+/* scores[r * stride] = dot product of query row r and the key. LANES separate sums let the loop vectorise. */
 static void NAME(products)(const REAL *queries, int64_t count, int64_t size, const REAL *key, REAL *scores, int64_t stride) {
   for (int64_t r = 0; r < count; ++r) {
     const REAL *query = queries + r * size;
@@ -143,7 +144,8 @@ static void NAME(show)(const clv__attention *a, int64_t batch, int64_t head, int
   FROM_REAL(a->scores->dtype, a->scores->data, row * a->total, a->total, scores);
 }
 
-/* Turns the scores of one row into weights in [first, end). Fills the rest with 0 only if the scores are an output. */
+/* Turns scores [first, end) of one row into weights. If the scores are an output, writes the stage that `mode` selects, after
+ * filling in the scores outside the range. */
 static void NAME(finish_row)(const clv__attention *a, int64_t batch, int64_t head, int64_t query, int64_t first, int64_t end,
                              REAL *scores) {
   const int shown = a->scores != NULL ? a->mode : -1;
@@ -175,7 +177,8 @@ static size_t NAME(rows_scratch)(const clv__attention *a) {
   return count > SIZE_MAX / 64 / sizeof(REAL) ? SIZE_MAX : clv__align_up(count * sizeof(REAL), 64);
 }
 
-/* Computes query rows [row, row + count), at most FEW, of those that share one head of K and V. */
+/* Computes query rows [row, row + count) of the group of one head of K and V, numbered as in load_queries(). `count` is at most
+ * FEW. */
 static void NAME(rows)(const clv__attention *a, int64_t batch, int64_t head, int64_t row, int64_t count, void *slice) {
   REAL *scores = slice, *queries = scores + FEW * a->total, *sums = queries + FEW * a->query.size;
   REAL *line = sums + FEW * a->value.size;

@@ -1,6 +1,6 @@
-/* LinearAttention. Each head has a state of keys times values. For each token, the state decays, the token's key and value are
- * added (after a correction, with the delta rule), and the queries read it. The columns of the state (those of the values) are
- * independent, so each thread takes some of them. */
+/* LinearAttention. Each head has a state matrix [key_size, value_size]. For each token, the state decays, the outer product of
+ * the token's key and value is added (with the delta rule, after a correction), and the token's queries are multiplied by the
+ * state. The columns of the state are independent of each other, so each task computes some of them. */
 #include <math.h>
 
 #include "backends/common/kernels/families.h"
@@ -13,7 +13,7 @@ enum { COLUMNS = 64 };
 typedef struct linear {
   const clv_tensor *query, *key, *value, *past, *decay, *beta, *output, *present; /* NULL: absent */
   int64_t batch, length, q_heads, kv_heads, group, key_size, value_size;
-  int64_t decay_columns, beta_columns; /* per head: one or key_size; per token: kv_heads or one */
+  int64_t decay_columns, beta_columns; /* decays per head: 1 or key_size; betas per token: kv_heads or 1 */
   int64_t blocks;                      /* blocks of columns per head */
   float scale;
 } linear;
@@ -47,7 +47,7 @@ static void row_of(const clv_tensor *t, int64_t first, int64_t count, float *row
   clv__row_to_f32(t->dtype, t->data, first, count, row);
 }
 
-/* Updates one token of one head, for some columns of the state. `state` has key_size rows of COLUMNS. */
+/* Updates COLUMNS columns of a head's state for one token. `state` is [key_size, COLUMNS]. */
 static void write_state(float *state, int64_t key_size, const float *key, const float *decay, bool corrects, float beta,
                         const float *value) {
   float change[COLUMNS], seen[COLUMNS] = {0};
@@ -98,7 +98,7 @@ static size_t slice_bytes(const linear *l) {
   return (bytes + 63) / 64 * 64;
 }
 
-/* Without values there is nothing to do, for any number of heads. */
+/* Whether there are no values, so that there is nothing to do. */
 static bool is_empty(const linear *l) {
   return l->batch == 0 || l->value_size == 0;
 }
@@ -110,12 +110,12 @@ static clv_status run_linear(const clv__kernel_call *call) {
   const size_t slice = slice_bytes(&l);
   const double states = (double)tasks * (double)l.key_size * COLUMNS;
   const int threads = clv__kernel_threads(tasks, states * (double)(l.length + 1) * (double)(l.group + 3) / 8);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     float *state = (float *)((char *)call->scratch + (size_t)clv__kernel_thread_index() * slice);
     float *lines = state + l.key_size * COLUMNS;
-    const int64_t pair = task / l.blocks, column = task % l.blocks * COLUMNS; /* a pair of batch and head */
+    const int64_t pair = task / l.blocks, column = task % l.blocks * COLUMNS; /* `pair` numbers the (batch, head) pairs */
     const int64_t batch = pair / l.kv_heads, head = pair % l.kv_heads;
     const int64_t width = l.value_size - column < COLUMNS ? l.value_size - column : COLUMNS;
     for (int64_t i = 0; i < l.key_size * COLUMNS; ++i) state[i] = 0;

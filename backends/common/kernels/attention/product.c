@@ -2,8 +2,8 @@
 #include "backends/common/kernels/attention/product.h"
 #include "backends/common/kernels/vector.h"
 
-/* The sums fill the registers but leave some for the operands. A panel has CLV__ATTENTION_LANES queries, so narrow registers take
- * more vectors and fewer rows. */
+/* A tile of TILE_ROWS x TILE_VECTORS vectors of sums is kept in registers, with some left for the operands. A panel has
+ * CLV__ATTENTION_LANES queries. So the narrower the registers are, the more vectors a row needs and the fewer rows fit. */
 #define TILE_REAL float
 #define TILE_NAME(x) f32_##x
 #define TILE_VECTORS (CLV__ATTENTION_LANES * 4 / CLV__VECTOR_BYTES)
@@ -24,7 +24,7 @@
 #include "backends/common/kernels/attention/tile.h"
 
 clv__attention_product clv__attention_product_choose(bool is_double, bool wide) {
-  (void)wide; /* 16 registers are too few */
+  (void)wide; /* used only with AVX-512, because 16 registers are too few */
   if (is_double) return (clv__attention_product){CLV__ATTENTION_LANES, f64_scores, f64_sums};
 #if CLV__VECTOR_BYTES == 64
   if (wide) return (clv__attention_product){2 * CLV__ATTENTION_LANES, f32_wide_scores, f32_wide_sums};

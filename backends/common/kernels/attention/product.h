@@ -1,6 +1,6 @@
-/* The two matrix products of attention for a panel of adjacent queries, so that a vector holds the same element of many queries:
- * scores = K Q, and sums += V^T scores. Keys and values are read in place. The softmax between the products runs along the depth
- * of the vectors and needs no sums across them. */
+/* The two matrix products of attention for a panel of adjacent queries: scores = K Q, and sums += V^T scores. Each lane of a
+ * vector belongs to another query. So the softmax between the products needs no sums across the lanes of a vector. Keys and
+ * values are read in place. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_PRODUCT_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_PRODUCT_H
 
@@ -16,7 +16,8 @@ typedef struct clv__attention_product {
   void (*sums)(int64_t key_count, const void *scores, int64_t width, const void *values, int64_t value_step, void *sums);
 } clv__attention_product;
 
-/* For panels of CLV__ATTENTION_LANES queries or, if `wide` and this CPU has enough registers, of twice as many. */
+/* Returns the products for panels of CLV__ATTENTION_LANES queries, or of twice as many if `wide` is set and the CPU has enough
+ * registers. */
 clv__attention_product clv__attention_product_choose(bool is_double, bool wide);
 
 #endif

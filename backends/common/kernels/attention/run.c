@@ -1,5 +1,6 @@
-/* Attention computes in f32 (f64 for f64), whatever the storage dtype. No array has the size of all queries times all keys: only
- * the scores of a few rows are stored. Masked keys are never read for a query, so the unused end of a cache may hold anything. */
+/* Runs attention (attention.h). Computes in f32, or in f64 if the dtype is f64. Only the scores of a few query rows are stored at
+ * a time, so no array has the size of all queries times all keys. Keys and values after the valid ones do not affect the output,
+ * so the unused end of a cache may contain anything. */
 #include <math.h>
 
 #include "backends/common/kernels/attention/attention.h"
@@ -12,9 +13,9 @@
 #include "operators/common/turn.h"
 
 enum {
-  FEW = 4,                      /* first way: rows that share a pass over the keys */
-  MANY = 8,                     /* number of rows from which the second way pays */
-  KEYS = 192,                   /* second way: keys that meet a panel at a time; their scores fit in the first-level cache */
+  FEW = 4,                      /* first method (see body.h): query rows per pass over the keys */
+  MANY = 8,                     /* the second method is used from this number of query rows on */
+  KEYS = 192,                   /* second method: keys per block; their scores for a panel fit in the first-level cache */
   LANES = CLV__ATTENTION_LANES, /* queries of the narrow panel */
   PANEL = 2 * LANES,            /* queries of the widest panel */
   TASK_ROWS = 512,              /* maximum rows per task; a task copies keys and values once for all its rows */
@@ -41,7 +42,7 @@ static double exponentials_f64(double *numbers, int64_t count, double origin) {
   return sum;
 }
 
-/* These loops use vector types, because the compiler would otherwise use a separate register for each number. */
+/* Vector types for the loops below and in tiles.h. Without them, the compiler uses a separate register for each number. */
 typedef float lanes_f32 __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(float)), may_alias));
 typedef int32_t lane_bits_f32 __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(float)), may_alias));
 typedef double lanes_f64 __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(double)), may_alias));
@@ -87,12 +88,12 @@ static inline __attribute__((always_inline)) void exponential_lanes_f64(lanes_f6
 #include "backends/common/kernels/attention/body.h"
 #include "backends/common/kernels/attention/tiles.h"
 
-/* If one dim is 0, the others may be arbitrary. Their products are then meaningless, but must not overflow. */
+/* Wraps on overflow. If a dim is 0, the other dims may be so large that their product overflows; it is then not used. */
 static int64_t times(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* How the query rows that share one head of K and V are divided into tasks. Depends on shapes alone. */
+/* How the query rows that share one head of K and V are divided into tasks. The division depends only on shapes. */
 typedef struct cut {
   bool tiled;
   int64_t rows, task_rows, chunks;
@@ -117,7 +118,7 @@ static size_t slice_bytes(const clv__attention *a, const cut *c) {
   return wide ? rows_scratch_f64(a) : rows_scratch_f32(a);
 }
 
-/* Whether there is an output besides the cache. */
+/* Whether there is anything to compute, in addition to joining the cache. */
 static bool has_output(const clv__attention *a) {
   return (a->output.tensor != NULL && !clv__tensor_is_empty(a->output.tensor)) ||
          (a->scores != NULL && !clv__tensor_is_empty(a->scores));
@@ -153,7 +154,7 @@ void clv__attention_run(const clv__attention *a, void *scratch) {
   const int64_t tasks = a->batches * a->heads * c.chunks;
   const double scores = (double)a->batches * (double)a->heads * (double)c.rows * (double)a->total;
   const int threads = clv__kernel_threads(tasks, scores * (double)(a->query.size + a->value.size + 8) / 8);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(dynamic, 1)
   for (int64_t task = 0; task < tasks; ++task) {
     run_task(a, &c, task, (char *)scratch + (size_t)clv__kernel_thread_index() * slice);

@@ -1,10 +1,13 @@
-/* Template of attention's products (product.h). Included by product.c with
- *   TILE_NAME(x) TILE_REAL TILE_VECTORS TILE_ROWS: TILE_ROWS x TILE_VECTORS vectors of sums stay in registers */
+/* Template of the two matrix products of attention (product.h). product.c includes it with these macros defined:
+ *   TILE_NAME(x)              the function's name
+ *   TILE_REAL                 float or double
+ *   TILE_ROWS, TILE_VECTORS   TILE_ROWS x TILE_VECTORS vectors of sums are kept in registers */
 enum { TILE_NAME(lanes) = CLV__VECTOR_BYTES / sizeof(TILE_REAL), TILE_NAME(columns) = TILE_VECTORS * TILE_NAME(lanes) };
 
 typedef TILE_REAL TILE_NAME(vector) __attribute__((vector_size(CLV__VECTOR_BYTES), may_alias));
 
-/* out[i][*] (+)= the sum over k of left[i * row_step + k * depth_step] * right[k][*]. Sums run in the order of k. */
+/* out[i][*] = the sum over k, in order, of left[i * row_step + k * depth_step] * right[k][*]. If `adds`, the sum is added to
+ * out. */
 static inline __attribute__((always_inline)) void TILE_NAME(part)(int64_t depth, const TILE_REAL *left, int64_t row_step,
                                                                   int64_t depth_step, const TILE_REAL *right, TILE_REAL *out,
                                                                   const int rows, const bool adds) {

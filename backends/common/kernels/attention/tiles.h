@@ -1,23 +1,23 @@
-/* Template of the second way through attention (see body.h). Panels of adjacent queries meet blocks of keys in matrix products
- * (product.h). The largest score of a query so far is the origin of the exponent. When it grows, the earlier sums are scaled down
- * (Dao and others 2022; Milakov, Gimelshein 2018). The scratch size does not depend on the number of keys. */
+/* Template of the second method of attention (see body.h). Matrix products (product.h) combine panels of adjacent queries with
+ * blocks of keys. Exponentials are computed relative to the largest score of the query so far. When that grows, the earlier sums
+ * are scaled down (Dao and others 2022; Milakov, Gimelshein 2018). The scratch size does not depend on the number of keys. */
 
 typedef struct NAME(tiles) {
   const clv__attention *a;
-  int64_t batch, head, row, count; /* rows of this task */
+  int64_t batch, head, row, count; /* the query rows of this task */
   clv__attention_product narrow, wide;
   REAL *queries, *keys, *values, *scores, *sums, *most, *total, *line;
   int64_t *first, *end; /* per row: the range of keys that it may attend to */
 } NAME(tiles);
 
-/* A panel: rows [row, row + product.columns) of the task, and the keys that any of them attends to. */
+/* A panel: query rows [row, row + product.columns) of the task. They attend only to keys in [first, end). */
 typedef struct NAME(panel) {
   clv__attention_product product;
   int64_t row, first, end;
-  REAL *queries, *sums; /* [size, columns], [width, columns] */
+  REAL *queries, *sums; /* queries: [size, columns]; sums: [width, columns] */
 } NAME(panel);
 
-/* Lays out the parts of a slice and returns its size in bytes. `t` may be NULL. */
+/* Divides a thread's slice of the scratch into the arrays of `t`, unless `t` is NULL. Returns the size of the slice in bytes. */
 static size_t NAME(tiles_layout)(const clv__attention *a, int64_t task_rows, char *slice, NAME(tiles) * t) {
   const int64_t size = a->query.size, width = a->value.size, longest = size > width ? size : width;
   const size_t real = sizeof(REAL), index = sizeof(int64_t), rows = (size_t)task_rows;
@@ -58,7 +58,7 @@ static NAME(panel) NAME(panel_at)(const NAME(tiles) * t, int64_t row) {
   return p;
 }
 
-/* Loads the queries into panels. Lanes after the last row hold zeros and attend to the keys of that row. */
+/* Loads the queries into panels. Lanes after the last row are queries of zeros, with the key range of the last row. */
 static void NAME(begin)(const NAME(tiles) * t) {
   const clv__attention *a = t->a;
   const int64_t size = a->query.size;
@@ -79,7 +79,8 @@ static void NAME(begin)(const NAME(tiles) * t) {
   }
 }
 
-/* Keys or values [first, first + count) as rows of REALs, *step apart: where they are stored, or copied to `room`. */
+/* Returns keys or values [first, first + count) as rows of REALs that are *step elements apart: in the tensor if its layout and
+ * dtype allow that, otherwise copied to `room`. */
 static const REAL *NAME(block_of)(const NAME(tiles) * t, const clv__attention_rows *rows, int64_t first, int64_t count,
                                   REAL *room, int64_t *step) {
   const clv_tensor *tensor, *last;
@@ -96,7 +97,8 @@ static const REAL *NAME(block_of)(const NAME(tiles) * t, const clv__attention_ro
   return room;
 }
 
-/* Applies a vector of mask numbers per key, LANES apart, to as many scores, which are `columns` apart. */
+/* Applies a mask to the scores of one vector of queries and `count` keys. From key to key, `values` advances by LANES elements
+ * and `scores` by `columns`. */
 static void NAME(mask_vector)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores, int64_t columns) {
   const NAME(lanes) fill = (REAL)mask->fill - (NAME(lanes)){0};
   const bool adds = mask->kind == CLV__ATTENTION_ADDS;
@@ -113,14 +115,15 @@ static void NAME(mask_vector)(const clv__attention_mask *mask, const REAL *value
   }
 }
 
-/* Applies mask numbers [count, LANES] to as many scores, which are `columns` apart. */
+/* Applies mask values [count, LANES] to the scores of LANES queries and `count` keys. Scores have `columns` elements per key. */
 static void NAME(mask_lanes)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores, int64_t columns) {
   for (size_t l = 0; l < LANES; l += sizeof(NAME(lanes)) / sizeof(REAL)) {
     NAME(mask_vector)(mask, values + l, count, scores + l, columns);
   }
 }
 
-/* Applies a mask shared by all queries: one number per key. Most numbers of such a mask leave the scores unchanged. */
+/* Applies a mask that is the same for all queries, with one value per key. Skips values that leave scores unchanged, because most
+ * values of such a mask do. */
 static void NAME(mask_keys)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores, int64_t columns) {
   const bool adds = mask->kind == CLV__ATTENTION_ADDS;
   for (int64_t j = 0; j < count; ++j) {
@@ -139,7 +142,7 @@ static void NAME(mask_panel)(const NAME(tiles) * t, const NAME(panel) * p, int64
   REAL lines[LANES * MASK_LINE], turned[MASK_LINE * LANES];
   for (int m = 0; m < CLV__ATTENTION_MASKS && a->masks[m].tensor != NULL; ++m) {
     const clv__attention_mask *mask = &a->masks[m];
-    const bool same = mask->steps[1] == 0 && mask->steps[2] == 0; /* the same for all rows */
+    const bool same = mask->steps[1] == 0 && mask->steps[2] == 0; /* the mask is the same for all query rows */
     for (int64_t from = 0; from < count; from += MASK_LINE) {
       const int64_t n = count - from < MASK_LINE ? count - from : MASK_LINE;
       if (same) {
@@ -169,12 +172,12 @@ static void NAME(limit_panel)(const NAME(tiles) * t, const NAME(panel) * p, int6
   }
 }
 
-/* Turns the scores of a vector of queries into their contributions to the sums: e to (score - the largest so far). Returns
- * whether the earlier sums must shrink. */
+/* Replaces the scores of one vector of queries by e to (score - the query's largest score so far), and updates `most` and
+ * `total`. Returns whether the earlier sums must be multiplied by `shrink`. */
 static bool NAME(absorb_vector)(REAL *scores, int64_t count, int64_t columns, REAL *most, REAL *total, REAL *shrink) {
   const NAME(lanes) before = *(const NAME(lanes) *)most;
   NAME(lanes) top = before, sum = {0}, less;
-  for (int64_t j = 0; j < count; ++j) { /* a NaN never becomes the largest; it returns in the sum */
+  for (int64_t j = 0; j < count; ++j) { /* a NaN never becomes the largest, but makes the sum NaN */
     const NAME(lanes) line = *(const NAME(lanes) *)(scores + j * columns);
     const NAME(lane_bits) above = line > top;
     top = (NAME(lanes))((above & (NAME(lane_bits))line) | (~above & (NAME(lane_bits))top));
@@ -197,7 +200,7 @@ static bool NAME(absorb_vector)(REAL *scores, int64_t count, int64_t columns, RE
   return shrinks;
 }
 
-/* The same for LANES queries. */
+/* Like absorb_vector(), for LANES queries. */
 static bool NAME(absorb)(REAL *scores, int64_t count, int64_t columns, REAL *most, REAL *total, REAL *shrink) {
   bool shrinks = false;
   for (size_t l = 0; l < LANES; l += sizeof(NAME(lanes)) / sizeof(REAL)) {
@@ -248,7 +251,8 @@ static void NAME(finish_panel)(const NAME(tiles) * t, const NAME(panel) * p) {
   }
 }
 
-/* Computes query rows [row, row + count), at most `task_rows`, of those that share one head of K and V. */
+/* Computes query rows [row, row + count) of the group of one head of K and V, numbered as in load_queries(). `count` is at most
+ * `task_rows`. */
 static void NAME(run_tiles)(const clv__attention *a, int64_t batch, int64_t head, int64_t row, int64_t count, int64_t task_rows,
                             char *slice) {
   const bool is_double = sizeof(REAL) == sizeof(double);

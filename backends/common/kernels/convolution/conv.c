@@ -199,7 +199,7 @@ static void conv_run_phase(const conv *c, void *scratch) {
   }
   rows *= c->batch * c->groups * c->out_channels;
   int threads = clv__kernel_threads(rows, (double)rows * (double)c->axes[2].count * (double)(c->depth + 1) / 4);
-  (void)threads; /* used by OpenMP alone */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
     switch (c->dtype) {

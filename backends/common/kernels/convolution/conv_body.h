@@ -1,7 +1,8 @@
-/* Template of the parts of a convolution that access elements, for one dtype. Included by conv.c with
- *   NAME(x)        the function's name for this dtype
- *   STORED, REAL   the element in memory, and the type it is computed in
- *   LOAD(e), SAVE(r)   conversions between the two */
+/* Template of the functions of a convolution that access elements, for one dtype. conv.c includes it with these macros defined:
+ *   NAME(x)            the function's name for this dtype
+ *   STORED, REAL       the type of an element in memory, and the type for computing
+ *   LOAD(e), SAVE(r)   convert from STORED to REAL and back
+ *   SPREAD             clv__gemm_spread_f32 or clv__gemm_spread_f64 */
 
 /* Packs the weights of a block of output channels. */
 static void NAME(pack_rows)(const void *cookie, const clv__gemm_block *block) {
@@ -12,7 +13,7 @@ static void NAME(pack_rows)(const void *cookie, const clv__gemm_block *block) {
   for (int64_t r = 0; r < block->count; ++r) {
     tap at = tap_decode(c, block->depth_first);
     REAL *panel = panels + r / block->width * block->width * block->depth_count + r % block->width;
-    if (!c->transposed) { /* every tap, in order: the weights of an output channel are contiguous */
+    if (!c->transposed) { /* the weights of an output channel are contiguous, in the order of the taps */
       const STORED *run = weights + weight_index(c, group, block->first + r, &at);
       for (int64_t k = 0; k < block->depth_count; ++k) panel[k * block->width] = LOAD(run[k]);
       continue;
@@ -94,7 +95,8 @@ static void NAME(store)(const void *cookie, int64_t batch, int64_t row, int64_t 
   }
 }
 
-/* Computes one row of one output channel, tap after tap over contiguous input. Depthwise convolutions take this path. */
+/* Computes one row of one output channel without a matrix product: adds the products of one tap after another to the whole row.
+ * Used if groups have few output channels. */
 static void NAME(direct_row)(const conv *c, int64_t row) {
   const axis *a = c->axes;
   int64_t q1 = row % a[1].count, q0 = row / a[1].count % a[0].count, plane = row / a[1].count / a[0].count;

@@ -13,7 +13,7 @@ typedef struct conv {
   clv__window window;
   int32_t last;                              /* spatial axis that rows run along */
   int64_t groups, in_channels, out_channels; /* channels per group */
-  int64_t volume, input_plane, output_rows;  /* taps; elements per plane; rows per plane */
+  int64_t volume, input_plane, output_rows;  /* taps; elements per input plane; rows per output plane */
   bool quantizes;
 } conv;
 
@@ -63,8 +63,8 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c) {
 DEFINE_ADD(add_unsigned, uint8_t)
 DEFINE_ADD(add_signed, int8_t)
 
-/* The input that tap `tap` reads for the row at `position` (of all axes except the last): the input row, and the offset along the
- * last axis. Returns false if it is outside. */
+/* Finds the input of tap `tap` for the output row at `position` (indices along all axes except the last): the input row, and the
+ * offset along the last axis. Returns false if the row is outside the input. */
 static bool tap_place(const clv__window *w, int64_t tap, const int64_t *position, int64_t *row, int64_t *offset) {
   int64_t step = 1;
   const int32_t last = w->spatial - 1;
@@ -143,7 +143,7 @@ static clv_status run_conv(const clv__kernel_call *call) {
   CLV__TRY(conv_read(call, &c));
   const int64_t width = c.window.output[c.last], rows = clv__dims_count(c.y, 0, c.y->rank) / width;
   const int threads = clv__kernel_threads(rows, (double)rows * (double)width * (double)c.in_channels * (double)c.volume);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t row = 0; row < rows; ++row) run_row(&c, row);
   return CLV_OK;

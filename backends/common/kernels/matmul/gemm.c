@@ -1,4 +1,4 @@
-/* See gemm.h. A block of C stays in a thread's cache. */
+/* See gemm.h. A task computes one block of C, which fits in a thread's cache. */
 #include "backends/common/kernels/matmul/gemm.h"
 
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "base/memory.h"
 #include "operators/common/threads.h"
 
-/* The sums fill the registers but leave some for the operands: 4 x 2 and 6 x 2 of 16 registers, 12 x 2 of 32. */
+/* A tile of ROWS x VECTORS vectors of sums is kept in registers: 4 x 2 or 6 x 2 of 16 registers, 12 x 2 of 32. The other
+ * registers are for the operands. */
 enum { VECTORS = 2, ROWS = CLV__VECTOR_BYTES == 64 ? 12 : CLV__VECTOR_BYTES == 32 ? 6 : 4 };
 
 #define TILE_REAL float
@@ -17,8 +18,8 @@ enum { VECTORS = 2, ROWS = CLV__VECTOR_BYTES == 64 ? 12 : CLV__VECTOR_BYTES == 3
 #define TILE_NAME tile_f64
 #include "backends/common/kernels/matmul/gemm_tile.h"
 
-/* The innermost loop: adds to `rows` x `columns` of `values` the product of a panel of A (`depth` runs of `rows` elements) and a
- * panel of B (`depth` runs of `columns`). B, `values` and `stride` elements are aligned to 64 bytes. */
+/* The innermost loop: adds the product of a panel of A, [depth, rows], and a panel of B, [depth, columns], to a tile of `rows` x
+ * `columns` values. The panel of B and each row of `values` are aligned to 64 bytes. */
 typedef struct tile {
   void (*run)(int64_t depth, const void *rows, const void *columns, void *values, int64_t stride);
   int rows, columns; /* at most 12 and 32; they divide CLV__GEMM_ROWS and CLV__GEMM_COLUMNS */
@@ -44,7 +45,7 @@ typedef struct cut {
 static cut cut_make(const clv__gemm *gemm) {
   cut c = {0};
   size_t element = gemm->is_double ? sizeof(double) : sizeof(float);
-  /* 12 and 32 cover every tile, so that the scratch size does not depend on the machine. */
+  /* 12 and 32 are multiples of every tile's rows and columns, so the scratch size does not depend on the machine. */
   c.block_rows = smaller(CLV__GEMM_ROWS, (gemm->rows + 11) / 12 * 12);
   c.block_columns = smaller(CLV__GEMM_COLUMNS, (gemm->columns + 31) / 32 * 32);
   c.block_depth = smaller(CLV__GEMM_DEPTH, gemm->depth);
@@ -97,7 +98,7 @@ void clv__gemm_run(const clv__gemm *gemm, void *scratch) {
   const tile t = choose_tile(gemm->is_double);
   double work = 2.0 * (double)gemm->batches * (double)gemm->rows * (double)gemm->columns * (double)(gemm->depth + 1);
   int threads = clv__kernel_threads(c.tasks, work / 16);
-  (void)threads; /* used by OpenMP alone */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel num_threads(threads) if (threads > 1)
   {
     char *slice = (char *)scratch + (size_t)clv__kernel_thread_index() * c.slice_bytes;

@@ -1,8 +1,9 @@
 /* The blocked matrix product shared by convolutions, MatMul, Gemm and Einsum: C = A B, in f32 or f64, for a batch of products of
- * one shape. The caller defines A, B and C: it packs blocks of A and B and stores blocks of C.
+ * one shape. The caller provides functions that pack blocks of A and B and that store blocks of C.
  *
- * Every element of C is the sum over depth blocks, in order, of the sums over each block, in order. The order depends on the
- * depth alone, not on the element's position or the number of threads. Edges are computed as whole tiles over zero padding. */
+ * The products of an element of C are summed within blocks of CLV__GEMM_DEPTH, and then over the blocks, both in order. The order
+ * of additions depends only on the depth, not on the element's position or the number of threads. At the edges of C, whole tiles
+ * are computed from operands padded with zeros. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_GEMM_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_GEMM_H
 
@@ -12,8 +13,8 @@
 #define CLV__GEMM_COLUMNS 256 /* columns of a block of C; a multiple of every tile's columns */
 #define CLV__GEMM_DEPTH 256
 
-/* A block of A (`first`, `count`: rows) or of B (columns) to pack, in panels of `width` rows or columns. Each panel holds
- * `depth_count` runs of `width` elements. The last panel is padded with zeros. */
+/* A block of A or B to pack: `count` rows of A or columns of B, from `first` on. It is packed as panels of `width` rows or
+ * columns. A panel is [depth_count, width]. The last panel is padded with zeros. */
 typedef struct clv__gemm_block {
   int64_t batch;
   int64_t first, count;
@@ -38,7 +39,7 @@ typedef struct clv__gemm {
 size_t clv__gemm_scratch_bytes(const clv__gemm *gemm);
 void clv__gemm_run(const clv__gemm *gemm, void *scratch);
 
-/* Stores one run of `count` consecutive elements at depth `k` of the block in its panels. For pack functions. */
+/* For pack functions: stores the block's `count` elements at depth `k`, which are consecutive in `line`, in the panels. */
 static inline void clv__gemm_spread_f32(const clv__gemm_block *block, int64_t k, const float *line) {
   float *panel = (float *)block->panels + k * block->width;
   for (int64_t j = 0; j < block->count; j += block->width, panel += block->depth_count * block->width) {

@@ -1,5 +1,5 @@
-/* Template of a tile: C[ROWS][VECTORS * LANES] += A panel * B panel, held in registers. Included by gemm.c, which defines ROWS
- * and VECTORS, with TILE_NAME and TILE_REAL. */
+/* Template of the innermost loop of gemm.c: C[ROWS][VECTORS * LANES] += A panel * B panel, with the sums in registers. gemm.c
+ * defines ROWS and VECTORS and includes this file with TILE_NAME and TILE_REAL defined. */
 static void TILE_NAME(int64_t depth, const void *rows, const void *columns, void *values, int64_t stride) {
   enum { LANES = CLV__VECTOR_BYTES / sizeof(TILE_REAL) };
   typedef TILE_REAL vector __attribute__((vector_size(CLV__VECTOR_BYTES), may_alias));

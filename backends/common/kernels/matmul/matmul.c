@@ -1,4 +1,4 @@
-/* MatMul (numpy's rules) and Gemm. */
+/* MatMul, with numpy's broadcasting, and Gemm. */
 #include "backends/common/kernels/families.h"
 #include "backends/common/kernels/matmul/product.h"
 #include "operators/common/rows.h"
@@ -8,8 +8,8 @@ static void table_fill(int64_t *table, int64_t count, int64_t step) {
   for (int64_t i = 0; i < count; ++i) table[i] = i * step;
 }
 
-/* Fills the offsets of an operand's matrices for every index over `batch` (`rank` dims of the result). The operand has `own`
- * leading dims. Those of size 1 are broadcast. */
+/* Fills `table` with the offset of an operand's matrix for each of the `count` matrices of the result. `batch` has the result's
+ * `rank` batch dims. The operand has `own` batch dims, of which those of size 1 are broadcast. A matrix has `matrix` elements. */
 static void table_fill_batches(int64_t *table, int64_t count, const clv_tensor *tensor, int32_t own, const int64_t *batch,
                                int32_t rank, int64_t matrix) {
   int64_t steps[CLV_MAX_RANK] = {0}, index[CLV_MAX_RANK] = {0}, step = matrix, offset = 0;

@@ -22,8 +22,7 @@ typedef struct product {
   lines a_zero, b_zero, y_zero, a_scale, b_scale, y_scale;
 } product;
 
-/* Reads the entries for `matrices` matrices of `count` lines. `along`: which of the last two axes indexes the lines (1: the
- * last). */
+/* Reads the zero points or scales of `matrices` matrices of `count` lines. Lines are rows if `along` is 0, columns if it is 1. */
 static clv_status lines_read(const clv__kernel_call *call, uint32_t input, int64_t matrices, int64_t count, int along,
                              lines *out) {
   const clv_tensor *t = clv__call_input(call, input);
@@ -40,7 +39,7 @@ static clv_status lines_read(const clv__kernel_call *call, uint32_t input, int64
   } else {
     char text[128];
     clv__tensor_text(t, text, sizeof text);
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "input %u, %s, fits no matrix of %lld %s", input, text,
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "input %u, %s, does not fit matrices of %lld %s", input, text,
                           (long long)count, along ? "columns" : "rows");
   }
   return CLV_OK;
@@ -73,7 +72,7 @@ static clv_status product_read(const clv__kernel_call *call, product *p) {
   return lines_read(call, 7, p->batches, p->rows, 0, &p->y_zero);
 }
 
-/* The matrix of an operand that batch `n` of the result uses. */
+/* The index of the operand's matrix from which matrix `n` of the result is computed. */
 static int64_t matrix_of(const product *p, const clv_tensor *operand, int32_t lead, int64_t n) {
   int64_t matrix = 0, step = 1;
   for (int32_t i = p->batch_rank - 1; i >= 0; --i) {
@@ -99,8 +98,8 @@ static int64_t line_at(const lines *l, int64_t matrix, int64_t line) {
   return matrix * l->matrix_step + line * l->line_step;
 }
 
-/* Computes columns [column, column + count) of one row. The sum of (a - za)(b - zb) is the sum of (a - za) b minus zb times the
- * sum of (a - za). */
+/* Computes columns [column, column + count) of one row. With zero points za and zb, the sum of (a - za)(b - zb) equals the sum of
+ * (a - za) b minus zb times the sum of (a - za). */
 static void run_chunk(const product *p, int64_t n, int64_t row, int64_t column, int64_t count) {
   const int64_t am = matrix_of(p, p->a, p->a_lead, n), bm = matrix_of(p, p->b, p->b_lead, n);
   const int64_t a = (am * p->rows + row) * p->depth, first = (n * p->rows + row) * p->columns + column;
@@ -139,7 +138,7 @@ static clv_status run_matmul(const clv__kernel_call *call) {
   CLV__TRY(product_read(call, &p));
   const int64_t chunks = (p.columns + CHUNK - 1) / CHUNK, tasks = p.batches * p.rows * chunks;
   const int threads = clv__kernel_threads(tasks, (double)p.batches * (double)p.rows * (double)p.columns * (double)(p.depth + 1));
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     const int64_t column = task % chunks * CHUNK, row = task / chunks % p.rows;

@@ -1,5 +1,5 @@
-/* See product.h. There are three ways: the blocked product; an unpacked product for a few rows, where reading B takes all the
- * time; integers. The choice depends on shapes, dtypes and layout alone. */
+/* See product.h. There are three methods: a blocked product (gemm.h); a product that does not pack B, for few rows, because then
+ * reading B takes most of the time; and simple loops for integers. The choice depends only on shapes, dtypes and layout. */
 #include "backends/common/kernels/matmul/product.h"
 
 #include "backends/common/kernels/matmul/gemm.h"
@@ -8,8 +8,8 @@
 #include "operators/common/threads.h"
 #include "operators/common/turn.h"
 
-#define THIN_ROWS 4      /* number of rows up to which packing B does not pay */
-#define THIN_COLUMNS 256 /* per chunk */
+#define THIN_ROWS 4      /* up to this number of rows, B is not packed */
+#define THIN_COLUMNS 256 /* columns per chunk */
 #define THIN_LANES 16
 
 static bool is_run(const int64_t *offsets, int64_t count) {
@@ -44,8 +44,8 @@ static bool is_run(const int64_t *offsets, int64_t count) {
 #define SPREAD clv__gemm_spread_f32
 #include "backends/common/kernels/matmul/product_body.h"
 
-/* Packs rows of A or columns of B that are contiguous along the depth and evenly spaced, panel by panel. Returns false for other
- * operands. */
+/* Packs rows of A or columns of B by transposing one panel at a time. They must be contiguous along the depth and evenly spaced.
+ * Returns false if they are not. */
 static bool pack_by_turning(const float *elements, const int64_t *across, const int64_t *along, const clv__gemm_block *block) {
   across += block->first;
   along += block->depth_first;
@@ -139,7 +139,7 @@ static void store(const void *cookie, int64_t batch, int64_t row, int64_t row_co
 static void run_thin(const clv__product *p, bool columns_run) {
   int64_t chunks = (p->columns + THIN_COLUMNS - 1) / THIN_COLUMNS, tasks = p->batches * chunks;
   int threads = clv__kernel_threads(tasks, (double)p->batches * (double)p->columns * (double)(p->depth + 1));
-  (void)threads; /* used by OpenMP alone */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t batch = task / chunks, column = task % chunks * THIN_COLUMNS;
@@ -217,7 +217,7 @@ static uint64_t integer_scale(const clv__product *p, uint64_t sum, int64_t row, 
 static void run_integers(const clv__product *p) {
   int64_t tasks = p->batches * p->rows;
   int threads = clv__kernel_threads(tasks, (double)tasks * (double)p->columns * (double)(p->depth + 1));
-  (void)threads; /* used by OpenMP alone */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t batch = task / p->rows, row = task % p->rows;

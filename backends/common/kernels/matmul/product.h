@@ -1,6 +1,6 @@
-/* A batch of matrix products over strided operands: the common form of MatMul, Gemm and Einsum after their axes are sorted.
- * Element (i, k) of A in batch n is a[a_batch[n] + a_row[i] + a_depth[k]], and so on. Tables of offsets replace strides, so that
- * one matrix axis may stand for several tensor axes. */
+/* A batch of matrix products C = A B. MatMul, Gemm and Einsum are expressed as such products. Operands are addressed with tables
+ * of offsets: element (i, k) of A in batch n is a[a_batch[n] + a_row[i] + a_depth[k]], and so on. With tables instead of strides,
+ * one matrix axis can combine several tensor axes. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_PRODUCT_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_PRODUCT_H
 
@@ -16,7 +16,7 @@ typedef struct clv__product {
   float alpha, beta;
   const void *addend;
   int64_t addend_row, addend_column;
-  /* Tables; clv__product_bind() allocates them and the caller fills them. */
+  /* Tables of offsets, in elements. clv__product_bind() places them in the scratch. The caller fills them. */
   int64_t *a_batch, *b_batch, *c_batch;
   int64_t *a_row, *c_row;
   int64_t *a_depth, *b_depth;
@@ -24,7 +24,7 @@ typedef struct clv__product {
   void *scratch;
 } clv__product;
 
-/* Scratch for the tables and the product; SIZE_MAX if it exceeds any memory. Uses the sizes and dtypes alone. */
+/* Bytes of scratch for the tables and the product; SIZE_MAX if the size overflows. Depends only on the sizes and dtypes. */
 size_t clv__product_scratch_bytes(const clv__product *product);
 void clv__product_bind(clv__product *product, void *scratch);
 /* A depth of 0 yields sums of 0. Does nothing if C has no elements. */

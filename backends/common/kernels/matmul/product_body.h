@@ -1,10 +1,10 @@
-/* Template of the parts of a product that read elements, for one dtype. Included by product.c with
+/* Template of the functions of a product that read elements, for one dtype. product.c includes it with these macros defined:
  *   NAME(x)        the function's name for this dtype
- *   STORED, REAL   the element in memory, and the type it is computed in
- *   LOAD(e)        converts from the first to the second
- *   SPREAD         clv__gemm_spread_f32 or _f64 */
+ *   STORED, REAL   the type of an element in memory, and the type for computing
+ *   LOAD(e)        converts from STORED to REAL
+ *   SPREAD         clv__gemm_spread_f32 or clv__gemm_spread_f64 */
 
-/* Packs rows of A or columns of B. `across` holds the offsets of rows (columns), `along` those of the depth. */
+/* Packs rows of A or columns of B. `across` contains the offsets of the rows or columns, `along` the offsets along the depth. */
 static void NAME(pack)(const void *data, const int64_t *across, const int64_t *along, const clv__gemm_block *block) {
   const STORED *elements = data;
   REAL *panels = block->panels, *line = block->line;
@@ -34,7 +34,8 @@ static void NAME(pack)(const void *data, const int64_t *across, const int64_t *a
   }
 }
 
-/* Multiplies a few rows of A by a chunk of columns of B, read once and not packed. For products limited by memory. */
+/* Multiplies a few rows of A by a chunk of columns of B. B is read once and not packed, because with few rows, memory bandwidth
+ * is the limit. */
 static void NAME(thin)(const clv__product *p, int64_t batch, int64_t column, int64_t count, bool columns_run, REAL *sums) {
   const STORED *a = (const STORED *)p->a + p->a_batch[batch], *b = (const STORED *)p->b + p->b_batch[batch];
   for (int64_t i = 0; i < p->rows * THIN_COLUMNS; ++i) sums[i] = 0;

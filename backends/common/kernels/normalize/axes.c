@@ -1,4 +1,5 @@
-/* MeanVarianceNormalization over any axes, LpNormalization along one, and LRN across channels. Computed in f64, rounded once. */
+/* MeanVarianceNormalization over any axes, LpNormalization along one axis, and LRN across channels. All compute in f64 and round
+ * once. */
 #include <math.h>
 
 #include "backends/common/kernels/normalize/normalize.h"
@@ -112,7 +113,7 @@ clv_status clv__lp_normalization(const clv__kernel_call *call) {
   int64_t chunks = (inner + CLV__NORMALIZE_CHUNK - 1) / CLV__NORMALIZE_CHUNK,
           tasks = clv__dims_product(x, 0, (int32_t)axis) * chunks;
   int threads = clv__kernel_threads(tasks, 2.0 * (double)clv__dims_product(x, 0, x->rank));
-  (void)threads; /* used only by OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t start = task % chunks * CLV__NORMALIZE_CHUNK,
@@ -157,7 +158,7 @@ clv_status clv__lrn(const clv__kernel_call *call) {
   int64_t channels = x->dims[1], plane = clv__dims_product(x, 2, x->rank);
   int64_t chunks = (plane + CLV__NORMALIZE_CHUNK - 1) / CLV__NORMALIZE_CHUNK, tasks = x->dims[0] * chunks;
   int threads = clv__kernel_threads(tasks, 8.0 * (double)clv__dims_product(x, 0, x->rank));
-  (void)threads; /* used only by OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t start = task % chunks * CLV__NORMALIZE_CHUNK,

@@ -1,12 +1,12 @@
-/* LayerNormalization and RMSNormalization: over the trailing axes, with a scale (and bias) that broadcasts to the input. Computed
- * in f64 and rounded once, which every stash_type permits. */
+/* LayerNormalization and RMSNormalization, which normalise over the trailing axes. Scale and bias are broadcast to the input.
+ * Both compute in f64 and round once, which every stash_type permits. */
 #include <math.h>
 
 #include "backends/common/kernels/normalize/normalize.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 
-/* Whether `t` has the shape of the trailing dims of `x`. */
+/* Whether `t`, apart from leading dims of 1, has the shape of the trailing dims of `x`. */
 static bool is_trailing(const clv_tensor *t, const clv_tensor *x) {
   int32_t first = 0;
   while (first < t->rank && t->dims[first] == 1) ++first;
@@ -77,7 +77,7 @@ clv_status clv__layer_normalization(const clv__kernel_call *call) {
   if (clv__tensor_is_empty(x) && !has_statistics) return CLV_OK; /* an empty tensor may have a huge number of rows */
   int64_t rows = clv__dims_count(x, 0, (int32_t)axis), count = clv__dims_count(x, (int32_t)axis, x->rank);
   int threads = clv__kernel_threads(rows, 4.0 * (double)rows * (double)count);
-  (void)threads; /* used only by OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
     double mean = centred ? clv__row_deviation(x, row * count, count, 0, 1) / (double)count : 0;

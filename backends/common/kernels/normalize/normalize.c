@@ -1,5 +1,5 @@
-/* Normalizations with one scale per channel: BatchNormalization (inference), InstanceNormalization, GroupNormalization; and the
- * table of the whole family. */
+/* Normalizations with one scale per channel: BatchNormalization (inference), InstanceNormalization, GroupNormalization. The table
+ * at the end lists all fast normalisations. */
 #include "backends/common/kernels/normalize/normalize.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static clv_status batch_run(const clv__kernel_call *call) {
   int64_t plane = clv__dims_product(x, 2, x->rank), planes = images * channels;
   double epsilon = (double)clv__attribute_float(call->attributes, "epsilon", 1e-5f);
   int threads = clv__kernel_threads(planes, (double)planes * (double)(plane + 8));
-  (void)threads; /* used only by OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t p = 0; p < planes; ++p) {
     size_t c = (size_t)(p % channels);
@@ -72,7 +72,7 @@ static clv_status groups_run(const clv__kernel_call *call, int64_t groups, bool 
   int64_t members = channels / groups, parts = x->dims[0] * groups;
   double epsilon = (double)clv__attribute_float(call->attributes, "epsilon", 1e-5f), count = (double)(members * plane);
   int threads = clv__kernel_threads(parts, 3.0 * (double)parts * count);
-  (void)threads; /* used only by OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t part = 0; part < parts; ++part) {
     int64_t first = part * members * plane;

@@ -1,4 +1,4 @@
-/* Shared by the fast normalisations. All compute in f64 and round once. */
+/* Declarations shared by the fast normalisations. All compute in f64 and round once. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_NORMALIZE_NORMALIZE_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_NORMALIZE_NORMALIZE_H
 
@@ -11,9 +11,9 @@ double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, dou
 /* y = (x - mean) * factor + shift over the same elements of two tensors. */
 void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean, double factor, double shift);
 
-/* layer.c: over trailing axes */
+/* Normalise over the trailing axes (layer.c). */
 clv_status clv__layer_normalization(const clv__kernel_call *call); /* also RMSNormalization */
-/* axes.c: over any axes, or along one */
+/* Normalise over any axes, or along one axis (axes.c). */
 clv_status clv__mean_variance_normalization(const clv__kernel_call *call);
 size_t clv__mean_variance_scratch_bytes(const clv__kernel_call *call);
 clv_status clv__lp_normalization(const clv__kernel_call *call);

@@ -1,21 +1,21 @@
-/* Template of a recurrence in one type. Included by recurrent.c with
+/* Template of a recurrence in one type. recurrent.c includes it with these macros defined:
  *   NAME(x)            the function's name for this type
  *   REAL               float or double
  *   TO_ROW, FROM_ROW   clv__row_to_f32 and clv__row_from_f32, or those of f64
  *   SIGMOID, TANH      of one number; GATED_TANH(x, y): the tanh of x times the sigmoid of y
  *
- * Units are computed one panel at a time, padding included. Rows of states and sums have room for the padding, which is never
- * output. */
+ * Hidden units are computed one panel at a time, including the padding of the last panel. Rows of states and sums have room for
+ * the padding. It is never output. */
 
 /* The arguments of a step for the units of one panel, for one or several sequences. */
 typedef struct NAME(units) {
-  int rows; /* number of sequences; the steps below lead from one sequence's data to the next one's */
+  int rows; /* number of sequences; the next three members are the distances between sequences, in elements */
   int64_t sums_step, x_step, state_step;
   REAL *sums;           /* [gates, PANEL]: the products of R with the states; may be overwritten */
-  const REAL *x, *bias; /* [gates, PANEL], of all gates: W times the inputs, and the bias of all sequences */
-  const REAL *peephole; /* of the input, output and forget gates, peephole_step apart; NULL: none */
+  const REAL *x, *bias; /* [gates, PANEL], for all gates: W times the inputs; the bias, the same for all sequences */
+  const REAL *peephole; /* weights of the input, output and forget gates, peephole_step elements apart; NULL: none */
   int64_t peephole_step;
-  const REAL *late;   /* GRU: the bias added before the reset gate */
+  const REAL *late;   /* GRU: the bias that is added before the reset gate is applied */
   const REAL *before; /* the state before the step */
   REAL *h, *c, *update, *reset;
 } NAME(units);
@@ -34,7 +34,7 @@ static void NAME(pack)(const clv__recurrent *p, const clv_tensor *tensor, int64_
   const int64_t row = (gate * p->hidden + first) * depth;
   REAL lines[PANEL * PACK_LINE];
   to += (gate * p->panels + panel) * depth * PANEL;
-  for (int64_t k = 0; k < depth; k += PACK_LINE) { /* short lines, so that the data written across them stays in the cache */
+  for (int64_t k = 0; k < depth; k += PACK_LINE) { /* short lines, so that their transpose stays in the cache */
     const int64_t count = depth - k < PACK_LINE ? depth - k : PACK_LINE;
     for (int64_t unit = 0; unit < PANEL; ++unit) {
       NAME(fetch)(unit < units ? tensor : NULL, row + unit * depth + k, count, lines + unit * PACK_LINE, count);
@@ -44,7 +44,7 @@ static void NAME(pack)(const clv__recurrent *p, const clv_tensor *tensor, int64_
 }
 
 /* Adds up the two biases of a panel of a gate's units. If GRU applies the reset gate after the product, the second bias of the
- * hidden gate is stored apart, because it is added before the reset gate. */
+ * hidden gate is stored in `late_bias`, because it is added before the reset gate is applied. */
 static void NAME(add_biases)(const clv__recurrent *p, int64_t direction, int64_t gate, int64_t panel) {
   const int64_t unit = panel * PANEL, count = p->hidden - unit < PANEL ? p->hidden - unit : PANEL;
   const int64_t from = (direction * 2 * p->gates + gate) * p->hidden + unit;
@@ -74,7 +74,7 @@ static void NAME(prepare)(const clv__recurrent *p, int64_t direction) {
   for (int64_t i = 0; i < p->gates * p->panels; ++i) NAME(add_biases)(p, direction, i / p->panels, i % p->panels);
 }
 
-/* ---- ONNX's default functions. ---- */
+/* ---- Steps with ONNX's default gate functions ---- */
 
 /* The arrays that a loop reads and writes do not overlap, unless they are identical. */
 #define UNIT_LOOP _Pragma("omp simd") for (int i = 0; i < PANEL; ++i)
@@ -155,7 +155,7 @@ PLAIN static void NAME(plain_gru_second)(const NAME(units) * u) {
   }
 }
 
-/* ---- Any functions, for one sequence at a time. ---- */
+/* ---- Steps with any gate functions, for one sequence at a time ---- */
 static void NAME(clip)(const clv__recurrent *p, REAL *values) {
   const REAL most = (REAL)p->clip;
   for (int i = 0; i < PANEL; ++i) {
@@ -180,7 +180,7 @@ static void NAME(apply)(const clv__gate_function *f, REAL *values) {
   }
 }
 
-/* Applies the function of a gate, after the clip. */
+/* Clips the values, and then applies a gate's function to them. */
 static void NAME(gate)(const clv__recurrent *p, const clv__gate_function *f, REAL *values) {
   if (!isinf(p->clip)) NAME(clip)(p, values);
   NAME(apply)(f, values);
@@ -250,7 +250,7 @@ static void NAME(finish_gru_second)(const clv__recurrent *p, const clv__gate_fun
   for (int i = 0; i < PANEL; ++i) u->h[i] = (1 - u->update[i]) * u->sums[i] + u->update[i] * u->before[i];
 }
 
-/* ---- A step. ---- */
+/* ---- Steps of either kind ---- */
 static void NAME(finish_plain)(const clv__recurrent *p, const phase *ph, const NAME(units) * u) {
   if (p->kind == CLV__RNN)
     NAME(plain_rnn)(u);
@@ -278,7 +278,7 @@ static void NAME(finish_any)(const clv__recurrent *p, const phase *ph, int64_t d
     NAME(finish_gru)(p, f, u);
 }
 
-/* The products of W with the inputs, for a sequence's units of a panel. */
+/* The products of W with the inputs, for one sequence and the units of one panel. */
 static const REAL *NAME(inputs_of)(const clv__recurrent *p, const phase *ph, int64_t direction, int64_t sequence, int64_t panel) {
   const int64_t row = (direction * p->chunk + ph->in_chunk) * p->batch + sequence;
   return (const REAL *)p->projected + (row * p->panels + panel) * p->gates * PANEL;
@@ -342,7 +342,7 @@ static void NAME(run_panels)(const clv__recurrent *p, const phase *ph, int64_t d
     product.row_count = (int)(end - begin);
     for (int64_t b = begin; b < end; ++b) {
       product.rows[b - begin] = states + b * p->units;
-      const REAL *x = NAME(inputs_of)(p, ph, direction, b, first); /* the product leaves time to prefetch it */
+      const REAL *x = NAME(inputs_of)(p, ph, direction, b, first); /* prefetched during the product */
       for (int64_t k = 0; k < count * p->gates * PANEL; k += LINE_BYTES / (int64_t)sizeof *x) __builtin_prefetch(x + k);
     }
     p->tile.run(&product);
@@ -355,8 +355,7 @@ static void NAME(run_panels)(const clv__recurrent *p, const phase *ph, int64_t d
   }
 }
 
-/* Computes the inputs' contribution to some columns (one panel of a gate each) of a direction, in `count` steps from `step` on.
- */
+/* Multiplies the inputs of steps [step, step + count) by some columns of W of a direction. A column is one panel of a gate. */
 static void NAME(project)(const clv__recurrent *p, int64_t step, int64_t count, int64_t direction, int64_t first,
                           int64_t columns) {
   const int64_t rows = count * p->batch, tiles = (rows + p->tile.rows - 1) / p->tile.rows, all = p->panels * p->gates;
@@ -372,7 +371,7 @@ static void NAME(project)(const clv__recurrent *p, int64_t step, int64_t count, 
     for (int64_t row = begin; row < end; ++row) {
       const int64_t sequence = row % p->batch;
       int64_t t;
-      if (!time_of(p, (int)direction, sequence, step + row / p->batch, &t)) t = 0; /* the row is never read */
+      if (!time_of(p, (int)direction, sequence, step + row / p->batch, &t)) t = 0; /* the result of this row is never read */
       const int64_t at = p->batch_first ? sequence * p->steps + t : t * p->batch + sequence;
       product.rows[row - begin] = (const REAL *)p->x_real + at * p->inputs;
     }

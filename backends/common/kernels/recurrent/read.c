@@ -10,7 +10,8 @@
 
 enum { CHUNK_BYTES = 256 << 10, LEAST_ROWS = 28, LEAST_STEPS = 8 };
 
-/* Names as in ONNX (in any case, because other runtimes accept any), and the default values of alpha and beta. */
+/* The gate functions: their names in ONNX (upper and lower case are not distinguished, as in other runtimes), and the default
+ * values of alpha and beta. */
 static const struct {
   const char *name;
   int values; /* bit 0: has an alpha, from activation_alpha; bit 1: has a beta, from activation_beta */
@@ -92,7 +93,7 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
   return true;
 }
 
-/* Reserves a * b * c * d elements in the scratch, f64 if `wide`, else f32, and sets *place to them. */
+/* Reserves a * b * c * d elements in the scratch, f64 if `wide`, else f32, and sets *place to their address. */
 static bool take(clv__recurrent *r, char *scratch, size_t a, size_t b, size_t c, size_t d, void **place) {
   size_t bytes = r->wide ? sizeof(double) : sizeof(float);
   if (!clv__multiply(bytes, a, &bytes) || !clv__multiply(bytes, b, &bytes) || !clv__multiply(bytes, c, &bytes) ||
@@ -124,8 +125,9 @@ static bool lay_out(clv__recurrent *r, char *scratch) {
          take(r, scratch, directions, gates, units, (size_t)r->hidden, &r->packed_r);
 }
 
-/* The number of steps to multiply by W at once. Their products should stay in the second-level cache until they are read. There
- * must be enough rows, as in any product, and enough steps to repay rereading W, since each step reads R. */
+/* The number of steps whose inputs are multiplied by W at once. The products should stay in the second-level cache until they are
+ * read. There must be enough rows for an efficient product. There must also be enough steps per chunk that reading W once per
+ * chunk costs little compared with reading R in every step. */
 static int64_t chunk_of(const clv__recurrent *r) {
   const int64_t row = r->directions * r->gates * r->units * (int64_t)sizeof(float);
   const int64_t by_cache = row > 0 ? CHUNK_BYTES / row : LEAST_ROWS, rows = by_cache > LEAST_ROWS ? by_cache : LEAST_ROWS;
@@ -170,7 +172,7 @@ bool clv__recurrent_read(const clv__kernel_call *call, bool is_prepared, void *s
   r->y = output_of(call, 0);
   r->last_h = output_of(call, 1);
   r->last_c = output_of(call, 2);
-  if (x->rank != 3 || r->r->rank != (is_prepared ? 4 : 3)) return true; /* the shape is unknown: only functions are queried */
+  if (x->rank != 3 || r->r->rank != (is_prepared ? 4 : 3)) return true; /* unknown shape: the caller needs only the functions */
   r->steps = x->dims[r->batch_first];
   r->batch = x->dims[!r->batch_first];
   r->inputs = x->dims[2];

@@ -1,7 +1,7 @@
-/* RNN, GRU and LSTM. The inputs' contribution to all gates is one matrix product for many steps at once. A step is then a product
- * of the states with R, followed by the gate functions, in panels of hidden units. Threads divide the panels, so the result is
- * the same for any number of threads. W and R are packed for this. A caller with constant W and R packs them once for all runs.
- * f16 and bf16 are computed in f32, including the states between steps. */
+/* RNN, GRU and LSTM. The contribution of the inputs to all gates is computed for many steps at once, as one matrix product. A
+ * step then multiplies the states by R and applies the gate functions, one panel of hidden units at a time. The panels are
+ * divided among threads, so the result is the same for any number of threads. W and R are packed into panels first. A caller with
+ * constant W and R can pack them once for all runs. f16 and bf16 are computed in f32, including the states between steps. */
 #include <math.h>
 
 #include "backends/common/kernels/families.h"
@@ -13,12 +13,13 @@
 
 enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, PACK_LINE = 64, LINE_BYTES = 64 };
 
-/* What is computed for all units at once: a step, or half a step if GRU applies the reset gate first. */
+/* A step of the recurrence, or half a step if GRU applies the reset gate before the product with R. A phase begins after the
+ * previous phase has ended for all units. */
 typedef struct phase {
   int64_t step, in_chunk;
   int first_gate, gates;
-  bool is_first, of_reset; /* the first half of a step; the product is with r * h instead of h */
-  int from;                /* which of h[] holds the state before the step */
+  bool is_first, of_reset; /* it is the first half of a step; R is multiplied by r * h, not by h */
+  int from;                /* index in h[] of the state before the step */
 } phase;
 
 /* Disables two gcc passes that duplicate a common computation on both sides of a branch. */
@@ -62,7 +63,7 @@ static int64_t output_at(const clv__recurrent *p, int direction, int64_t sequenc
 static void pack(const clv__recurrent *p, const clv_tensor *tensor, int64_t depth, void *to) {
   const int64_t tasks = p->directions * p->gates * p->panels;
   const int threads = clv__kernel_threads(tasks, (double)tasks * PANEL * (double)depth);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     if (p->wide)
@@ -77,7 +78,7 @@ static void project(const clv__recurrent *p, int64_t step, int64_t count) {
   const int64_t all = p->panels * p->gates, groups = (all + COLUMNS - 1) / COLUMNS, tasks = p->directions * groups;
   const int threads = clv__kernel_threads(
       tasks, (double)p->directions * (double)all * PANEL * (double)p->inputs * (double)count * (double)p->batch);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     const int64_t direction = task / groups, first = task % groups * COLUMNS;
@@ -89,8 +90,9 @@ static void project(const clv__recurrent *p, int64_t step, int64_t count) {
   }
 }
 
-/* Runs groups of panels that are read together, one direction after the other. Each thread keeps the same groups in every step
- * and traverses them back and forth. The last groups of a step are thus still in the nearer caches when the next step begins. */
+/* Runs groups [first, end). A group is a few panels of one direction, computed together. A thread runs the same groups in every
+ * step, forwards and backwards in turn. So the weights of the last groups of a step are still in the nearer caches when the next
+ * step begins. */
 static void run_groups(const clv__recurrent *p, const phase *ph, int64_t first, int64_t end) {
   const int64_t each = COLUMNS / ph->gates, groups = (p->panels + each - 1) / each;
   for (int64_t i = first; i < end; ++i) {
@@ -136,7 +138,7 @@ static clv_status check_lengths(const clv__recurrent *p, clv_error *error) {
   for (int64_t i = 0; p->lengths != NULL && i < p->batch; ++i) {
     const int32_t length = ((const int32_t *)p->lengths->data)[i];
     if (length >= 0 && length <= p->steps) continue;
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "sequence_lens[%lld] is %d where there are %lld steps", (long long)i,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "sequence_lens[%lld] is %d, but there are %lld steps", (long long)i,
                           (int)length, (long long)p->steps);
   }
   return CLV_OK;
@@ -162,7 +164,7 @@ static clv_status run(const clv__kernel_call *call, bool is_prepared) {
     pack(&p, p.r, p.hidden, p.packed_r);
   }
   if (p.wide_x != NULL) clv__row_to_f32(p.dtype, p.x->data, 0, p.steps * p.batch * p.inputs, p.wide_x);
-  if (p.y != NULL && p.lengths != NULL) { /* zeros after the end of a sequence */
+  if (p.y != NULL && p.lengths != NULL) { /* Y is 0 after the end of a sequence */
     memset(p.y->data, 0, (size_t)clv__dims_count(p.y, 0, 4) * clv_dtype_size_bytes(p.dtype));
   }
   for (int64_t first = 0; first < p.steps; first += p.chunk) {

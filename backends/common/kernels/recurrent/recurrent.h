@@ -8,7 +8,7 @@
 
 enum {
   CLV__RECURRENT_PANEL = 16,  /* hidden units computed together */
-  CLV__RECURRENT_COLUMNS = 4, /* panels of R read together: the gates of some units */
+  CLV__RECURRENT_COLUMNS = 4, /* panels of R or W multiplied together */
   CLV__RECURRENT_ROWS = 7     /* maximum number of sequences computed together */
 };
 
@@ -17,13 +17,13 @@ typedef enum clv__recurrent_kind { CLV__RNN, CLV__GRU, CLV__LSTM } clv__recurren
 /* A gate function: one of the elementwise operators, or one that ONNX defines only for recurrences. */
 typedef struct clv__gate_function {
   enum { CLV__GATE_ROWS, CLV__GATE_AFFINE, CLV__GATE_SCALED_TANH } kind;
-  clv__elementwise rows; /* Tanh's for SCALED_TANH */
+  clv__elementwise rows; /* for SCALED_TANH: the row function of Tanh */
   clv__elementwise_params params;
   double alpha, beta;
 } clv__gate_function;
 
-/* sums[r * sums_step + j * PANEL + unit] = the sum over k of rows[r][k] * columns[j][k][unit], in the order of k for any counts.
- * Either all f32 or all f64. */
+/* sums[r * sums_step + j * PANEL + unit] = the sum over k of rows[r][k] * columns[j][k][unit], added in the order of k whatever
+ * the other sizes are. All arrays are f32, or all are f64. */
 typedef struct clv__recurrent_product {
   const void *rows[CLV__RECURRENT_ROWS], *columns[CLV__RECURRENT_COLUMNS];
   int row_count, column_count;
@@ -33,52 +33,54 @@ typedef struct clv__recurrent_product {
 
 typedef struct clv__recurrent_tile {
   void (*run)(const clv__recurrent_product *product);
-  int rows; /* maximum number of rows it accepts */
+  int rows; /* maximum number of rows that run() accepts */
 } clv__recurrent_tile;
 
-clv__recurrent_tile clv__recurrent_tile_of(bool is_double); /* for this CPU: sums/sums.c */
+clv__recurrent_tile clv__recurrent_tile_of(bool is_double); /* for this CPU; in sums.c */
 
 typedef struct clv__recurrent {
   clv__recurrent_kind kind;
   clv_dtype dtype;
   bool wide; /* compute in f64 */
   bool batch_first, resets_after, couples;
-  bool is_prepared; /* `packed_w` and `packed_r` are given */
-  bool is_plain;    /* ONNX's default functions, and no clip */
+  bool is_prepared; /* the caller has packed W and R */
+  bool is_plain;    /* ONNX's default functions, no clip, no input_forget */
   double clip;      /* infinite: no clip */
   int64_t steps, batch, inputs, hidden;
   int64_t panels, units; /* panels of hidden units, and the number of units including the last panel's padding */
-  int64_t chunk;         /* steps whose inputs are multiplied together */
+  int64_t chunk;         /* steps whose inputs are multiplied by W in one product */
   int directions, gates;
   bool reversed[2];
   clv__recurrent_tile tile;
   const clv_tensor *x, *w, *r, *bias, *lengths, *first_h, *first_c, *peephole; /* NULL: absent */
   const clv_tensor *y, *last_h, *last_c;
   clv__gate_function functions[2][3];
-  /* Elements are f64 if `wide`, else f32. In scratch, except for what a prepared recurrence is given. */
-  const void *x_real;        /* X: [steps, batch, inputs], or batch first */
-  void *wide_x;              /* X, if it has another dtype */
+  /* Arrays of f64 if `wide`, else f32. All are in the scratch, except X if it needs no conversion, and W and R if the caller has
+   * packed them. */
+  const void *x_real;        /* X: [steps, batch, inputs], or [batch, steps, inputs] if batch_first */
+  void *wide_x;              /* X converted; NULL if it needs no conversion */
   void *packed_w, *packed_r; /* [directions, gates, panels, inputs or hidden, PANEL] */
-  void *projected;           /* X W of a chunk: [directions, chunk, batch, panels, gates, PANEL] */
-  void *h[2];                /* [directions, batch, units]: before and after the step */
-  void *c;                   /* LSTM: the same */
-  void *update;              /* GRU: the same, z */
-  void *reset;               /* GRU: the same, r * h */
-  void *peepholes;           /* LSTM with some: [directions, 3, units] */
-  void *late_bias;           /* GRU: [directions, units], added before the reset gate */
+  void *projected;           /* X W^T of a chunk: [directions, chunk, batch, panels, gates, PANEL] */
+  void *h[2];                /* [directions, batch, units]: the states before and after a step */
+  void *c;                   /* LSTM: [directions, batch, units], cell states */
+  void *update;              /* GRU: [directions, batch, units], z */
+  void *reset;               /* GRU: [directions, batch, units], r * h */
+  void *peepholes;           /* LSTM with peepholes: [directions, 3, units] */
+  void *late_bias;           /* GRU: [directions, units], biases added before the reset gate is applied */
   void *bias_sums;           /* [directions, panels, gates, PANEL] */
   size_t scratch_bytes;
 } clv__recurrent;
 
-/* The same operators in f32 with packed W and R: [directions * gates, panels, depth, PANEL]. The last panel of each gate is
- * padded with zeros. */
+/* RNN, GRU and LSTM in f32, with W and R packed by the caller as [directions * gates, panels, depth, PANEL]. The last panel of
+ * each gate is padded with zeros. */
 extern const clv__kernel clv__kernel_recurrent_prepared;
 
 /* Reads everything except the functions, and lays out `scratch`. If `scratch` is NULL, only scratch_bytes is meaningful. Returns
- * false if the size exceeds any memory. */
+ * false if the size overflows. */
 bool clv__recurrent_read(const clv__kernel_call *call, bool is_prepared, void *scratch, clv__recurrent *out);
 
-/* Reads the functions with their alphas and betas. On failure, `reason` explains. */
+/* Reads the functions with their alphas and betas. Returns false and sets `reason` if a function is not supported or the number
+ * of functions is wrong. */
 bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out, char reason[160]);
 
 #endif

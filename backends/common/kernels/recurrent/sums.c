@@ -1,9 +1,10 @@
-/* The products of a recurrence's steps: see recurrent.h. */
+/* The matrix products of a recurrence. See recurrent.h. */
 #include "backends/common/kernels/recurrent/recurrent.h"
 #include "backends/common/kernels/vector.h"
 
-/* Registers for sums. The other vector registers hold a column of weights and the rows' factors. With 8 rows of AVX-512, the
- * addresses of the rows would not fit in the general registers. A tile takes as many rows as leave registers for two columns. */
+/* SUMS: the vector registers for sums. The others are for weights and for the factors of the rows. With AVX-512, 16 would allow 8
+ * rows, but their addresses would not fit in the general registers. ROWS: the rows of a tile, such that the sums of two columns
+ * fit. */
 enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, SUMS = CLV__VECTOR_BYTES == 64 ? 14 : 12 };
 #define ROWS(vectors) (SUMS / (2 * (vectors)) > 0 ? SUMS / (2 * (vectors)) : 1)
 

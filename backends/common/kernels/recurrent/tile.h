@@ -1,9 +1,9 @@
-/* Template of a recurrence's product in one type, with sums in registers. Included by sums.c with
- *   TILE_NAME(x)  the names
+/* Template of a recurrence's matrix product in one type, with sums in registers. sums.c includes it with these macros defined:
+ *   TILE_NAME(x)  names of functions, types and constants
  *   TILE_REAL     float or double */
 enum {
   TILE_NAME(lanes) = CLV__VECTOR_BYTES / sizeof(TILE_REAL),
-  TILE_NAME(vectors) = PANEL / TILE_NAME(lanes), /* per panel */
+  TILE_NAME(vectors) = PANEL / TILE_NAME(lanes), /* vectors per panel */
   TILE_NAME(rows) = ROWS(TILE_NAME(vectors))
 };
 _Static_assert((int)TILE_NAME(rows) <= (int)CLV__RECURRENT_ROWS, "rows of a product");
@@ -49,7 +49,7 @@ static inline __attribute__((always_inline)) void TILE_NAME(part)(const clv__rec
   }
 }
 
-/* Computes as many columns at a time as the registers hold. With few rows, that is needed to hide the latency of
+/* Computes as many columns at a time as there are registers for. With few rows, several columns are needed to hide the latency of
  * multiplication. */
 static inline __attribute__((always_inline)) void TILE_NAME(run_rows)(const clv__recurrent_product *p, const int rows) {
   const int fit = SUMS / (rows * TILE_NAME(vectors)), each = fit < 1 ? 1 : fit < COLUMNS ? fit : COLUMNS;
