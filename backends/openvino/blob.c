@@ -103,8 +103,11 @@ clv_status clv__openvino_model_load(void *self, const void *data, size_t size_by
   if (model == NULL) return clv__error_memory(error, (size_t)input_count + output_count);
   clv_status status;
   CLV__TRY_GOTO(read_ports(&reader, model));
-  int code = ov->core_import_model(device->core, (const char *)reader.data + reader.at, reader.size_bytes - reader.at,
-                                   device->name, &model->compiled);
+  /* An imported model reads its weights and code from these bytes for as long as it lives. */
+  size_t blob_bytes = reader.size_bytes - reader.at;
+  const char *blob = clv__arena_copy(&model->arena, (const char *)reader.data + reader.at, blob_bytes);
+  CLV__TRY_GOTO(blob != NULL ? CLV_OK : clv__error_memory(error, blob_bytes));
+  int code = ov->core_import_model(device->core, blob, blob_bytes, device->name, &model->compiled);
   if (code != 0) {
     status = clv__openvino_failed(ov, error, "ov_core_import_model", code);
     goto cleanup;
