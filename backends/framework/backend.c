@@ -1,11 +1,12 @@
-/* The slots of the plugin ABI for a framework. A process may have several frameworks; each has its own table. */
+/* Makes a framework (OpenVINO, ONNX Runtime, PyTorch) a backend: fills its table of plugin ABI functions, and loads its library.
+ * Each framework in the process has its own table. */
 #include <string.h>
 
 #include "queue.h"
 
 enum { MAX_FRAMEWORKS = 8, MAX_OPTIONS = 24 };
 
-/* A framework and the table created for it. It lives as long as the process. */
+/* A framework and the backend table created for it. Registrations are never freed. */
 typedef struct registration {
   const clv__framework *framework;
   pthread_mutex_t lock; /* guards `library` */

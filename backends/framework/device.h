@@ -12,9 +12,9 @@
 /* State shared by the streams of an asynchronous device (queue.h). */
 typedef struct clv__framework_queue {
   pthread_mutex_t lock;   /* guards everything below, and the contents of streams and events */
-  pthread_cond_t changed; /* signals progress */
+  pthread_cond_t changed; /* signalled after each command, and on closing */
   bool closing;
-  bool abandoned;   /* closed while a run does not end */
+  bool abandoned;   /* the device was closed while a run was still in progress */
   uint32_t waiting; /* number of callers that wait for `changed` */
   uint32_t working; /* number of running threads */
   struct clv__framework_notice *unused;
@@ -33,7 +33,7 @@ struct clv_device {
   char verdicts_key[512]; /* Cleave's version, the framework's name and version, and the fingerprint */
 };
 
-/* ---- Devices (open.c). `library` is the framework's. ---- */
+/* ---- Devices (open.c). `library` is what the framework's load() returned. ---- */
 clv_status clv__framework_open(const clv__framework *framework, void *library, const clv_host *host,
                                const clv_device_config *config, clv_device **device, clv_error *error);
 void clv__framework_close(clv_device *device);

@@ -3,7 +3,7 @@
  * by trial, and their storage.
  *
  *   library    the framework's shared library, found and opened once (library.c)
- *   device     one of the devices that it lists, "CPU" of "openvino:CPU"
+ *   device     one of the devices that the library lists: "CPU" in "openvino:CPU"
  *   model      a partition compiled for a device: immutable, used by several requests
  *   request    a model's state in one session: one run at a time
  *
@@ -37,26 +37,26 @@ typedef clv_execute_args clv__framework_run;
  * framework owns what the void pointers point to. Slots marked optional may be NULL. */
 typedef struct clv__framework {
   const char *name;               /* the name of the backend: "openvino" */
-  const char *version;            /* of this code; part of the cache keys */
+  const char *version;            /* version of the backend's code; part of the cache keys */
   const clv_option_info *options; /* in addition to `async`, which all frameworks have; may be NULL */
   uint32_t option_count;
 
-  /* Finds and opens the library, and checks its version. Returns CLV_NOT_SUPPORTED, with the places that were searched or the
-   * library's defect. Called once per process, under a lock. The process keeps a success; after a failure the next call tries
-   * again. */
+  /* Finds and opens the library, and checks its version. On failure returns CLV_NOT_SUPPORTED; the message lists the places that
+   * were searched, or says why the library is unusable. Called under a lock. It is called again only if the last call failed. */
   clv_status (*load)(const clv_host *host, void **library, clv_error *error);
   /* Lists the names and kinds of the library's devices, best first. */
   clv_status (*list)(void *library, clv_found_fn found, void *cookie, clv_error *error);
 
-  /* Opens the device called `name` ("CPU"). From `config` it uses its own options, in any order, and the number of threads. */
+  /* Opens the device called `name` ("CPU"). `config` has the framework's own options, in any order, and the number of threads. */
   clv_status (*device_open)(void *library, const clv_host *host, const char *name, const clv_device_config *config, void **device,
                             clv__framework_device_info *info, clv_error *error);
   void (*device_close)(void *device);
 
-  /* Whether the node may be tried. Rejects nodes that compile but are known to give wrong results. False means no, with the
-   * reason in `verdict`. True means that the node is compiled alone, once per signature, and the result is the verdict, which is
-   * kept across processes. If the slot sets `is_sure` (false on entry), the verdict is yes without a trial. It is never called
-   * for nodes with strings or unknown types, nor for open shapes if `static_shapes_only` is set. */
+  /* Checks a node before a trial compilation. Returns false, with the reason in `verdict`, if the node is not supported, for
+   * instance because it compiles but gives wrong results. If the slot returns true, the node is compiled alone, and the outcome
+   * is the verdict. It is cached by signature, across processes. If the slot also sets `is_sure` (false on entry), the verdict is
+   * yes without a trial. Not called for nodes with strings or unknown types, and, if `static_shapes_only` is set, not for nodes
+   * with dynamic shapes. */
   bool (*may_support)(void *device, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict);
 
   /* Compiles a partition to a model. clv__framework_onnx() writes the partition as ONNX. Shapes may be unknown if the device
@@ -64,12 +64,13 @@ typedef struct clv__framework {
   clv_status (*model_compile)(void *device, const clv_host *host, const clv_graph_view *graph, const clv_compile_options *options,
                               void **model, clv_error *error);
   void (*model_destroy)(void *model);
-  clv_status (*model_save)(void *model, clv_write_fn write, void *cookie, clv_error *error); /* optional; needs model_load too */
+  clv_status (*model_save)(void *model, clv_write_fn write, void *cookie, clv_error *error); /* optional; requires model_load */
   clv_status (*model_load)(void *device, const void *data, size_t size_bytes, void **model, clv_error *error);
   uint64_t (*model_bytes)(void *model); /* optional: the memory that the model keeps */
 
-  /* Checks whether `part`, one node of a graph, compiles: CLV_OK, or the reason why not. Optional: without it the node is
-   * compiled as a model. It is for frameworks that do not need all of the node's weights: see clv__framework_onnx_trial(). */
+  /* Checks whether `part`, a graph of one node, compiles. Returns CLV_OK, or an error with the reason. Optional: without this
+   * slot, model_compile() is used. A framework sets it if it can try a node without its large weights: see
+   * clv__framework_onnx_trial(). */
   clv_status (*node_try)(void *device, const clv_host *host, const clv_graph_view *part, clv_error *error);
 
   /* Creates a request for inputs of these dtypes and shapes. */
@@ -97,9 +98,9 @@ clv_status clv__framework_onnx_trial(const clv_host *host, const clv_graph_view 
 /* ---- Finding a library (library.c) ---- */
 
 typedef struct clv__library_search {
-  const char *what;              /* "OpenVINO", for errors */
-  const char *variable_name;     /* "CLEAVE_OPENVINO" */
-  const char *variable;          /* its value: a file, or a folder with one in it or in one of `subfolders`; may be NULL */
+  const char *what;          /* "OpenVINO", for errors */
+  const char *variable_name; /* "CLEAVE_OPENVINO" */
+  const char *variable; /* its value: the library file, or a folder that has it directly or in one of `subfolders`; may be NULL */
   const char *const *names;      /* file names in which `*` stands for any text ("libopenvino_c.so*"); ends with NULL */
   const char *const *subfolders; /* folders of a Python wheel, below site-packages: "openvino/libs"; ends with NULL */
 } clv__library_search;

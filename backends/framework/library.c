@@ -68,8 +68,8 @@ static bool open_matching(attempt *a, const char *pattern) {
   return opened;
 }
 
-/* Tries the library's file names in the folder whose path is `folder`, then `pattern`, then `subfolder` ("" if there is none).
- * Only `folder` (NULL if there is none) is taken literally; `pattern` may contain `*`. */
+/* Tries each of the library's file names in one folder. Its path is the concatenation of `folder` (may be NULL), `pattern`, and
+ * "/" with `subfolder` (may be ""). A `*` is a wildcard in `pattern`, but an ordinary character in `folder`. */
 static bool open_below(attempt *a, const char *folder, const char *pattern, const char *subfolder) {
   for (const char *const *name = a->search->names; *name != NULL; ++name) {
     char whole[PATH_BYTES] = "";
@@ -90,7 +90,7 @@ static bool open_in_subfolders(attempt *a, const char *folder, const char *patte
   return false;
 }
 
-/* Searches only the place that the variable names. */
+/* Searches only the file or folder that the environment variable names. */
 static clv_status open_said(attempt *a, clv_error *error) {
   const clv__library_search *search = a->search;
   const char *said = search->variable;

@@ -1,5 +1,5 @@
-/* Executables are models, and instances are requests. The bindings of a run are copied into a launch of the instance, with
- * buffers replaced by addresses. Launches are reused. */
+/* Implements executables as the framework's models, and instances as its requests. Each execution uses a `launch`, which holds
+ * the bindings with buffers replaced by addresses. Launches are reused. */
 #include <string.h>
 
 #include "base/files/sealed.h"
@@ -17,7 +17,7 @@ typedef struct launch {
   struct launch *next;
   clv_instance *instance;
   clv__framework_run run;
-  void *cookie; /* the host's, for allocate_output() */
+  void *cookie; /* passed to the host's allocate_output() */
   clv_status (*allocate_output)(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error);
   clv_binding bindings[]; /* inputs, then outputs */
 } launch;
@@ -84,7 +84,7 @@ void clv__framework_executable_info(clv_device *device, clv_executable *executab
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }
 
-/* ---- Files: the fingerprint of the device, the counts, and what the framework writes ---- */
+/* ---- Files: the framework's name, the device's fingerprint, the numbers of inputs and outputs, the framework's data ---- */
 
 static const clv__sealed_kind kind = {.what = "compiled model", .magic = "CLVMODEL", .version = 1};
 
@@ -121,7 +121,7 @@ clv_status clv__framework_executable_load(clv_device *device, const void *data, 
   if (executable == NULL) return clv__error_memory(error, sizeof *executable);
   executable->input_count = (uint32_t)clv__sealed_take(&reader, 4);
   executable->output_count = (uint32_t)clv__sealed_take(&reader, 4);
-  clv_status status = reader.failed ? clv__sealed_damaged(&reader, "its beginning") : CLV_OK;
+  clv_status status = reader.failed ? clv__sealed_damaged(&reader, "truncated before the model") : CLV_OK;
   clv__error_clear(error);
   if (status == CLV_OK && executable->output_count > 0) {
     status = device->framework->model_load(device->handle, reader.data + reader.at, reader.size_bytes - reader.at,

@@ -4,7 +4,7 @@
 
 /* The limit of protobuf's own readers. */
 #define MOST_BYTES ((size_t)INT32_MAX)
-/* Constants up to this size stay in a trial model, because their values may matter. */
+/* Constants up to this size stay in a trial model, because the verdict may depend on their values. */
 #define TRIAL_BYTES ((size_t)4096)
 
 static clv_status refuse_size(size_t size_bytes, clv_error *error) {
@@ -12,7 +12,7 @@ static clv_status refuse_size(size_t size_bytes, clv_error *error) {
                         size_bytes);
 }
 
-/* The bytes of the constants that the model will contain. They are checked first, so that a model that is too large is never
+/* Adds up the bytes of the constants that the model will contain, so that a model that is too large is rejected before it is
  * built. */
 static size_t constant_bytes(const clv_host *host, const clv_graph_view *graph, size_t inline_limit_bytes) {
   size_t total = 0, size_bytes;

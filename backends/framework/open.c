@@ -1,5 +1,5 @@
-/* A framework's device: opens it with its options, describes it, and closes it with the objects that the host has not
- * returned. */
+/* Opens a framework's device with its options, describes it, and closes it. Closing also destroys the objects that the host has
+ * not destroyed. */
 #include "device.h"
 
 #include <stdio.h>
@@ -105,8 +105,8 @@ clv_status clv__framework_open(const clv__framework *framework, void *library, c
 void clv__framework_close(clv_device *device) {
   if (device == NULL) return;
   clv__verdicts_finish(&device->verdicts);
-  if (!clv__framework_queue_stop(device)) return; /* a run that does not end may still use all of this, so it is leaked */
-  clv__objects_finish(&device->objects);          /* objects that the host has not returned: instances before executables */
+  if (!clv__framework_queue_stop(device)) return; /* a run is still in progress and may use all of this, so leak it */
+  clv__objects_finish(&device->objects);          /* objects that the host has not destroyed: instances before executables */
   device->framework->device_close(device->handle);
   clv__framework_queue_finish(device);
   clv__release(device->allocator, device);

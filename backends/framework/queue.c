@@ -19,7 +19,7 @@ typedef struct command {
     } copy;
     struct {
       clv_event *event;
-      uint64_t ticket, waits; /* the record it refers to; for a record, how many waits for earlier records must come first */
+      uint64_t ticket, waits; /* number of the record that is recorded or waited for; number of waits enqueued before it */
     } mark;
   };
 } command;
@@ -35,7 +35,7 @@ struct clv_stream {
   command ring[RING];
 };
 
-/* A notification to send when a record is reached. */
+/* A notification to send when the record with number `ticket` is reached. */
 typedef struct clv__framework_notice {
   struct clv__framework_notice *next;
   uint64_t ticket;
@@ -47,9 +47,9 @@ struct clv_event {
   clv__object object;
   clv_device *device;
   uint64_t recorded, reached;
-  uint64_t waits, waited; /* enqueued, finished */
-  uint64_t pending;       /* commands in rings that refer to it */
-  clv_error failure;      /* of the stream, when the last record was reached */
+  uint64_t waits, waited; /* number of waits for this event that were enqueued, and that finished */
+  uint64_t pending;       /* number of enqueued commands that refer to this event */
+  clv_error failure;      /* the stream's failure when the last record was reached */
   notice *notices;
 };
 
@@ -104,13 +104,13 @@ static bool mark_is_ready(const clv_stream *stream, const command *c) {
   const clv_event *event = c->mark.event;
   if (c->kind == COMMAND_WAIT) return event->reached >= c->mark.ticket;
   if (event->reached + 1 != c->mark.ticket) return false;
-  /* A record replaces the failure that the event carries. So it must come after the waits for earlier records, unless neither has
-   * a failure: those waits must get the earlier record's failure. */
+  /* A record overwrites the event's failure. Waits for earlier records must still see the old failure, so the record waits until
+   * they have finished. If neither the event nor the stream has failed, the order does not matter. */
   bool same = event->failure.status == CLV_OK && stream->failure.status == CLV_OK;
   return same || event->waited == c->mark.waits;
 }
 
-/* Sends the notifications that are due. Called with the lock held; releases it during each notification. */
+/* Sends the notifications whose record is reached. Called with the lock held; releases it during each notification. */
 static void notify_reached(clv_event *event) {
   clv__framework_queue *queue = &event->device->queue;
   for (bool again = true; again;) {
@@ -132,7 +132,8 @@ static void notify_reached(clv_event *event) {
   }
 }
 
-/* Executes a mark that is ready. Called with the lock held. `event->pending` keeps the event alive. */
+/* Executes a mark (a record or a wait) that is ready. Called with the lock held. The event is not destroyed meanwhile, because
+ * `event->pending` is above 0. */
 static void execute_mark(clv_stream *stream, const command *c) {
   clv_event *event = c->mark.event;
   if (c->kind == COMMAND_WAIT) {
@@ -340,8 +341,8 @@ void clv__framework_event_destroy(clv_device *device, clv_event *event) {
   if (event != NULL) destroy_event(device, event);
 }
 
-/* On an idle stream a mark that is ready is executed immediately. This unblocks no other command, because nobody can wait for a
- * record that is not enqueued yet. */
+/* Enqueues a record or a wait. If the stream is idle and the command is ready, executes it immediately instead. No other command
+ * then needs waking: none can wait for a record that was not enqueued before. */
 static clv_status enqueue_mark(clv_device *device, clv_stream *stream, clv_event *event, command_kind kind, clv_error *error) {
   if (!device->is_async) return CLV_OK;
   pthread_mutex_lock(&device->queue.lock);
@@ -351,7 +352,8 @@ static clv_status enqueue_mark(clv_device *device, clv_stream *stream, clv_event
     if (kind == COMMAND_RECORD) ++event->recorded;
     execute_mark(stream, &c);
   } else {
-    status = make_room(stream, error); /* must come first, because it may fail: a ticket without a record would block all waits */
+    /* Make room before the ticket is issued, because this may fail: a ticket without a record would block all waits. */
+    status = make_room(stream, error);
     if (status == CLV_OK) {
       if (kind == COMMAND_RECORD) {
         c.mark.ticket = ++event->recorded;
@@ -388,7 +390,7 @@ clv_status clv__framework_event_synchronize(clv_device *device, clv_event *event
   return status;
 }
 
-/* Called with the lock held. Notices are reused. */
+/* Returns an unused notice, or a new one. Called with the lock held. */
 static notice *take_notice(clv_device *device) {
   notice *taken = device->queue.unused;
   if (taken == NULL) return clv__allocate_zero(device->allocator, sizeof *taken);

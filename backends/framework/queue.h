@@ -1,6 +1,7 @@
-/* Streams and events. If a device works in the caller's thread, every earlier call is already complete and no queue is needed.
- * Otherwise each stream has a ring of fixed length, so that enqueueing never allocates, and a thread that executes it. The first
- * work starts the thread. On an idle stream, records of events and waits for them need no thread.
+/* Streams and events. If a device works in the caller's thread, every call is complete when it returns, and no queue is needed.
+ * Otherwise each stream has a thread, which executes the commands in the stream's ring. The ring has a fixed length, so that
+ * enqueueing never allocates. The first work starts the thread. On an idle stream, records of events and waits for them need no
+ * thread.
  *
  * After a failure on a stream, the rest of the stream is skipped until stream_synchronize() has reported the failure. Events
  * carry the failure to the streams and callers that wait for them. A wait is for the last record that was enqueued before it. The

@@ -2,8 +2,9 @@
 #include "base/tensor/tensor.h"
 #include "verdicts.h"
 
-/* Constants of whole numbers (axes, sizes, pads) or float vectors (such as the scales of Resize) with at most this many elements
- * belong to the signature, because a verdict may depend on their values. Float scalars and weights are data. */
+/* The values of small constants are part of the signature, because a verdict may depend on them: integers and booleans (axes,
+ * sizes, pads) with at most MOST_WHOLE elements, and float vectors (such as the scales of Resize) with at most MOST_REAL. The
+ * values of float scalars and larger constants are not. */
 enum { MOST_WHOLE = 32, MOST_REAL = 8 };
 
 static void add_type(clv__hasher *hasher, const clv_tensor *type, bool with_shapes) {
@@ -86,7 +87,7 @@ static void add_node(const clv_host *host, const clv_graph_view *graph, uint32_t
   for (uint32_t i = 0; i < node.output_count; ++i) add_value(host, graph, node.outputs[i], with_shapes, hasher);
 }
 
-/* Adds a body, including its value ids, which show how its nodes are connected. */
+/* Adds a body (the subgraph of an If or a Loop). Includes the value ids, which show how its nodes are connected. */
 static void add_body(const clv_host *host, const clv_graph_view *body, bool with_shapes, clv__hasher *hasher) {
   uint32_t count = host->graph_node_count(body);
   clv__hasher_u64(hasher, count);

@@ -72,7 +72,7 @@ static bool insert(clv__verdicts *verdicts, const clv__hash *signature, const ch
   return true;
 }
 
-/* ---- The file: the key, then per entry: signature, u8 1 or 0, and the reason if it is 0 ---- */
+/* ---- The file: the key, u32 number of entries; per entry: signature, u8 (1: supported), and if it is 0 the reason ---- */
 
 static bool read_entry(clv__sealed_reader *reader, clv__arena *arena, clv__hash *signature, const char **reason) {
   const uint8_t *bytes = clv__sealed_take_bytes(reader, sizeof signature->bytes);
@@ -151,12 +151,12 @@ static void store_entries(clv__verdicts *verdicts) {
   if (status == CLV_OK && !file.failed) {
     status = host->remember(host->self, verdicts->backend, verdicts->key, file.data, file.size_bytes, &ignored);
   }
-  verdicts->new_count = 0; /* entries that cannot be stored now are lost, and will be tried again some day */
+  verdicts->new_count = 0; /* if storing failed, a later process tries these nodes again */
   clv__text_finish(&file);
   clv__text_finish(&payload);
 }
 
-/* ---- In use ---- */
+/* ---- Finding and adding ---- */
 
 bool clv__verdicts_find(clv__verdicts *verdicts, const clv__hash *signature, clv_verdict *verdict) {
   if (!verdicts->is_recalled) recall(verdicts);

@@ -9,7 +9,7 @@
 
 typedef struct clv__verdict_entry {
   clv__hash signature;
-  char *reason; /* why not; NULL: it is supported */
+  char *reason; /* why the node is not supported; NULL if it is */
 } clv__verdict_entry;
 
 typedef struct clv__verdicts {
@@ -18,24 +18,24 @@ typedef struct clv__verdicts {
   const char *key;     /* see clv_device.verdicts_key */
   clv__verdict_entry *entries;
   size_t count, capacity;
-  uint32_t *slots; /* hash table by the signature's first bytes; index of the entry + 1, 0: free */
+  uint32_t *slots; /* hash table, keyed by the signature's first bytes: index of the entry + 1; 0 if the slot is free */
   size_t slot_count;
-  size_t new_count; /* entries since the table was last stored */
+  size_t new_count; /* number of entries added since the table was last stored */
   bool is_recalled;
 } clv__verdicts;
 
-/* Borrows the texts. */
+/* Keeps the pointers to `backend` and `key`; does not copy the texts. */
 void clv__verdicts_init(clv__verdicts *verdicts, const clv_host *host, const char *backend, const char *key);
 /* Stores new entries, and frees the table. */
 void clv__verdicts_finish(clv__verdicts *verdicts);
 
 /* Returns false if the verdict is not known. */
 bool clv__verdicts_find(clv__verdicts *verdicts, const clv__hash *signature, clv_verdict *verdict);
-/* Does nothing if there is no memory, or if the table is full. */
+/* Does nothing if memory runs out or the table is full. */
 void clv__verdicts_add(clv__verdicts *verdicts, const clv__hash *signature, const clv_verdict *verdict);
 
-/* Computes a hash that two nodes share if one's verdict also holds for the other. It covers the operator, version, attributes,
- * dtypes, ranks (shapes with `with_shapes`), which inputs are constant, and the values of small constants. */
+/* Computes a hash. Nodes with the same hash have the same verdict. It covers the operator, version, attributes, dtypes, ranks
+ * (shapes with `with_shapes`), which inputs are constant, and the values of small constants. */
 void clv__verdict_signature(const clv_host *host, const clv_graph_view *graph, uint32_t node, bool with_shapes,
                             clv__hash *signature);
 

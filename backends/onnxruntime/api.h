@@ -1,9 +1,9 @@
 /* The part of ONNX Runtime's C API that this backend uses. It is declared here because the Python wheel contains the library
  * without its header.
  *
- * OrtGetApiBase() is the only symbol. It gives access to a table of functions for the requested API version. The table grows only
- * at its end, so a released function never moves. The table below names the functions that are used, with gaps for the others.
- * The assertions at the end check every position against the documented order. If the library grants version
+ * The library exports only OrtGetApiBase(), which gives access to a table of functions for the requested API version. New
+ * versions add functions only at the end of the table. The table below names the functions that are used, with gaps for the
+ * others. The assertions at the end check every position against the documented order. If the library grants version
  * CLV__ORT_API_VERSION, all of these functions exist. */
 #ifndef CLEAVE_BACKENDS_ONNXRUNTIME_API_H
 #define CLEAVE_BACKENDS_ONNXRUNTIME_API_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CLV__ORT_API_VERSION 17u /* of ONNX Runtime 1.17, which has the last function of the table */
+#define CLV__ORT_API_VERSION 17u /* that of ONNX Runtime 1.17, the first release with all functions of the table */
 
 typedef struct clv__ort_status clv__ort_status; /* NULL: success */
 typedef struct clv__ort_env clv__ort_env;

@@ -49,22 +49,22 @@ void clv__ort_device_close(void *device);
 enum { CLV__ORT_OPTION_COUNT = 3 };
 extern const clv_option_info clv__ort_options_known[CLV__ORT_OPTION_COUNT];
 
-/* ---- environment.c: one per process; it lives while a device is open. ---- */
+/* ---- environment.c: the library's environment, one per process; it exists while a device is open ---- */
 clv_status clv__ort_environment_join(clv__ort_device *device, bool spins, clv_error *error);
 void clv__ort_environment_leave(clv__ort_device *device); /* also valid for a device that has not joined */
 /* Logging function of a session: passes its messages to the device's host. */
 void clv__ort_log(void *device, int severity, const char *category, const char *log_id, const char *location,
                   const char *message);
 
-/* ---- doubts.c: accepts every node that ONNX Runtime accepts, except a few ---- */
+/* ---- doubts.c: rejects the few nodes that ONNX Runtime accepts but computes wrongly ---- */
 bool clv__ort_may_support(void *device, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict);
 
-/* ---- saturates.c: u8 times s8, if two products are added in 16 bits ---- */
+/* ---- saturates.c: products of u8 and s8, which saturate if the processor adds two of them in 16 bits ---- */
 bool clv__ort_saturates(void); /* whether the CPU provider saturates on this processor */
-/* Whether such a product may saturate if this value is its signed operand. Constants that fit in 7 bits never do. */
+/* Whether a product of u8 and s8 may saturate if this value is its s8 operand. Constants from -64 to 64 never do. */
 bool clv__ort_may_saturate(const clv_value_info *value);
-/* Whether the graph has a float product whose second operand is dequantised from such a value. ONNX Runtime's optimiser would
- * turn it into an integer product. */
+/* Whether the graph has a float product whose second operand is dequantised from a value that may make it saturate. ONNX
+ * Runtime's optimiser would turn it into an integer product. */
 bool clv__ort_dequantises_widely(const clv_host *host, const clv_graph_view *graph);
 
 /* ---- session.c ---- */
@@ -75,7 +75,8 @@ void clv__ort_model_destroy(void *model);
 uint64_t clv__ort_model_bytes(void *model);
 /* Checks that a session can be created at all, with one node that does nothing. */
 clv_status clv__ort_probe(clv__ort_device *device, clv_error *error);
-/* Creates options that contain the device's provider. In list() the device has only its library, api and provider. */
+/* Creates options that contain the device's provider. clv__ort_list() calls this with a device of which only `library`, `api`,
+ * `is_cpu` and `provider` are set. */
 clv_status clv__ort_options_create(const clv__ort_device *device, clv__ort_options **options, clv_error *error);
 
 typedef struct clv__ort_model {

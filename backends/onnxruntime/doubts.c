@@ -1,5 +1,6 @@
-/* Nodes for which a trial is not enough: ONNX Runtime accepts them, but then reports an error during execution or computes
- * something else than ONNX specifies. Each case was found by ONNX's own operator tests, or by `cleave check-backend`, on 1.31. */
+/* Nodes for which a trial is not enough: ONNX Runtime accepts them, but then reports an error during execution, or computes a
+ * result that differs from ONNX's specification. Each case was found with ONNX Runtime 1.31, by ONNX's own operator tests or by
+ * `cleave check-backend`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ typedef struct question {
   clv_node_info node;
 } question;
 
-/* Returns false if the input is absent. Ignores captures, because no operator in this file has a body. */
+/* Reads an input of the node. Returns false if it is absent. Values captured from an outer graph do not matter, because no
+ * operator in this file has a body. */
 static bool get_input(const question *q, uint32_t index, clv_value_info *value) {
   *value = (clv_value_info){.struct_size = sizeof *value};
   if (index >= q->node.input_count || q->node.inputs[index] == CLV_NO_VALUE) return false;
@@ -33,21 +35,21 @@ static bool is_one_number(const clv_tensor *type) {
 static const char *doubt_attention(const question *q) {
   clv_value_info query, mask, other;
   bool has_mask = get_input(q, 3, &mask);
-  if (has_mask && get_input(q, 6, &other)) return "a mask together with lengths of keys";
-  if (has_output(q, 3)) return "the products of queries and keys as an output: masked values are wrong";
-  if (get_input(q, 4, &other) && !has_output(q, 1)) return "past keys without present ones";
+  if (has_mask && get_input(q, 6, &other)) return "attn_mask together with nonpad_kv_seqlen";
+  if (has_output(q, 3)) return "output qk_matmul_output: masked values are wrong";
+  if (get_input(q, 4, &other) && !has_output(q, 1)) return "past_key without present_key";
   if (!get_input(q, 0, &query) || query.type.rank < 2) return NULL;
-  if (query.type.dims[query.type.rank - 2] == 0) return "no queries";
+  if (query.type.dims[query.type.rank - 2] == 0) return "a query sequence of length 0";
   if (query.type.dtype == CLV_F64) return "dtype f64: it is computed as f32";
   if (!has_mask || mask.type.rank == CLV_RANK_UNKNOWN) return NULL;
-  if (mask.type.rank < 2) return "a mask of one axis";
+  if (mask.type.rank < 2) return "a mask of rank below 2";
   bool has_rows = mask.type.dims[mask.type.rank - 2] == query.type.dims[query.type.rank - 2];
   return has_rows ? NULL : "a mask with one row for all queries";
 }
 
 static const char *doubt_rotation(const question *q) {
   clv_value_info positions;
-  return get_input(q, 3, &positions) ? "computed positions: negative ones are an error" : NULL;
+  return get_input(q, 3, &positions) ? "input position_ids: negative positions are an error" : NULL;
 }
 
 static const char *doubt_convolution(const question *q) {
@@ -65,22 +67,23 @@ static const char *doubt_convolution(const question *q) {
 
 static const char *doubt_product(const question *q) {
   clv_value_info zero;
-  bool is_scaled = strcmp(q->node.op, "QLinearMatMul") == 0; /* inputs: a, its scale, its zero point; else a, b, zero points */
+  /* The inputs of QLinearMatMul begin with a, its scale, its zero point; those of MatMulInteger with a, b, a zero point. */
+  bool is_scaled = strcmp(q->node.op, "QLinearMatMul") == 0;
   if (get_input(q, 2, &zero) && !is_one_number(&zero.type)) return "a zero point per row";
   if (is_scaled || !get_input(q, 0, &zero) || zero.type.rank < 1) return NULL;
-  return zero.type.dims[zero.type.rank - 1] == 0 ? "a sum over no elements" : NULL;
+  return zero.type.dims[zero.type.rank - 1] == 0 ? "an inner dimension of 0" : NULL;
 }
 
-/* Whether each channel has its own window, which the weights' shape shows. Such a convolution has a separate kernel, which
- * multiplies 16-bit numbers. */
+/* Whether the convolution is depthwise, judged by the weights' shape. It then runs in a separate kernel, which multiplies 16-bit
+ * numbers and does not saturate. */
 static bool is_depthwise(const question *q, const clv_tensor *weights) {
   clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
   return weights->rank > 1 && weights->dims[1] == 1 && clv__attribute_int(attributes, "group", 1) == weights->dims[0];
 }
 
-/* Products of u8 and s8 that saturate. No other combination of operators and dtypes saturates (see saturates.c). ConvInteger
- * multiplies the weights by the image, so its operands are swapped. The other operators multiply the first operand by the
- * second. */
+/* Rejects products of u8 and s8 that may saturate. No other combination of operators and dtypes does (see saturates.c).
+ * ConvInteger multiplies the weights by the image, so its operands are swapped. The other operators multiply the first operand by
+ * the second. */
 static const char *doubt_saturation(const question *q) {
   const bool is_scaled = q->node.op[0] == 'Q', is_turned = strcmp(q->node.op, "ConvInteger") == 0;
   clv_value_info first, second;
@@ -97,7 +100,7 @@ static const char *doubt_recurrence(const question *q) {
 
 static const char *doubt_cache(const question *q) {
   clv_value_info places;
-  return get_input(q, 2, &places) ? "indices to write to: negative ones are an error" : NULL;
+  return get_input(q, 2, &places) ? "input write_indices: negative indices are an error" : NULL;
 }
 
 static const char *doubt_grid(const question *q) {
@@ -124,7 +127,7 @@ static const char *doubt_transform(const question *q) {
 
 static const char *doubt_unpool(const question *q) {
   clv_value_info shape;
-  return get_input(q, 2, &shape) ? "the given shape of the output has no effect" : NULL;
+  return get_input(q, 2, &shape) ? "input output_shape has no effect" : NULL;
 }
 
 static const char *doubt_reduction(const question *q) {
@@ -137,7 +140,7 @@ static const char *doubt_resize(const question *q) {
   clv_value_info scales;
   bool by_scales = get_input(q, 2, &scales) && !(scales.type.rank == 1 && scales.type.dims[0] == 0);
   if (!by_scales || !clv__attribute_is(attributes, "coordinate_transformation_mode", "align_corners", false)) return NULL;
-  return "align_corners with scales: the size is rounded before it is used";
+  return "align_corners with scales: the output size is rounded before coordinates are computed from it";
 }
 
 static const char *doubt_range(const question *q) {
@@ -167,7 +170,7 @@ static const char *doubt_not_4d(const question *q) {
   return get_input(q, 0, &data) && data.type.rank != 4 ? "a rank other than 4" : NULL;
 }
 
-/* A split into so many parts that some are empty. */
+/* Rejects a split into so many parts that the last ones are empty. */
 static const char *doubt_split(const question *q) {
   clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
   int64_t parts = clv__attribute_int(attributes, "num_outputs", 0), axis = clv__attribute_int(attributes, "axis", 0);

@@ -1,6 +1,6 @@
 /* The environment of ONNX Runtime: one per process, with the threads that sessions share. The first device to open creates it,
- * and the last one to close releases it. If a device wants another number of threads than the first one, each of its sessions has
- * its own threads. */
+ * and the last one to close releases it. If a later device needs a different number of threads, each of its sessions creates its
+ * own threads. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -39,7 +39,7 @@ static void log_anywhere(void *cookie, int severity, const char *category, const
   (void)category;
   (void)log_id;
   (void)location;
-  if (pthread_mutex_trylock(&lock) != 0) return; /* it is being created or released: drop it */
+  if (pthread_mutex_trylock(&lock) != 0) return; /* the environment is being created or released: drop the message */
   if (open_devices != NULL) log_line(open_devices->host, severity, message);
   pthread_mutex_unlock(&lock);
 }

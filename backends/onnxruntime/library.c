@@ -6,7 +6,7 @@
 #include "base/environment.h"
 #include "device.h"
 
-/* The end of the parenthesis that begins at `at`. */
+/* Finds the parenthesis that closes the one at `at`. */
 static const char *closing(const char *at) {
   int depth = 0;
   for (; *at != '\0'; ++at) {
@@ -25,7 +25,7 @@ static const char *without_place(const char *message) {
   if (end == NULL) return message;
   const char *said = end + 1 + strspn(end + 1, " "), *condition = strstr(said, ending);
   if (condition != NULL && condition[sizeof ending - 1 + strspn(condition + sizeof ending - 1, " \n")] != '\0') {
-    said = condition + sizeof ending - 1; /* otherwise the condition is the whole message */
+    said = condition + sizeof ending - 1; /* if nothing follows the condition, keep it: it is the whole message */
   }
   return *said != '\0' ? said : message;
 }
@@ -37,19 +37,20 @@ clv_status clv__ort_check(const clv__ort_api *api, clv__ort_status *status, cons
   clv__error_set(error, ours, "%s: %s (code %d)", call, without_place(api->GetErrorMessage(status)), code);
   api->ReleaseStatus(status);
   if (error == NULL) return ours;
-  for (char *at = error->message; *at != '\0'; ++at) { /* the message may have several lines, but ours has one */
+  for (char *at = error->message; *at != '\0'; ++at) { /* puts a message of several lines on one line */
     if ((unsigned char)*at < ' ') *at = ' ';
   }
   return ours;
 }
 
-/* Version "1.31.1" supports every API version up to 31. An older library also reports this itself, but only on stderr. */
+/* Version "1.31.1" supports every API version up to 31. An older library reports the mismatch only on stderr, so check the
+ * version first. */
 static clv_status check_version(const clv__ort_base *base, const char *path, clv__ort_library *library, clv_error *error) {
   unsigned major = 0, minor = 0;
   const char *version = base->GetVersionString();
   bool readable = version != NULL && sscanf(version, "%u.%u", &major, &minor) == 2;
   if (!readable || major != 1 || minor < CLV__ORT_API_VERSION) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s is ONNX Runtime %.40s; one of 1.%u or later, below 2, is needed", path,
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s is ONNX Runtime %.40s; version 1.%u or later, below 2, is needed", path,
                           version != NULL ? version : "without a version", CLV__ORT_API_VERSION);
   }
   library->api = base->GetApi(CLV__ORT_API_VERSION);

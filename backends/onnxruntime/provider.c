@@ -7,13 +7,13 @@
 
 const clv_option_info clv__ort_options_known[CLV__ORT_OPTION_COUNT] = {
     {"optimize", "off, basic, extended, all", "how much ONNX Runtime optimises the graph of a partition (default: all)"},
-    {"spin", "yes, no", "its threads spin while they wait for work (default: yes)"},
+    {"spin", "yes, no", "yes: ONNX Runtime's threads spin while they wait for work (default: yes)"},
     {"provider", "key=value;key=value", "options of the execution provider, with the names of ONNX Runtime's documentation"},
 };
 
 /* ---- Listing ---- */
 
-/* Derives "cpu", "gpu" or "npu" from a provider's name. NULL: a remote service, not a device. */
+/* Derives "cpu", "gpu" or "npu" from a provider's name. Returns NULL for a provider that is a remote service, not a device. */
 static const char *kind_of(const char *provider) {
   static const struct {
     const char *provider, *kind;
@@ -97,7 +97,7 @@ static clv_status find_provider(clv__ort_device *device, const char *name, clv_e
   return CLV_OK;
 }
 
-/* Splits "key=value;key=value" in a copy. */
+/* Reads options from "key=value;key=value". Copies `text` first. */
 static clv_status read_provider_options(clv__ort_device *device, const char *text, clv_error *error) {
   const clv_allocator *allocator = device->host->allocator;
   size_t length = strlen(text), count = 1;
@@ -160,7 +160,7 @@ static void describe(clv__ort_device *device) {
            device->library->version, device->provider);
   snprintf(device->fingerprint, sizeof device->fingerprint, "onnxruntime %s|%s|optimize=%d", device->library->version,
            device->provider, device->level);
-  if (device->saturates) { /* verdicts and session options depend on it */
+  if (device->saturates) { /* verdicts and session options depend on `saturates` */
     size_t used = strlen(device->fingerprint);
     snprintf(device->fingerprint + used, sizeof device->fingerprint - used, "|saturates");
   }

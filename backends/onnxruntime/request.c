@@ -1,5 +1,5 @@
-/* Requests: a session that runs on host memory. The library's value for a binding is reused as long as its address and shape are
- * the same, so repeated runs create nothing. */
+/* Requests: run a session on host memory. The OrtValue that was created for a binding is reused as long as its address and shape
+ * are the same, so repeated runs create no objects. */
 #include <string.h>
 
 #include "base/tensor/tensor.h"
@@ -37,7 +37,7 @@ void clv__ort_request_destroy(void *given) {
   clv__release(allocator, self);
 }
 
-/* Checks that the shapes are those for which the session was created, if they were fixed. */
+/* Checks the inputs against the types that the session was created for. An unknown dim accepts any size. */
 static clv_status check_shapes(const clv__ort_model *model, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
   if (input_count != model->input_count) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, but the model has %u", input_count, model->input_count);

@@ -1,5 +1,6 @@
 /* The processors on which ONNX Runtime computes products of u8 and s8 wrongly. With AVX2 and without VNNI its kernels add two
- * products in 16 bits, and the sum saturates. Seen on 1.31; its documentation calls it an overflow of U8S8 products. */
+ * products in 16 bits, and the sum saturates. Observed with ONNX Runtime 1.31, whose documentation calls this an overflow of U8S8
+ * products. */
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #endif
@@ -8,7 +9,7 @@
 #include "base/tensor/tensor.h"
 #include "device.h"
 
-/* Follows ONNX Runtime's choice of kernels. The kernels for processors older than AVX2 are exact. */
+/* Repeats the checks by which ONNX Runtime chooses its kernels. The kernels for processors without AVX2 are exact. */
 bool clv__ort_saturates(void) {
 #if defined(__x86_64__) || defined(__i386__)
   enum { AVX_VNNI = 1 << 4 }; /* in eax of leaf 7, subleaf 1; some compilers have no name for it */
@@ -40,8 +41,8 @@ static bool is_one_of(const char *op, const char *const *ops) {
   return *ops != NULL;
 }
 
-/* Whether a float product has a second operand that was dequantised from numbers that may saturate. `marks` has one flag per
- * value, which says whether the value was. Nodes come in the order in which they run. */
+/* Whether a float product has a second operand that was dequantised from numbers that may saturate. `marks` has a flag per value,
+ * set while walking the nodes in order: 1 if the value was dequantised from such numbers. */
 static bool has_products(const clv_host *host, const clv_graph_view *graph, uint8_t *marks) {
   static const char *const products[] = {"Conv", "Gemm", "MatMul", NULL};
   static const char *const moves[] = {"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze", NULL};

@@ -1,4 +1,5 @@
-/* Models: turns a partition, as ONNX, into a session. Verdicts: checks whether a session for the node alone can be created. */
+/* Models: turns a partition, written as ONNX, into a session. Verdicts: checks whether ONNX Runtime can create a session for a
+ * node alone. */
 #include <string.h>
 
 #include "base/tensor/tensor.h"
@@ -63,7 +64,8 @@ static clv_status set_for_use(const clv__ort_device *device, clv__ort_options *o
   return CLV_OK;
 }
 
-/* Disables one rewriting rule, which kills the process on some valid graphs in 1.31. Without it a Dropout runs as a copy. */
+/* Disables the optimiser's rule EliminateDropout: in ONNX Runtime 1.31 it crashes on some valid graphs. Without the rule a
+ * Dropout runs as a copy. */
 static clv_status leave_dropout(const clv__ort_device *device, const clv_host *host, const clv_graph_view *graph,
                                 clv__ort_options *options, clv_error *error) {
   bool has_dropout = false;
@@ -78,7 +80,7 @@ static clv_status leave_dropout(const clv__ort_device *device, const clv_host *h
   return CLV_OK;
 }
 
-/* Keeps dequantised operands in float products if integer products would saturate. */
+/* Stops the optimiser from turning float products of dequantised operands into integer products, if those would saturate. */
 static clv_status leave_quantised(const clv__ort_device *device, const clv_host *host, const clv_graph_view *graph,
                                   clv__ort_options *options, clv_error *error) {
   if (device->saturates && clv__ort_dequantises_widely(host, graph)) {
@@ -87,8 +89,8 @@ static clv_status leave_quantised(const clv__ort_device *device, const clv_host 
   return CLV_OK;
 }
 
-/* Disables optimisation and extra threads, and reports errors by status only. Also forbids the library's fallback kernels,
- * because they are not the provider's. */
+/* Sets the options of a trial: no optimisation, one thread, and no log messages, because errors are returned as a status. Also
+ * disables the fallback to the CPU's kernels, because a trial must show what the provider itself supports. */
 static clv_status set_for_trial(const clv__ort_device *device, clv__ort_options *options, clv_error *error) {
   const clv__ort_api *api = device->api;
   CLV__ORT_TRY(api, SetSessionLogSeverityLevel, options, CLV__ORT_LOG_FATAL);

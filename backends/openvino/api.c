@@ -90,7 +90,8 @@ static clv_status find_entry_points(void *handle, const char *path, clv__openvin
   return CLV_OK;
 }
 
-/* Runs before any other entry point is looked up. A wrong version number is a clearer message than a missing entry point. */
+/* Runs before the other entry points are looked up, because an error about the version is clearer than one about a missing entry
+ * point. */
 static clv_status check_version(void *handle, const char *path, clv__openvino *ov, clv_error *error) {
   CLV__TRY(find_entry_point(handle, path, "ov_get_openvino_version", &ov->get_openvino_version, error));
   CLV__TRY(find_entry_point(handle, path, "ov_version_free", &ov->version_free, error));
@@ -112,7 +113,7 @@ static clv_status check_version(void *handle, const char *path, clv__openvino *o
 clv_status clv__openvino_load(const clv_host *host, void **library, clv_error *error) {
   (void)host;
   static const char *const names[] = {"libopenvino_c.so*", NULL}, *const subfolders[] = {"openvino/libs", NULL};
-  /* The result lives as long as the process, as the library does. */
+  /* static, because the library is never unloaded */
   static clv__openvino loaded;
   clv__library_search search = {
       .what = "OpenVINO",
@@ -125,7 +126,7 @@ clv_status clv__openvino_load(const clv_host *host, void **library, clv_error *e
   char path[1024];
   *library = NULL;
   CLV__TRY(clv__library_open(&search, RTLD_NOW | RTLD_LOCAL, &handle, path, sizeof path, error));
-  CLV__TRY(check_version(handle, path, &loaded, error)); /* a rejected library stays loaded: its destructors may be unsafe */
+  CLV__TRY(check_version(handle, path, &loaded, error)); /* a rejected library stays loaded: unloading it may be unsafe */
   CLV__TRY(find_entry_points(handle, path, &loaded, error));
   *library = &loaded;
   return CLV_OK;

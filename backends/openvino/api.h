@@ -1,4 +1,4 @@
-/* The part of OpenVINO's C API that is used here. It is declared again, so that the build does not need OpenVINO's headers. The
+/* The part of OpenVINO's C API that is used here. It is declared here, so that the build does not need OpenVINO's headers. The
  * entry points are looked up in a library that is loaded at run time.
  *
  * Two things here can differ between releases: the numbers of element types (those of 2025.0 were one higher), and the structs
@@ -89,7 +89,7 @@ typedef struct ov_partial_shape {
   X(int, infer_request_infer, (ov_infer_request * request))                                                                     \
   X(void, infer_request_free, (ov_infer_request * request))
 
-/* The loaded library: its entry points without their "ov_". It is never unloaded, because it has threads. */
+/* The loaded library: a pointer to each entry point, named without "ov_". The library is never unloaded: it has threads. */
 typedef struct clv__openvino {
 #define FIELD(result, name, parameters) result(*name) parameters;
   CLV__OPENVINO_ENTRY_POINTS(FIELD)

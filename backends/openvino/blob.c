@@ -1,5 +1,5 @@
-/* Compiled models as bytes. The C API exports only to a path. So the path is that of a file in memory, which has no name that
- * another process could open or replace. */
+/* Saves and loads compiled models. The C API can export a model only to a path. So it is exported to a file in memory, which
+ * other processes cannot open or replace, because it has no name. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <stdio.h>
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ static void write_ports(const clv__openvino_model *model, clv__text *payload) {
 static clv_status write_file(int file, const clv__text *payload, clv_write_fn write, void *cookie, clv_error *error) {
   struct stat about;
   if (fstat(file, &about) != 0 || about.st_size <= 0) {
-    return clv__error_set(error, CLV_IO_ERROR, "OpenVINO exported nothing");
+    return clv__error_set(error, CLV_IO_ERROR, "OpenVINO exported an empty file");
   }
   size_t size_bytes = (size_t)about.st_size;
   void *data = mmap(NULL, size_bytes, PROT_READ, MAP_SHARED, file, 0);
@@ -71,7 +71,7 @@ static clv_status read_types(clv__sealed_reader *reader, clv__openvino_model *mo
   clv_tensor *types;
   uint32_t type_count;
   CLV__TRY(clv__sealed_take_types(reader, &model->arena, &types, &type_count));
-  if (type_count != count) return clv__sealed_damaged(reader, "its types");
+  if (type_count != count) return clv__sealed_damaged(reader, "the number of types differs from the number of ports");
   for (uint32_t i = 0; i < count; ++i) model->ports[from + i].type = types[i];
   return CLV_OK;
 }
@@ -80,7 +80,7 @@ static clv_status read_ports(clv__sealed_reader *reader, clv__openvino_model *mo
   uint32_t count = model->input_count + model->output_count;
   for (uint32_t i = 0; i < count; ++i) {
     model->ports[i].name = clv__sealed_take_text(reader, &model->arena);
-    if (model->ports[i].name == NULL) return clv__sealed_damaged(reader, "its names");
+    if (model->ports[i].name == NULL) return clv__sealed_damaged(reader, "truncated in the names of its ports");
   }
   for (uint32_t i = 0; i < model->input_count; ++i) model->ports[i].is_dropped = clv__sealed_take(reader, 1) != 0;
   CLV__TRY(read_types(reader, model, 0, model->input_count));
@@ -92,12 +92,13 @@ clv_status clv__openvino_model_load(void *self, const void *data, size_t size_by
   const clv__openvino *ov = device->ov;
   clv__sealed_reader reader = {.kind = &kind, .data = data, .size_bytes = size_bytes, .error = error};
   *out = NULL;
-  if (clv__sealed_take(&reader, 4) != FORMAT) return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO model: another format");
+  if (clv__sealed_take(&reader, 4) != FORMAT)
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO model: the file's format version is not supported");
   CLV__TRY(clv__sealed_check_fingerprint(&reader, ov->build));
   uint32_t input_count = (uint32_t)clv__sealed_take(&reader, 4), output_count = (uint32_t)clv__sealed_take(&reader, 4);
   /* A name takes at least four bytes. A higher count means that the file is damaged, so reject it before it allocates memory. */
   if (reader.failed || input_count > size_bytes / 4 || output_count > size_bytes / 4) {
-    return clv__sealed_damaged(&reader, "its beginning");
+    return clv__sealed_damaged(&reader, "truncated, or more inputs and outputs than fit in the file");
   }
   clv__openvino_model *model = clv__openvino_model_new(device, input_count, output_count);
   if (model == NULL) return clv__error_memory(error, (size_t)input_count + output_count);

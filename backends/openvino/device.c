@@ -23,7 +23,7 @@ const clv_option_info clv__openvino_options[CLV__OPENVINO_OPTION_COUNT] = {
     [NAN_VALUES] = {"nan", "lose, keep",
                     "keep: reject operators in which OpenVINO loses NaNs (Relu, Max, Exp); lose: accept them (default: lose)"},
     [SHAPES] = {"shapes", "open, fixed", "fixed: compile models only for known shapes (default: open, but fixed on an NPU)"},
-    [PINNING] = {"pinning", "yes, no", "yes: bind its threads to cores (default: no)"},
+    [PINNING] = {"pinning", "yes, no", "yes: bind OpenVINO's threads to cores (default: no)"},
 };
 
 typedef struct settings {

@@ -26,7 +26,7 @@ typedef struct clv__openvino_port {
   const char *name;
   clv_tensor type; /* as the host knows it */
   ov_port *port;   /* NULL: an input that the model does not read */
-  bool is_dropped; /* the model does not read this input; known before the ports are */
+  bool is_dropped; /* the model does not read this input; set before `port` is */
   bool is_open;    /* the model determines its shape in each run */
   bool is_copy;    /* an output that is the same tensor as the port `of` */
   uint32_t of;

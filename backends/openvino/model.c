@@ -1,5 +1,5 @@
-/* Models: a partition is passed as ONNX in memory and compiled. Then its inputs and outputs are matched to the ports of the
- * compiled model. OpenVINO may have dropped inputs that no node reads. */
+/* Compiles a partition, which is passed to OpenVINO as an ONNX model in memory. Then matches its inputs and outputs to the ports
+ * of the compiled model. OpenVINO may have dropped inputs that no node reads. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,8 +79,8 @@ static clv_status find_port(clv__openvino_model *model, bool is_output, uint32_t
   return check_port(ov, port, is_output ? "output" : "input", error);
 }
 
-/* Whether two ports are the same tensor. Such ports have the same set of names, and no other port shares a name. OpenVINO returns
- * the same name each time as long as the set is unchanged. */
+/* Whether two ports are the same tensor. A tensor has a set of names, and no other tensor has any of them. Of an unchanged set,
+ * OpenVINO always returns the same name, so the ports are the same tensor if the returned names are equal. */
 static bool is_same_tensor(const clv__openvino *ov, const ov_port *a, const ov_port *b) {
   char *name_a = NULL, *name_b = NULL;
   bool same = a != NULL && b != NULL && ov->port_get_any_name(a, &name_a) == 0 && ov->port_get_any_name(b, &name_b) == 0 &&
@@ -109,8 +109,9 @@ clv_status clv__openvino_model_find_ports(clv__openvino_model *model, clv_error 
   CLV__OPENVINO_TRY(ov, error, compiled_model_outputs_size, model->compiled, &outputs);
   for (uint32_t i = 0; i < model->input_count; ++i) kept += !model->ports[i].is_dropped;
   if (inputs != kept || outputs != model->output_count) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO compiled %u inputs and %u outputs into %zu and %zu", kept,
-                          model->output_count, inputs, outputs);
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "the partition has %u inputs and %u outputs, but the model that OpenVINO compiled has %zu and %zu",
+                          kept, model->output_count, inputs, outputs);
   }
   for (uint32_t i = 0, at = 0; i < model->input_count; ++i) {
     if (!model->ports[i].is_dropped) CLV__TRY(find_port(model, false, i, at++, error));
@@ -163,7 +164,7 @@ static clv_status describe_ports(clv__openvino_model *model, const clv_graph_vie
   return CLV_OK;
 }
 
-/* Finds the inputs that reading the model has dropped. At that point all of them still have their names. */
+/* Finds the inputs that OpenVINO dropped when it read the model. Called before compilation, which may remove their names. */
 static clv_status find_dropped(clv__openvino_model *model, const ov_model *read, clv_error *error) {
   const clv__openvino *ov = model->device->ov;
   size_t inputs = 0, kept = 0;
@@ -177,7 +178,7 @@ static clv_status find_dropped(clv__openvino_model *model, const ov_model *read,
     ++kept;
   }
   if (kept == inputs) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO reads %zu of %u inputs, and %zu have the expected names", inputs,
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO kept %zu of %u inputs, but only %zu have the expected names", inputs,
                         model->input_count, kept);
 }
 
@@ -231,7 +232,7 @@ cleanup:
 clv_status clv__openvino_model_compile(void *device, const clv_host *host, const clv_graph_view *graph,
                                        const clv_compile_options *options, void **model, clv_error *error) {
   (void)host;
-  /* the other options change nothing: results are the same in every run, and there is nothing to tune */
+  /* the other compile options have no effect: results are always deterministic, and there is nothing to tune */
   return compile(device, graph, clv__framework_onnx, options->precision == CLV_BF16, model, error);
 }
 

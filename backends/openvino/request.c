@@ -1,5 +1,5 @@
-/* Requests: tensors over the host's own memory. A tensor is set again only if its address or shape has changed. Outputs whose
- * size the model determines are copied from the model's memory. */
+/* Requests: run a compiled model. Its tensors use the host's memory directly. A tensor is set again only if its address or shape
+ * has changed. An output whose size is known only after the run is copied from OpenVINO's memory. */
 #include <string.h>
 
 #include "base/tensor/tensor.h"
@@ -7,7 +7,7 @@
 
 /* The tensor that was last set at a port. */
 typedef struct bound_tensor {
-  ov_tensor *tensor; /* NULL: none, the port uses the request's own memory */
+  ov_tensor *tensor; /* NULL: none was set: OpenVINO allocates the memory for this port */
   const void *data;
   int32_t rank;
   int64_t dims[CLV_MAX_RANK];
@@ -68,7 +68,7 @@ clv_status clv__openvino_request_create(void *handle, const clv_tensor *inputs, 
   return CLV_OK;
 }
 
-/* Only checks the inputs: each run's tensors carry their shapes. */
+/* Only checks the inputs, because each run passes tensors with their shapes. */
 clv_status clv__openvino_request_resize(void *handle, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
   const request *self = handle;
   if (self->model->device->static_shapes) {
@@ -108,7 +108,7 @@ static clv_status bind(request *self, uint32_t index, const clv_tensor *type, cl
   return CLV_OK;
 }
 
-/* A port keeps memory that was set once. So if the model must determine an output's size again, the request is created anew. */
+/* Lets OpenVINO allocate a port's memory again. A tensor that was set cannot be removed, so the request is created anew. */
 static clv_status unbind(request *self, uint32_t index, clv_error *error) {
   const clv__openvino *ov = self->model->device->ov;
   if (self->bound[index].tensor == NULL) return CLV_OK;
@@ -148,7 +148,7 @@ static clv_status read_shape(const clv__openvino *ov, const ov_tensor *tensor, c
   return status;
 }
 
-/* Copies an output out of the request's own memory. */
+/* Copies an output from the memory that OpenVINO allocated. */
 static clv_status take_output(request *self, uint32_t index, clv__framework_run *run, clv_error *error) {
   const clv__openvino *ov = self->model->device->ov;
   const clv__openvino_port *port = &self->model->ports[run->input_count + index];
@@ -172,7 +172,8 @@ cleanup:
   return status;
 }
 
-/* Checks an output in the host's memory whose shape the model determines in each run. It may be smaller than the host expects. */
+/* Checks an output that was written to the host's memory, and whose shape the model determines in each run: the shape may be
+ * smaller than the host expects. */
 static clv_status check_output(request *self, uint32_t index, const clv__framework_run *run, clv_error *error) {
   const clv__openvino *ov = self->model->device->ov;
   const clv_tensor *expected = &run->outputs[index].type;

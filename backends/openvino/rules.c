@@ -10,8 +10,9 @@ static bool refuse(char reason[160], const char *what) {
   return false;
 }
 
-/* The table's row for Cast has no f16 and bf16. Inside a partition OpenVINO drops a cast to f16 together with its rounding, and
- * its f16 arithmetic gives unrounded results. A cast to i64 is accepted only if the values are known to fit in 32 bits. */
+/* A cast from f32 is accepted only to f32, bool and i32, and with the option halves=wide also to f16 and bf16. Inside a partition
+ * OpenVINO drops a cast to f16 and with it the rounding, and it does not round the results of f16 arithmetic. A cast to i64 is
+ * accepted only from types whose values fit in 32 bits: see the table. */
 bool clv__openvino_accepts_cast(const clv__openvino_node *node, char reason[160]) {
   clv_dtype to = node->outputs[0].dtype;
   if (node->halves_are_wide && (to == CLV_F16 || to == CLV_BF16)) return true;
@@ -49,9 +50,9 @@ bool clv__openvino_accepts_softmax(const clv__openvino_node *node, char reason[1
   if (node->opset >= 13) return true;
   const clv_tensor *input = &node->inputs[0];
   int64_t axis = clv__attribute_int(node->attributes, "axis", 1);
-  if (input->rank == CLV_RANK_UNKNOWN) return refuse(reason, "opset below 13, of unknown rank");
+  if (input->rank == CLV_RANK_UNKNOWN) return refuse(reason, "opset below 13, with an input of unknown rank");
   for (int64_t i = axis + (axis < 0 ? input->rank : 0) + 1; i < input->rank; ++i) {
-    if (input->dims[i] != 1) return refuse(reason, "opset below 13 over several axes");
+    if (input->dims[i] != 1) return refuse(reason, "opset below 13, over several axes");
   }
   return true;
 }
@@ -87,16 +88,16 @@ bool clv__openvino_accepts_resize(const clv__openvino_node *node, char reason[16
 }
 
 bool clv__openvino_accepts_recurrent(const clv__openvino_node *node, char reason[160]) {
-  if (clv__attribute_int(node->attributes, "layout", 0) != 0) return refuse(reason, "layout 1");
+  if (clv__attribute_int(node->attributes, "layout", 0) != 0) return refuse(reason, "attribute layout is 1");
   if (strcmp(node->op, "LSTM") == 0 && clv__openvino_has(node, 7)) return refuse(reason, "LSTM with peepholes");
   if (clv__openvino_has(node, 4)) return refuse(reason, "sequences of several lengths");
   if (clv__attribute_find(node->attributes, "activations") != NULL) return refuse(reason, "non-default activations");
-  if (clv__attribute_find(node->attributes, "clip") != NULL) return refuse(reason, "clip");
-  if (clv__attribute_int(node->attributes, "input_forget", 0) != 0) return refuse(reason, "input_forget");
+  if (clv__attribute_find(node->attributes, "clip") != NULL) return refuse(reason, "attribute clip");
+  if (clv__attribute_int(node->attributes, "input_forget", 0) != 0) return refuse(reason, "attribute input_forget");
   return true;
 }
 
-/* With a reduction, OpenVINO saturates small integers. */
+/* If the attribute `reduction` is set, OpenVINO saturates small integers instead of wrapping. */
 bool clv__openvino_accepts_scatter(const clv__openvino_node *node, char reason[160]) {
   if (clv__attribute_is(node->attributes, "reduction", "none", true) || node->inputs[0].dtype == CLV_F32) return true;
   return refuse(reason, "a reduction of a dtype other than f32");

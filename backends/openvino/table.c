@@ -1,5 +1,6 @@
 /* The operators and dtypes that OpenVINO's CPU device computes correctly. They were found by running every operator with every
- * dtype against the reference kernels. The other devices use the same table, and must also compile the node.
+ * dtype against the reference kernels. OpenVINO's other devices use the same table. On every device the node is also compiled
+ * before the verdict is yes.
  *
  * size-ok: operator table */
 #include "table.h"
@@ -69,7 +70,8 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "Cast", .dtypes = F | B | I8 | I16 | I32, INDEX_OUT(IN(0)), .accepts = clv__openvino_accepts_cast},
     {.op = "Dropout", .dtypes = F | H | B, .constants = IN(1) | IN(2), .accepts = clv__openvino_accepts_dropout},
 
-    /* Two or more operands. 8-bit integers saturate instead of wrapping; 32-bit quotients go through f32. */
+    /* Two or more operands. 8-bit integers are excluded where they saturate instead of wrapping, and 32-bit integers from Div,
+     * which computes them in f32. */
     {.op = "Add", .dtypes = F | H | I16 | I32 | U32},
     {.op = "Sub", .dtypes = F | H | I16 | I32 | U32},
     {.op = "Mul", .dtypes = F | H | I16 | I32 | U32},
@@ -105,7 +107,7 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "Slice",
      .dtypes = MOVED,
      INDEX(IN(1) | IN(2) | IN(3) | IN(4)),
-     CONSTANT(IN(1) | IN(2) | IN(3) | IN(4))}, /* an end of 2^63-1 is read as -1 */
+     CONSTANT(IN(1) | IN(2) | IN(3) | IN(4))}, /* OpenVINO reads a computed end of 2^63-1 as -1 */
     {.op = "Gather", .dtypes = MOVED, INDEX(IN(1))},
     {.op = "GatherElements", .dtypes = MOVED, INDEX(IN(1)), .accepts = clv__openvino_accepts_gather_elements},
     {.op = "GatherND", .dtypes = MOVED, INDEX(IN(1))},
@@ -117,7 +119,7 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "Trilu", .dtypes = MOVED, INDEX(IN(1)), CONSTANT(IN(1))},
     {.op = "DepthToSpace", .dtypes = MOVED},
     {.op = "SpaceToDepth", .dtypes = MOVED, .accepts = clv__openvino_accepts_space_to_depth},
-    {.op = "ReverseSequence", .dtypes = F | H, INDEX(IN(1))}, /* integers go through f32 */
+    {.op = "ReverseSequence", .dtypes = F | H, INDEX(IN(1))}, /* not integers, which OpenVINO converts to f32 */
     {.op = "Compress", .dtypes = MOVED},
 
     /* Shapes and indices. */
@@ -178,13 +180,13 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "Attention", .wrong = "windows, causal masks with a past, and fully masked rows are wrong"},
     {.op = "BitShift", .wrong = "shifts by the full width and of negative numbers are wrong; 8-bit results saturate"},
     {.op = "DFT", .wrong = "axes and shapes of inverse and of real transforms are wrong"},
-    {.op = "DynamicQuantizeLinear", .wrong = "halves are rounded differently"},
-    {.op = "Hardmax", .wrong = "a different one of equal values is chosen"},
+    {.op = "DynamicQuantizeLinear", .wrong = "values halfway between two integers are rounded differently"},
+    {.op = "Hardmax", .wrong = "of equal maxima, a different one is chosen"},
     {.op = "NonMaxSuppression", .wrong = "boxes at the threshold are dropped"},
     {.op = "OneHot", .wrong = "out-of-range indices wrap around"},
     {.op = "ThresholdedRelu", .wrong = "NaNs and values equal to the threshold are wrong"},
     {.op = "Shrink", .wrong = "NaNs stay NaNs instead of becoming 0"},
-    {.op = "TopK", .wrong = "equal values have a different order"},
+    {.op = "TopK", .wrong = "equal values come in a different order"},
     {.op = "Unique", .wrong = "the order of its results may differ"},
     {.op = NULL},
 };

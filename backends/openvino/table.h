@@ -1,4 +1,4 @@
-/* The table of operators that OpenVINO computes correctly, and the form in which its rules see a node. */
+/* The table of operators that OpenVINO computes correctly, and the description of a node that its rules check. */
 #ifndef CLEAVE_BACKENDS_OPENVINO_TABLE_H
 #define CLEAVE_BACKENDS_OPENVINO_TABLE_H
 
@@ -15,7 +15,7 @@ typedef struct clv__openvino_node {
   clv__attributes attributes;
   uint32_t input_count, output_count;
   const uint32_t *operands, *results; /* CLV_NO_VALUE if absent */
-  const clv_tensor *inputs, *outputs; /* with `data` if it is known */
+  const clv_tensor *inputs, *outputs; /* their types; `data` is set if the value is known */
   const bool *is_constant;
   bool halves_are_wide; /* intermediate f16 and bf16 results may stay f32 */
 } clv__openvino_node;

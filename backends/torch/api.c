@@ -1,11 +1,11 @@
-/* See api.h. */
+/* Looks up PyTorch's functions in the loaded library: see api.h. */
 #include "api.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The oldest release that has all the functions used here. It is also the one that this code was tested with. */
+/* 2.13.0, the oldest release that has all the functions used here. This code was tested with the same release. */
 #define OLDEST_VERSION 0x020d000000000000u
 
 static const struct {

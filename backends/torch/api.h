@@ -1,7 +1,7 @@
-/* The part of PyTorch's C interface for the ABI-stable parts of libtorch that is used here. It is declared again, and every
- * function is looked up by name in the library that is loaded at run time. The interface is that of PyTorch 2.13. The headers
- * torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h of its wheel document each function. Functions return 0
- * on success. */
+/* The part of PyTorch's C interface for the ABI-stable parts of libtorch that is used here. It is declared here, so that the
+ * build does not need PyTorch's headers. Every function is looked up by name in the library, which is loaded at run time. The
+ * interface is that of PyTorch 2.13. The headers torch/csrc/inductor/aoti_torch/c/shim.h and torch/csrc/stable/c/shim.h of its
+ * wheel document each function. Functions return 0 on success. */
 #ifndef CLEAVE_BACKENDS_TORCH_API_H
 #define CLEAVE_BACKENDS_TORCH_API_H
 
@@ -16,9 +16,9 @@ typedef struct clv__torch_string_ *clv__torch_string;
 enum { CLV__TORCH_DTYPES = CLV_BF16 + 1 };
 
 typedef struct clv__torch_api {
-  uint64_t abi_version;              /* 0x MM mm pp 00 00 00 00 00 as in 2.13.0 */
+  uint64_t abi_version;              /* version 2.13.0 is 0x020d000000000000: one byte each for major, minor, patch */
   char version[32];                  /* "2.13.0" */
-  int32_t dtypes[CLV__TORCH_DTYPES]; /* PyTorch's numbers of our dtypes; -1: none */
+  int32_t dtypes[CLV__TORCH_DTYPES]; /* PyTorch's number of each Cleave dtype; -1 if it has none */
   int32_t cpu, meta;                 /* PyTorch's numbers of these device kinds */
 
   int32_t (*layout_strided)(void);
@@ -45,7 +45,7 @@ typedef struct clv__torch_api {
   int (*list_push)(clv__torch_list list, clv__torch_value value);
   int (*list_delete)(clv__torch_list list);
   int (*string_new)(const char *data, size_t length, clv__torch_string *string);
-  int (*optional_new)(clv__torch_value **value); /* holds the value of an optional argument that is present */
+  int (*optional_new)(clv__torch_value **value); /* allocates memory for the value of an optional argument that is not None */
 
   int (*call)(const char *op, const char *overload, clv__torch_value *stack, uint64_t abi_version);
   const char *(*last_error)(void); /* message of the last function that failed on this thread */

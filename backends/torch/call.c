@@ -1,4 +1,4 @@
-/* Makes calls: see call.h. read.c reads them. */
+/* Calls PyTorch's operators: see call.h. read.c parses the calls. */
 #include "call.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static bool make_item(const clv__torch_api *api, const clv__torch_argument *argu
     case CLV__TORCH_LAYOUT:
     case CLV__TORCH_FORMAT:
       memcpy(value, &number, sizeof number);
-      return true; /* PyTorch reads these from the lower half, which comes first on little-endian machines */
+      return true; /* PyTorch reads these 32-bit numbers from the lower half, which comes first on little-endian machines */
     case CLV__TORCH_DEVICE:
       *value = (clv__torch_value)(uint32_t)api->cpu << 32;
       return true;
@@ -103,7 +103,7 @@ static bool take_list(const clv__torch_api *api, clv__torch_list list, clv__torc
 clv_status clv__torch_call_make(const clv__torch_api *api, const clv__torch_call *call, const clv__torch_tensor *inputs,
                                 clv__torch_value *stack, clv__torch_tensor *outputs, uint32_t output_count, clv_error *error) {
   for (uint32_t i = 0; i < call->argument_count; ++i) {
-    /* Only an allocation can fail here. The values of earlier arguments then leak. */
+    /* This fails only if memory runs out. The values of earlier arguments then leak. */
     if (!make_argument(api, &call->arguments[i], inputs, &stack[i])) return failed(api, call, error);
   }
   if (api->call(call->op, call->overload, stack, api->abi_version) != 0) return failed(api, call, error);
@@ -121,6 +121,6 @@ clv_status clv__torch_call_make(const clv__torch_api *api, const clv__torch_call
   }
   if (fits && taken == output_count) return CLV_OK;
   for (uint32_t i = 0; i < taken; ++i) (void)api->tensor_delete(outputs[i]);
-  return clv__error_set(error, CLV_INVALID_MODEL, "%s: the file gives it %u outputs, but PyTorch %s another number", call->op,
-                        output_count, api->version);
+  return clv__error_set(error, CLV_INVALID_MODEL, "%s: the file declares %u outputs, but PyTorch %s returned a different number",
+                        call->op, output_count, api->version);
 }

@@ -26,7 +26,8 @@ typedef struct clv__torch_item {
   const char *text; /* STRING */
 } clv__torch_item;
 
-/* An argument, according to its type. `int[]? dim` is a list that may be none. `Tensor?[]` is a list whose items may be none. */
+/* An argument with its type and value. In the type, `int[]?` is a list that may be None, and `Tensor?[]` a list whose items may
+ * be None. */
 typedef struct clv__torch_argument {
   clv__torch_kind kind;
   bool is_list, is_optional, items_are_optional;
@@ -42,7 +43,7 @@ typedef struct clv__torch_call {
   clv__torch_argument *arguments;
   uint32_t return_count;
   bool *returns_list; /* per result: false for a tensor, true for a list of tensors */
-  uint32_t room;      /* size of the stack: the larger of both counts */
+  uint32_t room;      /* size of the stack: the larger of argument_count and return_count */
 } clv__torch_call;
 
 /* Reads the call of a node into `arena`. Returns CLV_NOT_SUPPORTED if the node has no call, or if an argument or result has a

@@ -1,4 +1,4 @@
-/* See model.h. */
+/* Compiles and runs a partition of ATen nodes: see model.h. */
 #include "model.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ typedef struct node {
   const char *name;
   clv__torch_call call;
   uint32_t input_count, output_count;
-  const uint32_t *inputs, *outputs; /* values of the view */
+  const uint32_t *inputs, *outputs; /* value ids in the model */
 } node;
 
 struct clv__torch_model {
@@ -18,22 +18,22 @@ struct clv__torch_model {
   clv__arena arena;
   uint32_t node_count, value_count, input_count, output_count;
   node *nodes;
-  uint32_t *inputs, *outputs;   /* values */
-  clv_tensor *types;            /* of the values, as declared; the data of a constant is a copy */
-  clv__torch_tensor *constants; /* by value; NULL: none */
-  uint32_t *last_reader;        /* by value: the last node that reads it; the model's outputs have node_count */
+  uint32_t *inputs, *outputs;   /* value ids */
+  clv_tensor *types;            /* indexed by value: the declared type; for a constant, `data` points to a copy of its data */
+  clv__torch_tensor *constants; /* indexed by value; NULL if the value is not a constant */
+  uint32_t *last_reader;        /* indexed by value: the last node that reads it; node_count for an output of the model */
   uint32_t most_operands, most_arguments;
   uint64_t constant_bytes;
 };
 
 struct clv__torch_request {
   clv__torch_model *model;
-  clv__torch_tensor *values;   /* by value of the model; NULL if not computed yet, or not needed any more */
-  clv__torch_tensor *operands; /* of the current node */
+  clv__torch_tensor *values;   /* indexed by value; NULL if not computed yet, or no longer needed */
+  clv__torch_tensor *operands; /* inputs, then outputs, of the current node */
   clv__torch_value *stack;
 };
 
-/* Fills dims and strides of a dense tensor, as PyTorch needs them. */
+/* Computes the dims and strides of a dense tensor, which PyTorch needs. */
 static void describe(const clv_tensor *type, int64_t *dims, int64_t *strides) {
   int64_t stride = 1;
   for (int32_t d = type->rank; d-- > 0;) {
@@ -93,8 +93,8 @@ static clv_status read_values(clv__torch_model *model, const clv_host *host, con
   return CLV_OK;
 }
 
-/* Checks that PyTorch knows the operator, by a call with tensors that have types but no data. Any other error of that call is
- * ignored, because many operators run only on data. */
+/* Checks that PyTorch has the operator, by a call with tensors that have types but no data. Ignores any other error of the call,
+ * because many operators need data. */
 static clv_status check_operator(const clv__torch_model *model, const node *n, clv__torch_request *scratch, clv_error *error) {
   const clv__torch_api *api = model->api;
   clv_status status = CLV_OK;
@@ -262,7 +262,7 @@ static clv_status run_node(clv__torch_request *request, uint32_t index, clv_erro
   return CLV_OK;
 }
 
-/* Reads the type of PyTorch's result; data and strides are returned separately. */
+/* Reads the type of a result from PyTorch. `type->data` receives the address of its data, and `strides` its strides. */
 static clv_status look_at(const clv__torch_api *api, clv__torch_tensor tensor, clv_tensor *type, int64_t **strides,
                           clv_error *error) {
   int64_t rank, *dims;
@@ -270,7 +270,7 @@ static clv_status look_at(const clv__torch_api *api, clv__torch_tensor tensor, c
   *type = (clv_tensor){0};
   if (api->tensor_rank(tensor, &rank) != 0 || api->tensor_dims(tensor, &dims) != 0 || api->tensor_strides(tensor, strides) != 0 ||
       api->tensor_dtype(tensor, &dtype) != 0 || api->tensor_data(tensor, &type->data) != 0) {
-    return clv__error_set(error, CLV_DEVICE_ERROR, "PyTorch does not describe its result: %s", api->last_error());
+    return clv__error_set(error, CLV_DEVICE_ERROR, "cannot read the type of PyTorch's result: %s", api->last_error());
   }
   if (rank > CLV_MAX_RANK) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "PyTorch produced a tensor of rank %lld", (long long)rank);
@@ -283,7 +283,7 @@ static clv_status look_at(const clv__torch_api *api, clv__torch_tensor tensor, c
   return CLV_OK;
 }
 
-/* Copies a tensor with any strides, as PyTorch's results may have, to dense memory, element by element. */
+/* Copies a tensor with arbitrary strides to dense memory, element by element. PyTorch's results may have any strides. */
 static void copy_strided(const clv_tensor *from, const int64_t *strides, void *to) {
   size_t element = clv_dtype_size_bytes(from->dtype), count = 1;
   int64_t at[CLV_MAX_RANK] = {0};

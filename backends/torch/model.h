@@ -1,4 +1,4 @@
-/* A partition of ATen nodes: reads its calls once, and runs them. */
+/* Compiles a partition of ATen nodes by parsing the call of each node once. A request then makes the calls. */
 #ifndef CLEAVE_BACKENDS_TORCH_MODEL_H
 #define CLEAVE_BACKENDS_TORCH_MODEL_H
 

@@ -1,4 +1,4 @@
-/* Reads calls: see call.h. The text comes from a file, so every byte is checked. */
+/* Parses the call of an ATen node: see call.h. The text comes from a model file, so it is checked thoroughly. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -49,7 +49,8 @@ static bool read_kind(const char **at, clv__torch_kind *kind) {
   return false;
 }
 
-/* Reads a type, which ends at a blank. `any` is set if the type may be unknown as long as the value is none ("Generator?"). */
+/* Reads a type, which ends at a blank. Sets `any` if the type is unknown but optional ("Generator?"): such an argument is
+ * accepted if its value is None. */
 static bool read_type(const char *text, size_t length, clv__torch_argument *argument, bool *any) {
   const char *at = text, *end = text + length;
   *argument = (clv__torch_argument){0};
@@ -160,7 +161,7 @@ static clv_status read_item(reader *r, clv__torch_kind kind, bool may_be_none, c
   if (take_word(&behind, "None") && is_end(*behind)) {
     r->at = behind;
     item->is_none = true;
-    return may_be_none ? CLV_OK : wrong(r, "it may not be None");
+    return may_be_none ? CLV_OK : wrong(r, "it must not be None");
   }
   switch (kind) {
     case CLV__TORCH_TENSOR:
@@ -237,8 +238,8 @@ static clv_status read_argument(reader *r, clv__torch_argument *argument) {
 
 /* ---- The node ---- */
 
-/* "linalg_inv.default" of domain `aten` means aten::linalg_inv without an overload. The name contains the namespace if it is
- * another one. */
+/* Splits the node's operator into PyTorch's name and overload. "linalg_inv.default" is aten::linalg_inv without an overload. An
+ * operator from another namespace begins with that namespace and a dot. */
 static clv_status read_name(reader *r, clv__torch_call *call) {
   const char *op = r->node->op, *dot = strrchr(op, '.');
   if (dot == NULL || dot == op || dot[1] == '\0') {

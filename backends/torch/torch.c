@@ -16,7 +16,7 @@ typedef struct device {
   char description[96], fingerprint[64];
 } device;
 
-/* Lives as long as the process, as the library does. */
+/* Static, because the library is never unloaded. */
 static clv__torch_api loaded_api;
 
 static clv_status load(const clv_host *host, void **library, clv_error *error) {
@@ -67,7 +67,7 @@ static void device_close(void *closed) {
   if (d != NULL) clv__release(d->host->allocator, d);
 }
 
-/* Nodes that have an ONNX form are left to other devices. */
+/* Accepts only nodes of domain `aten`. Nodes with ONNX operators run on other devices. */
 static bool may_support(void *self, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict) {
   device *d = self;
   clv_node_info info = {.struct_size = sizeof info};
@@ -116,7 +116,7 @@ static clv_status request_create(void *model, const clv_tensor *inputs, uint32_t
   return CLV_OK;
 }
 
-/* A call accepts any shapes. */
+/* Does nothing, because a call accepts tensors of any shape. */
 static clv_status request_resize(void *request, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
   (void)request;
   (void)inputs;

@@ -1,4 +1,4 @@
-/* Captures: see captured.h. */
+/* Records, launches and rebinds captures: see captured.h. */
 #include "captured.h"
 
 #include "backends/vnpu/spec/speed.h"
@@ -15,7 +15,7 @@ static clv_status run(clv__vnpu_launch *launch, double *seconds, clv_error *erro
 /* ---- Recording ---- */
 
 clv_status clv__vnpu_capture_begin(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
-  (void)mode; /* the stream records into a list of its own: no other thread is affected */
+  (void)mode; /* no mode is needed: the capture belongs to the stream and affects no other thread */
   if (clv__vnpu_stream_capture(stream) != NULL)
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is already capturing");
   clv_captured *captured = clv__allocate_zero(device->allocator, sizeof *captured);
@@ -84,7 +84,7 @@ clv_status clv__vnpu_capture_end(clv_device *device, clv_stream *stream, clv_cap
 /* ---- Launching ---- */
 
 clv_status clv__vnpu_captured_launch(clv_captured *captured, clv_stream *stream, clv_error *error) {
-  for (size_t i = 0; i < captured->count; ++i) { /* if the instance's scratch has another address now, rewrite the list */
+  for (size_t i = 0; i < captured->count; ++i) { /* rewrite a list if the address of its instance's scratch has changed */
     clv__vnpu_list *list = &captured->lists[i];
     const uint64_t scratch = list->instance->scratch;
     if (list->scratch != scratch) CLV__TRY(clv__vnpu_list_write(list, scratch, error));
@@ -94,7 +94,8 @@ clv_status clv__vnpu_captured_launch(clv_captured *captured, clv_stream *stream,
 
 clv_status clv__vnpu_captured_bind(clv_captured *captured, uint32_t index, const clv_execute_args *args, clv_error *error) {
   if (index >= captured->count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u is bound, but %zu were captured", index, captured->count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist: %zu executions were captured", index,
+                          captured->count);
   }
   clv__vnpu_queue *queue = &captured->device->queue;
   pthread_mutex_lock(&queue->lock);

@@ -1,4 +1,4 @@
-/* An open device, and the state that its parts share. */
+/* An open device: the state that the files of this folder share, and their functions. */
 #ifndef CLEAVE_BACKENDS_VNPU_DEVICE_H
 #define CLEAVE_BACKENDS_VNPU_DEVICE_H
 
@@ -20,8 +20,8 @@ struct clv_weight {
   uint32_t users;
 };
 
-/* The objects that the device created and the host has not returned. Closing the device destroys them: the host does not return
- * the objects of a device that it has abandoned. */
+/* The link of an object in the list of live objects: those that the host has not destroyed. Closing the device destroys them,
+ * because the host does not destroy the objects of a device that hung. */
 typedef struct clv__vnpu_live {
   struct clv__vnpu_live *next, **link;
 } clv__vnpu_live;
@@ -40,8 +40,8 @@ struct clv_device {
   clv__vnpu_queue queue;
   clv_weight *weights;
   pthread_mutex_t live_lock;
-  clv__vnpu_live *buffers, *executables, *instances, *captured; /* each of these objects begins with a clv__vnpu_live */
-  char *memory_space;                                           /* the space's name */
+  clv__vnpu_live *buffers, *executables, *instances, *captured; /* lists of live objects, which begin with a clv__vnpu_live */
+  char *memory_space;                                           /* name of the memory space */
   char description[200];
   char fingerprint[2 * CLV__HASH_BYTES + 16];
 };
@@ -74,7 +74,7 @@ void *clv__vnpu_buffer_host_pointer(clv_device *device, clv_buffer *buffer);
 void clv__vnpu_executable_free(clv_device *device, clv_executable *executable);
 void clv__vnpu_instance_free(clv_device *device, clv_instance *instance);
 
-/* The planner's hints (hints.c). Seconds below 0 mean unknown. */
+/* Hints for the planner (hints.c). A negative number of seconds means that the time is unknown. */
 bool clv__vnpu_hint_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node);
 double clv__vnpu_hint_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node);
 double clv__vnpu_hint_copy_seconds(clv_device *device, uint64_t size_bytes);

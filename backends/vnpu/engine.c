@@ -1,5 +1,5 @@
-/* The engines: see queue.h. Each engine takes the first command of a stream, executes it without the lock, and then executes the
- * marks that became ready. A mark is a record of an event or a wait for one. */
+/* The engines: see queue.h. An engine executes the first command of a stream without the lock, and then all marks that have
+ * become ready. A mark is a command that records an event or waits for one. */
 #include "queue_own.h"
 
 #include <string.h>
@@ -19,8 +19,8 @@ bool clv__vnpu_mark_is_ready(const clv_stream *stream, const clv__vnpu_command *
   const clv_event *event = command->mark.event;
   if (command->kind == CLV__VNPU_WAIT) return event->reached >= command->mark.ticket;
   if (event->reached + 1 != command->mark.ticket) return false;
-  /* A record replaces the failure that the event carries. So it must come after the waits for earlier records, unless neither has
-   * a failure: those waits must get the earlier record's failure. */
+  /* A record overwrites the event's failure. Waits for earlier records must still see the old failure, so the record waits until
+   * they have finished. If neither the event nor the stream has failed, the order does not matter. */
   bool same = event->failure.status == CLV_OK && stream->failure.status == CLV_OK;
   return same || event->waited == command->mark.waits;
 }
@@ -60,8 +60,8 @@ static void finish_launch(clv__vnpu_launch *launch) {
   if (launch->done != NULL) launch->done(launch);
 }
 
-/* Executes the stream's next command if it needs no engine: a mark that is ready, or a command that is skipped because the stream
- * has failed. */
+/* Finishes the stream's next command if it needs no engine. It is then a mark that is ready, or a launch or copy that is skipped
+ * because the stream has failed. */
 static bool advance(clv_stream *stream) {
   const clv__vnpu_command *c = stream->busy ? NULL : clv__vnpu_stream_head(stream);
   if (c == NULL) return false;
@@ -92,7 +92,7 @@ static void advance_streams(clv__vnpu_queue *queue) {
   for (int e = 0; e < CLV__VNPU_ENGINES; ++e) pthread_cond_broadcast(&queue->engines[e].work);
 }
 
-/* Sends the notifications that are due. Releases the lock during each call. */
+/* Sends all notifications in `due`. Called with the lock held; releases it during each notification. */
 static void notify_all(clv__vnpu_engine *engine) {
   clv__vnpu_queue *queue = engine->queue;
   while (queue->due != NULL) {
@@ -130,7 +130,7 @@ static clv_status copy(clv__vnpu_queue *queue, const clv__vnpu_command *c, clv_e
   return CLV_OK;
 }
 
-/* A launch that does not end until the queue is closed. */
+/* Simulates a launch that hangs: returns only when the queue is closed. */
 static clv_status hang(clv__vnpu_engine *engine, clv_error *error) {
   clv__vnpu_queue *queue = engine->queue;
   pthread_mutex_lock(&queue->lock);
@@ -149,7 +149,7 @@ static clv_status work_at(clv__vnpu_engine *engine, const clv__vnpu_command *c, 
   uint64_t number = ++queue->launches;
   if (number == queue->hang_at) return hang(engine, error);
   if (number == queue->fail_at) {
-    return clv__error_set(error, CLV_DEVICE_ERROR, "launch %llu failed, as the device option 'fail' asks",
+    return clv__error_set(error, CLV_DEVICE_ERROR, "launch %llu failed, as requested by the device option 'fail'",
                           (unsigned long long)number);
   }
   return c->launch->run(c->launch, seconds, error);
@@ -159,7 +159,7 @@ static uint64_t later(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
-/* Executes one command of a stream. Called with the lock held, which it releases during the work. */
+/* Executes one launch or copy of a stream. Called with the lock held; releases it during the work. */
 static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   clv__vnpu_queue *queue = engine->queue;
   const clv__vnpu_command *c = clv__vnpu_stream_head(stream); /* remains in the ring until it is finished */
@@ -187,8 +187,8 @@ static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   notify_all(engine);
 }
 
-/* Picks a stream whose next command is for this engine; with `small`, one whose next command is any small copy. Starts after
- * `last`, so that no stream starves. */
+/* Picks a stream whose next command is for this engine, or, with `small`, a stream whose next command is a small copy. The search
+ * starts after the stream `last`, so that no stream starves. */
 static clv_stream *pick_kind(clv__vnpu_engine *engine, const clv_stream *last, bool small) {
   clv__vnpu_queue *queue = engine->queue;
   clv_stream *first = NULL;
@@ -209,8 +209,8 @@ static clv_stream *pick(clv__vnpu_engine *engine, const clv_stream *last) {
   return stream == NULL && engine->kind == CLV__VNPU_COMPUTE ? pick_kind(engine, last, true) : stream;
 }
 
-/* Sleeps until there may be work. If threads are marked to be woken, wakes them and returns instead, because there may be work by
- * then. Called with the lock held. */
+/* Sleeps until there may be work. If threads are marked to be woken, wakes them and returns without sleeping: the lock was
+ * released, so there may be work. Called with the lock held. */
 static void doze(clv__vnpu_engine *engine) {
   clv__vnpu_queue *queue = engine->queue;
   if (clv__vnpu_queue_is_owing(queue)) {
@@ -271,5 +271,5 @@ static clv_status start(clv__vnpu_engine *engine, clv_error *error) {
 
 clv_status clv__vnpu_engines_start(clv__vnpu_queue *queue, const clv__vnpu_command *command, clv_error *error) {
   CLV__TRY(start(clv__vnpu_engine_of(queue, command), error));
-  return start(&queue->engines[CLV__VNPU_COMPUTE], error); /* it may run copies */
+  return start(&queue->engines[CLV__VNPU_COMPUTE], error); /* the compute engine may run small copies */
 }

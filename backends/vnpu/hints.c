@@ -25,7 +25,7 @@ double clv__vnpu_hint_node_seconds(clv_device *device, const clv_graph_view *gra
   return seconds;
 }
 
-/* An NPU prefers operators with enough arithmetic per byte to repay loading the weights. */
+/* An NPU prefers operators with much arithmetic per byte, for which loading the weights is worth the time. */
 bool clv__vnpu_hint_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node) {
   static const char *const wanted[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
   clv_node_info info = {.struct_size = sizeof info};

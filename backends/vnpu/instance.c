@@ -1,4 +1,4 @@
-/* Instances: memory for a session's launches, and the checks before a launch is enqueued. */
+/* Instances: create them with their weights, provide their scratch memory, and enqueue their launches. */
 #include "instance.h"
 
 #include <string.h>
@@ -145,7 +145,7 @@ clv_status clv__vnpu_instance_need_scratch(clv_instance *instance, clv_error *er
 
 /* ---- Launches ---- */
 
-/* Takes an unused run of the instance, and waits until there is one. Returns NULL if the device is closed in the meantime. */
+/* Returns an unused run of the instance; waits if all are in use. Returns NULL if the device is closed in the meantime. */
 static clv__vnpu_run *run_acquire(clv_instance *instance) {
   clv__vnpu_queue *queue = &instance->device->queue;
   bool open = true;

@@ -5,10 +5,10 @@
 #include "list.h"
 #include "queue.h"
 
-enum { CLV__VNPU_LAUNCHES = 4 }; /* maximum launches of one instance in flight; a further execute() waits until one ends */
+enum { CLV__VNPU_LAUNCHES = 4 }; /* maximum number of launches of one instance in flight; further calls of execute() wait */
 
 typedef struct clv__vnpu_run {
-  clv__vnpu_launch launch; /* must be first: the queue identifies a run by it */
+  clv__vnpu_launch launch; /* must be first: a pointer to it is cast to the run */
   struct clv__vnpu_run *next;
   clv__vnpu_list list;
   clv_binding *outputs; /* the caller's array, for outputs whose memory the host allocates later */
@@ -23,13 +23,13 @@ struct clv_instance {
   clv__arena arena;
   uint64_t *weights;    /* device addresses */
   uint64_t scratch;     /* device address; 0: none yet */
-  uint64_t own_scratch; /* allocated by the instance if the host gave none before the first launch */
+  uint64_t own_scratch; /* scratch that the instance allocated itself, because the host had bound none; 0: none */
   uint32_t run_count, idle_count;
   clv__vnpu_run *idle; /* guarded by the queue's lock, as is idle_count */
   /* Used only by the compute engine: */
   clv_tensor *inputs, *outputs;   /* of the current instruction */
-  clv_tensor *values;             /* dynamic programs: the type and data of each value */
-  uint64_t *blocks, *block_bytes; /* dynamic programs: the memory held for each value */
+  clv_tensor *values;             /* dynamic programs: the type and data of each computed value */
+  uint64_t *blocks, *block_bytes; /* dynamic programs: address and size of the memory of each value */
 };
 
 clv_status clv__vnpu_instance_create(clv_device *device, clv_executable *program, const clv_tensor *inputs, uint32_t input_count,
@@ -48,7 +48,7 @@ clv_status clv__vnpu_instance_need_scratch(clv_instance *instance, clv_error *er
 /* Creates a list for one execution of the instance, without bindings. The arena owns its arrays. */
 clv_status clv__vnpu_instance_list_init(clv_instance *instance, clv__arena *arena, clv__vnpu_list *list, clv_error *error);
 
-/* Runs one launch on the compute engine (run.c, run_dynamic.c). `seconds` returns its duration according to the speed model. */
+/* Runs one launch on the compute engine (run.c, run_dynamic.c). `seconds` receives its duration according to the speed model. */
 clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, double *seconds, clv_error *error);
 clv_status clv__vnpu_run_list(const clv__vnpu_list *list, clv_error *error); /* runs a static program */
 clv_status clv__vnpu_run_dynamic(clv__vnpu_run *run, double *seconds, clv_error *error);

@@ -1,5 +1,5 @@
-/* Lays out the scratch of a static program: its values and its kernels' own scratch. Checks a layout that comes from a file. Also
- * finds the positions of the operands in a command list. */
+/* Lays out the scratch of a static program, which contains computed values and its kernels' own scratch. Checks a layout that was
+ * read from a file. Also finds the positions of the operands in a command list. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@
 
 /* ---- Contents of the scratch ---- */
 
-/* Calls `visit` for every piece of scratch, which is a computed value or a kernel's own scratch. Passes the first and the last
- * instruction that use it, its bytes (rounded up), and where its offset is stored. Goes through the instructions in order, and
- * stops at the first failure. */
+/* Calls `visit` for every piece of scratch, in the order of the instructions, until it fails. A piece is a computed value or a
+ * kernel's own scratch. `first` and `last` are the instructions between which it is in use, `size_bytes` its size, rounded up,
+ * and `offset` the place where its offset is stored. */
 typedef clv_status (*visit_fn)(void *cookie, uint32_t first, uint32_t last, uint64_t size_bytes, uint64_t *offset);
 
 static clv_status each_piece(clv_executable *p, visit_fn visit, void *cookie, clv_error *error) {
@@ -77,9 +77,9 @@ clv_status clv__vnpu_layout_make(clv_executable *p, clv_error *error) {
   return status;
 }
 
-/* ---- A set of small numbers that finds the members next to a number ----
+/* ---- A set of small numbers, which finds the next larger or smaller member of a number ----
  *
- * Level 0 has a bit per number. A bit of a higher level says whether a word of the level below is not 0. */
+ * A bitmap with levels. Level 0 has one bit per number. A bit of a higher level is set if a word of the level below is not 0. */
 
 enum { LEVELS = 6, NONE = -1 };
 
@@ -111,7 +111,7 @@ static void numbers_remove(numbers *set, size_t number) {
   }
 }
 
-/* The nearest member above or below `number`, or NONE. */
+/* The smallest member above `number`, or the largest below it; NONE if there is none. */
 static int64_t numbers_next(const numbers *set, size_t number, bool above) {
   for (int l = 0; l < set->depth; ++l, number /= 64) {
     uint64_t bit = UINT64_C(1) << (number % 64), below_mask = bit - 1;
@@ -132,8 +132,8 @@ static int64_t numbers_next(const numbers *set, size_t number, bool above) {
 typedef struct piece {
   uint64_t offset, end;
   uint32_t first, last;
-  uint32_t rank;   /* place in the order of offsets */
-  uint32_t ending; /* the next piece that ends with the same instruction */
+  uint32_t rank;   /* index of the piece when all are sorted by offset */
+  uint32_t ending; /* index + 1 of another piece that ends with the same instruction; 0: none */
 } piece;
 
 typedef struct check {
@@ -168,8 +168,8 @@ static clv_status refuse_overlap(const piece *a, const piece *b, clv_error *erro
   return clv__error_prefix(error, status, "instruction %u", a->first);
 }
 
-/* Goes through the instructions and keeps the set of live pieces. As no two of them overlap, a new piece needs comparing only
- * with its two neighbours. */
+/* Goes through the instructions and keeps the set of live pieces, sorted by offset. Live pieces do not overlap, so a new piece is
+ * compared only with its two neighbours. */
 static clv_status sweep(const clv_executable *p, const check *c, piece **by_rank, uint32_t *ends, numbers *alive,
                         clv_error *error) {
   size_t next = 0;
@@ -242,7 +242,7 @@ static void count_use(const clv_executable *p, uint32_t binding, uint32_t positi
   ++p->use_starts[binding + 1];
 }
 
-/* While the uses are filled in, use_starts[b] is the index in `uses` at which the next use of binding b is stored. */
+/* Adds a use of a binding. While uses are added, use_starts[b] is the index in `uses` of the next use of binding b. */
 static void note_use(const clv_executable *p, uint32_t binding, uint32_t position) {
   p->uses[p->use_starts[binding]++] = position;
 }

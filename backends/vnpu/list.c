@@ -21,8 +21,8 @@ clv_status clv__vnpu_binding_resolve(const clv__vnpu_list *list, const clv_bindi
   if (!clv__tensor_size_bytes(&binding->type, &size_bytes)) {
     char text[100];
     clv__tensor_text(&binding->type, text, sizeof text);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound with the unknown size %s", clv__vnpu_value_name(p, value),
-                          text);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound as %s, whose size is unknown",
+                          clv__vnpu_value_name(p, value), text);
   }
   at->size_bytes = size_bytes;
   if (binding->buffer != NULL) {
@@ -121,7 +121,7 @@ static uint64_t address_of(const clv__vnpu_list *list, uint32_t value) {
 
 static clv_status set_address(clv__vnpu_list *list, uint32_t position, uint64_t address, uint64_t size_bytes, clv_error *error) {
   list->addresses[position] = address;
-  void *data; /* only the device uses the pointer; here the call only checks that there is memory */
+  void *data; /* ignored: the call only checks that the address is valid */
   return clv__vnpu_space_reach(list->space, address, size_bytes, &data, error);
 }
 
@@ -170,7 +170,7 @@ clv_status clv__vnpu_list_patch(clv__vnpu_list *list, const clv_execute_args *ar
   }
   for (uint32_t b = 0; b < p->input_count + p->output_count; ++b) {
     clv__vnpu_operand_at at;
-    CLV__TRY(resolve(list, args, b, &at, error)); /* succeeds, as it did above */
+    CLV__TRY(resolve(list, args, b, &at, error)); /* cannot fail: the same call succeeded above */
     if (at.address == list->bindings[b].address) continue;
     list->bindings[b] = at;
     for (uint32_t u = p->use_starts[b]; u < p->use_starts[b + 1]; ++u) list->addresses[p->uses[u]] = at.address;

@@ -1,8 +1,8 @@
 /* Command lists: one execution of a program in the form that the device reads.
  *
  * The host writes a list for every execution of a static program, as a driver fills a command buffer. The list holds the device
- * address of every operand of every instruction. Each address is checked to lie inside one allocation. A capture keeps its
- * lists; rebinding changes only the addresses of its bindings.
+ * address of every operand of every instruction. Each address is checked to lie inside one allocation. A capture keeps its lists.
+ * Rebinding a capture changes only the addresses of inputs and outputs.
  *
  * A dynamic program allocates memory as it runs, so its lists hold only the bindings. */
 #ifndef CLEAVE_BACKENDS_VNPU_LIST_H
@@ -15,20 +15,20 @@ typedef struct clv__vnpu_operand_at {
   clv_tensor type; /* without data */
   uint64_t address;
   uint64_t size_bytes;
-  bool waits; /* an output that the host allocates once its size is known */
+  bool waits; /* an output without memory yet: the host allocates it once its size is known */
 } clv__vnpu_operand_at;
 
 typedef struct clv__vnpu_list {
-  clv_instance *instance; /* the instance that executes; the next three come from it */
+  clv_instance *instance; /* the instance that executes the list; the next three members are copied from it */
   const clv_executable *program;
   clv__vnpu_space *space;
   const uint64_t *weights;
   clv__vnpu_operand_at *bindings; /* inputs, then outputs */
-  uint64_t *addresses; /* program->operand_count entries, in the order of program->instructions; an absent operand is 0 */
+  uint64_t *addresses; /* program->operand_count entries, in the order of program->instructions; 0 for an absent operand */
   uint64_t scratch;    /* the instance's scratch address when the list was written */
 } clv__vnpu_list;
 
-/* Allocates a list whose program is already set. */
+/* Allocates the arrays of a list. `program` must already be set. */
 clv_status clv__vnpu_list_init(clv__vnpu_list *list, clv__arena *arena, clv_error *error);
 /* Checks the bindings and stores them in the list. */
 clv_status clv__vnpu_list_bind(clv__vnpu_list *list, const clv_execute_args *args, clv_error *error);
@@ -38,8 +38,8 @@ clv_status clv__vnpu_list_write(clv__vnpu_list *list, uint64_t scratch, clv_erro
  * changes. */
 clv_status clv__vnpu_list_patch(clv__vnpu_list *list, const clv_execute_args *args, clv_error *error);
 
-/* Finds a binding's memory. Checks that it belongs to this device and is large enough for the type. `value` is the program's
- * value that is bound; errors name it. */
+/* Finds a binding's memory. Checks that it belongs to this device and is large enough for the type. Error messages name the
+ * program's value `value`. */
 clv_status clv__vnpu_binding_resolve(const clv__vnpu_list *list, const clv_binding *binding, uint32_t value,
                                      clv__vnpu_operand_at *at, clv_error *error);
 

@@ -1,6 +1,6 @@
-/* The device's own memory. It consists of banks. Each bank is one piece of host memory behind a range of device addresses. The
- * addresses between banks are never valid. Each bank keeps its blocks, used and free, sorted by address. Allocation is first-fit.
- * Free neighbours are merged when no block fits. */
+/* The device's own memory. It consists of banks: contiguous ranges of device addresses, each backed by one allocation of host
+ * memory. Addresses between banks are never valid. A bank has a list of its blocks, used and free, sorted by address. Allocation
+ * is first-fit. Adjacent free blocks are merged only when no block is large enough. */
 #include "memory.h"
 
 #include <pthread.h>
@@ -27,9 +27,9 @@ typedef struct bank {
   uint8_t *memory;
   block *blocks;
   size_t count, capacity;
-  size_t low;          /* index: no block before it is free */
+  size_t low;          /* all blocks before this index are in use */
   uint64_t free_bytes; /* sum over all free blocks */
-  bool is_loose;       /* there may be free neighbours that are not merged */
+  bool is_loose;       /* there may be adjacent free blocks that are not merged */
 } bank;
 
 struct clv__vnpu_space {
@@ -48,7 +48,7 @@ struct clv__vnpu_space {
   bank *banks;
 };
 
-/* No space outlives its devices. The table only lets devices of one host find each other's spaces by name. */
+/* All open spaces, in which the devices of a host find shared spaces by name. Closing its last device removes a space. */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static clv__vnpu_space *table;
 
@@ -98,7 +98,8 @@ static clv_status find_open(const clv_host *host, const char *name, bool shared,
     if (space->shared != shared) {
       return clv__error_set(
           error, CLV_INVALID_ARGUMENT,
-          "memory space '%s' is used both as a shared and as a private name: give one of them another 'memory_space'", name);
+          "memory space '%s' is the name of both a shared and a private space: give one of the devices another 'memory_space'",
+          name);
     }
     if (space->asked_limit_bytes != limit_bytes || space->alignment_bytes != alignment_bytes) {
       char here[32], there[32];
@@ -178,7 +179,7 @@ uint64_t clv__vnpu_space_used(clv__vnpu_space *space) {
   return used;
 }
 
-/* Merges free neighbours, all in one pass. Merging on every free would move all blocks after it each time. */
+/* Merges all adjacent free blocks in one pass. Merging on every free would move all later blocks each time. */
 static void merge(bank *b) {
   size_t count = 0;
   for (size_t i = 0; i < b->count; ++i) {
@@ -202,7 +203,7 @@ static block *find_free(bank *b, uint64_t size_bytes) {
   return NULL;
 }
 
-/* Allocates the first free block of the bank that is large enough. The caller has made room in `blocks`, because the block may be
+/* Allocates the first free block of the bank that is large enough. `blocks` must have room for one more, because the block may be
  * split. */
 static bool allocate_in_bank(bank *b, uint64_t size_bytes, uint64_t *address) {
   block *found = find_free(b, size_bytes);
@@ -224,7 +225,7 @@ static bool allocate_in_bank(bank *b, uint64_t size_bytes, uint64_t *address) {
   return true;
 }
 
-/* Frees banks without a used block, before the space grows by another bank. */
+/* Frees banks without used blocks. Called before a bank is added. */
 static void trim(clv__vnpu_space *space) {
   for (bank **link = &space->banks; *link != NULL;) {
     bank *b = *link;

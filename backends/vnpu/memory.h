@@ -11,14 +11,14 @@
 #include "base/memory.h"
 #include "cleave/plugin/backend.h"
 
-#define CLV__VNPU_POISON 0xff /* every byte has this value: NaN in all float dtypes, -1 in the signed integer dtypes */
+#define CLV__VNPU_POISON 0xff /* value of every unused byte: NaN in all float dtypes, -1 in the signed integer dtypes */
 
 typedef struct clv__vnpu_space clv__vnpu_space;
 
-/* Opens the space with this name. A `shared` space that another device of the same host has open is joined; both descriptions
- * must then match. A space that is not `shared` belongs to this device alone, even if another space has its name. A `limit_bytes`
- * of 0 means the machine's physical memory. Errors: CLV_INVALID_ARGUMENT if the name is in use with another size or alignment, or
- * as both shared and not shared; CLV_OUT_OF_MEMORY. */
+/* Opens the space with this name. If it is `shared` and another device of the same host has it open, both use it; their limit and
+ * alignment must be equal. A space that is not `shared` belongs to this device alone, even if another space has its name. A
+ * `limit_bytes` of 0 means the machine's physical memory. Errors: CLV_INVALID_ARGUMENT if the name is in use with another size or
+ * alignment, or as both shared and not shared; CLV_OUT_OF_MEMORY. */
 clv_status clv__vnpu_space_open(const clv_host *host, const char *name, bool shared, uint64_t limit_bytes,
                                 uint32_t alignment_bytes, clv__vnpu_space **space, clv_error *error);
 /* The last user to close a space frees all of it, including live allocations. Accepts NULL. */
@@ -35,11 +35,11 @@ uint64_t clv__vnpu_space_used(clv__vnpu_space *space);
 bool clv__vnpu_space_is_host(const clv__vnpu_space *space);
 
 /* Translates a device address to a host pointer. Returns NULL unless [address, address + size) lies inside one allocation. In the
- * host's space every address is accepted unchanged. Only code that stands for the device uses this function: the engines, and
- * uploads of weights and constants. */
+ * space "host", returns every address unchanged and unchecked. Only code that acts as the device may call this function: the
+ * engines, and uploads of weights and constants. */
 void *clv__vnpu_space_translate(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes);
-/* Like clv__vnpu_space_translate(), but reports the requested range in an error. A range of 0 bytes is valid at any address; its
- * pointer is never read or written. */
+/* Like clv__vnpu_space_translate(), but fails with an error that names the range. A range of 0 bytes is valid at any address;
+ * `data` then receives a pointer that must not be dereferenced. */
 clv_status clv__vnpu_space_reach(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes, void **data, clv_error *error);
 
 /* Formats a size for people, such as "1.5 GiB". */

@@ -1,5 +1,6 @@
-/* Saves and loads `.npubin` files: see npubin.h. A file may come from an untrusted source. So its numbers are only compared with
- * those that its graph implies, and its scratch layout is checked before use. */
+/* Saves and loads `.npubin` files: see npubin.h. A file may come from an untrusted source. So the program is compiled again from
+ * the graph in the file, and the other numbers in the file must match the result. The scratch layout is taken from the file, and
+ * checked before use. */
 #include "npubin.h"
 
 #include <string.h>
@@ -54,8 +55,8 @@ clv_status clv__vnpu_npubin_save(const clv_executable *p, clv_write_fn write, vo
 
 /* ---- Reading ---- */
 
-/* The location must be the one that the graph implies. The file decides only the offset of a computed value inside the scratch.
- */
+/* Reads the location of an operand, which must match the graph. Only the offset of a computed value inside the scratch is taken
+ * from the file, where an instruction `makes` (computes) the value. */
 static clv_status read_operand(clv__sealed_reader *r, clv_executable *p, uint32_t value, bool makes) {
   uint64_t kind = clv__sealed_take(r, 4), index = clv__sealed_take(r, 4), offset = clv__sealed_take(r, 8);
   if (r->failed) return clv__sealed_damaged(r, "truncated in an instruction");
@@ -72,7 +73,7 @@ static clv_status read_operand(clv__sealed_reader *r, clv_executable *p, uint32_
 static clv_status read_stream(clv__sealed_reader *r, clv_executable *p) {
   p->scratch_bytes = clv__sealed_take(r, 8);
   if (clv__sealed_take(r, 4) != p->node_count || r->failed)
-    return clv__sealed_damaged(r, "its instructions differ from the graph's nodes");
+    return clv__sealed_damaged(r, "the number of instructions differs from the number of nodes");
   for (uint32_t n = 0; n < p->node_count; ++n) {
     clv__vnpu_instruction *instruction = &p->instructions[n];
     const clv_node_info *node = &instruction->node;
@@ -103,7 +104,7 @@ static clv_status read_program(clv__sealed_reader *r, const clv_device *device, 
   if (status != CLV_OK) return clv__error_prefix(r->error, status, "npubin");
   uint64_t is_static = clv__sealed_take(r, 4);
   if (r->failed || is_static != ((*program)->is_static ? 1u : 0u))
-    return clv__sealed_damaged(r, "static and dynamic shapes are mixed up");
+    return clv__sealed_damaged(r, "its graph does not match its mark as static or dynamic");
   if (is_static == 1) CLV__TRY(read_stream(r, *program));
   if (r->at != r->size_bytes) return clv__sealed_damaged(r, "unexpected data after its end");
   status = clv__vnpu_program_finish(*program, r->error);

@@ -1,4 +1,4 @@
-/* Opens a device from its description, and closes it with everything that is still live. Also allocates its buffers. */
+/* Opens a device from its description, and closes it with all objects that still exist. Also allocates its buffers. */
 #include "device.h"
 
 #include <stdio.h>
@@ -79,7 +79,7 @@ void clv__vnpu_device_info(clv_device *device, clv_device_info *info) {
       .alignment_bytes = spec->alignment_bytes,
       .max_partition_inputs = spec->max_partition_inputs,
       .max_partition_nodes = spec->max_partition_nodes,
-      .silicon = spec->speed.given ? NULL : "cpu", /* with modelled times it stands for a chip of its own */
+      .silicon = spec->speed.given ? NULL : "cpu", /* with a speed model it simulates a chip other than the CPU */
   };
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }
@@ -124,7 +124,7 @@ void clv__vnpu_instance_free(clv_device *device, clv_instance *instance) {
   clv__vnpu_instance_destroy(instance);
 }
 
-/* Destroys all objects that are still live. After a hang the host has not returned them, and must not do so any more. */
+/* Destroys all objects that still exist. If the device hung, the host has not destroyed them, and must not do so later. */
 void clv__vnpu_device_close(clv_device *device) {
   if (device == NULL) return;
   clv__vnpu_queue_stop(&device->queue);

@@ -1,4 +1,4 @@
-/* Builds a program from a graph: see program.h. All code here must be safe for untrusted graphs. */
+/* Builds a program from a graph: see program.h. The graph may come from an untrusted file, so everything is checked. */
 #include "program.h"
 
 #include <string.h>
@@ -103,8 +103,7 @@ static void fetch_types(const clv_executable *p, const uint32_t *values, uint32_
   }
 }
 
-/* Infers one node, finds its kernel and checks that the kernel accepts it. `inputs` and `outputs` have room for the node's
- * operands. */
+/* Infers the types of a node's outputs, and finds its kernel. `inputs` and `outputs` are work space for the node's operands. */
 static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inputs, clv_tensor *outputs, clv_error *error) {
   const clv_host *host = p->device->host;
   clv__vnpu_instruction *instruction = &p->instructions[index];
@@ -168,7 +167,8 @@ static clv_status infer_all(clv_executable *p, clv_error *error) {
   return CLV_OK;
 }
 
-/* A value that a node computes for an output is written directly to that output. Other outputs are copied at the end. */
+/* Sets the locations of outputs. A computed value is located directly in its output's binding. Other outputs (inputs, constants,
+ * second uses of a value) are copied at the end of a launch. */
 static clv_status place_outputs(clv_executable *p, clv_error *error) {
   for (uint32_t o = 0; o < p->output_count; ++o) {
     uint32_t v = p->device->host->graph_output(p->view, o);
@@ -192,7 +192,7 @@ static clv_status place_outputs(clv_executable *p, clv_error *error) {
   return CLV_OK;
 }
 
-/* Computes what static programs know in advance: sizes, the kernels' scratch, and the time of a launch. */
+/* Computes what a static program knows before it runs: its values' sizes, the kernels' scratch, and the time of a launch. */
 static clv_status measure(clv_executable *p, clv_error *error) {
   const clv__vnpu_speed *speed = &p->device->spec.speed;
   clv_tensor *inputs = clv__arena_allocate_zero(&p->arena, (size_t)p->most_inputs + 1, sizeof *inputs);
@@ -278,7 +278,7 @@ void clv__vnpu_program_destroy(clv_executable *p) {
   clv__release(p->device->allocator, p);
 }
 
-/* The bytes of all values in locations of one kind, each rounded to the alignment. UINT64_MAX on overflow. */
+/* Adds up the bytes of all values whose location is of kind `kind`, each rounded up to the alignment. UINT64_MAX on overflow. */
 static uint64_t sum_kind(const clv_executable *p, clv__vnpu_location_kind kind) {
   uint64_t total = 0;
   for (uint32_t v = 0; v < p->value_count; ++v) {

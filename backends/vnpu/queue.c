@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-enum { SMALL_COPY_BYTES = 1 << 16 }; /* takes a few us, about as long as waking a thread */
+enum { SMALL_COPY_BYTES = 1 << 16 }; /* a copy of this size takes a few microseconds, about as long as waking a thread */
 
 void clv__vnpu_queue_init(clv__vnpu_queue *queue, const clv_allocator *allocator, clv__vnpu_space *space,
                           const clv__vnpu_speed *speed, uint32_t thread_count) {
@@ -123,7 +123,7 @@ void clv__vnpu_stream_destroy(clv__vnpu_queue *queue, clv_stream *stream) {
   if (drained) clv__release(queue->allocator, stream); /* otherwise clv__vnpu_queue_finish() frees it */
 }
 
-/* Called with the lock held. */
+/* Copies the failure to `error`, and returns its status. Called with the lock held. */
 static clv_status report(const clv_error *failure, clv_error *error) {
   if (failure->status != CLV_OK && error != NULL) *error = *failure;
   return failure->status;
@@ -158,7 +158,7 @@ static bool is_idle(const clv_stream *stream) {
   return stream->enqueued == stream->finished;
 }
 
-/* Checks that the stream accepts commands, and waits for room for one. Called with the lock held. */
+/* Checks that the stream accepts commands, and waits until its ring has room for one. Called with the lock held. */
 static clv_status make_room(clv__vnpu_queue *queue, const clv_stream *stream, clv_error *error) {
   if (stream->captured != NULL) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is capturing: only executions are allowed");
@@ -180,7 +180,7 @@ static clv_status enqueue_work(clv__vnpu_queue *queue, clv_stream *stream, clv__
   pthread_mutex_lock(&queue->lock);
   clv_status status = make_room(queue, stream, error);
   if (status == CLV_OK) status = clv__vnpu_engines_start(queue, c, error);
-  if (status == CLV_OK && is_idle(stream) && stream->failure.status != CLV_OK) { /* the command would be skipped */
+  if (status == CLV_OK && is_idle(stream) && stream->failure.status != CLV_OK) { /* the stream has failed: skip the command */
     if (c->kind == CLV__VNPU_LAUNCH && c->launch->done != NULL) c->launch->done(c->launch);
     clv__vnpu_stir(queue);
   } else if (status == CLV_OK) {
@@ -250,15 +250,16 @@ void clv__vnpu_event_destroy(clv__vnpu_queue *queue, clv_event *event) {
   if (passed) clv__release(queue->allocator, event); /* otherwise clv__vnpu_queue_finish() frees it */
 }
 
-/* On an idle stream a mark that is ready is executed immediately. This unblocks no other command, because nobody can wait for a
- * record that is not enqueued yet. */
+/* Enqueues a record or a wait. If the stream is idle and the command is ready, executes it immediately instead. No other command
+ * then needs waking: none can wait for a record that was not enqueued before. */
 static clv_status enqueue_mark(clv__vnpu_queue *queue, clv_stream *stream, clv_event *event, clv__vnpu_command_kind kind,
                                clv_error *error) {
   if (stream->queue != queue || event->queue != queue) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "stream and event belong to another device");
   }
   pthread_mutex_lock(&queue->lock);
-  clv_status status = make_room(queue, stream, error); /* must come first: a ticket without a record would block all waits */
+  /* Make room before the ticket is issued, because this may fail: a ticket without a record would block all waits. */
+  clv_status status = make_room(queue, stream, error);
   if (status == CLV_OK) {
     uint64_t ticket = kind == CLV__VNPU_RECORD ? ++event->recorded : event->recorded;
     clv__vnpu_command c = {.kind = kind, .mark = {event, ticket, event->waits}};
@@ -292,7 +293,7 @@ clv_status clv__vnpu_event_synchronize(clv__vnpu_queue *queue, clv_event *event,
   return status;
 }
 
-/* Called with the lock held. Notices are reused. */
+/* Returns an unused notice, or a new one. Called with the lock held. */
 static clv__vnpu_notice *take_notice(clv__vnpu_queue *queue) {
   clv__vnpu_notice *notice = queue->unused;
   if (notice == NULL) return clv__allocate_zero(queue->allocator, sizeof *notice);

@@ -1,5 +1,5 @@
-/* A launch on the compute engine. Operands remain device addresses until a kernel reads them. Each one is then translated and
- * checked again separately. */
+/* Runs a launch on the compute engine. The addresses of a node's operands are translated to host pointers, and checked again,
+ * just before its kernel runs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static float bf16_round(float value) {
   return clv__bf16_to_f32(clv__f32_to_bf16(value));
 }
 
-/* A device that computes in 16 bits returns only results that 16 bits can represent. */
+/* Rounds f32 results to the compute dtype, because a device that computes in 16 bits returns only values of that dtype. */
 static void round_results(clv_dtype compute, const clv_tensor *outputs, uint32_t count) {
   if (compute == CLV_F32) return;
   for (uint32_t i = 0; i < count; ++i) {
@@ -111,10 +111,11 @@ static void warn_when_late(clv_executable *p, uint64_t computed_ns, double secon
   if (!p->device->spec.speed.given || p->warned || (double)computed_ns <= seconds * 1e9) return;
   p->warned = true;
   char text[240];
-  snprintf(text, sizeof text,
-           "virtual NPU: a launch of %u nodes took %.3f ms, more than the %.3f ms of its speed model, so times are those of this "
-           "machine; a larger time_scale restores the proportions",
-           p->node_count, (double)computed_ns * 1e-6, seconds * 1e3);
+  snprintf(
+      text, sizeof text,
+      "virtual NPU: a launch of %u nodes took %.3f ms, longer than the %.3f ms of its speed model, so it ran slower than the "
+      "model says; raise time_scale to keep times in proportion",
+      p->node_count, (double)computed_ns * 1e-6, seconds * 1e3);
   p->device->host->log(p->device->host->self, 1, text);
 }
 

@@ -1,4 +1,5 @@
-/* A launch of a dynamic program: it infers shapes and allocates memory for each value as it is computed. The host runs bodies. */
+/* Runs a launch of a dynamic program. Before each node, infers the shapes of its outputs and allocates their memory. The host
+ * runs nodes with bodies. */
 #include <string.h>
 
 #include "backends/common/bodies.h"
@@ -88,7 +89,8 @@ static clv_status bind_sources(clv__vnpu_run *run, clv_error *error) {
   return CLV_OK;
 }
 
-/* Copies the outputs of a node with bodies from the host's memory to the device's. Always frees all of the host's copies. */
+/* Copies the outputs of a node with bodies, which the host has run, to the device's memory. Frees the host's copies, even on
+ * failure. */
 static clv_status take_results(clv__vnpu_run *run, const clv_node_info *node, clv_error *error) {
   clv_instance *instance = run->list.instance;
   clv_status status = CLV_OK;

@@ -1,5 +1,4 @@
-/* The verdict on a node: see supports.h. The checks start with the description's limits and end with those that need
- * inference. */
+/* Decides whether the device can run a node: see supports.h. */
 #include "supports.h"
 
 #include <stdarg.h>
@@ -10,7 +9,7 @@
 #include "backends/common/kernels.h"
 #include "base/error.h"
 
-/* The node in question. */
+/* A node that is checked, and the verdict on it. */
 typedef struct question {
   const clv_device *device;
   const clv_graph_view *graph;
@@ -19,7 +18,7 @@ typedef struct question {
   const clv__vnpu_operator *limits;
   clv__arena arena;
   clv_value_info *values; /* inputs, then outputs; absent ones have dtype NONE and the name "" */
-  clv_tensor *types;      /* the same values, without data; outputs are inferred if the graph does not give their types */
+  clv_tensor *types;      /* types of the same values, without data; inferred for outputs whose types the graph does not give */
   clv_verdict *verdict;
   bool out_of_memory;
 } question;
@@ -58,7 +57,7 @@ static bool is_output(const question *q, uint32_t operand) {
   return operand >= q->node.input_count;
 }
 
-/* Text such as "input 1 'w'". */
+/* Formats an operand's position and name, such as "input 1 'w'". */
 static const char *operand_text(const question *q, uint32_t operand, char text[80]) {
   bool output = is_output(q, operand);
   snprintf(text, 80, "%s %u '%.50s'", output ? "output" : "input", output ? operand - q->node.input_count : operand,
@@ -96,8 +95,8 @@ static bool check_operator(question *q, bool in_body) {
   }
   if (clv__host_has_body(node) && !spec->control_flow) return no(q, "control flow (%s)", node->op);
   if (clv__host_has_body(node) && !clv__host_is_control_flow(node)) return no(q, "operator %s has unsupported bodies", node->op);
-  /* A device that accepts any operator also accepts this one, for planning: the node compiles, but running it reports that there
-   * is no kernel. */
+  /* A device that accepts any operator also accepts one without a kernel, so that plans can be made: the node compiles, but
+   * running it is an error. */
   if (!clv__host_has_body(node) && clv__fast_kernel_find(node->domain, node->op) == NULL && !spec->any_operator) {
     return no(q, "operator %s%s%s has no kernel", node->domain, node->domain[0] != '\0' ? ":" : "", node->op);
   }
@@ -131,8 +130,8 @@ static uint32_t allowed_dtypes(const question *q, uint32_t operand) {
   return q->limits->dtypes;
 }
 
-/* Small integer and bool constants (axes, shapes, pads) are parameters of an instruction, not data. So no dtype limit applies to
- * them. */
+/* Whether the operand is a small integer or bool constant (axes, a shape, pads). Such a constant is a parameter of the
+ * instruction, not data, so the limits on dtypes do not apply. */
 static bool is_parameter(const question *q, uint32_t operand) {
   const clv_tensor *type = &q->values[operand].type;
   size_t size_bytes;
@@ -141,8 +140,7 @@ static bool is_parameter(const question *q, uint32_t operand) {
          clv__tensor_size_bytes(type, &size_bytes) && size_bytes <= CLV__VNPU_INLINE_BYTES;
 }
 
-/* Checks dtypes and ranks. Inside a body only the known ones are checked, because a body is checked before it runs and is not
- * typed. */
+/* Checks dtypes and ranks. Inside a body, unknown types are accepted, because they are inferred only when the body runs. */
 static bool check_types(question *q, bool in_body) {
   char where[80], list[80];
   for (uint32_t i = 0; i < operand_count(q); ++i) {
@@ -222,7 +220,7 @@ static bool check_attributes(question *q) {
   return true;
 }
 
-/* The window is the kernel_shape attribute, or the spatial dims of the weight. */
+/* Checks the size of the node's window: the attribute kernel_shape, or the spatial dims of the weight. */
 static bool check_kernel_extent(question *q) {
   if (q->limits->max_kernel <= 0) return true;
   clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
@@ -242,7 +240,7 @@ static bool check_kernel_extent(question *q) {
 
 /* ---- Inference and the kernels ---- */
 
-/* Infers the outputs from the inputs alone, as the compiler does. */
+/* Infers the types of the outputs from the inputs, as the compiler does, and compares them with the types in the graph. */
 static bool infer(question *q) {
   const clv_host *host = q->device->host;
   clv_tensor *inputs = clv__arena_allocate_zero(&q->arena, (size_t)q->node.input_count + 1, sizeof *inputs);
@@ -252,7 +250,7 @@ static bool infer(question *q) {
     inputs[i] = q->values[i].type;
     size_t size_bytes;
     if (inputs[i].data == NULL) continue;
-    /* Large constants become weights, whose data is not known during compilation. */
+    /* Large constants become weights, whose data the compiler does not see. */
     if (!clv__tensor_size_bytes(&inputs[i], &size_bytes) || size_bytes > CLV__VNPU_INLINE_BYTES) inputs[i].data = NULL;
   }
   clv_error error = {0};
@@ -269,7 +267,8 @@ static bool infer(question *q) {
     char where[80], text[60], said[60];
     clv__tensor_text(&outputs[i], text, sizeof text);
     clv__tensor_text(type, said, sizeof said);
-    if (clv__fast_kernel_find(q->node.domain, q->node.op) == NULL && !clv__host_has_body(&q->node)) continue; /* as declared */
+    /* Trust the declared type of an operator without a kernel. */
+    if (clv__fast_kernel_find(q->node.domain, q->node.op) == NULL && !clv__host_has_body(&q->node)) continue;
     if (!clv__tensor_is_static(&outputs[i])) {
       return no(q, "%s: its shape depends on data", operand_text(q, q->node.input_count + i, where));
     }
@@ -286,7 +285,7 @@ static bool check_kernel(question *q) {
   return clv__kernel_accepts(kernel, &call, reason) || no(q, "%s", reason);
 }
 
-/* All operands of the node must fit in memory at once. The compiler counts them in the same way. */
+/* Checks that all operands of the node, and its kernel's scratch, fit in memory together. */
 static bool check_memory(question *q) {
   const clv_device *device = q->device;
   if (device->spec.memory_bytes == 0) return true;

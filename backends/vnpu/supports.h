@@ -1,4 +1,5 @@
-/* Which nodes the device can run: the limits of its description, and the limits of the kernels that emulate its circuits. */
+/* Which nodes the device can run. This depends on the limits in its description, and on the kernels that compute in place of
+ * hardware. */
 #ifndef CLEAVE_BACKENDS_VNPU_SUPPORTS_H
 #define CLEAVE_BACKENDS_VNPU_SUPPORTS_H
 

@@ -1,4 +1,4 @@
-/* The virtual NPU's slots of the plugin ABI. The implementation of each is in the other files of this folder. */
+/* The virtual NPU's table of plugin ABI functions. Most of them only call functions of the other files in this folder. */
 #include "vnpu.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "supports.h"
 
 static void supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict) {
-  (void)clv__vnpu_supports(device, graph, node, verdict); /* the verdict also carries the failure */
+  (void)clv__vnpu_supports(device, graph, node, verdict); /* a failed check gives the verdict no */
 }
 
 /* ---- Buffers, streams, events, copies ---- */
@@ -60,7 +60,7 @@ static clv_status copy_out(clv_device *device, clv_stream *stream, void *to, clv
 
 static clv_status compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
                           clv_executable **executable, clv_error *error) {
-  (void)options; /* there is nothing to choose: execution is always deterministic */
+  (void)options; /* the options have no effect: execution is always deterministic */
   CLV__TRY(clv__vnpu_compile(device, graph, executable, error));
   clv__vnpu_live_add(device, &device->executables, &(*executable)->live);
   return CLV_OK;

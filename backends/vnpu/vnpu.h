@@ -1,5 +1,5 @@
-/* The virtual NPU: a backend that behaves like hardware and needs none. Tests use it in place of a real device. It also shows how
- * a device with other limits would behave. README.md describes its description file. */
+/* The virtual NPU: a backend that emulates an accelerator in software. Tests use it in place of a real device. It can also show
+ * how models would be split and run on a device with different limits or speed. README.md describes its description file. */
 #ifndef CLEAVE_BACKENDS_VNPU_VNPU_H
 #define CLEAVE_BACKENDS_VNPU_VNPU_H
 
@@ -7,7 +7,8 @@
 
 #define CLV__VNPU_VERSION "1" /* part of the cache keys: raise it when programs change */
 
-/* The backend's table. `user_data` is unused. Any thread may call it. Errors: CLV_NOT_SUPPORTED if the host has another ABI. */
+/* Returns the backend's table. `user_data` is unused. May be called from any thread. Errors: CLV_NOT_SUPPORTED if the host has a
+ * different ABI version. */
 clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error);
 
 #endif

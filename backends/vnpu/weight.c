@@ -1,4 +1,4 @@
-/* Weights in the device's memory. A weight with the same id and bytes as an existing one shares it. */
+/* Weights in the device's memory. Uploads of the same bytes with the same id share one copy. */
 #include <string.h>
 
 #include "base/error.h"
@@ -16,7 +16,7 @@ static uint64_t hash_id(const char *id) {
   return hash;
 }
 
-/* Finds an existing weight with this id and exactly these bytes. Several sessions of one model share it. */
+/* Finds an uploaded weight with this id, type and bytes: several sessions of one model share their weights. */
 static clv_weight *find_weight(clv_device *device, const char *id, uint64_t hash, const clv_tensor *data) {
   for (clv_weight *w = device->weights; w != NULL; w = w->next) {
     if (w->id_hash != hash || strcmp(w->id, id) != 0 || !clv__tensor_same_type(&w->type, data)) continue;

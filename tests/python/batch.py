@@ -1,8 +1,9 @@
-"""Cases whose check is 'the outputs equal the oracle's': written as ONNX test directories and given to `cleave test`, many to a process.
+"""Runs cases that only compare outputs with an oracle's. They are written as ONNX test directories, and `cleave test` runs many
+of them in one process.
 
-`cleave test` allows atol + rtol * |expected| per element, oracle.compare a share of the tensor's largest magnitude. A batch asks for the
-strictest of both, so that PASS implies that oracle.compare agrees; a case that fails is run once more on its own, with oracle.compare as
-the judge. A wrong result that only appears beside other cases stays a failure.
+`cleave test` allows an error of atol + rtol * |expected| per element. oracle.compare allows a share of the tensor's largest
+magnitude. A batch passes such rtol and atol that PASS implies that oracle.compare agrees. A case that fails is run again alone
+and judged by oracle.compare. A result that is wrong only together with other cases counts as a failure.
 """
 import os
 
@@ -10,19 +11,20 @@ import numpy as np
 import onnx
 
 import oracle
-import test_directories  # of tools/, which oracle makes visible
+import test_directories  # from tools/, which oracle adds to the path
 
 LARGEST_BATCH = 24
 CPU = ("--devices", "cpu")
 
 
 def strictest(expected, tolerance=None):
-    """(rtol, atol) within which oracle.compare(..., tolerance) agrees, too: half of what it allows, relative and absolute."""
+    """Returns (rtol, atol) such that results within both also satisfy oracle.compare(..., tolerance): half of the error that it
+    allows, relative and absolute."""
     shares, allowed = [], []
     for array in map(np.asarray, expected):
         own = oracle.TOLERANCE.get(str(array.dtype))
         if own is None and array.dtype.kind in "biu":
-            continue  # compared bit for bit by both
+            continue  # both compare these bit for bit
         if own is None:
             return 0.0, 0.0
         shares.append(own if tolerance is None else max(own, tolerance))
@@ -32,7 +34,8 @@ def strictest(expected, tolerance=None):
 
 
 class Case:
-    """A test directory in one way: options of the command, a file of pins (of node names that no other case has), threads."""
+    """A test directory and one way to run it: options of the command, number of threads, and a file of pins, whose node names no
+    other case has."""
 
     def __init__(self, label, directory, bounds, options, pins, threads, judge):
         self.label, self.directory, self.bounds = label, directory, bounds
@@ -42,7 +45,7 @@ class Case:
         return ["--pins", self.pins] if self.pins else []
 
     def reason_alone(self):
-        """None, or what is wrong, of a run of its own."""
+        """Runs the case alone. Returns None, or what is wrong."""
         path, data = os.path.join(self.directory, "model.onnx"), os.path.join(self.directory, "test_data_set_0")
         graph = onnx.load(path).graph
         files = test_directories.numbered_files(data, "input")
@@ -58,16 +61,16 @@ class Batch:
         self.cases, self.alone = [], 0
 
     def write(self, directory, model, inputs, expected):
-        """Writes a test directory; inputs are in the order of the graph's, the ones with defaults last."""
+        """Writes a test directory. `inputs` must be in the order of the graph's inputs, with those that have defaults last."""
         test_directories.write(directory, model, [(list(inputs.values()), expected)])
 
     def add(self, label, directory, expected, options=CPU, pins=None, threads=1, tolerance=None, judge=None):
-        """A directory to run; judge(expected, actual) is None where an output is right: oracle.compare, or something more lenient."""
+        """Adds a directory to run. judge(expected, actual) returns None if an output is right; the default is oracle.compare."""
         judge = judge or (lambda e, a: oracle.compare(e, a, tolerance))
         self.cases.append(Case(label, directory, strictest(expected, tolerance), options, pins, threads, judge))
 
     def parts(self):
-        """Cases of one way, of similar tolerances, as many as one process takes."""
+        """Yields lists of cases for one process each: with equal options and threads, and similar tolerances."""
         groups = {}
         for case in self.cases:
             groups.setdefault((case.options, case.threads, case.bounds[0]), []).append(case)
@@ -77,14 +80,15 @@ class Batch:
                 yield group[start:start + LARGEST_BATCH]
 
     def run(self):
-        """Yields (label, None or why it is wrong) of every case."""
+        """Runs all cases. Yields (label, None or what is wrong) for each."""
         for part, found in oracle.each(self.tested, list(self.parts())):
             if isinstance(found, Exception):
                 raise found
             yield from zip((case.label for case in part), found)
 
     def tested(self, part):
-        """The reasons of a part; a crash costs its own case alone."""
+        """Runs the cases of a part. Returns a list: None or what is wrong for each case. If the process crashes, only the case
+        that crashes it fails."""
         options = (*part[0].options, "--rtol", part[0].bounds[0], "--atol", min(case.bounds[1] for case in part))
         try:
             pins = [option for case in part for option in case.own()]
@@ -104,7 +108,7 @@ class Batch:
         self.alone += 1
         try:
             if oracle.cleave_test([case.directory], *options, *case.own(), threads=case.threads)[0]["status"] == "PASS":
-                return f"only beside other cases, {reason}"
+                return f"only together with other cases: {reason}"
             return case.reason_alone()
         except oracle.CleaveError as error:
             return str(error)
@@ -113,11 +117,12 @@ class Batch:
         """Runs all cases and counts them."""
         for label, reason in self.run():
             tally.add(label, reason)
-        print(f"{len(self.cases)} cases, {self.alone} of them compared again on their own", flush=True)
+        print(f"{len(self.cases)} cases, {self.alone} of them run again alone", flush=True)
 
 
 def run_seeds(description, name, count, make):
-    """A test over seeded models: make(seed, directory, batch) writes the model to the directory and adds its cases. The exit status."""
+    """Runs a test over seeded models: make(seed, directory, batch) writes a model to the directory and adds its cases. Returns
+    the exit status."""
     tally, batch, folder = oracle.Tally(), Batch(), oracle.build_folder(name)
     for seed in oracle.asked_seeds(description, count):
         try:
@@ -129,7 +134,7 @@ def run_seeds(description, name, count, make):
 
 
 def add_ways(batch, seed, directory, model, inputs, ways):
-    """A model on the CPU in several ways, (threads, options), against ONNX Runtime."""
+    """Adds cases that run a model on the CPU in each of `ways`, (threads, options), and compare it with ONNX Runtime."""
     expected = oracle.run_onnxruntime(model, inputs, optimize=False)
     batch.write(directory, model, inputs, expected)
     for threads, options in ways:

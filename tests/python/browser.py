@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through its DevTools protocol over a pair of pipes: no library, no port.
+"""Controls a headless Chromium through its DevTools protocol over a pair of pipes. Needs no library and no port.
 
     with Browser(folder) as browser:
         page = browser.open("file:///…/plan.html")
@@ -20,7 +20,7 @@ class BrowserError(Exception):
 
 
 def find():
-    """The path of a browser ($CLEAVE_BROWSER, or one of NAMES), or None."""
+    """Returns the path of a browser ($CLEAVE_BROWSER, or the first of NAMES that is installed), or None."""
     given = os.environ.get("CLEAVE_BROWSER")
     return shutil.which(given) if given else next((path for name in NAMES if (path := shutil.which(name))), None)
 
@@ -36,7 +36,7 @@ class Browser:
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
                  "--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--remote-debugging-pipe",
                  f"--user-data-dir={profile}", f"--window-size={size[0]},{size[1]}", "about:blank"]
-        # A home of its own: what the browser keeps beside its profile goes there as well.
+        # HOME is set too, because the browser also stores files outside its profile.
         self._process = subprocess.Popen(["bash", "-c", script, "bash", find(), *flags], pass_fds=(read_commands, write_answers),
                                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                          env=dict(os.environ, HOME=folder, XDG_RUNTIME_DIR=folder))
@@ -69,7 +69,7 @@ class Browser:
         return json.loads(message)
 
     def call(self, method, session=None, **parameters):
-        """The result of a command; events that come before it are kept."""
+        """Sends a command and returns its result. Events that arrive before the result are kept."""
         self._next += 1
         number, message = self._next, {"id": self._next, "method": method, "params": parameters}
         if session:
@@ -88,17 +88,17 @@ class Browser:
                 return answer["result"]
 
     def wait(self, method):
-        """Waits for an event that has not come yet."""
+        """Waits until an event of this kind has arrived."""
         deadline = time.monotonic() + self.timeout
         while not any(event.get("method") == method for event in self._events):
             self._events.append(self._receive(deadline))
 
     def events(self, *methods):
-        """The parameters of all events of these kinds so far."""
+        """Returns the parameters of all events of these kinds that have arrived."""
         return [event["params"] for event in self._events if event.get("method") in methods]
 
     def open(self, address, size=None):
-        """A page once it is loaded; `size`: width and height in pixels, where they are not to be the browser's."""
+        """Opens a page and returns it once it is loaded. `size`: width and height in pixels; default: those of the browser."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self._events.clear()
@@ -119,7 +119,7 @@ class Page:
         return self.browser.call(method, self.session, **parameters)
 
     def evaluate(self, expression):
-        """The value of an expression of JavaScript; promises are waited for."""
+        """Returns the value of a JavaScript expression. Waits for a promise."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
@@ -127,7 +127,7 @@ class Page:
         return answer["result"].get("value")
 
     def click(self, selector):
-        """A click of the mouse in the middle of the first element that is meant, which is scrolled into view."""
+        """Scrolls the first element that matches `selector` into view, and clicks in its middle."""
         x, y = self.evaluate(f"""(() => {{
             const element = document.querySelector({json.dumps(selector)});
             if (!element) throw new Error('there is no ' + {json.dumps(selector)});
@@ -157,7 +157,7 @@ class Page:
             file.write(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def complaints(self):
-        """Exceptions, errors of the console and of the log, as texts."""
+        """Returns the texts of all exceptions, and of errors and warnings of the console and the log."""
         found = [event["exceptionDetails"].get("exception", {}).get("description", event["exceptionDetails"]["text"])
                  for event in self.browser.events("Runtime.exceptionThrown")]
         found += [" ".join(str(argument.get("value", argument.get("description"))) for argument in event["args"])
@@ -166,7 +166,7 @@ class Page:
         return found
 
     def addresses(self):
-        """Whatever the page asked for, itself included."""
+        """Returns the addresses that were requested, including the page's own."""
         return [event["request"]["url"] for event in self.browser.events("Network.requestWillBeSent")]
 
     def close(self):

@@ -1,6 +1,7 @@
-"""Products of integers in exact sums, by NumPy: an oracle for every processor. Without VNNI, ONNX Runtime adds pairs of u8 x s8 products
-in 16 bits, which saturate; the reference evaluator of the onnx package takes zero points of rows for those of columns and knows scales
-of channels in two spatial dimensions alone. `evaluate` is that evaluator with the operators of this file in place of its own.
+"""An oracle for integer products, computed exactly with NumPy. The other oracles are not exact: without VNNI, ONNX Runtime adds
+pairs of u8 x s8 products in 16 bits, which saturates. The reference evaluator of the onnx package applies zero points of rows to
+columns, and supports scales per channel only with two spatial dimensions. `evaluate` runs that evaluator with the operators of
+this file instead of its own.
 """
 import numpy as np
 from onnx.reference import ReferenceEvaluator
@@ -10,17 +11,17 @@ F32, I32, I64 = np.float32, np.int32, np.int64
 
 
 def along_rows(v):
-    """A vector of row parameters as a column; everything else as it is."""
+    """Turns a vector of parameters per row into a column. Returns other values unchanged."""
     return v.reshape(-1, 1) if v is not None and v.ndim == 1 and v.size > 1 else v
 
 
 def along_channels(v, rank):
-    """One parameter per output channel, or one for all, to broadcast against [channels, ...] of this rank."""
+    """Reshapes one parameter per output channel, or one for all, to broadcast against [channels, ...] of this rank."""
     return v.reshape((-1,) + (1,) * (rank - 1))
 
 
 def centered(x, zero):
-    """x - zero; f64 holds every sum of such products exactly, and its products are BLAS's."""
+    """Returns x - zero as f64, which represents all sums of such products exactly, and for which BLAS has fast products."""
     return x.astype(np.float64) - (0 if zero is None else zero.astype(np.float64))
 
 
@@ -29,7 +30,7 @@ def matmul_integer(a, b, a_zero=None, b_zero=None):
 
 
 def requantized(sums, factor, zero):
-    """sums * factor rounded to even, then moved by the zero point, within its dtype."""
+    """Returns sums * factor, rounded half to even, plus the zero point, saturated to the zero point's dtype."""
     with np.errstate(over="ignore"):
         scaled = np.rint(sums.astype(F32) * np.asarray(factor, F32)) + zero.astype(F32)
     info = np.iinfo(zero.dtype)
@@ -42,7 +43,7 @@ def qlinear_matmul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero):
 
 
 def convolve(x, w, group, strides, dilations, pads):
-    """Exact sums of two f64 tensors that hold integers; x is padded with zeros."""
+    """Convolves two f64 tensors of integers, exactly. x is padded with zeros."""
     spatial = x.ndim - 2
     padded = np.pad(x, [(0, 0), (0, 0), *zip(pads[:spatial], pads[spatial:])])
     extents = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations)]
@@ -71,7 +72,7 @@ def qlinear_conv(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias=N
 
 
 def dynamic_quantize(x):
-    """As the definition has it, in f32 throughout."""
+    """DynamicQuantizeLinear by its definition, in f32."""
     low, high = np.minimum(F32(0), x.min(initial=0)), np.maximum(F32(0), x.max(initial=0))
     scale = F32(1) if low == high else (high - low) / F32(255)
     zero = np.clip(np.rint(-low / scale), 0, 255)
@@ -106,7 +107,7 @@ class DynamicQuantizeLinear(OpRun):
 
 
 class DequantizeLinear(OpRun):
-    """Of opset 10 to 19: the evaluator has none before 19."""
+    """DequantizeLinear of opset 10 to 19. The evaluator has none before opset 19."""
 
     def _run(self, x, scale, zero=None, axis=1, block_size=None, output_dtype=None):
         if block_size or output_dtype:
@@ -126,6 +127,6 @@ OPERATORS = [MatMulInteger, QLinearMatMul, ConvInteger, QLinearConv, DynamicQuan
 
 
 def evaluate(model, inputs):
-    """The outputs of a model of the standard operators, in order."""
+    """Returns the outputs of a model of standard operators, in order."""
     with np.errstate(all="ignore"):
         return ReferenceEvaluator(model, new_ops=OPERATORS).run(None, inputs)

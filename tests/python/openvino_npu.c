@@ -1,6 +1,6 @@
-/* An OpenVINO with an NPU, for test_openvino.py: the real library behind it does the work on its CPU. The NPU takes fixed shapes
- * alone, and does not compile what the variables say: a model with OPENVINO_NPU_REFUSES in its bytes. Linked against the real
- * library, where all other entry points are found. */
+/* A library that simulates an OpenVINO with an NPU, for test_openvino.py. It wraps the real library, whose CPU device does the
+ * work. The NPU supports only fixed shapes. It does not compile a model whose bytes contain the text in the environment variable
+ * OPENVINO_NPU_REFUSES. It is linked against the real library, which provides all other entry points. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>

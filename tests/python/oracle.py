@@ -1,7 +1,7 @@
-"""What the Python tests share: the oracles, the table of tolerances, running the command, and counting.
+"""Shared by the Python tests: the oracles, the tolerances, functions that run the command, and the count of results.
 
-Two oracles: ONNX Runtime, with its optimisations and without, and the reference evaluator of the onnx package. Where they disagree
-the caller is told, and no test is made of that graph.
+There are two oracles: ONNX Runtime, with and without optimisations, and the reference evaluator of the onnx package. If they
+disagree on a graph, NoOracle is raised, and the graph is not used as a test.
 """
 import argparse
 import concurrent.futures
@@ -25,16 +25,17 @@ sys.path.insert(0, os.path.join(ROOT, "tools"))
 BUILD = os.environ.get("CLEAVE_BUILD", os.path.join(ROOT, "build"))
 COMMAND = os.environ.get("CLEAVE_COMMAND", os.path.join(BUILD, "cleave"))
 DATA = os.environ.get("CLEAVE_DATA", os.path.join(ROOT, "..", "shared", "data"))
-# The command flushes every output to the disk, which costs nothing in memory; where there is little of it (containers), None: the usual.
+# A folder in memory for outputs, because flushing them to a disk is slow. None (the default folder) if it has little space, as in
+# containers.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 2**30 else None
 
-# Largest difference allowed, relative to the largest magnitude of the expected tensor. Dtypes not here must be equal.
+# Largest allowed difference, relative to the largest magnitude of the expected tensor. Tensors of other dtypes must be equal.
 TOLERANCE = {"float32": 1e-4, "float64": 1e-10, "float16": 5e-3, "bfloat16": 4e-2}
-SMALLEST_MAGNITUDE = 0.05  # what is smaller is compared as if its largest element were this: values within a graph are near one
+SMALLEST_MAGNITUDE = 0.05  # lower limit of that magnitude: values inside a graph are usually near 1
 
 
 def float_dtypes(graph):
-    """Names of the float dtypes that a graph's inputs, weights and casts bring in."""
+    """Returns the names of the float dtypes of a graph's inputs, weights and casts."""
     found = [info.type.tensor_type.elem_type for info in graph.input] + [tensor.data_type for tensor in graph.initializer]
     names = set()
     for node in graph.node:
@@ -50,15 +51,17 @@ def float_dtypes(graph):
 
 
 def tolerance_of(model):
-    """That of the coarsest dtype in the model: an f64 output that came by way of f16 is no better than f16."""
+    """Returns the tolerance of the least precise dtype in the model: an f64 output computed from f16 values is no more precise
+    than f16."""
     return max((TOLERANCE[name] for name in float_dtypes(model.graph)), default=TOLERANCE["float32"])
 
 
 def compare(expected, actual, tolerance=None):
-    """None where they agree, else what differs, with the worst element. The tolerance is that of the dtype when not said."""
+    """Returns None if the tensors agree, otherwise a description of the worst element. The default tolerance is that of the
+    dtype."""
     expected, actual = np.asarray(expected), np.asarray(actual)
     if actual.dtype.kind == "V" and actual.dtype.itemsize == 2 and expected.dtype == ml_dtypes.bfloat16:
-        actual = actual.view(ml_dtypes.bfloat16)  # npy has no name for bf16
+        actual = actual.view(ml_dtypes.bfloat16)  # npy files have no bf16, so it is read as raw 2-byte elements
     if expected.dtype != actual.dtype:
         return f"dtype {actual.dtype}, expected {expected.dtype}"
     if expected.shape != actual.shape:
@@ -68,7 +71,7 @@ def compare(expected, actual, tolerance=None):
     own = TOLERANCE.get(str(expected.dtype))
     tolerance = own if tolerance is None or own is None else max(own, tolerance)
     if tolerance is None:
-        wrong = np.argwhere((expected != actual) & ~((expected != expected) & (actual != actual)))  # small floats have NaNs
+        wrong = np.argwhere((expected != actual) & ~((expected != expected) & (actual != actual)))  # two NaNs are equal
         if len(wrong) == 0:
             return None
         at = tuple(wrong[0])
@@ -89,7 +92,7 @@ def compare(expected, actual, tolerance=None):
 # --- oracles
 
 def without_names(model):
-    """Nameless nodes where a name is repeated: ONNX Runtime refuses that, and names mean nothing to a result."""
+    """Removes all node names if one is repeated: ONNX Runtime rejects repeated names, and names do not affect results."""
     def names(graph):
         for node in graph.node:
             yield node.name
@@ -124,8 +127,8 @@ def run_onnxruntime(model, inputs, optimize=True, threads=1):
 
 
 def isolated(functions):
-    """What each function gives, or an exception in its place. They run in a child process, as ONNX Runtime aborts while optimising some
-    valid graphs; the functions after one that does so have another child."""
+    """Calls the functions in a child process, and returns their results, with an exception in place of a result if a call failed.
+    ONNX Runtime aborts when it optimises some valid graphs. After an abort, the remaining functions run in another child."""
     results = []
     while len(results) < len(functions):
         given, status = in_child(functions[len(results):])
@@ -136,7 +139,7 @@ def isolated(functions):
 
 
 def in_child(functions):
-    """(results until the child ends, its wait status)"""
+    """Returns (the results until the child ended, its wait status)."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -181,7 +184,7 @@ def first_difference(expected, actual, tolerance=None):
 
 
 class NoOracle(Exception):
-    """The oracles cannot run a graph, or disagree about it."""
+    """No oracle can run the graph, or the oracles disagree."""
 
 
 def raised(result):
@@ -191,7 +194,8 @@ def raised(result):
 
 
 def expected_outputs(model, inputs, optimised):
-    """(outputs, oracle's name). Two runs of different ways must agree, else NoOracle; `optimised`: isolated() of run_onnxruntime."""
+    """Returns (outputs, name of the oracle). Two of the oracles must agree, or only one can run the graph; otherwise raises
+    NoOracle. `optimised`: the result of run_onnxruntime() with optimisations, from isolated()."""
     runs, errors, tolerance = [], [], tolerance_of(model)
     oracles = [("onnxruntime", lambda: raised(optimised)),
                ("onnxruntime, not optimised", lambda: run_onnxruntime(model, inputs, optimize=False)),
@@ -199,14 +203,14 @@ def expected_outputs(model, inputs, optimised):
     for name, run in oracles:
         try:
             runs.append((name, [np.asarray(output) for output in run()]))
-        except Exception as error:  # whatever an oracle throws means that it is none for this graph
+        except Exception as error:  # after any exception, this oracle cannot be used for the graph
             errors.append(f"{name}: {str(error).splitlines()[0][:300] if str(error) else type(error).__name__}")
             continue
         for other, outputs in runs[:-1]:
             if first_difference(outputs, runs[-1][1], tolerance) is None:
                 return outputs, other
     if len(runs) == 1:
-        return runs[0][1], runs[0][0]  # the only one that can run it (bf16 is the reference evaluator's alone)
+        return runs[0][1], runs[0][0]  # only one oracle can run it (only the reference evaluator supports bf16)
     if runs:
         reason = first_difference(runs[0][1], runs[1][1], tolerance)
         raise NoOracle(f"{runs[0][0]} and {runs[1][0]} disagree: {reason}")
@@ -220,18 +224,19 @@ class CleaveError(Exception):
 
 
 def environment(threads=1):
-    """For a command whose numbers are compared bit for bit: without AVX-512 those of a product depend on the number of threads.
-    Threads sleep while they wait: processors are shared with others."""
+    """Returns the environment of the command. The number of threads is fixed, because without AVX-512 the results of a product
+    depend on it, and some tests compare results bit for bit. Threads sleep while they wait, because other processes share the
+    processors."""
     return dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive")
 
 
 def finished(*arguments, timeout=120, threads=1):
-    """The command as it ended; a crash is a CleaveError with its last lines."""
+    """Runs the command and returns the completed process. A crash raises a CleaveError with the last lines of its output."""
     command = [COMMAND, *map(str, arguments)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, env=environment(threads))
     except subprocess.TimeoutExpired:
-        raise CleaveError(f"no end after {timeout} s: {' '.join(command)}") from None
+        raise CleaveError(f"timeout after {timeout} s: {' '.join(command)}") from None
     if done.returncode < 0:
         raise CleaveError(f"died of signal {-done.returncode}: {' '.join(command)}\n{done.stderr[-2000:]}")
     return done
@@ -242,7 +247,7 @@ def last_line(done):
 
 
 def cleave(*arguments, timeout=120, check=True, threads=1):
-    """Runs the command; its standard output. A failure or a crash is a CleaveError with its last line."""
+    """Runs the command and returns its standard output. A failure or a crash raises a CleaveError with the last line."""
     done = finished(*arguments, timeout=timeout, threads=threads)
     if check and done.returncode != 0:
         raise CleaveError(f"exit {done.returncode}: {last_line(done)}")
@@ -254,7 +259,7 @@ def output_file_name(value_name):
 
 
 def save_inputs(folder, inputs):
-    """Writes F.npy files; gives the --input arguments."""
+    """Writes the inputs as .npy files and returns the --input arguments."""
     arguments = []
     for index, (name, value) in enumerate(inputs.items()):
         path = os.path.join(folder, f"input_{index}.npy")
@@ -264,7 +269,7 @@ def save_inputs(folder, inputs):
 
 
 def cleave_run(model_path, input_arguments, output_names, *options, timeout=120, threads=1):
-    """Runs a model through the command; its outputs, in order."""
+    """Runs a model with the command and returns its outputs, in order."""
     with tempfile.TemporaryDirectory(prefix="cleave-", dir=MEMORY) as folder:
         cleave("run", model_path, *input_arguments, "--output-dir", folder, "-q", *options, timeout=timeout, threads=threads)
         outputs = []
@@ -277,7 +282,7 @@ def cleave_run(model_path, input_arguments, output_names, *options, timeout=120,
 
 
 def cleave_test(directories, *options, timeout=600, threads=1):
-    """[{name, status, reason}] of ONNX test directories, in order."""
+    """Runs ONNX test directories. Returns [{name, status, reason}], in order."""
     done = finished("test", *directories, "--json", *options, timeout=timeout, threads=threads)
     try:
         cases = json.loads(done.stdout)["cases"]
@@ -286,13 +291,13 @@ def cleave_test(directories, *options, timeout=600, threads=1):
     if len(cases) != len(directories):
         raise CleaveError(f"cleave test reported {len(cases)} of {len(directories)} cases")
     right = 1 if any(case["status"] in ("FAIL", "ERROR") for case in cases) else 0
-    if done.returncode != right:  # a sanitizer's report
+    if done.returncode != right:  # for instance because a sanitizer reported an error
         raise CleaveError(f"exit {done.returncode} after {len(cases)} cases: {last_line(done)}")
     return cases
 
 
 def missing_device(devices):
-    """None where all of a list of devices are here, else what is in the way."""
+    """Returns None if all devices in the list are available, otherwise the reason why not."""
     try:
         cleave("devices", "--devices", devices)
     except CleaveError as error:
@@ -301,18 +306,19 @@ def missing_device(devices):
 
 
 def plan_nodes(model_path, *options):
-    """[{name, op, device, cause}] of a plan."""
+    """Plans the model and returns [{name, op, device, cause}] of its nodes."""
     return json.loads(cleave("plan", model_path, "--json", *options))["nodes"]
 
 
 def random_pins(nodes, rng, devices=("npu", "cpu")):
-    """Lines PATTERN=DEV that place every node at random: some placements choppy, some in long runs."""
+    """Returns lines PATTERN=DEV that place every node at random. In some placements the device changes at nearly every node, in
+    others only rarely."""
     stay = rng.choice([0.0, 0.5, 0.9])
     device, lines = rng.choice(devices), []
     for node in nodes:
         if rng.random() >= stay:
             device = rng.choice(devices)
-        # what patterns and the file's lines give a meaning to is matched by "any character"
+        # characters with a meaning in patterns or in the file are replaced by "?", which matches any character
         pattern = "".join("?" if c in "*?#=" or c.isspace() else c for c in node["name"])
         lines.append(f"{pattern}={device}")
     return lines
@@ -321,14 +327,14 @@ def random_pins(nodes, rng, devices=("npu", "cpu")):
 # --- counting
 
 class Tally:
-    """Counts results and prints failures as they come; the last line is 'N passed, N failed, N skipped'."""
+    """Counts results and prints failures immediately. The last line is 'N passed, N failed, N skipped'."""
 
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
         self.started = time.monotonic()
 
     def add(self, name, reason):
-        """reason is None for a pass."""
+        """Counts a result: passed if `reason` is None, otherwise failed."""
         if reason is None:
             self.passed += 1
         else:
@@ -340,17 +346,17 @@ class Tally:
         print(f"SKIP {name}: {reason}", flush=True)
 
     def finish(self):
-        """Prints the last line; the process's exit status."""
+        """Prints the last line and returns the exit status."""
         print(f"in {time.monotonic() - self.started:.0f} s", flush=True)
         print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped", flush=True)
         return 1 if self.failed or not self.passed + self.skipped else 0
 
 
-processes = os.cpu_count() or 1  # how many a script runs at once; run.py sets it
+processes = os.cpu_count() or 1  # number of processes that a script runs at once; run.py sets it to 1
 
 
 def each(function, items):
-    """Runs function(item) in several threads (it waits for processes); yields (item, result or the exception)."""
+    """Calls function(item) in several threads, because it mostly waits for processes. Yields (item, result or exception)."""
     def guarded(item):
         try:
             return function(item)
@@ -361,7 +367,7 @@ def each(function, items):
 
 
 def asked_seeds(description, count):
-    """The command line of a test over seeded models."""
+    """Reads the command line of a test over seeded models, and returns the range of seeds."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--first", type=int, default=0)
@@ -370,7 +376,7 @@ def asked_seeds(description, count):
 
 
 def each_seed(description, tally, name, count, check):
-    """Yields what check(seed, folder) found of the seeds asked for, and tallies what it raised."""
+    """Calls check(seed, folder) for the seeds on the command line. Yields its results, and counts its exceptions as failures."""
     folder = build_folder(name)
     for seed, found in each(lambda seed: check(seed, folder), asked_seeds(description, count)):
         if isinstance(found, Exception):
@@ -380,7 +386,7 @@ def each_seed(description, tally, name, count, check):
 
 
 def save_case(folder, name, model, inputs):
-    """Writes the model and its inputs; the model's path and the --input arguments."""
+    """Writes the model and its inputs. Returns the model's path and the --input arguments."""
     path, own = os.path.join(folder, f"{name}.onnx"), os.path.join(folder, str(name))
     onnx.save(model, path)
     os.makedirs(own, exist_ok=True)
@@ -388,7 +394,7 @@ def save_case(folder, name, model, inputs):
 
 
 def build_folder(name):
-    """A folder for what a test generates, kept for whoever looks into a failure."""
+    """Returns a folder for the files that a test generates. It is kept, so that failures can be investigated."""
     folder = os.path.join(BUILD, "generated", name)
     os.makedirs(folder, exist_ok=True)
     return folder

@@ -1,4 +1,4 @@
-"""Runs one model on the CPU, under random placements and strategies, and compares every run with what the oracles expect."""
+"""Runs a model on the CPU alone, and under random placements and strategies. Compares every run with the expected outputs."""
 import functools
 import os
 import random
@@ -14,7 +14,7 @@ STRATEGIES = ["optimal", "contiguous", "propagate", "propagate-graph", "delegate
 DEVICES = [["--devices", "npu,cpu"], ["--devices", "cpu,npu"], ["--devices", "npu,npu1,cpu", "--npu-spec", "default", "--npu-spec", "all"]]
 
 
-OPENCL_SHARE = 0.2  # of the models also run there: its compiler takes long
+OPENCL_SHARE = 0.2  # share of the models that also run on OpenCL, whose compiler is slow
 OPENCL = ["--devices", "opencl,cpu", "--strategy", "contiguous"]
 
 
@@ -24,7 +24,7 @@ def has_opencl():
 
 
 def random_strategy(chance):
-    """A strategy, a split, an objective and devices."""
+    """Returns options for random devices, with a random strategy, objective and split."""
     return (chance.choice(DEVICES) + ["--strategy", chance.choice(STRATEGIES), "--objective", chance.choice(["latency", "overlap", "throughput"])]
             + chance.choice([[], [], ["--split", "linear"], ["--split", "convex"], ["--split", "fewest"]]))
 
@@ -33,7 +33,8 @@ EVERYTHING = ["--devices", "npu,cpu", "--npu-spec", "all", "--strategy", "contig
 
 
 def shared_configurations(seed):
-    """(label, options) of the CPU alone, of an NPU that takes everything, of two strategies, and of some models on OpenCL."""
+    """Yields (label, options) for the CPU alone, for an NPU that supports every operator, for two random strategies and, for some
+    models, for OpenCL."""
     yield "cpu", ["--devices", "cpu"]
     yield "npu,cpu", EVERYTHING
     for number in range(2):
@@ -44,7 +45,8 @@ def shared_configurations(seed):
 
 
 def write_pins(folder, nodes, seed, number):
-    """A random placement of these nodes; the file stays beside the model for whoever looks into a failure."""
+    """Writes a random placement of these nodes to a file and returns its path. The file is kept, so that failures can be
+    investigated."""
     pins = os.path.join(folder, f"placement_{number}.pins")
     with open(pins, "w", encoding="utf-8") as file:
         file.write("".join(line + "\n" for line in oracle.random_pins(nodes, random.Random(f"{seed}/{number}"))))
@@ -52,7 +54,7 @@ def write_pins(folder, nodes, seed, number):
 
 
 def pinned_configurations(model_path, count, seed):
-    """(label, options) of `count` random placements, on an NPU that takes everything and the CPU."""
+    """Yields (label, options) for `count` random placements on the CPU and on an NPU that supports every operator."""
     nodes = [node for node in oracle.plan_nodes(model_path, "--devices", "cpu") if node["cause"] != "const"]
     for number in range(count):
         pins = write_pins(os.path.dirname(model_path), nodes, seed, number)
@@ -60,7 +62,7 @@ def pinned_configurations(model_path, count, seed):
 
 
 def results(model_path, model, input_arguments, expected, count, seed, timeout=120):
-    """[(label, None or why it is wrong)] of every configuration."""
+    """Runs every configuration. Returns [(label, None or what is wrong)]."""
     found, tolerance = [], oracle.tolerance_of(model)
     output_names = [value.name for value in model.graph.output]
     try:
@@ -79,11 +81,12 @@ def results(model_path, model, input_arguments, expected, count, seed, timeout=1
 
 
 def add(cases, directory, model, expected, count):
-    """The same of a test directory, as cases of a batch."""
+    """Adds the same configurations of a test directory as cases of a batch."""
     tolerance, name = oracle.tolerance_of(model), os.path.basename(directory)
     for label, options in shared_configurations(name):
         cases.add(f"{name} {label}", directory, expected, options, tolerance=tolerance)
-    if not all(re.fullmatch(r"node_\w+", node.name) for node in model.graph.node):  # odd names: pins of their own
+    # Unusual node names must be kept, so each placement needs its own file of pins.
+    if not all(re.fullmatch(r"node_\w+", node.name) for node in model.graph.node):
         for label, options in pinned_configurations(os.path.join(directory, "model.onnx"), count, name):
             cases.add(f"{name} {label}", directory, expected, options, tolerance=tolerance)
         return
@@ -94,7 +97,8 @@ def add(cases, directory, model, expected, count):
 
 
 def write_named(target, directory, model, name, number):
-    """The directory with node names that no other has, so that many such can have their pins in one process; the pins' file."""
+    """Copies the directory with unique node names, so that one process can run many such directories with pins. Returns the file
+    of pins."""
     shutil.rmtree(target, ignore_errors=True)
     os.makedirs(target)
     os.symlink(os.path.join(directory, "test_data_set_0"), os.path.join(target, "test_data_set_0"))

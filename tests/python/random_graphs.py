@@ -1,9 +1,9 @@
-"""Random graphs, by seed, with everything that breaks partitioners and memory planners.
+"""Makes random graphs from seeds, with the features that tend to break partitioners and memory planners.
 
     python tests/python/random_graphs.py TO [--count N] [--first SEED]
 
-writes them as ONNX test directories TO/graph_SEED, with an oracle's outputs as the expected data, and prints how many graphs hold each
-of the features that are wanted. A seed on whose graph the oracles disagree, or which none of them can run, is passed over and said.
+writes them as ONNX test directories TO/graph_SEED, with an oracle's outputs as the expected data, and prints how many graphs have
+each of the features in WANTED. If the oracles disagree on a graph, or none can run it, its seed is skipped and reported.
 """
 import argparse
 import collections
@@ -21,7 +21,7 @@ import oracle
 import random_nodes
 from random_nodes import BOOL, F16, F32, F64, FLOATS, I32, I64, INTS
 
-import test_directories  # of tools/, which oracle makes visible
+import test_directories  # from tools/, which oracle adds to the path
 from graph_builder import GraphBuilder
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -32,7 +32,7 @@ ODD_NAMES = ["", "", "twice", "twice", "with space", "a/b/c", "größe-名前", 
 
 
 class Value:
-    """A value: its shape is None where it depends on data. `exact`: every bit is the same on any correct implementation."""
+    """A value. Its shape is None if it depends on data. `exact`: any correct implementation computes the same bits."""
 
     def __init__(self, name, dtype, shape, exact, magnitude, part):
         self.name, self.dtype, self.shape, self.exact, self.magnitude, self.part = name, dtype, shape, exact, magnitude, part
@@ -45,8 +45,8 @@ class RandomGraph:
         self.numpy = np.random.default_rng(seed)
         self.g = GraphBuilder(f"random_{seed}", seed, self.random.choice([13, 15, 17, 18, 19, 20, 21]))
         self.features = set()
-        self.values = []  # those that nodes may read here, outer ones first
-        self.made = []  # outputs of the main graph's nodes, also those of unknown shape
+        self.values = []  # values that nodes of the current graph may read, those of outer graphs first
+        self.made = []  # outputs of the main graph's nodes, including those of unknown shape
         self.fed = {}
         self.depth = 0
         self.part = 0
@@ -55,7 +55,7 @@ class RandomGraph:
         self.bfloat16 = self.random.random() < 0.05
         self.type_weights = self.random.choice([[F32], [F32], [F32, I64], [F32, F64, I64], [F32, F16], [F32, F16, F64, I32, I64]])
 
-    # --- what emitters use
+    # --- methods for random_nodes.py
 
     def onnx_type(self, dtype):
         return ONNX_TYPES[dtype]
@@ -91,7 +91,7 @@ class RandomGraph:
                           **attributes)[0]
 
     def array(self, array):
-        """A constant; not picked by later nodes."""
+        """Adds a constant, which later nodes do not pick as an operand."""
         if self.random.random() < 0.15:
             name = self.g.op("Constant", value=self.tensor(array))
         else:
@@ -108,7 +108,7 @@ class RandomGraph:
         return self.array(np.array(value, dtype))
 
     def data(self, dtype, shape):
-        """Multiples of 1/8 in [-2, 2], small integers, or bits."""
+        """Returns random data: multiples of 1/8 in [-2, 2], small integers, or booleans."""
         if dtype == BOOL:
             return self.numpy.integers(0, 2, shape).astype(bool)
         if dtype in INTS:
@@ -155,7 +155,7 @@ class RandomGraph:
     # --- bodies
 
     def inside(self, builder, make):
-        """Runs make() with `builder` as the graph that nodes go to; values made there end with it."""
+        """Runs make() with `builder` as the current graph. Values added by make() are forgotten afterwards."""
         outer, count = self.g, len(self.values)
         self.g, self.depth = builder, self.depth + 1
         try:
@@ -165,7 +165,7 @@ class RandomGraph:
             del self.values[count:]
 
     def alike(self, value, steps):
-        """A few random nodes, then a new value of this one's dtype and shape that depends on them."""
+        """Adds a few random nodes, then a value that depends on them, with the dtype and shape of `value`."""
         first = len(self.values)
         for _ in range(steps):
             self.add(nested=True)
@@ -245,10 +245,10 @@ class RandomGraph:
                    [(F32, carried.shape, False, max(1, carried.magnitude)), (I64, (), True, 100),
                     (F32, (times,) + carried.shape, False, 1)], body=builder.graph())
 
-    # --- the whole
+    # --- the whole graph
 
     def add(self, nested=False):
-        """Adds something that fits."""
+        """Adds a random node or pattern that fits the values."""
         for _ in range(20):
             kind = self.random.random()
             if kind < (0.15 if nested else 0.06) and self.depth < 2:
@@ -256,14 +256,15 @@ class RandomGraph:
                 done = emit() if not (self.bfloat16 and emit == self.loop) else False
             else:
                 emit = self.random.choice(random_nodes.COMMON if kind < 0.55 else random_nodes.OTHERS)
-                # with bf16 the reference evaluator is the only oracle: it errs on these, and on what a Loop collects
+                # With bf16 the reference evaluator is the only oracle. It is wrong on these operators, and on values collected by
+                # a Loop.
                 done = emit(self) if not (self.bfloat16 and emit in random_nodes.ONNX_REFERENCE_ERRS) else False
             if done is not False:
                 return True
         return False
 
     def bfloat16_island(self):
-        """Values stored as bf16 between casts: moved about, and added."""
+        """Adds a few nodes in bf16 between two casts: data movement and additions."""
         v = self.pick((F32,))
         if v is None:
             return
@@ -276,7 +277,7 @@ class RandomGraph:
             self.node("Cast", [b], F32, b.shape, False, 2 * v.magnitude, to=TensorProto.FLOAT)
 
     def late_reader(self):
-        """Reads an early value at the very end."""
+        """Adds nodes at the end of the graph that read an early value."""
         early = [v for v in self.visible()[:4] if v.dtype == F32 and v.size]
         late = [v for v in self.visible()[-4:] if v.dtype == F32 and v.size]
         if not early or not late:
@@ -287,13 +288,13 @@ class RandomGraph:
         self.node("Add", [late, a], F32, late.shape, False, 64)
 
     def make(self):
-        """(model, inputs to feed)."""
+        """Makes the graph. Returns (model, inputs to feed)."""
         for self.part in range(self.parts):
             self.inputs()
         if self.parts > 1:
             self.features.add("several components")
         if self.random.random() < 0.08:
-            # an initializer that is an input too: overridden, or not (then it must be the last one)
+            # an initializer that is also an input; if it is not overridden, it must be the last input
             value = self.input(F32, [3], fed=self.random.random() < 0.5)
             self.g.initializers.append(numpy_helper.from_array(self.data(F32, (3,)), value.name))
             self.features.add("initializer that may be overridden")
@@ -346,7 +347,7 @@ class RandomGraph:
         self.features.add("odd node names")
 
 
-TOGETHER = 16  # graphs of one process
+TOGETHER = 16  # number of graphs per process
 WANTED = ["output that is read inside", "a value read twice by one node", "views of views", "output that nobody reads",
           "early value read at the very end", "zero-size tensor", "rank-0 tensor", "several components", "shape arithmetic",
           "odd node names", "captured values in If", "captured values in Loop", "captured values in nested bodies",
@@ -355,7 +356,8 @@ WANTED = ["output that is read inside", "a value read twice by one node", "views
 
 
 def generate_some(target, seeds):
-    """Writes the test directories of seeds; gives for each its features, or the reason why there is none."""
+    """Writes test directories for the seeds. Returns, for each seed, the features of its graph, or the reason why it is
+    skipped."""
     made = [(graph := RandomGraph(seed), *graph.make()) for seed in seeds]
     optimised = oracle.isolated([functools.partial(oracle.run_onnxruntime, model, fed) for _, model, fed in made])
     return [write_one(os.path.join(target, f"graph_{seed}"), *one, outputs) for seed, one, outputs in zip(seeds, made, optimised)]
@@ -368,14 +370,14 @@ def write_one(folder, graph, model, fed, optimised):
         return str(error)
     if any(o.dtype.kind == "f" and not np.isfinite(o).all() for o in outputs):
         return "outputs that are not finite"
-    # the inputs' files are numbered as the graph's inputs are: one that is not fed is the last
+    # the files are numbered like the graph's inputs, so an input that is not fed must be the last
     ordered = [fed[info.name] for info in model.graph.input if info.name in fed]
     test_directories.write(folder, model, [(ordered, outputs)])
     return graph.features
 
 
 def generate(target, count, first=0):
-    """Writes `count` test directories; gives (directories, Counter of features, [(seed, reason)] passed over)."""
+    """Writes `count` test directories. Returns (directories, Counter of features, [(seed, reason)] of skipped seeds)."""
     directories, features, passed_over = [], collections.Counter(), []
     with concurrent.futures.ProcessPoolExecutor(oracle.processes) as pool:
         while len(directories) < count:
@@ -390,7 +392,7 @@ def generate(target, count, first=0):
                     directories.append(os.path.join(target, f"graph_{seed}"))
                     features.update(result)
             if len(passed_over) > count:
-                raise SystemExit(f"more seeds passed over than graphs made; the last: {passed_over[-1][1]}")
+                raise SystemExit(f"more seeds were skipped than graphs made; the last reason: {passed_over[-1][1]}")
     return directories, features, passed_over
 
 
@@ -402,10 +404,10 @@ def main():
     arguments = parser.parse_args()
     directories, features, passed_over = generate(arguments.target, arguments.count, arguments.first)
     for seed, reason in passed_over:
-        print(f"seed {seed} passed over: {reason}")
+        print(f"seed {seed} skipped: {reason}")
     for feature in WANTED:
         print(f"{features[feature]:5} {feature}")
-    print(f"{len(directories)} graphs, {len(passed_over)} seeds passed over")
+    print(f"{len(directories)} graphs, {len(passed_over)} seeds skipped")
     return 0 if all(features[f] for f in WANTED) else 1
 
 

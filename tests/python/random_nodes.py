@@ -1,8 +1,8 @@
-"""The nodes of random graphs: each function here adds one node or one small pattern to a RandomGraph, or gives False where nothing
-fits. size-ok: one function an operator family.
+"""The nodes of random graphs. Each function adds a node or a small pattern to a RandomGraph, or returns False if no values fit.
+size-ok: one function an operator family.
 
-Functions keep what a comparison between two implementations needs: values stay small, and what jumps (comparisons, rounding, casts
-to integers) reads only exact values: those whose every bit is the same on any correct implementation.
+The functions make graphs whose results two implementations can agree on. Values stay small. Discontinuous operators (comparisons,
+rounding, casts to integers) read only exact values, for which any correct implementation computes the same bits.
 """
 import numpy as np
 
@@ -22,7 +22,7 @@ def broadcast(a, b):
 
 
 def partner(r, value):
-    """A second operand: the value itself, another that broadcasts with it, or a constant."""
+    """Returns a second operand: the value itself, another value that broadcasts with it, or a constant."""
     kind = r.random.random()
     if kind < 0.15:
         r.features.add("a value read twice by one node")
@@ -70,7 +70,7 @@ def unary_int(r):
 
 
 def safe_root(r):
-    """Sqrt, Reciprocal and Log where they are well behaved."""
+    """Adds a Sqrt, Reciprocal or Log of values for which they are accurate."""
     v = r.pick((F32, F64))
     if v is None or v.magnitude > 30:
         return False
@@ -98,7 +98,7 @@ def binary(r):
     if magnitude > MOST[v.dtype] or int(np.prod(shape)) > MOST_ELEMENTS:
         return False
     operands = [v, w] if r.random.random() < 0.5 else [w, v]
-    # a product of eighths is no longer a sum of few bits
+    # a product of multiples of 1/8 has too many bits to be exact
     exact = v.exact and w.exact and (op in ("Max", "Min") or v.dtype in INTS)
     r.node(op, operands, v.dtype, shape, exact, magnitude)
 
@@ -223,7 +223,7 @@ def any_value(r, **conditions):
 
 
 def factors(r, count):
-    """A random shape of this many elements."""
+    """Returns a random shape with `count` elements."""
     shape, rest = [], count
     while rest > 1 and len(shape) < 3:
         choices = [d for d in range(2, rest + 1) if rest % d == 0]
@@ -259,7 +259,7 @@ def reshape(r):
 
 
 def reshape_by_shape(r):
-    """Shape -> Gather -> Mul -> Concat -> Reshape, as exporters write `x.view(n, -1)`."""
+    """Adds Shape -> Gather -> Mul -> Concat -> Reshape, as exporters write `x.view(n, -1)`."""
     v = any_value(r, min_rank=1, nonempty=True)
     if v is None:
         return False
@@ -336,7 +336,7 @@ def unsqueeze(r):
 
 
 def view_chain(r):
-    """Views of views, whose first value is also read elsewhere."""
+    """Adds a chain of views, whose first value other nodes can also read."""
     v = r.pick((F32, F64, I64), nonempty=True, max_rank=3)
     if v is None:
         return False
@@ -617,7 +617,7 @@ def reduce(r):
         op = "ReduceMean" if v.dtype in FLOATS and v.size else "ReduceSum" if v.size == 0 else "ReduceMax"
     axes = sorted(a for a in range(len(v.shape)) if r.random.random() < 0.6)
     keep = r.random.randint(0, 1)
-    every = not axes  # no axes at all: all of them
+    every = not axes  # without axes, all axes are reduced
     shape = [1 if every or a in axes else d for a, d in enumerate(v.shape)] if keep else [
         d for a, d in enumerate(v.shape) if not every and a not in axes]
     if v.size and axes and v.size != 0 and r.random.random() < 0.3:
@@ -696,7 +696,7 @@ def one_hot(r):
 
 
 def selected_by_data(r):
-    """A value whose size depends on data, summed up at once: NonZero -> Transpose -> GatherND -> ReduceSum."""
+    """Adds values whose size depends on data, and sums them up: NonZero -> Transpose -> GatherND -> ReduceSum."""
     v = r.pick((F32,), exact=True, min_rank=1, nonempty=True)
     if v is None or v.size * v.magnitude > MOST[F32]:
         return False
@@ -714,4 +714,5 @@ OTHERS = [unary_exact, unary_int, safe_root, exponential, modulo, power, compare
           fill_by_shape, range_by_shape, count, flatten, squeeze, unsqueeze, view_chain, expand, tile, gather_elements, scatter, pad,
           trilu, dropout, gemm, einsum, resize, depth_space, layer_normalization, arg_extreme, top_k, cumulative_sum, one_hot,
           selected_by_data]
-ONNX_REFERENCE_ERRS = [pool, convolution, one_hot, resize]  # indices of MaxPool, groups, depth [1]
+# The reference evaluator of onnx is wrong on indices of MaxPool, on groups, and on a depth of shape [1].
+ONNX_REFERENCE_ERRS = [pool, convolution, one_hot, resize]

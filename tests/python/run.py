@@ -1,9 +1,10 @@
-"""The scripts that ask an oracle, in worker processes that share what takes long to load: NumPy, onnx and ONNX Runtime.
+"""Runs the test scripts that compare with an oracle, in worker processes. The workers are forked, so that NumPy, onnx and ONNX
+Runtime, which are slow to load, are loaded only once.
 
     python tests/python/run.py [--workers N] [SCRIPT...]     SCRIPT: of SCRIPTS, as "joins" or "test_joins.py" or "joins --count 9"
 
-Each script is a process forked when a worker is free, and runs one command at a time; its output is printed when it ends. Each also runs
-alone. The last line is 'N passed, N failed, N skipped'.
+Each script runs in a process that is forked when a worker is free, and runs one command at a time. Its output is printed when it
+ends. Scripts can also be run directly. The last line is 'N passed, N failed, N skipped'.
 """
 import argparse
 import importlib
@@ -15,13 +16,13 @@ import tempfile
 import time
 import traceback
 
-import onnx  # noqa: F401  loaded before the workers are forked, as the next two
+import onnx  # noqa: F401  these three are loaded before the workers are forked
 import onnx.reference  # noqa: F401
 import onnxruntime  # noqa: F401
 
 import oracle
 
-# What `make test` runs, the longest first, so that no worker waits long for another at the end.
+# The scripts that `make test` runs, the longest first, so that all workers finish at about the same time.
 SCRIPTS = ["random_graphs --count 500 --placements 2", "models", "special_values", "node_cases", "quantised", "precision", "cases",
            "dynamic", "attention --count 60", "random_cnns --count 300", "joins", "recurrent", "operators", "transposes", "small_dtypes",
            "decoders", "numpy_nodes"]
@@ -29,7 +30,7 @@ COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE
 
 
 def named(text):
-    """The words of a script's command line: its own of SCRIPTS where only the name is given."""
+    """Returns the words of a script's command line. If only the name is given, they are those in SCRIPTS."""
     name, *arguments = shlex.split(text)
     name = os.path.basename(name).removeprefix("test_").removesuffix(".py")
     usual = next((words for words in map(shlex.split, SCRIPTS) if words[0] == name), None)
@@ -39,7 +40,7 @@ def named(text):
 
 
 def start(words, output):
-    """The id of a process that runs a script."""
+    """Starts a process that runs a script, and returns its id."""
     sys.stdout.flush()
     child = os.fork()
     if child:
@@ -52,7 +53,7 @@ def start(words, output):
         status = int(importlib.import_module(f"test_{words[0]}").main())
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
-    except BaseException:  # a worker ends here, whatever happened
+    except BaseException:  # the worker must end here, whatever happened
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -60,25 +61,25 @@ def start(words, output):
 
 
 def finish(words, output, status, seconds, used):
-    """Prints what a script wrote; its line of the table, (name, passed, failed, skipped, seconds, CPU seconds)."""
+    """Prints the output of a script. Returns its line of the table: (name, passed, failed, skipped, seconds, CPU seconds)."""
     output.seek(0)
     text = output.read()
     counts = COUNTS.findall(text)
     passed, failed, skipped = map(int, counts[-1]) if counts else (0, 0, 0)
     if status != 0 and failed == 0:
-        failed = 1  # it ended badly without saying what failed
+        failed = 1  # it failed without reporting a failure
     print(f"-- {' '.join(words)}\n{text}", end="", flush=True)
     return words[0], passed, failed, skipped, seconds, used.ru_utime + used.ru_stime
 
 
 def run(scripts, workers):
-    """The lines of the table."""
+    """Runs the scripts and returns the lines of the table."""
     waiting, running, lines = list(scripts), {}, []
     while waiting or running:
         while waiting and len(running) < workers:
             words, output = waiting.pop(0), tempfile.TemporaryFile("w+", errors="replace")
             running[start(words, output)] = (words, output, time.monotonic())
-        child, status, used = os.wait4(-1, 0)  # the time of its own children included
+        child, status, used = os.wait4(-1, 0)  # `used` includes the time of its own children
         words, output, began = running.pop(child)
         with output:
             lines.append(finish(words, output, os.waitstatus_to_exitcode(status), time.monotonic() - began, used))
@@ -90,7 +91,7 @@ def main():
     parser.add_argument("scripts", nargs="*", metavar="SCRIPT")
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
-    oracle.processes = 1  # a script in each worker
+    oracle.processes = 1  # because each worker already runs a script
     lines = run([named(text) for text in arguments.scripts or SCRIPTS], arguments.workers)
     print(f"\n{'script':20} {'passed':>7} {'failed':>7} {'skipped':>7} {'seconds':>8} {'of CPU':>7}")
     for name, *counts, seconds, used in lines:

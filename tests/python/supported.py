@@ -1,4 +1,5 @@
-"""What Cleave promises to run: a node test whose operators and dtypes are all of these must pass; the others may be unsupported."""
+"""The operators and dtypes that Cleave promises to support. A node test that uses only these must pass; other tests may be
+unsupported."""
 
 OPERATORS = set("""
 Abs Add AffineGrid And ArgMax ArgMin Attention AveragePool BatchNormalization BitCast BlackmanWindow Cast CastLike CausalConvWithState Ceil

@@ -1,6 +1,7 @@
-"""Attention written out in products, scales, masks, Softmax and transposes, as exporters write it: seeded random graphs in their
-variants against ONNX Runtime, and that the CPU made one step of it. Then the same graphs with the pattern broken at one place (a middle
-value that leaves the graph, another function between, another axis): the result must be right all the same, and no step may be one.
+"""Attention written as products, scales, masks, Softmax and transposes, as exporters write it. Seeded random variants are
+compared with ONNX Runtime, and the CPU must run the pattern as one step. In some graphs the pattern is broken at one place (an
+intermediate value is an output, there is a function in between, or Softmax has another axis): the result must still be right, but
+no step may be an attention.
 
     python tests/python/test_attention.py [--count N] [--first SEED]
 """
@@ -14,13 +15,13 @@ from onnx import helper, numpy_helper
 
 import batch
 import oracle
-import test_directories  # of tools/, which oracle makes visible
+import test_directories  # from tools/, which oracle adds to the path
 
 BREAKS = ("scores leave", "masked scores leave", "shares leave", "shares are read twice", "a function between", "another axis", "the mask is scaled")
 
 
 class Maker:
-    """One attention block; `broken` names the place where the pattern is not one."""
+    """Makes a model of one attention block. `broken` names the place where the pattern is broken."""
 
     def __init__(self, seed, broken=None):
         self.rng = np.random.default_rng(seed)
@@ -32,7 +33,7 @@ class Maker:
         self.keys = self.queries if pick(3) else int(self.rng.choice([2, 13, 40, 300]))
         self.past = int(pick(1, 20)) if pick(4) == 0 else 0
         self.total = self.keys + self.past
-        self.flat = pick(4) == 0  # batch and heads in one axis
+        self.flat = pick(4) == 0  # batch and heads are one axis
 
     def op(self, op, inputs, outputs=None, **attributes):
         names = outputs or [f"{op.lower()}_{len(self.nodes)}"]
@@ -65,7 +66,7 @@ class Maker:
         return self.op("Transpose", [self.reshape(x, [self.batch, length, self.heads, size])], perm=list(perm))
 
     def joint(self):
-        """Q, K and V as pieces of one product: by Split, by Slice, or as a fifth axis by Gather or Split."""
+        """Returns Q, K and V as pieces of one product: by Split, by Slice, or along a fifth axis by Gather or Split."""
         b, n, h, d = self.batch, self.queries, self.heads, self.size
         whole = self.dense(self.input((b, n, 24)), 24, 3 * h * d)
         kind = self.rng.integers(4)
@@ -82,7 +83,7 @@ class Maker:
         return [self.op("Squeeze", [x, axes]) for x in self.op("Split", [turned], ["q", "k", "v"], axis=0)]
 
     def operands(self):
-        """Q, K and V as [batch, heads, length, size]."""
+        """Returns Q, K and V as [batch, heads, length, size]."""
         if self.keys == self.queries and self.size == self.width and self.rng.integers(3):
             return self.joint()
         lengths = ((self.queries, self.size), (self.keys, self.size), (self.keys, self.width))
@@ -91,7 +92,7 @@ class Maker:
         return [self.split_heads(self.dense(self.input((self.batch, n, 24)), 24, self.heads * d), n, d) for n, d in lengths]
 
     def mask(self, scores):
-        """The masks that exporters put on the scores, one or two, or none; a few rows may look at nothing."""
+        """Applies none, one or two masks to the scores, as exporters do. A few rows may be fully masked."""
         shapes = [(self.batch, 1, 1, self.total), (1, 1, self.queries, self.total), (self.queries, self.total), (self.batch, self.heads, self.queries, self.total)]
         for _ in range(int(self.rng.choice([0, 1, 1, 2]))):
             shape = shapes[self.rng.integers(3 if self.flat else 4)]
@@ -113,10 +114,10 @@ class Maker:
     def model(self):
         rng, scale = self.rng, np.float32(1 / np.sqrt(self.size))
         q, k, v = self.operands()
-        if self.past:  # a cache, which leaves the graph with what is new
+        if self.past:  # a cache: it is an output, too, with the new rows appended
             k = self.leave(self.op("Concat", [self.input((self.batch, self.heads, self.past, self.size)), k], axis=2))
             v = self.leave(self.op("Concat", [self.input((self.batch, self.heads, self.past, self.width)), v], axis=2))
-        way = rng.integers(4)  # where the scale is
+        way = rng.integers(4)  # the place of the scale
         if way == 0:
             q = self.op("Mul", [q, self.constant(scale)])
         if way == 1:
@@ -159,7 +160,7 @@ class Maker:
 
 
 def count_steps(path, arguments):
-    """How many steps of the CPU are attention."""
+    """Returns how many of the CPU's steps are attention."""
     command = [oracle.COMMAND, "run", path, *arguments, "--devices", "cpu", "--device-option", "cpu:profile=1", "-v"]
     done = subprocess.run(command, capture_output=True, text=True)
     steps = [line.split() for line in done.stderr.splitlines() if " us  " in line]
@@ -170,7 +171,7 @@ WAYS = ((), ("--threads", "2"), ("--device-option", "cpu:fuse=0"), ("--device-op
 
 
 def make(seed, directory, cases):
-    """Adds a graph in all ways; (label, path, --input arguments, steps of attention that are right)."""
+    """Adds a graph in all WAYS. Returns (label, path, --input arguments, expected number of attention steps)."""
     broken = BREAKS[seed // 3 % len(BREAKS)] if seed % 3 == 0 else None
     maker = Maker(seed, broken)
     model, label = maker.model(), f"{seed} {broken or 'whole'}"

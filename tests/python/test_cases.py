@@ -1,9 +1,10 @@
-"""The cases of the conformance kit, as the reference evaluator has them, against ONNX Runtime and the reference evaluator of onnx.
+"""Compares the cases of the conformance kit, with the outputs of Cleave's reference evaluator, with ONNX Runtime and with the
+reference evaluator of the onnx package.
 
-    python tests/python/test_cases.py [--seed N] [PATTERN...]     PATTERN: of names, "Conv *"
+    python tests/python/test_cases.py [--seed N] [PATTERN...]     PATTERN: of case names, such as "Conv *"
 
-`tests/check/write_cases.c` writes them all (build/write_cases, or beside $CLEAVE_COMMAND). A case passes where one of the oracles
-agrees, fails where those that run it do not, and is skipped where none runs it.
+`tests/check/write_cases.c` writes all cases; its program is build/write_cases, or in the folder of $CLEAVE_COMMAND. A case passes
+if one of the oracles agrees. It fails if oracles can run it, but none agrees. It is skipped if no oracle can run it.
 """
 import argparse
 import collections
@@ -21,20 +22,20 @@ import oracle
 
 WRITER = os.path.join(os.path.dirname(oracle.COMMAND), "tests", "write_cases")
 
-# What no oracle runs rightly, with the reason: ONNX Runtime has no kernel for it, and the other oracle is wrong.
+# Cases that no oracle computes correctly: ONNX Runtime has no kernel, and the other oracle is wrong for the given reason.
 WRONG_ORACLES = {
     "ReduceSumSquare 22, u32*": "the reference evaluator widens to u64",
-    "ConvTranspose *f64*group=*": "the reference evaluator knows no groups",
-    "LRN 22, bf16*": "the reference evaluator takes the square sums of other channels",
-    "LRN 22, f64*": "the reference evaluator takes the square sums of other channels",
-    "AffineGrid 22, bf16*": "the reference evaluator gives f32",
-    "GridSample 22, bf16*": "the reference evaluator rounds places in the picture to bf16",
-    "Det 22, bf16*": "the reference evaluator gives f64",
-    "LRN 22, f32*size=4*": "ONNX Runtime takes odd sizes; the reference evaluator as above",
+    "ConvTranspose *f64*group=*": "the reference evaluator does not support groups",
+    "LRN 22, bf16*": "the reference evaluator adds the squares of wrong channels",
+    "LRN 22, f64*": "the reference evaluator adds the squares of wrong channels",
+    "AffineGrid 22, bf16*": "the reference evaluator returns f32",
+    "GridSample 22, bf16*": "the reference evaluator rounds coordinates in the image to bf16",
+    "Det 22, bf16*": "the reference evaluator returns f64",
+    "LRN 22, f32*size=4*": "ONNX Runtime supports only odd sizes; the reference evaluator adds the squares of wrong channels",
 }
 
 
-SMALLEST_TOLERANCE = 1e-7  # the oracles have constants of f32 in some operators of f64
+SMALLEST_TOLERANCE = 1e-7  # the oracles use f32 constants in some f64 operators
 
 
 class Reader:
@@ -62,13 +63,13 @@ class Reader:
 
 
 def check(model, inputs, outputs):
-    """"passed", or what an oracle says otherwise, or None where none runs it."""
+    """Returns "passed", how an oracle differs, or None if no oracle can run the case."""
     ours, reason = list(outputs.values()), None
     runs = [lambda: oracle.run_onnxruntime(model, inputs, optimize=False), lambda: oracle.run_reference(model, inputs)]
     for run in runs:
         try:
             theirs = run()
-        except Exception:  # whatever an oracle throws means that it is none for this case
+        except Exception:  # after any exception, this oracle cannot be used for the case
             continue
         difference = oracle.first_difference(theirs, ours, max(oracle.tolerance_of(model), SMALLEST_TOLERANCE))
         if difference is None:

@@ -1,6 +1,6 @@
-"""Random graphs under random placements, compiled ahead of time: `cleave run DIR` must give what `cleave run MODEL` gives, bit for
-bit, must load every executable of the NPU and compile none, and the partitions, run one after the other by ONNX Runtime from the ONNX
-files of the directory, must give it too. The directory is moved before it is used, and the model is gone.
+"""Compiles random graphs ahead of time under random placements. `cleave run DIR` must have bit for bit the results of `cleave run
+MODEL`, and must load every executable of the NPU instead of compiling it. The ONNX files of the partitions, run in order by ONNX
+Runtime, must have the same results within the tolerance. Before the run, the directory is moved and the model is removed.
 
     python tests/python/test_compile.py [--count N] [--first SEED]
 """
@@ -19,13 +19,13 @@ from onnx import numpy_helper
 
 import oracle
 import random_graphs
-import test_directories  # of tools/, which oracle makes visible
+import test_directories  # from tools/, which oracle adds to the path
 
 DEVICES = ["--devices", "npu,cpu"]
 
 
 def read_inputs(directory, model):
-    """{name: array} of the inputs that the test directory gives."""
+    """Returns the inputs in the test directory as {name: (file, array)}."""
     data = os.path.join(directory, "test_data_set_0")
     files = test_directories.numbered_files(data, "input")
     return {value.name: (file, tensor) for value, file, tensor
@@ -33,7 +33,7 @@ def read_inputs(directory, model):
 
 
 def compile_model(path, to, seed, sizes):
-    """Compiles under a random placement; the options that planned it."""
+    """Compiles the model under a random placement. Returns (the options of the plan, the command's JSON output)."""
     spec = ["--npu-spec", "all"]
     nodes = [node for node in oracle.plan_nodes(path, *DEVICES, *spec) if node["cause"] != "const"]
     pins = f"{to}.pins"
@@ -45,7 +45,7 @@ def compile_model(path, to, seed, sizes):
 
 
 def run_folder(folder, input_arguments, names):
-    """(outputs, what the library says of executables)."""
+    """Runs a compiled directory. Returns (outputs, the log), which says where executables came from."""
     out = f"{folder}.out"
     done = subprocess.run([oracle.COMMAND, "run", folder, *input_arguments, "--output-dir", out, "-v"], capture_output=True, text=True,
                           errors="replace", timeout=120, check=False)
@@ -55,11 +55,11 @@ def run_folder(folder, input_arguments, names):
 
 
 def check_origins(said, document):
-    """None, or what is wrong with where executables came from."""
+    """Checks that the NPU's executables were loaded from the directory. Returns None, or what is wrong."""
     loaded = re.findall(r"partition (\d+) on npu: loaded from the compiled directory", said)
     wanted = [str(one["id"]) for one in document["partitions"] if one["device"] == "npu"]
     if sorted(loaded, key=int) != wanted and len(set(wanted)) > 0:
-        found = re.findall(r"partition (\d+) on npu: found in memory", said)  # two partitions that are the same
+        found = re.findall(r"partition (\d+) on npu: found in memory", said)  # for two equal partitions one executable is loaded
         if sorted(loaded + found, key=int) != wanted:
             return f"of partitions {wanted} on npu, {loaded} were loaded: {said[-500:]}"
     for one in document["partitions"]:
@@ -69,7 +69,8 @@ def check_origins(said, document):
 
 
 def run_partition(model, inputs):
-    """Not optimised: that makes ONNX Runtime abort on some graphs. What it has no kernel for, the reference evaluator has."""
+    """Runs a partition with ONNX Runtime, without optimisations, because those abort on some graphs. Uses the reference evaluator
+    if ONNX Runtime has no kernel."""
     try:
         return oracle.run_onnxruntime(model, inputs, optimize=False)
     except Exception as first:  # whatever it throws
@@ -80,27 +81,27 @@ def run_partition(model, inputs):
 
 
 def check_partitions(folder, document, fed, expected, tolerance):
-    """None, or what is wrong with the ONNX files, which are run one after the other."""
+    """Runs the ONNX files of the partitions in order. Returns None, or what is wrong with the results."""
     values = dict(fed)
     for one in document["partitions"]:
         path = os.path.join(folder, one["onnx"])
         model = onnx.load(path)
-        if not model.graph.output:  # nobody reads what it makes
+        if not model.graph.output:  # its results are not read
             continue
         values_of = {value.name: values[value.name] for value in model.graph.input if value.name in values}
         missing = {value.name for value in model.graph.input} - values_of.keys() - {tensor.name for tensor in model.graph.initializer}
         if missing:
-            return f"{one['onnx']}: nobody makes {missing}"
+            return f"{one['onnx']}: no earlier partition computes {missing}"
         outputs = run_partition(model, values_of)
         values |= {value.name: output for value, output in zip(model.graph.output, outputs)}
     for name, e in expected.items():
         if name in values and (wrong := oracle.compare(e, values[name], tolerance)):
-            return f"'{name}', by partitions: {wrong}"
+            return f"'{name}', computed by the partitions: {wrong}"
     return None
 
 
 def check(directory):
-    """Reasons, by what was looked at."""
+    """Yields (name of the check, None or what is wrong)."""
     path = os.path.join(directory, "model.onnx")
     model = onnx.load(path)
     names = [value.name for value in model.graph.output]
@@ -119,9 +120,9 @@ def check(directory):
         outputs, said = run_folder(moved, arguments, names)
     finally:
         os.rename(hidden, path)
-    differs = next((f"output '{name}' is not bit for bit what 'cleave run' gives" for name, a, b in zip(names, wanted, outputs)
+    differs = next((f"output '{name}' differs from that of 'cleave run MODEL'" for name, a, b in zip(names, wanted, outputs)
                     if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes()), None)
-    fed = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}  # inputs may have a default
+    fed = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}  # defaults of inputs
     fed |= {name: np.asarray(tensor) for name, (_, tensor) in inputs.items()}
     expected = dict(zip(names, test_directories.read_tensors(os.path.join(directory, "test_data_set_0"), "output")))
     yield "results", differs
@@ -135,7 +136,7 @@ def main():
     parser.add_argument("--first", type=int, default=70000)
     arguments = parser.parse_args()
     directories, _, passed_over = random_graphs.generate(oracle.build_folder("compile"), arguments.count, arguments.first)
-    print(f"{len(directories)} graphs made, {len(passed_over)} seeds passed over for want of an oracle")
+    print(f"{len(directories)} graphs made, {len(passed_over)} seeds skipped because no oracle can be used")
     tally = oracle.Tally()
     for directory, found in oracle.each(lambda directory: list(check(directory)), directories):
         name = os.path.basename(directory)

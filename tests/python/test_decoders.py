@@ -1,5 +1,5 @@
-"""The decoders of tests/support/decoder.h against ONNX Runtime: 64 tokens are generated there, and at chosen steps the command runs
-on the same inputs, caches among them, on the CPU and across NPU and CPU.
+"""Compares the decoders of tests/support/decoder.h with ONNX Runtime, which generates 64 tokens. At chosen steps the command runs
+on the same inputs, including the caches: on the CPU alone, and on NPU and CPU.
 
     python tests/python/test_decoders.py [--steps 0,1,48]
 """
@@ -20,7 +20,7 @@ CONFIGURATIONS = [["--devices", "cpu"]] + [["--devices", "npu,cpu", "--strategy"
 
 
 def generate(model):
-    """The inputs and outputs of every step of a greedy run in ONNX Runtime, by name."""
+    """Generates tokens greedily with ONNX Runtime. Returns (inputs, outputs), by name, of every step."""
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4

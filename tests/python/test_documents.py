@@ -1,7 +1,7 @@
-"""The documents against the command: every command line that the help texts, README.md and docs/*.md show is run as printed, what they show of
-its output is what it prints, every option that they name exists, and every link leads somewhere.
+"""Checks the documents against the command. Runs every command line that the help texts, README.md and docs/*.md show, and
+compares the output they show with the real one. Also checks that every option they name exists, and that no link is broken.
 
-    python tests/python/test_documents.py [PATTERN]     only sources whose name contains it: 'help of plan', README.md
+    python tests/python/test_documents.py [PATTERN]     only documents whose name contains PATTERN: 'help of plan', README.md
 """
 import collections
 import gzip
@@ -27,20 +27,20 @@ from test_gnn import random_model  # noqa: E402
 DOCUMENTS = ["README.md", "CHANGELOG.md", *sorted(os.path.join("docs", name) for name in os.listdir(os.path.join(oracle.ROOT, "docs")) if name.endswith(".md"))]
 LINKED = [*DOCUMENTS, *(os.path.join(folder, "README.md") for folder in ("examples", "tests", "tests/python", "bench", "tools", "backends/template"))]
 TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(oracle.COMMAND)), "tests", "plugins", "template", "cleave_template.so")
-# What is run in place of what is printed, because it would take minutes or gigabytes.
+# Replacements in command lines that would otherwise take minutes or gigabytes.
 SMALLER = [(r"--rmat (?:14|20)\b", "--rmat 8"), (r"\bcheck-backend (?!.*--section)(.*?)(?=  |$)", r"check-backend \1 --section life "),
            (r"--section operators", "--section operators --every 100"), (r"^((?:build/)?cleave +(?:gnn +)?profile) ", r"\1 --runs 1 ")]
-Example = collections.namedtuple("Example", "source line shown")  # shown: lines of its output that the document has, or []
+Example = collections.namedtuple("Example", "source line shown")  # shown: the lines of output in the document, or []
 
 
-# --- what the documents have
+# --- reading the documents
 
 def verbs_of(text):
     return re.findall(r"^  ([a-z-]+) ", text[text.index("\nCommands\n"):text.index("\nEnvironment")], re.M)
 
 
 def helps():
-    """{name: text} of every help text, of the verbs of gnn too."""
+    """Returns {name: text} of every help text, including those of the `gnn` verbs."""
     texts = {"help": oracle.cleave("--help")}
     for verb in verbs_of(texts["help"]):
         texts[f"help of {verb}"] = oracle.cleave("help", verb)
@@ -52,13 +52,13 @@ def helps():
 
 def examples_of_help(name, text):
     lines = [line.strip() for line in text.splitlines() if line.startswith("  cleave ") and "[OPTIONS]" not in line]
-    if name == "help":  # three, with a word on each behind it
+    if name == "help":  # each command line is followed by an explanation
         lines = [re.split(r" {4,}", line)[0] for line in lines]
     return [Example(name, line, []) for line in lines]
 
 
 def blocks(text):
-    """The code blocks of a document, as lists of lines."""
+    """Yields the code blocks of a document, as lists of lines."""
     block, fenced, indented = [], False, False
     for line in [*text.splitlines(), ""]:
         if line.startswith("```"):
@@ -68,7 +68,7 @@ def blocks(text):
             block.append(line if fenced else line[4:])
             continue
         elif indented and line == "":
-            block.append("")  # a blank line does not end it
+            block.append("")  # a blank line does not end the block
             continue
         if block:
             yield block
@@ -97,7 +97,7 @@ def examples_of_document(path):
             yield example
 
 
-# --- what the examples read
+# --- files that the examples read
 
 def make_test_directory(folder):
     g = GraphBuilder("relu")
@@ -112,7 +112,7 @@ def make_test_directory(folder):
 
 
 def make_resnet(path):
-    """Small, with the operators of a ResNet and the names that PyTorch's exporter gives them."""
+    """Writes a small model with the operators of a ResNet, and with node names as PyTorch's exporter writes them."""
     g = GraphBuilder("resnet50")
     x = g.input("data", [1, 3, 64, 64])
     x = g.op("Relu", g.op("Conv", x, g.normal([8, 3, 3, 3]), strides=[2, 2], name="/conv1/Conv"), name="/relu/Relu")
@@ -149,12 +149,12 @@ def make_irjson(folder):
 
 
 def cleave(*arguments):
-    """With as many threads as an example has that says none."""
+    """Runs the command with the default number of threads, as the examples do."""
     subprocess.run([oracle.COMMAND, *arguments], capture_output=True, check=True)
 
 
 def make_common(folder):
-    """Files that several sources read, under the names that they have there."""
+    """Makes the files that several documents read, with the names that they use."""
     path = lambda name: os.path.join(folder, name)
     for name in ("resnet50.onnx", "model.onnx"):
         make_resnet(path(name))
@@ -175,7 +175,8 @@ def make_common(folder):
 
 
 def smooth(path):
-    """Costs of blocks as a line: one measurement each, on a machine that does other things too, may be too far apart for any fit."""
+    """Replaces the measured times of blocks by times on a straight line. They were measured only once, on a machine that may be
+    busy, and might otherwise not be fitted by a curve."""
     with open(path, encoding="utf-8") as file:
         costs = json.load(file)
     for block in costs["blocks"]:
@@ -204,7 +205,8 @@ def make_gnn(folder, features):
 
 
 def make_of_readme(folder):
-    """The README is read in a clone: its paths, and the demo's model for what is shown of plans."""
+    """Makes the files that README.md expects in a clone of the repository, and the full demo model for the plans that it
+    shows."""
     for name in ("build", "demo"):
         os.makedirs(os.path.join(folder, name))
     os.symlink(os.path.join(oracle.ROOT, "tests", "gnn"), os.path.join(folder, "tests", "gnn"))
@@ -225,7 +227,8 @@ def cannot_run(line):
 
 
 def differs(shown, printed):
-    """The first line that is shown and not printed there. A line '…' stands for any; numbers that a run measures or computes for others."""
+    """Compares the shown with the printed lines. Returns the first difference, or None. A line '…' matches any number of
+    lines."""
     at = 0
     for line in [line.rstrip() for line in shown if line.strip()]:
         if line == "…":
@@ -240,7 +243,8 @@ def differs(shown, printed):
 
 
 def without_results(lines):
-    """Results of random weights may differ in their last digits from machine to machine."""
+    """Replaces computed numbers by '#', because the results of random weights may differ in their last digits between
+    machines."""
     return [re.sub(r" +", " ", re.sub(r"\d+\.\d{4,}|-?\d+e-\d+", "#", line)) for line in lines]
 
 
@@ -253,7 +257,7 @@ def run_example(example, folder):
         line = line.replace("demo/resnet50.onnx", "demo/full.onnx")
     environment = dict(os.environ, PATH=os.path.dirname(os.path.abspath(oracle.COMMAND)) + ":" + os.environ["PATH"],
                        CLEAVE_CACHE_DIR=os.path.join(folder, "kept"))
-    for name in ("CLEAVE_OPENVINO", "CLEAVE_ONNXRUNTIME"):  # the examples run in folders of their own
+    for name in ("CLEAVE_OPENVINO", "CLEAVE_ONNXRUNTIME"):  # made absolute, because the examples run in other folders
         if name in environment:
             environment[name] = os.path.abspath(environment[name])
     done = subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
@@ -293,7 +297,7 @@ def check_examples(tally, sources, folder):
 
 
 def check_options(tally, texts):
-    """Options that a document names are some command's; those behind `cleave VERB` are that verb's."""
+    """Checks that every option that a document names exists, and that options after `cleave VERB` are options of that verb."""
     taken = {name: set(re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", text, re.M)) for name, text in texts.items()}
     every = set().union(*taken.values()) | {"--version"}
     for path in DOCUMENTS:

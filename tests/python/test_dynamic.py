@@ -1,7 +1,8 @@
-"""Dynamically quantised models against exact.py: seeded random chains of DynamicQuantizeLinear, MatMulInteger or ConvInteger, Cast,
-Mul and Add, as ONNX Runtime's quantize_dynamic writes them, with weights of i8 and u8, zero points and scales for all or one a channel.
-Integers must be equal, and real numbers to a rounding of f32; on the CPU's integer kernels, which the device's own list of steps must
-name. And an encoder that quantize_dynamic itself has made.
+"""Compares dynamically quantised models with exact.py. The models are seeded random chains of DynamicQuantizeLinear,
+MatMulInteger or ConvInteger, Cast, Mul and Add, as ONNX Runtime's quantize_dynamic writes them, with weights of i8 and u8, and
+with zero points and scales per tensor or per channel. Integer outputs must be equal, and float outputs may differ by f32
+rounding. The CPU must run the products in its integer kernels, according to its list of steps. Also tests an encoder that
+quantize_dynamic has written.
 
     python tests/python/test_dynamic.py [--count N] [--first SEED]
 """
@@ -16,10 +17,11 @@ from onnx import TensorProto as T, helper, numpy_helper
 
 import exact
 import oracle
-import models  # of tools/, which oracle makes visible
+import models  # from tools/, which oracle adds to the path
 
-ROUNDINGS = 4e-7  # of the largest magnitude: each side may round a product and a sum together or apart
-ENCODER_ERROR = 0.03  # mean, of the deviation: a value between two steps may be rounded to either, and moves what is made of it
+ROUNDINGS = 4e-7  # allowed share of the largest magnitude: a product and a sum may be rounded once or twice
+# Allowed mean error, as a share of the standard deviation: values halfway between two steps may be rounded either way.
+ENCODER_ERROR = 0.03
 
 
 class Maker:
@@ -38,7 +40,7 @@ class Maker:
         return names if outputs > 1 else names[0]
 
     def values_of(self, shape):
-        """Of kinds whose range is made in different ways."""
+        """Returns random values of several kinds, whose quantisation ranges are found in different ways."""
         kind = self.rng.integers(7)
         x = self.rng.standard_normal(shape).astype(np.float32)
         if kind == 0:
@@ -48,9 +50,10 @@ class Maker:
         return np.abs(x) + 1 if kind == 2 else -np.abs(x) - 1 if kind == 3 else x * np.float32(10.0 ** self.rng.integers(-6, 7))
 
     def layer(self, x, shape):
-        """(name, shape) of a product of x's bytes by constants, in real numbers; what is between is an output now and then."""
+        """Adds a layer: x is quantised, multiplied by constants, and converted back to f32. Returns the result's (name, shape).
+        Sometimes an intermediate value is an output, too."""
         rng, is_matrix = self.rng, len(shape) < 4
-        unsigned = bool(rng.random() < 0.5) or not is_matrix  # ONNX Runtime has no other ConvInteger, so models have none
+        unsigned = bool(rng.random() < 0.5) or not is_matrix  # ONNX Runtime supports ConvInteger only with u8 weights
         quantised, scale, zero = self.op("DynamicQuantizeLinear", [x], 3)
         out, channels = int(rng.integers(1, 90)), shape[-1] if is_matrix else shape[1]
         kernel, pads = int(rng.integers(1, 4)), [int(p) for p in rng.integers(0, 2, 4)]
@@ -78,7 +81,8 @@ class Maker:
         return real, shape
 
     def model(self):
-        """(model, inputs): one layer, as what is between two steps may fall to either."""
+        """Returns (model, inputs). The model has only one layer, because in a second one values halfway between two quantisation
+        steps could be rounded differently."""
         rng, open_rows = self.rng, bool(self.rng.random() < 0.5)
         shape = tuple(int(n) for n in (rng.integers(1, 12), rng.choice([1, 3, 64, 65, 200])))
         if rng.random() < 0.4:
@@ -95,7 +99,7 @@ class Maker:
 
 
 def kernels_of(path):
-    """(products of bytes, those on integer kernels) that the CPU says it runs."""
+    """Returns (number of 8-bit products, number of those in integer kernels), according to the CPU's list of steps."""
     command = [oracle.COMMAND, "run", path, "--devices", "cpu", "--device-option", "cpu:profile=1", "-v"]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"))
     steps = [line.split() for line in done.stderr.splitlines() if " us  " in line]
@@ -128,9 +132,9 @@ def check(seed, folder):
 
 
 def encoder(folder):
-    """The small encoder as quantize_dynamic writes it."""
+    """Checks the small encoder, quantised by quantize_dynamic. Returns None, or what is wrong."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
-    logging.getLogger().setLevel(logging.ERROR)  # it recommends a preparation that changes nothing here
+    logging.getLogger().setLevel(logging.ERROR)  # hides a recommendation that makes no difference here
     model, inputs = models.make("bert")
     whole, path = os.path.join(folder, "bert.onnx"), os.path.join(folder, "bert_dynamic.onnx")
     onnx.save(model, whole)
@@ -152,10 +156,10 @@ def main():
         products, on_integers = products + found[1][0], on_integers + found[1][1]
     tally.add("encoder", encoder(oracle.build_folder("dynamic")))
     if not any(name in oracle.cleave("devices", "--devices", "cpu") for name in ("vnni", "bf16", "amx")):
-        tally.skip("integer kernels", "sums of integers are not exact on this processor: none are used")
+        tally.skip("integer kernels", "not used, because integer sums are not exact on this processor")
     else:
-        print(f"{on_integers} of {products} steps of products on integer kernels")
-        tally.add("integer kernels", "some products are not" if on_integers < products or products == 0 else None)
+        print(f"{on_integers} of {products} product steps ran in integer kernels")
+        tally.add("integer kernels", "not all products used them" if on_integers < products or products == 0 else None)
     return tally.finish()
 
 

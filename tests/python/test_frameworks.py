@@ -1,9 +1,10 @@
-"""The light models, the generated ones and random graphs on devices that frameworks bring: alone, and with NPU and CPU.
+"""Runs the light models, generated models and random graphs on the devices of frameworks: alone, and together with NPU and CPU.
 
     python tests/python/test_frameworks.py [NAME...] [--devices DEVICE]... [--random N]
 
-Also: a model with an operator that only the framework has in the middle, and what becomes of a run when the framework's library is
-absent, is none, or has a wrong version. A device that is absent is skipped; CLEAVE_DATA names the folder that holds onnx-light/.
+Also runs a model with an operator in its middle that only the framework supports, and checks the errors if the framework's
+library is missing or is not such a library. Devices that are not available are skipped. CLEAVE_DATA is the folder that contains
+onnx-light/.
 """
 import argparse
 import json
@@ -18,7 +19,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import oracle
-import light_to_tests  # of tools/, which oracle makes visible
+import light_to_tests  # from tools/, which oracle adds to the path
 import models
 import random_graphs
 import test_directories
@@ -31,20 +32,21 @@ def site_packages():
 
 
 class Framework:
-    """A device, the variable that says where its library is, and where the tests' environment has it."""
+    """A framework's device, the environment variable with the path of its library, and the library's folder in the tests' Python
+    environment."""
 
     def __init__(self, device, variable, folder, has_all, foreign, may_fall_back=()):
-        self.may_fall_back = may_fall_back  # what it may say when a random graph's partition goes to another device
+        self.may_fall_back = may_fall_back  # errors after which a random graph's partition may fall back to another device
         self.device, self.variable, self.has_all, self.foreign = device, variable, has_all, foreign
         self.folder = os.path.join(site_packages(), folder)
 
     def lists(self):
-        """(devices, whether all nodes find one)"""
+        """Yields (list of devices, whether these devices support all nodes of the models here)."""
         yield self.device, self.has_all
         yield f"npu,{self.device},cpu", True
 
 
-# `has_all`: every model here runs on the device alone. `foreign`: (domain, operator) that only the device has.
+# `has_all`: every model here runs on the device alone. `foreign`: (domain, operator) that only this device supports.
 FRAMEWORKS = [
     Framework("onnxruntime:CPU", "CLEAVE_ONNXRUNTIME", "onnxruntime/capi", True, ("com.microsoft", "QuickGelu")),
     Framework("openvino:CPU", "CLEAVE_OPENVINO", "openvino/libs", False, None,
@@ -55,8 +57,8 @@ FRAMEWORKS = [
 # --- models
 
 def squeezenet_difference(device, path, data):
-    """None, or what is wrong with light_squeezenet before its softmax, whose logits are so large (9.5e9) that a softmax of them is right
-    only where all channels are added up in one order."""
+    """Compares the input of light_squeezenet's softmax instead of its output. The logits are so large (9.5e9) that the softmax is
+    right only if all channels are added up in one particular order. Returns None, or what is wrong."""
     last = next(node for node in onnx.load(path, load_external_data=False).graph.node if node.op_type == "Softmax")
     found = []
     for devices in (device, "cpu"):
@@ -65,7 +67,7 @@ def squeezenet_difference(device, path, data):
             found.append(np.load(os.path.join(folder, oracle.output_file_name(last.input[0]))))
     actual, expected = found
     worst = np.abs(actual - expected).max() / np.abs(expected).max()
-    return None if worst <= 1e-3 else f"'{last.input[0]}' differs by {worst:.3g} of its largest"
+    return None if worst <= 1e-3 else f"'{last.input[0]}' differs by {worst:.3g} of its largest magnitude"
 
 
 def check_light(framework, names, tally):
@@ -94,7 +96,7 @@ def check_light(framework, names, tally):
 
 
 def compare_run(path, model, input_arguments, expected, devices, *options):
-    """None, or what is wrong with a run: its outputs, or that a device was left for another one."""
+    """Runs the model and compares its outputs. Returns None, or what is wrong. A fallback to another device is an error, too."""
     names, outputs = [value.name for value in model.graph.output], []
     with tempfile.TemporaryDirectory(prefix="cleave-") as folder:
         try:
@@ -112,7 +114,7 @@ def compare_run(path, model, input_arguments, expected, devices, *options):
 
 
 def check_generated(framework, name):
-    """[(label, reason)] of one generated model; a reason "-…" is a skip."""
+    """Runs a generated model on all lists of devices. Returns [(label, reason)]; a reason that begins with "-" means skipped."""
     folder = os.path.join(oracle.build_folder("frameworks"), name)
     os.makedirs(folder, exist_ok=True)
     model, inputs = models.make(name, seed=1)
@@ -123,7 +125,7 @@ def check_generated(framework, name):
     for devices, has_all in framework.lists():
         for option in ([], ["--device-option", f"{framework.device}:async=yes"]):
             reason = compare_run(path, model, arguments, expected, devices, "--strategy", "contiguous", *option)
-            if reason is not None and "integers=narrow allows it" in reason:  # 64-bit indices and masks, which fit
+            if reason is not None and "integers=narrow allows it" in reason:  # 64-bit indices and masks, which fit in 32 bits
                 option = option + ["--device-option", f"{framework.device}:integers=narrow"]
                 reason = compare_run(path, model, arguments, expected, devices, "--strategy", "contiguous", *option)
             if reason is not None and "no device can run it" in reason and not has_all:
@@ -133,7 +135,8 @@ def check_generated(framework, name):
 
 
 def check_random(framework, directory):
-    """None, or what is wrong with a random graph whose nodes are on the framework, or by chance on it, NPU and CPU."""
+    """Runs a random graph, first with as many nodes as possible on the framework's device, then randomly placed on it, NPU and
+    CPU. Returns None, or what is wrong."""
     path = os.path.join(directory, "model.onnx")
     model, data = onnx.load(path), os.path.join(directory, "test_data_set_0")
     files = test_directories.numbered_files(data, "input")
@@ -153,7 +156,7 @@ def check_random(framework, directory):
     return None
 
 
-# --- an operator that only the framework has
+# --- an operator that only the framework supports
 
 def foreign_model(domain, operator):
     weight = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32) * 0.2
@@ -177,19 +180,19 @@ def check_foreign(framework, tally):
         label = f"{'.'.join(framework.foreign)} --devices {devices}"
         tally.add(label, compare_run(path, model, arguments, expected, devices, "--strategy", "contiguous"))
         nodes = {node["name"]: node["device"] for node in oracle.plan_nodes(path, "--devices", devices, "--strategy", "contiguous")}
-        tally.add(f"{label}: where it is", None if nodes.get("foreign") == framework.device else f"on {nodes.get('foreign')}")
+        tally.add(f"{label}: its device", None if nodes.get("foreign") == framework.device else f"on {nodes.get('foreign')}")
         others = [device for name, device in nodes.items() if name != "foreign"]
         alone = devices == framework.device or framework.device not in others
-        tally.add(f"{label}: where the others are", None if alone else f"on {sorted(set(others))}")
+        tally.add(f"{label}: devices of the other nodes", None if alone else f"on {sorted(set(others))}")
     refused = subprocess.run([oracle.COMMAND, "run", path, "--devices", "npu,cpu"], capture_output=True, text=True, check=False)
     named = refused.returncode != 0 and framework.foreign[1] in refused.stderr and refused.stderr.strip().count("\n") == 0
     tally.add(f"{label}: refused without it", None if named else refused.stderr)
 
 
-# --- libraries that are none
+# --- files that are not usable libraries
 
 def check_libraries(framework, tally):
-    """What is said, and that a run that does not need the framework is not touched by it."""
+    """Checks the errors for unusable libraries, and that a run without the framework's device is not affected."""
     model, inputs = models.make("lstm", seed=1)
     with tempfile.TemporaryDirectory(prefix="cleave-") as folder:
         path = os.path.join(folder, "model.onnx")
@@ -209,9 +212,9 @@ def check_libraries(framework, tally):
             alone = subprocess.run([*command, "--devices", framework.device], capture_output=True, text=True, env=environment, check=False)
             lines = alone.stderr.strip().splitlines()
             good = alone.returncode == 1 and len(lines) == 1 and framework.device in lines[0]
-            tally.add(f"{framework.device}, {what}: refused in a line", None if good else f"exit {alone.returncode}: {alone.stderr[:400]}")
+            tally.add(f"{framework.device}, {what}: error in one line", None if good else f"exit {alone.returncode}: {alone.stderr[:400]}")
             without = subprocess.run([*command, "--devices", "npu,cpu"], capture_output=True, text=True, env=environment, check=False)
-            tally.add(f"{framework.device}, {what}: not asked for", None if without.returncode == 0 and not without.stderr else without.stderr[:400])
+            tally.add(f"{framework.device}, {what}: other devices", None if without.returncode == 0 and not without.stderr else without.stderr[:400])
 
 
 def main():

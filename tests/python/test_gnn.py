@@ -1,9 +1,9 @@
-"""GNNs of random weights over Cora, over Pubmed's edges with random features, and over random graphs: `cleave gnn run` against sums in
-float64 by the definitions, and against PyTorch Geometric where it is installed; models as ONNX against the same as JSON; and what it
-refuses.
+"""Tests `cleave gnn run` with random weights on Cora, on Pubmed's edges with random features, and on random graphs. The results
+are compared with the definitions, computed in float64, and with PyTorch Geometric if it is installed. ONNX models must have the
+results of the same models in JSON. Also tests its errors.
 
-    python tests/python/test_gnn.py [--all]          --all: also large models as ONNX from both exporters of PyTorch, where it is installed
-CLEAVE_DATA names the folder that holds graphs/.
+    python tests/python/test_gnn.py [--all]          --all: also exports larger models to ONNX with both exporters of PyTorch
+CLEAVE_DATA is the folder that contains graphs/.
 """
 import argparse
 import json
@@ -22,15 +22,16 @@ try:
 except ImportError:
     geometric = None
 
-TOLERANCE = 1e-5  # of the largest result
+TOLERANCE = 1e-5  # allowed difference, as a share of the largest result
 TYPES = ("graphsage", "gcn", "gat")
-EXPORTED = os.path.join(oracle.ROOT, "tests", "gnn", "models")  # of PyTorch Geometric, by both exporters, with what it makes of a graph
+# Models of PyTorch Geometric, written by both exporters, with a graph and their results.
+EXPORTED = os.path.join(oracle.ROOT, "tests", "gnn", "models")
 
 
 # --- models
 
 def random_model(folder, kind, widths, heads, rng, name):
-    """Writes JSON and weights; (path, layers, weights)."""
+    """Writes a random model as JSON and weights. Returns (path, layers, weights)."""
     layers, weights, given = [], {}, widths[0]
     uniform = lambda *shape: (rng.uniform(-1, 1, shape) / np.sqrt(shape[-1])).astype(np.float32)
     for i, out in enumerate(widths[1:]):
@@ -65,7 +66,7 @@ def scatter(values, index, n):
 
 
 def with_loops(edges, n):
-    """Exactly one for each vertex, whatever there was."""
+    """Replaces the self-loops in `edges` by exactly one for each vertex."""
     return np.concatenate([edges[:, edges[0] != edges[1]], [np.arange(n), np.arange(n)]], axis=1)
 
 
@@ -106,7 +107,7 @@ ACTIVATIONS = {"none": lambda v: v, "relu": lambda v: torch.relu(v), "elu": lamb
 
 
 def geometric_net(kind, layers, weights):
-    """The layers as PyTorch Geometric has them."""
+    """Returns the model as a network of PyTorch Geometric."""
     makers = {"graphsage": lambda l: geometric.SAGEConv(l["in"], l["out"]), "gcn": lambda l: geometric.GCNConv(l["in"], l["out"]),
               "gat": lambda l: geometric.GATConv(l["in"], l["out"], heads=l["heads"], concat=l["concat"])}
 
@@ -144,7 +145,8 @@ def difference(expected, actual):
 
 
 def run(tally, folder, name, model, graph, references, *options, same_as=None):
-    """references: [(who, expected)]; same_as: the very numbers. What came out, or None."""
+    """Runs a model and compares it with references, [(name, expected)]. If same_as is given, the results must be equal to it bit
+    for bit. Returns the results, or None if the run failed."""
     out = os.path.join(folder, "out.npz")
     try:
         told = json.loads(oracle.cleave("gnn", "run", "--model", model, "--graph", graph, "--output", out, "--json", *options))
@@ -157,7 +159,7 @@ def run(tally, folder, name, model, graph, references, *options, same_as=None):
         wrong = difference(expected, actual)
         reason = reason or (wrong and f"against {who}: {wrong}")
     if same_as is not None and not np.array_equal(same_as, actual):
-        reason = reason or f"{np.count_nonzero(same_as != actual)} of {actual.size} numbers differ from those by JSON"
+        reason = reason or f"{np.count_nonzero(same_as != actual)} of {actual.size} numbers differ from those of the JSON model"
     tally.add(name, reason)
     return actual
 
@@ -177,7 +179,7 @@ def run_all(tally, folder, title, x, edges, widths, rng, devices=("cpu",)):
 # --- models as ONNX
 
 def exported_models(tally, folder):
-    """By either exporter the same numbers as by JSON, which are those of PyTorch Geometric."""
+    """ONNX models from both exporters must have the results of the JSON model, which must match PyTorch Geometric."""
     for kind in TYPES:
         path = lambda name: os.path.join(EXPORTED, f"{kind}{name}")
         references = [("PyTorch Geometric", np.load(path("_expected.npz"))["out"])]
@@ -202,7 +204,7 @@ def export(net, path, features, dynamo):
 
 
 def export_all(tally, folder, title, x, edges, rng, most_layers):
-    """Exported here: the widths of real graphs, one layer to several."""
+    """Exports models with the widths of real graphs and different numbers of layers, and compares them with the JSON models."""
     graph = os.path.join(folder, "export_graph.npz")
     np.savez(graph, x=x, edge_index=edges)
     for kind in TYPES:
@@ -218,7 +220,8 @@ def export_all(tally, folder, title, x, edges, rng, most_layers):
 
 
 def random_edges(rng, n, m):
-    """Some vertices without edges, a hub, repeated edges; a loop at most once a vertex."""
+    """Makes random edges: some vertices have none, one is a hub, some edges are repeated, and each vertex has at most one
+    self-loop."""
     edges = rng.integers(0, max(1, n - n // 5), (2, m))
     edges[1, : m // 3] = n // 3
     edges = np.concatenate([edges, edges[:, : m // 8]], axis=1)
@@ -226,7 +229,7 @@ def random_edges(rng, n, m):
     return np.concatenate([edges[:, edges[0] != edges[1]], [loops, loops]], axis=1)
 
 
-# --- what is refused
+# --- errors
 
 def refused(tally, name, expected, *arguments):
     try:
@@ -263,7 +266,7 @@ def bad_inputs(tally, folder, rng):
         file.write(whole[: len(whole) // 2])
     refused(tally, "truncated weights", ["bad.npz"], "--model", model, "--graph", path("good.npz"))
     refused(tally, "no such model", ["none.json"], "--model", path("none.json"), "--graph", path("good.npz"))
-    tally.add("a result that failed leaves nothing", None if not os.path.exists(path("never.npz")) else "it did")
+    tally.add("a failed run leaves no output file", None if not os.path.exists(path("never.npz")) else "never.npz exists")
 
 
 def main():
@@ -276,7 +279,7 @@ def main():
     exported_models(tally, folder)
     devices = ("cpu", "npu,cpu")
     if (absent := oracle.missing_device("opencl")) is None:
-        os.environ.setdefault("POCL_CACHE_DIR", oracle.build_folder("opencl_pocl"))  # compiled once, and what is compiled here stays here
+        os.environ.setdefault("POCL_CACHE_DIR", oracle.build_folder("opencl_pocl"))  # kernels compiled by POCL
         devices += ("opencl:0",)
     else:
         tally.skip("opencl", absent)

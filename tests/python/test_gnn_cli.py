@@ -1,7 +1,7 @@
-"""The commands of `cleave gnn` as people and programs meet them: help, texts and JSON against the plan's file, METIS asked once for
-each k, costs measured elsewhere from the import to the plan, and what is refused, with where, what, and the way out.
+"""Tests the user interface of `cleave gnn`: help texts, printed text and JSON compared with the plan's file, METIS called once
+per k, imported costs, and errors, which must name the place, the problem and a remedy.
 
-    python tests/python/test_gnn_cli.py          CLEAVE_DATA names the folder that holds gnx/
+    python tests/python/test_gnn_cli.py          CLEAVE_DATA is the folder that contains gnx/
 """
 import json
 import os
@@ -25,7 +25,7 @@ def told(*arguments):
 
 
 def refuse(tally, name, expected, *arguments, status=1):
-    """The error is one line with all that is expected."""
+    """Checks that the command fails with an error of one line that contains all expected texts."""
     done = subprocess.run([oracle.COMMAND, "gnn", *arguments], capture_output=True, text=True, check=False)
     text = done.stderr.strip()
     missing = [part for part in expected if part not in text]
@@ -55,23 +55,23 @@ def check_help(tally):
         examples = text[text.index("\nExamples\n"):].splitlines()[2:]
         wrong = [name for name in VERBS[verb] + OF_ALL if name not in options[verb]]
         if len(options[verb]) != len(set(options[verb])) or f"\n  cleave gnn {verb}" not in text:
-            wrong.append("twice, or no usage")
+            wrong.append("a repeated option, or no usage")
         if not 2 <= len(examples) <= 3 or not all(line.startswith(f"  cleave gnn {verb} ") for line in examples):
             wrong.append(f"examples {examples}")
         if text != oracle.cleave("help", "gnn", verb):
-            wrong.append("'help gnn' says another thing")
+            wrong.append("'help gnn' prints another text")
         tally.add(f"help of {verb}", f"{wrong}" if wrong else None)
     for verb, other, name in (("plan", "generate", "rmat"), ("run", "plan", "list-peps"), ("generate", "run", "graph"), ("inspect", "plan", "model")):
-        tally.add(f"help of {verb}: no --{name}", "it is there" if name in options[verb] or name not in options[other] else None)
+        tally.add(f"help of {verb}: no --{name}", "it is listed" if name in options[verb] or name not in options[other] else None)
     text = oracle.cleave("help", "gnn")
     missing = [verb for verb in VERBS if f"\n  {verb} " not in text]
     tally.add("help of all verbs", f"{missing}, or options" if missing or "--rmat SCALE  " in text else None)
-    refuse(tally, "help of a verb that is none", ["did you mean 'plan'?"], "pln", "--help", status=2)
-    # what the help says of an option holds: it is taken, and those of others are not
+    refuse(tally, "help of an unknown verb", ["did you mean 'plan'?"], "pln", "--help", status=2)
+    # an option of another verb is rejected
     refuse(tally, "an option of another verb", ["'--rmat' belongs to 'cleave gnn generate'"], "plan", "--rmat", "3", status=2)
 
 
-# --- what is printed
+# --- printed text and JSON
 
 def parts_of(plan):
     for number, layer in enumerate(plan["layers"]):
@@ -82,7 +82,7 @@ def parts_of(plan):
 
 
 def check_numbers(tally, planned, plan):
-    """JSON against the plan's file."""
+    """Compares the command's JSON output with the plan's file."""
     halo = sum(part["sizes"][0] - part["sizes"][1] for _, _, part in parts_of(plan))
     padding = [sum(part.get("padded", part["sizes"])[i] - part["sizes"][i] for _, _, part in parts_of(plan)) for i in (0, 2)]
     wrong = []
@@ -99,7 +99,7 @@ def check_numbers(tally, planned, plan):
         wrong.append("clusters do not add up")
     chosen = next(item for item in planned["per_k"] if item["k"] == planned["k"])
     if any(chosen[key] != planned[key] for key in ("makespan_ms", "lower_bound_ms", "switches", "halo_rows", "padding_rows", "padding_edges", "gain")):
-        wrong.append("the chosen k is told of in two ways")
+        wrong.append("the figures of the chosen k differ from those in per_k")
     for item in planned["per_k"]:
         if not near(item["gap"], (item["makespan_ms"] - item["lower_bound_ms"]) / item["lower_bound_ms"]):
             wrong.append(f"gap of {item['k']}")
@@ -112,7 +112,7 @@ def check_numbers(tally, planned, plan):
 
 
 def check_text(tally, name, text, told_of):
-    """Every block's line, its columns under the head's."""
+    """Checks the printed table: it has a line for every block, with columns under the headings."""
     lines = text.splitlines()
     at = next((i for i, line in enumerate(lines) if line.startswith("layer  cluster  device")), None)
     if at is None:
@@ -167,7 +167,8 @@ def check_outputs(tally, made, asked, folder):
 # --- executables
 
 def check_buckets(tally, made, asked, folder):
-    """Where compiling takes long, sizes become one: the plan says which and what for, and runs as it is."""
+    """If compiling is expensive, the planner merges executables by padding to the same size. The plan lists the merges with their
+    reasons, and a run by the plan uses them."""
     costs, plan_path = os.path.join(folder, "compiled.json"), os.path.join(folder, "compiled_plan.json")
     with open(made["costs"], encoding="utf-8") as file:
         known = json.load(file)
@@ -184,7 +185,7 @@ def check_buckets(tally, made, asked, folder):
         executables.append(ran["executables"])
         told_of.append(planned)
         if [layer["merged"] for layer in ran["by_layer"]] != [layer["merged"] for layer in planned["by_layer"]]:
-            tally.add("merged executables: the run tells of others than the plan", f"{ran['by_layer']}")
+            tally.add("merged executables: the run reports other merges than the plan", f"{ran['by_layer']}")
     plain, merged = told_of
     merges = [merge for layer in merged["by_layer"] for merge in layer["merged"]]
     wrong = []
@@ -198,16 +199,16 @@ def check_buckets(tally, made, asked, folder):
         wrong.append(f"makespan {plain['makespan_ms']} and {merged['makespan_ms']}")
     if not merged["padding_rows"] > plain["padding_rows"]:
         wrong.append(f"padding of {plain['padding_rows']} and {merged['padding_rows']} rows")
-    tally.add("executables merged where compiling takes longer", f"{wrong}" if wrong else None)
+    tally.add("executables are merged if compiling is expensive", f"{wrong}" if wrong else None)
     text, quiet = (oracle.cleave("gnn", "run", *asked, "--plan", plan_path, *more) for more in (("-v",), ()))
     lines = [line for line in text.splitlines() if "one executable less saves 40.000 ms" in line and " share the executable for " in line]
-    tally.add("-v tells which", None if len(lines) == len(merges) and "one executable less" not in quiet else f"{lines} of {merges}")
+    tally.add("-v lists the merges", None if len(lines) == len(merges) and "one executable less" not in quiet else f"{lines} of {merges}")
 
 
 # --- METIS
 
 def check_metis(tally, made, asked, folder):
-    """Asked once for each k above 1, by whatever command; another seed is another cut."""
+    """Checks that METIS is called once for each k above 1, by whichever command comes first, and again for another seed."""
     cache = os.path.join(folder, "cache")
     subprocess.run(["rm", "-rf", cache], check=True)
     asked = [part for part in asked if part not in ("--cache-dir", "")] + ["--cache-dir", cache]
@@ -219,22 +220,23 @@ def check_metis(tally, made, asked, folder):
     tally.add("METIS once for each k", None if said == expected else f"{said}")
     done = subprocess.run([oracle.COMMAND, "gnn", *arguments, "-v"], capture_output=True, text=True, check=True).stderr
     missing = [k for k in (2, 4) if f"k = {k}: subgraphs from the cache" not in done]
-    tally.add("-v says where cuts are from", f"{missing} in {done}" if missing else None)
+    tally.add("-v says which cuts come from the cache", f"{missing} in {done}" if missing else None)
     ran = told("run", *asked, "--plan", plan_path)
-    tally.add("a run by the plan asks METIS nothing", None if ran["cut_from_cache"] and ran["cut_metis_seconds"] == 0 else
+    tally.add("a run by the plan does not call METIS", None if ran["cut_from_cache"] and ran["cut_metis_seconds"] == 0 else
               f"{ran['cut_from_cache']}, {ran['cut_metis_seconds']}")
     seen = json.loads(oracle.cleave("gnn", "inspect", made["graph"], *gnn_made.KSET, "--cache-dir", cache, "--json"))["per_k"]
-    tally.add("nor does inspect", None if [cut["cached"] for cut in seen] == [False, True, True] else f"{seen}")
+    tally.add("inspect does not call METIS", None if [cut["cached"] for cut in seen] == [False, True, True] else f"{seen}")
     other = told(*arguments, "--seed", "7")["per_k"]
-    tally.add("another seed is another cut", None if not any(item["from_cache"] for item in other) else f"{other}")
+    tally.add("another seed gives another cut", None if not any(item["from_cache"] for item in other) else f"{other}")
     same = [plan["makespan_ms"] for plan in (first, second)]
     tally.add("the same plan from the cache", None if same[0] == same[1] else f"{same}")
 
 
-# --- parts from elsewhere
+# --- parts from a file
 
 def check_parts(tally, made, asked, folder):
-    """What gpmetis would have written: planned for and run, and METIS not asked; files that do not fit are refused."""
+    """Plans and runs with files of parts as gpmetis writes them. METIS is not called. Files that do not match the graph are
+    refused."""
     n, path = gnn_made.VERTICES, lambda name: os.path.join(folder, name)
     costs = ("--profile", made["costs"])
 
@@ -276,7 +278,7 @@ def check_parts(tally, made, asked, folder):
     refuse(tally, "parts of a run in one piece", ["--parts", "--plan"], "run", *asked, "--parts", two, status=2)
 
 
-# --- costs from elsewhere
+# --- imported costs
 
 def check_import(tally, folder, rng):
     table = os.path.join(oracle.DATA, "gnx", "profile_185h_fused.csv")
@@ -296,20 +298,21 @@ def check_import(tally, folder, rng):
 
     tables = {block["device"]: (block["first"], block["last"], block["points"]) for block in fresh("--stages", "cpu=0-4", "--stages", "gpu=0-4",
                                                                                                   "--stages", "npu=4-7")}
-    expected = {"cpu": (0, 4, 41), "gpu": (0, 4, 42), "npu": (4, 7, 6)}  # the NPU's stages read no edges: a point a number of rows
-    tally.add("import: stages as they were measured", None if tables == expected else f"{tables}")
-    refuse(tally, "half a layer is no layer", ["imported.json", "no plan has a known price"], "plan", *asked, "--profile", costs, "--kset", "1")
+    # The NPU's stages read no edges, so it has one point per number of rows.
+    expected = {"cpu": (0, 4, 41), "gpu": (0, 4, 42), "npu": (4, 7, 6)}
+    tally.add("import: the stages given by --stages", None if tables == expected else f"{tables}")
+    refuse(tally, "costs of half a layer only", ["imported.json", "no plan has a known price"], "plan", *asked, "--profile", costs, "--kset", "1")
     tables = {block["device"]: (block["first"], block["last"]) for block in fresh()}
     tally.add("import: whole layers", None if tables == {name: (0, 7) for name in ("cpu", "gpu", "npu")} else f"{tables}")
     planned = told("plan", *asked, "--profile", costs, "--kset", "1,2")
     whole, halves = planned["per_k"]
-    low, high = 71.07, 375.42  # milliseconds of 5,000 rows with 10 edges each, of 10,000 with 40
+    low, high = 71.07, 375.42  # milliseconds for 5,000 rows with 10 edges each, and for 10,000 rows with 40 each
     wrong = [] if planned["tables"] == "imported" and low < whole["makespan_ms"] < high else [f"{planned['tables']}, {whole['makespan_ms']} ms"]
     if halves["makespan_ms"] is not None and halves["makespan_ms"] <= low:
-        wrong.append(f"{halves} is made up")
-    tally.add("import: planned by it", f"{wrong}" if wrong else None)
+        wrong.append(f"{halves} was not measured")
+    tally.add("import: a plan with imported costs", f"{wrong}" if wrong else None)
     text = oracle.cleave("gnn", "plan", *asked, "--profile", costs, "--kset", "1,20")
-    tally.add("import: what is outside is told of", None if "prices are from imported costs" in text and "k = 20 has no plan: " in text
+    tally.add("import: sizes out of range are reported", None if "prices are from imported costs" in text and "k = 20 has no plan: " in text
               and "is outside the measured range" in text else text)
     refuse(tally, "stages of no column", ["no column for device 'tpu'"], *take, "--stages", "tpu=0-4", status=2)
     refuse(tally, "stages beyond the layer", ["layer 0 has stages 0-7, so 4-9 is out of range"], *take, "--stages", "npu=4-9", status=2)
@@ -317,8 +320,8 @@ def check_import(tally, folder, rng):
 
 
 def check_seconds(tally, asked, folder):
-    """No time at all: the longest block of each device, and a word about the others; all the time that there is: every block; and of what
-    was compiled for one size nothing is kept."""
+    """With almost no time, `profile` measures only the longest block of each device and layer, and reports the others. Without a
+    limit it measures every block. Programs that were compiled for one size are not kept in the cache."""
     cache = os.path.join(folder, "measured-cache")
     take = ("profile", *asked[:4], *gnn_made.DEVICES, *gnn_made.KSET, "--runs", "1", "--cache-dir", cache)
     done = subprocess.run([oracle.COMMAND, "gnn", *take, "--seconds", "0.000001", "--json"], capture_output=True, text=True, check=True)
@@ -328,42 +331,42 @@ def check_seconds(tally, asked, folder):
     if len(few["tables"]) != len(blocks(few)) or blocks(few) != blocks(every):
         wrong.append(f"{few['tables']}")
     if few["cut_off_blocks"] != few["blocks"] - len(few["tables"]) or "--seconds" not in done.stderr:
-        wrong.append(f"{few['cut_off_blocks']} of {few['blocks']} left out, and told: {done.stderr}")
+        wrong.append(f"{few['cut_off_blocks']} of {few['blocks']} left out; reported: {done.stderr}")
     if every["cut_off_blocks"] or every["needless_blocks"] or len(every["tables"]) != every["blocks"] or every["blocks"] <= few["blocks"]:
-        wrong.append(f"of {every['blocks']} blocks {len(every['tables'])} are there")
-    tally.add("seconds: few and all", f"{wrong}" if wrong else None)
+        wrong.append(f"{len(every['tables'])} of {every['blocks']} blocks were measured")
+    tally.add("seconds: few blocks, and all", f"{wrong}" if wrong else None)
     kept = [item["backend"] for item in json.loads(oracle.cleave("cache", "ls", "--cache-dir", cache, "--json"))["entries"]]
-    tally.add("seconds: nothing but cuts in the cache", None if kept and set(kept) == {"METIS"} else f"{kept}")
+    tally.add("seconds: only cuts in the cache", None if kept and set(kept) == {"METIS"} else f"{kept}")
 
 
 def check_rows(tally, asked, folder):
-    """Rows of a CSV that are none; nothing is written."""
+    """Imports CSV files with invalid rows: each is refused, and nothing is written."""
     csv, costs = os.path.join(folder, "bad.csv"), os.path.join(folder, "never.json")
     take = ("profile", *asked, "--kset", "1", "--import", csv, "-o", costs)
     remove(costs)
     for name, row, expected in (("a word", "100,200,fast,OK", ["line 3", "cpu_ms is 'fast'", "None", "-1"]),
-                                ("less than nothing", "100,200,-2,OK", ["line 3", "cpu_ms is -2 ms"]),
+                                ("a negative time", "100,200,-2,OK", ["line 3", "cpu_ms is -2 ms"]),
                                 ("NaN", "100,200,nan,OK", ["line 3", "cpu_ms is 'nan'"]),
                                 ("no edges", "100,,1,OK", ["line 3", "n_edges is ''", "whole number"]),
                                 ("half a vertex", "100.5,200,1,OK", ["line 3", "n_nodes is '100.5'"]),
                                 ("a field too few", "100,200,1", ["line 3", "3 fields", "has 4"]),
-                                ("ran out, and has a time", "100,200,1,CPU_OOM", ["line 3", "'CPU_OOM'"]),
-                                ("no time, and OK", "100,200,-1,OK", ["line 3", "'OK'", "-1"]),
-                                ("a status that is none", "100,200,1,maybe", ["line 3", "'maybe'", "OK"])):
+                                ("out of memory, with a time", "100,200,1,CPU_OOM", ["line 3", "'CPU_OOM'"]),
+                                ("OK, without a time", "100,200,-1,OK", ["line 3", "'OK'", "-1"]),
+                                ("an unknown status", "100,200,1,maybe", ["line 3", "'maybe'", "OK"])):
         with open(csv, "w", encoding="utf-8") as file:
             file.write(f"{CSV}50,100,1,OK\n{row}\n")
         refuse(tally, f"import: {name}", ["bad.csv", *expected], *take)
-    for name, text, expected in (("empty", "", ["bad.csv", "empty"]), ("a head alone", CSV, ["no rows"]),
+    for name, text, expected in (("empty", "", ["bad.csv", "empty"]), ("only a header", CSV, ["no rows"]),
                                  ("no device", "n_nodes,n_edges,status\n1,2,OK\n", ["no device column", "DEVICE_ms"]),
                                  ("no edges", "n_nodes,cpu_ms\n1,2\n", ["n_nodes and n_edges are needed"]),
                                  ("a column too many", f"{CSV[:-1]},note\n1,2,3,OK,x\n", ["'note'"])):
         with open(csv, "w", encoding="utf-8") as file:
             file.write(text)
         refuse(tally, f"import: {name}", expected, *take)
-    tally.add("a failed import writes nothing", None if not os.path.exists(costs) else "it did")
+    tally.add("a failed import writes nothing", None if not os.path.exists(costs) else "never.json exists")
 
 
-# --- what else is refused
+# --- other errors
 
 def cut_file(source, target):
     with open(source, "rb") as file:
@@ -411,7 +414,7 @@ def check_refused(tally, made, asked, folder, plan_path, rng):
     refuse(tally, "adding to a profile of another machine", ["costs.json", "another file"], "profile", *asked[:4], "--devices", "cpu", "--threads",
            "3", "-o", made["costs"])
     with open(made["costs"], "rb") as file:
-        tally.add("and leaving it as it is", None if file.read() == before else "it was changed")
+        tally.add("the profile of another machine is unchanged", None if file.read() == before else "it was changed")
     np.savez(path("other.npz"), **dict(good, edge_index=good["edge_index"][:, 1:]))
     refuse(tally, "a plan of another graph", ["plan.json", "another graph", "plan again"], "run", "--model", made["model"], "--graph",
            path("other.npz"), *gnn_made.DEVICES, "--plan", plan_path)
@@ -425,7 +428,7 @@ def check_refused(tally, made, asked, folder, plan_path, rng):
     cut_file(made["costs"], path("cut_costs.json"))
     refuse(tally, "half a profile", ["cut_costs.json", "line "], "plan", *asked, "--profile", path("cut_costs.json"))
     refuse(tally, "a page of a run in one piece", ["--html", "--plan"], "run", *asked, "--html", path("page.html"), status=2)
-    tally.add("what is refused writes nothing", None if not os.path.exists(path("page.html")) else "it did")
+    tally.add("a refused command writes nothing", None if not os.path.exists(path("page.html")) else "page.html exists")
 
 
 def main():

@@ -1,8 +1,8 @@
-"""The pages that `cleave gnn plan --html` and `cleave gnn run --html` write, in a real browser: they complain of nothing and load
-nothing; the timeline has every task of the plan's file and of the run, for mouse and keyboard; tables say what the JSON says; light,
-dark and narrow; hostile names stay text.
+"""Tests the pages of `cleave gnn plan --html` and `cleave gnn run --html` in a real browser. They have no errors and load no
+other files. The timeline shows every task of the plan and of the run, and works with mouse and keyboard. The tables agree with
+the JSON output. Light, dark and narrow layouts work, and hostile names are shown as text.
 
-    python tests/python/test_gnn_page.py [--keep FOLDER]        skipped where no Chromium is installed; CLEAVE_BROWSER names one
+    python tests/python/test_gnn_page.py [--keep FOLDER]        skipped if no Chromium is installed; CLEAVE_BROWSER can name one
 """
 import argparse
 import json
@@ -19,7 +19,7 @@ WIDTHS = (1280, 400)
 
 
 class Case:
-    """A page, and what the command said as JSON when it wrote it."""
+    """A page, and the JSON output of the command that wrote it."""
 
     def __init__(self, tally, browser, folder, name, *arguments):
         self.tally, self.name, self.folder = tally, name, folder
@@ -50,7 +50,7 @@ def check_timeline(case, has_run):
     page, tasks = case.page, sum(block["tasks"] for block in case.said["blocks"])
     case.same("tasks that were predicted", len(labels(page, "predicted")), tasks)
     case.same("tasks that were measured", len(labels(page, "measured")), tasks if has_run else 0)
-    # in pixels: predictions end where the plan does, and what a device does at one time is one task
+    # in pixels: tasks in a row do not overlap, and the predictions end with the plan
     ends = page.evaluate("""(() => {
         const rows = {};
         for (const task of document.querySelectorAll('.task')) {
@@ -76,10 +76,10 @@ def check_mouse(case, has_run):
     case.check("a click explains the task", page.text(".details h2").startswith("Layer 0, subgraph"), page.text(".details h2"))
     case.same("the task is marked in both rows", page.count(".task.chosen"), 2 if has_run else 1)
     terms = page.evaluate("[...document.querySelectorAll('.details dt')].map(term => term.textContent)")
-    case.check("predicted, rows, edges are told", {"predicted", "rows it makes", "rows it reads", "edges"} <= set(terms), f"{terms}")
-    case.same("measured is told of a run", "measured" in terms and "measured / predicted" in terms, has_run)
+    case.check("predicted time, rows and edges are shown", {"predicted", "rows computed", "rows read", "edges"} <= set(terms), f"{terms}")
+    case.same("a run shows measured times", "measured" in terms and "measured / predicted" in terms, has_run)
     cut = page.evaluate("(timeline => timeline.scrollWidth - timeline.clientWidth)(document.querySelector('.timeline'))")
-    case.same("all of the time in view at first", cut, 0)
+    case.same("the whole time is in view at first", cut, 0)
     wide = page.evaluate("document.querySelector('.timeline svg').getBoundingClientRect().width")
     page.click("#closer")
     case.check("zoom", page.evaluate("document.querySelector('.timeline svg').getBoundingClientRect().width") > 1.8 * wide)
@@ -100,7 +100,7 @@ def check_keyboard(case, has_run):
     page.press("ArrowRight", 39)
     second = focused(page)
     case.check("→ leads along the row", second != first and second[1] == "predicted", f"{second}")
-    case.check("and explains", page.evaluate(f"document.querySelector('.task.chosen').dataset.span === '{second[0]}'"))
+    case.check("→ explains the task", page.evaluate(f"document.querySelector('.task.chosen').dataset.span === '{second[0]}'"))
     page.press("ArrowDown", 40)
     third = focused(page)
     case.check("↓ leads to the row below", third == [second[0], "measured"] if has_run else third[0] != second[0], f"{third}")
@@ -123,7 +123,7 @@ def check_tables(case, has_run):
     missing = [value for value in (f"×{chosen['gain']:.2f}", str(chosen["halo_rows"]), str(chosen["padding_rows"]), str(chosen["switches"])) if value
                not in text]
     missing += [device["device"] for device in chosen["devices"] if f"{100 * device['busy_ms'] / chosen['makespan_ms']:.0f} %" not in text]
-    case.check("its gain, halo, padding, switches, loads", not missing, f"no {missing} in {text}")
+    case.check("its gain, halo, padding, switches, loads", not missing, f"{missing} missing in {text}")
     bars = page.evaluate("[...document.querySelectorAll('.per-k tr.this .bar-fill')].map(bar => [bar.getBoundingClientRect().width / "
                          "bar.parentElement.getBoundingClientRect().width, getComputedStyle(bar).backgroundColor])")
     case.check("loads are drawn", all(abs(bar[0] - device["busy_ms"] / chosen["makespan_ms"]) < 0.02 and "0, 0, 0, 0" not in bar[1]
@@ -145,7 +145,7 @@ def check_looks(case):
             case.resize(width)
             page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
             overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            case.check(f"{scheme}, {width} pixels: nothing sticks out", overflow <= 0, f"{overflow} pixels")
+            case.check(f"{scheme}, {width} pixels: no overflow", overflow <= 0, f"{overflow} pixels")
             svg, room = page.evaluate("[document.querySelector('.timeline svg').getBoundingClientRect().width, "
                                       "document.querySelector('.timeline').clientWidth]")
             case.check(f"{scheme}, {width} pixels: the timeline fills its place", room - 6 <= svg <= max(room, 200), f"{svg} of {room}")
@@ -167,19 +167,19 @@ def check_page(tally, browser, folder, name, has_run, *arguments):
 
 
 def check_hostile(tally, browser, folder, made, costs):
-    """A model's name comes from whoever wrote it."""
-    model = os.path.join(os.path.dirname(made["model"]), HOSTILE)  # beside its weights
+    """Names in a model come from its author, so the page must show them as plain text."""
+    model = os.path.join(os.path.dirname(made["model"]), HOSTILE)  # in the folder of its weights
     shutil.copy(made["model"], model)
     case = Case(tally, browser, folder, "hostile", "plan", "--model", model, "--graph", made["graph"], *costs)
     title = case.page.evaluate("document.querySelector('h1').textContent")
-    case.check("the name as it is", HOSTILE in title, title)
-    case.same("elements that names made", case.page.count("b"), 0)
+    case.check("the name is unchanged", HOSTILE in title, title)
+    case.same("HTML elements created by names", case.page.count("b"), 0)
     case.finish()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--keep", metavar="FOLDER", help="leave pages and screenshots here")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep pages and screenshots in this folder")
     arguments = parser.parse_args()
     tally, folder = oracle.Tally(), oracle.build_folder("gnn_page")
     if browsers.find() is None:

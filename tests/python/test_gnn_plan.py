@@ -1,5 +1,5 @@
-"""`cleave gnn profile`, `plan` and `run` by a plan: costs measured here, the plan that they give and its file, also edited; its run
-against the graph in one piece; runs that are killed and gone on with; and what is refused.
+"""Tests `cleave gnn profile`, `plan` and `run --plan` with costs measured here, also with edited plan files. The results must be
+those of a run of the whole graph. Also kills and resumes runs, and tests errors.
 
     python tests/python/test_gnn_plan.py
 """
@@ -18,7 +18,7 @@ from test_gnn import random_model
 
 DEVICES = ("--devices", "cpu,npu", "--pad", "100", "--cache-dir", "")
 THREE = ("--devices", "cpu,npu,npu1", "--npu-spec", "default", "--npu-spec", "all", "--cache-dir", "")
-ATTEMPTS = 8  # to kill a run between its layers
+ATTEMPTS = 8  # attempts to kill a run between its layers
 KILLS = 20
 
 
@@ -32,10 +32,11 @@ def same(one, other):
     return None if worst <= 1e-5 else f"off by {worst:.3g}"
 
 
-# --- edits: a plan file may be edited, and what it says then is run
+# --- edited plan files, which are run as edited
 
 def forms(stages):
-    """Blocks, each up to a stage and of parts (device, from, to): in twentieths of the in-edges."""
+    """Returns {name: blocks of a layer}. A block is (its last stage, parts); a part is (device, from, to), in twentieths of the
+    in-edges."""
     last = stages - 1
     return {
         "a pipeline": [(last, [("cpu", 0, 20)]), (stages, [("npu", 0, 20)])],
@@ -46,13 +47,13 @@ def forms(stages):
 
 
 def force(plan, form, k):
-    """The plan in this form for every layer and subgraph."""
+    """Changes the plan so that every layer and subgraph has the blocks of this form."""
     plan["machine"]["devices"].append({"name": "npu1", "space": 2, "static": True})
     for told_times in plan["per_k"] + plan["layers"]:
         for key in {"busy_ms", "idle_ms", "single_device_ms"} & set(told_times):
             told_times[key]["npu1"] = 0.0
     plan["k"], plan["membership_key"] = k, ""
-    for device in plan["machine"]["devices"]:  # as plans were written before each device had its own
+    for device in plan["machine"]["devices"]:  # the older format, with one switch_ms for all devices
         device.pop("switch_ms", None)
     plan["machine"]["switch_ms"] = 0.25
     zero = {"bytes": 0, "pack_ms": 0.0, "in_ms": 0.0, "compute_ms": 1.0, "out_ms": 0.0}
@@ -109,7 +110,7 @@ def check_kind(tally, folder, graph, kind, rng):
 
 
 def check_resume(tally, asked, path):
-    """Killed when the first layer's rows are there."""
+    """Kills a run when the rows of its first layer are written, and resumes it."""
     output, state = path("killed.npz"), path("killed.npz.state")
     command = [oracle.COMMAND, "gnn", "run", *asked, "--plan", path("plan.json"), "--output", output, "--quiet"]
     for _ in range(ATTEMPTS):
@@ -124,27 +125,28 @@ def check_resume(tally, asked, path):
         if os.path.exists(state):
             break
     else:
-        tally.skip("resume", "every run was over before it could be killed")
+        tally.skip("resume", "every run ended before it could be killed")
         return
-    left = [f"{output} is there"] if os.path.exists(output) else []
+    left = [f"{output} exists"] if os.path.exists(output) else []
     state_bytes = os.path.getsize(state)
     ran = told("run", *asked, "--plan", path("plan.json"), "--output", output, "--resume")
     reason = same(path("single.npz"), output)
     if left or ran["resumed_at_layer"] != 1 or os.path.exists(state):
-        reason = f"{left}, went on at layer {ran['resumed_at_layer']}, state is there: {os.path.exists(state)}"
+        reason = f"{left}, resumed at layer {ran['resumed_at_layer']}, state exists: {os.path.exists(state)}"
     tally.add("resume", reason)
-    # an output that cannot be written costs the writing alone; what a killed run left beside its files goes at the next start
+    # If the output cannot be written, the run can be resumed. Temporary files of a killed run are removed by the next run.
     os.remove(output)
     os.mkdir(output)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     tally.add("a folder is no output", None if done.returncode == 1 and os.path.isdir(output) else f"exit {done.returncode}: {done.stderr}")
     os.rmdir(output)
-    if os.path.getsize(path("single.npz")) > state_bytes + 4096:  # room for the rows between the layers, and not for the result
+    # The file size limit allows the rows between the layers, but not the result.
+    if os.path.getsize(path("single.npz")) > state_bytes + 4096:
         limited = subprocess.run(["bash", "-c", f'ulimit -f {state_bytes // 1024 + 2}; trap "" XFSZ; exec "$@"', "-", *command],
                                  capture_output=True, text=True, check=False)
         reason = None if limited.returncode == 1 and not os.path.exists(output) else f"exit {limited.returncode}: {limited.stderr}"
         if not reason and not os.path.exists(state):
-            reason = f"nothing is left to go on with: {limited.stderr}"
+            reason = f"no state is left to resume from: {limited.stderr}"
         if not reason:
             ran = told("run", *asked, "--plan", path("plan.json"), "--output", output, "--resume")
             reason = same(path("single.npz"), output) or (None if ran["resumed_at_layer"] == 1 else f"{ran['resumed_at_layer']}")
@@ -163,12 +165,13 @@ def check_resume(tally, asked, path):
 
 
 def check_kills(tally, folder, rng):
-    """Killed at random moments, some of them again, and gone on with: the same numbers, and nothing is left behind."""
+    """Kills runs at random moments, some of them repeatedly, and resumes them: the results must be equal, and no files may be
+    left."""
     n, m, k = 8000, 60000, 4
     graph, path = os.path.join(folder, "killed_graph.npz"), lambda name: os.path.join(folder, f"killed_{name}")
     np.savez(graph, edge_index=rng.integers(0, n, (2, m)), x=rng.standard_normal((n, 24)).astype(np.float32))
     model, *_ = random_model(folder, "gat", [24, 16, 16, 16, 8], 2, rng, "killed")
-    small = os.path.join(folder, "killed_small.npz")  # a plan of the right layers, whatever it says
+    small = os.path.join(folder, "killed_small.npz")  # a small graph, because the plan only needs the right layers
     np.savez(small, edge_index=rng.integers(0, 300, (2, 1200)), x=rng.standard_normal((300, 24)).astype(np.float32))
     told("profile", "--model", model, "--graph", small, *DEVICES, "--kset", "1", "--runs", "1", "--output", path("costs.json"))
     told("plan", "--model", model, "--graph", small, *DEVICES, "--kset", "1", "--profile", path("costs.json"), "--output", path("plan.json"))
@@ -186,12 +189,13 @@ def check_kills(tally, folder, rng):
     expected = np.load(path("whole.npz"))["out"]
     reason = None
     for trial in range(KILLS):
-        for name in glob.glob(glob.escape(output) + "*"):  # also what was being written when a run was killed
+        for name in glob.glob(glob.escape(output) + "*"):  # including temporary files of a killed run
             os.remove(name)
         for attempt in range(1 + trial % 3):
             command = [oracle.COMMAND, "gnn", "run", *asked, "--output", output, "--quiet"] + (["--resume"] if attempt > 0 else [])
             run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=oracle.environment())
-            while trial % 2 == 1 and run.poll() is None and not os.path.exists(state):  # every other time not before a layer is done
+            # In every other trial, wait until a layer is complete.
+            while trial % 2 == 1 and run.poll() is None and not os.path.exists(state):
                 time.sleep(0.001)
             time.sleep(rng.uniform(0, length if trial % 2 == 0 else length / 3))
             run.send_signal(signal.SIGKILL)
@@ -201,10 +205,10 @@ def check_kills(tally, folder, rng):
         ran = told("run", *asked, "--output", output, "--resume")
         went_on.append(ran["resumed_at_layer"])
         if not np.array_equal(np.load(output)["out"], expected):
-            reason = reason or f"kill {trial}: other numbers, gone on with at layer {went_on[-1]}"
+            reason = reason or f"kill {trial}: other numbers, resumed at layer {went_on[-1]}"
         if os.path.exists(state):
             reason = reason or f"kill {trial}: the state is still there"
-    print(f"killed {KILLS} times, gone on with at layers {sorted(went_on)}")
+    print(f"killed {KILLS} times, resumed at layers {sorted(went_on)}")
     tally.add("killed at random moments", reason)
 
 
@@ -231,7 +235,7 @@ def main():
     np.savez(other, edge_index=edges[:, :-1], x=rng.standard_normal((n, 12)).astype(np.float32))
     plan = path("plan.json")
     refuse(tally, "another graph", ["another graph"], "--model", asked[1], "--graph", other, *DEVICES, "--plan", plan)
-    refuse(tally, "a device that is not there", ["npu"], *asked[:4], "--devices", "cpu", "--plan", path("edited.json"))
+    refuse(tally, "a device that is not open", ["npu"], *asked[:4], "--devices", "cpu", "--plan", path("edited.json"))
     refuse(tally, "a device without a profile", ["npu1", "profile"], *asked[:4], *THREE, "--kset", "2", "--profile", path("costs.json"),
            verb="plan")
     refuse(tally, "no profile", ["--profile"], *asked, "--kset", "2", verb="plan")

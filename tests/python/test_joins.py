@@ -1,6 +1,7 @@
-"""Concats over channels that the CPU makes by a kernel of its own, or not at all, as their readers read the pieces: seeded random
-networks whose layers join what came before, against ONNX Runtime. Pieces come out of 1x1 and 3x3 convolutions, pools, functions and
-inputs, so that they lie in different layouts; a join has norms, other joins, pools and sums for readers, and may leave the graph.
+"""Tests Concats over channels, which the CPU runs in a special kernel or elides, so that their readers read the pieces. Compares
+seeded random networks, whose layers concatenate earlier results, with ONNX Runtime. The pieces come from 1x1 and 3x3
+convolutions, pools, functions and inputs, and so have different layouts. A Concat is read by norms, other Concats, pools and
+sums, and may be an output.
 
     python tests/python/test_joins.py [--count N] [--first SEED]
 """
@@ -17,7 +18,7 @@ class Maker:
     def __init__(self, seed):
         self.rng, self.nodes, self.weights, self.outputs = np.random.default_rng(seed), [], [], []
         self.batch, self.spatial = int(self.rng.integers(1, 4)), [int(v) for v in self.rng.integers(3, 12, int(self.rng.choice([2, 2, 2, 1, 3])))]
-        self.channels, self.joins = {}, []  # by value; those that are Concats
+        self.channels, self.joins = {}, []  # channels of each value; the values that are Concats
 
     def constant(self, array):
         name = f"w_{len(self.weights)}"
@@ -45,7 +46,7 @@ class Maker:
         return self.op("Relu", [y], c) if kind < 2 else self.op("LeakyRelu", [y], c) if kind == 2 else y
 
     def piece(self, x):
-        """What a layer adds to the values joined so far."""
+        """Returns the new piece that a layer appends to the earlier values."""
         rng, axes = self.rng, len(self.spatial)
         channels, kind = int(rng.choice([8, 16, 32, 32, 48, 5, 20, 1])), rng.integers(6)
         if kind == 0:
@@ -70,7 +71,7 @@ class Maker:
         for _ in range(int(rng.integers(2, 7))):
             read = self.norm(x) if rng.integers(4) else x
             values = [x, self.piece(read)]
-            if rng.integers(4) == 0:  # an older join again, or the same piece twice
+            if rng.integers(4) == 0:  # an older Concat, or the same piece twice
                 values.append(self.joins[rng.integers(len(self.joins))] if self.joins and rng.integers(2) else values[1])
             rng.shuffle(values)
             x = self.join([str(v) for v in values])

@@ -1,6 +1,7 @@
-"""The nine light models with `cleave test`: on the CPU, on NPU and CPU, and with each operator type forced to the CPU in turn.
+"""Runs the nine light models with `cleave test`: on the CPU, on NPU and CPU, and with each operator type in turn forced to the
+CPU.
 
-    python tests/python/test_light.py [MODEL...]        CLEAVE_DATA names the folder that holds onnx-light/
+    python tests/python/test_light.py [MODEL...]        CLEAVE_DATA is the folder that contains onnx-light/
 """
 import collections
 import os
@@ -10,7 +11,7 @@ import onnx
 
 import oracle
 import placements
-import light_to_tests  # of tools/, which oracle makes visible
+import light_to_tests  # from tools/, which oracle adds to the path
 
 TOLERANCE_OPTIONS = ["--rtol", "1e-3", "--atol", "1e-7"]
 
@@ -33,7 +34,7 @@ def main():
     runs = [(["--devices", "cpu"], directories)]
     runs += [(["--devices", "npu,cpu", "--strategy", strategy], directories) for strategy in placements.STRATEGIES]
     for operator, having in sorted(by_operator.items()):
-        # weights that ConstantOfShape makes are folded before anything is placed; forcing it must change nothing
+        # ConstantOfShape is folded before placement, so forcing it must have no effect
         runs.append((["--devices", "npu,cpu", "--strategy", "contiguous", "--force", f"{operator}=cpu"], having))
 
     for options, having in runs:

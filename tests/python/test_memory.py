@@ -1,7 +1,8 @@
-"""Peak memory of `cleave bench` beyond what it has for a model of one node, against bounds that follow from the model's sizes: weights
-are held once, files leave the process while they are packed, scratch stays within what values take.
+"""Compares the peak memory of `cleave bench`, minus that for a model of one node, with bounds computed from the model's sizes.
+Weights must be in memory only once, model files must be unmapped while weights are packed, and scratch must not exceed the size
+of the values.
 
-    python tests/python/test_memory.py        skipped where the command is built with a sanitizer, whose memory is its own
+    python tests/python/test_memory.py        skipped if the command is built with a sanitizer, which needs memory itself
 """
 import json
 import os
@@ -15,9 +16,9 @@ from onnx import helper, numpy_helper
 
 import oracle
 
-SLACK = 12e6  # code that only one of the two models uses, primitives, small constants
-SANITIZED = 80e6  # what no other build of the command takes for a single node
-SCRATCH = 20 << 20  # of Winograd's algorithm, before it is made in parts
+SLACK = 12e6  # for code that only one of the two models uses, oneDNN primitives and small constants
+SANITIZED = 80e6  # only builds with a sanitizer need more for a single node
+SCRATCH = 20 << 20  # scratch of Winograd's algorithm; if it needs more, it works in parts
 FLOAT = 4
 
 
@@ -41,15 +42,16 @@ def tiny(folder):
 
 
 def product(folder):
-    """64 MB of a matrix, read where it lies in the file and packed once."""
+    """A product with a matrix of 64 MB, which is read from the mapped file and packed once."""
     depth, columns = 2048, 8192
     weights = {"w": random(1, depth, columns)}
     path = save(folder, "product", [helper.make_node("MatMul", ["x", "w"], ["y"])], weights, [1, depth], [1, columns])
-    return path, weights["w"].nbytes + (16 << 20)  # and a slice of the file that has not left yet
+    return path, weights["w"].nbytes + (16 << 20)  # and a slice of the file that is still mapped
 
 
 def convolutions(folder):
-    """Large images of many channels, where Winograd's algorithm has more scratch than all values together."""
+    """Convolutions of large images with many channels, for which Winograd's algorithm could need more scratch than all values
+    together."""
     channels, extent = (128, 64, 128), 128
     nodes, weights, value = [], {}, "x"
     for i, (inputs, outputs) in enumerate(zip(channels, channels[1:])):
@@ -58,7 +60,8 @@ def convolutions(folder):
         nodes.append(helper.make_node("Conv", [value, f"w{i}"], [made], pads=[1, 1, 1, 1]))
         value = made
     path = save(folder, "convolutions", nodes, weights, [1, channels[0], extent, extent], [1, channels[-1], extent, extent])
-    images = 2 * channels[0] * extent * extent * FLOAT  # the input and the output, and as much again in blocks of channels
+    # The input and the output; counted twice below, because copies in blocks of channels are as large.
+    images = 2 * channels[0] * extent * extent * FLOAT
     return path, sum(array.nbytes for array in weights.values()) * 36 // 9 + 2 * images + SCRATCH
 
 
@@ -76,14 +79,14 @@ def main():
     with tempfile.TemporaryDirectory(prefix="cleave-memory-") as folder:
         base = peak(tiny(folder)[0])
         if base > SANITIZED:
-            print(f"one node takes {base / 1e6:.0f} MB: a sanitizer's memory\n0 passed, 0 failed, 2 skipped")
+            print(f"one node needs {base / 1e6:.0f} MB, so a sanitizer is active\n0 passed, 0 failed, 2 skipped")
             return 0
         for make in (product, convolutions):
             path, bound = make(folder)
             taken, bound = peak(path) - base, bound + SLACK
             passed, failed = passed + (taken <= bound), failed + (taken > bound)
             verdict = "FAIL" if taken > bound else "PASS"
-            print(f"{verdict} {make.__name__}: {taken / 1e6:.1f} MB beyond one node's {base / 1e6:.1f}, bound {bound / 1e6:.1f}")
+            print(f"{verdict} {make.__name__}: {taken / 1e6:.1f} MB more than the {base / 1e6:.1f} of one node, bound {bound / 1e6:.1f}")
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 

@@ -1,6 +1,6 @@
-"""The generated models (tools/models.py) against ONNX Runtime, on the CPU and under random placements.
+"""Compares the generated models (tools/models.py) with ONNX Runtime, on the CPU and under random placements.
 
-    python tests/python/test_models.py [NAME...] [--placements N] [--full]       --full: the published sizes too
+    python tests/python/test_models.py [NAME...] [--placements N] [--full]       --full: also with the published sizes
 """
 import argparse
 import os
@@ -10,7 +10,7 @@ import onnx
 
 import oracle
 import placements
-import models  # of tools/, which oracle makes visible
+import models  # from tools/, which oracle adds to the path
 
 
 def main():
@@ -20,7 +20,7 @@ def main():
     parser.add_argument("--full", action="store_true")
     arguments = parser.parse_args()
     names = arguments.names or list(models.MODELS)
-    # full size on the CPU and a few placements: enough to catch what only large tensors show
+    # a few placements suffice at full size, to find errors that only large tensors show
     work = [(name, False, arguments.placements) for name in names]
     work += [(name, True, 3) for name in names if arguments.full]
     tally = oracle.Tally()
@@ -42,7 +42,7 @@ def main():
             continue
         for configuration, reason in found:
             tally.add(f"{label} {configuration}", reason)
-        print(f"{label}: {sum(reason is None for _, reason in found)} of {len(found)} configurations right", flush=True)
+        print(f"{label}: {sum(reason is None for _, reason in found)} of {len(found)} configurations are right", flush=True)
     return tally.finish()
 
 

@@ -1,13 +1,13 @@
-"""ONNX's own operator tests with `cleave test`, and docs/operators.md, which is generated from them with the README's figure.
+"""Runs ONNX's own operator tests with `cleave test`. docs/operators.md and a figure in README.md are generated from the results.
 
-    python tests/python/test_node_cases.py [PATTERN...]     --write-table: write what docs/operators.md says of the device
-                                                            --devices LIST: on others than the CPU (skipped where one is absent)
+    python tests/python/test_node_cases.py [PATTERN...]     --write-table: write the device's table in docs/operators.md
+                                                            --devices LIST: other devices than the CPU (skipped if one is absent)
 
-A test of supported operators and dtypes (supported.py) passes, or stands in exclusions.txt with a reason. The others pass or are
-reported as unsupported; a wrong result, an error or a crash is a failure. Without patterns the CPU's table is compared with that of
-docs/operators.md (others depend on their drivers).
-Other devices than the CPU need not support a node, but what they take must be right; where they want inputs to be constants, the test
-is run once more with all but its first input as initializers.
+A test of supported operators and dtypes (supported.py) must pass, or be in exclusions.txt with a reason. Other tests must pass or
+be reported as unsupported. A wrong result, an error or a crash is a failure. Without patterns, the CPU's table is compared with
+that in docs/operators.md; those of other devices depend on their drivers. Devices other than the CPU need not support a node, but
+their results must be right. If such a device needs constant inputs, the test is run again with all inputs but the first as
+initializers.
 """
 import argparse
 import fnmatch
@@ -21,7 +21,7 @@ import onnx
 
 import oracle
 import supported
-import coverage  # of tools/, which oracle makes visible
+import coverage  # from tools/, which oracle adds to the path
 import node_tests
 import test_directories
 
@@ -29,7 +29,7 @@ CHUNK = 64
 
 
 def read_exclusions(devices):
-    """{name: reason}; a backend may have more of its own."""
+    """Returns {name: reason} from exclusions.txt, and from the backend's own file if there is one."""
     folder = os.path.dirname(os.path.abspath(__file__))
     backend = devices.split(",")[0].split(":")[0]
     own = os.path.join(folder, f"exclusions_{backend}.txt")
@@ -51,7 +51,8 @@ def read_exclusion_file(path):
 
 
 def written_cases(folder):
-    """The tests of the onnx package, written once for a version of it and of the writer: the package takes seconds to make them."""
+    """Writes the tests of the onnx package, unless files of the same versions of the package and the writer exist, because making
+    them takes seconds."""
     digest = hashlib.sha256(onnx.__version__.encode())
     for module in (node_tests, test_directories):
         with open(module.__file__, "rb") as file:
@@ -70,13 +71,14 @@ def written_cases(folder):
 
 
 def tolerances(case):
-    """Options for what the onnx package says of a test; where it says what it says of all, the command's own, which go by dtype."""
+    """Returns options for the tolerances that the onnx package gives for a test. If they are the package's defaults, uses those
+    of the command, which depend on the dtype."""
     usual = (case["rtol"], case["atol"]) == (1e-3, 1e-7)
     return [] if usual else ["--rtol", case["rtol"], "--atol", case["atol"]]
 
 
 def write_constants(folder, case, to):
-    """The test with all inputs but the first as initializers."""
+    """Writes the test with all inputs but the first as initializers."""
     name = case["name"]
     source, target = os.path.join(folder, name), os.path.join(to, name)
     shutil.rmtree(target, ignore_errors=True)
@@ -95,7 +97,7 @@ def write_constants(folder, case, to):
 
 
 def run(folder, cases, devices):
-    """{name: (status, reason)}; a crash costs its own test alone."""
+    """Runs the tests and returns {name: (status, reason)}. If the process crashes, only the test that crashes it fails."""
     def tested(part):
         directories = [os.path.join(folder, case["name"]) for case in part]
         try:
@@ -146,7 +148,7 @@ def main():
         for case in again:
             write_constants(folder, case, constants)
         results |= run(constants, again, arguments.devices)
-        print(f"{len(again)} tests again, with constants")
+        print(f"{len(again)} tests run again, with constants")
     unsupported = required = 0
     for case in cases:
         name, (status, reason) = case["name"], results[case["name"]]
@@ -155,7 +157,7 @@ def main():
         case["status"], case["reason"] = status, excluded.get(name, reason)
         if name in excluded:
             if status == "PASS" and only_cpu:
-                tally.add(name, "passes, and stands in exclusions.txt")
+                tally.add(name, "passes, but is in exclusions.txt")
             else:
                 tally.skipped += 1
         elif status == "UNSUPPORTED" and not promised:
@@ -163,7 +165,7 @@ def main():
         else:
             tally.add(name, None if status == "PASS" else f"{status}: {reason}")
     for name in sorted(set(excluded) - {case["name"] for case in cases}) if only_cpu and not arguments.patterns else []:
-        tally.add(name, "stands in exclusions.txt, and is no test")
+        tally.add(name, "is in exclusions.txt, but there is no such test")
     print(f"{len(cases)} tests: {required} of supported operators and dtypes, {unsupported} not supported")
     if only_cpu and not arguments.patterns:
         with open(os.path.join(folder, "results.json"), "w", encoding="utf-8") as file:

@@ -1,6 +1,6 @@
-"""Single nodes of recurrences, scans, integer products and losses, with random shapes, attributes, dtypes and absent inputs, against
-NumPy (of integers: exact.py). NumPy itself is held against a second oracle where one runs the node: ONNX Runtime, or for integers,
-whose sums it does not make exactly on every processor, the reference evaluator.
+"""Compares single nodes of recurrences, scans, integer products and losses with NumPy (integers with exact.py), for random
+shapes, attributes, dtypes and absent inputs. The NumPy code is compared with a second oracle if one supports the node: with ONNX
+Runtime, or for integers with the reference evaluator, because ONNX Runtime's sums are not exact on every processor.
 
     python tests/python/test_numpy_nodes.py [GENERATOR...] [--count N] [--first SEED] [--devices LIST]
 """
@@ -20,14 +20,15 @@ import oracle
 
 F32, F64, F16, BF16 = (np.dtype(t) for t in ("float32", "float64", "float16", ml_dtypes.bfloat16))
 I8, U8, I32, I64 = (np.dtype(t) for t in ("int8", "uint8", "int32", "int64"))
-TOLERANCES = {F32: (2e-4, 2e-5), F64: (1e-9, 1e-10), F16: (1e-2, 4e-3), BF16: (6e-2, 4e-2)}  # relative, absolute; others: equal
+# Relative, absolute; other dtypes must be equal.
+TOLERANCES = {F32: (2e-4, 2e-5), F64: (1e-9, 1e-10), F16: (1e-2, 4e-3), BF16: (6e-2, 4e-2)}
 
-# (its name, model and inputs -> outputs)
+# (name of the oracle, function from model and inputs to outputs)
 RUNTIME, REFERENCE = ("ONNX Runtime", oracle.run_onnxruntime), ("the reference evaluator", oracle.run_reference)
 
 
 class Case:
-    """`expected`: arrays or None (an output that is not asked for)."""
+    """A node with its inputs and expected outputs. An expected output of None is not requested."""
 
     def __init__(self, op, inputs, expected, opset, second=RUNTIME, **attributes):
         self.op, self.inputs, self.expected, self.opset = op, inputs, expected, opset
@@ -54,7 +55,7 @@ def sigmoid(x, _a, _b):
     return 1 / (1 + np.exp(-x))
 
 
-FUNCTIONS = {  # name: (function, values it takes, the usual ones)
+FUNCTIONS = {  # name: (function, number of parameters, their defaults)
     "Relu": (lambda x, a, b: np.maximum(x, 0), 0, 0, 0),
     "Tanh": (lambda x, a, b: np.tanh(x), 0, 0, 0),
     "Sigmoid": (sigmoid, 0, 0, 0),
@@ -67,8 +68,10 @@ FUNCTIONS = {  # name: (function, values it takes, the usual ones)
     "Softsign": (lambda x, a, b: x / (1 + np.abs(x)), 0, 0, 0),
     "Softplus": (lambda x, a, b: np.log1p(np.exp(x)), 0, 0, 0),
 }
-STEADY = [name for name in FUNCTIONS if name != "ThresholdedRelu"]  # it jumps: no comparison within a tolerance
-BOUNDED = ["Tanh", "Sigmoid", "ScaledTanh", "HardSigmoid", "Softsign"]  # of gates: with others states grow beyond all bounds
+# ThresholdedRelu is discontinuous, so its results cannot be compared within a tolerance.
+STEADY = [name for name in FUNCTIONS if name != "ThresholdedRelu"]
+# For gates: with other functions the states could grow without limit.
+BOUNDED = ["Tanh", "Sigmoid", "ScaledTanh", "HardSigmoid", "Softsign"]
 
 
 def read_functions(names, alphas, betas):
@@ -81,7 +84,7 @@ def read_functions(names, alphas, betas):
 
 
 def step(op, gates, h, c, x, weights, functions, attributes, clip):
-    """The states after one step of all sequences."""
+    """Returns the states after one step of all sequences."""
     w, r, wb, rb, p = weights
     f = [lambda v, g=g: g(clip(v)) for g in functions]
     n = h.shape[1]
@@ -107,7 +110,7 @@ def step(op, gates, h, c, x, weights, functions, attributes, clip):
 
 
 def run_recurrence(op, gates, inputs, functions, attributes):
-    """Y, Y_h, Y_c in layout 0, in f64."""
+    """Returns Y, Y_h and Y_c in f64, in layout 0."""
     x, w, r, b, lengths, h0, c0, p = (None if v is None else v.astype(F64) for v in inputs)
     steps, batch, _ = x.shape
     directions, _, n = r.shape
@@ -151,7 +154,7 @@ def recurrence(r, op):
     if r.random() < 0.5:
         names = [r.choice(BOUNDED if each > 1 and i % each == 0 else STEADY) for i in range(each * d)]
         attributes["activations"] = names
-        if {"Affine", "ScaledTanh"} & set(names) or r.random() < 0.5:  # these two have no usual values that all agree on
+        if {"Affine", "ScaledTanh"} & set(names) or r.random() < 0.5:  # implementations disagree on the defaults of these two
             alphas = [r.uniform(0.1, 0.9) for name in names if FUNCTIONS[name][1] >= 1]
             betas = [r.uniform(0.1, 0.9) for name in names if FUNCTIONS[name][1] == 2]
             attributes |= ({"activation_alpha": alphas} if alphas else {}) | ({"activation_beta": betas} if betas else {})
@@ -178,7 +181,7 @@ def recurrence(r, op):
     return Case(op, inputs if op == "LSTM" else inputs[:6], expected, opset, second, **attributes)
 
 
-# --- Scan before it took axes: a batch of sequences, each with a length
+# --- Scan of opset 8, with a batch of sequences and their lengths
 
 def batched_scan(r):
     sequences, steps, n = r.randint(1, 4), r.randint(1, 6), r.randint(1, 5)
@@ -200,7 +203,7 @@ def batched_scan(r):
     return Case("Scan", [lengths, start, x, factors], [last, seen], 8, None, body=body, num_scan_inputs=2, directions=directions)
 
 
-# --- products of bytes
+# --- products of 8-bit integers
 
 def bytes_of(r, shape, dtype):
     return r.array(shape, dtype, *((-128, 127) if dtype == I8 else (0, 255)))
@@ -215,7 +218,7 @@ def matmul_integer(r):
     row_shape = r.choice([(), (1,), (m,) if not lead else lead + (m, 1)])
     column_shape = r.choice([(), (1,), (n,), *([b.shape[:-2] + (1, n)] if b.ndim > 2 else [])])
     za, zb = r.maybe(bytes_of(r, row_shape, a_dtype)), r.maybe(bytes_of(r, column_shape, b_dtype))
-    second = REFERENCE if za is None or za.shape in ((), (1,)) else None  # which takes zero points of rows for those of columns
+    second = REFERENCE if za is None or za.shape in ((), (1,)) else None  # it applies zero points of rows to columns
     return Case("MatMulInteger", [a, b, za, zb], [exact.matmul_integer(a, b, za, zb)], 10, second)
 
 
@@ -248,7 +251,8 @@ def conv_of_bytes(r, quantized):
     attributes = {"group": groups, "strides": strides, "dilations": dilations, "pads": pads}
     if not quantized:
         inputs = [x, w, r.maybe(zx, 0.8), r.maybe(zw, 0.8)]
-        second = REFERENCE if spatial == 2 or inputs[3] is None or zw.ndim == 0 else None  # it knows zero points of channels in 2D alone
+        # The reference evaluator supports zero points per channel only in 2D.
+        second = REFERENCE if spatial == 2 or inputs[3] is None or zw.ndim == 0 else None
         return Case("ConvInteger", inputs, [exact.conv_integer(*inputs, **attributes)], 10, second, **attributes)
     bias = r.maybe(r.array((groups * out,), I32, -9999, 9999))
     sx, sw, sy = r.array((), F32, 0.01, 0.1), r.array(r.choice([(), (groups * out,)]), F32, 0.01, 0.1), r.array((), F32, 0.5, 2)
@@ -319,7 +323,7 @@ def build(case, constants):
 
 
 def write(case, folder, r):
-    """An ONNX test directory; what a second oracle has against the expected outputs, or None."""
+    """Writes an ONNX test directory. Returns how the second oracle differs from the expected outputs, or None."""
     later = [i for i, x in enumerate(case.inputs) if x is not None and i > 0]
     constants = set(later if r.random() < 0.5 else r.sample(later, r.randint(0, len(later))))
     if case.op == "Scan":
@@ -364,7 +368,7 @@ def main():
         for result in oracle.cleave_test(group, "--devices", arguments.devices, "--rtol", rtol, "--atol", atol):
             passed = result["status"] == "PASS"
             tally.add(result["name"], None if passed else f"{result['status']}: {result.get('reason')}")
-    print(f"a second oracle agrees with numpy on {asked} of them" if tally.failed == 0 else f"a second oracle was asked for {asked}")
+    print(f"a second oracle agrees with numpy on {asked} of them" if tally.failed == 0 else f"{asked} cases were compared with a second oracle")
     return tally.finish()
 
 

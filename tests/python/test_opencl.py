@@ -1,10 +1,11 @@
-"""The light models and the generated ones on an OpenCL device: alone, with the CPU, with NPU and CPU, under random placements.
+"""Runs the light models and the generated ones on an OpenCL device: alone, with the CPU, with NPU and CPU, and under random
+placements.
 
-    python tests/python/test_opencl.py [NAME...] [--all] [--placements N]       --all: every way to run them, not a sample
+    python tests/python/test_opencl.py [NAME...] [--all] [--placements N]       --all: all combinations, not a sample
 
-Every way is run three times in one process, and the outputs of the third are compared: with `--graph on` that is a replay, which the
-trace must show. `memory=own` gives a device that shares the host's memory one of its own, so that values are copied. Skipped where
-there is no OpenCL device; CLEAVE_DATA names the folder that holds onnx-light/.
+Each combination is run three times in one process, and the outputs of the third run are compared. With `--graph on` the third run
+is a replay, which the trace must show. `memory=own` makes a device that shares the host's memory use separate memory, so that
+values are copied. Skipped if there is no OpenCL device. CLEAVE_DATA is the folder that contains onnx-light/.
 """
 import argparse
 import json
@@ -16,7 +17,7 @@ import numpy as np
 import onnx
 
 import oracle
-import light_to_tests  # of tools/, which oracle makes visible
+import light_to_tests  # from tools/, which oracle adds to the path
 import models
 
 RUNS = 3
@@ -25,7 +26,7 @@ MODES = [("off", "auto"), ("on", "own"), ("on", "auto"), ("off", "own")]  # --gr
 
 
 class Model:
-    """A model as a file, its inputs as options, and what it must give."""
+    """A model file, its inputs as options, and its expected outputs."""
 
     def __init__(self, name, folder, input_arguments, shapes, expected, difference):
         self.name, self.folder, self.path = name, folder, os.path.join(folder, "model.onnx")
@@ -34,7 +35,7 @@ class Model:
 
 
 def light_difference(expected, actual):
-    """As `cleave test` compares."""
+    """Compares as `cleave test` does."""
     if expected.shape != actual.shape or expected.dtype != actual.dtype:
         return f"{actual.dtype}{list(actual.shape)}, expected {expected.dtype}{list(expected.shape)}"
     wrong = ~np.isclose(actual, expected, rtol=1e-3, atol=1e-7, equal_nan=True)
@@ -44,7 +45,7 @@ def light_difference(expected, actual):
 def light_model(folder):
     data = os.path.join(folder, "test_data_set_0")
     expected = onnx.numpy_helper.to_array(onnx.load_tensor(os.path.join(data, "output_0.pb")))
-    # their input has the sizes it says; their weights are inputs, too
+    # their input has the declared shape; their weights are inputs, too
     return Model(os.path.basename(folder), folder, ["--input", os.path.join(data, "input_0.pb")], [], [expected], light_difference)
 
 
@@ -60,7 +61,8 @@ def generated_model(name):
 
 
 def partitions(trace, device):
-    """(executed, replayed): how many of a device's partitions the run of a trace had. A device that failed was taken out, and has none."""
+    """Returns (executed, replayed): the numbers of a device's partitions in a trace. Both are 0 if the device failed and was
+    replaced."""
     with open(trace, encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
     lanes = {event["tid"] for event in events if event["name"] == "thread_name" and event["args"]["name"] == device}
@@ -69,7 +71,8 @@ def partitions(trace, device):
 
 
 def random_placement(model, nodes, number):
-    """A file of pins over three devices, each node on one that takes it; whether OpenCL has any."""
+    """Writes a file of pins that places each node randomly on one of three devices that supports it. Returns (the file, whether
+    OpenCL has any node)."""
     chance = random.Random(f"{model.name}/{number}")
     path = os.path.join(model.folder, f"opencl_{number}.pins")
     lines = oracle.random_pins(nodes, chance, ("npu", "opencl", "cpu"))
@@ -82,13 +85,13 @@ def random_placement(model, nodes, number):
 
 
 def configurations(model, nodes, alone, is_sample, placements):
-    """(options, whether a partition on OpenCL is expected) of every way to run a model."""
+    """Yields (options, whether a partition on OpenCL is expected) for every combination."""
     for position, devices in enumerate(LISTS):
         if devices == "opencl" and not alone:
             continue
         for graph, memory in MODES[position:position + 1] if is_sample else MODES:
             options = ["--devices", devices, "--strategy", "contiguous", "--graph", graph, "--device-option", f"opencl:memory={memory}"]
-            yield options, not devices.startswith("npu")  # which may take everything
+            yield options, not devices.startswith("npu")  # the NPU may get all nodes
     for number in range(placements):
         pins, has_opencl = random_placement(model, nodes, number)
         for graph in ["on"] if is_sample else ["off", "on"]:
@@ -97,7 +100,7 @@ def configurations(model, nodes, alone, is_sample, placements):
 
 
 def check(model, options, has_opencl):
-    """None, or what is wrong with a way to run a model."""
+    """Runs the model with these options. Returns None, or what is wrong."""
     trace = os.path.join(model.folder, "trace.json")
     try:
         outputs = oracle.cleave_run(model.path, model.input_arguments, model.output_names, *options, "--runs", RUNS, "--prefill-graph", "on",
@@ -115,7 +118,7 @@ def check(model, options, has_opencl):
 
 
 def check_model(item, is_sample, placements):
-    """([(label, reason)], why it does not run on OpenCL alone)."""
+    """Runs all combinations. Returns ([(label, reason)], why the model does not run on OpenCL alone)."""
     kind, source = item
     model = light_model(source) if kind == "light" else generated_model(source)
     nodes = [node for node in oracle.plan_nodes(model.path, "--devices", "opencl,cpu", "--strategy", "contiguous", *model.shapes)
@@ -136,7 +139,7 @@ def main():
     parser.add_argument("--placements", type=int)
     arguments = parser.parse_args()
     placements = arguments.placements if arguments.placements is not None else 4 if arguments.all else 1
-    # compiled once, and what is compiled here stays here
+    # POCL's cache of compiled kernels, in this test's own folder
     os.environ.setdefault("POCL_CACHE_DIR", oracle.build_folder("opencl_pocl"))
     tally = oracle.Tally()
     if (absent := oracle.missing_device("opencl")) is not None:
@@ -160,7 +163,7 @@ def main():
             tally.skip(f"{label} --devices opencl", f"not supported: {unsupported}")
         for configuration, reason in results:
             tally.add(f"{label} {configuration}", reason)
-        print(f"{label}: {sum(reason is None for _, reason in results)} of {len(results)} ways right", flush=True)
+        print(f"{label}: {sum(reason is None for _, reason in results)} of {len(results)} combinations are right", flush=True)
     return tally.finish()
 
 

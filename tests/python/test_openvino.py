@@ -1,9 +1,10 @@
-"""What frameworks do to a run, with OpenVINO: an NPU of fixed shapes, models that are claimed and then do not compile, wrong results.
+"""Tests the effects of a framework on a run, with OpenVINO: an NPU that needs fixed shapes, partitions that do not compile
+although their nodes are supported, wrong results.
 
     python tests/python/test_openvino.py
 
-The NPU is openvino_npu.c, which stands before the real library and is compiled here. Models that OpenVINO computes right are the matter of
-test_frameworks.py. Skipped where OpenVINO is absent; CLEAVE_DATA names the folder that holds onnx-light/.
+The NPU is simulated by openvino_npu.c, a library that is compiled here and wraps the real one. test_frameworks.py tests models
+that OpenVINO computes correctly. Skipped if OpenVINO is not installed. CLEAVE_DATA is the folder that contains onnx-light/.
 """
 import glob
 import json
@@ -18,14 +19,15 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import oracle
-import light_to_tests  # of tools/, which oracle makes visible
+import light_to_tests  # from tools/, which oracle adds to the path
 import test_frameworks
 
 DEVICE, VARIABLE = "openvino:CPU", "CLEAVE_OPENVINO"
 
 
 def chain(batch, height=8):
-    """Conv, Relu, Sigmoid, GlobalAveragePool; sizes may be names. An open batch can be padded to a fixed one, an open height cannot."""
+    """Makes a chain of Conv, Relu, Sigmoid and GlobalAveragePool. Sizes may be symbols. A symbolic batch can be padded to a fixed
+    one, a symbolic height cannot."""
     weight = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32) * 0.3
     nodes = [helper.make_node("Conv", ["x", "w"], ["a"], name="first", pads=[1, 1, 1, 1]), helper.make_node("Relu", ["a"], ["b"], name="second"),
              helper.make_node("Sigmoid", ["b"], ["c"], name="third"), helper.make_node("GlobalAveragePool", ["c"], ["y"], name="fourth")]
@@ -35,7 +37,7 @@ def chain(batch, height=8):
 
 
 def build_npu(folder):
-    """The NPU's library; None, and why, where it cannot be made."""
+    """Compiles the simulated NPU's library. Returns (path, None), or (None, the reason) if that fails."""
     real = glob.glob(os.path.join(os.environ[VARIABLE], "libopenvino_c.so*"))
     if not real:
         return None, f"no libopenvino_c.so* in {os.environ[VARIABLE]}"
@@ -47,7 +49,7 @@ def build_npu(folder):
 
 
 class Runs:
-    """One model, run in many ways and compared with ONNX Runtime."""
+    """A model that is run with different options and compared with ONNX Runtime."""
 
     def __init__(self, folder, model, name, shape=(2, 3, 8, 8)):
         self.path = os.path.join(folder, f"{name}.onnx")
@@ -58,7 +60,7 @@ class Runs:
         self.expected, self.tolerance = oracle.run_onnxruntime(model, inputs), oracle.tolerance_of(model)
 
     def run(self, environment, *options):
-        """(what is wrong, fallbacks, stderr)"""
+        """Runs the model. Returns (None or what is wrong, fallbacks, stderr)."""
         with tempfile.TemporaryDirectory(prefix="cleave-") as folder:
             done = subprocess.run([oracle.COMMAND, "run", self.path, *self.arguments, "--output-dir", folder, "--json", *options],
                                   capture_output=True, text=True, env=dict(os.environ, **environment), check=False)
@@ -68,7 +70,7 @@ class Runs:
             return wrong, json.loads(done.stdout)["fallbacks"], done.stderr
 
     def devices(self, environment, *options):
-        """{node: device} of its plan."""
+        """Returns {node: device} of the model's plan, or the error."""
         done = subprocess.run([oracle.COMMAND, "plan", self.path, "--json", *options], capture_output=True, text=True,
                               env=dict(os.environ, **environment), check=False)
         return {node["name"]: node["device"] for node in json.loads(done.stdout)["nodes"]} if done.returncode == 0 else done.stderr.strip()
@@ -88,19 +90,19 @@ def check_npu(folder, tally):
     tally.add("fixed shapes: all nodes are on the NPU", None if set(found.values()) == {"openvino:NPU"} else found)
 
     wrong, fallbacks, _ = open_sizes.run(npu, *lists)
-    tally.add("open shapes beside an NPU", wrong or (f"fell back: {fallbacks}" if fallbacks else None))
+    tally.add("dynamic shapes on NPU and CPU", wrong or (f"fell back: {fallbacks}" if fallbacks else None))
     found = open_sizes.devices(npu, *lists)
-    tally.add("open shapes: what looks along them is not on the NPU", None if found.get("first") == found.get("fourth") == "cpu" else found)
+    tally.add("dynamic shapes: the first and fourth node are not on the NPU", None if found.get("first") == found.get("fourth") == "cpu" else found)
     alone = open_sizes.devices(npu, "--devices", "openvino:NPU")
-    tally.add("open shapes on the NPU alone: refused with the reason",
+    tally.add("dynamic shapes on the NPU alone: refused with the reason",
               None if isinstance(alone, str) and "'first' (Conv)" in alone and "openvino:NPU: " in alone and "\n" not in alone else alone)
     wrong, fallbacks, _ = Runs(folder, chain("N"), "batch").run(npu, *lists)
-    tally.add("an open batch, padded for an NPU", wrong or (f"fell back: {fallbacks}" if fallbacks else None))
-    # told that its shapes may be open, it is asked, and says no: at the plan already, by trying
+    tally.add("a dynamic batch, padded for an NPU", wrong or (f"fell back: {fallbacks}" if fallbacks else None))
+    # with shapes=open the device is not limited to fixed shapes, but the trial compilation of each node fails during planning
     found = open_sizes.devices(npu, *lists, "--device-option", "openvino:NPU:shapes=open")
-    tally.add("open shapes, tried: no node is on the NPU", None if set(found.values()) == {"cpu"} else found)
+    tally.add("dynamic shapes, tried: no node is on the NPU", None if set(found.values()) == {"cpu"} else found)
 
-    # each node compiles alone; a group that has both names does not
+    # the library refuses every model that contains the name of the refused node
     for what, refused in (("a node", "third"), ("a group", "fourth")):
         environment = dict(npu, OPENVINO_NPU_REFUSES=refused)
         found = fixed.devices(environment, *lists)
@@ -111,7 +113,8 @@ def check_npu(folder, tally):
 
 
 def check_claimed(folder, tally):
-    """With verdicts that were remembered before the library stopped compiling it: claimed, then refused."""
+    """Uses verdicts that were stored while the library still compiled the node: the plan places it on the NPU, but compilation
+    fails."""
     library, problem = build_npu(folder)
     if library is None:
         tally.skip("claimed and not compiled", problem)
@@ -124,13 +127,14 @@ def check_claimed(folder, tally):
     wrong, fallbacks, text = runs.run(dict(npu, OPENVINO_NPU_REFUSES="fourth"), *lists)
     tally.add("claimed and not compiled: the run is right", wrong)
     said = len(fallbacks) == 1 and "openvino:NPU" in fallbacks[0]["error"] and "compile" in fallbacks[0]["error"] and "\n" not in fallbacks[0]["error"]
-    tally.add("claimed and not compiled: one reason, on a line", None if said else f"{fallbacks} {text}")
-    tally.add("claimed and not compiled: no fallback asked for", None if runs.run(dict(npu, OPENVINO_NPU_REFUSES="fourth"), *lists, "--no-fallback")[0]
+    tally.add("claimed and not compiled: one reason, on one line", None if said else f"{fallbacks} {text}")
+    tally.add("claimed and not compiled: --no-fallback fails", None if runs.run(dict(npu, OPENVINO_NPU_REFUSES="fourth"), *lists, "--no-fallback")[0]
               else "it ran")
 
 
 def check_wrong_results(tally):
-    """light_squeezenet, whose softmax depends on the order in which channels are added: where OpenVINO's is another, it is named."""
+    """Runs light_squeezenet, whose softmax depends on the order in which channels are added up. If OpenVINO's result differs,
+    --verify must name the value."""
     source = os.path.join(oracle.DATA, "onnx-light")
     if not os.path.isdir(source):
         tally.skip("light_squeezenet", f"no folder {source} (set CLEAVE_DATA to the folder that holds onnx-light)")
@@ -156,7 +160,7 @@ def main():
     if (absent := oracle.missing_device(DEVICE)) is not None:
         tally.skip(DEVICE, absent)
         return tally.finish()
-    os.environ["CLEAVE_CACHE_DIR"] = ""  # what is remembered of a device in one test is not for the next
+    os.environ["CLEAVE_CACHE_DIR"] = ""  # no cache, so that stored verdicts of one test do not affect the next
     folder = oracle.build_folder("openvino")
     with tempfile.TemporaryDirectory(prefix="cleave-", dir=folder) as own:
         check_npu(own, tally)

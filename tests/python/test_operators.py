@@ -1,5 +1,6 @@
-"""Single nodes of operators for signals and pictures, with random shapes, attributes, dtypes and absent inputs, against numpy or the
-reference evaluator of the onnx package. Which inputs are constants is random too: sizes are then known, or not until the node runs.
+"""Compares single nodes of signal and image operators with numpy or the reference evaluator of the onnx package, for random
+shapes, attributes, dtypes and absent inputs. A random selection of the inputs are constants, so that sizes are known in advance
+or only when the node runs.
 
     python tests/python/test_operators.py [OPERATOR...] [--count N] [--first SEED]
 """
@@ -18,13 +19,14 @@ import oracle
 
 F32, F64, F16, BF16 = (np.dtype(t) for t in ("float32", "float64", "float16", ml_dtypes.bfloat16))
 FLOATS = [F32, F32, F64, F16, BF16]
-# what a result may differ by, relative and absolute; other dtypes must be equal
+# allowed relative and absolute error; other dtypes must be equal
 TOLERANCES = {F32: (1e-4, 2e-5), F64: (1e-9, 1e-11), F16: (5e-3, 2e-3), BF16: (4e-2, 2e-2)}
-NARROW = {"GridSample", "DeformConv", "RoiAlign"}  # the evaluator's coordinates are f32 whatever the dtype
+NARROW = {"GridSample", "DeformConv", "RoiAlign"}  # the evaluator computes their coordinates in f32 for every dtype
 
 
 class Case:
-    """Inputs are arrays or None; `opset` 0 is any; `expected` None asks the reference evaluator."""
+    """A node. Inputs are arrays, or None if absent. `opset` 0 means any. If `expected` is None, the reference evaluator computes
+    it."""
 
     def __init__(self, op, inputs, opset=22, expected=None, **attributes):
         self.op, self.inputs, self.opset, self.expected, self.attributes = op, inputs, opset, expected, attributes
@@ -47,11 +49,12 @@ def scalar(value, dtype=np.int64):
     return np.array(value, dtype)
 
 
-# --- pictures
+# --- images
 
 def cubic_border(x, grid, align):
-    """The evaluator moves points to the border before it looks around them; PyTorch and ONNX Runtime do not. Inside a picture whose
-    border was repeated there is no difference."""
+    """Computes GridSample with cubic interpolation and padding "border". The evaluator clamps a point to the border before it
+    reads its neighbours; PyTorch and ONNX Runtime do not. To avoid the difference, this pads the image by repeating its border,
+    so that all points are inside."""
     sizes, width = np.array(x.shape[:1:-1]), 9
     wide = np.pad(x.astype(F32), [(0, 0), (0, 0)] + [(width, width)] * (x.ndim - 2), mode="edge")
     at = (grid.astype(F64) + 1) / 2 * (sizes - 1) if align else ((grid.astype(F64) + 1) * sizes - 1) / 2
@@ -94,9 +97,9 @@ def suppression(r):
     boxes = r.array((batches, count, 4), F32, 0, 3)
     if centered:
         boxes[..., 2:] = boxes[..., 2:] / 2 + 0.1
-    if count > 4 and r.random() < 0.6:  # all near one box: they overlap more or less
+    if count > 4 and r.random() < 0.6:  # all near one box, so that they overlap
         boxes = (np.array([1, 1, 2, 2] if not centered else [1, 1, 1, 1], F32) + boxes / 8).astype(F32)
-    scores = np.round(r.array((batches, classes, count), F32, 0, 1), r.choice([1, 3]))  # rounded: some are equal
+    scores = np.round(r.array((batches, classes, count), F32, 0, 1), r.choice([1, 3]))  # rounded, so that some are equal
     return Case("NonMaxSuppression", [boxes, scores, np.array([r.choice([0, 2, 5, 100])]), np.array([r.uniform(0, 0.8)], F32),
                                       r.maybe(np.array([r.uniform(0, 0.8)], F32))], r.choice([10, 11, 22]),
                 center_point_box=centered)
@@ -110,7 +113,7 @@ def roi_align(r):
     rois[:, 2:] = rois[:, :2] + np.abs(rois[:, 2:]) / 2
     attributes = {"mode": r.choice(["avg", "max"]), "output_height": r.randint(1, 4), "output_width": r.randint(1, 4),
                   "sampling_ratio": r.choice([0, 0, 1, 2, 3]), "spatial_scale": r.choice([1.0, 0.5, 0.25])}
-    if min(x.shape[2:]) >= 7 and r.random() < 0.6:  # few samples far apart: one inside, the next beyond the map
+    if min(x.shape[2:]) >= 7 and r.random() < 0.6:  # few samples, far apart: one inside the feature map, the next outside
         rois[:] = [2.5, 2.5, 14.5, 14.5]
         attributes |= {"output_height": 1, "output_width": 1, "sampling_ratio": 2, "spatial_scale": 1.0}
     opset = 22 if x.dtype == BF16 else r.choice([10, 16, 22])
@@ -171,7 +174,7 @@ def determinant(r):
     size = r.choice([0, 1, 2, 3, 7])
     x = r.array((*[r.randint(1, 3) for _ in range(r.randint(0, 3))], size, size), r.choice(FLOATS))
     if size > 1 and r.random() < 0.3:
-        x[..., 0, 0] = 0  # the first pivot is elsewhere
+        x[..., 0, 0] = 0  # the first pivot is not at the first element
     return Case("Det", [x], r.choice([11, 22]) if x.dtype != BF16 else 22, np.asarray(np.linalg.det(x.astype(F64))))
 
 
@@ -240,13 +243,14 @@ OPERATORS = {"GridSample": grid_sample, "AffineGrid": affine_grid, "NonMaxSuppre
 # --- running them
 
 def reference(case, dtype):
-    """The evaluator has no good arithmetic of 16 bits: those run in f32 and are rounded."""
+    """Runs the reference evaluator. 16-bit dtypes are computed in f32 and rounded, because its 16-bit arithmetic is
+    inaccurate."""
     inputs = [None if x is None else x.astype(F32) if x.dtype in (F16, BF16) else x for x in case.inputs]
     feeds = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
-    if case.op == "GridSample" and case.opset < 20:  # of which the evaluator knows the newer names alone
+    if case.op == "GridSample" and case.opset < 20:  # the evaluator knows only the newer names of its modes
         mode = {"bilinear": "linear", "bicubic": "cubic"}.get(case.attributes["mode"], case.attributes["mode"])
         case = Case(case.op, case.inputs, 20, **(case.attributes | {"mode": mode}))
-    if case.op == "RoiAlign" and case.opset < 16:  # which had one transformation, not the evaluator's default
+    if case.op == "RoiAlign" and case.opset < 16:  # its only transformation is not the evaluator's default
         case = Case(case.op, case.inputs, 16, **(case.attributes | {"coordinate_transformation_mode": "output_half_pixel"}))
     model = build(case, inputs, F32 if dtype in (F16, BF16) else dtype, set())
     return oracle.run_reference(model, feeds)[0]
@@ -274,7 +278,7 @@ def build(case, inputs, dtype, constants):
 
 
 def write(case, folder, r):
-    """An ONNX test directory; the tolerances that it has."""
+    """Writes an ONNX test directory. Returns its tolerances."""
     dtype = output_dtype(case)
     expected = np.asarray(reference(case, dtype) if case.expected is None else case.expected).astype(dtype)
     later = [i for i, x in enumerate(case.inputs) if x is not None and i > 0]

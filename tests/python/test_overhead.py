@@ -1,10 +1,11 @@
-"""Instructions that a run takes beside its kernels, counted by callgrind: a regression that no noise hides.
+"""Counts the instructions of a run outside its kernels with callgrind, to find regressions that would be lost in the noise of
+timings.
 
-    python tests/python/test_overhead.py        the table, and a failure where a figure is above its limit
+    python tests/python/test_overhead.py        prints a table; fails if a number is above its limit
 
-bench_overhead runs a chain of tiny nodes, long and short; the difference is what a node (where there is one partition) or a partition
-(where they alternate between devices) costs the calling thread. Functions of kernels are left out. Limits stand a fifth above what
-was counted with gcc 12 at -O3: whoever makes a path longer on purpose writes the new figure down here.
+bench_overhead runs a long and a short chain of tiny nodes. The difference gives the cost per node (with one partition) or per
+partition (if nodes alternate between devices) in the calling thread. Functions of kernels are not counted. The limits are a fifth
+above the counts with gcc 12 at -O3. After a change that adds instructions on purpose, enter the new counts here.
 """
 import os
 import re
@@ -17,7 +18,7 @@ import oracle
 
 NODES, RUNS = (60, 660), 4
 PROGRAM = os.path.join(oracle.BUILD, "bench", "bench_overhead")
-# name, arguments of bench_overhead, instructions counted, per
+# name, arguments of bench_overhead, instructions counted, per node or partition
 SCENES = [
     ("cpu, one partition, eager", ("cpu", "default", "off", ""), 11, "node"),
     ("npu, one partition, eager", ("npu", "all", "off", ""), 538, "node"),
@@ -26,12 +27,13 @@ SCENES = [
     ("npu,cpu in turns, replayed", ("npu,cpu", "all", "on", "Relu"), 4120, "partition"),
 ]
 SLACK, GRACE = 1.2, 2
-# A function, without what the compiler puts behind its name: of a part of it, or one of its versions.
+# A line of callgrind_annotate with a function. Suffixes that the compiler or linker appends to its name (.part, @version) are not
+# captured.
 LINE = re.compile(r"^\s*([\d,]+) \([ \d.]+%\)\s+\S*?:(\w+)(?:\.[.\w]+)?(?:@\S+)?(?: \[.*\])?$")
 
 
 def kernel_names():
-    """Functions of kernels, by the objects of the build."""
+    """Returns the names of the functions of kernels, found in the object files of the build."""
     names = set()
     for folder, _, files in os.walk(oracle.BUILD):
         paths = [os.path.join(folder, file) for file in files if file.endswith(".o")]
@@ -42,7 +44,7 @@ def kernel_names():
 
 
 def count(arguments, nodes, kernels):
-    """(instructions beside the kernels in all measured runs, partitions)"""
+    """Returns (instructions outside kernels in all measured runs, number of partitions)."""
     with tempfile.TemporaryDirectory(prefix="cleave-overhead-") as folder:
         path = os.path.join(folder, "callgrind.out")
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={path}", "--toggle-collect=measured_run", PROGRAM,
@@ -76,8 +78,8 @@ def main():
             tally.add(name, f"{type(found).__name__}: {found}")
             continue
         limit = counted * SLACK + GRACE
-        print(f"{name:32}{found:8.1f} instructions a {per}, limit {limit:.0f}", flush=True)
-        tally.add(name, None if found <= limit else f"{found:.1f} instructions a {per}, limit {limit:.0f}")
+        print(f"{name:32}{found:8.1f} instructions per {per}, limit {limit:.0f}", flush=True)
+        tally.add(name, None if found <= limit else f"{found:.1f} instructions per {per}, limit {limit:.0f}")
     return tally.finish()
 
 

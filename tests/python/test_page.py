@@ -1,7 +1,7 @@
-"""The page that `cleave plan --html` writes, in a real browser: it complains of nothing and loads nothing; nodes are clicked, found and
-explained; the timeline has its lanes; hostile names stay text; thousands of nodes do not slow it down.
+"""Tests the page of `cleave plan --html` in a real browser. It has no errors and loads no other files. Nodes can be clicked and
+searched, and are explained. The timeline has its lanes. Hostile names are shown as text. Thousands of nodes do not slow it down.
 
-    python tests/python/test_page.py [--keep FOLDER]        skipped where no Chromium is installed; CLEAVE_BROWSER names one
+    python tests/python/test_page.py [--keep FOLDER]        skipped if no Chromium is installed; CLEAVE_BROWSER can name one
 """
 import argparse
 import json
@@ -14,18 +14,18 @@ from onnx import TensorProto, helper
 
 import browser as browsers
 import oracle
-import models  # of tools/, which oracle makes visible
+import models  # from tools/, which oracle adds to the path
 
 DEVICES = ["--devices", "npu,cpu", "--npu-spec", "all"]
 HOSTILE = ["</script><script>document.title='broken'</script>", "<img src=x onerror=\"document.title='broken'\">", "a\"b'c`d&amp;e",
            "]]>--><!--", "${document.title='broken'}", "línea\u2028nueva \u202e ¿?", "\\u003c/script>", "__proto__"]
 SCREENS = [(1280, 800), (420, 900)]
-SLOWEST_CLICK_MS = 400  # on a machine that others use as well; it takes a tenth of that
+SLOWEST_CLICK_MS = 400  # enough for a busy machine; usually a click takes a tenth of this
 MANY_NODES = 2060
 
 
 def hostile_model():
-    """A chain whose nodes and values have every name of HOSTILE."""
+    """Makes a chain whose nodes and values have the names in HOSTILE."""
     names, nodes, last = HOSTILE, [], "input <b>"
     for number, name in enumerate(names):
         nodes.append(helper.make_node("Relu" if number % 2 else "Neg", [last], [name], name=name))
@@ -36,7 +36,7 @@ def hostile_model():
 
 
 def large_model(count):
-    """Blocks of ten nodes with a skip around each."""
+    """Makes blocks of ten nodes, each with a skip connection around it."""
     nodes, last, shape = [], "input", [4, 64]
     for block in range(count // 10):
         begin = last
@@ -52,7 +52,7 @@ def large_model(count):
 
 
 class Case:
-    """One model, its plan as JSON, and its page."""
+    """A model, its plan as JSON, and its page."""
 
     def __init__(self, tally, browser, folder, name, model, *options):
         self.tally, self.name, self.folder = tally, name, folder
@@ -77,7 +77,7 @@ class Case:
 
 
 def check_view(case):
-    """At first all lanes are in view, and nothing sticks out of the page, on screens of every size."""
+    """Checks that on every screen size all lanes are in view at first, and that the page does not overflow."""
     for width, height in SCREENS:
         page = case.browser.open(case.address, (width, height))
         lanes, inside = page.evaluate("""(() => {
@@ -87,14 +87,14 @@ def check_view(case):
         })()""")
         case.check(f"{width} pixels: all lanes are in view", lanes >= 2 and inside == lanes, f"{inside} of {lanes}")
         over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        case.check(f"{width} pixels: nothing sticks out", over <= 0, f"{over} pixels")
+        case.check(f"{width} pixels: no overflow", over <= 0, f"{over} pixels")
         page.screenshot(os.path.join(case.folder, f"{case.name}-{width}.png"))
         case.check(f"{width} pixels: complaints", page.complaints() == [], f"{page.complaints()}")
         page.close()
 
 
 def check_explained(case, node, title):
-    """The explanation at the side is that of a node of the plan file."""
+    """Checks that the side panel explains this node of the plan."""
     case.same(f"name after {title}", case.page.evaluate("document.querySelector('.details h2').textContent"), node["name"])
     case.same(f"cause after {title}", case.page.text(".details .cause strong"), node["cause"])
     badge = case.page.text(".details .badge")
@@ -124,7 +124,7 @@ def check_timeline(case):
     spans = {}
     for schedule, total in (("serial", "serial_ms"), ("overlapped", "overlapped_ms")):
         page.click(f"[data-schedule={schedule}]")
-        # the last bar ends where the plan does: in pixels, between the first and the end of the widest lane
+        # in pixels: the beginning of the first bar, the end of the last bar, and the sum of all widths
         spans[schedule] = page.evaluate("""(() => {
             const bars = [...document.querySelectorAll('.timeline .bar')].map(bar => bar.getBBox());
             return [Math.min(...bars.map(box => box.x)), Math.max(...bars.map(box => box.x + box.width)),
@@ -134,11 +134,11 @@ def check_timeline(case):
         case.check(f"{total} is positive", plan[total] > 0)
     begin, end, covered = spans["serial"]
     bars = len(plan["partitions"]) + len(plan["transfers"])
-    case.check("one step after the other: bars follow each other", abs((end - begin) - covered) <= bars + 2, f"{spans['serial']}")
+    case.check("serial schedule: bars follow each other", abs((end - begin) - covered) <= bars + 2, f"{spans['serial']}")
 
 
 def check_keyboard(case):
-    """Into the picture, to the next box, and choose it."""
+    """Checks the keyboard: focus the picture, go to the next box, and choose it."""
     page = case.page
     page.evaluate("document.querySelector('.picture [tabindex=\"0\"]').focus()")
     first = page.evaluate("document.activeElement.dataset.n ?? document.activeElement.dataset.p")
@@ -166,12 +166,12 @@ def node_of(case, name):
 
 
 def small(tally, browser, folder):
-    """Every node in the picture."""
+    """Checks the page of a small model, whose picture can show every node."""
     model, _ = models.make("branchy", seed=0)
     case = Case(tally, browser, folder, "branchy", model, "--strategy", "contiguous", "--force", "Concat=cpu")
     check_view(case)
     page, nodes = case.page, [node for node in case.plan["nodes"] if node["device"] is not None]
-    case.same("at first a picture that can be read", page.count(".picture [data-n]"), 0)
+    case.same("at first the picture shows no single nodes", page.count(".picture [data-n]"), 0)
     page.click("[data-form=nodes]")
     case.same("nodes in the picture", page.count(".picture [data-n]"), len(nodes))
     case.same("boxes in the picture", page.count(".picture [data-p]"), len(case.plan["partitions"]))
@@ -211,14 +211,14 @@ def hostile(tally, browser, folder):
         case.same(f"cause of hostile node {index}", page.text(".details .cause strong"), node["cause"])
     names = page.evaluate("JSON.parse(document.getElementById('plan').textContent).nodes.map(node => node[0])")
     plain = [(a, b) for a, b in zip(names, HOSTILE) if "\u202e" not in b]
-    case.same("names as the model has them", [a for a, _ in plain], [b for _, b in plain])
+    case.same("names are unchanged", [a for a, _ in plain], [b for _, b in plain])
     case.same("title after all clicks", page.evaluate("document.title"), "hostile.onnx on npu and cpu")
-    case.same("elements that names made", page.count("img, b"), 0)
+    case.same("HTML elements created by names", page.count("img, b"), 0)
     case.finish()
 
 
 def large(tally, browser, folder):
-    """A box a partition, and quick."""
+    """Checks the page of a large model: it shows one box per partition, and reacts quickly."""
     case = Case(tally, browser, folder, "large", large_model(MANY_NODES), "--strategy", "contiguous", "--force", "Add=cpu")
     check_view(case)
     page = case.page
@@ -253,7 +253,7 @@ def large(tally, browser, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--keep", metavar="FOLDER", help="leave pages and screenshots here")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep pages and screenshots in this folder")
     arguments = parser.parse_args()
     tally = oracle.Tally()
     if browsers.find() is None:

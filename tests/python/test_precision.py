@@ -1,9 +1,9 @@
-"""The generated models (tools/models.py) in f16, in bf16 and, of f32, with --precision bf16, against ONNX Runtime's f32; and models
-of two dtypes, where f32 stays f32.
+"""Compares the generated models (tools/models.py) in f16, in bf16, and in f32 with --precision bf16, with ONNX Runtime in f32.
+Also checks models of two dtypes, in which f32 values must keep their precision.
 
     python tests/python/test_precision.py [NAME...] [--full]       --full: the published sizes instead
 
-OpenVINO too, where $CLEAVE_OPENVINO says where it is. The weights are rounded to the dtype first, so that what differs is the arithmetic alone.
+Also runs on OpenVINO if $CLEAVE_OPENVINO is set. The weights are rounded to the dtype first, so that only the arithmetic differs.
 """
 import argparse
 import os
@@ -15,22 +15,22 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import oracle
-import models  # of tools/, which oracle makes visible
+import models  # from tools/, which oracle adds to the path
 
 NUMPY = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 ONNX = {"f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
-# Of the largest magnitude: deep models add up what their layers round.
+# Allowed share of the largest magnitude. Rounding errors add up over the layers of a deep model.
 TOLERANCE = {"f16": 1e-2, "bf16": 6e-2, "precision": 6e-2, "framework": 6e-2}
 SKIPPED = {"resnet50_int8"}  # its scales are f32 by definition
-F32_ALONE = {"Resize": {2}}  # inputs that are f32 whatever the data is
+F32_ALONE = {"Resize": {2}}  # inputs that are f32 for every dtype of the data
 FRAMEWORK = "openvino:CPU,cpu" if os.environ.get("CLEAVE_OPENVINO") else None
 FRAMEWORK_TOO = {"resnet50", "bert"}
-# Which of nearly equal scores is the best may change, and what follows from it.
+# Outputs that depend on which of several nearly equal scores is the best: they may change, and are not compared.
 CHOICES = {"multi_output": {"top_boxes", "chosen", "labels"}}
 
 
 def narrowed(model, inputs, name):
-    """The model and its inputs with every f32 tensor in the dtype, and the same numbers in f32."""
+    """Returns the model and its inputs with every f32 tensor in the dtype, and both with the same numbers in f32."""
     dtype, narrow, wide = NUMPY[name], onnx.ModelProto(), onnx.ModelProto()
     narrow.CopyFrom(model)
     wide.CopyFrom(model)
@@ -55,9 +55,9 @@ def narrowed(model, inputs, name):
 
 
 def difference(expected, actual, dtype):
-    """The largest one, as a share of the largest magnitude."""
+    """Returns the largest difference, as a share of the largest magnitude."""
     if actual.dtype.kind == "V":
-        actual = actual.view(ml_dtypes.bfloat16)  # npy has no name for bf16
+        actual = actual.view(ml_dtypes.bfloat16)  # npy files have no bf16, so it is read as raw 2-byte elements
     if expected.dtype != np.float32:
         return 0.0 if np.array_equal(expected, actual) else np.inf
     if actual.dtype != dtype:
@@ -103,7 +103,8 @@ def check(item):
 
 
 def mixed(dtype, extent):
-    """Narrow values cast to f32, what is made of them, of another in f32 too, and the same numbers in f32 all along."""
+    """Makes a model that casts a narrow value to f32, and computes with it and with another f32 value. Returns the model and its
+    inputs, and both with the same numbers in f32 only."""
     shape, generator = [1, 16, extent, extent], np.random.default_rng(extent)
     nodes = [helper.make_node("Add", ["c", "b"], ["sum"]), helper.make_node("Mul", ["b", "c"], ["product"]),
              helper.make_node("Concat", ["c", "b"], ["both"], axis=1), helper.make_node("MatMul", ["c", "b"], ["matrix"]),
@@ -127,7 +128,7 @@ def mixed(dtype, extent):
 
 
 def check_mixed(tally):
-    """What the model has in f32 is never rounded to what it was cast from."""
+    """Checks that an f32 value that was cast from a narrow dtype is not computed in the narrow dtype."""
     folder = os.path.join(oracle.build_folder("precision"), "mixed")
     for dtype in NUMPY:
         for extent in (4, 32):

@@ -1,7 +1,7 @@
-"""Models of integers between QuantizeLinear and DequantizeLinear, on integer kernels: seeded random ones against exact.py, which adds
-exactly on every processor, fused and with a step for every node. Where a real number lies between two steps of a grid, either side may
-round it to the next one, and everything computed from it moves with it: most results must be the same, none more than a few steps off.
-The device's own list of steps says whether it used integer kernels.
+"""Compares seeded random integer models, between QuantizeLinear and DequantizeLinear, with exact.py, whose sums are exact on
+every processor. They run fused, and with one step per node. A value halfway between two steps of its grid may be rounded either
+way, and everything computed from it changes too. So most results must be equal, and none may differ by more than a few steps. The
+CPU's list of steps shows whether it used integer kernels.
 
     python tests/python/test_quantised.py [--count N] [--first SEED]
 """
@@ -16,15 +16,16 @@ from onnx import TensorProto as T, helper, numpy_helper
 import exact
 import oracle
 
-STEPS_OFF = 3  # of the last grid, of a value that went through several
-SHARE_OFF = 0.05  # of the results, by one step or more
+STEPS_OFF = 3  # allowed difference in steps of the last grid, for a value that was quantised several times
+SHARE_OFF = 0.05  # share of the results that may differ by one step or more
 PRODUCTS = ("Conv", "MatMul", "Gemm", "QLinearConv", "QLinearMatMul")
 INTEGER_KERNELS = ("int8", "vnni", "s8s8s32", "x8s8s32", "u8s8s32")
-SHARE_ON_INTEGERS = 0.8  # of the products: not those with zero points of weights that no kernel takes
+SHARE_ON_INTEGERS = 0.8  # required share of the products; no kernel supports some zero points of weights
 
 
 class Value:
-    """A tensor of a graph in real numbers, with the grid that it lies on (None: any real number) and its integers where it has some."""
+    """A float tensor of the graph. `grid`: the quantisation grid of its values, None if it has none. `integers`: the name of the
+    quantised tensor, or None."""
 
     def __init__(self, name, shape, grid=None, integers=None):
         self.name, self.shape, self.grid, self.integers = name, tuple(shape), grid, integers
@@ -36,12 +37,12 @@ class Grid:
 
 
 class Maker:
-    """Builds a graph node by node, evaluating it so far to choose grids that fit the values."""
+    """Builds a graph node by node. Evaluates the graph so far to choose grids that fit the values."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
         self.nodes, self.weights, self.inputs = [], [], {}
-        self.known, self.evaluated = {}, 0  # arrays by name; how many nodes they are of
+        self.known, self.evaluated = {}, 0  # arrays by name; number of nodes that were evaluated
 
     def name(self, hint):
         return f"{hint}_{len(self.nodes)}_{len(self.weights)}"
@@ -57,7 +58,7 @@ class Maker:
         return output
 
     def model(self, outputs, nodes=None, inputs=None, weights=None):
-        """outputs: names, of values in real numbers or integers; their types are left to inference."""
+        """Returns the model. `outputs` are names of float or integer values; their types are inferred."""
         inputs = self.inputs if inputs is None else inputs
         values = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape) for name, array in inputs.items()]
         results = [helper.make_empty_tensor_value_info(name) for name in outputs]
@@ -65,7 +66,7 @@ class Maker:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
     def see(self, name):
-        """A value as it is, to choose its grid by; evaluates the nodes since the last one seen."""
+        """Returns the data of a value, from which its grid is chosen. Evaluates the nodes that were added since the last call."""
         if name in self.inputs:
             return self.inputs[name]
         nodes = self.nodes[self.evaluated:]
@@ -82,7 +83,8 @@ class Maker:
         return Value(name, shape)
 
     def grid_of(self, name):
-        """One that about fits; zero points of every kind; some values beyond its ends."""
+        """Returns a grid that roughly fits the value, with different kinds of zero points. Some elements may be beyond its
+        ends."""
         data = self.see(name)
         low, high = float(min(data.min(), 0)), float(max(data.max(), 1e-3))
         kind = self.rng.integers(4)
@@ -98,19 +100,20 @@ class Maker:
         return self.constant(grid.scale, "scale"), self.constant(grid.dtype(grid.zero), "zero")
 
     def quantise(self, value, grid=None):
-        """As integers and back."""
+        """Adds QuantizeLinear and DequantizeLinear."""
         grid = grid or self.grid_of(value.name)
         scale, zero = self.scalars(grid)
         integers = self.op("QuantizeLinear", [value.name, scale, zero])
         return Value(self.op("DequantizeLinear", [integers, scale, zero]), value.shape, grid, integers)
 
     def linear(self, op, x, weights, bias, shape, **attributes):
-        """The operator that has its grids as inputs; `weights` and `bias` are names of real numbers, made by DequantizeLinear."""
+        """Adds QLinearConv or QLinearMatMul. `weights` is the name of a value made by DequantizeLinear, whose inputs are used;
+        `bias` is a list of at most one name."""
         count = len(self.nodes)
         grid = self.grid_of(self.op(op.removeprefix("QLinear"), [x.name, weights, *bias], **attributes))
         del self.nodes[count:]
         self.evaluated = count
-        if grid.dtype != x.grid.dtype:  # as models have it: ONNX Runtime takes no other
+        if grid.dtype != x.grid.dtype:  # the output's dtype must be that of x, as in real models: ONNX Runtime supports no other
             grid = Grid(grid.scale, grid.zero + (128 if grid.dtype == np.int8 else -128), x.grid.dtype)
         made = next(node for node in self.nodes if node.output[0] == weights)
         parts = [x.integers, *self.scalars(x.grid), *made.input, *self.scalars(grid)]
@@ -120,13 +123,13 @@ class Maker:
         return Value(self.op("DequantizeLinear", [name, *parts[6:8]]), shape, grid, name)
 
     def integer_weights(self, shape, axis, signed=False):
-        """Their real numbers; one scale, or one a channel; i8 or u8."""
+        """Returns the dequantised weights: i8 or u8, with one scale, or one per channel."""
         unsigned = not signed and self.rng.random() < 0.2
         integers = self.rng.integers(-127, 128, shape)
         channels = shape[axis] if self.rng.random() < 0.7 else None
         fan = np.prod(shape) / shape[axis]
         scale = (self.rng.uniform(0.5, 2, channels) / 127 / np.sqrt(fan)).astype(np.float32)
-        middle = 128 if self.rng.random() < 0.8 else 100  # only the first can be made i8
+        middle = 128 if self.rng.random() < 0.8 else 100  # weights with a zero point of 128 can be converted to i8, others cannot
         dtype, zero = (np.uint8, middle) if unsigned else (np.int8, 0)
         if unsigned:
             integers = np.clip(integers + zero, 0, 255)
@@ -179,7 +182,7 @@ class Maker:
         return Value(self.function(self.op("Conv", [x.name, weights, *bias], **attributes)), shape)
 
     def product(self, x):
-        """The last axis against a matrix: MatMul, or Gemm where there are two axes."""
+        """Multiplies the last axis by a matrix: with MatMul, or with Gemm if x has two axes."""
         out, inner = int(self.rng.integers(1, 40)), x.shape[-1]
         if x.integers and self.rng.random() < 0.2:
             return self.linear("QLinearMatMul", x, self.integer_weights([inner, out], 1, signed=True), [], (*x.shape[:-1], out))
@@ -194,7 +197,7 @@ class Maker:
         return Value(self.function(name), (*x.shape[:-1], out))
 
     def sum_with(self, x, makes, keep):
-        """x, made by a product, plus another value on a grid of the same shape: before or after it is rounded."""
+        """Adds another quantised value of the same shape to x, the result of a product, before or after x is quantised."""
         shape = makes.shape
         if keep is not None and keep.shape == shape:
             other = keep
@@ -207,7 +210,7 @@ class Maker:
         return Value(self.function(self.op("Add", pair)), shape)
 
     def move(self, x):
-        """What only moves or picks values."""
+        """Adds an operator that only moves or selects values."""
         kind = self.rng.integers(4)
         if kind == 0 and len(x.shape) > 2 and min(x.shape[2:]) >= 3:
             count = len(x.shape) - 2
@@ -229,7 +232,7 @@ class Maker:
         return Value(name, (*x.shape[:2], *[1] * (len(x.shape) - 2)))
 
     def graph(self):
-        """(model, grid of the output or None)."""
+        """Returns (model, grid of the output or None)."""
         rng, rank = self.rng, int(self.rng.choice([1, 2, 2, 2, 2, 3]))
         shape = (int(rng.integers(1, 3)), int(rng.choice([1, 3, 4, 8, 16, 17, 32])), *[int(rng.integers(4, 13)) for _ in range(rank)])
         x, kept = self.quantise(self.input(shape)), None
@@ -255,7 +258,8 @@ class Maker:
 
 
 def difference(expected, actual, grid):
-    """None, or in what they differ. In steps of the grid; of real numbers, in parts of their deviation."""
+    """Returns None, or how the results differ: in steps of the grid, or for other floats in twentieths of their standard
+    deviation."""
     if expected.shape != actual.shape or expected.dtype != actual.dtype:
         return f"{actual.dtype}{list(actual.shape)}, expected {expected.dtype}{list(expected.shape)}"
     e, a = expected.astype(np.float64), actual.astype(np.float64)
@@ -265,11 +269,12 @@ def difference(expected, actual, grid):
         return f"{steps.max():.2f} steps off, {STEPS_OFF} allowed"
     off = (steps > 0.99).mean()
     limit = max(SHARE_OFF, 1.5 / steps.size)
-    return None if off <= limit else f"{off:.1%} of the elements a step off, {limit:.1%} allowed"
+    return None if off <= limit else f"{off:.1%} of the elements are a step off, {limit:.1%} allowed"
 
 
 def count_products(path):
-    """How many steps of the CPU are products, and how many of those are of integers, by the names of the kernels."""
+    """Returns how many of the CPU's steps are products, and how many of these ran in integer kernels, according to the kernels'
+    names."""
     command = [oracle.COMMAND, "run", path, "--devices", "cpu", "--device-option", "cpu:profile=1", "-v"]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"))
     steps = [line.split() for line in done.stderr.splitlines() if " us  " in line]
@@ -278,7 +283,7 @@ def count_products(path):
 
 
 def check(seed, folder):
-    """[(label, reason or None)], and every fourth time how many products there are and how many of them are of integers."""
+    """Returns ([(label, reason or None)], count_products()); the latter only for every fourth seed, otherwise (0, 0)."""
     maker = Maker(seed)
     model, grid = maker.graph()
     expected = [np.asarray(output) for output in exact.evaluate(model, maker.inputs)]
@@ -299,9 +304,9 @@ def main():
             tally.add(label, reason)
         products, on_integers = products + found[1][0], on_integers + found[1][1]
     if not any(name in oracle.cleave("devices", "--devices", "cpu") for name in ("vnni", "bf16", "amx")):
-        tally.skip("integer kernels", "sums of integers are not exact on this processor: none are used")
+        tally.skip("integer kernels", "not used, because integer sums are not exact on this processor")
     else:
-        print(f"{on_integers} of {products} products on integer kernels")
+        print(f"{on_integers} of {products} products ran in integer kernels")
         few = on_integers < SHARE_ON_INTEGERS * products or products == 0
         tally.add("integer kernels", f"only {on_integers} of {products} products" if few else None)
     return tally.finish()

@@ -1,4 +1,4 @@
-"""Random graphs against the oracles, on the CPU and under random placements.
+"""Compares random graphs with the oracles, on the CPU and under random placements.
 
     python tests/python/test_random_graphs.py [--count N] [--first SEED] [--placements N]
 """
@@ -12,7 +12,7 @@ import batch
 import oracle
 import placements
 import random_graphs
-import test_directories  # of tools/, which oracle makes visible
+import test_directories  # from tools/, which oracle adds to the path
 
 
 def main():
@@ -23,7 +23,7 @@ def main():
     arguments = parser.parse_args()
     folder = oracle.build_folder("random")
     directories, features, passed_over = random_graphs.generate(folder, arguments.count, arguments.first)
-    print(f"{len(directories)} graphs made, {len(passed_over)} seeds passed over for want of an oracle")
+    print(f"{len(directories)} graphs made, {len(passed_over)} seeds skipped because no oracle can be used")
     tally, cases = oracle.Tally(), batch.Batch()
     for directory in directories:
         model = onnx.load(os.path.join(directory, "model.onnx"))

@@ -1,6 +1,6 @@
-"""RNN, GRU and LSTM with constant weights, which the CPU packs once, against ONNX Runtime: random sizes around the panels and
-chunks that the kernel works in, all directions, ends of sequences, peepholes, states given and asked for; the same bits on any
-number of threads, and where weights are packed in each run.
+"""Compares RNN, GRU and LSTM with constant weights, which the CPU packs once, with ONNX Runtime: random sizes near those of the
+kernel's panels and chunks, all directions, sequence lengths, peepholes, initial and final states. The results must be equal bit
+for bit for any number of threads, and if weights are packed in each run.
 
     python tests/python/test_recurrent.py [--count N] [--first SEED]
 """
@@ -15,7 +15,7 @@ PACKED_EACH_RUN = ("--device-option", "cpu:onednn=0")
 
 
 def make(seed):
-    """The model, its inputs, what they are."""
+    """Returns (model, inputs, label)."""
     rng = np.random.default_rng(seed)
     op = ("LSTM", "GRU", "RNN")[rng.integers(3)]
     gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
@@ -57,7 +57,7 @@ def make(seed):
 
 
 def check(seed, folder):
-    """[(label, reason or None)]"""
+    """Runs the model of a seed in several ways. Returns [(label, reason or None)]."""
     model, feeds, label = make(seed)
     names = [output.name for output in model.graph.output]
     expected = oracle.run_onnxruntime(model, feeds)
@@ -67,7 +67,7 @@ def check(seed, folder):
         first = actual if first is None else first
         reason = next((r for r in (oracle.compare(e, a) for e, a in zip(expected, actual)) if r), None)
         if reason is None and any(a.tobytes() != f.tobytes() for a, f in zip(actual, first)):
-            reason = "other bits than on one thread"
+            reason = "differs from the result on one thread"
         results.append((f"{seed} {label}, {threads} threads {' '.join(options)}", reason))
     return results
 

@@ -1,10 +1,11 @@
-"""Nothing grows faster than the graph: four times the nodes take at most 4.6 times the instructions, counted by callgrind.
+"""Checks that costs grow no faster than the graph: four times the nodes may take at most 4.6 times the instructions, counted by
+callgrind.
 
-    python tests/python/test_scaling.py [SCENE...]        the table, and a failure where a figure is above its limit
+    python tests/python/test_scaling.py [SCENE...]        prints a table; fails if a number is above its limit
 
-What a model of 20 nodes takes is taken off both counts. A model is drawn from a seed in one of several shapes; together the scenes
-go through loading, planning, the plan file, compiling for the CPU and the virtual NPU, and a first run. A part that is quadratic
-shows as soon as it is a twentieth of the smaller count; at 100,000 nodes it would be four fifths of everything.
+The count for a model of 20 nodes is subtracted from both counts. Models are made from a seed in one of several shapes. Together
+the scenes cover loading, planning, the plan file, compiling for the CPU and the virtual NPU, and a first run. A quadratic part is
+detected if it is a twentieth of the smaller count; at 100,000 nodes it would be four fifths of the total.
 """
 import os
 import re
@@ -32,13 +33,13 @@ def chain(b, count):
 
 
 def wide(b, count):
-    """One value that everything reads, and one node that reads everything."""
+    """A value that all nodes read, and a node that reads all their results."""
     x = b.input("x", ROW)
     return b.op("Concat", *[b.op(["Relu", "Neg", "Tanh"][i % 3], x) for i in range(count - 1)], axis=0), [count - 1, 16]
 
 
 def alive(b, count):
-    """Half of the values are alive at once, and end in no order."""
+    """Half of the values are live at the same time, and die in random order."""
     x = b.input("x", ROW)
     values = [b.op(["Relu", "Neg", "Tanh"][i % 3], x) for i in range(count // 2)]
     b.rng.shuffle(values)
@@ -53,7 +54,7 @@ def pick(b, values, near):
 
 
 def branchy(b, count):
-    """Values that are read again, concatenations, small products."""
+    """Values that are read several times, concatenations and small products."""
     values, weights = [b.input("x", ROW)], b.normal([32, 16], 0.2)
     while len(b.nodes) < count:
         first, second, kind = pick(b, values, 40), pick(b, values, 40), int(b.rng.integers(4))
@@ -65,7 +66,7 @@ def branchy(b, count):
 
 
 def mixed(b, count):
-    """Every fifth node is none that the default NPU takes."""
+    """The default NPU does not support every fifth node."""
     values = [b.input("x", ROW)]
     for _ in range(count):
         kind = int(b.rng.integers(10))
@@ -90,20 +91,20 @@ def products(b, count):
 
 
 def parts(b, count):
-    """As many outputs of one node."""
+    """A node with many outputs."""
     pieces = b.op("Split", b.input("x", [count // 2, 16]), b.constant(np.ones(count // 2, np.int64)), outputs=count // 2, axis=0)
     return b.op("Concat", *[b.op("Relu", piece) for piece in pieces], axis=0), [count // 2, 16]
 
 
 def by_data(b, count):
-    """Sizes that only a run can tell."""
+    """Sizes that are known only at run time."""
     value = b.op("NonZero", b.input("x", ROW))
     for i in range(count):
         value = b.op(["Abs", "Neg"][i % 2], value)
     return value, None
 
 
-# name, shape of the model, the command's words before it (PLAN: a file that is written)
+# name, function that draws the model, words of the command before the model (PLAN: replaced by a temporary file)
 SCENES = [
     ("chain, inspected", chain, ["inspect", "--devices", "npu,cpu"]),
     ("branches on the cpu", branchy, ["run"]),
@@ -155,7 +156,7 @@ def main():
             tally.add(name, f"{type(found).__name__}: {found}")
             continue
         each, growth = found
-        print(f"{name:28}{each:10.0f} instructions a node, x{growth:.2f} for 4 times the nodes", flush=True)
+        print(f"{name:28}{each:10.0f} instructions per node, x{growth:.2f} for 4 times the nodes", flush=True)
         tally.add(name, None if growth <= MOST else f"x{growth:.2f} the instructions for 4 times the nodes, limit {MOST}")
     return tally.finish()
 

@@ -1,6 +1,7 @@
-"""Floats of a byte or half of one and integers of four or two bits: every code cast to wider dtypes, wide numbers rounded to each of
-them, quantisation for one scale a tensor, a slice and a block, what only moves them, and what must be refused. Against ml_dtypes
-and the formulas in numpy; on the CPU, and with a device in front of it that has none of these dtypes.
+"""Tests 8-bit and 4-bit floats, and 4-bit and 2-bit integers: casts of every code to wider dtypes, casts of wide numbers to each
+of them, quantisation with scales per tensor, per slice and per block, data movement, and cases that must be refused. The results
+are compared with ml_dtypes and with formulas in numpy, on the CPU, and with a device before the CPU that does not support these
+dtypes.
 
     python tests/python/test_small_dtypes.py [--count N] [--first SEED]
 """
@@ -14,7 +15,7 @@ import onnx
 from onnx import TensorProto as T, helper, numpy_helper
 
 import oracle
-import test_directories  # of tools/, which oracle makes visible
+import test_directories  # from tools/, which oracle adds to the path
 
 FLOATS8 = {T.FLOAT8E4M3FN: ml_dtypes.float8_e4m3fn, T.FLOAT8E4M3FNUZ: ml_dtypes.float8_e4m3fnuz, T.FLOAT8E5M2: ml_dtypes.float8_e5m2,
            T.FLOAT8E5M2FNUZ: ml_dtypes.float8_e5m2fnuz}
@@ -27,7 +28,7 @@ NUMPY = SMALL | WIDE | INTEGERS | {T.BOOL: np.bool_}
 
 
 class Case:
-    """A model of some nodes. inputs: {name: (array, ONNX's dtype)}; expected: the same of outputs."""
+    """A model of a few nodes. inputs: {name: (array, ONNX dtype)}; expected: the same for outputs."""
 
     def __init__(self, name, nodes, inputs, expected, initializers=(), refused=False):
         self.name, self.refused, self.expected = name, refused, expected
@@ -64,7 +65,7 @@ def cast(name, array, source, target, expected, like=False, **attributes):
 
 
 def widened(_):
-    """Every code to what holds it."""
+    """Yields casts of every code to all wider dtypes."""
     for source in SMALL:
         array = every_code(source)
         for target in WIDE:
@@ -80,7 +81,7 @@ def widened(_):
 
 
 def rounded(x, target, saturate):
-    """As the table in ONNX's Cast has it; ml_dtypes rounds to even and overflows."""
+    """Rounds as specified by the table of ONNX's Cast. ml_dtypes rounds half to even, and overflows instead of saturating."""
     dtype = NUMPY[target]
     if target in PACKED:
         return np.trunc(x.astype(np.float64)).astype(np.int64).astype(dtype)
@@ -91,14 +92,14 @@ def rounded(x, target, saturate):
 
 
 def power_of(x, rounding):
-    """What f8e8m0 makes of positive numbers in its range, by the definition."""
+    """Rounds positive numbers in its range to f8e8m0, by the definition."""
     fraction, exponent = np.frexp(x.astype(np.float64))
     up = {"up": fraction > 0.5, "down": np.zeros(x.shape, bool), "nearest": fraction >= 0.75}[rounding]
     return np.ldexp(1.0, exponent - 1 + up).astype(ml_dtypes.float8_e8m0fnu)
 
 
 def narrowed(r):
-    """Numbers between, on and far beyond the codes."""
+    """Yields casts of wide numbers: equal to a code, between two codes, and far outside their range."""
     random_numbers = np.concatenate([r.normal(0, scale, 200) for scale in (1e-5, 1e-2, 1, 30, 1e3, 1e5)])
     for target in FLOATS8 | FLOAT4:
         codes = np.unique(every_code(target).astype(np.float64)[np.isfinite(every_code(target).astype(np.float64))])
@@ -108,7 +109,7 @@ def narrowed(r):
         for source in WIDE:
             with np.errstate(all="ignore"):
                 array = numbers.astype(NUMPY[source])
-                if source == T.DOUBLE:  # which ml_dtypes rounds to f32 first
+                if source == T.DOUBLE:  # ml_dtypes rounds f64 to f32 first, so use f32 values
                     array = numbers.astype(np.float32).astype(np.float64)
                 for saturate in (1, 0):
                     name = f"{name_of(source)}_to_{name_of(target)}_{saturate}"
@@ -135,7 +136,7 @@ def narrowed(r):
 
 
 def spread(scale, shape, axis, block):
-    """A scale for every element."""
+    """Expands scales per tensor, slice or block to one scale per element."""
     if scale.ndim == 0:
         return np.broadcast_to(scale, shape)
     if block:
@@ -212,7 +213,8 @@ def ints(name, values):
 
 
 def moved(r):
-    """What moves whole tensors takes every dtype, what moves elements those of a byte; constants come packed and unpacked."""
+    """Yields operators that move data. Those that move whole tensors support every dtype, those that move elements only 8-bit
+    ones. Constants are packed or unpacked."""
     for dtype in SMALL:
         array = r.choice(every_code(dtype), (3, 5, 7))
         shape, what = ints("shape", (7, 15)), name_of(dtype)
@@ -302,7 +304,7 @@ def main():
             part = made[start:start + 64]
             for case, found in zip(part, oracle.cleave_test([os.path.join(folder, case.name) for case in part], *options)):
                 wanted = "UNSUPPORTED" if case.refused else "PASS"
-                wrong = f"{found['status']} where {wanted} is right: {found.get('reason')}" if found["status"] != wanted else None
+                wrong = f"{found['status']}, expected {wanted}: {found.get('reason')}" if found["status"] != wanted else None
                 tally.add(f"{case.name} on {options[1]}", wrong)
     return tally.finish()
 

@@ -1,6 +1,6 @@
-"""Special values through the CPU's operators: NaN, infinities, zeros of both signs, denormals and the largest numbers among seeded
-random ones; the extremes of integers. Each operator is one node of a model that has many, against ONNX Runtime and against IEEE 754's
-arithmetic in numpy; and chains of them, which the CPU may make fewer steps of.
+"""Tests the CPU's operators with special values: NaN, infinities, zeros of both signs, denormals and the largest numbers among
+seeded random ones, and the extremes of integers. Many single nodes form one model, whose results are compared with ONNX Runtime
+and with IEEE 754 arithmetic in numpy. Also tests chains of operators, which the CPU may fuse.
 
     python tests/python/test_special_values.py [--seed N] [--only TEXT]
 """
@@ -22,7 +22,8 @@ import oracle
 DTYPES = {"f32": (np.dtype(np.float32), T.FLOAT), "f16": (np.dtype(np.float16), T.FLOAT16),
           "bf16": (np.dtype(ml_dtypes.bfloat16), T.BFLOAT16), "f64": (np.dtype(np.float64), T.DOUBLE)}
 SHAPES = [(7,), (1, 3, 10, 10), (2, 4, 25, 25), (3, 17, 100), (5, 60)]
-# What rounding may take, relative to each element (not to the largest: that is 1e38 here), and to 1 where numbers cancel.
+# Allowed rounding error, relative to each element. Not relative to the largest element, which is 1e38 here. See also
+# Case.absolute.
 RELATIVE = {"f32": 2e-5, "f16": 3e-3, "bf16": 2e-2, "f64": 1e-9}
 
 
@@ -30,11 +31,11 @@ RELATIVE = {"f32": 2e-5, "f16": 3e-3, "bf16": 2e-2, "f64": 1e-9}
 class Case:
     label: str
     op: str
-    inputs: list  # names in the pool, or arrays, which become initializers; None: absent
+    inputs: list  # names in the pool, arrays (which become initializers), or None (absent)
     attributes: dict = field(default_factory=dict)
     outputs: int = 1
-    absolute: float = 0.0  # of sums, whose terms cancel: multiples of the relative tolerance
-    zeros: bool = True  # whether the sign of a zero counts
+    absolute: float = 0.0  # additional absolute tolerance for sums whose terms cancel, in multiples of the relative tolerance
+    zeros: bool = True  # whether the sign of a zero must be right
     opset: int = 21
 
 
@@ -48,7 +49,8 @@ def specials(dtype):
 
 
 def pool_of(dtype, shape, rng):
-    """x, y: a third of them special. r: a few NaNs and infinities. f: finite, near one. i: with infinities of one sign and no NaN."""
+    """Returns {name: data}. x, y: a third are special values. r: a few NaNs and infinities. f: finite, near one. i: infinities of
+    one sign, no NaN."""
     values = specials(dtype)
     def mixed(share, among):
         data = (rng.standard_normal(shape) * 3).astype(dtype)
@@ -60,7 +62,7 @@ def pool_of(dtype, shape, rng):
     pool = {"x": mixed(0.35, values), "y": mixed(0.35, values), "r": mixed(min(share, 0.02 if len(shape) > 1 else 0.3), rare),
             "i": mixed(share, rare[1:2]), "n": mixed(share, rare[2:3]), "f": mixed(0, rare), "s": mixed(0.01, rare[:1]),
             "z": mixed(0.35, values[~np.isnan(values)])}
-    if len(shape) >= 2:  # whole lines of one kind
+    if len(shape) >= 2:  # whole rows of one infinity
         pool["r"][(0,) * (len(shape) - 1)] = np.asarray(-np.inf, dtype)
         pool["i"][(0,) * (len(shape) - 1)] = np.asarray(np.inf, dtype)
     return pool
@@ -76,7 +78,7 @@ UNARY = [("Abs", {}), ("Neg", {}), ("Relu", {}), ("LeakyRelu", {}), ("LeakyRelu"
          ("Asin", {}), ("Acos", {}), ("Atan", {}), ("Sinh", {}), ("Cosh", {}), ("Asinh", {}), ("Acosh", {}), ("Atanh", {}),
          ("Shrink", {"lambd": 0.5}), ("Shrink", {"lambd": 1.0, "bias": 0.5}), ("Identity", {}), ("IsNaN", {}), ("IsInf", {}),
          ("IsInf", {"detect_negative": 0}), ("IsInf", {"detect_positive": 0}), ("IsInf", {"detect_positive": 0, "detect_negative": 0}), ("Swish", {}), ("Swish", {"alpha": 1.7})]
-UNSIGNED = ("Elu", "Gelu", "LeakyRelu", "Selu")  # oneDNN's give 0 for -0
+UNSIGNED = ("Elu", "Gelu", "LeakyRelu", "Selu")  # oneDNN's implementations return 0 for -0
 REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp",
               "ReduceSumSquare"]
 
@@ -176,7 +178,7 @@ def window_cases(dtype, shape):
         if rank < 4:
             continue
         c = shape[1]
-        # a NaN next to numbers in a window: its maximum may be either
+        # the maximum of a window with a NaN and numbers may be NaN or a number
         for kernel, extra in () if data in "rs" else (((2, 2), {"strides": [2, 2]}), ((3, 3), {"pads": [1, 1, 1, 1]}), ((3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
                               ((5, 2), {"pads": [1, 0, 2, 1], "ceil_mode": 1, "strides": [2, 3]}), ((3, 3), {"dilations": [2, 2]})):
             label = f"{data}, {kernel}, {text_of(extra)}"
@@ -201,7 +203,8 @@ def window_cases(dtype, shape):
         yield Case(f"Conv({data}, 16)", "Conv", [data, weights(16, c, 3, 3)], {"pads": [1] * 4, "strides": [2, 2]}, absolute=100)
         yield Case(f"ConvTranspose({data})", "ConvTranspose", [data, weights(c, 5, 2, 2)], {"strides": [2, 2]}, absolute=100)
         scales = np.asarray([1, 1, 2, 1.5], np.float32)
-        for mode in () if dtype == np.float64 else ("nearest", "linear", "cubic") if data == "s" else ("nearest",):  # 0 times infinity need not be computed
+        # Weights of 0 may be skipped, so 0 times infinity need not be NaN.
+        for mode in () if dtype == np.float64 else ("nearest", "linear", "cubic") if data == "s" else ("nearest",):
             yield Case(f"Resize({data}, {mode})", "Resize", ["f" if mode != "nearest" else data, None, scales], {"mode": mode}, absolute=20, opset=19)
     if rank >= 2:
         yield Case("Pad(x)", "Pad", ["x", np.asarray([1] * 2 * rank, np.int64), np.asarray(np.nan, dtype)])
@@ -217,8 +220,8 @@ def window_cases(dtype, shape):
 FAMILIES = {"elementwise": elementwise_cases, "axes": axis_cases, "norms": norm_cases, "windows": window_cases}
 
 
-# --- oracles: ONNX Runtime, and IEEE 754's arithmetic in numpy and f64. Where they differ on a special value, which the specification
-# leaves open, either is right.
+# --- oracles: ONNX Runtime, and IEEE 754 arithmetic in numpy and f64. The specification leaves some special values open: if the oracles
+# differ there, both are right.
 
 def is_float(array):
     return array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16
@@ -268,13 +271,13 @@ IEEE = {
 
 
 def windows(x):
-    """Sums of three neighbours along the channels."""
+    """Returns the sums of three neighbours along the channels."""
     wide = np.pad(x, ((0, 0), (1, 1), (0, 0), (0, 0)))
     return wide[:, :-2] + wide[:, 1:-1] + wide[:, 2:]
 
 
 def scattered(x, new, extreme):
-    """All of `new` to the first element of its row."""
+    """Reduces all elements of each row of `new` into the first element of that row of x."""
     x = x.copy()
     x[..., 0] = extreme(x[..., 0], extreme.reduce(new, -1))
     return x
@@ -293,12 +296,14 @@ def log_sum_exp(x, axis, keepdims):
 
 
 def places(case, x):
-    """ArgMax and ArgMin find the first NaN; to TopK it is the last choice. Of equals the first, or the last where it says so."""
+    """Returns the outputs of ArgMax, ArgMin or TopK. ArgMax and ArgMin find the first NaN; TopK chooses NaNs last. Of equal
+    values the first is chosen, or the last if `select_last_index` is set."""
     axis = case.attributes.get("axis", -1)
     if case.op == "TopK":
         keys = np.where(np.isnan(x), np.inf, x)
         largest = case.attributes.get("largest", 1)
-        order = np.lexsort((-keys if largest else keys, np.isnan(x)), axis=axis)  # of equals the first, as the sort is stable
+        # Of equal values the first, because the sort is stable.
+        order = np.lexsort((-keys if largest else keys, np.isnan(x)), axis=axis)
         order = np.take(order, range(int(case.inputs[1][0])), axis)
         return [np.take_along_axis(x, order, axis), order.astype(np.int64)]
     find = np.argmax if case.op == "ArgMax" else np.argmin
@@ -310,7 +315,7 @@ def places(case, x):
 
 
 def ieee(case, arrays):
-    """Outputs by numpy, or None where it has no word in it."""
+    """Returns the outputs computed with numpy, or None if there is no numpy code for the operator."""
     float_arrays = [a for a in arrays if a is not None and is_float(a)]
     dtype = float_arrays[0].dtype
     wide = [a.astype(np.float64) if a is not None and is_float(a) else a for a in arrays]
@@ -328,7 +333,7 @@ def ieee(case, arrays):
 
 
 def joint_model(items):
-    """One model of many cases, (case, arrays), and its feeds."""
+    """Returns a model of many cases, (case, arrays), and its inputs."""
     nodes, names, feeds, outputs = [], {}, {}, []
     for k, (case, arrays) in enumerate(items):
         read = ["" if a is None else names.setdefault(id(a), f"i{len(names)}") for a in arrays]
@@ -341,7 +346,8 @@ def joint_model(items):
 
 
 def run_jointly(items):
-    """Outputs of every case by ONNX Runtime, or where it lacks the node by the reference evaluator, or the exception."""
+    """Returns the outputs of every case from ONNX Runtime, or from the reference evaluator if ONNX Runtime lacks the node, or the
+    exception."""
     model, feeds = joint_model(items)
     try:
         flat = oracle.run_onnxruntime(model, feeds, optimize=False)
@@ -357,7 +363,7 @@ def run_jointly(items):
 
 
 def runtimes(cases, lists):
-    """What run_jointly says of cases and their arrays: in f32 where the dtype is narrower."""
+    """Returns the results of run_jointly() for all cases. 16-bit floats are computed in f32."""
     widened, narrows, found = {}, [], [None] * len(cases)
     for case, arrays in zip(cases, lists):
         halves = {a.dtype for a in arrays if a is not None and is_float(a) and a.dtype.itemsize == 2}
@@ -377,11 +383,11 @@ def runtimes(cases, lists):
     return found
 
 
-DEFINED = ("TopK", "ArgMax", "ArgMin")  # numpy's word alone counts
+DEFINED = ("TopK", "ArgMax", "ArgMin")  # only numpy's results count
 
 
 def opinions(cases, lists):
-    """For each case one or two lists of outputs, any of which is right."""
+    """Returns, for each case, one or two lists of outputs, each of which is right."""
     with np.errstate(all="ignore"):
         own = [ieee(case, arrays) for case, arrays in zip(cases, lists)]
         asked = [k for k, case in enumerate(cases) if own[k] is None or case.op not in DEFINED]
@@ -405,18 +411,20 @@ def wrong_elements(expected, actual, name, case):
     with np.errstate(all="ignore"):
         info = ml_dtypes.finfo(expected.dtype)
         largest = float(info.max)
-        least = float(info.tiny) if name == "bf16" else 2 * float(info.smallest_subnormal)  # a CPU's instructions make 0 of bf16's denormals
+        # The CPU's bf16 instructions flush denormals to 0.
+        least = float(info.tiny) if name == "bf16" else 2 * float(info.smallest_subnormal)
         near = np.abs(e - a) <= tolerance * (np.abs(e) + case.absolute) + least
-        ends = [np.where(np.isinf(v), np.sign(v) * largest, v) for v in (e, a)]  # 65519 and 65520 are f16's largest and infinity
+        # In f16, 65519 rounds to the largest number, and 65520 to infinity.
+        ends = [np.where(np.isinf(v), np.sign(v) * largest, v) for v in (e, a)]
         brink = (np.isinf(e) != np.isinf(a)) & (np.abs(ends[0] - ends[1]) <= tolerance * largest)
     return ~(near | (e == a) | (np.isnan(e) & np.isnan(a)) | brink)
 
 
 def difference(accepted, actual, name, case, arrays):
-    """None where every element is as one of the accepted outputs has it."""
+    """Returns None if every element agrees with one of the accepted outputs, otherwise what is wrong."""
     accepted, actual = [np.asarray(e) for e in accepted], np.asarray(actual)
     if actual.dtype.kind == "V":
-        actual = actual.view(ml_dtypes.bfloat16)  # npy has no name for bf16
+        actual = actual.view(ml_dtypes.bfloat16)  # npy files have no bf16, so it is read as raw 2-byte elements
     for expected in accepted:
         if expected.dtype != actual.dtype or expected.shape != actual.shape:
             return f"{actual.dtype}{list(actual.shape)}, expected {expected.dtype}{list(expected.shape)}"
@@ -434,7 +442,8 @@ def difference(accepted, actual, name, case, arrays):
             f"{' or '.join(str(e[at]) for e in accepted)}" + (f", from {', '.join(read)}" if read else ""))
 
 
-# --- integers: numpy in 64 bits, whose low bits are the result. A division by zero has none, but must not end the program.
+# --- integers: computed with Python's integers, whose low bits are the result. A division by zero has no result, but must not end
+# the program.
 
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
 
@@ -450,7 +459,7 @@ def integer_data(dtype, count, rng):
 
 
 def whole(function):
-    """A function of Python's integers, element by element."""
+    """Applies a function of Python's integers to each element."""
     return np.frompyfunc(function, 2, 1)
 
 
@@ -458,7 +467,7 @@ def towards_zero(a, b):
     return 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-INTEGER_OPS = {  # name: attributes, function of Python's integers, whether a zero on the right has a result, dtypes
+INTEGER_OPS = {  # name: attributes, function of Python's integers, whether a right operand of 0 has a result, dtypes
     "Add": ({}, lambda a, b: a + b, True, "iu"), "Sub": ({}, lambda a, b: a - b, True, "iu"), "Mul": ({}, lambda a, b: a * b, True, "iu"),
     "Div": ({}, towards_zero, False, "iu"), "Mod": ({}, lambda a, b: 0 if b == 0 else a % b, False, "iu"),
     "Mod ": ({"fmod": 1}, lambda a, b: a - b * towards_zero(a, b), False, "iu"),
@@ -472,7 +481,7 @@ INTEGER_OPS = {  # name: attributes, function of Python's integers, whether a ze
 
 
 def wrapped(values, dtype):
-    """Python's integers as the low bits of a dtype."""
+    """Converts Python's integers to a dtype, keeping the low bits."""
     if dtype == np.bool_:
         return np.asarray(values, np.bool_)
     bits = np.iinfo(dtype).bits
@@ -481,7 +490,7 @@ def wrapped(values, dtype):
 
 
 def integer_cases(dtype, pool):
-    """[(case, outputs, which elements count)]"""
+    """Yields (case, outputs, which elements are compared)."""
     a, b = pool["a"], pool["b"]
     objects = [v.astype(np.object_) for v in (a, b)]
     small = pool["n"].astype(np.object_)
@@ -494,7 +503,7 @@ def integer_cases(dtype, pool):
             continue
         if ("s" in kinds and dtype(0).dtype.kind != "u") or ("p" in kinds and dtype not in (np.int32, np.int64)):
             continue
-        few = op in ("BitShift", "Pow")  # a small number on the right
+        few = op in ("BitShift", "Pow")  # the right operand must be small
         result = np.bool_ if op in ("Less", "GreaterOrEqual", "Equal") else dtype
         yield Case(f"{name}(a, b)", op, ["a", "n" if few else "b"], attributes), [wrapped(whole(function)(objects[0], small if few else objects[1]), result)], zero or b != 0
         if not few:
@@ -534,13 +543,13 @@ def check_integers(dtype, seed):
     return found
 
 
-# --- chains, whose functions may be done in one step: of elementwise operators, and behind products
+# --- chains that may be fused: of elementwise operators, and of functions after products
 
 FUNCTIONS = [("Relu", {}), ("LeakyRelu", {"alpha": 0.1}), ("Sigmoid", {}), ("Tanh", {}), ("Abs", {}), ("Sqrt", {}), ("Exp", {}), ("Elu", {}),
              ("HardSwish", {}), ("Neg", {}), ("Clip", {}), ("HardSigmoid", {}), ("Softplus", {}), ("Log", {})]
 SUMS = ["Add", "Mul", "Sub", "Div", "Max", "Min"]
-# What may stand behind a product. That such a function loses a NaN is accepted (Relu, Clip: oneDNN's instructions compare), so the data has
-# none, and no two infinities that could meet.
+# Functions after a product. Relu and Clip may lose a NaN, because oneDNN's instructions compare, so the data has no NaN, and no
+# infinities of opposite signs that could be added.
 BEHIND = [("Relu", {}), ("LeakyRelu", {"alpha": 0.1}), ("Sigmoid", {}), ("Tanh", {}), ("Abs", {}), ("Elu", {}), ("Clip", {}), ("HardSigmoid", {}), ("Add", {})]
 
 
@@ -555,7 +564,7 @@ def chain_pool(shape, rng, share):
 
 
 def elementwise_chains(shape, rng):
-    """(nodes, constants, pool, {output: right values})"""
+    """Returns (nodes, constants, pool, {output: expected values})."""
     pool, nodes, right = chain_pool(shape, rng, 0.2), [], {}
     for chain in range(150):
         name, value = "x", pool["x"]
@@ -572,7 +581,7 @@ def elementwise_chains(shape, rng):
             with np.errstate(all="ignore"):
                 value = IEEE[op](*[np.asarray(v, np.float64) for v in operands], **attributes).astype(np.float32)
             name = out
-            if k == steps - 1 or rng.random() < 0.15:  # also read by somebody else
+            if k == steps - 1 or rng.random() < 0.15:  # also an output
                 right[out] = value
     return nodes, {"low": np.float32(-1), "high": np.float32(2)}, pool, right
 
@@ -636,7 +645,7 @@ def save(path, array):
 
 
 def run_cases(cases, pool, folder, options=()):
-    """Outputs of each case, of one model for each opset; a case that does not run alone is an exception in its place."""
+    """Runs the cases in one model per opset. Returns the outputs of each case, or an exception if it does not run even alone."""
     results = {}
     for opset in sorted({case.opset for case in cases}):
         chosen = [k for k, case in enumerate(cases) if case.opset == opset]
@@ -684,7 +693,7 @@ def run_model(cases, opset, pool, folder, options):
 
 
 def check(job, seed, only):
-    """[(label, reason or None)] of one dtype, shape and family."""
+    """Checks one dtype, shape and family. Returns [(label, reason or None)]."""
     name, shape, family = job
     dtype = DTYPES[name][0]
     rng = np.random.default_rng([seed, sum(shape), len(shape)])
@@ -710,11 +719,11 @@ def check(job, seed, only):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="cases whose label has this text")
+    parser.add_argument("--only", default="", help="only cases whose label contains this text")
     parser.add_argument("--dtype", action="append", choices=list(DTYPES))
     parser.add_argument("--family", action="append", choices=list(FAMILIES))
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore")  # of casts of NaN
+    warnings.simplefilter("ignore")  # numpy warns of casts of NaN
     tally = oracle.Tally()
     chosen = arguments.dtype or list(DTYPES)
     jobs = [(check, (name, shape, family), arguments.seed, arguments.only) for name in chosen for shape in (SHAPES if name == "f32" else SHAPES[::2])

@@ -1,5 +1,5 @@
-"""PyTorch modules, exported by tools/torch_to_ir.py and run by Cleave: ATen operators one by one, wrong lowerings that other compilers have
-had, and freshly made models. PyTorch is the oracle.
+"""Runs PyTorch modules that tools/torch_to_ir.py has exported: single ATen operators, lowerings that other compilers have got
+wrong, and small models. PyTorch is the oracle.
 
     python tests/python/test_torch.py [--quick|--all] [--devices LIST]... [NAME...]
 
@@ -28,7 +28,7 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help="only cases and models whose name contains it")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("--devices", action="append", metavar="LIST", help="default: cpu and npu,cpu; repeat")
+    parser.add_argument("--devices", action="append", metavar="LIST", help="default: cpu and npu,cpu; may be repeated")
     arguments = parser.parse_args()
     tally = oracle.Tally()
     if torch is None:

@@ -1,6 +1,6 @@
-"""Transposes that the CPU does not make, as a value's memory seen with its axes in another order is what is wanted: seeded random
-graphs of convolutions, norms, products and sums between channels first and channels last against ONNX Runtime. Values are read again
-later, after others were made in their memory, and leave the graph.
+"""Tests Transposes that the CPU elides because the same memory, with its axes in another order, is the result. Compares seeded
+random graphs of convolutions, norms, products and sums, in channels-first and channels-last layouts, with ONNX Runtime. Values
+are read again after later steps that might have reused their memory, and are outputs.
 
     python tests/python/test_transposes.py [--count N] [--first SEED]
 """
@@ -12,7 +12,7 @@ from onnx import TensorProto as T, helper, numpy_helper
 
 import batch
 
-FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # to channels first, to channels last
+FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # permutations to channels first and to channels last
 
 
 class Maker:
@@ -20,7 +20,7 @@ class Maker:
         self.rng, self.nodes, self.weights, self.outputs = np.random.default_rng(seed), [], [], []
         self.batch, self.channels = int(self.rng.integers(1, 3)), int(self.rng.choice([3, 8, 16, 20, 32]))
         self.height, self.width = (int(self.rng.integers(4, 11)) for _ in range(2))
-        self.kept = {True: [], False: []}  # values by whether their channels are last
+        self.kept = {True: [], False: []}  # earlier values; the key says whether their channels are last
 
     def constant(self, shape):
         name = f"w_{len(self.weights)}"
@@ -33,7 +33,7 @@ class Maker:
         return name
 
     def change(self, x, last):
-        """One more value of the same kind out of x."""
+        """Computes another value of the same layout from x."""
         rng, c = self.rng, self.channels
         kind = rng.integers(5)
         if kind == 0 and self.kept[last]:
@@ -45,7 +45,7 @@ class Maker:
             side = int(rng.choice([1, 3]))
             weights = self.constant((c, c // groups, side, side))
             return self.op("Conv", [x, weights, self.constant((c,))], group=groups, kernel_shape=[side] * 2, pads=[side // 2] * 4)
-        if kind == 3:  # a sum that may be made in the memory of x, which is still to be read the other way round
+        if kind == 3:  # a sum that could overwrite the memory of x, which is still needed transposed
             turned = self.op("Transpose", [x], perm=FIRST)
             total = self.op("Add", [self.op("MatMul", [self.op("Relu", [x]), self.constant((c, c))]), x])
             turned = self.op("Conv", [turned, self.constant((c, c, 1, 1))], kernel_shape=[1, 1])

@@ -1,5 +1,5 @@
-"""Calls of ATen operators for test_torch.py: each a function of tensors, with its inputs. Odd arguments are the point: defaults left
-out, dims that are negative or in the middle, numbers for tensors, dtypes that meet, sizes of 0 and 1."""
+"""Calls of ATen operators for test_torch.py. Each is a function of tensors, with its inputs. They test unusual arguments: omitted
+defaults, dims that are negative or in the middle, numbers in place of tensors, mixed dtypes, sizes of 0 and 1."""
 import dataclasses
 
 import torch
@@ -13,10 +13,10 @@ class Case:
     name: str
     call: callable
     inputs: list
-    weights: tuple = ()  # places in `inputs` of what is a weight of the model
+    weights: tuple = ()  # indices in `inputs` of the weights of the model
     dtypes: tuple = (torch.float32, torch.bfloat16)  # the floating-point inputs are cast to each
-    kept: str = ""  # the operator that has no ONNX form and must be named in the refusal
-    factor: float = 1.0  # of the dtype's tolerance
+    kept: str = ""  # an operator without an ONNX form, which the error must name
+    factor: float = 1.0  # multiplies the dtype's tolerance
 
 
 CASES = {}
@@ -475,7 +475,7 @@ def reducing():
 def making():
     f = "making"
     x = real(2, 3)
-    anchor = lambda t: t + 0  # outputs that are constants go through a node of their own
+    anchor = lambda t: t + 0  # adds a node, because an output must not be a constant
     case(f, "arange", lambda x: torch.arange(5) + whole_of(x), x)
     case(f, "arange, step", lambda x: torch.arange(7, 0, -2) + whole_of(x), x)
     case(f, "arange, fractions", lambda x: torch.arange(0.5, 2.0, 0.3) + x.sum() * 0, x, dtypes=ONLY)

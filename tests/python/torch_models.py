@@ -1,5 +1,5 @@
-"""Small models made here, exported and run on each list of devices; and one module for each lowering that compilers of this kind have got
-wrong. What a plan does to them is part of the test: operators are forced to the other device, and placements drawn at random."""
+"""Small models, exported and run on each list of devices, and one module for each lowering that compilers of this kind have got
+wrong. They are also run with operators forced to another device, and with random placements."""
 import os
 import random
 
@@ -10,7 +10,7 @@ import torch.nn.functional as F
 import oracle
 import torch_runs
 
-# ---- Lowerings that were wrong elsewhere
+# ---- Lowerings that other compilers have got wrong
 
 
 class DivByScalar(nn.Module):
@@ -49,7 +49,7 @@ class Dilation(nn.Module):
 
 
 def settled(norm):
-    """Statistics as training leaves them: not zeros and ones."""
+    """Gives a norm random statistics, as after training, instead of zeros and ones."""
     with torch.no_grad():
         norm.running_mean.copy_(torch.randn_like(norm.running_mean))
         norm.running_var.copy_(torch.rand_like(norm.running_var) + 0.5)
@@ -69,7 +69,7 @@ class NormWithoutBias(nn.Module):
 
 
 class AddReadTwice(nn.Module):
-    """Convolution, add and relu make one kernel; the sum is an output, and is read again."""
+    """Convolution, add and relu can be fused, but the sum is also an output, and is read by another node."""
 
     def __init__(self):
         super().__init__()
@@ -81,7 +81,7 @@ class AddReadTwice(nn.Module):
 
 
 class EndsInAlias(nn.Module):
-    """What another device reads next is a view, an alias and a detached value, of an output and of an input."""
+    """The values that cross to another device are a view, an alias and a detached value, of a computed value and of an input."""
 
     def forward(self, x):
         y = torch.relu(x)
@@ -155,7 +155,8 @@ class RMSNorm(nn.Module):
 
 
 class Decoder(nn.Module):
-    """One layer, a token a step: rotary places, grouped heads, a cache of fixed size that index_copy fills and the step returns."""
+    """A decoder layer that processes one token per step: rotary positions, grouped heads, and a cache of fixed size, which
+    index_copy fills and the step returns."""
 
     def __init__(self, size=32, heads=4, groups=2, room=12):
         super().__init__()
@@ -193,7 +194,7 @@ class Decoder(nn.Module):
 
 
 class DecoderWithState(nn.Module):
-    """The same with its cache in buffers, which a step changes in place."""
+    """The same layer with its cache in buffers, which a step changes in place."""
 
     def __init__(self, room=12):
         super().__init__()
@@ -209,7 +210,8 @@ class DecoderWithState(nn.Module):
 
 
 class OnlyInPyTorch(nn.Module):
-    """Operators without an ONNX form in the middle: one result, several, a list, i32, a constant among the inputs."""
+    """A model with operators without an ONNX form in its middle: with one result, several results, a list, i32, and a constant
+    input."""
 
     def __init__(self):
         super().__init__()
@@ -233,7 +235,7 @@ def image(*shape):
 
 
 def make_all():
-    """name -> (module, examples, operators to force to the CPU)."""
+    """Returns {name: (module, example inputs, operators to force to the CPU)}."""
     torch.manual_seed(5)
     small, ids = image(2, 6, 9, 8), torch.tensor([[3, 9, 1, 0, 0], [7, 7, 49, 2, 5]])
     token = torch.randn(1, 1, 32, dtype=torch.bfloat16)
@@ -271,7 +273,7 @@ def attempt(tally, label, exported, expected, *options):
 
 
 def run_steps(tally, name, module, exported, devices):
-    """A decoder's cache goes from step to step, in Cleave's run as in PyTorch's."""
+    """Runs four steps of a decoder. The cache of each step is the input of the next, in Cleave as in PyTorch."""
     buffers = dict(module.named_buffers())
     wrong = None
     for step in range(4):
@@ -290,7 +292,7 @@ def run_steps(tally, name, module, exported, devices):
 
 
 def run_only_in_pytorch(tally, folder, names):
-    """With the `torch` backend such operators run; without it they are refused by name."""
+    """With the `torch` backend such operators run. Without it the error names them."""
     name, devices = "operators that only PyTorch has", "npu,cpu,torch"
     if names and not any(wanted in name for wanted in names):
         return
@@ -299,7 +301,7 @@ def run_only_in_pytorch(tally, folder, names):
     exported = torch_runs.Exported(os.path.join(folder, "only-in-pytorch"), OnlyInPyTorch().eval(), [torch.randn(2, 4, 4)])
     try:
         exported.run("--devices", "npu,cpu")
-        tally.add(f"{name}, npu,cpu", "it ran where nobody has its operators")
+        tally.add(f"{name}, npu,cpu", "it ran, although no device supports its operators")
     except oracle.CleaveError as error:
         text = str(error)
         said = "no device can run it: npu: " in text and "; cpu: " in text and ("searchsorted" in text or "linalg" in text)
@@ -311,7 +313,7 @@ def run_only_in_pytorch(tally, folder, names):
         attempt(tally, f"{name}, {devices}", exported, exported.expected, "--devices", devices)
 
 
-# OpenVINO alone: it computes 64-bit integers as 32-bit ones, and f16 and bf16 as f32, which these models bear.
+# OpenVINO alone. It computes 64-bit integers as 32-bit ones, and f16 and bf16 as f32, which does not matter for these models.
 OPENVINO = ("--devices", "openvino:CPU", "--device-option", "openvino:CPU:integers=narrow", "--device-option", "openvino:CPU:halves=wide")
 
 

@@ -1,5 +1,5 @@
-"""Running what torch_cases.py lists: many calls in one exported module, so that a family is one export and one run; alone where the
-module fails as a whole, so that the call that does it is named."""
+"""Runs the calls of torch_cases.py. Many calls form one exported module, so that a family needs only one export and one run. If
+the module fails, each call is run alone, to find the one that fails."""
 import copy
 import os
 
@@ -10,9 +10,9 @@ import torch
 import oracle
 import torch_cases
 import torch_random
-import torch_to_ir  # of tools/, which oracle makes visible
+import torch_to_ir  # from tools/, which oracle adds to the path
 
-# As a share of the table's tolerances, which are for whole models.
+# Tolerance of a single call, as a share of those in oracle.TOLERANCE, which are for whole models.
 OF_ONE_CALL = 0.25
 
 
@@ -34,13 +34,13 @@ def flat(value):
 
 
 class Group(torch.nn.Module):
-    """Calls, each with its own inputs; the outputs of all of them in a row."""
+    """A module of several calls, each with its own inputs. It returns the outputs of all of them."""
 
     def __init__(self, cases, dtype):
         super().__init__()
         self.cases = cases
         self.examples = []
-        self.sources = []  # per case, per input: the name of a buffer, or a place among the examples
+        self.sources = []  # per case and input: the name of a buffer, or an index in `examples`
         for c, case in enumerate(cases):
             places = []
             for i, value in enumerate(case.inputs):
@@ -62,7 +62,7 @@ class Group(torch.nn.Module):
 
 
 class Exported:
-    """A module's files in a folder, its inputs saved, and PyTorch's outputs."""
+    """An exported module in a folder, its saved inputs, and PyTorch's outputs."""
 
     def __init__(self, folder, module, examples):
         os.makedirs(folder, exist_ok=True)
@@ -70,14 +70,15 @@ class Exported:
         self.params = os.path.join(folder, "model.safetensors")
         with torch.no_grad():
             self.model = torch_to_ir.export(module, examples, path=self.path, params=self.params)
-        self.state = self.model.get("state", {})  # inputs that are the module's buffers -> outputs with their new contents
+        self.state = self.model.get("state", {})  # {input that is a buffer of the module: output with its new contents}
         self.outputs = [tensor["name"] for tensor in self.model["graph_outputs"]]
         self.given = [tensor["name"] for tensor in self.model["graph_inputs"] if tensor["name"] not in self.state]
         self.folder = folder
         self.arguments, self.expected = self.ask(module, examples)
 
     def ask(self, module, examples):
-        """Arguments for a run with these examples and what the module's buffers hold, and PyTorch's outputs; buffers are changed in a copy."""
+        """Returns the arguments for a run with these examples and the current contents of the module's buffers, and PyTorch's
+        outputs. PyTorch runs a copy of the module, so that its buffers do not change."""
         inputs = {name: to_numpy(example) for name, example in zip(self.given, examples)}
         buffers = dict(module.named_buffers())
         inputs.update({name: to_numpy(buffers[name]) for name in self.state})
@@ -100,7 +101,7 @@ def check(case, expected, actual, tolerance):
 
 
 def compare(expected, actual, factor=1.0, share=OF_ONE_CALL):
-    """As oracle.compare(), more strictly."""
+    """Compares like oracle.compare(), but more strictly."""
     table = oracle.TOLERANCE
     oracle.TOLERANCE = {name: share * factor * value for name, value in table.items()}
     try:
@@ -110,7 +111,7 @@ def compare(expected, actual, factor=1.0, share=OF_ONE_CALL):
 
 
 def run_alone(tally, folder, case, dtype, devices):
-    """One call in a module of its own; it is in `kept` where it must be refused by name."""
+    """Runs one call in its own module. If `case.kept` is set, the run must fail, and the error must name that operator."""
     label = f"{case.name}, {str(dtype).removeprefix('torch.')}, {devices}"
     try:
         exported = Exported(os.path.join(folder, "one"), Group([case], dtype), Group([case], dtype).examples)
@@ -125,13 +126,13 @@ def run_alone(tally, folder, case, dtype, devices):
         tally.add(label, None if named else text[-600:])
         return
     if case.kept:
-        tally.add(label, f"it ran, where {case.kept} has no exact ONNX form")
+        tally.add(label, f"it ran, although {case.kept} has no exact ONNX form")
         return
     tally.add(label, check(case, exported.expected, actual, OF_ONE_CALL))
 
 
 def supported(cases, dtype):
-    """Those that PyTorch itself computes in this dtype."""
+    """Yields the cases that PyTorch itself supports in this dtype."""
     for case in cases:
         try:
             with torch.no_grad():

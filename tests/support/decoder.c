@@ -1,4 +1,4 @@
-/* See decoder.h. */
+/* Builds the decoders: see decoder.h. */
 #include "decoder.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static void constant(decoder *d, const char *name, clv_dtype dtype, int32_t rank
   clv__builder_type(d->g.builder, id, &type);
 }
 
-/* Ones and small random numbers: what a normalisation learns. */
+/* Scale and bias of a layer normalisation: about 1 and about 0, with small random differences. */
 static void norm_weights(decoder *d, const char *scale, const char *bias) {
   float ones[DECODER_WIDTH], shifts[DECODER_WIDTH];
   for (int i = 0; i < DECODER_WIDTH; ++i) {
@@ -42,7 +42,8 @@ static void norm_weights(decoder *d, const char *scale, const char *bias) {
   constant(d, bias, CLV_F32, 1, DIMS(DECODER_WIDTH), shifts);
 }
 
-/* Nodes and values of a layer are called after it: "q" is "q1" there, and '#' in a list stands for its number. */
+/* Adds a node of the current layer. Its output is called `output` with the layer's number appended, such as "q1". In `inputs`,
+ * '#' is replaced by the layer's number. */
 static void node(decoder *d, const char *op, const char *inputs, const char *output) {
   char in[128], out[32];
   snprintf(out, sizeof out, "%s%d", output, d->layer);
@@ -81,7 +82,7 @@ static void linear(decoder *d, const char *input, const char *output, int64_t fr
   node(d, "Add", both, output);
 }
 
-/* The cache's name with the layer's number, and what it becomes. */
+/* Adds a cache of the layer: the input `name`, and the output "new_" + `name`, to which the new rows are added. */
 static void cache(decoder *d, const char *name, const char *rows) {
   char input[16], output[16], list[64];
   snprintf(input, sizeof input, "%s%d", name, d->layer);
@@ -99,7 +100,7 @@ static void cache(decoder *d, const char *name, const char *rows) {
   snprintf(d->outputs + strlen(d->outputs), sizeof d->outputs - strlen(d->outputs), ",%s%d", output, d->layer);
 }
 
-/* x + attention(norm(x)) */
+/* Adds y = x + attention(norm(x)). */
 static void attention(decoder *d) {
   char scale[16], bias[16], list[64];
   snprintf(scale, sizeof scale, "g_a%d", d->layer);
@@ -152,7 +153,7 @@ static void attention(decoder *d) {
   node(d, "Add", "x#,o#", "y");
 }
 
-/* y + mlp(norm(y)), which is the next layer's x. */
+/* Adds y + mlp(norm(y)), which is the x of the next layer. */
 static void mlp(decoder *d) {
   char scale[16], bias[16], list[64];
   snprintf(scale, sizeof scale, "g_m%d", d->layer);
@@ -193,9 +194,9 @@ static void shared(decoder *d) {
   test_graph_node(&d->g, "/places_turned", "Unsqueeze", "positions,one", "places"); /* [Q,1] */
 }
 
-/* What query `positions[i]` sees: everything up to there. */
+/* Adds the attention mask: query i sees the tokens up to positions[i]. */
 static void mask(decoder *d) {
-  if (d->grows) { /* as many columns as there are tokens so far and now: T + Q */
+  if (d->grows) { /* one column per cached and new token: T + Q */
     static const int64_t zero = 0, one = 1;
     constant(d, "zero", CLV_I64, 0, NULL, &zero);
     constant(d, "step", CLV_I64, 0, NULL, &one);

@@ -7,9 +7,10 @@
 
 #include "machine.h"
 
-static const char *library_folder; /* NULL: not installed */
+static const char *library_folder; /* NULL: the library is not installed */
 
-/* Looks at the path in `variable`, then in the tests' Python environment: `wheel`, below its packages. */
+/* Sets library_folder: to the path in the environment variable `variable`, otherwise to the folder `wheel` in the site-packages
+ * of the tests' Python environment. */
 static inline void framework_find(const char *variable, const char *wheel) {
   static char found[4096];
   char pattern[256];
@@ -84,7 +85,7 @@ static inline void check_sized_by_data(const char *device) {
       machine_check_run(session, plan, &input, "places");
     }
     memset(x, 0, sizeof x);
-    machine_check_run(session, plan, &input, "no places");
+    machine_check_run(session, plan, &input, "no nonzero elements");
     clv_session_destroy(session);
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
@@ -148,7 +149,8 @@ static inline void check_options(const char *device, const char *const *good, si
   }
 }
 
-/* An invalid library at the path in `variable`; in a process that has not loaded one before. */
+/* Checks that the library at the path `said`, given by the environment variable `variable`, is rejected with the message
+ * `expected`. No library may have been loaded before in this process. */
 static inline void check_wrong_library(const char *device, const char *variable, const char *said, const char *expected) {
   machine m;
   clv_error error = {0};

@@ -1,4 +1,4 @@
-/* See gnn.h. */
+/* Random graphs and GNN models, and their expected results: see gnn.h. */
 #include "gnn.h"
 
 #include <math.h>
@@ -65,7 +65,7 @@ clv__gnn_model *test_gnn_model(const clv_allocator *allocator, clv__gnn_type typ
     bool is_gat = type == CLV__GNN_GAT;
     layer->in = i == 0 ? feature_count : clv__gnn_layer_width(layer - 1);
     layer->out = 1 + (uint32_t)(test_random(&seed) % 12);
-    if (test_random(&seed) % 3 == 0) layer->out = layer->in + 1; /* wider: transformed at the end */
+    if (test_random(&seed) % 3 == 0) layer->out = layer->in + 1; /* wider: the product comes after the aggregation */
     layer->heads = is_gat ? 1 + (uint32_t)(test_random(&seed) % 3) : 1;
     layer->concat = !is_gat || test_random(&seed) % 2 == 0;
     layer->activation = (clv__gnn_activation)(test_random(&seed) % 3);
@@ -78,14 +78,14 @@ clv__gnn_model *test_gnn_model(const clv_allocator *allocator, clv__gnn_type typ
   return model;
 }
 
-/* ---- What they should come to ---- */
+/* ---- Expected results ---- */
 
 typedef struct edge_list {
   uint64_t count;
   uint32_t *from, *to;
 } edge_list;
 
-/* For GCN and GAT exactly one loop for every vertex. */
+/* Lists the edges. For GCN and GAT every vertex gets exactly one self-loop. */
 static edge_list edges_of(const test_gnn *gnn, clv__gnn_type type) {
   edge_list list = {.from = calloc(gnn->edge_count + gnn->vertex_count + 1, sizeof *list.from),
                     .to = calloc(gnn->edge_count + gnn->vertex_count + 1, sizeof *list.to)};
@@ -109,7 +109,7 @@ static double *zeros(size_t count) {
   return made;
 }
 
-/* y[v] += W x[v] */
+/* y[v] += W x[v] for all n vertices */
 static void add_product(double *y, const clv_tensor *weight, const double *x, size_t n) {
   size_t out = (size_t)weight->dims[0], in = (size_t)weight->dims[1];
   for (size_t v = 0; v < n; ++v) {
@@ -119,7 +119,7 @@ static void add_product(double *y, const clv_tensor *weight, const double *x, si
   }
 }
 
-/* What is aggregated where every edge has a weight of its own. */
+/* For each vertex, the sum of the rows of x over its incoming edges, each multiplied by the weight of the edge. */
 static double *weighted_sum(const edge_list *edges, const double *weights, const double *x, size_t n, size_t columns) {
   double *sum = zeros(n * columns);
   for (uint64_t e = 0; e < edges->count; ++e) {

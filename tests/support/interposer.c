@@ -1,5 +1,5 @@
-/* See interposer.h: its life, the hook, the log, what is alive, and what devices that hang put off. The table is in
- * interposer_slots.c. */
+/* See interposer.h. Creates and destroys the interposer, calls the hook, keeps the log, tracks live objects, and defers the work
+ * of devices that hang. The table of slots is in interposer_slots.c. */
 #include "interposer.h"
 
 #include <stdarg.h>
@@ -26,13 +26,13 @@ bool interposer_slot_enqueues(interposer_slot slot) {
          slot == INTERPOSER_event_record || slot == INTERPOSER_event_wait || slot == INTERPOSER_captured_launch;
 }
 
-/* Tests have memory, or end. */
+/* Aborts if an allocation failed. */
 static void *must(void *pointer) {
   if (pointer == NULL) abort();
   return pointer;
 }
 
-/* ---- Life ---- */
+/* ---- Creation and destruction ---- */
 
 interposer *interposer_create(const interposer_options *options) {
   interposer *self = must(calloc(1, sizeof *self));
@@ -134,7 +134,7 @@ void interposer_log_text(interposer *self, uint64_t slots, char *text, size_t by
   pthread_mutex_unlock(&self->lock);
 }
 
-/* ---- What is alive ---- */
+/* ---- Live objects ---- */
 
 static const char *const kind_names[] = {"capture", "instance", "executable", "weight", "event", "stream", "buffer"};
 
@@ -158,7 +158,8 @@ void interposer_made(clv_device *device, object_kind kind, void *pointer) {
   pthread_mutex_unlock(&self->lock);
 }
 
-/* A weight that is uploaded twice may be one: each release takes one of them. */
+/* Removes an object from the list. A backend may return the same pointer for two uploads of a weight: it is then listed twice,
+ * and each release removes one entry. */
 void interposer_gone(clv_device *device, object_kind kind, const void *pointer) {
   interposer *self = device->owner;
   if (pointer == NULL) return;
@@ -173,7 +174,7 @@ void interposer_gone(clv_device *device, object_kind kind, const void *pointer) 
   bool is_known = i > 0;
   if (is_known) self->objects[i - 1] = self->objects[--self->object_count];
   pthread_mutex_unlock(&self->lock);
-  if (!is_known) interposer_misuse(self, "a %s was destroyed that is none, or was before", kind_names[kind]);
+  if (!is_known) interposer_misuse(self, "a %s was destroyed that does not exist, or was already destroyed", kind_names[kind]);
 }
 
 uint64_t interposer_live(interposer *self) {

@@ -1,16 +1,17 @@
-/* A backend that wraps another one: the same slots, but every call first goes to a hook, which may inspect it, let it * fail,
- * delay it, corrupt its results, or make the device hang. It has its own name, so that one list of devices can contain * both:
- * `--devices logged,cpu`. Optional slots can be left out one by * one, and groups of slots whole.
+/* A backend that wraps another one. It has the same slots, but each call is first passed to a hook, which can inspect it, make it
+ * fail, delay it, corrupt its results, or make the device hang. The interposer has its own name, so that a list of devices can
+ * contain wrapped and plain devices: `--devices logged,cpu`. Single optional slots, or whole groups of slots, can be left out.
  *
- * It also tracks the objects that the host creates and destroys: those left when a device is closed, and those destroyed twice
- * or while the device could still use them. Objects that are left are then destroyed, as drivers do. */
+ * It also tracks the objects that the host creates. It detects objects that still exist when their device is closed, and objects
+ * that are destroyed twice or while the device may still use them. Closing a device destroys its remaining objects, as drivers
+ * do. */
 #ifndef CLEAVE_TESTS_INTERPOSER_H
 #define CLEAVE_TESTS_INTERPOSER_H
 
 #include "cleave/plugin/backend.h"
 
 /* X(slot, whether it returns a status) */
-/* clang-format is not stable on these lines. */
+/* Repeated runs of clang-format change these lines again. */
 /* clang-format off */
 #define INTERPOSER_SLOTS(X) \
   X(open, 1) X(close, 0) X(info, 0) X(supports, 0) X(prefers, 0) X(buffer_alloc, 1) X(buffer_free, 0) \
@@ -32,7 +33,7 @@ typedef enum interposer_slot {
 } interposer_slot;
 
 #define INTERPOSER_BIT(slot) (UINT64_C(1) << INTERPOSER_##slot)
-/* For `without`. */
+/* Groups of slots for the option `without`. */
 #define INTERPOSER_CAPTURE                                                                         \
   (INTERPOSER_BIT(capture_begin) | INTERPOSER_BIT(capture_end) | INTERPOSER_BIT(captured_launch) | \
    INTERPOSER_BIT(captured_bind) | INTERPOSER_BIT(captured_destroy) | INTERPOSER_BIT(captured_bytes))
@@ -42,16 +43,17 @@ typedef enum interposer_slot {
 #define INTERPOSER_SPEED (INTERPOSER_BIT(node_seconds) | INTERPOSER_BIT(copy_seconds) | INTERPOSER_BIT(launch_seconds))
 
 const char *interposer_slot_name(interposer_slot slot);
-bool interposer_slot_fails(interposer_slot slot); /* it returns a status */
-/* The slot enqueues: a device that hangs there hangs later, in the calls that wait. Other slots hang in the call itself. */
+bool interposer_slot_fails(interposer_slot slot); /* whether the slot returns a status */
+/* Whether the slot enqueues work. If a device hangs in such a slot, the call returns, and later calls that wait for the work
+ * hang. In other slots the call itself hangs. */
 bool interposer_slot_enqueues(interposer_slot slot);
 
 /* A call as the hook sees it. Fields that a slot does not have are NULL or 0. */
 typedef struct interposer_call {
   interposer_slot slot;
   uint32_t device;      /* index among the devices opened through this interposer */
-  uint64_t number;      /* of the call, from 1 */
-  uint64_t slot_number; /* of the call among those of its slot, from 1 */
+  uint64_t number;      /* number of the call, from 1 */
+  uint64_t slot_number; /* number of the call among the calls of its slot, from 1 */
   const void *object;   /* the buffer, event, weight, executable, instance or capture */
   const void *stream;
   uint64_t size_bytes; /* of buffer_alloc() and copies */
@@ -62,17 +64,17 @@ typedef struct interposer_call {
 
 typedef enum interposer_action {
   INTERPOSER_PASS,
-  INTERPOSER_FAIL,       /* it returns `status` and the message, and does nothing; supports() rejects. Other slots pass */
-  INTERPOSER_FAIL_LATER, /* slots that enqueue: it returns CLV_OK, but the stream fails. Others fail */
-  INTERPOSER_HANG,       /* the stream (or the call) stays there until interposer_release() or close() */
+  INTERPOSER_FAIL,       /* do nothing and return `status`; supports() rejects; slots without a status pass */
+  INTERPOSER_FAIL_LATER, /* slots that enqueue return CLV_OK, but the stream fails; other slots fail */
+  INTERPOSER_HANG,       /* the stream (or the call) hangs until interposer_release() or close() */
   INTERPOSER_CORRUPT     /* execute() writes wrong values to its outputs. Other slots pass */
 } interposer_action;
 
 typedef struct interposer_fate {
   interposer_action action;
-  clv_status status;   /* CLV_OK: CLV_DEVICE_ERROR */
+  clv_status status;   /* CLV_OK means CLV_DEVICE_ERROR */
   const char *message; /* NULL: a message that names the slot */
-  double delay_s;      /* spent in the call before anything else */
+  double delay_s;      /* delay at the beginning of the call */
 } interposer_fate;
 
 /* Called in the thread of the call, without locks. */
@@ -81,36 +83,39 @@ typedef interposer_fate (*interposer_hook)(void *user_data, const interposer_cal
 typedef enum interposer_order { INTERPOSER_AS_IT_IS, INTERPOSER_SYNCHRONOUS, INTERPOSER_ASYNCHRONOUS } interposer_order;
 
 typedef struct interposer_options {
-  const char *name; /* of the backend: "faulty" */
+  const char *name; /* name of the interposer as a backend: "faulty" */
   clv_backend_query_fn query;
   void *query_user_data;
-  const char *spec;         /* of a virtual NPU; NULL: the device's own */
-  const char *memory_space; /* NULL: the device's own. Makes a device in host memory need copies */
-  interposer_order order;   /* sets is_synchronous; an asynchronous device then waits for each call */
-  uint64_t without;         /* slots (INTERPOSER_BIT) that are NULL */
-  bool finish_on_close;     /* a device that hangs finishes its work when it is closed, instead of abandoning it */
-  interposer_hook hook;     /* may be NULL */
+  const char *spec; /* option `spec` for a virtual NPU; NULL: none is added */
+  /* Replaces the device's memory space, so that a device in host memory needs copies. NULL: unchanged. */
+  const char *memory_space;
+  /* Overrides is_synchronous. If this makes an asynchronous device synchronous, each call waits for its work. */
+  interposer_order order;
+  uint64_t without;     /* slots (INTERPOSER_BIT) that are NULL */
+  bool finish_on_close; /* when a hung device is closed, it finishes its work instead of abandoning it */
+  interposer_hook hook; /* may be NULL */
   void *user_data;
 } interposer_options;
 
 typedef struct interposer interposer;
 
 interposer *interposer_create(const interposer_options *options);
-/* After the context is gone. */
+/* Call after the context is destroyed. */
 void interposer_destroy(interposer *self);
-/* For clv_context_add_backend(context, interposer_query, self). */
+/* The query function: pass it to clv_context_add_backend(context, interposer_query, self). */
 clv_status interposer_query(const clv_host *host, void *self, const clv_backend **backend, clv_error *error);
 
 /* Applies to later calls, not to calls in progress. */
 void interposer_set_hook(interposer *self, interposer_hook hook, void *user_data);
-/* Devices that hang continue. */
+/* Lets all devices that hang continue. */
 void interposer_release(interposer *self);
 
-uint64_t interposer_calls(interposer *self);                         /* so far */
-uint64_t interposer_count(interposer *self, interposer_slot slot);   /* calls of the slot so far */
-uint64_t interposer_live(interposer *self);                          /* objects not yet destroyed */
-uint64_t interposer_left(interposer *self);                          /* objects that existed when their device was closed */
-bool interposer_misused(interposer *self, char *text, size_t bytes); /* whether there was misuse, and the first one */
+uint64_t interposer_calls(interposer *self);                       /* calls of all slots so far */
+uint64_t interposer_count(interposer *self, interposer_slot slot); /* calls of the slot so far */
+uint64_t interposer_live(interposer *self);                        /* objects not yet destroyed */
+uint64_t interposer_left(interposer *self);                        /* objects that existed when their device was closed */
+/* Whether there was misuse; `text` receives a description of the first. */
+bool interposer_misused(interposer *self, char *text, size_t bytes);
 
 /* The log: the slots in `slots` (bits) that were called since interposer_log_clear(), in order, as "execute*3 captured_launch".
  */

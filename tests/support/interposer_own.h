@@ -9,7 +9,7 @@
 #include "interposer.h"
 
 typedef enum object_kind {
-  OBJECT_CAPTURED, /* in the order in which what is left is destroyed */
+  OBJECT_CAPTURED, /* the order of the kinds is the order in which closing a device destroys them */
   OBJECT_INSTANCE,
   OBJECT_EXECUTABLE,
   OBJECT_WEIGHT,
@@ -22,7 +22,7 @@ typedef enum object_kind {
 typedef struct object {
   object_kind kind;
   clv_device *device;
-  void *pointer; /* as the host has it */
+  void *pointer; /* the pointer that the host has */
 } object;
 
 /* Work enqueued on a stream after it began to hang. */
@@ -73,8 +73,8 @@ struct clv_device {
   pthread_mutex_t lock; /* protects the states of streams and events, and the fields below */
   pthread_cond_t changed;
   bool is_closing;
-  uint64_t releases; /* counted */
-  uint32_t waiters;  /* threads inside a call that hangs */
+  uint64_t releases; /* number of calls of interposer_release() */
+  uint32_t waiters;  /* threads inside event_synchronize() or a call that hangs */
   deferred *first, **last;
 };
 
@@ -82,8 +82,8 @@ struct interposer {
   interposer_options options;
   const clv_backend *inner;
   clv_backend table;
-  clv_capture_slots capture; /* without its bind() if that is left out */
-  pthread_mutex_t lock;      /* everything below */
+  clv_capture_slots capture; /* the backend's capture slots; bind() is NULL if it is left out */
+  pthread_mutex_t lock;      /* guards everything below */
   interposer_hook hook;
   void *user_data;
   uint64_t calls, counts[INTERPOSER_SLOT_COUNT];
@@ -99,26 +99,27 @@ struct interposer {
 
 /* Counts and logs the call, calls the hook, waits for the delay. */
 interposer_fate interposer_ask(interposer *self, interposer_call call);
-/* The error of a fate. */
+/* Sets the error that the fate demands, and returns its status. */
 clv_status interposer_fail(const interposer_fate *fate, interposer_slot slot, clv_error *error);
 
 void interposer_made(clv_device *device, object_kind kind, void *pointer);
 void interposer_gone(clv_device *device, object_kind kind, const void *pointer);
 void interposer_misuse(interposer *self, const char *format, ...) CLV_PRINTF(2, 3);
 
-/* Blocks until the device is released or closed: then CLV_DEVICE_ERROR. The device's lock is held. */
+/* Blocks until the device is released (returns CLV_OK) or closed (CLV_DEVICE_ERROR). Called with the device's lock held. */
 clv_status interposer_hang(clv_device *device, clv_error *error);
-/* Appends a copy of `work`. The device's lock is held. */
+/* Appends a copy of `work` to the deferred work. Called with the device's lock held. */
 void interposer_defer(clv_device *device, const deferred *work);
-/* Performs the deferred work. The device's lock is held. */
+/* Performs the deferred work. Called with the device's lock held. */
 void interposer_replay(clv_device *device);
-/* Discards the deferred work of a stream, an event, an instance, …; true if there was any. The lock is held. */
+/* Discards the deferred work that refers to the object `thing` (NULL: all). Returns whether there was any. Called with the
+ * device's lock held. */
 bool interposer_forget(clv_device *device, const void *thing);
 /* Whether deferred work refers to the object. */
 bool interposer_refers(const deferred *work, const void *thing);
 /* Closes the device: destroys all objects that are left, including streams and events. */
 void interposer_clear(clv_device *device);
 
-void interposer_fill(interposer *self); /* the table, interposer_slots.c */
+void interposer_fill(interposer *self); /* fills the table of slots (interposer_slots.c) */
 
 #endif

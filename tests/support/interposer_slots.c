@@ -1,5 +1,5 @@
-/* The interposer's table: each slot asks the hook, then calls the backend behind it. Streams, events and devices are the
- * interposer's own; everything else is passed on as it is. */
+/* The interposer's table: each slot calls the hook, then the same slot of the wrapped backend. Streams, events and devices are
+ * objects of the interposer; all other objects are those of the wrapped backend. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 enum { MOST_OPTIONS = 16 };
 
 #define INNER(device) ((device)->owner->inner)
-/* Asks, and leaves with the failure where the call is to fail. `fate` holds what else is to happen. */
+/* ASK calls the hook and stores its decision in `fate`. ASK_OR_FAIL also hangs, or returns the failure, if demanded. */
 #define ASK(device, slot_, ...) \
   interposer_fate fate =        \
       interposer_ask((device)->owner, (interposer_call){.slot = INTERPOSER_##slot_, .device = (device)->index, ##__VA_ARGS__})
@@ -131,7 +131,7 @@ static void buffer_free(clv_device *device, clv_buffer *buffer) {
   INNER(device)->buffer_free(device->inner, buffer);
 }
 
-/* Memory of a space of its own is not the host's, whatever is behind it. */
+/* Returns NULL if the interposer replaces the memory space, because its buffers then do not count as host memory. */
 static void *buffer_host_pointer(clv_device *device, clv_buffer *buffer) {
   ASK(device, buffer_host_pointer, .object = buffer);
   (void)fate;
@@ -164,7 +164,8 @@ static void stream_destroy(clv_device *device, clv_stream *stream) {
   free(stream);
 }
 
-/* What is to be done with a call that enqueues `work`: true: it was put off, or skipped because the stream has failed. */
+/* Decides about a call that enqueues `work`. Returns true if the call must not be passed on: the work was deferred because the
+ * stream hangs, or is skipped because the stream has failed. */
 static bool put_off(clv_device *device, const interposer_fate *fate, interposer_slot slot, const deferred *work) {
   clv_stream *stream = work->stream;
   bool is_off = true;
@@ -192,7 +193,7 @@ static bool put_off(clv_device *device, const interposer_fate *fate, interposer_
   return is_off;
 }
 
-/* A synchronous device hangs in the call. */
+/* Applies a fate of hanging or failing. A synchronous device hangs or fails in the call itself. */
 static clv_status settle(clv_device *device, interposer_fate *fate, interposer_slot slot, clv_error *error) {
   if (fate->action == INTERPOSER_HANG && device->is_synchronous) {
     CLV__TRY(hang_here(device, error));
@@ -202,12 +203,13 @@ static clv_status settle(clv_device *device, interposer_fate *fate, interposer_s
   return fate->action == INTERPOSER_FAIL ? interposer_fail(fate, slot, error) : CLV_OK;
 }
 
-/* A device that is to be synchronous waits for what it enqueued. */
+/* If an asynchronous device is presented as synchronous, waits for the work that the call enqueued. */
 static clv_status finish_call(clv_device *device, clv_stream *stream, clv_error *error) {
   return device->wait_for_calls ? INNER(device)->stream_synchronize(device->inner, stream->inner, error) : CLV_OK;
 }
 
-/* Waits for what is there in any case: who hears of a failure takes it that nothing runs any more. */
+/* Waits for the wrapped stream even if it then reports a failure, because after a failure the caller assumes that nothing runs
+ * any more. */
 static clv_status stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
   ASK(device, stream_synchronize, .object = stream, .stream = stream);
   clv_status status = CLV_OK, failed;
@@ -269,7 +271,8 @@ static clv_status event_wait(clv_device *device, clv_stream *stream, clv_event *
   return INNER(device)->event_wait(device->inner, stream->inner, event->inner, error);
 }
 
-/* A thread that waits for a device which was given up may be in here when it is closed: close_device() waits for it. */
+/* Counts the threads inside event_synchronize(). A thread may still wait for a device that is being closed after a hang:
+ * close_device() waits until it has left. */
 static void count_waiter(clv_device *device, int change) {
   pthread_mutex_lock(&device->lock);
   device->waiters += (uint32_t)change;
@@ -439,7 +442,7 @@ static clv_status instance_bind_scratch(clv_device *device, clv_instance *instan
   return INNER(device)->scratch->bind(device->inner, instance, buffer, offset, error);
 }
 
-/* Numbers that no test computes: 12.08 in f32. At the beginning of each output, behind what computed it. */
+/* Overwrites the beginning of each output, after it is computed, with a value that no test computes: 12.08 in f32. */
 static clv_status spoil(clv_device *device, clv_stream *stream, const clv_execute_args *args, clv_error *error) {
   static const uint8_t nonsense[64] = {[0 ... 63] = 0x41};
   for (uint32_t i = 0; i < args->output_count; ++i) {
@@ -509,7 +512,7 @@ static clv_status capture_end(clv_device *device, clv_stream *stream, clv_captur
   ASK(device, capture_end, .stream = stream);
   if (captured != NULL) *captured = NULL;
   if (fate.action == INTERPOSER_FAIL || fate.action == INTERPOSER_FAIL_LATER) {
-    (void)INNER(device)->capture->end(device->inner, stream->inner, NULL, NULL); /* the recording is dropped all the same */
+    (void)INNER(device)->capture->end(device->inner, stream->inner, NULL, NULL); /* discards the recording anyway */
     return interposer_fail(&fate, INTERPOSER_capture_end, error);
   }
   if (fate.action == INTERPOSER_HANG) CLV__TRY(hang_here(device, error));
@@ -546,7 +549,7 @@ static uint64_t captured_bytes(clv_device *device, const clv_captured *captured)
   return INNER(device)->capture->size_bytes(device->inner, captured);
 }
 
-/* ---- What came later ---- */
+/* ---- Optional slots ---- */
 
 static clv_status finish(clv_device *device, clv_executable *const *executables, uint32_t count, clv_error *error) {
   ASK_OR_FAIL(device, finish, .size_bytes = count);

@@ -1,4 +1,4 @@
-/* A context with open devices, and runs of a plan: for tests from a graph to its outputs. Every error fails the test. */
+/* A context with open devices, and functions that plan a graph, run the plan and check its outputs. Errors fail the test. */
 #ifndef CLEAVE_TESTS_MACHINE_H
 #define CLEAVE_TESTS_MACHINE_H
 
@@ -30,7 +30,7 @@ typedef struct machine {
   clv_devices *devices;
 } machine;
 
-/* Opens the devices, with `faulty` (may be NULL) among the backends. */
+/* Opens the devices in `list`. The interposer `faulty` (may be NULL) is added to the backends. */
 static inline void machine_open_with(machine *m, interposer *faulty, const char *list, uint32_t spec_count,
                                      const char *const *specs) {
   clv_error error = {0};
@@ -56,7 +56,7 @@ static inline void machine_close(machine *m) {
   assert_int_equal(m->counting.live, 0);
 }
 
-/* `pins` as "node=device,node=device"; patterns are allowed. */
+/* Plans the graph. `pins` has the form "node=device,node=device"; node names may be patterns. */
 static inline clv_plan *machine_plan(machine *m, const clv_graph *graph, const char *pins, clv_plan_options options) {
   char text[512];
   clv_assignment items[32];
@@ -77,7 +77,7 @@ static inline clv_plan *machine_plan(machine *m, const clv_graph *graph, const c
   return plan;
 }
 
-/* The text of the plan file; from the plan's allocator. */
+/* Returns the text of the plan's file, allocated by the plan's allocator. */
 static inline char *json_of(const clv_plan *plan) {
   clv_error error = {0};
   char *text;
@@ -85,7 +85,7 @@ static inline char *json_of(const clv_plan *plan) {
   return text;
 }
 
-/* The number of streamed weights. */
+/* The number of transfers of streamed weights. */
 static inline uint32_t streamed_of(const clv_plan *plan) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < plan->transfer_count; ++i) count += plan->transfers[i].boundary == CLV__BOUNDARY_WEIGHT;
@@ -114,7 +114,7 @@ static inline void assert_same_values(const clv_tensor *actual, const clv_tensor
   }
 }
 
-/* Runs once in the session's own memory, and compares every output with the reference evaluator's. */
+/* Runs the session once, with outputs in the session's memory. Compares every output with the reference evaluator's. */
 static inline void machine_check_run(clv_session *session, const clv_plan *plan, const clv_tensor *inputs, const char *what) {
   clv_error error = {0};
   const clv_graph *graph = plan->graph;
@@ -128,7 +128,7 @@ static inline void machine_check_run(clv_session *session, const clv_plan *plan,
   }
 }
 
-/* The same with random values, in a new session; at most two f32 inputs of up to 32 elements. */
+/* The same in a new session with random inputs: at most two f32 inputs of up to 32 elements. */
 static inline void machine_check_random(const clv_plan *plan, const char *what) {
   float data[2][32];
   uint64_t seed = 5;

@@ -1,4 +1,4 @@
-/* See models.h. */
+/* Builds small graphs: see models.h. */
 #include "models.h"
 
 #include <math.h>
@@ -145,7 +145,7 @@ clv_graph *test_random_graph(const clv_allocator *allocator, uint64_t seed, uint
   for (uint32_t n = 0; n < node_count; ++n) {
     char name[32], out[32], in[64];
     uint32_t a = (uint32_t)(test_random(&state) % (n + 2)), b = (uint32_t)(test_random(&state) % (n + 2));
-    if (test_random(&state) % 3 == 0) a = n + 1; /* often a chain */
+    if (test_random(&state) % 3 == 0) a = n + 1; /* read the previous value, so that chains are common */
     snprintf(name, sizeof name, test_random(&state) % 8 == 0 ? "" : "n/%u", n);
     snprintf(out, sizeof out, "v%u", n + 2);
     switch (test_random(&state) % 4) {
@@ -167,9 +167,9 @@ clv_graph *test_random_graph(const clv_allocator *allocator, uint64_t seed, uint
   return test_graph_end(&g, outputs);
 }
 
-/* ---- Open sizes ---- */
+/* ---- Dynamic shapes ---- */
 
-/* Values of a shape so far. */
+/* The values of one shape that exist so far. */
 typedef struct pool {
   char names[64][16];
   uint32_t count;
@@ -185,7 +185,8 @@ static const char *fresh(pool *p, uint32_t node) {
   return p->names[p->count++];
 }
 
-/* `flat` are [N,8], `deep` [N,T,8]; nodes of more than one step have values of their own between. */
+/* Adds a random operator. `flat` has the values of shape [N,8], `deep` those of [N,T,8]. Some cases add two nodes, with an
+ * intermediate value. */
 static void add_open_node(test_graph *g, pool *flat, pool *deep, uint32_t n, bool products, uint64_t *state) {
   static const char *const unary[] = {"Relu", "Tanh", "Sigmoid", "Exp", "Neg", "Reciprocal", "Log"};
   static const char *const binary[] = {"Add", "Mul", "Sub", "Max", "Div"};
@@ -220,16 +221,16 @@ static void add_open_node(test_graph *g, pool *flat, pool *deep, uint32_t n, boo
       snprintf(in, sizeof in, "%s,%s", middle, is_deep ? "parted" : "rows");
       test_graph_node(g, "", "Reshape", in, fresh(p, n));
       break;
-    case 7: /* there and back */
+    case 7: /* transposed, and transposed back */
       test_graph_node_ints(g, name, "Transpose", a, middle, "perm", true, is_deep ? 3 : 2,
                            is_deep ? (const int64_t[]){2, 0, 1} : (const int64_t[]){1, 0});
       test_graph_node_ints(g, "", "Transpose", middle, fresh(p, n), "perm", true, is_deep ? 3 : 2,
                            is_deep ? (const int64_t[]){1, 2, 0} : (const int64_t[]){1, 0});
       break;
-    case 8: /* rows of a table, to every place of T */
+    case 8: /* rows of a table, one per index */
       test_graph_node(g, name, "Gather", "table,i", fresh(flat, n));
       break;
-    case 9: /* along T, which is not independent, or along the last axis, which is */
+    case 9: /* Softmax along T, which mixes the elements of T, or along the last axis, which does not */
       if (is_deep) {
         test_graph_node_ints(g, name, "Softmax", a, fresh(p, n), "axis", false, 1, (const int64_t[]){1});
       } else {

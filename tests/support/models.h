@@ -4,8 +4,8 @@
 
 #include "graph/graph.h"
 
-/* A compact way to write graphs in tests: nodes by name, "a,b" for lists of values, "" for an omitted one. All functions fail the
- * test on error. */
+/* A compact way to write graphs in tests. Values are referred to by name: "a,b" is a list of two, and an empty name an omitted
+ * value. All functions fail the test on error. */
 typedef struct test_graph {
   clv__builder *builder;
   uint64_t seed;
@@ -26,15 +26,15 @@ void test_graph_node_ints(test_graph *graph, const char *name, const char *op, c
 clv_value_id test_graph_value(test_graph *graph, const char *name); /* created if no value has this name */
 clv_graph *test_graph_end(test_graph *graph, const char *outputs);
 
-/* conv, relu, matmul, add, relu2, concat, softmax: the example of the documentation. */
+/* The nodes conv, relu, matmul, add, relu2, concat and softmax: the example in the documentation. */
 clv_graph *test_seven_nodes(const clv_allocator *allocator);
 
 /* A random graph of `node_count` f32 elementwise, matmul and view nodes on [4, 8] values, with several components, outputs that
  * are read inside the graph, and early values that are read late. */
 clv_graph *test_random_graph(const clv_allocator *allocator, uint64_t seed, uint32_t node_count);
 
-/* A random graph over inputs "a" and "b" [N,8], "c" [N,T,8] and "i" [N], indices below 16, with N and T open: nodes that are
- * independent along N and T (including products if `products`), and some that are not. */
+/* A random graph over inputs "a" and "b" [N,8], "c" [N,T,8] and "i" [N], indices below 16, with symbolic N and T. Most of its
+ * nodes compute each element of N and T independently (matrix products only if `products`); some do not. */
 clv_graph *test_random_open_graph(const clv_allocator *allocator, uint64_t seed, uint32_t node_count, bool products);
 
 #endif

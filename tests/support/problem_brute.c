@@ -1,4 +1,4 @@
-/* See problem_brute.h. Sets of nodes are bits of a word. */
+/* Exhaustive search: see problem_brute.h. A set of nodes is a bit mask. */
 #include "problem_brute.h"
 
 #include <stdlib.h>
@@ -18,12 +18,13 @@ static void *allocate(size_t count, size_t element_bytes) {
   return memory;
 }
 
-/* What copying the values costs, by memory space; index 0 stays 0. Does not depend on the grouping. */
+/* The time to copy all values, which does not depend on the grouping. `by_space` receives the part of each memory space; that of
+ * space 0, the host, stays 0. */
 static uint64_t copies_ns(const clv__problem *problem, const uint32_t *devices, uint64_t by_space[MAX_SPACES]) {
   uint64_t total = 0;
   for (uint32_t v = 0; v < problem->value_count; ++v) {
     uint32_t producer = problem->producers[v], home = producer == CLV__NONE ? 0 : problem->spaces[devices[producer]];
-    uint32_t wanted = problem->is_output[v] ? 1u : 0u; /* bit a space */
+    uint32_t wanted = problem->is_output[v] ? 1u : 0u; /* one bit per memory space */
     for (uint32_t i = problem->reader_offsets[v]; i < problem->reader_offsets[v + 1]; ++i) {
       wanted |= 1u << problem->spaces[devices[problem->readers[i]]];
     }
@@ -49,7 +50,7 @@ uint64_t test_placement_ns(const clv__problem *problem, const uint32_t *devices)
   return time;
 }
 
-/* The next placement that verdicts and pins allow; false after the last. Begins with all nodes on CLV__NONE. */
+/* Whether the verdicts and pins allow the node on the device. */
 static bool may_be(const clv__problem *problem, uint32_t node, uint32_t device) {
   return clv__can_run(problem, node, device) && (problem->pins[node] == CLV__NONE || problem->pins[node] == device);
 }
@@ -63,6 +64,7 @@ static bool advance(const clv__problem *problem, uint32_t *devices, uint32_t nod
   return false;
 }
 
+/* Advances to the next allowed placement. Returns false after the last one. All nodes are on CLV__NONE before the first. */
 static bool next_placement(const clv__problem *problem, uint32_t *devices) {
   uint32_t n = 0;
   if (devices[0] == CLV__NONE) {
@@ -107,13 +109,13 @@ uint64_t test_brute_placement(const clv__problem *problem, bool launches, uint32
 
 /* ---- Groupings ---- */
 
-/* Of every set of nodes: what it takes as a partition on each device, and whether it may be one. */
+/* For every set of nodes: its time as a partition on each device, and the number of its inputs. */
 typedef struct sets {
   const clv__problem *problem;
-  uint32_t before[MAX_NODES]; /* by node: the nodes it reads from */
+  uint32_t before[MAX_NODES]; /* indexed by node: the set of nodes it reads from */
   uint32_t views;
-  uint64_t *times; /* [set * device_count + device]; of nodes that the device cannot run there is no word */
-  uint8_t *inputs; /* by set: values read from outside */
+  uint64_t *times; /* [set * device_count + device]; meaningless if the device cannot run all nodes of the set */
+  uint8_t *inputs; /* indexed by set: number of values read from outside */
 } sets;
 
 static uint32_t count_inputs(const clv__problem *problem, uint32_t set) {
@@ -174,7 +176,7 @@ static bool in_limits(const sets *s, uint32_t set, uint32_t device) {
          (limits->max_inputs == 0 || s->inputs[set] <= limits->max_inputs);
 }
 
-/* Whether everything that `set` needs is in it or in `done`. */
+/* Whether `set` can run after `done`: each node it reads from is in `set` or in `done`. */
 static bool can_follow(const sets *s, uint32_t done, uint32_t set) {
   for (uint32_t left = set; left != 0; left &= left - 1) {
     if ((s->before[__builtin_ctz(left)] & ~(done | set)) != 0) return false;
@@ -182,8 +184,8 @@ static bool can_follow(const sets *s, uint32_t done, uint32_t set) {
   return true;
 }
 
-/* Partitions in an order that runs are a chain of sets that have all they need: the best way to each set, from the smaller ones.
- * The times are without copies. */
+/* Finds the best grouping of a placement, by dynamic programming over the sets of completed nodes: best[done | set] is reached
+ * from best[done] if `set` can run as the next partition. The times do not include copies. */
 static test_best_groups best_groups(const sets *s, const uint32_t *devices, test_best_groups *best) {
   uint32_t count = s->problem->node_count, end = 1u << count, on[MAX_DEVICES] = {0};
   for (uint32_t n = 0; n < count; ++n) on[devices[n]] |= 1u << n;
@@ -226,7 +228,7 @@ uint64_t test_brute_serial(const clv__problem *problem, uint32_t *placement) {
   sets s;
   sets_init(&s, problem);
   while (next_placement(problem, devices)) {
-    if (test_placement_ns(problem, devices) + test_launches_once(problem, devices) >= least) continue; /* no grouping is better */
+    if (test_placement_ns(problem, devices) + test_launches_once(problem, devices) >= least) continue; /* a lower bound */
     uint64_t copies[MAX_SPACES] = {0}, time = best_groups(&s, devices, best).serial_ns;
     if (time == UINT64_MAX) continue;
     time += copies_ns(problem, devices, copies);
@@ -242,10 +244,11 @@ uint64_t test_brute_serial(const clv__problem *problem, uint32_t *placement) {
 
 /* ---- Lanes ---- */
 
-/* A chain of partitions as far as it goes. */
+/* The schedule of the partitions chosen so far. */
 typedef struct schedule {
-  uint64_t free_at[MAX_DEVICES + MAX_SPACES], used[MAX_DEVICES + MAX_SPACES]; /* devices, then copies by space */
-  uint64_t ready[3 * MAX_NODES][MAX_SPACES];                                  /* UINT64_MAX: not there */
+  /* One lane per device, then one per memory space for its copies. */
+  uint64_t free_at[MAX_DEVICES + MAX_SPACES], used[MAX_DEVICES + MAX_SPACES];
+  uint64_t ready[3 * MAX_NODES][MAX_SPACES]; /* when the value is in the memory space; UINT64_MAX: it is not */
   uint64_t end;
 } schedule;
 
@@ -263,7 +266,7 @@ static uint64_t occupy(schedule *at, uint32_t lane, uint64_t from, uint64_t time
   return start + time;
 }
 
-/* When the value is in the space: copied now where it is not there yet. */
+/* Returns the time at which the value is in the memory space. Copies it there first if necessary. */
 static uint64_t bring(const clv__problem *problem, schedule *at, uint32_t value, uint32_t space) {
   uint64_t *ready = at->ready[value];
   if (ready[space] != UINT64_MAX) return ready[space];

@@ -1,22 +1,23 @@
-/* Optimal solutions of small problems by exhaustive search, to check strategies, splits and bounds. Uses nothing of src/split,
- * so that mistakes there are found. */
+/* Optimal solutions of small problems by exhaustive search, to check strategies, splits and bounds. Does not use the algorithms
+ * of src/split, in order to find their errors. */
 #ifndef CLEAVE_TESTS_PROBLEM_BRUTE_H
 #define CLEAVE_TESTS_PROBLEM_BRUTE_H
 
 #include "problems.h"
 
-/* Node + transfer + fusion cost of a placement: an independent clv__price_placement(). */
+/* The cost of a placement: nodes plus transfers, less the savings of fusions. An independent implementation of
+ * clv__price_placement(). */
 uint64_t test_placement_ns(const clv__problem *problem, const uint32_t *devices);
 
-/* The launch of every device that has a node other than a view, once. */
+/* The sum of one launch per device that runs a node other than a view. */
 uint64_t test_launches_once(const clv__problem *problem, const uint32_t *devices);
 
-/* The least cost over all placements that respect pins and verdicts; `best` (by node, may be NULL) is one with this cost. With
- * `launches`, test_launches_once() is added. */
+/* The least cost over all placements that respect pins and verdicts. If `launches`, the cost includes test_launches_once().
+ * `best` (indexed by node, may be NULL) receives a placement with this cost. */
 uint64_t test_brute_placement(const clv__problem *problem, bool launches, uint32_t *best);
 
-/* The least serial time of any grouping of this placement into convex partitions with an acyclic graph and within limits; and the
- * fewest partitions of any. Up to TEST_BRUTE_GROUP_NODES nodes. */
+/* The best groupings of a placement into convex partitions whose graph is acyclic: the least serial time of any within the
+ * limits, and the fewest partitions. For up to TEST_BRUTE_GROUP_NODES nodes. */
 enum { TEST_BRUTE_GROUP_NODES = 12 };
 typedef struct test_best_groups {
   uint64_t serial_ns;
@@ -26,7 +27,7 @@ typedef struct test_best_groups {
 test_best_groups test_brute_groups(const clv__problem *problem, const uint32_t *devices);
 
 /* The least serial time, throughput time and overlapped time over all placements and groupings. The overlapped time also tries
- * all orders of the partitions, so it is for very few nodes. Each comes with a placement that reaches it. */
+ * all orders of the partitions, so it is for very few nodes. `best` receives a placement with the least serial time. */
 uint64_t test_brute_serial(const clv__problem *problem, uint32_t *best);
 typedef struct test_best_lanes {
   uint64_t overlapped_ns, throughput_ns;

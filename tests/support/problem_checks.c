@@ -1,4 +1,4 @@
-/* See problem_checks.h. Written for being obviously right, not for speed. */
+/* Checks of cuts, moves and prices: see problem_checks.h. The code is simple rather than fast. */
 #include "problem_checks.h"
 
 #include <stdlib.h>
@@ -30,10 +30,10 @@ void test_problem_fail(const uint32_t *devices, const char *format, ...) {
 void test_check_placement(const clv__problem *problem, const uint32_t *devices) {
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     if (devices[n] >= problem->device_count || !clv__can_run(problem, n, devices[n])) {
-      test_problem_fail(devices, "node %u is on %d, which cannot run it", n, (int)devices[n]);
+      test_problem_fail(devices, "node %u is on device %d, which cannot run it", n, (int)devices[n]);
     }
     if (problem->pins[n] != CLV__NONE && devices[n] != problem->pins[n]) {
-      test_problem_fail(devices, "node %u is pinned to %u and on %u", n, problem->pins[n], devices[n]);
+      test_problem_fail(devices, "node %u is pinned to device %u, but is on %u", n, problem->pins[n], devices[n]);
     }
   }
 }
@@ -49,29 +49,32 @@ static uint32_t *allocate(size_t count) {
 static void check_members(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, const clv__cut *cut) {
   uint32_t *found = allocate(problem->node_count);
   if (cut->offsets[0] != 0 || cut->offsets[cut->count] != problem->node_count) {
-    test_problem_fail(devices, "%u partitions hold %u nodes of %u", cut->count, cut->offsets[cut->count], problem->node_count);
+    test_problem_fail(devices, "%u partitions contain %u of %u nodes", cut->count, cut->offsets[cut->count], problem->node_count);
   }
   for (uint32_t p = 0; p < cut->count; ++p) {
     if (cut->offsets[p] >= cut->offsets[p + 1]) test_problem_fail(devices, "partition %u is empty", p);
     for (uint32_t i = cut->offsets[p]; i < cut->offsets[p + 1]; ++i) {
       uint32_t n = cut->nodes[i], first = cut->nodes[cut->offsets[p]];
-      if (n >= problem->node_count || found[n]++ != 0) test_problem_fail(devices, "partition %u: node %u is in two", p, n);
+      if (n >= problem->node_count || found[n]++ != 0)
+        test_problem_fail(devices, "partition %u: node %u is invalid, or in two partitions", p, n);
       if (cut->partition_of[n] != p)
-        test_problem_fail(devices, "node %u is in %u and said to be in %u", n, p, cut->partition_of[n]);
-      if (devices[n] != cut->devices[p]) test_problem_fail(devices, "node %u is in partition %u of %u", n, p, cut->devices[p]);
-      if (i > cut->offsets[p] && cut->nodes[i - 1] >= n) test_problem_fail(devices, "partition %u is not in order", p);
+        test_problem_fail(devices, "node %u is in partition %u, but partition_of says %u", n, p, cut->partition_of[n]);
+      if (devices[n] != cut->devices[p])
+        test_problem_fail(devices, "node %u is in partition %u, which is on another device, %u", n, p, cut->devices[p]);
+      if (i > cut->offsets[p] && cut->nodes[i - 1] >= n)
+        test_problem_fail(devices, "the nodes of partition %u are not in ascending order", p);
       if (groups != NULL && groups[n] != groups[first])
-        test_problem_fail(devices, "partition %u: groups of %u and %u", p, n, first);
+        test_problem_fail(devices, "partition %u: nodes %u and %u are of different groups", p, n, first);
     }
   }
   free(found);
 }
 
-/* No path leaves a partition and comes back: by following all paths, for graphs of up to 64 nodes. That the partitions can run in
- * their order says it as well; here it is looked at itself. */
+/* Checks that partitions are convex: no path leaves a partition and returns to it. Follows all paths, in graphs of up to 64
+ * nodes. The order of the partitions implies convexity; this is a direct check. */
 static void check_convex(const clv__problem *problem, const uint32_t *devices, const clv__cut *cut) {
   if (problem->node_count > 64) return;
-  uint64_t before[64] = {0}; /* by node: all nodes it depends on */
+  uint64_t before[64] = {0}; /* indexed by node: the set of nodes it depends on */
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];
@@ -131,7 +134,7 @@ typedef struct replay {
   const clv__cut *cut;
   const clv__moves *moves;
   bool *present;           /* [value * space_count + space] */
-  uint32_t *weight_stamps; /* [weight * space_count + space]: the last partition + 1 that it was streamed for */
+  uint32_t *weight_stamps; /* [weight * space_count + space]: number + 1 of the last partition for which it was streamed */
 } replay;
 
 static bool reads_value(const replay *r, uint32_t partition, uint32_t value) {
@@ -141,7 +144,8 @@ static bool reads_value(const replay *r, uint32_t partition, uint32_t value) {
   return false;
 }
 
-/* Whether move `m` of a value is for somebody: the partition it comes before, the end, or a move that takes the value on. */
+/* Whether move `m` of a value is needed: by the partition that follows it, as an output, or by a later move that copies the value
+ * on. */
 static bool is_needed(const replay *r, uint32_t m) {
   const clv__move *move = &r->moves->items[m];
   if (move->before == r->cut->count) return r->problem->is_output[move->value] && move->to == 0;
@@ -157,12 +161,13 @@ static bool is_needed(const replay *r, uint32_t m) {
 static void replay_value_move(const replay *r, uint32_t m) {
   const clv__move *move = &r->moves->items[m];
   uint32_t spaces = r->problem->space_count;
-  if (move->value >= r->problem->value_count) test_problem_fail(NULL, "move %u is of value %u", m, move->value);
+  if (move->value >= r->problem->value_count)
+    test_problem_fail(NULL, "move %u is of value %u, which does not exist", m, move->value);
   bool *present = &r->present[(size_t)move->value * spaces];
   if (!present[move->from]) test_problem_fail(NULL, "move %u: v%u is not in space %u yet", m, move->value, move->from);
   if (present[move->to]) test_problem_fail(NULL, "move %u: v%u is in space %u already", m, move->value, move->to);
   if (!is_needed(r, m)) {
-    test_problem_fail(NULL, "move %u: nobody needs v%u in space %u before %u", m, move->value, move->to, move->before);
+    test_problem_fail(NULL, "move %u: v%u in space %u is not needed before partition %u", m, move->value, move->to, move->before);
   }
   present[move->to] = true;
 }
@@ -172,7 +177,8 @@ static void replay_weight_move(const replay *r, uint32_t m, const uint16_t *stre
   const clv__problem *problem = r->problem;
   bool read = false;
   if (move->value >= problem->weight_count || move->before >= r->cut->count || move->from != 0) {
-    test_problem_fail(NULL, "move %u of weight %u from space %u before %u", m, move->value, move->from, move->before);
+    test_problem_fail(NULL, "move %u of weight %u from space %u before partition %u is invalid", m, move->value, move->from,
+                      move->before);
   }
   uint32_t device = r->cut->devices[move->before];
   for (uint32_t i = r->cut->offsets[move->before]; i < r->cut->offsets[move->before + 1]; ++i) {
@@ -181,9 +187,10 @@ static void replay_weight_move(const replay *r, uint32_t m, const uint16_t *stre
     }
   }
   bool wanted = read && problem->spaces[device] == move->to && streamed != NULL && (streamed[move->value] >> device & 1u) != 0;
-  if (!wanted) test_problem_fail(NULL, "move %u: nobody needs weight %u before %u", m, move->value, move->before);
+  if (!wanted) test_problem_fail(NULL, "move %u: weight %u is not needed before partition %u", m, move->value, move->before);
   uint32_t *stamp = &r->weight_stamps[(size_t)move->value * problem->space_count + move->to];
-  if (*stamp == move->before + 1) test_problem_fail(NULL, "move %u: weight %u twice before %u", m, move->value, move->before);
+  if (*stamp == move->before + 1)
+    test_problem_fail(NULL, "move %u: weight %u is copied twice before partition %u", m, move->value, move->before);
   *stamp = move->before + 1;
 }
 
@@ -266,10 +273,10 @@ static uint64_t later(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
-/* The lanes: of devices, then of memory spaces for copies. */
+/* The lanes: one per device, then one per memory space for its copies. */
 typedef struct lanes {
-  uint64_t *free_at, *used; /* by lane */
-  uint64_t *ready;          /* [value * space_count + space] */
+  uint64_t *free_at, *used; /* indexed by lane: when it becomes free, how long it is busy in all */
+  uint64_t *ready;          /* [value * space_count + space]: when the value is in the memory space */
   uint64_t serial, end;
 } lanes;
 

@@ -1,4 +1,5 @@
-/* See problems.h. A problem is drawn in the order of its parts: devices, nodes and what they read, verdicts, prices, weights. */
+/* Draws random problems: see problems.h. The parts of a problem are drawn in this order: devices, nodes and the values they read,
+ * verdicts, times, weights, limits. */
 #include "problems.h"
 
 #include <stdlib.h>
@@ -8,19 +9,19 @@
 
 enum { MAX_READS = 8, MAX_OUTPUTS = 3, MAX_DEVICES = 4 };
 
-/* What is drawn with: the problem, and what its parts need of each other. */
+/* The problem that is being drawn, and the state that its parts share. */
 typedef struct draft {
   clv__problem *problem;
   clv__arena *arena;
   const test_problem_options *options;
   uint64_t random;
-  uint32_t features; /* those of the options that this problem has */
+  uint32_t features; /* the features that this problem has, a selection of those in the options */
   test_shape shape;
   uint32_t input_count;
-  uint32_t hub, lanes; /* a node whose output many read, or CLV__NONE; chains side by side */
+  uint32_t hub, lanes; /* a node whose output many nodes read, or CLV__NONE; number of parallel chains */
   uint32_t (*reads)[MAX_READS];
   uint8_t *read_counts;
-  uint32_t *first_values; /* by node: its outputs; [node_count]: the end */
+  uint32_t *first_values; /* indexed by node: its first output; [node_count]: the number of values */
   bool *is_read;
 } draft;
 
@@ -69,7 +70,7 @@ static void draw_devices(draft *d) {
 
 /* ---- Nodes ---- */
 
-/* Adds a read of a value; nothing where it is there already or there is no room. */
+/* Adds a read of a value. Does nothing if the node already reads it, or has MAX_READS reads. */
 static void add_read(draft *d, uint32_t node, uint32_t value) {
   for (uint32_t r = 0; r < d->read_counts[node]; ++r) {
     if (d->reads[node][r] == value) return;
@@ -79,14 +80,14 @@ static void add_read(draft *d, uint32_t node, uint32_t value) {
   d->is_read[value] = true;
 }
 
-/* An output of `back` nodes before `node`; a graph input where there is none. */
+/* A random output of the node that is `back` nodes before `node`, or a graph input if there is no such node. */
 static uint32_t value_before(draft *d, uint32_t node, uint32_t back) {
   if (back > node || back == 0) return below(d, d->input_count);
   uint32_t producer = node - back, first = d->first_values[producer];
   return first + below(d, d->first_values[producer + 1] - first);
 }
 
-/* An output that nobody has read yet, or any value before the node. */
+/* An output that no node reads yet. If none is found quickly, an output of the previous node. */
 static uint32_t unread_before(draft *d, uint32_t node) {
   for (uint32_t tries = 0; tries < 8; ++tries) {
     uint32_t value = below(d, d->first_values[node]);
@@ -126,7 +127,7 @@ static void draw_reads(draft *d, uint32_t node) {
   }
   if (d->hub < node && chance(d, 30)) add_read(d, node, d->first_values[d->hub]);
   if (chance(d, 10)) add_read(d, node, below(d, d->input_count));
-  if (chance(d, 3)) d->read_counts[node] = 0; /* what makes something from nothing: a random number */
+  if (chance(d, 3)) d->read_counts[node] = 0; /* a node without inputs, such as a random number generator */
 }
 
 static void draw_nodes(draft *d) {
@@ -151,12 +152,12 @@ static void draw_nodes(draft *d) {
   for (uint32_t n = 0; n < count; ++n) {
     for (uint32_t r = 0; r < d->read_counts[n]; ++r) d->is_read[d->reads[n][r]] = true;
   }
-  for (uint32_t v = 0; v < d->input_count; ++v) { /* a graph input that nobody reads is none of the problem's values */
+  for (uint32_t v = 0; v < d->input_count; ++v) { /* every graph input must be read by at least one node */
     for (uint32_t n = below(d, count); !d->is_read[v]; n = (n + 1) % count) add_read(d, n, v);
   }
 }
 
-/* The arrays of who reads and who writes what. */
+/* Fills the arrays of reads, readers and writes. */
 static void finish_nodes(draft *d) {
   clv__problem *problem = d->problem;
   uint32_t nodes = problem->node_count, values = problem->value_count, reads = 0;
@@ -239,9 +240,9 @@ static void draw_limits(draft *d) {
   problem->limits = limits;
 }
 
-/* ---- Prices ---- */
+/* ---- Times ---- */
 
-/* A time up to `scale`: of few values where there shall be ties, and sometimes nothing at all. */
+/* A random time up to `scale`. `style` 0 to 2 give equal times, many zeros, and few distinct times (ties). */
 static uint64_t draw_time(draft *d, uint32_t scale, uint32_t style) {
   switch (style) {
     case 0:
@@ -291,7 +292,8 @@ static void draw_copies(draft *d) {
   problem->value_bytes = bytes, problem->in_ns = in, problem->out_ns = out;
 }
 
-/* Savings within what the nodes take: a node's share in each of its fusions is at most twice its time over their number. */
+/* Draws savings so that no node saves more than its own time. Each saving is at most twice the time of either node, divided by
+ * its number of fusions. */
 static void draw_savings(draft *d) {
   clv__problem *problem = d->problem;
   if (!has(d, TEST_SAVINGS)) return;
@@ -360,7 +362,7 @@ static void draw_weights(draft *d) {
 clv__problem *test_problem_make(uint64_t seed, const test_problem_options *options, clv__arena *arena) {
   draft d = {.arena = arena, .options = options, .random = seed};
   d.problem = array(&d, 1, sizeof *d.problem);
-  d.features = options->features & (uint32_t)(test_random(&d.random) | test_random(&d.random)); /* three of four */
+  d.features = options->features & (uint32_t)(test_random(&d.random) | test_random(&d.random)); /* three of four on average */
   draw_devices(&d);
   draw_nodes(&d);
   finish_nodes(&d);

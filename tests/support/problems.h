@@ -1,6 +1,6 @@
-/* Seeded random placement and split problems (split/problem.h), with all shapes that have found errors. A problem
- * lives in the given arena and depends only on the seed and the options. problem_checks.h checks solutions;
- * problem_brute.h finds optimal ones. */
+/* Seeded random placement and split problems (split/problem.h), in shapes that have revealed errors before. A problem lives in
+ * the given arena and depends only on the seed and the options. problem_checks.h checks solutions; problem_brute.h finds optimal
+ * ones. */
 #ifndef CLEAVE_TESTS_PROBLEMS_H
 #define CLEAVE_TESTS_PROBLEMS_H
 
@@ -14,10 +14,10 @@ typedef enum test_shape {
   TEST_TREE_OUT,   /* values fan out */
   TEST_DIAMONDS,   /* fork, two branches, join */
   TEST_SKIPS,      /* a chain in which nodes also read much earlier values */
-  TEST_RANDOM,     /* each node reads anything before it */
+  TEST_RANDOM,     /* each node reads any earlier values */
   TEST_OUTPUTS,    /* the same, with several outputs per node, some without readers */
   TEST_COMPONENTS, /* several chains side by side in one list */
-  TEST_LADDER,     /* two chains with rungs: every second node of one reads the other */
+  TEST_LADDER,     /* two parallel chains; every second node of one also reads from the other */
   TEST_SHAPE_COUNT
 } test_shape;
 
@@ -29,9 +29,9 @@ enum {
   TEST_LAUNCHES = 1u << 3, /* launches that take time */
   TEST_SHARED = 1u << 4,   /* devices that share a memory space, with the host or with each other */
   TEST_PINS = 1u << 5,
-  TEST_LIMITS = 1u << 6, /* limits of inputs and nodes per partition; every single node is within them */
+  TEST_LIMITS = 1u << 6, /* limits of inputs and nodes per partition; no single node exceeds them */
   TEST_WEIGHTS = 1u << 7,
-  TEST_HOMES = 1u << 8,  /* weights and values with a place given by the user */
+  TEST_HOMES = 1u << 8,  /* weights and values whose device is given by the user */
   TEST_MEMORY = 1u << 9, /* memory limits: weights may not fit. Not in TEST_ALL: such a problem may have no solution */
   TEST_ALL = (1u << 9) - 1
 };
@@ -43,7 +43,7 @@ typedef struct test_problem_options {
   test_shape shape; /* TEST_SHAPE_COUNT: any */
 } test_problem_options;
 
-/* Aborts the program if memory is exhausted; nothing else can fail. */
+/* Makes a random problem. Aborts the program if memory runs out; there are no other errors. */
 clv__problem *test_problem_make(uint64_t seed, const test_problem_options *options, clv__arena *arena);
 
 /* Prints the whole problem, one line per node and per value, after a failure. `devices` (by node) may be NULL. */

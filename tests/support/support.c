@@ -1,4 +1,4 @@
-/* See support.h. */
+/* The counting allocator and the random numbers: see support.h. */
 #include "support.h"
 
 #include <stdlib.h>

@@ -26,8 +26,8 @@ void test_allocator_init(test_allocator *counting);
 uint64_t test_random(uint64_t *state);
 float test_random_float(uint64_t *state); /* in [-1, 1) */
 
-/* The number of random cases, of `count`, that a test tries, at least one: all; under the address sanitizer, where each takes
- * three times as long, a quarter, and under the thread sanitizer a seventh. CLEAVE_TEST_PERCENT=N says N percent. */
+/* Returns how many of `count` random cases a test runs, at least one. That is all of them, but a quarter under the address
+ * sanitizer and a seventh under the thread sanitizer, because they are slower. CLEAVE_TEST_PERCENT=N sets N percent instead. */
 uint32_t test_some(uint32_t count);
 
 /* Fails the test with the error's message unless status is CLV_OK. */

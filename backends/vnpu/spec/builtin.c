@@ -1,4 +1,4 @@
-/* The built-in descriptions. They are JSON that the preprocessor turns into text. This is the only copy. */
+/* The built-in descriptions "default" and "all". They are written here as JSON, which a macro turns into strings. */
 #include <string.h>
 
 #include "spec.h"
@@ -7,8 +7,8 @@
 
 // clang-format off
 
-/* A small NPU for vision models and transformers, with typical gaps: no f64, integers only as indices, rank at most 4, no control
- * flow. */
+/* A small NPU for vision models and transformers, with typical limits: no f64, integers only as indices, rank at most 4, no
+ * control flow. */
 static const char default_text[] = JSON_TEXT({
   "description": "virtual NPU, 55 operators",
   "memory": "1G",

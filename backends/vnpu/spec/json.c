@@ -1,4 +1,4 @@
-/* See json.h. */
+/* Reads the members of a JSON description: see json.h. */
 #include "json.h"
 
 #include <errno.h>
@@ -32,7 +32,8 @@ clv_status clv__spec_no_memory(clv__spec_reader *r) {
   return clv__error_memory(r->error, r->size_bytes);
 }
 
-/* Descends to `key`. Every push needs a pop on the success path; a failure needs no pops. */
+/* Appends `key` to the path that error messages name. After a success the caller must pop the key again; after an error it need
+ * not. */
 void clv__spec_push(clv__spec_reader *r, const char *key) {
   r->path[r->depth++] = key;
 }

@@ -12,7 +12,7 @@ enum { CLV__SPEC_DEPTH = 6 };
 
 typedef struct clv__vnpu_spec clv__vnpu_spec; /* spec.h */
 
-/* The reader's state, including its position for messages. */
+/* The reader's state, including the path of keys that error messages name. */
 typedef struct clv__spec_reader {
   clv__vnpu_spec *spec;
   clv__arena *arena; /* the spec's arena */
@@ -27,7 +27,8 @@ typedef struct clv__spec_reader {
 /* Formats an error such as "npu.json: line 4: operators.Conv.attributes: …". */
 clv_status clv__spec_fail(clv__spec_reader *r, const char *format, ...) CLV_PRINTF(2, 3);
 clv_status clv__spec_no_memory(clv__spec_reader *r);
-/* Descends to `key`. Every push needs a pop on the success path; a failure needs no pops. */
+/* Appends `key` to the path that error messages name. After a success the caller must pop the key again; after an error it need
+ * not. */
 void clv__spec_push(clv__spec_reader *r, const char *key);
 void clv__spec_pop(clv__spec_reader *r);
 

@@ -6,7 +6,7 @@
 #include "json.h"
 #include "spec.h"
 
-/* Reads the dtypes of single operands, such as {"1": ["i32", "i64"]}. */
+/* Reads the dtypes of operands that differ from the operator's, such as {"1": ["i32", "i64"]} for operand 1. */
 static clv_status read_operands(clv__spec_reader *r, json_t *object, const char *key, const clv__vnpu_operand **operands,
                                 uint32_t *count) {
   json_t *map = json_object_get(object, key);
@@ -147,8 +147,8 @@ clv_status clv__spec_operators(clv__spec_reader *r, json_t *root) {
   if (!is_all && !json_is_object(value))
     return clv__spec_fail(r, "must be \"all\", or an object that maps each operator to its limits");
   json_t *map = is_all ? NULL : value;
-  /* There is one entry more than keys. If the description accepts any operator ("all"), operators without an entry of their own
-   * use it. */
+  /* The array has one entry more than the object has keys. If the description accepts any operator ("all"), that entry is for the
+   * operators without an entry of their own. */
   clv__vnpu_operator *items = clv__arena_allocate_zero(&spec->arena, json_object_size(map) + 1, sizeof *items);
   if (items == NULL) return clv__spec_no_memory(r);
   spec->operators = items;

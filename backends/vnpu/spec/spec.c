@@ -93,7 +93,7 @@ static clv_status read_root(clv__spec_reader *r, json_t *root) {
     clv__spec_push(r, "alignment");
     return clv__spec_fail(r, "must be a power of two");
   }
-  /* Kernels need the alignment of their elements. So an alignment below the library's is raised to the library's. */
+  /* Kernels need data aligned to CLV__ALIGNMENT, so a smaller alignment is raised to it. */
   spec->alignment_bytes = alignment < (int64_t)CLV__ALIGNMENT ? CLV__ALIGNMENT : (uint32_t)alignment;
   CLV__TRY(clv__spec_int(r, root, "max_rank", 0, CLV_MAX_RANK, &rank));
   spec->max_rank = (int32_t)rank;
@@ -135,12 +135,13 @@ static bool parse_count(const char *text, uint64_t *count) {
 }
 
 const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT] = {
-    {"frequency", "a number above 0", "frequency of the speed model (default: as in the description)"},
+    {"frequency", "a number above 0",
+     "clock frequency of the speed model: computing times are divided by it (default: as in the description)"},
     {"time_scale", "a number, 0 or more", "factor for the times of the speed model (default: as in the description)"},
     {"memory", "bytes, such as 64M or 1G (0: no limit)", "size of the device memory (default: as in the description)"},
     {"hang", "a launch number from 1, or 0", "for tests: this launch never ends (default: 0, none)"},
     {"fail", "a launch number from 1, or 0", "for tests: this launch fails (default: 0, none)"},
-    {"spec", "default, all or a file", "the description, as with --npu-spec; default"},
+    {"spec", "default, all or a file", "the device description, as with --npu-spec (default: default)"},
 };
 
 const char *clv__vnpu_option_spec(const clv_option *options, uint32_t option_count) {
@@ -151,7 +152,7 @@ const char *clv__vnpu_option_spec(const clv_option *options, uint32_t option_cou
   return text;
 }
 
-/* The host has already checked the keys against the list. */
+/* Applies one option. The host has already checked that its key is in clv__vnpu_options. */
 static clv_status apply_option(clv__vnpu_spec *spec, const clv_option *option, clv_error *error) {
   const char *value = option->value != NULL ? option->value : "";
   bool is_read = true;
@@ -181,8 +182,8 @@ static clv_status apply_option(clv__vnpu_spec *spec, const clv_option *option, c
                         clv__vnpu_options[i].values);
 }
 
-/* Writes the description in canonical form, then the values that the options changed. Fault options are omitted because they do
- * not change programs. */
+/* Writes the description in canonical form, then the settings that options can change. `hang` and `fail` are omitted because they
+ * do not change programs. */
 static clv_status make_canonical(clv__spec_reader *r, json_t *root) {
   clv__vnpu_spec *spec = r->spec;
   char *json = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);

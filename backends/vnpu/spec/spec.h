@@ -6,8 +6,8 @@
 #include "base/memory.h"
 #include "cleave/plugin/backend.h"
 
-/* The allowed values of an attribute (of each element, for a list). If a node omits the attribute, `fallback` is its value.
- * Without a fallback, an omitted attribute satisfies the limit. */
+/* clv__vnpu_attribute has the allowed values of an attribute; for a list, those of each element. If a node omits the attribute,
+ * its value is `fallback`. Without a fallback, a node may always omit the attribute. */
 typedef struct clv__vnpu_scalar {
   bool is_text;
   double number;
@@ -28,7 +28,7 @@ typedef struct clv__vnpu_operand {
   uint32_t dtypes;
 } clv__vnpu_operand;
 
-/* The limits of one operator. The device's limits apply where it sets none. */
+/* The limits of one operator. If the description does not give a limit for the operator, this is the device's limit. */
 typedef struct clv__vnpu_operator {
   const char *name; /* "Conv", or "domain:Op" outside ONNX's domain */
   uint32_t dtypes;  /* mask of CLV__DTYPE_BIT */
@@ -36,8 +36,8 @@ typedef struct clv__vnpu_operator {
   uint32_t max_inputs; /* 0: no limit */
   int64_t max_kernel;  /* largest extent of a window; 0: no limit */
   uint32_t input_count, output_count, attribute_count, constant_count;
-  const clv__vnpu_operand *inputs;  /* dtypes of single inputs */
-  const clv__vnpu_operand *outputs; /* dtypes of single outputs */
+  const clv__vnpu_operand *inputs;  /* inputs with dtypes of their own */
+  const clv__vnpu_operand *outputs; /* outputs with dtypes of their own */
   const clv__vnpu_attribute *attributes;
   const uint32_t *constants; /* inputs that must be constants */
 } clv__vnpu_operator;
@@ -48,7 +48,7 @@ typedef struct clv__vnpu_operator_speed {
   double us, ns_per_row, ns_per_edge;
 } clv__vnpu_operator_speed;
 
-/* The figures of the speed model. The work that a figure of zero describes takes no time. All times are multiplied by
+/* The parameters of the speed model. If a rate is 0, the work that it applies to takes no time. All times are multiplied by
  * time_scale. */
 typedef struct clv__vnpu_speed {
   bool given;
@@ -60,14 +60,14 @@ typedef struct clv__vnpu_speed {
   double time_scale;
   double frequency; /* divides the computing time (not the copying time) */
   uint32_t operator_count;
-  const clv__vnpu_operator_speed *operators; /* their figures replace the times of arithmetic and memory traffic */
+  const clv__vnpu_operator_speed *operators; /* operators whose times do not depend on arithmetic and memory traffic */
 } clv__vnpu_speed;
 
 typedef struct clv__vnpu_spec {
   clv__arena arena; /* holds everything below */
-  const char *name; /* "" if it gives none */
+  const char *name; /* "" if the description gives none */
   const char *description;
-  const char *memory_space; /* "" if it gives none */
+  const char *memory_space; /* "" if the description gives none */
   uint64_t memory_bytes;    /* 0: no limit */
   uint32_t alignment_bytes;
   uint32_t max_partition_inputs, max_partition_nodes;
@@ -89,7 +89,7 @@ typedef struct clv__vnpu_spec {
 enum { CLV__VNPU_OPTION_COUNT = 6 };
 extern const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT];
 
-/* The description that the options name; the last one if there are several, NULL if there is none. */
+/* The value of the option `spec`: of the last one if there are several, NULL if there is none. */
 const char *clv__vnpu_option_spec(const clv_option *options, uint32_t option_count);
 
 /* Reads the description that `text` names: "default" (also NULL), "all", JSON that begins with a brace, or the path of a file.
@@ -97,8 +97,8 @@ const char *clv__vnpu_option_spec(const clv_option *options, uint32_t option_cou
 clv_status clv__vnpu_spec_open(const clv_allocator *allocator, const char *text, const clv_option *options, uint32_t option_count,
                                clv__vnpu_spec *spec, clv_error *error);
 void clv__vnpu_spec_finish(clv__vnpu_spec *spec);
-/* The limits of an operator, or NULL if the device does not support it. With `any_operator`, operators without an entry share
- * one. */
+/* The limits of an operator, or NULL if the device does not support it. If `any_operator` is set, all operators without an entry
+ * of their own share one entry. */
 const clv__vnpu_operator *clv__vnpu_spec_find(const clv__vnpu_spec *spec, const char *domain, const char *op);
 
 /* The text of a built-in description, or NULL (builtin.c). */

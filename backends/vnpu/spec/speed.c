@@ -1,5 +1,5 @@
-/* The speed model: see speed.h. It is a roofline computed from the description's figures, or a linear model for operators with
- * figures of their own. */
+/* The speed model: see speed.h. A node's time is the longer of its arithmetic and its memory traffic (a roofline). For operators
+ * with their own parameters it is a linear function of rows and edges. */
 #include "speed.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/tensor/attribute.h"
 #include "base/tensor/tensor.h"
 
-#define SPIN_NS UINT64_C(60000) /* a sleeping thread may wake this late, so the last part of a wait spins */
+#define SPIN_NS UINT64_C(60000) /* a sleeping thread may wake this much too late, so the end of a wait is spent spinning */
 
 uint64_t clv__vnpu_wait_until(uint64_t start_ns, double seconds) {
   uint64_t now = clv__clock_ns();
@@ -55,7 +55,8 @@ static double product_of_ints(const clv_node_info *node, const char *name) {
   return product;
 }
 
-/* A multiply-add counts as two operations. Exact for matrix products; one operation per element for other operators. */
+/* The number of arithmetic operations of a node. A multiply-add counts as two. The number is exact for convolutions and matrix
+ * products. Operators other than these and pooling count as one operation per element. */
 static double flops_of(const clv_node_info *node, const clv_tensor *inputs, const clv_tensor *outputs) {
   double in = node->input_count > 0 ? count_of(&inputs[0]) : 0;
   double out = node->output_count > 0 ? count_of(&outputs[0]) : 0;
@@ -76,7 +77,7 @@ static double flops_of(const clv_node_info *node, const clv_tensor *inputs, cons
   return in > out ? in : out;
 }
 
-/* A node whose output is input 0 with another shape. On hardware this only renames the bytes. */
+/* Whether the node's output is its first input with another shape. Hardware copies no data for such a node. */
 static bool is_view(const clv_node_info *node) {
   static const char *const views[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"};
   for (size_t i = 0; i < sizeof views / sizeof *views; ++i) {
@@ -85,7 +86,7 @@ static bool is_view(const clv_node_info *node) {
   return false;
 }
 
-/* ---- Operators with their own figures ---- */
+/* ---- Operators with their own parameters ---- */
 
 static bool is_called(const char *name, const clv_node_info *node) {
   size_t length = strlen(node->domain);
@@ -100,7 +101,7 @@ static const clv__vnpu_operator_speed *find_operator(const clv__vnpu_speed *spee
   return NULL;
 }
 
-/* Elements of the operand that selects rows: for ai.cleave's graph operators, the last operand. */
+/* The number of edges: the elements of the operand that selects rows. For ai.cleave's graph operators this is the last input. */
 static double edges_of(const clv_node_info *node, const clv_tensor *inputs) {
   bool is_ours = strcmp(node->domain, "ai.cleave") == 0 && strncmp(node->op, "Sparse", 6) == 0;
   if (is_ours && node->input_count > 0) return count_of(&inputs[node->input_count - 1]);

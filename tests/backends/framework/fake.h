@@ -1,5 +1,5 @@
-/* A framework for tests: it reads partitions as ONNX, runs them with the host's reference kernels, counts what is asked of it,
- * and does what is wrong on request. Single-node bodies are as good as any. */
+/* A framework for tests. It compiles a partition by writing and reading it as ONNX, and runs it with the host's reference
+ * kernels. It counts its calls, and fails or hangs if a test requests that. */
 #ifndef CLEAVE_TESTS_FAKE_FRAMEWORK_H
 #define CLEAVE_TESTS_FAKE_FRAMEWORK_H
 
@@ -9,24 +9,24 @@
 #include "backends/framework/framework.h"
 #include "machine.h"
 
-/* What one test asks of it; the device is told by its name. */
+/* What a test requests of the fake, and the fake's counters. There is only one, so all devices share it. */
 typedef struct fake_control {
-  const char *refused;    /* operator that may_support() refuses */
-  const char *uncompiled; /* operator that it claims, and that does not compile */
-  const char *in_company; /* operator that compiles alone, and in no group */
+  const char *refused;    /* operator that may_support() rejects */
+  const char *uncompiled; /* operator that may_support() accepts but that does not compile */
+  const char *in_company; /* operator that compiles alone, but not together with other nodes */
   bool is_static, is_remote, refuses_library;
   atomic_int loads, tries, compiles, runs, live;
-  atomic_int fail_run; /* the run, from 1 and counted in `runs`, that fails; 0: none */
-  atomic_bool hang;    /* runs wait until it is false, and fail */
-  atomic_bool hold;    /* runs wait until it is false, and go on */
-  atomic_int hung;     /* have begun to wait */
+  atomic_int fail_run; /* number, counted from 1 in `runs`, of the run that fails; 0: none */
+  atomic_bool hang;    /* while true, runs wait; then they fail */
+  atomic_bool hold;    /* while true, runs wait; then they continue */
+  atomic_int hung;     /* number of runs that have begun to wait */
 } fake_control;
 static fake_control fake;
 
 typedef struct fake_model {
   const clv_host *host;
   clv_graph_view *graph;
-  void *data; /* as ONNX */
+  void *data; /* the partition as an ONNX model */
   size_t size_bytes;
 } fake_model;
 
@@ -180,7 +180,7 @@ static clv_status write_output(clv__framework_run *run, uint32_t index, const cl
     CLV__TRY(run->allocate_output(run->cookie, index, &type, output, error));
   }
   if (!clv__tensor_same_type(&output->type, made))
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "a fake's output is of another type");
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "an output's type differs from its binding's");
   clv__tensor_size_bytes(made, &size_bytes);
   if (size_bytes > 0) memcpy(output->type.data, made->data, size_bytes);
   return CLV_OK;
@@ -202,14 +202,14 @@ static clv_status fake_run(void *request, clv__framework_run *run, clv_error *er
     return clv__error_set(error, CLV_DEVICE_ERROR, "the fake fails");
   }
   uint32_t count = host->graph_value_count(model->graph);
-  if (count > 64) return clv__error_set(error, CLV_INTERNAL_ERROR, "too many values for a fake");
+  if (count > 64) return clv__error_set(error, CLV_INTERNAL_ERROR, "the fake supports at most 64 values");
   for (uint32_t v = 0; v < count; ++v) {
     clv_value_info value = {.struct_size = sizeof value};
     host->graph_value(model->graph, v, &value);
     values[v] = value.type;
   }
   for (uint32_t i = 0; i < run->input_count; ++i) {
-    if (run->inputs[i].buffer != NULL) return clv__error_set(error, CLV_INTERNAL_ERROR, "a fake gets a buffer");
+    if (run->inputs[i].buffer != NULL) return clv__error_set(error, CLV_INTERNAL_ERROR, "an input is bound to a buffer");
     values[host->graph_input(model->graph, i)] = run->inputs[i].type;
   }
   clv_status status = run_nodes(model, values, owned, error);
@@ -245,14 +245,14 @@ static clv_status fake_query(const clv_host *host, void *user_data, const clv_ba
   (void)host;
   (void)user_data;
   *backend = clv__framework_backend(&framework);
-  return *backend != NULL ? CLV_OK : clv__error_set(error, CLV_INTERNAL_ERROR, "no room");
+  return *backend != NULL ? CLV_OK : clv__error_set(error, CLV_INTERNAL_ERROR, "too many frameworks");
 }
 
 static inline void fake_reset(void) {
   memset(&fake, 0, sizeof fake);
 }
 
-/* A context that knows the fake, without devices. */
+/* Creates a context with the fake among its backends, and without open devices. */
 static inline clv_context *fake_context(const clv_allocator *allocator, const char *cache) {
   clv_error error = {0};
   clv_context *context;

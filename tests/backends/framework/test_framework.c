@@ -1,11 +1,12 @@
-/* What all frameworks share, over one that runs the reference kernels: whole models, synchronous and with threads, verdicts by
- * trial and what is kept of them, executables on disk, failures, memory that runs out. */
+/* Tests of the code that all frameworks share, with the fake framework (fake.h): whole models on synchronous and asynchronous
+ * devices, verdicts by trial and their storage, executables on disk, failures, and lack of memory. */
 #include "../../cache/folder.h"
 #include "analysis/shapes.h"
 #include "base/files/sealed.h"
 #include "fake.h"
 
-/* x [4] -> Add, Mul, Relu, Add, with a weight; and positions of what is not zero, whose number depends on data. */
+/* x [4] -> Add, Mul, Relu, Add, with a weight. A second output gives the positions of the nonzero elements, whose number depends
+ * on the data. */
 static clv_graph *make_graph(const clv_allocator *allocator, bool open) {
   test_graph g;
   test_graph_begin(&g, allocator, 7);
@@ -61,13 +62,13 @@ static void devices_and_options(void **state) {
   clv_devices *devices = NULL;
   fake_reset();
   clv_context *context = fake_context(NULL, "");
-  assert_int_equal(atomic_load(&fake.loads), 0); /* only when a device is asked for */
+  assert_int_equal(atomic_load(&fake.loads), 0); /* the library is loaded only when one of its devices is requested */
   assert_ok(fake_open_devices(context, "cpu", NULL, &devices, &error), error);
   clv_devices_close(devices);
   assert_int_equal(atomic_load(&fake.loads), 0);
   fake.refuses_library = true;
   assert_int_not_equal(fake_open_devices(context, "fake:ONE", NULL, &devices, &error), CLV_OK);
-  fake.refuses_library = false; /* a refusal is not kept; a library is */
+  fake.refuses_library = false; /* a failed load is tried again; a loaded library is kept */
   assert_ok(fake_open_devices(context, "fake", NULL, &devices, &error), error);
   clv_device_info info = {.struct_size = sizeof info};
   clv_devices_info(devices, 0, &info);
@@ -114,20 +115,21 @@ static void verdicts(void **state) {
   assert_true(ask(&m, graph, 0).supported);
   assert_int_equal(atomic_load(&fake.tries), 1);
   assert_true(ask(&m, graph, 0).supported);
-  assert_int_equal(atomic_load(&fake.tries), 1); /* known */
+  assert_int_equal(atomic_load(&fake.tries), 1); /* the verdict was kept */
   assert_false(ask(&m, graph, 1).supported);
   assert_string_equal(ask(&m, graph, 1).reason, "in no table");
-  assert_int_equal(atomic_load(&fake.tries), 1); /* the table's no needs no trial */
+  assert_int_equal(atomic_load(&fake.tries), 1); /* a no from may_support() needs no trial */
   assert_false(ask(&m, graph, 2).supported);
-  assert_string_equal(ask(&m, graph, 2).reason, "the fake cannot build it"); /* in one line */
+  assert_string_equal(ask(&m, graph, 2).reason, "the fake cannot build it"); /* the message's line break was removed */
   assert_int_equal(atomic_load(&fake.tries), 2);
-  assert_true(ask(&m, graph, 3).supported); /* an Add as well, but without a constant: another signature */
+  assert_true(ask(&m, graph, 3).supported); /* a second Add, without a constant, has another signature */
   assert_int_equal(atomic_load(&fake.tries), 3);
   clv_graph_destroy(graph);
   machine_close(&m);
 }
 
-/* How many trials a list of graphs takes: one for each signature. */
+/* Returns how many trials two graphs of one node need: one for each distinct signature. They differ in `attribute` (numbers[0]
+ * and numbers[1]) and in the size of an axis (8 and `size`). */
 static int tries_of(const char *op, const char *attribute, const int64_t *numbers, int64_t size, bool is_static) {
   machine m;
   fake.is_static = is_static;
@@ -150,12 +152,13 @@ static void signatures(void **state) {
   (void)state;
   fake_reset();
   assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 8, false), 1);
-  assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 0), 8, false), 2);  /* an attribute */
+  assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 0), 8, false), 2);  /* the attribute differs */
   assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 16, false), 1); /* sizes do not matter */
-  assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 16, true), 2);  /* where shapes are fixed they do */
+  assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 16, true), 2);  /* unless the device has fixed shapes */
 }
 
-/* In another context, as in another process. */
+/* Returns how many trials the nodes of make_graph() need in a new context, which has no verdicts in memory, as in a new process.
+ * `relu` receives the verdict on the Relu. */
 static int tries_with(const char *cache, const char *list, const char *refused, bool *relu) {
   machine m;
   fake_reset();
@@ -200,9 +203,9 @@ static void remembered(void **state) {
   folder_make(&f);
   assert_int_equal(tries_with(f.path, "fake:ONE", "Relu", &relu), 4);
   assert_false(relu);
-  assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 0); /* both kinds of answers are kept */
+  assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 0); /* verdicts of yes and no were both stored */
   assert_false(relu);
-  assert_int_equal(tries_with(f.path, "fake:TWO", NULL, &relu), 4); /* another device */
+  assert_int_equal(tries_with(f.path, "fake:TWO", NULL, &relu), 4); /* not stored for this device */
   assert_true(relu);
   damage(f.path);
   assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 4);
@@ -218,7 +221,7 @@ static clv_status append(void *cookie, const void *data, size_t size_bytes) {
   return CLV_OK;
 }
 
-/* What somebody else left under the key: verdicts of all lengths, and none of them is believed. */
+/* Stored verdicts with random contents, of all lengths: they are ignored. */
 static void doubted(void **state) {
   (void)state;
   folder f;
@@ -234,7 +237,7 @@ static void doubted(void **state) {
     for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = (uint8_t)test_random(&random);
     memcpy(bytes, "CLVTRIED\1\0\0\0\0\0\0\0", 16);
     const void *left = bytes;
-    clv__text payload, file; /* every other one is sealed well, and says nonsense */
+    clv__text payload, file; /* used in every other round: a valid header and checksum around random bytes */
     clv__text_init(&payload, clv__allocator_default());
     clv__text_init(&file, clv__allocator_default());
     clv__sealed_put_text(&payload, KEY);
@@ -252,7 +255,7 @@ static void doubted(void **state) {
   folder_remove(f.path);
 }
 
-/* Verdicts that are whole and sensible, but of another device: nothing of them is believed. */
+/* Stored verdicts that are valid, but for another device: they are ignored. */
 static void of_another_device(void **state) {
   (void)state;
   folder f;
@@ -263,7 +266,7 @@ static void of_another_device(void **state) {
   clv__sealed_reader reader;
   folder_make(&f);
   assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 4);
-  assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 0); /* they were kept */
+  assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 0); /* the verdicts were stored */
   clv_context *context = fake_context(NULL, f.path);
   const clv_host *host = clv__context_host(context);
   assert_ok(host->recall(host->self, "fake", KEY, &data, &size_bytes, &error), error);
@@ -301,7 +304,7 @@ static void executables_on_disk(void **state) {
   folder_remove(f.path);
 }
 
-/* A node that is claimed and does not compile, alone or in company, and a run that fails: it goes on elsewhere. */
+/* A node that is supported alone but does not compile in its partition, and a run that fails: both run on the CPU instead. */
 static void failures(void **state) {
   (void)state;
   for (int async = 0; async < 2; ++async) {
@@ -320,7 +323,7 @@ static void failures(void **state) {
   }
 }
 
-/* Nodes whose results nobody reads are nothing to run. */
+/* A partition whose results are not read is not run. */
 static void nobody_reads(void **state) {
   (void)state;
   machine m;
@@ -332,13 +335,13 @@ static void nobody_reads(void **state) {
   test_graph_node(&g, "read", "Neg", "x", "out");
   test_graph_node(&g, "unread", "Relu", "x", "nothing");
   clv_graph *graph = test_graph_end(&g, "out");
-  run_all(&m, graph, "read=cpu,unread=fake:ONE", "a node that nobody reads");
+  run_all(&m, graph, "read=cpu,unread=fake:ONE", "a node whose result is not read");
   assert_int_equal(atomic_load(&fake.runs), 0);
   clv_graph_destroy(graph);
   machine_close(&m);
 }
 
-/* Every allocation fails once. */
+/* Opens the device, plans and runs a graph, with each allocation failing once. */
 static void memory_runs_out(void **state) {
   (void)state;
   size_t most = SIZE_MAX;

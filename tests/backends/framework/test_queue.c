@@ -1,5 +1,5 @@
-/* Streams with threads of their own: random copies over streams and events give what doing them one after the other gives, a
- * failure reaches what comes after it and nothing else, notices come once, and a device whose run does not end can be closed. */
+/* Streams with threads: random copies on several streams, ordered by events, have the same results as in sequence. A failure
+ * reaches only later commands. Notifications arrive once. A device can be closed while a run hangs. */
 #include "fake.h"
 
 #include "analysis/shapes.h"
@@ -31,10 +31,10 @@ static void rig_close(rig *r) {
   assert_int_equal(atomic_load(&fake.live), 0);
 }
 
-/* ---- Random commands: each copies a cell that comes before it, by streams and events, to a cell of its own ---- */
+/* ---- Random commands. Each copies a cell that was written before it, according to streams and events, to its own cell ---- */
 
 typedef struct notice {
-  const volatile uint64_t *cell; /* written before; NULL: nothing to see */
+  const volatile uint64_t *cell; /* a cell that must be written before the notification; NULL: none */
   atomic_int calls;
   atomic_bool early;
 } notice;
@@ -84,7 +84,7 @@ static void random_commands(void **state) {
         break;
       case 1:
         assert_ok(r.backend->event_wait(r.device, streams[s], events[e], &error), error);
-        /* one of the two that are known to come before */
+        /* both cells are written before the next command: choose one */
         if (before_event[e] != COMMANDS && test_random(&random) % 2 == 0) before_stream[s] = before_event[e];
         break;
       case 2:
@@ -114,7 +114,7 @@ static void random_commands(void **state) {
 
 /* ---- Runs ---- */
 
-/* y = neg(x) of 4 elements, compiled, and where it reads and writes. */
+/* y = neg(x) of 4 elements, compiled, with its input and output memory. */
 typedef struct work {
   clv_graph *graph;
   clv_executable *executable;
@@ -159,7 +159,7 @@ static void work_close(work *w, rig *r) {
   clv_graph_destroy(w->graph);
 }
 
-/* The same instance, enqueued again before its last run is over, with other bindings. */
+/* Enqueues one instance many times, each time with other bindings, before its earlier runs have finished. */
 static void many_runs(void **state) {
   (void)state;
   rig r;
@@ -204,10 +204,10 @@ static void failures_travel(void **state) {
   w.x[0] = 6;
   assert_ok(work_run(&w, &r, first, &error), error); /* fails */
   w.x[0] = 7;
-  assert_ok(work_run(&w, &r, first, &error), error); /* is skipped */
+  assert_ok(work_run(&w, &r, first, &error), error); /* is skipped, because the stream has failed */
   assert_ok(r.backend->event_record(r.device, event, first, &error), error);
   assert_ok(r.backend->event_wait(r.device, second, event, &error), error);
-  assert_ok(work_run(&w, &r, second, &error), error); /* is skipped as well */
+  assert_ok(work_run(&w, &r, second, &error), error); /* is skipped, because the event carries the failure */
   assert_int_equal(r.backend->event_synchronize(r.device, event, &error), CLV_DEVICE_ERROR);
   assert_non_null(strstr(error.message, "the fake fails"));
   assert_int_equal(r.backend->stream_synchronize(r.device, second, &error), CLV_DEVICE_ERROR);
@@ -215,8 +215,8 @@ static void failures_travel(void **state) {
   assert_int_equal(r.backend->stream_synchronize(r.device, first, &error), CLV_DEVICE_ERROR);
   assert_true(w.y[0] == -5);
   assert_int_equal(atomic_load(&fake.runs), 2);
-  assert_ok(r.backend->stream_synchronize(r.device, first, &error), error); /* reported once */
-  assert_ok(work_run(&w, &r, third, &error), error);                        /* never touched by it */
+  assert_ok(r.backend->stream_synchronize(r.device, first, &error), error); /* the failure was reported, and only once */
+  assert_ok(work_run(&w, &r, third, &error), error);                        /* this stream never saw the failure */
   assert_ok(r.backend->stream_synchronize(r.device, third, &error), error);
   assert_ok(work_run(&w, &r, first, &error), error);
   assert_ok(r.backend->event_record(r.device, event, first, &error), error);
@@ -230,14 +230,14 @@ static void failures_travel(void **state) {
   rig_close(&r);
 }
 
-/* Who waits for a record gets that one's failure, though the event is recorded again, with another outcome, before the wait's
- * turn comes: a stream that hangs holds it back. `fails`: the record that is waited for is behind a failure, or the next one is.
- */
+/* A wait gets the failure of the record that it waits for, even if the event is recorded again, with another outcome, before the
+ * wait is executed. The waiting stream is blocked until then. If `fails`, the awaited record is on the stream that failed, and
+ * the next record on the good one; otherwise the reverse. */
 static void check_earlier_record(bool fails) {
   rig r;
   work works[3];
   clv_error error = {0};
-  clv_stream *streams[3]; /* who fails, who does not, who waits */
+  clv_stream *streams[3]; /* the stream that fails, a good one, the one that waits */
   clv_event *event;
   rig_open(&r, NULL);
   for (int i = 0; i < 3; ++i) {
@@ -250,7 +250,7 @@ static void check_earlier_record(bool fails) {
   assert_ok(work_run(&works[0], &r, streams[0], &error), error);
   while (atomic_load(&fake.runs) == 0) usleep(1000);
   atomic_store(&fake.hold, true);
-  assert_ok(work_run(&works[2], &r, streams[2], &error), error); /* does not end before it is told to */
+  assert_ok(work_run(&works[2], &r, streams[2], &error), error); /* runs until `hold` is cleared */
   while (atomic_load(&fake.hung) == 0) usleep(1000);
   assert_ok(r.backend->event_record(r.device, event, streams[fails ? 0 : 1], &error), error);
   assert_ok(r.backend->event_wait(r.device, streams[2], event, &error), error);
@@ -277,7 +277,8 @@ static void records_keep_their_failures(void **state) {
 
 /* ---- A run that does not end ---- */
 
-/* What such a device keeps stays for ever: in a list, so that it is no leak. */
+/* An allocator that never frees, for what a hung device leaves behind. A list of all allocations keeps the leak checker from
+ * reporting them. */
 typedef struct kept {
   struct kept *next;
   char padding[CLV__ALIGNMENT - sizeof(void *)];
@@ -328,11 +329,11 @@ static void hung_runs(void **state) {
   void *all[] = {&r, stream};
   assert_int_equal(pthread_create(&waiter, NULL, wait_for_stream, all), 0);
   usleep(20000);
-  clv_devices_close(r.devices); /* as when it was given up: nothing was destroyed before */
+  clv_devices_close(r.devices); /* as after a hang: the host has not destroyed the objects */
   assert_int_equal(pthread_join(waiter, &result), 0);
-  assert_ptr_equal(result, &r); /* whoever waited is told */
+  assert_ptr_equal(result, &r); /* the waiting thread got an error */
   atomic_store(&fake.hang, false);
-  usleep(50000); /* the thread ends when it comes back, and runs nothing more */
+  usleep(50000); /* when the hung run returns, the stream's thread ends without running the second one */
   assert_int_equal(atomic_load(&fake.hung), 1);
   clv_graph_destroy(w.graph);
   clv_context_destroy(r.context);

@@ -1,4 +1,4 @@
-/* A library that says it is an ONNX Runtime too old to be used: a module for test_onnxruntime.c. */
+/* A library with the version number of an ONNX Runtime that is too old to be used: for test_onnxruntime.c. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@ typedef struct base {
   const char *(*GetVersionString)(void);
 } base;
 
-/* What is too old prints when it is asked for an interface that it lacks: it must not be asked. */
+/* Must not be called: an old library prints an error if it lacks the requested API version. */
 static const void *get_api(uint32_t version) {
   (void)version;
   abort();

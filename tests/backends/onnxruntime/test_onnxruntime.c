@@ -1,6 +1,6 @@
-/* ONNX Runtime as a device: every function of its API that is used here does what its place in the table says, all dtypes and odd
- * shapes, outputs sized by data, open sizes, options, threads, verdicts; and libraries that are none. Skipped where the library
- * is not here. */
+/* ONNX Runtime as a device: the position of every API function in the table, all dtypes and unusual shapes, outputs whose size
+ * depends on data, dynamic shapes, options, threads, verdicts, and files that are not a usable library. Skipped if ONNX Runtime
+ * is not installed. */
 #include "backends/onnxruntime/device.h"
 #include "framework.h"
 
@@ -10,7 +10,7 @@ static bool skipped(void) {
 
 /* ---- The API ---- */
 
-/* Functions that no test here comes to otherwise, or that could be mistaken for a neighbour. */
+/* Calls API functions that no other test here calls, or whose table position could be confused with a neighbour's. */
 static void places(void **state) {
   (void)state;
   if (skipped()) return;
@@ -29,7 +29,7 @@ static void places(void **state) {
   assert_int_not_equal(api->GetErrorCode(status), 0);
   assert_non_null(strstr(api->GetErrorMessage(status), "NoSuchThing"));
   api->ReleaseStatus(status);
-  /* Without CUDA in the library it is refused by name; with it there are options to release. */
+  /* If the library has no CUDA, the error names it. If it has, there are options to release. */
   clv__ort_cuda *cuda = NULL;
   status = api->CreateCUDAProviderOptions(&cuda);
   if (status == NULL) {
@@ -41,7 +41,7 @@ static void places(void **state) {
     api->ReleaseStatus(status);
   }
   assert_null(api->AddSessionConfigEntry(options, "session.disable_cpu_ep_fallback", "1"));
-  status = api->AddSessionConfigEntry(options, "", "1"); /* a key must have a length */
+  status = api->AddSessionConfigEntry(options, "", "1"); /* an empty key is an error */
   assert_non_null(status);
   assert_ok(clv__ort_check(api, NULL, "nothing", &error), error);
   assert_int_not_equal(clv__ort_check(api, status, "AddSessionConfigEntry", &error), CLV_OK);
@@ -62,7 +62,7 @@ static void dtypes(void **state) {
   static const int64_t shapes[][3] = {{2, 3, 4}, {1, 1, 1}, {2, 0, 4}};
   if (skipped()) return;
   for (size_t d = 0; d < sizeof all / sizeof *all; ++d) {
-    for (int32_t s = 0; s < 4; ++s) { /* the last one: a scalar */
+    for (int32_t s = 0; s < 4; ++s) { /* the last shape is a scalar */
       machine m;
       test_graph g;
       uint64_t random = d * 7 + (uint64_t)s, data[24] = {0};
@@ -105,7 +105,7 @@ static void options(void **state) {
   check_options("onnxruntime:CPU", good, sizeof good / sizeof *good, bad, sizeof bad / sizeof *bad);
 }
 
-/* Two devices that want different numbers of threads, in one process. */
+/* Two devices with different numbers of threads in one process. */
 static void two_devices(void **state) {
   (void)state;
   if (skipped()) return;
@@ -137,7 +137,7 @@ static void two_devices(void **state) {
     clv_graph_destroy(graph);
   }
   machine_close(&a);
-  machine_close(&b); /* which has the environment alone now */
+  machine_close(&b); /* `b` is now the only user of the environment */
 }
 
 static void reasons(void **state) {
@@ -153,7 +153,7 @@ static void reasons(void **state) {
   test_graph_node(&g, "tangent", "Atan", "x", "y");
   clv_graph *graph = test_graph_end(&g, "y");
   assert_int_equal(clv_plan_make(graph, m.devices, NULL, &plan, &error), CLV_NOT_SUPPORTED);
-  assert_non_null(strstr(error.message, "Atan")); /* in ONNX Runtime's own words */
+  assert_non_null(strstr(error.message, "Atan")); /* ONNX Runtime's message */
   assert_null(strchr(error.message, '\n'));
   clv_graph_destroy(graph);
   test_graph_begin(&g, &m.counting.allocator, 1);
@@ -168,7 +168,7 @@ static void reasons(void **state) {
   machine_close(&m);
 }
 
-/* ---- Products of u8 and s8, as far from 0 as they get ---- */
+/* ---- Products of u8 and s8, with the largest values of both types ---- */
 
 enum { ROWS = 8, DEPTH = 64, COLUMNS = 16 };
 
@@ -181,7 +181,7 @@ static clv_graph *product_of_integers(machine *m) {
   return test_graph_end(&g, "y");
 }
 
-/* What ONNX Runtime's optimiser makes a product of integers of. */
+/* A product of dequantised floats, which ONNX Runtime's optimiser turns into a product of integers. */
 static clv_graph *product_of_floats(machine *m) {
   test_graph g;
   test_graph_begin(&g, &m->counting.allocator, 1);
@@ -195,7 +195,7 @@ static clv_graph *product_of_floats(machine *m) {
   return test_graph_end(&g, "y");
 }
 
-/* A plan is made and right, or there is none where they saturate. */
+/* If the processor saturates products of u8 and s8, planning for ONNX Runtime alone fails. All other results are right. */
 static void integers(void **state) {
   (void)state;
   if (skipped()) return;
@@ -223,7 +223,7 @@ static void integers(void **state) {
   }
 }
 
-/* ---- Libraries that are none; each in a process that has loaded none before ---- */
+/* ---- Files that are not usable libraries. These tests run before the real library is loaded ---- */
 
 static void refuse(const char *said, const char *expected) {
   check_wrong_library("onnxruntime:CPU", "CLEAVE_ONNXRUNTIME", said, expected);
@@ -241,7 +241,7 @@ static void wrong_libraries(void **state) {
   refuse("/no/such/folder/libonnxruntime.so", "No such file");
   refuse("/proc/self/task", "does not contain libonnxruntime.so*");
   refuse("libonnxruntime.so", "is not a path");
-  refuse(OLD_LIBRARY, "ONNX Runtime 1.2.0; one of 1.17 or later");
+  refuse(OLD_LIBRARY, "ONNX Runtime 1.2.0; version 1.17 or later");
   refuse(NO_LIBRARY, "lacks OrtGetApiBase");
   if (library_folder != NULL) setenv("CLEAVE_ONNXRUNTIME", library_folder, 1);
 }

@@ -1,4 +1,4 @@
-/* A library that says it is an OpenVINO too old to be used: a module for test_openvino.c. */
+/* A library with the version number of an OpenVINO that is too old to be used: for test_openvino.c. */
 typedef struct version {
   const char *build_number, *description;
 } version;

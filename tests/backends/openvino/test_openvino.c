@@ -1,6 +1,6 @@
-/* OpenVINO as a device: dtypes and odd shapes, outputs that are inputs or one another, sizes that are open or follow from data,
- * compiled models kept, options, verdicts with their reasons; and libraries that are none. Skipped where the library is not here.
- */
+/* OpenVINO as a device: dtypes and unusual shapes, outputs that are the same tensor as an input or as another output, dynamic
+ * shapes and sizes that depend on data, saved models, options, verdicts with their reasons, and files that are not a usable
+ * library. Skipped if OpenVINO is not installed. */
 #include "analysis/shapes.h"
 #include "backends/openvino/device.h"
 #include "framework.h"
@@ -11,7 +11,8 @@ static bool skipped(void) {
 
 /* ---- Values ---- */
 
-/* One node on an input of a dtype; what the device says to it is compared where it takes it. */
+/* Plans one node of operator `op` with an input of the given dtype. `is_taken`: whether the device must support the node; if so,
+ * its results are checked too. */
 static void check_node(clv_dtype dtype, const char *op, const char *inputs, bool is_taken, const char *option) {
   machine m;
   test_graph g;
@@ -53,8 +54,8 @@ static void dtypes(void **state) {
   check_node(CLV_I64, "Shape", "x", true, NULL);
 }
 
-/* Outputs that are an input, and outputs that are one another: their memory is apart all the same, and the input's is left alone.
- */
+/* Outputs that OpenVINO reduces to the same tensor as an input or another output: each has its own memory with the right values,
+ * and inputs are not overwritten. */
 static void one_tensor(void **state) {
   (void)state;
   if (skipped()) return;
@@ -106,7 +107,7 @@ static clv_status append(void *cookie, const void *data, size_t size_bytes) {
   return CLV_OK;
 }
 
-/* Saved, loaded into another core, and run after the bytes are gone; what is damaged is refused. */
+/* Saves a model, loads it into another core, and runs it after the bytes are overwritten. Damaged models are refused. */
 static void kept_models(void **state) {
   (void)state;
   if (skipped()) return;
@@ -142,7 +143,7 @@ static void kept_models(void **state) {
   for (int i = 0; i < 2; ++i) {
     if (i == 1) {
       assert_ok(clv__openvino_model_load(devices[1], b.data, b.size_bytes, &loaded, &error), error);
-      memset(b.data, 0x5a, b.size_bytes); /* nothing of it is read any more */
+      memset(b.data, 0x5a, b.size_bytes); /* the loaded model must not read the bytes any more */
     }
     clv_tensor type = clv__tensor_make(CLV_F32, 2, DIMS(2, 4), x);
     clv_binding in = {.type = type}, out[2] = {{.type = type}, {.type = type}};
@@ -162,7 +163,7 @@ static void kept_models(void **state) {
     assert_int_not_equal(clv__openvino_model_load(devices[1], again.data, length, &none, &error), CLV_OK);
     assert_null(none);
   }
-  again.data[8] ^= 1; /* the library's version */
+  again.data[8] ^= 1; /* changes the library's version in the file */
   assert_int_equal(clv__openvino_model_load(devices[1], again.data, again.size_bytes, &request, &error), CLV_NOT_SUPPORTED);
   free(again.data);
   free(b.data);
@@ -194,7 +195,7 @@ static void options(void **state) {
   machine_close(&m);
 }
 
-/* What OpenVINO itself says, on one line. */
+/* Reasons that come from OpenVINO's own messages are on one line. */
 static void reasons(void **state) {
   (void)state;
   if (skipped()) return;
@@ -221,7 +222,7 @@ static void reasons(void **state) {
   machine_close(&m);
 }
 
-/* ---- Libraries that are none; before another one is loaded ---- */
+/* ---- Files that are not usable libraries. These tests run before the real library is loaded ---- */
 
 static void refuse(const char *said, const char *expected) {
   check_wrong_library("openvino:CPU", "CLEAVE_OPENVINO", said, expected);
@@ -238,7 +239,7 @@ static void wrong_libraries(void **state) {
 }
 
 int main(void) {
-  setenv("TBB_ENABLE_SANITIZERS", "1", 1); /* otherwise its TBB loads a library in a way that sanitizers refuse */
+  setenv("TBB_ENABLE_SANITIZERS", "1", 1); /* otherwise OpenVINO's TBB loads a library in a way that the sanitizers reject */
   framework_find("CLEAVE_OPENVINO", "openvino/libs");
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(wrong_libraries), cmocka_unit_test(dtypes),     cmocka_unit_test(one_tensor),

@@ -1,5 +1,5 @@
-/* Calls of ATen's operators as text: what is read, and what is refused how. PyTorch is not needed for that, but for its numbers.
- */
+/* Parsing the calls of ATen operators: the results, and the errors. PyTorch is not needed: the test makes up its numbers for
+ * dtypes, layouts and formats. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +36,8 @@ typedef struct fixture {
   clv_error error;
 } fixture;
 
-/* A node with three inputs, the last absent, of `op` with one argument and one result. */
+/* Reads the call of a node of operator `op` with one argument and one result. The node has three inputs, of which the last is
+ * absent. */
 static clv_status read(fixture *f, const char *op, const char *argument, const char *result) {
   static const uint32_t inputs[] = {7, 8, CLV_NO_VALUE}, outputs[] = {9};
   clv_string strings[2] = {{argument, strlen(argument)}, {result, strlen(result)}};
@@ -138,11 +139,11 @@ static void refusals(void **state) {
       {"dim=1", "Tensor", CLV_NOT_SUPPORTED, "without the operator's schema"},
       {"int dim=1", "int", CLV_NOT_SUPPORTED, "a result of type 'int' is not a tensor"},
       {"Tensor self=%3", "Tensor", CLV_INVALID_MODEL, "one of the node's inputs"},
-      {"Tensor self=%2", "Tensor", CLV_INVALID_MODEL, "one of the node's inputs"}, /* absent */
+      {"Tensor self=%2", "Tensor", CLV_INVALID_MODEL, "one of the node's inputs"}, /* input 2 is absent */
       {"Tensor self=%-1", "Tensor", CLV_INVALID_MODEL, "one of the node's inputs"},
       {"Tensor self=%99999999999999999999", "Tensor", CLV_INVALID_MODEL, "one of the node's inputs"},
-      {"Tensor self=None", "Tensor", CLV_INVALID_MODEL, "it may not be None"},
-      {"Tensor[] self=[None]", "Tensor", CLV_INVALID_MODEL, "it may not be None"},
+      {"Tensor self=None", "Tensor", CLV_INVALID_MODEL, "it must not be None"},
+      {"Tensor[] self=[None]", "Tensor", CLV_INVALID_MODEL, "it must not be None"},
       {"int dim=1.5", "Tensor", CLV_INVALID_MODEL, "expected a whole number"},
       {"int dim=99999999999999999999", "Tensor", CLV_INVALID_MODEL, "expected a whole number"},
       {"int dim=1 2", "Tensor", CLV_INVALID_MODEL, "expected a whole number"},
@@ -169,7 +170,7 @@ static void refusals(void **state) {
   clv__arena_finish(&f.arena);
 }
 
-/* Whatever the bytes: an answer, and nothing read beyond them. */
+/* Random changes to valid arguments: the reader succeeds or gives an error, and does not read beyond the text. */
 static void any_bytes(void **state) {
   (void)state;
   static const char *const seeds[] = {"Tensor?[] indices=[None, %0, %1]", "int[]? dim=[1, -2, 3]", "str mode=\"a \\\"b\\\" c\"",
@@ -181,7 +182,7 @@ static void any_bytes(void **state) {
     begin(&f);
     const char *seed = seeds[test_random(&random) % (sizeof seeds / sizeof *seeds)];
     size_t length = strlen(seed);
-    text = clv__arena_string(&f.arena, seed, length); /* its own memory: what is read behind it is found */
+    text = clv__arena_string(&f.arena, seed, length); /* its own memory, so that the sanitizer finds overreads */
     assert_non_null(text);
     for (uint64_t changes = test_random(&random) % 4; changes > 0; --changes) {
       static const char letters[] = "[]?%,\"\\ =0-N\0T";

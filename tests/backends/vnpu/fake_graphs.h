@@ -1,4 +1,4 @@
-/* Graphs and programs that the tests of the virtual NPU have in common. */
+/* Graphs and programs shared by the tests of the virtual NPU. */
 #ifndef CLEAVE_TESTS_BACKENDS_VNPU_FAKE_GRAPHS_H
 #define CLEAVE_TESTS_BACKENDS_VNPU_FAKE_GRAPHS_H
 
@@ -9,7 +9,7 @@ static inline const clv_allocator *heap(void) {
   return clv__allocator_default();
 }
 
-/* ---- Random graphs over f32, f16 or bf16 matrices [4, 40]; weights [40, 40] are above the limit for program constants ---- */
+/* ---- Random graphs over f32, f16 or bf16 matrices [4, 40]; weights [40, 40] are too large for constants in a program ---- */
 
 enum { ROWS = 4, COLUMNS = 40 };
 
@@ -35,7 +35,7 @@ static inline void binary(fake_graph *g, const char *op, int a, int b, int made)
   fake_node(g, op, in, out, NULL, 0);
 }
 
-/* Appends nodes that make the value v<made> (and maybe more, of other names). */
+/* Appends nodes that compute the value v<made>, and possibly values with other names. */
 static inline void random_step(fake_graph *g, clv_dtype dtype, int made, uint64_t *seed) {
   int x = (int)(test_random(seed) % (uint64_t)made), y = (int)(test_random(seed) % (uint64_t)made);
   char in[64], out[64], w[32];
@@ -50,7 +50,7 @@ static inline void random_step(fake_graph *g, clv_dtype dtype, int made, uint64_
       binary(g, "Add", x, y, made);
       break;
     case 2:
-      random_constant(g, w, dtype, 1, (int64_t[]){COLUMNS}, seed); /* small: inside the program */
+      random_constant(g, w, dtype, 1, (int64_t[]){COLUMNS}, seed); /* small: a constant inside the program */
       snprintf(in, sizeof in, "v%d %s", x, w);
       fake_node(g, "Mul", in, out, NULL, 0);
       break;
@@ -67,7 +67,7 @@ static inline void random_step(fake_graph *g, clv_dtype dtype, int made, uint64_
       fake_node(g, "Reshape", in, out, NULL, 0);
       break;
     }
-    case 6: { /* a join and a split of which one half is never read */
+    case 6: { /* a Concat and a Split; one half of the result is never read */
       clv_attribute axis = fake_ints(g, "axis", false, 1, (int64_t[]){0});
       snprintf(in, sizeof in, "v%d v%d", x, y);
       fake_node(g, "Concat", in, w, &axis, 1);
@@ -91,7 +91,7 @@ static inline clv_graph *random_graph(const clv_allocator *allocator, clv_dtype 
   fake_constant(&g, "shape_back", CLV_I64, 1, (int64_t[]){2}, (int64_t[]){ROWS, COLUMNS});
   for (int i = 2; i < nodes + 2; ++i) random_step(&g, dtype, i, seed);
   char name[16];
-  for (int i = 2; i < nodes + 2; ++i) { /* the last, and some that are also read inside */
+  for (int i = 2; i < nodes + 2; ++i) { /* the last value, and some values that other nodes also read */
     if (i < nodes + 1 && test_random(seed) % 5 != 0) continue;
     snprintf(name, sizeof name, "v%d", i);
     fake_output(&g, name);
@@ -128,7 +128,7 @@ static inline void evaluate(const clv_graph *graph, const clv_tensor *inputs, cl
   assert_ok(evaluate_fast(graph, inputs, outputs, NULL, NULL, heap(), &error), error);
 }
 
-/* The program in memory, growing. */
+/* A saved program in memory; blob_write() appends to it. */
 typedef struct blob {
   uint8_t data[1 << 17];
   size_t size_bytes;
@@ -153,7 +153,7 @@ static inline void compile_whole(const fake_host *fake, clv_device *device, cons
   clv__arena_finish(&arena);
 }
 
-/* ---- One small graph for everything else: y = Relu(x W + b) ---- */
+/* ---- A small graph, for all other tests: y = Relu(x W + b) ---- */
 
 static inline clv_graph *small_graph(const clv_allocator *allocator, clv_dtype dtype) {
   uint64_t seed = 3;

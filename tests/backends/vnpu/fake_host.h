@@ -1,5 +1,5 @@
-/* What the tests of the virtual NPU share: the services of a host over the library's graphs, and a way to run a view on a device
- * as the library does: upload weights, copy in, launch, copy out. */
+/* Shared by the tests of the virtual NPU: a host whose services work on the library's graphs, and functions that run an
+ * executable as the library does: upload weights, copy in, launch, copy out. */
 #ifndef CLEAVE_TESTS_BACKENDS_VNPU_FAKE_HOST_H
 #define CLEAVE_TESTS_BACKENDS_VNPU_FAKE_HOST_H
 
@@ -17,7 +17,7 @@
 typedef struct fake_host {
   clv_host host;
   const clv_allocator *allocator;
-  char log[400]; /* the last text */
+  char log[400]; /* the last message */
   int logged;
 } fake_host;
 
@@ -100,7 +100,7 @@ static inline clv_device *fake_device(const fake_host *fake, const char *spec) {
   return device;
 }
 
-/* An executable in use: its weights and an instance. */
+/* An executable with its uploaded weights, an instance and a stream. */
 typedef struct fake_session {
   const clv_backend *backend;
   clv_device *device;
@@ -119,7 +119,7 @@ static inline void fake_session_close(fake_session *s) {
   *s = (fake_session){0};
 }
 
-/* Takes `executable` over. `source` has the weights. */
+/* Takes ownership of `executable`. Its weights are uploaded from the graph `source`. */
 static inline clv_status fake_session_open(fake_session *s, const clv_backend *backend, clv_device *device,
                                            clv_executable *executable, const clv_graph *source, const clv_tensor *inputs,
                                            uint32_t input_count, clv_error *error) {
@@ -142,7 +142,7 @@ static inline clv_status fake_session_open(fake_session *s, const clv_backend *b
   return status;
 }
 
-/* For outputs sized by data. */
+/* The cookie of fake_allocate_output(), which allocates outputs whose size depends on data. */
 typedef struct fake_outputs {
   const clv_backend *backend;
   clv_device *device;
@@ -161,8 +161,8 @@ static inline clv_status fake_allocate_output(void *cookie, uint32_t index, cons
 
 enum { FAKE_MAX_IO = 64 };
 
-/* Runs once. `outputs` come typed (rank unknown: sized by data) and get data from the host's allocator, also what failed may
- * leave some: release them all. */
+/* Runs once. `outputs` contain the types (rank unknown if the size depends on data), and receive data from `allocator`. Even
+ * after a failure some may have data: the caller releases all. */
 static inline clv_status fake_session_run(fake_session *s, const clv_allocator *allocator, const clv_tensor *inputs,
                                           uint32_t input_count, clv_tensor *outputs, uint32_t output_count, clv_error *error) {
   const clv_backend *b = s->backend;
@@ -211,7 +211,7 @@ static inline clv_status fake_session_run(fake_session *s, const clv_allocator *
 
 /* ---- Graphs ---- */
 
-/* A graph under construction; every mistake in it fails the test. */
+/* A graph under construction. Every error fails the test. */
 typedef struct fake_graph {
   clv__builder *builder;
   clv_error error;
@@ -257,7 +257,7 @@ static inline void fake_constant(fake_graph *g, const char *name, clv_dtype dtyp
   clv__builder_type(g->builder, fake_value(g, name), &type);
 }
 
-/* `inputs` and `outputs` are names separated by spaces; "-" is an absent one. */
+/* Converts names, separated by spaces, to value ids. "-" is an absent value. */
 static inline uint32_t fake_names(fake_graph *g, const char *names, clv_value_id *ids) {
   uint32_t count = 0;
   while (*names != '\0') {
@@ -300,7 +300,7 @@ static inline void release_tensors(const clv_allocator *allocator, clv_tensor *t
   }
 }
 
-/* Bit for bit. */
+/* Checks that types and all bytes are equal. */
 static inline void assert_same(const clv_tensor *a, const clv_tensor *b, const char *name) {
   size_t size_bytes = 0;
   if (!clv__tensor_same_type(a, b)) {

@@ -1,4 +1,4 @@
-/* The small graph on a device of its own, ready to be executed, and everything counted. */
+/* A test fixture: small_graph() on its own device, ready to be executed, with an allocator that counts. */
 #ifndef CLEAVE_TESTS_BACKENDS_VNPU_FAKE_RIG_H
 #define CLEAVE_TESTS_BACKENDS_VNPU_FAKE_RIG_H
 
@@ -16,7 +16,7 @@ typedef struct fake_rig {
   clv_execute_args args;
 } fake_rig;
 
-/* `key`: an option of the device; NULL: none. */
+/* `key` and `value` are an option of the device; `key` may be NULL. */
 static inline void fake_rig_open(fake_rig *r, const char *key, const char *value) {
   clv_error error = {0};
   memset(r, 0, sizeof *r);
@@ -40,14 +40,14 @@ static inline void fake_rig_open(fake_rig *r, const char *key, const char *value
       .struct_size = sizeof r->args, .input_count = 1, .output_count = 1, .inputs = &r->in, .outputs = &r->out};
 }
 
-/* The graph, and the allocator's proof that all came back; whoever opened it has closed the session and the device. */
+/* Destroys the graph, and checks that all memory was freed. The caller has already closed the session and the device. */
 static inline void fake_rig_close(fake_rig *r) {
   clv__shapes_destroy(r->shapes);
   clv__graph_destroy(r->graph);
   assert_int_equal(r->counting.live, 0);
 }
 
-/* All of it. */
+/* Closes the session, the device and the rig. */
 static inline void fake_rig_finish(fake_rig *r) {
   r->b->buffer_free(r->device, r->in.buffer);
   r->b->buffer_free(r->device, r->out.buffer);

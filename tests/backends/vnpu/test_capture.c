@@ -1,12 +1,11 @@
-/* Captures of the virtual NPU: replaying gives what executing gives, for whatever is in the buffers and whichever buffers
- * are bound; what cannot be captured leaves everything as it was. */
+/* Captures of the virtual NPU: a replay has the same results as execution, for any contents of the buffers and after rebinding. A
+ * failed capture changes nothing. */
 #include <pthread.h>
 
 #include "backends/vnpu/captured.h"
 #include "fake_rig.h"
 
-/* A random graph's whole program with two instances and buffers for its inputs and outputs: outputs go to `out`, one set for each
- * of several bindings. */
+/* The program of a random graph, with two instances and several sets of input and output buffers. */
 enum { SETS = 3, INSTANCES = 2 };
 
 typedef struct rig {
@@ -15,7 +14,7 @@ typedef struct rig {
   clv_graph *graph;
   clv__shapes *shapes;
   fake_session session;
-  clv_instance *instances[INSTANCES]; /* the first is the session's */
+  clv_instance *instances[INSTANCES]; /* the first one is owned by the session */
   clv_binding in[SETS][2], out[SETS][FAKE_MAX_IO];
 } rig;
 
@@ -65,7 +64,7 @@ static clv_execute_args args_of(rig *r, int in, int out) {
                             .outputs = r->out[out]};
 }
 
-/* Puts new random numbers into the inputs of `set`, and poison into every output. */
+/* Writes new random numbers to the inputs of `set`, and poison to the outputs of all sets. */
 static void refill(rig *r, int set, clv_tensor inputs[2], uint64_t *seed) {
   clv_error error = {0};
   random_inputs(r->graph, inputs, seed);
@@ -86,7 +85,7 @@ static void refill(rig *r, int set, clv_tensor inputs[2], uint64_t *seed) {
   assert_ok(r->b->stream_synchronize(r->device, r->session.stream, &error), error);
 }
 
-/* The outputs in `set` are those of `inputs`, or (NULL) were never written. */
+/* Checks that the outputs of `set` are the results for `inputs`, or, if `inputs` is NULL, that they are still poison. */
 static void assert_outputs(rig *r, int set, const clv_tensor *inputs) {
   clv_error error = {0};
   clv_tensor expected[FAKE_MAX_IO];
@@ -145,7 +144,7 @@ static void replay_equals_execution(void **state) {
     rig_open(&r, &fake, device, &seed);
     clv_buffer *scratch = NULL;
     uint64_t needed = r.b->scratch->size_bytes(device, r.instances[0]);
-    if (round % 3 > 0) { /* both instances in the same scratch, at some offset */
+    if (round % 3 > 0) { /* both instances use the same scratch buffer, at offset 64 or 128 */
       assert_ok(r.b->buffer_alloc(device, needed + 128, &scratch, &error), error);
       for (int i = 0; i < INSTANCES; ++i)
         assert_ok(r.b->scratch->bind(device, r.instances[i], scratch, 64 * (uint64_t)(round % 3), &error), error);
@@ -153,7 +152,7 @@ static void replay_equals_execution(void **state) {
     clv_captured *captured = capture(&r, SETS);
     assert_true(r.b->capture->size_bytes(device, captured) > SETS * sizeof(clv__vnpu_list));
     check_replay(&r, captured, (const int[]){0, 1, 2}, &seed);
-    /* Executions between replays take part like any other command. */
+    /* An execution between replays gives the right results, too. */
     clv_tensor inputs[2];
     refill(&r, 1, inputs, &seed);
     clv_execute_args args = args_of(&r, 1, 0);
@@ -162,7 +161,7 @@ static void replay_equals_execution(void **state) {
     assert_outputs(&r, 0, inputs);
     assert_outputs(&r, 1, inputs);
     release_tensors(heap(), inputs, 2);
-    /* Other memory for one execution. */
+    /* Rebind single executions to other buffers. */
     args = args_of(&r, 2, 0);
     assert_ok(r.b->capture->bind(device, captured, 0, &args, &error), error);
     check_replay(&r, captured, (const int[]){2, 1, 2}, &seed);
@@ -171,7 +170,7 @@ static void replay_equals_execution(void **state) {
     args = args_of(&r, 0, 1);
     assert_ok(r.b->capture->bind(device, captured, 1, &args, &error), error);
     check_replay(&r, captured, (const int[]){0, 0, 2}, &seed);
-    /* Other scratch, also where the old one is gone. */
+    /* Bind other scratch memory, and free the old one. */
     clv_buffer *fresh = NULL;
     assert_ok(r.b->buffer_alloc(device, needed, &fresh, &error), error);
     for (int i = 0; i < INSTANCES; ++i) assert_ok(r.b->scratch->bind(device, r.instances[i], fresh, 0, &error), error);
@@ -200,7 +199,7 @@ static void wrong_bindings_change_nothing(void **state) {
   clv_binding wrong[FAKE_MAX_IO];
   memcpy(wrong, r.out[1], sizeof wrong);
   args.outputs = wrong;
-  uint32_t last = r.graph->output_count - 1; /* after the others were looked at */
+  uint32_t last = r.graph->output_count - 1; /* the last output, which is checked after the others */
   wrong[last].offset_bytes = 192;
   assert_int_equal(r.b->capture->bind(device, captured, 0, &args, &error), CLV_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "do not fit"));
@@ -210,7 +209,7 @@ static void wrong_bindings_change_nothing(void **state) {
   args.output_count = 0;
   assert_int_equal(r.b->capture->bind(device, captured, 0, &args, &error), CLV_INVALID_ARGUMENT);
   check_replay(&r, captured, (const int[]){0, 1, 2}, &seed);
-  /* Scratch that is too small, or crooked. */
+  /* Scratch memory that is too small, not aligned or absent. */
   clv_buffer *small = NULL;
   uint64_t needed = r.b->scratch->size_bytes(device, r.instances[0]);
   assert_true(needed > 0);
@@ -250,7 +249,7 @@ static void captures_end_where_they_began(void **state) {
   assert_int_equal(r.b->event_wait(device, stream, event, &error), CLV_INVALID_ARGUMENT);
   assert_ok(r.b->capture->end(device, stream, NULL, &error), error);
   assert_outputs(&r, 0, NULL); /* nothing ran */
-  /* One execution refused: what is left is no graph. */
+  /* If one execution is refused, the whole capture fails. */
   assert_ok(r.b->capture->begin(device, stream, CLV_CAPTURE_THREAD, &error), error);
   args.input_count = 1;
   assert_int_equal(r.b->execute(device, r.instances[0], stream, &args, &error), CLV_INVALID_ARGUMENT);
@@ -260,7 +259,7 @@ static void captures_end_where_they_began(void **state) {
   assert_null(captured);
   assert_ok(r.b->execute(device, r.instances[0], stream, &args, &error), error);
   assert_outputs(&r, 0, inputs);
-  /* A stream that goes while it is captured takes the recording along. */
+  /* Destroying a stream during its capture also frees the recording. */
   clv_stream *other = NULL;
   assert_ok(r.b->stream_create(device, &other, &error), error);
   assert_ok(r.b->capture->begin(device, other, CLV_CAPTURE_THREAD, &error), error);
@@ -310,7 +309,7 @@ static void programs_that_find_their_shapes_are_not_captured(void **state) {
   b->close(device);
 }
 
-/* A value that leaves twice is copied from where it was made: bound again, too. */
+/* A value that is two outputs is computed in the first one and copied to the second, also after rebinding. */
 static void a_value_that_leaves_twice(void **state) {
   (void)state;
   fake_host fake;
@@ -354,7 +353,7 @@ static void a_value_that_leaves_twice(void **state) {
       assert_ok(b->stream_synchronize(device, s.stream, &error), error);
       assert_true(got[0] == 0 && got[1] == 2 && got[2] == 0 && got[3] == 4);
     }
-    if (bound == 0) b->buffer_free(device, buffers[0]); /* nothing reads there any more once bound again */
+    if (bound == 0) b->buffer_free(device, buffers[0]); /* no longer used after rebinding */
   }
   b->capture->destroy(device, captured);
   for (int i = 1; i < 4; ++i) b->buffer_free(device, buffers[i]);
@@ -365,7 +364,7 @@ static void a_value_that_leaves_twice(void **state) {
   b->close(device);
 }
 
-/* One launch of a graph takes the overhead of one launch. */
+/* According to the speed model, launching a capture has the overhead of one launch. */
 static void a_graph_is_one_launch(void **state) {
   (void)state;
   fake_host fake;
@@ -385,7 +384,7 @@ static void a_graph_is_one_launch(void **state) {
   fake_backend(&fake)->close(device);
 }
 
-/* ---- Threads: each with a stream, instances and a graph of its own ---- */
+/* ---- Threads, each with its own stream, instances and capture ---- */
 
 typedef struct worker {
   rig rig;
@@ -460,7 +459,8 @@ static void threads_replay_on_one_device(void **state) {
 
 /* ---- Memory ---- */
 
-/* Capturing, with every allocation failing once: an error or a graph, nothing kept, and execution works afterwards. */
+/* Captures with each allocation failing once. The result is an error or a capture, no memory leaks, and execution works
+ * afterwards. */
 static void every_allocation_may_fail(void **state) {
   (void)state;
   bool failed = true;
@@ -480,7 +480,7 @@ static void every_allocation_may_fail(void **state) {
     assert_int_equal(status, failed ? CLV_OUT_OF_MEMORY : CLV_OK);
     assert_true(failed == (captured == NULL));
     r.counting.fail_at = 0;
-    if (!failed) { /* launching takes nothing */
+    if (!failed) { /* launching and rebinding allocate nothing */
       size_t before = r.counting.calls;
       assert_ok(r.b->capture->launch(r.device, captured, r.session.stream, &error), error);
       assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);

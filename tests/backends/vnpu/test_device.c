@@ -1,5 +1,5 @@
-/* The virtual NPU's memory and queues: nothing is readable that was not put there, limits hold, commands run in order, events
- * carry order and failures across streams. */
+/* The virtual NPU's memory and queues: unwritten and freed memory is poisoned, limits are enforced, commands run in order, and
+ * events pass order and failures between streams. */
 #include <pthread.h>
 #include <time.h>
 
@@ -30,7 +30,7 @@ static void blocks_are_apart_poisoned_and_checked(void **state) {
     if (addresses[i] != 0) {
       uint8_t *data = clv__vnpu_space_translate(space, addresses[i], sizes[i]);
       assert_non_null(data);
-      for (uint64_t k = 0; k < sizes[i]; k += 97) assert_int_equal(data[k], i); /* nobody else wrote here */
+      for (uint64_t k = 0; k < sizes[i]; k += 97) assert_int_equal(data[k], i); /* no other block overlaps this one */
       clv__vnpu_space_free(space, addresses[i], sizes[i]);
       assert_null(clv__vnpu_space_translate(space, addresses[i], 1));
       addresses[i] = 0;
@@ -54,7 +54,8 @@ static void blocks_are_apart_poisoned_and_checked(void **state) {
   clv__vnpu_space_close(space);
 }
 
-/* A stale address must not show old numbers: memory that is freed beside other blocks holds poison at once. */
+/* Freed memory is poisoned immediately, even if other blocks of its bank are in use, so that a stale address does not show old
+ * data. */
 static void freed_blocks_are_poisoned(void **state) {
   (void)state;
   enum { SIZE = 4096 };
@@ -66,7 +67,7 @@ static void freed_blocks_are_poisoned(void **state) {
   assert_ok(clv__vnpu_space_allocate(space, SIZE, &freed, &error), error);
   assert_ok(clv__vnpu_space_allocate(space, SIZE, &kept, &error), error);
   uint8_t *data = clv__vnpu_space_translate(space, freed, SIZE), *beside = clv__vnpu_space_translate(space, kept, SIZE);
-  assert_ptr_equal(data + SIZE, beside); /* one bank, which stays while `kept` is there */
+  assert_ptr_equal(data + SIZE, beside); /* adjacent blocks of one bank, which exists as long as `kept` is allocated */
   memset(data, 5, SIZE);
   memset(beside, 6, SIZE);
   clv__vnpu_space_free(space, freed, SIZE);
@@ -87,7 +88,7 @@ static void limits_and_sharing(void **state) {
   assert_non_null(strstr(error.message, "1 MiB"));
   fake_host second;
   fake_host_init(&second, clv__allocator_default());
-  other = open_space(&second, "a", 2 << 20); /* another host's machine */
+  other = open_space(&second, "a", 2 << 20); /* hosts do not share spaces */
   assert_ptr_not_equal(other, space);
   clv__vnpu_space *own = NULL, *another = NULL;
   assert_int_equal(clv__vnpu_space_open(&fake.host, "a", false, 1 << 20, 64, &own, &error), CLV_INVALID_ARGUMENT);
@@ -243,7 +244,7 @@ static void events_order_streams(void **state) {
     assert_int_equal(t.count, 3);
     assert_int_equal(t.order[0], 1);
   }
-  clv_event *never = open_event(&t); /* waiting for what was never recorded is no wait */
+  clv_event *never = open_event(&t); /* a wait for an event that was never recorded returns immediately */
   assert_ok(clv__vnpu_event_wait(&t.queue, b, never, &error), error);
   assert_ok(clv__vnpu_event_synchronize(&t.queue, never, &error), error);
   clv__vnpu_event_destroy(&t.queue, never);
@@ -274,14 +275,14 @@ static void failures_surface_at_synchronize(void **state) {
   assert_int_equal(clv__vnpu_stream_synchronize(&t.queue, a, NULL), CLV_DEVICE_ERROR);
   assert_int_equal(t.count, 0);
   assert_true(bad.done == 1 && skipped.done == 1 && downstream.done == 1);
-  assert_ok(clv__vnpu_stream_launch(&t.queue, a, &fresh.launch, &error), error); /* reported: the stream is good again */
+  assert_ok(clv__vnpu_stream_launch(&t.queue, a, &fresh.launch, &error), error); /* the failure was reported: runs again */
   assert_ok(clv__vnpu_stream_synchronize(&t.queue, a, &error), error);
   assert_int_equal(t.count, 1);
   assert_ok(clv__vnpu_stream_copy_in(&t.queue, a, 12345, "x", 1, &error), error);
   assert_int_equal(clv__vnpu_stream_synchronize(&t.queue, a, &error), CLV_DEVICE_ERROR);
   assert_non_null(strstr(error.message, "0x3039"));
   clv__vnpu_event_destroy(&t.queue, event);
-  bench_close(&t); /* takes the streams along */
+  bench_close(&t); /* also frees the streams */
 }
 
 static void destroy_and_stop_drain(void **state) {
@@ -360,7 +361,8 @@ static void the_model_takes_its_time(void **state) {
   assert_true(clv__clock_ns() - start >= 3000000);
 }
 
-/* Figures of single operators stand instead of arithmetic and traffic: rows of the first input, elements of what says which. */
+/* Operators with their own parameters in the speed model: their times depend on the rows of the first input and on the number of
+ * edges, instead of on arithmetic and memory traffic. */
 static void operators_have_figures(void **state) {
   (void)state;
   static const clv__vnpu_operator_speed figures[] = {
@@ -380,8 +382,8 @@ static void operators_have_figures(void **state) {
                {"", "Gather", two, 2, 1 + 8},
                {"", "Relu", in, 1, 7},
                {"", "Relu", &none, 1, 0.007},
-               {"", "Neg", in, 1, 8000e6},       /* none of its own */
-               {"other", "Relu", in, 1, 8000e6}, /* another domain's */
+               {"", "Neg", in, 1, 8000e6},       /* no parameters of its own */
+               {"other", "Relu", in, 1, 8000e6}, /* the parameters are for another domain */
                {"", "SparseAggregate", in, 3, 8000e6}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     clv_node_info node = {.op = cases[i].op, .domain = cases[i].domain, .input_count = cases[i].count, .output_count = 1};

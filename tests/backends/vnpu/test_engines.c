@@ -1,6 +1,6 @@
-/* The virtual NPU's two engines: random commands over streams and events give what doing them one after the other gives, failures
- * reach exactly those that come after them, copies overlap with launches, small ones wake nobody and need no engine of their own,
- * and notices come once, without a lock. */
+/* The virtual NPU's two engines: random commands on several streams, ordered by events, have the same results as in sequence.
+ * Failures reach exactly the later commands. Copies overlap with launches. Small copies wake no thread, and the compute engine
+ * can run them. Notifications arrive once, and are sent without a lock. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -52,8 +52,8 @@ static void sleep_ms(long ms) {
 
 /* ---- Random commands ----
  *
- * Each command that works writes a cell of its own in the device's memory, from cells that come before it by streams and events.
- * What was not written yet is poison, so a command that comes too early leaves a wrong value. */
+ * Each launch and copy writes its own cell in the device's memory. It reads cells that were written before it, according to
+ * streams and events. Unwritten cells are poison, so a command that runs too early writes a wrong value. */
 
 enum { STREAMS = 4, EVENTS = 5, COMMANDS = 1500, NOTICES = 200 };
 
@@ -62,21 +62,21 @@ typedef struct world world;
 typedef struct work {
   clv__vnpu_launch launch;
   world *world;
-  uint32_t cell, from[2]; /* COMMANDS: a constant */
+  uint32_t cell, from[2]; /* indices of cells: written, read; from[i] == COMMANDS: a constant is used */
   bool fails;
 } work;
 
 typedef struct notice {
   world *world;
-  uint32_t cell; /* written before; COMMANDS: nothing to see */
+  uint32_t cell; /* a cell that must be written before the notification; COMMANDS: none */
   atomic_int calls;
   atomic_bool wrong;
 } notice;
 
-/* What doing everything in order would give. */
+/* What a stream or event knows to be complete, if everything ran in sequence. */
 typedef struct order {
-  uint32_t seen[STREAMS]; /* the last cell of each stream that comes before; COMMANDS: none */
-  int failure;            /* which work failed; 0: none */
+  uint32_t seen[STREAMS]; /* per stream, the last cell that is already written; COMMANDS: none */
+  int failure;            /* number of the work that failed, from 1; 0: none */
 } order;
 
 struct world {
@@ -250,13 +250,13 @@ typedef struct meeting {
   atomic_bool here, copied;
 } meeting;
 
-/* A launch that only ends once a copy on another stream has. */
+/* A launch that waits until a copy on another stream has finished. */
 static clv_status wait_for_copy(clv__vnpu_launch *launch, double *seconds, clv_error *error) {
   meeting *m = (meeting *)launch;
   *seconds = 0;
   atomic_store(&m->here, true);
   for (int i = 0; i < 10000 && !atomic_load(&m->copied); ++i) sleep_ms(1);
-  return atomic_load(&m->copied) ? CLV_OK : clv__error_set(error, CLV_DEVICE_ERROR, "nothing was copied meanwhile");
+  return atomic_load(&m->copied) ? CLV_OK : clv__error_set(error, CLV_DEVICE_ERROR, "the copy did not finish during the launch");
 }
 
 static void say_copied(void *cookie) {
@@ -292,7 +292,7 @@ static clv_status take_10_ms(clv__vnpu_launch *launch, double *seconds, clv_erro
   return CLV_OK;
 }
 
-/* By the model's clock: two engines need as long as the longer of them, one stream needs the sum. */
+/* By the model's clock: work on two streams takes as long as the busier engine, and work on one stream takes the sum. */
 static void engines_take_their_time_together(void **state) {
   (void)state;
   static rig r;
@@ -345,7 +345,7 @@ static clv_status do_nothing(clv__vnpu_launch *launch, double *seconds, clv_erro
   return CLV_OK;
 }
 
-/* Whatever it is that somebody waits with, or what is enqueued next. */
+/* The ways to make a small copy start: what the caller waits for, or enqueues next. */
 typedef enum way { STREAM, EVENT, NOTICE, LAUNCH, LARGE, DESTROY, FULL, WAYS } way;
 
 static void go_on(rig *r, way how, clv_stream *stream, clv_stream *other, clv_event *event, uint64_t memory) {
@@ -359,9 +359,9 @@ static void go_on(rig *r, way how, clv_stream *stream, clv_stream *other, clv_ev
   if (how == EVENT) assert_ok(clv__vnpu_event_synchronize(&r->queue, event, &error), error);
   if (how == NOTICE) {
     assert_ok(clv__vnpu_event_notify(&r->queue, event, be_told, &told, &error), error);
-    while (!atomic_load(&told)) sleep_ms(1); /* never, where nobody was woken: the test's time limit ends it */
+    while (!atomic_load(&told)) sleep_ms(1); /* endless if no thread was woken: the test's time limit then ends it */
   }
-  if (how == LAUNCH) { /* on a stream that waits for the copy */
+  if (how == LAUNCH) { /* a launch on a stream that waits for the copy */
     assert_ok(clv__vnpu_event_wait(&r->queue, other, event, &error), error);
     assert_ok(clv__vnpu_stream_launch(&r->queue, other, &launch, &error), error);
     while (!is_asleep(r, CLV__VNPU_COMPUTE)) sleep_ms(1);
@@ -378,7 +378,7 @@ static void go_on(rig *r, way how, clv_stream *stream, clv_stream *other, clv_ev
   clv__vnpu_stream_destroy(&r->queue, stream);
 }
 
-/* They wake nobody, and are done whatever comes next. */
+/* Enqueueing a small copy wakes no thread, but each of the `way`s starts it. */
 static void small_copies_wait_for_company(void **state) {
   (void)state;
   clv_error error = {0};
@@ -397,12 +397,12 @@ static void small_copies_wait_for_company(void **state) {
     assert_ok(clv__vnpu_event_record(&r.queue, event, stream, &error), error);
     assert_true(is_asleep(&r, CLV__VNPU_COMPUTE) && is_asleep(&r, CLV__VNPU_DMA));
     go_on(&r, how, stream, other, event, memory);
-    if (how != LARGE) assert_int_equal(*there, 40 + how); /* there the large copy came over it */
+    if (how != LARGE) assert_int_equal(*there, 40 + how); /* the large copy overwrites it */
     rig_close(&r);
   }
 }
 
-/* Copies, a launch and copies again are one engine's; a copy in the meantime is the other's. */
+/* The compute engine alone runs a sequence of small copies, a launch and small copies. */
 static void small_copies_are_done_by_who_computes(void **state) {
   (void)state;
   static rig r;
@@ -417,7 +417,7 @@ static void small_copies_are_done_by_who_computes(void **state) {
   assert_ok(clv__vnpu_stream_synchronize(&r.queue, copies, &error), error);
   let_all_sleep(&r);
   pthread_mutex_lock(&r.queue.lock);
-  r.queue.engines[CLV__VNPU_DMA].asleep = false; /* nobody will signal it: whatever it had to do would stay */
+  r.queue.engines[CLV__VNPU_DMA].asleep = false; /* it is not signalled while it counts as awake, so it runs no copies */
   pthread_mutex_unlock(&r.queue.lock);
   for (uint64_t i = 0; i < 200; ++i) {
     uint64_t back = ~i;
@@ -473,7 +473,7 @@ static int calls_of(locked *l) {
   return calls;
 }
 
-/* The caller holds its lock through all its calls, and the notice takes it. */
+/* The caller holds a lock during all its calls, and the notification takes the same lock: no call may send it. */
 static void notices_come_once(void **state) {
   (void)state;
   static rig r;
@@ -483,7 +483,8 @@ static void notices_come_once(void **state) {
   clv_stream *third = stream_of(&r);
   clv_event *event = event_of(&r), *follows = event_of(&r), *free_running = event_of(&r);
   locked l = {PTHREAD_MUTEX_INITIALIZER, 0};
-  assert_ok(clv__vnpu_event_notify(&r.queue, event, call_locked, &l, &error), error); /* never recorded: reached */
+  /* An event that was never recorded counts as reached. */
+  assert_ok(clv__vnpu_event_notify(&r.queue, event, call_locked, &l, &error), error);
   assert_int_equal(l.calls, 1);
   for (int fails = 0; fails < 2; ++fails) {
     clv__vnpu_launch late = {.run = fails ? fail_late : end_late}, skipped = {.run = end_late};
@@ -497,7 +498,7 @@ static void notices_come_once(void **state) {
     assert_ok(clv__vnpu_event_wait(&r.queue, other, event, &error), error);
     assert_ok(clv__vnpu_event_record(&r.queue, follows, other, &error), error);
     assert_ok(clv__vnpu_event_notify(&r.queue, follows, call_locked, &l, &error), error);
-    sleep_ms(30); /* now a notice waits for the lock, and nothing else waits for the notice */
+    sleep_ms(30); /* now a notification waits for the lock; other streams must still accept commands */
     assert_int_equal(l.calls, 0);
     assert_ok(clv__vnpu_event_record(&r.queue, free_running, third, &error), error);
     assert_ok(clv__vnpu_stream_copy_in(&r.queue, third, 0, NULL, 0, &error), error);

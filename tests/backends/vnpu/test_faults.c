@@ -1,4 +1,5 @@
-/* A virtual NPU that is asked to misbehave: a launch that fails, and one that never ends, after which only close() is left. */
+/* The fault options of the virtual NPU: a launch that fails, and a launch that never ends, after which the device can only be
+ * closed. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -24,7 +25,7 @@ static void a_launch_fails_when_asked(void **state) {
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
   assert_ok(r.b->capture->end(r.device, stream, &captured, &error), error);
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error); /* 1 */
-  assert_ok(r.b->capture->launch(r.device, captured, stream, &error), error);            /* 2: a graph is one launch */
+  assert_ok(r.b->capture->launch(r.device, captured, stream, &error), error);            /* 2: a capture counts as one launch */
   assert_ok(r.b->stream_synchronize(r.device, stream, &error), error);
   assert_ok(r.b->capture->launch(r.device, captured, stream, &error), error); /* 3 */
   assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
@@ -47,7 +48,7 @@ static void a_launch_fails_when_asked(void **state) {
 
 typedef struct waiter {
   fake_rig *fake_rig;
-  clv_event *event; /* NULL: waits for the stream */
+  clv_event *event; /* NULL: wait for the stream instead */
   atomic_bool began;
   clv_status status;
 } waiter;
@@ -62,7 +63,7 @@ static void *wait_for_ever(void *argument) {
   return NULL;
 }
 
-/* Nothing is given back before close(): all of it is the device's to free. */
+/* No object is destroyed before close(), which must free all of them. */
 static void a_device_that_hangs_can_be_closed(void **state) {
   (void)state;
   for (int graph = 0; graph < 2; ++graph) {
@@ -91,7 +92,7 @@ static void a_device_that_hangs_can_be_closed(void **state) {
     assert_ok(r.b->event_notify(r.device, event, count_call, &calls, &error), error);
     assert_ok(r.b->event_wait(r.device, other, event, &error), error);
     assert_ok(r.b->event_record(r.device, later, other, &error), error);
-    /* The other engine still works; in a buffer of its own, as launches before the one that hangs may still read theirs. */
+    /* The copy engine still works. It uses another buffer, because launches before the hung one may still read theirs. */
     clv_stream *third = NULL;
     clv_buffer *own = NULL;
     float data[4] = {1, 2, 3, 4}, back[4] = {0};
@@ -107,7 +108,7 @@ static void a_device_that_hangs_can_be_closed(void **state) {
     for (int t = 0; t < 2; ++t) {
       while (!atomic_load(&waiters[t].began)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* by now they wait */
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* by now both threads wait */
     assert_int_equal(atomic_load(&calls), 0);
     r.b->close(r.device);
     for (int t = 0; t < 2; ++t) {
@@ -135,7 +136,7 @@ static void closing_finishes_what_is_enqueued(void **state) {
   assert_ok(r.b->event_notify(r.device, event, count_call, &calls, &error), error);
   r.b->close(r.device);
   assert_int_equal(calls, 1);
-  for (int i = 0; i < ROWS * COLUMNS; ++i) assert_true(y[i] != y[i]); /* of poison */
+  for (int i = 0; i < ROWS * COLUMNS; ++i) assert_true(y[i] != y[i]); /* NaN: computed from poison */
   fake_rig_close(&r);
 }
 

@@ -1,11 +1,11 @@
-/* The scratch of static programs: what lives at once never overlaps, also in programs of many instructions; and the check of a
- * layout says what looking at every pair says. */
+/* The scratch layout of static programs: pieces that are live at the same time never overlap, even in programs with many
+ * instructions. The check of a layout agrees with a comparison of every pair. */
 #include <stdlib.h>
 
 #include "backends/vnpu/program.h"
 #include "support.h"
 
-/* A program of which only what the layout looks at is there. Every instruction makes a value; some more have scratch. */
+/* A program with only those members that the layout reads. Every instruction computes a value; some also have scratch. */
 typedef struct made {
   clv_device device;
   clv_executable program;
@@ -61,7 +61,7 @@ static uint32_t list_rooms(const clv_executable *p, room *rooms) {
   return count;
 }
 
-/* Every pair. */
+/* Whether the layout is valid, found by comparing every pair of pieces. */
 static bool is_right(const clv_executable *p) {
   room *rooms = calloc(2 * p->node_count + 1, sizeof *rooms);
   uint32_t count = list_rooms(p, rooms);
@@ -105,7 +105,8 @@ static void layouts_are_right_and_small(void **state) {
   }
 }
 
-/* A layout with one thing moved: refused exactly where a pair overlaps or something leaves the scratch. */
+/* Moves one piece of a valid layout, or shrinks the scratch. The check must fail exactly if a pair overlaps or a piece exceeds
+ * the scratch. */
 static void the_check_sees_every_overlap(void **state) {
   (void)state;
   uint64_t seed = 2;
@@ -133,7 +134,7 @@ static void the_check_sees_every_overlap(void **state) {
     }
     clv_status status = clv__vnpu_layout_check(p, &error);
     bool right = is_right(p);
-    if (right != (status == CLV_OK)) fail_msg("round %d: %s", round, right ? error.message : "taken, though it is wrong");
+    if (right != (status == CLV_OK)) fail_msg("round %d: %s", round, right ? error.message : "an invalid layout was accepted");
     if (!right) assert_int_equal(status, CLV_INVALID_MODEL);
     ++*(right ? &taken : &refused);
     finish_program(&m);

@@ -1,5 +1,5 @@
-/* What the virtual NPU refuses, and how: nodes beyond its description, partitions beyond its memory, programs from strangers, and
- * every allocation failing once. */
+/* What the virtual NPU rejects, and its error messages: nodes that its description does not support, partitions too large for its
+ * memory, damaged programs. Also, each allocation fails once. */
 #include "backends/vnpu/npubin.h"
 #include "base/hash.h"
 #include "fake_graphs.h"
@@ -8,7 +8,7 @@
 
 static clv_graph *square_graph(void);
 
-/* A device may be given any group: compile() asks about each node again, and names the one that it cannot run. */
+/* compile() may get nodes that supports() rejects. It checks each node again, and names the unsupported one in its error. */
 static void groups_with_an_unsupported_node_are_refused(void **state) {
   (void)state;
   fake_host fake;
@@ -31,7 +31,7 @@ static void groups_with_an_unsupported_node_are_refused(void **state) {
 
 /* ---- Memory ---- */
 
-/* Three element by element operators over [40, 40]: x, w, y, and two values between have 6,400 bytes each. */
+/* Three elementwise operators over [40, 40]. x, w, y and the two intermediate values have 6,400 bytes each. */
 static clv_graph *square_graph(void) {
   uint64_t seed = 4;
   int64_t dims[] = {COLUMNS, COLUMNS};
@@ -53,7 +53,7 @@ static void memory_limits_are_told(void **state) {
   clv_error error = {0};
   clv_graph *graph = square_graph();
   clv__shapes *shapes = shapes_of(graph);
-  clv_option option = {"memory", "20000"}; /* enough for each node alone, not for all */
+  clv_option option = {"memory", "20000"}; /* enough memory for each node alone, but not for all */
   clv_device_config config = {.struct_size = sizeof config, .name = "npu", .option_count = 1, .options = &option};
   clv_device *device = NULL;
   assert_ok(b->open(NULL, &fake.host, &config, &device, &error), error);
@@ -90,7 +90,7 @@ static void memory_limits_are_told(void **state) {
 /* ---- Verdicts ---- */
 
 typedef struct verdict_case {
-  const char *spec, *op, *inputs, *outputs, *says; /* says NULL: supported */
+  const char *spec, *op, *inputs, *outputs, *says; /* `says`: expected in the reason; NULL: supported */
 } verdict_case;
 
 static void verdicts_have_reasons(void **state) {
@@ -145,7 +145,7 @@ static void verdicts_have_reasons(void **state) {
     fake_node(&g, c->op, c->inputs, c->outputs, &axis, strcmp(c->op, "Concat") == 0 ? 1 : 0);
     fake_output(&g, "o");
     if (strcmp(c->inputs, "f asked") == 0) {
-      /* The file states a shape that nothing can check before the run: not to be relied upon. */
+      /* The graph declares a shape that cannot be checked before the run, so the device must not rely on it. */
       clv_graph *graph = fake_graph_end(&g);
       clv_device *device = fake_device(&fake, c->spec);
       clv_tensor types[32];
@@ -176,7 +176,7 @@ static void verdicts_have_reasons(void **state) {
     if (c->says != NULL && (verdict.supported || strstr(verdict.reason, c->says) == NULL)) {
       fail_msg("case %zu: '%s' does not say '%s'", i, verdict.reason, c->says);
     }
-    if (verdict.supported) { /* then that node alone compiles */
+    if (verdict.supported) { /* then a program of that node alone must compile */
       clv__arena arena;
       clv__arena_init(&arena, heap());
       clv_graph_view *alone = NULL;
@@ -203,7 +203,7 @@ static void seal(blob *b) {
   memcpy(b->data + CLV__SEALED_HASH_AT, hash.bytes, sizeof hash.bytes);
 }
 
-/* Loads; what loads must run or say why not. */
+/* Tries to load a program. If that succeeds, tries to run it, which may fail, but must not crash. */
 static void try_blob(const clv_backend *b, clv_device *device, const clv_graph *graph, const blob *bytes, int *loads) {
   clv_error error = {0};
   clv_executable *executable = NULL;
@@ -243,7 +243,7 @@ static void mutated_files_are_refused_or_run(void **state) {
   static blob good, bad;
   uint64_t seed = 11;
   for (int k = 0; k < 2; ++k) {
-    /* A small memory: what a changed dimension asks for beyond it is refused, not taken from the machine. */
+    /* The device has little memory, so that a damaged dimension cannot make it allocate a lot. */
     const clv_option options[] = {{"spec", specs[k]}, {"memory", "8M"}};
     clv_device_config config = {.struct_size = sizeof config, .name = "npu", .option_count = 2, .options = options};
     clv_device *device = NULL;
@@ -256,7 +256,7 @@ static void mutated_files_are_refused_or_run(void **state) {
     int loads = 0;
     try_blob(b, device, graph, &good, &loads);
     assert_int_equal(loads, 1);
-    for (size_t cut = 0; cut < good.size_bytes; ++cut) { /* truncated; and truncated with a header that fits */
+    for (size_t cut = 0; cut < good.size_bytes; ++cut) { /* truncated; then also with a correct header */
       bad = good;
       bad.size_bytes = cut;
       loads = 0;
@@ -269,7 +269,7 @@ static void mutated_files_are_refused_or_run(void **state) {
       try_blob(b, device, graph, &bad, &loads);
       assert_int_equal(loads, 0);
     }
-    bad = good; /* one byte too many, with a header that fits */
+    bad = good; /* one byte too many, with a correct header */
     bad.data[bad.size_bytes++] = 0;
     uint64_t longer = bad.size_bytes - CLV__SEALED_HEADER_BYTES;
     for (int i = 0; i < 8; ++i) bad.data[16 + i] = (uint8_t)(longer >> (8 * i));
@@ -288,9 +288,9 @@ static void mutated_files_are_refused_or_run(void **state) {
       if (memcmp(bad.data, good.data, good.size_bytes) == 0) continue;
       loads = 0;
       try_blob(b, device, graph, &bad, &loads);
-      assert_int_equal(loads, 0); /* the checksum sees it */
+      assert_int_equal(loads, 0); /* the checksum detects the change */
       seal(&bad);
-      try_blob(b, device, graph, &bad, &loads); /* and without it nothing worse than a status happens */
+      try_blob(b, device, graph, &bad, &loads); /* with a correct checksum it may load or not, but must not crash */
     }
     b->close(device);
   }
@@ -306,8 +306,8 @@ static void mutated_files_are_refused_or_run(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* A program of small_graph() as a file, and where its instruction stream begins, which ends the file: MatMul, Add and Relu, each
- * with one output. */
+/* The numbers of inputs of MatMul, Add and Relu, the instructions of small_graph(). Each has one output. save_small() saves the
+ * program and returns the offset of the instruction stream, which is at the end of the file. */
 static const uint32_t stream_inputs[] = {2, 2, 1};
 
 static size_t save_small(fake_host *fake, clv_device *device, blob *good) {
@@ -335,8 +335,8 @@ static void expect_damaged(const clv_backend *b, clv_device *device, blob *bad, 
   if (strstr(error.message, what) == NULL) fail_msg("'%s' for '%s'", error.message, what);
 }
 
-/* Every number of every operand in the instruction stream is what the graph implies, or refused; but where a made value lies in
- * the scratch is the file's to say: then its readers disagree. */
+/* Changes each number of each operand in the instruction stream: the file is rejected, because the operand no longer matches the
+ * graph. An instruction may store its output at another scratch offset, but then the operands that read it do not match. */
 static void operands_are_where_the_graph_has_them(void **state) {
   (void)state;
   fake_host fake;
@@ -359,7 +359,7 @@ static void operands_are_where_the_graph_has_them(void **state) {
   b->close(device);
 }
 
-/* The file's operands agree, but two that are alive at the same time overlap, or one lies beyond the scratch. */
+/* The operands in the file match, but two that are live at the same time overlap, or one exceeds the scratch. */
 static void layouts_are_checked_on_load(void **state) {
   (void)state;
   fake_host fake;
@@ -368,20 +368,20 @@ static void layouts_are_checked_on_load(void **state) {
   clv_device *device = fake_device(&fake, "default");
   static blob good, bad;
   const size_t matmul = save_small(&fake, device, &good), add = matmul + 24 + 48, relu = add + 24 + 48;
-  const size_t product = matmul + 24 + 32 + 8, sum = add + 24 + 32 + 8, relu_reads = relu + 24 + 8; /* offsets */
-  assert_memory_equal(good.data + sum - 8, good.data + relu_reads - 8, 16); /* it is where the Add leaves it */
+  const size_t product = matmul + 24 + 32 + 8, sum = add + 24 + 32 + 8, relu_reads = relu + 24 + 8; /* offsets in the file */
+  assert_memory_equal(good.data + sum - 8, good.data + relu_reads - 8, 16); /* the Relu reads the output of the Add */
   assert_memory_not_equal(good.data + sum, good.data + product, 8);
   bad = good;
   memcpy(bad.data + sum, good.data + product, 8);
   memcpy(bad.data + relu_reads, good.data + product, 8);
   expect_damaged(b, device, &bad, "overlaps");
   bad = good;
-  memset(bad.data + matmul - 12, 0, 8); /* bytes of scratch */
+  memset(bad.data + matmul - 12, 0, 8); /* sets the size of the scratch to 0 */
   expect_damaged(b, device, &bad, "scratch");
   b->close(device);
 }
 
-/* Open, ask, compile, save, load, run: with every allocation failing in turn. */
+/* Opens a device, compiles a graph, saves the program, loads and runs it. Returns whether all of this succeeded. */
 static bool whole_life(const clv_allocator *allocator, const clv_graph *graph, const clv_tensor *types, const char *spec,
                        clv_status *failure) {
   static blob saved;
@@ -420,7 +420,7 @@ static bool whole_life(const clv_allocator *allocator, const clv_graph *graph, c
 
 static void every_allocation_may_fail(void **state) {
   (void)state;
-  /* Dynamic shapes in the second graph make the same operators run by inference and allocation. */
+  /* The second time the shapes are dynamic, so that the same operators run with inference and allocation at run time. */
   for (int dynamic = 0; dynamic < 2; ++dynamic) {
     test_allocator counting;
     test_allocator_init(&counting);
@@ -445,8 +445,8 @@ static void every_allocation_may_fail(void **state) {
   }
 }
 
-/* A device that takes everything takes operators that nobody knows, with the types that their graph declares: they compile, and
- * running one says that no kernel knows it. */
+/* A device that accepts every operator also accepts unknown ones, with the types that the graph declares. They compile, but
+ * running them gives an error: there is no kernel. */
 static void unknown_operators_are_for_planning(void **state) {
   (void)state;
   fake_host fake;
@@ -489,7 +489,7 @@ static void unknown_operators_are_for_planning(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* A weight whose bytes are not there yet is a constant all the same. */
+/* A weight counts as a constant even if its data is not loaded yet. */
 static void unbound_weights_are_constants(void **state) {
   (void)state;
   fake_host fake;

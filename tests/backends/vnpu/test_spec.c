@@ -1,4 +1,4 @@
-/* Descriptions of virtual NPUs: what is read, and that every mistake is named with its line and what would be right. */
+/* Descriptions of virtual NPUs: valid ones are read, and every error names its line and the allowed values. */
 #include "backends/vnpu/spec/spec.h"
 
 #include <stdio.h>
@@ -148,7 +148,7 @@ static void options_apply(void **state) {
   clv_option faults[] = {{"hang", "7"}, {"fail", "12"}};
   assert_ok(clv__vnpu_spec_open(clv__allocator_default(), "default", faults, 2, &spec, &error), error);
   assert_true(spec.hang_at == 7 && spec.fail_at == 12);
-  assert_string_equal(spec.canonical, canonical); /* programs are the same */
+  assert_string_equal(spec.canonical, canonical); /* fault options do not change programs */
   clv__vnpu_spec_finish(&spec);
   clv_option bad[][1] = {{{"frequency", ""}},     {{"frequency", "fast"}}, {{"frequency", "0"}}, {{"memory", "-1"}},
                          {{"time_scale", "nan"}}, {{"hang", "-1"}},        {{"fail", "soon"}},   {{"fail", ""}}};
@@ -186,7 +186,7 @@ static void files_are_read(void **state) {
   assert_ok(clv__vnpu_backend_query(&host, NULL, &backend, &error), error);
   const clv_option options[] = {{"spec", "default"}, {"memory", "1M"}, {"spec", path}};
   char name[16] = "";
-  assert_ok(backend->list(NULL, &host, options, 3, note_name, name, &error), error); /* the last description counts */
+  assert_ok(backend->list(NULL, &host, options, 3, note_name, name, &error), error); /* the last `spec` option is used */
   assert_string_equal(name, "npu7");
   assert_ok(backend->list(NULL, &host, options, 1, note_name, name, &error), error);
   assert_string_equal(name, "");

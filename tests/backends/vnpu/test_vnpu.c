@@ -1,5 +1,5 @@
-/* Programs of the virtual NPU: the same bits as direct evaluation, compiled or loaded, whole or in parts, with shapes known or
- * not. */
+/* Programs of the virtual NPU have bit for bit the same results as direct evaluation: compiled or loaded, whole graphs or
+ * partitions, with static or dynamic shapes. */
 #include "backends/vnpu/instance.h"
 
 #include <time.h>
@@ -48,7 +48,8 @@ static void programs_equal_evaluation(void **state) {
   b->close(device);
 }
 
-/* Node ranges as programs of their own, values carried through the host: what the library does with partitions. */
+/* Runs ranges of nodes as separate programs, and copies values between them through the host, as the library does with
+ * partitions. */
 static void partitions_equal_evaluation(void **state) {
   (void)state;
   fake_host fake;
@@ -114,7 +115,8 @@ static void what_was_not_transferred_is_poison(void **state) {
   assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
   for (int i = 0; i < ROWS * COLUMNS; ++i) assert_true(y[i] != y[i]);
 
-  /* Host memory, a buffer too small, an odd offset, another shape: refused before anything runs. */
+  /* Bindings to host memory, a buffer that is too small, a misaligned offset, another shape: each is rejected before anything
+   * runs. */
   clv_binding wrong = {.type = x};
   wrong.type.data = y;
   r.args.inputs = &wrong;
@@ -163,8 +165,8 @@ static void scratch_is_poisoned_before_every_run(void **state) {
   x.data = &one;
   fake_session session;
   assert_ok(fake_session_open(&session, b, device, executable, graph, &x, 1, &error), error);
-  assert_int_equal(executable->scratch_bytes, 64);                            /* of which the value between takes four */
-  assert_ok(fake_session_run(&session, heap(), &x, 1, &y, 1, &error), error); /* takes its own scratch */
+  assert_int_equal(executable->scratch_bytes, 64);                            /* the intermediate value uses four of them */
+  assert_ok(fake_session_run(&session, heap(), &x, 1, &y, 1, &error), error); /* the instance allocates its own scratch */
   clv__release(heap(), y.data);
   uint8_t *scratch = clv__vnpu_space_translate(device->space, session.instance->scratch, 64);
   assert_non_null(scratch);
@@ -179,8 +181,7 @@ static void scratch_is_poisoned_before_every_run(void **state) {
   b->close(device);
 }
 
-/* Two devices in one memory space: what one holds the other reads, without a copy. In the host's space bindings may be host
- * memory. */
+/* Two devices in one memory space: one reads the other's buffer without a copy. In the space "host", host memory can be bound. */
 static void devices_share_memory_spaces(void **state) {
   (void)state;
   fake_host fake;
@@ -243,11 +244,11 @@ static void steady_state_takes_no_memory(void **state) {
   clv_error error = {0};
   fake_rig_open(&r, NULL, NULL);
   float y[ROWS * COLUMNS] = {0};
-  /* Takes scratch and the threads. */
+  /* The first run allocates scratch and starts the threads. */
   assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
   assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
   size_t before = r.counting.calls;
-  for (int run = 0; run < 300; ++run) { /* many in flight: launches wait for room */
+  for (int run = 0; run < 300; ++run) { /* many launches in flight: execute() waits for a free one */
     assert_ok(r.b->copy_in(r.device, r.session.stream, r.in.buffer, 0, y, sizeof y, &error), error);
     assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
   }
@@ -279,7 +280,7 @@ static void weights_are_shared_by_id_and_bytes(void **state) {
   b->weight_release(device, second);
   tensor.data = NULL;
   assert_int_equal(b->weight_upload(device, "w", &tensor, &first, &error), CLV_INVALID_ARGUMENT);
-  b->close(device); /* releases what is left */
+  b->close(device); /* also frees the remaining weights */
 }
 
 /* ---- Dynamic programs ---- */
@@ -303,7 +304,7 @@ static void run_on_all(const clv_graph *graph, const clv_tensor *inputs, uint32_
     fake_session session;
     assert_ok(fake_session_open(&session, b, device, executable, graph, inputs, input_count, &error), error);
     for (int again = 0; again < 2; ++again) {
-      for (uint32_t i = 0; i < graph->output_count; ++i) { /* sized by the host, or by the device where `again` */
+      for (uint32_t i = 0; i < graph->output_count; ++i) { /* the second time the device determines the sizes */
         got[i] = expected[i];
         got[i].data = NULL;
         if (again) got[i].rank = CLV_RANK_UNKNOWN;
@@ -315,7 +316,7 @@ static void run_on_all(const clv_graph *graph, const clv_tensor *inputs, uint32_
     got[0] = clv__tensor_make(expected[0].dtype, 1, (int64_t[]){77}, NULL);
     for (uint32_t i = 1; i < graph->output_count; ++i) got[i] = expected[i];
     assert_int_equal(fake_session_run(&session, heap(), inputs, input_count, got, graph->output_count, &error),
-                     CLV_INVALID_ARGUMENT); /* a size that is not the data's */
+                     CLV_INVALID_ARGUMENT); /* the bound size differs from the computed one */
     fake_session_close(&session);
   }
   release_tensors(heap(), expected, graph->output_count);
@@ -333,7 +334,7 @@ static void dynamic_programs_equal_evaluation(void **state) {
   random_constant(&g, "w", CLV_F32, 2, (int64_t[]){COLUMNS, COLUMNS}, &seed);
   fake_node(&g, "MatMul", "x w", "xw", NULL, 0);
   fake_node(&g, "Relu", "xw", "r", NULL, 0);
-  fake_node(&g, "NonZero", "r", "where", NULL, 0); /* as many as the data says */
+  fake_node(&g, "NonZero", "r", "where", NULL, 0); /* its size depends on the data */
   fake_node(&g, "Shape", "r", "shape", NULL, 0);
   fake_node(&g, "Reshape", "xw shape", "again", NULL, 0);
   fake_output(&g, "where");
@@ -400,7 +401,7 @@ static void bodies_run(void **state) {
   }
 }
 
-/* ---- The rest ---- */
+/* ---- Rounding and speed ---- */
 
 static void results_have_the_compute_dtype(void **state) {
   (void)state;
@@ -463,7 +464,7 @@ static void launches_take_the_modelled_time(void **state) {
     if (k == 0) assert_true(seconds >= 0.04);
     fake_session_close(&session);
     b->close(device);
-    if (k == 1) { /* faster than this machine can compute: said once */
+    if (k == 1) { /* the model is faster than this machine: warned once */
       assert_int_equal(fake.logged, 1);
       assert_non_null(strstr(fake.log, "of its speed model"));
     }
