@@ -203,10 +203,23 @@ static void names(void **state) {
   assert_false(clv__dtype_is_known(INT64_MAX) || clv__dtype_is_known(((int64_t)1 << 32) + 1));
 }
 
+static void every_status_has_a_name(void **state) {
+  (void)state;
+  for (int a = CLV_OK; a <= CLV_TIMED_OUT; ++a) {
+    assert_string_not_equal(clv_status_name((clv_status)a), "unknown status");
+    for (int b = CLV_OK; b < a; ++b) assert_string_not_equal(clv_status_name((clv_status)a), clv_status_name((clv_status)b));
+  }
+  assert_string_equal(clv_status_name((clv_status)(CLV_TIMED_OUT + 1)), "unknown status");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_code), cmocka_unit_test(rounding), cmocka_unit_test(powers),
-      cmocka_unit_test(packing),    cmocka_unit_test(names),
+      cmocka_unit_test(every_status_has_a_name),
+      cmocka_unit_test(every_code),
+      cmocka_unit_test(rounding),
+      cmocka_unit_test(powers),
+      cmocka_unit_test(packing),
+      cmocka_unit_test(names),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

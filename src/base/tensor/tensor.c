@@ -52,9 +52,18 @@ const char *clv_dtype_name(clv_dtype dtype) {
 }
 
 const char *clv_status_name(clv_status status) {
-  static const char *const names[] = {"ok",        "invalid argument", "invalid model",      "not supported",
-                                      "not found", "out of memory",    "input/output error", "device error",
-                                      "too large", "internal error"};
+  static const char *const names[] = {[CLV_OK] = "ok",
+                                      [CLV_INVALID_ARGUMENT] = "invalid argument",
+                                      [CLV_INVALID_MODEL] = "invalid model",
+                                      [CLV_NOT_SUPPORTED] = "not supported",
+                                      [CLV_NOT_FOUND] = "not found",
+                                      [CLV_OUT_OF_MEMORY] = "out of memory",
+                                      [CLV_IO_ERROR] = "input/output error",
+                                      [CLV_DEVICE_ERROR] = "device error",
+                                      [CLV_TOO_LARGE] = "too large",
+                                      [CLV_INTERNAL_ERROR] = "internal error",
+                                      [CLV_CANCELLED] = "cancelled",
+                                      [CLV_TIMED_OUT] = "timed out"};
   return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown status";
 }
 
