@@ -241,7 +241,7 @@ static void bench(uint32_t nodes, int count, bool json, calls *automatic) {
     is_there[w] = device_open(&c[w], options[w], &error); /* some drivers do not support command buffers */
     if (!is_there[w]) continue;
     calls_open(&c[w], graph, (const float(*)[ELEMENTS])in, w > 0);
-    if (c[w].instance->plan->steps.count != nodes)
+    if (c[w].instance->variant->steps.count != nodes)
       check(CLV_NOT_SUPPORTED, &error, "the partition does not have one kernel per node");
   }
   raw_open(&r, automatic->device, nodes);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/opencl/plan.h"
+#include "backends/opencl/variant.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "cleave/cleave.h"

@@ -1,4 +1,4 @@
-/* Executables and instances. If all shapes are known, a plan is made; otherwise the nodes run one by one (dynamic.c). */
+/* Executables and instances. If all shapes are known, a variant is made; otherwise the nodes run one by one (dynamic.c). */
 #include <stddef.h>
 
 #include "backends/cpu/run/executable.h"
@@ -20,8 +20,8 @@ static clv_status compile_into(clv_executable *made, const clv_graph_view *graph
   clv_tensor *inputs = clv__arena_allocate_zero(&program->arena, program->input_count, sizeof *inputs);
   if (inputs == NULL) return clv__error_memory(error, program->input_count * sizeof *inputs);
   for (uint32_t i = 0; i < program->input_count; ++i) inputs[i] = program->values[program->inputs[i]].type;
-  CLV__TRY(clv__cpu_plan_make(program, &made->constants, graph, inputs, &made->plan, error));
-  if (made->plan == NULL) CLV__TRY(clv__cpu_constants_keep_all(&made->constants, error));
+  CLV__TRY(clv__cpu_variant_make(program, &made->constants, graph, inputs, &made->variant, error));
+  if (made->variant == NULL) CLV__TRY(clv__cpu_constants_keep_all(&made->constants, error));
   made->constants.graph = NULL;
   clv__cpu_program_detach(program);
   return CLV_OK;
@@ -47,7 +47,7 @@ clv_status clv__cpu_compile(clv_device *device, const clv_graph_view *graph, con
 
 void clv__cpu_executable_destroy(clv_device *device, clv_executable *executable) {
   if (executable == NULL) return;
-  clv__cpu_plan_destroy(executable->plan);
+  clv__cpu_variant_destroy(executable->variant);
   clv__cpu_constants_finish(&executable->constants);
   clv__cpu_program_finish(&executable->program);
   clv__release(device->allocator, executable);
@@ -58,12 +58,12 @@ void clv__cpu_executable_info(clv_device *device, clv_executable *executable, cl
   info->weight_count = 0;
   info->weights = NULL;
   info->resident_bytes = executable->constants.resident_bytes + executable->program.model_bytes;
-  info->scratch_bytes = executable->plan != NULL ? executable->plan->memory_bytes : 0;
+  info->scratch_bytes = executable->variant != NULL ? executable->variant->memory_bytes : 0;
 }
 
-static bool fits(const clv__cpu_plan *plan, const clv_tensor *inputs) {
-  for (uint32_t i = 0; i < plan->program->input_count; ++i) {
-    if (!clv__tensor_same_type(&plan->input_types[i], &inputs[i])) return false;
+static bool fits(const clv__cpu_variant *variant, const clv_tensor *inputs) {
+  for (uint32_t i = 0; i < variant->program->input_count; ++i) {
+    if (!clv__tensor_same_type(&variant->input_types[i], &inputs[i])) return false;
   }
   return true;
 }
@@ -75,19 +75,19 @@ static clv_status prepare(clv_instance *instance, const clv_tensor *inputs, uint
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, but the partition has %u", input_count,
                           program->input_count);
   }
-  const clv__cpu_plan *plan = executable->plan;
-  if (plan == NULL || !fits(plan, inputs)) {
+  const clv__cpu_variant *variant = executable->variant;
+  if (variant == NULL || !fits(variant, inputs)) {
     CLV__TRY(clv__cpu_program_open(program, error));
-    CLV__TRY(clv__cpu_plan_make(program, &executable->constants, program->view, inputs, &instance->own, error));
-    plan = instance->own;
+    CLV__TRY(clv__cpu_variant_make(program, &executable->constants, program->view, inputs, &instance->own, error));
+    variant = instance->own;
   }
-  if (plan == NULL) return CLV_OK;
-  return clv__cpu_run_create(plan, &instance->run, error);
+  if (variant == NULL) return CLV_OK;
+  return clv__cpu_run_create(variant, &instance->run, error);
 }
 
 static void clear(clv_instance *instance) {
   clv__cpu_run_destroy(instance->run);
-  clv__cpu_plan_destroy(instance->own);
+  clv__cpu_variant_destroy(instance->own);
   clv__release(instance->executable->device->allocator, instance->node_ns);
   instance->node_ns = NULL;
   instance->run = NULL;

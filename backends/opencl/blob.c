@@ -9,7 +9,7 @@
  * A file may come from an untrusted source. Its graph passes the same checks as one from the host, and the steps are created from
  * the graph again. A binary is accepted only for a program that those steps need, and the driver may reject it. But a binary is
  * code: anyone who can write files in the cache can run code on the device. Option binaries=off uses only the sources. */
-#include "plan.h"
+#include "variant.h"
 
 enum { MAX_PROGRAMS = 65536 };
 const clv__sealed_kind clv__opencl_executable_kind = {"OpenCL executable", "CLVOCL\r\n", 1};
@@ -37,15 +37,15 @@ static bool is_first(const clv__opencl_steps *steps, size_t step) {
 }
 
 static clv_status put_programs(clv__text *out, const clv_executable *e, clv_error *error) {
-  const clv__opencl_plan *plan = e->plan;
+  const clv__opencl_variant *variant = e->variant;
   uint32_t count = 0;
   for (int writing = 0; writing < 2; ++writing) {
-    for (size_t i = 0; plan != NULL && i < plan->steps.count; ++i) {
-      if (plan->steps.items[i].is_copy || !is_first(&plan->steps, i)) continue;
+    for (size_t i = 0; variant != NULL && i < variant->steps.count; ++i) {
+      if (variant->steps.items[i].is_copy || !is_first(&variant->steps, i)) continue;
       if (writing == 0)
         ++count;
       else
-        CLV__TRY(put_program(out, e->device, plan->steps.items[i].program, error));
+        CLV__TRY(put_program(out, e->device, variant->steps.items[i].program, error));
     }
     if (writing == 0) clv__sealed_put(out, count, 4);
   }
@@ -72,11 +72,11 @@ clv_status clv__opencl_executable_save(clv_device *device, clv_executable *execu
 
 /* ---- Reading ---- */
 
-/* Finds the plan's program with these texts, or NULL. */
-static clv__opencl_program *find_program(const clv__opencl_plan *plan, const char *family, const char *defines,
+/* Finds the variant's program with these texts, or NULL. */
+static clv__opencl_program *find_program(const clv__opencl_variant *variant, const char *family, const char *defines,
                                          const char *functions) {
-  for (size_t i = 0; i < plan->steps.count; ++i) {
-    const clv__opencl_step *step = &plan->steps.items[i];
+  for (size_t i = 0; i < variant->steps.count; ++i) {
+    const clv__opencl_step *step = &variant->steps.items[i];
     if (step->is_copy || strcmp(step->program->family->name, family) != 0) continue;
     if (strcmp(step->program->defines, defines) == 0 && strcmp(step->program->functions, functions) == 0) return step->program;
   }
@@ -93,7 +93,7 @@ static clv_status read_programs(clv__sealed_reader *r, clv_device *device, const
     const uint8_t *binary = clv__sealed_take_bytes(r, binary_bytes);
     if (r->failed) return clv__sealed_damaged(r, "truncated in a program");
     if (family == NULL || defines == NULL || functions == NULL) return clv__error_memory(r->error, 64);
-    clv__opencl_program *program = e->plan != NULL ? find_program(e->plan, family, defines, functions) : NULL;
+    clv__opencl_program *program = e->variant != NULL ? find_program(e->variant, family, defines, functions) : NULL;
     if (program == NULL || !device->binaries) continue; /* no such program, or binaries=off: compile the sources */
     CLV__TRY(clv__opencl_program_offer(device, program, binary, (size_t)binary_bytes, r->error));
   }
@@ -134,7 +134,7 @@ clv_status clv__opencl_executable_load(clv_device *device, const void *data, siz
   clv_executable *e = NULL;
   *out = NULL;
   CLV__TRY(clv__opencl_executable_read(device, data, size_bytes, &e, error));
-  clv_status status = e->plan != NULL ? clv__opencl_plan_finish(e->plan, error) : CLV_OK;
+  clv_status status = e->variant != NULL ? clv__opencl_variant_finish(e->variant, error) : CLV_OK;
   if (status == CLV_OK)
     *out = e;
   else

@@ -2,7 +2,7 @@
  * saved. Its nodes and values are read into arrays. The model may come from an untrusted file, so all code here must be safe for
  * any model. */
 #include "backends/common/host.h"
-#include "plan.h"
+#include "variant.h"
 
 #include <stdio.h>
 
@@ -134,7 +134,7 @@ static clv_status read_model(clv_executable *e, const clv_tensor *input_types, u
 
 static void destroy(clv_device *device, void *self) {
   clv_executable *e = self;
-  clv__opencl_plan_destroy(e->plan);
+  clv__opencl_variant_destroy(e->variant);
   if (e->view != NULL) device->host->graph_close(device->host->self, e->view);
   clv__arena_finish(&e->arena);
   clv__release(device->allocator, e->onnx);
@@ -166,7 +166,7 @@ clv_status clv__opencl_executable_open(clv_device *device, void *onnx, size_t on
   clv__arena_init(&e->arena, device->allocator);
   clv_status status = read_model(e, input_types, input_count, error);
   if (status == CLV_OK && all_static(e->input_types, e->input_count)) {
-    status = clv__opencl_plan_make(e, e->input_types, &e->plan, error);
+    status = clv__opencl_variant_make(e, e->input_types, &e->variant, error);
   }
   if (status != CLV_OK) {
     destroy(device, e);
@@ -190,7 +190,7 @@ clv_status clv__opencl_compile(clv_device *device, const clv_graph_view *graph, 
     status = device->host->graph_to_onnx(graph, CLV__OPENCL_INLINE_BYTES, &onnx, &onnx_bytes, error);
   }
   if (status == CLV_OK) status = clv__opencl_executable_open(device, onnx, onnx_bytes, types, count, &e, error);
-  if (status == CLV_OK && e->plan != NULL) status = clv__opencl_plan_finish(e->plan, error);
+  if (status == CLV_OK && e->variant != NULL) status = clv__opencl_variant_finish(e->variant, error);
   clv__arena_finish(&arena);
   if (status == CLV_OK)
     *out = e;
@@ -205,8 +205,8 @@ void clv__opencl_executable_info(clv_device *device, clv_executable *e, clv_exec
       .struct_size = info->struct_size,
       .weight_count = e->weight_count,
       .weights = e->weight_names,
-      .resident_bytes = e->plan != NULL ? e->plan->constant_bytes : 0,
-      .scratch_bytes = e->plan != NULL ? e->plan->scratch_bytes : 0,
+      .resident_bytes = e->variant != NULL ? e->variant->constant_bytes : 0,
+      .scratch_bytes = e->variant != NULL ? e->variant->scratch_bytes : 0,
   };
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }

@@ -1,7 +1,7 @@
 /* The first pass of planning: infers the static type of every value from the types of the inputs, and computes small values that
  * depend only on shapes and constants. */
 #include "backends/common/fold.h"
-#include "plan.h"
+#include "variant.h"
 
 /* Whether `from` can be broadcast to `to` by numpy's rules. */
 static bool broadcasts(const clv_tensor *from, const clv_tensor *to) {
@@ -27,10 +27,11 @@ static void take_declared(const clv_executable *e, const clv_node_info *node, co
 
 /* Repeats the check of supports(), now that all types are known. The host has checked the nodes of a partition that it compiles,
  * but not those of a file that it loads. */
-static clv_status check_node(const clv__opencl_plan *plan, uint32_t index, clv_tensor *types, bool *constant, clv_error *error) {
-  const clv__opencl_node node = clv__opencl_plan_node_view(plan, index, types, constant);
+static clv_status check_node(const clv__opencl_variant *variant, uint32_t index, clv_tensor *types, bool *constant,
+                             clv_error *error) {
+  const clv__opencl_node node = clv__opencl_variant_node_view(variant, index, types, constant);
   char reason[160] = "";
-  if (clv__opencl_accepts(plan->device, &plan->executable->nodes[index], &node, reason)) return CLV_OK;
+  if (clv__opencl_accepts(variant->device, &variant->executable->nodes[index], &node, reason)) return CLV_OK;
   return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
 }
 
@@ -46,28 +47,29 @@ static bool has_size(const clv_tensor *type) {
   return product <= INT64_MAX / 64;
 }
 
-static clv_status refuse_size(const clv__opencl_plan *plan, uint32_t value, const clv_tensor *type, clv_error *error) {
+static clv_status refuse_size(const clv__opencl_variant *variant, uint32_t value, const clv_tensor *type, clv_error *error) {
   char text[100];
   clv__tensor_text(type, text, sizeof text);
   return clv__error_set(error, CLV_NOT_SUPPORTED, "value '%s' of type %s: this device needs to know its size in advance",
-                        plan->executable->values[value].name, text);
+                        variant->executable->values[value].name, text);
 }
 
-static clv_status infer_node(clv__opencl_plan *plan, uint32_t index, clv_tensor *inputs, clv_tensor *outputs, clv_error *error) {
-  const clv_executable *e = plan->executable;
+static clv_status infer_node(clv__opencl_variant *variant, uint32_t index, clv_tensor *inputs, clv_tensor *outputs,
+                             clv_error *error) {
+  const clv_executable *e = variant->executable;
   const clv_node_info *node = &e->nodes[index];
   for (uint32_t i = 0; i < node->input_count; ++i) {
     inputs[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
-    if (node->inputs[i] != CLV_NO_VALUE) inputs[i] = plan->values[node->inputs[i]].type;
+    if (node->inputs[i] != CLV_NO_VALUE) inputs[i] = variant->values[node->inputs[i]].type;
   }
-  CLV__TRY(plan->device->host->infer_node(e->view, index, inputs, outputs, error));
+  CLV__TRY(variant->device->host->infer_node(e->view, index, inputs, outputs, error));
   take_declared(e, node, inputs, outputs);
   for (uint32_t i = 0; i < node->output_count; ++i) {
     outputs[i].data = NULL;
     if (node->outputs[i] == CLV_NO_VALUE)
       outputs[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
     else if (!has_size(&outputs[i]))
-      return refuse_size(plan, node->outputs[i], &outputs[i], error);
+      return refuse_size(variant, node->outputs[i], &outputs[i], error);
   }
   const clv__kernel *kernel = clv__kernel_find(node->domain, node->op);
   const clv__kernel_call call = {.op = node->op,
@@ -78,31 +80,31 @@ static clv_status infer_node(clv__opencl_plan *plan, uint32_t index, clv_tensor 
                                  .outputs = outputs,
                                  .output_count = node->output_count,
                                  .error = error};
-  plan->nodes[index].is_dead = kernel != NULL && clv__fold_is_possible(node->domain, &call);
-  if (plan->nodes[index].is_dead) {
-    CLV__TRY(clv__fold(kernel, &call, inputs, outputs, &plan->arena, plan->device->allocator));
+  variant->nodes[index].is_dead = kernel != NULL && clv__fold_is_possible(node->domain, &call);
+  if (variant->nodes[index].is_dead) {
+    CLV__TRY(clv__fold(kernel, &call, inputs, outputs, &variant->arena, variant->device->allocator));
   }
   for (uint32_t i = 0; i < node->output_count; ++i) {
-    if (node->outputs[i] != CLV_NO_VALUE) plan->values[node->outputs[i]].type = outputs[i];
+    if (node->outputs[i] != CLV_NO_VALUE) variant->values[node->outputs[i]].type = outputs[i];
   }
   return CLV_OK;
 }
 
-clv_status clv__opencl_pass_infer(clv__opencl_plan *plan, clv_error *error) {
-  const clv_executable *e = plan->executable;
-  uint32_t most = clv__opencl_plan_most(plan);
-  clv_tensor *operands = clv__arena_allocate_zero(&plan->arena, 2 * ((size_t)most + 1), sizeof *operands);
-  bool *constant = clv__arena_allocate_zero(&plan->arena, (size_t)most + 1, sizeof *constant);
+clv_status clv__opencl_pass_infer(clv__opencl_variant *variant, clv_error *error) {
+  const clv_executable *e = variant->executable;
+  uint32_t most = clv__opencl_variant_most(variant);
+  clv_tensor *operands = clv__arena_allocate_zero(&variant->arena, 2 * ((size_t)most + 1), sizeof *operands);
+  bool *constant = clv__arena_allocate_zero(&variant->arena, (size_t)most + 1, sizeof *constant);
   if (operands == NULL || constant == NULL) return clv__error_memory(error, most * sizeof *operands);
   for (uint32_t v = 0; v < e->value_count; ++v) {
     const bool is_input = e->values[v].input != CLV__OPENCL_NONE;
     const bool is_source = is_input || e->values[v].weight != CLV__OPENCL_NONE || e->values[v].declared.data != NULL;
-    plan->values[v].type = is_input ? plan->input_types[e->values[v].input] : e->values[v].declared;
-    if (is_source && !has_size(&plan->values[v].type)) return refuse_size(plan, v, &plan->values[v].type, error);
+    variant->values[v].type = is_input ? variant->input_types[e->values[v].input] : e->values[v].declared;
+    if (is_source && !has_size(&variant->values[v].type)) return refuse_size(variant, v, &variant->values[v].type, error);
   }
   for (uint32_t n = 0; n < e->node_count; ++n) {
-    clv_status status = infer_node(plan, n, operands, operands + most + 1, error);
-    if (status == CLV_OK && !plan->nodes[n].is_dead) status = check_node(plan, n, operands, constant, error);
+    clv_status status = infer_node(variant, n, operands, operands + most + 1, error);
+    if (status == CLV_OK && !variant->nodes[n].is_dead) status = check_node(variant, n, operands, constant, error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "node '%s' (%s)", e->nodes[n].name, e->nodes[n].op);
   }
   return CLV_OK;

@@ -1,10 +1,10 @@
 /* The last pass of planning: decides where each value is stored. A computed value that is an output is stored directly in the
  * output. The other computed values share one block of scratch, according to their lifetimes. A view shares the bytes of its
  * source. An output that is an input, a constant or another output is copied at the end. */
-#include "plan.h"
+#include "variant.h"
 
-static uint64_t rounded(const clv__opencl_plan *plan, uint64_t size_bytes) {
-  return clv__align_up(size_bytes == 0 ? 1 : size_bytes, plan->device->alignment_bytes);
+static uint64_t rounded(const clv__opencl_variant *variant, uint64_t size_bytes) {
+  return clv__align_up(size_bytes == 0 ? 1 : size_bytes, variant->device->alignment_bytes);
 }
 
 static uint64_t size_of(const clv_tensor *type) {
@@ -15,14 +15,14 @@ static uint64_t size_of(const clv_tensor *type) {
 
 /* ---- Roots: the values whose bytes the views share ---- */
 
-static void find_roots(clv__opencl_plan *plan) {
-  const clv_executable *e = plan->executable;
-  for (uint32_t v = 0; v < e->value_count; ++v) plan->values[v].root = v;
+static void find_roots(clv__opencl_variant *variant) {
+  const clv_executable *e = variant->executable;
+  for (uint32_t v = 0; v < e->value_count; ++v) variant->values[v].root = v;
   for (uint32_t n = 0; n < e->node_count; ++n) {
-    const clv__opencl_plan_node *node = &plan->nodes[n];
+    const clv__opencl_variant_node *node = &variant->nodes[n];
     bool view = clv__opencl_is_view(e->nodes[n].domain, e->nodes[n].op, e->nodes[n].opset);
     if (view && !node->is_dead && node->outputs[0] != CLV_NO_VALUE) {
-      plan->values[node->outputs[0]].root = plan->values[node->inputs[0]].root;
+      variant->values[node->outputs[0]].root = variant->values[node->inputs[0]].root;
     }
   }
 }
@@ -49,11 +49,12 @@ static void end_lifetimes(block *b, uint32_t node) {
 }
 
 /* Reserves the region at the lowest free offset of the scratch, until node `last` has run. */
-static clv_status allocate_region(clv__opencl_plan *plan, block *b, clv__opencl_region *region, uint32_t last, clv_error *error) {
-  if (region->size_bytes > UINT64_MAX / 4 || plan->scratch_bytes > UINT64_MAX / 4) {
+static clv_status allocate_region(clv__opencl_variant *variant, block *b, clv__opencl_region *region, uint32_t last,
+                                  clv_error *error) {
+  if (region->size_bytes > UINT64_MAX / 4 || variant->scratch_bytes > UINT64_MAX / 4) {
     return clv__error_set(error, CLV_TOO_LARGE, "scratch is too large for any memory");
   }
-  uint64_t room = rounded(plan, region->size_bytes), at = 0;
+  uint64_t room = rounded(variant, region->size_bytes), at = 0;
   size_t index = 0;
   for (; index < b->count && !(b->items[index].offset >= at && b->items[index].offset - at >= room); ++index) {
     uint64_t end = b->items[index].offset + b->items[index].size_bytes;
@@ -66,26 +67,26 @@ static clv_status allocate_region(clv__opencl_plan *plan, block *b, clv__opencl_
   b->items[index] = (alive){at, room, last};
   ++b->count;
   region->offset = at;
-  if (at + room > plan->scratch_bytes) plan->scratch_bytes = at + room;
+  if (at + room > variant->scratch_bytes) variant->scratch_bytes = at + room;
   return CLV_OK;
 }
 
 /* Finds, for each root, the last node that reads or writes it. */
-static clv_status find_last(const clv__opencl_plan *plan, uint32_t **last, clv_error *error) {
-  const clv_executable *e = plan->executable;
-  *last = clv__allocate_zero(plan->device->allocator, (size_t)e->value_count * sizeof **last);
+static clv_status find_last(const clv__opencl_variant *variant, uint32_t **last, clv_error *error) {
+  const clv_executable *e = variant->executable;
+  *last = clv__allocate_zero(variant->device->allocator, (size_t)e->value_count * sizeof **last);
   if (*last == NULL) return clv__error_memory(error, e->value_count * sizeof **last);
   for (uint32_t n = 0; n < e->node_count; ++n) {
-    const clv__opencl_plan_node *node = &plan->nodes[n];
+    const clv__opencl_variant_node *node = &variant->nodes[n];
     if (node->is_dead) continue;
     for (uint32_t i = 0; i < node->input_count; ++i) {
-      if (node->inputs[i] != CLV_NO_VALUE) (*last)[plan->values[node->inputs[i]].root] = n;
+      if (node->inputs[i] != CLV_NO_VALUE) (*last)[variant->values[node->inputs[i]].root] = n;
     }
     for (uint32_t i = 0; i < node->output_count; ++i) {
-      if (node->outputs[i] != CLV_NO_VALUE) (*last)[plan->values[node->outputs[i]].root] = n;
+      if (node->outputs[i] != CLV_NO_VALUE) (*last)[variant->values[node->outputs[i]].root] = n;
     }
     for (uint32_t i = 0; i < node->post_count; ++i) {
-      if (node->posts[i].operand != CLV__OPENCL_NONE) (*last)[plan->values[node->posts[i].operand].root] = n;
+      if (node->posts[i].operand != CLV__OPENCL_NONE) (*last)[variant->values[node->posts[i].operand].root] = n;
     }
   }
   return CLV_OK;
@@ -94,10 +95,10 @@ static clv_status find_last(const clv__opencl_plan *plan, uint32_t **last, clv_e
 /* ---- Locations ---- */
 
 /* Locates inputs, weights and constants. */
-static void locate_sources(clv__opencl_plan *plan) {
-  const clv_executable *e = plan->executable;
+static void locate_sources(clv__opencl_variant *variant) {
+  const clv_executable *e = variant->executable;
   for (uint32_t v = 0; v < e->value_count; ++v) {
-    clv__opencl_plan_value *value = &plan->values[v];
+    clv__opencl_variant_value *value = &variant->values[v];
     if (value->root != v) continue;
     if (e->values[v].input != CLV__OPENCL_NONE) {
       value->at = (clv__opencl_location){CLV__OPENCL_AT_INPUT, e->values[v].input};
@@ -110,29 +111,29 @@ static void locate_sources(clv__opencl_plan *plan) {
 }
 
 /* Locates each computed value that is an output in that output. If it is several outputs, it is located in the first. */
-static void locate_outputs(clv__opencl_plan *plan) {
-  const clv_executable *e = plan->executable;
+static void locate_outputs(clv__opencl_variant *variant) {
+  const clv_executable *e = variant->executable;
   for (uint32_t o = 0; o < e->output_count; ++o) {
-    clv__opencl_plan_value *root = &plan->values[plan->values[e->outputs[o]].root];
+    clv__opencl_variant_value *root = &variant->values[variant->values[e->outputs[o]].root];
     if (root->at.where == CLV__OPENCL_AT_NOWHERE) root->at = (clv__opencl_location){CLV__OPENCL_AT_OUTPUT, o};
   }
 }
 
-static clv_status lay_out_made(clv__opencl_plan *plan, const uint32_t *last, block *b, clv_error *error) {
-  const clv_executable *e = plan->executable;
+static clv_status lay_out_made(clv__opencl_variant *variant, const uint32_t *last, block *b, clv_error *error) {
+  const clv_executable *e = variant->executable;
   for (uint32_t n = 0; n < e->node_count; ++n) {
-    const clv__opencl_plan_node *node = &plan->nodes[n];
+    const clv__opencl_variant_node *node = &variant->nodes[n];
     if (node->is_dead) continue;
     for (uint32_t i = 0; i < node->output_count; ++i) {
       uint32_t v = node->outputs[i];
-      if (v == CLV_NO_VALUE || plan->values[v].root != v || plan->values[v].at.where != CLV__OPENCL_AT_NOWHERE) continue;
-      clv__opencl_location *at = &plan->values[v].at;
+      if (v == CLV_NO_VALUE || variant->values[v].root != v || variant->values[v].at.where != CLV__OPENCL_AT_NOWHERE) continue;
+      clv__opencl_location *at = &variant->values[v].at;
       at->where = CLV__OPENCL_AT_SCRATCH;
-      CLV__TRY(clv__opencl_region_add(plan, &plan->scratch, size_of(&plan->values[v].type), NULL, &at->index, error));
-      CLV__TRY(allocate_region(plan, b, &plan->scratch.items[at->index], last[v], error));
+      CLV__TRY(clv__opencl_region_add(variant, &variant->scratch, size_of(&variant->values[v].type), NULL, &at->index, error));
+      CLV__TRY(allocate_region(variant, b, &variant->scratch.items[at->index], last[v], error));
     }
     for (uint32_t i = 0; i < node->scratch_count; ++i) {
-      CLV__TRY(allocate_region(plan, b, &plan->scratch.items[node->first_scratch + i], n, error));
+      CLV__TRY(allocate_region(variant, b, &variant->scratch.items[node->first_scratch + i], n, error));
     }
     end_lifetimes(b, n);
   }
@@ -140,54 +141,54 @@ static clv_status lay_out_made(clv__opencl_plan *plan, const uint32_t *last, blo
 }
 
 /* Adds copies for outputs that are inputs, constants or other outputs. */
-static clv_status copy_outputs(clv__opencl_plan *plan, clv_error *error) {
-  const clv_executable *e = plan->executable;
+static clv_status copy_outputs(clv__opencl_variant *variant, clv_error *error) {
+  const clv_executable *e = variant->executable;
   for (uint32_t o = 0; o < e->output_count; ++o) {
     uint32_t v = e->outputs[o];
-    const clv__opencl_location *at = &plan->values[plan->values[v].root].at;
-    uint64_t size_bytes = size_of(&plan->values[v].type);
+    const clv__opencl_location *at = &variant->values[variant->values[v].root].at;
+    uint64_t size_bytes = size_of(&variant->values[v].type);
     if ((at->where == CLV__OPENCL_AT_OUTPUT && at->index == o) || size_bytes == 0) continue;
     const clv__opencl_operand ends[2] = {{.means = CLV__OPENCL_MEANS_LOCATION, .at = {CLV__OPENCL_AT_OUTPUT, o}},
                                          {.means = CLV__OPENCL_MEANS_VALUE, .value = v}};
     clv__opencl_step step = {.node = CLV__OPENCL_NONE,
                              .is_copy = true,
                              .operand_count = 2,
-                             .operands = clv__arena_copy(&plan->arena, ends, sizeof ends),
+                             .operands = clv__arena_copy(&variant->arena, ends, sizeof ends),
                              .size_bytes = size_bytes};
     if (step.operands == NULL) return clv__error_memory(error, sizeof ends);
-    CLV__TRY(clv__opencl_step_add(plan, &plan->steps, &step, error));
+    CLV__TRY(clv__opencl_step_add(variant, &variant->steps, &step, error));
   }
   return CLV_OK;
 }
 
-static clv_status lay_out_constants(clv__opencl_plan *plan, clv_error *error) {
-  for (size_t i = 0; i < plan->constants.count; ++i) {
-    clv__opencl_region *region = &plan->constants.items[i];
-    region->offset = plan->constant_bytes;
-    if (region->size_bytes > UINT64_MAX / 4 || plan->constant_bytes > UINT64_MAX / 4) {
+static clv_status lay_out_constants(clv__opencl_variant *variant, clv_error *error) {
+  for (size_t i = 0; i < variant->constants.count; ++i) {
+    clv__opencl_region *region = &variant->constants.items[i];
+    region->offset = variant->constant_bytes;
+    if (region->size_bytes > UINT64_MAX / 4 || variant->constant_bytes > UINT64_MAX / 4) {
       return clv__error_set(error, CLV_TOO_LARGE, "constants are too large for any memory");
     }
-    plan->constant_bytes += rounded(plan, region->size_bytes);
+    variant->constant_bytes += rounded(variant, region->size_bytes);
   }
   return CLV_OK;
 }
 
-static clv_status locate_operand(clv__opencl_plan *plan, clv__opencl_operand *operand, clv_error *error) {
-  clv__opencl_plan_value *root = &plan->values[plan->values[operand->value].root];
+static clv_status locate_operand(clv__opencl_variant *variant, clv__opencl_operand *operand, clv_error *error) {
+  clv__opencl_variant_value *root = &variant->values[variant->values[operand->value].root];
   if (root->at.where == CLV__OPENCL_AT_CONSTANT && root->at.index == CLV__OPENCL_NONE) {
-    CLV__TRY(clv__opencl_region_add(plan, &plan->constants, size_of(&root->type), root->type.data, &root->at.index, error));
+    CLV__TRY(clv__opencl_region_add(variant, &variant->constants, size_of(&root->type), root->type.data, &root->at.index, error));
   }
   operand->at = root->at;
   return CLV_OK;
 }
 
 /* Sets the locations of the values that are operands of steps. */
-static clv_status resolve_operands(clv__opencl_plan *plan, clv_error *error) {
-  const clv__opencl_steps *steps = &plan->steps;
+static clv_status resolve_operands(clv__opencl_variant *variant, clv_error *error) {
+  const clv__opencl_steps *steps = &variant->steps;
   for (size_t s = 0; s < steps->count; ++s) {
     for (uint32_t i = 0; i < steps->items[s].operand_count; ++i) {
       clv__opencl_operand *operand = &steps->items[s].operands[i];
-      if (operand->means == CLV__OPENCL_MEANS_VALUE) CLV__TRY(locate_operand(plan, operand, error));
+      if (operand->means == CLV__OPENCL_MEANS_VALUE) CLV__TRY(locate_operand(variant, operand, error));
       if (operand->means != CLV__OPENCL_MEANS_VALUE && operand->means != CLV__OPENCL_MEANS_LOCATION) continue;
       if (operand->at.where == CLV__OPENCL_AT_NOWHERE) {
         return clv__error_set(error, CLV_INTERNAL_ERROR, "argument %u of %s has no memory", i,
@@ -198,27 +199,27 @@ static clv_status resolve_operands(clv__opencl_plan *plan, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status check_fits(const clv__opencl_plan *plan, clv_error *error) {
-  uint64_t limit = plan->device->traits.max_buffer_bytes, most = plan->scratch_bytes;
-  if (plan->constant_bytes > most) most = plan->constant_bytes;
+static clv_status check_fits(const clv__opencl_variant *variant, clv_error *error) {
+  uint64_t limit = variant->device->traits.max_buffer_bytes, most = variant->scratch_bytes;
+  if (variant->constant_bytes > most) most = variant->constant_bytes;
   if (most <= limit) return CLV_OK;
   return clv__error_set(error, CLV_TOO_LARGE, "scratch of %llu bytes is needed, but the device's buffers are limited to %llu",
                         (unsigned long long)most, (unsigned long long)limit);
 }
 
-clv_status clv__opencl_pass_layout(clv__opencl_plan *plan, clv_error *error) {
-  block b = {.allocator = plan->device->allocator};
+clv_status clv__opencl_pass_layout(clv__opencl_variant *variant, clv_error *error) {
+  block b = {.allocator = variant->device->allocator};
   uint32_t *last = NULL;
   clv_status status;
-  find_roots(plan);
-  locate_sources(plan);
-  locate_outputs(plan);
-  CLV__TRY_GOTO(find_last(plan, &last, error));
-  CLV__TRY_GOTO(lay_out_made(plan, last, &b, error));
-  CLV__TRY_GOTO(copy_outputs(plan, error));
-  CLV__TRY_GOTO(resolve_operands(plan, error));
-  CLV__TRY_GOTO(lay_out_constants(plan, error));
-  status = check_fits(plan, error);
+  find_roots(variant);
+  locate_sources(variant);
+  locate_outputs(variant);
+  CLV__TRY_GOTO(find_last(variant, &last, error));
+  CLV__TRY_GOTO(lay_out_made(variant, last, &b, error));
+  CLV__TRY_GOTO(copy_outputs(variant, error));
+  CLV__TRY_GOTO(resolve_operands(variant, error));
+  CLV__TRY_GOTO(lay_out_constants(variant, error));
+  status = check_fits(variant, error);
 cleanup:
   clv__release(b.allocator, last);
   clv__release(b.allocator, b.items);

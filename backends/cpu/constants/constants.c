@@ -134,8 +134,8 @@ static uint64_t mix(uint64_t hash, const void *data, size_t size_bytes) { /* FNV
   return hash;
 }
 
-static uint64_t variant_of(const clv__cpu_packing *packing, const clv_tensor *type) {
-  uint64_t order = packing->variant ^ (packing->expand_groups > 1 ? 8u : 0u);
+static uint64_t arrangement_of(const clv__cpu_packing *packing, const clv_tensor *type) {
+  uint64_t order = packing->arrangement ^ (packing->expand_groups > 1 ? 8u : 0u);
   if (packing->inputs > 0) order ^= (uint64_t)(packing->first_input + 1) << 4;
   if (packing->scale == NULL) return order;
   uint64_t hash = 0xcbf29ce484222325u ^ order;
@@ -166,11 +166,11 @@ static clv_status repack(clv__cpu_constants *constants, const clv__cpu_shared *f
 clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                                     void **data, clv_error *error) {
   const clv__cpu_value *constant = &constants->program->values[packing->value];
-  const uint64_t variant = variant_of(packing, &constant->type);
+  const uint64_t arrangement = arrangement_of(packing, &constant->type);
   const clv__cpu_pack *other = NULL;
   for (size_t i = 0; i < constants->count; ++i) {
     const clv__cpu_pack *pack = &constants->packs[i];
-    if (pack->value != packing->value || pack->variant != variant || pack->shared->layout == NULL) continue;
+    if (pack->value != packing->value || pack->arrangement != arrangement || pack->shared->layout == NULL) continue;
     if (clv__dnn_layout_equal(pack->shared->layout, layout)) {
       *data = pack->shared->data;
       return CLV_OK;
@@ -184,7 +184,7 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
     CLV__TRY(clv__cpu_constant_raw(constants, packing->value, &raw, error));
     constants->program->values[packing->value].type.data = raw; /* from now on, read the owned copy instead of the view's bytes */
   }
-  const clv__cpu_pack pack = {.value = packing->value, .variant = variant};
+  const clv__cpu_pack pack = {.value = packing->value, .arrangement = arrangement};
   const size_t size_bytes = clv__dnn_layout_size_bytes(layout);
   void *made = clv__allocate(constants->arena.allocator, size_bytes);
   if (made == NULL) return clv__error_memory(error, size_bytes);

@@ -1,6 +1,6 @@
 /* Constants in the form that steps need: raw and aligned, or packed in a oneDNN layout. Each is made once per executable and
- * shared by all plans of the executable. Executables with equal constants share the bytes as well (packs.h). The raw bytes of a
- * large constant belong to the view and are gone after compile(). A plan made later converts an existing pack. */
+ * shared by all variants of the executable. Executables with equal constants share the bytes as well (packs.h). The raw bytes of
+ * a large constant belong to the view and are gone after compile(). A variant made later converts an existing pack. */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 
@@ -8,7 +8,7 @@
 
 typedef struct clv__cpu_pack {
   uint32_t value;
-  uint64_t variant;        /* 0: the constant as it is; otherwise identifies how its elements were scaled or reordered */
+  uint64_t arrangement;    /* 0: the constant as it is; otherwise identifies how its elements were scaled or reordered */
   clv__cpu_shared *shared; /* the bytes and their layout (NULL: raw, row-major) */
 } clv__cpu_pack;
 
@@ -30,9 +30,9 @@ typedef struct clv__cpu_packing {
   const float *scale;          /* factors along raw axis `scale_axis`; NULL: none */
   int32_t scale_axis;
   int64_t expand_groups; /* above 1: weights of a grouped convolution, expanded with zeros for the other groups */
-  uint64_t variant; /* distinguishes packs of one constant that differ in more than `scale`, for example by a transposition */
-  bool turns;       /* the weights are u8; shift them by 128 and pack them as i8 */
-  bool is_streamed; /* the step reads the whole pack in each run, and that read dominates its time */
+  uint64_t arrangement; /* distinguishes packs of one constant that differ in more than `scale`, for example by a transposition */
+  bool turns;           /* the weights are u8; shift them by 128 and pack them as i8 */
+  bool is_streamed;     /* the step reads the whole pack in each run, and that read dominates its time */
   /* For Winograd weights in an order that clv__dnn_layout_winograd() knows: pack `inputs` input channels from `first_input` on.
    * If `inputs` is 0, all are packed. */
   int64_t first_input, inputs;
@@ -53,7 +53,7 @@ clv_status clv__cpu_constant_gone(const clv__cpu_constants *constants, uint32_t 
 /* Writes raw bytes into `data` as `layout` says. The raw bytes may be unaligned and may need scaling (packing.c). */
 clv_status clv__cpu_constant_write(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                                    void *data, clv_error *error);
-/* Copies every constant that has no copy yet, for programs whose plans are made after compile(). */
+/* Copies every constant that has no copy yet, for programs whose variants are made after compile(). */
 clv_status clv__cpu_constants_keep_all(clv__cpu_constants *constants, clv_error *error);
 
 #endif

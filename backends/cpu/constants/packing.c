@@ -138,7 +138,7 @@ static bool pack_panels(clv__cpu_constants *constants, const clv__cpu_packing *p
 
 /* Whether the pack contains the elements in their raw order, scaled at most along the first axis. */
 static bool is_whole(const clv__cpu_packing *packing) {
-  return packing->variant == 0 && packing->expand_groups <= 1 && (packing->scale == NULL || packing->scale_axis == 0);
+  return packing->arrangement == 0 && packing->expand_groups <= 1 && (packing->scale == NULL || packing->scale_axis == 0);
 }
 
 /* A layout with the same dims and strides as `layout`, for bf16 elements. */

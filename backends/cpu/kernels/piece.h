@@ -3,7 +3,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_KERNELS_PIECE_H
 #define CLEAVE_BACKENDS_CPU_KERNELS_PIECE_H
 
-#include "backends/cpu/passes/plan.h"
+#include "backends/cpu/passes/variant.h"
 
 typedef struct clv__cpu_sums_piece {
   void *place;                   /* the sums, then the result */

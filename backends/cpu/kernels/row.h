@@ -2,7 +2,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_KERNELS_ROW_H
 #define CLEAVE_BACKENDS_CPU_KERNELS_ROW_H
 
-#include "backends/cpu/passes/plan.h"
+#include "backends/cpu/passes/variant.h"
 
 #define CLV__CPU_ROW_PANEL 64 /* columns per panel */
 

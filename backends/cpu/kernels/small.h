@@ -2,7 +2,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_KERNELS_SMALL_H
 #define CLEAVE_BACKENDS_CPU_KERNELS_SMALL_H
 
-#include "backends/cpu/passes/plan.h"
+#include "backends/cpu/passes/variant.h"
 
 /* c = a * b + bias, `batches` times. The elements of a row are contiguous in c, and in b if b_column is 1. Operands: a, b, bias
  * (optional), c. */

@@ -7,13 +7,13 @@
 
 /* Reads a bound of Clip from its attribute (before opset 11) or its constant scalar input. Returns false if the bound is unknown.
  */
-static bool clip_bound(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t input, const char *attribute, float fallback,
-                       float *bound) {
+static bool clip_bound(clv__cpu_variant *variant, const clv__cpu_variant_node *node, uint32_t input, const char *attribute,
+                       float fallback, float *bound) {
   if (node->source->opset < 11) {
     *bound = clv__attribute_float(node->source->attributes, attribute, fallback);
     return true;
   }
-  const clv__cpu_plan_value *value = clv__cpu_input(plan, node, input);
+  const clv__cpu_variant_value *value = clv__cpu_input(variant, node, input);
   *bound = fallback;
   if (value == NULL) return true;
   if (!value->is_constant || value->type.data == NULL || !clv__cpu_is_f32(&value->type)) return false;
@@ -21,7 +21,7 @@ static bool clip_bound(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint
   return true;
 }
 
-bool clv__cpu_unary_of(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_post *post) {
+bool clv__cpu_unary_of(clv__cpu_variant *variant, const clv__cpu_variant_node *node, clv__cpu_post *post) {
   static const struct {
     const char *op;
     clv__dnn_unary algorithm;
@@ -52,8 +52,8 @@ bool clv__cpu_unary_of(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_
   }
   if (strcmp(op, "Clip") == 0) {
     post->algorithm = CLV__DNN_CLIP;
-    return clip_bound(plan, node, 1, "min", -FLT_MAX, &post->alpha) && clip_bound(plan, node, 2, "max", FLT_MAX, &post->beta) &&
-           post->alpha <= post->beta;
+    return clip_bound(variant, node, 1, "min", -FLT_MAX, &post->alpha) &&
+           clip_bound(variant, node, 2, "max", FLT_MAX, &post->beta) && post->alpha <= post->beta;
   }
   return false;
 }

@@ -22,11 +22,11 @@ static void run(const clv__cpu_own *own, const clv_tensor *operands) {
   clv__kernels()->attention_run(&a, last[1].data);
 }
 
-clv_status clv__cpu_lower_attention(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+clv_status clv__cpu_lower_attention(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error) {
   uint32_t slots[CLV__CPU_ATTENTION_INPUTS], result, scratch;
   clv__attention sized = node->attention->call;
-  clv_tensor type = plan->values[node->outputs[0]].type;
-  step *made = clv__arena_allocate_zero(&plan->arena, 1, sizeof *made);
+  clv_tensor type = variant->values[node->outputs[0]].type;
+  step *made = clv__arena_allocate_zero(&variant->arena, 1, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   type.data = NULL;
   sized.output.tensor = &type;
@@ -35,16 +35,16 @@ clv_status clv__cpu_lower_attention(clv__cpu_plan *plan, clv__cpu_plan_node *nod
   if (!*taken) return CLV_OK;
   *made = (step){.own = {.run = run}, .call = &node->attention->call, .mask_count = node->input_count - CLV__CPU_ATTENTION_MASK};
   for (uint32_t i = 0; i < node->input_count; ++i) {
-    CLV__TRY(clv__cpu_form_get(plan, node->inputs[i], NULL, &slots[i], error));
+    CLV__TRY(clv__cpu_form_get(variant, node->inputs[i], NULL, &slots[i], error));
   }
-  CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], NULL, &result, error));
-  CLV__TRY(clv__cpu_slot_scratch(plan, scratch_bytes, &scratch, error));
-  clv__cpu_step *to = clv__cpu_step_new(plan, CLV__CPU_STEP_OWN, node->source, "Attention", node->input_count + 2);
+  CLV__TRY(clv__cpu_form_make(variant, node->outputs[0], NULL, &result, error));
+  CLV__TRY(clv__cpu_slot_scratch(variant, scratch_bytes, &scratch, error));
+  clv__cpu_step *to = clv__cpu_step_new(variant, CLV__CPU_STEP_OWN, node->source, "Attention", node->input_count + 2);
   if (to == NULL) return clv__error_memory(error, sizeof *to);
   to->own = &made->own;
   for (uint32_t i = 0; i < node->input_count; ++i) {
     clv__cpu_step_input(to, 0, slots[i], NULL);
-    to->operands[i].type = plan->values[node->inputs[i]].type;
+    to->operands[i].type = variant->values[node->inputs[i]].type;
     to->operands[i].type.data = NULL;
   }
   clv__cpu_step_output(to, 0, result, NULL);

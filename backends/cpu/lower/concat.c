@@ -8,11 +8,11 @@
 
 /* The input whose layout the result gets: the first with channels last, because pieces with blocked channels can be copied to
  * that layout, otherwise the first that is not row-major. NONE: all are row-major. */
-static uint32_t leader_of(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+static uint32_t leader_of(const clv__cpu_variant *variant, const clv__cpu_variant_node *node) {
   uint32_t leader = CLV__CPU_NONE;
   for (uint32_t i = 0; i < node->input_count; ++i) {
-    if (!clv__cpu_form_is_blocked(plan, node->inputs[i])) continue;
-    const clv__dnn_layout *layout = plan->values[node->inputs[i]].forms[0].layout;
+    if (!clv__cpu_form_is_blocked(variant, node->inputs[i])) continue;
+    const clv__dnn_layout *layout = variant->values[node->inputs[i]].forms[0].layout;
     if (clv__dnn_layout_is_plain(layout) && clv__dnn_layout_channels(layout) != 0) return node->inputs[i];
     if (leader == CLV__CPU_NONE) leader = node->inputs[i];
   }
@@ -44,55 +44,55 @@ static clv__channels_form form_of(const clv__dnn_layout *layout, const clv_tenso
 
 /* Chooses the layout of the result and the layouts in which the kernel reads the pieces: their own if it supports them, otherwise
  * channels last. */
-static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout **layouts,
+static bool describe(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__dnn_layout **layouts,
                      clv__channels_form *forms) {
-  const clv_tensor *out = &plan->values[node->outputs[0]].type;
-  const uint32_t leader = leader_of(plan, node), count = node->input_count;
+  const clv_tensor *out = &variant->values[node->outputs[0]].type;
+  const uint32_t leader = leader_of(variant, node), count = node->input_count;
   if (leader != CLV__CPU_NONE) {
-    layouts[count] = clv__dnn_layout_rechannel(&plan->arena, clv__cpu_form_layout(plan, leader), out->dims);
+    layouts[count] = clv__dnn_layout_rechannel(&variant->arena, clv__cpu_form_layout(variant, leader), out->dims);
   }
   if (layouts[count] == NULL || clv__dnn_layout_dtype(layouts[count]) != CLV_F32) {
-    layouts[count] = clv__dnn_layout_channels_last(&plan->arena, CLV_F32, out->rank, out->dims);
+    layouts[count] = clv__dnn_layout_channels_last(&variant->arena, CLV_F32, out->rank, out->dims);
   }
   for (uint32_t i = 0; i <= count; ++i) {
-    const clv_tensor *type = i < count ? &plan->values[node->inputs[i]].type : out;
-    if (i < count) layouts[i] = clv__cpu_form_layout(plan, node->inputs[i]);
+    const clv_tensor *type = i < count ? &variant->values[node->inputs[i]].type : out;
+    if (i < count) layouts[i] = clv__cpu_form_layout(variant, node->inputs[i]);
     if (layouts[i] == NULL) return false;
     forms[i] = form_of(layouts[i], type);
     if (forms[i].block != 0) continue;
-    layouts[i] = clv__dnn_layout_channels_last(&plan->arena, CLV_F32, type->rank, type->dims);
+    layouts[i] = clv__dnn_layout_channels_last(&variant->arena, CLV_F32, type->rank, type->dims);
     forms[i].block = type->dims[1];
     if (layouts[i] == NULL) return false;
   }
   return true;
 }
 
-bool clv__cpu_can_join(clv__cpu_plan *plan, uint32_t value) {
-  const clv_tensor *type = &plan->values[value].type;
-  if (type->rank < 3 || type->rank > 5 || !clv__cpu_form_is_blocked(plan, value)) return false;
-  const clv__dnn_layout *layout = plan->values[value].forms[0].layout;
+bool clv__cpu_can_join(clv__cpu_variant *variant, uint32_t value) {
+  const clv_tensor *type = &variant->values[value].type;
+  if (type->rank < 3 || type->rank > 5 || !clv__cpu_form_is_blocked(variant, value)) return false;
+  const clv__dnn_layout *layout = variant->values[value].forms[0].layout;
   return clv__dnn_layout_dtype(layout) == CLV_F32 && clv__dnn_layout_channels(layout) != 0;
 }
 
-clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_error *error) {
+clv_status clv__cpu_lower_join(clv__cpu_variant *variant, const clv__cpu_variant_node *node, clv_error *error) {
   const uint32_t count = node->input_count;
-  const clv_tensor *out = &plan->values[node->outputs[0]].type;
-  const clv__dnn_layout **layouts = clv__arena_allocate_zero(&plan->arena, count + 1, sizeof *layouts);
-  clv__channels_form *forms = clv__arena_allocate_zero(&plan->arena, count + 1, sizeof *forms);
-  uint32_t *slots = clv__arena_allocate_zero(&plan->arena, count + 1, sizeof *slots);
-  join_step *join = clv__arena_allocate_zero(&plan->arena, 1, sizeof *join);
-  if (layouts == NULL || forms == NULL || slots == NULL || join == NULL || !describe(plan, node, layouts, forms)) {
+  const clv_tensor *out = &variant->values[node->outputs[0]].type;
+  const clv__dnn_layout **layouts = clv__arena_allocate_zero(&variant->arena, count + 1, sizeof *layouts);
+  clv__channels_form *forms = clv__arena_allocate_zero(&variant->arena, count + 1, sizeof *forms);
+  uint32_t *slots = clv__arena_allocate_zero(&variant->arena, count + 1, sizeof *slots);
+  join_step *join = clv__arena_allocate_zero(&variant->arena, 1, sizeof *join);
+  if (layouts == NULL || forms == NULL || slots == NULL || join == NULL || !describe(variant, node, layouts, forms)) {
     return clv__error_memory(error, count * sizeof *forms);
   }
   join->own = (clv__cpu_own){.run = run_join};
-  CLV__TRY(clv__kernels()->channels_plan(&join->channels, &plan->arena, out->dims[0], clv__dims_product(out, 2, out->rank), forms,
-                                         count, forms[count], error));
+  CLV__TRY(clv__kernels()->channels_plan(&join->channels, &variant->arena, out->dims[0], clv__dims_product(out, 2, out->rank),
+                                         forms, count, forms[count], error));
   join->channels.scale = node->scale;
   join->channels.shift = node->bias;
   join->channels.least = node->post_count > 0 ? 0.0f : -INFINITY;
-  for (uint32_t i = 0; i < count; ++i) CLV__TRY(clv__cpu_form_get(plan, node->inputs[i], layouts[i], &slots[i], error));
-  CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], layouts[count], &slots[count], error));
-  clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_OWN, node->source, node->source->op, count + 1);
+  for (uint32_t i = 0; i < count; ++i) CLV__TRY(clv__cpu_form_get(variant, node->inputs[i], layouts[i], &slots[i], error));
+  CLV__TRY(clv__cpu_form_make(variant, node->outputs[0], layouts[count], &slots[count], error));
+  clv__cpu_step *step = clv__cpu_step_new(variant, CLV__CPU_STEP_OWN, node->source, node->source->op, count + 1);
   if (step == NULL) return clv__error_memory(error, sizeof *step);
   step->own = &join->own;
   for (uint32_t i = 0; i <= count; ++i) {
@@ -100,7 +100,7 @@ clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *no
       clv__cpu_step_input(step, 0, slots[i], layouts[i]);
     else
       clv__cpu_step_output(step, 0, slots[i], layouts[i]);
-    step->operands[i].type = i < count ? plan->values[node->inputs[i]].type : *out;
+    step->operands[i].type = i < count ? variant->values[node->inputs[i]].type : *out;
     step->operands[i].type.data = NULL;
   }
   step->may_overlap = count == 1; /* with one input, source and result have the same layout */
@@ -111,15 +111,15 @@ clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *no
 
 /* Chooses layouts like that of `leader` for the result and each source of a Concat over `axis`. Returns false if one of them
  * cannot have such a layout. */
-static bool concat_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, int32_t axis, uint32_t leader,
+static bool concat_layouts(clv__cpu_variant *variant, const clv__cpu_variant_node *node, int32_t axis, uint32_t leader,
                            const clv__dnn_layout **sources, const clv__dnn_layout **destination) {
-  const clv_tensor *out = &plan->values[node->outputs[0]].type;
-  const clv__dnn_layout *layout = clv__cpu_form_layout(plan, leader);
-  *destination = layout != NULL ? clv__dnn_layout_rechannel(&plan->arena, layout, out->dims) : NULL;
+  const clv_tensor *out = &variant->values[node->outputs[0]].type;
+  const clv__dnn_layout *layout = clv__cpu_form_layout(variant, leader);
+  *destination = layout != NULL ? clv__dnn_layout_rechannel(&variant->arena, layout, out->dims) : NULL;
   bool fits = *destination != NULL;
   for (uint32_t i = 0; i < node->input_count && fits; ++i) {
-    const clv_tensor *type = &plan->values[node->inputs[i]].type;
-    sources[i] = clv__dnn_layout_rechannel(&plan->arena, layout, type->dims);
+    const clv_tensor *type = &variant->values[node->inputs[i]].type;
+    sources[i] = clv__dnn_layout_rechannel(&variant->arena, layout, type->dims);
     /* Channels that do not fill a block would leave gaps inside the result. */
     fits = sources[i] != NULL &&
            (axis != 1 || i + 1 == node->input_count || clv__dnn_layout_is_plain(layout) || type->dims[1] % 16 == 0);
@@ -127,29 +127,29 @@ static bool concat_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, 
   return fits;
 }
 
-static clv_status lower_primitive(clv__cpu_plan *plan, const clv__cpu_plan_node *node, int32_t axis, uint32_t leader, bool *taken,
-                                  clv_error *error) {
-  const clv__dnn_layout **sources = clv__arena_allocate_zero(&plan->arena, node->input_count, sizeof *sources);
-  uint32_t *slots = clv__arena_allocate_zero(&plan->arena, node->input_count, sizeof *slots);
+static clv_status lower_primitive(clv__cpu_variant *variant, const clv__cpu_variant_node *node, int32_t axis, uint32_t leader,
+                                  bool *taken, clv_error *error) {
+  const clv__dnn_layout **sources = clv__arena_allocate_zero(&variant->arena, node->input_count, sizeof *sources);
+  uint32_t *slots = clv__arena_allocate_zero(&variant->arena, node->input_count, sizeof *slots);
   const clv__dnn_layout *destination;
   if (sources == NULL || slots == NULL) return clv__error_memory(error, node->input_count * sizeof *sources);
-  *taken = concat_layouts(plan, node, axis, leader, sources, &destination);
+  *taken = concat_layouts(variant, node, axis, leader, sources, &destination);
   if (!*taken) return CLV_OK;
   clv__dnn_primitive *primitive;
-  clv_status status =
-      clv__dnn_concat_create(plan->device->dnn, sources, node->input_count, axis, destination, &plan->arena, &primitive, error);
+  clv_status status = clv__dnn_concat_create(variant->device->dnn, sources, node->input_count, axis, destination, &variant->arena,
+                                             &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
   uint32_t to;
   for (uint32_t i = 0; i < node->input_count && status == CLV_OK; ++i) {
-    status = clv__cpu_form_get(plan, node->inputs[i], sources[i], &slots[i], error);
+    status = clv__cpu_form_get(variant, node->inputs[i], sources[i], &slots[i], error);
   }
-  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], destination, &to, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(variant, node->outputs[0], destination, &to, error);
   if (status != CLV_OK) {
     clv__dnn_primitive_release(primitive);
     return status;
   }
   clv__cpu_step *step;
-  CLV__TRY(clv__cpu_step_primitive(plan, node, node->source->op, primitive, node->input_count + 1, &step, error));
+  CLV__TRY(clv__cpu_step_primitive(variant, node, node->source->op, primitive, node->input_count + 1, &step, error));
   for (uint32_t i = 0; i < node->input_count; ++i) {
     clv__cpu_step_input(step, CLV__DNN_MANY_SOURCES + (int)i, slots[i], sources[i]);
   }
@@ -158,14 +158,14 @@ static clv_status lower_primitive(clv__cpu_plan *plan, const clv__cpu_plan_node 
 }
 
 /* Leaves row-major pieces to the portable copying kernel, which is many times faster than oneDNN. */
-clv_status clv__cpu_lower_concat(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
-  const clv_tensor *out = &plan->values[node->outputs[0]].type;
-  if (node->scale != NULL) return clv__cpu_lower_join(plan, node, error);
+clv_status clv__cpu_lower_concat(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error) {
+  const clv_tensor *out = &variant->values[node->outputs[0]].type;
+  if (node->scale != NULL) return clv__cpu_lower_join(variant, node, error);
   int64_t axis = clv__attribute_int(node->source->attributes, "axis", 1);
   if (axis < 0) axis += out->rank;
-  const uint32_t leader = leader_of(plan, node);
+  const uint32_t leader = leader_of(variant, node);
   *taken = leader != CLV__CPU_NONE && axis >= 0 && axis < out->rank;
   if (!*taken) return CLV_OK;
-  return axis == 1 && clv__cpu_can_join(plan, leader) ? clv__cpu_lower_join(plan, node, error)
-                                                      : lower_primitive(plan, node, (int32_t)axis, leader, taken, error);
+  return axis == 1 && clv__cpu_can_join(variant, leader) ? clv__cpu_lower_join(variant, node, error)
+                                                         : lower_primitive(variant, node, (int32_t)axis, leader, taken, error);
 }

@@ -4,9 +4,9 @@
 
 /* Returns false if there are several groups, or if padding would be negative (output_padding) or depends on the output's shape.
  */
-static bool describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec) {
+static bool describe(const clv__cpu_variant *variant, const clv__cpu_variant_node *node, clv__dnn_convolution *spec) {
   const clv__attributes attributes = node->source->attributes;
-  const clv_tensor *weights = &plan->values[node->inputs[1]].type;
+  const clv_tensor *weights = &variant->values[node->inputs[1]].type;
   size_t count;
   memset(spec, 0, sizeof *spec);
   if (clv__attribute_int(attributes, "group", 1) != 1 || clv__attribute_ints(attributes, "output_shape", &count) != NULL ||
@@ -14,12 +14,12 @@ static bool describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, 
     return false;
   }
   spec->transposed = true;
-  spec->source = plan->values[node->inputs[0]].type;
-  spec->destination = plan->values[node->outputs[0]].type;
+  spec->source = variant->values[node->inputs[0]].type;
+  spec->destination = variant->values[node->outputs[0]].type;
   spec->weights = *weights;
   if (node->product == CLV_BF16) {
     spec->source.dtype = spec->weights.dtype = CLV_BF16;
-    spec->destination.dtype = plan->values[node->outputs[0]].made;
+    spec->destination.dtype = variant->values[node->outputs[0]].made;
   }
   spec->weights.dims[0] = weights->dims[1];
   spec->weights.dims[1] = weights->dims[0];
@@ -35,7 +35,7 @@ static bool describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, 
   return true;
 }
 
-static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
+static clv_status weights_slot(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__dnn_convolution *spec,
                                const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
   int64_t strides[CLV_MAX_RANK], taps = 1;
   for (int32_t i = spec->weights.rank - 1; i >= 2; --i) {
@@ -46,29 +46,29 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
   strides[1] = taps * spec->weights.dims[0];
   const clv__cpu_packing packing = {
       .value = node->inputs[1],
-      .from = clv__dnn_layout_strided(&plan->arena, plan->values[node->inputs[1]].type.dtype, spec->weights.rank,
+      .from = clv__dnn_layout_strided(&variant->arena, variant->values[node->inputs[1]].type.dtype, spec->weights.rank,
                                       spec->weights.dims, strides),
-      .variant = 16,
+      .arrangement = 16,
   };
   void *data;
   if (packing.from == NULL) return clv__error_memory(error, 0);
-  CLV__TRY(clv__cpu_constant_packed(plan->constants, &packing, wanted, &data, error));
-  return clv__cpu_slot_constant(plan, data, clv__dnn_layout_size_bytes(wanted), slot, error);
+  CLV__TRY(clv__cpu_constant_packed(variant->constants, &packing, wanted, &data, error));
+  return clv__cpu_slot_constant(variant, data, clv__dnn_layout_size_bytes(wanted), slot, error);
 }
 
-static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
+static clv_status emit(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__dnn_convolution *spec,
                        clv__dnn_primitive *primitive, clv_error *error) {
   uint32_t source, weights, bias = CLV__CPU_NONE, destination;
   const clv__dnn_layout *bias_layout = NULL;
-  CLV__TRY(weights_slot(plan, node, spec, primitive->weights, &weights, error));
+  CLV__TRY(weights_slot(variant, node, spec, primitive->weights, &weights, error));
   if (spec->bias_count > 0) {
-    bias_layout = clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &spec->bias_count);
+    bias_layout = clv__dnn_layout_dense(&variant->arena, CLV_F32, 1, &spec->bias_count);
     if (bias_layout == NULL) return clv__error_memory(error, 0);
-    CLV__TRY(clv__cpu_form_get(plan, node->inputs[2], NULL, &bias, error));
+    CLV__TRY(clv__cpu_form_get(variant, node->inputs[2], NULL, &bias, error));
   }
-  CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], primitive->source, &source, error));
-  CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], primitive->destination, &destination, error));
-  clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_PRIMITIVE, node->source, node->source->op, 4);
+  CLV__TRY(clv__cpu_form_get(variant, node->inputs[0], primitive->source, &source, error));
+  CLV__TRY(clv__cpu_form_make(variant, node->outputs[0], primitive->destination, &destination, error));
+  clv__cpu_step *step = clv__cpu_step_new(variant, CLV__CPU_STEP_PRIMITIVE, node->source, node->source->op, 4);
   if (step == NULL) return clv__error_memory(error, sizeof *step);
   step->primitive = primitive;
   step->scratch_bytes = primitive->scratch_bytes;
@@ -79,19 +79,19 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
   return CLV_OK;
 }
 
-clv_status clv__cpu_lower_deconvolution(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+clv_status clv__cpu_lower_deconvolution(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error) {
   clv__dnn_convolution spec;
   clv__dnn_primitive *primitive;
-  *taken = describe(plan, node, &spec);
+  *taken = describe(variant, node, &spec);
   if (!*taken) return CLV_OK;
-  if (clv__cpu_input(plan, node, 2) != NULL) spec.bias_count = spec.destination.dims[1];
-  clv_status status = clv__dnn_convolution_create(plan->device->dnn, &spec, &plan->arena, &primitive, error);
+  if (clv__cpu_input(variant, node, 2) != NULL) spec.bias_count = spec.destination.dims[1];
+  clv_status status = clv__dnn_convolution_create(variant->device->dnn, &spec, &variant->arena, &primitive, error);
   if (status == CLV_NOT_SUPPORTED && node->product == CLV_BF16) {
     node->product = CLV_F32;
-    return clv__cpu_lower_deconvolution(plan, node, taken, error);
+    return clv__cpu_lower_deconvolution(variant, node, taken, error);
   }
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
-  status = emit(plan, node, &spec, primitive, error);
+  status = emit(variant, node, &spec, primitive, error);
   if (status != CLV_OK) clv__dnn_primitive_release(primitive);
   return status;
 }

@@ -2,50 +2,50 @@
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_FORMS_H
 #define CLEAVE_BACKENDS_CPU_LOWER_FORMS_H
 
-#include "backends/cpu/passes/plan.h"
+#include "backends/cpu/passes/variant.h"
 
 /* The slot that holds `value` in `layout` (NULL: row-major). Emits a reorder if there is none yet. */
-clv_status clv__cpu_form_get(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
+clv_status clv__cpu_form_get(clv__cpu_variant *variant, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                              clv_error *error);
 /* The layout that `value` was computed in; row-major f32 if it is stored in a dtype that oneDNN does not support. NULL for an f32
  * value only if memory runs out. */
-const clv__dnn_layout *clv__cpu_form_layout(clv__cpu_plan *plan, uint32_t value);
+const clv__dnn_layout *clv__cpu_form_layout(clv__cpu_variant *variant, uint32_t value);
 /* Whether `value` was computed in `layout` and is available. */
-bool clv__cpu_form_is_first(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout);
+bool clv__cpu_form_is_first(const clv__cpu_variant *variant, uint32_t value, const clv__dnn_layout *layout);
 /* The dtype that `value` was computed in, if oneDNN supports it; otherwise the dtype of its type. */
-clv_dtype clv__cpu_form_dtype(const clv__cpu_plan *plan, uint32_t value);
+clv_dtype clv__cpu_form_dtype(const clv__cpu_variant *variant, uint32_t value);
 /* The row-major layout of `value` in `dtype`; NULL if memory runs out. */
-const clv__dnn_layout *clv__cpu_form_dense(clv__cpu_plan *plan, uint32_t value, clv_dtype dtype);
+const clv__dnn_layout *clv__cpu_form_dense(clv__cpu_variant *variant, uint32_t value, clv_dtype dtype);
 /* The row-major layout of `value` in the model's own dtype, as callers and kernels that use that dtype see it. *layout is NULL if
  * steps see the value in that dtype, too. clv__cpu_form_get() accepts *layout in both cases. */
-clv_status clv__cpu_form_outer(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout **layout, clv_error *error);
+clv_status clv__cpu_form_outer(clv__cpu_variant *variant, uint32_t value, const clv__dnn_layout **layout, clv_error *error);
 /* Whether `value` was computed in a layout that is not row-major, or in a dtype other than its type's, and oneDNN supports that
  * dtype. */
-bool clv__cpu_form_is_blocked(const clv__cpu_plan *plan, uint32_t value);
+bool clv__cpu_form_is_blocked(const clv__cpu_variant *variant, uint32_t value);
 /* A slot for `value`, which the next step computes in `layout` (NULL: row-major). */
-clv_status clv__cpu_form_make(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
+clv_status clv__cpu_form_make(clv__cpu_variant *variant, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                               clv_error *error);
 /* The same in the memory of the slot `in`, whose contents are no longer needed. */
-clv_status clv__cpu_form_make_in(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t in, uint32_t *slot,
-                                 clv_error *error);
+clv_status clv__cpu_form_make_in(clv__cpu_variant *variant, uint32_t value, const clv__dnn_layout *layout, uint32_t in,
+                                 uint32_t *slot, clv_error *error);
 /* A slot for a constant. */
-clv_status clv__cpu_slot_constant(clv__cpu_plan *plan, void *data, size_t size_bytes, uint32_t *slot, clv_error *error);
+clv_status clv__cpu_slot_constant(clv__cpu_variant *variant, void *data, size_t size_bytes, uint32_t *slot, clv_error *error);
 
 /* A slot for scratch memory that holds no value. */
-clv_status clv__cpu_slot_scratch(clv__cpu_plan *plan, size_t size_bytes, uint32_t *slot, clv_error *error);
+clv_status clv__cpu_slot_scratch(clv__cpu_variant *variant, size_t size_bytes, uint32_t *slot, clv_error *error);
 
 /* A slot for a part of the slot `in`: `size_bytes` bytes from `at_bytes` on. */
-clv_status clv__cpu_slot_part(clv__cpu_plan *plan, uint32_t in, size_t at_bytes, size_t size_bytes, uint32_t *slot,
+clv_status clv__cpu_slot_part(clv__cpu_variant *variant, uint32_t in, size_t at_bytes, size_t size_bytes, uint32_t *slot,
                               clv_error *error);
 
 /* Appends a step with room for `operand_room` operands; add inputs first. Returns NULL if memory runs out. The pointer is valid
  * until the next step is appended. */
-clv__cpu_step *clv__cpu_step_new(clv__cpu_plan *plan, clv__cpu_step_kind kind, const clv__cpu_node *node, const char *what,
+clv__cpu_step *clv__cpu_step_new(clv__cpu_variant *variant, clv__cpu_step_kind kind, const clv__cpu_node *node, const char *what,
                                  uint32_t operand_room);
 void clv__cpu_step_input(clv__cpu_step *step, int id, uint32_t slot, const clv__dnn_layout *layout);
 void clv__cpu_step_output(clv__cpu_step *step, int id, uint32_t slot, const clv__dnn_layout *layout);
-/* Appends a step around `primitive`. The plan owns the primitive from then on, even on failure. */
-clv_status clv__cpu_step_primitive(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const char *what,
+/* Appends a step around `primitive`. The variant owns the primitive from then on, even on failure. */
+clv_status clv__cpu_step_primitive(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const char *what,
                                    clv__dnn_primitive *primitive, uint32_t operand_room, clv__cpu_step **step, clv_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Builds the plan node of a product of integers: computes factors and bias from the scales and zero points, then appends the
+/* Builds the variant node of a product of integers: computes factors and bias from the scales and zero points, then appends the
  * posts one by one. */
 #include "integer_posts.h"
 
@@ -7,22 +7,22 @@
 #include "window.h"
 
 /* The elements of a constant f32 value; *count receives their number. NULL if `value` is something else. */
-static const float *floats_of(clv__cpu_plan *plan, uint32_t value, size_t *count) {
+static const float *floats_of(clv__cpu_variant *variant, uint32_t value, size_t *count) {
   void *data = NULL;
-  if (value == CLV__CPU_NONE || !plan->values[value].is_constant || plan->values[value].type.dtype != CLV_F32) return NULL;
-  if (!clv__tensor_count(&plan->values[value].type, count)) return NULL;
-  return clv__cpu_known(plan, value, &data, NULL) == CLV_OK ? data : NULL;
+  if (value == CLV__CPU_NONE || !variant->values[value].is_constant || variant->values[value].type.dtype != CLV_F32) return NULL;
+  if (!clv__tensor_count(&variant->values[value].type, count)) return NULL;
+  return clv__cpu_known(variant, value, &data, NULL) == CLV_OK ? data : NULL;
 }
 
 /* Reads the zero point of a tensor; 0 if it is absent. Returns false if zero points differ within the tensor, or are unknown. */
-static bool zero_of(clv__cpu_plan *plan, uint32_t value, clv_dtype dtype, int32_t *zero) {
+static bool zero_of(clv__cpu_variant *variant, uint32_t value, clv_dtype dtype, int32_t *zero) {
   *zero = 0;
   if (value == CLV__CPU_NONE) return true;
-  const clv__cpu_plan_value *read = &plan->values[value];
+  const clv__cpu_variant_value *read = &variant->values[value];
   size_t count;
   void *data = NULL;
   if (!read->is_constant || read->type.dtype != dtype || !clv__tensor_count(&read->type, &count) || count == 0) return false;
-  if (clv__cpu_known(plan, value, &data, NULL) != CLV_OK || data == NULL) return false;
+  if (clv__cpu_known(variant, value, &data, NULL) != CLV_OK || data == NULL) return false;
   const uint8_t *bytes = data;
   for (size_t i = 1; i < count; ++i) {
     if (bytes[i] != bytes[0]) return false;
@@ -35,20 +35,21 @@ static uint32_t input_of(const clv__cpu_node *node, uint32_t index) {
   return index < node->input_count ? node->inputs[index] : CLV__CPU_NONE;
 }
 
-bool clv__cpu_grid_read(clv__cpu_plan *plan, const clv__cpu_node *node, uint32_t first, clv_dtype dtype, clv__cpu_grid *grid) {
+bool clv__cpu_grid_read(clv__cpu_variant *variant, const clv__cpu_node *node, uint32_t first, clv_dtype dtype,
+                        clv__cpu_grid *grid) {
   size_t count;
   if (dtype != CLV_I8 && dtype != CLV_U8) return false;
-  const float *scale = floats_of(plan, input_of(node, first), &count);
+  const float *scale = floats_of(variant, input_of(node, first), &count);
   if (scale == NULL || count != 1 || !(scale[0] > 0.0f) || !isfinite(scale[0])) return false;
   *grid = (clv__cpu_grid){.scale = scale[0], .dtype = dtype};
-  return zero_of(plan, input_of(node, first + 1), dtype, &grid->zero);
+  return zero_of(variant, input_of(node, first + 1), dtype, &grid->zero);
 }
 
 /* ---- Products. ---- */
 
-bool clv__cpu_product_of_real(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t source,
+bool clv__cpu_product_of_real(const clv__cpu_variant *variant, const clv__cpu_variant_node *node, uint32_t source,
                               const clv__cpu_grid *grid, clv__cpu_product *product) {
-  const clv__cpu_program *program = plan->program;
+  const clv__cpu_program *program = variant->program;
   if (node->inputs[1] >= program->value_count || program->values[node->inputs[1]].computed == NULL) return false;
   if (node->input_count > 2 && node->inputs[2] != CLV__CPU_NONE) return false; /* a bias that no pass could fold */
   const clv__cpu_node *weights = program->values[node->inputs[1]].computed;
@@ -65,14 +66,14 @@ bool clv__cpu_product_of_real(const clv__cpu_plan *plan, const clv__cpu_plan_nod
   return clv__attribute_int(node->source->attributes, "transA", 0) == 0;
 }
 
-bool clv__cpu_product_of_integers(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_product *product,
+bool clv__cpu_product_of_integers(clv__cpu_variant *variant, const clv__cpu_variant_node *node, clv__cpu_product *product,
                                   clv__cpu_grid *result) {
   const clv__cpu_node *source = node->source;
   const bool is_convolution = strcmp(source->op, "QLinearConv") == 0;
-  if (source->input_count < 8 || source->inputs[0] == CLV__CPU_NONE || source->inputs[3] >= plan->program->value_count)
+  if (source->input_count < 8 || source->inputs[0] == CLV__CPU_NONE || source->inputs[3] >= variant->program->value_count)
     return false;
-  const clv_tensor *from = &plan->values[source->inputs[0]].type, *to = &plan->values[node->outputs[0]].type;
-  const clv__cpu_value *weights = &plan->program->values[source->inputs[3]];
+  const clv_tensor *from = &variant->values[source->inputs[0]].type, *to = &variant->values[node->outputs[0]].type;
+  const clv__cpu_value *weights = &variant->program->values[source->inputs[3]];
   size_t count;
   if (!weights->is_constant || (weights->type.dtype != CLV_I8 && weights->type.dtype != CLV_U8)) return false;
   if (from->rank < 2 || !clv__tensor_count(to, &count) || count == 0) return false;
@@ -86,13 +87,13 @@ bool clv__cpu_product_of_integers(clv__cpu_plan *plan, const clv__cpu_plan_node 
   const uint32_t bias = input_of(source, 8);
   if (bias != CLV__CPU_NONE) {
     void *data = NULL;
-    const clv_tensor *type = &plan->values[bias].type;
+    const clv_tensor *type = &variant->values[bias].type;
     if (!is_convolution || type->dtype != CLV_I32 || type->rank != 1 || type->dims[0] != weights->type.dims[0]) return false;
-    if (clv__cpu_known(plan, bias, &data, NULL) != CLV_OK || data == NULL) return false;
+    if (clv__cpu_known(variant, bias, &data, NULL) != CLV_OK || data == NULL) return false;
     product->sums = data;
   }
-  return clv__cpu_grid_read(plan, source, 1, from->dtype, &product->grid) &&
-         clv__cpu_grid_read(plan, source, 6, to->dtype, result);
+  return clv__cpu_grid_read(variant, source, 1, from->dtype, &product->grid) &&
+         clv__cpu_grid_read(variant, source, 6, to->dtype, result);
 }
 
 /* The axis of the weights that becomes the channels of the result. */
@@ -103,13 +104,13 @@ static int32_t channel_axis(const clv__cpu_product *product) {
 }
 
 /* Computes, per channel, the real number that an integer sum of 1 represents. */
-static bool factors_of(clv__cpu_plan *plan, const clv__cpu_product *product, int64_t channels, double *factors) {
-  const clv_tensor *type = &plan->values[product->weights].type;
+static bool factors_of(clv__cpu_variant *variant, const clv__cpu_product *product, int64_t channels, double *factors) {
+  const clv_tensor *type = &variant->values[product->weights].type;
   size_t count;
-  const float *scale = floats_of(plan, product->weights_scale, &count);
+  const float *scale = floats_of(variant, product->weights_scale, &count);
   if (scale == NULL || (count != 1 && count != (size_t)channels)) return false;
   const int64_t axis = product->weights_axis < 0 ? product->weights_axis + type->rank : product->weights_axis;
-  if (count != 1 && (axis != channel_axis(product) || plan->values[product->weights_scale].type.rank != 1)) return false;
+  if (count != 1 && (axis != channel_axis(product) || variant->values[product->weights_scale].type.rank != 1)) return false;
   for (int64_t c = 0; c < channels; ++c) {
     factors[c] = (double)product->grid.scale * scale[count == 1 ? 0 : c];
     if (product->factors != NULL) factors[c] *= product->factors[c];
@@ -118,12 +119,12 @@ static bool factors_of(clv__cpu_plan *plan, const clv__cpu_product *product, int
   return true;
 }
 
-static bool is_padded(const clv__cpu_plan *plan, const clv__cpu_product *product) {
-  const clv_tensor *from = &plan->values[product->source].type, *weights = &plan->values[product->weights].type;
+static bool is_padded(const clv__cpu_variant *variant, const clv__cpu_product *product) {
+  const clv_tensor *from = &variant->values[product->source].type, *weights = &variant->values[product->weights].type;
   clv__dnn_window window = {.count = from->rank - 2};
   if (!product->is_convolution) return false;
   for (int32_t i = 0; i < window.count; ++i) window.kernel[i] = weights->dims[i + 2];
-  clv__cpu_window_read(product->node->source, from, &plan->values[product->node->outputs[0]].type, &window);
+  clv__cpu_window_read(product->node->source, from, &variant->values[product->node->outputs[0]].type, &window);
   for (int32_t i = 0; i < window.count; ++i) {
     if (window.begin[i] != 0 || window.end[i] != 0) return true;
   }
@@ -131,15 +132,15 @@ static bool is_padded(const clv__cpu_plan *plan, const clv__cpu_product *product
 }
 
 /* Subtracts the contribution of the source's zero point from the bias: the zero point times the sum of the channel's weights. */
-static clv_status shift_by_zero(clv__cpu_plan *plan, const clv__cpu_product *product, clv__cpu_integers *integers, double *bias,
-                                clv_error *error) {
-  const clv_tensor *type = &plan->values[product->weights].type;
+static clv_status shift_by_zero(clv__cpu_variant *variant, const clv__cpu_product *product, clv__cpu_integers *integers,
+                                double *bias, clv_error *error) {
+  const clv_tensor *type = &variant->values[product->weights].type;
   const int32_t axis = channel_axis(product);
   const int64_t outer = clv__dims_product(type, 0, axis), inner = clv__dims_product(type, axis + 1, type->rank);
-  const uint8_t *bytes = plan->program->values[product->weights].type.data;
+  const uint8_t *bytes = variant->program->values[product->weights].type.data;
   void *raw = NULL;
   if (bytes == NULL) {
-    CLV__TRY(clv__cpu_constant_raw(plan->constants, product->weights, &raw, error));
+    CLV__TRY(clv__cpu_constant_raw(variant->constants, product->weights, &raw, error));
     bytes = raw;
   }
   for (int64_t c = 0; c < integers->channels; ++c) {
@@ -154,67 +155,67 @@ static clv_status shift_by_zero(clv__cpu_plan *plan, const clv__cpu_product *pro
 }
 
 /* Computes the bias, in units of the sums. Sets *fits to false if some bias is out of range. */
-static clv_status bias_of(clv__cpu_plan *plan, const clv__cpu_product *product, const double *factors,
+static clv_status bias_of(clv__cpu_variant *variant, const clv__cpu_product *product, const double *factors,
                           clv__cpu_integers *integers, bool *fits, clv_error *error) {
-  const bool folded = product->grid.zero != 0 && !is_padded(plan, product);
+  const bool folded = product->grid.zero != 0 && !is_padded(variant, product);
   *fits = true;
   if (product->grid.zero != 0 && !folded) integers->source_zero = product->grid.zero;
   if (product->bias == NULL && product->sums == NULL && !folded) return CLV_OK;
-  double *sums = clv__arena_allocate_zero(&plan->arena, (size_t)integers->channels, sizeof *sums);
-  integers->bias = clv__arena_allocate_data(&plan->arena, (size_t)integers->channels * sizeof *integers->bias);
+  double *sums = clv__arena_allocate_zero(&variant->arena, (size_t)integers->channels, sizeof *sums);
+  integers->bias = clv__arena_allocate_data(&variant->arena, (size_t)integers->channels * sizeof *integers->bias);
   if (sums == NULL || integers->bias == NULL) return clv__error_memory(error, (size_t)integers->channels * sizeof *sums);
   for (int64_t c = 0; c < integers->channels; ++c) {
     if (product->bias != NULL) sums[c] = product->bias[c] / factors[c];
     if (product->sums != NULL) sums[c] = product->sums[c];
     if (!(fabs(sums[c]) < 1e30)) *fits = false;
   }
-  if (folded && *fits) CLV__TRY(shift_by_zero(plan, product, integers, sums, error));
+  if (folded && *fits) CLV__TRY(shift_by_zero(variant, product, integers, sums, error));
   for (int64_t c = 0; c < integers->channels; ++c) integers->bias[c] = (float)sums[c];
   return CLV_OK;
 }
 
-clv_status clv__cpu_integers_start(clv__cpu_plan *plan, const clv__cpu_product *product, double unit, clv__cpu_plan_node **made,
-                                   clv_error *error) {
-  const clv_tensor *type = &plan->values[product->weights].type;
+clv_status clv__cpu_integers_start(clv__cpu_variant *variant, const clv__cpu_product *product, double unit,
+                                   clv__cpu_variant_node **made, clv_error *error) {
+  const clv_tensor *type = &variant->values[product->weights].type;
   *made = NULL;
   if (product->is_convolution ? type->rank < 3 || type->rank > 5 : type->rank != 2) return CLV_OK;
-  clv__cpu_integers *integers = clv__arena_allocate_zero(&plan->arena, 1, sizeof *integers);
-  clv__cpu_plan_node *copy = clv__arena_copy(&plan->arena, product->node, sizeof *copy);
+  clv__cpu_integers *integers = clv__arena_allocate_zero(&variant->arena, 1, sizeof *integers);
+  clv__cpu_variant_node *copy = clv__arena_copy(&variant->arena, product->node, sizeof *copy);
   const int64_t channels = type->dims[channel_axis(product)];
-  double *factors = clv__arena_allocate_zero(&plan->arena, (size_t)channels, sizeof *factors);
-  uint32_t *inputs = clv__arena_allocate_zero(&plan->arena, 2, sizeof *inputs);
+  double *factors = clv__arena_allocate_zero(&variant->arena, (size_t)channels, sizeof *factors);
+  uint32_t *inputs = clv__arena_allocate_zero(&variant->arena, 2, sizeof *inputs);
   if (integers == NULL || copy == NULL || factors == NULL || inputs == NULL) return clv__error_memory(error, sizeof *integers);
   integers->channels = channels;
   integers->residual = CLV__CPU_NONE;
   integers->unit = unit;
-  if (!zero_of(plan, product->weights_zero, type->dtype, &integers->weights_zero)) return CLV_OK;
+  if (!zero_of(variant, product->weights_zero, type->dtype, &integers->weights_zero)) return CLV_OK;
   if (integers->weights_zero != (type->dtype == CLV_U8 ? 128 : 0)) return CLV_OK;
-  if (!factors_of(plan, product, channels, factors)) return CLV_OK;
+  if (!factors_of(variant, product, channels, factors)) return CLV_OK;
   bool fits;
-  CLV__TRY(bias_of(plan, product, factors, integers, &fits, error));
+  CLV__TRY(bias_of(variant, product, factors, integers, &fits, error));
   if (!fits) return CLV_OK;
-  integers->scales = clv__arena_allocate_data(&plan->arena, (size_t)channels * sizeof *integers->scales);
+  integers->scales = clv__arena_allocate_data(&variant->arena, (size_t)channels * sizeof *integers->scales);
   if (integers->scales == NULL) return clv__error_memory(error, (size_t)channels * sizeof *integers->scales);
   for (int64_t c = 0; c < channels; ++c) integers->scales[c] = (float)(factors[c] / unit);
   inputs[0] = product->source;
   inputs[1] = product->weights;
-  *copy = (clv__cpu_plan_node){.source = product->node->source,
-                               .kind = product->is_convolution ? CLV__CPU_INTEGER_CONVOLUTION : CLV__CPU_INTEGER_MATRIX,
-                               .composed = true,
-                               .input_count = 2,
-                               .output_count = 1,
-                               .inputs = inputs,
-                               .outputs = product->node->outputs,
-                               .integers = integers};
+  *copy = (clv__cpu_variant_node){.source = product->node->source,
+                                  .kind = product->is_convolution ? CLV__CPU_INTEGER_CONVOLUTION : CLV__CPU_INTEGER_MATRIX,
+                                  .composed = true,
+                                  .input_count = 2,
+                                  .output_count = 1,
+                                  .inputs = inputs,
+                                  .outputs = product->node->outputs,
+                                  .integers = integers};
   *made = copy;
   return CLV_OK;
 }
 
-clv_status clv__cpu_integers_copy(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_plan_node **made,
+clv_status clv__cpu_integers_copy(clv__cpu_variant *variant, const clv__cpu_variant_node *node, clv__cpu_variant_node **made,
                                   clv_error *error) {
-  *made = clv__arena_copy(&plan->arena, node, sizeof *node);
+  *made = clv__arena_copy(&variant->arena, node, sizeof *node);
   if (*made == NULL) return clv__error_memory(error, sizeof *node);
-  (*made)->integers = clv__arena_copy(&plan->arena, node->integers, sizeof *node->integers);
+  (*made)->integers = clv__arena_copy(&variant->arena, node->integers, sizeof *node->integers);
   return (*made)->integers != NULL ? CLV_OK : clv__error_memory(error, sizeof *node->integers);
 }
 
@@ -284,7 +285,7 @@ bool clv__cpu_integers_requantise(clv__cpu_integers *integers) {
   return append(integers, CLV__DNN_CLIP, low - grid->zero, high - grid->zero, 0.0);
 }
 
-bool clv__cpu_integers_add(clv__cpu_plan_node *node, uint32_t value, const clv__cpu_grid *grid) {
+bool clv__cpu_integers_add(clv__cpu_variant_node *node, uint32_t value, const clv__cpu_grid *grid) {
   clv__cpu_integers *integers = clv__cpu_integers_of(node);
   if (!convert(integers, grid->scale, -(double)grid->zero) || integers->post_count == CLV__DNN_MAX_POSTS) return false;
   integers->residual = integers->post_count;

@@ -5,60 +5,60 @@
 #include "forms.h"
 
 /* Lowers one node. Sets *taken to false and emits nothing if it cannot; the node then runs as a portable kernel. */
-typedef clv_status (*clv__cpu_lower_fn)(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+typedef clv_status (*clv__cpu_lower_fn)(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 
-clv_status clv__cpu_lower_convolution(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_matrix(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_convolution(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_matrix(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 /* Lowers products of one row with a constant matrix of 64 columns or more. */
-clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_affine(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_pool(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_unary(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_binary(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_concat(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_lrn(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_softmax(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_deconvolution(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_instance(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_resize(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_row(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_affine(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_pool(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_unary(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_binary(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_concat(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_lrn(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_softmax(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_transpose(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_shuffle(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_deconvolution(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_instance(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_resize(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_layer_norm(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 
-clv_status clv__cpu_lower_attention(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_attention(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 /* Lowers recurrences with constant weights. Accepts any node. */
-clv_status clv__cpu_lower_recurrent(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_recurrent(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 /* Lowers Split of a value that is not row-major. Accepts any node. */
-clv_status clv__cpu_lower_split(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-clv_status clv__cpu_lower_integers(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_split(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_grid(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_integers(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 
 /* Describes source, weights and destination as oneDNN's convolution expects them. `expand`: merge the groups into one, with zeros
  * between. */
-void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool expand,
+void clv__cpu_convolution_describe(const clv__cpu_variant *variant, const clv__cpu_variant_node *node, bool expand,
                                    clv__dnn_convolution *spec);
 
 /* Sets the size of the scratch that a kernel's step needs for the types of its operands, which must be set. The size may depend
  * on the values of constant operands. */
-clv_status clv__cpu_kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv_error *error);
+clv_status clv__cpu_kernel_scratch(clv__cpu_variant *variant, clv__cpu_step *step, clv_error *error);
 
 /* Elementwise steps and normalisations of up to this many elements run on one thread. */
 #define CLV__CPU_SERIAL_COUNT 1024
 
 /* Whether the value has a layout that the channel-joining kernel can read (concat.c). */
-bool clv__cpu_can_join(clv__cpu_plan *plan, uint32_t value);
+bool clv__cpu_can_join(clv__cpu_variant *variant, uint32_t value);
 /* Lowers a Concat over channels, or a per-channel scale and shift, to that kernel. */
-clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_error *error);
+clv_status clv__cpu_lower_join(clv__cpu_variant *variant, const clv__cpu_variant_node *node, clv_error *error);
 
 /* Lowers a post that its step could not fuse. Runs in place over `slot`, which holds the node's output in `layout`. */
-clv_status clv__cpu_lower_post(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_post *post,
+clv_status clv__cpu_lower_post(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__cpu_post *post,
                                const clv__dnn_layout *layout, uint32_t slot, clv_error *error);
 
 /* The layout of a row-major or transposed matrix. NULL if memory runs out. */
-static inline const clv__dnn_layout *clv__cpu_matrix_layout(clv__cpu_plan *plan, clv_dtype dtype, int64_t rows, int64_t columns,
-                                                            bool transposed) {
+static inline const clv__dnn_layout *clv__cpu_matrix_layout(clv__cpu_variant *variant, clv_dtype dtype, int64_t rows,
+                                                            int64_t columns, bool transposed) {
   const int64_t dims[2] = {rows, columns}, strides[2] = {transposed ? 1 : columns, transposed ? rows : 1};
-  return clv__dnn_layout_strided(&plan->arena, dtype, 2, dims, strides);
+  return clv__dnn_layout_strided(&variant->arena, dtype, 2, dims, strides);
 }
 
 /* For a node that was not lowered: sets *taken to false. Returns CLV_OK instead of CLV_NOT_SUPPORTED, and any other status

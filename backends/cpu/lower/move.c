@@ -5,16 +5,16 @@
 #define NEAR 64 /* how many following nodes to search for readers */
 
 /* Whether all readers of `value` after `here` accept any layout, or would reorder it anyway. */
-static bool readers_take_any(const clv__cpu_plan *plan, uint32_t value, uint32_t here) {
-  const uint32_t last = plan->values[value].last_read;
-  if (last == CLV__CPU_NONE || last > here + NEAR || plan->values[value].output != CLV__CPU_NONE) return false;
+static bool readers_take_any(const clv__cpu_variant *variant, uint32_t value, uint32_t here) {
+  const uint32_t last = variant->values[value].last_read;
+  if (last == CLV__CPU_NONE || last > here + NEAR || variant->values[value].output != CLV__CPU_NONE) return false;
   for (uint32_t n = here + 1; n <= last; ++n) {
-    const clv__cpu_plan_node *node = &plan->nodes[n];
+    const clv__cpu_variant_node *node = &variant->nodes[n];
     for (uint32_t i = 0; i < node->input_count && !node->dead; ++i) {
       if (node->inputs[i] != value) continue;
       const bool moves = node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_TRANSPOSE || node->kind == CLV__CPU_POOL;
       const bool adds = node->kind == CLV__CPU_BINARY &&
-                        clv__tensor_same_type(&plan->values[node->inputs[0]].type, &plan->values[node->inputs[1]].type);
+                        clv__tensor_same_type(&variant->values[node->inputs[0]].type, &variant->values[node->inputs[1]].type);
       if (!moves && !adds) return false;
     }
   }
@@ -22,18 +22,18 @@ static bool readers_take_any(const clv__cpu_plan *plan, uint32_t value, uint32_t
 }
 
 /* Stores the node's result in the memory of its source, as `layout` (NULL: row-major). The node becomes a view. */
-static void make_view(clv__cpu_plan *plan, clv__cpu_plan_node *node, const clv__dnn_layout *layout, uint32_t slot) {
-  clv__cpu_plan_value *made = &plan->values[node->outputs[0]];
+static void make_view(clv__cpu_variant *variant, clv__cpu_variant_node *node, const clv__dnn_layout *layout, uint32_t slot) {
+  clv__cpu_variant_value *made = &variant->values[node->outputs[0]];
   made->forms[0] = (clv__cpu_form){layout, slot};
   made->form_count = 1;
   node->kind = CLV__CPU_VIEW;
   for (uint32_t at = node->inputs[0];;) { /* the source, and anything it is a view of, must live as long as the view */
-    clv__cpu_plan_value *read = &plan->values[at];
+    clv__cpu_variant_value *read = &variant->values[at];
     if (made->last_read != CLV__CPU_NONE && (read->last_read == CLV__CPU_NONE || read->last_read < made->last_read)) {
       read->last_read = made->last_read;
     }
-    if (read->producer == CLV__CPU_NONE || plan->nodes[read->producer].kind != CLV__CPU_VIEW) return;
-    at = plan->nodes[read->producer].inputs[0];
+    if (read->producer == CLV__CPU_NONE || variant->nodes[read->producer].kind != CLV__CPU_VIEW) return;
+    at = variant->nodes[read->producer].inputs[0];
   }
 }
 
@@ -48,9 +48,10 @@ static void run_turn(const clv__cpu_own *own, const clv_tensor *operands) {
 }
 
 /* Transposes between row-major f32 tensors. */
-static clv_status lower_words(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const int32_t *perm, clv_error *error) {
-  const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &plan->values[node->outputs[0]].type;
-  turn_step *turn = clv__arena_allocate_zero(&plan->arena, 1, sizeof *turn);
+static clv_status lower_words(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const int32_t *perm,
+                              clv_error *error) {
+  const clv_tensor *from = &variant->values[node->inputs[0]].type, *to = &variant->values[node->outputs[0]].type;
+  turn_step *turn = clv__arena_allocate_zero(&variant->arena, 1, sizeof *turn);
   if (turn == NULL) return clv__error_memory(error, sizeof *turn);
   int64_t strides[CLV_MAX_RANK];
   clv__dense_strides(from, strides);
@@ -61,9 +62,9 @@ static clv_status lower_words(clv__cpu_plan *plan, const clv__cpu_plan_node *nod
     turn->shape.strides[i] = strides[perm[i]];
   }
   uint32_t source, result;
-  CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], NULL, &source, error));
-  CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], NULL, &result, error));
-  clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_OWN, node->source, node->source->op, 2);
+  CLV__TRY(clv__cpu_form_get(variant, node->inputs[0], NULL, &source, error));
+  CLV__TRY(clv__cpu_form_make(variant, node->outputs[0], NULL, &result, error));
+  clv__cpu_step *step = clv__cpu_step_new(variant, CLV__CPU_STEP_OWN, node->source, node->source->op, 2);
   if (step == NULL) return clv__error_memory(error, sizeof *step);
   step->own = &turn->own;
   clv__cpu_step_input(step, 0, source, NULL);
@@ -75,43 +76,44 @@ static clv_status lower_words(clv__cpu_plan *plan, const clv__cpu_plan_node *nod
 
 /* The result is the source's memory with permuted axes, if all readers accept that or if it happens to be row-major. Otherwise
  * the source is reordered to row-major. */
-clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
-  const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &plan->values[node->outputs[0]].type;
-  const uint32_t here = (uint32_t)(node - plan->nodes);
+clv_status clv__cpu_lower_transpose(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error) {
+  const clv_tensor *from = &variant->values[node->inputs[0]].type, *to = &variant->values[node->outputs[0]].type;
+  const uint32_t here = (uint32_t)(node - variant->nodes);
   size_t count;
   const int64_t *given = clv__attribute_ints(node->source->attributes, "perm", &count);
   int32_t perm[CLV_MAX_RANK];
   for (int32_t i = 0; i < from->rank; ++i) perm[i] = given != NULL ? (int32_t)given[i] : from->rank - 1 - i;
-  const clv_dtype made = to->dtype == CLV_F32 ? plan->values[node->outputs[0]].made : to->dtype;
-  const clv__dnn_layout *form = clv__cpu_form_layout(plan, node->inputs[0]), *source, *destination;
+  const clv_dtype made = to->dtype == CLV_F32 ? variant->values[node->outputs[0]].made : to->dtype;
+  const clv__dnn_layout *form = clv__cpu_form_layout(variant, node->inputs[0]), *source, *destination;
   if (form == NULL) return clv__error_memory(error, 0);
   const bool lies_dense = clv__dnn_layout_is_dense(form), is_f32 = clv__dnn_layout_dtype(form) == CLV_F32 && made == CLV_F32;
-  source = clv__dnn_layout_permuted(&plan->arena, form, perm);
+  source = clv__dnn_layout_permuted(&variant->arena, form, perm);
   if (source == NULL && !lies_dense) {
-    form = clv__cpu_form_dense(plan, node->inputs[0], clv__dnn_layout_dtype(form));
-    source = form != NULL ? clv__dnn_layout_permuted(&plan->arena, form, perm) : NULL;
+    form = clv__cpu_form_dense(variant, node->inputs[0], clv__dnn_layout_dtype(form));
+    source = form != NULL ? clv__dnn_layout_permuted(&variant->arena, form, perm) : NULL;
   }
-  destination = clv__dnn_layout_dense(&plan->arena, made, to->rank, to->dims);
+  destination = clv__dnn_layout_dense(&variant->arena, made, to->rank, to->dims);
   if (form == NULL || source == NULL || destination == NULL) return clv__error_memory(error, 0);
   uint32_t from_slot, to_slot;
-  const bool comes_dense = is_f32 && plan->values[node->outputs[0]].output == CLV__CPU_NONE && clv__dnn_layout_is_dense(source);
-  if (comes_dense || (is_f32 && from->rank == 4 && readers_take_any(plan, node->outputs[0], here))) {
-    CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], form, &from_slot, error));
-    make_view(plan, node, comes_dense ? NULL : source, from_slot);
+  const bool comes_dense =
+      is_f32 && variant->values[node->outputs[0]].output == CLV__CPU_NONE && clv__dnn_layout_is_dense(source);
+  if (comes_dense || (is_f32 && from->rank == 4 && readers_take_any(variant, node->outputs[0], here))) {
+    CLV__TRY(clv__cpu_form_get(variant, node->inputs[0], form, &from_slot, error));
+    make_view(variant, node, comes_dense ? NULL : source, from_slot);
     return CLV_OK;
   }
-  if (is_f32 && lies_dense) return lower_words(plan, node, perm, error);
+  if (is_f32 && lies_dense) return lower_words(variant, node, perm, error);
   clv__dnn_primitive *primitive;
-  clv_status status = clv__dnn_reorder_create(plan->device->dnn, source, destination, &plan->arena, &primitive, error);
+  clv_status status = clv__dnn_reorder_create(variant->device->dnn, source, destination, &variant->arena, &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
-  status = clv__cpu_form_get(plan, node->inputs[0], form, &from_slot, error);
-  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], destination, &to_slot, error);
+  status = clv__cpu_form_get(variant, node->inputs[0], form, &from_slot, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(variant, node->outputs[0], destination, &to_slot, error);
   if (status != CLV_OK) {
     clv__dnn_primitive_release(primitive);
     return status;
   }
   clv__cpu_step *step;
-  CLV__TRY(clv__cpu_step_primitive(plan, node, node->source->op, primitive, 2, &step, error));
+  CLV__TRY(clv__cpu_step_primitive(variant, node, node->source->op, primitive, 2, &step, error));
   clv__cpu_step_input(step, CLV__DNN_SOURCE, from_slot, source);
   clv__cpu_step_output(step, CLV__DNN_DESTINATION, to_slot, destination);
   return CLV_OK;
@@ -119,10 +121,10 @@ clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *nod
 
 /* Shuffles channels in a layout that strides can express: splits them into two axes, [groups, extent], and transposes these with
  * a reorder. */
-static clv_status shuffle_plain(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *layout,
+static clv_status shuffle_plain(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__dnn_layout *layout,
                                 clv__dnn_primitive **primitive, const clv__dnn_layout **from, const clv__dnn_layout **to,
                                 clv_error *error) {
-  const clv_tensor *type = &plan->values[node->outputs[0]].type;
+  const clv_tensor *type = &variant->values[node->outputs[0]].type;
   const int64_t groups = node->groups, extent = type->dims[1] / groups;
   int64_t strides[CLV_MAX_RANK], dims[CLV_MAX_RANK], before[CLV_MAX_RANK], after[CLV_MAX_RANK];
   clv__dnn_layout_strides(layout, strides);
@@ -138,37 +140,38 @@ static clv_status shuffle_plain(clv__cpu_plan *plan, const clv__cpu_plan_node *n
     dims[i + 1] = type->dims[i];
     before[i + 1] = after[i + 1] = strides[i];
   }
-  *from = clv__dnn_layout_strided(&plan->arena, clv__dnn_layout_dtype(layout), type->rank + 1, dims, before);
-  *to = clv__dnn_layout_strided(&plan->arena, clv__dnn_layout_dtype(layout), type->rank + 1, dims, after);
+  *from = clv__dnn_layout_strided(&variant->arena, clv__dnn_layout_dtype(layout), type->rank + 1, dims, before);
+  *to = clv__dnn_layout_strided(&variant->arena, clv__dnn_layout_dtype(layout), type->rank + 1, dims, after);
   if (*from == NULL || *to == NULL) return clv__error_memory(error, 0);
-  return clv__dnn_reorder_create(plan->device->dnn, *from, *to, &plan->arena, primitive, error);
+  return clv__dnn_reorder_create(variant->device->dnn, *from, *to, &variant->arena, primitive, error);
 }
 
 /* For blocked channels, uses oneDNN's primitive, whose group_size is the extent of a group. Otherwise uses a reorder. */
-clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
-  const clv_tensor *type = &plan->values[node->outputs[0]].type;
-  const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]), *from_layout = layout, *to_layout = layout;
+clv_status clv__cpu_lower_shuffle(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error) {
+  const clv_tensor *type = &variant->values[node->outputs[0]].type;
+  const clv__dnn_layout *layout = clv__cpu_form_layout(variant, node->inputs[0]), *from_layout = layout, *to_layout = layout;
   if (layout == NULL) return clv__error_memory(error, 0);
   clv__dnn_primitive *primitive = NULL;
   clv_status status = CLV_NOT_SUPPORTED;
   if (!clv__dnn_layout_is_plain(layout)) {
-    status = clv__dnn_shuffle_create(plan->device->dnn, layout, 1, type->dims[1] / node->groups, &plan->arena, &primitive, error);
-    if (status == CLV_NOT_SUPPORTED) layout = clv__cpu_form_dense(plan, node->inputs[0], clv__dnn_layout_dtype(layout));
+    status = clv__dnn_shuffle_create(variant->device->dnn, layout, 1, type->dims[1] / node->groups, &variant->arena, &primitive,
+                                     error);
+    if (status == CLV_NOT_SUPPORTED) layout = clv__cpu_form_dense(variant, node->inputs[0], clv__dnn_layout_dtype(layout));
     if (layout == NULL) return clv__error_memory(error, 0);
   }
   if (status == CLV_NOT_SUPPORTED && type->rank < CLV_MAX_RANK) {
-    status = shuffle_plain(plan, node, layout, &primitive, &from_layout, &to_layout, error);
+    status = shuffle_plain(variant, node, layout, &primitive, &from_layout, &to_layout, error);
   }
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
   uint32_t from, to;
-  status = clv__cpu_form_get(plan, node->inputs[0], layout, &from, error);
-  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], layout, &to, error);
+  status = clv__cpu_form_get(variant, node->inputs[0], layout, &from, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(variant, node->outputs[0], layout, &to, error);
   if (status != CLV_OK) {
     clv__dnn_primitive_release(primitive);
     return status;
   }
   clv__cpu_step *step;
-  CLV__TRY(clv__cpu_step_primitive(plan, node, "shuffle", primitive, 2, &step, error));
+  CLV__TRY(clv__cpu_step_primitive(variant, node, "shuffle", primitive, 2, &step, error));
   clv__cpu_step_input(step, CLV__DNN_SOURCE, from, from_layout);
   clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, to_layout);
   return CLV_OK;

@@ -21,7 +21,7 @@ static size_t constant_bytes(const clv__cpu_program *program) {
   return total;
 }
 
-static bool may_part(const clv__cpu_plan *plan, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole) {
+static bool may_part(const clv__cpu_variant *variant, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole) {
   clv__dnn_winograd winograd;
   if (!spec->winograd || whole->scratch_bytes <= LARGE_BYTES || spec->source.dims[0] != 1) return false;
   if (spec->source.dims[1] != spec->weights.dims[1] || clv__dnn_layout_is_plain(whole->source)) return false;
@@ -29,7 +29,7 @@ static bool may_part(const clv__cpu_plan *plan, const clv__dnn_convolution *spec
     if (spec->posts[i].kind != CLV__DNN_POST_UNARY) return false;
   }
   return clv__dnn_layout_winograd(whole->weights, &winograd) &&
-         constant_bytes(plan->program) / CONSTANTS_PER_SCRATCH < whole->scratch_bytes;
+         constant_bytes(variant->program) / CONSTANTS_PER_SCRATCH < whole->scratch_bytes;
 }
 
 /* Whether the part uses the layouts of the whole, with its channels contiguous. */
@@ -42,7 +42,7 @@ static bool fits(const clv__dnn_convolution *spec, const clv__dnn_primitive *who
 }
 
 /* Creates part `index` of `count`. */
-static clv_status create_part(clv__cpu_plan *plan, const clv__dnn_convolution *spec, uint32_t index, uint32_t count,
+static clv_status create_part(clv__cpu_variant *variant, const clv__dnn_convolution *spec, uint32_t index, uint32_t count,
                               clv__dnn_primitive **primitive, clv_error *error) {
   clv__dnn_convolution own = *spec;
   clv__dnn_post posts[CLV__CPU_MAX_POSTS + 1] = {{.kind = CLV__DNN_POST_SUM}};
@@ -54,7 +54,7 @@ static clv_status create_part(clv__cpu_plan *plan, const clv__dnn_convolution *s
   if (index + 1 == count) {
     for (uint32_t i = 0; i < spec->post_count; ++i) posts[own.post_count++] = spec->posts[i];
   }
-  return clv__dnn_convolution_create(plan->device->dnn, &own, &plan->arena, primitive, error);
+  return clv__dnn_convolution_create(variant->device->dnn, &own, &variant->arena, primitive, error);
 }
 
 void clv__cpu_parts_release(clv__cpu_parts *parts) {
@@ -63,16 +63,16 @@ void clv__cpu_parts_release(clv__cpu_parts *parts) {
 }
 
 /* Creates all `count` parts. Creates none if oneDNN does not support one of them, or its layouts differ. */
-static clv_status create_parts(clv__cpu_plan *plan, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole,
+static clv_status create_parts(clv__cpu_variant *variant, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole,
                                uint32_t count, clv__cpu_parts *parts, clv_error *error) {
   clv__dnn_convolution piece = *spec;
   *parts = (clv__cpu_parts){.channels = spec->source.dims[1] / count};
   piece.source.dims[1] = parts->channels;
   while (parts->count < count) {
     clv__dnn_primitive *made = NULL;
-    const clv_status status = create_part(plan, spec, parts->count, count, &made, error);
+    const clv_status status = create_part(variant, spec, parts->count, count, &made, error);
     if (status == CLV_OK) parts->primitives[parts->count++] = made;
-    if (status == CLV_OK && fits(&piece, whole, made, &plan->arena)) continue;
+    if (status == CLV_OK && fits(&piece, whole, made, &variant->arena)) continue;
     clv__cpu_parts_release(parts);
     return status == CLV_NOT_SUPPORTED ? CLV_OK : status;
   }
@@ -87,16 +87,16 @@ static size_t scratch_of(const clv__cpu_parts *parts) {
   return most;
 }
 
-clv_status clv__cpu_parts_choose(clv__cpu_plan *plan, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole,
+clv_status clv__cpu_parts_choose(clv__cpu_variant *variant, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole,
                                  clv__cpu_parts *parts, clv_error *error) {
   size_t best = whole->scratch_bytes;
   *parts = (clv__cpu_parts){0};
-  if (!may_part(plan, spec, whole)) return CLV_OK;
+  if (!may_part(variant, spec, whole)) return CLV_OK;
   for (uint32_t count = 2; count <= CLV__CPU_MOST_PARTS && best > LARGE_BYTES; count *= 2) {
     const int64_t channels = spec->source.dims[1] / count;
     clv__cpu_parts tried;
     if (channels < LEAST_CHANNELS || spec->source.dims[1] % (16 * (int64_t)count) != 0) break;
-    const clv_status status = create_parts(plan, spec, whole, count, &tried, error);
+    const clv_status status = create_parts(variant, spec, whole, count, &tried, error);
     const size_t scratch = scratch_of(&tried);
     if (status != CLV_OK || tried.count == 0 || scratch > best / 4 * 3) {
       clv__cpu_parts_release(&tried);

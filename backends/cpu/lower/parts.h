@@ -15,7 +15,7 @@ typedef struct clv__cpu_parts {
 
 /* Decides whether to divide `whole`, the primitive created from `spec`, into parts, and creates their primitives, which the
  * caller owns. The first part adds the bias; the last part applies the posts. */
-clv_status clv__cpu_parts_choose(clv__cpu_plan *plan, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole,
+clv_status clv__cpu_parts_choose(clv__cpu_variant *variant, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole,
                                  clv__cpu_parts *parts, clv_error *error);
 void clv__cpu_parts_release(clv__cpu_parts *parts);
 

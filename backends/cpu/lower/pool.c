@@ -2,7 +2,7 @@
 #include "lower.h"
 #include "window.h"
 
-static bool describe(const clv__cpu_plan_node *node, const clv_tensor *from, const clv_tensor *to, clv__dnn_pool *kind,
+static bool describe(const clv__cpu_variant_node *node, const clv_tensor *from, const clv_tensor *to, clv__dnn_pool *kind,
                      clv__dnn_window *window) {
   const clv__attributes attributes = node->source->attributes;
   const char *op = node->source->op;
@@ -38,43 +38,43 @@ static bool describe(const clv__cpu_plan_node *node, const clv_tensor *from, con
 
 /* Creates the pool over `source`. If oneDNN has only its "simple" implementation for that layout, which is twenty times slower,
  * creates the pool with channels last and changes `source`. The additional reorder costs far less than it saves. */
-static clv_status create(clv__cpu_plan *plan, clv__dnn_pool kind, const clv_tensor *from, const clv_tensor *to,
+static clv_status create(clv__cpu_variant *variant, clv__dnn_pool kind, const clv_tensor *from, const clv_tensor *to,
                          const clv__dnn_window *window, const clv__dnn_layout **source, clv__dnn_primitive **primitive,
                          clv_error *error) {
-  clv__dnn *dnn = plan->device->dnn;
-  clv_status status = clv__dnn_pool_create(dnn, kind, *source, to->rank, to->dims, window, &plan->arena, primitive, error);
+  clv__dnn *dnn = variant->device->dnn;
+  clv_status status = clv__dnn_pool_create(dnn, kind, *source, to->rank, to->dims, window, &variant->arena, primitive, error);
   if (status != CLV_OK || strncmp((*primitive)->implementation, "simple", 6) != 0) return status;
   const clv__dnn_layout *last =
-      clv__dnn_layout_channels_last(&plan->arena, clv__dnn_layout_dtype(*source), from->rank, from->dims);
+      clv__dnn_layout_channels_last(&variant->arena, clv__dnn_layout_dtype(*source), from->rank, from->dims);
   clv__dnn_primitive *better;
   if (last == NULL) return CLV_OK;
-  if (clv__dnn_pool_create(dnn, kind, last, to->rank, to->dims, window, &plan->arena, &better, NULL) != CLV_OK) return CLV_OK;
+  if (clv__dnn_pool_create(dnn, kind, last, to->rank, to->dims, window, &variant->arena, &better, NULL) != CLV_OK) return CLV_OK;
   clv__dnn_primitive_release(*primitive);
   *primitive = better;
   *source = last;
   return CLV_OK;
 }
 
-clv_status clv__cpu_lower_pool(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
-  const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &plan->values[node->outputs[0]].type;
+clv_status clv__cpu_lower_pool(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error) {
+  const clv_tensor *from = &variant->values[node->inputs[0]].type, *to = &variant->values[node->outputs[0]].type;
   clv__dnn_pool kind;
   clv__dnn_window window;
   *taken = describe(node, from, to, &kind, &window);
   if (!*taken) return CLV_OK;
-  const clv__dnn_layout *source = clv__cpu_form_layout(plan, node->inputs[0]);
+  const clv__dnn_layout *source = clv__cpu_form_layout(variant, node->inputs[0]);
   if (source == NULL) return clv__error_memory(error, 0);
   clv__dnn_primitive *primitive;
-  clv_status status = create(plan, kind, from, to, &window, &source, &primitive, error);
+  clv_status status = create(variant, kind, from, to, &window, &source, &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
   clv__cpu_step *step;
   uint32_t from_slot, to_slot;
-  status = clv__cpu_form_get(plan, node->inputs[0], source, &from_slot, error);
-  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], primitive->destination, &to_slot, error);
+  status = clv__cpu_form_get(variant, node->inputs[0], source, &from_slot, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(variant, node->outputs[0], primitive->destination, &to_slot, error);
   if (status != CLV_OK) {
     clv__dnn_primitive_release(primitive);
     return status;
   }
-  CLV__TRY(clv__cpu_step_primitive(plan, node, node->source->op, primitive, 2, &step, error));
+  CLV__TRY(clv__cpu_step_primitive(variant, node, node->source->op, primitive, 2, &step, error));
   clv__cpu_step_input(step, CLV__DNN_SOURCE, from_slot, source);
   clv__cpu_step_output(step, CLV__DNN_DESTINATION, to_slot, primitive->destination);
   return CLV_OK;

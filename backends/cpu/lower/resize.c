@@ -24,13 +24,13 @@ static bool scales_follow(const clv_tensor *scales, const clv_tensor *from, cons
   return true;
 }
 
-bool clv__cpu_is_resize(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+bool clv__cpu_is_resize(clv__cpu_variant *variant, clv__cpu_variant_node *node) {
   static const char *const linear[] = {"linear", NULL}, *const nearest[] = {"nearest", NULL};
   static const char *const centres[] = {"half_pixel", NULL}, *const edges[] = {"asymmetric", NULL};
   static const char *const floors[] = {"floor", NULL}, *const halves[] = {"round_prefer_floor", "round_prefer_ceil", NULL};
   static const char *const stretch[] = {"stretch", NULL};
   const clv__cpu_node *source = node->source;
-  const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &clv__cpu_output(plan, node)->type;
+  const clv_tensor *from = &variant->values[node->inputs[0]].type, *to = &clv__cpu_output(variant, node)->type;
   node->kind = CLV__CPU_RESIZE;
   if (source->opset < 11 || !clv__cpu_is_f32(from) || !clv__cpu_is_f32(to) || from->rank < 3 || from->rank > 5) return false;
   if (from->dims[0] != to->dims[0] || from->dims[1] != to->dims[1]) return false;
@@ -40,7 +40,7 @@ bool clv__cpu_is_resize(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
       !is_one_of(source, "keep_aspect_ratio_policy", "stretch", stretch)) {
     return false;
   }
-  const clv__cpu_plan_value *scales = clv__cpu_input(plan, node, 2);
+  const clv__cpu_variant_value *scales = clv__cpu_input(variant, node, 2);
   if (scales != NULL && !scales_follow(&scales->type, from, to)) return false;
   node->groups = is_one_of(source, "mode", "nearest", linear);
   const bool at_centres = is_one_of(source, "coordinate_transformation_mode", "half_pixel", centres);
@@ -54,23 +54,23 @@ bool clv__cpu_is_resize(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
                           is_one_of(source, "nearest_mode", "round_prefer_floor", floors);
 }
 
-clv_status clv__cpu_lower_resize(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
-  const clv_tensor *out = &plan->values[node->outputs[0]].type;
-  const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]);
+clv_status clv__cpu_lower_resize(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error) {
+  const clv_tensor *out = &variant->values[node->outputs[0]].type;
+  const clv__dnn_layout *layout = clv__cpu_form_layout(variant, node->inputs[0]);
   if (layout == NULL) return clv__error_memory(error, 0);
   clv__dnn_primitive *primitive;
-  clv_status status =
-      clv__dnn_resize_create(plan->device->dnn, layout, node->groups != 0, out->rank, out->dims, &plan->arena, &primitive, error);
+  clv_status status = clv__dnn_resize_create(variant->device->dnn, layout, node->groups != 0, out->rank, out->dims,
+                                             &variant->arena, &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
   uint32_t from, to;
-  status = clv__cpu_form_get(plan, node->inputs[0], layout, &from, error);
-  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], primitive->destination, &to, error);
+  status = clv__cpu_form_get(variant, node->inputs[0], layout, &from, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(variant, node->outputs[0], primitive->destination, &to, error);
   if (status != CLV_OK) {
     clv__dnn_primitive_release(primitive);
     return status;
   }
   clv__cpu_step *step;
-  CLV__TRY(clv__cpu_step_primitive(plan, node, node->source->op, primitive, 2, &step, error));
+  CLV__TRY(clv__cpu_step_primitive(variant, node, node->source->op, primitive, 2, &step, error));
   clv__cpu_step_input(step, CLV__DNN_SOURCE, from, layout);
   clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, primitive->destination);
   return CLV_OK;

@@ -15,17 +15,17 @@ struct clv__cpu_elementwise {
 };
 
 /* Lowers products that are too small to justify a call of oneDNN. */
-clv_status clv__cpu_lower_small(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_small(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 
 /* Lowers elementwise nodes that have a kernel if their values share one oneDNN layout. Lowers row-major ones if one thread is
  * enough, including a binary followed by a function. */
-clv_status clv__cpu_lower_elementwise(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_elementwise(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 /* Whether the kernel may write each result element over the element of input 0 that it read. */
-bool clv__cpu_is_in_place(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
+bool clv__cpu_is_in_place(clv__cpu_variant *variant, const clv__cpu_variant_node *node);
 /* Whether a function or sum fused into a step can instead be a separate step after it. */
 bool clv__cpu_post_is_elementwise(const clv__cpu_post *post);
 /* Lowers that post to a step in place over `slot`, which holds the node's output in row-major order. */
-clv_status clv__cpu_lower_post_elementwise(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_post *post,
-                                           uint32_t slot, clv_error *error);
+clv_status clv__cpu_lower_post_elementwise(clv__cpu_variant *variant, const clv__cpu_variant_node *node,
+                                           const clv__cpu_post *post, uint32_t slot, clv_error *error);
 
 #endif

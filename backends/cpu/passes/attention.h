@@ -3,7 +3,7 @@
 #define CLEAVE_BACKENDS_CPU_PASSES_ATTENTION_H
 
 #include "backends/common/kernels/attention/attention.h"
-#include "plan.h"
+#include "variant.h"
 
 /* The inputs of a node of kind ATTENTION. Its one output is the merged result, in any order of axes. */
 enum {

@@ -1,20 +1,20 @@
 /* Fuses activations and sums into the step that computes their input, if nothing else reads it. Fuses the three nodes of a
  * channel shuffle into one. */
-#include "plan.h"
+#include "variant.h"
 
 /* Moves `maker` to the position of `reader` and gives it the output of `reader`. `reader` and the value between them disappear.
  */
-static clv__cpu_plan_node *absorb(clv__cpu_plan *plan, clv__cpu_plan_node *maker, clv__cpu_plan_node *reader) {
-  const uint32_t from = (uint32_t)(maker - plan->nodes), to = (uint32_t)(reader - plan->nodes);
+static clv__cpu_variant_node *absorb(clv__cpu_variant *variant, clv__cpu_variant_node *maker, clv__cpu_variant_node *reader) {
+  const uint32_t from = (uint32_t)(maker - variant->nodes), to = (uint32_t)(reader - variant->nodes);
   uint32_t *outputs = reader->outputs;
   *reader = *maker;
   reader->outputs = outputs;
   reader->output_count = 1;
   maker->dead = true;
-  plan->values[outputs[0]].producer = to;
+  variant->values[outputs[0]].producer = to;
   for (uint32_t i = 0; i < reader->input_count; ++i) {
-    if (reader->inputs[i] != CLV__CPU_NONE && plan->values[reader->inputs[i]].reader == from) {
-      plan->values[reader->inputs[i]].reader = to;
+    if (reader->inputs[i] != CLV__CPU_NONE && variant->values[reader->inputs[i]].reader == from) {
+      variant->values[reader->inputs[i]].reader = to;
     }
   }
   return reader;
@@ -22,7 +22,7 @@ static clv__cpu_plan_node *absorb(clv__cpu_plan *plan, clv__cpu_plan_node *maker
 
 /* oneDNN keeps one set of parameters per algorithm. Of two posts with the same algorithm, the second would use the first one's
  * parameters. */
-static bool disagrees(const clv__cpu_plan_node *maker, const clv__cpu_post *unary) {
+static bool disagrees(const clv__cpu_variant_node *maker, const clv__cpu_post *unary) {
   for (uint32_t i = 0; i < maker->post_count; ++i) {
     const clv__cpu_post *post = &maker->posts[i];
     if (post->kind != CLV__CPU_POST_UNARY || post->algorithm != unary->algorithm) continue;
@@ -32,7 +32,7 @@ static bool disagrees(const clv__cpu_plan_node *maker, const clv__cpu_post *unar
   return false;
 }
 
-static bool can_take_unary(const clv__cpu_plan *plan, const clv__cpu_plan_node *maker, const clv__cpu_post *unary) {
+static bool can_take_unary(const clv__cpu_variant *variant, const clv__cpu_variant_node *maker, const clv__cpu_post *unary) {
   if (maker->post_count == CLV__CPU_MAX_POSTS || disagrees(maker, unary)) return false;
   switch (maker->kind) {
     case CLV__CPU_CONVOLUTION:
@@ -44,65 +44,65 @@ static bool can_take_unary(const clv__cpu_plan *plan, const clv__cpu_plan_node *
     case CLV__CPU_BINARY: /* oneDNN may not support a broadcast, and its Relu and Clip replace a NaN by a bound */
       if (unary->algorithm == CLV__DNN_CLIP || (unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f)) return false;
       return maker->post_count == 1 &&
-             clv__tensor_same_type(&plan->values[maker->inputs[0]].type, &plan->values[maker->inputs[1]].type);
+             clv__tensor_same_type(&variant->values[maker->inputs[0]].type, &variant->values[maker->inputs[1]].type);
     default:
       return false;
   }
 }
 
-static bool can_take_sum(const clv__cpu_plan *plan, const clv__cpu_plan_node *maker, const clv__cpu_plan_node *add) {
+static bool can_take_sum(const clv__cpu_variant *variant, const clv__cpu_variant_node *maker, const clv__cpu_variant_node *add) {
   if (maker->kind != CLV__CPU_CONVOLUTION && maker->kind != CLV__CPU_MATRIX) return false;
   if (maker->post_count == CLV__CPU_MAX_POSTS || add->post_count != 1 || add->posts[0].algorithm != CLV__DNN_ADD) return false;
   for (uint32_t i = 0; i < maker->post_count; ++i) {
     if (maker->posts[i].kind == CLV__CPU_POST_ADD) return false;
   }
-  const clv_tensor *a = &plan->values[add->inputs[0]].type, *b = &plan->values[add->inputs[1]].type;
-  return clv__tensor_same_type(a, b) && clv__tensor_same_type(a, &plan->values[add->outputs[0]].type);
+  const clv_tensor *a = &variant->values[add->inputs[0]].type, *b = &variant->values[add->inputs[1]].type;
+  return clv__tensor_same_type(a, b) && clv__tensor_same_type(a, &variant->values[add->outputs[0]].type);
 }
 
-static void fuse_into(clv__cpu_plan *plan, clv__cpu_plan_node *maker) {
+static void fuse_into(clv__cpu_variant *variant, clv__cpu_variant_node *maker) {
   for (;;) {
     const uint32_t made = maker->outputs[0];
-    clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, made);
+    clv__cpu_variant_node *reader = clv__cpu_only_reader(variant, made);
     if (reader == NULL) return;
     clv__cpu_post post;
-    if (reader->kind == CLV__CPU_UNARY && reader->inputs[0] == made && can_take_unary(plan, maker, &reader->posts[0])) {
+    if (reader->kind == CLV__CPU_UNARY && reader->inputs[0] == made && can_take_unary(variant, maker, &reader->posts[0])) {
       post = reader->posts[0];
-    } else if (reader->kind == CLV__CPU_BINARY && can_take_sum(plan, maker, reader)) {
+    } else if (reader->kind == CLV__CPU_BINARY && can_take_sum(variant, maker, reader)) {
       post = (clv__cpu_post){.kind = CLV__CPU_POST_ADD, .value = reader->inputs[reader->inputs[0] == made ? 1 : 0]};
     } else {
       return;
     }
-    maker = absorb(plan, maker, reader);
+    maker = absorb(variant, maker, reader);
     maker->posts[maker->post_count++] = post;
   }
 }
 
-void clv__cpu_pass_fuse(clv__cpu_plan *plan) {
-  for (uint32_t i = 0; i < plan->node_count; ++i) {
-    clv__cpu_plan_node *node = &plan->nodes[i];
+void clv__cpu_pass_fuse(clv__cpu_variant *variant) {
+  for (uint32_t i = 0; i < variant->node_count; ++i) {
+    clv__cpu_variant_node *node = &variant->nodes[i];
     if (node->dead) continue;
     if (node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_MATRIX || node->kind == CLV__CPU_AFFINE ||
         node->kind == CLV__CPU_INSTANCE_NORM || node->kind == CLV__CPU_BINARY) {
-      fuse_into(plan, node);
+      fuse_into(variant, node);
     }
   }
 }
 
 /* Fuses the nodes of a channel shuffle: Reshape from [n, c, …] to [n, g, c/g, …], Transpose of axes 1 and 2, Reshape back. */
-void clv__cpu_pass_shuffle(clv__cpu_plan *plan) {
-  for (uint32_t i = 0; i < plan->node_count; ++i) {
-    clv__cpu_plan_node *split = &plan->nodes[i];
+void clv__cpu_pass_shuffle(clv__cpu_variant *variant) {
+  for (uint32_t i = 0; i < variant->node_count; ++i) {
+    clv__cpu_variant_node *split = &variant->nodes[i];
     if (split->dead || split->kind != CLV__CPU_VIEW) continue;
-    const clv_tensor *from = &plan->values[split->inputs[0]].type, *apart = &plan->values[split->outputs[0]].type;
+    const clv_tensor *from = &variant->values[split->inputs[0]].type, *apart = &variant->values[split->outputs[0]].type;
     if (!clv__cpu_is_f32(from) || from->rank < 3 || apart->rank != from->rank + 1 || apart->dims[0] != from->dims[0] ||
         apart->dims[1] * apart->dims[2] != from->dims[1]) {
       continue;
     }
-    clv__cpu_plan_node *turn = clv__cpu_only_reader(plan, split->outputs[0]);
+    clv__cpu_variant_node *turn = clv__cpu_only_reader(variant, split->outputs[0]);
     if (turn == NULL || turn->kind != CLV__CPU_TRANSPOSE) continue;
-    clv__cpu_plan_node *join = clv__cpu_only_reader(plan, turn->outputs[0]);
-    if (join == NULL || join->kind != CLV__CPU_VIEW || !clv__tensor_same_type(from, &plan->values[join->outputs[0]].type))
+    clv__cpu_variant_node *join = clv__cpu_only_reader(variant, turn->outputs[0]);
+    if (join == NULL || join->kind != CLV__CPU_VIEW || !clv__tensor_same_type(from, &variant->values[join->outputs[0]].type))
       continue;
     size_t count;
     const int64_t *perm = clv__attribute_ints(turn->source->attributes, "perm", &count);
@@ -113,6 +113,6 @@ void clv__cpu_pass_shuffle(clv__cpu_plan *plan) {
     split->kind = CLV__CPU_SHUFFLE;
     split->groups = apart->dims[1];
     turn->dead = true;
-    (void)absorb(plan, split, join);
+    (void)absorb(variant, split, join);
   }
 }

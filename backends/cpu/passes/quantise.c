@@ -11,39 +11,39 @@ typedef struct twin {
 } twin;
 
 typedef struct walk {
-  clv__cpu_plan *plan;
-  twin *twins;                /* by value */
-  clv__cpu_plan_node *beside; /* by node: the equivalent node on integers; `source` NULL: none */
+  clv__cpu_variant *variant;
+  twin *twins;                   /* by value */
+  clv__cpu_variant_node *beside; /* by node: the equivalent node on integers; `source` NULL: none */
   uint32_t beside_count;
   clv_error *error;
 } walk;
 
-static bool is_op(const clv__cpu_plan_node *node, const char *op) {
+static bool is_op(const clv__cpu_variant_node *node, const char *op) {
   if (node->dead || node->kind != CLV__CPU_KERNEL || node->source->domain[0] != 0 || strcmp(node->source->op, op) != 0)
     return false;
   return node->input_count > 0 && node->inputs[0] != CLV__CPU_NONE && node->output_count > 0 && node->outputs[0] != CLV__CPU_NONE;
 }
 
-static bool is_product(const clv__cpu_plan_node *node) {
+static bool is_product(const clv__cpu_variant_node *node) {
   return !node->dead && (node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_MATRIX);
 }
 
-static bool is_integer_product(const clv__cpu_plan_node *node) {
+static bool is_integer_product(const clv__cpu_variant_node *node) {
   return !node->dead && (node->kind == CLV__CPU_INTEGER_CONVOLUTION || node->kind == CLV__CPU_INTEGER_MATRIX);
 }
 
 /* ---- Values that are integers on a grid. ---- */
 
-static void visit_dequantize(walk *w, const clv__cpu_plan_node *node) {
-  clv__cpu_plan *plan = w->plan;
+static void visit_dequantize(walk *w, const clv__cpu_variant_node *node) {
+  clv__cpu_variant *variant = w->variant;
   twin *made = &w->twins[node->outputs[0]];
-  const clv_tensor *type = &plan->values[node->inputs[0]].type;
-  if (!clv__cpu_is_f32(&clv__cpu_output(plan, node)->type) || plan->values[node->inputs[0]].is_constant) return;
-  if (clv__cpu_grid_read(plan, node->source, 1, type->dtype, &made->grid)) made->value = node->inputs[0];
+  const clv_tensor *type = &variant->values[node->inputs[0]].type;
+  if (!clv__cpu_is_f32(&clv__cpu_output(variant, node)->type) || variant->values[node->inputs[0]].is_constant) return;
+  if (clv__cpu_grid_read(variant, node->source, 1, type->dtype, &made->grid)) made->value = node->inputs[0];
 }
 
 /* Whether the node only moves or selects values, so that it can run on the integers as well. */
-static bool moves_values(const clv__cpu_plan_node *node) {
+static bool moves_values(const clv__cpu_variant_node *node) {
   if (node->dead || node->post_count > 0 || node->output_count == 0) return false;
   switch (node->kind) {
     case CLV__CPU_VIEW:
@@ -62,25 +62,25 @@ static bool same_grid(const clv__cpu_grid *a, const clv__cpu_grid *b) {
 }
 
 static clv_status visit_move(walk *w, uint32_t index) {
-  clv__cpu_plan *plan = w->plan;
-  const clv__cpu_plan_node *node = &plan->nodes[index];
+  clv__cpu_variant *variant = w->variant;
+  const clv__cpu_variant_node *node = &variant->nodes[index];
   const twin *first = &w->twins[node->inputs[0]];
   const uint32_t count = node->kind == CLV__CPU_CONCAT ? node->input_count : 1; /* the other inputs are shapes */
   for (uint32_t i = 0; i < count; ++i) {
     const twin *input = &w->twins[node->inputs[i]];
     if (input->value == CLV__CPU_NONE || !same_grid(&input->grid, &first->grid)) return CLV_OK;
   }
-  clv__cpu_plan_node *made = &w->beside[index];
-  uint32_t *inputs = clv__arena_copy(&plan->arena, node->inputs, node->input_count * sizeof *inputs);
-  uint32_t *outputs = clv__arena_allocate_zero(&plan->arena, 1, sizeof *outputs);
+  clv__cpu_variant_node *made = &w->beside[index];
+  uint32_t *inputs = clv__arena_copy(&variant->arena, node->inputs, node->input_count * sizeof *inputs);
+  uint32_t *outputs = clv__arena_allocate_zero(&variant->arena, 1, sizeof *outputs);
   if (inputs == NULL || outputs == NULL) return clv__error_memory(w->error, node->input_count * sizeof *inputs);
-  const uint32_t value = plan->value_count++; /* begin() reserved room for one more value per node */
-  plan->values[value] = (clv__cpu_plan_value){.type = plan->values[node->outputs[0]].type,
-                                              .producer = CLV__CPU_NONE,
-                                              .reader = CLV__CPU_NONE,
-                                              .last_read = CLV__CPU_NONE,
-                                              .output = CLV__CPU_NONE};
-  plan->values[value].type.dtype = first->grid.dtype;
+  const uint32_t value = variant->value_count++; /* begin() reserved room for one more value per node */
+  variant->values[value] = (clv__cpu_variant_value){.type = variant->values[node->outputs[0]].type,
+                                                    .producer = CLV__CPU_NONE,
+                                                    .reader = CLV__CPU_NONE,
+                                                    .last_read = CLV__CPU_NONE,
+                                                    .output = CLV__CPU_NONE};
+  variant->values[value].type.dtype = first->grid.dtype;
   for (uint32_t i = 0; i < count; ++i) inputs[i] = w->twins[node->inputs[i]].value;
   outputs[0] = value;
   *made = *node;
@@ -99,17 +99,18 @@ static clv_status visit_move(walk *w, uint32_t index) {
 /* The elementwise functions between a product or sum and a value computed from it, the last one first. */
 typedef struct functions {
   uint32_t count;
-  clv__cpu_plan_node *nodes[MAX_UNARY];
+  clv__cpu_variant_node *nodes[MAX_UNARY];
 } functions;
 
 /* Goes back from `value` past elementwise functions to the node that computes their argument. Returns NULL if another node reads
  * one of the values on the way. */
-static clv__cpu_plan_node *maker_of(clv__cpu_plan *plan, uint32_t value, const clv__cpu_plan_node *reader, functions *f) {
+static clv__cpu_variant_node *maker_of(clv__cpu_variant *variant, uint32_t value, const clv__cpu_variant_node *reader,
+                                       functions *f) {
   f->count = 0;
   for (;;) {
-    const clv__cpu_plan_value *read = &plan->values[value];
-    if (clv__cpu_only_reader(plan, value) != reader || read->producer == CLV__CPU_NONE) return NULL;
-    clv__cpu_plan_node *maker = &plan->nodes[read->producer];
+    const clv__cpu_variant_value *read = &variant->values[value];
+    if (clv__cpu_only_reader(variant, value) != reader || read->producer == CLV__CPU_NONE) return NULL;
+    clv__cpu_variant_node *maker = &variant->nodes[read->producer];
     if (maker->dead || maker->kind != CLV__CPU_UNARY || f->count == MAX_UNARY) return maker;
     f->nodes[f->count++] = maker;
     value = maker->inputs[0];
@@ -135,36 +136,36 @@ static void mark_dead(const functions *f) {
   for (uint32_t i = 0; i < f->count; ++i) f->nodes[i]->dead = true;
 }
 
-static bool product_of(const walk *w, const clv__cpu_plan_node *node, clv__cpu_product *product) {
+static bool product_of(const walk *w, const clv__cpu_variant_node *node, clv__cpu_product *product) {
   if (!is_product(node) || node->post_count > 0) return false;
   const twin *source = &w->twins[node->inputs[0]];
-  return source->value != CLV__CPU_NONE && clv__cpu_product_of_real(w->plan, node, source->value, &source->grid, product);
+  return source->value != CLV__CPU_NONE && clv__cpu_product_of_real(w->variant, node, source->value, &source->grid, product);
 }
 
 /* Replaces `last` by `made`, which writes the output of `last`. */
-static void replace_node(clv__cpu_plan *plan, const clv__cpu_plan_node *made, clv__cpu_plan_node *last) {
+static void replace_node(clv__cpu_variant *variant, const clv__cpu_variant_node *made, clv__cpu_variant_node *last) {
   uint32_t *outputs = last->outputs;
   *last = *made;
   last->outputs = outputs;
   last->output_count = 1;
   last->dead = false;
-  plan->values[outputs[0]].producer = (uint32_t)(last - plan->nodes);
+  variant->values[outputs[0]].producer = (uint32_t)(last - variant->nodes);
 }
 
 /* Fuses a product, functions and QuantizeLinear. */
-static clv_status fuse_product(walk *w, clv__cpu_plan_node *maker, const functions *f, const clv__cpu_grid *grid,
-                               clv__cpu_plan_node *last, bool *taken) {
-  clv__cpu_plan *plan = w->plan;
+static clv_status fuse_product(walk *w, clv__cpu_variant_node *maker, const functions *f, const clv__cpu_grid *grid,
+                               clv__cpu_variant_node *last, bool *taken) {
+  clv__cpu_variant *variant = w->variant;
   clv__cpu_product product;
-  clv__cpu_plan_node *made;
+  clv__cpu_variant_node *made;
   if (!product_of(w, maker, &product)) return CLV_OK;
-  CLV__TRY(clv__cpu_integers_start(plan, &product, all_scale(f) ? grid->scale : 1.0, &made, w->error));
+  CLV__TRY(clv__cpu_integers_start(variant, &product, all_scale(f) ? grid->scale : 1.0, &made, w->error));
   if (made == NULL || !add_functions(clv__cpu_integers_of(made), f)) return CLV_OK;
   if (!clv__cpu_integers_end(clv__cpu_integers_of(made), grid)) return CLV_OK;
   made->outputs = last->outputs;
-  *taken = clv__cpu_integers_have(plan, made);
+  *taken = clv__cpu_integers_have(variant, made);
   if (!*taken) return CLV_OK;
-  replace_node(plan, made, last);
+  replace_node(variant, made, last);
   maker->dead = true;
   mark_dead(f);
   return CLV_OK;
@@ -173,19 +174,19 @@ static clv_status fuse_product(walk *w, clv__cpu_plan_node *maker, const functio
 /* A group that computes one addend of a sum: a product with functions, or a product of integers that is dequantised only for the
  * sum. */
 typedef struct side {
-  clv__cpu_plan_node *made;       /* the node on integers, to which posts can still be added; NULL if there is none */
-  clv__cpu_plan_node *maker, *dq; /* nodes removed if the group is fused; `dq` may be NULL */
+  clv__cpu_variant_node *made;       /* the node on integers, to which posts can still be added; NULL if there is none */
+  clv__cpu_variant_node *maker, *dq; /* nodes removed if the group is fused; `dq` may be NULL */
   functions f;
 } side;
 
-static clv_status side_of(walk *w, const clv__cpu_plan_node *sum, uint32_t operand, const clv__cpu_grid *other, side *s) {
-  clv__cpu_plan *plan = w->plan;
+static clv_status side_of(walk *w, const clv__cpu_variant_node *sum, uint32_t operand, const clv__cpu_grid *other, side *s) {
+  clv__cpu_variant *variant = w->variant;
   clv__cpu_product product;
   s->made = s->dq = NULL;
-  s->maker = maker_of(plan, sum->inputs[operand], sum, &s->f);
+  s->maker = maker_of(variant, sum->inputs[operand], sum, &s->f);
   if (s->maker == NULL) return CLV_OK;
   if (product_of(w, s->maker, &product)) {
-    CLV__TRY(clv__cpu_integers_start(plan, &product, all_scale(&s->f) ? other->scale : 1.0, &s->made, w->error));
+    CLV__TRY(clv__cpu_integers_start(variant, &product, all_scale(&s->f) ? other->scale : 1.0, &s->made, w->error));
     if (s->made != NULL && !add_functions(clv__cpu_integers_of(s->made), &s->f)) s->made = NULL;
     return CLV_OK;
   }
@@ -193,25 +194,25 @@ static clv_status side_of(walk *w, const clv__cpu_plan_node *sum, uint32_t opera
     return CLV_OK;
   s->dq = s->maker;
   const uint32_t integers = s->dq->inputs[0];
-  s->maker = maker_of(plan, integers, s->dq, &s->f);
+  s->maker = maker_of(variant, integers, s->dq, &s->f);
   if (s->maker == NULL || s->f.count > 0 || !is_integer_product(s->maker) || s->maker->post_count > 0) return CLV_OK;
   /* The product must write its integers on the grid from which DequantizeLinear reads them; otherwise they are different
    * numbers. */
   if (!same_grid(&s->maker->integers->grid, &w->twins[sum->inputs[operand]].grid)) return CLV_OK;
-  CLV__TRY(clv__cpu_integers_copy(plan, s->maker, &s->made, w->error));
+  CLV__TRY(clv__cpu_integers_copy(variant, s->maker, &s->made, w->error));
   if (!clv__cpu_integers_requantise(clv__cpu_integers_of(s->made))) s->made = NULL;
   return CLV_OK;
 }
 
 /* Fuses a product, a sum with other integers, functions and QuantizeLinear. */
-static clv_status fuse_sum(walk *w, clv__cpu_plan_node *sum, const functions *f, const clv__cpu_grid *grid,
-                           clv__cpu_plan_node *last, bool *taken) {
-  clv__cpu_plan *plan = w->plan;
+static clv_status fuse_sum(walk *w, clv__cpu_variant_node *sum, const functions *f, const clv__cpu_grid *grid,
+                           clv__cpu_variant_node *last, bool *taken) {
+  clv__cpu_variant *variant = w->variant;
   if (sum->dead || sum->kind != CLV__CPU_BINARY || sum->post_count != 1 || sum->posts[0].algorithm != CLV__DNN_ADD) return CLV_OK;
-  const clv_tensor *types[2] = {&plan->values[sum->inputs[0]].type, &plan->values[sum->inputs[1]].type};
+  const clv_tensor *types[2] = {&variant->values[sum->inputs[0]].type, &variant->values[sum->inputs[1]].type};
   if (!clv__tensor_same_type(types[0], types[1]) || sum->inputs[0] == sum->inputs[1]) return CLV_OK;
   /* Try first to fuse the sum into the addend that is computed later, because the other addend is available by then. */
-  const uint32_t producers[2] = {plan->values[sum->inputs[0]].producer, plan->values[sum->inputs[1]].producer};
+  const uint32_t producers[2] = {variant->values[sum->inputs[0]].producer, variant->values[sum->inputs[1]].producer};
   const bool second_first = producers[1] != CLV__CPU_NONE && (producers[0] == CLV__CPU_NONE || producers[1] > producers[0]);
   for (uint32_t k = 0; k < 2 && !*taken; ++k) {
     const uint32_t operand = second_first ? 1 - k : k;
@@ -223,9 +224,9 @@ static clv_status fuse_sum(walk *w, clv__cpu_plan_node *sum, const functions *f,
     clv__cpu_integers *integers = clv__cpu_integers_of(s.made);
     if (!add_functions(integers, f) || !clv__cpu_integers_end(integers, grid)) continue;
     s.made->outputs = last->outputs;
-    *taken = clv__cpu_integers_have(plan, s.made);
+    *taken = clv__cpu_integers_have(variant, s.made);
     if (!*taken) continue;
-    replace_node(plan, s.made, last);
+    replace_node(variant, s.made, last);
     s.maker->dead = sum->dead = true;
     if (s.dq != NULL) s.dq->dead = true;
     mark_dead(&s.f);
@@ -234,112 +235,113 @@ static clv_status fuse_sum(walk *w, clv__cpu_plan_node *sum, const functions *f,
   return CLV_OK;
 }
 
-static clv_status visit_quantize(walk *w, clv__cpu_plan_node *node) {
-  clv__cpu_plan *plan = w->plan;
+static clv_status visit_quantize(walk *w, clv__cpu_variant_node *node) {
+  clv__cpu_variant *variant = w->variant;
   clv__cpu_grid grid;
   functions f;
   bool taken = false;
-  if (!clv__cpu_is_f32(&plan->values[node->inputs[0]].type)) return CLV_OK;
-  if (!clv__cpu_grid_read(plan, node->source, 1, clv__cpu_output(plan, node)->type.dtype, &grid)) return CLV_OK;
-  clv__cpu_plan_node *maker = maker_of(plan, node->inputs[0], node, &f);
+  if (!clv__cpu_is_f32(&variant->values[node->inputs[0]].type)) return CLV_OK;
+  if (!clv__cpu_grid_read(variant, node->source, 1, clv__cpu_output(variant, node)->type.dtype, &grid)) return CLV_OK;
+  clv__cpu_variant_node *maker = maker_of(variant, node->inputs[0], node, &f);
   if (maker == NULL) return CLV_OK;
   CLV__TRY(fuse_product(w, maker, &f, &grid, node, &taken));
   return taken ? CLV_OK : fuse_sum(w, maker, &f, &grid, node, &taken);
 }
 
 /* Turns a QLinearConv or QLinearMatMul into a product of integers. */
-static clv_status visit_linear(walk *w, clv__cpu_plan_node *node) {
+static clv_status visit_linear(walk *w, clv__cpu_variant_node *node) {
   clv__cpu_product product;
   clv__cpu_grid grid;
-  clv__cpu_plan_node *made;
-  if (!clv__cpu_product_of_integers(w->plan, node, &product, &grid)) return CLV_OK;
-  CLV__TRY(clv__cpu_integers_start(w->plan, &product, grid.scale, &made, w->error));
+  clv__cpu_variant_node *made;
+  if (!clv__cpu_product_of_integers(w->variant, node, &product, &grid)) return CLV_OK;
+  CLV__TRY(clv__cpu_integers_start(w->variant, &product, grid.scale, &made, w->error));
   if (made == NULL || !clv__cpu_integers_end(clv__cpu_integers_of(made), &grid)) return CLV_OK;
-  if (clv__cpu_integers_have(w->plan, made)) replace_node(w->plan, made, node);
+  if (clv__cpu_integers_have(w->variant, made)) replace_node(w->variant, made, node);
   return CLV_OK;
 }
 
 /* Fuses a product of integers whose result is needed in real numbers, with the functions after it. */
-static clv_status fuse_real_product(walk *w, clv__cpu_plan_node *node) {
-  clv__cpu_plan *plan = w->plan;
+static clv_status fuse_real_product(walk *w, clv__cpu_variant_node *node) {
+  clv__cpu_variant *variant = w->variant;
   clv__cpu_product product;
-  clv__cpu_plan_node *made, *last = node;
+  clv__cpu_variant_node *made, *last = node;
   if (!product_of(w, node, &product)) return CLV_OK;
-  CLV__TRY(clv__cpu_integers_start(plan, &product, 1.0, &made, w->error));
+  CLV__TRY(clv__cpu_integers_start(variant, &product, 1.0, &made, w->error));
   if (made == NULL) return CLV_OK;
   for (;;) {
-    clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, last->outputs[0]);
+    clv__cpu_variant_node *reader = clv__cpu_only_reader(variant, last->outputs[0]);
     if (reader == NULL || reader->dead || reader->kind != CLV__CPU_UNARY) break;
     if (!clv__cpu_integers_unary(clv__cpu_integers_of(made), &reader->posts[0])) break;
     last = reader;
   }
   if (!clv__cpu_integers_end(clv__cpu_integers_of(made), NULL)) return CLV_OK;
   made->outputs = last->outputs;
-  if (!clv__cpu_integers_have(plan, made)) return CLV_OK;
-  for (clv__cpu_plan_node *at = node; at != last;) {
-    clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, at->outputs[0]);
+  if (!clv__cpu_integers_have(variant, made)) return CLV_OK;
+  for (clv__cpu_variant_node *at = node; at != last;) {
+    clv__cpu_variant_node *reader = clv__cpu_only_reader(variant, at->outputs[0]);
     at->dead = true;
     at = reader;
   }
-  replace_node(plan, made, last);
+  replace_node(variant, made, last);
   return CLV_OK;
 }
 
 /* ---- The pass. ---- */
 
 /* Handles remaining QuantizeLinear and DequantizeLinear nodes. */
-static void visit_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+static void visit_grid(clv__cpu_variant *variant, clv__cpu_variant_node *node) {
   const bool to_integers = is_op(node, "QuantizeLinear");
   clv__cpu_grid grid;
   if (!to_integers && !is_op(node, "DequantizeLinear")) return;
-  const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &clv__cpu_output(plan, node)->type;
+  const clv_tensor *from = &variant->values[node->inputs[0]].type, *to = &clv__cpu_output(variant, node)->type;
   if (!clv__cpu_is_f32(to_integers ? from : to)) return;
-  if (clv__cpu_grid_read(plan, node->source, 1, (to_integers ? to : from)->dtype, &grid)) node->kind = CLV__CPU_GRID;
+  if (clv__cpu_grid_read(variant, node->source, 1, (to_integers ? to : from)->dtype, &grid)) node->kind = CLV__CPU_GRID;
 }
 
-static bool has_any(const clv__cpu_plan *plan) {
-  for (uint32_t i = 0; i < plan->node_count; ++i) {
-    const clv__cpu_plan_node *node = &plan->nodes[i];
+static bool has_any(const clv__cpu_variant *variant) {
+  for (uint32_t i = 0; i < variant->node_count; ++i) {
+    const clv__cpu_variant_node *node = &variant->nodes[i];
     if (is_op(node, "DequantizeLinear") || is_op(node, "QLinearConv") || is_op(node, "QLinearMatMul")) return true;
   }
   return false;
 }
 
 static clv_status begin(walk *w) {
-  clv__cpu_plan *plan = w->plan;
-  const size_t room = (size_t)plan->value_count + plan->node_count;
-  clv__cpu_plan_value *values = clv__arena_allocate_zero(&plan->arena, room, sizeof *values);
-  w->twins = clv__arena_allocate_zero(&plan->arena, room, sizeof *w->twins);
-  w->beside = clv__arena_allocate_zero(&plan->arena, plan->node_count, sizeof *w->beside);
+  clv__cpu_variant *variant = w->variant;
+  const size_t room = (size_t)variant->value_count + variant->node_count;
+  clv__cpu_variant_value *values = clv__arena_allocate_zero(&variant->arena, room, sizeof *values);
+  w->twins = clv__arena_allocate_zero(&variant->arena, room, sizeof *w->twins);
+  w->beside = clv__arena_allocate_zero(&variant->arena, variant->node_count, sizeof *w->beside);
   if (values == NULL || w->twins == NULL || w->beside == NULL) return clv__error_memory(w->error, room * sizeof *values);
-  memcpy(values, plan->values, plan->value_count * sizeof *values);
-  plan->values = values;
+  memcpy(values, variant->values, variant->value_count * sizeof *values);
+  variant->values = values;
   for (size_t i = 0; i < room; ++i) w->twins[i].value = CLV__CPU_NONE;
   return CLV_OK;
 }
 
-/* Inserts each integer node into the plan, after the node on real numbers that it corresponds to. */
+/* Inserts each integer node into the variant, after the node on real numbers that it corresponds to. */
 static clv_status merge(walk *w) {
-  clv__cpu_plan *plan = w->plan;
+  clv__cpu_variant *variant = w->variant;
   if (w->beside_count == 0) return CLV_OK;
-  clv__cpu_plan_node *nodes = clv__arena_allocate_zero(&plan->arena, (size_t)plan->node_count + w->beside_count, sizeof *nodes);
-  if (nodes == NULL) return clv__error_memory(w->error, plan->node_count * sizeof *nodes);
+  clv__cpu_variant_node *nodes =
+      clv__arena_allocate_zero(&variant->arena, (size_t)variant->node_count + w->beside_count, sizeof *nodes);
+  if (nodes == NULL) return clv__error_memory(w->error, variant->node_count * sizeof *nodes);
   uint32_t count = 0;
-  for (uint32_t i = 0; i < plan->node_count; ++i) {
-    nodes[count++] = plan->nodes[i];
+  for (uint32_t i = 0; i < variant->node_count; ++i) {
+    nodes[count++] = variant->nodes[i];
     if (w->beside[i].source != NULL) nodes[count++] = w->beside[i];
   }
-  plan->nodes = nodes;
-  plan->node_count = count;
+  variant->nodes = nodes;
+  variant->node_count = count;
   return CLV_OK;
 }
 
-clv_status clv__cpu_pass_quantise(clv__cpu_plan *plan, clv_error *error) {
-  walk w = {.plan = plan, .error = error};
-  if (!clv__dnn_sums_integers() || !has_any(plan)) return CLV_OK;
+clv_status clv__cpu_pass_quantise(clv__cpu_variant *variant, clv_error *error) {
+  walk w = {.variant = variant, .error = error};
+  if (!clv__dnn_sums_integers() || !has_any(variant)) return CLV_OK;
   CLV__TRY(begin(&w));
-  for (uint32_t i = 0; i < plan->node_count; ++i) {
-    clv__cpu_plan_node *node = &plan->nodes[i];
+  for (uint32_t i = 0; i < variant->node_count; ++i) {
+    clv__cpu_variant_node *node = &variant->nodes[i];
     if (is_op(node, "DequantizeLinear")) {
       visit_dequantize(&w, node);
     } else if (is_op(node, "QuantizeLinear")) {
@@ -350,9 +352,9 @@ clv_status clv__cpu_pass_quantise(clv__cpu_plan *plan, clv_error *error) {
       CLV__TRY(visit_move(&w, i));
     }
   }
-  for (uint32_t i = 0; i < plan->node_count; ++i) {
-    if (!plan->nodes[i].dead) CLV__TRY(fuse_real_product(&w, &plan->nodes[i]));
+  for (uint32_t i = 0; i < variant->node_count; ++i) {
+    if (!variant->nodes[i].dead) CLV__TRY(fuse_real_product(&w, &variant->nodes[i]));
   }
-  for (uint32_t i = 0; i < plan->node_count; ++i) visit_grid(plan, &plan->nodes[i]);
+  for (uint32_t i = 0; i < variant->node_count; ++i) visit_grid(variant, &variant->nodes[i]);
   return merge(&w);
 }

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_PASSES_STRIDED_H
 #define CLEAVE_BACKENDS_CPU_PASSES_STRIDED_H
 
-#include "plan.h"
+#include "variant.h"
 
 #define CLV__CPU_STRIDED_PARTS (2 * CLV_MAX_RANK)
 
@@ -24,15 +24,15 @@ typedef struct clv__cpu_strided {
 } clv__cpu_strided;
 
 /* Describes `value` by its own axes. Axes of one element have no part. */
-clv__cpu_strided clv__cpu_strided_of(const clv__cpu_plan *plan, uint32_t value);
+clv__cpu_strided clv__cpu_strided_of(const clv__cpu_variant *variant, uint32_t value);
 /* Steps back from strided->value to the value whose elements it contains. If `scale` is not NULL, also steps back over a Mul or
  * Div by one number and multiplies *scale by that factor. Returns false if the value is computed in another way. */
-bool clv__cpu_strided_back(clv__cpu_plan *plan, clv__cpu_strided *strided, double *scale);
+bool clv__cpu_strided_back(clv__cpu_variant *variant, clv__cpu_strided *strided, double *scale);
 /* Steps forward from a value to the view or transpose of it that its only reader makes. */
-bool clv__cpu_strided_forward(clv__cpu_plan *plan, clv__cpu_strided *strided);
+bool clv__cpu_strided_forward(clv__cpu_variant *variant, clv__cpu_strided *strided);
 /* The live node that produces `value`; NULL if there is none. */
-clv__cpu_plan_node *clv__cpu_maker(clv__cpu_plan *plan, uint32_t value);
+clv__cpu_variant_node *clv__cpu_maker(clv__cpu_variant *variant, uint32_t value);
 /* The factor of a Mul or Div by one known number. Returns false for other nodes. Sets *input to the other operand. */
-bool clv__cpu_factor(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t *input, double *factor);
+bool clv__cpu_factor(clv__cpu_variant *variant, const clv__cpu_variant_node *node, uint32_t *input, double *factor);
 
 #endif

@@ -7,10 +7,10 @@
 #include "backends/cpu/lower/small.h"
 #include "operators/common/threads.h"
 
-void clv__cpu_calls_locate(const clv__cpu_plan *plan, uint32_t slot, void **data, uint32_t *base, size_t *addend) {
-  const clv__cpu_slot *root = &plan->slots[plan->slots[slot].root];
+void clv__cpu_calls_locate(const clv__cpu_variant *variant, uint32_t slot, void **data, uint32_t *base, size_t *addend) {
+  const clv__cpu_slot *root = &variant->slots[variant->slots[slot].root];
   *data = NULL;
-  *addend = plan->slots[slot].inner_bytes;
+  *addend = variant->slots[slot].inner_bytes;
   switch (root->kind) {
     case CLV__CPU_SLOT_ARENA:
       *base = CLV__CPU_BASE_MEMORY;
@@ -20,7 +20,7 @@ void clv__cpu_calls_locate(const clv__cpu_plan *plan, uint32_t slot, void **data
       *base = CLV__CPU_BASE_BINDINGS + root->index;
       break;
     case CLV__CPU_SLOT_OUTPUT:
-      *base = CLV__CPU_BASE_BINDINGS + plan->program->input_count + root->index;
+      *base = CLV__CPU_BASE_BINDINGS + variant->program->input_count + root->index;
       break;
     default:
       *data = root->data != NULL ? (uint8_t *)root->data + *addend : NULL;
@@ -33,7 +33,7 @@ clv_status clv__cpu_calls_point(clv__cpu_list *list, void *place, uint32_t slot,
   uint32_t base = 0;
   size_t addend;
   if (slot == CLV__CPU_NONE) return CLV_OK;
-  clv__cpu_calls_locate(list->plan, slot, &data, &base, &addend);
+  clv__cpu_calls_locate(list->variant, slot, &data, &base, &addend);
   if (data == NULL) return clv__cpu_list_patch(list, place, base, addend, error);
   memcpy(place, &data, sizeof data);
   return CLV_OK;
@@ -64,7 +64,7 @@ static clv_status fill_tensors(clv__cpu_list *list, const clv__cpu_step *step, c
 }
 
 static clv_status add_kernel(clv__cpu_list *list, uint32_t index, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[index];
+  const clv__cpu_step *step = &list->variant->steps[index];
   const size_t size_bytes = sizeof(kernel_arguments) + step->operand_count * sizeof(clv_tensor);
   clv__cpu_call *call = clv__cpu_list_append(list, index, size_bytes);
   if (call == NULL) return clv__error_memory(error, size_bytes);
@@ -100,7 +100,7 @@ static clv_status run_copy(const clv__cpu_call *call, clv_error *error) {
 }
 
 static clv_status add_copy(clv__cpu_list *list, uint32_t index, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[index];
+  const clv__cpu_step *step = &list->variant->steps[index];
   size_t size_bytes;
   if (!clv__tensor_size_bytes(&step->operands[0].type, &size_bytes) || size_bytes == 0) return CLV_OK;
   clv__cpu_call *call = clv__cpu_list_append(list, index, sizeof(copy_arguments));
@@ -143,7 +143,7 @@ static clv_status run_convert(const clv__cpu_call *call, clv_error *error) {
 }
 
 static clv_status add_convert(clv__cpu_list *list, uint32_t index, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[index];
+  const clv__cpu_step *step = &list->variant->steps[index];
   const clv_tensor *from = &step->operands[0].type, *to = &step->operands[1].type;
   clv__cpu_call *call = clv__cpu_list_append(list, index, sizeof(convert_arguments));
   if (call == NULL) return clv__error_memory(error, sizeof(convert_arguments));
@@ -171,7 +171,7 @@ static clv_status run_row(const clv__cpu_call *call, clv_error *error) {
 }
 
 static clv_status add_row(clv__cpu_list *list, uint32_t index, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[index];
+  const clv__cpu_step *step = &list->variant->steps[index];
   const size_t size_bytes = sizeof(row_arguments) + step->operand_count * sizeof(clv_tensor);
   clv__cpu_call *call = clv__cpu_list_append(list, index, size_bytes);
   if (call == NULL) return clv__error_memory(error, size_bytes);
@@ -196,7 +196,7 @@ static clv_status run_own(const clv__cpu_call *call, clv_error *error) {
 }
 
 static clv_status add_own(clv__cpu_list *list, uint32_t index, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[index];
+  const clv__cpu_step *step = &list->variant->steps[index];
   const size_t size_bytes = sizeof(own_arguments) + step->operand_count * sizeof(clv_tensor);
   clv__cpu_call *call = clv__cpu_list_append(list, index, size_bytes);
   if (call == NULL) return clv__error_memory(error, size_bytes);
@@ -222,7 +222,7 @@ static clv_status run_small(const clv__cpu_call *call, clv_error *error) {
 }
 
 static clv_status add_small(clv__cpu_list *list, uint32_t index, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[index];
+  const clv__cpu_step *step = &list->variant->steps[index];
   clv__cpu_call *call = clv__cpu_list_append(list, index, sizeof(small_arguments));
   if (call == NULL) return clv__error_memory(error, sizeof(small_arguments));
   small_arguments *arguments = (small_arguments *)(void *)call->arguments;
@@ -235,7 +235,7 @@ static clv_status add_small(clv__cpu_list *list, uint32_t index, clv_error *erro
 }
 
 clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *error) {
-  switch (list->plan->steps[step].kind) {
+  switch (list->variant->steps[step].kind) {
     case CLV__CPU_STEP_KERNEL:
       return add_kernel(list, step, error);
     case CLV__CPU_STEP_PRIMITIVE:

@@ -6,7 +6,7 @@
 #include "list.h"
 
 /* Locates the memory of a slot: at *data or, if that is NULL, *addend bytes after the base with the index *base (list.h). */
-void clv__cpu_calls_locate(const clv__cpu_plan *plan, uint32_t slot, void **data, uint32_t *base, size_t *addend);
+void clv__cpu_calls_locate(const clv__cpu_variant *variant, uint32_t slot, void **data, uint32_t *base, size_t *addend);
 /* Stores the address of a slot at `place`, a pointer within the call appended last. CLV__CPU_NONE leaves it NULL. */
 clv_status clv__cpu_calls_point(clv__cpu_list *list, void *place, uint32_t slot, clv_error *error);
 

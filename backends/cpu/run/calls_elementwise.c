@@ -56,7 +56,7 @@ static clv_status fill_row(clv__cpu_list *list, const clv__cpu_step *step, const
 }
 
 static clv_status add_rows(clv__cpu_list *list, uint32_t index, const clv__walk *walk, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[index];
+  const clv__cpu_step *step = &list->variant->steps[index];
   const size_t size_bytes = sizeof(rows_arguments) + (size_t)walk->rank * sizeof(outer_axis);
   clv__cpu_call *call = clv__cpu_list_append(list, index, size_bytes);
   if (call == NULL) return clv__error_memory(error, size_bytes);
@@ -80,7 +80,7 @@ static clv_status add_rows(clv__cpu_list *list, uint32_t index, const clv__walk 
 }
 
 clv_status clv__cpu_calls_elementwise(clv__cpu_list *list, uint32_t index, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[index];
+  const clv__cpu_step *step = &list->variant->steps[index];
   const clv_tensor *inputs[CLV__ROW_INPUTS];
   clv__walk walk;
   for (uint32_t k = 0; k < step->input_count; ++k) inputs[k] = &step->operands[k].type;

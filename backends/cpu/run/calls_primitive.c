@@ -31,7 +31,7 @@ static clv_status add_memory(clv__cpu_list *list, primitive_arguments *arguments
   uint32_t base = CLV__CPU_BASE_MEMORY;
   size_t addend = scratch != NULL ? scratch->scratch_offset_bytes : 0;
   clv__dnn_argument *argument = &arguments->arguments[arguments->count];
-  if (slot != CLV__CPU_NONE) clv__cpu_calls_locate(list->plan, slot, &data, &base, &addend);
+  if (slot != CLV__CPU_NONE) clv__cpu_calls_locate(list->variant, slot, &data, &base, &addend);
   argument->id = id;
   if (like != NULL && (data != NULL || base < CLV__CPU_BASE_BINDINGS)) {
     argument->memory = like->arguments[arguments->count].memory;
@@ -44,15 +44,15 @@ static clv_status add_memory(clv__cpu_list *list, primitive_arguments *arguments
 }
 
 clv_status clv__cpu_calls_primitive(clv__cpu_list *list, uint32_t index, clv_error *error) {
-  const clv__cpu_plan *plan = list->plan;
-  const clv__cpu_step *step = &plan->steps[index];
+  const clv__cpu_variant *variant = list->variant;
+  const clv__cpu_step *step = &variant->steps[index];
   const size_t size_bytes = sizeof(primitive_arguments) + (step->operand_count + 1) * sizeof(clv__dnn_argument);
   clv__cpu_call *call = clv__cpu_list_append(list, index, size_bytes);
   if (call == NULL) return clv__error_memory(error, size_bytes);
   primitive_arguments *arguments = (primitive_arguments *)(void *)call->arguments;
   const primitive_arguments *like = twin(list, call);
   call->function.run = run_primitive;
-  arguments->dnn = plan->device->dnn;
+  arguments->dnn = variant->device->dnn;
   arguments->primitive = step->primitive;
   arguments->serial = step->serial;
   for (uint32_t i = 0; i < step->operand_count; ++i) {

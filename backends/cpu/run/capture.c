@@ -64,7 +64,7 @@ static clv_status record_list(execution *recorded, const clv_execute_args *args,
   clv__cpu_run *run = recorded->instance->run;
   clv_execute_args given = *args;
   CLV__TRY(clv__cpu_run_ready(run, error));
-  CLV__TRY(clv__cpu_list_create(run->plan, run->list, &recorded->list, error));
+  CLV__TRY(clv__cpu_list_create(run->variant, run->list, &recorded->list, error));
   recorded->list->step_ns = run->list->step_ns;
   recorded->placed = run->placed;
   CLV__TRY(clv__cpu_list_place(recorded->list, run->memory, error));

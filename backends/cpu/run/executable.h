@@ -3,7 +3,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_RUN_EXECUTABLE_H
 #define CLEAVE_BACKENDS_CPU_RUN_EXECUTABLE_H
 
-#include "backends/cpu/passes/plan.h"
+#include "backends/cpu/passes/variant.h"
 
 typedef struct clv__cpu_list clv__cpu_list; /* list.h */
 
@@ -11,12 +11,12 @@ struct clv_executable {
   clv_device *device;
   clv__cpu_program program;
   clv__cpu_constants constants;
-  clv__cpu_plan *plan; /* for the shapes of compile(); NULL if some were unknown */
+  clv__cpu_variant *variant; /* for the shapes of compile(); NULL if some were unknown */
 };
 
 /* The state of a planned instance (run.c). */
 typedef struct clv__cpu_run {
-  const clv__cpu_plan *plan;
+  const clv__cpu_variant *variant;
   clv__cpu_list *list;
   void *memory;     /* holds scratch and the values between steps; NULL: not assigned yet */
   void *own_memory; /* owned memory, if the host provides none */
@@ -27,14 +27,14 @@ typedef struct clv__cpu_run {
 
 struct clv_instance {
   clv_executable *executable;
-  clv__cpu_plan *own; /* a plan for shapes other than the executable's; NULL otherwise */
-  clv__cpu_run *run;  /* NULL: node by node */
-  uint64_t prepared;  /* counts resizes; captures made before the last resize belong to another plan */
-  bool is_timed;      /* only node by node: whether executions add their times to node_ns */
-  uint64_t *node_ns;  /* one time per node, then the number of executions; NULL: never timed */
+  clv__cpu_variant *own; /* a variant for shapes other than the executable's; NULL otherwise */
+  clv__cpu_run *run;     /* NULL: node by node */
+  uint64_t prepared;     /* counts resizes; captures made before the last resize belong to another variant */
+  bool is_timed;         /* only node by node: whether executions add their times to node_ns */
+  uint64_t *node_ns;     /* one time per node, then the number of executions; NULL: never timed */
 };
 
-clv_status clv__cpu_run_create(const clv__cpu_plan *plan, clv__cpu_run **run, clv_error *error);
+clv_status clv__cpu_run_create(const clv__cpu_variant *variant, clv__cpu_run **run, clv_error *error);
 void clv__cpu_run_destroy(clv__cpu_run *run); /* accepts NULL; logs the profile if the device keeps one */
 clv_status clv__cpu_run_time(clv__cpu_run *run, bool on, clv_error *error); /* `on` also resets the times */
 uint64_t clv__cpu_run_bytes(const clv__cpu_run *run); /* size of the memory for place(); align it to CLV__ALIGNMENT */

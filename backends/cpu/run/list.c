@@ -49,7 +49,7 @@ clv_status clv__cpu_list_memory(clv__cpu_list *list, const clv__dnn_layout *layo
   list->memories = memories;
   *memory = NULL;
   if (!room) return clv__error_memory(error, sizeof *list->memories);
-  clv__dnn *dnn = list->plan->device->dnn;
+  clv__dnn *dnn = list->variant->device->dnn;
   CLV__TRY(layout != NULL ? clv__dnn_memory_create(dnn, layout, data, memory, error)
                           : clv__dnn_memory_create_bytes(dnn, size_bytes, data, memory, error));
   list->memories[list->memory_count++] = *memory;
@@ -151,7 +151,7 @@ static clv_status bind(const clv__cpu_list *list, clv__cpu_bound *bound, void *a
 }
 
 clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_error *error) {
-  const clv__cpu_program *program = list->plan->program;
+  const clv__cpu_program *program = list->variant->program;
   if (args->input_count != program->input_count || args->output_count != program->output_count) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, but the partition has %u and %u",
                           args->input_count, args->output_count, program->input_count, program->output_count);
@@ -192,26 +192,27 @@ static void describe_bound(clv__cpu_bound *bound, const clv_tensor *type) {
 }
 
 static clv_status fill(clv__cpu_list *list, clv_error *error) {
-  const clv__cpu_plan *plan = list->plan;
-  const clv__cpu_program *program = plan->program;
+  const clv__cpu_variant *variant = list->variant;
+  const clv__cpu_program *program = variant->program;
   list->bound_count = program->input_count + program->output_count;
-  list->bound = clv__allocate_zero(plan->device->allocator, list->bound_count * sizeof *list->bound);
+  list->bound = clv__allocate_zero(variant->device->allocator, list->bound_count * sizeof *list->bound);
   if (list->bound == NULL) return clv__error_memory(error, list->bound_count * sizeof *list->bound);
-  for (uint32_t i = 0; i < program->input_count; ++i) describe_bound(&list->bound[i], &plan->input_types[i]);
+  for (uint32_t i = 0; i < program->input_count; ++i) describe_bound(&list->bound[i], &variant->input_types[i]);
   for (uint32_t i = 0; i < program->output_count; ++i) {
-    describe_bound(&list->bound[program->input_count + i], &plan->output_types[i]);
+    describe_bound(&list->bound[program->input_count + i], &variant->output_types[i]);
   }
-  for (uint32_t s = 0; s < plan->step_count; ++s) CLV__TRY(clv__cpu_calls_add(list, s, error));
+  for (uint32_t s = 0; s < variant->step_count; ++s) CLV__TRY(clv__cpu_calls_add(list, s, error));
   return clv__cpu_list_seal(list, error);
 }
 
-clv_status clv__cpu_list_create(const clv__cpu_plan *plan, const clv__cpu_list *like, clv__cpu_list **list, clv_error *error) {
-  const clv_allocator *allocator = plan->device->allocator;
+clv_status clv__cpu_list_create(const clv__cpu_variant *variant, const clv__cpu_list *like, clv__cpu_list **list,
+                                clv_error *error) {
+  const clv_allocator *allocator = variant->device->allocator;
   *list = NULL;
   clv__cpu_list *made = clv__allocate_zero(allocator, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   made->allocator = allocator;
-  made->plan = plan;
+  made->variant = variant;
   made->like = like;
   const clv_status status = fill(made, error);
   if (status != CLV_OK) {

@@ -1,11 +1,11 @@
-/* The launch list: a plan resolved once into calls. Each call is a function with its arguments, including addresses. The calls
+/* The launch list: a variant resolved once into calls. Each call is a function with its arguments, including addresses. The calls
  * are stored contiguously in one block, which an execution walks from start to end. Patches record the addresses that may move
  * (bindings, the instance's memory). Binding other memory rewrites only the addresses that changed. An instance runs its own
  * list. A capture has one list per recorded execution. */
 #ifndef CLEAVE_BACKENDS_CPU_RUN_LIST_H
 #define CLEAVE_BACKENDS_CPU_RUN_LIST_H
 
-#include "backends/cpu/passes/plan.h"
+#include "backends/cpu/passes/variant.h"
 #include "operators/common/broadcast.h"
 
 typedef struct clv__cpu_list clv__cpu_list;
@@ -47,7 +47,7 @@ typedef struct clv__cpu_bound {
 
 struct clv__cpu_list {
   const clv_allocator *allocator;
-  const clv__cpu_plan *plan; /* may be destroyed before the list */
+  const clv__cpu_variant *variant; /* may be destroyed before the list */
   const clv__cpu_list *like;
   uint8_t *block;
   size_t size_bytes, capacity_bytes;
@@ -66,7 +66,7 @@ struct clv__cpu_list {
 /* ---- The block, its patches and its bindings (list.c) ---- */
 
 void clv__cpu_list_destroy(clv__cpu_list *list); /* accepts NULL */
-/* Sets the memory of the instance. It must have the plan's memory_bytes and be aligned to CLV__ALIGNMENT. */
+/* Sets the memory of the instance. It must have the variant's memory_bytes and be aligned to CLV__ALIGNMENT. */
 clv_status clv__cpu_list_place(clv__cpu_list *list, void *memory, clv_error *error);
 /* Updates the bindings that changed. After an error, some may have been updated: bind again before running. */
 clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_error *error);
@@ -91,10 +91,11 @@ clv_status clv__cpu_list_seal(clv__cpu_list *list, clv_error *error);
 
 /* ---- A complete list (list.c) ---- */
 
-/* Creates the list of a plan's steps. Its addresses are invalid before place() and bind(). `like` may be NULL; otherwise it is
- * another list of the plan and must outlive this one. The new list reuses the oneDNN memories of `like` that contain no binding.
- * These point to the memory in which `like` was placed. */
-clv_status clv__cpu_list_create(const clv__cpu_plan *plan, const clv__cpu_list *like, clv__cpu_list **list, clv_error *error);
+/* Creates the list of a variant's steps. Its addresses are invalid before place() and bind(). `like` may be NULL; otherwise it is
+ * another list of the variant and must outlive this one. The new list reuses the oneDNN memories of `like` that contain no
+ * binding. These point to the memory in which `like` was placed. */
+clv_status clv__cpu_list_create(const clv__cpu_variant *variant, const clv__cpu_list *like, clv__cpu_list **list,
+                                clv_error *error);
 /* Appends the calls of one step to the list (calls.c). */
 clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *error);
 

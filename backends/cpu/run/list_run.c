@@ -3,7 +3,7 @@
 #include "list.h"
 
 clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call *failed, clv_status status, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[failed->step];
+  const clv__cpu_step *step = &list->variant->steps[failed->step];
   return clv__error_prefix(error, status, "node '%s' (%s)", step->node != NULL ? step->node->name : "", step->what);
 }
 
@@ -49,7 +49,7 @@ static clv_status run_timed(const clv__cpu_list *list, clv_error *error) {
 }
 
 clv_status clv__cpu_list_run(clv__cpu_list *list, clv_error *error) {
-  const uint32_t input_count = list->plan->program->input_count;
+  const uint32_t input_count = list->variant->program->input_count;
   for (uint32_t i = 0; i < input_count; ++i) {
     const clv__cpu_bound *bound = &list->bound[i];
     if (bound->unaligned != NULL) memcpy(bound->staging, bound->unaligned, bound->size_bytes);

@@ -1,39 +1,39 @@
 /* Assigns offsets to each slot of the arena and each step's scratch. Derives lifetimes from the steps. Slots whose lifetimes do
  * not overlap can share memory. */
-#include "backends/cpu/passes/plan.h"
+#include "backends/cpu/passes/variant.h"
 #include "base/arrange.h"
 
 #define NEVER UINT32_MAX
 
 /* ---- Lifetimes. ---- */
 
-static void find_lifetimes(clv__cpu_plan *plan) {
-  for (size_t i = 0; i < plan->slot_count; ++i) plan->slots[i].first = NEVER;
-  for (uint32_t s = 0; s < plan->step_count; ++s) {
-    const clv__cpu_step *step = &plan->steps[s];
+static void find_lifetimes(clv__cpu_variant *variant) {
+  for (size_t i = 0; i < variant->slot_count; ++i) variant->slots[i].first = NEVER;
+  for (uint32_t s = 0; s < variant->step_count; ++s) {
+    const clv__cpu_step *step = &variant->steps[s];
     for (uint32_t i = 0; i < step->operand_count; ++i) {
       if (step->operands[i].slot == CLV__CPU_NONE) continue;
       const uint32_t slot = step->operands[i].slot;
-      clv__cpu_slot *root = &plan->slots[clv__cpu_slot_root(plan, slot)];
+      clv__cpu_slot *root = &variant->slots[clv__cpu_slot_root(variant, slot)];
       if (root->first == NEVER) root->first = s;
       root->last = s;
-      if (plan->slots[slot].size_bytes > root->size_bytes) root->size_bytes = plan->slots[slot].size_bytes;
+      if (variant->slots[slot].size_bytes > root->size_bytes) root->size_bytes = variant->slots[slot].size_bytes;
     }
   }
 }
 
 /* Lets steps overwrite their first input if they support that and no later step uses its memory. */
-static void overlap(clv__cpu_plan *plan) {
-  for (uint32_t s = 0; s < plan->step_count; ++s) {
-    const clv__cpu_step *step = &plan->steps[s];
+static void overlap(clv__cpu_variant *variant) {
+  for (uint32_t s = 0; s < variant->step_count; ++s) {
+    const clv__cpu_step *step = &variant->steps[s];
     if (!step->may_overlap) continue;
-    const uint32_t from = clv__cpu_slot_root(plan, step->operands[0].slot);
-    const uint32_t to = clv__cpu_slot_root(plan, step->operands[step->input_count].slot);
-    clv__cpu_slot *a = &plan->slots[from], *b = &plan->slots[to];
+    const uint32_t from = clv__cpu_slot_root(variant, step->operands[0].slot);
+    const uint32_t to = clv__cpu_slot_root(variant, step->operands[step->input_count].slot);
+    clv__cpu_slot *a = &variant->slots[from], *b = &variant->slots[to];
     bool alone = from != to && a->kind == CLV__CPU_SLOT_ARENA && b->kind == CLV__CPU_SLOT_ARENA && a->last == s &&
                  b->first == s && a->size_bytes == b->size_bytes;
     for (uint32_t i = 1; i < step->input_count && alone; ++i) {
-      alone = step->operands[i].slot == CLV__CPU_NONE || clv__cpu_slot_root(plan, step->operands[i].slot) != from;
+      alone = step->operands[i].slot == CLV__CPU_NONE || clv__cpu_slot_root(variant, step->operands[i].slot) != from;
     }
     if (!alone) continue;
     b->root = from; /* the output takes over the memory of the input */
@@ -41,72 +41,73 @@ static void overlap(clv__cpu_plan *plan) {
   }
 }
 
-static bool has_place(const clv__cpu_plan *plan, uint32_t slot) {
-  const clv__cpu_slot *s = &plan->slots[slot];
+static bool has_place(const clv__cpu_variant *variant, uint32_t slot) {
+  const clv__cpu_slot *s = &variant->slots[slot];
   return s->kind == CLV__CPU_SLOT_ARENA && s->root == slot && s->first != NEVER;
 }
 
 /* ---- Offsets. ---- */
 
 /* Collects the intervals that need an offset: the slots, then each step's scratch. */
-static uint32_t collect(const clv__cpu_plan *plan, clv__interval *intervals) {
+static uint32_t collect(const clv__cpu_variant *variant, clv__interval *intervals) {
   uint32_t count = 0;
-  for (uint32_t i = 0; i < plan->slot_count; ++i) {
-    const clv__cpu_slot *slot = &plan->slots[i];
-    if (!has_place(plan, i)) continue;
+  for (uint32_t i = 0; i < variant->slot_count; ++i) {
+    const clv__cpu_slot *slot = &variant->slots[i];
+    if (!has_place(variant, i)) continue;
     const size_t size_bytes = clv__align_up(slot->size_bytes + (slot->size_bytes == 0), CLV__ALIGNMENT);
     intervals[count++] = (clv__interval){.id = i, .first = slot->first, .last = slot->last, .size_bytes = size_bytes};
   }
-  for (uint32_t s = 0; s < plan->step_count; ++s) {
-    if (plan->steps[s].scratch_bytes == 0) continue;
-    const size_t size_bytes = clv__align_up(plan->steps[s].scratch_bytes, CLV__ALIGNMENT);
-    intervals[count++] = (clv__interval){.id = (uint32_t)plan->slot_count + s, .first = s, .last = s, .size_bytes = size_bytes};
+  for (uint32_t s = 0; s < variant->step_count; ++s) {
+    if (variant->steps[s].scratch_bytes == 0) continue;
+    const size_t size_bytes = clv__align_up(variant->steps[s].scratch_bytes, CLV__ALIGNMENT);
+    intervals[count++] =
+        (clv__interval){.id = (uint32_t)variant->slot_count + s, .first = s, .last = s, .size_bytes = size_bytes};
   }
   return count;
 }
 
 /* The most bytes alive at one step: a lower bound for any assignment. `change` has room for one number per step plus one, all 0.
  */
-static size_t least(const clv__cpu_plan *plan, const clv__interval *intervals, uint32_t count, int64_t *change) {
+static size_t least(const clv__cpu_variant *variant, const clv__interval *intervals, uint32_t count, int64_t *change) {
   int64_t alive = 0, worst = 0;
   for (uint32_t i = 0; i < count; ++i) {
     change[intervals[i].first] += (int64_t)intervals[i].size_bytes;
     change[intervals[i].last + 1] -= (int64_t)intervals[i].size_bytes;
   }
-  for (size_t s = 0; s < plan->step_count; ++s) {
+  for (size_t s = 0; s < variant->step_count; ++s) {
     alive += change[s];
     if (alive > worst) worst = alive;
   }
   return (size_t)worst;
 }
 
-static clv_status place(clv__cpu_plan *plan, clv__arena *arena, clv_error *error) {
-  const size_t room = plan->slot_count + plan->step_count;
+static clv_status place(clv__cpu_variant *variant, clv__arena *arena, clv_error *error) {
+  const size_t room = variant->slot_count + variant->step_count;
   clv__interval *intervals = clv__arena_allocate_zero(arena, room, sizeof *intervals);
   clv__interval **order = clv__arena_allocate_zero(arena, room, sizeof *order);
-  int64_t *change = clv__arena_allocate_zero(arena, plan->step_count + 1, sizeof *change);
+  int64_t *change = clv__arena_allocate_zero(arena, variant->step_count + 1, sizeof *change);
   if (intervals == NULL || order == NULL || change == NULL) return clv__error_memory(error, room * sizeof *intervals);
-  const uint32_t count = collect(plan, intervals);
-  plan->least_memory_bytes = least(plan, intervals, count, change);
+  const uint32_t count = collect(variant, intervals);
+  variant->least_memory_bytes = least(variant, intervals, count, change);
   for (uint32_t i = 0; i < count; ++i) order[i] = &intervals[i];
-  CLV__TRY(clv__intervals_arrange(order, count, plan->device->allocator, &plan->memory_bytes, error));
+  CLV__TRY(clv__intervals_arrange(order, count, variant->device->allocator, &variant->memory_bytes, error));
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t id = intervals[i].id;
-    if (id < plan->slot_count)
-      plan->slots[id].offset_bytes = intervals[i].offset;
+    if (id < variant->slot_count)
+      variant->slots[id].offset_bytes = intervals[i].offset;
     else
-      plan->steps[id - plan->slot_count].scratch_offset_bytes = intervals[i].offset;
+      variant->steps[id - variant->slot_count].scratch_offset_bytes = intervals[i].offset;
   }
   return CLV_OK;
 }
 
-clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error) {
+clv_status clv__cpu_pass_memory(clv__cpu_variant *variant, clv_error *error) {
   clv__arena arena;
-  clv__arena_init(&arena, plan->device->allocator);
-  find_lifetimes(plan);
-  overlap(plan);
-  const clv_status status = place(plan, &arena, error);
-  for (uint32_t i = 0; i < plan->slot_count && status == CLV_OK; ++i) plan->slots[i].root = clv__cpu_slot_root(plan, i);
+  clv__arena_init(&arena, variant->device->allocator);
+  find_lifetimes(variant);
+  overlap(variant);
+  const clv_status status = place(variant, &arena, error);
+  for (uint32_t i = 0; i < variant->slot_count && status == CLV_OK; ++i) variant->slots[i].root = clv__cpu_slot_root(variant, i);
   clv__arena_finish(&arena);
   return status;
 }

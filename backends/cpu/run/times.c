@@ -24,21 +24,21 @@ clv_status clv__cpu_instance_time_steps(clv_device *device, clv_instance *instan
 /* ---- Which nodes a step computes. ---- */
 
 typedef struct survey {
-  const clv__cpu_plan *plan;
-  uint32_t *home;  /* by node: the plan node that computes it, or NONE */
-  uint32_t *main;  /* by plan node: its main step, which computes the result, or NONE */
-  uint32_t *owner; /* by step: the plan node whose main step it is, or NONE */
+  const clv__cpu_variant *variant;
+  uint32_t *home;  /* by node: the variant node that computes it, or NONE */
+  uint32_t *main;  /* by variant node: its main step, which computes the result, or NONE */
+  uint32_t *owner; /* by step: the variant node whose main step it is, or NONE */
   uint32_t *nodes; /* the nodes of one step */
 } survey;
 
-static uint32_t node_index(const clv__cpu_plan *plan, const clv__cpu_node *node) {
-  return (uint32_t)(node - plan->program->nodes);
+static uint32_t node_index(const clv__cpu_variant *variant, const clv__cpu_node *node) {
+  return (uint32_t)(node - variant->program->nodes);
 }
 
 /* Whether every used output is known in advance, so that nothing runs for the node. */
-static bool is_known(const clv__cpu_plan *plan, const clv__cpu_node *node) {
+static bool is_known(const clv__cpu_variant *variant, const clv__cpu_node *node) {
   for (uint32_t i = 0; i < node->output_count; ++i) {
-    if (node->outputs[i] != CLV__CPU_NONE && !plan->values[node->outputs[i]].is_constant) return false;
+    if (node->outputs[i] != CLV__CPU_NONE && !variant->values[node->outputs[i]].is_constant) return false;
   }
   return true;
 }
@@ -51,24 +51,24 @@ static uint32_t first_of(const clv__cpu_node *node, const uint32_t *of) {
   return CLV__CPU_NONE;
 }
 
-/* Assigns each node to the plan node that computes its output now. If there is none, assigns it to the plan node whose source it
- * is. Otherwise assigns it to the plan node of the first node that reads its output, because passes move work forward from makers
- * to readers. `makers` and `readers` have room for one number per value. */
+/* Assigns each node to the variant node that computes its output now. If there is none, assigns it to the variant node whose
+ * source it is. Otherwise assigns it to the variant node of the first node that reads its output, because passes move work
+ * forward from makers to readers. `makers` and `readers` have room for one number per value. */
 static void find_homes(survey *s, uint32_t *makers, uint32_t *readers) {
-  const clv__cpu_program *program = s->plan->program;
+  const clv__cpu_program *program = s->variant->program;
   for (uint32_t n = 0; n < program->node_count; ++n) s->home[n] = CLV__CPU_NONE;
-  for (uint32_t v = 0; v < s->plan->value_count; ++v) makers[v] = readers[v] = CLV__CPU_NONE;
-  for (uint32_t p = 0; p < s->plan->node_count; ++p) {
-    const clv__cpu_plan_node *node = &s->plan->nodes[p];
+  for (uint32_t v = 0; v < s->variant->value_count; ++v) makers[v] = readers[v] = CLV__CPU_NONE;
+  for (uint32_t p = 0; p < s->variant->node_count; ++p) {
+    const clv__cpu_variant_node *node = &s->variant->nodes[p];
     if (node->dead) continue;
-    s->home[node_index(s->plan, node->source)] = p;
+    s->home[node_index(s->variant, node->source)] = p;
     for (uint32_t i = 0; i < node->output_count; ++i) {
       if (node->outputs[i] != CLV__CPU_NONE) makers[node->outputs[i]] = p;
     }
   }
   for (uint32_t n = program->node_count; n-- > 0;) {
     const clv__cpu_node *node = &program->nodes[n];
-    if (is_known(s->plan, node)) continue;
+    if (is_known(s->variant, node)) continue;
     const uint32_t maker = first_of(node, makers);
     if (maker != CLV__CPU_NONE) s->home[n] = maker;
     if (s->home[n] == CLV__CPU_NONE) s->home[n] = first_of(node, readers);
@@ -88,22 +88,22 @@ static bool is_mover(const clv__cpu_step *step) {
 }
 
 static void find_steps(survey *s) {
-  for (uint32_t p = 0; p < s->plan->node_count; ++p) s->main[p] = CLV__CPU_NONE;
-  for (uint32_t i = 0; i < s->plan->step_count; ++i) {
-    const clv__cpu_step *step = &s->plan->steps[i];
+  for (uint32_t p = 0; p < s->variant->node_count; ++p) s->main[p] = CLV__CPU_NONE;
+  for (uint32_t i = 0; i < s->variant->step_count; ++i) {
+    const clv__cpu_step *step = &s->variant->steps[i];
     s->owner[i] = CLV__CPU_NONE;
     if (step->node == NULL || is_mover(step)) continue;
-    const uint32_t p = s->home[node_index(s->plan, step->node)];
+    const uint32_t p = s->home[node_index(s->variant, step->node)];
     if (p == CLV__CPU_NONE || s->main[p] != CLV__CPU_NONE) continue; /* an additional step of the node */
     s->main[p] = i;
     s->owner[i] = p;
   }
 }
 
-static uint64_t step_bytes(const clv__cpu_plan *plan, const clv__cpu_step *step) {
+static uint64_t step_bytes(const clv__cpu_variant *variant, const clv__cpu_step *step) {
   uint64_t size_bytes = 0;
   for (uint32_t i = 0; i < step->operand_count; ++i) {
-    if (step->operands[i].slot != CLV__CPU_NONE) size_bytes += plan->slots[step->operands[i].slot].size_bytes;
+    if (step->operands[i].slot != CLV__CPU_NONE) size_bytes += variant->slots[step->operands[i].slot].size_bytes;
   }
   return size_bytes;
 }
@@ -117,15 +117,15 @@ static const char *implementation(const clv__cpu_step *step) {
   return words[step->kind];
 }
 
-/* Groups the nodes by the plan node that computes them, ascending. The nodes of plan node p are the elements of `order` from
- * offsets[p + 1] up to offsets[p + 2]. */
+/* Groups the nodes by the variant node that computes them, ascending. The nodes of variant node p are the elements of `order`
+ * from offsets[p + 1] up to offsets[p + 2]. */
 static void group(const survey *s, uint32_t *offsets, uint32_t *order) {
-  const uint32_t node_count = s->plan->program->node_count;
+  const uint32_t node_count = s->variant->program->node_count;
   for (uint32_t n = 0; n < node_count; ++n) {
     if (s->home[n] != CLV__CPU_NONE) offsets[s->home[n] + 1]++;
   }
-  for (uint32_t p = 0; p < s->plan->node_count; ++p) offsets[p + 1] += offsets[p];
-  offsets[s->plan->node_count + 1] = offsets[s->plan->node_count];
+  for (uint32_t p = 0; p < s->variant->node_count; ++p) offsets[p + 1] += offsets[p];
+  offsets[s->variant->node_count + 1] = offsets[s->variant->node_count];
   for (uint32_t n = node_count; n-- > 0;) {
     if (s->home[n] != CLV__CPU_NONE) order[--offsets[s->home[n] + 1]] = n;
   }
@@ -133,16 +133,16 @@ static void group(const survey *s, uint32_t *offsets, uint32_t *order) {
 
 static clv_status tell_planned(const clv_instance *instance, clv__arena *arena, clv_step_fn found, void *cookie,
                                clv_error *error) {
-  const clv__cpu_plan *plan = instance->run->plan;
-  const clv__cpu_program *program = plan->program;
-  survey s = {.plan = plan,
+  const clv__cpu_variant *variant = instance->run->variant;
+  const clv__cpu_program *program = variant->program;
+  survey s = {.variant = variant,
               .home = clv__arena_allocate_zero(arena, program->node_count, sizeof *s.home),
-              .main = clv__arena_allocate_zero(arena, plan->node_count, sizeof *s.main),
-              .owner = clv__arena_allocate_zero(arena, plan->step_count, sizeof *s.owner),
+              .main = clv__arena_allocate_zero(arena, variant->node_count, sizeof *s.main),
+              .owner = clv__arena_allocate_zero(arena, variant->step_count, sizeof *s.owner),
               .nodes = clv__arena_allocate_zero(arena, program->node_count, sizeof *s.nodes)};
-  uint32_t *makers = clv__arena_allocate_zero(arena, plan->value_count, sizeof *makers);
-  uint32_t *readers = clv__arena_allocate_zero(arena, plan->value_count, sizeof *readers);
-  uint32_t *offsets = clv__arena_allocate_zero(arena, (size_t)plan->node_count + 2, sizeof *offsets);
+  uint32_t *makers = clv__arena_allocate_zero(arena, variant->value_count, sizeof *makers);
+  uint32_t *readers = clv__arena_allocate_zero(arena, variant->value_count, sizeof *readers);
+  uint32_t *offsets = clv__arena_allocate_zero(arena, (size_t)variant->node_count + 2, sizeof *offsets);
   if (s.home == NULL || s.main == NULL || s.owner == NULL || s.nodes == NULL || makers == NULL || readers == NULL ||
       offsets == NULL) {
     return clv__error_memory(error, (size_t)program->node_count * sizeof *s.home);
@@ -150,16 +150,16 @@ static clv_status tell_planned(const clv_instance *instance, clv__arena *arena, 
   find_homes(&s, makers, readers);
   find_steps(&s);
   group(&s, offsets, s.nodes);
-  for (uint32_t i = 0; i < plan->step_count; ++i) {
-    const clv__cpu_step *step = &plan->steps[i];
+  for (uint32_t i = 0; i < variant->step_count; ++i) {
+    const clv__cpu_step *step = &variant->steps[i];
     const uint32_t p = s.owner[i];
     const clv_step_info info = {.struct_size = sizeof info,
                                 .node_count = p != CLV__CPU_NONE ? offsets[p + 2] - offsets[p + 1] : 0,
                                 .nodes = p != CLV__CPU_NONE ? s.nodes + offsets[p + 1] : NULL,
-                                .beside = step->node != NULL ? node_index(plan, step->node) : CLV_NO_VALUE,
+                                .beside = step->node != NULL ? node_index(variant, step->node) : CLV_NO_VALUE,
                                 .what = step->what,
                                 .implementation = implementation(step),
-                                .size_bytes = step_bytes(plan, step),
+                                .size_bytes = step_bytes(variant, step),
                                 .time_ns = instance->run->step_ns[i],
                                 .executions = instance->run->executions};
     CLV__TRY(found(cookie, &info));

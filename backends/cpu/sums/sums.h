@@ -16,8 +16,8 @@ enum {
   CLV__CPU_SUMS_INPUTS
 };
 
-static inline const clv_tensor *clv__cpu_sums_weights(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
-  return &plan->values[node->inputs[CLV__CPU_SUMS_WEIGHTS]].type;
+static inline const clv_tensor *clv__cpu_sums_weights(const clv__cpu_variant *variant, const clv__cpu_variant_node *node) {
+  return &variant->values[node->inputs[CLV__CPU_SUMS_WEIGHTS]].type;
 }
 
 /* The pass over the sums: works in place on `rows` rows of `channels` sums. From each sum, it subtracts
@@ -52,21 +52,21 @@ typedef struct clv__cpu_sums_frame {
 } clv__cpu_sums_frame;
 void clv__cpu_sums_frame_run(const clv__cpu_own *own, const clv_tensor *operands);
 
-/* The numbers that the pass needs for a node's constant weights, in the plan's arena (offsets.c). */
+/* The numbers that the pass needs for a node's constant weights, in the variant's arena (offsets.c). */
 typedef struct clv__cpu_sums_offsets {
   int32_t *shifts, *zeros; /* one per channel; NULL: none */
 } clv__cpu_sums_offsets;
-clv_status clv__cpu_sums_offsets_read(clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool is_matrix, int64_t channels,
-                                      clv__cpu_sums_offsets *offsets, clv_error *error);
+clv_status clv__cpu_sums_offsets_read(clv__cpu_variant *variant, const clv__cpu_variant_node *node, bool is_matrix,
+                                      int64_t channels, clv__cpu_sums_offsets *offsets, clv_error *error);
 
 /* Whether the last post of a node of kind SUMS is GELU. */
-static inline bool clv__cpu_sums_has_gelu(const clv__cpu_plan_node *node) {
+static inline bool clv__cpu_sums_has_gelu(const clv__cpu_variant_node *node) {
   const clv__cpu_post *last = node->post_count > 0 ? &node->posts[node->post_count - 1] : NULL;
   return last != NULL && last->kind == CLV__CPU_POST_UNARY && last->algorithm == CLV__DNN_GELU_ERF;
 }
 
 /* Whether oneDNN supports the product (lower.c). clv__cpu_pass_sums() accepts a node only if it does. */
-bool clv__cpu_sums_have(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
-clv_status clv__cpu_lower_sums(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+bool clv__cpu_sums_have(clv__cpu_variant *variant, const clv__cpu_variant_node *node);
+clv_status clv__cpu_lower_sums(clv__cpu_variant *variant, clv__cpu_variant_node *node, bool *taken, clv_error *error);
 
 #endif

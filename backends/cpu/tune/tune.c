@@ -39,7 +39,7 @@ typedef struct ready {
 } ready;
 
 typedef struct measuring {
-  clv__cpu_plan *plan;
+  clv__cpu_variant *variant;
   void *buffers[CLV__CPU_TRIAL_BUFFERS];
   size_t sizes[CLV__CPU_TRIAL_BUFFERS];
   ready ways[MOST_WAYS];
@@ -63,7 +63,7 @@ static clv_status make_buffers(measuring *m, clv_error *error) {
   }
   for (uint32_t b = 0; b < CLV__CPU_TRIAL_BUFFERS; ++b) {
     if (m->sizes[b] == 0) continue;
-    m->buffers[b] = clv__allocate(m->plan->device->allocator, m->sizes[b]);
+    m->buffers[b] = clv__allocate(m->variant->device->allocator, m->sizes[b]);
     if (m->buffers[b] == NULL) return clv__error_memory(error, m->sizes[b]);
     memset(m->buffers[b], FILL, m->sizes[b]);
   }
@@ -71,7 +71,7 @@ static clv_status make_buffers(measuring *m, clv_error *error) {
 }
 
 static clv_status make_memories(measuring *m, ready *way, clv_error *error) {
-  clv__dnn *dnn = m->plan->device->dnn;
+  clv__dnn *dnn = m->variant->device->dnn;
   for (uint32_t c = 0; c < way->trial->count; ++c) {
     const clv__cpu_trial_call *call = &way->trial->calls[c];
     if (call->primitive == NULL) continue;
@@ -92,7 +92,7 @@ static void finish(measuring *m) {
       for (uint32_t o = 0; o <= CLV__CPU_TRIAL_OPERANDS; ++o) clv__dnn_memory_release(m->ways[w].memories[c][o]);
     }
   }
-  for (uint32_t b = 0; b < CLV__CPU_TRIAL_BUFFERS; ++b) clv__release(m->plan->device->allocator, m->buffers[b]);
+  for (uint32_t b = 0; b < CLV__CPU_TRIAL_BUFFERS; ++b) clv__release(m->variant->device->allocator, m->buffers[b]);
 }
 
 /* ---- Running ---- */
@@ -113,7 +113,7 @@ static clv_status run_call(const measuring *m, const clv__cpu_trial_call *call, 
     arguments[count] = (clv__dnn_argument){CLV__DNN_SCRATCH, memories[count]};
     ++count;
   }
-  return clv__dnn_execute(m->plan->device->dnn, call->primitive, arguments, count, error);
+  return clv__dnn_execute(m->variant->device->dnn, call->primitive, arguments, count, error);
 }
 
 /* Measures the time per run, over `repeats` runs. */
@@ -162,23 +162,24 @@ static void log_choice(const clv_device *device, const char *step, const char *c
   device->host->log(device->host->self, 2, line);
 }
 
-bool clv__cpu_tune_kept(const clv__cpu_plan *plan, const char *step, const char *const *names, uint32_t count, uint32_t *chosen) {
+bool clv__cpu_tune_kept(const clv__cpu_variant *variant, const char *step, const char *const *names, uint32_t count,
+                        uint32_t *chosen) {
   char choice[CLV__CPU_CHOICE_ROOM];
-  if (!clv__cpu_notes_find(plan->device->notes, step, choice)) return false;
+  if (!clv__cpu_notes_find(variant->device->notes, step, choice)) return false;
   for (uint32_t w = 0; w < count; ++w) {
     if (strcmp(names[w], choice) != 0) continue;
     *chosen = w;
-    log_choice(plan->device, step, choice, "as stored");
+    log_choice(variant->device, step, choice, "as stored");
     return true;
   }
   return false;
 }
 
-clv_status clv__cpu_tune(clv__cpu_plan *plan, const char *step, const clv__cpu_trial *trials, uint32_t count, uint32_t *chosen,
-                         clv_error *error) {
+clv_status clv__cpu_tune(clv__cpu_variant *variant, const char *step, const clv__cpu_trial *trials, uint32_t count,
+                         uint32_t *chosen, clv_error *error) {
   uint64_t medians[MOST_WAYS];
   char why[200] = "measured:";
-  measuring m = {.plan = plan, .count = count < MOST_WAYS ? count : MOST_WAYS};
+  measuring m = {.variant = variant, .count = count < MOST_WAYS ? count : MOST_WAYS};
   for (uint32_t w = 0; w < m.count; ++w) m.ways[w].trial = &trials[w];
   clv_status status = make_buffers(&m, error);
   for (uint32_t w = 0; w < m.count && status == CLV_OK; ++w) status = make_memories(&m, &m.ways[w], error);
@@ -191,7 +192,7 @@ clv_status clv__cpu_tune(clv__cpu_plan *plan, const char *step, const clv__cpu_t
     snprintf(why + at, sizeof why - at, "%s %s %.1f us", w > 0 ? "," : "", trials[w].name, (double)medians[w] / 1000.0);
     if (medians[w] < medians[*chosen]) *chosen = w;
   }
-  log_choice(plan->device, step, trials[*chosen].name, why);
-  clv__cpu_notes_add(plan->device->notes, step, trials[*chosen].name);
+  log_choice(variant->device, step, trials[*chosen].name, why);
+  clv__cpu_notes_add(variant->device->notes, step, trials[*chosen].name);
   return CLV_OK;
 }

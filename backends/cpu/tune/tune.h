@@ -4,7 +4,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_TUNE_TUNE_H
 #define CLEAVE_BACKENDS_CPU_TUNE_TUNE_H
 
-#include "backends/cpu/passes/plan.h"
+#include "backends/cpu/passes/variant.h"
 
 /* ---- Stored choices (notes.c). Any thread. ---- */
 
@@ -66,18 +66,19 @@ void clv__cpu_trial_operand_add(clv__cpu_trial_call *call, int id, clv__cpu_tria
 void clv__cpu_trial_finish(clv__cpu_trial *trial); /* releases its primitives; accepts a zeroed trial */
 
 /* Finds the stored way for `step`, a description. Returns false if none of the `count` ways is stored. */
-bool clv__cpu_tune_kept(const clv__cpu_plan *plan, const char *step, const char *const *names, uint32_t count, uint32_t *chosen);
+bool clv__cpu_tune_kept(const clv__cpu_variant *variant, const char *step, const char *const *names, uint32_t count,
+                        uint32_t *chosen);
 /* Measures the ways, chooses the fastest and stores the choice. */
-clv_status clv__cpu_tune(clv__cpu_plan *plan, const char *step, const clv__cpu_trial *trials, uint32_t count, uint32_t *chosen,
-                         clv_error *error);
+clv_status clv__cpu_tune(clv__cpu_variant *variant, const char *step, const clv__cpu_trial *trials, uint32_t count,
+                         uint32_t *chosen, clv_error *error);
 
 /* ---- Steps (steps.c). If there is only one way, the caller's choice stays unchanged. ---- */
 
 /* Chooses between Winograd's algorithm and the direct one. */
-clv_status clv__cpu_tune_winograd(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
+clv_status clv__cpu_tune_winograd(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__dnn_convolution *spec,
                                   bool *winograd, clv_error *error);
 /* Chooses between keeping the groups and merging them into one, with zeros between. */
-clv_status clv__cpu_tune_groups(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *grouped,
+clv_status clv__cpu_tune_groups(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__dnn_convolution *grouped,
                                 const clv__dnn_convolution *whole, bool *as_one, clv_error *error);
 
 typedef enum clv__cpu_product_way {
@@ -91,12 +92,12 @@ typedef struct clv__cpu_factors {
   const clv__cpu_row *row; /* NULL: not a product of one row */
   const clv__dnn_layout *panels;
 } clv__cpu_factors;
-clv_status clv__cpu_tune_product(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_factors *factors,
+clv_status clv__cpu_tune_product(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__cpu_factors *factors,
                                  clv__cpu_product_way *way, clv_error *error);
 
 /* Whether to measure: it was requested and nothing forbids it. */
-static inline bool clv__cpu_tunes(const clv__cpu_plan *plan) {
-  return plan->program->tune && !plan->program->deterministic && plan->onednn;
+static inline bool clv__cpu_tunes(const clv__cpu_variant *variant) {
+  return variant->program->tune && !variant->program->deterministic && variant->onednn;
 }
 
 #endif

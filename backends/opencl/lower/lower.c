@@ -2,14 +2,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "backends/opencl/plan.h"
+#include "backends/opencl/variant.h"
 #include "base/text.h"
 #include "lower.h"
 
 enum { MAX_OPERANDS = 40 };
 
 struct clv__opencl_lowering {
-  clv__opencl_plan *plan;
+  clv__opencl_variant *variant;
   uint32_t index; /* of the node that is being lowered */
   const clv__opencl_node *node;
   bool wide, open;
@@ -23,10 +23,10 @@ struct clv__opencl_lowering {
 };
 
 const clv__opencl_traits *clv__opencl_lowering_traits(const clv__opencl_lowering *l) {
-  return &l->plan->device->traits;
+  return &l->variant->device->traits;
 }
 clv__arena *clv__opencl_lowering_arena(clv__opencl_lowering *l) {
-  return &l->plan->arena;
+  return &l->variant->arena;
 }
 
 static void fail(clv__opencl_lowering *l, clv_status status, const char *format, ...) CLV_PRINTF(3, 4);
@@ -84,7 +84,7 @@ static void pass(clv__opencl_lowering *l, clv__opencl_operand operand) {
 }
 
 static void pass_bytes(clv__opencl_lowering *l, const void *bytes, size_t size_bytes) {
-  const void *copy = clv__arena_copy(&l->plan->arena, bytes, size_bytes);
+  const void *copy = clv__arena_copy(&l->variant->arena, bytes, size_bytes);
   if (copy == NULL) fail_memory(l, size_bytes);
   pass(l, (clv__opencl_operand){.means = CLV__OPENCL_MEANS_BYTES, .bytes = copy, .size_bytes = (uint32_t)size_bytes});
 }
@@ -98,12 +98,12 @@ static void pass_value(clv__opencl_lowering *l, const uint32_t *values, uint32_t
 }
 
 void clv__opencl_pass_input(clv__opencl_lowering *l, uint32_t index) {
-  const clv__opencl_plan_node *node = &l->plan->nodes[l->index];
+  const clv__opencl_variant_node *node = &l->variant->nodes[l->index];
   pass_value(l, node->inputs, node->input_count, index, "input");
 }
 
 void clv__opencl_pass_output(clv__opencl_lowering *l, uint32_t index) {
-  const clv__opencl_plan_node *node = &l->plan->nodes[l->index];
+  const clv__opencl_variant_node *node = &l->variant->nodes[l->index];
   pass_value(l, node->outputs, node->output_count, index, "output");
 }
 
@@ -115,14 +115,14 @@ static clv__opencl_operand place_operand(clv__opencl_where where, uint32_t index
 
 static uint32_t add_region(clv__opencl_lowering *l, clv__opencl_regions *regions, uint64_t size_bytes, const void *data) {
   uint32_t index = 0;
-  clv_status status = clv__opencl_region_add(l->plan, regions, size_bytes, data, &index, &l->error);
+  clv_status status = clv__opencl_region_add(l->variant, regions, size_bytes, data, &index, &l->error);
   if (status != CLV_OK && l->failed == CLV_OK) l->failed = status;
   return index;
 }
 
 uint32_t clv__opencl_scratch(clv__opencl_lowering *l, uint64_t size_bytes) {
-  clv__opencl_plan_node *node = &l->plan->nodes[l->index];
-  uint32_t index = add_region(l, &l->plan->scratch, size_bytes, NULL);
+  clv__opencl_variant_node *node = &l->variant->nodes[l->index];
+  uint32_t index = add_region(l, &l->variant->scratch, size_bytes, NULL);
   if (node->scratch_count++ == 0) node->first_scratch = index;
   return index;
 }
@@ -131,29 +131,29 @@ void clv__opencl_pass_scratch(clv__opencl_lowering *l, uint32_t scratch) {
 }
 
 uint32_t clv__opencl_table(clv__opencl_lowering *l, const void *data, uint64_t size_bytes) {
-  const void *copy = clv__arena_copy(&l->plan->arena, data, size_bytes);
+  const void *copy = clv__arena_copy(&l->variant->arena, data, size_bytes);
   if (copy == NULL) fail_memory(l, size_bytes);
-  return add_region(l, &l->plan->constants, size_bytes, copy);
+  return add_region(l, &l->variant->constants, size_bytes, copy);
 }
 void clv__opencl_pass_table(clv__opencl_lowering *l, uint32_t table) {
   pass(l, place_operand(CLV__OPENCL_AT_CONSTANT, table));
 }
 
-/* All faults of a plan are in one region, so that one copy reads them back. */
+/* All faults of a variant are in one region, so that one copy reads them back. */
 void clv__opencl_pass_fault(clv__opencl_lowering *l, clv__opencl_explain_fn explain) {
-  clv__opencl_plan *plan = l->plan;
-  clv__opencl_fault_places *places = &plan->fault_places;
-  if (places->count == 0) plan->kept_faults = add_region(l, &plan->kept, 0, NULL);
+  clv__opencl_variant *variant = l->variant;
+  clv__opencl_fault_places *places = &variant->fault_places;
+  if (places->count == 0) variant->kept_faults = add_region(l, &variant->kept, 0, NULL);
   if (l->failed != CLV_OK) return;
-  if (!clv__array_reserve(plan->device->allocator, (void **)&places->items, &places->capacity, places->count + 1,
+  if (!clv__array_reserve(variant->device->allocator, (void **)&places->items, &places->capacity, places->count + 1,
                           sizeof *places->items, places->count)) {
     fail_memory(l, (places->count + 1) * sizeof *places->items);
     return;
   }
   const uint32_t index = (uint32_t)places->count++;
   places->items[index] = (clv__opencl_fault_place){l->index, explain};
-  plan->kept.items[plan->kept_faults].size_bytes = places->count * sizeof(clv__opencl_fault);
-  pass(l, place_operand(CLV__OPENCL_AT_KEPT, plan->kept_faults));
+  variant->kept.items[variant->kept_faults].size_bytes = places->count * sizeof(clv__opencl_fault);
+  pass(l, place_operand(CLV__OPENCL_AT_KEPT, variant->kept_faults));
   clv__opencl_pass_int(l, (int32_t)index);
 }
 
@@ -216,7 +216,7 @@ static void append_expression(clv__text *text, const clv__opencl_post *post, clv
 /* Passes a post's operand to the kernel: adds an argument, and its declaration to `parameters`. Appends to `chain` a load of the
  * operand's element for element `at` of the output. */
 static void pass_post_operand(clv__opencl_lowering *l, uint32_t index, clv__text *parameters, clv__text *chain) {
-  const clv__opencl_post *post = &l->plan->nodes[l->index].posts[index];
+  const clv__opencl_post *post = &l->variant->nodes[l->index].posts[index];
   const int64_t count = clv__opencl_count(&l->node->outputs[0]);
   const bool repeats = post->period != count && post->period != 1;
   pass(l, (clv__opencl_operand){.means = CLV__OPENCL_MEANS_VALUE, .value = post->operand});
@@ -240,11 +240,11 @@ static void pass_post_operand(clv__opencl_lowering *l, uint32_t index, clv__text
 }
 
 void clv__opencl_pass_posts(clv__opencl_lowering *l) {
-  const clv__opencl_plan_node *node = &l->plan->nodes[l->index];
+  const clv__opencl_variant_node *node = &l->variant->nodes[l->index];
   if (node->post_count == 0) return;
   clv__text chain, parameters;
-  clv__text_init(&chain, l->plan->device->allocator);
-  clv__text_init(&parameters, l->plan->device->allocator);
+  clv__text_init(&chain, l->variant->device->allocator);
+  clv__text_init(&parameters, l->variant->device->allocator);
   clv__text_append(&l->functions, "#define N(constant) NUMBER(T, constant)\n#define real REAL(T)\n");
   for (uint32_t i = node->post_count; i-- > 0;) clv__text_append(&chain, "clv_post_%u(", i);
   clv__text_append(&chain, "value");
@@ -288,9 +288,9 @@ static clv_status sizes_of(clv__opencl_lowering *l, clv__opencl_step *step, cons
     step->local[d] = (size_t)part;
     group *= (uint64_t)part;
   }
-  if (group > l->plan->device->traits.max_group) {
+  if (group > l->variant->device->traits.max_group) {
     fail(l, CLV_INTERNAL_ERROR, "%s in groups of %llu work items, but the device's maximum is %u", l->kernel,
-         (unsigned long long)group, l->plan->device->traits.max_group);
+         (unsigned long long)group, l->variant->device->traits.max_group);
     return give_up(l);
   }
   return CLV_OK;
@@ -303,14 +303,15 @@ clv_status clv__opencl_enqueue(clv__opencl_lowering *l, uint32_t dimensions, con
   if (l->failed != CLV_OK) return give_up(l);
   clv__opencl_step step = {.node = l->index, .dimensions = dimensions, .operand_count = l->operand_count};
   CLV__TRY(sizes_of(l, &step, global, local));
-  step.kernel = clv__arena_string(&l->plan->arena, l->kernel, strlen(l->kernel));
-  step.operands = clv__arena_copy(&l->plan->arena, l->operands, l->operand_count * sizeof *l->operands);
+  step.kernel = clv__arena_string(&l->variant->arena, l->kernel, strlen(l->kernel));
+  step.operands = clv__arena_copy(&l->variant->arena, l->operands, l->operand_count * sizeof *l->operands);
   if (step.kernel == NULL || step.operands == NULL) fail_memory(l, l->operand_count * sizeof *l->operands);
   if (l->failed == CLV_OK) {
-    l->failed = clv__opencl_program_get(l->plan->device, l->family, l->defines.data, l->functions.data, &step.program, &l->error);
+    l->failed =
+        clv__opencl_program_get(l->variant->device, l->family, l->defines.data, l->functions.data, &step.program, &l->error);
   }
   if (l->failed == CLV_OK) {
-    l->failed = clv__opencl_step_add(l->plan, &l->plan->steps, &step, &l->error);
+    l->failed = clv__opencl_step_add(l->variant, &l->variant->steps, &step, &l->error);
   }
   if (l->failed != CLV_OK) return give_up(l);
   l->open = false;
@@ -318,13 +319,13 @@ clv_status clv__opencl_enqueue(clv__opencl_lowering *l, uint32_t dimensions, con
 }
 
 clv_status clv__opencl_enqueue_1d(clv__opencl_lowering *l, int64_t count) {
-  int64_t local = l->plan->device->traits.group_1d;
+  int64_t local = l->variant->device->traits.group_1d;
   while (local > 1 && local / 2 >= count) local /= 2; /* avoid idle work items if `count` is small */
   return clv__opencl_enqueue(l, 1, &count, &local);
 }
 
 static clv__opencl_operand copy_end(clv__opencl_lowering *l, clv__opencl_place place, uint32_t index) {
-  const clv__opencl_plan_node *node = &l->plan->nodes[l->index];
+  const clv__opencl_variant_node *node = &l->variant->nodes[l->index];
   if (place == CLV__OPENCL_SCRATCH) return place_operand(CLV__OPENCL_AT_SCRATCH, index);
   uint32_t count = place == CLV__OPENCL_INPUT ? node->input_count : node->output_count;
   const uint32_t *values = place == CLV__OPENCL_INPUT ? node->inputs : node->outputs;
@@ -342,12 +343,12 @@ clv_status clv__opencl_copy(clv__opencl_lowering *l, clv__opencl_place to, uint3
   clv__opencl_step step = {.node = l->index,
                            .is_copy = true,
                            .operand_count = 2,
-                           .operands = clv__arena_copy(&l->plan->arena, ends, sizeof ends),
+                           .operands = clv__arena_copy(&l->variant->arena, ends, sizeof ends),
                            .to_offset = to_offset,
                            .from_offset = from_offset,
                            .size_bytes = size_bytes};
   if (step.operands == NULL) fail_memory(l, sizeof ends);
-  if (l->failed == CLV_OK) l->failed = clv__opencl_step_add(l->plan, &l->plan->steps, &step, &l->error);
+  if (l->failed == CLV_OK) l->failed = clv__opencl_step_add(l->variant, &l->variant->steps, &step, &l->error);
   return l->failed == CLV_OK ? CLV_OK : give_up(l);
 }
 
@@ -366,35 +367,37 @@ static bool is_wide(const clv__opencl_node *node) {
 }
 
 static clv_status lower_node(clv__opencl_lowering *l, uint32_t index, clv_tensor *types, bool *constant, clv_error *error) {
-  const clv__opencl_plan_node *plan_node = &l->plan->nodes[index];
-  if (plan_node->is_dead || clv__opencl_is_view(l->plan->executable->nodes[index].domain, l->plan->executable->nodes[index].op,
-                                                l->plan->executable->nodes[index].opset)) {
+  const clv__opencl_variant_node *variant_node = &l->variant->nodes[index];
+  if (variant_node->is_dead ||
+      clv__opencl_is_view(l->variant->executable->nodes[index].domain, l->variant->executable->nodes[index].op,
+                          l->variant->executable->nodes[index].opset)) {
     return CLV_OK;
   }
-  const clv__opencl_node node = clv__opencl_plan_node_view(l->plan, index, types, constant);
-  if (plan_node->op == NULL) return clv__error_set(error, CLV_NOT_SUPPORTED, "its output is too large to be computed in advance");
+  const clv__opencl_node node = clv__opencl_variant_node_view(l->variant, index, types, constant);
+  if (variant_node->op == NULL)
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "its output is too large to be computed in advance");
   l->index = index;
   l->node = &node;
   l->wide = is_wide(&node);
   l->failed = CLV_OK;
   l->open = false;
-  clv_status status = plan_node->op->lower(l, &node, error);
+  clv_status status = variant_node->op->lower(l, &node, error);
   l->node = NULL;
   if (status == CLV_OK && l->open) return clv__error_set(error, CLV_INTERNAL_ERROR, "launch of %s was not enqueued", l->kernel);
   return status;
 }
 
-clv_status clv__opencl_pass_lower(clv__opencl_plan *plan, clv_error *error) {
-  const clv_executable *e = plan->executable;
-  uint32_t most = clv__opencl_plan_most(plan);
-  clv_tensor *types = clv__arena_allocate_zero(&plan->arena, (size_t)most + 1, sizeof *types);
-  bool *constant = clv__arena_allocate_zero(&plan->arena, (size_t)most + 1, sizeof *constant);
-  clv__opencl_lowering *l = clv__arena_allocate_zero(&plan->arena, 1, sizeof *l);
+clv_status clv__opencl_pass_lower(clv__opencl_variant *variant, clv_error *error) {
+  const clv_executable *e = variant->executable;
+  uint32_t most = clv__opencl_variant_most(variant);
+  clv_tensor *types = clv__arena_allocate_zero(&variant->arena, (size_t)most + 1, sizeof *types);
+  bool *constant = clv__arena_allocate_zero(&variant->arena, (size_t)most + 1, sizeof *constant);
+  clv__opencl_lowering *l = clv__arena_allocate_zero(&variant->arena, 1, sizeof *l);
   if (types == NULL || constant == NULL || l == NULL) return clv__error_memory(error, sizeof *l);
-  l->plan = plan;
+  l->variant = variant;
   l->out = error;
-  clv__text_init(&l->defines, plan->device->allocator);
-  clv__text_init(&l->functions, plan->device->allocator);
+  clv__text_init(&l->defines, variant->device->allocator);
+  clv__text_init(&l->functions, variant->device->allocator);
   clv_status status = CLV_OK;
   for (uint32_t n = 0; n < e->node_count && status == CLV_OK; ++n) {
     status = lower_node(l, n, types, constant, error);

@@ -13,9 +13,9 @@
  *   return clv__opencl_enqueue_1d(l, count);               ends the launch
  *
  * The lowering remembers any failure in between (no memory, a name too long), and the enqueue returns it. Tensors without
- * elements need no launch, so begin with clv__opencl_is_empty(). The plan's passes handle views (Reshape, Identity, …), folding
- * of small constants, and outputs that are also inputs, so lower() never sees them. kernels/clv_kernel.h describes the kernels'
- * side. */
+ * elements need no launch, so begin with clv__opencl_is_empty(). The variant's passes handle views (Reshape, Identity, …),
+ * folding of small constants, and outputs that are also inputs, so lower() never sees them. kernels/clv_kernel.h describes the
+ * kernels' side. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_LOWER_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_LOWER_H
 
@@ -40,7 +40,7 @@ void clv__opencl_pass_output(clv__opencl_lowering *l, uint32_t index);
 /* Requests scratch memory of this size for the node. It is valid while the node's launches run. */
 uint32_t clv__opencl_scratch(clv__opencl_lowering *l, uint64_t size_bytes);
 void clv__opencl_pass_scratch(clv__opencl_lowering *l, uint32_t scratch);
-/* Adds bytes that lowering computes, such as a table of offsets. They are copied now, and uploaded once per plan. */
+/* Adds bytes that lowering computes, such as a table of offsets. They are copied now, and uploaded once per variant. */
 uint32_t clv__opencl_table(clv__opencl_lowering *l, const void *data, uint64_t size_bytes);
 void clv__opencl_pass_table(clv__opencl_lowering *l, uint32_t table);
 /* Passes the memory in which the kernel can report an input error: GLOBAL fault_t *faults, int fault. If it reports one, waiting

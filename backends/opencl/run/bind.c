@@ -49,18 +49,18 @@ static clv_status give_memory(const clv_execute_args *args, uint32_t index, cons
 
 clv_status clv__opencl_instance_check(const clv_instance *instance, const clv_execute_args *args, clv_error *error) {
   const clv_executable *e = instance->executable;
-  const clv__opencl_plan *plan = instance->plan;
-  bool shares = plan->device->shares_host;
+  const clv__opencl_variant *variant = instance->variant;
+  bool shares = variant->device->shares_host;
   if (args->input_count != e->input_count || args->output_count != e->output_count) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, but the executable has %u and %u",
                           args->input_count, args->output_count, e->input_count, e->output_count);
   }
   for (uint32_t i = 0; i < e->input_count; ++i) {
-    CLV__TRY(check_binding(&plan->input_types[i], &args->inputs[i], "input", i, shares, error));
+    CLV__TRY(check_binding(&variant->input_types[i], &args->inputs[i], "input", i, shares, error));
   }
   for (uint32_t i = 0; i < e->output_count; ++i) {
-    CLV__TRY(give_memory(args, i, &plan->values[e->outputs[i]].type, error));
-    CLV__TRY(check_binding(&plan->values[e->outputs[i]].type, &args->outputs[i], "output", i, shares, error));
+    CLV__TRY(give_memory(args, i, &variant->values[e->outputs[i]].type, error));
+    CLV__TRY(check_binding(&variant->values[e->outputs[i]].type, &args->outputs[i], "output", i, shares, error));
   }
   return CLV_OK;
 }
@@ -97,8 +97,8 @@ static clv_status bind_one(clv_device *device, clv_instance *instance, clv__open
   clv_status status = bind_memory(device, bound, binding, bound->size_bytes, error);
   for (uint32_t i = 0; i < bound->count && status == CLV_OK; ++i) {
     const clv__opencl_user *user = &instance->users[bound->first + i];
-    status = clv__opencl_step_argument(device, instance, &instance->plan->steps.items[user->step], instance->kernels[user->step],
-                                       user->argument, error);
+    status = clv__opencl_step_argument(device, instance, &instance->variant->steps.items[user->step],
+                                       instance->kernels[user->step], user->argument, error);
   }
   if (status != CLV_OK) {
     clv__opencl_bound_release(device, bound);
@@ -112,13 +112,13 @@ static clv_status bind_one(clv_device *device, clv_instance *instance, clv__open
 clv_status clv__opencl_instance_bind(clv_device *device, clv_instance *instance, const clv_binding *inputs,
                                      const clv_binding *outputs, clv_error *error) {
   const clv_executable *e = instance->executable;
-  const clv__opencl_plan *plan = instance->plan;
+  const clv__opencl_variant *variant = instance->variant;
   CLV__TRY(clv__opencl_scratch_own(device, instance, error));
   for (uint32_t i = 0; i < e->input_count; ++i) {
-    CLV__TRY(bind_one(device, instance, &instance->inputs[i], &inputs[i], &plan->input_types[i], error));
+    CLV__TRY(bind_one(device, instance, &instance->inputs[i], &inputs[i], &variant->input_types[i], error));
   }
   for (uint32_t i = 0; i < e->output_count; ++i) {
-    CLV__TRY(bind_one(device, instance, &instance->outputs[i], &outputs[i], &plan->values[e->outputs[i]].type, error));
+    CLV__TRY(bind_one(device, instance, &instance->outputs[i], &outputs[i], &variant->values[e->outputs[i]].type, error));
   }
   return CLV_OK;
 }
@@ -141,7 +141,7 @@ static clv_status move_bound(clv_device *device, clv__opencl_bound *bound, uint3
 }
 
 clv_status clv__opencl_instance_enqueue(clv_device *device, clv_instance *instance, cl_command_queue queue, clv_error *error) {
-  const clv__opencl_steps *steps = &instance->plan->steps;
+  const clv__opencl_steps *steps = &instance->variant->steps;
   CLV__TRY(move_bound(device, instance->inputs, instance->executable->input_count, true, queue, error));
   for (size_t s = 0; s < steps->count; ++s) {
     CLV__TRY(clv__opencl_step_enqueue(device, instance, &steps->items[s], instance->kernels[s], queue, error));
@@ -151,7 +151,7 @@ clv_status clv__opencl_instance_enqueue(clv_device *device, clv_instance *instan
 
 clv_status clv__opencl_instance_record(clv_device *device, clv_instance *instance, cl_command_buffer_khr commands,
                                        cl_kernel *kernels, bool *fits, clv_error *error) {
-  const clv__opencl_steps *steps = &instance->plan->steps;
+  const clv__opencl_steps *steps = &instance->variant->steps;
   const clv_executable *e = instance->executable;
   *fits = true;
   for (uint32_t i = 0; i < e->input_count; ++i) *fits = *fits && instance->inputs[i].source == NULL;

@@ -58,7 +58,7 @@ uint64_t clv__opencl_captured_bytes(clv_device *device, const clv_captured *capt
     const clv_instance *instance = captured->entries[i].instance;
     const uint64_t ends = (uint64_t)instance->executable->input_count + instance->executable->output_count;
     total += ends * (sizeof(clv_binding) + sizeof(cl_mem));
-    if (captured->commands != NULL) total += instance->plan->steps.count * COMMAND_BYTES;
+    if (captured->commands != NULL) total += instance->variant->steps.count * COMMAND_BYTES;
   }
   return total;
 }
@@ -122,8 +122,8 @@ static clv_status record(clv_device *device, clv_captured *captured, cl_command_
   bool fits = true;
   for (size_t i = 0; i < captured->count && status == CLV_OK && fits; ++i) {
     entry *e = &captured->entries[i];
-    const size_t room = e->instance->plan->steps.count * sizeof *e->kernels;
-    e->kernel_count = e->instance->plan->steps.count;
+    const size_t room = e->instance->variant->steps.count * sizeof *e->kernels;
+    e->kernel_count = e->instance->variant->steps.count;
     e->kernels = clv__allocate_zero(device->allocator, room);
     status = e->kernels == NULL ? clv__error_memory(error, room) : bind_entry(device, e, error);
     if (status == CLV_OK) hold_entry(device, e);

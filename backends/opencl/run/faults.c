@@ -26,9 +26,10 @@ struct clv__opencl_watch {
 
 /* ---- The faults of an instance ---- */
 
-clv_status clv__opencl_faults_create(const clv__opencl_plan *plan, cl_mem memory, clv__opencl_faults **out, clv_error *error) {
-  clv_device *device = plan->device;
-  const size_t count = plan->fault_places.count, found_bytes = count * sizeof(clv__opencl_fault);
+clv_status clv__opencl_faults_create(const clv__opencl_variant *variant, cl_mem memory, clv__opencl_faults **out,
+                                     clv_error *error) {
+  clv_device *device = variant->device;
+  const size_t count = variant->fault_places.count, found_bytes = count * sizeof(clv__opencl_fault);
   const size_t size_bytes = sizeof(clv__opencl_faults) + count * sizeof(place);
   clv__opencl_faults *faults = clv__allocate_zero(device->allocator, size_bytes);
   if (faults == NULL) return clv__error_memory(error, size_bytes);
@@ -48,8 +49,8 @@ clv_status clv__opencl_faults_create(const clv__opencl_plan *plan, cl_mem memory
   faults->count = count;
   faults->memory = memory;
   for (size_t i = 0; i < count; ++i) {
-    const clv__opencl_fault_place *from = &plan->fault_places.items[i];
-    const clv_node_info *node = &plan->executable->nodes[from->node];
+    const clv__opencl_fault_place *from = &variant->fault_places.items[i];
+    const clv_node_info *node = &variant->executable->nodes[from->node];
     snprintf(faults->places[i].name, sizeof faults->places[i].name, "%s", node->name);
     snprintf(faults->places[i].op, sizeof faults->places[i].op, "%s", node->op);
     faults->places[i].explain = from->explain;

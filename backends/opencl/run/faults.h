@@ -7,13 +7,14 @@
 #ifndef CLEAVE_BACKENDS_OPENCL_RUN_FAULTS_H
 #define CLEAVE_BACKENDS_OPENCL_RUN_FAULTS_H
 
-#include "backends/opencl/plan.h"
+#include "backends/opencl/variant.h"
 
 typedef struct clv__opencl_faults clv__opencl_faults; /* reference-counted, because the instance may be destroyed first */
 typedef struct clv__opencl_watch clv__opencl_watch;   /* of a stream and its recorded events; reference-counted */
 
-/* Creates the faults of an instance whose plan has fault places. `memory` has room for one fault per place. */
-clv_status clv__opencl_faults_create(const clv__opencl_plan *plan, cl_mem memory, clv__opencl_faults **faults, clv_error *error);
+/* Creates the faults of an instance whose variant has fault places. `memory` has room for one fault per place. */
+clv_status clv__opencl_faults_create(const clv__opencl_variant *variant, cl_mem memory, clv__opencl_faults **faults,
+                                     clv_error *error);
 /* Call when the instance is destroyed; accepts NULL. */
 void clv__opencl_faults_leave(clv_device *device, clv__opencl_faults *faults);
 /* Call before an execution: from now on `*watch` (created if NULL) watches these faults. Does nothing if `faults` is NULL. */

@@ -4,7 +4,7 @@
 /* ---- Scratch ---- */
 
 static void scratch_release(clv_device *device, clv_instance *instance) {
-  for (size_t i = 0; instance->scratch != NULL && i < instance->plan->scratch.count; ++i) {
+  for (size_t i = 0; instance->scratch != NULL && i < instance->variant->scratch.count; ++i) {
     clv__opencl_memory_release(device, instance->scratch[i]);
     instance->scratch[i] = NULL;
   }
@@ -15,13 +15,13 @@ static void scratch_release(clv_device *device, clv_instance *instance) {
 
 /* Creates the scratch regions in `memory`, from `offset` on, and passes them to the kernels. */
 static clv_status scratch_cut(clv_device *device, clv_instance *instance, cl_mem memory, uint64_t offset, clv_error *error) {
-  const clv__opencl_plan *plan = instance->plan;
-  for (size_t i = 0; i < plan->scratch.count; ++i) {
-    const clv__opencl_region *region = &plan->scratch.items[i];
+  const clv__opencl_variant *variant = instance->variant;
+  for (size_t i = 0; i < variant->scratch.count; ++i) {
+    const clv__opencl_region *region = &variant->scratch.items[i];
     CLV__TRY(clv__opencl_memory_part(device, memory, offset + region->offset, region->size_bytes, &instance->scratch[i], error));
   }
-  for (size_t s = 0; s < plan->steps.count; ++s) {
-    const clv__opencl_step *step = &plan->steps.items[s];
+  for (size_t s = 0; s < variant->steps.count; ++s) {
+    const clv__opencl_step *step = &variant->steps.items[s];
     for (uint32_t i = 0; i < step->operand_count && !step->is_copy; ++i) {
       const clv__opencl_operand *operand = &step->operands[i];
       if (clv__opencl_is_bound_later(operand) && operand->at.where == CLV__OPENCL_AT_SCRATCH) {
@@ -35,8 +35,8 @@ static clv_status scratch_cut(clv_device *device, clv_instance *instance, cl_mem
 
 clv_status clv__opencl_scratch_own(clv_device *device, clv_instance *instance, clv_error *error) {
   if (instance->has_scratch) return CLV_OK;
-  if (instance->plan->scratch.count > 0) {
-    CLV__TRY(clv__opencl_memory_create(device, instance->plan->scratch_bytes, &instance->scratch_memory, error));
+  if (instance->variant->scratch.count > 0) {
+    CLV__TRY(clv__opencl_memory_create(device, instance->variant->scratch_bytes, &instance->scratch_memory, error));
   }
   clv_status status = scratch_cut(device, instance, instance->scratch_memory, 0, error);
   if (status != CLV_OK) scratch_release(device, instance);
@@ -44,13 +44,13 @@ clv_status clv__opencl_scratch_own(clv_device *device, clv_instance *instance, c
 }
 
 uint64_t clv__opencl_instance_scratch_bytes(clv_device *device, clv_instance *instance) {
-  if (instance->plan->scratch_bytes == 0) return 0;
-  return instance->plan->scratch_bytes + device->alignment_bytes; /* extra bytes, to align any start offset */
+  if (instance->variant->scratch_bytes == 0) return 0;
+  return instance->variant->scratch_bytes + device->alignment_bytes; /* extra bytes, to align any start offset */
 }
 
 clv_status clv__opencl_instance_bind_scratch(clv_device *device, clv_instance *instance, clv_buffer *buffer,
                                              uint64_t offset_bytes, clv_error *error) {
-  const uint64_t needed = instance->plan->scratch_bytes;
+  const uint64_t needed = instance->variant->scratch_bytes;
   uint64_t offset = clv__align_up(offset_bytes, device->alignment_bytes);
   if (needed == 0) return CLV_OK;
   if (buffer == NULL || offset > buffer->size_bytes || needed > buffer->size_bytes - offset) {
@@ -68,12 +68,13 @@ clv_status clv__opencl_instance_bind_scratch(clv_device *device, clv_instance *i
 
 static void destroy(clv_device *device, void *self) {
   clv_instance *instance = self;
-  const clv__opencl_plan *plan = instance->plan;
-  for (size_t s = 0; instance->kernels != NULL && s < plan->steps.count; ++s) {
+  const clv__opencl_variant *variant = instance->variant;
+  for (size_t s = 0; instance->kernels != NULL && s < variant->steps.count; ++s) {
     if (instance->kernels[s] != NULL) device->cl->clReleaseKernel(instance->kernels[s]);
   }
-  if (plan != NULL) scratch_release(device, instance);
-  for (size_t i = 0; instance->kept != NULL && i < plan->kept.count; ++i) clv__opencl_memory_release(device, instance->kept[i]);
+  if (variant != NULL) scratch_release(device, instance);
+  for (size_t i = 0; instance->kept != NULL && i < variant->kept.count; ++i)
+    clv__opencl_memory_release(device, instance->kept[i]);
   for (uint32_t i = 0; instance->inputs != NULL && i < instance->executable->input_count; ++i) {
     clv__opencl_bound_release(device, &instance->inputs[i]);
   }
@@ -82,7 +83,7 @@ static void destroy(clv_device *device, void *self) {
   }
   clv__opencl_faults_leave(device, instance->faults);
   clv__arena_finish(&instance->arena);
-  if (instance->owns_plan) clv__opencl_plan_destroy(instance->plan);
+  if (instance->owns_variant) clv__opencl_variant_destroy(instance->variant);
   clv__object_free(&device->objects, instance);
 }
 
@@ -92,7 +93,7 @@ void clv__opencl_instance_destroy(clv_device *device, clv_instance *instance) {
 
 /* Finds the arguments that refer to each binding, in two passes: one counts, one fills. */
 static clv_status index_users(clv_instance *instance, clv_error *error) {
-  const clv__opencl_steps *steps = &instance->plan->steps;
+  const clv__opencl_steps *steps = &instance->variant->steps;
   uint32_t total = 0;
   for (int filling = 0; filling < 2; ++filling) {
     for (size_t s = 0; s < steps->count; ++s) {
@@ -121,7 +122,7 @@ static clv_status index_users(clv_instance *instance, clv_error *error) {
 }
 
 static clv_status make_kernels(clv_device *device, clv_instance *instance, clv_error *error) {
-  const clv__opencl_steps *steps = &instance->plan->steps;
+  const clv__opencl_steps *steps = &instance->variant->steps;
   for (size_t s = 0; s < steps->count; ++s) {
     if (!steps->items[s].is_copy)
       CLV__TRY(clv__opencl_step_kernel(device, instance, &steps->items[s], false, &instance->kernels[s], error));
@@ -131,12 +132,12 @@ static clv_status make_kernels(clv_device *device, clv_instance *instance, clv_e
 
 /* Allocates the instance's persistent memory. */
 static clv_status keep(clv_device *device, clv_instance *instance, clv_error *error) {
-  const clv__opencl_plan *plan = instance->plan;
-  for (size_t i = 0; i < plan->kept.count; ++i) {
-    CLV__TRY(clv__opencl_memory_create(device, plan->kept.items[i].size_bytes, &instance->kept[i], error));
+  const clv__opencl_variant *variant = instance->variant;
+  for (size_t i = 0; i < variant->kept.count; ++i) {
+    CLV__TRY(clv__opencl_memory_create(device, variant->kept.items[i].size_bytes, &instance->kept[i], error));
   }
-  if (plan->fault_places.count > 0)
-    CLV__TRY(clv__opencl_faults_create(plan, instance->kept[plan->kept_faults], &instance->faults, error));
+  if (variant->fault_places.count > 0)
+    CLV__TRY(clv__opencl_faults_create(variant, instance->kept[variant->kept_faults], &instance->faults, error));
   return CLV_OK;
 }
 
@@ -147,33 +148,33 @@ static bool same_types(const clv_tensor *a, const clv_tensor *b, uint32_t count)
   return true;
 }
 
-/* Uses the executable's plan if the shapes are those of compile(). Otherwise makes a plan for this instance. */
-static clv_status take_plan(clv_instance *instance, const clv_tensor *inputs, clv_error *error) {
+/* Uses the executable's variant if the shapes are those of compile(). Otherwise makes a variant for this instance. */
+static clv_status find_variant(clv_instance *instance, const clv_tensor *inputs, clv_error *error) {
   clv_executable *e = instance->executable;
-  if (e->plan != NULL && same_types(e->plan->input_types, inputs, e->input_count)) {
-    instance->plan = e->plan;
+  if (e->variant != NULL && same_types(e->variant->input_types, inputs, e->input_count)) {
+    instance->variant = e->variant;
     return CLV_OK;
   }
-  CLV__TRY(clv__opencl_plan_make(e, inputs, &instance->plan, error));
-  instance->owns_plan = true;
-  return clv__opencl_plan_finish(instance->plan, error);
+  CLV__TRY(clv__opencl_variant_make(e, inputs, &instance->variant, error));
+  instance->owns_variant = true;
+  return clv__opencl_variant_finish(instance->variant, error);
 }
 
 static clv_status fill(clv_device *device, clv_instance *instance, const clv_tensor *inputs, clv_weight *const *weights,
                        clv_error *error) {
   const clv_executable *e = instance->executable;
   clv__arena *arena = &instance->arena;
-  CLV__TRY(take_plan(instance, inputs, error));
-  const clv__opencl_plan *plan = instance->plan;
-  instance->kernels = clv__arena_allocate_zero(arena, plan->steps.count, sizeof *instance->kernels);
-  instance->scratch = clv__arena_allocate_zero(arena, plan->scratch.count, sizeof *instance->scratch);
-  instance->kept = clv__arena_allocate_zero(arena, plan->kept.count, sizeof *instance->kept);
+  CLV__TRY(find_variant(instance, inputs, error));
+  const clv__opencl_variant *variant = instance->variant;
+  instance->kernels = clv__arena_allocate_zero(arena, variant->steps.count, sizeof *instance->kernels);
+  instance->scratch = clv__arena_allocate_zero(arena, variant->scratch.count, sizeof *instance->scratch);
+  instance->kept = clv__arena_allocate_zero(arena, variant->kept.count, sizeof *instance->kept);
   instance->inputs = clv__arena_allocate_zero(arena, e->input_count, sizeof *instance->inputs);
   instance->outputs = clv__arena_allocate_zero(arena, e->output_count, sizeof *instance->outputs);
   instance->weights = clv__arena_copy(arena, weights, e->weight_count * sizeof *weights);
   if (instance->kernels == NULL || instance->scratch == NULL || instance->kept == NULL || instance->inputs == NULL ||
       instance->outputs == NULL || instance->weights == NULL) {
-    return clv__error_memory(error, plan->steps.count * sizeof *instance->kernels);
+    return clv__error_memory(error, variant->steps.count * sizeof *instance->kernels);
   }
   CLV__TRY(index_users(instance, error));
   CLV__TRY(keep(device, instance, error));

@@ -1,9 +1,9 @@
-/* An instance is a plan with its own memory, and one kernel object per launch with its arguments set. An execution sets only the
- * arguments of changed bindings, and enqueues the launches. If the bindings are unchanged, it allocates nothing. */
+/* An instance is a variant with its own memory, and one kernel object per launch with its arguments set. An execution sets only
+ * the arguments of changed bindings, and enqueues the launches. If the bindings are unchanged, it allocates nothing. */
 #ifndef CLEAVE_BACKENDS_OPENCL_RUN_INSTANCE_H
 #define CLEAVE_BACKENDS_OPENCL_RUN_INSTANCE_H
 
-#include "backends/opencl/plan.h"
+#include "backends/opencl/variant.h"
 #include "faults.h"
 #include "stream.h"
 
@@ -25,8 +25,8 @@ typedef struct clv__opencl_user {
 struct clv_instance {
   clv__object object;
   clv_executable *executable;
-  clv__opencl_plan *plan;
-  bool owns_plan;
+  clv__opencl_variant *variant;
+  bool owns_variant;
   clv__arena arena;
   cl_kernel *kernels;    /* by step; NULL for copies */
   cl_mem *scratch;       /* by region */

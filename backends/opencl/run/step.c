@@ -1,4 +1,4 @@
-/* One step of a plan in an instance: sets its arguments, creates its kernel object, enqueues and records it. */
+/* One step of a variant in an instance: sets its arguments, creates its kernel object, enqueues and records it. */
 #include "instance.h"
 
 static cl_mem memory_at(const clv_instance *instance, const clv__opencl_location *at) {
@@ -10,7 +10,7 @@ static cl_mem memory_at(const clv_instance *instance, const clv__opencl_location
     case CLV__OPENCL_AT_WEIGHT:
       return instance->weights[at->index]->memory;
     case CLV__OPENCL_AT_CONSTANT:
-      return instance->plan->constant_parts[at->index];
+      return instance->variant->constant_parts[at->index];
     case CLV__OPENCL_AT_SCRATCH:
       return instance->scratch[at->index];
     case CLV__OPENCL_AT_KEPT:

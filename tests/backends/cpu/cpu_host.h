@@ -27,12 +27,12 @@ typedef struct cpu_host {
   const clv_allocator *allocator;
   const clv_backend *backend;
   clv_device *device;
-  int retreats; /* how often a plan failed and a simpler one was tried */
+  int retreats; /* how often a variant failed and a simpler one was tried */
 } cpu_host;
 
 static inline void host_log(void *self, int level, const char *text) {
   (void)level;
-  if (strstr(text, "simpler plan") != NULL) ((cpu_host *)self)->retreats++;
+  if (strstr(text, "simpler variant") != NULL) ((cpu_host *)self)->retreats++;
 }
 
 static inline clv_status host_infer(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,

@@ -79,8 +79,8 @@ static int count_steps(const clv_graph *graph, const char *what) {
   int count = 0;
   assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
   assert_ok(cpu_program_open(&program, &cpu, (clv_graph *)graph, NULL, &error), error);
-  const clv__cpu_plan *plan = program.executable->plan;
-  for (size_t s = 0; s < plan->step_count; ++s) count += strcmp(plan->steps[s].what, what) == 0;
+  const clv__cpu_variant *variant = program.executable->variant;
+  for (size_t s = 0; s < variant->step_count; ++s) count += strcmp(variant->steps[s].what, what) == 0;
   cpu_program_close(&program);
   cpu_host_close(&cpu);
   return count;
@@ -130,13 +130,13 @@ static void test_long_chain(void **state) {
   assert_int_equal(compare_with_reference(graph, &x, NULL, NULL, "chain"), 0);
   assert_ok(cpu_host_open(&cpu, allocator, NULL, NULL, &error), error);
   assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
-  const clv__cpu_plan *plan = program.executable->plan;
+  const clv__cpu_variant *variant = program.executable->variant;
   size_t pieces = 0;
-  for (size_t s = 0; s < plan->step_count; ++s) {
-    assert_true(plan->steps[s].input_count <= 128);
-    pieces += plan->steps[s].input_count;
+  for (size_t s = 0; s < variant->step_count; ++s) {
+    assert_true(variant->steps[s].input_count <= 128);
+    pieces += variant->steps[s].input_count;
   }
-  assert_true(plan->step_count < LONG_CHAIN / 50);
+  assert_true(variant->step_count < LONG_CHAIN / 50);
   assert_in_range(pieces, LONG_CHAIN + 1, LONG_CHAIN + LONG_CHAIN / 50);
   cpu_program_close(&program);
   cpu_host_close(&cpu);

@@ -31,7 +31,7 @@ static clv_graph *build(const layer *l, const clv_allocator *allocator) {
   return test_graph_end(&t, "y");
 }
 
-/* The result of a compiled layer, and figures of its plan. */
+/* The result of a compiled layer, and figures of its variant. */
 typedef struct outcome {
   clv_tensor y;
   int winograd_steps;
@@ -46,9 +46,9 @@ static outcome run(clv_graph *graph, const clv_tensor *inputs, const char *winog
   outcome made = {.y = {.rank = CLV_RANK_UNKNOWN}};
   assert_ok(cpu_host_open(&cpu, allocator, "winograd", winograd, &error), error);
   assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
-  const clv__cpu_plan *plan = program.executable->plan;
-  for (size_t s = 0; s < plan->step_count; ++s) {
-    const clv__cpu_step *step = &plan->steps[s];
+  const clv__cpu_variant *variant = program.executable->variant;
+  for (size_t s = 0; s < variant->step_count; ++s) {
+    const clv__cpu_step *step = &variant->steps[s];
     if (step->primitive == NULL || strstr(step->primitive->implementation, "wino") == NULL) continue;
     made.winograd_steps++;
     if (step->scratch_bytes > made.scratch_bytes) made.scratch_bytes = step->scratch_bytes;

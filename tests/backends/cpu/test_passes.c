@@ -1,5 +1,5 @@
 /* Tests graphs at the limits of what the passes may fuse, each against the reference evaluator: near matches of patterns, sums in
- * memory that is read again later, more functions than a step can fuse. No simpler plan may be needed. */
+ * memory that is read again later, more functions than a step can fuse. No simpler variant may be needed. */
 #include "backends/cpu/run/executable.h"
 #include "cpu_host.h"
 
@@ -123,7 +123,7 @@ static void check(const drawing *d, const char *option, const char *value) {
     }
   }
   assert_memory_equal(x.data, kept, size_bytes);
-  if (cpu.retreats != 0) fail_msg("%s: a simpler plan was needed", d->what);
+  if (cpu.retreats != 0) fail_msg("%s: a simpler variant was needed", d->what);
   for (uint32_t i = 0; i < graph->output_count; ++i) clv__release(allocator, wanted[i].data);
   clv__release(allocator, kept);
   clv__release(allocator, x.data);
@@ -147,9 +147,9 @@ static void assert_primitives(clv_graph *graph, const char *what) {
   cpu_program program;
   assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
   assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
-  const clv__cpu_plan *plan = program.executable->plan;
-  for (size_t s = 0; s < plan->step_count; ++s) {
-    if (plan->steps[s].kind == CLV__CPU_STEP_KERNEL && strcmp(plan->steps[s].what, "Conv") == 0)
+  const clv__cpu_variant *variant = program.executable->variant;
+  for (size_t s = 0; s < variant->step_count; ++s) {
+    if (variant->steps[s].kind == CLV__CPU_STEP_KERNEL && strcmp(variant->steps[s].what, "Conv") == 0)
       fail_msg("%s: a portable kernel runs a convolution", what);
   }
   cpu_program_close(&program);
@@ -192,7 +192,7 @@ static void padded_by_rule(void **state) {
   }
 }
 
-/* An f16 value that the plan computes from shapes, and that a node reads as f16 bytes. */
+/* An f16 value that the variant computes from shapes, and that a node reads as f16 bytes. */
 static void folded_halves(void **state) {
   (void)state;
   test_graph t;
@@ -210,7 +210,7 @@ static void folded_halves(void **state) {
   clv__graph_destroy(graph);
 }
 
-/* A Cast to bf16 (if `is_like` is set, a CastLike) must round, although the plan presents its input and result as f32 and the
+/* A Cast to bf16 (if `is_like` is set, a CastLike) must round, although the variant presents its input and result as f32 and the
  * next node casts back to f32. */
 static void check_rounds(bool is_like) {
   test_graph t;

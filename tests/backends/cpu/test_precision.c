@@ -277,10 +277,10 @@ static const char *const sensitive[] = {"Softmax", "LayerNormalization"};
 
 /* Counts the operands of steps that are not f32. Fails if a step that is sensitive to rounding reads one. The graph must be f32.
  */
-static int narrow_operands(const clv__cpu_plan *plan, uint64_t seed) {
+static int narrow_operands(const clv__cpu_variant *variant, uint64_t seed) {
   int narrow = 0;
-  for (size_t s = 0; s < plan->step_count; ++s) {
-    const clv__cpu_step *step = &plan->steps[s];
+  for (size_t s = 0; s < variant->step_count; ++s) {
+    const clv__cpu_step *step = &variant->steps[s];
     for (uint32_t i = 0; i < step->operand_count; ++i) {
       const clv__dnn_layout *layout = step->operands[i].layout;
       if (layout == NULL || clv__dnn_layout_dtype(layout) == CLV_F32) continue;
@@ -294,17 +294,17 @@ static int narrow_operands(const clv__cpu_plan *plan, uint64_t seed) {
 }
 
 /* In an f32 graph, outputs and values that a post adds to an f32 result must be computed in f32. */
-static void check_made(const clv__cpu_plan *plan, uint64_t seed) {
-  for (uint32_t i = 0; i < plan->program->output_count; ++i) {
-    const clv__cpu_plan_value *value = &plan->values[plan->program->outputs[i]];
+static void check_made(const clv__cpu_variant *variant, uint64_t seed) {
+  for (uint32_t i = 0; i < variant->program->output_count; ++i) {
+    const clv__cpu_variant_value *value = &variant->values[variant->program->outputs[i]];
     if (value->producer == CLV__CPU_NONE || value->made == CLV_F32) continue;
     fail_msg("seed %d: output %d is computed in bf16", (int)seed, (int)i);
   }
-  for (uint32_t n = 0; n < plan->node_count; ++n) {
-    const clv__cpu_plan_node *node = &plan->nodes[n];
-    if (node->dead || node->output_count == 0 || plan->values[node->outputs[0]].made != CLV_F32) continue;
+  for (uint32_t n = 0; n < variant->node_count; ++n) {
+    const clv__cpu_variant_node *node = &variant->nodes[n];
+    if (node->dead || node->output_count == 0 || variant->values[node->outputs[0]].made != CLV_F32) continue;
     for (uint32_t i = 0; i < node->post_count; ++i) {
-      if (node->posts[i].kind != CLV__CPU_POST_ADD || plan->values[node->posts[i].value].made == CLV_F32) continue;
+      if (node->posts[i].kind != CLV__CPU_POST_ADD || variant->values[node->posts[i].value].made == CLV_F32) continue;
       fail_msg("seed %d: a bf16 value is added to an f32 result", (int)seed);
     }
   }
@@ -322,10 +322,10 @@ static void test_steps(void **state) {
       cpu_host_precision = k == 1 ? CLV_BF16 : CLV_DTYPE_NONE;
       assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
       assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
-      const int narrow = narrow_operands(program.executable->plan, seed);
+      const int narrow = narrow_operands(program.executable->variant, seed);
       if (k == 0 && narrow > 0) fail_msg("seed %d: %d operands are in bf16, which was not requested", (int)seed, narrow);
       asked += narrow;
-      check_made(program.executable->plan, seed);
+      check_made(program.executable->variant, seed);
       cpu_program_close(&program);
       cpu_host_close(&cpu);
       clv__graph_destroy(graph);

@@ -65,10 +65,10 @@ static clv_graph *make_graph(uint64_t seed) {
   return test_graph_end(&g.t, x->name);
 }
 
-/* Counts the selected implementations in the plan. Fails if one remains that should have been replaced. */
-static void look(const clv__cpu_plan *plan, counts *found, const char *what) {
-  for (size_t s = 0; s < plan->step_count; ++s) {
-    const clv__cpu_step *step = &plan->steps[s];
+/* Counts the selected implementations in the variant. Fails if one remains that should have been replaced. */
+static void look(const clv__cpu_variant *variant, counts *found, const char *what) {
+  for (size_t s = 0; s < variant->step_count; ++s) {
+    const clv__cpu_step *step = &variant->steps[s];
     if (step->kind != CLV__CPU_STEP_PRIMITIVE || step->node == NULL || strcmp(step->node->op, "Conv") != 0) continue;
     const clv__dnn_primitive *primitive = step->primitive;
     int64_t dims[CLV_MAX_RANK];
@@ -97,7 +97,7 @@ static void test_blocks(void **state) {
     assert_int_equal(compare_with_reference(graph, &x, NULL, NULL, what), 0);
     assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
     assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
-    look(program.executable->plan, &found, what);
+    look(program.executable->variant, &found, what);
     cpu_program_close(&program);
     cpu_host_close(&cpu);
     clv__release(graph->allocator, x.data);

@@ -206,11 +206,12 @@ static void test_memory(void **state) {
     cpu_program program;
     assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
     assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
-    const clv__cpu_plan *plan = program.executable->plan;
-    assert_true(plan->memory_bytes >= plan->least_memory_bytes);
-    const double over = plan->least_memory_bytes > 0 ? (double)plan->memory_bytes / (double)plan->least_memory_bytes : 1;
+    const clv__cpu_variant *variant = program.executable->variant;
+    assert_true(variant->memory_bytes >= variant->least_memory_bytes);
+    const double over = variant->least_memory_bytes > 0 ? (double)variant->memory_bytes / (double)variant->least_memory_bytes : 1;
     if (over > 1.1)
-      fail_msg("seed %d: %zu bytes, but at most %zu are alive at one step", seed, plan->memory_bytes, plan->least_memory_bytes);
+      fail_msg("seed %d: %zu bytes, but at most %zu are alive at one step", seed, variant->memory_bytes,
+               variant->least_memory_bytes);
     sum += over;
     cpu_program_close(&program);
     cpu_host_close(&cpu);

@@ -49,9 +49,9 @@ static clv_graph *recurrence(const clv_allocator *allocator, const sizes *s, int
 }
 
 static bool is_packed(const clv_instance *instance) {
-  const clv__cpu_plan *plan = instance->run->plan;
-  for (size_t s = 0; s < plan->step_count; ++s) {
-    if (plan->steps[s].kernel == clv__kernels()->recurrent_prepared) return true;
+  const clv__cpu_variant *variant = instance->run->variant;
+  for (size_t s = 0; s < variant->step_count; ++s) {
+    if (variant->steps[s].kernel == clv__kernels()->recurrent_prepared) return true;
   }
   return false;
 }
@@ -63,7 +63,7 @@ static void compare(const clv_tensor *made, const clv_tensor *wanted, const size
     assert_memory_equal(made->data, wanted->data, size_bytes);
     return;
   }
-  /* The results differ slightly, because the plan does not round the values between its steps to the narrow dtype. */
+  /* The results differ slightly, because the variant does not round the values between its steps to the narrow dtype. */
   for (size_t i = 0; i < size_bytes / sizeof(float); ++i) {
     const float a = ((const float *)made->data)[i], b = ((const float *)wanted->data)[i];
     if (!(fabsf(a - b) <= (s->dtype == CLV_F16 ? 2e-3f : 2e-2f))) {

@@ -57,9 +57,9 @@ static clv_graph *product(clv_dtype dtype, int64_t depth, int64_t columns, bool 
 }
 
 static const clv__cpu_row *row_of(const clv_instance *instance) {
-  const clv__cpu_plan *plan = instance->run->plan;
-  for (size_t s = 0; s < plan->step_count; ++s) {
-    if (plan->steps[s].kind == CLV__CPU_STEP_ROW) return plan->steps[s].row;
+  const clv__cpu_variant *variant = instance->run->variant;
+  for (size_t s = 0; s < variant->step_count; ++s) {
+    if (variant->steps[s].kind == CLV__CPU_STEP_ROW) return variant->steps[s].row;
   }
   return NULL;
 }
@@ -103,7 +103,8 @@ static void test_products(void **state) {
   }
 }
 
-/* Uses a matrix with one row and with several rows, in either order: each plan must be able to use what the earlier one packed.
+/* Uses a matrix with one row and with several rows, in either order: each variant must be able to use what the earlier one
+ * packed.
  */
 static void test_more_rows(void **state) {
   (void)state;

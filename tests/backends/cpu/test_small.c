@@ -19,7 +19,7 @@ static clv_tensor random_of(const clv_allocator *allocator, uint64_t *seed, clv_
   return tensor;
 }
 
-/* The number of steps of `kind` in the graph's plan. */
+/* The number of steps of `kind` in the graph's variant. */
 static size_t steps_of(clv_graph *graph, clv__cpu_step_kind kind) {
   clv_error error = {0};
   cpu_host cpu;
@@ -27,9 +27,9 @@ static size_t steps_of(clv_graph *graph, clv__cpu_step_kind kind) {
   size_t found = 0;
   assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
   assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
-  const clv__cpu_plan *plan = program.executable->plan;
-  assert_non_null(plan);
-  for (size_t i = 0; i < plan->step_count; ++i) found += plan->steps[i].kind == kind;
+  const clv__cpu_variant *variant = program.executable->variant;
+  assert_non_null(variant);
+  for (size_t i = 0; i < variant->step_count; ++i) found += variant->steps[i].kind == kind;
   cpu_program_close(&program);
   cpu_host_close(&cpu);
   return found;
@@ -37,7 +37,7 @@ static size_t steps_of(clv_graph *graph, clv__cpu_step_kind kind) {
 
 static void assert_direct(clv_graph *graph, const char *what) {
   if (steps_of(graph, CLV__CPU_STEP_PRIMITIVE) + steps_of(graph, CLV__CPU_STEP_KERNEL) > 0)
-    fail_msg("%s: the plan contains a primitive or a portable kernel", what);
+    fail_msg("%s: the variant contains a primitive or a portable kernel", what);
 }
 
 /* ---- Products. ---- */
@@ -204,7 +204,7 @@ static void test_elementwise(void **state) {
   for (uint64_t seed = 1; seed <= 600; ++seed) random_elementwise(seed);
 }
 
-/* The plan of a graph with tiny operators only must consist of direct calls. */
+/* The variant of a graph with tiny operators only must consist of direct calls. */
 static void test_tiny_graph_is_direct(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed < 5; ++seed) {

@@ -64,15 +64,15 @@ static clv_graph *make_graph(const clv_allocator *allocator, uint64_t seed) {
 }
 
 /* Whether each piece begins at the start of a block. The block size depends on the CPU. */
-static bool may_split(const clv__cpu_plan *plan, const clv__dnn_layout *whole) {
+static bool may_split(const clv__cpu_variant *variant, const clv__dnn_layout *whole) {
   const int64_t block = clv__dnn_layout_channels(whole);
-  for (uint32_t n = 0; n < plan->node_count && block > 0; ++n) {
-    const clv__cpu_plan_node *node = &plan->nodes[n];
+  for (uint32_t n = 0; n < variant->node_count && block > 0; ++n) {
+    const clv__cpu_variant_node *node = &variant->nodes[n];
     if (node->dead || strcmp(node->source->op, "Split") != 0) continue;
-    const int64_t channels = plan->values[node->inputs[0]].type.dims[1];
+    const int64_t channels = variant->values[node->inputs[0]].type.dims[1];
     int64_t begin = 0;
     for (uint32_t i = 0; i < node->output_count; ++i) {
-      const int64_t here = plan->values[node->outputs[i]].type.dims[1];
+      const int64_t here = variant->values[node->outputs[i]].type.dims[1];
       if (here == channels) break; /* the axis of Split is one of the pixels */
       if (block != channels && begin % block != 0) return false;
       begin += here;
@@ -98,16 +98,16 @@ static void test_pieces(void **state) {
     assert_int_equal(compare_with_reference(graph, &x, NULL, NULL, what), 0);
     assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
     assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
-    const clv__cpu_plan *plan = program.executable->plan;
+    const clv__cpu_variant *variant = program.executable->variant;
     const clv__dnn_layout *whole = NULL; /* of the first convolution's result, which is split */
     bool has_pieces = false;
-    for (size_t s = 0; s < plan->step_count; ++s) {
-      const clv__cpu_step *step = &plan->steps[s];
+    for (size_t s = 0; s < variant->step_count; ++s) {
+      const clv__cpu_step *step = &variant->steps[s];
       if (step->node == NULL || step->kind != CLV__CPU_STEP_PRIMITIVE) continue;
       has_pieces |= strcmp(step->what, "Split") == 0;
       if (whole == NULL && strcmp(step->node->op, "Conv") == 0) whole = step->primitive->destination;
     }
-    const bool wanted = whole != NULL && may_split(plan, whole);
+    const bool wanted = whole != NULL && may_split(variant, whole);
     if (has_pieces != wanted) fail_msg("%s: %s in the convolution's layout", what, wanted ? "not split" : "split");
     taken += has_pieces;
     cpu_program_close(&program);

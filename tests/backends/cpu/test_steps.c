@@ -155,9 +155,9 @@ static void assert_same_nan(const clv_tensor *made, const clv_tensor *wanted, co
 }
 
 /* Whether the step of operator `op` runs in memory order, that is, over a tensor of rank 1. */
-static bool is_flat(const clv__cpu_plan *plan, const char *op) {
-  for (size_t i = 0; i < plan->step_count; ++i) {
-    const clv__cpu_step *step = &plan->steps[i];
+static bool is_flat(const clv__cpu_variant *variant, const char *op) {
+  for (size_t i = 0; i < variant->step_count; ++i) {
+    const clv__cpu_step *step = &variant->steps[i];
     if (strcmp(step->what, op) == 0) return step->operands[step->input_count].type.rank == 1;
   }
   return false;
@@ -215,7 +215,7 @@ static void test_kernels_in_layouts(void **state) {
       clv__release(graph->allocator, made[k].data);
       clv__release(graph->allocator, wanted[k].data);
     }
-    if (cases[i].in_layout && !is_flat(program.executable->plan, cases[i].op))
+    if (cases[i].in_layout && !is_flat(program.executable->variant, cases[i].op))
       fail_msg("%s does not run in memory order", cases[i].op);
     cpu_program_close(&program);
     cpu_host_close(&cpu);

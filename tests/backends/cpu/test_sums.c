@@ -305,9 +305,9 @@ static void run_and_compare(cpu_program *program, clv_graph *graph, const clv_te
 
 /* Counts the products of bytes that run as portable kernels and those that run as oneDNN primitives. */
 static void count_products(const clv_instance *instance, int *kernels, int *primitives) {
-  const clv__cpu_plan *plan = instance->run->plan;
-  for (size_t s = 0; s < plan->step_count; ++s) {
-    const clv__cpu_step *step = &plan->steps[s];
+  const clv__cpu_variant *variant = instance->run->variant;
+  for (size_t s = 0; s < variant->step_count; ++s) {
+    const clv__cpu_step *step = &variant->steps[s];
     if (step->node == NULL || strstr(step->node->op, "Integer") == NULL) continue;
     *kernels += step->kind == CLV__CPU_STEP_KERNEL;
     *primitives += step->kind == CLV__CPU_STEP_PRIMITIVE;
@@ -316,10 +316,10 @@ static void count_products(const clv_instance *instance, int *kernels, int *prim
 
 /* The number of passes over sums that end in GELU. */
 static int count_gelus(const clv_instance *instance) {
-  const clv__cpu_plan *plan = instance->run->plan;
+  const clv__cpu_variant *variant = instance->run->variant;
   int count = 0;
-  for (size_t s = 0; s < plan->step_count; ++s) {
-    const clv__cpu_step *step = &plan->steps[s];
+  for (size_t s = 0; s < variant->step_count; ++s) {
+    const clv__cpu_step *step = &variant->steps[s];
     if (step->kind != CLV__CPU_STEP_OWN || step->own->run != clv__cpu_kernels()->sums_pass_run) continue;
     count += ((const clv__cpu_sums_pass *)(const void *)step->own)->has_gelu;
   }

@@ -102,11 +102,11 @@ static ways run(desk *d, clv_graph *graph) {
   clv_tensor input = random_tensor(allocator, &seed, 4, (int64_t[]){1, 48, 14, 14}), got = {.rank = CLV_RANK_UNKNOWN},
              wanted = {0};
   assert_ok(cpu_program_open(&program, &d->cpu, graph, NULL, &error), error);
-  const clv__cpu_plan *plan = program.executable->plan;
-  assert_non_null(plan);
-  for (size_t s = 0; s < plan->step_count; ++s) {
-    made.row += plan->steps[s].kind == CLV__CPU_STEP_ROW;
-    made.winograd += plan->steps[s].primitive != NULL && strstr(plan->steps[s].primitive->implementation, "wino") != NULL;
+  const clv__cpu_variant *variant = program.executable->variant;
+  assert_non_null(variant);
+  for (size_t s = 0; s < variant->step_count; ++s) {
+    made.row += variant->steps[s].kind == CLV__CPU_STEP_ROW;
+    made.winograd += variant->steps[s].primitive != NULL && strstr(variant->steps[s].primitive->implementation, "wino") != NULL;
   }
   assert_ok(cpu_program_run(&program, &input, &got, &error), error);
   assert_ok(clv__graph_evaluate(graph, &input, NULL, &wanted, NULL, NULL, allocator, &error), error);

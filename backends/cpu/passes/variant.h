@@ -1,7 +1,7 @@
-/* A plan: a program prepared for given input shapes. Passes rewrite its nodes (fold, fuse). Lowering turns the nodes into steps
- * over memory slots. Memory planning assigns the slots their offsets. A finished plan is immutable. */
-#ifndef CLEAVE_BACKENDS_CPU_PASSES_PLAN_H
-#define CLEAVE_BACKENDS_CPU_PASSES_PLAN_H
+/* A variant: a program prepared for given input shapes. Passes rewrite its nodes (fold, fuse). Lowering turns the nodes into
+ * steps over memory slots. Memory planning assigns the slots their offsets. A finished variant is immutable. */
+#ifndef CLEAVE_BACKENDS_CPU_PASSES_VARIANT_H
+#define CLEAVE_BACKENDS_CPU_PASSES_VARIANT_H
 
 #include "backends/cpu/constants/constants.h"
 
@@ -45,7 +45,7 @@ typedef struct clv__cpu_integers clv__cpu_integers; /* lower/integer_posts.h */
 
 typedef struct clv__cpu_attention clv__cpu_attention; /* attention.h */
 
-typedef struct clv__cpu_plan_node {
+typedef struct clv__cpu_variant_node {
   const clv__cpu_node *source; /* supplies the attributes */
   clv__cpu_kind kind;
   bool dead;
@@ -59,7 +59,7 @@ typedef struct clv__cpu_plan_node {
   const clv__cpu_attention *attention;
   uint32_t post_count;
   clv__cpu_post posts[CLV__CPU_MAX_POSTS];
-} clv__cpu_plan_node;
+} clv__cpu_variant_node;
 
 #define CLV__CPU_MAX_FORMS 4
 
@@ -68,19 +68,19 @@ typedef struct clv__cpu_form {
   uint32_t slot;
 } clv__cpu_form;
 
-typedef struct clv__cpu_plan_value {
-  clv_tensor type;    /* static; `data` is set if the value is known at plan time and available */
+typedef struct clv__cpu_variant_value {
+  clv_tensor type;    /* static; `data` is set if the value is known when the variant is made and available */
   clv_dtype outer;    /* the model's dtype if steps see the value as f32 (widen.c); NONE: type.dtype */
   clv_dtype made;     /* dtype in which oneDNN's steps compute an f32 value: CLV_F32 or CLV_BF16 (precision.c) */
   bool is_constant;   /* from the program or folded: always available */
-  uint32_t producer;  /* plan node, or NONE */
-  uint32_t readers;   /* number of operands of live nodes that read it, plus one for an output of the plan */
+  uint32_t producer;  /* variant node, or NONE */
+  uint32_t readers;   /* number of operands of live nodes that read it, plus one for an output of the variant */
   uint32_t reader;    /* if there is only one reader: its node; NONE if the node reads the value in a post */
-  uint32_t last_read; /* the last plan node that reads it or a view of it; CLV__CPU_NONE - 1 for outputs of the plan */
-  uint32_t output;    /* index among the plan's outputs, or NONE */
+  uint32_t last_read; /* the last variant node that reads it or a view of it; CLV__CPU_NONE - 1 for outputs of the variant */
+  uint32_t output;    /* index among the variant's outputs, or NONE */
   uint32_t form_count;
   clv__cpu_form forms[CLV__CPU_MAX_FORMS]; /* where it is stored; the first form is the one it was computed in */
-} clv__cpu_plan_value;
+} clv__cpu_variant_value;
 
 typedef enum clv__cpu_slot_kind {
   CLV__CPU_SLOT_ARENA,
@@ -91,7 +91,7 @@ typedef enum clv__cpu_slot_kind {
 
 typedef struct clv__cpu_slot {
   clv__cpu_slot_kind kind;
-  uint32_t index;     /* INPUT, OUTPUT: of the plan's input or output */
+  uint32_t index;     /* INPUT, OUTPUT: of the variant's input or output */
   uint32_t root;      /* the slot that owns its memory; itself if it has its own */
   size_t inner_bytes; /* offset of a part from the start of its root */
   void *data;         /* CONSTANT */
@@ -144,16 +144,16 @@ typedef struct clv__cpu_step {
   bool may_overlap;                           /* its first output may reuse the memory of its first input */
 } clv__cpu_step;
 
-typedef struct clv__cpu_plan {
+typedef struct clv__cpu_variant {
   clv_device *device;
   clv__cpu_program *program;
   clv__cpu_constants *constants;
   clv__arena arena;
   bool fuse, onednn;
   uint32_t node_count, value_count;
-  clv__cpu_plan_node *nodes;
-  clv__cpu_plan_value *values;
-  const clv_tensor *given; /* the types of the inputs; belongs to the caller and is valid only in clv__cpu_plan_make() */
+  clv__cpu_variant_node *nodes;
+  clv__cpu_variant_value *values;
+  const clv_tensor *given; /* the types of the inputs; belongs to the caller and is valid only in clv__cpu_variant_make() */
   clv_tensor *input_types; /* a copy of `given` that stays valid */
   clv_tensor *output_types;
   clv__cpu_slot *slots;
@@ -162,58 +162,60 @@ typedef struct clv__cpu_plan {
   size_t step_count, step_capacity;
   size_t memory_bytes;       /* per instance: values between steps, and the steps' scratch; a multiple of CLV__ALIGNMENT */
   size_t least_memory_bytes; /* lower bound for any assignment of offsets with this order of steps */
-} clv__cpu_plan;
+} clv__cpu_variant;
 
-/* Returns CLV_OK with *plan NULL if some shape is known only at run time. `graph` is the view passed to compile(), or a reopened
- * copy of it; the host infers shapes from it. */
-clv_status clv__cpu_plan_make(clv__cpu_program *program, clv__cpu_constants *constants, const clv_graph_view *graph,
-                              const clv_tensor *inputs, clv__cpu_plan **plan, clv_error *error);
-void clv__cpu_plan_destroy(clv__cpu_plan *plan); /* accepts NULL */
+/* Returns CLV_OK with *variant NULL if some shape is known only at run time. `graph` is the view passed to compile(), or a
+ * reopened copy of it; the host infers shapes from it. */
+clv_status clv__cpu_variant_make(clv__cpu_program *program, clv__cpu_constants *constants, const clv_graph_view *graph,
+                                 const clv_tensor *inputs, clv__cpu_variant **variant, clv_error *error);
+void clv__cpu_variant_destroy(clv__cpu_variant *variant); /* accepts NULL */
 
-/* ---- The passes. plan.c determines their order. ---- */
-clv_status clv__cpu_pass_infer(clv__cpu_plan *plan, const clv_graph_view *graph, bool *complete, clv_error *error); /* infer.c */
-clv_status clv__cpu_pass_widen(clv__cpu_plan *plan, clv_error *error);                                              /* widen.c */
-void clv__cpu_pass_recognise(clv__cpu_plan *plan);                         /* recognise.c */
-clv_status clv__cpu_pass_fold(clv__cpu_plan *plan, clv_error *error);      /* fold.c */
-clv_status clv__cpu_pass_quantise(clv__cpu_plan *plan, clv_error *error);  /* quantise.c */
-clv_status clv__cpu_pass_sums(clv__cpu_plan *plan, clv_error *error);      /* sums.c */
-void clv__cpu_pass_gelu(clv__cpu_plan *plan);                              /* gelu.c */
-clv_status clv__cpu_pass_attention(clv__cpu_plan *plan, clv_error *error); /* attention.c */
-void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                           /* fuse.c */
-void clv__cpu_pass_fuse(clv__cpu_plan *plan);                              /* fuse.c */
-clv_status clv__cpu_pass_join(clv__cpu_plan *plan, clv_error *error);      /* join.c */
-void clv__cpu_pass_precision(clv__cpu_plan *plan);                         /* precision.c */
-void clv__cpu_pass_count(clv__cpu_plan *plan); /* removes dead nodes; counts readers, producers and last reads: uses.c */
-clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error);  /* lower.c */
-clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error); /* run/memory.c */
+/* ---- The passes. variant.c determines their order. ---- */
+clv_status clv__cpu_pass_infer(clv__cpu_variant *variant, const clv_graph_view *graph, bool *complete,
+                               clv_error *error);                                /* infer.c */
+clv_status clv__cpu_pass_widen(clv__cpu_variant *variant, clv_error *error);     /* widen.c */
+void clv__cpu_pass_recognise(clv__cpu_variant *variant);                         /* recognise.c */
+clv_status clv__cpu_pass_fold(clv__cpu_variant *variant, clv_error *error);      /* fold.c */
+clv_status clv__cpu_pass_quantise(clv__cpu_variant *variant, clv_error *error);  /* quantise.c */
+clv_status clv__cpu_pass_sums(clv__cpu_variant *variant, clv_error *error);      /* sums.c */
+void clv__cpu_pass_gelu(clv__cpu_variant *variant);                              /* gelu.c */
+clv_status clv__cpu_pass_attention(clv__cpu_variant *variant, clv_error *error); /* attention.c */
+void clv__cpu_pass_shuffle(clv__cpu_variant *variant);                           /* fuse.c */
+void clv__cpu_pass_fuse(clv__cpu_variant *variant);                              /* fuse.c */
+clv_status clv__cpu_pass_join(clv__cpu_variant *variant, clv_error *error);      /* join.c */
+void clv__cpu_pass_precision(clv__cpu_variant *variant);                         /* precision.c */
+void clv__cpu_pass_count(clv__cpu_variant *variant); /* removes dead nodes; counts readers, producers and last reads: uses.c */
+clv_status clv__cpu_pass_lower(clv__cpu_variant *variant, clv_error *error);  /* lower.c */
+clv_status clv__cpu_pass_memory(clv__cpu_variant *variant, clv_error *error); /* run/memory.c */
 
 /* ---- Shared by the passes (uses.c). ---- */
-static inline clv__cpu_plan_value *clv__cpu_input(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t index) {
-  return index < node->input_count && node->inputs[index] != CLV__CPU_NONE ? &plan->values[node->inputs[index]] : NULL;
+static inline clv__cpu_variant_value *clv__cpu_input(clv__cpu_variant *variant, const clv__cpu_variant_node *node,
+                                                     uint32_t index) {
+  return index < node->input_count && node->inputs[index] != CLV__CPU_NONE ? &variant->values[node->inputs[index]] : NULL;
 }
-static inline clv__cpu_plan_value *clv__cpu_output(clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
-  return &plan->values[node->outputs[0]];
+static inline clv__cpu_variant_value *clv__cpu_output(clv__cpu_variant *variant, const clv__cpu_variant_node *node) {
+  return &variant->values[node->outputs[0]];
 }
 /* The type of the value as seen from outside this backend, that is, with its outer dtype. */
-static inline clv_tensor clv__cpu_outer_type(const clv__cpu_plan *plan, uint32_t value) {
-  clv_tensor type = plan->values[value].type;
+static inline clv_tensor clv__cpu_outer_type(const clv__cpu_variant *variant, uint32_t value) {
+  clv_tensor type = variant->values[value].type;
   type.data = NULL;
-  if (plan->values[value].outer != CLV_DTYPE_NONE) type.dtype = plan->values[value].outer;
+  if (variant->values[value].outer != CLV_DTYPE_NONE) type.dtype = variant->values[value].outer;
   return type;
 }
 /* The slot that owns a slot's memory, across any number of slots in between. */
-static inline uint32_t clv__cpu_slot_root(const clv__cpu_plan *plan, uint32_t slot) {
-  while (plan->slots[slot].root != slot) slot = plan->slots[slot].root;
+static inline uint32_t clv__cpu_slot_root(const clv__cpu_variant *variant, uint32_t slot) {
+  while (variant->slots[slot].root != slot) slot = variant->slots[slot].root;
   return slot;
 }
 /* The bytes of a constant value, row-major and aligned. NULL with status CLV_OK if the value is not a constant. */
-clv_status clv__cpu_known(clv__cpu_plan *plan, uint32_t value, void **data, clv_error *error);
+clv_status clv__cpu_known(clv__cpu_variant *variant, uint32_t value, void **data, clv_error *error);
 /* Whether a kernel node runs in f32 although the model has a narrower dtype. Otherwise it runs in the model's dtypes. Call this
  * only during lowering, when the layouts of its inputs are known (widen.c). */
-bool clv__cpu_runs_wide(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
+bool clv__cpu_runs_wide(clv__cpu_variant *variant, const clv__cpu_variant_node *node);
 /* True when `type` is static f32 with at least one element. */
 bool clv__cpu_is_f32(const clv_tensor *type);
-/* The only live node that reads `value`. NULL if there are several or none, or if `value` is an output of the plan. */
-clv__cpu_plan_node *clv__cpu_only_reader(clv__cpu_plan *plan, uint32_t value);
+/* The only live node that reads `value`. NULL if there are several or none, or if `value` is an output of the variant. */
+clv__cpu_variant_node *clv__cpu_only_reader(clv__cpu_variant *variant, uint32_t value);
 
 #endif

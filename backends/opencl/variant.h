@@ -1,13 +1,13 @@
-/* Executables, and plans: a plan lists the launches of an executable for given shapes, and the memory they use.
+/* Executables, and variants: a variant lists the launches of an executable for given shapes, and the memory they use.
  *
- * An executable contains the partition as a separate ONNX model (executable.c). These passes make a plan, in this order:
+ * An executable contains the partition as a separate ONNX model (executable.c). These passes make a variant, in this order:
  *   infer.c   infers the type of every value for the given inputs, and computes small values that depend only on shapes
  *   fuse.c    fuses elementwise nodes into the node before them
  *   lower.c   turns nodes into steps, with the lower() of each operator
  *   layout.c  decides where each value is stored; values that are not needed at the same time share scratch memory
- * A plan is immutable, and the instances with its shapes share it. */
-#ifndef CLEAVE_BACKENDS_OPENCL_PLAN_H
-#define CLEAVE_BACKENDS_OPENCL_PLAN_H
+ * A variant is immutable, and the instances with its shapes share it. */
+#ifndef CLEAVE_BACKENDS_OPENCL_VARIANT_H
+#define CLEAVE_BACKENDS_OPENCL_VARIANT_H
 
 #include "backends/opencl/lower/expressions.h"
 #include "base/files/sealed.h"
@@ -22,7 +22,7 @@ typedef enum clv__opencl_where {
   CLV__OPENCL_AT_INPUT,    /* binding `index` */
   CLV__OPENCL_AT_OUTPUT,   /* binding `index` */
   CLV__OPENCL_AT_WEIGHT,   /* weight `index` */
-  CLV__OPENCL_AT_CONSTANT, /* region `index` of the plan's constants */
+  CLV__OPENCL_AT_CONSTANT, /* region `index` of the variant's constants */
   CLV__OPENCL_AT_SCRATCH,  /* region `index` of the instance's scratch */
   CLV__OPENCL_AT_KEPT      /* persistent memory `index` of the instance */
 } clv__opencl_where;
@@ -74,21 +74,21 @@ typedef struct clv__opencl_post {
   int64_t inner, period;  /* element `at` of the output uses element at / inner % period of the operand */
 } clv__opencl_post;
 
-typedef struct clv__opencl_plan_node {
+typedef struct clv__opencl_variant_node {
   bool is_dead;                   /* folded, or fused into the node before it */
   const clv__opencl_operator *op; /* NULL: a view */
   uint32_t input_count, output_count;
   uint32_t *inputs, *outputs;
   uint32_t post_count;
   clv__opencl_post posts[CLV__OPENCL_MAX_POSTS];
-  uint32_t first_scratch, scratch_count; /* the range of plan->scratch that only this node uses */
-} clv__opencl_plan_node;
+  uint32_t first_scratch, scratch_count; /* the range of variant->scratch that only this node uses */
+} clv__opencl_variant_node;
 
-typedef struct clv__opencl_plan_value {
+typedef struct clv__opencl_variant_value {
   clv_tensor type;         /* static; `data`: set if the value is known */
   uint32_t root;           /* the value whose bytes it shares; itself unless it is a view */
   clv__opencl_location at; /* set only for roots */
-} clv__opencl_plan_value;
+} clv__opencl_variant_value;
 
 typedef struct clv__opencl_steps {
   clv__opencl_step *items;
@@ -111,20 +111,20 @@ typedef struct clv__opencl_fault_places {
   size_t count, capacity;
 } clv__opencl_fault_places;
 
-typedef struct clv__opencl_plan {
+typedef struct clv__opencl_variant {
   clv_device *device;
   clv_executable *executable;
   clv__arena arena;
   clv_tensor *input_types;
-  clv__opencl_plan_node *nodes;
-  clv__opencl_plan_value *values;
+  clv__opencl_variant_node *nodes;
+  clv__opencl_variant_value *values;
   clv__opencl_steps steps;
   clv__opencl_regions scratch, constants, kept;
   clv__opencl_fault_places fault_places;
   uint32_t kept_faults; /* if there are fault places: the region of `kept` with one fault per place */
   uint64_t scratch_bytes, constant_bytes;
   cl_mem constant_memory, *constant_parts;
-} clv__opencl_plan;
+} clv__opencl_variant;
 
 typedef struct clv__opencl_value {
   const char *name;
@@ -144,8 +144,8 @@ struct clv_executable {
   clv__opencl_value *values;
   uint32_t *inputs, *outputs, *weights; /* indices of values */
   const char **weight_names;
-  clv_tensor *input_types; /* given to compile(); some may not be static */
-  clv__opencl_plan *plan;  /* the plan for input_types; NULL if they are not all static */
+  clv_tensor *input_types;      /* given to compile(); some may not be static */
+  clv__opencl_variant *variant; /* the variant for input_types; NULL if they are not all static */
 };
 
 /* ---- Executables (executable.c) ---- */
@@ -168,28 +168,31 @@ clv_status clv__opencl_executable_read(clv_device *device, const void *data, siz
 clv_status clv__opencl_executable_load(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
                                        clv_error *error);
 
-/* ---- Plans (plan.c) ---- */
+/* ---- Variants (variant.c) ---- */
 
 /* `inputs` must be static types. Programs are registered, but not built. */
-clv_status clv__opencl_plan_make(clv_executable *executable, const clv_tensor *inputs, clv__opencl_plan **plan, clv_error *error);
+clv_status clv__opencl_variant_make(clv_executable *executable, const clv_tensor *inputs, clv__opencl_variant **variant,
+                                    clv_error *error);
 /* Builds the programs and uploads the constants. */
-clv_status clv__opencl_plan_finish(clv__opencl_plan *plan, clv_error *error);
-void clv__opencl_plan_destroy(clv__opencl_plan *plan); /* accepts NULL */
+clv_status clv__opencl_variant_finish(clv__opencl_variant *variant, clv_error *error);
+void clv__opencl_variant_destroy(clv__opencl_variant *variant); /* accepts NULL */
 
 /* ---- The passes ---- */
-clv_status clv__opencl_pass_infer(clv__opencl_plan *plan, clv_error *error);
-void clv__opencl_pass_fuse(clv__opencl_plan *plan);
-clv_status clv__opencl_pass_lower(clv__opencl_plan *plan, clv_error *error);
-clv_status clv__opencl_pass_layout(clv__opencl_plan *plan, clv_error *error);
+clv_status clv__opencl_pass_infer(clv__opencl_variant *variant, clv_error *error);
+void clv__opencl_pass_fuse(clv__opencl_variant *variant);
+clv_status clv__opencl_pass_lower(clv__opencl_variant *variant, clv_error *error);
+clv_status clv__opencl_pass_layout(clv__opencl_variant *variant, clv_error *error);
 
-/* ---- Shared by the passes (plan.c) ---- */
+/* ---- Shared by the passes (variant.c) ---- */
 /* Describes a node with the types of its operands. `types` has room for input_count + output_count tensors, `constant` for
  * input_count flags. */
-clv__opencl_node clv__opencl_plan_node_view(const clv__opencl_plan *plan, uint32_t node, clv_tensor *types, bool *constant);
+clv__opencl_node clv__opencl_variant_node_view(const clv__opencl_variant *variant, uint32_t node, clv_tensor *types,
+                                               bool *constant);
 /* The largest number of operands of any node. */
-uint32_t clv__opencl_plan_most(const clv__opencl_plan *plan);
-clv_status clv__opencl_region_add(clv__opencl_plan *plan, clv__opencl_regions *regions, uint64_t size_bytes, const void *data,
-                                  uint32_t *index, clv_error *error);
-clv_status clv__opencl_step_add(clv__opencl_plan *plan, clv__opencl_steps *steps, const clv__opencl_step *step, clv_error *error);
+uint32_t clv__opencl_variant_most(const clv__opencl_variant *variant);
+clv_status clv__opencl_region_add(clv__opencl_variant *variant, clv__opencl_regions *regions, uint64_t size_bytes,
+                                  const void *data, uint32_t *index, clv_error *error);
+clv_status clv__opencl_step_add(clv__opencl_variant *variant, clv__opencl_steps *steps, const clv__opencl_step *step,
+                                clv_error *error);
 
 #endif
