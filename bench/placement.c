@@ -155,7 +155,7 @@ static clv__problem *make_problem(clv__arena *arena, uint32_t nodes, uint32_t sp
 
 typedef struct result {
   const char *strategy;
-  uint32_t nodes, splits, partitions, moves;
+  uint32_t nodes, splits, partitions, copies;
   double median_ns, fastest_ns; /* of one run */
   double bytes_a_node;          /* the peak of memory in use, per node */
 } result;
@@ -169,7 +169,7 @@ static uint64_t now_ns(void) {
 
 /* The part that is measured: from arrays to partitions and transfers. */
 static clv_status place_once(const clv__problem *problem, const clv__strategy *strategy, clv__arena *arena, clv__cut *cut,
-                             clv__moves *moves, clv_error *error) {
+                             clv__copies *copies, clv_error *error) {
   clv__placing placing;
   clv__place_input input = {.problem = problem, .split = strategy->split};
   CLV__TRY(strategy->place(&input, arena, &placing, error));
@@ -177,7 +177,7 @@ static clv_status place_once(const clv__problem *problem, const clv__strategy *s
     *cut = placing.cut;
   else
     CLV__TRY(clv__split(problem, placing.devices, placing.groups, strategy->split, arena, cut, error));
-  return clv__split_moves(problem, cut, placing.streamed, arena, moves, error);
+  return clv__split_copies(problem, cut, placing.streamed, arena, copies, error);
 }
 
 static int compare_times(const void *a, const void *b) {
@@ -193,14 +193,14 @@ static bool measure(const clv__problem *problem, const char *name, uint32_t runs
     counter c = {{&c, allocate, release}, 0, 0};
     clv__arena arena;
     clv__cut cut;
-    clv__moves moves;
+    clv__copies copies;
     clv_error error = {0};
     clv__arena_init(&arena, run == 0 ? &c.allocator : clv__allocator_default());
     uint64_t start = now_ns();
-    clv_status status = place_once(problem, strategy, &arena, &cut, &moves, &error);
+    clv_status status = place_once(problem, strategy, &arena, &cut, &copies, &error);
     if (run > 0) times[run - 1] = now_ns() - start;
     r->partitions = status == CLV_OK ? cut.count : 0;
-    r->moves = status == CLV_OK ? moves.count : 0;
+    r->copies = status == CLV_OK ? copies.count : 0;
     clv__arena_finish(&arena);
     if (run == 0) r->bytes_a_node = (double)c.peak_bytes / problem->node_count;
     if (status != CLV_OK) {
@@ -227,11 +227,11 @@ static bool report(const options *o, const result *r, uint32_t expected_partitio
     printf(
         "%s  {\"strategy\": \"%s\", \"nodes\": %u, \"splits\": %u, \"partitions\": %u, \"transfers\": %u, \"median_ms\": %.4f, "
         "\"ns_a_node\": %.1f, \"bytes_a_node\": %.0f}",
-        first_row ? "" : ",\n", r->strategy, r->nodes, r->splits, r->partitions, r->moves, r->median_ns / 1e6,
+        first_row ? "" : ",\n", r->strategy, r->nodes, r->splits, r->partitions, r->copies, r->median_ns / 1e6,
         r->median_ns / r->nodes, r->bytes_a_node);
     first_row = false;
   } else if (!o->check) {
-    printf("%-16s %7u %7u %10u %9u %9.3f %9.1f %9.1f %8.0f\n", r->strategy, r->nodes, r->splits, r->partitions, r->moves,
+    printf("%-16s %7u %7u %10u %9u %9.3f %9.1f %9.1f %8.0f\n", r->strategy, r->nodes, r->splits, r->partitions, r->copies,
            r->median_ns / 1e6, r->median_ns / r->nodes, r->fastest_ns / r->nodes, r->bytes_a_node);
   }
   bool quick = strcmp(r->strategy, "optimal") != 0;

@@ -15,7 +15,7 @@ typedef struct clv__pass {
   const char *const *weight_causes;
   const uint32_t *partition_of; /* set from the pass that cuts; NULL before */
   const clv__cut *cut;          /* set from the pass that cuts; NULL before */
-  const clv__moves *moves;      /* the copies into its partitions; NULL before */
+  const clv__copies *copies;    /* the copies into its partitions; NULL before */
 } clv__pass;
 
 typedef struct clv__place_input {
@@ -84,7 +84,7 @@ clv_status clv__place_single(const clv__place_input *input, uint32_t device, clv
 typedef struct clv__candidate {
   clv__placing placing;
   clv__cut cut;
-  clv__moves moves;
+  clv__copies copies;
   clv__price price;
 } clv__candidate;
 /* Runs the strategy `place`, cuts the placement into partitions, plans the copies between memories and predicts the cost. */

@@ -78,6 +78,6 @@ clv_status clv__place_price(const clv__place_input *input, clv__arena *arena, cl
     candidate->cut = placing->cut;
   else
     CLV__TRY(clv__split(input->problem, placing->devices, placing->groups, input->split, arena, &candidate->cut, error));
-  CLV__TRY(clv__split_moves(input->problem, &candidate->cut, placing->streamed, arena, &candidate->moves, error));
-  return clv__price_cut(input->problem, &candidate->cut, &candidate->moves, arena, &candidate->price, error);
+  CLV__TRY(clv__split_copies(input->problem, &candidate->cut, placing->streamed, arena, &candidate->copies, error));
+  return clv__price_cut(input->problem, &candidate->cut, &candidate->copies, arena, &candidate->price, error);
 }

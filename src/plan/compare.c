@@ -3,15 +3,15 @@
 
 #include <string.h>
 
-static void fill(const clv_plan *plan, const clv__cut *cut, const clv__moves *moves, const clv__price *price,
+static void fill(const clv_plan *plan, const clv__cut *cut, const clv__copies *copies, const clv__price *price,
                  clv__comparison *row) {
   const clv__problem *problem = plan->problem;
   row->partitions = cut->count;
-  for (uint32_t i = 0; i < moves->count; ++i) {
-    const clv__move *move = &moves->items[i];
-    if (move->is_weight || move->before == cut->count || problem->producers[move->value] == CLV__NONE) continue;
+  for (uint32_t i = 0; i < copies->count; ++i) {
+    const clv__copy *copy = &copies->items[i];
+    if (copy->is_weight || copy->before == cut->count || problem->producers[copy->value] == CLV__NONE) continue;
     ++row->transfers;
-    row->transfer_bytes += problem->value_bytes[move->value];
+    row->transfer_bytes += problem->value_bytes[copy->value];
   }
   row->serial_ns = price->serial_ns;
   row->overlapped_ns = price->overlapped_ns;
@@ -46,7 +46,7 @@ static clv_status compare_one(const clv_plan *plan, const clv__strategy *strateg
     if (status == CLV_OK) status = clv__place_price(&input, &work, &candidate, &why);
   }
   if (status == CLV_OK)
-    fill(plan, &candidate.cut, &candidate.moves, &candidate.price, row);
+    fill(plan, &candidate.cut, &candidate.copies, &candidate.price, row);
   else
     status = refuse(arena, row, status, &why, error);
   clv__arena_finish(&work);
@@ -63,7 +63,7 @@ clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__compa
     rows[i].name = clv__strategies[i]->name;
     rows[i].is_plan = strcmp(rows[i].name, plan->placement.strategy) == 0;
     if (rows[i].is_plan) /* use the plan itself, which may have been changed to fit into memory */
-      fill(plan, &plan->cut, &plan->moves, &plan->price, &rows[i]);
+      fill(plan, &plan->cut, &plan->copies, &plan->price, &rows[i]);
     else
       CLV__TRY(compare_one(plan, clv__strategies[i], 0, arena, &rows[i], error));
   }

@@ -37,18 +37,18 @@ static json_t *milliseconds(uint64_t time_ns) {
 
 /* Lists the weights that are streamed to partition `index`. */
 static json_t *streamed_json(const clv_plan *plan, uint32_t index) {
-  const clv__move *moves = plan->moves.items;
-  uint32_t low = 0, high = plan->moves.count;
+  const clv__copy *copies = plan->copies.items;
+  uint32_t low = 0, high = plan->copies.count;
   while (low < high) { /* transfers are sorted by partition */
     uint32_t middle = low + (high - low) / 2;
-    if (moves[middle].before < index)
+    if (copies[middle].before < index)
       low = middle + 1;
     else
       high = middle;
   }
   json_t *names = json_array();
-  for (; low < plan->moves.count && moves[low].before == index; ++low) {
-    if (moves[low].is_weight) json_array_append_new(names, json_string_nocheck(plan->problem->weight_names[moves[low].value]));
+  for (; low < plan->copies.count && copies[low].before == index; ++low) {
+    if (copies[low].is_weight) json_array_append_new(names, json_string_nocheck(plan->problem->weight_names[copies[low].value]));
   }
   return names;
 }
@@ -86,7 +86,7 @@ static json_t *transfer_json(const clv_plan *plan, uint32_t index) {
   json_object_set_new(object, "to", json_string_nocheck(plan->devices->spaces[transfer->to]));
   json_object_set_new(object, "boundary", json_string_nocheck(boundaries[transfer->boundary]));
   json_object_set_new(object, "bytes", transfer->size_known ? json_integer((json_int_t)transfer->size_bytes) : json_null());
-  json_object_set_new(object, "predicted_ms", milliseconds(plan->price.move_ns[index]));
+  json_object_set_new(object, "predicted_ms", milliseconds(plan->price.copy_ns[index]));
   return object;
 }
 

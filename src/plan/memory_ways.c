@@ -66,13 +66,13 @@ static clv_status begin_way(const clv__fitting *f, clv__way *w, clv_error *error
 clv_status clv__fitting_price(clv__fitting *f, clv__way *w, clv_error *error) {
   clv__arena work;
   clv__cut cut;
-  clv__moves moves;
+  clv__copies copies;
   clv__price price;
   clv__arena_init(&work, f->plan->graph->allocator);
   f->compared += f->plan->problem->node_count;
   clv_status status = clv__split(f->plan->problem, w->devices, w->groups, f->plan->split, &work, &cut, error);
-  if (status == CLV_OK) status = clv__split_moves(f->plan->problem, &cut, w->streamed, &work, &moves, error);
-  if (status == CLV_OK) status = clv__price_cut(f->plan->problem, &cut, &moves, &work, &price, error);
+  if (status == CLV_OK) status = clv__split_copies(f->plan->problem, &cut, w->streamed, &work, &copies, error);
+  if (status == CLV_OK) status = clv__price_cut(f->plan->problem, &cut, &copies, &work, &price, error);
   if (status == CLV_OK) w->time_ns = clv__price_of(&price, f->plan->objective);
   clv__arena_finish(&work);
   return status;

@@ -75,7 +75,7 @@ struct clv_plan {
   clv__reader_counts readers;    /* for the placement `problem_devices` */
   clv__cut cut;
   const uint16_t *streamed; /* by weight: bits of the devices it is streamed to; NULL: none */
-  clv__moves moves;
+  clv__copies copies;
   const uint32_t *const *claims; /* see clv__place_input */
   const char *note;              /* from the strategy: NULL, or a sentence */
   uint32_t pass_count;           /* of `propagate`, if requested */
@@ -84,7 +84,7 @@ struct clv_plan {
   uint32_t partition_count;
   clv__partition *partitions; /* in execution order: the partitions of `cut` */
   uint32_t transfer_count;
-  clv__transfer *transfers; /* in execution order: the transfers of `moves` */
+  clv__transfer *transfers; /* in execution order: the transfers of `copies` */
   uint32_t step_count;
   clv__step *steps;
 
@@ -132,7 +132,7 @@ clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const 
 clv_status clv__plan_ask_streams(clv_plan *plan, clv__problem *problem, clv_error *error);
 
 /* Adopts a cut of plan->problem (plan.c): builds the views of its partitions and sets plan->placement from it. `streamed`: see
- * clv__split_moves(). The cut and `streamed` must live in the plan's arena. */
+ * clv__split_copies(). The cut and `streamed` must live in the plan's arena. */
 clv_status clv__plan_set_cut(clv_plan *plan, const clv__cut *cut, const uint16_t *streamed, clv_error *error);
 /* Adds the transfers, the steps, the price and the bounds (steps.c). */
 clv_status clv__plan_set_steps(clv_plan *plan, clv_error *error);

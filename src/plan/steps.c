@@ -52,35 +52,35 @@ static uint32_t *maker_of(work *w, uint32_t value, uint32_t space) {
 static clv_status add_transfer(work *w, uint32_t index, clv_error *error) {
   clv_plan *plan = w->plan;
   const clv__problem *problem = plan->problem;
-  const clv__move *move = &plan->moves.items[index];
-  clv_value_id value = move->is_weight ? problem->weight_ids[move->value] : problem->value_ids[move->value];
+  const clv__copy *copy = &plan->copies.items[index];
+  clv_value_id value = copy->is_weight ? problem->weight_ids[copy->value] : problem->value_ids[copy->value];
   size_t size_bytes = 0;
   bool known = clv__tensor_size_bytes(&plan->shapes->types[value], &size_bytes);
-  bool from_outside = !move->is_weight && problem->producers[move->value] == CLV__NONE;
+  bool from_outside = !copy->is_weight && problem->producers[copy->value] == CLV__NONE;
   plan->transfers[index] = (clv__transfer){.value = value,
-                                           .from = move->from,
-                                           .to = move->to,
-                                           .device = clv__space_device(problem, move->from == 0 ? move->to : move->from),
+                                           .from = copy->from,
+                                           .to = copy->to,
+                                           .device = clv__space_device(problem, copy->from == 0 ? copy->to : copy->from),
                                            .size_bytes = known ? size_bytes : 0,
                                            .size_known = known,
-                                           .boundary = move->is_weight                   ? CLV__BOUNDARY_WEIGHT
-                                                       : move->before == plan->cut.count ? CLV__BOUNDARY_OUTPUT
+                                           .boundary = copy->is_weight                   ? CLV__BOUNDARY_WEIGHT
+                                                       : copy->before == plan->cut.count ? CLV__BOUNDARY_OUTPUT
                                                        : from_outside                    ? CLV__BOUNDARY_INPUT
                                                                                          : CLV__BOUNDARY_INNER};
-  if (!move->is_weight) CLV__TRY(depend(w, *maker_of(w, move->value, move->from), error));
+  if (!copy->is_weight) CLV__TRY(depend(w, *maker_of(w, copy->value, copy->from), error));
   CLV__TRY(add_step(w, true, index, error));
-  if (!move->is_weight) *maker_of(w, move->value, move->to) = plan->step_count - 1;
+  if (!copy->is_weight) *maker_of(w, copy->value, copy->to) = plan->step_count - 1;
   return CLV_OK;
 }
 
-static clv_status add_partition(work *w, uint32_t index, uint32_t first_move, uint32_t end_move, clv_error *error) {
+static clv_status add_partition(work *w, uint32_t index, uint32_t first_copy, uint32_t end_copy, clv_error *error) {
   clv_plan *plan = w->plan;
   const clv__problem *problem = plan->problem;
   const clv__cut *cut = &plan->cut;
   uint32_t space = problem->spaces[cut->devices[index]], first_step = plan->step_count;
-  for (uint32_t i = first_move; i < end_move; ++i) CLV__TRY(add_transfer(w, i, error));
-  for (uint32_t i = first_move; i < end_move; ++i) { /* depend on streamed weights here, because they have no entry in `maker` */
-    if (plan->moves.items[i].is_weight) CLV__TRY(depend(w, first_step + i - first_move, error));
+  for (uint32_t i = first_copy; i < end_copy; ++i) CLV__TRY(add_transfer(w, i, error));
+  for (uint32_t i = first_copy; i < end_copy; ++i) { /* depend on streamed weights here, because they have no entry in `maker` */
+    if (plan->copies.items[i].is_weight) CLV__TRY(depend(w, first_step + i - first_copy, error));
   }
   for (uint32_t i = cut->offsets[index]; i < cut->offsets[index + 1]; ++i) {
     uint32_t node = cut->nodes[i];
@@ -102,26 +102,26 @@ static clv_status add_partition(work *w, uint32_t index, uint32_t first_move, ui
 
 static clv_status add_steps(work *w, clv_error *error) {
   clv_plan *plan = w->plan;
-  uint32_t move = 0;
+  uint32_t copy = 0;
   for (uint32_t p = 0; p < plan->cut.count; ++p) {
-    uint32_t end = move;
-    while (end < plan->moves.count && plan->moves.items[end].before == p) ++end;
-    CLV__TRY(add_partition(w, p, move, end, error));
-    move = end;
+    uint32_t end = copy;
+    while (end < plan->copies.count && plan->copies.items[end].before == p) ++end;
+    CLV__TRY(add_partition(w, p, copy, end, error));
+    copy = end;
   }
-  for (; move < plan->moves.count; ++move) CLV__TRY(add_transfer(w, move, error));
+  for (; copy < plan->copies.count; ++copy) CLV__TRY(add_transfer(w, copy, error));
   return CLV_OK;
 }
 
 clv_status clv__plan_set_steps(clv_plan *plan, clv_error *error) {
   const clv__problem *problem = plan->problem;
   const clv_allocator *allocator = plan->graph->allocator;
-  CLV__TRY(clv__split_moves(problem, &plan->cut, plan->streamed, &plan->arena, &plan->moves, error));
+  CLV__TRY(clv__split_copies(problem, &plan->cut, plan->streamed, &plan->arena, &plan->copies, error));
   work w = {.plan = plan};
   size_t cells = (size_t)problem->value_count * problem->space_count;
-  plan->transfer_count = plan->moves.count;
-  plan->transfers = clv__arena_allocate_zero(&plan->arena, plan->moves.count, sizeof *plan->transfers);
-  plan->steps = clv__arena_allocate_zero(&plan->arena, (size_t)plan->moves.count + plan->cut.count, sizeof *plan->steps);
+  plan->transfer_count = plan->copies.count;
+  plan->transfers = clv__arena_allocate_zero(&plan->arena, plan->copies.count, sizeof *plan->transfers);
+  plan->steps = clv__arena_allocate_zero(&plan->arena, (size_t)plan->copies.count + plan->cut.count, sizeof *plan->steps);
   plan->step_count = 0;
   w.maker = clv__allocate(allocator, cells * sizeof *w.maker);
   clv_status status = CLV_OK;
@@ -134,7 +134,7 @@ clv_status clv__plan_set_steps(clv_plan *plan, clv_error *error) {
   clv__release(allocator, w.dependencies);
   clv__release(allocator, w.maker);
   if (status != CLV_OK) return status;
-  CLV__TRY(clv__price_cut(problem, &plan->cut, &plan->moves, &plan->arena, &plan->price, error));
+  CLV__TRY(clv__price_cut(problem, &plan->cut, &plan->copies, &plan->arena, &plan->price, error));
   CLV__TRY(clv__bound(problem, allocator, &plan->bounds, error));
   plan->predicted_ns = clv__price_of(&plan->price, plan->objective);
   plan->lower_bound_ns = clv__bound_of(&plan->bounds, plan->objective);

@@ -47,19 +47,19 @@ static const char *device_name(const clv_plan *plan, uint32_t device) {
   return device == CLV__NONE ? "-1" : plan->devices->items[device].name;
 }
 
-/* Returns the next move, from *next on, that copies an input of partition `p` to the memory of its device. Skips moves to other
+/* Returns the next copy, from *next on, that copies an input of partition `p` to the memory of its device. Skips copies to other
  * memories, such as the first half of a copy by way of the host. */
-static const clv__move *next_input(const clv_plan *plan, const clv__pass *pass, uint32_t p, uint32_t *next) {
+static const clv__copy *next_input(const clv_plan *plan, const clv__pass *pass, uint32_t p, uint32_t *next) {
   uint32_t space = plan->problem->spaces[pass->cut->devices[p]];
-  while (*next < pass->moves->count && pass->moves->items[*next].before <= p) {
-    const clv__move *move = &pass->moves->items[(*next)++];
-    if (move->before == p && move->to == space) return move;
+  while (*next < pass->copies->count && pass->copies->items[*next].before <= p) {
+    const clv__copy *copy = &pass->copies->items[(*next)++];
+    if (copy->before == p && copy->to == space) return copy;
   }
   return NULL;
 }
 
-static const char *move_name(const clv_plan *plan, const clv__move *move) {
-  return move->is_weight ? plan->problem->weight_names[move->value] : plan->problem->value_names[move->value];
+static const char *copy_name(const clv_plan *plan, const clv__copy *copy) {
+  return copy->is_weight ? plan->problem->weight_names[copy->value] : plan->problem->value_names[copy->value];
 }
 
 /* ---- Text ---- */
@@ -71,9 +71,9 @@ static void report_cut(const clv_plan *plan, const clv__pass *pass, clv__text *t
     clv__label_plural(text, pass->cut->offsets[p + 1] - pass->cut->offsets[p], "node");
     clv__text_append(text, ", inputs [");
     const char *between = "";
-    for (const clv__move *move; (move = next_input(plan, pass, p, &next)) != NULL; between = ", ") {
+    for (const clv__copy *copy; (copy = next_input(plan, pass, p, &next)) != NULL; between = ", ") {
       clv__text_append(text, "%s", between);
-      clv__label_name(text, move_name(plan, move));
+      clv__label_name(text, copy_name(plan, copy));
     }
     clv__text_append(text, "]\n");
   }
@@ -148,8 +148,8 @@ static json_t *cut_json(const clv_plan *plan, const clv__pass *pass) {
   bool is_whole = array != NULL;
   for (uint32_t p = 0; is_whole && p < pass->cut->count; ++p) {
     json_t *partition = json_object(), *inputs = json_array();
-    for (const clv__move *move; is_whole && (move = next_input(plan, pass, p, &next)) != NULL;)
-      is_whole = append(inputs, json_name(plan, move_name(plan, move)));
+    for (const clv__copy *copy; is_whole && (copy = next_input(plan, pass, p, &next)) != NULL;)
+      is_whole = append(inputs, json_name(plan, copy_name(plan, copy)));
     is_whole = set(partition, "device", json_device(plan, pass->cut->devices[p])) && is_whole;
     is_whole = set(partition, "inputs", inputs) && is_whole;
     is_whole = append(array, partition) && is_whole;

@@ -58,7 +58,7 @@ static void append_transfer(const clv_plan *plan, const clv__transfer *transfer,
 
 static void append_step(const clv_plan *plan, const clv__step *step, size_t width, clv__text *text) {
   char time[CLV__LABEL_BYTES];
-  uint64_t time_ns = step->is_transfer ? plan->price.move_ns[step->index] : plan->price.partition_ns[step->index];
+  uint64_t time_ns = step->is_transfer ? plan->price.copy_ns[step->index] : plan->price.partition_ns[step->index];
   clv__label_time(time_ns, time);
   clv__text_append(text, "%*s%s  ", (int)(TIME_COLUMNS - clv__label_columns(time)), "", time); /* µ has more bytes than columns */
   if (step->is_transfer) {

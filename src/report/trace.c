@@ -61,7 +61,7 @@ static void append_arguments(const writer *w, const clv__trace_event *event) {
   clv__text_append(w->text, "\"request\":%u", event->request);
   if (event->kind != CLV__TRACE_STEP) return;
   const clv__step *step = &plan->steps[event->step];
-  uint64_t predicted_ns = step->is_transfer ? plan->price.move_ns[step->index] : plan->price.partition_ns[step->index];
+  uint64_t predicted_ns = step->is_transfer ? plan->price.copy_ns[step->index] : plan->price.partition_ns[step->index];
   clv__text_append(w->text, ",\"step\":%u,\"predicted_ms\":%.6f", event->step, (double)predicted_ns / 1e6);
   clv__text_append(w->text, ",\"measured_ms\":%.6f", (double)(event->end_ns - event->begin_ns) / 1e6);
   if (step->is_transfer) {

@@ -28,27 +28,27 @@ static uint64_t occupy(schedule *s, uint32_t lane, uint64_t from, uint64_t time_
   return start;
 }
 
-static clv_status run_move(schedule *s, const clv__moves *moves, uint32_t index, uint64_t *weights_at, clv_error *error) {
+static clv_status run_copy(schedule *s, const clv__copies *copies, uint32_t index, uint64_t *weights_at, clv_error *error) {
   const clv__problem *problem = s->problem;
-  const clv__move *move = &moves->items[index];
-  uint32_t spaces = problem->space_count, space = move->from == 0 ? move->to : move->from;
+  const clv__copy *copy = &copies->items[index];
+  uint32_t spaces = problem->space_count, space = copy->from == 0 ? copy->to : copy->from;
   uint32_t lane = problem->device_count + space;
-  if (move->is_weight) {
-    uint64_t time_ns = problem->weight_in_ns == NULL ? 0 : problem->weight_in_ns[(size_t)move->value * spaces + space];
-    s->price->move_ns[index] = time_ns;
-    s->price->move_start_ns[index] = occupy(s, lane, 0, time_ns);
+  if (copy->is_weight) {
+    uint64_t time_ns = problem->weight_in_ns == NULL ? 0 : problem->weight_in_ns[(size_t)copy->value * spaces + space];
+    s->price->copy_ns[index] = time_ns;
+    s->price->copy_start_ns[index] = occupy(s, lane, 0, time_ns);
     *weights_at = later(*weights_at, s->free_at[lane]);
     return CLV_OK;
   }
-  uint64_t *ready = &s->ready[(size_t)move->value * spaces];
-  if (ready[move->from] == CLV__NO_TIME) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "move %u copies value %u from memory space %u, which does not contain it",
-                          index, move->value, move->from);
+  uint64_t *ready = &s->ready[(size_t)copy->value * spaces];
+  if (ready[copy->from] == CLV__NO_TIME) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "copy %u copies value %u from memory space %u, which does not contain it",
+                          index, copy->value, copy->from);
   }
-  uint64_t time_ns = move->from == 0 ? clv__in_ns(problem, move->value, space) : clv__out_ns(problem, move->value, space);
-  s->price->move_ns[index] = time_ns;
-  s->price->move_start_ns[index] = occupy(s, lane, ready[move->from], time_ns);
-  ready[move->to] = s->free_at[lane];
+  uint64_t time_ns = copy->from == 0 ? clv__in_ns(problem, copy->value, space) : clv__out_ns(problem, copy->value, space);
+  s->price->copy_ns[index] = time_ns;
+  s->price->copy_start_ns[index] = occupy(s, lane, ready[copy->from], time_ns);
+  ready[copy->to] = s->free_at[lane];
   return CLV_OK;
 }
 
@@ -95,21 +95,21 @@ static clv_status run_partition(schedule *s, uint32_t partition, uint64_t from, 
   return CLV_OK;
 }
 
-static clv_status run_steps(schedule *s, const clv__moves *moves, clv_error *error) {
+static clv_status run_steps(schedule *s, const clv__copies *copies, clv_error *error) {
   uint32_t next = 0;
   for (uint32_t p = 0; p <= s->cut->count; ++p) {
     uint64_t weights_at = 0;
-    for (; next < moves->count && moves->items[next].before == p; ++next) {
-      CLV__TRY(run_move(s, moves, next, &weights_at, error));
+    for (; next < copies->count && copies->items[next].before == p; ++next) {
+      CLV__TRY(run_copy(s, copies, next, &weights_at, error));
     }
     if (p < s->cut->count) CLV__TRY(run_partition(s, p, weights_at, error));
   }
-  if (next == moves->count) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "move %u comes before partition %u, which is out of order", next,
-                        moves->items[next].before);
+  if (next == copies->count) return CLV_OK;
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "copy %u comes before partition %u, which is out of order", next,
+                        copies->items[next].before);
 }
 
-clv_status clv__price_cut(const clv__problem *problem, const clv__cut *cut, const clv__moves *moves, clv__arena *arena,
+clv_status clv__price_cut(const clv__problem *problem, const clv__cut *cut, const clv__copies *copies, clv__arena *arena,
                           clv__price *price, clv_error *error) {
   const clv_allocator *allocator = arena->allocator;
   uint32_t lanes = problem->device_count + problem->space_count;
@@ -118,15 +118,15 @@ clv_status clv__price_cut(const clv__problem *problem, const clv__cut *cut, cons
   clv__price made = {0};
   made.partition_ns = clv__arena_allocate(arena, (size_t)cut->count * sizeof *made.partition_ns);
   made.partition_start_ns = clv__arena_allocate(arena, (size_t)cut->count * sizeof *made.partition_start_ns);
-  made.move_ns = clv__arena_allocate(arena, (size_t)moves->count * sizeof *made.move_ns);
-  made.move_start_ns = clv__arena_allocate(arena, (size_t)moves->count * sizeof *made.move_start_ns);
+  made.copy_ns = clv__arena_allocate(arena, (size_t)copies->count * sizeof *made.copy_ns);
+  made.copy_start_ns = clv__arena_allocate(arena, (size_t)copies->count * sizeof *made.copy_start_ns);
   schedule s = {problem,
                 cut,
                 clv__allocate_zero(allocator, lanes * sizeof *s.free_at),
                 clv__allocate_zero(allocator, lanes * sizeof *s.used),
                 clv__allocate(allocator, ready_bytes),
                 &made};
-  if (made.partition_ns == NULL || made.partition_start_ns == NULL || made.move_ns == NULL || made.move_start_ns == NULL ||
+  if (made.partition_ns == NULL || made.partition_start_ns == NULL || made.copy_ns == NULL || made.copy_start_ns == NULL ||
       s.free_at == NULL || s.used == NULL || s.ready == NULL) {
     status = clv__error_memory(error, ready_bytes);
     goto cleanup;
@@ -135,7 +135,7 @@ clv_status clv__price_cut(const clv__problem *problem, const clv__cut *cut, cons
   for (uint32_t v = 0; v < problem->value_count; ++v) {
     if (problem->producers[v] == CLV__NONE) s.ready[(size_t)v * problem->space_count] = 0;
   }
-  CLV__TRY_GOTO(run_steps(&s, moves, error));
+  CLV__TRY_GOTO(run_steps(&s, copies, error));
   for (uint32_t i = 0; i < lanes; ++i) made.throughput_ns = later(made.throughput_ns, s.used[i]);
   *price = made;
 cleanup:

@@ -41,23 +41,23 @@ clv_status clv__split_fewest_bound(const clv__problem *problem, const uint32_t *
 /* ---- Transfers ---- */
 
 /* A copy of a value (or a streamed weight) between host memory and a device's. */
-typedef struct clv__move {
+typedef struct clv__copy {
   uint32_t value;    /* index into the problem's values, or into its weights if `is_weight` */
   bool is_weight;    /* a streamed weight: copied again before every partition that reads it */
   uint32_t from, to; /* memory spaces; one of them is the host's */
   uint32_t before;   /* the partition that needs the copy; cut.count: at the end, for outputs */
-} clv__move;
+} clv__copy;
 
-typedef struct clv__moves {
+typedef struct clv__copies {
   uint32_t count;
-  clv__move *items; /* in execution order: ascending by `before` */
-} clv__moves;
+  clv__copy *items; /* in execution order: ascending by `before` */
+} clv__copies;
 
 /* A value is copied to a memory space at most once, just before the first partition there that reads it. It then stays resident
  * in both spaces. A copy between the memories of two devices passes through host memory. Devices that share a memory space need
  * no copy. `streamed` (by weight, may be NULL) has bit d set if the weight is streamed on device d. */
-clv_status clv__split_moves(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed, clv__arena *arena,
-                            clv__moves *moves, clv_error *error);
+clv_status clv__split_copies(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed, clv__arena *arena,
+                             clv__copies *copies, clv_error *error);
 
 /* ---- Prices ---- */
 
@@ -70,18 +70,18 @@ const char *clv__objective_name(clv__objective objective); /* as spelled in opti
 
 /* The time of a partition is its launch, plus its nodes, minus the savings of the reads inside it. A partition that has only
  * views takes no time.
- *   serial      the sum of all partitions and moves
- *   overlapped  the end of a schedule that keeps the order of the steps. Each step runs on the lane of its device; a move runs on
+ *   serial      the sum of all partitions and copies
+ *   overlapped  the end of a schedule that keeps the order of the steps. Each step runs on the lane of its device; a copy runs on
  *               the copy lane of its memory space that is not the host's. A step starts when its lane is free and its inputs are
  *               ready.
  *   throughput  the load of the fullest lane */
 typedef struct clv__price {
   uint64_t serial_ns, overlapped_ns, throughput_ns;
-  uint64_t *partition_ns, *move_ns;             /* in the arena */
-  uint64_t *partition_start_ns, *move_start_ns; /* of the overlapped schedule */
+  uint64_t *partition_ns, *copy_ns;             /* in the arena */
+  uint64_t *partition_start_ns, *copy_start_ns; /* of the overlapped schedule */
 } clv__price;
 
-clv_status clv__price_cut(const clv__problem *problem, const clv__cut *cut, const clv__moves *moves, clv__arena *arena,
+clv_status clv__price_cut(const clv__problem *problem, const clv__cut *cut, const clv__copies *copies, clv__arena *arena,
                           clv__price *price, clv_error *error);
 static inline uint64_t clv__price_of(const clv__price *price, clv__objective objective) {
   return objective == CLV__LATENCY ? price->serial_ns : objective == CLV__OVERLAP ? price->overlapped_ns : price->throughput_ns;

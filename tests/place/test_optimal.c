@@ -24,8 +24,8 @@ static clv__candidate place(const clv__problem *problem, clv__objective objectiv
   assert_ok(clv__place_candidate(&input, clv__place_optimal, arena, &candidate, &error), error);
   test_check_placement(problem, candidate.placing.devices);
   test_check_cut(problem, candidate.placing.devices, candidate.placing.groups, &candidate.cut);
-  test_check_moves(problem, &candidate.cut, candidate.placing.streamed, &candidate.moves);
-  test_check_price(problem, &candidate.cut, &candidate.moves, &candidate.price);
+  test_check_moves(problem, &candidate.cut, candidate.placing.streamed, &candidate.copies);
+  test_check_price(problem, &candidate.cut, &candidate.copies, &candidate.price);
   return candidate;
 }
 
@@ -273,7 +273,7 @@ static void test_memory_is_kept(void **state) {
       assert_int_equal(excess, 0);
       test_check_placement(problem, c.placing.devices);
       test_check_cut(problem, c.placing.devices, c.placing.groups, &c.cut);
-      test_check_moves(problem, &c.cut, c.placing.streamed, &c.moves);
+      test_check_moves(problem, &c.cut, c.placing.streamed, &c.copies);
       streamed += c.placing.streamed != NULL;
       for (uint32_t n = 0; n < problem->node_count; ++n) {
         if (strcmp(c.placing.causes[n], "memory") != 0) continue;

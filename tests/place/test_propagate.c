@@ -65,8 +65,8 @@ static void expect_partition(const outcome *o, uint32_t partition, uint32_t devi
 static void expect_inputs(const outcome *o, uint32_t partition, uint32_t count, const uint32_t *values) {
   const clv__pass *pass = pass_of(o, "5");
   uint32_t found = 0;
-  for (uint32_t i = 0; i < pass->moves->count; ++i) {
-    const clv__move *move = &pass->moves->items[i];
+  for (uint32_t i = 0; i < pass->copies->count; ++i) {
+    const clv__copy *move = &pass->copies->items[i];
     if (move->before != partition || partition == pass->cut->count) continue;
     assert_true(found < count);
     assert_int_equal(move->value, values[found++]);
@@ -619,8 +619,8 @@ static void check_own_cut(const clv__problem *problem, const clv__placing *placi
   const clv__pass *last = &placing->passes[placing->pass_count - 1];
   for (uint32_t p = 0; p < placing->cut.count; ++p) {
     uint32_t copies = 0, device = placing->cut.devices[p], space = problem->spaces[device];
-    for (uint32_t i = 0; i < last->moves->count; ++i)
-      copies += last->moves->items[i].before == p && last->moves->items[i].to == space;
+    for (uint32_t i = 0; i < last->copies->count; ++i)
+      copies += last->copies->items[i].before == p && last->copies->items[i].to == space;
     bool may_be_apart = false;
     for (uint32_t i = placing->cut.offsets[p]; i < placing->cut.offsets[p + 1]; ++i) {
       uint32_t n = placing->cut.nodes[i];
@@ -652,9 +652,9 @@ static void random_problems(void **state) {
       test_check_placement(problem, o.placing.devices);
       check_passes(problem, &o.placing);
       test_check_cut(problem, o.placing.devices, NULL, &o.placing.cut);
-      clv__moves moves;
-      assert_ok(clv__split_moves(problem, &o.placing.cut, o.placing.streamed, &arena, &moves, &o.error), o.error);
-      test_check_moves(problem, &o.placing.cut, o.placing.streamed, &moves);
+      clv__copies copies;
+      assert_ok(clv__split_copies(problem, &o.placing.cut, o.placing.streamed, &arena, &copies, &o.error), o.error);
+      test_check_moves(problem, &o.placing.cut, o.placing.streamed, &copies);
       check_own_cut(problem, &o.placing);
       outcome again;
       propagate(&again, problem, on_edges);

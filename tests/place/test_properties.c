@@ -69,8 +69,8 @@ static void check_candidate(const subject *s, const clv__candidate *c) {
       test_problem_fail(placing->devices, "node %u has no cause", n);
   }
   test_check_cut(problem, placing->devices, placing->groups, &c->cut);
-  test_check_moves(problem, &c->cut, placing->streamed, &c->moves);
-  test_check_price(problem, &c->cut, &c->moves, &c->price);
+  test_check_moves(problem, &c->cut, placing->streamed, &c->copies);
+  test_check_price(problem, &c->cut, &c->copies, &c->price);
   expect_ok(s, clv__price_placement(problem, placing->devices, &time, &error), &error, "price of a placement");
   if (time != test_placement_ns(problem, placing->devices)) {
     test_problem_fail(placing->devices, "the placement costs %llu, but clv__price_placement() returns %llu",
@@ -80,12 +80,12 @@ static void check_candidate(const subject *s, const clv__candidate *c) {
 
 static void expect_same(const clv__candidate *a, const clv__candidate *b, const clv__problem *problem, const char *name) {
   bool same = memcmp(a->placing.devices, b->placing.devices, problem->node_count * sizeof *a->placing.devices) == 0 &&
-              a->cut.count == b->cut.count && a->moves.count == b->moves.count &&
+              a->cut.count == b->cut.count && a->copies.count == b->copies.count &&
               memcmp(a->cut.nodes, b->cut.nodes, problem->node_count * sizeof *a->cut.nodes) == 0 &&
               memcmp(a->cut.offsets, b->cut.offsets, (a->cut.count + 1) * sizeof *a->cut.offsets) == 0;
   for (uint32_t n = 0; same && n < problem->node_count; ++n) same = strcmp(a->placing.causes[n], b->placing.causes[n]) == 0;
-  for (uint32_t m = 0; same && m < a->moves.count; ++m) {
-    const clv__move *x = &a->moves.items[m], *y = &b->moves.items[m];
+  for (uint32_t m = 0; same && m < a->copies.count; ++m) {
+    const clv__copy *x = &a->copies.items[m], *y = &b->copies.items[m];
     same = x->value == y->value && x->is_weight == y->is_weight && x->from == y->from && x->to == y->to && x->before == y->before;
   }
   if (!same) test_problem_fail(a->placing.devices, "%s: the same problem gave two different plans", name);

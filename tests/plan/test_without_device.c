@@ -35,8 +35,8 @@ static void check_plan(const clv_plan *plan, uint64_t seed, const char *what) {
   test_problem_at(plan->problem, seed, what);
   test_check_placement(plan->problem, plan->problem_devices);
   test_check_cut(plan->problem, plan->problem_devices, NULL, &plan->cut);
-  test_check_moves(plan->problem, &plan->cut, plan->streamed, &plan->moves);
-  test_check_price(plan->problem, &plan->cut, &plan->moves, &plan->price);
+  test_check_moves(plan->problem, &plan->cut, plan->streamed, &plan->copies);
+  test_check_price(plan->problem, &plan->cut, &plan->copies, &plan->price);
   test_problem_at(NULL, 0, NULL);
   assert_true(plan->lower_bound_ns <= plan->predicted_ns);
   for (uint32_t i = 0; i < plan->transfer_count; ++i) assert_true((plan->gone >> plan->transfers[i].device & 1u) == 0);

@@ -296,7 +296,7 @@ static void test_transfer_label(void **state) {
     char size[CLV__LABEL_BYTES], time[CLV__LABEL_BYTES];
     clv__text_init(&expected, clv__allocator_default());
     clv__text_append(&expected, ">%s · %s · %s<", p.graph->values[transfer->value].name,
-                     clv__label_size(transfer->size_bytes, size), clv__label_time(p.plan->price.move_ns[t], time));
+                     clv__label_size(transfer->size_bytes, size), clv__label_time(p.plan->price.copy_ns[t], time));
     assert_non_null(strstr(text.data, expected.data));
     clv__text_finish(&expected);
   }

@@ -34,9 +34,9 @@ static clv__cut split(const clv__problem *problem, const uint32_t *devices, cons
 
 static uint64_t serial_of(const clv__problem *problem, const clv__cut *cut, clv__arena *arena) {
   clv_error error = {0};
-  clv__moves moves;
+  clv__copies moves;
   clv__price price;
-  assert_ok(clv__split_moves(problem, cut, NULL, arena, &moves, &error), error);
+  assert_ok(clv__split_copies(problem, cut, NULL, arena, &moves, &error), error);
   assert_ok(clv__price_cut(problem, cut, &moves, arena, &price, &error), error);
   test_check_moves(problem, cut, NULL, &moves);
   return price.serial_ns;
@@ -44,9 +44,9 @@ static uint64_t serial_of(const clv__problem *problem, const clv__cut *cut, clv_
 
 static uint64_t overlapped_of(const clv__problem *problem, const clv__cut *cut, clv__arena *arena) {
   clv_error error = {0};
-  clv__moves moves;
+  clv__copies moves;
   clv__price price;
-  assert_ok(clv__split_moves(problem, cut, NULL, arena, &moves, &error), error);
+  assert_ok(clv__split_copies(problem, cut, NULL, arena, &moves, &error), error);
   assert_ok(clv__price_cut(problem, cut, &moves, arena, &price, &error), error);
   return price.overlapped_ns;
 }

@@ -1,4 +1,4 @@
-/* Prices of cuts, compared with a second calculation; prices of placements and single moves; limits on savings. */
+/* Prices of cuts, compared with a second calculation; prices of placements and single copies; limits on savings. */
 #include <string.h>
 
 #include "problem_brute.h"
@@ -38,16 +38,16 @@ static void prices_of_cuts_are_right(void **state) {
     test_problem_at(problem, seed, "price of a cut");
     for (uint32_t mode = 0; mode < 3; ++mode) {
       clv__cut cut;
-      clv__moves moves;
+      clv__copies copies;
       clv__price price;
       assert_ok(clv__split(problem, devices, NULL, (clv__split_mode)mode, &arena, &cut, &error), error);
-      assert_ok(clv__split_moves(problem, &cut, streamed, &arena, &moves, &error), error);
-      assert_ok(clv__price_cut(problem, &cut, &moves, &arena, &price, &error), error);
-      test_check_price(problem, &cut, &moves, &price);
-      for (uint32_t m = 0; m < moves.count; ++m) {
-        const clv__move *move = &moves.items[m];
+      assert_ok(clv__split_copies(problem, &cut, streamed, &arena, &copies, &error), error);
+      assert_ok(clv__price_cut(problem, &cut, &copies, &arena, &price, &error), error);
+      test_check_price(problem, &cut, &copies, &price);
+      for (uint32_t m = 0; m < copies.count; ++m) {
+        const clv__copy *move = &copies.items[m];
         if (!move->is_weight) continue;
-        assert_int_equal(price.move_ns[m], weight_in_ns[move->value * problem->space_count + move->to]);
+        assert_int_equal(price.copy_ns[m], weight_in_ns[move->value * problem->space_count + move->to]);
       }
     }
     clv__arena_finish(&arena);
@@ -99,14 +99,14 @@ static void a_schedule_by_hand(void **state) {
   clv__arena_init(&arena, clv__allocator_default());
   clv_error error = {0};
   clv__cut cut;
-  clv__moves moves;
+  clv__copies copies;
   clv__price price;
   uint64_t placement;
   assert_ok(clv__split(&problem, devices, NULL, CLV__SPLIT_LINEAR, &arena, &cut, &error), error);
-  assert_ok(clv__split_moves(&problem, &cut, NULL, &arena, &moves, &error), error);
-  assert_ok(clv__price_cut(&problem, &cut, &moves, &arena, &price, &error), error);
+  assert_ok(clv__split_copies(&problem, &cut, NULL, &arena, &copies, &error), error);
+  assert_ok(clv__price_cut(&problem, &cut, &copies, &arena, &price, &error), error);
   assert_int_equal(cut.count, 3);
-  assert_int_equal(moves.count, 4); /* values: 0 in, 1 out, 2 in, 4 out */
+  assert_int_equal(copies.count, 4); /* values: 0 in, 1 out, 2 in, 4 out */
   /* Times: copy in 0-7; node 0 7-157; copy out 157-175; node 1 175-785; copy in 785-794; nodes 2 and 3 from 794 for 100 + 70 + 80
    * - 30; copy out. */
   assert_int_equal(price.partition_start_ns[0], 7);
@@ -269,13 +269,13 @@ static void what_does_not_fit_is_refused(void **state) {
     uint64_t random = seed, total;
     uint32_t devices[12];
     clv__cut cut;
-    clv__moves moves;
+    clv__copies copies;
     clv__price price = {0};
     place_at_random(problem, &random, devices);
     assert_ok(clv__split_linear(problem, devices, NULL, &arena, &cut, &error), error);
-    assert_ok(clv__split_moves(problem, &cut, NULL, &arena, &moves, &error), error);
-    if (moves.count > 0) {
-      clv__moves fewer = {moves.count - 1, moves.items + 1};
+    assert_ok(clv__split_copies(problem, &cut, NULL, &arena, &copies, &error), error);
+    if (copies.count > 0) {
+      clv__copies fewer = {copies.count - 1, copies.items + 1};
       if (clv__price_cut(problem, &cut, &fewer, &arena, &price, &error) != CLV_OK) {
         assert_int_equal(error.status, CLV_INVALID_ARGUMENT);
         assert_non_null(strstr(error.message, "memory space"));
@@ -283,8 +283,8 @@ static void what_does_not_fit_is_refused(void **state) {
         ++refused[0];
       }
       price = (clv__price){0};
-      clv__moves disordered = {moves.count, clv__arena_copy(&arena, moves.items, moves.count * sizeof *moves.items)};
-      disordered.items[moves.count - 1].before = cut.count + 1;
+      clv__copies disordered = {copies.count, clv__arena_copy(&arena, copies.items, copies.count * sizeof *copies.items)};
+      disordered.items[copies.count - 1].before = cut.count + 1;
       assert_int_equal(clv__price_cut(problem, &cut, &disordered, &arena, &price, &error), CLV_INVALID_ARGUMENT);
       ++refused[1];
     }
@@ -315,10 +315,10 @@ static void memory_may_run_out(void **state) {
     uint64_t random = seed;
     uint32_t devices[400];
     clv__cut cut;
-    clv__moves moves;
+    clv__copies copies;
     place_at_random(problem, &random, devices);
     assert_ok(clv__split_linear(problem, devices, NULL, &arena, &cut, &error), error);
-    assert_ok(clv__split_moves(problem, &cut, NULL, &arena, &moves, &error), error);
+    assert_ok(clv__split_copies(problem, &cut, NULL, &arena, &copies, &error), error);
     bool done = false;
     for (size_t fail = 1; !done; ++fail) {
       test_allocator counting;
@@ -327,7 +327,7 @@ static void memory_may_run_out(void **state) {
       test_allocator_init(&counting);
       counting.fail_at = fail;
       clv__arena_init(&inner, &counting.allocator);
-      clv_status status = clv__price_cut(problem, &cut, &moves, &inner, &price, &error);
+      clv_status status = clv__price_cut(problem, &cut, &copies, &inner, &price, &error);
       done = counting.calls < fail;
       assert_int_equal(status, done ? CLV_OK : CLV_OUT_OF_MEMORY);
       clv__arena_finish(&inner);

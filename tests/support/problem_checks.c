@@ -1,4 +1,4 @@
-/* Checks of cuts, moves and prices: see problem_checks.h. The code is simple rather than fast. */
+/* Checks of cuts, copies and prices: see problem_checks.h. The code is simple rather than fast. */
 #include "problem_checks.h"
 
 #include <stdlib.h>
@@ -132,7 +132,7 @@ void test_check_cut(const clv__problem *problem, const uint32_t *devices, const 
 typedef struct replay {
   const clv__problem *problem;
   const clv__cut *cut;
-  const clv__moves *moves;
+  const clv__copies *copies;
   bool *present;           /* [value * space_count + space] */
   uint32_t *weight_stamps; /* [weight * space_count + space]: number + 1 of the last partition for which it was streamed */
 } replay;
@@ -144,54 +144,54 @@ static bool reads_value(const replay *r, uint32_t partition, uint32_t value) {
   return false;
 }
 
-/* Whether move `m` of a value is needed: by the partition that follows it, as an output, or by a later move that copies the value
+/* Whether copy `m` of a value is needed: by the partition that follows it, as an output, or by a later copy that copies the value
  * on. */
 static bool is_needed(const replay *r, uint32_t m) {
-  const clv__move *move = &r->moves->items[m];
-  if (move->before == r->cut->count) return r->problem->is_output[move->value] && move->to == 0;
-  bool there = r->problem->spaces[r->cut->devices[move->before]] == move->to;
-  if (there && reads_value(r, move->before, move->value)) return true;
-  for (uint32_t k = m + 1; k < r->moves->count && r->moves->items[k].before == move->before; ++k) {
-    const clv__move *next = &r->moves->items[k];
-    if (!next->is_weight && next->value == move->value && next->from == move->to) return true;
+  const clv__copy *copy = &r->copies->items[m];
+  if (copy->before == r->cut->count) return r->problem->is_output[copy->value] && copy->to == 0;
+  bool there = r->problem->spaces[r->cut->devices[copy->before]] == copy->to;
+  if (there && reads_value(r, copy->before, copy->value)) return true;
+  for (uint32_t k = m + 1; k < r->copies->count && r->copies->items[k].before == copy->before; ++k) {
+    const clv__copy *next = &r->copies->items[k];
+    if (!next->is_weight && next->value == copy->value && next->from == copy->to) return true;
   }
   return false;
 }
 
 static void replay_value_move(const replay *r, uint32_t m) {
-  const clv__move *move = &r->moves->items[m];
+  const clv__copy *copy = &r->copies->items[m];
   uint32_t spaces = r->problem->space_count;
-  if (move->value >= r->problem->value_count)
-    test_problem_fail(NULL, "move %u is of value %u, which does not exist", m, move->value);
-  bool *present = &r->present[(size_t)move->value * spaces];
-  if (!present[move->from]) test_problem_fail(NULL, "move %u: v%u is not in space %u yet", m, move->value, move->from);
-  if (present[move->to]) test_problem_fail(NULL, "move %u: v%u is in space %u already", m, move->value, move->to);
+  if (copy->value >= r->problem->value_count)
+    test_problem_fail(NULL, "copy %u is of value %u, which does not exist", m, copy->value);
+  bool *present = &r->present[(size_t)copy->value * spaces];
+  if (!present[copy->from]) test_problem_fail(NULL, "copy %u: v%u is not in space %u yet", m, copy->value, copy->from);
+  if (present[copy->to]) test_problem_fail(NULL, "copy %u: v%u is in space %u already", m, copy->value, copy->to);
   if (!is_needed(r, m)) {
-    test_problem_fail(NULL, "move %u: v%u in space %u is not needed before partition %u", m, move->value, move->to, move->before);
+    test_problem_fail(NULL, "copy %u: v%u in space %u is not needed before partition %u", m, copy->value, copy->to, copy->before);
   }
-  present[move->to] = true;
+  present[copy->to] = true;
 }
 
 static void replay_weight_move(const replay *r, uint32_t m, const uint16_t *streamed) {
-  const clv__move *move = &r->moves->items[m];
+  const clv__copy *copy = &r->copies->items[m];
   const clv__problem *problem = r->problem;
   bool read = false;
-  if (move->value >= problem->weight_count || move->before >= r->cut->count || move->from != 0) {
-    test_problem_fail(NULL, "move %u of weight %u from space %u before partition %u is invalid", m, move->value, move->from,
-                      move->before);
+  if (copy->value >= problem->weight_count || copy->before >= r->cut->count || copy->from != 0) {
+    test_problem_fail(NULL, "copy %u of weight %u from space %u before partition %u is invalid", m, copy->value, copy->from,
+                      copy->before);
   }
-  uint32_t device = r->cut->devices[move->before];
-  for (uint32_t i = r->cut->offsets[move->before]; i < r->cut->offsets[move->before + 1]; ++i) {
+  uint32_t device = r->cut->devices[copy->before];
+  for (uint32_t i = r->cut->offsets[copy->before]; i < r->cut->offsets[copy->before + 1]; ++i) {
     for (uint32_t w = problem->weight_offsets[r->cut->nodes[i]]; w < problem->weight_offsets[r->cut->nodes[i] + 1]; ++w) {
-      read = read || problem->weights[w] == move->value;
+      read = read || problem->weights[w] == copy->value;
     }
   }
-  bool wanted = read && problem->spaces[device] == move->to && streamed != NULL && (streamed[move->value] >> device & 1u) != 0;
-  if (!wanted) test_problem_fail(NULL, "move %u: weight %u is not needed before partition %u", m, move->value, move->before);
-  uint32_t *stamp = &r->weight_stamps[(size_t)move->value * problem->space_count + move->to];
-  if (*stamp == move->before + 1)
-    test_problem_fail(NULL, "move %u: weight %u is copied twice before partition %u", m, move->value, move->before);
-  *stamp = move->before + 1;
+  bool wanted = read && problem->spaces[device] == copy->to && streamed != NULL && (streamed[copy->value] >> device & 1u) != 0;
+  if (!wanted) test_problem_fail(NULL, "copy %u: weight %u is not needed before partition %u", m, copy->value, copy->before);
+  uint32_t *stamp = &r->weight_stamps[(size_t)copy->value * problem->space_count + copy->to];
+  if (*stamp == copy->before + 1)
+    test_problem_fail(NULL, "copy %u: weight %u is copied twice before partition %u", m, copy->value, copy->before);
+  *stamp = copy->before + 1;
 }
 
 static void replay_partition(const replay *r, uint32_t p, const uint16_t *streamed) {
@@ -217,27 +217,27 @@ static void replay_partition(const replay *r, uint32_t p, const uint16_t *stream
   }
 }
 
-void test_check_moves(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed, const clv__moves *moves) {
+void test_check_moves(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed, const clv__copies *copies) {
   uint32_t spaces = problem->space_count, next = 0;
-  replay r = {.problem = problem, .cut = cut, .moves = moves};
+  replay r = {.problem = problem, .cut = cut, .copies = copies};
   r.present = calloc((size_t)problem->value_count * spaces + 1, 1);
   r.weight_stamps = allocate((size_t)problem->weight_count * spaces);
   if (r.present == NULL) abort();
   for (uint32_t v = 0; v < problem->value_count; ++v) r.present[(size_t)v * spaces] = problem->producers[v] == CLV__NONE;
   for (uint32_t p = 0; p <= cut->count; ++p) {
-    for (; next < moves->count && moves->items[next].before == p; ++next) {
-      const clv__move *move = &moves->items[next];
-      if (move->from >= spaces || move->to >= spaces || (move->from == 0) == (move->to == 0)) {
-        test_problem_fail(NULL, "move %u goes from space %u to %u", next, move->from, move->to);
+    for (; next < copies->count && copies->items[next].before == p; ++next) {
+      const clv__copy *copy = &copies->items[next];
+      if (copy->from >= spaces || copy->to >= spaces || (copy->from == 0) == (copy->to == 0)) {
+        test_problem_fail(NULL, "copy %u goes from space %u to %u", next, copy->from, copy->to);
       }
-      if (move->is_weight)
+      if (copy->is_weight)
         replay_weight_move(&r, next, streamed);
       else
         replay_value_move(&r, next);
     }
     if (p < cut->count) replay_partition(&r, p, streamed);
   }
-  if (next != moves->count) test_problem_fail(NULL, "move %u is out of order", next);
+  if (next != copies->count) test_problem_fail(NULL, "copy %u is out of order", next);
   for (uint32_t v = 0; v < problem->value_count; ++v) {
     if (problem->is_output[v] && !r.present[(size_t)v * spaces]) test_problem_fail(NULL, "output v%u is not in host memory", v);
   }
@@ -289,15 +289,15 @@ static uint64_t occupy(lanes *l, uint32_t lane, uint64_t from, uint64_t time) {
   return start;
 }
 
-static void run_move(const clv__problem *problem, const clv__move *move, uint64_t time, lanes *l, uint64_t *start,
+static void run_move(const clv__problem *problem, const clv__copy *copy, uint64_t time, lanes *l, uint64_t *start,
                      uint64_t *at_weight) {
-  uint32_t spaces = problem->space_count, space = move->from == 0 ? move->to : move->from;
-  uint64_t from = move->is_weight ? 0 : l->ready[(size_t)move->value * spaces + move->from];
+  uint32_t spaces = problem->space_count, space = copy->from == 0 ? copy->to : copy->from;
+  uint64_t from = copy->is_weight ? 0 : l->ready[(size_t)copy->value * spaces + copy->from];
   *start = occupy(l, problem->device_count + space, from, time);
-  if (move->is_weight)
+  if (copy->is_weight)
     *at_weight = later(*at_weight, *start + time);
   else
-    l->ready[(size_t)move->value * spaces + move->to] = *start + time;
+    l->ready[(size_t)copy->value * spaces + copy->to] = *start + time;
 }
 
 static uint64_t run_partition(const clv__problem *problem, const clv__cut *cut, uint32_t p, uint64_t from, lanes *l) {
@@ -319,7 +319,7 @@ static uint64_t run_partition(const clv__problem *problem, const clv__cut *cut, 
   return start;
 }
 
-void test_check_price(const clv__problem *problem, const clv__cut *cut, const clv__moves *moves, const clv__price *price) {
+void test_check_price(const clv__problem *problem, const clv__cut *cut, const clv__copies *copies, const clv__price *price) {
   size_t lane_count = problem->device_count + problem->space_count;
   lanes l = {calloc(lane_count, sizeof *l.free_at), calloc(lane_count, sizeof *l.used),
              calloc((size_t)problem->value_count * problem->space_count + 1, sizeof *l.ready), 0, 0};
@@ -327,14 +327,14 @@ void test_check_price(const clv__problem *problem, const clv__cut *cut, const cl
   uint32_t next = 0;
   for (uint32_t p = 0; p <= cut->count; ++p) {
     uint64_t start, weights_at = 0;
-    for (; next < moves->count && moves->items[next].before == p; ++next) {
-      const clv__move *move = &moves->items[next];
-      uint64_t time = move->is_weight   ? problem->weight_in_ns[(size_t)move->value * problem->space_count + move->to]
-                      : move->from == 0 ? clv__in_ns(problem, move->value, move->to)
-                                        : clv__out_ns(problem, move->value, move->from);
-      expect_time(price->move_ns[next], time, "move", next);
-      run_move(problem, move, time, &l, &start, &weights_at);
-      expect_time(price->move_start_ns[next], start, "start of move", next);
+    for (; next < copies->count && copies->items[next].before == p; ++next) {
+      const clv__copy *copy = &copies->items[next];
+      uint64_t time = copy->is_weight   ? problem->weight_in_ns[(size_t)copy->value * problem->space_count + copy->to]
+                      : copy->from == 0 ? clv__in_ns(problem, copy->value, copy->to)
+                                        : clv__out_ns(problem, copy->value, copy->from);
+      expect_time(price->copy_ns[next], time, "copy", next);
+      run_move(problem, copy, time, &l, &start, &weights_at);
+      expect_time(price->copy_start_ns[next], start, "start of copy", next);
     }
     if (p == cut->count) break;
     expect_time(price->partition_ns[p], partition_time(problem, cut, p), "partition", p);

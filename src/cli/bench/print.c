@@ -29,7 +29,7 @@ static double mean(const double *numbers, uint32_t count) {
 }
 
 static double predicted_ms(const clv_plan *plan, const clv__step *step) {
-  return (double)(step->is_transfer ? plan->price.move_ns[step->index] : plan->price.partition_ns[step->index]) / 1e6;
+  return (double)(step->is_transfer ? plan->price.copy_ns[step->index] : plan->price.partition_ns[step->index]) / 1e6;
 }
 
 static double runs_per_second(const bench *b) {

@@ -35,7 +35,7 @@ void clv__evaluator_finish(clv__evaluator *evaluator) {
 static clv_status cut_and_price(const clv__evaluator *evaluator, const uint32_t *devices, const uint32_t *groups, bool reorder,
                                 clv__arena *arena, clv__cut *cut, clv__score *score, clv_error *error) {
   const clv__problem *problem = evaluator->problem;
-  clv__moves moves;
+  clv__copies copies;
   clv__price price;
   uint64_t excess = 0;
   *score = CLV__SCORE_WORST;
@@ -43,8 +43,8 @@ static clv_status cut_and_price(const clv__evaluator *evaluator, const uint32_t 
   if (status == CLV_NOT_SUPPORTED) return CLV_OK;
   if (status != CLV_OK) return status;
   if (reorder) CLV__TRY(clv__urgent_order(problem, cut, arena, error));
-  CLV__TRY(clv__split_moves(problem, cut, evaluator->streamed, arena, &moves, error));
-  CLV__TRY(clv__price_cut(problem, cut, &moves, arena, &price, error));
+  CLV__TRY(clv__split_copies(problem, cut, evaluator->streamed, arena, &copies, error));
+  CLV__TRY(clv__price_cut(problem, cut, &copies, arena, &price, error));
   if (evaluator->has_limits) {
     CLV__TRY(clv__memory_excess(problem, cut, evaluator->streamed, arena->allocator, &excess, NULL, NULL, error));
   }

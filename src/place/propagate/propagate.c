@@ -19,9 +19,9 @@ typedef struct passes {
   uint32_t count;
 } passes;
 
-static clv_status record(passes *to, const char *name, const clv__cut *cut, const clv__moves *moves, clv_error *error) {
+static clv_status record(passes *to, const char *name, const clv__cut *cut, const clv__copies *copies, clv_error *error) {
   if (to->items == NULL) return CLV_OK;
-  CLV__TRY(clv__propagate_record(to->p, name, cut, moves, to->arena, &to->items[to->count], error));
+  CLV__TRY(clv__propagate_record(to->p, name, cut, copies, to->arena, &to->items[to->count], error));
   ++to->count;
   return CLV_OK;
 }
@@ -316,9 +316,9 @@ static clv_status cut_list(const clv__place_input *input, clv__placing *placing,
   const clv__list_cut options = {.copy_limit = CLV__PROPAGATE_COPIES, .joined = "5.cur"};
   CLV__TRY(clv__place_cut_list(input->problem, &options, recorded->arena, placing, error));
   if (recorded->items == NULL) return CLV_OK;
-  clv__moves moves;
-  CLV__TRY(clv__split_moves(input->problem, &placing->cut, placing->streamed, recorded->arena, &moves, error));
-  return record(recorded, "5", &placing->cut, &moves, error);
+  clv__copies copies;
+  CLV__TRY(clv__split_copies(input->problem, &placing->cut, placing->streamed, recorded->arena, &copies, error));
+  return record(recorded, "5", &placing->cut, &copies, error);
 }
 
 /* ---- The strategy. ---- */

@@ -43,9 +43,9 @@ typedef struct clv__sweep {
 /* `flows`: scratch memory, one element per node. */
 void clv__propagate_along_edges(clv__propagation *p, const clv__sweep *sweep, uint8_t *flows);
 
-/* Records the state after a pass in the arena (record.c). Only the last pass has a cut and moves; `cut` and `moves` are NULL for
- * the others. */
-clv_status clv__propagate_record(const clv__propagation *p, const char *name, const clv__cut *cut, const clv__moves *moves,
+/* Records the state after a pass in the arena (record.c). Only the last pass has a cut and copies; `cut` and `copies` are NULL
+ * for the others. */
+clv_status clv__propagate_record(const clv__propagation *p, const char *name, const clv__cut *cut, const clv__copies *copies,
                                  clv__arena *arena, clv__pass *pass, clv_error *error);
 
 #endif

@@ -56,7 +56,7 @@ static void *keep(clv__arena *arena, const void *data, size_t size_bytes, bool *
   return copy;
 }
 
-clv_status clv__propagate_record(const clv__propagation *p, const char *name, const clv__cut *cut, const clv__moves *moves,
+clv_status clv__propagate_record(const clv__propagation *p, const char *name, const clv__cut *cut, const clv__copies *copies,
                                  clv__arena *arena, clv__pass *pass, clv_error *error) {
   const clv__problem *problem = p->problem;
   size_t nodes = problem->node_count, values = problem->value_count, weights = problem->weight_count;
@@ -78,7 +78,7 @@ clv_status clv__propagate_record(const clv__propagation *p, const char *name, co
   if (cut == NULL) return CLV_OK;
   bool failed = false;
   pass->cut = keep(arena, cut, sizeof *cut, &failed);
-  pass->moves = keep(arena, moves, sizeof *moves, &failed);
+  pass->copies = keep(arena, copies, sizeof *copies, &failed);
   pass->partition_of = cut->partition_of;
-  return failed ? clv__error_memory(error, sizeof *cut + sizeof *moves) : CLV_OK;
+  return failed ? clv__error_memory(error, sizeof *cut + sizeof *copies) : CLV_OK;
 }

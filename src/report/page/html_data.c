@@ -250,8 +250,8 @@ static void append_transfers(data *d) {
       clv__text_append(d->text, "%" PRIu64, transfer->size_bytes);
     else
       clv__text_append(d->text, "-1");
-    clv__text_append(d->text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%u,%u,%u]", at(plan->price.move_ns, t),
-                     at(plan->price.move_start_ns, t), d->move_serial_ns[t], d->lane_of_space[outer_space(transfer)],
+    clv__text_append(d->text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%u,%u,%u]", at(plan->price.copy_ns, t),
+                     at(plan->price.copy_start_ns, t), d->move_serial_ns[t], d->lane_of_space[outer_space(transfer)],
                      transfer->from, transfer->to);
   }
   clv__text_append(d->text, "],\n");
@@ -271,7 +271,7 @@ static bool prepare(data *d) {
   for (uint32_t s = 0; s < plan->step_count; ++s) {
     const clv__step *step = &plan->steps[s];
     (step->is_transfer ? d->move_serial_ns : d->partition_serial_ns)[step->index] = now_ns;
-    now_ns += at(step->is_transfer ? plan->price.move_ns : plan->price.partition_ns, step->index);
+    now_ns += at(step->is_transfer ? plan->price.copy_ns : plan->price.partition_ns, step->index);
   }
   return number_of(d, "") == 0 && !d->failed;
 }

@@ -108,7 +108,7 @@ static clv__item make_item(const building *b, uint32_t step_index) {
     item.own = clv__step_is_own(plan, step);
     item.size_bytes = transfer->size_bytes;
     item.size_known = transfer->size_known;
-    if (plan->price.move_ns != NULL) item.time_ns = plan->price.move_ns[step->index];
+    if (plan->price.copy_ns != NULL) item.time_ns = plan->price.copy_ns[step->index];
     set_transfer_lanes(b, step, step_index, &item);
   } else {
     item.from = item.to = b->d->lane_of_device[plan->partitions[step->index].device];

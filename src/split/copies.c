@@ -8,15 +8,15 @@
 typedef struct work {
   const clv__problem *problem;
   uint32_t *resident; /* by value: one bit per memory space */
-  clv__move *items;
+  clv__copy *items;
   size_t count, capacity;
 } work;
 
-static clv_status add(work *w, const clv__move *move, clv__arena *arena, clv_error *error) {
+static clv_status add(work *w, const clv__copy *copy, clv__arena *arena, clv_error *error) {
   if (!clv__array_reserve(arena->allocator, (void **)&w->items, &w->capacity, w->count + 1, sizeof *w->items, w->count)) {
     return clv__error_memory(error, (w->count + 1) * sizeof *w->items);
   }
-  w->items[w->count++] = *move;
+  w->items[w->count++] = *copy;
   return CLV_OK;
 }
 
@@ -27,12 +27,12 @@ static clv_status bring(work *w, uint32_t value, uint32_t space, uint32_t before
                           w->problem->value_names == NULL ? "?" : w->problem->value_names[value]);
   }
   if ((*resident & 1u) == 0) {
-    clv__move home = {.value = value, .from = (uint32_t)__builtin_ctz(*resident), .to = 0, .before = before};
+    clv__copy home = {.value = value, .from = (uint32_t)__builtin_ctz(*resident), .to = 0, .before = before};
     CLV__TRY(add(w, &home, arena, error));
     *resident |= 1u;
   }
   if (space == 0) return CLV_OK;
-  clv__move out = {.value = value, .from = 0, .to = space, .before = before};
+  clv__copy out = {.value = value, .from = 0, .to = space, .before = before};
   *resident |= 1u << space;
   return add(w, &out, arena, error);
 }
@@ -49,8 +49,8 @@ static clv_status stream(work *w, const clv__cut *cut, uint32_t partition, const
       uint32_t weight = problem->weights[k];
       if ((streamed[weight] >> device & 1u) == 0 || seen[weight] == partition + 1) continue;
       seen[weight] = partition + 1;
-      clv__move move = {.value = weight, .is_weight = true, .from = 0, .to = problem->spaces[device], .before = partition};
-      CLV__TRY(add(w, &move, arena, error));
+      clv__copy copy = {.value = weight, .is_weight = true, .from = 0, .to = problem->spaces[device], .before = partition};
+      CLV__TRY(add(w, &copy, arena, error));
     }
   }
   return CLV_OK;
@@ -70,11 +70,11 @@ static clv_status add_partition(work *w, const clv__cut *cut, uint32_t partition
   return CLV_OK;
 }
 
-clv_status clv__split_moves(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed, clv__arena *arena,
-                            clv__moves *moves, clv_error *error) {
+clv_status clv__split_copies(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed, clv__arena *arena,
+                             clv__copies *copies, clv_error *error) {
   work w = {.problem = problem, .resident = clv__arena_allocate_zero(arena, problem->value_count, sizeof *w.resident)};
   uint32_t *seen = streamed == NULL ? NULL : clv__arena_allocate_zero(arena, problem->weight_count, sizeof *seen);
-  *moves = (clv__moves){0};
+  *copies = (clv__copies){0};
   if (w.resident == NULL || (streamed != NULL && seen == NULL)) {
     return clv__error_memory(error, (size_t)problem->value_count * sizeof *w.resident);
   }
@@ -89,9 +89,9 @@ clv_status clv__split_moves(const clv__problem *problem, const clv__cut *cut, co
   for (uint32_t v = 0; v < problem->value_count; ++v) {
     if (problem->is_output[v] && (w.resident[v] & 1u) == 0) CLV__TRY_GOTO(bring(&w, v, 0, cut->count, arena, error));
   }
-  moves->items = clv__arena_copy(arena, w.items, w.count * sizeof *w.items);
-  moves->count = (uint32_t)w.count;
-  if (moves->items == NULL) status = clv__error_memory(error, w.count * sizeof *w.items);
+  copies->items = clv__arena_copy(arena, w.items, w.count * sizeof *w.items);
+  copies->count = (uint32_t)w.count;
+  if (copies->items == NULL) status = clv__error_memory(error, w.count * sizeof *w.items);
 cleanup:
   clv__release(arena->allocator, w.items);
   return status;
