@@ -69,7 +69,7 @@ static const uint8_t *take_bytes(reader *r, uint64_t size_bytes) {
   return bytes;
 }
 
-static uint64_t take(reader *r, size_t size_bytes) {
+static uint64_t read_number(reader *r, size_t size_bytes) {
   const uint8_t *bytes = take_bytes(r, size_bytes);
   uint64_t number = 0;
   for (size_t i = 0; bytes != NULL && i < size_bytes; ++i) number |= (uint64_t)bytes[i] << (8 * i);
@@ -77,7 +77,7 @@ static uint64_t take(reader *r, size_t size_bytes) {
 }
 
 static void take_text(reader *r, char text[CLV__CACHE_TEXT_BYTES]) {
-  uint64_t size_bytes = take(r, 4);
+  uint64_t size_bytes = read_number(r, 4);
   const uint8_t *bytes = take_bytes(r, size_bytes);
   if (bytes == NULL || size_bytes >= CLV__CACHE_TEXT_BYTES || memchr(bytes, '\0', size_bytes) != NULL) {
     r->failed = true;
@@ -90,14 +90,14 @@ static void take_text(reader *r, char text[CLV__CACHE_TEXT_BYTES]) {
 static clv_status read_rest(const clv_allocator *allocator, reader *r, clv__cache_info *info, clv_error *error) {
   const uint8_t *parts = take_bytes(r, sizeof info->key.parts);
   if (parts != NULL) memcpy(info->key.parts, parts, sizeof info->key.parts);
-  info->node_count = (uint32_t)take(r, 4);
-  info->weight_count = (uint32_t)take(r, 4);
+  info->node_count = (uint32_t)read_number(r, 4);
+  info->weight_count = (uint32_t)read_number(r, 4);
   const uint8_t *weights = take_bytes(r, 4 * (uint64_t)info->weight_count);
   if (weights != NULL && info->weight_count > 0) {
     uint32_t *values = clv__allocate(allocator, info->weight_count * sizeof *values);
     if (values == NULL) return clv__error_memory(error, info->weight_count * sizeof *values);
     reader list = {.data = weights, .size_bytes = 4 * (size_t)info->weight_count};
-    for (uint32_t i = 0; i < info->weight_count; ++i) values[i] = (uint32_t)take(&list, 4);
+    for (uint32_t i = 0; i < info->weight_count; ++i) values[i] = (uint32_t)read_number(&list, 4);
     info->weights = values;
   }
   take_text(r, info->backend);
@@ -118,7 +118,7 @@ clv_status clv__cache_header_read(const clv_allocator *allocator, const void *da
   if (memcmp(magic, CLV__CACHE_MAGIC, 8) != 0) {
     return clv__error_set(error, CLV_INVALID_MODEL, "damaged: the magic number is missing");
   }
-  uint64_t version = take(&r, 4), header = take(&r, 4), payload = take(&r, 8);
+  uint64_t version = read_number(&r, 4), header = read_number(&r, 4), payload = read_number(&r, 8);
   if (!r.failed && version != CLV__CACHE_VERSION) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "format version %llu, but this library uses version %u",
                           (unsigned long long)version, CLV__CACHE_VERSION);

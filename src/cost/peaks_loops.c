@@ -16,7 +16,7 @@ enum { SUMS = 12 };
 
 static atomic_uint_fast64_t sink; /* receives the results; without it the compiler would remove the loops */
 
-static void take(uint64_t result) {
+static void keep_result(uint64_t result) {
   atomic_store_explicit(&sink, result, memory_order_relaxed);
 }
 
@@ -27,7 +27,7 @@ static void take(uint64_t result) {
     bits ^= part;                        \
   }
 /* Defines a function of `rounds`. BEGIN(i) initializes each sum, every round does one STEP(i) per sum, and at the end the
- * function passes all sums to take(), so that the compiler keeps them. The macros may read x and y. */
+ * function passes all sums to keep_result(), so that the compiler keeps them. The macros may read x and y. */
 #define LOOP(name, instructions, type, first, second, BEGIN, STEP) \
   instructions static void name(uint64_t rounds) {                 \
     const type x = first, y = second;                              \
@@ -37,7 +37,7 @@ static void take(uint64_t result) {
     }                                                              \
     uint64_t bits = 0;                                             \
     EACH(SUM_BITS)                                                 \
-    take(bits);                                                    \
+    keep_result(bits);                                             \
   }
 
 /* Loops for any processor: 16 bytes at a time, with the compiler's vector types. */
@@ -156,5 +156,5 @@ void clv__peak_read(const void *data, size_t size_bytes) {
 #ifdef CLEAVE_ISA_LEVELS
   if (clv__isa_used() >= CLV__ISA_V3) sum = clv__isa_used() >= CLV__ISA_V4 ? sum_avx512 : sum_avx2;
 #endif
-  take(sum(data, size_bytes / sizeof(words)));
+  keep_result(sum(data, size_bytes / sizeof(words)));
 }

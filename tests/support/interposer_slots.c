@@ -194,7 +194,7 @@ static bool put_off(clv_device *device, const interposer_fate *fate, interposer_
 }
 
 /* Applies a fate of hanging or failing. A synchronous device hangs or fails in the call itself. */
-static clv_status settle(clv_device *device, interposer_fate *fate, interposer_slot slot, clv_error *error) {
+static clv_status apply_fate(clv_device *device, interposer_fate *fate, interposer_slot slot, clv_error *error) {
   if (fate->action == INTERPOSER_HANG && device->is_synchronous) {
     CLV__TRY(hang_here(device, error));
     fate->action = INTERPOSER_PASS;
@@ -257,7 +257,7 @@ static void event_destroy(clv_device *device, clv_event *event) {
 
 static clv_status event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error) {
   ASK(device, event_record, .object = event, .stream = stream);
-  CLV__TRY(settle(device, &fate, INTERPOSER_event_record, error));
+  CLV__TRY(apply_fate(device, &fate, INTERPOSER_event_record, error));
   deferred work = {.kind = DEFERRED_RECORD, .stream = stream, .event = event};
   if (put_off(device, &fate, INTERPOSER_event_record, &work)) return CLV_OK;
   return INNER(device)->event_record(device->inner, event->inner, stream->inner, error);
@@ -265,7 +265,7 @@ static clv_status event_record(clv_device *device, clv_event *event, clv_stream 
 
 static clv_status event_wait(clv_device *device, clv_stream *stream, clv_event *event, clv_error *error) {
   ASK(device, event_wait, .object = event, .stream = stream);
-  CLV__TRY(settle(device, &fate, INTERPOSER_event_wait, error));
+  CLV__TRY(apply_fate(device, &fate, INTERPOSER_event_wait, error));
   deferred work = {.kind = DEFERRED_WAIT, .stream = stream, .event = event};
   if (put_off(device, &fate, INTERPOSER_event_wait, &work)) return CLV_OK;
   return INNER(device)->event_wait(device->inner, stream->inner, event->inner, error);
@@ -321,7 +321,7 @@ static clv_status event_notify(clv_device *device, clv_event *event, clv_notify_
 static clv_status copy_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t offset, const void *from,
                           uint64_t size_bytes, clv_error *error) {
   ASK(device, copy_in, .object = to, .stream = stream, .size_bytes = size_bytes);
-  CLV__TRY(settle(device, &fate, INTERPOSER_copy_in, error));
+  CLV__TRY(apply_fate(device, &fate, INTERPOSER_copy_in, error));
   deferred work = {
       .kind = DEFERRED_COPY_IN, .stream = stream, .buffer = to, .offset = offset, .size_bytes = size_bytes, .host = (void *)from};
   if (put_off(device, &fate, INTERPOSER_copy_in, &work)) return CLV_OK;
@@ -332,7 +332,7 @@ static clv_status copy_in(clv_device *device, clv_stream *stream, clv_buffer *to
 static clv_status copy_out(clv_device *device, clv_stream *stream, void *to, clv_buffer *from, uint64_t offset,
                            uint64_t size_bytes, clv_error *error) {
   ASK(device, copy_out, .object = from, .stream = stream, .size_bytes = size_bytes);
-  CLV__TRY(settle(device, &fate, INTERPOSER_copy_out, error));
+  CLV__TRY(apply_fate(device, &fate, INTERPOSER_copy_out, error));
   deferred work = {
       .kind = DEFERRED_COPY_OUT, .stream = stream, .buffer = from, .offset = offset, .size_bytes = size_bytes, .host = to};
   if (put_off(device, &fate, INTERPOSER_copy_out, &work)) return CLV_OK;
@@ -463,7 +463,7 @@ static clv_status spoil(clv_device *device, clv_stream *stream, const clv_execut
 static clv_status execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
                           clv_error *error) {
   ASK(device, execute, .object = instance, .stream = stream, .args = args);
-  CLV__TRY(settle(device, &fate, INTERPOSER_execute, error));
+  CLV__TRY(apply_fate(device, &fate, INTERPOSER_execute, error));
   deferred work = {.kind = DEFERRED_EXECUTE, .stream = stream, .instance = instance, .args = *args};
   if (put_off(device, &fate, INTERPOSER_execute, &work)) return CLV_OK;
   CLV__TRY(INNER(device)->execute(device->inner, instance, stream->inner, args, error));
@@ -523,7 +523,7 @@ static clv_status capture_end(clv_device *device, clv_stream *stream, clv_captur
 
 static clv_status captured_launch(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error) {
   ASK(device, captured_launch, .object = captured, .stream = stream);
-  CLV__TRY(settle(device, &fate, INTERPOSER_captured_launch, error));
+  CLV__TRY(apply_fate(device, &fate, INTERPOSER_captured_launch, error));
   deferred work = {.kind = DEFERRED_LAUNCH, .stream = stream, .captured = captured};
   if (put_off(device, &fate, INTERPOSER_captured_launch, &work)) return CLV_OK;
   CLV__TRY(INNER(device)->capture->launch(device->inner, captured, stream->inner, error));

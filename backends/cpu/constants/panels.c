@@ -22,7 +22,7 @@ static inline four load(const uint8_t *from, float factor) {
   return values * factor;
 }
 
-static inline void turn(const four from[4], float *to) {
+static inline void transpose(const four from[4], float *to) {
   const four a = __builtin_shufflevector(from[0], from[1], 0, 4, 1, 5), b = __builtin_shufflevector(from[0], from[1], 2, 6, 3, 7);
   const four c = __builtin_shufflevector(from[2], from[3], 0, 4, 1, 5), d = __builtin_shufflevector(from[2], from[3], 2, 6, 3, 7);
   *(four *)to = __builtin_shufflevector(a, c, 0, 1, 4, 5);
@@ -56,7 +56,7 @@ static void copy_columns(const clv__cpu_matrix *matrix, int64_t row, int64_t row
       four values[4];
       for (size_t i = 0; i < 4; ++i)
         values[i] = load(from + i * stride + (size_t)r * sizeof(float), scale != NULL ? scale[i] : 1.0f);
-      turn(values, to + r * COLUMNS + c);
+      transpose(values, to + r * COLUMNS + c);
     }
   }
   copy_single(matrix, row + whole_rows, rows - whole_rows, column, whole_columns, to + whole_rows * COLUMNS);

@@ -108,7 +108,7 @@ enum { SIDE = 16 };
 typedef uint8_t line __attribute__((vector_size(SIDE), aligned(1), may_alias));
 
 /* Transposes sixteen runs of sixteen bytes in four rounds. Each round interleaves the bytes of run i and run i + 8. */
-static void turn(const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to_step) {
+static void transpose(const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to_step) {
   line a[SIDE], b[SIDE];
   for (int i = 0; i < SIDE; ++i) a[i] = *(const line *)(from + i * from_step);
   for (int round = 0; round < 4; ++round) {
@@ -125,7 +125,7 @@ static void turn(const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to
 static void turn_row(const uint8_t *from, int64_t plane, int64_t pixels, int64_t channels, uint8_t *to) {
   const int64_t whole_pixels = pixels / SIDE * SIDE, whole_channels = channels / SIDE * SIDE;
   for (int64_t c = 0; c < whole_channels; c += SIDE) {
-    for (int64_t x = 0; x < whole_pixels; x += SIDE) turn(from + c * plane + x, plane, to + x * channels + c, channels);
+    for (int64_t x = 0; x < whole_pixels; x += SIDE) transpose(from + c * plane + x, plane, to + x * channels + c, channels);
     for (int64_t x = whole_pixels; x < pixels; ++x) {
       for (int64_t i = c; i < c + SIDE; ++i) to[x * channels + i] = from[i * plane + x];
     }

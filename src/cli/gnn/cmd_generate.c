@@ -14,7 +14,8 @@ static const cli_gnn_option options[] = {
     {OPTION_OUTPUT, "write the graph to FILE, as npz", NULL},
 };
 
-static clv_status tell(cli_invocation *cli, const clv__gnn_graph *graph, const char *path, double seconds, clv_error *error) {
+static clv_status print_graph(cli_invocation *cli, const clv__gnn_graph *graph, const char *path, double seconds,
+                              clv_error *error) {
   const clv__csr *csr = &graph->csr;
   bool has_features = graph->features.dtype != CLV_DTYPE_NONE;
   if (cli->json) {
@@ -57,7 +58,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
                                    cli_number(cli, OPTION_SEED, 0), &graph, error));
   cli_progress(cli, "writing %s", path);
   clv_status status = clv__gnn_graph_write(graph, path, error);
-  if (status == CLV_OK) status = tell(cli, graph, path, cli_ms(begin_ns, clv__clock_ns()) / 1e3, error);
+  if (status == CLV_OK) status = print_graph(cli, graph, path, cli_ms(begin_ns, clv__clock_ns()) / 1e3, error);
   clv__gnn_graph_destroy(graph);
   return status;
 }

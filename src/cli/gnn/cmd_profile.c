@@ -21,7 +21,7 @@ static const cli_gnn_option options[] = {
     {OPTION_OUTPUT, "write the costs, for --profile of plan and run; an existing profile is extended", NULL},
 };
 
-static bool tell(void *user_data, const clv__gnn_measure_progress *at) {
+static bool show_progress(void *user_data, const clv__gnn_measure_progress *at) {
   char left[64] = "";
   if (at->left_s >= 120)
     snprintf(left, sizeof left, ", about %.0f min left", at->left_s / 60);
@@ -125,7 +125,7 @@ static clv_status measure(cli_gnn_job *job, bool only_copies, clv__gnn_measured 
   how.seed = cli_number(job->cli, OPTION_SEED, 0);
   how.only_copies = only_copies;
   how.limit_s = cli_real(job->cli, OPTION_SECONDS, LIMIT_S);
-  how.progress = tell;
+  how.progress = show_progress;
   how.user_data = job->cli;
   return clv__gnn_measure(&job->planning, &how, &job->tables, measured, error);
 }

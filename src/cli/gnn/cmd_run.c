@@ -196,7 +196,7 @@ static clv_status tell_json(const running *r, clv_error *error) {
   return cli_json_print(job->cli, root, error);
 }
 
-static clv_status tell(const running *r, clv_error *error) {
+static clv_status report(const running *r, clv_error *error) {
   const cli_gnn_job *job = &r->job;
   if (job->cli->json) return tell_json(r, error);
   if (job->cli->quiet) return CLV_OK;
@@ -264,7 +264,7 @@ static clv_status run(running *r, clv_error *error) {
     CLV__TRY(clv__npz_write(cli->allocator, r->output, names, &r->out, 1, false, error));
     if (r->state_path != NULL && has_plan) clv__gnn_run_forget(r->state_path); /* no longer needed: the result is saved */
   }
-  return tell(r, error);
+  return report(r, error);
 }
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {

@@ -106,7 +106,7 @@ double clv__assign_largest_load(const clv__assign *assign, const uint32_t *choic
 /* Finds the change of one plan on the bottleneck device that lowers the largest load most. Returns false if none lowers it. */
 static bool best_move(const clv__assign *assign, const uint32_t *choices, clv__assign_move *best) {
   double loads[CLV__PEP_DEVICES] = {0};
-  *best = (clv__assign_move){.piece = CLV__NO_ID};
+  *best = (clv__assign_move){.subgraph = CLV__NO_ID};
   best->before_ns = clv__assign_largest_load(assign, choices, &best->bottleneck);
   best->after_ns = best->before_ns * (1 - 1e-9); /* ignore gains from rounding */
   bool found = false;
@@ -120,7 +120,7 @@ static bool best_move(const clv__assign *assign, const uint32_t *choices, clv__a
       double most = 0;
       for (uint32_t d = 0; d < assign->device_count; ++d) most = clv__larger(most, loads[d] - now->load[d] + options[o].load[d]);
       if (most >= best->after_ns) continue;
-      best->piece = i, best->from = choices[i], best->to = o, best->after_ns = most;
+      best->subgraph = i, best->from = choices[i], best->to = o, best->after_ns = most;
       found = true;
     }
   }
@@ -132,7 +132,7 @@ void clv__assign_greedy(const clv__assign *assign, uint32_t *choices, void (*mov
   clv__assign_move move;
   memset(choices, 0, assign->count * sizeof *choices); /* lists are sorted by time: 0 is the fastest plan */
   while (best_move(assign, choices, &move)) {
-    choices[move.piece] = move.to;
+    choices[move.subgraph] = move.to;
     if (moves != NULL) moves(user, &move);
   }
 }

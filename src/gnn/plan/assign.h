@@ -39,7 +39,7 @@ double clv__assign_largest_load(const clv__assign *assign, const uint32_t *choic
 
 /* A move of the greedy algorithm: a subgraph changes to another plan. */
 typedef struct clv__assign_move {
-  uint32_t piece, from, to, bottleneck;
+  uint32_t subgraph, from, to, bottleneck;
   double before_ns, after_ns;
 } clv__assign_move;
 

@@ -174,7 +174,7 @@ static void set_rests(bounding *b, uint32_t weighting) {
 }
 
 /* Orders the subgraphs by their largest load, largest first. Twins keep their order. */
-static void order_pieces(bounding *b) {
+static void order_subgraphs(bounding *b) {
   const clv__assign *assign = b->assign;
   for (uint32_t i = 0; i < assign->count; ++i) {
     double most = 0;
@@ -191,7 +191,7 @@ static void order_pieces(bounding *b) {
 static void prepare_tree(bounding *b) {
   const clv__assign *assign = b->assign;
   uint32_t devices = assign->device_count;
-  order_pieces(b);
+  order_subgraphs(b);
   memcpy(b->weightings[devices], b->weights, sizeof b->weights);
   for (uint32_t d = 0; d < devices; ++d) b->weightings[d][d] = 1;
   for (uint32_t l = 0; l <= devices; ++l) {

@@ -132,8 +132,8 @@ void clv__choosing_try_pairs(clv__choosing *c) {
 static void tell_move(void *user, const clv__assign_move *move) {
   const clv__choosing *c = user;
   if (c->options->moves == NULL) return;
-  c->options->moves(c->options->user, c->k, c->layer, move, &c->lists[move->piece].items[move->from],
-                    &c->lists[move->piece].items[move->to]);
+  c->options->moves(c->options->user, c->k, c->layer, move, &c->lists[move->subgraph].items[move->from],
+                    &c->lists[move->subgraph].items[move->to]);
 }
 
 void clv__choosing_start(clv__choosing *c) {

@@ -146,7 +146,7 @@ static clv_status set_placement(search *s) {
 }
 
 /* Applies a few random changes to the best placement, whether they help or not, and searches from there. */
-static clv_status kick(search *s, uint32_t *best, clv__score *best_score) {
+static clv_status perturb(search *s, uint32_t *best, clv__score *best_score) {
   memcpy(s->trial, best, s->problem->node_count * sizeof *best);
   clv_status status = set_placement(s);
   if (status != CLV_OK) return status == CLV_NOT_SUPPORTED ? CLV_OK : status;
@@ -187,7 +187,7 @@ static clv_status run(search *s, uint32_t *devices, clv__score *score) {
   uint32_t most = FRUITLESS + FRUITLESS_A_NODE * s->problem->node_count;
   for (uint32_t fruitless = 0; s->options->deep && !is_spent(s) && fruitless < most; ++fruitless) {
     clv__score before = *score;
-    CLV__TRY(kick(s, devices, score));
+    CLV__TRY(perturb(s, devices, score));
     if (clv__score_less(score, &before)) fruitless = 0;
   }
   return CLV_OK;

@@ -49,7 +49,7 @@ void clv__flow_destroy(clv__flow *flow) {
 }
 
 /* Replaces an infinite capacity by ENDLESS, and adds a finite one to the sum of finite capacities. */
-static int64_t take(clv__flow *flow, int64_t capacity) {
+static int64_t limit_capacity(clv__flow *flow, int64_t capacity) {
   if (capacity >= CLV__FLOW_LIMIT) return ENDLESS;
   if (capacity < 0) {
     flow->refused = true;
@@ -61,15 +61,15 @@ static int64_t take(clv__flow *flow, int64_t capacity) {
 
 void clv__flow_terminal(clv__flow *flow, uint32_t vertex, int64_t from_source, int64_t to_sink) {
   assert(vertex < flow->vertex_count);
-  from_source = take(flow, from_source);
-  to_sink = take(flow, to_sink);
+  from_source = limit_capacity(flow, from_source);
+  to_sink = limit_capacity(flow, to_sink);
   clv__flow_feed(flow, &flow->vertices[vertex], to_sink, from_source);
 }
 
 void clv__flow_edge(clv__flow *flow, uint32_t a, uint32_t b, int64_t forward, int64_t backward) {
   if (a == b) return;
-  forward = take(flow, forward);
-  backward = take(flow, backward);
+  forward = limit_capacity(flow, forward);
+  backward = limit_capacity(flow, backward);
   if (forward == 0 && backward == 0) return;
   assert(a < flow->vertex_count && b < flow->vertex_count && flow->arc_count < flow->arc_room);
   uint32_t arc = flow->arc_count;

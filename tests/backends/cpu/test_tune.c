@@ -143,7 +143,7 @@ static void edit(desk *d, const char *what, const char *to) {
 
 /* Stores these choices and compiles the graph with them. A choice may change the layout of the next step's source. That step is
  * then measured again, so this repeats until nothing is measured. */
-static ways settle(desk *d, clv_graph *graph, const char *algorithm, const char *groups, const char *product) {
+static ways compile_tuned(desk *d, clv_graph *graph, const char *algorithm, const char *groups, const char *product) {
   for (int i = 0; i < 5; ++i) {
     edit(d, "algorithm", algorithm);
     edit(d, "groups", groups);
@@ -175,13 +175,13 @@ static void what_is_measured_is_kept_and_obeyed(void **state) {
   assert_int_equal(d.measured, 0);
   assert_true(d.as_kept >= choices && d.kept == 0);
 
-  ways made = settle(&d, graph, "winograd", "groups", "row");
+  ways made = compile_tuned(&d, graph, "winograd", "groups", "row");
   const bool has_winograd = strstr(d.text, "\twinograd\n") != NULL; /* oneDNN does not support it on some CPUs */
   assert_int_equal(made.winograd > 0, has_winograd);
   assert_int_equal(made.row, 1);
-  made = settle(&d, graph, "direct", "one group", "plain");
+  made = compile_tuned(&d, graph, "direct", "one group", "plain");
   assert_true(made.winograd == 0 && made.row == 0);
-  made = settle(&d, graph, "direct", "groups", "packed");
+  made = compile_tuned(&d, graph, "direct", "groups", "packed");
   assert_true(made.winograd == 0 && made.row == 0);
   clv__graph_destroy(graph);
 }

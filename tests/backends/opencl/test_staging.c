@@ -170,7 +170,7 @@ static clv_status back(ocl *o, pipe_ends *p, size_t at, size_t size_bytes, clv_e
   return o->backend->copy_out(o->device, p->stream, p->out + at, p->buffer, at, size_bytes, error);
 }
 
-static clv_status settle(ocl *o, pipe_ends *p, clv_error *error) {
+static clv_status synchronize(ocl *o, pipe_ends *p, clv_error *error) {
   return o->backend->stream_synchronize(o->device, p->stream, error);
 }
 
@@ -211,7 +211,7 @@ static void sizes_around_the_pieces(void **state) {
       memset(p.out, 0x77, MOST);
       assert_ok(there(&o, &p, at, sizes[i], &o.error), o.error);
       assert_ok(back(&o, &p, at, sizes[i], &o.error), o.error);
-      assert_ok(settle(&o, &p, &o.error), o.error);
+      assert_ok(synchronize(&o, &p, &o.error), o.error);
       assert_memory_equal(p.out + at, p.in + at, sizes[i]);
       for (size_t k = 0; k < at; ++k) assert_int_equal(p.out[k], 0x77);
       for (size_t k = at + sizes[i]; k < at + sizes[i] + 8; ++k) assert_int_equal(p.out[k], 0x77);
@@ -241,7 +241,7 @@ static void many_in_flight(void **state) {
     assert_ok(o.backend->copy_in(o.device, p.stream, p.buffer, at, other + at, size_bytes, &o.error), o.error);
     if (i % 10 == 9) assert_ok(back(&o, &p, 0, MOST, &o.error), o.error);
   }
-  assert_ok(settle(&o, &p, &o.error), o.error);
+  assert_ok(synchronize(&o, &p, &o.error), o.error);
   assert_memory_equal(p.out, image, MOST);
   free(other);
   free(image);
@@ -299,7 +299,7 @@ static void *copy_often(void *user_data) {
     memset(w->p.out + at, 0, size_bytes);
     status = there(w->o, &w->p, at, size_bytes, &error);
     if (status == CLV_OK) status = back(w->o, &w->p, at, size_bytes, &error);
-    if (status == CLV_OK) status = settle(w->o, &w->p, &error);
+    if (status == CLV_OK) status = synchronize(w->o, &w->p, &error);
     if (status == CLV_OK && memcmp(w->p.out + at, w->p.in + at, size_bytes) != 0)
       snprintf(w->wrong, sizeof w->wrong, "round %d: %zu bytes at %zu", i, size_bytes, at);
   }
@@ -345,7 +345,7 @@ static void copies_without(void **state) {
         memset(p.out, 0, MOST);
         assert_ok(there(&o, &p, 0, sizes[i], &o.error), o.error);
         assert_ok(back(&o, &p, 0, sizes[i], &o.error), o.error);
-        assert_ok(settle(&o, &p, &o.error), o.error);
+        assert_ok(synchronize(&o, &p, &o.error), o.error);
         assert_memory_equal(p.out, p.in, sizes[i]);
       }
       if (fault == NO_BUFFER && at <= 2)
@@ -366,7 +366,7 @@ static void enqueues_that_fail(void **state) {
       open_staged(&o, STAGED);
       open_pipe(&o, &p, 9);
       assert_ok(there(&o, &p, 0, MOST, &o.error), o.error);
-      assert_ok(settle(&o, &p, &o.error), o.error);
+      assert_ok(synchronize(&o, &p, &o.error), o.error);
       driver.fault = fault;
       atomic_store(&driver.fails_at, at);
       atomic_store(&driver.delay_us, 1000);
@@ -382,10 +382,10 @@ static void enqueues_that_fail(void **state) {
         nanosleep(&(struct timespec){0, 5000000}, NULL);
         for (size_t i = 0; i < MOST; i += 997) assert_int_equal(p.out[i], 0x33);
       }
-      assert_ok(settle(&o, &p, &o.error), o.error);
+      assert_ok(synchronize(&o, &p, &o.error), o.error);
       assert_ok(there(&o, &p, 0, MOST, &o.error), o.error); /* later copies work */
       assert_ok(back(&o, &p, 0, MOST, &o.error), o.error);
-      assert_ok(settle(&o, &p, &o.error), o.error);
+      assert_ok(synchronize(&o, &p, &o.error), o.error);
       assert_memory_equal(p.out, p.in, MOST);
       close_pipe(&o, &p);
       ocl_close(&o);

@@ -94,7 +94,7 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
 }
 
 /* Reserves a * b * c * d elements in the scratch, f64 if `wide`, else f32, and sets *place to their address. */
-static bool take(clv__recurrent *r, char *scratch, size_t a, size_t b, size_t c, size_t d, void **place) {
+static bool reserve(clv__recurrent *r, char *scratch, size_t a, size_t b, size_t c, size_t d, void **place) {
   size_t bytes = r->wide ? sizeof(double) : sizeof(float);
   if (!clv__multiply(bytes, a, &bytes) || !clv__multiply(bytes, b, &bytes) || !clv__multiply(bytes, c, &bytes) ||
       !clv__multiply(bytes, d, &bytes) || bytes > SIZE_MAX / 2) {
@@ -107,22 +107,22 @@ static bool take(clv__recurrent *r, char *scratch, size_t a, size_t b, size_t c,
 static bool lay_out(clv__recurrent *r, char *scratch) {
   const size_t directions = (size_t)r->directions, batch = (size_t)r->batch, units = (size_t)r->units;
   const size_t inputs = (size_t)r->inputs, gates = (size_t)r->gates, states = directions * batch;
-  bool fits = take(r, scratch, states, units, 1, 1, &r->h[0]) && take(r, scratch, states, units, 1, 1, &r->h[1]) &&
-              take(r, scratch, directions, gates, units, 1, &r->bias_sums) &&
-              take(r, scratch, states, (size_t)r->chunk, gates, units, &r->projected);
+  bool fits = reserve(r, scratch, states, units, 1, 1, &r->h[0]) && reserve(r, scratch, states, units, 1, 1, &r->h[1]) &&
+              reserve(r, scratch, directions, gates, units, 1, &r->bias_sums) &&
+              reserve(r, scratch, states, (size_t)r->chunk, gates, units, &r->projected);
   if (fits && r->kind == CLV__GRU && !r->resets_after) {
-    fits = take(r, scratch, states, units, 1, 1, &r->update) && take(r, scratch, states, units, 1, 1, &r->reset);
+    fits = reserve(r, scratch, states, units, 1, 1, &r->update) && reserve(r, scratch, states, units, 1, 1, &r->reset);
   }
-  if (fits && r->kind == CLV__GRU) fits = take(r, scratch, directions, units, 1, 1, &r->late_bias);
-  if (fits && r->kind == CLV__LSTM) fits = take(r, scratch, states, units, 1, 1, &r->c);
-  if (fits && r->peephole != NULL) fits = take(r, scratch, directions, 3, units, 1, &r->peepholes);
+  if (fits && r->kind == CLV__GRU) fits = reserve(r, scratch, directions, units, 1, 1, &r->late_bias);
+  if (fits && r->kind == CLV__LSTM) fits = reserve(r, scratch, states, units, 1, 1, &r->c);
+  if (fits && r->peephole != NULL) fits = reserve(r, scratch, directions, 3, units, 1, &r->peepholes);
   if (fits && r->dtype != (r->wide ? CLV_F64 : CLV_F32)) {
-    fits = take(r, scratch, (size_t)r->steps, batch, inputs, 1, &r->wide_x);
+    fits = reserve(r, scratch, (size_t)r->steps, batch, inputs, 1, &r->wide_x);
     r->x_real = r->wide_x;
   }
   if (!fits || r->is_prepared) return fits;
-  return take(r, scratch, directions, gates, units, inputs, &r->packed_w) &&
-         take(r, scratch, directions, gates, units, (size_t)r->hidden, &r->packed_r);
+  return reserve(r, scratch, directions, gates, units, inputs, &r->packed_w) &&
+         reserve(r, scratch, directions, gates, units, (size_t)r->hidden, &r->packed_r);
 }
 
 /* The number of steps whose inputs are multiplied by W at once. The products should stay in the second-level cache until they are
