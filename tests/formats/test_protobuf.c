@@ -70,7 +70,7 @@ static void damage_is_named_with_its_place(void **state) {
   expect_error("\x0b", 1, "a group, which ONNX does not use");
   expect_error("\x0f", 1, "wire type 7");
   expect_error("\x00", 1, "field number 0");
-  expect_error("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x61", 12, "exist");
+  expect_error("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x61", 12, "are left");
 }
 
 int main(void) {
