@@ -88,6 +88,7 @@ SWEEPS = [
     ("PyTorch models", 180, f"{OPENVINO} {PYTHON} tests/python/test_torch.py --quick", {}),
     ("light models", 100, f"{PYTHON} tests/python/test_light.py", {}),
     ("models, OpenCL", 200, f"{PYTHON} tests/python/test_opencl.py", {}),
+    ("three starts with one cache", 90, f"{OPENVINO} {ONNXRUNTIME} {PYTHON} tests/python/test_starts.py", {}),
     ("failures of frameworks, OpenVINO", 60, f"{PYTHON} tests/python/test_openvino.py", {}),
     ("models, frameworks", 180, f"{PYTHON} tests/python/test_frameworks.py", {}),
 ]
