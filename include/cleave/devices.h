@@ -18,9 +18,10 @@ typedef struct clv_devices_options {
   uint32_t device_option_count; /* "npu:frequency=3" */
   const char *const *device_options;
   uint32_t thread_count; /* for the cpu device; 0: one per core */
+  bool no_fallback;      /* a device of the list that is not available is an error */
 } clv_devices_options;
 #define CLV_DEVICES_OPTIONS_INIT \
-  { sizeof(clv_devices_options), NULL, 0, NULL, 0, NULL, 0 }
+  { sizeof(clv_devices_options), NULL, 0, NULL, 0, NULL, 0, false }
 
 /* Opens the devices of options->list.
  *
@@ -31,13 +32,17 @@ typedef struct clv_devices_options {
  *   - "gpu": the first OpenCL GPU
  * If no loaded backend has the name, the plugins are searched (context.h).
  *
+ * If a device of a list reports that it is not supported here, for example because its driver or hardware is missing, the list is
+ * used without it, and a line with the reason is logged at level 1. This is an error if no device is left, or if `no_fallback` is
+ * set.
+ *
  * "auto" opens every real device that backends and plugins find, each under the name that opens it alone. Devices that are not
  * CPUs come first, then the cpu device, then other devices that run on the CPU, as a last resort. Virtual devices and OpenCL's
  * CPU devices are opened only by name. A device that cannot be opened is skipped and the reason is logged. If an option names
  * such a device, the call fails instead.
  *
  * Errors: CLV_NOT_FOUND for a name that no backend and no plugin has (the message lists the known names); CLV_NOT_SUPPORTED for a
- * device whose driver is unusable, and for a plugin that cannot be loaded; CLV_INVALID_ARGUMENT for an unknown option or key (the
+ * plugin that cannot be loaded, and for a device whose driver is unusable (see above); CLV_INVALID_ARGUMENT for an unknown option or key (the
  * message lists the keys that the device accepts). */
 CLV_API CLV_MUST_USE clv_status clv_devices_open(clv_context *context, const clv_devices_options *options, clv_devices **devices,
                                                  clv_error *error);

@@ -46,16 +46,25 @@ static clv_status complete_devices(cli_invocation *cli, const clv_compiled *comp
   return CLV_OK;
 }
 
-static clv_status open_devices(cli_invocation *cli, const char *fallback, const clv_compiled *compiled, clv_devices **devices,
-                               clv_error *error) {
+/* Says which devices of the list are not used. */
+static void note_left_out(cli_invocation *cli, const clv_devices *devices, const char *list) {
+  if (list == NULL || strcmp(list, "auto") == 0 || cli->verbose) return; /* the log says it too */
+  for (uint32_t i = 0; i < devices->left_out_count; ++i)
+    cli_note(cli, "%s; continuing without this device", devices->left_out[i].reason);
+}
+
+static clv_status open_devices(cli_invocation *cli, const char *fallback, const clv_compiled *compiled, bool no_fallback,
+                               clv_devices **devices, clv_error *error) {
   clv_devices_options options = cli_devices_options(cli);
   if (options.list == NULL) options.list = fallback;
   if (compiled != NULL) CLV__TRY(complete_devices(cli, compiled, &options, error));
+  options.no_fallback = no_fallback;
   clv_status status = clv_devices_open(cli->context, &options, devices, error);
   if (status == CLV_INVALID_ARGUMENT || status == CLV_NOT_FOUND) cli->exit_status = CLI_EXIT_USAGE;
   if (status != CLV_OK) return status;
   uint32_t virtual_count = 0;
   for (uint32_t d = 0; d < (*devices)->count; ++d) virtual_count += strcmp((*devices)->items[d].backend->name, "vnpu") == 0;
+  note_left_out(cli, *devices, options.list);
   if (options.npu_spec_count <= virtual_count) return CLV_OK;
   clv_devices_close(*devices);
   *devices = NULL;
@@ -65,7 +74,7 @@ static clv_status open_devices(cli_invocation *cli, const char *fallback, const 
 }
 
 clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devices **devices, clv_error *error) {
-  return open_devices(cli, fallback, NULL, devices, error);
+  return open_devices(cli, fallback, NULL, true, devices, error);
 }
 
 /* ---- Plan files ---- */
@@ -229,7 +238,8 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
   } else if (cli_is_given(cli, OPTION_MODEL)) {
     return cli_usage(cli, error, "option '--model' is for plan files; %s is a model", path);
   }
-  CLV__TRY(open_devices(cli, device_list, job->compiled, &job->devices, error));
+  const bool no_fallback = cli_is_given(cli, OPTION_NO_FALLBACK);
+  CLV__TRY(open_devices(cli, device_list, job->compiled, no_fallback, &job->devices, error));
   note_other_devices(cli, job);
   cli_progress(cli, "loading %s", job->model_path);
   uint64_t start = clv__clock_ns();

@@ -74,12 +74,20 @@ static clv_status check_keys(const clv_devices *devices, const clv_backend *back
   return CLV_OK;
 }
 
+static bool is_left_out(const clv_devices *devices, const char *option) {
+  size_t key_bytes;
+  for (uint32_t i = 0; i < devices->left_out_count; ++i) {
+    if (option_key(option, devices->left_out[i].name, &key_bytes) != NULL) return true;
+  }
+  return false;
+}
+
 /* Rejects an option that matches no device in the list. */
 static clv_status check_options(const clv_devices *devices, const clv_devices_options *options, clv_error *error) {
   for (uint32_t i = 0; i < options->device_option_count; ++i) {
     const char *text = options->device_options[i];
     size_t key_bytes;
-    bool meant = false;
+    bool meant = is_left_out(devices, text);
     for (uint32_t d = 0; d < devices->count; ++d) {
       meant = meant || option_key(text, devices->items[d].name, &key_bytes) != NULL;
     }
@@ -182,7 +190,9 @@ static void complete_info(clv__device *device) {
   if (info->memory_space == NULL) info->memory_space = device->name;
 }
 
-static clv_status open_device(clv_devices *devices, const clv_devices_options *options, const char *name, clv_error *error) {
+/* `is_asked`: set once the device itself is asked to open, so that a later error is its answer. */
+static clv_status open_device(clv_devices *devices, const clv_devices_options *options, const char *name, bool *is_asked,
+                              clv_error *error) {
   if (devices->count == CLV__MAX_DEVICES) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "more than %d devices", CLV__MAX_DEVICES);
   }
@@ -209,6 +219,7 @@ static clv_status open_device(clv_devices *devices, const clv_devices_options *o
   clv__error_clear(error);
   clv_status status = check_keys(devices, backend, taken, taken_count, error);
   if (status == CLV_OK) {
+    *is_asked = true;
     status = backend->open(backend->self, clv__context_host(devices->context), &config, &device->handle, error);
   }
   if (status != CLV_OK) return clv__error_prefix(error, status, "device '%s'", name);
@@ -249,9 +260,7 @@ static clv_status add_found(void *cookie, const char *name, const char *kind) {
 }
 
 /* Records a skipped device. If memory for the record is missing, the device is skipped without one. */
-static void leave_out(void *cookie, const char *name, const char *reason) {
-  clv_devices *devices = cookie;
-  clv__context_log(devices->context, 2, "%s is not available: %s", name, reason);
+static void record_left_out(clv_devices *devices, const char *name, const char *reason) {
   size_t capacity = devices->left_out_count; /* the array grows by one entry at a time: there are only a few */
   clv__left_out added = {clv__arena_string(&devices->arena, name, strlen(name)),
                          clv__arena_string(&devices->arena, reason, strlen(reason))};
@@ -261,6 +270,12 @@ static void leave_out(void *cookie, const char *name, const char *reason) {
     return;
   }
   devices->left_out[devices->left_out_count++] = added;
+}
+
+static void leave_out(void *cookie, const char *name, const char *reason) {
+  clv_devices *devices = cookie;
+  clv__context_log(devices->context, 2, "%s is not available: %s", name, reason);
+  record_left_out(devices, name, reason);
 }
 
 /* Whether the user gave options for the device: then it must open. */
@@ -287,7 +302,8 @@ static clv_status open_backend(clv_devices *devices, const clv_devices_options *
   status = CLV_OK;
   for (uint32_t i = 0; status == CLV_OK && i < f.count; ++i) {
     clv_error refused = {0};
-    clv_status opened = open_device(devices, options, f.names[i], &refused);
+    bool is_asked;
+    clv_status opened = open_device(devices, options, f.names[i], &is_asked, &refused);
     if (opened == CLV_OK) continue;
     if (strcmp(backend->name, "cpu") == 0 || is_spoken_of(options, f.names[i])) {
       status = clv__error_set(error, opened, "%s", refused.message);
@@ -321,16 +337,34 @@ static clv_status open_auto(clv_devices *devices, const clv_devices_options *opt
   return CLV_OK;
 }
 
+/* Returns the error of a list of which no device is available: the first device's. */
+static clv_status nothing_left(const clv_devices *devices, const char *list, clv_error *error) {
+  if (devices->left_out_count == 0) return clv__error_memory(error, sizeof *devices->left_out);
+  const char *reason = devices->left_out[0].reason;
+  if (devices->left_out_count == 1) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "no device of '%.200s' is available: %s", list, reason);
+}
+
+/* A device that is not supported here is skipped, unless `no_fallback` is set or none is left. */
 static clv_status open_list(clv_devices *devices, const clv_devices_options *options, const char *list, clv_error *error) {
   for (const char *at = list;;) {
     size_t length = strcspn(at, ",");
     if (length == 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "device list '%s': empty name", list);
     char *name = clv__arena_string(&devices->arena, at, length);
     if (name == NULL) return clv__error_memory(error, length);
-    CLV__TRY(open_device(devices, options, name, error));
-    if (at[length] == '\0') return CLV_OK;
+    clv_error refused = {0};
+    bool is_asked = false;
+    clv_status status = open_device(devices, options, name, &is_asked, &refused);
+    const bool is_skipped = status == CLV_NOT_SUPPORTED && is_asked && !options->no_fallback;
+    if (status != CLV_OK && !is_skipped) return clv__error_set(error, status, "%s", refused.message);
+    if (is_skipped) record_left_out(devices, name, refused.message);
+    if (at[length] == '\0') break;
     at += length + 1;
   }
+  if (devices->count == 0) return nothing_left(devices, list, error);
+  for (uint32_t i = 0; i < devices->left_out_count; ++i)
+    clv__context_log(devices->context, 1, "%s; continuing without this device", devices->left_out[i].reason);
+  return CLV_OK;
 }
 
 clv_status clv__devices_open_all(clv_devices *devices, const clv_devices_options *options, clv_error *error) {

@@ -306,12 +306,59 @@ static void groups_of_slots(void **state) {
   clv_context_destroy(context);
 }
 
+static clv_status absent(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
+                         clv_error *error) {
+  (void)self;
+  (void)host;
+  (void)device;
+  if (config->option_count > 0) return clv__error_set(error, CLV_DEVICE_ERROR, "the driver failed");
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "there is no such card");
+}
+
+/* A device of a list that is not supported here is skipped if another one is left. */
+static void a_device_that_is_absent(void **state) {
+  (void)state;
+  clv_error error = {0};
+  clv_context *context = open_context();
+  const clv_backend *cpu;
+  assert_ok(clv__cpu_backend_query(clv__context_host(context), NULL, &cpu, &error), error);
+  clv_backend table = *cpu;
+  table.name = "card", table.open = absent, table.options = NULL;
+  assert_ok(clv_context_add_backend(context, no_table, &table, &error), error);
+
+  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
+  clv_devices *devices;
+  options.list = "card,npu,card:1,cpu";
+  assert_ok(clv_devices_open(context, &options, &devices, &error), error);
+  assert_int_equal(devices->count, 2);
+  assert_string_equal(devices->items[0].name, "npu");
+  assert_int_equal(devices->left_out_count, 2);
+  assert_string_equal(devices->left_out[1].name, "card:1");
+  assert_string_equal(devices->left_out[0].reason, "device 'card': there is no such card");
+  clv_devices_close(devices);
+
+  options.no_fallback = true;
+  assert_int_equal(clv_devices_open(context, &options, &devices, &error), CLV_NOT_SUPPORTED);
+  assert_string_equal(error.message, "device 'card': there is no such card");
+  assert_int_equal(try_open(context, "card", 0, NULL, NULL, &error), CLV_NOT_SUPPORTED);
+  assert_string_equal(error.message, "device 'card': there is no such card");
+  assert_int_equal(try_open(context, "card,card:1", 0, NULL, NULL, &error), CLV_NOT_SUPPORTED);
+  assert_string_equal(error.message, "no device of 'card,card:1' is available: device 'card': there is no such card");
+  /* Other errors, and names that nothing has, remain errors. */
+  assert_int_equal(try_open(context, "card,cpu", 0, NULL, "card:speed=1", &error), CLV_DEVICE_ERROR);
+  assert_int_equal(try_open(context, "cart,cpu", 0, NULL, NULL, &error), CLV_NOT_FOUND);
+  /* An option of a skipped device belongs to a device of the list. */
+  assert_ok(try_open(context, "card:1,cpu", 0, NULL, NULL, &error), error);
+  assert_int_equal(try_open(context, "card:1,cpu", 0, NULL, "gpu:speed=1", &error), CLV_INVALID_ARGUMENT);
+  clv_context_destroy(context);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(names),        cmocka_unit_test(information),
       cmocka_unit_test(silicon),      cmocka_unit_test(options_of_an_older_program),
       cmocka_unit_test(misuse),       cmocka_unit_test(groups_of_slots),
-      cmocka_unit_test(descriptions),
+      cmocka_unit_test(descriptions), cmocka_unit_test(a_device_that_is_absent),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
