@@ -2,27 +2,27 @@
 
     python bench/bench.py [MODEL...] [--threads 1,2] [--rounds 3] [--devices cpu] [--peers onnxruntime,openvino] [--check] [-o FILE.md]
 
-MODEL is a light model (light_resnet50: needs CLEAVE_DATA or ../shared/data), or a generated one at its published size (resnet50,
-bert); default: all of both. All sides use the same number of threads and compute in f32 as the model says (OpenVINO is configured
-so); quantised models compute with their integers. Cleave's result is compared with ONNX Runtime's before it is timed.
+MODEL is a light model (light_resnet50, for example; needs CLEAVE_DATA or ../shared/data), or a generated model at its published
+size (resnet50, bert); default: all models of both kinds. A 'side' is Cleave or one of its peers, ONNX Runtime and OpenVINO. All
+sides use the same number of threads and compute f32 models in f32, for which OpenVINO needs an option. Quantised models compute
+with integers. Cleave's result is compared with ONNX Runtime's before it is timed.
 
-Latency: each side is a process (`sides.py`) that keeps the model loaded. The sides take turns, in changing order. In its turn a
-side runs a short burst: one run that is not counted, because the other sides have filled the caches, then runs for 50 ms, at
-least one, of which the median counts. A burst begins only after the threads of the side before it have gone to sleep. Cleave's
-turn is between those of its peers. So the two times in a ratio are a tenth of a second apart, or two runs if these take longer,
-on a machine whose speed may change every few seconds. The table gives the median of the turns' ratios with their 10th and 90th
-percentiles. Below the table are the geometric means and their targets. A peer that is not installed is skipped with a message.
+Latency: each side is a process (`sides.py`) that keeps the model loaded. The sides take turns, in alternating order. A turn is
+one run that is not counted, because the other sides have evicted the data from the caches, and then as many runs as fit in 50 ms,
+at least one. The median of these runs is the time of the turn. A turn begins only when the threads of the previous side sleep.
+Cleave's turn is between those of its peers, so that the two times of a ratio are measured at nearly the same time: the machine's
+speed may change every few seconds. The table gives the median of the ratios of all turns, with the 10th and 90th percentiles.
+Below the table are the geometric means and their targets. A peer that is not installed is skipped with a message.
 
-roofline: the shortest time in which Cleave's operators could run at this machine's arithmetic rate and bandwidth
-(`cleave bench --operators`), as a share of the measured time. If a model exceeds a time limit, the operators that lose most against their
-rooflines are listed. A model within 10 % of its roofline exceeds no limit.
+Roofline: the shortest time in which Cleave's operators could run at this machine's arithmetic rate and memory bandwidth (`cleave
+bench --operators`), as a share of the measured time. If a model exceeds its latency limit, the operators with the most time above
+their rooflines are listed. The latency limit does not apply to a model that reaches 90 % of its roofline.
 
-Load time, first run and memory are measured in further processes, new ones for each of --rounds rounds, in changing order. Load
-is the time until a model can run: for Cleave load, plan and compile. The model's file is dropped from the page cache before each
-load. A side is the faster one if it takes less time in most rounds. Memory, after three runs, is the peak of Cleave's process,
-and the peak of the peer's Python process minus what it held after its imports. A row that exceeds the latency limit gets twice as
-many additional turns, once; a row that exceeds the limit of load time gets twice as many additional rounds, once. All of them
-count.
+Load time, time of the first run, and memory are measured in --rounds rounds, with a new process per side in each. The load time
+is the time until the model can run; for Cleave it includes planning and compiling. The model's file is dropped from the page
+cache before each load. Memory is measured after three runs: for Cleave the peak of the process, for a peer the peak of its Python
+process minus the peak after its imports. A model that exceeds the latency limit, or loads slower than a peer, is measured again
+once, with twice as many turns or rounds, and all of them count.
 """
 import argparse
 import contextlib
@@ -45,17 +45,18 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "python"))
 
 BURST_SECONDS = 0.05
-TURNS_SECONDS, LEAST_TURNS = 3.0, 9  # the turns of a model: at least 9 per side, and at least 3 s per side
-# Limits of --check, as ratios of Cleave's time to a peer's: the geometric mean of the light models to each peer, that of the
-# other models to the better peer, and each model's ratio to the better peer unless it is near its roofline. Load time and memory
-# must be below both peers'; some models also have a limit of load time in ms.
+TURNS_SECONDS, LEAST_TURNS = 3.0, 9  # a model is measured for at least 9 turns per side, and for at least 3 s per side
+# Limits of --check for the ratio of Cleave's time to a peer's: LIGHT_MEANS for the geometric mean over the light models, per
+# peer, OTHERS_MEAN for that over the other models, compared with the faster peer, and MODEL_LIMIT for each model, compared with
+# the faster peer. MODEL_LIMIT does not apply if the roofline is at least NEAR_ROOFLINE of the time. Load time and memory must not
+# exceed those of any peer. Some models also have a limit of load time, in ms.
 LIGHT_MEANS = {"onnxruntime": 0.70, "openvino": 0.85}
 OTHERS_MEAN, MODEL_LIMIT = 0.95, 1.05
 NEAR_ROOFLINE = 0.90
 LOAD_LIMITS_MS = {"resnet50": 1000}
 LOSSES_LISTED = 3
-WHERE_OVER = 3  # a row over a limit gets this many times the turns or rounds in total
-QUANTISED_ERROR = 0.05  # mean error, relative to the outputs' standard deviation; single values may be a step off
+WHERE_OVER = 3  # a model over a limit is measured with this many times the usual turns or rounds in total
+QUANTISED_ERROR = 0.05  # largest root mean square error, relative to the outputs' standard deviation; values may be rounded to a neighbouring step
 
 
 def drop_from_cache(path):
@@ -71,7 +72,7 @@ def light_path(name):
 
 
 class Subject:
-    """A model on disk, its inputs in the formats that the sides read, and the expected outputs."""
+    """A model that is measured: its file, its inputs in the formats that the sides read, and the expected outputs."""
 
     def __init__(self, name, folder):
         import onnx
@@ -100,17 +101,17 @@ class Subject:
         self.expected, = oracle.isolated([lambda: oracle.run_onnxruntime(onnx.load(self.path), inputs)])
 
     def difference(self, worker):
-        """None, or how a worker's result differs from ONNX Runtime's."""
+        """Returns None, or how a worker's result differs from ONNX Runtime's."""
         import oracle
         expected, paths = self.expected, [f"{self.inputs_path}.{index}.npy" for index in range(self.output_count)]
         worker.ask("write", *paths)
         outputs = list(map(np.load, paths))
-        if self.name.startswith("light_"):  # the weights are constant, so logits reach 1e9; tolerance as in tests/python/test_light.py
+        if self.name.startswith("light_"):  # all weights of a tensor are equal, so logits reach 1e9: use the tolerance of tests/python/test_light.py
             close = all(np.allclose(a, e, rtol=1e-3, atol=1e-7) for a, e in zip(outputs, expected))
-            return None if close else "not within rtol 1e-3, atol 1e-7"
+            return None if close else "the outputs are not within rtol 1e-3, atol 1e-7 of the expected ones"
         if self.is_quantised:
             worst = max(np.sqrt(np.square(a - e).mean()) / e.std() for a, e in zip(outputs, expected))
-            return None if worst <= QUANTISED_ERROR else f"off by {worst:.3f} of the outputs' deviation, limit {QUANTISED_ERROR}"
+            return None if worst <= QUANTISED_ERROR else f"the root mean square error is {worst:.3f} of the outputs' standard deviation, limit {QUANTISED_ERROR}"
         return oracle.first_difference(expected, outputs)
 
 
@@ -139,7 +140,7 @@ def open_worker(side, subject, devices, threads):
 
 
 def take_turns(result, workers, times):
-    """Takes `times` times the usual number of turns."""
+    """Measures latencies in `times` times the usual number of turns."""
     order = [*result.peers[:1], "cleave", *result.peers[1:]]
     turns, end = result.turns + times * LEAST_TURNS, time.monotonic() + times * TURNS_SECONDS * len(order)
     while result.turns < turns or time.monotonic() < end:
@@ -149,7 +150,7 @@ def take_turns(result, workers, times):
 
 
 def load(result, subject, devices, rounds):
-    """Adds rounds of processes that load the model and run it a few times."""
+    """Measures load time, first run and memory in `rounds` rounds. In each, a new process per side loads and runs the model."""
     import oracle
     commands = {peer: sides.load_command(peer, subject.path, subject.inputs_path, result.threads) for peer in result.peers}
     commands["cleave"] = [oracle.COMMAND, "bench", subject.path, *subject.input_arguments, "--devices", devices,
@@ -178,7 +179,8 @@ def machine(peers):
 
 
 class Result:
-    """The figures of a model with a number of threads, for 'cleave' and each peer: one latency per burst, and figures per load."""
+    """What was measured for a model and a number of threads, per side ('cleave' or a peer): a latency per turn, and the figures
+    of each process that loaded the model."""
 
     def __init__(self, subject, threads, peers, operators):
         self.name, self.threads, self.peers, self.operators = subject.name, threads, peers, operators
@@ -203,21 +205,21 @@ class Result:
         return [ours / theirs for ours, theirs in zip(self.latencies["cleave"], self.latencies[peer])]
 
     def roofline(self):
-        """The roofline's time as a share of the median latency."""
+        """Returns the time of the roofline as a share of the median latency."""
         return self.operators["roofline_ms"] / self.latency("cleave")
 
     def losses(self):
-        """The operators that lose most against their rooflines."""
+        """Yields a line for each of the operators with the most time above their rooflines."""
         rows = [row for row in self.operators["rows"] if row["lost_ms"] is not None]
         for row in sorted(rows, key=lambda row: -row["lost_ms"])[:LOSSES_LISTED]:
-            share = "a step that belongs to no node" if row["roofline"] is None else f"{row['roofline']:.0%} of its roofline ({row['bound']})"
-            yield f"{row['operator']} ×{row['count']}: {row['ms']:.3f} ms, {share}, {row['lost_ms']:.3f} ms lost"
+            share = "the step belongs to no node" if row["roofline"] is None else f"{row['roofline']:.0%} of its roofline, bound by {row['bound']}"
+            yield f"{row['operator']} ×{row['count']}: {row['ms']:.3f} ms, {row['lost_ms']:.3f} ms above its roofline ({share})"
 
     def is_slow(self):
         return self.worst_ratio() > MODEL_LIMIT and self.roofline() < NEAR_ROOFLINE
 
     def less_than_cleave(self, key):
-        """The peers whose figure `key` is smaller than Cleave's, by the median of the rounds."""
+        """Returns the peers whose figure `key` is less than Cleave's, by the median over the rounds of the ratio of the two."""
         def ratio(peer):
             return statistics.median(ours[key] / theirs[key] for ours, theirs in zip(self.loads["cleave"], self.loads[peer]))
         return [peer for peer in self.peers if ratio(peer) > 1]
@@ -226,7 +228,7 @@ class Result:
         return statistics.median(self.ratios(peer))
 
     def worst_ratio(self):
-        """The ratio to the better peer."""
+        """Returns the ratio of Cleave's time to that of the faster peer."""
         return max(map(self.ratio, self.peers))
 
     def row(self):
@@ -242,11 +244,11 @@ class Result:
 
     def over_limits(self):
         if self.is_slow():
-            yield (f"{self.name}, {self.threads} threads: {self.worst_ratio():.2f} times the better peer's time, limit {MODEL_LIMIT}; "
-                   f"{self.roofline():.0%} of its roofline\n" + "\n".join(f"    {text}" for text in self.losses()))
+            yield (f"{self.name}, {self.threads} threads: {self.worst_ratio():.2f} times the faster peer's time, limit {MODEL_LIMIT}; "
+                   f"the roofline is {self.roofline():.0%} of Cleave's time\n" + "\n".join(f"    {text}" for text in self.losses()))
         load_ms = self.median("cleave", "load_ms")
         if load_ms > LOAD_LIMITS_MS.get(self.name, math.inf):
-            yield f"{self.name}: loads in {load_ms:.0f} ms, limit {LOAD_LIMITS_MS[self.name]}"
+            yield f"{self.name}: the load time is {load_ms:.0f} ms, limit {LOAD_LIMITS_MS[self.name]} ms"
         for key, unit in (("load_ms", "load time"), ("peak_rss_bytes", "memory")):
             over = self.less_than_cleave(key)
             if over:
@@ -260,9 +262,9 @@ def means(results):
     for peer, limit in LIGHT_MEANS.items():
         ratios = [result.ratio(peer) for result in light if peer in result.peers]
         if ratios:
-            yield f"light models over {peer}", statistics.geometric_mean(ratios), limit
+            yield f"light models, Cleave's time / that of {peer}", statistics.geometric_mean(ratios), limit
     if others:
-        yield "other models over the better peer", statistics.geometric_mean(result.worst_ratio() for result in others), OTHERS_MEAN
+        yield "other models, Cleave's time / that of the faster peer", statistics.geometric_mean(result.worst_ratio() for result in others), OTHERS_MEAN
 
 
 def main():
@@ -271,7 +273,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="*", metavar="MODEL")
     parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--rounds", type=int, default=3, help="how often to measure loading")
+    parser.add_argument("--rounds", type=int, default=3, help="how often to measure load time, first run and memory")
     parser.add_argument("--devices", default="cpu")
     parser.add_argument("--peers", default=",".join(sides.PEERS))
     parser.add_argument("--check", action="store_true", help="fail if a limit is exceeded")
@@ -283,27 +285,28 @@ def main():
         if os.path.isdir(light):
             names += sorted(file[:-len(".onnx")] for file in os.listdir(light) if file.endswith(".onnx"))
         else:
-            print(f"light models are skipped: no folder {light} (set CLEAVE_DATA)", file=sys.stderr)
+            print(f"light models are skipped: no folder {light} (set CLEAVE_DATA to the folder that holds onnx-light)", file=sys.stderr)
         names += [*models.MODELS, *models.QUANTISED]
     peers = [peer for peer in arguments.peers.split(",") if peer]
     for peer in [peer for peer in peers if peer not in sides.PEERS]:
-        parser.error(f"--peers {peer}: no such peer; there are: {', '.join(sides.PEERS)}")
+        parser.error(f"--peers {peer}: unknown peer; known are {', '.join(sides.PEERS)}")
     for peer in [peer for peer in peers if importlib.util.find_spec(peer) is None]:
         print(f"{peer} is skipped: not installed ('tools/setup test' installs it)", file=sys.stderr)
         peers.remove(peer)
     if not peers:
-        parser.error("no peer to compare with")
+        parser.error("no peer to compare with: none of those in --peers is installed")
     for name in names:
         if name.startswith("light_"):
             if not os.path.isfile(light_path(name)):
-                parser.error(f"{name}: no file {light_path(name)} (set CLEAVE_DATA)")
+                parser.error(f"{name}: no file {light_path(name)} (set CLEAVE_DATA to the folder that holds onnx-light)")
         elif name not in models.MODELS | models.QUANTISED:
-            parser.error(f"{name}: no such model; there are: {', '.join(models.MODELS | models.QUANTISED)}")
+            parser.error(f"{name}: unknown model; known are light_NAME and {', '.join(models.MODELS | models.QUANTISED)}")
 
-    lines = [machine(peers), "", f"devices {arguments.devices}; cells: cleave / {' / '.join(peers)}; ratio: Cleave's "
-             "time over the peer's, median of the turns (10th–90th percentile); rounds: how often loading was measured", "",
-             f"| model | threads | turns, rounds | ms | {' | '.join(f'of {peer}' for peer in peers)} "
-             "| load, ms | first run, ms | peak, MB | roofline |",
+    lines = [machine(peers), "", f"Devices of Cleave: {arguments.devices}. Cells with several numbers: cleave / {' / '.join(peers)}. The columns 'time / "
+             "PEER' have Cleave's time divided by the peer's: median over the turns (10th–90th percentile). Rounds: how often loading was "
+             "measured. Roofline: its time as a share of Cleave's.", "",
+             f"| model | threads | turns, rounds | time, ms | {' | '.join(f'time / {peer}' for peer in peers)} "
+             "| load time, ms | first run, ms | peak memory, MB | roofline |",
              "| --- " * (8 + len(peers)) + "|"]
     print("\n".join(lines), flush=True)
     wrong, results = [], []
@@ -323,7 +326,7 @@ def main():
     for what, mean, limit in means(results):
         summary.append(f"{what}: geometric mean {mean:.3f}, target {limit:.2f}")
         passed += [f"{what}: {mean:.3f}, limit {limit:.2f}"] if mean > limit else []
-    summary += [f"over the limit: {text}" for text in passed]
+    summary += [f"limit exceeded: {text}" for text in passed]
     lines += summary
     print("\n".join(summary))
     for text in wrong:

@@ -131,7 +131,8 @@ static void ov_set(const direct_ov *o, const char *key, const char *value) {
   OV(core_set_property, o->core, "CPU", key, value);
 }
 
-/* Sets a tensor over the caller's memory. The request keeps its own reference to the tensor. */
+/* Binds the memory of `tensor` to input or output `index` of the request. The request keeps its own reference to the OpenVINO
+ * tensor. */
 static void ov_bind(const direct_ov *o, const clv_tensor *tensor, uint32_t index, bool is_output) {
   int64_t dims[CLV_MAX_RANK] = {0};
   ov_tensor *made = NULL;
@@ -291,7 +292,8 @@ typedef struct result {
   double direct_us, through_us, overhead_us; /* medians; overhead_us is the median difference of neighbouring bursts */
 } result;
 
-/* Times alternating bursts. The first runs of a burst are not counted, because threads of the other side may still be active. */
+/* Measures bursts of direct runs and bursts of runs through Cleave, alternately. The first runs of a burst are not counted,
+ * because threads of the burst before it may still be active. */
 static result measure(const peer *p, subject *s, clv_devices *devices, int runs) {
   static double direct[MOST_RUNS], through_times[MOST_RUNS], differences[MOST_RUNS];
   through t;

@@ -1,16 +1,17 @@
-"""Measures the overhead of Cleave per run, compared with using a framework directly, if one partition is the whole model.
+"""Measures how much longer a run takes through Cleave than in a framework used directly, if one partition is the whole model.
 
     python bench/frameworks.py [MODEL...] [--devices DEVICE]... [--runs N] [--threads N] [--rounds N]
                                 [--as-they-are] [--check]
 
-MODEL is a file or a light model's name (squeezenet); default: a model of one tiny node, and the light models. `bench_frameworks`
-(built by `make bench`) does the measuring, alternately in one process, and compares the results. It gives the medians of runs,
-and the median of the differences of neighbouring bursts. The table has the round whose difference is the median. --check fails
-above 3 % and 30 us per run, and needs an idle machine. A framework that is not installed is skipped with a message.
+MODEL is a file, or the name of a light model (squeezenet, for example); default: a model of one tiny node, and the light models.
+`bench_frameworks` (built by `make bench`) measures bursts of runs through Cleave and directly, alternately in one process, and
+compares the results. It reports the median times of a run, and the median difference of neighbouring bursts. Of --rounds rounds,
+the table shows the one with the median difference. --check fails if the overhead is above both 3 % and 30 us per run; it needs an
+idle machine. A framework that is not installed is skipped with a message.
 
-The light models compute their weights with nodes (ConstantOfShape). Both sides get models with stored weights, as real models
-have them, because ONNX Runtime optimises the two forms differently: light_inception_v2 with computed weights is 5 % faster there
-than with stored ones, with and without Cleave (--as-they-are measures the original models).
+The light models compute their weights with ConstantOfShape nodes. These are replaced by stored weights, as real models have them,
+because ONNX Runtime optimises models with computed weights differently: it runs light_inception_v2 5 % faster with them, with and
+without Cleave. --as-they-are measures the original models.
 """
 import argparse
 import glob
@@ -29,7 +30,8 @@ BUILD = os.environ.get("CLEAVE_BUILD", os.path.join(ROOT, "build"))
 DATA = os.environ.get("CLEAVE_DATA", os.path.join(ROOT, "..", "shared", "data"))
 MOST_RATIO, MOST_US = 0.03, 30.0
 
-# Device, the variable that names its library, and where the library is in the tests' Python environment.
+# Device, the environment variable with its library's folder, and that folder in the site-packages of the tests' Python
+# environment.
 FRAMEWORKS = [
     ("onnxruntime:CPU", "CLEAVE_ONNXRUNTIME", "onnxruntime/capi"),
     ("openvino:CPU", "CLEAVE_OPENVINO", "openvino/libs"),
@@ -73,7 +75,7 @@ def find_models(names, folder, as_they_are):
 
 
 def measure(device, models, arguments):
-    """{model: [the figures of each round]}, or None if the device is not available."""
+    """Returns {model: [figures of each round]}, or None if the device is not available."""
     figures = {model: [] for model in models}
     for _ in range(arguments.rounds):
         command = [os.path.join(BUILD, "bench", "bench_frameworks"), "--device", device, "--runs", str(arguments.runs), "--threads",
@@ -97,13 +99,13 @@ def main():
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--as-they-are", action="store_true", help="keep the nodes that compute the weights of light models")
+    parser.add_argument("--as-they-are", action="store_true", help="do not replace the nodes that compute the weights of light models")
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     above = 0
     with tempfile.TemporaryDirectory(prefix="cleave-") as folder:
         models = find_models(arguments.models, folder, arguments.as_they_are)
-        print("| model | device | directly, us | through Cleave, us | overhead per run, us | overhead |\n| --- | --- | --- | --- | --- | --- |")
+        print("| model | device | time of the framework alone, us | time through Cleave, us | overhead per run, us | overhead |\n| --- | --- | --- | --- | --- | --- |")
         for device, variable, wheel in FRAMEWORKS:
             if arguments.devices and device not in arguments.devices:
                 continue

@@ -11,10 +11,12 @@
  * those of the modelled hardware: measured times are divided by the time scale.
  *
  * Wall times are measured. So the machine must be idle, or S so large that computing and waking threads take little of the
- * modelled time. --check: few runs, whose times are not judged. --planning: no runs; CPU time of planning ten k up to 64.
+ * modelled time. --check: makes few runs, and does not compare their times with the predictions. --planning: makes no runs, but
+ * measures the CPU time of planning for ten values of k up to 64.
  *
- * --profile stores the prices in FILE, or reads them if FILE exists. --prices: repeats a bench without runs for each seed, which
- * changes the prices (0: unchanged); the checks of the plans must hold for all of them. */
+ * --profile stores the prices in FILE, or reads them if FILE exists. --prices: only with --planning or --runs 0. Repeats the
+ * bench for each seed of the range. A seed changes the prices at random (0: unchanged). The checks of the plans must pass for
+ * every seed. */
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -31,7 +33,7 @@ enum { MOST_RUNS = 15 };
 typedef enum way { WAY_CPU, WAY_GPU, WAY_DP, WAY_PP, WAY_ANY, WAYS } way;
 static const char *const way_names[WAYS] = {"vcpu alone", "vgpu alone", "DP only", "PP only", "PP + DP"};
 
-/* One number k of subgraphs: its graph, its plans, and their times. */
+/* A number k of subgraphs, with the graph that is cut into them, its plans, and their times. */
 typedef struct entry {
   uint32_t k, halo_missed;
   clv__gnn_graph *graph;
@@ -45,7 +47,7 @@ typedef struct bench {
   flickr_options options;
   flickr_machine machine;
   clv__tables tables;
-  clv__text prices; /* the unchanged tables, from before a seed changes them */
+  clv__text prices; /* the text of the tables before a seed changes them */
   entry entries[FLICKR_MOST_K];
   uint32_t count;
 } bench;
@@ -284,7 +286,7 @@ static void print_json(const bench *b) {
   printf("]}\n");
 }
 
-/* Checks the results and the plans; the predictions only if times are judged. */
+/* Returns 1 if a result or a plan is wrong or, without --check, if a predicted time is more than 5 % off. */
 static int judge(const bench *b) {
   int bad = 0;
   double single = INFINITY, chosen = INFINITY, worst = 0;
@@ -292,7 +294,7 @@ static int judge(const bench *b) {
     const entry *e = &b->entries[i];
     bad += !(e->worst <= TOLERANCE) || e->gap > (b->options.is_check ? 0.05 : 0.01);
     for (way w = 0; w < WAY_ANY;
-         ++w) { /* the search may end before it finds the best plan, when it is near enough to the bound */
+         ++w) { /* the search may end with a plan that is not the best but near enough to the bound: hence the slack */
       double slack = w == WAY_CPU || w == WAY_GPU ? 1e-9 : 0.01;
       bad += e->predicted_ns[WAY_ANY] > e->predicted_ns[w] * (1 + slack);
     }
@@ -302,8 +304,8 @@ static int judge(const bench *b) {
   }
   bad += chosen > single * (1 + 1e-9);
   if (!b->options.json)
-    printf("best single device / chosen: %.3f; worst prediction off by %.2f %%; %d violated\n", single / chosen, 100 * worst,
-           bad);
+    printf("time on the best single device / time of the chosen plan: %.3f; worst prediction off by %.2f %%; failed checks: %d\n",
+           single / chosen, 100 * worst, bad);
   return bad > 0 || (!b->options.is_check && worst > 0.05);
 }
 
@@ -315,7 +317,8 @@ static double cpu_seconds(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Plans ten k up to 64 at once, with subgraphs like Flickr's. Returns the CPU time in seconds. */
+/* Plans for ten numbers of subgraphs k, from 1 to 64, in one call. The subgraphs have sizes like Flickr's. Returns the CPU time
+ * in seconds. */
 static double time_planning(bench *b, uint32_t seed) {
   static const uint32_t ks[] = {1, 2, 4, 8, 16, 24, 32, 40, 48, 64};
   clv_error error = {0};

@@ -254,7 +254,7 @@ static uint32_t draw_edges(const part_sizes *sizes, const uint32_t *mine, uint32
                            uint32_t *sources, uint32_t *destinations) {
   uint32_t halo = sizes->halo < other_count ? sizes->halo : other_count, used = 0;
   if (halo > sizes->boundary) halo = sizes->boundary;
-  for (uint32_t h = 0; h < halo; ++h) { /* moves the part's `halo` outside sources to the front of `others` */
+  for (uint32_t h = 0; h < halo; ++h) { /* draws `halo` vertices outside the part, and moves them to the front of `others` */
     uint32_t at = h + clv__random_below(state, other_count - h), kept = others[h];
     others[h] = others[at], others[at] = kept;
   }

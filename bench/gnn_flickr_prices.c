@@ -9,10 +9,10 @@
 #include "bench.h"
 #include "gnn_flickr.h"
 
-#define DEVICE_FACTOR 1.5   /* a device's blocks all become at most this much faster or slower */
-#define BLOCK_FACTOR 1.03   /* in addition, for each block separately */
-#define COPY_FACTOR 2.0     /* for each direction of copies */
-#define OVERHEAD_FACTOR 4.0 /* for merges and device switches */
+#define DEVICE_FACTOR 1.5   /* one factor for all blocks of a device: they become at most this much faster or slower */
+#define BLOCK_FACTOR 1.03   /* a further factor for each block */
+#define COPY_FACTOR 2.0     /* one factor for each direction of copies */
+#define OVERHEAD_FACTOR 4.0 /* one factor for merges, and one for the switches of each device */
 
 /* A random factor between 1 / `most` and `most`, which depends on the seed and the other arguments. */
 static double factor(uint64_t seed, const char *what, const char *of, uint32_t first, uint32_t last, double most) {

@@ -2,14 +2,16 @@
 
     python bench/gnn_torch.py [--quick] [--scale N] [--columns F] [--rounds N] [--threads N] [--json] [--check]
 
-Cleave generates the graph and makes a plan for the CPU, priced with runs that are measured here. Then three sides take turns,
-each in a process of its own that keeps its data and waits while the others run: `bench_gnn_worker`, PyTorch with messages
-(gathered, then index_add_), and PyTorch with the product of a sparse CSR matrix. Results are compared with those of the messages:
-the tolerance is 1e-4 of the largest number in a column. Memory is the peak resident memory minus the memory before anything was
-loaded. PyTorch's side is ordinary code: edges and matrix have 64-bit indices, the default, and values live as long as their
-names. The gathering kernel alone is compared with a copy (`bench_sparse_aggregate`). The time that METIS takes to cut the graph
-is shown too; the plan uses the graph in one piece and does not need it. PyTorch: `tools/setup torch`, or CLEAVE_TORCH_PYTHON=<a
-Python that has it>. --check fails if a ratio misses its target.
+Cleave generates the graph, measures the costs of the CPU, and makes a plan from them. Then three programs take turns, each in its
+own process, which keeps its data loaded and waits while the others run:
+    cleave   `bench_gnn_worker`, which runs the plan
+    scatter  PyTorch, which gathers a message per edge and adds them up with index_add_
+    csr      PyTorch, which multiplies by the adjacency matrix in CSR format
+The results must agree with those of scatter within 1e-4 of the largest number in a column. Memory is the peak resident memory
+minus the memory before anything was loaded. The PyTorch programs are ordinary code, with 64-bit indices (PyTorch's default) and
+without early release of tensors. The bandwidth of Cleave's aggregation kernel alone is compared with that of a copy
+(`bench_sparse_aggregate`). The time of METIS to partition the graph is shown too, but this plan does not use it. Install PyTorch
+with `tools/setup torch`, or set CLEAVE_TORCH_PYTHON to a Python that has it. --check fails if a ratio misses its target.
 """
 import argparse
 import glob
@@ -28,12 +30,12 @@ BUILD = os.environ.get("CLEAVE_BUILD", os.path.join(ROOT, "build"))
 COMMAND = os.environ.get("CLEAVE_COMMAND", os.path.join(BUILD, "cleave"))
 TOLERANCE = 1e-4
 TINY_SCALE = 8
-SMALLER = [(3, 8), (3, 32), (2, 16), (1, 8)]  # further graphs to measure a layer on: (scales less, edges per vertex)
+SMALLER = [(3, 8), (3, 32), (2, 16), (1, 8)]  # further graphs on which a layer is measured: (by how much their R-MAT scale is smaller, edges per vertex)
 WANTED = {"scatter": 6.0, "csr": 2.0, "memory": 0.5, "kernel": 0.6}
 SIDES = ["cleave", "scatter", "csr"]
 
 
-# ---- A peer: this file with --peer, in a process of its own ----
+# ---- PyTorch's programs: this file runs itself with --peer in a new process ----
 
 
 def status_bytes(name):
@@ -42,7 +44,7 @@ def status_bytes(name):
 
 
 def load_peer(form, graph, weights):
-    """Loads graph and weights. Returns a function that runs the model once."""
+    """Loads graph and weights. Returns a function that runs the model once, as `form` says: "scatter" or "csr"."""
     import torch
     import torch.nn.functional as F
 
@@ -120,7 +122,7 @@ class Worker:
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
-            sys.exit(f"{self.process.args[0]}: ended with {self.process.wait()} at '{line}'")
+            sys.exit(f"{self.process.args[0]}: ended with exit status {self.process.wait()} on the command '{line}'")
         return answer.split()
 
     def run(self, keep=True):
@@ -165,7 +167,7 @@ def write_model(folder, columns):
 
 
 def measure_layer(graph, common):
-    """Measures a layer; returns the fastest of a few runs, because other activity only makes runs slower."""
+    """Measures a layer. Returns the fastest of a few runs, because other activity on the machine only makes runs slower."""
     tellings = [cleave("run", *common, "--graph", graph, "--runs", 3, "--json") for _ in range(3)]
     told = min(tellings, key=lambda telling: telling["measured_ms"])
     return {"n": told["vertices"], "m": told["edges"], "targets": told["vertices"],
@@ -173,9 +175,9 @@ def measure_layer(graph, common):
 
 
 def make_plan(folder, model, graph, arguments):
-    """Makes a plan for the CPU alone, priced with runs of whole layers on this graph and on smaller ones. One device has no other
-    choice, so there is no need to measure every block as `cleave gnn profile` does. That command only profiles a tiny graph here,
-    which gives the format of the profile and the prices of copies."""
+    """Makes a plan for the CPU alone, with costs of whole layers that are measured on this graph and on smaller ones. With one
+    device there is no need to measure every block, as `cleave gnn profile` does. So that command runs only on a tiny graph, to
+    make a profile with the costs of copies, in which the costs of blocks are replaced."""
     common = ("--model", model, "--devices", "cpu", "--threads", arguments.threads)
     profile, plan = (os.path.join(folder, name) for name in ("profile.json", "plan.json"))
     cleave("profile", *common, "--graph", generate(folder, TINY_SCALE, 16, arguments.columns), "--kset", 1, "--runs", 1, "-o", profile)
@@ -199,7 +201,7 @@ def make_plan(folder, model, graph, arguments):
 
 
 def worst_difference(path, expected_path, columns):
-    """The largest difference in a column, relative to the column's largest number, and the column."""
+    """Returns the largest difference in any column, relative to the largest number in that column."""
     actual, expected = (np.memmap(name, dtype=np.float32, mode="r").reshape(-1, columns) for name in (path, expected_path))
     worst, largest = np.zeros(columns), np.zeros(columns)
     for at in range(0, len(expected), 1 << 16):
@@ -215,7 +217,7 @@ def find_python():
     for path in [told] if told else [sys.executable, *sorted(glob.glob(os.path.join(ROOT, ".venv*", "bin", "python")))]:
         if subprocess.run([path, "-c", "import torch, numpy"], capture_output=True, check=False).returncode == 0:
             return path
-    sys.exit("PyTorch is not installed: `tools/setup torch`, or CLEAVE_TORCH_PYTHON=<a Python that has it>")
+    sys.exit("PyTorch is not installed: run `tools/setup torch`, or set CLEAVE_TORCH_PYTHON to a Python that has it")
 
 
 def start_workers(folder, model, graph, plan, arguments):
@@ -229,7 +231,7 @@ def start_workers(folder, model, graph, plan, arguments):
 
 
 def take_turns(workers, folder, arguments):
-    """Runs all sides in turns, after one run of each that is not counted. Returns the differences of their results."""
+    """Runs all programs in turns, after one run of each that is not counted. Returns how cleave and csr differ from scatter."""
     for side, worker in workers.items():
         worker.run(keep=False)
         worker.ask("write " + os.path.join(folder, side + ".f32"))
@@ -269,24 +271,26 @@ def compare(folder, arguments):
 def missed(found):
     kernel = found["kernel"]["mean"]["of_copy"]
     return [text for is_missed, text in [
-        (found["scatter"]["ratio"] < WANTED["scatter"], f"{found['scatter']['ratio']:.2f} times as fast as messages, target {WANTED['scatter']}"),
-        (found["csr"]["ratio"] < WANTED["csr"], f"{found['csr']['ratio']:.2f} times as fast as CSR, target {WANTED['csr']}"),
-        (found["memory_ratio"] > WANTED["memory"], f"{found['memory_ratio']:.2f} of CSR's memory, target {WANTED['memory']}"),
-        (kernel < WANTED["kernel"], f"the kernel reaches {kernel:.2f} of a copy's bandwidth, target {WANTED['kernel']}"),
+        (found["scatter"]["ratio"] < WANTED["scatter"], f"{found['scatter']['ratio']:.2f} times as fast as scatter, target {WANTED['scatter']}"),
+        (found["csr"]["ratio"] < WANTED["csr"], f"{found['csr']['ratio']:.2f} times as fast as csr, target {WANTED['csr']}"),
+        (found["memory_ratio"] > WANTED["memory"], f"uses {found['memory_ratio']:.2f} of csr's peak memory, target at most {WANTED['memory']}"),
+        (kernel < WANTED["kernel"], f"the aggregation kernel reaches {kernel:.2f} of a copy's bandwidth, target {WANTED['kernel']}"),
     ] if is_missed]
 
 
 def print_table(found):
-    print(f"GraphSAGE (mean), 2 layers, F = {found['columns']}, R-MAT 2^{found['scale']} vertices, {found['threads']} threads\n")
-    print("|  | median, s | CPU time, s | its time / Cleave's | by CPU time | peak memory, MB |\n| --- | --- | --- | --- | --- | --- |")
+    print(f"GraphSAGE (mean), 2 layers, {found['columns']} features, R-MAT graph of 2^{found['scale']} vertices, {found['threads']} threads\n")
+    print("| program | median time, s | CPU time, s | time / Cleave's | CPU time / Cleave's | peak memory, MB |\n| --- | --- | --- | --- | --- | --- |")
     for side in SIDES:
         row = found[side]
         ratios = f"{row['ratio']:.2f} | {row['cpu_ratio']:.2f}" if side != "cleave" else " | "
         print(f"| {side} | {row['seconds']:.3f} | {row['cpu_seconds']:.3f} | {ratios} | {row['peak_bytes'] / 1e6:.0f} |")
     kernel = found["kernel"]
-    print(f"\npeak memory {found['memory_ratio']:.2f} of CSR's; results differ by {found['difference']['cleave']:.1e} of a column's largest number")
-    print(f"mean alone {kernel['mean']['gb_per_s']:.2f} GB/s, {kernel['mean']['of_copy']:.2f} of a copy's {kernel['copy']['gb_per_s']:.2f} GB/s")
-    print(f"METIS, k = {found['metis']['k']}: {found['metis']['seconds']:.1f} s, not needed for a graph in one piece")
+    print(f"\nCleave's peak memory is {found['memory_ratio']:.2f} of csr's; its results differ from scatter's by at most "
+          f"{found['difference']['cleave']:.1e} of the largest number in a column")
+    print(f"aggregation kernel (mean) alone: {kernel['mean']['gb_per_s']:.2f} GB/s, {kernel['mean']['of_copy']:.2f} of a copy's "
+          f"{kernel['copy']['gb_per_s']:.2f} GB/s")
+    print(f"METIS, k = {found['metis']['k']}: {found['metis']['seconds']:.1f} s (not needed by this plan)")
 
 
 def main():
@@ -297,7 +301,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--parts", type=int, default=8, help="number of parts for METIS")
-    parser.add_argument("--folder", help="where to put graphs and results (1.5 GB)")
+    parser.add_argument("--folder", help="folder for graphs and results, which take 1.5 GB (default: a temporary one)")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--peer", nargs=3, help=argparse.SUPPRESS)
@@ -310,11 +314,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="cleave-", dir=arguments.folder) as folder:
         found = compare(folder, arguments)
     if not found["difference"]["cleave"] <= TOLERANCE:
-        sys.exit(f"results differ by {found['difference']['cleave']:.2e} of a column's largest number; at most {TOLERANCE} is allowed")
+        sys.exit(f"Cleave's results differ from scatter's by {found['difference']['cleave']:.2e} of the largest number in a column; at most "
+                 f"{TOLERANCE} is allowed")
     print(json.dumps(found)) if arguments.json else print_table(found)
     failures = missed(found) if arguments.check else []
     for failure in failures:
-        print(f"gnn_torch.py: missed: {failure}", file=sys.stderr)
+        print(f"gnn_torch.py: target missed: {failure}", file=sys.stderr)
     return 1 if failures else 0
 
 

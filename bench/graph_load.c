@@ -86,8 +86,8 @@ static bool write_text(const clv__csr *csr, const char *path, bool packed) {
   return done;
 }
 
-/* Writes the in-edges of each vertex on one line. The header of a METIS file has half the number of neighbours, so an odd number
- * gets one more neighbour. */
+/* Writes the sources of each vertex's in-edges on one line. The header of a METIS file has half the number of neighbours in the
+ * file. If that number is odd, one more neighbour is written. */
 static bool write_metis(const clv__csr *csr, const char *path, uint64_t *edge_count) {
   FILE *file = fopen(path, "wb");
   char word[16];

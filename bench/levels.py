@@ -1,11 +1,11 @@
-"""Measures the fast kernels at each level of x86-64 (CLEAVE_ISA), alternately, each run in a process of its own.
+"""Measures the fast kernels with the instructions of each x86-64 level, v2 to v4, which CLEAVE_ISA selects.
 
     python3 bench/levels.py [--cleave build/cleave] [--beside NAME=CLEAVE ...] [--rounds 5] [--threads 1]
 
---beside adds a column for another build, which runs without CLEAVE_ISA. Each model has one node and seeded inputs. `cleave run
---verify` first compares its result with the reference loops, then `cleave bench` times it. The figure is the median run of the
-best round, in GFLOP/s (matrix products; a multiplication with its addition counts as 2 operations) or in GB/s (bytes that must be
-read and written).
+--beside adds a column NAME for another cleave command, which runs without CLEAVE_ISA. Each model has one node. First, `cleave run
+--verify` compares its result with that of the reference kernels. Then `cleave bench` measures it in --rounds rounds, in which the
+levels alternate. The table shows the median run of the best round, in GFLOP/s for matrix products (a multiply-add counts as 2
+operations), or in GB/s (bytes that must be read and written).
 """
 import argparse
 import json
@@ -103,7 +103,7 @@ def main():
     parser.add_argument("--beside", action="append", default=[], metavar="NAME=CLEAVE")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--only", default="", help="subjects that contain this text")
+    parser.add_argument("--only", default="", help="measure only models whose name contains this text")
     options = parser.parse_args()
     sides = [tuple(text.split("=", 1)) + (None,) for text in options.beside]
     sides += [(level, options.cleave, level) for level in LEVELS]

@@ -3,8 +3,8 @@
  *
  *   bench_overhead DEVICES SPEC GRAPH FORCED NODES RUNS
  *
- * SPEC describes the virtual NPU. GRAPH is off or on (captures). FORCED is an operator that runs on the last device, or ''. The
- * function measured_run() marks the runs that count. */
+ * SPEC describes the virtual NPU. GRAPH turns captures on or off. FORCED is an operator whose nodes run on the last device, or
+ * ''. The test counts only the instructions executed inside measured_run(). */
 #include <string.h>
 
 #define BENCH "overhead"

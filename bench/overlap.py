@@ -2,14 +2,14 @@
 
     python bench/overlap.py [--runs N] [--json FILE]
 
-branches: a model with two independent branches, one on the CPU and one on a virtual NPU that spends its time waiting, not
-computing. Each branch runs alone, then both run in one request. The ratio is to the time of the longer branch: 1 is perfect
-overlap, about 2 is none.
+branches: a model with two independent branches, one on the CPU, and one on a virtual NPU that waits instead of computing, so that
+it does not use the CPU. Each branch runs alone, then both run in one request. The ratio is the time of both divided by that of
+the longer branch: 1 is perfect overlap, about 2 is none.
 
-pipeline: a chain on two virtual NPUs. The table shows requests per second with 1 to 4 requests in flight, and the ratio to one in
-flight: 2 is perfect.
+pipeline: a chain of two nodes on two virtual NPUs. The table shows requests per second with 1 to 4 requests in flight, and the
+ratio to the requests per second with one in flight: 2 is perfect.
 
-The three variants of a row alternate, and a row is the median of its rounds. The result of each plan is verified once.
+The variants of a table are measured in turns, several times, and the medians are shown. The result of each plan is verified once.
 """
 import argparse
 import json
@@ -36,7 +36,8 @@ def cleave(*arguments):
 
 
 def model(path, branches, layers, seed=1):
-    """Writes a model with these branches: "cpu" is a chain of matrix products, "npu" one Mul. Each has its own input and output."""
+    """Writes a model with these branches: "cpu" is a chain of MatMuls, "npu" one Mul. Each branch has its own input and
+    output."""
     rng = np.random.default_rng(seed)
     nodes, inputs, outputs, weights = [], [], [], []
     for branch in branches:
@@ -54,7 +55,7 @@ def model(path, branches, layers, seed=1):
 
 
 def chain(path, seed=2):
-    """Writes a model with two Mul nodes, one for each device."""
+    """Writes a model of a Mul and an Add, one for each of the two devices."""
     rng = np.random.default_rng(seed)
     weights = [numpy_helper.from_array(rng.standard_normal((64, 64)).astype(np.float32), f"w{i}") for i in range(2)]
     nodes = [helper.make_node("Mul", ["x", "w0"], ["y"], "first"), helper.make_node("Add", ["y", "w1"], ["z"], "second")]
@@ -77,7 +78,7 @@ def branches(folder, runs):
     bench = lambda kind: cleave("bench", path[kind], *options, "--runs", str(runs), "--warmup", "2")["latency_ms"]["median"]
     layers = 8
     model(path[("cpu",)], ["cpu"], layers)
-    layers = max(1, round(layers * NPU_US / 1e3 / bench(("cpu",)) * 0.9))  # a little shorter than the other branch
+    layers = max(1, round(layers * NPU_US / 1e3 / bench(("cpu",)) * 0.9))  # so that the branch on the CPU takes a little less time than the other
     for kind in path:
         model(path[kind], kind, layers)
         if not cleave("run", path[kind], *options, "--verify")["verify"]["equal"]:
@@ -110,8 +111,8 @@ def main():
         result = {"branches": branches(folder, arguments.runs), "pipeline": pipeline(folder, arguments.runs)}
     b = result["branches"]
     print(f"branches   cpu {b['cpu_ms']:.2f} ms, npu {b['npu_ms']:.2f} ms, both {b['both_ms']:.2f} ms: "
-          f"{b['ratio_to_longer']:.3f} of the longer")
-    print("\npipeline   in flight  requests/s  ratio")
+          f"{b['ratio_to_longer']:.3f} of the longer branch's time")
+    print("\npipeline   in flight  requests/s  ratio to 1 in flight")
     for row in result["pipeline"]:
         print(f"{row['in_flight']:20}  {row['runs_per_second']:10.1f}  {row['ratio']:5.2f}")
     if arguments.json:

@@ -118,9 +118,9 @@ static clv__problem *make_graph(clv__arena *arena, uint32_t nodes) {
   return problem;
 }
 
-/* Adds verdicts and prices. If `splits` is above 0, the list is cut into that many runs of nodes, which only device 0 and only
- * device 1 support in turn; their weights are there too. If it is 0, device 1 supports all nodes, and device 0 nine of ten, which
- * it runs three times as fast; so the best placement is not obvious. */
+/* Adds verdicts and prices. If `splits` is above 0, the list of nodes is cut into that many runs: only device 0 supports the
+ * first run, only device 1 the second, and so on in turn. Each weight is on the device of its node. If `splits` is 0, device 1
+ * supports all nodes, and device 0 nine of ten, which it runs three times as fast, so that the best placement is not obvious. */
 static clv__problem *make_problem(clv__arena *arena, uint32_t nodes, uint32_t splits) {
   random_state = nodes + splits;
   clv__problem *problem = make_graph(arena, nodes);

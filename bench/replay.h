@@ -32,7 +32,7 @@ const clv_backend *session_backend(void);
 
 /* ---- The backend calls of a session's run (replay_calls.c) ---- */
 
-/* A launch that computes nothing and takes `ns`. */
+/* A launch that computes nothing but takes `ns` nanoseconds. */
 typedef struct idle {
   clv__vnpu_launch launch;
   double ns;
@@ -55,12 +55,12 @@ typedef struct calls {
 
 void calls_open(calls *c, const sessions *s, const clv_graph *graph);
 void calls_close(calls *c);
-/* Executes, or launches the capture, and compares the result. */
+/* Executes the instance or, if `captured`, launches the capture. Ends the program if the result differs from `wanted`. */
 void calls_check(calls *c, bool captured, uint32_t nodes, const float *wanted);
-/* Time execute() or capture->launch() alone. */
+/* Measure the time of execute() or of capture->launch() alone. */
 cost call_execute(void *calls);
 cost call_replay(void *calls);
-/* Time all backend calls of a session's run: with execute(), with capture->launch(), and with an idle launch. */
+/* Measure the time of all backend calls of a session's run: with execute(), with capture->launch(), and with an idle launch. */
 cost chain_execute(void *calls);
 cost chain_replay(void *calls);
 cost chain_nothing(void *calls);

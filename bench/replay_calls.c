@@ -1,5 +1,6 @@
-/* The backend calls of a run with one partition, without a session: copies in, execute() or capture->launch(), copy out, wait;
- * then execute() or launch() alone; and on the virtual NPU the same calls with a launch that only waits for as long. */
+/* Times the backend calls of a run with one partition, without a session: copies in, execute() or capture->launch(), copy out,
+ * wait. Also times execute() and capture->launch() alone and, on the virtual NPU, all calls with an idle launch, which takes as
+ * long as the real one but computes nothing. */
 #include "replay.h"
 
 #include <string.h>

@@ -4,8 +4,9 @@
  *   bench_replay_opencl [--nodes N] [--samples N] [--json] [--check]
  *
  * Three times are measured: CPU time of the calling thread and wall time until everything is issued, and wall time until the
- * device is done. The ways take turns; the best and the median of each are shown. The last line says which way capture=auto uses.
- * Results are compared; times are not judged. --check: few samples. If there is no device, the program says so. */
+ * device is done. The kinds of runs take turns; the best and the median of each are shown. The last line says whether
+ * capture=auto uses the list or the command buffer. Results are compared; times are not judged. --check: few samples. If there is
+ * no device, the program says so. */
 #include <string.h>
 #include <time.h>
 
@@ -20,7 +21,7 @@
 
 enum { MAX_SAMPLES = 1001, WAYS = 4 };
 
-/* ---- A partition on a device of its own ---- */
+/* ---- One partition, on a device that is opened only for it ---- */
 
 typedef struct calls {
   clv_context *context;

@@ -1,9 +1,11 @@
-"""The sides that `bench.py` compares, each in a process of its own, and the figures that such a process reports.
+"""Runs Cleave, ONNX Runtime and OpenVINO, the sides that `bench.py` compares, each in a process of its own.
 
-A worker loads a model, runs it once and writes "ready". Then it reads commands, lines of words separated by tabs, and answers
-each with a line. "burst", SECONDS: the median in ms of as many runs as fit in SECONDS, after one run that is not counted.
-"write", FILE.npy...: runs once more, writes the outputs to the files, and answers "done". Between commands no thread of a worker
-is active: after a run, threads look for more work for some ms, and `Worker.ask` returns only when they have gone to sleep.
+Such a process, a worker, loads a model, runs it once and writes "ready". Then it reads commands, each a line of words separated
+by tabs, and answers each with a line.
+    burst SECONDS       runs the model as often as fits in SECONDS, after one run that is not counted; answers the median in ms
+    write FILE.npy...   runs the model once, writes the outputs to the files, and answers "done"
+After a run, the threads of a worker look for more work for some ms. `Worker.ask` returns only when all of them sleep, so that
+they do not slow down the next worker.
 
 Cleave runs through the public interface of its shared library, the peers through their Python packages. All inputs are in memory.
 """
@@ -19,10 +21,10 @@ import time
 
 import numpy as np
 
-STILL_SECONDS_MOST = 0.5  # the longest wait until the threads of a side sleep
+STILL_SECONDS_MOST = 0.5  # how long to wait at most until the threads of a worker sleep
 
 
-# ---- In the side's process ----
+# ---- In a worker's process ----
 
 
 class Error(ctypes.Structure):
@@ -45,14 +47,14 @@ class DevicesOptions(ctypes.Structure):
 
 
 def tensor_of(array):
-    """A Tensor with the type and the memory of `array`, which must outlive it. Dtypes have ONNX's numbers."""
+    """Returns a Tensor with the type and the memory of `array`, which must outlive it. Cleave numbers dtypes as ONNX does."""
     import onnx
     dims = (ctypes.c_int64 * 8)(*array.shape)
     return Tensor(onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.ndim, dims, array.ctypes.data)
 
 
 def open_cleave(path, inputs, threads, library, devices):
-    """Opens a model with Cleave's C interface; include/cleave documents the functions and the structs."""
+    """Opens a model with Cleave's C API. include/cleave documents its functions and structs."""
     cleave = ctypes.CDLL(library)
     cleave.clv_graph_input_name.restype = ctypes.c_char_p
     error = Error()
@@ -106,13 +108,14 @@ SIDES = {"cleave": open_cleave, **PEERS}
 
 
 def peak_bytes():
-    """The peak memory of this process. getrusage() would include the peak of the process that started it."""
+    """Returns the peak memory of this process. getrusage() is not used, because it includes the peak of the process that forked
+    it."""
     with open("/proc/self/status", encoding="utf-8") as file:
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
 
 
 def tell_load(peer, model_path, inputs_path, threads):
-    """Prints, as JSON, a peer's time until it can run, the time of its first run, and its memory."""
+    """Prints, as JSON, how long a peer takes to load the model and for the first run, and its peak memory."""
     __import__(peer)
     imports = peak_bytes()
     inputs = dict(np.load(inputs_path))
@@ -150,7 +153,7 @@ def be_worker(side, model_path, inputs_path, threads, *more):
             print("done", flush=True)
 
 
-# ---- In the comparing process ----
+# ---- In the process of bench.py ----
 
 
 def run_json(command, threads):
@@ -169,7 +172,7 @@ def load_command(peer, model_path, inputs_path, threads):
 
 
 class Worker:
-    """A process that runs a side. `more` are additional arguments of the side."""
+    """A worker process, started for a side. `more`: additional arguments of the side's function that opens a model."""
 
     def __init__(self, side, model_path, inputs_path, threads, *more):
         command = [sys.executable, os.path.abspath(__file__), "worker", side, model_path, inputs_path, str(threads), *more]
@@ -187,12 +190,12 @@ class Worker:
         answer = self.process.stdout.readline()
         if not answer:
             error = self.process.stderr.read().strip()  # read() returns when the process ends
-            raise RuntimeError(error.splitlines()[-1] if error else f"the process ended with {self.process.wait()}")
+            raise RuntimeError(error.splitlines()[-1] if error else f"the process ended with exit status {self.process.wait()}")
         self.wait_until_still()
         return answer.strip()
 
     def is_running(self):
-        """Whether one of its threads is running or ready to run."""
+        """Returns whether one of its threads is running or ready to run."""
         for path in glob.glob(f"/proc/{self.process.pid}/task/*/stat"):
             with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(path, encoding="utf-8") as file:  # the thread has ended
                 if file.read().rpartition(") ")[2].startswith("R"):

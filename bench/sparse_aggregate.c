@@ -1,7 +1,8 @@
-/* Compares the gathering kernels of graphs with the speed of memory: SparseAggregate (mean) and SparseAttention on an R-MAT
- * graph, alternately with a copy of the features on as many threads. Bandwidths count the bytes that must move if every message
- * is read from memory: 4mF + 4nF + 4m + 8n bytes for a sum of n rows over m edges of F columns. A copy counts what it reads and
- * writes. Rows that are read often stay in caches, so a kernel may be faster than a copy.
+/* Compares the kernels that gather rows along the edges of a graph with the speed of memory. SparseAggregate (mean) and
+ * SparseAttention run on an R-MAT graph, alternately with a copy of the features on as many threads. Bandwidths count the bytes
+ * that must move if every message is read from memory: 4mF + 4nF + 4m + 8n bytes for a sum over m edges, with n result rows of F
+ * columns. A copy counts what it reads and writes. Rows that are read often stay in caches, so a kernel may be faster than a
+ * copy.
  *
  *   bench_sparse_aggregate [--scale N] [--edges-per-vertex N] [--columns N] [--heads N] [--rounds N] [--threads N] [--json]
  *                          [--check]

@@ -1,12 +1,12 @@
-"""Compares the predicted and the measured times of every strategy on well-known models; writes docs/strategies.md.
+"""Compares the predicted with the measured times of the plans of every strategy, and writes docs/strategies.md.
 
     python bench/strategies.py [MODEL...] [--profile FILE] [-o docs/strategies.md]
 
-MODEL is a light model (light_resnet50: needs CLEAVE_DATA or ../shared/data) or a generated one at its published size (resnet50, bert);
-default: all of them. First measures the costs of the CPU and of the default virtual NPU, unless --profile names a file. Then predicts and
-runs each strategy's plan. The virtual NPU computes on the same processor: its times are those of an emulation, and show how well plans are
-predicted, not the benefit of an NPU. Both devices compute on one thread. With the OpenMP threads of two devices on the same cores, waiting
-at barriers would dominate the measurements.
+MODEL is a light model (light_resnet50, for example; needs CLEAVE_DATA or ../shared/data) or a generated model at its published
+size (resnet50, bert); default: all of them. It first measures the costs of the CPU and of the default virtual NPU, unless
+--profile gives a file of costs. Then it predicts and measures the time of each strategy's plan. The virtual NPU computes on the
+same processor. So its times are those of an emulation: they show how well times are predicted, not the benefit of an NPU. Each
+device computes on one thread. If both used all cores, waiting at OpenMP barriers would dominate the measurements.
 """
 import argparse
 import json
@@ -30,8 +30,8 @@ SECONDS_A_PLAN = 1.0
 
 
 def cleave(*arguments, threads=1):
-    """The JSON document that a command prints; None if it fails."""
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))  # for the virtual NPU's emulation; --threads sets those of the CPU device
+    """Runs a command. Returns the JSON document that it prints, or None if it fails."""
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))  # for the emulation of the virtual NPU; --threads is for the CPU device
     done = subprocess.run([COMMAND, *arguments, "--threads", str(threads), "--json"], capture_output=True, text=True, check=False,
                           env=environment)
     if done.returncode != 0:
@@ -41,7 +41,8 @@ def cleave(*arguments, threads=1):
 
 
 def measure(path, devices, strategy, options, profile):
-    """A plan's partitions, transfers, predicted and measured times."""
+    """Returns the numbers of partitions and transfers of a strategy's plan, and its predicted and measured times, or None if it
+    fails."""
     common = ["--devices", devices, "--strategy", strategy, "--profile", profile, *options]
     plan = cleave("plan", path, *common)
     if plan is None:
@@ -74,7 +75,8 @@ def table(name, rows):
 
 
 def summary(all_rows):
-    """The median error over models; the error of a model is the median over its distinct plans."""
+    """Returns the text on the errors of predictions. The error of a model is the median over its plans with different
+    predictions."""
     by_model = []
     for _, rows in all_rows:
         errors = {round(row["predicted"], 6): abs(row["predicted"] / row["measured"] - 1) for _, row in rows if row is not None}
@@ -92,15 +94,15 @@ def summary(all_rows):
             "safer choice.", ""]
 
 
-# An NPU without Add, the operator in the middle of every block of a residual network. The costs of launches and copies decide whether
-# partition boundaries are worthwhile.
+# An NPU that does not support Add, which is in the middle of every block of a residual network. The costs of launches and copies
+# decide whether the NPU is used between two Adds.
 WORST_CASE = {"operators": {op: {} for op in ("Conv", "BatchNormalization", "Relu", "MaxPool", "GlobalAveragePool", "Flatten", "Gemm", "Softmax")},
               "static_shapes": True, "memory": "1G"}
 WORST_SPEEDS = [("cheap boundaries", 5, 5, 20e9), ("typical boundaries", 50, 50, 5e9), ("expensive boundaries", 500, 500, 1e9)]
 
 
 def worst_case(work, path):
-    """Only predictions, from the speed model of the NPU."""
+    """Returns the section on WORST_CASE. Its times are only predicted, from the speeds that are given to the NPU."""
     lines = ["## One unsupported operator in every block", "",
              "Predicted times for ResNet-50 and an NPU of 1 TFLOP/s without `Add`, which is in the middle of all 16 blocks. The CPU has nominal prices.", "",
              "| cost of a launch + a copy | strategy | partitions | transfers | predicted ms | lower bound ms |", "| --- | --- | ---: | ---: | ---: | ---: |"]
@@ -137,7 +139,7 @@ def main():
     all_rows = []
     with tempfile.TemporaryDirectory() as work:
         profile = args.profile or os.path.join(work, "costs.json")
-        jobs = []  # name, path, options that fix every size
+        jobs = []  # (name, path, --shape options that fix all symbolic dimensions)
         for name in args.models or [f"light_{name}" for name in LIGHT] + GENERATED:
             if name.startswith("light_"):
                 jobs.append((name, os.path.join(DATA, "onnx-light", f"{name}.onnx"), []))

@@ -1,12 +1,13 @@
-"""Compares cold and warm starts of ResNet-50: with an empty cache of executables, and with the cache that the cold start filled.
+"""Compares cold with warm starts of ResNet-50.
 
     python bench/warm_start.py [--devices npu,cpu --devices opencl,cpu] [--rounds 5] [--small] [--check] [-o FILE.md]
 
-Each start is a new `cleave bench` process. Cold and warm starts alternate, and each pair has its own cache directory. A figure is
-the median of the rounds. "compiled" counts executables that were compiled and cached, "loaded" those that came from the cache,
-and "not kept" those whose backend cannot save executables, such as the CPU's: they are compiled every time. The results of both
-starts are compared with ONNX Runtime's, and the warm start's with the cold start's, bit for bit. Devices that are not available
-are skipped with a message.
+A cold start has an empty cache of executables, a warm start the cache that a cold start filled. Each start is a new `cleave
+bench` process. A round is a cold start and then a warm start, with a new cache directory. The table shows medians over the
+rounds. "compiled" counts the executables that were compiled and put into the cache, "loaded" those that were loaded from the
+cache, and "not cached" those of backends that cannot save executables, such as the CPU's: they are compiled in every start.
+Before that, the results of a cold start are compared with ONNX Runtime's, and those of a warm start must have the same bits.
+Devices that are not available are skipped with a message.
 """
 import argparse
 import json
@@ -22,11 +23,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "python"))
 
 DEVICES = ["npu,cpu", "opencl,cpu"]
-WAYS = {"compiled": "compiled", "from_disk": "loaded", "not_kept": "not kept"}
+WAYS = {"compiled": "compiled", "from_disk": "loaded", "not_kept": "not cached"}
 
 
 def run(*arguments):
-    """Runs cleave with an empty cache for the OpenCL driver. PoCL's usual cache would hide the cost of a cold start."""
+    """Runs cleave with an empty cache of PoCL, the OpenCL driver, whose usual cache would hide the cost of a cold start."""
     import oracle
     with tempfile.TemporaryDirectory(prefix="cleave-pocl-") as folder:
         return subprocess.run([oracle.COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False,
@@ -34,7 +35,7 @@ def run(*arguments):
 
 
 def why_not(devices):
-    """None, or the reason why the devices cannot be opened."""
+    """Returns None, or the reason why the devices cannot be opened."""
     done = run("devices", "--devices", devices)
     return None if done.returncode == 0 else done.stderr.strip().splitlines()[-1]
 
@@ -58,12 +59,12 @@ def outputs_of(model, inputs, names, devices, cache):
 
 
 def check(model, inputs, names, devices, folder, expected):
-    """None, or how the results of a cold and a warm start are wrong."""
+    """Returns None, or what is wrong with the results of a cold and a warm start."""
     import oracle
     cache = os.path.join(folder, "checked")
     cold, warm = (outputs_of(model, inputs, names, devices, cache) for _ in range(2))
     if any(a.tobytes() != b.tobytes() for a, b in zip(cold, warm)):
-        return "the results of the warm and the cold start differ"
+        return "the results of the cold and the warm start differ in some bits"
     return oracle.first_difference(expected, cold)
 
 
@@ -77,7 +78,7 @@ def measure(model, inputs, devices, folder, rounds):
 
 
 def rows(devices, figures):
-    """The lines of the table for these devices."""
+    """Yields the lines of the table for these devices."""
     def middle(kind, key):
         return statistics.median(figure[key] for figure in figures[kind])
     for kind in figures:
@@ -90,14 +91,14 @@ def main():
     import oracle
     import models
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--devices", action="append", help="repeatable [npu,cpu and opencl,cpu]")
+    parser.add_argument("--devices", action="append", help="a list of devices; repeat for several (default: npu,cpu and opencl,cpu)")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--small", action="store_true", help="use the model's small variant, as the tests do")
-    parser.add_argument("--check", action="store_true", help="fail if a warm start compiles an executable that was cached")
+    parser.add_argument("--small", action="store_true", help="use the small size of the model, as the tests do")
+    parser.add_argument("--check", action="store_true", help="fail if a warm start compiles an executable that the cold start had cached")
     parser.add_argument("-o", "--output", metavar="FILE.md", help="also write the table to this file")
     arguments = parser.parse_args()
     lines = [f"ResNet-50{' (small)' if arguments.small else ''}, {arguments.rounds} rounds, times in ms", "",
-             "| devices | start | load | plan | compile | first run | sum | compiled | loaded | not kept |", "| --- " * 10 + "|"]
+             "| devices | start | load | plan | compile | first run | sum | compiled | loaded | not cached |", "| --- " * 10 + "|"]
     print("\n".join(lines), flush=True)
     wrong = []
     with tempfile.TemporaryDirectory(prefix="cleave-warm-") as top:

@@ -30,7 +30,7 @@ static clv_status make_inputs(program *p, clv_size *sizes, uint32_t *size_count,
     if (declared->data != NULL) continue; /* the dtype stays none, so the run takes the default */
     const char *name = clv_graph_input_name(p->graph, i);
     size_t size_bytes = clv_dtype_size_bytes(declared->dtype);
-    if (declared->rank < 0 || size_bytes == 0) return fail(error, "no zeros can be made for input", name);
+    if (declared->rank < 0 || size_bytes == 0) return fail(error, "cannot create zeros for input", name);
     clv_size *size = &sizes[(*size_count)++];
     size->name = name;
     size->rank = declared->rank;

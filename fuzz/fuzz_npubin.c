@@ -1,4 +1,4 @@
-/* The libFuzzer entry point of fuzz_npubin(), and a mutator that keeps the parts of a file in place. */
+/* The libFuzzer entry point of fuzz_npubin(), and a mutator that usually changes only one part of an input (see sealed.h). */
 #include "target_npubin.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

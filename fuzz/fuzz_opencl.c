@@ -1,4 +1,4 @@
-/* The libFuzzer entry point of fuzz_opencl(), and a mutator that keeps the parts of a file in place. */
+/* The libFuzzer entry point of fuzz_opencl(), and a mutator that usually changes only one part of an input (see sealed.h). */
 #include "target_opencl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);

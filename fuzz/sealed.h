@@ -1,5 +1,5 @@
-/* Inputs for readers of compiled programs (base/files/sealed.h): one byte with the mode, then a payload without its fingerprint,
- * which begins with types and a graph. Header, checksum and fingerprint are added here, because a reader would reject every
+/* Inputs for readers of compiled programs (base/files/sealed.h): one byte with the mode, then a payload that begins with types
+ * and a graph; its fingerprint is left out. Header, checksum and fingerprint are added here, because a reader would reject every
  * mutated file with the wrong checksum. */
 #ifndef CLEAVE_FUZZ_SEALED_H
 #define CLEAVE_FUZZ_SEALED_H

@@ -1,4 +1,4 @@
-/* Reads IR JSON; like the functions in targets.h. */
+/* A fuzz target for IR JSON files: see targets.h. */
 #ifndef CLEAVE_FUZZ_TARGET_IRJSON_H
 #define CLEAVE_FUZZ_TARGET_IRJSON_H
 

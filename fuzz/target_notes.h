@@ -15,7 +15,7 @@
 #include "sealed.h"
 
 enum { FUZZ_NOTES_CHOICES, FUZZ_NOTES_FILE, FUZZ_NOTES_SEALED, FUZZ_NOTES_KINDS };
-/* Longer inputs could already have the most results that are stored, so that no more could be added. */
+/* The limit on an input's size. A longer one could already contain the maximum number of results, so that none could be added. */
 enum { FUZZ_NOTES_MOST_BYTES = 16384 };
 
 static inline clv_status fuzz_notes_recall(void *self, const char *backend, const char *key, void **data, size_t *size_bytes,
@@ -56,7 +56,7 @@ static inline bool fuzz_notes_choices(const clv_host *host, const char *asked, c
   return found;
 }
 
-/* The same for verdicts. Looks for the signature whose bytes are all 'v'. */
+/* Makes the checks of fuzz_notes_choices() on stored verdicts. Looks for the signature whose bytes are all 'v'. */
 static inline bool fuzz_notes_verdicts(const clv_host *host, clv_verdict *verdict) {
   clv__hash asked, own = {{0}};
   clv__verdicts verdicts;

@@ -1,4 +1,4 @@
-/* Reads descriptions of virtual NPUs; like the functions in targets.h. */
+/* A fuzz target for descriptions of virtual NPUs: see targets.h. */
 #ifndef CLEAVE_FUZZ_TARGET_NPU_SPEC_H
 #define CLEAVE_FUZZ_TARGET_NPU_SPEC_H
 
@@ -11,7 +11,7 @@ static inline void fuzz_npu_spec(const uint8_t *data, size_t size_bytes) {
   const clv_allocator *allocator = clv__allocator_default();
   clv_error error = {0};
   clv__vnpu_spec spec;
-  if (size_bytes == 0 || data[0] != '{') return; /* it would be the name of a file */
+  if (size_bytes == 0 || data[0] != '{') return; /* skip other texts, which clv__vnpu_spec_open() takes as the name of a file */
   char *text = clv__allocate(allocator, size_bytes + 2);
   if (text == NULL) return;
   memcpy(text, data, size_bytes);

@@ -1,5 +1,5 @@
-/* Reads plan files; like the functions in targets.h. It needs the whole library, because a plan is checked against its model and
- * the devices. */
+/* A fuzz target for plan files: see targets.h. It needs the whole library, because a plan is checked against its model and the
+ * devices. */
 #ifndef CLEAVE_FUZZ_TARGET_PLAN_H
 #define CLEAVE_FUZZ_TARGET_PLAN_H
 

@@ -1,4 +1,4 @@
-/* Reads safetensors files; like the functions in targets.h. It needs jansson. */
+/* A fuzz target for safetensors files: see targets.h. It needs jansson. */
 #ifndef CLEAVE_FUZZ_TARGET_SAFETENSORS_H
 #define CLEAVE_FUZZ_TARGET_SAFETENSORS_H
 

@@ -1,5 +1,5 @@
-/* The fuzz targets. Each function reads untrusted bytes as a program would, and must return whatever they are. They are used by
- * the libFuzzer programs in this folder and by the test that replays the corpus. */
+/* Fuzz targets. Each function reads untrusted bytes as a program would. It must return, whatever the bytes are: a crash or a hang
+ * is a bug. The libFuzzer programs in this folder and the test that replays the corpus call them. */
 #ifndef CLEAVE_FUZZ_TARGETS_H
 #define CLEAVE_FUZZ_TARGETS_H
 

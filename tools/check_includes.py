@@ -1,9 +1,9 @@
-"""Checks the includes between folders, the library's exported symbols, and that public headers compile alone.
+"""Checks which folders include which, which symbols the library exports, and whether each public header compiles alone.
 
     python3 tools/check_includes.py [--library build/libcleave.so] [--headers] [--list]
 
-Without options, it checks the rules for includes between folders, the number of source files per folder, and circular includes
-between modules (see module()). It needs only Python and, for --headers, a C and a C++ compiler.
+Without options, it checks that each folder includes only those that it may, that no folder has too many source files, and that
+modules (see module()) do not include each other in a circle. It needs only Python and, for --headers, gcc and g++.
 """
 import argparse
 import collections
@@ -14,7 +14,8 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# The order of the folders of src/: each may include itself and the folders before it. NARROWER has the exceptions.
+# The folders of src/. Each may include itself and the folders before it in this list, except that the folders in NARROWER may
+# include only themselves and those given there.
 ORDER = ["base", "graph", "operators", "analysis", "formats", "cache", "device", "cost", "split", "place", "plan", "compile", "execute",
          "gnn", "check", "report", "cli"]
 NARROWER = {"operators": {"base", "graph"}, "formats": {"base", "graph", "operators", "analysis"}, "cache": {"base"}}
@@ -22,7 +23,7 @@ NARROWER = {"operators": {"base", "graph"}, "formats": {"base", "graph", "operat
 BACKEND_SEES = ("src/base/", "src/operators/run.h", "src/operators/common/")
 SHARED_BACKENDS = {"common", "framework"}  # folders of backends/ that other backends build on
 MOST_FILES = 35
-CIRCLE_OK = "circle-ok:"  # followed by the reason, in the first comment of a module that needs a circle
+CIRCLE_OK = "circle-ok:"  # followed by a reason, in the first comment of a file: allows its module to be in a circle of includes
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 
 
@@ -34,7 +35,7 @@ def sources(top):
 
 
 def includes(path):
-    """(line number, text as written, file of the project or None) of each #include "..." in a file."""
+    """Yields (line number, text in the quotes, path of the file or None if it is not in the project) for each #include "..."."""
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             if match := INCLUDE.match(line):
@@ -66,7 +67,7 @@ def check_map(files):
     for path in files:
         parts = path.split("/")
         if parts[0] == "src" and (len(parts) < 3 or parts[1] not in ORDER):
-            wrong.append(f"{path}: src/{parts[1]} is not in ORDER (tools/check_includes.py)")
+            wrong.append(f"{path}: src/{parts[1]} is not one of the folders listed as ORDER in tools/check_includes.py")
             continue
         for number, text, target in includes(path):
             if target is None or target.split("/")[0] not in ("include", "src", "backends"):
@@ -83,18 +84,19 @@ def folder_counts(files):
 
 
 def check_counts(files):
-    return [f"{folder}: {count} source files, more than {MOST_FILES}" for folder, count in folder_counts(files).items() if count > MOST_FILES]
+    return [f"{folder}: has {count} source files, at most {MOST_FILES} are allowed" for folder, count in folder_counts(files).items() if count > MOST_FILES]
 
 
 def module(path):
-    """x.c, x.h and the private header x_own.h are one module; own.h belongs to the module that its folder is named after."""
+    """Returns the module of a file. x.c, x.h and the private header x_own.h are the module x; FOLDER/own.h is in
+    FOLDER/FOLDER."""
     folder, stem = os.path.split(os.path.splitext(path)[0])
     stem = os.path.basename(folder) if stem == "own" else stem.removesuffix("_own")
     return os.path.join(folder, stem)
 
 
 def find_circles(edges):
-    """The strongly connected components of more than one module (Tarjan 1972, without recursion)."""
+    """Returns the strongly connected components of more than one module (Tarjan's algorithm, without recursion)."""
     index, low, stack, on_stack, circles = {}, {}, [], set(), []
     for root in edges:
         if root in index:
@@ -150,7 +152,7 @@ def check_exports(library):
     if done.returncode != 0:
         return [done.stderr.strip()]
     names = [line.split()[-1] for line in done.stdout.splitlines() if line.split()[1] not in "wWvV"]
-    return [f"{library}: exports '{name}'" for name in names if not name.startswith("clv_") or name.startswith("clv__")]
+    return [f"{library}: exports '{name}', but public names begin with clv_, and not with clv__" for name in names if not name.startswith("clv_") or name.startswith("clv__")]
 
 
 def check_headers():
@@ -167,14 +169,14 @@ def check_headers():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--library", metavar="FILE", help="check what this library exports")
+    parser.add_argument("--library", metavar="FILE", help="check that this library exports only public symbols")
     parser.add_argument("--headers", action="store_true", help="compile each public header alone, as C11 and as C++")
     parser.add_argument("--list", action="store_true", help="print the number of source files per folder")
     arguments = parser.parse_args()
     files = [path for top in ("include", "src", "backends") for path in sources(top)]
     circles = circles_of(files)
     unexplained = [circle for circle in circles if not is_explained(circle, files)]
-    wrong = check_map(files) + check_counts(files) + ["circle: " + " ".join(circle) for circle in unexplained]
+    wrong = check_map(files) + check_counts(files) + ["modules that include each other: " + " ".join(circle) for circle in unexplained]
     if arguments.headers:
         wrong += check_headers()
     if arguments.library:
@@ -186,7 +188,7 @@ def main():
     print("\n".join(wrong), end="\n" if wrong else "")
     largest = max(counts, key=counts.get)
     print(f"{len(files)} files in {len(counts)} folders, at most {counts[largest]} in one ({largest}); "
-          f"{len(circles)} circles of modules, {len(unexplained)} unexplained; {len(wrong)} wrong")
+          f"{len(circles)} circles of includes, {len(unexplained)} of them without a reason; {len(wrong)} errors")
     return 1 if wrong else 0
 
 

@@ -1,4 +1,4 @@
-"""Checks the READMEs: each folder of src/ and backends/ has one, it names the folder's subfolders, and all files that it names exist.
+"""Checks that each folder of src/ and backends/ has a README which names its subfolders, and that files named in READMEs exist.
 
     python3 tools/check_readmes.py
 
@@ -12,10 +12,10 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MUST_HAVE = ("src", "backends")  # whose folders all have a README
+MUST_HAVE = ("src", "backends")  # each folder in one of these must have a README
 QUOTED = re.compile(r"`([^`\s]+)`")
 FILE = re.compile(r"^[\w./*-]+\.(c|h|cpp|py|js|css|cl|sh|md|txt|map)$")
-# Other folders, besides the README's own, from which a name may be a path.
+# Folders that a path in a README may start from, besides the README's own folder.
 PLACES = ["", "include", "src", "tests", "tests/support"]
 OUTSIDE = {"onnxruntime_c_api.h"}  # files of other libraries
 
@@ -62,7 +62,7 @@ def main():
     wrong = list(dict.fromkeys(wrong + check_folder("")))
     for line in wrong:
         print(line)
-    print(f"{len(folders) + 1} folders checked, {len(wrong)} wrong")
+    print(f"{len(folders) + 1} folders checked, {len(wrong)} errors")
     return 1 if wrong else 0
 
 

@@ -1,8 +1,9 @@
-"""Runs `cleave check-backend` on our own backends; the last line is 'N passed, N failed'.
+"""Runs `cleave check-backend` on the backends of this repository; the last line is 'N passed, N failed'.
 
-    python3 tools/conformance.py [--every N] [--write] [NAME...]     --write: the report in docs/conformance.md
+    python3 tools/conformance.py [--every N] [--write] [NAME...]
 
-Needs only Python and a built command. Reports and skips frameworks that are not installed.
+NAME is a device of the list below, such as cpu or openvino:CPU; default: all of them. --write also writes the report into
+docs/conformance.md. Needs only Python and a built command. Frameworks that are not installed are reported and skipped.
 """
 import argparse
 import json
@@ -21,20 +22,20 @@ DEVICES = [
     ("cpu", ["cpu"], 1),
     ("npu", ["npu"], 1),
     ("npu, every operator", ["npu", "--npu-spec", "all"], 1),
-    # Their compilers are slow.
+    # Compiling for these is slow, so they get only a part of the cases.
     ("opencl", ["opencl"], 16),
     ("openvino", ["openvino:CPU"], 40),
     ("onnxruntime", ["onnxruntime:CPU"], 4),
     ("torch", ["torch"], 4),
 ]
-REQUIRED = ("cpu", "npu", "opencl")  # the others may be absent
+REQUIRED = ("cpu", "npu", "opencl")  # if one of these cannot be checked, it counts as a failure
 ENVIRONMENT = dict(os.environ, CLEAVE_CACHE_DIR="")
 if os.path.isdir(os.path.join(ROOT, ".venv")):
     ENVIRONMENT.setdefault("VIRTUAL_ENV", os.path.join(ROOT, ".venv"))  # where frameworks are found
 
 
 def check(arguments, every):
-    """(report, None), or (None, the reason for having no report)."""
+    """Returns (report, None), or (None, why there is no report)."""
     done = subprocess.run([COMMAND, "check-backend", *arguments, "--every", str(every), "--json"], capture_output=True, text=True,
                           errors="replace", env=ENVIRONMENT)
     try:
@@ -102,7 +103,7 @@ def write(results):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--every", type=int, metavar="N", help="run only every Nth operator case and random graph; 1: all")
+    parser.add_argument("--every", type=int, metavar="N", help="run only every Nth operator case and random graph (1: all; default: set per device)")
     parser.add_argument("--write", action="store_true", help="write the report into docs/conformance.md")
     arguments = parser.parse_args()
     results, passed, failed = [], 0, 0

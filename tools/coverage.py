@@ -1,10 +1,11 @@
-"""Generates docs/operators.md, and a figure of the README, from the results of ONNX's operator tests.
+"""Generates parts of docs/operators.md and README.md from the results of ONNX's operator tests.
 
-    python tools/coverage.py RESULTS.json       prints the text that is generated from the CPU's results
+    python tools/coverage.py RESULTS.json       prints the text of docs/operators.md for the results of the CPU
 
-tests/python/test_node_cases.py writes the texts and checks that they are up to date. Each is between two marker comments. For the
-CPU they are the figure, the table and the unsupported tests; for another device, the number of tests that it passes without other
-devices.
+tests/python/test_node_cases.py puts the texts into the documents, between two marker comments each, and checks that they are up
+to date. For the CPU, README.md has the number of passed tests, and docs/operators.md has the number of passed tests, a table of
+operators, and a table of the unsupported tests. For another device it has the number of tests that the device passes without
+other devices.
 """
 import collections
 import json
@@ -17,22 +18,22 @@ END = "<!-- end of coverage -->"
 DTYPES = {"float": "f32", "double": "f64", "float16": "f16", "bfloat16": "bf16",
           **{f"{sign}int{bits}": f"{sign or 'i'}{bits}" for sign in ("", "u") for bits in (2, 4, 8, 16, 32, 64)}}
 
-# Groups of unsupported tests: name, reason, and condition. The first that fits counts.
+# Groups of unsupported tests: name, reason, and condition. A test belongs to the first group whose condition it meets.
 LEFT_OUT = [
     ("training", "Cleave runs inference only: no gradients, optimizers, or training modes of BatchNormalization and Dropout",
      lambda case: any("training" in name for name in (case["name"], *case["operators"]))),
-    ("decoding of images", "a codec is not a network operator, and results differ between libraries",
+    ("decoding of images", "an image codec is not a neural-network operator, and codec libraries give different pixels",
      lambda case: "ImageDecoder" in case["operators"]),
     ("random numbers", "the results cannot be compared: ONNX does not specify the generator",
      lambda case: any(name.startswith(("Bernoulli", "Random", "Multinomial")) for name in case["operators"])),
     ("sequences, optionals and maps", "every layer would have to handle values that are not tensors, and every device would reject them",
      lambda case: any("Sequence" in name or "Optional" in name for name in case["operators"])
      or any(dtype in ("sequence", "optional", "map") for dtype in case["dtypes"])),
-    ("classical machine learning", "`ai.onnx.ml` (trees, encoders) is little work, which other libraries do on the host",
+    ("classical machine learning", "the operators of `ai.onnx.ml` (trees, encoders) are cheap, and other libraries run them on the host",
      lambda case: any(name.startswith("ai.onnx.ml.") for name in case["operators"])),
-    ("strings", "strings are stored and moved on the host, but not computed with",
+    ("strings", "Cleave stores and copies tensors of strings on the host, but has no operators that compute with them",
      lambda case: "string" in case["dtypes"] or any(name.startswith(("String", "Tfidf", "TfIdf", "Regex")) for name in case["operators"])),
-    ("expected values", "the expected values are those of another implementation's rounding, not the exact result",
+    ("expected values", "the expected values contain the rounding errors of the implementation that made them, and are too far from the exact result",
      lambda case: case["status"] == "FAIL"),
 ]
 
@@ -42,7 +43,7 @@ def marks(device):
 
 
 def count(cases):
-    """{operator: (passed, tested)} for operators with at least one passed test."""
+    """Returns {operator: (number of passed tests, number of tests)} for operators with at least one passed test."""
     passed, tested = collections.Counter(), collections.Counter()
     for case in cases:
         for operator in case["operators"]:
@@ -58,7 +59,7 @@ def figure(cases):
 
 
 def dtypes_of(operator, cases):
-    """The dtypes in the operator's passed tests; only of tests with no other operator, if there are any."""
+    """Returns the dtypes in the operator's passed tests. If any of these have no other operator, only those tests count."""
     passed = [case for case in cases if case["status"] == "PASS" and operator in case["operators"]]
     alone = [case for case in passed if case["operators"] == [operator]] or passed
     found = {DTYPES.get(dtype, dtype) for case in alone for dtype in case["dtypes"]}
@@ -66,7 +67,7 @@ def dtypes_of(operator, cases):
 
 
 def read_versions():
-    """{operator: versions of its definition}, from the installed onnx package."""
+    """Returns {operator: the opsets that changed its definition}, from the installed onnx package."""
     import onnx
     versions = collections.defaultdict(set)
     for schema in onnx.defs.get_all_schemas_with_history():
@@ -98,20 +99,21 @@ def left_out(cases):
 
 
 def of_cpu(cases):
-    """{file: text} generated from the CPU's results."""
+    """Returns {file: text} generated from the CPU's results."""
     whole = f"{figure(cases)}\n{table(cases)}\n## Unsupported\n\n{left_out(cases)}"
     return {README: figure(cases), OPERATORS: whole}
 
 
 def of_device(device, cases):
-    """{file: text} generated from the results of another device."""
+    """Returns {file: text} generated from the results of another device."""
     passed = sum(case["status"] == "PASS" for case in cases)
     listed = ", ".join(f"{name} {taken}/{tested}" for name, (taken, tested) in count(cases).items())
     return {OPERATORS: f"`{device}` alone passes {passed} and rejects the others: {listed}.\n"}
 
 
 def split(path, device):
-    """(before, inside, after) of the device's part of a file, or None if there is none."""
+    """Returns the text (before, between, after) the device's marker comments in a file, or None if the file or a marker is
+    missing."""
     begin, end = marks(device)
     try:
         with open(path, encoding="utf-8") as file:
@@ -123,11 +125,11 @@ def split(path, device):
 
 
 def difference(device, texts):
-    """None if the files contain these texts."""
+    """Returns None if the files contain these texts, otherwise a message that names the first file that does not."""
     for path, text in texts.items():
         parts, name = split(path, device), os.path.relpath(path, ROOT)
         if parts is None:
-            return f"{name}: no part between '{marks(device)[0].strip()}' and '{END}'"
+            return f"{name}: the markers '{marks(device)[0].strip()}' and '{END}' are missing"
         if parts[1] != text:
             return f"{name} differs from the results of this run; `make coverage` updates it"
     return None
@@ -137,7 +139,7 @@ def write(device, texts):
     for path, text in texts.items():
         parts = split(path, device)
         if parts is None:
-            raise SystemExit(f"{path}: no part between '{marks(device)[0].strip()}' and '{END}'")
+            raise SystemExit(f"{path}: the markers '{marks(device)[0].strip()}' and '{END}' are missing")
         with open(path, "w", encoding="utf-8") as file:
             file.write(parts[0] + marks(device)[0] + text + END + parts[2])
 

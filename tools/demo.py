@@ -15,7 +15,7 @@ MODEL = os.path.join("demo", "resnet50.onnx")
 PICTURE = os.path.join("demo", "resnet50.svg")
 # The virtual NPU could run all nodes. Pooling is forced to the CPU, because many real NPUs do not support it.
 SPLIT = ["--devices", "npu,cpu", "--force", "MaxPool=cpu", "--force", "GlobalAveragePool=cpu"]
-TOLERANCE = 1e-4  # relative to the largest magnitude; for f32
+TOLERANCE = 1e-4  # largest allowed difference of a result in f32, relative to its largest magnitude
 
 
 def cleave(*arguments):
@@ -41,10 +41,10 @@ def main():
         cleave("run", MODEL, "--devices", "cpu", *data, "--output-dir", alone)
         got, expected = np.load(os.path.join(split, "prob.npy")), np.load(os.path.join(alone, "prob.npy"))
     if got.shape != expected.shape:
-        sys.exit(f"demo: NPU and CPU give shape {got.shape}, the CPU alone {expected.shape}")
+        sys.exit(f"demo: the output has the shape {got.shape} on NPU and CPU, but {expected.shape} on the CPU alone")
     difference = float(np.abs(got - expected).max() / np.abs(expected).max())
-    print(f"NPU and CPU against the CPU alone: largest difference {difference:.1e} of the largest magnitude "
-          f"({'equal within' if difference <= TOLERANCE else 'NOT equal within'} {TOLERANCE:g})")
+    print(f"largest difference between NPU and CPU, and the CPU alone: {difference:.1e} of the largest magnitude "
+          f"({'within' if difference <= TOLERANCE else 'MORE THAN'} the allowed {TOLERANCE:g})")
     print(f"picture: {PICTURE}")
     return 0 if difference <= TOLERANCE else 1
 

@@ -12,7 +12,8 @@ def dtype_of(array):
 
 
 class GraphBuilder:
-    """A graph (or a body of an If or Loop) under construction. Values are names; weights come from a seeded generator."""
+    """A graph, or a body of an If or Loop, under construction. A value is represented by its name. Weights are random, from a
+    seed."""
 
     def __init__(self, name, seed=0, opset=17, parent=None):
         self.name, self.opset, self.parent = name, opset, parent
@@ -48,7 +49,8 @@ class GraphBuilder:
         return self.constant(np.array(values, np.int64), "i")
 
     def op(self, op_type, *inputs, outputs=1, name=None, domain="", **attributes):
-        """Adds a node. Returns its output, or a tuple of several. `outputs` is a count or a list of names ('' for absent)."""
+        """Adds a node. Returns the name of its output, or a tuple of names if there are several. `outputs` is their number, or a
+        list of names ('' for an output that is left out)."""
         if isinstance(outputs, int):
             names = [self.unique(op_type.lower()) for _ in range(outputs)]
         else:
@@ -62,7 +64,7 @@ class GraphBuilder:
         return names[0] if len(names) == 1 else tuple(names)
 
     def body(self, name):
-        """Begins a body for an If or Loop, which may read the values of this graph."""
+        """Begins a body for an If or Loop. The body may read the values of this graph."""
         return GraphBuilder(name, opset=self.opset, parent=self)
 
     def graph(self):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tests/formats/irjson_cases.jsonl: one small IR JSON model per line, with inputs and the outputs that ATen gives for them.
+"""Writes tests/formats/irjson_cases.jsonl: one small IR JSON model per line, with inputs and expected outputs.
 
-The outputs come from numpy instead of ATen: each case computes what the operator's documentation says, independently of how
-Cleave lowers the operator. Run it again after a change; the numbers are seeded."""
+The expected outputs are computed with numpy as the documentation of the ATen operator says, independently of how Cleave lowers
+the operator. Run it again after a change of the cases: the random numbers are seeded, so unchanged cases stay the same."""
 import json
 import math
 import os
@@ -20,7 +20,8 @@ DRAWN = []
 
 
 def drawn(array):
-    """Records a random array and returns it. last() returns the last one, so that a case with one input fits on a line."""
+    """Records a random array and returns it. last() returns it again, so that a case can use it as input and in the expected
+    output."""
     DRAWN.append(array)
     return array
 
@@ -71,7 +72,9 @@ def tensor(name, array, **more):
 
 
 def case(op, inputs, attrs, *outputs, weights=(), keep=False, read=None, tolerance=1e-5):
-    """Writes a case. `inputs` are in ATen's order; `weights` are indices of inputs that become constants. `read`: outputs to compare."""
+    """Adds a line with a case. `inputs` are in the order of ATen's arguments; `weights`: indices of the inputs that are constants
+    in the model. `outputs` are the expected ones; `read`: indices of those to compare (default: all). `keep`: Cleave must not
+    lower the node to ONNX operators."""
     graph_inputs, node_inputs, weight_list, constants, mapping, given = [], [], [], {}, {}, {}
     for i, array in enumerate(inputs):
         if i in weights:
@@ -359,7 +362,7 @@ def window_cases():
     line, w2 = real(1, 2, 7), real(3, 2, 3)
     case("aten.conv1d.default", [line, w2], {"stride": [2], "padding": [1]},
          conv2d(line[:, :, None], w2[:, :, None], None, (1, 2), (0, 1), (1, 1), 1)[:, :, 0])
-    # A transposed convolution of stride s is a convolution of the input with zeros between its elements.
+    # A transposed convolution of stride s equals a convolution of the input with s - 1 zeros between its elements.
     t, wt = real(1, 2, 3, 3), real(2, 3, 2, 2)
     spread = np.zeros((1, 2, 5, 5), np.float32)
     spread[:, :, ::2, ::2] = t

@@ -1,6 +1,8 @@
 """Turns the nine light ONNX models (flat files: light_X.onnx with light_X_output_0.pb) into ONNX test directories.
 
-    python tools/light_to_tests.py FROM TO          each test's input is arange(n) / n in f32
+    python tools/light_to_tests.py FROM TO
+
+The flat files are in the folder FROM. The input of each test, which has n elements, is arange(n) / n in f32.
 """
 import glob
 import os
@@ -13,7 +15,7 @@ from onnx import numpy_helper
 
 
 def convert(source, target):
-    """Writes TARGET/NAME for every model in SOURCE; returns the directories."""
+    """Writes a test directory target/NAME for every model in the folder `source`; returns the directories."""
     directories = []
     for path in sorted(glob.glob(os.path.join(source, "light_*.onnx"))):
         name = os.path.basename(path)[: -len(".onnx")]
@@ -26,7 +28,7 @@ def convert(source, target):
         initializers = {initializer.name for initializer in graph.initializer}
         inputs = [value for value in graph.input if value.name not in initializers]
         if len(inputs) != 1:
-            raise SystemExit(f"{path}: has {len(inputs)} inputs, expected 1")
+            raise SystemExit(f"{path}: the model must have one input, but it has {len(inputs)}")
         shape = [dim.dim_value for dim in inputs[0].type.tensor_type.shape.dim]
         count = int(np.prod(shape))
         values = (np.arange(count, dtype=np.float32) / np.float32(count)).reshape(shape)

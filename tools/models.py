@@ -2,8 +2,9 @@
 
     python tools/models.py NAME -o F.onnx [--seed N] [--full]      python tools/models.py --list
 
-Each architecture has a small size (for tests) and a full one (published sizes, for benchmarks). Weights are scaled so that
-activations stay near one and every output depends on every weight: so a wrong kernel or swapped tensors change the result.
+Each model has a small size, for tests, and a full one, for benchmarks, with the sizes that were published for it. Weights are
+scaled so that activations stay near one, and that every output depends on every weight. So a wrong kernel or swapped tensors
+change the result.
 """
 import argparse
 import math
@@ -46,7 +47,8 @@ def classifier(g, x, channels, classes, gain=1.0):
     return g.op("Gemm", x, w, g.normal((classes,), 0.1, hint="b"), transB=1)
 
 
-# --- the models: each function builds its graph with `g`, at full size if `full`
+# --- the models: each function adds its nodes to the GraphBuilder `g`, at full size if `full`. If the model has symbolic
+# dimensions, the function returns the sizes for its inputs.
 
 def resnet50(g, full):
     width, size, classes = (64, 224, 1000) if full else (16, 64, 100)
@@ -171,14 +173,14 @@ def layer_norm(g, x, width):
 
 
 def gelu_by_erf(g, x):
-    """Gelu as exporters write it before opset 20."""
+    """Adds Gelu as exporters write it before opset 20, which introduced the operator."""
     half = g.op("Mul", x, g.constant(np.float32(0.5), "half"))
     erf = g.op("Erf", g.op("Div", x, g.constant(np.float32(math.sqrt(2)), "root")))
     return g.op("Mul", half, g.op("Add", erf, g.constant(np.float32(1), "one")))
 
 
 def dimension(g, shape, axis):
-    """A dimension as a tensor [1], from the value's Shape."""
+    """Returns one dimension as a tensor of shape [1]. `shape`: the output of a Shape node."""
     return g.op("Unsqueeze", g.op("Gather", shape, g.constant(np.int64(axis), "i"), axis=0), g.ints(0))
 
 
@@ -188,7 +190,7 @@ def split_heads(g, x, lengths, heads, width):
 
 
 def attend(g, q, k, v, mask, lengths, width, heads):
-    """softmax(q k' / sqrt(d) + mask) v, heads joined again."""
+    """Returns softmax(q k^T / sqrt(d) + mask) v, with the heads concatenated."""
     scores = g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2]))
     scores = g.op("Add", g.op("Div", scores, g.constant(np.float32(math.sqrt(width / heads)), "root")), mask)
     mixed = g.op("Transpose", g.op("MatMul", g.op("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
@@ -253,7 +255,7 @@ def gpt(g, full):
 
 
 def attention_block(g, x, rows, width, heads):
-    """The attention block of an encoder with pre-normalisation, for a batch of one with `rows` rows."""
+    """Adds the attention block of an encoder that normalises before it, for a batch of one sequence of `rows` tokens."""
     y = layer_norm(g, x, width)
     lengths = [g.ints(1), g.ints(rows)]
     q, k, v = (split_heads(g, linear(g, y, width, width), lengths, heads, width) for _ in range(3))
@@ -280,7 +282,7 @@ def vit(g, full):
 # --- the others
 
 def lstm(g, full):
-    """Two layers, unrolled: gates as one matrix product, split four ways."""
+    """Two LSTM layers, unrolled. Each step computes the four gates with one product per operand, and splits the sum."""
     steps, width, batch = (32, 256, 1) if full else (6, 24, 2)
     x = g.input("x", [steps, batch, width])
     h0, c0 = g.input("h0", [2, batch, width]), g.input("c0", [2, batch, width])
@@ -306,7 +308,8 @@ def lstm(g, full):
 
 
 def multi_output(g, full):
-    """Structured like a detector: several heads, integer results, and features that are outputs and also read by other nodes."""
+    """A model like an object detector: several heads, integer outputs, and features that are outputs and are also read by
+    nodes."""
     width, size, classes = (64, 256, 80) if full else (8, 64, 10)
     x = g.input("image", [1, 3, size, size])
     x = conv_bn(g, x, 3, width, 3, 2)
@@ -336,7 +339,7 @@ def multi_output(g, full):
 
 
 def branchy(g, full):
-    """Blocks of parallel branches of uneven depth, with a long skip from the first value to the last node."""
+    """Blocks of parallel branches of different depths, with a skip connection from the first value to the end."""
     width, size, blocks = (48, 112, 6) if full else (8, 32, 3)
     first = x = conv_bn(g, g.input("data", [1, 3, size, size]), 3, 4 * width, 3)
     for block in range(blocks):
@@ -354,16 +357,17 @@ def branchy(g, full):
     g.output(g.op("LogSoftmax", classifier(g, x, 4 * width, 20), outputs=["log_prob"], axis=-1), shape=[1, 20])
 
 
-# --- quantised models: only for benchmarks, because a value halfway between two steps may be rounded either way
+# --- quantised models, only for benchmarks: a value halfway between two quantisation steps may be rounded up or down, so the
+# results of correct implementations differ too much for a test
 
 def quantised(g, x, scale, dtype=np.int8):
-    """QuantizeLinear followed by DequantizeLinear, which allows integer kernels."""
+    """Adds QuantizeLinear and DequantizeLinear to x, so that an integer kernel can compute what reads it."""
     step, zero = g.constant(np.float32(scale), "step"), g.constant(dtype(0), "zero")
     return g.op("DequantizeLinear", g.op("QuantizeLinear", x, step, zero), step, zero)
 
 
 def quantised_conv(g, x, c_in, c_out, kernel=1, stride=1, relu=True, gain=2.0):
-    """A convolution with batch normalisation as quantisers write it: int8 weights with a step per channel, int32 biases."""
+    """Adds a convolution as quantisers write it after folding the batch normalisation: int8 weights with a scale per channel."""
     fan_in = c_in * kernel * kernel
     weights = g.rng.standard_normal((c_out, c_in, kernel, kernel), dtype=np.float32) * np.float32(math.sqrt(gain / fan_in))
     steps = np.abs(weights).max(axis=(1, 2, 3)) / 127
@@ -394,7 +398,8 @@ def resnet50_int8(g, full):
 
 
 def dynamic_linear():
-    """linear() as dynamic quantisers write it: int8 weights, and activations quantised just before the product."""
+    """Returns a function like linear(), as dynamic quantisers write it: int8 weights, and activations quantised before the
+    product."""
     quantised_once = {}
 
     def linear_of_bytes(g, x, d_in, d_out, gain=1.0):
@@ -420,7 +425,7 @@ MODELS = {f.__name__: f for f in (resnet50, mobilenet, convnext, densenet, unet,
 
 
 def make(name, seed=0, full=False):
-    """Returns the model, and inputs of the right shapes: {name: array}."""
+    """Returns the model and random inputs for it, {name: array}."""
     g = GraphBuilder(name, seed)
     sizes = (MODELS | QUANTISED)[name](g, full) or {}
     rng = np.random.default_rng([seed, 1])
@@ -444,15 +449,15 @@ def main():
     parser.add_argument("name", nargs="?", choices=sorted(MODELS | QUANTISED), metavar="NAME")
     parser.add_argument("-o", "--output", metavar="F.onnx")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--full", action="store_true", help="published sizes (default: small ones)")
-    parser.add_argument("--inputs", metavar="F.npz", help="also write inputs for the model")
+    parser.add_argument("--full", action="store_true", help="use the published sizes (default: small ones)")
+    parser.add_argument("--inputs", metavar="F.npz", help="also write random inputs for the model")
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(MODELS | QUANTISED))
         return 0
     if not arguments.name or not arguments.output:
-        parser.error("a NAME and -o F.onnx are needed (--list names the models)")
+        parser.error("NAME and -o F.onnx are required (--list prints the names)")
     model, inputs = make(arguments.name, arguments.seed, arguments.full)
     save(model, arguments.output)
     if arguments.inputs:

@@ -2,7 +2,7 @@
 
     python tools/node_tests.py TO
 
-TO/NAME/ is a test; TO/cases.json lists {name, operators, dtypes, rtol, atol} for each.
+Each test is written to TO/NAME/. TO/cases.json lists {name, operators, dtypes, rtol, atol} of all tests.
 """
 import json
 import os
@@ -17,7 +17,7 @@ import test_directories
 
 
 def operators_of(graph, found):
-    """Adds domain-qualified operator names of a graph and its bodies."""
+    """Adds the operators of a graph and its bodies to the set `found`, as DOMAIN.NAME, or NAME for the default domain."""
     for node in graph.node:
         domain = "" if node.domain in ("", "ai.onnx") else node.domain + "."
         found.add(domain + node.op_type)
@@ -34,7 +34,8 @@ def type_name(type_proto):
 
 
 def cast_targets(graph):
-    """Yields the dtypes of inner values: a test with float inputs and outputs may use others in between."""
+    """Yields the dtypes that Casts and constants produce: a test with float inputs and outputs may use other dtypes in
+    between."""
     for node in graph.node:
         for attribute in node.attribute:
             if node.op_type in ("Cast", "ConstantOfShape", "Constant") and attribute.name in ("to", "value"):

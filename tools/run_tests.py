@@ -1,10 +1,12 @@
 """`make test`: runs the stages of the tests in order, each with a time budget; the last line is 'N passed, N failed'.
 
     python3 tools/run_tests.py [--sweeps | --all] [STAGE...]
-        --sweeps: the additional stages of continuous integration (`make sweeps`); --all: everything;
-        STAGE: only stages whose name contains it
 
-Needs only Python. A stage that takes longer than its budget is reported; at three times its budget, it is stopped and counts as failed.
+Without options, it runs the essential tests. --sweeps: instead the additional stages of continuous integration (`make sweeps`);
+--all: both of these, and the long tests (`make test-all`). STAGE: only stages whose name contains this text.
+
+Needs only Python. A stage that takes longer than its budget is reported. A stage that takes three times its budget is killed, and
+counts as failed.
 """
 import argparse
 import os
@@ -19,7 +21,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = ".venv/bin/python"
 NO_CACHE = {"CLEAVE_CACHE_DIR": ""}  # tests that need a cache set their own
-# Libraries in the tests' Python environment, searched for when the stage starts.
+# The folders of these libraries in the tests' Python environment. The shell expands the pattern when the stage starts.
 ONNXRUNTIME = "CLEAVE_ONNXRUNTIME=$(echo .venv/lib/python3*/site-packages/onnxruntime/capi)"
 OPENVINO = "CLEAVE_OPENVINO=$(echo .venv/lib/python3*/site-packages/openvino/libs)"
 # gcc 12's leak checker misreads the bounds of thread-local memory of some libraries that PoCL loads, and crashes.
@@ -41,13 +43,15 @@ def ctest(folder, *options):
     return f"ctest --test-dir {folder} --output-on-failure -j {os.cpu_count()} {shlex.join(options)}"
 
 
-# Under the sanitizers, tests with many random cases try fewer (test_some in tests/support/support.h). The sanitizers' builds include the
-# library's assertions, the release build does not. The presets select the unit tests of a build (tests/CMakeLists.txt).
-# (name, budget in seconds, command, environment); if a stage whose name begins with 'build' fails, the remaining stages are skipped.
+# A stage is (name, budget in seconds, command, environment). If a stage whose name begins with 'build' fails, the remaining
+# stages are skipped. Under the sanitizers, tests with many random cases try fewer (test_some in tests/support/support.h). The
+# builds with sanitizers contain the library's assertions, the release build does not. Each CMake preset selects the unit tests of
+# its build (tests/CMakeLists.txt).
 
 # `make test`: the essential tests, without drivers and frameworks that a user may not have.
-NO_OPENCL = {"OCL_ICD_VENDORS": "/nonexistent"}  # installed OpenCL drivers are tested in the sweeps
-# Not under the sanitizers in `make test`: drivers and frameworks, and kernels, which the release build tests.
+NO_OPENCL = {"OCL_ICD_VENDORS": "/nonexistent"}  # hides installed OpenCL drivers, which SWEEPS tests
+# Unit tests that `make test` does not run under the sanitizers: those of drivers and frameworks, and those of kernels, which it
+# runs in the release build.
 ELSEWHERE = "^(operators/|backends/(cpu|opencl|openvino|onnxruntime)/)"
 STAGES = [
     ("build", 240, cmake_build("release"), {}),
@@ -55,7 +59,7 @@ STAGES = [
     ("build, address and undefined sanitizers", 300, cmake_build("asan"), {}),
     ("unit tests, address and undefined sanitizers", 300, ctest("build-asan", "-E", ELSEWHERE), {**SANITIZERS, **NO_OPENCL}),
     ("conformance", 60, "python3 tools/conformance.py cpu npu 'npu, every operator'", {}),
-    ("against oracles", 150, f"{PYTHON} tests/python/run.py", NO_OPENCL),  # 17 scripts; one alone: run.py quantised
+    ("against oracles", 150, f"{PYTHON} tests/python/run.py", NO_OPENCL),  # 17 scripts; "run.py quantised" runs one of them
     ("graphs compiled ahead of time", 40, f"{PYTHON} tests/python/test_compile.py --count 60", NO_OPENCL),
     ("GNNs", 60, f"{PYTHON} tests/python/test_gnn.py", NO_OPENCL),
     ("GNNs by plans", 60, f"{PYTHON} tests/python/test_gnn_plan.py", {}),
@@ -93,7 +97,7 @@ SWEEPS = [
     ("models, frameworks", 180, f"{PYTHON} tests/python/test_frameworks.py", {}),
 ]
 
-# `make test-all`: both of the above, and these.
+# `make test-all` runs the stages of both lists above, and these.
 LONGER = [
     ("unit tests, every case, address and undefined sanitizers", 900, ctest("build-asan"), dict(SANITIZERS, CLEAVE_TEST_PERCENT="100")),
     ("random graphs, more", 900, f"{PYTHON} tests/python/test_random_graphs.py --first 100000 --count 3000 --placements 6", {}),
@@ -115,12 +119,12 @@ LONGER = [
 ]
 
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed")
-NINJA = re.compile(r"^\[(\d+)/(\d+)\] ")  # one in twenty of its steps is shown
+NINJA = re.compile(r"^\[(\d+)/(\d+)\] ")  # a progress line of Ninja: about 20 of them are shown
 CTEST = re.compile(r"tests passed, (\d+) tests failed out of (\d+)")
 
 
 def run_stage(name, budget, command, environment):
-    """Returns (passed, failed, seconds) of a stage, and prints its output as it arrives."""
+    """Runs a stage and prints its output as it arrives. Returns (number of passed tests, number of failed tests, seconds)."""
     print(f"== {name} (budget {budget} s)", flush=True)
     start, passed, failed, counted = time.monotonic(), 0, 0, False
     process = subprocess.Popen(["bash", "-euo", "pipefail", "-c", command], cwd=ROOT, env=dict(os.environ, **NO_CACHE, **environment), text=True,
@@ -140,9 +144,9 @@ def run_stage(name, budget, command, environment):
     stop.cancel()
     seconds = time.monotonic() - start
     if process.returncode == -signal.SIGKILL:
-        print(f"stopped after {seconds:.0f} s, at three times the budget", flush=True)
+        print(f"killed after {seconds:.0f} s, three times the budget", flush=True)
     if process.returncode != 0 and failed == 0:
-        failed = 1  # it failed without a count of failures
+        failed = 1  # the stage failed, but printed no number of failures
     if process.returncode == 0 and not counted:
         passed = 1
     over = ", OVER BUDGET" if seconds > budget else ""

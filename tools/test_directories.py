@@ -1,4 +1,4 @@
-"""Reads and writes ONNX test directories: model.onnx, and folders test_data_set_N with input_K.pb and output_K.pb, like ONNX's own."""
+"""Reads and writes ONNX test directories: model.onnx, and folders test_data_set_N with input_K.pb and output_K.pb."""
 import os
 import re
 import shutil
@@ -9,13 +9,13 @@ from onnx import numpy_helper
 
 
 def numbered_files(folder, kind):
-    """input_0.pb, input_1.pb, ... in numeric order."""
+    """Returns the paths of KIND_0.pb, KIND_1.pb, ... in numeric order; `kind` is input or output."""
     found = (re.fullmatch(kind + r"_(\d+)\.pb", name) for name in os.listdir(folder))
     return [os.path.join(folder, match.group()) for match in sorted((m for m in found if m), key=lambda m: int(m.group(1)))]
 
 
 def serialize(value, type_proto, name):
-    """The bytes of a value's file. `type_proto` determines whether it is a tensor, a sequence, an optional or a map."""
+    """Returns the bytes of a value's file. `type_proto` says whether the value is a tensor, a sequence, an optional or a map."""
     kind = type_proto.WhichOneof("value") if type_proto else "tensor_type"
     if isinstance(value, (onnx.TensorProto, onnx.SequenceProto, onnx.OptionalProto, onnx.MapProto, onnx.SparseTensorProto)):
         return value.SerializeToString()
@@ -46,5 +46,5 @@ def write(folder, model, data_sets):
 
 
 def read_tensors(data_set, kind):
-    """The arrays of a data set's inputs or outputs; tensors only."""
+    """Returns the arrays of a data set's inputs or outputs, which must be tensors."""
     return [numpy_helper.to_array(onnx.load_tensor(path)) for path in numbered_files(data_set, kind)]

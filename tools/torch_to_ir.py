@@ -4,12 +4,12 @@
     python tools/torch_to_ir.py model.py Net --input 1x3x224x224 -o net.json       writes net.json and net.safetensors
     build/cleave run net.json --params net.safetensors
 
-NAME in model.py is a class of torch.nn.Module, a function that returns one, or a module itself. `export()` does the same for
-programs. Needs PyTorch (tools/requirements-torch.txt). It only calls torch.export, on the CPU, with the sizes of the example
-inputs.
+Net, in the file model.py, is a subclass of torch.nn.Module, a function that returns a module, or a module. Python programs can
+call `export()` instead. Needs PyTorch (tools/requirements-torch.txt). The module is traced by torch.export on the CPU, and the
+exported model has the sizes of the example inputs.
 
-State that the module keeps in buffers (such as a cache) becomes an input of the model. Its new contents become an output, after
-the other outputs. `state` in the JSON pairs these inputs and outputs, and the weights' file has the buffers' initial contents."""
+A buffer that the module changes (such as a cache) becomes an input of the model. Its new contents become an output, after the
+other outputs. The key `state` of the JSON pairs these inputs with these outputs. The file of weights has the initial contents."""
 import argparse
 import importlib.util
 import json
@@ -37,7 +37,7 @@ class ExportError(Exception):
 
 
 def write_safetensors(path, tensors):
-    """Writes named tensors, widest elements first, so that each is aligned."""
+    """Writes named tensors. Those with the widest elements come first, so that each is aligned to its element size."""
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
     header, at = {}, 0
     for name in order:
@@ -57,11 +57,12 @@ def write_safetensors(path, tensors):
     os.replace(temporary, path)
 
 
-# ---- A call, in the terms of its schema ----------------------------------------------------------------------------------------------
+# ---- The text of a call, by its ATen schema
+# -------------------------------------------------------------------------------------------
 
 
 def type_text(kind):
-    """The text of an argument's type in ATen's schemas: Tensor?, int[], Scalar, ScalarType?, ..."""
+    """Returns an argument's type as ATen's schemas write it: Tensor?, int[], Scalar, ScalarType?, ..."""
     name = kind.kind()
     if name == "OptionalType":
         return type_text(kind.getElementType()) + "?"
@@ -82,7 +83,7 @@ def is_tensor_list(value):
 
 
 def plain(value, where):
-    """Converts an attribute's value to JSON."""
+    """Converts an attribute's value to a JSON value. `where` names the attribute in error messages."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -95,7 +96,8 @@ def plain(value, where):
 
 
 def literal(value, number_of):
-    """The text of an argument's value in a call. `number_of` numbers the input tensors in order."""
+    """Returns the text of an argument's value. A tensor is %0, %1, ...: its index among the node's inputs, from
+    number_of(tensor)."""
     if is_tensor(value):
         return f"%{number_of(value)}"
     if isinstance(value, (list, tuple)):
@@ -116,7 +118,7 @@ class Writer:
         self.model = {"model_name": name, "pytorch_version": torch.__version__, "graph_inputs": [], "graph_outputs": [], "weights": [],
                       "weight_name_mapping": {}, "nodes": []}
         self.weights = {}  # name -> tensor
-        self.places = {}  # the memory of a weight -> its name
+        self.places = {}  # (address, dtype, shape, ...) of a weight -> its name, so that a weight with two names is stored once
 
     def fresh(self, name):
         made, k = name, 0
@@ -129,11 +131,11 @@ class Writer:
     def tensor(self, name, value, where):
         if not isinstance(value, torch.Tensor) or value.dtype not in DTYPES:
             said = value.dtype if isinstance(value, torch.Tensor) else type(value).__name__
-            raise ExportError(f"{where} is {said}, a dtype that IR JSON does not have")
+            raise ExportError(f"{where} is {said}, which is not a tensor of a dtype that IR JSON has")
         if value.layout != torch.strided:
-            raise ExportError(f"{where} is {value.layout}: only dense tensors are exported")
+            raise ExportError(f"{where} has the layout {value.layout}, but only dense tensors can be exported")
         if not all(isinstance(size, int) for size in value.shape):
-            raise ExportError(f"{where} has the shape {tuple(value.shape)}: sizes must be known, export for one set of them")
+            raise ExportError(f"{where} has the shape {tuple(value.shape)}, but all sizes must be numbers: export without dynamic shapes")
         return {"name": name, "shape": [int(size) for size in value.shape], "dtype": DTYPES[value.dtype]}
 
     # ---- Inputs
@@ -170,7 +172,7 @@ class Writer:
                 if isinstance(value, torch.Tensor):
                     self.add_input(node, node.name, value)
                 elif node.users:
-                    raise ExportError(f"input '{node.name}' is {type(value).__name__}: only tensors are inputs")
+                    raise ExportError(f"input '{node.name}' is {type(value).__name__}, but an input must be a tensor")
             elif spec.target in mutated:
                 name = self.fresh(spec.target)
                 self.add_input(node, name, value)
@@ -192,7 +194,7 @@ class Writer:
         if isinstance(value, torch.Tensor):
             return [self.tensor(node.name, value, where)]
         if not isinstance(value, (list, tuple)):
-            raise ExportError(f"{where} is {type(value).__name__}: only tensors are computed with")
+            raise ExportError(f"{where} is {type(value).__name__}, but it must be a tensor or a list of tensors")
         made = []
         for i, item in enumerate(value):
             made.append(self.tensor(self.fresh(f"{node.name}_{i}"), item, f"{where} {i}"))
@@ -206,14 +208,14 @@ class Writer:
     def add_getitem(self, node):
         source, index = node.args
         if not isinstance(index, int):
-            raise ExportError(f"node '{node.name}': its index {index!r} is not a number")
+            raise ExportError(f"node '{node.name}': the index {index!r} is not an integer")
         outputs = self.outputs_of(node)
         self.finish_node(node, node.name, GETITEM, list(self.tensors[source]), {"index": index}, outputs)
 
     def one(self, node, where):
         known = self.tensors.get(node)
         if known is None or len(known) != 1:
-            raise ExportError(f"{where}: it reads '{node.name}', which is not a single tensor")
+            raise ExportError(f"{where}: '{node.name}' is read as a tensor, but it is a list of tensors or has no value")
         return known[0]
 
     def add_call(self, node):
@@ -263,7 +265,8 @@ class Writer:
     # ---- Outputs
 
     def add_output(self, node, taken):
-        """Adds an output. An input, a weight, or a tensor that is already an output gets an alias node first."""
+        """Adds an output. For an input, a weight, or a tensor that is already an output, first adds an alias node, and outputs
+        that."""
         made = self.one(node, "the outputs")
         if node.op == "placeholder" or made["name"] in taken:
             name = self.fresh(f"{made['name']}_out")
@@ -285,7 +288,7 @@ class Writer:
                 if name in nodes:
                     self.add_output(nodes[name], taken)
                 elif getattr(spec.arg, "value", None) is not None:
-                    raise ExportError(f"an output is {spec.arg.value!r}: only tensors are outputs")
+                    raise ExportError(f"an output is {spec.arg.value!r}, but an output must be a tensor")
             elif spec.kind in (kinds.BUFFER_MUTATION, kinds.USER_INPUT_MUTATION):
                 later.append((mutated.get(spec.target, spec.target), nodes[name]))
             else:
@@ -305,7 +308,7 @@ class Writer:
 
 
 def is_functional(program):
-    """Whether no operator writes to its inputs or contains a graph."""
+    """Returns whether no node modifies its inputs or contains a graph."""
     for node in program.graph.nodes:
         if node.op != "call_function" or node.target is operator.getitem:
             continue
@@ -315,7 +318,8 @@ def is_functional(program):
 
 
 def convert(program, name="model"):
-    """Converts a torch.export.ExportedProgram to (model, weights): the JSON document as a dictionary, and tensors by name."""
+    """Converts a torch.export.ExportedProgram. Returns (model, weights): the JSON document as a dictionary, and {name:
+    tensor}."""
     if not is_functional(program):
         program = program.run_decompositions({})
     writer = Writer(program, name)
@@ -324,7 +328,8 @@ def convert(program, name="model"):
 
 
 def export(module, args, kwargs=None, path="model.json", params=None, name=None):
-    """Exports `module` for example inputs. Writes `path` and `params` (default: beside it, .safetensors); returns the document."""
+    """Exports `module`, traced with the example inputs `args` and `kwargs`. Writes the JSON to `path`, and the weights to
+    `params` (default: `path`, ending in .safetensors). Returns the JSON document as a dictionary."""
     with torch.no_grad():
         program = torch.export.export(module, tuple(args), kwargs or {})
     model, weights = convert(program, name or type(module).__name__)
@@ -342,11 +347,12 @@ def export(module, args, kwargs=None, path="model.json", params=None, name=None)
 
 
 def parse_input(text):
-    """[NAME=]1x3x224x224[:dtype], 'scalar' for a tensor of rank 0. Floats are random; integers are 0, as they may be indices."""
+    """Parses [NAME=]SHAPE[:DTYPE], such as 1x3x224x224 or, for a tensor of rank 0, scalar. Returns (name or None, tensor). The
+    tensor has random floats, or zeros if its dtype is an integer, because these may be indices."""
     match = re.fullmatch(r"(?:(\w+)=)?(scalar|\d+(?:x\d+)*)(?::(\w+))?", text)
     dtype = getattr(torch, match.group(3) or "float32", None) if match else None
     if not isinstance(dtype, torch.dtype):
-        raise argparse.ArgumentTypeError(f"'{text}' is not [NAME=]SIZExSIZE[:DTYPE], as 1x3x224x224 or ids=1x16:int64")
+        raise argparse.ArgumentTypeError(f"'{text}' is not [NAME=]SIZExSIZE...[:DTYPE] with a dtype of PyTorch, such as 1x3x224x224 or ids=1x16:int64")
     shape = [] if match.group(2) == "scalar" else [int(size) for size in match.group(2).split("x")]
     tensor = torch.randn(shape).to(dtype) if dtype.is_floating_point else torch.zeros(shape, dtype=dtype)
     return match.group(1), tensor
@@ -366,14 +372,14 @@ def load_module(path, name):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", help="a Python file")
-    parser.add_argument("name", help="in it: a class of torch.nn.Module, a function that returns one, or a module")
+    parser.add_argument("file", help="a Python file that defines NAME")
+    parser.add_argument("name", help="a subclass of torch.nn.Module, a function that returns a module, or a module")
     parser.add_argument("--input", action="append", default=[], type=parse_input, metavar="[NAME=]SHAPE[:DTYPE]",
-                        help="an example input, in the order of forward()'s arguments, or by name; repeat")
+                        help="the shape of an input, in the order of forward()'s arguments or with its name; repeat for each input")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.json")
-    parser.add_argument("--params", metavar="FILE.safetensors", help="default: as the output, ending in .safetensors")
+    parser.add_argument("--params", metavar="FILE.safetensors", help="the file for the weights (default: that of --output, ending in .safetensors)")
     parser.add_argument("--dtype", help="cast the module's floating-point weights to this dtype first")
-    parser.add_argument("--seed", type=int, default=0, help="of random weights and inputs")
+    parser.add_argument("--seed", type=int, default=0, help="seed of random weights and inputs")
     arguments = parser.parse_args()
     torch.manual_seed(arguments.seed)
     try:

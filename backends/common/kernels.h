@@ -27,11 +27,11 @@ typedef struct clv__kernel_versions {
   __typeof__(&clv__row_from_f32) row_from_f32;
 } clv__kernel_versions;
 
-/* The version for the instruction set that this process uses. Any thread. */
+/* The version for the instruction set that this process uses. Any thread may call it. */
 const clv__kernel_versions *clv__kernels(void);
 
 /* The fast kernel of an operator or, if it has none, its reference; NULL if it has neither. A fast kernel accepts every call that
- * the reference accepts, and its results agree within the dtype's tolerance. Any thread. */
+ * the reference accepts, and its results agree within the dtype's tolerance. Any thread may call it. */
 const clv__kernel *clv__fast_kernel_find(const char *domain, const char *op);
 
 #endif

@@ -94,7 +94,7 @@ static bool read_switch(const char *text, bool *on) {
 static const clv_option_info option_list[] = {
     {"profile", ON_OFF, "log the time of each step when an instance is destroyed (default: off)"},
     {"fuse", ON_OFF, "fuse several nodes into one step (default: on)"},
-    {"onednn", ON_OFF, "use the kernels of oneDNN; off: only the portable ones (default: on)"},
+    {"onednn", ON_OFF, "use the kernels of oneDNN; off: use only the portable kernels (default: on)"},
     {"winograd", ON_OFF, "use Winograd's algorithm for convolutions if it is faster (default: on)"},
     {"cores", "numbers and ranges, such as 0-3,8",
      "the cores to run on, with one thread per core unless --threads is given (default: any)"},
@@ -352,8 +352,8 @@ clv_status clv__cpu_backend_query(const clv_host *host, void *user_data, const c
   (void)user_data;
   *backend = NULL;
   if (host->abi_version != CLV_ABI_VERSION) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the CPU backend has plugin ABI version %u, the host %u", CLV_ABI_VERSION,
-                          host->abi_version);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the CPU backend has plugin ABI version %u, but the host has version %u",
+                          CLV_ABI_VERSION, host->abi_version);
   }
   *backend = &cpu_backend;
   return CLV_OK;

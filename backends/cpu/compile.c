@@ -183,5 +183,5 @@ clv_status clv__cpu_output_place(clv_execute_args *args, uint32_t index, const c
   char given[96], made[96];
   clv__tensor_text(&binding->type, given, sizeof given);
   clv__tensor_text(&wanted, made, sizeof made);
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u is bound as %s, but is %s", index, given, made);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u is bound as %s, but its type is %s", index, given, made);
 }

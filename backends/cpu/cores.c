@@ -106,8 +106,8 @@ static clv_status read_cores(const char *list, const char *node, cpu_set_t *set,
   }
   if (node != NULL) CLV__TRY(read_node(node, set, error));
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "options cores and node: the system does not report which cores exist: %s",
-                          strerror(errno));
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "options cores and node: cannot find out which cores this process may use: %s", strerror(errno));
   }
   CPU_AND(&both, set, &allowed);
   set_text(&allowed, may, sizeof may);
@@ -153,8 +153,8 @@ void clv__cpu_cores_text(const clv__cpu_cores *cores, char *text, size_t size_by
 
 /* ---- Binding ---- */
 
-/* The calling thread's earlier binding, and the binding of its OpenMP threads (its team). Each calling thread has a team of its
- * own. */
+/* The calling thread's earlier binding, and the binding of its OpenMP threads (its team). OpenMP creates a separate team
+ * for each calling thread. */
 static _Thread_local struct {
   bool is_inside, is_bound;
   int team;         /* number of threads that were bound */

@@ -4,7 +4,7 @@
 
 #include "cleave/plugin/backend.h"
 
-/* The backend's table (a clv_backend_query_fn). `user_data` is not used. Any thread. */
+/* The backend's query function (a clv_backend_query_fn). `user_data` is not used. Any thread may call it. */
 clv_status clv__cpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error);
 
 #endif

@@ -84,7 +84,7 @@ static bool any_packed(const clv_host *host, const clv_graph_view *graph, const 
     clv_tensor type;
     operand_types(host, graph, &ids[i], 1, &type);
     if (!clv__dtype_is_in(type.dtype, CLV__DTYPES_PACKED)) continue;
-    snprintf(reason, 160, "slices of dtype %s not supported", clv_dtype_name(type.dtype));
+    snprintf(reason, 160, "slices of dtype %s are not supported", clv_dtype_name(type.dtype));
     return true;
   }
   return false;

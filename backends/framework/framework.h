@@ -83,7 +83,8 @@ typedef struct clv__framework {
   clv_status (*request_run)(void *request, clv__framework_run *run, clv_error *error);
 } clv__framework;
 
-/* The backend of a framework, for its query function. The table lives as long as the process. */
+/* Returns the backend table of a framework, for the framework's query function to return. The table is never freed. `framework`
+ * must stay valid as well. NULL if too many frameworks are registered. */
 const clv_backend *clv__framework_backend(const clv__framework *framework);
 
 /* Writes the view as ONNX with all its constants inside. The caller releases `data` with the host's allocator. Returns
@@ -91,7 +92,7 @@ const clv_backend *clv__framework_backend(const clv__framework *framework);
 clv_status clv__framework_onnx(const clv_host *host, const clv_graph_view *graph, void **data, size_t *size_bytes,
                                clv_error *error);
 
-/* The same without large constants, which become inputs. Used for trials of a node. */
+/* Like clv__framework_onnx(), but large constants become inputs. For trials of a node. */
 clv_status clv__framework_onnx_trial(const clv_host *host, const clv_graph_view *graph, void **data, size_t *size_bytes,
                                      clv_error *error);
 

@@ -32,7 +32,7 @@ static bool open_at(attempt *a, const char *path) {
   a->handle = dlopen(path, a->flags);
   if (a->handle != NULL) return true;
   const char *why = dlerror();
-  snprintf(a->problem, sizeof a->problem, "%s", why != NULL ? why : "the loader rejected it");
+  snprintf(a->problem, sizeof a->problem, "%s", why != NULL ? why : "the dynamic loader rejected the library");
   return false;
 }
 
@@ -153,7 +153,7 @@ clv_status clv__library_open(const clv__library_search *search, int flags, void 
   } else if (!open_by_loader(&a) && !open_in_wheels(&a)) {
     if (a.found[0] != '\0') return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: %s", search->what, a.problem);
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "%s was not found: no %s in the loader's path or in site-packages (of VIRTUAL_ENV, the user, the "
+                          "%s was not found: no %s in the loader's path or in site-packages (of VIRTUAL_ENV, the user or the "
                           "system); install it, or set %s to its path",
                           search->what, search->names[0], search->variable_name);
   }

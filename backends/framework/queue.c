@@ -19,7 +19,9 @@ typedef struct command {
     } copy;
     struct {
       clv_event *event;
-      uint64_t ticket, waits; /* number of the record that is recorded or waited for; number of waits enqueued before it */
+      /* `ticket`: number of the record that the command makes or waits for; `waits`: number of waits for the event that were
+       * enqueued before the command */
+      uint64_t ticket, waits;
     } mark;
   };
 } command;
@@ -341,8 +343,8 @@ void clv__framework_event_destroy(clv_device *device, clv_event *event) {
   if (event != NULL) destroy_event(device, event);
 }
 
-/* Enqueues a record or a wait. If the stream is idle and the command is ready, executes it immediately instead. No other command
- * then needs waking: none can wait for a record that was not enqueued before. */
+/* Enqueues a record or a wait. If the stream is idle and the command is ready, executes it immediately instead. No other stream
+ * needs to be woken then: a command waits only for records that were enqueued before it. */
 static clv_status enqueue_mark(clv_device *device, clv_stream *stream, clv_event *event, command_kind kind, clv_error *error) {
   if (!device->is_async) return CLV_OK;
   pthread_mutex_lock(&device->queue.lock);

@@ -74,7 +74,7 @@ void clv__framework_supports(clv_device *device, const clv_graph_view *graph, ui
   clv_graph_view *part = NULL;
   clv_error error = {0};
   clv_status status = host->graph_part(host->self, graph, &node, 1, &part, &error);
-  bool is_read = status == CLV_OK && host->graph_output_count(part) > 0; /* else the part is empty and proves nothing */
+  bool is_read = status == CLV_OK && host->graph_output_count(part) > 0; /* an empty part would prove nothing */
   if (is_read) status = try_part(device, part, &error);
   host->graph_part_close(host->self, part);
   verdict->supported = status == CLV_OK;

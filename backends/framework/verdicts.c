@@ -52,7 +52,8 @@ static bool grow_slots(clv__verdicts *verdicts) {
   return true;
 }
 
-/* `reason`: NULL if the node is supported. */
+/* Adds a verdict. `reason` is NULL if the node is supported. Returns false if the signature already has a verdict, the table is
+ * full, or memory runs out. */
 static bool insert(clv__verdicts *verdicts, const clv__hash *signature, const char *reason) {
   const clv_allocator *allocator = verdicts->host->allocator;
   if (verdicts->count == MOST_ENTRIES || find(verdicts, signature) != NULL) return false;

@@ -73,7 +73,7 @@ clv_status clv__ort_model_compile(void *device, const clv_host *host, const clv_
                                   const clv_compile_options *options, void **model, clv_error *error);
 void clv__ort_model_destroy(void *model);
 uint64_t clv__ort_model_bytes(void *model);
-/* Checks that a session can be created at all, with one node that does nothing. */
+/* Checks that sessions can be created at all, by creating one for a model whose only node is Identity. */
 clv_status clv__ort_probe(clv__ort_device *device, clv_error *error);
 /* Creates options that contain the device's provider. clv__ort_list() calls this with a device of which only `library`, `api`,
  * `is_cpu` and `provider` are set. */

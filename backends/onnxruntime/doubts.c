@@ -49,7 +49,7 @@ static const char *doubt_attention(const question *q) {
 
 static const char *doubt_rotation(const question *q) {
   clv_value_info positions;
-  return get_input(q, 3, &positions) ? "input position_ids: negative positions are an error" : NULL;
+  return get_input(q, 3, &positions) ? "input position_ids: ONNX Runtime rejects negative positions" : NULL;
 }
 
 static const char *doubt_convolution(const question *q) {
@@ -95,12 +95,12 @@ static const char *doubt_saturation(const question *q) {
 
 static const char *doubt_recurrence(const question *q) {
   clv_value_info data;
-  return get_input(q, 0, &data) && data.type.dtype == CLV_F64 ? "dtype f64: fails at run time" : NULL;
+  return get_input(q, 0, &data) && data.type.dtype == CLV_F64 ? "dtype f64: ONNX Runtime fails at run time" : NULL;
 }
 
 static const char *doubt_cache(const question *q) {
   clv_value_info places;
-  return get_input(q, 2, &places) ? "input write_indices: negative indices are an error" : NULL;
+  return get_input(q, 2, &places) ? "input write_indices: ONNX Runtime rejects negative indices" : NULL;
 }
 
 static const char *doubt_grid(const question *q) {
@@ -111,7 +111,7 @@ static const char *doubt_grid(const question *q) {
 static const char *doubt_regions(const question *q) {
   clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
   bool is_old = clv__attribute_is(attributes, "coordinate_transformation_mode", "output_half_pixel", q->node.opset < 16);
-  return is_old ? NULL : "half_pixel: regions that end before they start are an error";
+  return is_old ? NULL : "half_pixel: ONNX Runtime rejects regions that end before they start";
 }
 
 static const char *doubt_frames(const question *q) {
@@ -122,17 +122,17 @@ static const char *doubt_frames(const question *q) {
 static const char *doubt_transform(const question *q) {
   clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
   bool is_back = clv__attribute_int(attributes, "inverse", 0) != 0 && clv__attribute_int(attributes, "onesided", 0) != 0;
-  return is_back ? "an inverse transform of a one-sided input: the other side is treated as zeros" : NULL;
+  return is_back ? "an inverse transform of a one-sided spectrum: ONNX Runtime treats the other side as zeros" : NULL;
 }
 
 static const char *doubt_unpool(const question *q) {
   clv_value_info shape;
-  return get_input(q, 2, &shape) ? "input output_shape has no effect" : NULL;
+  return get_input(q, 2, &shape) ? "input output_shape: ONNX Runtime ignores it" : NULL;
 }
 
 static const char *doubt_reduction(const question *q) {
   clv_value_info data;
-  return get_input(q, 0, &data) && data.type.dtype == CLV_BOOL ? "dtype bool: reducing no elements is an error" : NULL;
+  return get_input(q, 0, &data) && data.type.dtype == CLV_BOOL ? "dtype bool: ONNX Runtime fails to reduce an empty axis" : NULL;
 }
 
 static const char *doubt_resize(const question *q) {
@@ -179,7 +179,7 @@ static const char *doubt_split(const question *q) {
   if (axis < 0) axis += data.type.rank;
   if (axis < 0 || axis >= data.type.rank || data.type.dims[axis] < 0) return NULL;
   int64_t size = data.type.dims[axis], part = size / parts + (size % parts != 0);
-  return part * (parts - 1) >= size ? "more parts than elements to split" : NULL;
+  return part * (parts - 1) >= size ? "the last part would have no elements" : NULL;
 }
 
 static const char *doubt_scatter(const question *q) {

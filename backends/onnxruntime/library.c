@@ -16,8 +16,8 @@ static const char *closing(const char *at) {
   return NULL;
 }
 
-/* Skips a message's position in the library's sources. Many messages start with "/path/file.cc:12 type function(types) ", and
- * with "condition was false. " if a check failed. */
+/* Returns the part of a message after its position in the library's sources. Many messages start with that position, such as
+ * "/path/file.cc:12 type function(types) ". If a check failed, "CONDITION was false. " follows and is skipped, too. */
 static const char *without_place(const char *message) {
   static const char ending[] = " was false. ";
   const char *place = strstr(message, "/onnxruntime/core/"), *list = place != NULL ? strchr(place, '(') : NULL;
@@ -50,8 +50,8 @@ static clv_status check_version(const clv__ort_base *base, const char *path, clv
   const char *version = base->GetVersionString();
   bool readable = version != NULL && sscanf(version, "%u.%u", &major, &minor) == 2;
   if (!readable || major != 1 || minor < CLV__ORT_API_VERSION) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s is ONNX Runtime %.40s; version 1.%u or later, below 2, is needed", path,
-                          version != NULL ? version : "without a version", CLV__ORT_API_VERSION);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s is ONNX Runtime %.40s; expected version 1.%u or later, but below 2.0",
+                          path, version != NULL ? version : "without a version", CLV__ORT_API_VERSION);
   }
   library->api = base->GetApi(CLV__ORT_API_VERSION);
   if (library->api == NULL) {

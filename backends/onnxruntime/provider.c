@@ -8,7 +8,7 @@
 const clv_option_info clv__ort_options_known[CLV__ORT_OPTION_COUNT] = {
     {"optimize", "off, basic, extended, all", "how much ONNX Runtime optimises the graph of a partition (default: all)"},
     {"spin", "yes, no", "yes: ONNX Runtime's threads spin while they wait for work (default: yes)"},
-    {"provider", "key=value;key=value", "options of the execution provider, with the names of ONNX Runtime's documentation"},
+    {"provider", "key=value;key=value", "options of the execution provider, named as in ONNX Runtime's documentation"},
 };
 
 /* ---- Listing ---- */

@@ -9,7 +9,8 @@
 #include "base/tensor/tensor.h"
 #include "device.h"
 
-/* Repeats the checks by which ONNX Runtime chooses its kernels. The kernels for processors without AVX2 are exact. */
+/* Returns whether ONNX Runtime uses the kernels that saturate on this processor. Makes the same checks as ONNX Runtime does when
+ * it chooses its kernels. The kernels for processors without AVX2 are exact. */
 bool clv__ort_saturates(void) {
 #if defined(__x86_64__) || defined(__i386__)
   enum { AVX_VNNI = 1 << 4 }; /* in eax of leaf 7, subleaf 1; some compilers have no name for it */

@@ -72,7 +72,7 @@ clv_status clv__opencl_executable_save(clv_device *device, clv_executable *execu
 
 /* ---- Reading ---- */
 
-/* Finds the variant's program with these texts, or NULL. */
+/* Finds the variant's program with this family, these defines and these functions. Returns NULL if there is none. */
 static clv__opencl_program *find_program(const clv__opencl_variant *variant, const char *family, const char *defines,
                                          const char *functions) {
   for (size_t i = 0; i < variant->steps.count; ++i) {

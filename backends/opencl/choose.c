@@ -46,7 +46,7 @@ static bool wants_gpu(const char *name) {
 
 static clv_status no_device(clv_error *error) {
   return clv__error_set(error, CLV_NOT_SUPPORTED,
-                        "the OpenCL loader finds no device: install a driver (pocl-opencl-icd runs on the CPU)");
+                        "the OpenCL loader finds no device: install a driver (for the CPU: pocl-opencl-icd)");
 }
 
 clv_status clv__opencl_choose(clv_device *device, uint32_t ordinal, clv_error *error) {
@@ -56,8 +56,8 @@ clv_status clv__opencl_choose(clv_device *device, uint32_t ordinal, clv_error *e
   if (count == 0) return no_device(error);
   bool gpu = wants_gpu(device->name);
   if (ordinal >= (gpu ? gpus : count)) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s %u: OpenCL has %u device%s, %u of them GPUs", gpu ? "GPU" : "device",
-                          ordinal, count, count == 1 ? "" : "s", gpus);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s %u does not exist: OpenCL has %u device%s, %u of them GPUs",
+                          gpu ? "GPU" : "device", ordinal, count, count == 1 ? "" : "s", gpus);
   }
   device->platform = list[ordinal].platform;
   device->id = list[ordinal].device;

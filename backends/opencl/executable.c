@@ -67,7 +67,7 @@ static clv_status read_values(clv_executable *e, const clv_tensor *input_types, 
     } else {
       size_t size_bytes;
       if (value->declared.dtype == CLV_STRING || !clv__tensor_size_bytes(&value->declared, &size_bytes)) {
-        return refuse(e, v, "is a weight of unknown size", error);
+        return refuse(e, v, "is a weight that contains strings, has an unknown size, or is too large", error);
       }
       e->weights[i - e->input_count] = v;
       e->weight_names[i - e->input_count] = value->name;
@@ -115,7 +115,7 @@ static clv_status read_model(clv_executable *e, const clv_tensor *input_types, u
   CLV__TRY(host->graph_open(host->self, e->onnx, e->onnx_bytes, &e->view, error));
   uint32_t inputs = host->graph_input_count(e->view);
   if (inputs < input_count)
-    return clv__error_set(error, CLV_INVALID_MODEL, "the graph has %u inputs, not %u", inputs, input_count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "the graph has %u inputs; expected at least %u", inputs, input_count);
   e->node_count = host->graph_node_count(e->view);
   e->value_count = host->graph_value_count(e->view);
   e->output_count = host->graph_output_count(e->view);

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-/* clang-format keeps changing the layout of these lines. */
+/* clang-format is off, because it would change the layout of these lines again on each run. */
 /* clang-format off */
 #define CLV__OPENCL_ENTRY_POINTS(X) \
   X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) \

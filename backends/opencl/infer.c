@@ -50,7 +50,7 @@ static bool has_size(const clv_tensor *type) {
 static clv_status refuse_size(const clv__opencl_variant *variant, uint32_t value, const clv_tensor *type, clv_error *error) {
   char text[100];
   clv__tensor_text(type, text, sizeof text);
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "value '%s' of type %s: this device needs to know its size in advance",
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "value '%s' is %s: this device must know its size in advance",
                         variant->executable->values[value].name, text);
 }
 

@@ -110,7 +110,7 @@ static void locate_sources(clv__opencl_variant *variant) {
   }
 }
 
-/* Locates each computed value that is an output in that output. If it is several outputs, it is located in the first. */
+/* Locates each computed value that is a graph output in that output's memory: in the first such output if it is several. */
 static void locate_outputs(clv__opencl_variant *variant) {
   const clv_executable *e = variant->executable;
   for (uint32_t o = 0; o < e->output_count; ++o) {
@@ -203,7 +203,8 @@ static clv_status check_fits(const clv__opencl_variant *variant, clv_error *erro
   uint64_t limit = variant->device->traits.max_buffer_bytes, most = variant->scratch_bytes;
   if (variant->constant_bytes > most) most = variant->constant_bytes;
   if (most <= limit) return CLV_OK;
-  return clv__error_set(error, CLV_TOO_LARGE, "scratch of %llu bytes is needed, but the device's buffers are limited to %llu",
+  return clv__error_set(error, CLV_TOO_LARGE,
+                        "a buffer of %llu bytes is needed, but the device's buffers are limited to %llu bytes",
                         (unsigned long long)most, (unsigned long long)limit);
 }
 

@@ -94,7 +94,7 @@ static clv_status read_choice(const clv_option *option, const char *word, bool *
   return wrong_value(option, values, error);
 }
 
-/* The host has already checked that the key is in the list. */
+/* Reads one device option. The host has already checked that its key is one of the keys that the backend declares. */
 static clv_status read_option(clv_device *device, const clv_option *option, choices *chosen, clv_error *error) {
   const char *key = option->key, *value = option->value;
   if (strcmp(key, "f16") == 0) return read_switch(option, &device->half, error);

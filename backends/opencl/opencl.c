@@ -19,7 +19,7 @@ static void device_info(clv_device *device, clv_device_info *info) {
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }
 
-/* Ignores the options: the same kernels run whatever they are, and round the same way in every run. */
+/* Ignores the compile options: this backend has only one set of kernels, and they give the same results in every run. */
 static clv_status compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
                           clv_executable **executable, clv_error *error) {
   (void)options;

@@ -37,8 +37,7 @@ typedef struct clv__opencl_region {
   const void *data; /* constants: the bytes to upload */
 } clv__opencl_region;
 
-/* What an argument of a kernel, or the source or target of a copy, is given as. The pass layout.c finds the locations of
- * values. */
+/* The kind of a kernel's argument, or of the source or target of a copy. The pass layout.c finds the locations of values. */
 typedef enum clv__opencl_means {
   CLV__OPENCL_MEANS_BYTES,
   CLV__OPENCL_MEANS_VALUE,
@@ -47,9 +46,9 @@ typedef enum clv__opencl_means {
 
 typedef struct clv__opencl_operand {
   clv__opencl_means means;
-  uint32_t value; /* if VALUE; layout.c sets `at` to the location of its root */
+  uint32_t value; /* if MEANS_VALUE: index of the value; layout.c sets `at` to the location of the value's root */
   clv__opencl_location at;
-  uint32_t size_bytes; /* if BYTES */
+  uint32_t size_bytes; /* if MEANS_BYTES */
   const void *bytes;
 } clv__opencl_operand;
 
@@ -69,7 +68,7 @@ typedef struct clv__opencl_step {
 typedef struct clv__opencl_post {
   clv__opencl_function function;
   clv__opencl_node shape; /* the node; messages use its name and operator */
-  uint32_t operand;       /* the other operand, a value; or NONE */
+  uint32_t operand;       /* index of the value that is the other operand; NONE if there is none */
   bool is_first;          /* `operand` is the function's x, and the computed value its y */
   int64_t inner, period;  /* element `at` of the output uses element at / inner % period of the operand */
 } clv__opencl_post;
@@ -85,7 +84,7 @@ typedef struct clv__opencl_variant_node {
 } clv__opencl_variant_node;
 
 typedef struct clv__opencl_variant_value {
-  clv_tensor type;         /* static; `data`: set if the value is known */
+  clv_tensor type;         /* a static type; `data` is set if the value is known at compile time */
   uint32_t root;           /* the value whose bytes it shares; itself unless it is a view */
   clv__opencl_location at; /* set only for roots */
 } clv__opencl_variant_value;
@@ -129,7 +128,8 @@ typedef struct clv__opencl_variant {
 typedef struct clv__opencl_value {
   const char *name;
   clv_tensor declared;            /* the type in the graph; `data` is set for a small constant */
-  uint32_t weight, input, output; /* index in each list, or NONE; for an output listed twice, the first */
+  uint32_t weight, input, output; /* index among the executable's weights, inputs and outputs, or NONE; for a value that is
+                                     several outputs, the first */
 } clv__opencl_value;
 
 struct clv_executable {

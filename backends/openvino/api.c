@@ -105,7 +105,7 @@ static clv_status check_version(void *handle, const char *path, clv__openvino *o
     unsigned number = year * 100 + release;
     if (number >= CLV__OPENVINO_OLDEST && number < CLV__OPENVINO_BEYOND) return CLV_OK;
   }
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: %s is version '%.60s'; supported are %d.%d and later, before %d.%d",
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: %s is version '%.60s'; expected %d.%d or later, but before %d.%d",
                         path, ov->build, CLV__OPENVINO_OLDEST / 100, CLV__OPENVINO_OLDEST % 100, CLV__OPENVINO_BEYOND / 100,
                         CLV__OPENVINO_BEYOND % 100);
 }

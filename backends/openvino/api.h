@@ -16,7 +16,7 @@ typedef struct ov_core ov_core;
 typedef struct ov_model ov_model;
 typedef struct ov_compiled_model ov_compiled_model;
 typedef struct ov_infer_request ov_infer_request;
-typedef struct ov_port ov_port; /* the C API's constant port */
+typedef struct ov_port ov_port; /* ov_output_const_port_t in OpenVINO's headers: an input or output of a model */
 typedef struct ov_tensor ov_tensor;
 
 typedef struct ov_version {
@@ -89,7 +89,8 @@ typedef struct ov_partial_shape {
   X(int, infer_request_infer, (ov_infer_request * request))                                                                     \
   X(void, infer_request_free, (ov_infer_request * request))
 
-/* The loaded library: a pointer to each entry point, named without "ov_". The library is never unloaded: it has threads. */
+/* The loaded library: a pointer to each entry point, named without "ov_". The library is never unloaded,
+ * because its threads may still run. */
 typedef struct clv__openvino {
 #define FIELD(result, name, parameters) result(*name) parameters;
   CLV__OPENVINO_ENTRY_POINTS(FIELD)

@@ -41,7 +41,7 @@ static clv_status write_file(int file, const clv__text *payload, clv_write_fn wr
   clv_status status = write(cookie, payload->data, payload->size_bytes);
   if (status == CLV_OK) status = write(cookie, data, size_bytes);
   munmap(data, size_bytes);
-  return status == CLV_OK ? CLV_OK : clv__error_set(error, status, "cannot write the model's %zu bytes", size_bytes);
+  return status == CLV_OK ? CLV_OK : clv__error_set(error, status, "cannot write the exported model of %zu bytes", size_bytes);
 }
 
 clv_status clv__openvino_model_save(void *self, clv_write_fn write, void *cookie, clv_error *error) {

@@ -11,7 +11,7 @@
 enum { THREADS, PRECISION, INTEGERS, HALVES, NAN_VALUES, SHAPES, PINNING };
 
 const clv_option_info clv__openvino_options[CLV__OPENVINO_OPTION_COUNT] = {
-    [THREADS] = {"threads", "a whole number from 1", "number of threads (default: as --threads)"},
+    [THREADS] = {"threads", "a whole number from 1", "number of threads (default: the value of --threads)"},
     [PRECISION] = {"precision", "exact, default",
                    "exact: compute f32 as f32; default: let the device choose, possibly bf16 or f16 (default: exact)"},
     [INTEGERS] =

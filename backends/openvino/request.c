@@ -7,7 +7,7 @@
 
 /* The tensor that was last set at a port. */
 typedef struct bound_tensor {
-  ov_tensor *tensor; /* NULL: none was set: OpenVINO allocates the memory for this port */
+  ov_tensor *tensor; /* NULL if none was set; OpenVINO then allocates the memory for this port */
   const void *data;
   int32_t rank;
   int64_t dims[CLV_MAX_RANK];
@@ -43,7 +43,8 @@ static clv_status check_inputs(const clv__openvino_model *model, const clv_tenso
   for (uint32_t i = 0; i < input_count; ++i) {
     for (int32_t d = 0; d < inputs[i].rank; ++d) {
       if (inputs[i].dims[d] != 0) continue;
-      return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: '%s' has no elements", model->ports[i].name);
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: input '%s' has no elements, which is not supported",
+                            model->ports[i].name);
     }
   }
   return CLV_OK;
@@ -193,7 +194,8 @@ static clv_status copy_output(const request *self, uint32_t index, clv__framewor
   const clv_tensor *from = of < run->input_count ? &run->inputs[of].type : &run->outputs[of - run->input_count].type;
   clv_binding *to = &run->outputs[index];
   size_t size_bytes;
-  if (!clv__tensor_size_bytes(from, &size_bytes)) return clv__error_set(error, CLV_INVALID_ARGUMENT, "a value has no shape");
+  if (!clv__tensor_size_bytes(from, &size_bytes))
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the size of a value is unknown");
   if (to->type.rank == CLV_RANK_UNKNOWN) {
     clv_tensor type = *from;
     type.data = NULL;

@@ -50,9 +50,9 @@ bool clv__openvino_accepts_softmax(const clv__openvino_node *node, char reason[1
   if (node->opset >= 13) return true;
   const clv_tensor *input = &node->inputs[0];
   int64_t axis = clv__attribute_int(node->attributes, "axis", 1);
-  if (input->rank == CLV_RANK_UNKNOWN) return refuse(reason, "opset below 13, with an input of unknown rank");
+  if (input->rank == CLV_RANK_UNKNOWN) return refuse(reason, "softmax below opset 13 of an input of unknown rank");
   for (int64_t i = axis + (axis < 0 ? input->rank : 0) + 1; i < input->rank; ++i) {
-    if (input->dims[i] != 1) return refuse(reason, "opset below 13, over several axes");
+    if (input->dims[i] != 1) return refuse(reason, "softmax below opset 13 over several axes");
   }
   return true;
 }
@@ -64,7 +64,7 @@ bool clv__openvino_accepts_gather_elements(const clv__openvino_node *node, char 
   bool same = data->rank == indices->rank && data->rank != CLV_RANK_UNKNOWN;
   if (axis < 0) axis += data->rank;
   for (int32_t i = 0; same && i < data->rank; ++i) same = i == axis || (data->dims[i] >= 0 && data->dims[i] == indices->dims[i]);
-  return same || refuse(reason, "indices whose sizes differ from the data's along other axes");
+  return same || refuse(reason, "indices whose sizes differ from those of the data along axes other than 'axis'");
 }
 
 bool clv__openvino_accepts_resize(const clv__openvino_node *node, char reason[160]) {
@@ -90,7 +90,7 @@ bool clv__openvino_accepts_resize(const clv__openvino_node *node, char reason[16
 bool clv__openvino_accepts_recurrent(const clv__openvino_node *node, char reason[160]) {
   if (clv__attribute_int(node->attributes, "layout", 0) != 0) return refuse(reason, "attribute layout is 1");
   if (strcmp(node->op, "LSTM") == 0 && clv__openvino_has(node, 7)) return refuse(reason, "LSTM with peepholes");
-  if (clv__openvino_has(node, 4)) return refuse(reason, "sequences of several lengths");
+  if (clv__openvino_has(node, 4)) return refuse(reason, "input sequence_lens (sequences of different lengths)");
   if (clv__attribute_find(node->attributes, "activations") != NULL) return refuse(reason, "non-default activations");
   if (clv__attribute_find(node->attributes, "clip") != NULL) return refuse(reason, "attribute clip");
   if (clv__attribute_int(node->attributes, "input_forget", 0) != 0) return refuse(reason, "attribute input_forget");
@@ -100,7 +100,7 @@ bool clv__openvino_accepts_recurrent(const clv__openvino_node *node, char reason
 /* If the attribute `reduction` is set, OpenVINO saturates small integers instead of wrapping. */
 bool clv__openvino_accepts_scatter(const clv__openvino_node *node, char reason[160]) {
   if (clv__attribute_is(node->attributes, "reduction", "none", true) || node->inputs[0].dtype == CLV_F32) return true;
-  return refuse(reason, "a reduction of a dtype other than f32");
+  return refuse(reason, "a reduction whose dtype is not f32");
 }
 
 bool clv__openvino_accepts_pad(const clv__openvino_node *node, char reason[160]) {
@@ -115,7 +115,7 @@ bool clv__openvino_accepts_space_to_depth(const clv__openvino_node *node, char r
 
 bool clv__openvino_accepts_first_output(const clv__openvino_node *node, char reason[160]) {
   for (uint32_t i = 1; i < node->output_count; ++i) {
-    if (clv__openvino_has_output(node, i)) return refuse(reason, "more than the first output");
+    if (clv__openvino_has_output(node, i)) return refuse(reason, "outputs other than the first are not supported");
   }
   return true;
 }

@@ -177,16 +177,16 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "DequantizeLinear", .dtypes = F | I8 | I32, CONSTANT(IN(1) | IN(2))},
 
     /* Operators that compile but give wrong results. */
-    {.op = "Attention", .wrong = "windows, causal masks with a past, and fully masked rows are wrong"},
-    {.op = "BitShift", .wrong = "shifts by the full width and of negative numbers are wrong; 8-bit results saturate"},
+    {.op = "Attention", .wrong = "results are wrong for windows, for causal masks with past keys, and for fully masked rows"},
+    {.op = "BitShift", .wrong = "results are wrong for shifts by the full width and of negative numbers; 8-bit results saturate"},
     {.op = "DFT", .wrong = "axes and shapes of inverse and of real transforms are wrong"},
     {.op = "DynamicQuantizeLinear", .wrong = "values halfway between two integers are rounded differently"},
-    {.op = "Hardmax", .wrong = "of equal maxima, a different one is chosen"},
+    {.op = "Hardmax", .wrong = "it does not choose the first of equal maxima"},
     {.op = "NonMaxSuppression", .wrong = "boxes at the threshold are dropped"},
     {.op = "OneHot", .wrong = "out-of-range indices wrap around"},
-    {.op = "ThresholdedRelu", .wrong = "NaNs and values equal to the threshold are wrong"},
+    {.op = "ThresholdedRelu", .wrong = "results are wrong for NaNs and for values equal to the threshold"},
     {.op = "Shrink", .wrong = "NaNs stay NaNs instead of becoming 0"},
-    {.op = "TopK", .wrong = "equal values come in a different order"},
+    {.op = "TopK", .wrong = "equal values are in a different order"},
     {.op = "Unique", .wrong = "the order of its results may differ"},
     {.op = NULL},
 };

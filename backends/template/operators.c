@@ -1,7 +1,8 @@
-/* The operators: shapes, work, and kernels. The kernels are plain loops; a real device would have its own. */
+/* The operators: shape inference, number of operations, and kernels. The kernels are plain loops; a real device would have its
+ * own. */
 #include "template.h"
 
-/* ---- Element by element, with broadcasting ---- */
+/* ---- Elementwise operators, with broadcasting ---- */
 
 static int64_t dim_from_end(const clv_tensor *tensor, int32_t axis) {
   return axis < tensor->rank ? tensor->dims[tensor->rank - 1 - axis] : 1;

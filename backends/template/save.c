@@ -6,7 +6,8 @@
  * this machine's byte order. The device's fingerprint is part of the key, so no other machine receives the file. */
 typedef struct counts {
   uint32_t inputs, outputs, weights, values, steps;
-  uint32_t operators; /* size of the table that steps refer to; the field also keeps the header free of padding */
+  uint32_t
+      operators; /* number of operators in the table to which steps refer; this field also keeps the header free of padding */
 } counts;
 
 typedef struct header {

@@ -1,4 +1,4 @@
-/* Which nodes the device can run, and how fast it is. */
+/* Decides which nodes the device can run, and estimates how fast it runs them. */
 #include "template.h"
 
 /* Yes means that compile() of this node alone succeeds, and that its results are correct for any sizes. Shapes may be unknown

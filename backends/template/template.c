@@ -33,7 +33,7 @@ static clv_status open_device(void *self, const clv_host *host, const clv_device
   /* The fingerprint covers everything that a program depends on. For a real device that includes the driver, and options that
    * change the generated code. */
   snprintf(made->fingerprint, sizeof made->fingerprint, "template %s, %zu-byte values", TEMPLATE_VERSION, sizeof(template_value));
-  clv_host_device_init(&made->base, host, "cpu", "plain loops: a backend to start from", made->fingerprint);
+  clv_host_device_init(&made->base, host, "cpu", "plain C loops: a starting point for new backends", made->fingerprint);
   const clv_status status = read_options(made, config, error);
   if (status != CLV_OK) {
     close_device(made);

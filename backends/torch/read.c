@@ -165,7 +165,8 @@ static clv_status read_item(reader *r, clv__torch_kind kind, bool may_be_none, c
   }
   switch (kind) {
     case CLV__TORCH_TENSOR:
-      return read_input(r, &item->input) ? CLV_OK : wrong(r, "a tensor must be %N, one of the node's inputs");
+      return read_input(r, &item->input) ? CLV_OK
+                                         : wrong(r, "a tensor must be one of the node's inputs, written as % and its number");
     case CLV__TORCH_INT:
       return read_int(r, &item->number) ? CLV_OK : wrong(r, "expected a whole number");
     case CLV__TORCH_FLOAT:
@@ -201,7 +202,7 @@ static clv_status read_list(reader *r, clv__torch_argument *argument) {
     if (argument->count == most) return wrong(r, "the list is malformed");
     CLV__TRY(read_item(r, argument->kind, argument->items_are_optional, &argument->items[argument->count++]));
   } while (take_word(&r->at, ","));
-  return take_word(&r->at, "]") ? CLV_OK : wrong(r, "the list has no end");
+  return take_word(&r->at, "]") ? CLV_OK : wrong(r, "the list has no closing bracket");
 }
 
 /* Reads "TYPE NAME=VALUE". */
@@ -293,7 +294,8 @@ clv_status clv__torch_call_read(const clv__torch_api *api, const clv_node_info *
   const clv_attribute *arguments = find_list(node, "call"), *returns = find_list(node, "returns");
   *call = (clv__torch_call){0};
   if (arguments == NULL || returns == NULL) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the file does not give the operator's call with types");
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "the node lacks the attribute 'call' or 'returns', which state the types of the operator's call");
   }
   if (arguments->count > MAX_ARGUMENTS || returns->count > MAX_ARGUMENTS) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "%zu arguments and %zu results; the maximum is %d", arguments->count,

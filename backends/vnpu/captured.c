@@ -101,7 +101,7 @@ clv_status clv__vnpu_captured_bind(clv_captured *captured, uint32_t index, const
   pthread_mutex_lock(&queue->lock);
   bool runs = captured->launch.in_flight > 0;
   pthread_mutex_unlock(&queue->lock);
-  if (runs) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the capture cannot be bound while it runs");
+  if (runs) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the bindings of a capture cannot change while it runs");
   return clv__vnpu_list_patch(&captured->lists[index], args, error);
 }
 

@@ -119,7 +119,7 @@ static clv_status copy(clv__vnpu_queue *queue, const clv__vnpu_command *c, clv_e
   if (size_bytes == 0) return CLV_OK;
   void *device = clv__vnpu_space_translate(queue->space, address, size_bytes);
   if (device == NULL) {
-    return clv__error_set(error, CLV_DEVICE_ERROR, "copy of %llu bytes %s device address 0x%llx: no memory there",
+    return clv__error_set(error, CLV_DEVICE_ERROR, "copy of %llu bytes %s device address 0x%llx: this memory is not allocated",
                           (unsigned long long)size_bytes, c->kind == CLV__VNPU_COPY_IN ? "to" : "from",
                           (unsigned long long)address);
   }

@@ -77,7 +77,7 @@ clv_status clv__vnpu_layout_make(clv_executable *p, clv_error *error) {
   return status;
 }
 
-/* ---- A set of small numbers, which finds the next larger or smaller member of a number ----
+/* ---- A set of small numbers that finds the nearest member above or below a given number ----
  *
  * A bitmap with levels. Level 0 has one bit per number. A bit of a higher level is set if a word of the level below is not 0. */
 
@@ -163,7 +163,8 @@ static int by_offset(const void *a, const void *b) {
 }
 
 static clv_status refuse_overlap(const piece *a, const piece *b, clv_error *error) {
-  clv_status status = clv__error_set(error, CLV_INVALID_MODEL, "scratch at offset %llu overlaps live data at %llu",
+  clv_status status = clv__error_set(error, CLV_INVALID_MODEL,
+                                     "scratch at offset %llu overlaps data at offset %llu that is in use at the same time",
                                      (unsigned long long)a->offset, (unsigned long long)b->offset);
   return clv__error_prefix(error, status, "instruction %u", a->first);
 }

@@ -32,15 +32,16 @@ clv_status clv__vnpu_binding_resolve(const clv__vnpu_list *list, const clv_bindi
     at->address = binding->buffer->address + binding->offset_bytes;
   } else if (size_bytes > 0) {
     if (!clv__vnpu_space_is_host(list->space) || binding->type.data == NULL) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "'%s' is bound to host memory, which the device cannot reach: copy it in",
-                            clv__vnpu_value_name(p, value));
+      return clv__error_set(
+          error, CLV_INVALID_ARGUMENT,
+          "'%s' is bound to host memory, which the device cannot reach: copy the data to a buffer of the device",
+          clv__vnpu_value_name(p, value));
     }
     at->address = (uint64_t)(uintptr_t)binding->type.data;
   }
   size_t element = clv_dtype_size_bytes(binding->type.dtype);
   if (element > 0 && at->address % element != 0) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound at offset %llu, which is not aligned to its element",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound at offset %llu, which is not aligned to its element size",
                           clv__vnpu_value_name(p, value), (unsigned long long)binding->offset_bytes);
   }
   return CLV_OK;

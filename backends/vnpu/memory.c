@@ -98,16 +98,16 @@ static clv_status find_open(const clv_host *host, const char *name, bool shared,
     if (space->shared != shared) {
       return clv__error_set(
           error, CLV_INVALID_ARGUMENT,
-          "memory space '%s' is the name of both a shared and a private space: give one of the devices another 'memory_space'",
-          name);
+          "'%s' is the name of both a shared and a private memory space: give one of the devices another 'memory_space'", name);
     }
     if (space->asked_limit_bytes != limit_bytes || space->alignment_bytes != alignment_bytes) {
       char here[32], there[32];
-      return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "memory space '%s' is open with %s aligned to %u, not %s aligned to %u: devices that share it must "
-                            "state the same memory and alignment",
-                            name, clv__vnpu_bytes_text(space->asked_limit_bytes, there), (unsigned)space->alignment_bytes,
-                            clv__vnpu_bytes_text(limit_bytes, here), (unsigned)alignment_bytes);
+      return clv__error_set(
+          error, CLV_INVALID_ARGUMENT,
+          "memory space '%s' is open with %s aligned to %u bytes, not %s aligned to %u: devices that share it must "
+          "state the same memory and alignment",
+          name, clv__vnpu_bytes_text(space->asked_limit_bytes, there), (unsigned)space->alignment_bytes,
+          clv__vnpu_bytes_text(limit_bytes, here), (unsigned)alignment_bytes);
     }
     *found = space;
     return CLV_OK;
@@ -363,6 +363,6 @@ clv_status clv__vnpu_space_reach(clv__vnpu_space *space, uint64_t address, uint6
   if (size_bytes == 0) return CLV_OK;
   *data = clv__vnpu_space_translate(space, address, size_bytes);
   if (*data != NULL) return CLV_OK;
-  return clv__error_set(error, CLV_DEVICE_ERROR, "%llu bytes at device address 0x%llx: no memory there",
+  return clv__error_set(error, CLV_DEVICE_ERROR, "%llu bytes at device address 0x%llx: this memory is not allocated",
                         (unsigned long long)size_bytes, (unsigned long long)address);
 }

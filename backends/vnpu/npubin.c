@@ -65,7 +65,7 @@ static clv_status read_operand(clv__sealed_reader *r, clv_executable *p, uint32_
   clv__vnpu_location *at = &p->locations[value];
   if (makes && at->kind == CLV__VNPU_SCRATCH) at->offset = offset;
   if (kind != (uint64_t)at->kind || index != at->index || offset != at->offset) {
-    return clv__sealed_damaged(r, "an operand differs from the graph");
+    return clv__sealed_damaged(r, "an operand's location differs from the one that its graph implies");
   }
   return CLV_OK;
 }
@@ -84,7 +84,7 @@ static clv_status read_stream(clv__sealed_reader *r, clv_executable *p) {
       return clv__sealed_damaged(r, "an instruction's node or number of operands differs from the graph");
     }
     if (scratch_bytes != instruction->scratch_bytes)
-      return clv__sealed_damaged(r, "an instruction's scratch differs from what its kernel needs");
+      return clv__sealed_damaged(r, "an instruction's scratch size differs from what its kernel needs");
     instruction->scratch_offset = scratch_offset;
     for (uint32_t i = 0; i < node->input_count; ++i) CLV__TRY(read_operand(r, p, node->inputs[i], false));
     for (uint32_t i = 0; i < node->output_count; ++i) CLV__TRY(read_operand(r, p, node->outputs[i], true));
@@ -104,7 +104,7 @@ static clv_status read_program(clv__sealed_reader *r, const clv_device *device, 
   if (status != CLV_OK) return clv__error_prefix(r->error, status, "npubin");
   uint64_t is_static = clv__sealed_take(r, 4);
   if (r->failed || is_static != ((*program)->is_static ? 1u : 0u))
-    return clv__sealed_damaged(r, "its graph does not match its mark as static or dynamic");
+    return clv__sealed_damaged(r, "truncated, or its mark as static or dynamic does not match its graph");
   if (is_static == 1) CLV__TRY(read_stream(r, *program));
   if (r->at != r->size_bytes) return clv__sealed_damaged(r, "unexpected data after its end");
   status = clv__vnpu_program_finish(*program, r->error);

@@ -44,8 +44,9 @@ clv_status clv__vnpu_device_open(void *self, const clv_host *host, const clv_dev
   }
   const char *name = config->name != NULL && config->name[0] != '\0' ? config->name : "npu";
   bool named = device->spec.memory_space[0] != '\0';
-  bool shared = named && strcmp(device->spec.memory_space, "host") != 0; /* all devices share host memory anyway */
-  const char *space = named ? device->spec.memory_space : strcmp(name, "host") == 0 ? "npu" : name; /* "host" is host memory */
+  bool shared = named && strcmp(device->spec.memory_space, "host") != 0; /* host memory is shared without this flag */
+  /* The space "host" is host memory, which a device that is merely named "host" must not get. */
+  const char *space = named ? device->spec.memory_space : strcmp(name, "host") == 0 ? "npu" : name;
   device->memory_space = clv__arena_string(&device->spec.arena, space, strlen(space));
   if (device->memory_space == NULL) status = clv__error_memory(error, strlen(space));
   if (status == CLV_OK) {

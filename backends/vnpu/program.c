@@ -222,7 +222,7 @@ static clv_status infer_program(clv_executable *p, const clv_tensor *input_types
   CLV__TRY(host->graph_open(host->self, p->onnx, p->onnx_bytes, &p->view, error));
   uint32_t all_inputs = host->graph_input_count(p->view);
   if (all_inputs < input_count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "its graph has %u inputs; expected %u", all_inputs, input_count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "its graph has %u inputs; expected at least %u", all_inputs, input_count);
   }
   p->input_count = input_count;
   p->weight_count = all_inputs - input_count;

@@ -255,7 +255,7 @@ void clv__vnpu_event_destroy(clv__vnpu_queue *queue, clv_event *event) {
 static clv_status enqueue_mark(clv__vnpu_queue *queue, clv_stream *stream, clv_event *event, clv__vnpu_command_kind kind,
                                clv_error *error) {
   if (stream->queue != queue || event->queue != queue) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "stream and event belong to another device");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream or the event belongs to another device");
   }
   pthread_mutex_lock(&queue->lock);
   /* Make room before the ticket is issued, because this may fail: a ticket without a record would block all waits. */

@@ -63,8 +63,8 @@ typedef struct clv__vnpu_queue {
   struct clv__vnpu_notice *unused;
 } clv__vnpu_queue;
 
-/* Work for the compute engine. `run` is skipped on a stream that has failed. `*seconds` receives the launch's duration according
- * to the speed model; the engine waits for that time, not `run`. `done` (may be NULL) is always called, with the queue's lock
+/* Work for the compute engine. `run` is skipped on a stream that has failed. It sets `*seconds` to the launch's duration
+ * according to the speed model, but does not wait: the engine does. `done` (may be NULL) is always called, with the queue's lock
  * held. */
 typedef struct clv__vnpu_launch {
   clv_status (*run)(struct clv__vnpu_launch *launch, double *seconds, clv_error *error);

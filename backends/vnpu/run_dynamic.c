@@ -24,7 +24,7 @@ static clv_status refuse_type(const clv_instance *instance, uint32_t value, cons
   char a[100], b[100];
   clv__tensor_text(made, a, sizeof a);
   clv__tensor_text(bound, b, sizeof b);
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "output '%s' is %s, but bound as %s",
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "output '%s' was computed as %s, but is bound as %s",
                         clv__vnpu_value_name(instance->program, value), a, b);
 }
 

@@ -91,9 +91,10 @@ static bool check_operator(question *q, bool in_body) {
   const clv_node_info *node = &q->node;
   q->limits = clv__vnpu_spec_find(spec, node->domain, node->op);
   if (q->limits == NULL) {
-    return no(q, "operator %s%s%s is not in its description", node->domain, node->domain[0] != '\0' ? ":" : "", node->op);
+    return no(q, "operator %s%s%s is not in the device's description", node->domain, node->domain[0] != '\0' ? ":" : "",
+              node->op);
   }
-  if (clv__host_has_body(node) && !spec->control_flow) return no(q, "control flow (%s)", node->op);
+  if (clv__host_has_body(node) && !spec->control_flow) return no(q, "control flow (%s) is not supported", node->op);
   if (clv__host_has_body(node) && !clv__host_is_control_flow(node)) return no(q, "operator %s has unsupported bodies", node->op);
   /* A device that accepts any operator also accepts one without a kernel, so that plans can be made: the node compiles, but
    * running it is an error. */
@@ -272,7 +273,7 @@ static bool infer(question *q) {
     if (!clv__tensor_is_static(&outputs[i])) {
       return no(q, "%s: its shape depends on data", operand_text(q, q->node.input_count + i, where));
     }
-    if (!clv__tensor_same_type(type, &outputs[i])) return no(q, "its output is %s, but the graph says %s", text, said);
+    if (!clv__tensor_same_type(type, &outputs[i])) return no(q, "its output is computed as %s, but declared as %s", text, said);
   }
   return true;
 }
@@ -304,7 +305,7 @@ static bool check_memory(question *q) {
   if (scratch > 0 && __builtin_add_overflow(total, clv__vnpu_space_round(device->space, scratch), &total)) total = UINT64_MAX;
   if (total <= device->spec.memory_bytes) return true;
   char needed[32], there[32];
-  return no(q, "needs %s, but its memory is %s", clv__vnpu_bytes_text(total, needed),
+  return no(q, "it needs %s of memory, but the device has %s", clv__vnpu_bytes_text(total, needed),
             clv__vnpu_bytes_text(device->spec.memory_bytes, there));
 }
 

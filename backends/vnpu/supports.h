@@ -1,5 +1,5 @@
-/* Which nodes the device can run. This depends on the limits in its description, and on the kernels that compute in place of
- * hardware. */
+/* Decides which nodes the device can run. This depends on the limits in its description, and on the kernels that compute in place
+ * of hardware. */
 #ifndef CLEAVE_BACKENDS_VNPU_SUPPORTS_H
 #define CLEAVE_BACKENDS_VNPU_SUPPORTS_H
 

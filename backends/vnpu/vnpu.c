@@ -152,7 +152,7 @@ static clv_status list_devices(void *self, const clv_host *host, const clv_optio
   (void)self;
   const char *text = clv__vnpu_option_spec(options, option_count);
   if (text == NULL) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "its devices are virtual: give them by name ('npu')");
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "its devices are virtual and cannot be listed: request one by name ('npu')");
   }
   clv__vnpu_spec spec;
   CLV__TRY(clv__vnpu_spec_open(host->allocator, text, NULL, 0, &spec, error));
@@ -231,8 +231,8 @@ clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const 
   (void)user_data;
   *backend = NULL;
   if (host->abi_version != CLV_ABI_VERSION) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the host has plugin ABI version %u, the virtual NPU %u", host->abi_version,
-                          CLV_ABI_VERSION);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the host has plugin ABI version %u, but the virtual NPU has version %u",
+                          host->abi_version, CLV_ABI_VERSION);
   }
   *backend = &backend_table;
   return CLV_OK;

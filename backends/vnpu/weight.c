@@ -33,7 +33,8 @@ clv_status clv__vnpu_weight_upload(clv_device *device, const char *id, const clv
   if (data->data == NULL || data->dtype == CLV_STRING || !clv__tensor_size_bytes(data, &size_bytes)) {
     char text[100];
     clv__tensor_text(data, text, sizeof text);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "weight '%s' of type %s cannot be uploaded", id, text);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "weight '%s' of type %s has no data, contains strings, or has an unknown size", id, text);
   }
   uint64_t hash = hash_id(id);
   clv_weight *weight = find_weight(device, id, hash, data);

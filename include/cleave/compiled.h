@@ -46,7 +46,7 @@ CLV_API CLV_MUST_USE clv_status clv_compiled_write(const clv_plan *plan, const c
                                                    const char *directory, clv_error *error);
 
 /* Opens a folder. Errors: CLV_NOT_FOUND; CLV_IO_ERROR; CLV_INVALID_MODEL if the folder is incomplete or not of this kind;
- * CLV_NOT_SUPPORTED for a later version of the format. Any thread. */
+ * CLV_NOT_SUPPORTED for a later version of the format. Any thread may call it. */
 CLV_API CLV_MUST_USE clv_status clv_compiled_open(clv_context *context, const char *directory, clv_compiled **compiled,
                                                   clv_error *error);
 /* Destroy all sessions created with the folder's options first. Accepts NULL. */

@@ -42,7 +42,8 @@ typedef struct clv_context_options {
   { sizeof(clv_context_options), NULL, NULL, NULL, CLV_CAPTURE_UNSET, -1, 0, CLV_SWITCH_UNSET, NULL, 0, NULL }
 
 /* Creates a context with the built-in backends. `options` may be NULL.
- * Errors: CLV_OUT_OF_MEMORY; CLV_INVALID_ARGUMENT, also for an environment variable that cannot be parsed. Any thread. */
+ * Errors: CLV_OUT_OF_MEMORY; CLV_INVALID_ARGUMENT, also for an environment variable that cannot be parsed.
+ * Any thread may call it. */
 CLV_API CLV_MUST_USE clv_status clv_context_create(const clv_context_options *options, clv_context **context, clv_error *error);
 
 /* Destroy everything created from the context first. Accepts NULL. */
@@ -51,7 +52,7 @@ CLV_API void clv_context_destroy(clv_context *context);
 /* Adds a backend that the program itself provides, through the same ABI as plugins. Calls `query` once, before it returns. The
  * table that `query` returns must outlive the context.
  * Errors: CLV_NOT_SUPPORTED for another ABI version; CLV_INVALID_ARGUMENT if the table lacks a required slot, if another backend
- * has the same name, or if the name is not valid in a device list; any error of `query`. Any thread. */
+ * has the same name, or if the name is not valid in a device list; any error of `query`. Any thread may call it. */
 CLV_API CLV_MUST_USE clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn query, void *user_data,
                                                         clv_error *error);
 
@@ -65,7 +66,7 @@ CLV_API CLV_MUST_USE clv_status clv_context_add_backend(clv_context *context, cl
  *
  * Errors: CLV_NOT_FOUND; CLV_INVALID_ARGUMENT as for clv_context_add_backend(); CLV_NOT_SUPPORTED if the file is not a plugin,
  * has another ABI version, or depends on a library that cannot be loaded; any error of its query function. The message begins
- * with the path. Any thread.
+ * with the path. Any thread may call it.
  */
 CLV_API CLV_MUST_USE clv_status clv_context_load_plugin(clv_context *context, const char *path, clv_error *error);
 

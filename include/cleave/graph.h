@@ -18,17 +18,18 @@ typedef enum clv_ownership {
 /* Loads an ONNX file or an IR JSON file. The first character that is not white space tells them apart. Weights stay in the mapped
  * file and its external data, which must not change while the graph exists. IR JSON holds no weights: such a graph can be
  * planned, but a session cannot be created from it. clv_graph_load_params() adds the weights. Errors: CLV_NOT_FOUND,
- * CLV_IO_ERROR, CLV_INVALID_MODEL, CLV_NOT_SUPPORTED, CLV_OUT_OF_MEMORY. Any thread. */
+ * CLV_IO_ERROR, CLV_INVALID_MODEL, CLV_NOT_SUPPORTED, CLV_OUT_OF_MEMORY. Any thread may call it. */
 CLV_API CLV_MUST_USE clv_status clv_graph_load(clv_context *context, const char *path, clv_graph **graph, clv_error *error);
 
 /* Loads an IR JSON file together with its weights. `params` are safetensors files, which stay mapped, or npz files. Each weight
  * comes from the first file that has a tensor of its name. The files must not change while the graph exists. If `param_count` is
  * 0, this is clv_graph_load().
- * Errors: those of clv_graph_load(); CLV_INVALID_ARGUMENT if the model is ONNX, which contains its own weights. Any thread. */
+ * Errors: those of clv_graph_load(); CLV_INVALID_ARGUMENT if the model is ONNX, which contains its own weights.
+ * Any thread may call it. */
 CLV_API CLV_MUST_USE clv_status clv_graph_load_params(clv_context *context, const char *path, const char *const *params,
                                                       uint32_t param_count, clv_graph **graph, clv_error *error);
 
-/* clv_graph_load() from memory. The model cannot refer to external data. */
+/* Like clv_graph_load(), but from memory. The model cannot refer to external data. */
 CLV_API CLV_MUST_USE clv_status clv_graph_load_memory(clv_context *context, const void *data, size_t size_bytes,
                                                       clv_ownership ownership, clv_graph **graph, clv_error *error);
 

@@ -36,7 +36,8 @@ typedef struct clv_plan_options {
   const char *strategy; /* NULL: "optimal" */
   uint32_t pin_count;   /* patterns of node names: planning fails if a matching node cannot run on the device */
   const clv_assignment *pins;
-  uint32_t force_count; /* patterns of operator names */
+  uint32_t force_count; /* patterns of operator names: planning fails if a matching node cannot run on the device; pins take
+                           precedence */
   const clv_assignment *forces;
   uint32_t size_count;
   const clv_size *sizes;

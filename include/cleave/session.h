@@ -92,7 +92,8 @@ CLV_API CLV_MUST_USE clv_status clv_session_start(clv_session *session, const cl
                                                   clv_run **run, clv_error *error);
 CLV_API bool clv_run_is_done(const clv_run *run);
 /* Ends the run early with CLV_CANCELLED, unless it has already finished. The run first waits for work that devices have started.
- * The outputs are then unspecified, but nothing writes to them any more. Any thread, until clv_run_wait(). */
+ * The outputs are then unspecified, but nothing writes to them any more. Any thread may call it
+ * until clv_run_wait(). */
 CLV_API void clv_run_cancel(clv_run *run);
 /* Waits for the run, returns its status, and frees the run. */
 CLV_API CLV_MUST_USE clv_status clv_run_wait(clv_run *run, clv_error *error);

@@ -110,16 +110,16 @@ typedef struct clv_allocator {
 
 /* The size of an element in bytes. For CLV_STRING, this is the size of a clv_string. Returns 0 for dtypes smaller than a byte,
  * for CLV_DTYPE_NONE, and for numbers that are not a dtype. Elements smaller than a byte are packed: n of them take n *
- * clv_dtype_size_bits() / 8 bytes, rounded up. Any thread. */
+ * clv_dtype_size_bits() / 8 bytes, rounded up. Any thread may call it. */
 CLV_API size_t clv_dtype_size_bytes(clv_dtype dtype);
 
-/* The size of an element in bits; 0 only for CLV_DTYPE_NONE and numbers that are not a dtype. Any thread. */
+/* The size of an element in bits; 0 only for CLV_DTYPE_NONE and numbers that are not a dtype. Any thread may call it. */
 CLV_API size_t clv_dtype_size_bits(clv_dtype dtype);
 
-/* "f32", "i64", "bool", …; "none" for CLV_DTYPE_NONE and numbers that are not a dtype. Static storage. Any thread. */
+/* "f32", "i64", "bool", …; "none" for CLV_DTYPE_NONE and numbers that are not a dtype. Static storage. Any thread may call it. */
 CLV_API const char *clv_dtype_name(clv_dtype dtype);
 
-/* "ok", "invalid argument", …. Static storage. Any thread. */
+/* "ok", "invalid argument", …. Static storage. Any thread may call it. */
 CLV_API const char *clv_status_name(clv_status status);
 
 #ifdef __cplusplus

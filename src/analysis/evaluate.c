@@ -10,7 +10,7 @@
 clv_status clv__tensor_clone(const clv_tensor *from, clv_tensor *to, const clv_allocator *allocator, clv_error *error) {
   size_t size_bytes;
   if (!clv__tensor_size_bytes(from, &size_bytes)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "one of its inputs is missing or has an unknown size");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "cannot copy a value that is missing or has an unknown size");
   }
   void *data = clv__allocate(allocator, size_bytes);
   if (data == NULL) return clv__error_memory(error, size_bytes);
@@ -230,7 +230,8 @@ static clv_status begin_whole(run *r, const clv_tensor *inputs, const clv_tensor
   return CLV_OK;
 }
 
-/* Sets the same values for part of a graph. A value is a constant if its type has data. */
+/* Sets the values of a part of a graph that exist before the first node: constants, which are the values whose type has data, and
+ * inputs. */
 static void begin_part(run *r, const clv_tensor *inputs) {
   const clv_graph_view *view = r->view;
   for (uint32_t v = 0; v < view->value_count; ++v) {

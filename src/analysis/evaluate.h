@@ -14,7 +14,7 @@
 clv_status clv__node_evaluate(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error);
 
-/* The same, but `run_node` runs the node and the nodes of its bodies. NULL: the reference loops run them. */
+/* Like clv__node_evaluate(), but `run_node` runs the node and the nodes of its bodies. NULL: the reference loops run them. */
 clv_status clv__node_evaluate_with(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
                                    clv_run_node_fn run_node, void *cookie, const clv_allocator *allocator, clv_error *error);
 
@@ -22,17 +22,17 @@ clv_status clv__node_evaluate_with(const clv_graph *graph, clv_node_id node, con
 typedef clv_status (*clv__value_fn)(void *cookie, clv_value_id value, const clv_tensor *tensor, clv_error *error);
 
 /* Runs a graph. `inputs` are in the order of graph->inputs; an absent input takes its initializer. `captures` are in the order of
- * the node's captures (NULL for a model). `outputs` as above. `watch` may be NULL. */
+ * the node's captures (NULL for a model). `outputs` are as for clv__node_evaluate(). `watch` may be NULL. */
 clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
                                clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error);
 
-/* The same, but `run_node` runs the nodes and receives `node_cookie`. NULL: the reference loops run them. */
+/* Like clv__graph_evaluate(), but `run_node` runs the nodes and receives `node_cookie`. NULL: the reference loops run them. */
 clv_status clv__graph_evaluate_with(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,
                                     clv_tensor *outputs, clv__value_fn watch, void *cookie, clv_run_node_fn run_node,
                                     void *node_cookie, const clv_allocator *allocator, clv_error *error);
 
-/* Runs part of a graph. `inputs` and `outputs` are in the order of the view's. The constants are those whose data is in the
- * view's types. */
+/* Runs part of a graph. `inputs` and `outputs` are in the order of the view's inputs and outputs. A value is a constant if the
+ * view's type of the value has data. */
 clv_status clv__view_evaluate(const clv_graph_view *view, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error);
 /* Whether every operator in the view is in the operator table. Only devices know the others (ATen's, or those of another

@@ -50,8 +50,9 @@ static clv_status check_lengths(const batch *b, const clv_tensor *lengths) {
   for (int64_t i = 0; i < b->sequences; ++i) {
     const int64_t length = ((const int64_t *)lengths->data)[i];
     if (length >= 0 && length <= b->steps) continue;
-    return clv__error_set(b->error, CLV_INVALID_ARGUMENT, "the length of sequence %lld is %lld, but there are %lld steps",
-                          (long long)i, (long long)length, (long long)b->steps);
+    return clv__error_set(b->error, CLV_INVALID_ARGUMENT,
+                          "the length of sequence %lld is %lld; it must be from 0 to %lld, the number of steps", (long long)i,
+                          (long long)length, (long long)b->steps);
   }
   return CLV_OK;
 }
@@ -128,13 +129,14 @@ clv_status clv__scan_evaluate_batched(const clv_graph *graph, clv_node_id id, co
   const int64_t scanned = clv__attribute_int(node->attributes, "num_scan_inputs", 0);
   batch b = {.node = node, .inputs = inputs + 1, .input_count = clv__scan_inputs(node), .allocator = allocator, .error = error};
   if (scanned < 1 || scanned > b.input_count || node->output_count < b.input_count - (uint32_t)scanned) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "its %u inputs (%lld scanned) do not fit its %u outputs", b.input_count,
-                          (long long)scanned, node->output_count);
+    return clv__error_set(error, CLV_INVALID_MODEL,
+                          "it has %u state and scan inputs (num_scan_inputs is %lld) and %u outputs, which do not match",
+                          b.input_count, (long long)scanned, node->output_count);
   }
   b.state_count = b.input_count - (uint32_t)scanned;
   CLV__TRY(read_sizes(&b));
   CLV__TRY(check_lengths(&b, &inputs[0]));
-  if (b.sequences == 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "Scan over an empty batch");
+  if (b.sequences == 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "Scan over an empty batch is not supported");
   const size_t count = (size_t)b.input_count + node->output_count;
   clv_tensor *slices = clv__allocate_zero(allocator, count * sizeof *slices);
   if (slices == NULL) return clv__error_memory(error, count * sizeof *slices);

@@ -43,7 +43,7 @@ static clv_status evaluate_if(const clv__node *node, const clv_tensor *inputs, c
                               const clv_allocator *allocator, clv_error *error) {
   bool condition;
   uint32_t given = clv__node_explicit_inputs(node);
-  if (given != 1) return clv__error_set(error, CLV_INVALID_MODEL, "its only input is the condition, but it has %u inputs", given);
+  if (given != 1) return clv__error_set(error, CLV_INVALID_MODEL, "If must have one input, the condition; it has %u", given);
   CLV__TRY(read_bool(&inputs[0], "the condition", &condition, error));
   const char *name = condition ? "then_branch" : "else_branch";
   const clv_graph *body = clv__node_body(node, name);
@@ -151,8 +151,10 @@ static clv_status evaluate_loop(const clv_graph *graph, clv_node_id id, loop *l,
   uint32_t given = clv__node_explicit_inputs(node);
   if (given < 2 || l->body->input_count != given || l->body->output_count != node->output_count + 1 ||
       node->output_count < given - 2) {
-    return clv__error_set(l->error, CLV_INVALID_MODEL, "it has %u inputs and %u outputs, but its body has %u and %u", given,
-                          node->output_count, l->body->input_count, l->body->output_count);
+    return clv__error_set(
+        l->error, CLV_INVALID_MODEL,
+        "it has %u inputs and %u outputs, but its body has %u inputs and %u outputs; expected as many inputs and one more output",
+        given, node->output_count, l->body->input_count, l->body->output_count);
   }
   l->carried_count = given - 2;
   l->scan_count = node->output_count - l->carried_count;
@@ -232,8 +234,8 @@ static clv_status scan_prepare(loop *l, scan *s, const clv_tensor *inputs) {
                             input->rank);
     }
     if (s->length >= 0 && s->length != input->dims[axis]) {
-      return clv__error_set(l->error, CLV_INVALID_ARGUMENT, "its scan inputs have %lld and %lld slices", (long long)s->length,
-                            (long long)input->dims[axis]);
+      return clv__error_set(l->error, CLV_INVALID_ARGUMENT, "its scan inputs differ in their number of slices: %lld and %lld",
+                            (long long)s->length, (long long)input->dims[axis]);
     }
     s->axes[i] = (int32_t)axis;
     s->length = input->dims[axis];
@@ -283,9 +285,10 @@ static clv_status evaluate_scan(const clv_graph *graph, clv_node_id id, loop *l,
   int64_t scanned = clv__attribute_int(node->attributes, "num_scan_inputs", 0);
   if (scanned < 1 || scanned > 64 || scanned > given || l->body->input_count != given ||
       l->body->output_count != node->output_count || node->output_count < given - (uint32_t)scanned) {
-    return clv__error_set(l->error, CLV_INVALID_MODEL,
-                          "it has %u inputs (%lld scanned) and %u outputs, but its body has %u and %u", given, (long long)scanned,
-                          node->output_count, l->body->input_count, l->body->output_count);
+    return clv__error_set(
+        l->error, CLV_INVALID_MODEL,
+        "it has %u inputs (num_scan_inputs is %lld) and %u outputs, which do not match the %u inputs and %u outputs of its body",
+        given, (long long)scanned, node->output_count, l->body->input_count, l->body->output_count);
   }
   scan s = {.input_count = (uint32_t)scanned};
   l->carried_count = given - s.input_count;

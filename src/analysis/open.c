@@ -22,7 +22,7 @@ typedef struct finding {
   bool *is_open;
   const char **reasons;
   clv_tensor *operands; /* room for the node with the most operands: inputs, aligned inputs, outputs */
-  uint32_t *axes;       /* the same for axes: inputs, outputs, and the outputs' computed axes */
+  uint32_t *axes;       /* room for a set of axes per operand of that node: inputs, outputs, and the outputs' computed axes */
   bool *zeros;
   clv_error *error;
 } finding;

@@ -5,10 +5,10 @@
 #include "analysis/shapes.h"
 
 /* Computes node `id` if all its inputs are known and its outputs are static and at most `limit_bytes` each. It then sets
- * types[output].data. The data is in `arena`; if they exist already (the input of a view, the tensor of a Constant), it points to
- * those bytes. A large constant that repeats one element goes into a mapping that is added to `fills` (NULL: into `arena` too). A
- * node that cannot be computed is left unchanged. That is not an error, since running the node will report the reason. Only
- * running out of memory is an error. */
+ * types[output].data. The data is in `arena`, unless the bytes exist already (the input of a view, the tensor of a
+ * Constant): then it points to them. A large constant that repeats one element goes into a mapping that is added to `fills`
+ * (NULL: into `arena` too). A node that cannot be computed is left unchanged. That is not an error, since running the node will
+ * report the reason. Only running out of memory is an error. */
 clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes, clv__arena *arena,
                           clv__file_map_list **fills, clv_tensor *types, clv_error *error);
 

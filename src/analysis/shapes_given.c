@@ -25,14 +25,15 @@ static clv_status bind_symbol(const clv_graph *graph, const clv__shape_given *gi
   for (uint32_t k = 0; k < graph->symbol_count; ++k) {
     if (strcmp(graph->symbols[k], given->name) != 0) continue;
     if (given->dims[0] < 0) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "dimension '%s' cannot be %lld", given->name, (long long)given->dims[0]);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "dimension '%s' must not be negative, but is set to %lld", given->name,
+                            (long long)given->dims[0]);
     }
     return bind(graph, k, given->dims[0], given->name, bindings, bound_by, error);
   }
   char list[400] = "";
   for (uint32_t k = 0; k < graph->symbol_count; ++k) list_name(list, sizeof list, graph->symbols[k]);
-  return clv__error_set(error, CLV_NOT_FOUND, "no symbolic dimension is named '%s'; there %s: %s", given->name,
-                        graph->symbol_count == 0 ? "are none" : "are",
+  return clv__error_set(error, CLV_NOT_FOUND, "no symbolic dimension is named '%s'; %s: %s", given->name,
+                        graph->symbol_count == 0 ? "there are none" : "the symbolic dimensions are",
                         graph->symbol_count == 0 ? "all dimensions have fixed sizes" : list);
 }
 

@@ -3,7 +3,7 @@
 
 clv_status clv__slices_allowed(const clv_tensor *tensor, const char *what, clv_error *error) {
   if (!clv__dtype_is_in(tensor->dtype, CLV__DTYPES_PACKED)) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "%s of dtype %s, whose elements are smaller than a byte", what,
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "%s of dtype %s: elements smaller than a byte are not supported here", what,
                         clv_dtype_name(tensor->dtype));
 }
 
@@ -16,7 +16,8 @@ clv_status clv__stack_push(clv__stack *s, const clv_tensor *slice, const clv_all
     char first[96], now[96];
     clv__tensor_text(&s->slice, first, sizeof first);
     clv__tensor_text(slice, now, sizeof now);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a scan output is %s, but was %s in earlier iterations", now, first);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a scan output is %s in this iteration, but was %s in earlier ones", now,
+                          first);
   }
   size_t used = (size_t)s->count * s->slice_bytes, needed;
   if (!clv__add(used, s->slice_bytes, &needed)) return clv__error_memory(error, SIZE_MAX);

@@ -21,8 +21,8 @@ typedef struct clv__interval {
  * if the sum of the sizes overflows. */
 clv_status clv__intervals_arrange(clv__interval **intervals, size_t count, const clv_allocator *allocator, size_t *total,
                                   clv_error *error);
-/* The same for lifetimes that are not intervals on one time line: `meet` returns true if two intervals must not share a byte.
- * For at most CLV__ARRANGE_PAIRS intervals. */
+/* Like clv__intervals_arrange(), for lifetimes that are not intervals on one time line: `meet` returns true if two intervals must
+ * not share a byte. For at most CLV__ARRANGE_PAIRS intervals. */
 clv_status clv__intervals_arrange_by(clv__interval **intervals, size_t count,
                                      bool (*meet)(const void *cookie, const clv__interval *a, const clv__interval *b),
                                      const void *cookie, const clv_allocator *allocator, size_t *total, clv_error *error);

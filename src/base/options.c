@@ -10,8 +10,8 @@ clv_status clv__options_read(void *options, size_t size_bytes, const void *given
   if (given == NULL) return CLV_OK;
   memcpy(&struct_size, given, sizeof struct_size);
   if (struct_size < sizeof struct_size) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "options have struct_size %u: initialise them with %s", struct_size,
-                          initializer);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "options have struct_size %u, which is too small: initialise them with %s",
+                          struct_size, initializer);
   }
   memcpy(options, given, struct_size < size_bytes ? struct_size : size_bytes);
   return CLV_OK;

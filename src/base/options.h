@@ -11,7 +11,7 @@ clv_status clv__options_read(void *options, size_t size_bytes, const void *given
 
 /* Checks a list in an options struct: CLV_INVALID_ARGUMENT if `count` is positive but there are no items. */
 clv_status clv__options_list(const void *items, uint32_t count, const char *what, clv_error *error);
-/* Also CLV_INVALID_ARGUMENT if one of the texts is NULL. */
+/* Checks a list of texts like clv__options_list(); also CLV_INVALID_ARGUMENT if one of the texts is NULL. */
 clv_status clv__options_texts(const char *const *items, uint32_t count, const char *what, clv_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Returns memory to the system that was needed only during setup. This affects the whole process, so only programs call it, never
+/* Returns memory that was needed only during setup to the system. This affects the whole process, so only programs call it, never
  * the library. */
 #ifndef CLEAVE_BASE_TRIM_H
 #define CLEAVE_BASE_TRIM_H

@@ -24,7 +24,7 @@ static clv_status read_file(clv__cache *cache, int file, const struct stat *info
   CLV__TRY(clv__cache_file_read(cache->allocator, cached->data, size_bytes, &cached->info, &cached->payload,
                                 &cached->payload_bytes, error));
   if (memcmp(&cached->info.key, key, sizeof *key) == 0) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: its key does not match its name");
+  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: the key in its header does not match its file name");
 }
 
 clv_status clv__cache_get(clv__cache *cache, const clv__key *key, clv__cached *cached, clv_error *error) {

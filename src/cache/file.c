@@ -129,7 +129,8 @@ clv_status clv__cache_header_read(const clv_allocator *allocator, const void *da
   }
   *header_bytes = header;
   if (header > size_bytes)
-    return clv__error_set(error, CLV_INVALID_MODEL, "damaged: header size of %llu bytes", (unsigned long long)header);
+    return clv__error_set(error, CLV_INVALID_MODEL, "damaged: its header states a header size of %llu bytes, which is too large",
+                          (unsigned long long)header);
   r.size_bytes = (size_t)header;
   (void)take_bytes(&r, CLV__HASH_BYTES);
   clv_status status = read_rest(allocator, &r, info, error);

@@ -30,8 +30,8 @@ void clv__cache_name(const clv__key *key, char name[CLV__CACHE_NAME_BYTES]) {
 
 static clv_status check_owner(const struct stat *info, const char *what, clv_error *error) {
   if (info->st_uid == geteuid()) return CLV_OK;
-  return clv__error_set(error, CLV_IO_ERROR, "%s belongs to user %u, not to %u", what, (unsigned)info->st_uid,
-                        (unsigned)geteuid());
+  return clv__error_set(error, CLV_IO_ERROR, "%s belongs to user %u, but this process runs as user %u", what,
+                        (unsigned)info->st_uid, (unsigned)geteuid());
 }
 
 static clv_status open_folder(int parent, const char *path, int flags, int *folder, clv_error *error) {
@@ -64,7 +64,7 @@ static void make_folders(char *path) {
 clv_status clv__cache_open(const clv_allocator *allocator, const char *path, uint64_t limit_bytes, bool make, clv__cache **out,
                            clv_error *error) {
   *out = NULL;
-  if (path[0] == '\0') return clv__error_set(error, CLV_NOT_FOUND, "the cache directory has an empty name");
+  if (path[0] == '\0') return clv__error_set(error, CLV_NOT_FOUND, "the path of the cache directory is empty");
   size_t path_bytes = strlen(path) + 1;
   clv__cache *cache = clv__allocate_zero(allocator, sizeof *cache + path_bytes);
   if (cache == NULL) return clv__error_memory(error, sizeof *cache + path_bytes);

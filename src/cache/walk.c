@@ -71,7 +71,7 @@ static clv_status examine(const walk *w, int file, const struct stat *status, co
   clv__cache_name(&info->key, should);
   if (strcmp(should, name) == 0) return CLV_OK;
   clv__cache_info_finish(cache->allocator, info);
-  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: its key does not match its name");
+  return clv__error_set(error, CLV_INVALID_MODEL, "damaged: the key in its header does not match its file name");
 }
 
 static clv_status visit_file(const walk *w, int shard, const char *base, const char *name, clv_error *error) {

@@ -112,8 +112,8 @@ typedef struct shelf {
   size_t size_bytes, alignment;
 } shelf;
 
-/* Puts all operands into one buffer, or into one block of host memory if not `in_buffer`. Between them, `gap` times the alignment
- * is unused. If `order` is 1, they are in reverse order. */
+/* Puts all operands into one buffer, or into one block of host memory if not `in_buffer`. Leaves `gap` times the alignment unused
+ * between two operands. If `order` is 1, the operands are in reverse order. */
 static clv_status lay_out(clv__check_job *job, shelf *s, bool in_buffer, uint32_t order, uint32_t gap, clv_error *error) {
   clv__check *check = job->check;
   uint32_t count = job->input_count + job->output_count;
@@ -153,8 +153,8 @@ static void check_offsets(clv__check *check, clv__check_scene *scene, bool in_bu
   if (!clv__scene_start(scene, &job)) return;
   for (uint32_t i = 0; i < 6; ++i) {
     uint32_t gap = 1 + i % 3, order = i / 3 % 2;
-    snprintf(what, sizeof what, "operands in one %s, %s first, %u alignments apart, %s", in_buffer ? "buffer" : "block",
-             order == 0 ? "inputs" : "outputs", gap, scene->what);
+    snprintf(what, sizeof what, "operands in one %s, %s first, with gaps of %u times the alignment, %s",
+             in_buffer ? "buffer" : "block", order == 0 ? "inputs" : "outputs", gap, scene->what);
     clv__error_clear(&error);
     clv_status status = lay_out(&job, &s, in_buffer, order, gap, &error);
     if (status != CLV_OK) {

@@ -109,7 +109,7 @@ static void check_bind(recording *r, uint64_t seed) {
   clv_error error = {0};
   char text[1024], what[320];
   if (check->backend->capture->bind == NULL) {
-    clv__check_skip(check, "capture->bind", "the backend lacks this optional slot, so the host captures again");
+    clv__check_skip(check, "capture->bind", "the backend lacks this optional slot, so the host captures again for other memory");
     return;
   }
   clv_status status = clv__scene_feed(&r->scene, NULL, seed, &error);
@@ -135,13 +135,13 @@ static void check_bind(recording *r, uint64_t seed) {
       clv__check_failed_call(check, what, "capture->launch", status, &error);
     else
       clv__check_that(check, clv__check_job_agrees(&other, r->scene.truth.values, text, sizeof text), what,
-                      "launched in other memory: %s", text);
+                      "launched after capture->bind to other memory: %s", text);
     /* Binds the captured execution to its first memory again. */
     if (feed(r, seed + 1)) status = check->backend->capture->bind(check->handle, r->captured, 0, &r->job.args, &error);
-    if (status != CLV_OK) clv__check_failed_call(check, what, "capture->bind, to the first memory", status, &error);
+    if (status != CLV_OK) clv__check_failed_call(check, what, "capture->bind to the first memory again", status, &error);
   }
   if (status == CLV_OK || status == CLV_NOT_SUPPORTED) {
-    if (feed(r, seed + 2)) check_launch(r, r->job.stream, "launched in its first memory again");
+    if (feed(r, seed + 2)) check_launch(r, r->job.stream, "launched after capture->bind to the first memory again");
   }
   clv__check_job_finish(&other);
 }

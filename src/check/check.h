@@ -71,7 +71,7 @@ typedef struct clv__check_section {
 extern const clv__check_section clv__check_sections[];
 extern const uint32_t clv__check_section_count;
 
-/* Opens the device: `devices` and the fields that depend on it. */
+/* Opens the device: sets `devices`, `device`, `backend` and `handle`. */
 clv_status clv__check_open(clv__check *check, clv_error *error);
 /* Closes the device and opens it again. The caller must first destroy all objects of the device. If this fails, `devices` is NULL
  * and the section must end. */

@@ -10,7 +10,7 @@
 static void check_refusal(clv__check *check, const char *what, clv_status status, const clv_error *error) {
   if (!clv__check_that(check, status != CLV_OK, what, "it returned 'ok'; expected an error")) return;
   clv__check_that(check, status > CLV_OK && status <= CLV_TIMED_OUT, what, "invalid status %d", (int)status);
-  clv__check_that(check, error->message[0] != '\0', what, "'%s', without an error text", clv_status_name(status));
+  clv__check_that(check, error->message[0] != '\0', what, "it returned '%s' without an error text", clv_status_name(status));
 }
 
 /* ---- Unknown nodes ---- */
@@ -35,7 +35,7 @@ static void check_foreign_node(clv__check *check) {
     clv__check_at(check, "supports of an unknown operator");
     check->backend->supports(check->handle, program.view, 0, &verdict);
     clv__check_that(check, !verdict.supported, "supports of an unknown operator",
-                    "it claims to support no.such.domain:NoSuchOperator");
+                    "the verdict for no.such.domain:NoSuchOperator is 'supported'");
     clv__check_at(check, "compile of an unknown operator");
     clv_executable *made = NULL;
     const clv_compile_options options = {.struct_size = sizeof options};
@@ -46,12 +46,13 @@ static void check_foreign_node(clv__check *check) {
                     "it failed, but returned an executable");
     if (made != NULL) check->backend->executable_destroy(check->handle, made);
     made = NULL;
-    clv__check_at(check, "compile of an unknown operator, without room for the error text");
+    clv__check_at(check, "compile of an unknown operator, with error = NULL");
     status = check->backend->compile(check->handle, program.view, &options, &made, NULL);
-    clv__check_that(check, status != CLV_OK, "compile of an unknown operator, error NULL", "it returned 'ok'");
+    clv__check_that(check, status != CLV_OK, "compile of an unknown operator, with error = NULL",
+                    "it returned 'ok'; expected an error");
     if (status == CLV_OK && made != NULL) check->backend->executable_destroy(check->handle, made);
   } else {
-    clv__check_failed_call(check, "an unknown operator", "creating the kit's view", status, &error);
+    clv__check_failed_call(check, "an unknown operator", "creating the graph view", status, &error);
   }
   clv__check_program_finish(&program);
   clv__graph_destroy(graph);

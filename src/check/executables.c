@@ -44,11 +44,11 @@ static void check_independence(clv__check *check, uint64_t seed) {
     clv__scene_failed(&scene, "compiling the graph twice", status, &error);
   } else if (clv__scene_start(&scene, &first)) {
     clv__check_that(check, clv__check_job_run(&first, scene.truth.values, text, sizeof text), scene.what,
-                    "next to another executable of the same graph: %s", text);
+                    "run while another executable of the same graph exists: %s", text);
     clv__check_job_finish(&first);
     clv__check_program_finish(&scene.program);
     clv__check_that(check, clv__check_job_run(&second, scene.truth.values, text, sizeof text), scene.what,
-                    "after another executable of the same graph was destroyed: %s", text);
+                    "run after another executable of the same graph was destroyed: %s", text);
   }
   clv__check_job_finish(&second);
   clv__check_program_finish(&other);
@@ -56,7 +56,7 @@ static void check_independence(clv__check *check, uint64_t seed) {
 }
 
 /* A view is valid only during the call that receives it, so an executable must work after its view is destroyed. The weights are
- * uploaded before that. */
+ * uploaded before the view is destroyed. */
 static void check_without_view(clv__check *check, uint64_t seed) {
   clv__check_scene scene;
   clv__check_job job = {0};
@@ -80,7 +80,7 @@ static void check_without_view(clv__check *check, uint64_t seed) {
   }
   if (status == CLV_OK) {
     clv__check_that(check, clv__check_job_run(&job, scene.truth.values, text, sizeof text), scene.what,
-                    "after the view that it was compiled from was destroyed: %s", text);
+                    "run after the view that it was compiled from was destroyed: %s", text);
   } else {
     clv__scene_failed(&scene, "an executable whose view was destroyed", status, &error);
   }
@@ -114,10 +114,11 @@ static void check_bytes(clv__check_scene *scene, const void *bytes, size_t size_
   if (status != CLV_OK && must)
     clv__check_failed_call(check, what, is_loaded ? "running the loaded executable" : "save->load", status, &error);
   else if (status != CLV_OK)
-    clv__check_that(check, error.message[0] != '\0', what, "'%s', without an error text", clv_status_name(status));
+    clv__check_that(check, error.message[0] != '\0', what, "loading or running it returned '%s' without an error text",
+                    clv_status_name(status));
   else
     clv__check_that(check, clv__check_job_agrees(&job, scene->truth.values, text, sizeof text), what,
-                    must ? "%s" : "it was loaded, but is wrong: %s", text);
+                    must ? "%s" : "it was loaded, but computes wrong results: %s", text);
   clv__check_job_finish(&job);
   clv__check_program_finish(&program);
 }
@@ -166,7 +167,7 @@ static void check_refused_write(clv__check_scene *scene) {
   clv__release(check->allocator, full.bytes);
 }
 
-/* Saves, loads and damages an executable, then loads it on the reopened device. */
+/* Saves an executable, loads it, loads damaged copies of it if `with_damage`, and finally loads it on the reopened device. */
 static void check_saved(clv__check *check, uint64_t seed, bool with_damage) {
   clv__check_scene scene;
   blob saved = {.allocator = check->allocator};

@@ -88,9 +88,11 @@ void clv__check_bind(const clv__check *check, const clv__check_operand *operand,
 /* The allocate_output() that the job passes to execute(). Any thread of the device may call it. */
 static clv_status give_room(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
   clv__check_job *job = cookie;
-  if (index >= job->output_count) return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u does not exist", index);
+  if (index >= job->output_count)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "allocate_output() was called for output %u, which does not exist", index);
   __atomic_add_fetch(&job->rooms, 1, __ATOMIC_RELAXED);
-  if (job->refuse_rooms) return clv__error_set(error, CLV_OUT_OF_MEMORY, "no memory for output %u, as a test", index);
+  if (job->refuse_rooms)
+    return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory for output %u (simulated by the kit)", index);
   clv__check_operand *operand = &job->operands[job->input_count + index];
   clv__check_operand_free(job->check, operand);
   CLV__TRY(clv__check_operand_alloc(job->check, type, operand, error));
@@ -263,7 +265,7 @@ static bool output_agrees(clv__check_job *job, uint32_t index, const clv_tensor 
   clv_value_id value = operand_value(job, job->input_count + index);
   const char *name = job->program->graph->values[value].name;
   if (operand->type.rank == CLV_RANK_UNKNOWN) {
-    snprintf(text, text_bytes, "'%s': its size depends on data, and allocate_output() was not called", name);
+    snprintf(text, text_bytes, "'%s': its size depends on data, but the device did not call allocate_output()", name);
     return false;
   }
   clv_tensor actual = operand->type;

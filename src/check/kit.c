@@ -20,7 +20,7 @@ static clv_status unknown_section(const char *name, clv_error *error) {
   for (uint32_t i = 0; i < clv__check_section_count && used < sizeof known; ++i) {
     used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", clv__check_sections[i].name);
   }
-  return clv__error_set(error, CLV_NOT_FOUND, "unknown section '%s'; there are: %s", name, known);
+  return clv__error_set(error, CLV_NOT_FOUND, "unknown section '%s'; the sections are: %s", name, known);
 }
 
 /* The requested sections, in the order in which they run. */

@@ -8,14 +8,14 @@ enum { OPENINGS = 12, OBJECTS = 64 };
 
 static void check_table(clv__check *check) {
   const clv_backend *b = check->backend;
-  clv__check_that(check, b->name[0] != '\0', "the table: name", "it is empty");
-  clv__check_that(check, b->version[0] != '\0', "the table: version", "it is empty, but it is part of cache keys");
-  clv__check_that(check, b->option_count == 0 || b->options != NULL, "the table: options",
-                  "option_count is %u, but the list is NULL", b->option_count);
+  clv__check_that(check, b->name[0] != '\0', "the backend's table: name", "it is empty");
+  clv__check_that(check, b->version[0] != '\0', "the backend's table: version", "it is empty, but it is part of cache keys");
+  clv__check_that(check, b->option_count == 0 || b->options != NULL, "the backend's table: options",
+                  "option_count is %u, but `options` is NULL", b->option_count);
   for (uint32_t i = 0; b->options != NULL && i < b->option_count; ++i) {
     const clv_option_info *option = &b->options[i];
     bool is_whole = option->key != NULL && option->key[0] != '\0' && option->values != NULL && option->help != NULL;
-    clv__check_that(check, is_whole, "the table: options", "option %u lacks its key, values or help", i);
+    clv__check_that(check, is_whole, "the backend's table: options", "option %u lacks its key, values or help", i);
   }
 }
 
@@ -33,7 +33,7 @@ static void check_info(clv__check *check) {
   clv__check_that(check, is_text(one.memory_space), "info: memory_space", "it is empty");
   clv__check_that(check, one.alignment_bytes > 0 && (one.alignment_bytes & (one.alignment_bytes - 1)) == 0,
                   "info: alignment_bytes", "%u is not a power of two", one.alignment_bytes);
-  clv__check_that(check, one.silicon == NULL || one.silicon[0] != '\0', "info: silicon", "it is empty: leave it NULL");
+  clv__check_that(check, one.silicon == NULL || one.silicon[0] != '\0', "info: silicon", "it is empty; expected a text or NULL");
   bool is_same = is_text(one.fingerprint) && is_text(two.fingerprint) && strcmp(one.fingerprint, two.fingerprint) == 0 &&
                  one.memory_limit_bytes == two.memory_limit_bytes && one.alignment_bytes == two.alignment_bytes &&
                  one.is_synchronous == two.is_synchronous && one.static_shapes_only == two.static_shapes_only;
@@ -49,17 +49,18 @@ static void check_openings(clv__check *check) {
     clv__check_progress(check, i, OPENINGS);
     clv_status status = clv_devices_open(check->context, check->devices_options, &again, &error);
     if (status != CLV_OK) {
-      clv__check_failed_call(check, "open, while already open", "open", status, &error);
+      clv__check_failed_call(check, "opening a device that is already open", "open", status, &error);
       return;
     }
     const char *now = again->items[0].info.fingerprint;
-    clv__check_that(check, strcmp(now, fingerprint) == 0, "fingerprint of the reopened device", "'%s', but it was '%s'", now,
-                    fingerprint);
+    clv__check_that(check, strcmp(now, fingerprint) == 0, "fingerprint of the reopened device",
+                    "it is '%s', but was '%s' when first opened", now, fingerprint);
     clv_devices_close(again);
   }
 }
 
-/* Passes an unknown option. If the backend lists its keys, the host rejects the option; otherwise the backend must. */
+/* Passes an unknown option. The host rejects it if the backend lists the options that it knows; otherwise the backend must reject
+ * it. */
 static void check_unknown_option(clv__check *check) {
   clv_devices_options options = *check->devices_options;
   char text[256];

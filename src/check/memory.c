@@ -33,7 +33,7 @@ static void check_alignment(clv__check *check) {
     clv__check_that(check, alignment == 0 || (uintptr_t)pointer % alignment == 0, what,
                     "it starts at %p, which is not a multiple of the %u bytes that info() states", pointer, alignment);
   }
-  if (!any) clv__check_skip(check, "alignment of buffers", "the host cannot access them");
+  if (!any) clv__check_skip(check, "alignment of buffers", "the host cannot access the buffers");
   for (uint32_t i = 0; i < count; ++i) b->buffer_free(check->handle, buffers[i]);
 }
 
@@ -58,9 +58,11 @@ static void check_apart(clv__check *check) {
     if (status == CLV_OK) status = b->stream_synchronize(check->handle, stream, &error);
     uint32_t wrong = 0;
     for (uint32_t k = 0; k < BYTES; ++k) wrong += bytes[k] != i + 1;
-    if (status == CLV_OK) clv__check_that(check, wrong == 0, "buffers side by side", "%u bytes of buffer %u changed", wrong, i);
+    if (status == CLV_OK)
+      clv__check_that(check, wrong == 0, "buffers side by side", "%u bytes of buffer %u changed when the others were written",
+                      wrong, i);
   }
-  if (status != CLV_OK) clv__check_failed_call(check, "buffers side by side", "a call", status, &error);
+  if (status != CLV_OK) clv__check_failed_call(check, "buffers side by side", "allocating or copying", status, &error);
   for (uint32_t i = 0; i < COUNT; ++i) b->buffer_free(check->handle, buffers[i]);
   if (stream != NULL) b->stream_destroy(check->handle, stream);
 }
@@ -74,12 +76,13 @@ static void check_too_much(clv__check *check, uint64_t size_bytes) {
   clv__check_at(check, "%s", what);
   clv_status status = check->backend->buffer_alloc(check->handle, size_bytes, &buffer, &error);
   if (!clv__check_that(check, status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE, what,
-                       "it returned '%s'; expected 'out of memory'", clv_status_name(status))) {
+                       "buffer_alloc returned '%s'; expected 'out of memory' or 'too large'", clv_status_name(status))) {
     if (status == CLV_OK) check->backend->buffer_free(check->handle, buffer);
     return;
   }
-  clv__check_that(check, error.message[0] != '\0', what, "'%s', without an error text", clv_status_name(status));
-  clv__check_that(check, buffer == NULL, what, "it failed, but returned a buffer");
+  clv__check_that(check, error.message[0] != '\0', what, "buffer_alloc returned '%s' without an error text",
+                  clv_status_name(status));
+  clv__check_that(check, buffer == NULL, what, "buffer_alloc failed, but returned a buffer");
 }
 
 /* Fills the memory twice: freed memory must be available again, and no more than the stated size may be allocated. */
@@ -88,7 +91,8 @@ static void check_limit(clv__check *check) {
   clv_buffer *buffers[MOST_BUFFERS];
   uint64_t first = 0;
   if (limit == 0 || limit > MOST_FILLED_BYTES) {
-    clv__check_skip(check, "filling the memory", "%s", limit == 0 ? "the device states no limit" : "the memory is above 1 GiB");
+    clv__check_skip(check, "filling the memory", "%s",
+                    limit == 0 ? "the device states no limit" : "the device states a limit above 1 GiB");
     return;
   }
   for (uint32_t round = 0; round < 2; ++round) {
@@ -103,22 +107,24 @@ static void check_limit(clv__check *check) {
       if (status == CLV_OK) taken += piece;
       count += status == CLV_OK;
     }
-    clv__check_that(check, status == CLV_OUT_OF_MEMORY && error.message[0] != '\0', "a memory that is full",
-                    "after %llu of %llu bytes it returned '%s': %s", (unsigned long long)taken, (unsigned long long)limit,
-                    clv_status_name(status), error.message);
-    clv__check_that(check, taken <= limit, "a memory that is full", "%llu bytes of %llu could be allocated",
-                    (unsigned long long)taken, (unsigned long long)limit);
+    clv__check_that(check, status == CLV_OUT_OF_MEMORY && error.message[0] != '\0', "filling the memory",
+                    "after %llu of %llu bytes, buffer_alloc returned '%s'; expected 'out of memory' with an error text: %s",
+                    (unsigned long long)taken, (unsigned long long)limit, clv_status_name(status), error.message);
+    clv__check_that(check, taken <= limit, "filling the memory",
+                    "%llu bytes could be allocated, but the device states a limit of %llu", (unsigned long long)taken,
+                    (unsigned long long)limit);
     if (round == 0) first = taken;
-    clv__check_that(check, round == 0 || taken >= first, "a memory that was filled and emptied",
-                    "%llu bytes could be allocated, but %llu the first time", (unsigned long long)taken,
-                    (unsigned long long)first);
+    clv__check_that(check, round == 0 || taken >= first, "filling the memory again",
+                    "only %llu bytes could be allocated after all buffers were freed; %llu the first time",
+                    (unsigned long long)taken, (unsigned long long)first);
     while (count > 0) check->backend->buffer_free(check->handle, buffers[--count]);
   }
 }
 
 /* ---- Executions ---- */
 
-/* guard_offset(): the offset of an operand in its block. guarded_bytes(): the size of the block. */
+/* Each operand lies in a block of its own, with guard bytes before and after it. guard_offset() is the operand's offset in the
+ * block, and guarded_bytes() the size of the block. */
 static uint64_t guard_offset(const clv__check *check) {
   return clv__align_up(GUARD, clv__devices_alignment(check->devices, check->device->space));
 }
@@ -126,7 +132,7 @@ static size_t guarded_bytes(const clv__check *check, size_t size_bytes) {
   return (size_t)guard_offset(check) + size_bytes + GUARD;
 }
 
-/* Puts each operand into its own block between guards. */
+/* Moves each operand into a block of its own, between guard bytes. */
 static clv_status guard_operands(clv__check_job *job, clv_error *error) {
   clv__check *check = job->check;
   for (uint32_t i = 0; i < job->input_count + job->output_count; ++i) {
@@ -205,7 +211,7 @@ static void check_execution(clv__check_scene *scene) {
     if (status == CLV_OK) status = clv__check_job_wait(&job, &error);
     if (status != CLV_OK) break;
     clv__check_that(check, clv__check_job_agrees(&job, scene->truth.values, text, sizeof text), scene->what,
-                    "with outputs filled with 0x%02x before: %s", round == 0 ? 0xff : 0, text);
+                    "run with outputs that were filled with 0x%02x before: %s", round == 0 ? 0xff : 0, text);
     check_guards(scene, &job);
   }
   if (status != CLV_OK) clv__check_failed_call(check, scene->what, "executing between guards", status, &error);

@@ -13,7 +13,7 @@ struct clv__menu_item {
   uint8_t operands; /* number of computed operands: 1 or 2 */
   item_kind kind;
   int32_t rank;   /* rank of its values: 2 (rows) or 4 (images); 0: any */
-  bool any_dtype; /* also integers */
+  bool any_dtype; /* accepts integers too, not only floats */
 };
 
 /* clang-format off */
@@ -36,8 +36,8 @@ enum { ITEM_COUNT = sizeof all_items / sizeof *all_items, MOST_NODES = 40 };
 
 static const clv_dtype dtypes[] = {CLV_F32, CLV_F16, CLV_BF16, CLV_F64, CLV_I32, CLV_I64};
 
-/* Adds the item's constants and writes their names to `names` as ",w3_0,w3_1". Constants never have a symbolic dimension.
- * dims[1], the number of channels of images or of columns of rows, is never a symbol. */
+/* Adds the item's constants and writes their names to `names` as ",w3_0,w3_1". Their dimensions are never symbolic, because
+ * dims[1] (the channels of an image, the columns of a matrix) is never a symbol. */
 static void draw_constants(clv__sketch *sketch, const clv__menu_item *item, bool is_image, const int64_t *dims, uint32_t index,
                            char *names, size_t names_bytes) {
   char name[4][24];

@@ -25,16 +25,16 @@ static bool ask(asked *a, const clv__check_program *program, uint32_t node) {
   check->backend->supports(check->handle, program->view, node, &two);
   const char *op = clv__view_node(program->view, node)->op;
   if (memchr(one.reason, '\0', sizeof one.reason) == NULL || memchr(two.reason, '\0', sizeof two.reason) == NULL) {
-    clv__check_fail(check, a->made->what, "supports (%s): the reason is not terminated", op);
+    clv__check_fail(check, a->made->what, "supports (%s): the reason has no terminating zero", op);
     return false;
   }
   if (one.supported != two.supported || (!one.supported && strcmp(one.reason, two.reason) != 0)) {
-    clv__check_fail(check, a->made->what, "supports (%s), called twice: '%s' and '%s'", op, one.supported ? "yes" : one.reason,
-                    two.supported ? "yes" : two.reason);
+    clv__check_fail(check, a->made->what, "supports (%s), called twice, gave two different verdicts: '%s' and '%s'", op,
+                    one.supported ? "yes" : one.reason, two.supported ? "yes" : two.reason);
     return false;
   }
   if (!one.supported && one.reason[0] == '\0') {
-    clv__check_fail(check, a->made->what, "supports (%s) says no without a reason", op);
+    clv__check_fail(check, a->made->what, "supports (%s) rejected the node without a reason", op);
     return false;
   }
   if (!one.supported && a->refused == NULL) {
@@ -68,7 +68,7 @@ static void check_alone(asked *a, clv_node_id node) {
   char text[1024], reason[160];
   clv_status status = clv__check_program_view(check, a->made->graph, a->made->inputs, &node, 1, &program, &error);
   if (status != CLV_OK)
-    clv__check_failed_call(check, a->made->what, "creating the kit's view", status, &error);
+    clv__check_failed_call(check, a->made->what, "creating the graph view", status, &error);
   else if (clv__check_program_refused(&program, reason) != NULL)
     clv__check_fail(check, a->made->what, "node %s is supported in its graph, but not alone: %s", a->made->graph->nodes[node].op,
                     reason);

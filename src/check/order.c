@@ -48,7 +48,7 @@ static void check_copies(clv__check *check) {
     clv__check_that(check, memcmp(back, image + from, count) == 0, what, "the bytes read back differ from those written");
     clv__check_that(check, back[count] == 0x11, what, "copy_out wrote more than its %u bytes", count);
   }
-  if (status != CLV_OK) clv__check_failed_call(check, "copies of odd sizes", "a copy", status, &error);
+  if (status != CLV_OK) clv__check_failed_call(check, "copies of odd sizes", "allocating or copying", status, &error);
   if (stream != NULL) b->stream_destroy(check->handle, stream);
   b->buffer_free(check->handle, buffer);
 }
@@ -72,7 +72,7 @@ static void check_copy_order(clv__check *check) {
     clv__check_that(check, memcmp(back, parts[15], sizeof back) == 0, "16 copies to one place",
                     "the buffer does not contain the last copy");
   else
-    clv__check_failed_call(check, "16 copies to one place", "a copy", status, &error);
+    clv__check_failed_call(check, "16 copies to one place", "allocating or copying", status, &error);
   if (stream != NULL) b->stream_destroy(check->handle, stream);
   b->buffer_free(check->handle, buffer);
 }
@@ -84,7 +84,7 @@ typedef struct pair {
   clv__check *check;
   clv__check_scene maker, reader;
   clv__check_job made, read;
-  clv__check_operand aside; /* other memory for the maker's output */
+  clv__check_operand aside; /* a second buffer for the maker's output */
   clv_event *event;
 } pair;
 
@@ -121,7 +121,7 @@ static bool open_pair(clv__check *check, pair *p) {
   bool is_open = open_chain(check, &menu, 16, dims, check->seed, &p->maker) &&
                  open_chain(check, &menu, 1, dims, check->seed + 1, &p->reader);
   if (!is_open) {
-    clv__check_skip(check, "streams that wait", "the device does not support a chain of an operator that it supports alone");
+    clv__check_skip(check, "streams that wait", "the device supports an operator as a single node, but not in a chain of nodes");
     close_pair(p);
     return false;
   }
@@ -190,15 +190,15 @@ static void check_event_wait(pair *p, uint32_t round) {
   if (status == CLV_OK) status = clv__check_job_wait(&p->read, &error);
   if (status == CLV_OK && copied.data != NULL) {
     clv__check_that(check, clv__check_same(&p->reader.inputs[0], &copied, "made", text, sizeof text),
-                    "event_wait on another stream", "a copy after it did not wait: %s", text);
+                    "event_wait on another stream", "a copy enqueued after it did not wait for the event: %s", text);
   }
   clv__release(check->allocator, copied.data);
   if (status != CLV_OK) {
-    clv__check_failed_call(check, "event_wait on another stream", "a call", status, &error);
+    clv__check_failed_call(check, "event_wait on another stream", "one of the calls", status, &error);
     return;
   }
   clv__check_that(check, clv__check_job_agrees(&p->read, p->reader.truth.values, text, sizeof text),
-                  "event_wait on another stream", "work enqueued after it did not wait: %s", text);
+                  "event_wait on another stream", "an execution enqueued after it did not wait for the event: %s", text);
 }
 
 static void check_event_synchronize(pair *p, uint32_t round) {
@@ -215,7 +215,7 @@ static void check_event_synchronize(pair *p, uint32_t round) {
   if (status == CLV_OK) status = clv__check_job_execute(&p->read, &error); /* on another stream, without event_wait() */
   if (status == CLV_OK) status = clv__check_job_wait(&p->read, &error);
   if (status != CLV_OK) {
-    clv__check_failed_call(check, "event_synchronize", "a call", status, &error);
+    clv__check_failed_call(check, "event_synchronize", "one of the calls", status, &error);
     return;
   }
   clv__check_that(check, clv__check_job_agrees(&p->read, p->reader.truth.values, text, sizeof text), "event_synchronize",
@@ -275,7 +275,7 @@ static void check_notice(pair *p, bool is_over, uint32_t round) {
   if (status == CLV_OK && is_over) status = b->event_synchronize(check->handle, p->event, &error);
   if (status == CLV_OK) status = b->event_notify(check->handle, p->event, note, &n, &error);
   if (status == CLV_OK) status = b->event_synchronize(check->handle, p->event, &error);
-  if (status != CLV_OK) clv__check_failed_call(check, what, "a call", status, &error);
+  if (status != CLV_OK) clv__check_failed_call(check, what, "one of the calls", status, &error);
   for (uint32_t i = 0; status == CLV_OK && i < 5000 && notices(&n) == 0; ++i) pause_ms(2);
   (void)b->stream_synchronize(check->handle, stream, NULL);
   if (status == CLV_OK) {
@@ -319,8 +319,8 @@ static void check_failure(clv__check *check) {
     if (status == CLV_OK) status = clv__check_job_wait(&job, &error);
     clv__check_that(check, status != CLV_OK, what,
                     "allocate_output() failed, but execute() and stream_synchronize() returned 'ok'");
-    clv__check_that(check, status == CLV_OK || error.message[0] != '\0', what, "'%s', without an error text",
-                    clv_status_name(status));
+    clv__check_that(check, status == CLV_OK || error.message[0] != '\0', what,
+                    "execute() or stream_synchronize() returned '%s' without an error text", clv_status_name(status));
     clv__check_job_finish(&job);
     if (clv__scene_start(&scene, &job)) {
       clv__check_that(check, clv__check_job_run(&job, scene.truth.values, text, sizeof text), "an execution after a failure",

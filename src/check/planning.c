@@ -18,17 +18,19 @@ static void check_estimates(clv__check *check) {
     for (uint64_t size = 1; size <= UINT64_C(1) << 32; size *= 16) {
       double seconds = b->copy_seconds(check->handle, size);
       clv__check_that(check, is_estimate(seconds) && (seconds < 0 || seconds >= last), "copy_seconds",
-                      "%g s for %llu bytes, but %g s for fewer", seconds, (unsigned long long)size, last);
+                      "the estimate is %g s for %llu bytes; expected a valid number, and at least the %g s for fewer bytes",
+                      seconds, (unsigned long long)size, last);
       if (seconds > last) last = seconds;
     }
   } else {
-    clv__check_skip(check, "estimates and preferences", "the backend lacks the optional copy_seconds");
+    clv__check_skip(check, "estimates and preferences", "the backend lacks the optional slot 'copy_seconds'");
   }
   if (b->launch_seconds != NULL) {
     double seconds = b->launch_seconds(check->handle);
-    clv__check_that(check, is_estimate(seconds), "launch_seconds", "%g s is not a valid estimate", seconds);
+    clv__check_that(check, is_estimate(seconds), "launch_seconds", "the estimate is %g s; expected a finite number below 1e6",
+                    seconds);
   } else {
-    clv__check_skip(check, "estimates and preferences", "the backend lacks the optional launch_seconds");
+    clv__check_skip(check, "estimates and preferences", "the backend lacks the optional slot 'launch_seconds'");
   }
 }
 
@@ -39,7 +41,8 @@ static void check_nodes(clv__check_scene *scene) {
   for (uint32_t n = 0; n < view->node_count; ++n) {
     if (b->node_seconds != NULL) {
       double one = b->node_seconds(check->handle, view, n), two = b->node_seconds(check->handle, view, n);
-      clv__check_that(check, is_estimate(one) && one == two, scene->what, "node_seconds of node %u: %g and %g", n, one, two);
+      clv__check_that(check, is_estimate(one) && one == two, scene->what,
+                      "node_seconds of node %u returned %g, then %g; expected the same number below 1e6 twice", n, one, two);
     }
     if (b->prefers != NULL) {
       bool one = b->prefers(check->handle, view, n), two = b->prefers(check->handle, view, n);
@@ -65,13 +68,13 @@ static clv_status add_group(void *cookie, const uint32_t *nodes, uint32_t count)
   const char *problem = count == 0 ? "it is empty" : NULL;
   for (uint32_t i = 0; problem == NULL && i < count; ++i) {
     if (nodes[i] >= view->node_count)
-      problem = "a node is not in the graph";
+      problem = "it contains a node that is not in the graph";
     else if (i > 0 && nodes[i] <= nodes[i - 1])
       problem = "its nodes are not in ascending order";
     else if (!c->is_free[nodes[i]])
-      problem = "a node is not free";
+      problem = "it contains a node that is not free";
     else if (c->taken[nodes[i]])
-      problem = "a node is in an earlier group";
+      problem = "it contains a node of an earlier group";
     if (problem == NULL) c->taken[nodes[i]] = true;
   }
   if (problem == NULL) return CLV_OK;
@@ -116,7 +119,7 @@ static void check_list(clv__check *check) {
   clv_error error = {0};
   uint32_t count = 0;
   if (check->backend->list == NULL) {
-    clv__check_skip(check, "list", "the backend lacks the optional list: it has one device, or several chosen by number");
+    clv__check_skip(check, "list", "the backend lacks the optional slot 'list': it has one device, or several chosen by number");
     return;
   }
   const clv_host *host = clv__context_host(check->context);
@@ -137,9 +140,10 @@ void clv__check_planning(clv__check *check) {
   const clv_backend *b = check->backend;
   check_estimates(check);
   check_list(check);
-  if (b->node_seconds == NULL) clv__check_skip(check, "estimates and preferences", "the backend lacks the optional node_seconds");
-  if (b->prefers == NULL) clv__check_skip(check, "estimates and preferences", "the backend lacks the optional prefers");
-  if (b->claim == NULL) clv__check_skip(check, "claim", "the backend lacks the optional claim: the host groups its nodes");
+  if (b->node_seconds == NULL)
+    clv__check_skip(check, "estimates and preferences", "the backend lacks the optional slot 'node_seconds'");
+  if (b->prefers == NULL) clv__check_skip(check, "estimates and preferences", "the backend lacks the optional slot 'prefers'");
+  if (b->claim == NULL) clv__check_skip(check, "claim", "the backend lacks the optional slot 'claim': the host groups its nodes");
   for (uint32_t i = 0; i < 4; ++i) {
     clv__check_scene scene;
     if (!clv__scene_plain(check, check->seed + 61u * i, &scene)) return;

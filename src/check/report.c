@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MOST_SKIPS = 400 }; /* listed reasons per section; a skip with any further reason is only counted */
+enum { MOST_SKIPS = 400 }; /* the most different reasons listed per section; skips for other reasons are only counted */
 
 typedef struct items {
   clv_check_item *list;

@@ -7,7 +7,7 @@
 typedef struct clv__check_request {
   clv_context *context;
   const char *device;                  /* as the caller gave it; a path if it contains a '/' */
-  clv_devices_options devices_options; /* the options to open the device with; `list` is its name */
+  clv_devices_options devices_options; /* the options to open the device with; `list` is the device's name */
   const clv_check_options *options;
 } clv__check_request;
 

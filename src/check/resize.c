@@ -1,5 +1,5 @@
 /* Section resize: after instance_resize(), an instance must compute correctly with the new shapes. If the call returned
- * CLV_NOT_SUPPORTED, it must still compute correctly with the old ones. */
+ * CLV_NOT_SUPPORTED, the instance must still compute correctly with the old shapes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,16 +27,17 @@ static void check_step(resizing *r, int64_t rows) {
   clv__check *check = r->check;
   clv_error error = {0};
   char text[1024], what[256];
-  snprintf(what, sizeof what, "from %lld rows to %lld, %s", (long long)r->rows, (long long)rows, r->scene->what);
+  snprintf(what, sizeof what, "resized from %lld rows to %lld, %s", (long long)r->rows, (long long)rows, r->scene->what);
   clv__check_at(check, "%s", what);
   clv_status status = resize_to(r, rows, &error);
   if (status == CLV_NOT_SUPPORTED) {
     ++r->refusals;
-    if (!clv__check_that(check, error.message[0] != '\0', what, "not supported, without an error text")) return;
+    if (!clv__check_that(check, error.message[0] != '\0', what, "instance_resize returned 'not supported' without an error text"))
+      return;
     status = clv__scene_feed(r->scene, &r->rows, check->seed + 1, &error);
     if (status == CLV_OK) {
       clv__check_that(check, clv__check_job_run(r->job, r->scene->truth.values, text, sizeof text), what,
-                      "wrong for its old shapes after a rejected resize: %s", text);
+                      "run with its old shapes after instance_resize returned 'not supported': %s", text);
       return;
     }
   }

@@ -5,20 +5,20 @@
 #include "check/check.h"
 
 #define CLV__CHECK_SECTIONS(X)                                                                              \
-  X(life, "the backend's table, opening and closing, options, device information")                          \
+  X(life, "the backend's function table, opening and closing, options, device information")                 \
   X(operators, "every supported node compiles and computes correctly; every rejection has a reason")        \
-  X(boundaries, "values inside a fused group that other nodes read are written")                            \
-  X(aliasing, "one buffer as two inputs, views as outputs, operands at offsets")                            \
-  X(shapes, "instances of one executable with odd, single, empty and large sizes")                          \
+  X(boundaries, "values that other nodes read are written, even if computed inside a fused group")          \
+  X(aliasing, "one buffer as two inputs, views as outputs, operands at offsets in one buffer")              \
+  X(shapes, "instances of one executable with sizes of 0 and 1, odd sizes and large sizes")                 \
   X(concurrency, "instances on streams of several threads; an instance enqueued again before it completes") \
   X(order, "events across streams, notifications, copies of any size and offset, reported failures")        \
   X(memory, "limits, alignment; only outputs are written, not inputs or adjacent memory")                   \
-  X(executables, "saving and loading, here and on the reopened device; damaged files")                      \
-  X(capture, "a capture computes the same as its executions, with other data and in other memory")          \
-  X(resize, "an instance resized to other shapes: correct, or not supported and unchanged")                 \
-  X(timing, "reported times of steps: each node exists and is named once; results do not change")           \
+  X(executables, "saving, and loading before and after the device is reopened; damaged files")              \
+  X(capture, "a replayed capture computes the same as direct execution, with other data and memory")        \
+  X(resize, "an instance resized to other shapes computes correctly, or rejects them and is unchanged")     \
+  X(timing, "timed steps name existing nodes, and each node once; timing does not change results")          \
   X(errors, "invalid calls fail with a status and an error text")                                           \
-  X(planning, "estimates, preferences and groups are valid for the planner")
+  X(planning, "estimates, preferences and node groups for the planner are valid")
 
 #define CLV__CHECK_DECLARE(name, help) void clv__check_##name(clv__check *check);
 CLV__CHECK_SECTIONS(CLV__CHECK_DECLARE)

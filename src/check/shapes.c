@@ -13,7 +13,7 @@ static bool agrees_exactly(clv__check_scene *scene, char *text, size_t text_byte
   clv_status status = clv__check_program_view(scene->check, scene->graph, scene->inputs, NULL, 0, &program, &error);
   *is_refused = status == CLV_OK && clv__check_program_refused(&program, text) != NULL;
   bool agrees = status == CLV_OK && !*is_refused && clv__check_view_agrees(&program, scene->truth.values, text, text_bytes);
-  if (status != CLV_OK) clv__check_call_text("creating the kit's view", status, &error, text, text_bytes);
+  if (status != CLV_OK) clv__check_call_text("creating the graph view", status, &error, text, text_bytes);
   clv__check_program_finish(&program);
   return agrees;
 }
@@ -30,7 +30,7 @@ static void check_sizes(clv__check *check, clv__check_scene *scene, bool is_open
   clv__tensor_text(&scene->inputs[0], type, sizeof type);
   char operators[96];
   clv__menu_text(scene->graph, operators, sizeof operators);
-  snprintf(what, sizeof what, "%s%s: %s", type, is_open ? " of an executable for any size" : "", operators);
+  snprintf(what, sizeof what, "%s%s: %s", type, is_open ? " in an executable compiled for any size" : "", operators);
   clv__check_at(check, "%s", what);
   if (is_open) {
     clv__check_job job = {0};
@@ -73,7 +73,7 @@ static void check_drawn(clv__check *check, const drawn *d) {
     bool is_open = !check->device->info.static_shapes_only;
     if (!clv__scene_draw(check, &menu, 4, d->dims, d->first, !is_open, 40, check->seed + d->stride * i, &scene)) continue;
     clv_status status = is_open ? clv__check_program_compile(&scene.program, &error) : CLV_OK;
-    if (status != CLV_OK) clv__scene_failed(&scene, "compiling for open sizes", status, &error);
+    if (status != CLV_OK) clv__scene_failed(&scene, "compiling for any size", status, &error);
     for (size_t k = 0; status == CLV_OK && k < d->size_count; ++k) {
       check_sizes(check, &scene, is_open, d->sizes + k * d->open_count, check->seed + k);
     }

@@ -25,7 +25,7 @@ void clv__sketch_node(clv__sketch *sketch, const char *op, const char *inputs, c
 /* Like clv__sketch_node(), with one integer attribute: a list, or a scalar if `count` is 1 and `is_list` is false. */
 void clv__sketch_node_ints(clv__sketch *sketch, const char *op, const char *inputs, const char *outputs, const char *attribute,
                            bool is_list, size_t count, const int64_t *values);
-/* Adds a node whose operator is in another domain than ONNX's. */
+/* Adds a node whose operator is in a domain other than ONNX's. */
 void clv__sketch_foreign(clv__sketch *sketch, const char *domain, const char *op, const char *inputs, const char *outputs);
 /* Adds a pool with a 3x3 window that keeps the size. */
 void clv__sketch_pool(clv__sketch *sketch, const char *op, const char *inputs, const char *outputs);
@@ -49,13 +49,13 @@ typedef struct clv__menu {
   uint32_t count;
   const clv__menu_item *items[CLV__MENU_MOST];
   bool is_image;  /* values are [n,c,h,w], else [rows,columns] */
-  bool is_binary; /* at least one of them has two computed operands */
+  bool is_binary; /* at least one of the items has two computed operands */
 } clv__menu;
 
-/* Finds the first dtype in which the device supports at least one operator (with two operands if `binary`) for values of rank 2,
- * or rank 4 if `is_image`. Returns false if there is none. */
+/* Finds the first dtype in which the device supports an operator other than Identity for values of rank 2, or of rank 4 if
+ * `is_image`. If `binary`, it must also support an operator with two operands. Returns false if there is no such dtype. */
 bool clv__menu_find(clv__check *check, bool is_image, bool binary, clv__menu *menu);
-/* The same for one dtype. */
+/* Finds the operators that the device supports in one dtype. Returns false if there are none except Identity. */
 bool clv__menu_read(clv__check *check, clv_dtype dtype, bool is_image, clv__menu *menu);
 /* Creates a random graph of `node_count` nodes with two inputs "a" and "b" of `dims` (2 or 4 dims, possibly symbols). Each
  * intermediate value is also an output with a probability of `share` percent. */

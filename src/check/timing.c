@@ -17,8 +17,8 @@ typedef struct listing {
   uint8_t seen[MOST_NODES];
   uint32_t step_count, timed_count; /* timed: steps with a time above 0 */
   uint64_t sum_ns;
-  uint32_t wrong;    /* steps that were reported as failures */
-  clv_status answer; /* returned by the callback at step `answer_at` */
+  uint32_t wrong;    /* number of steps that failed a check */
+  clv_status answer; /* the status that list_step() returns at step `answer_at` */
   uint32_t answer_at;
 } listing;
 
@@ -70,7 +70,8 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
   listing l = {.check = check, .what = scene->what, .node_count = scene->program.view->node_count, .answer_at = UINT32_MAX};
   clv_status status = time_steps(check, job, true, &error);
   if (status == CLV_NOT_SUPPORTED) {
-    clv__check_that(check, error.message[0] != '\0', scene->what, "not supported, without an error text");
+    clv__check_that(check, error.message[0] != '\0', scene->what,
+                    "timing->enable returned 'not supported' without an error text");
     return false;
   }
   const uint64_t begin_ns = clv__clock_ns();
@@ -84,9 +85,9 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
     clv__check_failed_call(check, scene->what, "timing->enable, or timing->steps", status, &error);
     return true;
   }
-  clv__check_that(check, l.sum_ns <= taken_ns, scene->what, "the steps took %.3f ms, but only %.3f ms passed",
+  clv__check_that(check, l.sum_ns <= taken_ns, scene->what, "the times of the steps add up to %.3f ms, but only %.3f ms passed",
                   (double)l.sum_ns / 1e6, (double)taken_ns / 1e6);
-  clv__check_that(check, l.step_count == 0 || l.timed_count > 0, scene->what, "none of %u steps took any time", l.step_count);
+  clv__check_that(check, l.step_count == 0 || l.timed_count > 0, scene->what, "the times of all %u steps are 0", l.step_count);
   /* If the callback returns an error, steps() must stop and return it. */
   listing stopped = {.check = check, .what = scene->what, .answer = CLV_CANCELLED, .answer_at = 0};
   if (l.step_count > 0) {
@@ -98,11 +99,11 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
   listing anew = {.check = check, .what = scene->what, .node_count = l.node_count, .answer_at = UINT32_MAX};
   status = time_steps(check, job, true, &error);
   for (uint32_t i = 0; i < EXECUTIONS && status == CLV_OK; ++i) {
-    if (!clv__check_job_run(job, scene->truth.values, text, sizeof text)) break; /* the steps then report too few executions */
+    if (!clv__check_job_run(job, scene->truth.values, text, sizeof text)) break; /* list() then finds too few executions */
   }
   if (status == CLV_OK) status = list(check, job, &anew, &error);
-  clv__check_that(check, status == CLV_OK && anew.step_count == l.step_count, scene->what, "timed again: %u steps, but %u before",
-                  anew.step_count, l.step_count);
+  clv__check_that(check, status == CLV_OK && anew.step_count == l.step_count, scene->what,
+                  "after restarting timing, %u steps are reported, but %u before", anew.step_count, l.step_count);
   status = time_steps(check, job, false, &error);
   clv__check_that(check, status == CLV_OK && clv__check_job_run(job, scene->truth.values, text, sizeof text), scene->what,
                   "after timing ended: %s", status == CLV_OK ? text : error.message);

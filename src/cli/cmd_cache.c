@@ -346,9 +346,9 @@ const cli_command cli_command_cache = {
         "  verify  reads every file and reports damaged ones; the exit status is 1 if there are any\n"
         "  prune   removes damaged files, files left behind by killed processes, and the least recently used files",
     .examples =
-        "  cleave cache ls\n"
-        "  cleave cache verify --cache-dir /var/cache/cleave\n"
-        "  cleave cache prune --max-size 500M --max-age 30d\n"
-        "  cleave cache prune --all\n",
+        "  cleave cache ls                                      # list the files of the default directory\n"
+        "  cleave cache verify --cache-dir /var/cache/cleave    # look for damaged files\n"
+        "  cleave cache prune --max-size 500M --max-age 30d     # remove old files, and keep at most 500 MiB\n"
+        "  cleave cache prune --all                             # remove every file\n",
     .execute = execute,
 };

@@ -162,8 +162,9 @@ const cli_command cli_command_check_backend = {
         "not answer for two minutes, the section fails and the next one runs. Optional features that a backend lacks are\n"
         "skipped; -v lists the reasons. All random choices depend on --seed. The exit status is 0 if nothing failed.",
     .examples =
-        "  cleave check-backend ./libmynpu.so\n"
-        "  cleave check-backend npu --npu-spec all --section operators --seed 7\n"
-        "  cleave check-backend opencl --json\n",
+        "  cleave check-backend ./libmynpu.so                                      # all sections, for the device of a plugin\n"
+        "  cleave check-backend npu --npu-spec all --section operators --seed 7    # one section, for the virtual NPU\n"
+        "  cleave check-backend opencl --json                                      # all sections, for an OpenCL device; print "
+        "JSON\n",
     .execute = execute,
 };

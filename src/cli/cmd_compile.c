@@ -161,18 +161,18 @@ const cli_command cli_command_compile = {
     .max_operands = 1,
     .summary = "compile a model ahead of time, into a directory for run",
     .description =
-        "Plans like 'cleave run', compiles, and writes everything that a run needs into one directory: the plan, the model, its\n"
-        "weights, and every partition as ONNX and, if its backend can save one, as an executable. 'cleave run DIR' and\n"
+        "Plans like 'cleave run', compiles, and writes everything that a run needs into one directory: the plan, the model,\n"
+        "its weights, and every partition as ONNX and, if its backend can save one, as an executable. 'cleave run DIR' and\n"
         "'cleave bench DIR' then neither plan nor measure, and compile only the partitions without an executable, which are\n"
-        "listed with the reason. You can copy the directory to any machine with the same devices. If an executable cannot be\n"
-        "used there, because the driver differs or the file is damaged, its partition is compiled again, and the reason is "
-        "shown.\n"
-        "Open sizes that are not given become 1. With --bucket, the directory works for all sizes, and the buckets of the sizes\n"
-        "given by --dim and --shape are compiled. Plugins are not included: give the same --plugin options to 'cleave run'.",
+        "listed with the reason. You can copy the directory to any machine with the same devices. If an executable cannot\n"
+        "be used there, because the driver differs or the file is damaged, its partition is compiled again, and the reason\n"
+        "is shown. Open sizes (see 'cleave help run') that are not given become 1. With --bucket, the directory works for\n"
+        "all sizes, and executables are compiled for the sizes given by --dim and --shape, padded as for --bucket. Plugins\n"
+        "are not included: give the same --plugin options to 'cleave run'.",
     .examples =
-        "  cleave compile resnet50.onnx --devices npu,cpu -o resnet50.compiled\n"
-        "  cleave run resnet50.compiled --input data=cat.npy\n"
-        "  cleave compile plan.json --deterministic -o compiled\n"
-        "  cleave compile bert.onnx --bucket 64 --dim sequence=128 -o bert.compiled\n",
+        "  cleave compile resnet50.onnx --devices npu,cpu -o resnet50.compiled         # write the directory\n"
+        "  cleave run resnet50.compiled --input data=cat.npy                           # run it\n"
+        "  cleave compile plan.json --deterministic -o compiled                        # compile a plan\n"
+        "  cleave compile bert.onnx --bucket 64 --dim sequence=128 -o bert.compiled    # one directory for all sizes\n",
     .execute = execute,
 };

@@ -174,9 +174,9 @@ const cli_command cli_command_devices = {
         "MODEL'. -v lists the options and operators of each device. Devices that were not found or could not be loaded are\n"
         "listed with the reason.",
     .examples =
-        "  cleave devices\n"
-        "  cleave devices --devices npu,cpu -v\n"
-        "  cleave devices --plugin ./cleave_template.so --devices template\n"
-        "  cleave devices --devices npu --npu-spec my-npu.json --json\n",
+        "  cleave devices                                                     # all devices found on this machine\n"
+        "  cleave devices --devices npu,cpu -v                                # also their options and operators\n"
+        "  cleave devices --plugin ./cleave_template.so --devices template    # the devices of a plugin\n"
+        "  cleave devices --devices npu --npu-spec my-npu.json --json         # a virtual NPU described by a file; print JSON\n",
     .execute = execute,
 };

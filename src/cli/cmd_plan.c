@@ -45,7 +45,7 @@ static clv_status check_target(cli_invocation *cli, const cli_job *job, cli_opti
   const char *path = cli_text(cli, option, NULL), *name = cli_option_table[option].name;
   if (path == NULL) return CLV_OK;
   if (strcmp(path, "-") == 0)
-    return cli_usage(cli, error, "option '--%s' needs a file name; use /dev/stdout for standard output", name);
+    return cli_usage(cli, error, "option '--%s' needs a file name, not '-'; use /dev/stdout for standard output", name);
   struct stat target, model, plan;
   if (stat(path, &target) != 0) return CLV_OK;
   bool is_model = stat(job->model_path, &model) == 0 && target.st_dev == model.st_dev && target.st_ino == model.st_ino;
@@ -187,10 +187,11 @@ const cli_command cli_command_plan = {
         "recomputation.\n"
         "Given a plan file that was written with -o, shows that plan.",
     .examples =
-        "  cleave plan resnet50.onnx --devices npu,cpu --force MaxPool=cpu\n"
-        "  cleave plan resnet50.onnx --devices npu,cpu --pin '/layer4/*=cpu' -o plan.json --svg plan.svg\n"
-        "  cleave plan resnet50.onnx --devices npu,cpu --explain 'Softmax'\n"
-        "  cleave plan resnet50.onnx --devices npu,cpu --profile costs.json --compare\n"
-        "  cleave plan resnet50.onnx --devices npu,cpu --what-if all\n",
+        "  cleave plan resnet50.onnx --devices npu,cpu --force MaxPool=cpu    # run MaxPool on the CPU\n"
+        "  cleave plan resnet50.onnx --devices npu,cpu --pin '/layer4/*=cpu' -o plan.json --svg plan.svg"
+        "    # run layer 4 on the CPU; save and draw the plan\n"
+        "  cleave plan resnet50.onnx --devices npu,cpu --explain Softmax    # why Softmax is on its device\n"
+        "  cleave plan resnet50.onnx --devices npu,cpu --profile costs.json --compare    # compare strategies\n"
+        "  cleave plan resnet50.onnx --devices npu,cpu --what-if all    # rank operators to add to a device\n",
     .execute = execute,
 };

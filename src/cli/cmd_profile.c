@@ -54,7 +54,7 @@ static clv_status begin(profiling *p, clv_error *error) {
       .runs = (uint32_t)cli_number(p->cli, OPTION_RUNS, DEFAULT_RUNS), .day = p->day, .progress = progress, .user_data = p};
   if (gmtime_r(&now, &day) == NULL || strftime(p->day, sizeof p->day, "%Y-%m-%d", &day) == 0) p->day[0] = '\0';
   if (path != NULL && strcmp(path, "-") == 0)
-    return cli_usage(p->cli, error, "option '--output' needs a file name; use /dev/stdout for standard output");
+    return cli_usage(p->cli, error, "option '--output' needs a file name, not '-'; use /dev/stdout for standard output");
   if (path != NULL && access(path, F_OK) == 0) {
     clv_status status = clv__profile_read(path, p->cli->allocator, &p->profile, error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "'%s' exists and cannot be extended: give another file", path);
@@ -140,7 +140,8 @@ static void *measure_device(void *argument) {
   return NULL;
 }
 
-/* Host devices come first, because the drivers of other devices keep threads until the devices are closed. */
+/* Measures host devices first. The drivers of other devices keep threads, which may compete for cores, until the devices are
+ * closed. */
 static clv_status measure_all(profiling *p, clv_error *error) {
   p->error = error;
   p->first = CLV__NO_ID;
@@ -230,7 +231,7 @@ static clv_status print_json(profiling *p, clv_error *error) {
 }
 
 static clv_status print_text(profiling *p, clv_error *error) {
-  static const char *const titles[] = {"device", "launch",     "FLOP/s", "B/s",  "copies B/s",
+  static const char *const titles[] = {"device", "launch",     "FLOP/s", "B/s",  "to device B/s",
                                        "nodes",  "signatures", "blocks", "error"};
   cli_invocation *cli = p->cli;
   char number[CLV__LABEL_BYTES];
@@ -255,8 +256,11 @@ static clv_status print_text(profiling *p, clv_error *error) {
   clv__table_write(&table, 0, cli->color_out, &text);
   clv__table_finish(&table);
   if (!cli->quiet) {
-    clv__text_append(&text,
-                     "The column 'error' is the median difference between the predicted and the measured times of the blocks.\n");
+    clv__text_append(
+        &text,
+        "'nodes': nodes measured in this run. 'signatures': distinct operators with their shapes in the profile. 'blocks': "
+        "measured groups of nodes.\n"
+        "The column 'error' is the median difference between the predicted and the measured times of the blocks.\n");
     const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
     if (path != NULL) clv__text_append(&text, "Written to %s: use it with 'cleave plan MODEL --profile %s'.\n", path, path);
   }
@@ -284,15 +288,15 @@ const cli_command cli_command_profile = {
     .max_operands = MOST_MODELS,
     .summary = "measure the costs of the devices, for planning",
     .description =
-        "Measures, for each device of --devices, the time to launch a partition, to copy data, to run every distinct node of "
-        "the\n"
-        "models, and to run blocks of nodes, which shows how much time nodes save by running together. Each is the median of\n"
-        "several runs after a warm-up. Without a model, measures common operators in several sizes. An existing profile is\n"
-        "extended, so several models and devices can share one file. Measure on an idle machine, with the same --threads and\n"
-        "--npu-spec as for the runs: with another number of threads, the CPU counts as another device.",
+        "Measures, for each device of --devices, the time to launch a partition, to copy data, to run every distinct node\n"
+        "of the models, and to run blocks of nodes, which shows how much time nodes save by running together. Each time is\n"
+        "the median of several runs after a warm-up. Without a model, measures common operators in several sizes. An\n"
+        "existing profile is extended, so several models and devices can share one file. Measure on an idle machine, with\n"
+        "the same --threads and --npu-spec as for the runs: with another number of threads, the CPU counts as another\n"
+        "device.",
     .examples =
-        "  cleave profile resnet50.onnx --devices npu,cpu -o costs.json\n"
-        "  cleave profile bert.onnx --dim sequence=128 -o costs.json\n"
-        "  cleave plan resnet50.onnx --devices npu,cpu --profile costs.json --compare\n",
+        "  cleave profile resnet50.onnx --devices npu,cpu -o costs.json                  # measure the nodes of a model\n"
+        "  cleave profile bert.onnx --dim sequence=128 -o costs.json                     # add another model to the file\n"
+        "  cleave plan resnet50.onnx --devices npu,cpu --profile costs.json --compare    # plan with the measured costs\n",
     .execute = execute,
 };

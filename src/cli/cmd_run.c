@@ -16,7 +16,7 @@ typedef struct run {
   cli_invocation *cli;
   cli_job job;
   clv_session *session;
-  uint32_t value_count; /* the graph's outputs, then the values of --dump */
+  uint32_t value_count; /* number of graph outputs and of values of --dump, which follow them */
   clv_tensor *outputs;
   cli_value *values;
   bool verified;
@@ -212,18 +212,18 @@ const cli_command cli_command_run = {
     .summary = "run a model, a plan, or a compiled directory",
     .description =
         "Runs the model once (see --runs) and shows the outputs. Inputs that are not given are filled with random numbers:\n"
-        "floats in [-1, 1), integers from 0 to 9. Open sizes that are not given become 1, with a note on standard error. A plan\n"
-        "file names its devices, sizes and model; the model's path is relative to the plan file. A plan is made for exactly the\n"
-        "sizes of the run, unless --bucket is given or the plan file leaves sizes open: then one plan serves all sizes.\n"
-        "A directory written by 'cleave compile' contains the plan, the model and executables, which are not compiled again.\n"
-        "--verify also runs every partition on inputs computed by the reference, and reports the first partition whose result "
-        "is\n"
-        "wrong; the exit status is then 1.",
+        "floats in [-1, 1), integers from 0 to 9. Open sizes are dimensions to which the model gives no number. Those that\n"
+        "are not given become 1, with a note on standard error. A plan file names its devices, sizes and model; the model's\n"
+        "path is relative to the plan file. A plan is made for exactly the sizes of the run, unless --bucket is given or\n"
+        "the plan file leaves sizes open: then one plan serves all sizes. A directory written by 'cleave compile' contains\n"
+        "the plan, the model and executables, which are not compiled again. --verify also runs every partition on inputs\n"
+        "that the reference evaluator computes, and reports the first partition whose result is wrong; the exit status is\n"
+        "then 1.",
     .examples =
-        "  cleave run resnet50.onnx --devices npu,cpu --input data=cat.npy --output-dir out\n"
-        "  cleave run bert.onnx --dim batch=1 --dim sequence=128 --verify\n"
-        "  cleave run plan.json --seed 7\n"
-        "  cleave run resnet50.compiled --verify\n"
-        "  cleave run plan.json --trace trace.json\n",
+        "  cleave run resnet50.onnx --devices npu,cpu --input data=cat.npy --output-dir out    # write out/NAME.npy\n"
+        "  cleave run bert.onnx --dim batch=1 --dim sequence=128 --verify    # check every partition\n"
+        "  cleave run plan.json --seed 7    # run a saved plan on other random inputs\n"
+        "  cleave run resnet50.compiled --verify    # run what 'cleave compile' wrote\n"
+        "  cleave run plan.json --trace trace.json    # write a timeline\n",
     .execute = execute,
 };

@@ -40,7 +40,7 @@ typedef struct cli_invocation {
   const cli_options *options;
   clv_context *context;
   bool json, verbose, quiet;
-  bool color_out, color_err; /* for standard output and standard error */
+  bool color_out, color_err; /* whether to color standard output and standard error */
   bool progress_shown;       /* a progress line is visible on standard error */
   int exit_status;           /* the result of main(); an error turns CLI_EXIT_DONE into CLI_EXIT_FAILED */
 } cli_invocation;

@@ -100,9 +100,9 @@ void cli_help(const cli_invocation *cli) {
   printf(
       "\n"
       "%sGetting started%s\n"
-      "  cleave devices --devices npu,cpu             list devices and their operators\n"
-      "  cleave plan model.onnx --devices npu,cpu     see how a model is split between them\n"
-      "  cleave run model.onnx --devices npu,cpu --verify\n"
+      "  cleave devices --devices npu,cpu                    list devices and operators\n"
+      "  cleave plan model.onnx --devices npu,cpu            show how a model is split\n"
+      "  cleave run model.onnx --devices npu,cpu --verify    run it, check the results\n"
       "\n"
       "'cleave help COMMAND' shows the options of a command.\n"
       "Exit status: 0 success, 1 failure, 2 wrong usage.\n",

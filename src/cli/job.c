@@ -25,8 +25,8 @@ clv_devices_options cli_devices_options(const cli_invocation *cli) {
   return options;
 }
 
-/* Options that are not given keep the value that the folder was compiled with. Lists the device options of the folder before
- * those of the command line, which therefore take precedence. */
+/* Sets the options that are not on the command line to the values that the folder was compiled with. Puts the folder's
+ * --device-option values before those of the command line, because later ones take precedence. */
 static clv_status complete_devices(cli_invocation *cli, const clv_compiled *compiled, clv_devices_options *options,
                                    clv_error *error) {
   const clv_devices_options *kept = clv_compiled_devices_options(compiled);
@@ -172,8 +172,8 @@ static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **devi
   return status;
 }
 
-/* Prints a note if a device's fingerprint differs from that in the plan file. A plan file does not describe its devices, so the
- * options must be repeated. CPUs may differ. */
+/* Prints a note if a device's fingerprint differs from that in the plan file. The file does not contain the options of its
+ * devices, so the user must repeat them. A different CPU needs no note. */
 static void note_other_devices(cli_invocation *cli, const cli_job *job) {
   for (size_t i = 0; i < job->planned_count; ++i) {
     const cli_planned_device *planned = &job->planned[i];
@@ -312,7 +312,7 @@ void cli_job_note_compiled(cli_invocation *cli, const cli_job *job, const clv_se
   }
   if (missed == 0) return;
   const clv__origin *origin = clv__session_origin(session, first);
-  cli_note(cli, "%s: the executable of partition %u%s cannot be used here; %s: %s", job->compiled->directory, first,
+  cli_note(cli, "%s: the executable of partition %u%s cannot be used here; %s. Reason: %s", job->compiled->directory, first,
            missed == 1 ? "" : " and others",
            origin->source == CLV__SOURCE_DISK ? "one from the cache is used" : "it is compiled again", origin->reason);
 }

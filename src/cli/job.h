@@ -29,7 +29,7 @@ typedef struct cli_job {
   clv_devices *devices;
   clv_graph *graph;
   cli_inputs inputs;
-  clv_plan_options options; /* with which the plan was made; unused for plan files */
+  clv_plan_options options; /* the options that the plan was made with; unused for plan files */
   clv_plan *plan;
   clv_size *sizes; /* the sizes of the runs, if the plan leaves sizes open: those given, and 1 for the others */
   uint32_t size_count;

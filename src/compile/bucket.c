@@ -51,7 +51,7 @@ int64_t clv__bucket_size(const clv__bucket_rule *rule, uint32_t symbol, int64_t 
   if (rule == NULL || size < 0 || symbol >= rule->plan->open->symbol_count) return size;
   uint32_t base = rule->plan->open->base[symbol];
   int64_t factor = rule->plan->open->factor[symbol];
-  if (size % factor != 0) return size; /* the plan never has this size */
+  if (size % factor != 0) return size; /* cannot occur: the symbol is always a multiple of `factor` */
   return __builtin_mul_overflow(pad_base(rule, base, size / factor), factor, &padded) ? size : padded;
 }
 
@@ -193,13 +193,14 @@ void clv__bucket_rule_destroy(clv__bucket_rule *rule) {
 
 /* ---- A partition ---- */
 
-/* Records the padded size of every base symbol that an input reveals. */
+/* Sets `sizes` for the symbols in the shape of an input: for each base symbol, its size in this run, padded. */
 static clv_status read_input(const clv__bucket_rule *rule, clv_value_id value, const clv_tensor *exact, int64_t *sizes,
                              clv_error *error) {
   const clv_plan *plan = rule->plan;
   const clv_tensor *open = &plan->shapes->types[value];
   if (!clv__tensor_is_static(exact) || exact->rank != open->rank) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "the size of '%s' is unknown", plan->graph->values[value].name);
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "the shape of '%s' is unknown, or its rank differs from the planned rank",
+                          plan->graph->values[value].name);
   }
   for (int32_t d = 0; d < open->rank; ++d) {
     if (open->dims[d] >= CLV_DIM_UNKNOWN) continue;
@@ -207,7 +208,8 @@ static clv_status read_input(const clv__bucket_rule *rule, clv_value_id value, c
     int64_t factor = plan->open->factor[symbol];
     int64_t padded = exact->dims[d] % factor != 0 ? -1 : pad_base(rule, base, exact->dims[d] / factor);
     if (padded < 0 || (sizes[base] >= 0 && sizes[base] != padded)) {
-      return clv__error_set(error, CLV_INTERNAL_ERROR, "axis %d of '%s' is %lld, which contradicts another input", (int)d,
+      return clv__error_set(error, CLV_INTERNAL_ERROR,
+                            "axis %d of '%s' has size %lld, which contradicts the plan or another input", (int)d,
                             plan->graph->values[value].name, (long long)exact->dims[d]);
     }
     sizes[base] = padded;

@@ -23,11 +23,11 @@ typedef struct clv__bucket_rule clv__bucket_rule;
 clv_status clv__bucket_rule_create(const clv_plan *plan, uint32_t multiple, clv__bucket_rule **rule, clv_error *error);
 void clv__bucket_rule_destroy(clv__bucket_rule *rule); /* accepts NULL */
 
-/* Returns the padded size of a symbol of the plan's shapes. Any thread. */
+/* Returns the padded size of a symbol of the plan's shapes. Any thread may call it. */
 int64_t clv__bucket_size(const clv__bucket_rule *rule, uint32_t symbol, int64_t size);
 
 /* Returns the type of value `value`, whose type in this run is `exact`, on a device whose partitions are bucketed. It equals
- * `exact` if none of its sizes is open, or if not all sizes of `exact` are known. Any thread. */
+ * `exact` if none of its sizes is open, or if not all sizes of `exact` are known. Any thread may call it. */
 clv_tensor clv__bucket_type(const clv__bucket_rule *rule, clv_value_id value, const clv_tensor *exact);
 
 /* A partition as compiled and bound for one run. */
@@ -49,7 +49,7 @@ clv_status clv__bucket_describe(const clv__bucket_rule *rule, uint32_t partition
  * 1. Then cutting is a plain copy of the exact bytes, and padding is the same copy with zeros after it. */
 bool clv__bucket_is_prefix(const clv_tensor *exact, const clv_tensor *padded);
 /* Copies in host memory. clv__bucket_pad() copies `exact` into the corner of `padded` and zeroes the rest. clv__bucket_cut()
- * copies the corner of `padded` to `exact`. Any axes may be longer in `padded`. The two must not overlap. No strings. */
+ * copies the corner of `padded` to `exact`. Any axes may be longer in `padded`. The two must not overlap. Not for strings. */
 void clv__bucket_pad(const clv_tensor *exact, const clv_tensor *padded);
 void clv__bucket_cut(const clv_tensor *padded, const clv_tensor *exact);
 

@@ -109,7 +109,8 @@ static bool is_new(const work *w, uint32_t device) {
   return w->device == device && w->compiled->use != NULL && w->compiled->origin.source != CLV__SOURCE_MEMORY;
 }
 
-/* Asks for the executable's description again: after finish() it may hold more memory. Its weights must not have changed. */
+/* Asks for the executable's description again, because finish() may change how much memory the executable holds. finish() must
+ * not change the number of weights. */
 static clv_status ask_again(const clv__device *device, clv__compiled *compiled, clv_error *error) {
   clv__shared_executable *e = compiled->use->of;
   clv_executable_info info = {.struct_size = sizeof info};
@@ -185,7 +186,8 @@ static clv_status finish_device(clv__executables *all, uint32_t d, work *list, u
 
 /* ---- Programs ---- */
 
-/* A device without finish() completes one partition after the other, so that no weight is in memory for longer than necessary. */
+/* If a device has no finish(), completes its partitions one after the other, so that no weight is in memory for longer than
+ * necessary. */
 static clv_status compile_all(clv__executables *all, work *list, uint32_t count, clv__arena *arena, clv_error *error) {
   clv_devices *devices = all->plan->devices;
   for (uint32_t i = 0; i < count; ++i) {

@@ -40,7 +40,7 @@ typedef struct clv__compiled {
 typedef struct clv__executables_counters {
   uint32_t from_memory, from_folder, from_disk, compiled, not_kept; /* executables by source */
   double executables_ms, weights_ms;
-  uint64_t uploaded_bytes, shared_bytes; /* bytes of weights: copied to a device, and found there */
+  uint64_t uploaded_bytes, shared_bytes; /* bytes of weights copied to devices, and of weights that were already there */
 } clv__executables_counters;
 
 typedef struct clv__executables {

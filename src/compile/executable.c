@@ -60,7 +60,7 @@ static clv_status load_executable(obtaining *o, const clv__cache_info *info, con
     snprintf(text, text_bytes, "the device rejected the stored executable: %.*s", 150, error.message);
   } else if (!takes_weights(o, info)) {
     destroy(o);
-    snprintf(text, text_bytes, "the stored executable needs other weights");
+    snprintf(text, text_bytes, "the weights of the stored executable differ from those of the partition");
   }
   return status;
 }
@@ -271,7 +271,7 @@ clv_status clv__executable_obtain(clv__share *share, const clv_compiled *folder,
   clv_status status = CLV_OK;
   if (o.executable == NULL && o.device->is_lost) {
     *by_device = true;
-    status = clv__error_set(error, CLV_DEVICE_ERROR, "the device is lost");
+    status = clv__error_set(error, CLV_DEVICE_ERROR, "the device was removed, because it did not answer in time");
   }
   if (status == CLV_OK && o.executable == NULL) status = compile(&o, by_device, error);
   if (status == CLV_OK) status = clv__share_add(share, device, &o.key, view, arena, o.executable, o.weights, use, error);

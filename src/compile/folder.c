@@ -36,7 +36,7 @@ static const char *keep(const reading *r, const char *text) {
   return clv__arena_string(&r->compiled->arena, text, strlen(text));
 }
 
-/* A plain file name in the folder itself: it cannot lead out of the folder. */
+/* Whether `name` is a plain file name, which cannot refer to a file outside of the folder. */
 static bool is_plain(const char *name) {
   return name != NULL && name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL;
 }

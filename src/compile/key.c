@@ -5,7 +5,7 @@
 
 #include "graph/content.h"
 
-/* ---- Structure. Of all names, only those of operators, domains and attributes count. ---- */
+/* ---- Structure. Names are not hashed, except those of operators, domains and attributes. ---- */
 
 /* Symbols are numbered in the order in which a view uses them, because their own numbers and names differ between equal models. A
  * view has few of them. */

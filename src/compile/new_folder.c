@@ -161,7 +161,8 @@ clv_status clv__folder_check(const clv_allocator *allocator, const char *directo
   return status;
 }
 
-/* If the system cannot exchange two folders, the old one is renamed first: for a moment there is no folder. */
+/* Exchanges the new folder and the target. If the system cannot do this in one step, renames the old folder first, so for a
+ * moment the target does not exist. */
 static int exchange(const clv__new_folder *made) {
   if (renameat2(AT_FDCWD, made->folder, AT_FDCWD, made->target, RENAME_EXCHANGE) == 0) return 0;
   if (errno != ENOSYS && errno != EINVAL) return -1;
@@ -180,7 +181,9 @@ clv_status clv__new_folder_commit(clv__new_folder *made, clv_error *error) {
   umask(mask);
   bool done = chmod(made->folder, 0777 & mask) == 0;
   done = done && (made->replaces ? exchange(made) : rename(made->folder, made->target)) == 0;
-  if (!done) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot move it into place: %s", made->target, strerror(errno));
+  if (!done)
+    return clv__error_set(error, CLV_IO_ERROR, "%s: cannot move the new directory to this path: %s", made->target,
+                          strerror(errno));
   if (made->replaces) remove_folder(made->folder); /* it now has the old contents */
   clv__release(made->allocator, made->folder);
   made->folder = NULL;

@@ -98,7 +98,7 @@ static const void **list_constants(const clv_graph_view *view, clv__arena *arena
 static bool same_constants(const clv_graph_view *view, const void *const *mine, const void *const *theirs) {
   for (uint32_t v = 0; v < view->value_count; ++v) {
     if (mine[v] == theirs[v]) continue;
-    clv_tensor other = *clv__view_type(view, v); /* dtypes and dims are part of the key */
+    clv_tensor other = *clv__view_type(view, v); /* both constants have this dtype and these dims, which are part of the key */
     other.data = (void *)theirs[v];
     if (mine[v] == NULL || theirs[v] == NULL || !clv__content_equal(clv__view_type(view, v), &other)) return false;
   }

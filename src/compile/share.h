@@ -17,7 +17,7 @@ typedef struct clv__share clv__share; /* attached to the devices as CLV__ATTACHE
 typedef struct clv__shared_executable clv__shared_executable;
 typedef struct clv__shared_weight clv__shared_weight;
 
-/* Links a thing into a hash table. It is the first member of the thing's struct. */
+/* Links an executable or a weight into a hash table. It must be the first member of their structs. */
 typedef struct clv__share_link {
   struct clv__share_link *next;
   uint64_t hash;

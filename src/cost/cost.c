@@ -32,10 +32,10 @@ static void describe_origin(clv__model_device *d, bool has_profile) {
   if (d->tables != NULL) {
     snprintf(d->origin, sizeof d->origin, "profile of %.40s", d->tables->measured);
   } else {
-    snprintf(d->origin, sizeof d->origin, "%s%s", stated_launch(d->device) >= 0 ? "stated by the device" : "nominal",
-             has_profile                     ? ": the profile is for other devices"
+    snprintf(d->origin, sizeof d->origin, "%s%s", stated_launch(d->device) >= 0 ? "stated by the device" : "nominal figures",
+             has_profile                     ? ", because the profile is for other devices"
              : stated_launch(d->device) >= 0 ? ""
-                                             : ": no profile");
+                                             : ", because no profile is given");
   }
 }
 

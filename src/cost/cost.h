@@ -40,7 +40,8 @@ uint64_t clv__cost_saving(const clv__cost_model *model, uint32_t producer, uint3
 uint64_t clv__cost_launch(const clv__cost_model *model, uint32_t device);
 /* The cost of a copy from the host to the device (`to_device`) or from the device to the host. */
 uint64_t clv__cost_copy(const clv__cost_model *model, uint32_t device, bool to_device, uint64_t size_bytes);
-/* The origin of the device's prices, for the plan: "profile of 2026-11-21", "stated by the device", "nominal: no profile". */
+/* The origin of the device's prices, for the plan: "profile of 2026-11-21", "stated by the device", "nominal figures, because
+ * no profile is given". */
 const char *clv__cost_origin(const clv__cost_model *model, uint32_t device);
 
 #endif

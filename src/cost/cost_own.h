@@ -45,14 +45,14 @@ struct clv__cost_model {
   uint64_t *savings; /* [edge * device_count + device] */
 };
 
-/* Temporary state during the construction of the model. */
+/* Temporary state during the construction of the cost model. */
 typedef struct clv__making {
   clv__cost_model *model;
   const clv_graph_view *whole;
   const bool *folded;
   clv__arena arena;
   uint32_t class_count;  /* classes of nodes with equal signatures */
-  uint32_t *classes;     /* by node; CLV__NO_ID: a view, folded, of unknown sizes, or no device has tables */
+  uint32_t *classes;     /* by node: its class; CLV__NO_ID: a view, a folded node, unknown sizes, or no device has tables */
   const char **families; /* by class: operator and dtype (clv__signature_family) */
   bool *is_view;         /* by node */
   float *flops, *bytes;  /* by node */

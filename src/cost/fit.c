@@ -11,7 +11,7 @@
 
 enum { LEAST_POINTS = 4, LEAST_EDGES = 2, FAMILY_BYTES = 96, UNKNOWNS = 4 };
 #define WORST_ERROR 0.35   /* rejects a fit whose median error is larger */
-#define SMALLEST_NS 1000.0 /* smaller differences are noise */
+#define SMALLEST_NS 1000.0 /* added to times before dividing by them: smaller differences are noise */
 
 /* ---- One fit ---- */
 
@@ -60,7 +60,7 @@ static double predict(const clv__fit *fit, double flops, double bytes, double ot
 
 static double median_error(const clv__fit_point *points, uint32_t count, const clv__fit *fit) {
   double few[256];
-  uint32_t used = count < 256 ? count : 256; /* spread evenly over all points if there are more */
+  uint32_t used = count < 256 ? count : 256; /* the points to use: all, or 256 at equal distances */
   for (uint32_t i = 0; i < used; ++i) {
     const clv__fit_point *point = &points[(size_t)i * count / used];
     few[i] = fabs(predict(fit, point->flops, point->bytes, point->other) - point->time_ns) / (point->time_ns + SMALLEST_NS);

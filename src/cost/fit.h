@@ -11,7 +11,7 @@ typedef struct clv__fit {
   double base_ns, per_flop_ns, per_byte_ns, per_other_ns;
   double least_flops, most_flops, least_bytes, most_bytes;
   uint32_t points;
-  double error; /* median of |predicted - measured| / measured */
+  double error; /* median of |predicted - measured| / (measured + 1 us) */
 } clv__fit;
 
 typedef struct clv__fits clv__fits;

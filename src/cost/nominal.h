@@ -16,7 +16,7 @@ typedef struct clv__nominal {
   bool fuses; /* elementwise nodes are fused into the Conv, MatMul or Gemm that produces their input */
 } clv__nominal;
 
-/* For "cpu", "npu", "gpu"; any other kind counts as a CPU. Never NULL. */
+/* Returns the figures for the kind "cpu", "npu" or "gpu". Any other kind counts as a CPU. Never returns NULL. */
 const clv__nominal *clv__nominal_find(const char *kind);
 
 #endif

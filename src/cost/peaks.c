@@ -1,4 +1,4 @@
-/* See peaks.h. Several threads repeat the same work at the same time; the best time counts. */
+/* See peaks.h. Several threads repeat the same work at the same time; the best time is used. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "cost/peaks.h"
 

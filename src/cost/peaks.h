@@ -19,7 +19,7 @@ const char *clv__peak_name(clv__peak peak);
 enum { CLV__PEAK_SIZES = 6 };
 
 typedef struct clv__peaks {
-  uint32_t thread_count;                    /* used on the host's processor; 0: another device was measured */
+  uint32_t thread_count;                    /* threads that ran on the host's processor; 0: another device was measured */
   double flops_per_second[CLV__PEAK_COUNT]; /* 0: unknown */
   uint32_t size_count;                      /* 0: no bandwidth is known */
   uint64_t sizes_bytes[CLV__PEAK_SIZES];    /* ascending: bytes read repeatedly; the last size measures main memory */

@@ -259,7 +259,8 @@ clv_status clv__measure_device(clv_devices *devices, uint32_t index, const clv__
   CLV__TRY(keep(profile, device->info.kind, &tables->kind, error));
   CLV__TRY(keep(profile, device->info.description, &tables->description, error));
   CLV__TRY(keep(profile, options->day, &tables->measured, error));
-  if (options->progress != NULL) options->progress(options->user_data, device->name, "launch, copies and peaks", 0, 0);
+  if (options->progress != NULL)
+    options->progress(options->user_data, device->name, "launch time, copy times and peak rates", 0, 0);
   clv__devices_lock(devices);
   measure_launch(device, allocator, options->runs, &tables->launch);
   clv_status status = measure_copies(device, options->runs, allocator, profile, tables, error);

@@ -102,7 +102,7 @@ typedef struct clv__profile {
 clv_status clv__profile_create(const clv_allocator *allocator, clv__profile **profile, clv_error *error);
 /* Reads a profile file. Rejects an invalid file; the error names the file, the place and the value. */
 clv_status clv__profile_read(const char *path, const clv_allocator *allocator, clv__profile **profile, clv_error *error);
-/* The same from memory; `name` replaces the path in errors. For the fuzz target. */
+/* Reads a profile from memory; `name` replaces the path in errors. For the fuzz target. */
 clv_status clv__profile_parse(const char *text, size_t size_bytes, const char *name, const clv_allocator *allocator,
                               clv__profile **profile, clv_error *error);
 /* Writes the file completely or not at all. The entries are sorted, so equal tables give equal bytes. */

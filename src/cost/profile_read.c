@@ -110,7 +110,7 @@ static clv_status read_saving(reading *r, json_t *item, size_t number) {
   if (saving % 2 != 0)
     return clv__json_bad(&r->json, "%s: 'saving_ns' is %llu, but must be even", where, (unsigned long long)saving);
   if (clv__profile_find_saving(r->device, (uint32_t)producer, (uint32_t)consumer) != CLV__MAP_NONE)
-    return clv__json_bad(&r->json, "%s: this edge appears twice", where);
+    return clv__json_bad(&r->json, "%s: an earlier entry has the same producer and consumer", where);
   CLV__TRY(clv__profile_find_or_add_saving(r->profile, r->device, (uint32_t)producer, (uint32_t)consumer, bytes, &index,
                                            r->json.error));
   r->device->savings[index].saving_ns = saving;
@@ -136,7 +136,8 @@ static clv_status read_terms(reading *r, const json_t *item, const char *where, 
       return clv__json_bad(&r->json, "%s: %s[%zu] is index %lld after %lld; indices must ascend and be below %u", where, key, i,
                            (long long)index, (long long)last, limit);
     if (times < 1 || times > MOST_COUNT)
-      return clv__json_bad(&r->json, "%s: %s[%zu] has an invalid count of %lld", where, key, i, (long long)times);
+      return clv__json_bad(&r->json, "%s: %s[%zu] has the count %lld, which is below 1 or too large", where, key, i,
+                           (long long)times);
     r->terms[used + i] = (clv__profile_term){(uint32_t)index, (uint32_t)times};
     last = index;
   }

@@ -4,7 +4,7 @@
  *
  * over all blocks, by coordinate descent. The weight of a block grows with the square of its node count. Large blocks count
  * more because plans consist of them, and because a small node whose data stays in a cache when it runs alone is slower among
- * other nodes. A block that contradicts the others counts less. Unknowns that no block determines stay near the time of the
+ * other nodes. A block that contradicts the others gets less weight. Unknowns that no block determines stay near the time of the
  * node alone. */
 #include "cost/profile.h"
 
@@ -12,13 +12,13 @@
 #include <string.h>
 
 enum { MOST_SWEEPS = 2000, ROUNDS = 5 };
-#define BELIEVED 0.05  /* relative error above which a block counts less */
+#define BELIEVED 0.05  /* relative error above which the weight of a block is reduced */
 #define SHAKY 20.0     /* a spread of 1/SHAKY of the time halves the weight */
 #define HOLD 1e-4      /* weight of an unknown's start value, relative to the weight of the blocks that contain it */
 #define CONVERGED 1e-7 /* iteration ends if a sweep changes the unknowns by less than this, relative to their sum */
-#define TIMER_NS 200.0 /* added to each time, so that errors below the timer's accuracy do not count */
+#define TIMER_NS 200.0 /* added to each time, so that errors below the timer's accuracy have little effect */
 
-/* Rows are blocks; columns are unknowns: operators, then edges. Stored by column (CSR). */
+/* Rows are blocks; columns are unknowns: operators, then edges. Stored by column. */
 typedef struct system {
   uint32_t row_count, column_count;
   double *weights, *trust, *rests; /* by row; rests: measured - predicted */
@@ -146,7 +146,8 @@ clv_status clv__profile_solve(clv__profile_device *device, const clv_allocator *
       entry->has_within = s.offsets[i] != s.offsets[i + 1];
       entry->within_ns = entry->has_within ? (uint64_t)(s.values[i] + 0.5) : 0;
     }
-    for (uint32_t i = 0; i < device->saving_count; ++i) { /* even, because each of the two nodes is charged half */
+    for (uint32_t i = 0; i < device->saving_count;
+         ++i) { /* rounds to an even number, because each of the two nodes is charged half */
       device->savings[i].saving_ns = 2 * (uint64_t)(s.values[device->operator_count + i] / 2 + 0.5);
     }
   }

@@ -5,13 +5,13 @@
 #include "cost/peaks.h"
 
 /* Work as the model defines it, independent of the algorithm: Winograd, for example, needs fewer FLOPs than are counted here.
- * Bytes of values that are only used inside the group do not count, because such values need not be in memory. */
+ * Values that are only used inside the group add no bytes, because such values need not be in memory. */
 typedef struct clv__group_work {
   bool is_known; /* false if a size is unknown, or if an operator has a body or is unknown */
   double flops;
   clv__peak peak;      /* the number format of most of the work */
   double weight_bytes; /* bytes of constants */
-  double moved_bytes;  /* bytes read from other groups and written for them */
+  double moved_bytes;  /* bytes that the group reads from other groups and writes for them */
 } clv__group_work;
 
 typedef struct clv__tally {

@@ -45,7 +45,8 @@ static bool is_constant(const clv_graph_view *whole, clv_value_id value) {
   return clv__value_is_constant(whole->graph, whole->types, value);
 }
 
-/* Kernels have fast paths for some exponents: a square costs less than a general power. */
+/* Whether the cost depends on the value of this constant. It does for the exponent of Pow: a square costs less than a general
+ * power. */
 static bool value_matters(const clv__node *node, uint32_t input, const clv_tensor *type) {
   size_t count;
   return input == 1 && strcmp(node->op, "Pow") == 0 && (type->dtype == CLV_F32 || type->dtype == CLV_F64) &&

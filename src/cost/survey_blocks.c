@@ -50,7 +50,7 @@ static clv_status measure_block(clv__survey *s, uint32_t from, uint32_t to, clv_
   return measure->runs == 0 ? CLV_OK : clv__survey_put(s, from, to, measure, error);
 }
 
-/* Whether the time of the block is about the sum of its nodes alone. */
+/* Whether the time of the block is about the sum of the times of its nodes, each measured alone, with a single launch. */
 static bool is_additive(const clv__survey *s, uint32_t from, uint32_t to, const clv__measure *measure) {
   if (measure->runs == 0) return false;
   double launch = (double)s->tables->launch.time_ns, sum = launch;

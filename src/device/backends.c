@@ -95,7 +95,7 @@ static const char *missing_slot(const clv_backend *b) {
 static clv_status read_table(const clv_backend *given, clv_backend *table, clv_error *error) {
   if (given->abi_version != CLV_ABI_VERSION) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "backend has plugin ABI version %u, this library %u: rebuild the backend for this version",
+                          "backend has plugin ABI version %u, but this library has %u: rebuild the backend for this version",
                           given->abi_version, CLV_ABI_VERSION);
   }
   if (given->struct_size < LEAST_TABLE_BYTES) {
@@ -122,7 +122,7 @@ static clv_status check_name(const char *name, const char *expected, clv_error *
   bool is_word = name[0] != '\0' && strlen(name) < 64;
   for (const char *at = name; is_word && *at != '\0'; ++at) is_word = isalnum((unsigned char)*at) || *at == '_' || *at == '-';
   if (!is_word) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "backend '%.80s': a name has at most 63 letters, digits, '_' and '-'",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "backend '%.80s': its name must have 1 to 63 letters, digits, '_' and '-'",
                           name);
   }
   for (size_t i = 0; i < sizeof taken / sizeof *taken; ++i) {

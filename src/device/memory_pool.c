@@ -25,7 +25,7 @@ typedef struct pool {
   const clv_allocator *allocator;
   pthread_mutex_t lock; /* protects everything below */
   uint64_t generation;
-  uint64_t lost_at[CLV__MAX_DEVICES]; /* by device: the newest generation when the loss was first noticed; 0: not lost */
+  uint64_t lost_at[CLV__MAX_DEVICES]; /* by device: `generation` at the time when its loss was noticed; 0: not lost */
   shelf shelves[CLV__MAX_DEVICES + 1];
   abandoned *abandoned;
   clv__memory_block *suspect; /* buffers of other devices that a lost device may still write to */
@@ -232,10 +232,11 @@ static void forget_kept(shelf *s, uint32_t device) {
 
 static clv_status refuse(const shelf *s, const clv__memory_block *block, uint64_t freed_bytes, clv_error *error) {
   char limit[48] = "";
-  if (s->counters.limit_bytes > 0) snprintf(limit, sizeof limit, " of %" PRIu64, s->counters.limit_bytes);
+  if (s->counters.limit_bytes > 0) snprintf(limit, sizeof limit, " of at most %" PRIu64, s->counters.limit_bytes);
   return clv__error_prefix(error, CLV_OUT_OF_MEMORY,
-                           "%" PRIu64 " bytes (%" PRIu64 " in use%s, %" PRIu64 " kept and freed in vain)", block->size_bytes,
-                           s->counters.in_use_bytes, limit, freed_bytes);
+                           "cannot allocate %" PRIu64 " bytes (%" PRIu64 " bytes%s are in use; freeing %" PRIu64
+                           " unused bytes did not help)",
+                           block->size_bytes, s->counters.in_use_bytes, limit, freed_bytes);
 }
 
 /* Allocates new memory for a block whose size, space and device are set. If the device is out of memory, frees the kept blocks

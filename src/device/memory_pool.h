@@ -9,7 +9,8 @@
 
 #include "device/device.h"
 
-/* A block of memory. Generations are unique: the same address with another generation is another block. */
+/* A block of memory. Each allocation gets a new generation, so a block at the same address with another generation is another
+ * block. */
 typedef struct clv__memory_block {
   clv_buffer *buffer; /* allocated by `device`; NULL if `device` is CLV__NO_ID */
   void *host;         /* its address if the host can access it */
@@ -31,8 +32,8 @@ typedef struct clv__memory_pool_counters {
  * errors of the device. */
 clv_status clv__memory_pool_allocate(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__memory_block *block,
                                      clv_error *error);
-/* Returns a block to the pool and clears it; accepts a block without generation. The pool never keeps more bytes than were once
- * in use: beyond that, it frees the blocks that were allocated longest ago. */
+/* Returns a block to the pool and clears it; accepts a block whose generation is 0. The pool never keeps more bytes than were
+ * once in use: beyond that, it frees the blocks that were allocated longest ago. */
 void clv__memory_pool_free(clv_devices *devices, clv__memory_block *block);
 /* Frees all kept blocks, in all spaces. */
 void clv__memory_pool_trim(clv_devices *devices);

@@ -19,7 +19,7 @@ static clv_status unknown_device(const clv_context *context, const char *name, c
         snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", strcmp(backend, "vnpu") == 0 ? "npu" : backend);
     used += written < 0 ? 0 : (size_t)written;
   }
-  return clv__error_set(error, CLV_NOT_FOUND, "device '%s': unknown; the backends are: %s; and there is no plugin cleave_%.*s.so",
+  return clv__error_set(error, CLV_NOT_FOUND, "device '%s' is unknown; the backends are: %s; there is no plugin cleave_%.*s.so",
                         name, known, (int)strcspn(name, ":"), name);
 }
 
@@ -66,8 +66,8 @@ static clv_status check_keys(const clv_devices *devices, const clv_backend *back
       clv__text_append(&known, "%s%s%s%s%s", k > 0 ? "; " : "", o->key, o->values != NULL ? " (" : "",
                        o->values != NULL ? o->values : "", o->values != NULL ? ")" : "");
     }
-    clv_status status = clv__error_set(error, CLV_INVALID_ARGUMENT, "option '%.80s' is unknown; %s has %s", taken[i].key,
-                                       backend->name, known.size_bytes > 0 ? known.data : "none");
+    clv_status status = clv__error_set(error, CLV_INVALID_ARGUMENT, "option '%.80s' is unknown; the options of %s are: %s",
+                                       taken[i].key, backend->name, known.size_bytes > 0 ? known.data : "none");
     clv__text_finish(&known);
     return status;
   }
@@ -93,7 +93,7 @@ static clv_status check_options(const clv_devices *devices, const clv_devices_op
     }
     if (!meant) {
       return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "device option '%s': expected DEVICE:key=value, with a device of --devices", text);
+                            "device option '%s': expected DEVICE:KEY=VALUE, where DEVICE is one of --devices", text);
     }
   }
   return CLV_OK;
@@ -138,8 +138,8 @@ static clv_status read_own_name(const clv_devices *devices, const clv_backend *n
   return npu->list(npu->self, clv__context_host(devices->context), &option, 1, copy_name, own, error);
 }
 
-/* Finds the backend of a device name, and the description of a virtual NPU. The first description is "npu", the next "npu1",
- * and so on, unless the descriptions name their devices. */
+/* Finds the backend of a device name and, for a virtual NPU, its description. A description may name its device. Otherwise the
+ * device of the first description is "npu", that of the second "npu1". */
 static clv_status resolve(const clv_devices *devices, const clv_devices_options *options, const char *name,
                           const clv_backend **backend, const char **spec, uint32_t *ordinal, clv_error *error) {
   static const char *const builtin[] = {"default"};
@@ -174,7 +174,8 @@ static clv_status resolve(const clv_devices *devices, const clv_devices_options 
     if (*backend == NULL) return unknown_device(devices->context, name, error);
   }
   if (*backend == npu) {
-    return clv__error_set(error, CLV_NOT_FOUND, "device '%s': there %s only %u description%s; give another with --npu-spec", name,
+    return clv__error_set(error, CLV_NOT_FOUND,
+                          "device '%s': there %s only %u description%s of virtual NPUs; give another with --npu-spec", name,
                           spec_count == 1 ? "is" : "are", spec_count, spec_count == 1 ? "" : "s");
   }
   *ordinal = read_ordinal(rest[0] == ':' ? rest + 1 : rest);
@@ -278,7 +279,7 @@ static void leave_out(void *cookie, const char *name, const char *reason) {
   record_left_out(devices, name, reason);
 }
 
-/* Whether the user gave options for the device: then it must open. */
+/* Whether the user gave options for the device. Such a device is not left out: if it cannot be opened, that is an error. */
 static bool is_spoken_of(const clv_devices_options *options, const char *name) {
   size_t key_bytes;
   for (uint32_t i = 0; i < options->device_option_count; ++i) {
@@ -349,7 +350,7 @@ static clv_status nothing_left(const clv_devices *devices, const char *list, clv
 static clv_status open_list(clv_devices *devices, const clv_devices_options *options, const char *list, clv_error *error) {
   for (const char *at = list;;) {
     size_t length = strcspn(at, ",");
-    if (length == 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "device list '%s': empty name", list);
+    if (length == 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "device list '%s' contains an empty name", list);
     char *name = clv__arena_string(&devices->arena, at, length);
     if (name == NULL) return clv__error_memory(error, length);
     clv_error refused = {0};

@@ -4,7 +4,8 @@
 
 #include "device/device.h"
 
-/* Opens options->list in `devices`, which must be empty. Devices opened before a failure are closed with the set. */
+/* Opens options->list in `devices`, which must be empty. If this fails, devices that were already opened stay in `devices`, and
+ * clv_devices_close() closes them. */
 clv_status clv__devices_open_all(clv_devices *devices, const clv_devices_options *options, clv_error *error);
 
 #endif

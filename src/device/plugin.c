@@ -168,7 +168,7 @@ static clv_status list_folders(folders *f, clv_error *error) {
   return status;
 }
 
-/* ---- By the name of a device ---- */
+/* ---- Finding a plugin by the name of a device ---- */
 
 enum { FILE_BYTES = 96 };
 

@@ -85,6 +85,6 @@ clv_status clv__remembered_put(clv__cache *cache, const char *backend, const cha
   clv__cache_info info = {.key = memory_key(backend, key)};
   snprintf(info.backend, sizeof info.backend, "%s", backend);
   snprintf(info.description, sizeof info.description, "%s", key);
-  snprintf(info.operators, sizeof info.operators, "what the backend remembers");
+  snprintf(info.operators, sizeof info.operators, "data kept by the backend");
   return clv__cache_put(cache, &info, write_bytes, &(bytes){data, size_bytes}, error);
 }

@@ -53,7 +53,7 @@ static bool read_mode(const char *text, clv_capture_policy *mode) {
   return true;
 }
 
-/* NULL if it is unset or empty. */
+/* Returns the text of an environment variable; NULL if it is unset or empty. */
 static const char *variable(clv__variable which) {
   const char *text = clv__environment_get(which);
   return text == NULL || text[0] == '\0' ? NULL : text;
@@ -102,7 +102,7 @@ static clv_status check_isa(clv_error *error) {
   return text == NULL || clv__isa_read(text, &limit) ? CLV_OK : unreadable(CLV__VARIABLE_ISA, text, error);
 }
 
-/* NULL unless it is an absolute path: a relative one is invalid here. */
+/* Returns the path in an environment variable; NULL if it is not absolute, because a relative path is invalid here. */
 static const char *absolute(clv__variable which) {
   const char *text = variable(which);
   return text != NULL && text[0] == '/' ? text : NULL;

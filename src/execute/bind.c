@@ -128,7 +128,7 @@ clv_status clv__request_bind_outputs(clv__request *request, const clv__order *or
     if (!clv__tensor_size_bytes(type, &size_bytes) || overlaps_input(order, output->data, size_bytes)) continue;
     slot->bound = output->data;
   }
-  for (uint32_t i = 0; i < all; ++i) { /* outputs without memory stay in the session's memory */
+  for (uint32_t i = 0; i < all; ++i) { /* outputs for which the caller gives no memory use the session's */
     clv__slot *slot = writable_slot(request, i);
     if (slot != NULL && order->outputs[i].data == NULL) slot->bound = NULL;
   }

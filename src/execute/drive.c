@@ -183,7 +183,7 @@ static clv_status issue_ready(drive *d, bool *any, clv_error *error) {
     uint32_t step = schedule->lane_steps[lane][issued];
     if (!can_issue(d, &schedule->tracks[step])) continue;
     *any = true;
-    return issue_in_turn(d, step, error); /* only one step: asynchronous steps may have become ready meanwhile */
+    return issue_in_turn(d, step, error); /* issue only one step: while it ran, asynchronous steps may have become ready */
   }
   return CLV_OK;
 }

@@ -25,8 +25,8 @@ static void begin(fallback *f, clv_session *session) { /* does not clear all of 
   f->begin_ns = clv__clock_ns();
 }
 
-/* Returns whether the run may succeed without the device that failed. Not for errors that occur on any device, nor for
- * cancellation and time limits, which the caller requested. */
+/* Returns whether the run may succeed without the device that failed. Returns false for errors that would occur on any device,
+ * and for cancellation and time limits, which the caller requested. */
 static bool is_of_device(clv_status status) {
   return status == CLV_DEVICE_ERROR || status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE || status == CLV_NOT_SUPPORTED ||
          status == CLV_INTERNAL_ERROR || status == CLV_IO_ERROR;
@@ -77,7 +77,8 @@ void clv__incident_text(const clv_devices *devices, const clv__incident *inciden
   char onto[128];
   const char *name = devices->items[incident->device].name, *why = incident->text;
   size_t length = strlen(name);
-  if (strncmp(why, name, length) == 0 && strncmp(why + length, ": ", 2) == 0) why += length + 2; /* already in the message */
+  /* The message begins with the device's name, so skip it in the reason. */
+  if (strncmp(why, name, length) == 0 && strncmp(why + length, ": ", 2) == 0) why += length + 2;
   list_devices(devices, incident->onto, onto, sizeof onto);
   if (incident->partition_count == 0) {
     snprintf(text, size_bytes, "%s was removed: %s", name, why);
@@ -148,7 +149,7 @@ static clv_status take_out(fallback *f, const clv_plan *plan, uint32_t device, c
   return refused;
 }
 
-/* Makes an engine for `plan`, or, if devices fail on the way, for a plan without them. `own` is `plan` if the engine takes
+/* Makes an engine for `plan` or, if devices fail meanwhile, for a plan without them. `own` is `plan` if the engine takes
  * ownership of it, otherwise NULL. */
 static clv_status make_engine(fallback *f, const clv_plan *plan, clv_plan *own, clv__engine **engine) {
   clv_session *session = f->session;

@@ -55,7 +55,7 @@ static clv_status recompile(clv__partition_state *state, const char *why, clv_er
   }
   clv__source source = state->own.origin.source;
   if (source == CLV__SOURCE_COMPILED || source == CLV__SOURCE_NOT_KEPT) {
-    clv__context_log(request->session->devices->context, 2, "partition %u on %s: compiled for other shapes, %.1f ms: %s",
+    clv__context_log(request->session->devices->context, 2, "partition %u on %s: compiled for other shapes in %.1f ms: %s",
                      state->index, clv__request_device(request, partition->device)->name, state->own.origin.ms, why);
   }
   return status;

@@ -19,7 +19,7 @@ static clv_status time_prepared(clv_session *session, const clv__prepared *prepa
     clv__error_clear(error);
     const clv_status status = device->backend->timing->enable(device->handle, prepared->partitions[p].instance, on, error);
     if (status == CLV_OK || status == CLV_NOT_SUPPORTED) continue; /* clv__session_operators() will report CLV_NOT_SUPPORTED */
-    return clv__error_prefix(error, status, "partition %u on %s: timing its steps", p, device->name);
+    return clv__error_prefix(error, status, "partition %u on %s: cannot turn the timing of its steps on or off", p, device->name);
   }
   return CLV_OK;
 }
@@ -51,7 +51,8 @@ clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step
     status = clv__error_set(error, CLV_NOT_SUPPORTED, "%s does not report times of its steps", device->name);
   } else {
     status = device->backend->timing->steps(device->handle, instance, found, cookie, error);
-    if (status != CLV_OK) clv__error_prefix(error, status, "partition %u on %s: its steps", index, device->name);
+    if (status != CLV_OK)
+      clv__error_prefix(error, status, "partition %u on %s: cannot read the times of its steps", index, device->name);
   }
   clv__devices_unlock(devices);
   return status;

@@ -53,7 +53,7 @@ static clv_status infer_actual(const clv__request *request, const clv_tensor *in
   size_t most = (size_t)plan->size_count + graph->input_count;
   clv__shape_given *given = clv__allocate_zero(allocator, most * sizeof *given);
   if (given == NULL) return clv__error_memory(error, most * sizeof *given);
-  uint32_t count = 0; /* first the sizes that the plan was given: their symbols need not occur in an input */
+  uint32_t count = 0; /* begin with the sizes that the plan was given, because their symbols need not occur in an input */
   for (uint32_t i = 0; i < plan->size_count; ++i) given[count++] = plan->sizes[i];
   for (uint32_t i = 0; i < graph->input_count; ++i) {
     if (inputs[i].dtype == CLV_DTYPE_NONE) continue;

@@ -23,7 +23,7 @@ clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream 
   return CLV_OK;
 }
 
-/* Makes room in a block: replaces it if it is too small. */
+/* Replaces the block if it has fewer than `size_bytes` bytes. */
 static clv_status reserve(clv__request *request, uint32_t device, clv__memory_block *block, uint64_t size_bytes,
                           clv_error *error) {
   if (size_bytes <= block->size_bytes) return CLV_OK;

@@ -50,7 +50,8 @@ static void set_waits(maker *m, uint32_t step) {
       bool is_host = m->late[lane] || clv__lane_device(lane) != clv__lane_device(track->lane);
       if (last == 0 || is_host != (on_host == 1)) continue;
       clv__track *other = &s->tracks[last - 1];
-      if (!m->late[lane] && clock[i] > other->position) continue; /* implied, as are all steps of its own lane */
+      /* The step needs no wait that an earlier wait, or the order of its own lane, implies. */
+      if (!m->late[lane] && clock[i] > other->position) continue;
       m->waits[m->wait_count++] = last - 1;
       ++track->wait_count;
       track->device_waits += on_host == 0;

@@ -14,7 +14,7 @@ static inline uint32_t clv__lane_device(uint32_t lane) {
 typedef struct clv__track {
   uint32_t lane;
   uint32_t position;     /* in its lane */
-  uint32_t wait_count;   /* how many steps of other lanes it waits for: at most one per lane, without implied ones */
+  uint32_t wait_count;   /* how many steps of other lanes it waits for: at most one per lane; implied waits are left out */
   const uint32_t *waits; /* these steps */
   uint32_t device_waits; /* how many of `waits`, from the first, the device waits for, by an event; the host waits for the rest */
   bool is_recorded;      /* some wait refers to it, so an event is recorded after it */

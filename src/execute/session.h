@@ -16,7 +16,7 @@ typedef struct clv__incident {
   uint32_t device;
   clv_status status; /* the status and the text of its failure */
   char text[256];
-  uint32_t partition_count; /* the number of its partitions, which were placed again */
+  uint32_t partition_count; /* number of partitions that it had, all of which were placed again */
   uint32_t onto;            /* bits of the devices that received them */
   double cost_ms;           /* time of the failed attempt, of placing and of compiling, without the repetition of the run */
 } clv__incident;
@@ -51,7 +51,7 @@ const clv_tensor *clv__session_types(clv_session *session);
 typedef struct clv__space_stats {
   const char *name;
   uint64_t planned_bytes; /* for boundary values of all requests, each with its largest set of shapes so far */
-  uint64_t bound_bytes;   /* the most alive at one step if steps run one after the other: a lower bound for such a run */
+  uint64_t bound_bytes;   /* lower bound of planned_bytes if steps run one after the other: the most bytes alive at one step */
   uint64_t scratch_bytes; /* for instances; those of one request and device share it */
   uint64_t peak_bytes;    /* the most that the space's pool ever allocated, for all sessions */
   uint64_t limit_bytes;   /* 0: none */

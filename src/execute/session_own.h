@@ -41,7 +41,7 @@ typedef struct clv__slot {
 typedef struct clv__staged {
   clv__memory_block host;   /* the device's copy if it works in host memory; otherwise the staging copy on the way to it */
   clv__memory_block device; /* the device's copy if it does not work in host memory */
-  bool is_used;             /* in this run; otherwise the value's size equals its bucket's, and is accessed in place */
+  bool is_used;             /* used in this run; if not, the value is as large as its bucket, and is accessed in place */
 } clv__staged;
 
 typedef struct clv__partition_state {
@@ -151,7 +151,7 @@ struct clv__request {
   atomic_uint failed_device;            /* the device whose call failed in this run, or CLV__NO_ID */
   uint32_t known_lost;                  /* bits of the removed devices that the driver has already noticed */
   uint32_t pending_first, pending_last; /* partitions enqueued on a device since the last wait for it, for messages */
-  atomic_uint callers;                  /* device threads inside a callback */
+  atomic_uint callers;                  /* number of device threads inside a callback */
   atomic_bool refuses_callbacks;        /* no further callback may enter */
   clv__request *next_abandoned;
 };
@@ -226,8 +226,8 @@ clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t si
 void clv__request_free_memory(clv__request *request);
 clv_status clv__request_reserve_scratch(clv__request *request, uint32_t device, uint64_t size_bytes, clv_error *error);
 
-/* prepare.c: prepares the request for inputs of these types; the result is request->prepared. NULL: use the sizes that the plan
- * knows. */
+/* prepare.c: prepares the request for inputs of these types; the result is request->prepared. If `inputs` is NULL, uses the sizes
+ * that the plan knows. */
 clv_status clv__request_prepare(clv__request *request, const clv_tensor *inputs, clv_error *error);
 /* The type of a value as seen by a partition: at the bucket's sizes if the partition is bucketed. */
 static inline const clv_tensor *clv__prepared_type(const clv__prepared *prepared, const clv__partition *partition,
@@ -325,7 +325,7 @@ uint64_t clv__request_device_deadline_ns(const clv__request *request);
 /* Waits until everything enqueued on the lane completes. Does nothing if devices have no time limit, because then the caller's
  * next backend call waits. */
 clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *error);
-/* Marks the device as lost, because it did not answer in time. Returns that error. */
+/* Marks the device as lost, because it did not answer in time. Returns an error that says so. */
 clv_status clv__request_lose(clv__request *request, uint32_t device, clv_error *error);
 
 /* abandoned.c. clv__request_has_lost_device(): a device that was removed may still work for the request.
@@ -353,9 +353,9 @@ void clv__capture_begin_run(clv__request *request);
 clv_status clv__capture_execute(clv__request *request, uint32_t partition, clv_stream *stream, clv_error *error);
 bool clv__capture_end_run(clv__request *request, clv_status status);
 
-/* trace.c: does nothing unless the session is traced. */
+/* trace.c: add one event, or the steps of the run that just ended. They do nothing unless the session is traced. */
 void clv__trace_add(clv__request *request, clv__trace_event event);
-void clv__trace_steps(clv__request *request); /* the steps of the run that just ended */
+void clv__trace_steps(clv__request *request);
 
 /* drive.c: runs all steps in a valid order, with devices working at the same time. */
 clv_status clv__request_drive(clv__request *request, const clv__order *order, clv_error *error);

@@ -29,7 +29,8 @@ static clv_status get_room(clv__partition_state *state, uint32_t index, const cl
   clv_value_id value = partition->view->values[partition->view->outputs[index]];
   clv__slot *slot = clv__prepared_slot(prepared, value, plan->devices->items[partition->device].space);
   size_t size_bytes;
-  if (partition->is_bucketed && clv__same_dims(type, &prepared->placed[value])) { /* the bucket's size: memory is bound */
+  /* Memory for the bucket's size is bound already. */
+  if (partition->is_bucketed && clv__same_dims(type, &prepared->placed[value])) {
     *binding = state->outputs[index];
     return CLV_OK;
   }
@@ -142,7 +143,7 @@ static clv_status transfer_value(clv__request *request, const clv__transfer *tra
   size_t size_bytes;
   *is_uncut = false;
   if (!clv__tensor_size_bytes(&prepared->types[transfer->value], &size_bytes)) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "transfer of '%s' before its shape is known", name);
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "'%s' cannot be transferred before its shape is known", name);
   }
   if (!to->size_known && to->bound == NULL) CLV__TRY(clv__prepared_grow_slot(prepared, to, size_bytes, error));
   clv_status status = copy(request, transfer, lane, from, to, is_uncut, error);

@@ -54,7 +54,7 @@ void clv__trace_steps(clv__request *request) {
   const clv__schedule *schedule = &request->prepared->schedule;
   for (uint32_t s = 0; s < schedule->step_count; ++s) {
     const clv__mark *mark = &request->marks[s];
-    if (mark->over_ns == 0) continue; /* in a capture with later steps: the last one has the time of all */
+    if (mark->over_ns == 0) continue; /* part of a capture, but not its last step: the last step has the time of all */
     uint64_t begin_ns = begin_of(request, s);
     if (mark->over_ns < begin_ns) begin_ns = mark->over_ns; /* its completion was reported before its issue time was taken */
     clv__trace_add(request, (clv__trace_event){.kind = CLV__TRACE_STEP,

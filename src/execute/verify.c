@@ -9,8 +9,8 @@
 #include "base/tensor/compare.h"
 #include "execute/session_own.h"
 
-/* The reference value of each value between partitions. Their memory is from the pool, because a device that is removed may
- * still read it. */
+/* The contents that the reference loops compute for the values that cross partition boundaries. The memory is from the pool,
+ * because a device that is removed may still read it. */
 typedef struct reference {
   clv__request *request;
   clv_tensor *values;        /* by value id; `data` is NULL if not needed */

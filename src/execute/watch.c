@@ -100,7 +100,7 @@ static void *watch(void *cookie) {
     watcher->first = (watcher->first + 1) % watcher->capacity;
     --watcher->count;
     pthread_mutex_unlock(&watcher->lock);
-    if (!watcher->device->is_lost) { /* the driver asks again, to get the error text */
+    if (!watcher->device->is_lost) { /* the driver calls it again to get the error text */
       (void)watcher->device->backend->event_synchronize(watcher->device->handle, mark->event, NULL);
     }
     clv__board_tell(mark);

@@ -6,7 +6,7 @@
 
 typedef struct source {
   const char *path;
-  clv__safetensors *safetensors; /* one of these two is set */
+  clv__safetensors *safetensors; /* either `safetensors` or `npz` is set; the other is NULL */
   clv__npz *npz;
   bool is_owned; /* the graph owns the mapping of the safetensors file */
 } source;
@@ -126,7 +126,7 @@ clv_status clv__params_bind(clv__params *params, clv__builder *builder, const ch
     char has[128], wanted[128];
     clv__tensor_text(&read, has, sizeof has);
     clv__tensor_text(type, wanted, sizeof wanted);
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s: tensor '%.200s' is %s, but the model's is %s", s->path, name, has,
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s: tensor '%.200s' is %s, but the model needs %s", s->path, name, has,
                           wanted);
   }
   *bound = read;

@@ -56,7 +56,7 @@ static clv_status ask_layers(clv__gnn_planning *p, clv_error *error) {
 
 /* ---- Cuts: the partitioning of the graph for each k ---- */
 
-/* How the graph is partitioned for each k. */
+/* The settings for partitioning the graph for each k. */
 typedef struct cutting {
   const uint32_t *ks;
   uint32_t count;
@@ -268,7 +268,8 @@ static clv_status plan_membership(const clv_allocator *allocator, const clv__gnn
                                   clv_error *error) {
   if (given == NULL) return clv__membership_make(allocator, graph, plan->k, plan->seed, cache, membership, error);
   if (given->k != plan->k)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u parts, but the plan has %u subgraphs", given->k, plan->k);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the given partition has %u parts, but the plan has %u subgraphs",
+                          given->k, plan->k);
   return copy_membership(allocator, given, membership, error);
 }
 
@@ -291,7 +292,7 @@ clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gn
   if (status == CLV_OK)
     status = clv__partitioned_make(allocator, looped != NULL ? looped : graph, &membership, partitioned, error);
   if (status == CLV_OK && plan->k == 1)
-    partitioned->graph = looped; /* takes ownership: its rows are those of this graph */
+    partitioned->graph = looped; /* takes ownership of the graph, because `partitioned` refers to its rows */
   else
     clv__gnn_graph_destroy(looped);
   clv__membership_finish(allocator, &membership);

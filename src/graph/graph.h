@@ -95,17 +95,18 @@ static inline bool clv__value_is_constant(const clv_graph *graph, const clv_tens
   if (v->is_unbound) return true;
   return types != NULL ? types[value].data != NULL : v->type.data != NULL && !v->is_input;
 }
-/* CLV_NOT_SUPPORTED, naming the first one, if a node reads a weight whose bytes are missing. Such a graph can be planned but
- * not run. */
+/* Returns CLV_NOT_SUPPORTED if a node reads a weight whose bytes are missing; the message names the first such weight. Such a
+ * graph can be planned but not run. */
 clv_status clv__graph_check_bound(const clv_graph *graph, clv_error *error);
 /* Whether `pattern` (see clv__pattern_match) matches the node's operator: its ONNX name (Concat), or its source name with or
  * without the overload suffix (aten.cat.default, aten.cat). */
 bool clv__node_matches_op(const clv__node *node, const char *pattern);
-/* The same for the node's name: its unique name (Concat#7) or its name in the source. */
+/* Whether `pattern` matches the node's unique name (Concat#7) or its name in the source. */
 bool clv__node_matches_name(const clv__node *node, const char *pattern);
 
 void clv__graph_destroy(clv_graph *graph); /* accepts NULL; also destroys the bodies */
-/* CLV__NO_ID if there is none. Linear in the graph: for tools and tests. */
+/* Find the value or node called `name`; return CLV__NO_ID if there is none. Their time is linear in the size of the graph: for
+ * tools and tests only. */
 clv_value_id clv__graph_find_value(const clv_graph *graph, const char *name);
 clv_node_id clv__graph_find_node(const clv_graph *graph, const char *name);
 /* Content hash of the structure, attributes, types and all weights. */

@@ -194,7 +194,7 @@ static void graph_value(const clv_graph_view *graph, uint32_t value, clv_value_i
   const clv__value *source = &graph->graph->values[id];
   bool constant = clv__value_is_constant(graph->graph, graph->types, id);
   uint32_t struct_size = info->struct_size;
-  bool whole = graph->inputs == graph->graph->inputs; /* whose inputs and outputs are not sorted, as find_id() requires */
+  bool whole = graph->inputs == graph->graph->inputs; /* its inputs and outputs are not sorted, so find_id() cannot search them */
   clv_value_info filled = {
       .struct_size = struct_size,
       .is_input = !constant && (whole ? source->is_input : find_id(graph->inputs, graph->input_count, value) != CLV_NO_VALUE),

@@ -1,5 +1,5 @@
-/* Cases of operators for the conformance kit, as tables of text: one table per family, a few lines per operator. src/check/cases
- * expands them into graphs and data.
+/* Test cases of operators for the conformance kit, as tables of text: one table per family, a few lines per operator.
+ * src/check/cases expands them into graphs and data.
  *
  * Operands, separated by spaces ("-": absent):   name [:dtype] [dims] [~fill] [role] [values]
  *   dtype    default T, the case's own dtype         dims   default: a scalar, or as many as there are values

@@ -52,7 +52,8 @@ typedef struct clv__infer {
   const clv__content *const *contents; /* per input: NULL, or the partly known content; read it when inputs[i].data is NULL */
   uint32_t input_count;
   clv_tensor *outputs;
-  clv__content *output_content; /* of output 0; `known` is false on entry; set by operators that compute shapes */
+  clv__content *output_content; /* the known elements of output 0, set by operators that compute shapes; `known` is false on
+                                   entry; may be NULL */
   uint32_t output_count;
   const clv_allocator *allocator; /* for temporary memory of an infer function */
   clv_error *error;
@@ -76,7 +77,7 @@ enum {
   CLV__OP_ELEMENTWISE = 1u << 1, /* independent along every axis (with broadcasting) */
   CLV__OP_NO_FOLD = 1u << 2,     /* not a function of its inputs (random numbers), so never folded to a constant */
   CLV__OP_HAS_BODY = 1u << 3,    /* If, Loop, Scan */
-  CLV__OP_PICKS = 1u << 4,       /* reads only as many bytes of input 0 as it writes, such as rows of a table */
+  CLV__OP_PICKS = 1u << 4,       /* reads only part of input 0, as many bytes as it writes: for example, some rows of a table */
   CLV__OP_KEEPS_ZERO = 1u << 5   /* writes zeros at positions where its inputs are padded with zeros */
 };
 
@@ -90,8 +91,8 @@ typedef struct clv__op {
   uint8_t min_inputs, max_inputs, min_outputs, max_outputs; /* CLV__ANY_COUNT: no limit */
   uint32_t flags;
   clv_status (*infer)(clv__infer *infer);
-  void (*work)(const clv__infer *infer, clv__work *work); /* FLOPs; NULL: one per output element; the default rule always computes
-                                                           * bytes */
+  void (*work)(const clv__infer *infer, clv__work *work); /* Sets the FLOPs. NULL: one per output element. A common rule sets the
+                                                           * bytes of every operator. */
   /* Whether the operator is independent along the padded axes. NULL: always if it is element-wise, else never. */
   bool (*independent)(struct clv__padding *padding);
 } clv__op;
@@ -100,7 +101,7 @@ typedef struct clv__op {
 CLV__FAMILIES(CLV__DECLARE_OPS)
 #undef CLV__DECLARE_OPS
 
-/* Returns NULL if the operator is unknown. Any thread may call it. */
+/* Finds an operator. Returns NULL if it is unknown. Any thread may call this function. */
 const clv__op *clv__op_find(const char *domain, const char *name);
 
 /* The work of a node whose shapes are in `infer`. Zero FLOPs and bytes if the shapes are not known, and for views. */
@@ -115,7 +116,7 @@ clv_status clv__infer_broadcast(clv__infer *infer, const clv_tensor *inputs, uin
 clv_status clv__infer_axis(clv__infer *infer, int64_t axis, int32_t rank, int32_t *out);
 /* The elements of an integer input (1-D or scalar; i32, i64 or bool), from its data or its content. False if nothing is known. */
 bool clv__infer_elements(const clv__infer *infer, uint32_t input, clv__content *content);
-/* Sets `dim` to the more specific of two dims. False if they contradict each other: two different numbers. */
+/* Sets `dim` to the more specific of two dims. Returns false if they are two different numbers. */
 bool clv__dim_merge(int64_t a, int64_t b, int64_t *dim);
 static inline bool clv__infer_has(const clv__infer *infer, uint32_t input) {
   return input < infer->input_count && infer->inputs[input].dtype != CLV_DTYPE_NONE;

@@ -13,7 +13,7 @@
 
 /* One call. Shapes and dtypes have already been inferred and checked (infer.h), so a kernel need not check anything that
  * inference rejects. It must check everything that depends on data (indices in range, …), and it must never read or write outside
- * its tensors. Inputs and outputs do not overlap. All data is aligned to its element. */
+ * its tensors. Inputs and outputs do not overlap. All data is aligned to its element size. */
 typedef struct clv__kernel_call {
   const char *op;
   int32_t opset; /* imported version of the node's domain */
@@ -27,16 +27,17 @@ typedef struct clv__kernel_call {
 } clv__kernel_call;
 
 typedef struct clv__kernel {
-  const char *domain; /* "" is ONNX's */
+  const char *domain; /* "" is the domain of ONNX's own operators */
   const char *op;
-  /* CLV__DTYPE_BIT of every dtype that input 0 may have (output 0 for operators without inputs), and of every small dtype that
-   * any other input or output may have. */
+  /* CLV__DTYPE_BIT of every dtype that input 0 may have (output 0 for operators without inputs), and every dtype of
+   * CLV__DTYPES_SMALL that any other input or output may have. */
   uint32_t dtypes;
   clv_status (*run)(const clv__kernel_call *call);
-  /* Optional. Bytes of scratch for these shapes. Tensors may come without data. SIZE_MAX: too large for any memory. */
+  /* Optional. Returns the bytes of scratch for a call with these shapes, or SIZE_MAX if that is too large for any memory. Tensors
+   * may have no data. */
   size_t (*scratch_bytes)(const clv__kernel_call *call);
-  /* Optional. False, with the reason, for limits that `dtypes` cannot express (another input's dtype, an attribute). Tensors may
-   * come without data and with unknown dims or rank. */
+  /* Optional. Checks the limits that `dtypes` cannot express, such as another input's dtype or an attribute. Returns false and
+   * fills `reason` if the kernel cannot run the call. Tensors may have no data, and an unknown rank or unknown dims. */
   bool (*accepts)(const clv__kernel_call *call, char reason[160]);
 } clv__kernel;
 
@@ -47,11 +48,11 @@ CLV__TENSOR_FAMILIES(CLV__DECLARE_KERNELS)
 /* Returns NULL if the operator has no kernel. Any thread may call it. */
 const clv__kernel *clv__kernel_find(const char *domain, const char *op);
 
-/* Whether `kernel` can run the call (dtypes, then accepts()). Fills `reason` if not. */
+/* Whether `kernel` can run the call: checks the dtypes, then calls accepts(). Fills `reason` if not. */
 bool clv__kernel_accepts(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]);
 
-/* Whether `kernel` supports every small dtype among the inputs and outputs. Fills `reason` if not. clv__kernel_accepts() includes
- * this check; call it alone if types become known only at run time. */
+/* Whether `kernel` supports all inputs and outputs whose dtype is in CLV__DTYPES_SMALL. Fills `reason` if not.
+ * clv__kernel_accepts() includes this check; call it alone if types become known only at run time. */
 bool clv__kernel_holds(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]);
 
 /* Runs the kernel. Allocates scratch with `allocator` if call->scratch is NULL and the kernel needs some. */

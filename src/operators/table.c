@@ -1,4 +1,5 @@
-/* The operator table: finds operators of all families by domain and name, and applies the default rule for work. */
+/* The operator table: finds operators of all families by domain and name, and computes their work (FLOPs and bytes). The default
+ * is one FLOP per element of the outputs. */
 #include <assert.h>
 #include <pthread.h>
 
@@ -27,7 +28,7 @@ const clv__op *clv__op_find(const char *domain, const char *name) {
   return clv__lookup_find(&lookup, domain, name);
 }
 
-/* Adds the bytes of all present tensors. False if one of them is not static. */
+/* Adds the sizes of all present tensors to *bytes. Returns false if the shape of one of them is not fully known. */
 static bool sum_bytes(const clv_tensor *tensors, uint32_t count, double *bytes) {
   for (uint32_t i = 0; i < count; ++i) {
     size_t size_bytes;

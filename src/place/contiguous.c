@@ -31,14 +31,14 @@ clv_status clv__place_contiguous(const clv__place_input *input, clv__arena *aren
 }
 
 static const clv__cause causes[] = {
-    {"first", "the first device of --devices supports it"},
-    {"supported", "the first device of --devices that supports it"},
+    {"first", "the first device in --devices supports it"},
+    {"supported", "no device before this one in --devices supports it"},
     {NULL, NULL},
 };
 
 const clv__strategy clv__strategy_contiguous = {
     .name = "contiguous",
-    .summary = "each node on the first device of --devices that supports it; consecutive nodes on one device form a partition",
+    .summary = "each node on the first device in --devices that supports it; consecutive nodes on one device form a partition",
     .place = clv__place_contiguous,
     .split = CLV__SPLIT_LINEAR,
     .causes = causes,

@@ -61,7 +61,7 @@ static clv_status place_node(const delegating *d, uint32_t node, bool wait, clv_
   return CLV_OK;
 }
 
-/* Places a view that waited: on the first of its readers' devices that can run it. */
+/* Places a view that had to wait until its readers were placed: on the first of their devices that can run it. */
 static clv_status place_waiting(const delegating *d, uint32_t node, clv_error *error) {
   const clv__problem *problem = d->problem;
   uint32_t value = problem->writes[problem->write_offsets[node]];
@@ -82,7 +82,8 @@ static clv_status number_groups(const delegating *d, clv__arena *arena, clv_erro
   size_t count = problem->node_count;
   clv_status status = CLV_OK;
   uint32_t next = 0, *groups = clv__arena_allocate(arena, count * sizeof *groups);
-  uint32_t *numbers = clv__allocate(arena->allocator, (count + 1) * sizeof *numbers); /* of one device: by its group number */
+  /* For one device, by its own group number: the new group number. */
+  uint32_t *numbers = clv__allocate(arena->allocator, (count + 1) * sizeof *numbers);
   if (groups == NULL || numbers == NULL) {
     status = clv__error_memory(error, count * sizeof *groups);
     goto cleanup;
@@ -137,7 +138,7 @@ clv_status clv__place_delegate(const clv__place_input *input, clv__arena *arena,
 static const clv__cause causes[] = {
     {"claim", "its device claimed it as part of a group"},
     {"run", "part of a run of consecutive nodes that its device supports"},
-    {"rest", "no delegate gets it"},
+    {"rest", "none of the delegates (all devices but the last) takes it"},
     {NULL, NULL},
 };
 

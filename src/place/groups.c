@@ -1,6 +1,6 @@
 /* See groups.h. Each group is contracted to one item, numbered by its first node. An item is appended to the order once all its
- * producers are; among several, the first in the list. If no item is ready, groups wait for each other, or a group waits for
- * itself through nodes outside it. Then the nodes of the first item that are ready are appended alone. */
+ * producers are; if several items are ready, the first in the list comes next. If no item is ready, groups wait for each other,
+ * or a group waits for itself through nodes outside it. Then the nodes of the first item that are ready are appended alone. */
 #include "place/groups.h"
 
 #include <string.h>
@@ -9,12 +9,12 @@ enum { BREAKS = 32 }; /* a group broken up this often is split into single nodes
 
 typedef struct ordering {
   const clv__problem *problem;
-  uint32_t *item_of; /* by node */
+  uint32_t *item_of; /* by node: its item */
   uint32_t *next;    /* by node: the next member of its item */
   uint32_t *head;    /* by item: its first remaining member */
-  uint32_t *pending; /* by item: reads of values that other items have not computed yet */
-  uint8_t *breaks;   /* by item */
-  uint8_t *done;     /* by node */
+  uint32_t *pending; /* by item: the number of its reads whose values other items have not computed yet */
+  uint8_t *breaks;   /* by item: how often it was broken up */
+  uint8_t *done;     /* by node: it is in the order */
   uint32_t *heap, heap_count;
   uint32_t *order, count;
 } ordering;

@@ -20,8 +20,8 @@ typedef struct walk {
   uint32_t *copied;      /* by value: memory spaces it was copied to, not counting the one it was computed in */
   uint32_t *seen;        /* by value, for devices with an input limit: the last partition (+ 1) that reads it from outside */
   uint32_t *weight_seen; /* by weight: the last partition (+ 1) that it is streamed for */
-  uint32_t latest[16];   /* by device: its last partition */
-  uint32_t lead;         /* the device of the first run */
+  uint32_t latest[16];   /* by device: its latest partition so far */
+  uint32_t lead;         /* the device of the first node that is not a view */
 } walk;
 
 static uint32_t group_of(const walk *w, uint32_t node) {
@@ -47,8 +47,8 @@ static bool is_copied(const walk *w, uint32_t value, uint32_t space) {
   return birth_of(w, value) != space && (w->copied[value] >> space & 1u) == 0;
 }
 
-/* Returns how many streamed weights the node would add to those of partition `into`. The operands of a view other than its source
- * are not data. */
+/* Returns how many streamed weights the node would add to those of partition `into`. None for a view: only its
+ * source is data; its other operands, such as the shape of a Reshape, are not. */
 static uint32_t count_streamed(const walk *w, uint32_t node, uint32_t into) {
   const clv__problem *problem = w->problem;
   uint32_t device = w->placing->devices[node], fresh = 0;
@@ -201,7 +201,7 @@ static void gather(const clv__problem *problem, const part *parts, clv__cut *cut
   uint32_t *offsets = cut->offsets;
   offsets[0] = 0;
   for (uint32_t p = 0, start = 0; p < cut->count; ++p) {
-    offsets[p + 1] = start; /* its end, once it is filled */
+    offsets[p + 1] = start; /* where to put the next node of partition p; after the next loop, where the partition ends */
     start += parts[p].node_count;
   }
   for (uint32_t n = 0; n < problem->node_count; ++n) cut->nodes[offsets[cut->partition_of[n] + 1]++] = n;

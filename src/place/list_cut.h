@@ -1,6 +1,7 @@
 /* The linear cut for strategies that do their own cutting. It works like clv__split_linear() with three differences: a view never
- * causes a boundary, the input limit counts only values that are copied in for a partition, and a partition also ends where the
- * next one can then reuse the buffer of its streamed weights. */
+ * causes a boundary, the input limit counts only values that are copied in for a partition, and a partition also ends before a
+ * node that reads further streamed weights, so that the next partition can reuse the buffer. A run is a sequence of nodes in the
+ * list that are on one device. */
 #ifndef CLEAVE_PLACE_LIST_CUT_H
 #define CLEAVE_PLACE_LIST_CUT_H
 
@@ -9,10 +10,10 @@
 enum { CLV__PROPAGATE_COPIES = 30 }; /* the copy_limit of `propagate` */
 
 typedef struct clv__list_cut {
-  const uint32_t *order; /* the list: nodes in a topological order; NULL: in the order of their numbers */
+  const uint32_t *order; /* the list: all nodes in a topological order. NULL: in the order of their numbers */
   uint32_t copy_limit;   /* most values and streamed weights copied per partition if its device has no input limit; 0: none */
   const char *joined;    /* cause of a view that moves to the device of the run around it */
-  uint32_t closed;       /* bit d: no view may join a run of device d */
+  uint32_t closed;       /* bit d: no view may move to device d */
 } clv__list_cut;
 
 /* Cuts `placing` (devices, causes, groups, streamed) and stores the cut in it. A view inside the run of another device goes into

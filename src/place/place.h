@@ -13,9 +13,9 @@ typedef struct clv__pass {
   const char *const *value_causes;
   const uint32_t *weight_devices;
   const char *const *weight_causes;
-  const uint32_t *partition_of; /* set from the pass that cuts; NULL before */
-  const clv__cut *cut;          /* set from the pass that cuts; NULL before */
-  const clv__copies *copies;    /* the copies into its partitions; NULL before */
+  const uint32_t *partition_of; /* by node: its partition; NULL before pass 5, which cuts the list */
+  const clv__cut *cut;          /* NULL before pass 5 */
+  const clv__copies *copies;    /* the copies into the partitions of `cut`; NULL in earlier passes */
 } clv__pass;
 
 typedef struct clv__place_input {
@@ -39,12 +39,12 @@ typedef struct clv__placing {
   uint16_t *streamed; /* by weight: bits of the devices to which it is streamed; NULL: none */
   uint32_t pass_count;
   const clv__pass *passes;
-  const char *note; /* NULL, or a sentence for the plan, allocated in the arena */
+  const char *note; /* NULL, or a sentence that reports show with the plan, allocated in the arena */
 } clv__placing;
 
 typedef clv_status (*clv__place_fn)(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
 
-/* What a cause of a placement means, for reports. In plans, a number replaces a final `#` of the name. */
+/* A cause of a placement, with its explanation for reports. In plans, a number replaces a final `#` of the name. */
 typedef struct clv__cause {
   const char *name, *meaning;
 } clv__cause;
@@ -54,8 +54,8 @@ typedef struct clv__strategy {
   const char *name;
   const char *summary; /* one line, for help texts */
   clv__place_fn place;
-  clv__split_mode split;    /* the default split mode */
-  uint32_t copy_limit;      /* for its linear cut: the most values copied for a partition whose device states no limit; 0: none */
+  clv__split_mode split; /* the default split mode */
+  uint32_t copy_limit; /* for a linear cut: the most values copied for a partition whose device states no limit; 0: any number */
   const clv__cause *causes; /* its causes, except the common ones; the last has the name NULL */
 } clv__strategy;
 

@@ -25,8 +25,8 @@ static uint32_t device_of_source(const clv__problem *problem, uint32_t node, uin
   return follows ? at : CLV__NONE;
 }
 
-/* Places views that waited: on the device of the reader whose turn comes first. The walk starts at the end of the list, because a
- * view may read another. */
+/* Places the views that had to wait until their readers were placed: each on the device of the reader whose turn comes first. The
+ * walk starts at the end of the list, because a view may read another. */
 static void place_waiting(const clv__problem *problem, const uint8_t *waits, uint32_t *turns, clv__placing *placing) {
   for (uint32_t n = problem->node_count; n-- > 0;) {
     if (!waits[n]) continue;
@@ -55,7 +55,7 @@ typedef struct phases {
  * inputs is computed. */
 static inline void take_turn_of(const clv__problem *problem, uint32_t node, uint32_t turn, uint32_t source, phases *p) {
   uint32_t choices = clv__node_choices(problem, node);
-  if (source != CLV__NONE) { /* a view goes with its source if possible */
+  if (source != CLV__NONE) { /* a view gets its source's device if possible */
     uint32_t at = (p->turns[source] + p->first) & 1u;
     if (device_of_source(problem, node, at) != CLV__NONE) choices = 1u << at;
   }
@@ -94,7 +94,7 @@ typedef struct juggling {
   const uint8_t *waits;
   clv__placing *placing;
   uint32_t *turns, turn;
-  uint32_t *pending; /* by node: reads of values that are not computed yet */
+  uint32_t *pending; /* by node: the number of its reads of values that are not computed yet */
   uint32_t *stack;
   uint32_t *ready[16], ready_counts[16]; /* by device: ready nodes that it can run; other devices may have run some meanwhile */
   uint32_t *run, run_count;              /* the nodes that the last turn ran, in order */
@@ -118,8 +118,8 @@ static void add_ready(juggling *j, uint32_t node, uint32_t choices) {
   }
 }
 
-/* Runs a node. Readers that become ready go on the stack if `device` can run them and, if the turn is real, into the lists of the
- * other devices. */
+/* Runs a node. Readers that become ready go on the stack if `device` can run them. With `is_real`, they also go into the lists of
+ * the other devices (see take_turn()). */
 static void finish(juggling *j, uint32_t node, uint32_t device, bool is_real, uint32_t *depth) {
   const clv__problem *problem = j->problem;
   j->run[j->run_count++] = node;
@@ -138,7 +138,8 @@ static void finish(juggling *j, uint32_t node, uint32_t device, bool is_real, ui
   }
 }
 
-/* Performs a turn of `device`: runs all nodes that it can, one after the other. If the turn is not real, undoes its effects. */
+/* Performs a turn of `device`: runs all nodes that it can, one after the other, and returns how many. Without `is_real`, the turn
+ * is only a trial: its effects are undone. */
 static uint32_t take_turn(juggling *j, uint32_t device, bool is_real) {
   const clv__problem *problem = j->problem;
   uint32_t depth = 0, kept = 0;
@@ -257,13 +258,13 @@ cleanup:
 }
 
 static const clv__cause causes[] = {
-    {"ready", "it was ready when it was its device's turn"},
+    {"ready", "it was ready to run when its device's turn came"},
     {NULL, NULL},
 };
 
 const clv__strategy clv__strategy_ready = {
     .name = "ready",
-    .summary = "run all ready nodes on one device, then all ready nodes on the next, in turn",
+    .summary = "run all ready nodes that one device supports, then all that another supports, in turn",
     .place = clv__place_ready,
     .split = CLV__SPLIT_CONVEX,
     .causes = causes,

@@ -18,7 +18,7 @@ const clv__strategy *const clv__strategies[] = {
 static const clv__cause common_causes[] = {
     {"const", "its outputs are computed at plan time"},
     {"usr", "fixed by the user"},
-    {"view", "moves no data, so it stays where its source is, or where its result is read"},
+    {"view", "a view, which moves no data, so it stays where its source is, or where its result is read"},
     {"file", "set by the plan file"},
     {"only", "the only device that can run it"},
     {"single", "all nodes are on one device"},

@@ -6,24 +6,25 @@
 #include "plan/plan.h"
 
 typedef struct clv__comparison {
-  const char *name; /* of a strategy, or of a device that runs everything */
+  const char *name; /* name of a strategy, or of a device that runs everything */
   bool is_single;
-  bool is_plan;        /* it is the strategy that made the plan */
+  bool is_plan;        /* the row is for the strategy that made the plan */
   const char *refusal; /* NULL; or why there is no such plan: then all figures are 0 */
   uint32_t partitions;
   uint32_t transfers; /* between partitions, not counting the graph's own inputs and outputs */
   uint64_t transfer_bytes;
   uint64_t serial_ns, overlapped_ns, throughput_ns;
   uint64_t predicted_ns; /* by the plan's objective */
-  double gap;            /* to the plan's bound; negative if it is unknown */
+  double gap;            /* (predicted time - the plan's lower bound) / bound; negative if it is unknown */
 } clv__comparison;
 
 /* Places and cuts the plan's problem under the same prices with every strategy, in the order of clv__strategies, and then on
- * every single device. Rows and texts live in `arena`. Memory limits count only as far as the strategies respect them. */
+ * every single device. Rows and texts live in `arena`. A row's placement may exceed a device's memory if its strategy does not
+ * respect memory limits. */
 clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__comparison **rows, uint32_t *count, clv_error *error);
 
 typedef struct clv__what_if {
-  const char *op;         /* as the user would write it */
+  const char *op;         /* the operator's name, as the user would write it */
   uint32_t device, nodes; /* `nodes`: how many nodes of this operator the device does not run now */
   uint32_t partitions;
   uint64_t predicted_ns;

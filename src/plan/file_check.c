@@ -42,7 +42,8 @@ clv_status clv__plan_check_keys(const json_t *root, clv_error *error) {
 
 /* ---- Devices ---- */
 
-/* Checks the limits of the partition's device. Streamed weights are inputs of the partition, but do not count. */
+/* Checks the limits of the partition's device. Streamed weights are inputs of the partition, but the limit does not
+ * apply to them. */
 static clv_status check_limits(const clv_plan *plan, uint32_t index, uint32_t streamed, clv_error *error) {
   const clv__partition *partition = &plan->partitions[index];
   const clv__device *device = &plan->devices->items[partition->device];

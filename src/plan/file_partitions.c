@@ -14,10 +14,10 @@ clv_status clv__plan_keep_text(clv_plan *plan, const json_t *object, const char 
 /* The cut of the file, filled partition by partition. */
 typedef struct reading {
   clv_plan *plan;
-  clv__map names; /* of nodes */
+  clv__map names; /* from node names to graph nodes */
   clv__map weights;
   clv__cut cut;
-  uint16_t *streamed; /* by weight */
+  uint16_t *streamed; /* by weight: bits of the devices to which it is streamed */
   uint32_t *read_by;  /* by weight, for streamed weights: the last partition (+ 1) known to read it */
   bool is_streaming;
 } reading;
@@ -48,7 +48,8 @@ static clv_status read_streamed(reading *r, const json_t *item, uint32_t index, 
     if (weight == CLV__MAP_NONE)
       return clv__error_set(error, CLV_INVALID_MODEL, "the model has no weight '%s'", name == NULL ? "" : name);
     if (r->read_by[weight] != index + 1)
-      return clv__error_set(error, CLV_INVALID_MODEL, "it streams weight '%s', which none of its nodes reads", name);
+      return clv__error_set(error, CLV_INVALID_MODEL, "'streamed' lists weight '%s', which none of the partition's nodes reads",
+                            name);
     r->streamed[weight] |= (uint16_t)(1u << device);
     r->is_streaming = true;
   }
@@ -116,7 +117,7 @@ static clv_status read_causes(clv_plan *plan, const json_t *root, const clv__map
     plan->placement.causes[n] = plan->shapes->node_folded[n] ? "const" : "file";
     if (!plan->shapes->node_folded[n] && plan->placement.devices[n] == CLV__NO_ID) {
       return clv__error_set(error, CLV_INVALID_MODEL,
-                            "node '%s' is in no partition: plan again, or add it if it was removed by an edit",
+                            "node '%s' is in no partition: plan again, or add it to a partition if it was removed by hand",
                             plan->graph->nodes[n].name);
     }
   }
@@ -153,7 +154,8 @@ clv_status clv__plan_read_partitions(clv_plan *plan, const json_t *root, clv_err
   const json_t *list = json_object_get(root, "partitions");
   size_t count = json_array_size(list), nodes = plan->problem->node_count;
   if (count > nodes)
-    return clv__error_set(error, CLV_INVALID_MODEL, "%zu partitions for %zu nodes: some must be empty", count, nodes);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%zu partitions, but only %zu nodes: some partitions must be empty", count,
+                          nodes);
   clv__arena *arena = &plan->arena;
   reading r = {.plan = plan,
                .streamed = clv__arena_allocate_zero(arena, plan->problem->weight_count, sizeof *r.streamed),

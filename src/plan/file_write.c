@@ -10,7 +10,8 @@ static clv_status json_memory(clv_error *error) {
   return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory for JSON");
 }
 
-/* Jansson's "_new" functions take ownership and pass NULL on, so one check at the end is enough. */
+/* Jansson's "_new" functions take ownership of a value, and fail if it is NULL. So a lack of memory need be checked only at the
+ * end. */
 
 /* Converts paths and messages of backends: NULL and invalid UTF-8 become null. Names from the model need no such check, because
  * they are valid UTF-8. */

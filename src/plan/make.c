@@ -74,7 +74,7 @@ static clv_status choose(const char *what, const char *word, const char *const *
     int written = snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", words[*index]);
     used += written < 0 ? 0 : (size_t)written;
   }
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s '%s' is unknown; there are: %s", what, word, known);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s '%s' is unknown; expected one of: %s", what, word, known);
 }
 
 static clv_status choose_all(const clv_plan_options *options, chosen *is, clv_error *error) {
@@ -120,7 +120,7 @@ typedef struct claiming {
   const clv_plan *plan;
   const char *device_name;
   uint32_t device, group;
-  uint32_t *groups; /* by problem node */
+  uint32_t *groups; /* by problem node: the group in which the device claims it, or CLV__NONE */
 } claiming;
 
 /* Records a group that a device claims. A group is claimed as a whole or not at all. Empty groups are skipped, so there are never
@@ -161,7 +161,7 @@ static clv_status ask_claims(clv_plan *plan, const clv_graph_view *whole, const 
     memset(c.groups, 0xff, plan->problem->node_count * sizeof *c.groups); /* CLV__NONE */
     c.group = 0;
     clv_status status = device->backend->claim(device->handle, whole, is_free, add_claim, &c, error);
-    if (status != CLV_OK) return clv__error_prefix(error, status, "%s: choosing its node groups", device->name);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "%s: cannot choose its node groups", device->name);
     all[c.device] = c.groups;
     *claims = (const uint32_t *const *)all;
   }

@@ -91,9 +91,10 @@ static clv_status refuse(const clv__fitting *f, const clv__partition *partition,
   const clv__device *device = &plan->devices->items[f->device];
   const char *name;
   if (clv__partition_is_pinned(plan, partition, &name)) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "node '%s' is pinned to %s, but with its partition this device would need %llu bytes and has %llu",
-                          name, device->name, (unsigned long long)needed, (unsigned long long)f->limit);
+    return clv__error_set(
+        error, CLV_NOT_SUPPORTED,
+        "node '%s' is pinned to %s, but with the node's partition this device would need %llu bytes but has %llu", name,
+        device->name, (unsigned long long)needed, (unsigned long long)f->limit);
   }
   return clv__error_set(error, CLV_NOT_SUPPORTED,
                         "with the partition that starts at node '%s', %s would need %llu bytes but has %llu, and no other device "
@@ -132,8 +133,8 @@ static clv_status find_room(clv__fitting *f, const clv__partition **partition, c
   return CLV_OK;
 }
 
-/* Compares the times of the plan with the two remedies and sets `moves_were_better`. Does nothing if enough nodes were compared
- * before. */
+/* Compares the times of the plan with the two remedies and sets `moves_were_better`. Does nothing if COMPARED_NODES nodes were
+ * compared before. */
 static clv_status compare_ways(clv__fitting *f, clv__way *move, clv__way *stream, clv_error *error) {
   if (f->compared >= COMPARED_NODES) return CLV_OK;
   CLV__TRY(clv__fitting_price(f, move, error));
@@ -147,7 +148,8 @@ static clv_status relieve(clv__fitting *f, const clv__partition *partition, uint
   const clv__partition *wanting = partition;
   clv__way *move = f->move, *stream = f->stream;
   char note[256];
-  f->excess = needed > f->limit ? needed - f->limit : f->limit / 16; /* if unknown: free a little at a time */
+  /* If the excess is unknown, free a sixteenth of the memory at a time. */
+  f->excess = needed > f->limit ? needed - f->limit : f->limit / 16;
   CLV__TRY(clv__fitting_move(f, partition, move, error));
   CLV__TRY(clv__fitting_stream(f, partition, stream, error));
   if (move->device == CLV__NONE && stream->device == CLV__NONE) CLV__TRY(find_room(f, &partition, stream, error));
@@ -158,8 +160,9 @@ static clv_status relieve(clv__fitting *f, const clv__partition *partition, uint
     moves = f->moves_were_better;
   }
   take_way(f, moves ? move : stream);
-  snprintf(note, sizeof note, "with its partition, %s would need %llu bytes but has %llu%s", plan->devices->items[f->device].name,
-           (unsigned long long)needed, (unsigned long long)f->limit, moves ? "" : ", so its weights are streamed");
+  snprintf(note, sizeof note, "with the node's partition, %s would need %llu bytes but has %llu%s",
+           plan->devices->items[f->device].name, (unsigned long long)needed, (unsigned long long)f->limit,
+           moves ? "" : ", so the partition's weights are streamed");
   const char *kept = clv__arena_string(&plan->arena, note, strlen(note));
   if (kept == NULL) return clv__error_memory(error, sizeof note);
   for (uint32_t i = 0; i < partition->node_count; ++i) {

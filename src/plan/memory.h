@@ -10,7 +10,7 @@ typedef struct clv__way {
   uint32_t device; /* the partition's device; CLV__NONE: this remedy is not possible */
   uint32_t *devices, *groups;
   uint16_t *streamed;
-  uint64_t time_ns; /* of the whole plan */
+  uint64_t time_ns; /* predicted time of the whole plan with this remedy */
 } clv__way;
 
 /* The state of the fitting. `placing` holds the decisions so far for the problem's nodes and weights. */
@@ -21,7 +21,7 @@ typedef struct clv__fitting {
   uint64_t used, passing, limit; /* bytes; `passing`: the largest sum of streamed weights of one partition */
   uint64_t excess;               /* bytes of the current partition that do not fit; 0: not known */
   uint32_t *resident;
-  uint64_t compared; /* nodes that were cut again for comparisons */
+  uint64_t compared; /* number of nodes that were cut again to compare remedies */
   bool moves_were_better;
   clv_tensor *open_types;  /* a copy of the plan's types, in which a partition's weights have no data while its device is asked */
   clv__way *move, *stream; /* every partition uses the same arrays: the chosen remedy swaps its arrays with those of `placing` */

@@ -151,9 +151,9 @@ static uint64_t stream_node(const clv__fitting *f, uint32_t node, clv__way *w, b
   return bytes;
 }
 
-/* If only the excess needs to be streamed, returns the bytes of weights at the partition's beginning that may stay on the device.
- * Lowers `room_bytes` to the buffer that the other weights then need: the excess, or the weights of the largest node if they are
- * more. */
+/* Returns how many bytes of the partition's weights, counted from its first node, may stay on the device, so that only the other
+ * weights are streamed; 0 if all must be streamed. If the result is not 0, lowers `room_bytes` to the size of the buffer that the
+ * streamed weights need: the excess or, if it is more, the size of the largest node's weights. */
 static uint64_t keep_bytes(const clv__fitting *f, const clv__partition *partition, uint64_t *room_bytes) {
   uint64_t total = 0, largest = f->excess;
   for (uint32_t i = 0; i < partition->node_count; ++i) {

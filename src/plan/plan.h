@@ -24,11 +24,11 @@ typedef struct clv__partition {
    * (compile/bucket.h). */
   bool is_bucketed;
   const clv_graph_view *typical; /* if bucketed: the view at typical sizes, used before the sizes are known */
-  uint64_t weight_bytes;         /* of the constants that it reads */
+  uint64_t weight_bytes;         /* size of the constants that it reads */
 } clv__partition;
 
 typedef enum clv__boundary {
-  CLV__BOUNDARY_INNER,  /* between partitions */
+  CLV__BOUNDARY_INNER,  /* a value that is copied for a partition on another device */
   CLV__BOUNDARY_INPUT,  /* a graph input that is copied to a device */
   CLV__BOUNDARY_OUTPUT, /* a graph output (or kept value) that is copied to the host */
   CLV__BOUNDARY_WEIGHT  /* a streamed weight: copied again before every partition that reads it */
@@ -46,7 +46,7 @@ typedef struct clv__transfer {
 typedef struct clv__step {
   bool is_transfer;
   uint32_t index;            /* index of the partition or transfer */
-  uint32_t dependency_count; /* earlier steps that must complete first */
+  uint32_t dependency_count; /* number of earlier steps that must complete first */
   const uint32_t *dependencies;
 } clv__step;
 
@@ -59,7 +59,7 @@ struct clv_plan {
   clv__capability capability;
   bool is_supposed; /* a what-if plan: some rejected operators count as supported, so it cannot make a session */
   clv__placement placement;
-  uint32_t size_count; /* sizes that the user gave */
+  uint32_t size_count; /* number of sizes that the user gave */
   const clv__shape_given *sizes;
   uint32_t kept_count;
   const clv_value_id *kept;
@@ -78,7 +78,7 @@ struct clv_plan {
   clv__copies copies;
   const uint32_t *const *claims; /* see clv__place_input */
   const char *note;              /* from the strategy: NULL, or a sentence */
-  uint32_t pass_count;           /* of `propagate`, if requested */
+  uint32_t pass_count;           /* number of recorded passes of `propagate`; 0 unless requested */
   const struct clv__pass *passes;
 
   uint32_t partition_count;

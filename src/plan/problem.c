@@ -12,8 +12,8 @@ typedef struct making {
   const clv__fixed *fixed;
   clv__problem *problem;
   uint32_t *nodes;   /* graph node -> problem node */
-  uint32_t *values;  /* graph value -> problem value, CLV__NONE */
-  uint32_t *weights; /* graph value -> problem weight, CLV__NONE */
+  uint32_t *values;  /* graph value -> problem value, or CLV__NONE */
+  uint32_t *weights; /* graph value -> problem weight, or CLV__NONE */
   bool failed;
 } making;
 
@@ -32,7 +32,7 @@ static uint64_t size_of(const making *m, clv_value_id value) {
   return clv__tensor_size_bytes(&clv__plan_sized_types(m->plan)[value], &size_bytes) ? size_bytes : 0;
 }
 
-/* Numbers the nodes that run, the values that flow and the constants that are read. */
+/* Numbers the nodes that run, the values that they read or compute, and the constants that they read. */
 static void number(making *m) {
   const clv_graph *graph = m->plan->graph;
   clv__problem *problem = m->problem;
@@ -191,8 +191,8 @@ static void describe_devices(making *m) {
   problem->spaces = spaces, problem->limits = limits, problem->launch_ns = launch_ns, problem->device_names = names;
 }
 
-/* Returns whether to exclude the node from a device because the profile shows that it is too large for it. It is not excluded if
- * the user fixed its device or no other device supports it. */
+/* Returns whether to exclude the node from a device because the profile shows that the node is too large for the device. A node
+ * is not excluded if the user fixed its device or no other device supports it. */
 static bool is_too_large(const making *m, uint32_t node, uint32_t device) {
   clv__capability *capability = &m->plan->capability;
   clv_node_id id = m->problem->node_ids[node];

@@ -8,9 +8,9 @@
 typedef struct asking {
   const clv_plan *plan;
   const clv__problem *problem;
-  clv__arena arena; /* for the views */
+  clv__arena arena; /* memory for the views */
   uint16_t *streams;
-  uint32_t asked; /* bits of the devices */
+  uint32_t asked; /* bits of the devices that are asked */
 } asking;
 
 static uint64_t total_bytes(const clv__problem *problem) {
@@ -29,7 +29,8 @@ static uint32_t devices_to_ask(const clv__problem *problem) {
   for (uint32_t w = 0; w < problem->weight_count && !is_put; ++w) is_put = problem->weight_homes[w] != CLV__NONE;
   for (uint32_t d = 0; d < problem->device_count; ++d) {
     uint64_t limit = problem->limits[d].memory_bytes;
-    bool is_small = limit > 0 && total > limit / 2; /* up to half of the memory, all weights fit beside other data */
+    /* Weights of at most half the memory are assumed to fit beside all other data. */
+    bool is_small = limit > 0 && total > limit / 2;
     if (problem->spaces[d] != 0 && (is_put || is_small)) devices |= 1u << d;
   }
   return devices;

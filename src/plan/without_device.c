@@ -16,7 +16,8 @@ static clv__place_input input_of(const clv_plan *plan, const clv__problem *probl
                             .claims = plan->claims};
 }
 
-/* Runs the strategy; every node that can stay is pinned to its device. The strategy is skipped if there is no choice. */
+/* Runs the strategy, with every node that can stay pinned to its device. The strategy is skipped if no node has a choice between
+ * devices. */
 static clv_status place_lost(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   clv__placing *placing = &l->placing;
@@ -187,7 +188,7 @@ static clv_status place_in_place(clv__leaving *l, clv_error *error) {
   for (uint32_t n = 0; n < plan->problem->node_count; ++n)
     l->placing.causes[n] = plan->placement.causes[plan->problem->node_ids[n]];
   CLV__TRY(cut_again(l, error));
-  while (changed) { /* terminates as in make.c */
+  while (changed) { /* ends for the same reason as the loop in place_and_split() (make.c) */
     CLV__TRY(clv__place_within_memory(plan, &l->placing, &changed, error));
     if (changed) CLV__TRY(cut_again(l, error));
   }

@@ -29,6 +29,10 @@ void clv__report_comparison(const clv_plan *plan, const clv__comparison *rows, u
   clv__table_write(&table, 0, false, text);
   clv__table_finish(&table);
   clv__text_append(text, "lower bound for any plan without recomputation: %s\n", clv__label_time(plan->lower_bound_ns, label));
+  clv__text_append(
+      text,
+      "'gap': by how much 'predicted' exceeds this bound; ×10: it is ten times the bound. 'overlapped': the predicted time of a "
+      "run in which devices work at the same time.\n");
 }
 
 void clv__report_what_if(const clv_plan *plan, const clv__what_if *rows, uint32_t count, clv__text *text) {

@@ -18,9 +18,9 @@ const char *clv__step_kind_word(clv__step_kind kind) {
 typedef struct collecting {
   clv__efficiency *efficiency;
   const clv__partition *partition;
-  bool *is_done; /* by node of the graph: a step does its work */
+  bool *is_done; /* by node of the graph: whether a step that does its work has been reported */
   clv__op_step *steps;
-  uint32_t count; /* steps of the partition so far */
+  uint32_t count; /* number of steps of the partition so far */
   clv_error *error;
 } collecting;
 
@@ -106,7 +106,7 @@ static clv_status take_partition(collecting *c, uint32_t index, uint32_t count) 
   if (count > 1) {
     CLV__TRY(clv__session_operators(e->session, index, take_step, c, c->error));
     if (c->count + 1 != count)
-      return clv__error_set(c->error, CLV_DEVICE_ERROR, "it reported %u steps at first, then %u", count - 1, c->count);
+      return clv__error_set(c->error, CLV_DEVICE_ERROR, "the device reported %u steps at first, then %u", count - 1, c->count);
     last->kind = CLV__STEP_BETWEEN;
     last->label = "between steps";
     return CLV_OK;
@@ -200,7 +200,7 @@ static void put_sample(clv__efficiency *e, uint32_t step, uint64_t time_ns) {
 
 static clv_status read_step(void *cookie, const clv_step_info *info) {
   reading *r = cookie;
-  if (r->step == r->end) return clv__error_set(r->error, CLV_DEVICE_ERROR, "it reports more steps than before");
+  if (r->step == r->end) return clv__error_set(r->error, CLV_DEVICE_ERROR, "the device reports more steps than before");
   const uint64_t taken_ns = info->time_ns - r->efficiency->seen_ns[r->step];
   r->efficiency->seen_ns[r->step] = info->time_ns;
   put_sample(r->efficiency, r->step++, taken_ns);
@@ -218,7 +218,7 @@ clv_status clv__efficiency_sample(clv__efficiency *e, clv_error *error) {
     r.end = r.step;
     while (r.end < e->step_count && e->steps[r.end].kind < CLV__STEP_PARTITION) ++r.end;
     if (r.end > r.step) CLV__TRY(clv__session_operators(e->session, plan->steps[s].index, read_step, &r, error));
-    if (r.step != r.end) return clv__error_set(error, CLV_DEVICE_ERROR, "it reports fewer steps than before");
+    if (r.step != r.end) return clv__error_set(error, CLV_DEVICE_ERROR, "the device reports fewer steps than before");
     put_sample(
         e, r.step++,
         all_ns > r.sum_ns ? all_ns - r.sum_ns : 0); /* the time outside steps, or all of it if the device reports no steps */

@@ -35,7 +35,7 @@ typedef struct clv__op_row {
   clv__step_kind kind;
   uint32_t device, count;
   double ms, flops, bytes;   /* `bytes` is negative if it is unknown for one of the steps */
-  double roof_ms, roofed_ms; /* the lower bound, and the time of the steps for which it is known */
+  double roof_ms, roofed_ms; /* the sum of the lower bounds that are known, and the time of the steps that have one */
   double compute_ms;         /* the part of roof_ms from steps bound by arithmetic */
   double lost_ms;            /* the sum, over the steps, of the time above the bound */
 } clv__op_row;
@@ -53,10 +53,10 @@ typedef struct clv__efficiency {
   uint32_t silent;   /* bit mask of devices that report no steps */
   bool has_peaks[CLV__MAX_DEVICES];
   clv__peaks peaks[CLV__MAX_DEVICES]; /* of devices that run nodes */
-  double ms, roof_ms;                 /* `ms` of all steps; `roof_ms` of the steps for which it is known */
+  double ms, roof_ms;                 /* the time of all steps, and the sum of the lower bounds that are known */
 
-  double *samples_ms; /* [step * most_runs + run] */
-  uint64_t *seen_ns;  /* by step: the device's total time at the last sample */
+  double *samples_ms; /* [step * most_runs + run]: time of the step in that run */
+  uint64_t *seen_ns;  /* by step: the total time that the device had reported by the last sample */
 } clv__efficiency;
 
 /* Lists the steps, and makes the session's devices time them from now on. Call it after a run of the session. `threads` is the

@@ -78,7 +78,8 @@ static void node_cell(const clv__efficiency *e, const clv__op_step *step, clv__t
 }
 
 static void write_steps(const clv__efficiency *e, bool bold, clv__text *text) {
-  static const char *const titles[] = {"step", "device", "node", "by", "ms", "GFLOP/s", "GB/s", "bound", "roofline", "lost ms"};
+  static const char *const titles[] = {"step",    "device", "node",  "implementation", "ms",
+                                       "GFLOP/s", "GB/s",   "bound", "roofline",       "lost ms"};
   const clv_devices *devices = clv__session_plan(e->session)->devices;
   clv__table table;
   clv__table_init(&table, text->allocator, "llllrrrlrr", true);
@@ -126,7 +127,7 @@ static void write_peaks(const clv__efficiency *e, clv__text *text) {
     }
     if (peaks->size_count > 1) {
       const uint32_t middle = peaks->size_count / 2;
-      clv__text_append(text, " (of %s ", clv__label_size(peaks->sizes_bytes[middle], size));
+      clv__text_append(text, " (for data of %s: ", clv__label_size(peaks->sizes_bytes[middle], size));
       clv__text_append(text, "%sB/s)", clv__label_count(clv__peaks_bandwidth(peaks, (double)peaks->sizes_bytes[middle]), number));
     }
     clv__text_append(text, "%s\n", separator[0] == ' ' ? " unknown." : ".");
@@ -139,9 +140,10 @@ void clv__efficiency_write(const clv__efficiency *e, double plain_ms, bool all, 
   write_rows(e, bold, text);
   clv__text_append(
       text,
-      "'roofline' is the least possible time as a share of the measured time. 'lost' is the measured time above the least "
-      "possible.\n"
-      "FLOPs are counted as in the direct algorithm. Winograd's algorithm needs fewer, so its share may be above 100 %%.\n");
+      "'roofline' is the least possible time as a share of the measured time. 'lost ms' is the measured time above the "
+      "least possible.\n"
+      "FLOPs are those of the direct algorithm for convolutions. Winograd's algorithm needs fewer, so its 'roofline' can exceed "
+      "100 %%.\n");
   write_peaks(e, text);
   if (plain_ms > 0) {
     clv__text_append(text, "The least possible time of the model is %.3f ms, %.0f %% of the %.3f ms that a run takes.\n",
@@ -156,8 +158,8 @@ void clv__efficiency_write(const clv__efficiency *e, double plain_ms, bool all, 
                      devices->items[d].name);
   }
   if (e->idle_count > 0) {
-    clv__text_append(text, "For ");
+    clv__text_append(text, "No device does any work for ");
     clv__label_plural(text, e->idle_count, "node");
-    clv__text_append(text, " no device has any work, because they are views or were computed when planning.\n");
+    clv__text_append(text, ": views, and nodes computed when planning, need none.\n");
   }
 }

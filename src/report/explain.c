@@ -60,7 +60,7 @@ static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv
   append_types(plan, "reads ", node->inputs, node->input_count, text);
   append_types(plan, "writes", node->outputs, node->output_count, text);
   if (plan->open != NULL && plan->open->is_open[id] && plan->open->typical != NULL)
-    clv__text_append(text, "    sizes are open: prices are for typical sizes\n");
+    clv__text_append(text, "    some of its sizes are known only at run time: prices are for typical sizes\n");
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
     const char *reason = clv__capability_reason(&plan->capability, id, d);
     int64_t delta_ns;
@@ -76,7 +76,8 @@ static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv
       append_price(plan, id, d, &line);
       clv__text_append(&line, "%s", line.size_bytes > 0 ? ": " : "");
       clv__label_time((uint64_t)llabs(delta_ns), label);
-      clv__text_append(&line, "the plan would take %s%s, not counting launches", delta_ns == 0 ? "the same time" : label,
+      clv__text_append(&line, "if it ran here, the plan would take %s%s, not counting launches",
+                       delta_ns == 0 ? "the same time" : label,
                        delta_ns < 0   ? " less"
                        : delta_ns > 0 ? " more"
                                       : "");

@@ -11,11 +11,13 @@ static const struct {
   const char *name, *title;
 } titles[] = {
     {"1", "assign nodes by pins, and by the memory of their outputs and weights"},
-    {"2a", "spread all devices but the last to the nodes that follow"},
-    {"2b", "spread all devices but the last to the nodes before"},
-    {"2c", "spread all devices to the nodes that follow"},
-    {"2d", "spread all devices to the nodes before"},
-    {"3", "assign other nodes to the device that can read most of their inputs; upgrade within one memory"},
+    {"2a", "give nodes without a device that of the nearest earlier node, unless it is the last device"},
+    {"2b", "give nodes without a device that of the nearest later node, unless it is the last device"},
+    {"2c", "give nodes without a device that of the nearest earlier node"},
+    {"2d", "give nodes without a device that of the nearest later node"},
+    {"3",
+     "assign each other node to the device that can read most of its inputs; then move nodes to devices of higher priority that "
+     "share the memory"},
     {"4", "assign views to the device of their source, and weights to that of their first reader"},
     {"5", "cut the list of nodes into partitions"},
 };

@@ -60,7 +60,8 @@ static void append_step(const clv_plan *plan, const clv__step *step, size_t widt
   char time[CLV__LABEL_BYTES];
   uint64_t time_ns = step->is_transfer ? plan->price.copy_ns[step->index] : plan->price.partition_ns[step->index];
   clv__label_time(time_ns, time);
-  clv__text_append(text, "%*s%s  ", (int)(TIME_COLUMNS - clv__label_columns(time)), "", time); /* µ has more bytes than columns */
+  /* Pads by hand, because printf() counts bytes, and µ has two. */
+  clv__text_append(text, "%*s%s  ", (int)(TIME_COLUMNS - clv__label_columns(time)), "", time);
   if (step->is_transfer) {
     append_transfer(plan, &plan->transfers[step->index], text);
   } else {
@@ -188,11 +189,12 @@ void clv__report_totals(const clv_plan *plan, clv__text *text) {
   }
   clv__text_append(text, "\n");
   clv__label_plural(text, totals.inner_transfers, "transfer");
+  clv__text_append(text, " between partitions");
   if (totals.inner_transfers > 0) {
     clv__text_append(text, ", ");
     append_bytes(&totals, totals.inner_bytes, text);
   }
-  clv__text_append(text, "; and ");
+  clv__text_append(text, "; ");
   clv__label_plural(text, totals.own_transfers, "transfer");
   clv__text_append(text, " of the model's inputs and outputs");
   if (totals.own_transfers > 0) {
@@ -207,7 +209,7 @@ void clv__report_totals(const clv_plan *plan, clv__text *text) {
     clv__text_append(text, "\n");
   }
   append_times(plan, text);
-  clv__text_append(text, "prices: ");
+  clv__text_append(text, "prices from: ");
   clv__report_prices(plan, text);
   clv__text_append(text, "\n");
   if (plan->note == NULL) return;

@@ -29,7 +29,7 @@ void clv__report_steps(const clv_plan *plan, bool all, clv__text *text);
 /* Appends one line per total, then the predicted time of the plan, the bound, and the source of the prices. */
 void clv__report_totals(const clv_plan *plan, clv__text *text);
 
-/* Appends the source of the prices, such as "nominal: no profile", for each device if devices differ. */
+/* Appends the source of the prices, such as "profile of 2026-11-21", for each device if devices differ. */
 void clv__report_prices(const clv_plan *plan, clv__text *text);
 
 /* Explains the placement of every node whose name or operator matches `pattern` (NULL: of all nodes): its device, the cause, and

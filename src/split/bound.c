@@ -44,7 +44,7 @@ static clv_status reduce(clv__reduced *reduced, clv_error *error) {
   uint32_t device_count = problem->device_count;
   for (uint32_t node = 0; node < problem->node_count; ++node) {
     uint32_t devices = clv__node_devices(problem, node) & ((1u << device_count) - 1);
-    if (devices == 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "node %u runs on no device", node);
+    if (devices == 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "no device can run node %u", node);
     if ((problem->flags[node] & CLV__NODE_VIEW) == 0) {
       reduced->any_work = true;
       if ((devices & (devices - 1)) == 0) reduced->forced |= devices;

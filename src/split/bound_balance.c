@@ -88,7 +88,8 @@ clv_status clv__bound_balance(const clv__reduced *reduced, clv__network_path pat
                               uint64_t *time_ns, clv_error *error) {
   const clv__problem *problem = reduced->problem;
   *time_ns = 0;
-  if (problem->device_count != 2 || problem->spaces[0] == problem->spaces[1]) return CLV_OK; /* there are no copies to include */
+  if (problem->device_count != 2 || problem->spaces[0] == problem->spaces[1])
+    return CLV_OK; /* this bound is only for two devices with separate memories */
   size_t size_bytes = problem->space_count * sizeof(uint32_t) + problem->node_count;
   uint32_t *space_weights = clv__allocate_zero(allocator, size_bytes);
   if (space_weights == NULL) return clv__error_memory(error, size_bytes);

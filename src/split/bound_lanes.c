@@ -11,7 +11,7 @@
  * for the copies of that value. The node is then in another partition than the producer, and pays the launch of its partition. */
 typedef struct earliest {
   const clv__reduced *reduced;
-  uint64_t *ends; /* [node * device_count + device] */
+  uint64_t *ends; /* [node * device_count + device]: the earliest time at which the device can end the node */
 } earliest;
 
 static inline uint64_t sooner(uint64_t a, uint64_t b) {
@@ -194,7 +194,7 @@ uint64_t clv__bound_work(const clv__reduced *reduced) {
   if (device_count == 2) balance_two(&l);
   if (device_count > 2) balance_many(&l);
   best = weigh_rounded(&l);
-  for (uint32_t d = 0; d < device_count; ++d) { /* all weight on one device: the work that only it can do */
+  for (uint32_t d = 0; d < device_count; ++d) { /* all weight on device d: bounds by the work that only it can do */
     for (uint32_t other = 0; other < device_count; ++other) weights[other] = other == d;
     best = later(best, weigh_exactly(reduced, weights));
   }

@@ -111,7 +111,7 @@ static clv_status find_colors(clv__convex *c, const uint32_t *devices, const uin
   }
   for (uint32_t i = 0; i < n; ++i) {
     if (devices[i] >= problem->device_count || devices[i] >= 32) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "node %u is on device %u, but there are only %u", i, devices[i],
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "node %u is on device %u, but there are only %u devices", i, devices[i],
                             problem->device_count);
     }
     used |= 1u << devices[i];

@@ -37,7 +37,8 @@ typedef struct clv__slots {
   uint8_t *contents; /* by slot: bit 0: it has a node; bit 1: it has a node that is not a view */
 } clv__slots;
 
-/* Disjoint sets of nodes: the first node of each set represents it. If `next` is not NULL, each set is also a ring. */
+/* Disjoint sets of nodes: the first node of each set represents it. If `next` is not NULL, it links the nodes of each set into a
+ * ring. */
 static inline uint32_t clv__find(uint32_t *root, uint32_t node) {
   while (root[node] != node) node = root[node] = root[root[node]];
   return node;

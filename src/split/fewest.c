@@ -78,8 +78,8 @@ clv_status clv__split_fewest_bound(const clv__problem *problem, const uint32_t *
   *count = 0;
   for (uint32_t node = 0; node < problem->node_count; ++node) {
     if (devices[node] >= problem->device_count || devices[node] >= 32) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "node %u is on device %u, but there are only %u", node, devices[node],
-                            problem->device_count);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "node %u is on device %u, but there are only %u devices", node,
+                            devices[node], problem->device_count);
     }
     s.used |= 1u << devices[node];
   }

@@ -86,7 +86,8 @@ clv_status clv__slots_levels(clv__convex *c, clv__slots *best, clv__slots *other
     take_levels(c, levels, 1, other);
     clv__slots_take_better(c, best, other);
   }
-  /* Without views every slot has a node of the longest path. That node does work and can run in no other slot. */
+  /* Without views, every slot has a node of the longest path. That node does work and can run in no other slot, so no slot can be
+   * emptied. */
   bool is_loose = (c->has_views || best->loses) && take_latest(c, best, other);
   *has_other = is_loose || best->loses;
   if (*has_other) clv__slots_price(c, other);

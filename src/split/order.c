@@ -4,7 +4,7 @@
 
 #include "split/convex.h"
 
-enum { MOST_DEVICES = 32 }; /* checked when the colours are built */
+enum { MOST_DEVICES = 32 }; /* convex.c rejects placements on more devices */
 
 /* A heap of slots: the greatest key is on top; among ties, the first slot. */
 typedef struct heap {
@@ -46,7 +46,7 @@ typedef struct scheduler {
   const uint32_t *offsets, *nodes; /* by slot */
   uint64_t *times, *tails;         /* by slot: its time; its time plus the longest chain that follows */
   uint64_t *sooner;  /* by slot: CLV__NO_TIME minus the time at which its inputs are ready, so that the earliest is on top */
-  uint32_t *pending; /* by slot: reads of values that are not computed yet */
+  uint32_t *pending; /* by slot: the number of its reads of values that are not computed yet */
   lane lanes[MOST_DEVICES];
 } scheduler;
 

@@ -13,8 +13,10 @@ static inline uint64_t later(uint64_t a, uint64_t b) {
 typedef struct schedule {
   const clv__problem *problem;
   const clv__cut *cut;
-  uint64_t *free_at, *used; /* by lane: the devices, then each memory space's copies */
-  uint64_t *ready;          /* [value * space_count + space]: when it is available; CLV__NO_TIME until then */
+  uint64_t *free_at, *used; /* by lane (one per device, then one for the copies of each memory space): the time from which it is
+                               free, and the sum of its times */
+  uint64_t *ready; /* [value * space_count + space]: the time from which the value is in the space; CLV__NO_TIME while it is not
+                      there */
   clv__price *price;
 } schedule;
 
@@ -105,7 +107,8 @@ static clv_status run_steps(schedule *s, const clv__copies *copies, clv_error *e
     if (p < s->cut->count) CLV__TRY(run_partition(s, p, weights_at, error));
   }
   if (next == copies->count) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "copy %u comes before partition %u, which is out of order", next,
+  return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                        "copy %u, before partition %u, is out of order: copies must be listed in the order of partitions", next,
                         copies->items[next].before);
 }
 

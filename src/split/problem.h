@@ -1,4 +1,4 @@
-/* The input of placing and splitting: plain arrays, separate from the graph, of the nodes that run, the values that flow, the
+/* The input of placing and splitting: plain arrays, separate from the graph, of the nodes that run, their values, the
  * verdict of each device on each node, and all costs. Strategies, the split, prices and bounds have no other input, so tests can
  * run each of them on hand-made arrays.
  *
@@ -23,7 +23,7 @@ enum {
 
 /* The limits of a device, per partition and in total. 0: no limit. */
 typedef struct clv__limits {
-  uint32_t max_inputs; /* distinct values read from outside, without weights */
+  uint32_t max_inputs; /* distinct values that a partition reads from outside, not counting weights */
   uint32_t max_nodes;
   uint64_t memory_bytes;
 } clv__limits;

@@ -14,12 +14,12 @@ typedef struct clv__node_sets {
 typedef struct clv__rounds {
   clv__convex *c;
   clv__node_sets sets;
-  uint32_t *pending; /* by root: edges from outside whose producers have not run yet */
+  uint32_t *pending; /* by root: the number of edges into its set whose producers have not run yet */
   uint32_t *link;    /* by root: the next set in the list of ready sets of its colour */
   uint32_t *heads, *longest, *active;
   uint64_t *weight; /* by colour: the weight of its ready nodes */
   uint32_t active_count;
-  uint32_t *tails[2]; /* forward, backward: by node, the longest chain of colour changes that starts there */
+  uint32_t *tails[2]; /* [backward], then by node: the largest number of colour changes on a path that starts there */
 } clv__rounds;
 
 typedef enum clv__rounds_rule {

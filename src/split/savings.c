@@ -30,7 +30,7 @@ static wide visit(const clv__problem *problem, uint32_t node, uint32_t device, u
   for (uint32_t w = problem->write_offsets[node]; w < problem->write_offsets[node + 1]; ++w) {
     uint32_t value = problem->writes[w];
     for (uint32_t i = problem->reader_offsets[value]; i < problem->reader_offsets[value + 1]; ++i) {
-      if (is_wide(problem, problem->readers[i])) continue; /* already 0 */
+      if (is_wide(problem, problem->readers[i])) continue; /* clv__problem_clamp_savings() has set its savings to 0 */
       uint64_t *saving = saving_of(problem, value, problem->readers[i], device, saving_ns);
       if (*saving > budget) *saving = budget;
       if (sum != 0) *saving = (uint64_t)(*saving * (wide)budget / sum);

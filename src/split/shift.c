@@ -14,8 +14,8 @@ typedef struct shift {
   uint32_t changed;            /* nodes moved in this pass */
   uint32_t *offsets, *nodes;   /* by position: its nodes at the start of the pass, in topological order */
   uint32_t *members, *workers; /* by position: how many nodes it has now; how many of these are not views */
-  uint32_t *near;              /* by colour: the next position above that has workers */
-  uint32_t *root, *next;       /* sets of fused nodes: a representative, and a ring */
+  uint32_t *near;              /* by colour: the next higher position that has workers */
+  uint32_t *root, *next;       /* sets of fused nodes: each node's representative, and the next node in the ring of its set */
   uint8_t *tried;              /* by representative */
 } shift;
 
@@ -238,7 +238,8 @@ clv_status clv__slots_shift(clv__convex *c, clv__slots *slots, clv_error *error)
     s.out = s.backward ? &c->in : &c->out;
     s.changed = 0;
     pass(&s);
-    idle = s.changed > c->problem->node_count / 256 ? 0 : idle + 1; /* the last few are not worth two more passes */
+    /* A pass that moves few nodes counts as idle: further passes would gain little. */
+    idle = s.changed > c->problem->node_count / 256 ? 0 : idle + 1;
   }
   clv__slots_price(c, slots);
   return CLV_OK;

@@ -40,8 +40,8 @@ static clv_status count_values(void *cookie, clv_value_id value, const clv_tenso
   return CLV_OK;
 }
 
-/* Unusual outputs: an input, an initializer, a value listed twice, a value that a node also reads, a value that nothing reads,
- * and a node's output that is omitted. */
+/* Unusual outputs of a graph: an input, an initializer, a value listed twice, a value that a node also reads, and a value that no
+ * node reads. Also tests a node with an omitted output. */
 static void odd_outputs(void **state) {
   (void)state;
   test_graph g;
@@ -132,7 +132,7 @@ static void expect_error(const clv_graph *graph, const clv_tensor *inputs, clv_s
   clv_error error = {0};
   clv_tensor outputs[4];
   assert_int_equal(clv__graph_evaluate(graph, inputs, NULL, outputs, NULL, NULL, clv__allocator_default(), &error), status);
-  if (strstr(error.message, text) == NULL) fail_msg("'%s' lacks '%s'", error.message, text);
+  if (strstr(error.message, text) == NULL) fail_msg("the error message '%s' does not contain '%s'", error.message, text);
   assert_null(outputs[0].data);
 }
 

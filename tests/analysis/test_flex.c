@@ -1,5 +1,5 @@
 /* FlexAttention in the reference evaluator, compared with its definition in f64. Bodies modify the scores and the probabilities;
- * one of them captures a value. Also: bodies that change the type, and failing allocations. */
+ * one of them captures a value. Also tests bodies that change the type, and failing allocations. */
 #include <math.h>
 #include <stdlib.h>
 

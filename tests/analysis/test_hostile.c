@@ -1,6 +1,6 @@
 /* Calls inference and kernels of the operators that move data with what an untrusted model may contain: random counts, dtypes,
  * ranks, dims, attributes and data, most of it invalid. Each call must return an error with a message, or write only within its
- * outputs. Sanitizers make this test find more. */
+ * outputs. With sanitizers, the test also finds reads outside of them. */
 #include <stdlib.h>
 #include <string.h>
 

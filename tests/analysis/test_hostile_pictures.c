@@ -275,7 +275,7 @@ static void changed_cases_get_an_answer(void **state) {
       bool done = usable && attack(v, node->op, round > 0 && below(v, 4) == 0);
       ran += done;
       whole += done && round == 0;
-      if (usable && round == 0 && !done) fail_msg("%s: the unchanged case does not run", made.what);
+      if (usable && round == 0 && !done) fail_msg("%s: the case fails before it is changed", made.what);
       for (uint32_t k = 0; k < v->input_count; ++k) free(v->inputs[k].data);
     }
     clv__check_case_finish(&made);

@@ -6,7 +6,7 @@
 #include "operators/infer.h"
 #include "support.h"
 
-enum { N = 0, M = 1 }; /* symbols */
+enum { N = 0, M = 1 }; /* the indices of two symbols */
 #define S(index) CLV_DIM_SYMBOL(index)
 
 typedef struct inferred {
@@ -42,7 +42,7 @@ static clv_tensor type(clv_dtype dtype, int32_t rank, int64_t a, int64_t b, int6
 
 static void expect_type(const inferred *r, const char *wanted) {
   char text[128];
-  if (r->status != CLV_OK) fail_msg("%s", r->error.message);
+  if (r->status != CLV_OK) fail_msg("inference fails: %s", r->error.message);
   clv__tensor_text(&r->out, text, sizeof text);
   assert_string_equal(text, wanted);
 }
@@ -76,7 +76,7 @@ static void test_broadcast(void **state) {
   }
   clv_tensor clash[2] = {type(CLV_F32, 2, 2, 3, 0), type(CLV_F32, 1, 4, 0, 0)};
   inferred r = infer("Add", 14, NULL, 0, clash, NULL, 2);
-  expect_refused(&r, "dims 4 and 3");
+  expect_refused(&r, "dimensions 4 and 3");
   clash[1] = type(CLV_I64, 1, 3, 0, 0);
   r = infer("Add", 14, NULL, 0, clash, NULL, 2);
   expect_refused(&r, "f32 and i64");
@@ -104,7 +104,8 @@ static void expect_elements(const char *op, const int64_t *a, const int64_t *b, 
   assert_int_equal(r.status, CLV_OK);
   assert_true(r.content.known && r.content.count == 3);
   for (int i = 0; i < 3; ++i) {
-    if (r.content.elements[i] != wanted[i]) fail_msg("%s: element %d is %lld", op, i, (long long)r.content.elements[i]);
+    if (r.content.elements[i] != wanted[i])
+      fail_msg("%s: element %d has the wrong value %lld", op, i, (long long)r.content.elements[i]);
   }
 }
 
@@ -126,7 +127,7 @@ static void test_contents(void **state) {
 #undef ROW
 }
 
-/* Where(Equal(shape, -1), other, shape), which exporters write. */
+/* Exporters write Where(Equal(shape, -1), other, shape). The known elements must pass through the Where. */
 static void test_where_contents(void **state) {
   const int64_t n = CLV__ELEMENT_SYMBOL(N);
   clv__content condition = {true, 3, {0, 1, CLV__ELEMENT_UNKNOWN}}, a = {true, 1, {5}}, b = {true, 3, {n, 7, 5}};
@@ -164,7 +165,7 @@ static void test_cast_and_fold_contents(void **state) {
   r = infer("BitCast", 26, &to, 1, &input, NULL, 1);
   expect_type(&r, "f64[3]");
   r = infer("Cast", 13, NULL, 0, &input, contents, 1);
-  expect_refused(&r, "to is missing");
+  expect_refused(&r, "'to' is missing");
   clv_attribute keep = {.name = "keepdims", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = &no};
   r = infer("ReduceProd", 13, &keep, 1, &input, contents, 1);
   expect_type(&r, "i64[]");
@@ -200,7 +201,7 @@ static void test_reduce(void **state) {
   list.count = 1;
   list.ints = &far;
   r = infer("ReduceMean", 13, &list, 1, inputs, NULL, 1);
-  expect_refused(&r, "3 out of range for rank 3");
+  expect_refused(&r, "3 is out of range for rank 3");
   clv_attribute axis = {.name = "axis", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = &axes[0]};
   r = infer("ArgMax", 13, (clv_attribute[]){axis, drop}, 2, inputs, NULL, 1);
   expect_type(&r, "i64[s0,4]");

@@ -101,7 +101,7 @@ static void content_passes(void **state) {
   test_graph_node(&g, "", "Shape", "x", "s");
   test_graph_node(&g, "", "Slice", "s,from,to", "n");
   test_graph_node_ints(&g, "", "Concat", "n,back", "t", "axis", false, 1, DIMS(0));
-  test_graph_node(&g, "", "Reshape", "x,t", "flat"); /* N cancels: [N, 768] */
+  test_graph_node(&g, "", "Reshape", "x,t", "flat"); /* N is a factor of both shapes, so -1 becomes 768 */
   test_graph_node(&g, "", "Slice", "s,back,far,from,back", "turned");
   test_graph_node(&g, "", "ConstantOfShape", "turned", "reversed");
   test_graph_node(&g, "", "Split", "s,parts", "head,tail");
@@ -145,7 +145,7 @@ static void given_refused(void **state) {
     clv_status status;
     const char *text;
   } cases[] = {
-      {{{"X", true, 0, {2}}}, 1, CLV_NOT_FOUND, "there are: N, M"},
+      {{{"X", true, 0, {2}}}, 1, CLV_NOT_FOUND, "the symbolic dimensions are: N, M"},
       {{{"y", false, 1, {2}}}, 1, CLV_NOT_FOUND, "the inputs are: x"},
       {{{"x", false, 4, {1, 4, 2, 64}}}, 1, CLV_INVALID_ARGUMENT, "f32[1,4,2,64]"},
       {{{"x", false, 3, {1, 3, 2}}}, 1, CLV_INVALID_ARGUMENT, "f32[1,3,2]"},
@@ -156,7 +156,7 @@ static void given_refused(void **state) {
        2,
        CLV_INVALID_ARGUMENT,
        "dimension 'N' is 2 according to 'N', but 3 according to 'x'"},
-      {{{"N", true, 0, {-2}}}, 1, CLV_INVALID_ARGUMENT, "cannot be -2"},
+      {{{"N", true, 0, {-2}}}, 1, CLV_INVALID_ARGUMENT, "must not be negative, but is set to -2"},
   };
   clv_graph *graph = flatten_by_hand();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
@@ -234,7 +234,8 @@ static void repeated_values(void **state) {
     assert_non_null(data);
     assert_int_equal((uintptr_t)data % 64, 0);
     for (int64_t k = 0; k < fills[i].rows * COLUMNS; ++k) {
-      if (data[k] != fills[i].value) fail_msg("'%s': element %lld is %g", fills[i].name, (long long)k, (double)data[k]);
+      if (data[k] != fills[i].value)
+        fail_msg("'%s': element %lld has the wrong value %g", fills[i].name, (long long)k, (double)data[k]);
     }
   }
   assert_ptr_equal(made[0]->data, made[1]->data);
@@ -301,15 +302,15 @@ static void contradictions(void **state) {
   } cases[] = {
       {"Reshape", "x,five", NULL, 0, "node 'bad' (Reshape): f32[4,6] cannot be reshaped to f32[5]"},
       {"Reshape", "x,minus", NULL, 0, "new dimension 0 is -2"},
-      {"Transpose", "x", "perm", 0, "attribute perm has 1 entries for rank 2"},
-      {"Concat", "x,x", "axis", 5, "5 out of range for rank 2"},
+      {"Transpose", "x", "perm", 0, "attribute perm has 1 entries, but the input has rank 2"},
+      {"Concat", "x,x", "axis", 5, "5 is out of range for rank 2"},
       {"Squeeze", "x,zero", NULL, 0, "axis 0 cannot be squeezed: its size is 4, not 1"},
-      {"Unsqueeze", "x,five", NULL, 0, "5 out of range for rank 3"},
+      {"Unsqueeze", "x,five", NULL, 0, "5 is out of range for rank 3"},
       {"Split", "x", "num_outputs", 3, "num_outputs is 3, but the node has 1"},
       {"Expand", "x,five", NULL, 0, "does not broadcast"},
-      {"Tile", "x,five", NULL, 0, "1 repeats given for rank 2"},
+      {"Tile", "x,five", NULL, 0, "repeats has 1 elements, but the input has rank 2"},
       {"Gather", "x,x", NULL, 0, "indices are f32"},
-      {"Slice", "x,five,five,five", NULL, 0, "5 out of range for rank 2"},
+      {"Slice", "x,five,five,five", NULL, 0, "5 is out of range for rank 2"},
       {"TopK", "x,huge", NULL, 0, "k is 7, but axis 1 has size 6"},
       {"ConstantOfShape", "minus", NULL, 0, "dimension 0 is -2"},
       {"Reshape", "x", NULL, 0, "it has 1 inputs; expected 2"},

@@ -9,7 +9,8 @@
 
 typedef enum pages { UNKNOWN, UNSAID, HUGE, SMALL } pages;
 
-/* Reads the mark of the mapping that contains `address`. */
+/* Returns which page size the process requested for the mapping that contains `address`: HUGE for MADV_HUGEPAGE, SMALL for
+ * MADV_NOHUGEPAGE, UNSAID for neither. */
 static pages said_of(const void *address) {
   char line[4400];
   bool inside = false;
@@ -33,7 +34,8 @@ static void check(size_t mebibytes, void (*say)(void *pointer, size_t size_bytes
   assert_non_null(block);
   if (say != NULL) say(block, size_bytes);
   const pages said = said_of(block + size_bytes / 2);
-  if (said != wanted) fail_msg("%zu MiB: mark %d, expected %d", mebibytes, (int)said, (int)wanted);
+  if (said != wanted)
+    fail_msg("%zu MiB: the requested page size is %d, expected %d (see enum pages)", mebibytes, (int)said, (int)wanted);
   block[0] = block[size_bytes - 1] = 1; /* the memory can be written */
   clv__release(allocator, block);
 }

@@ -50,7 +50,7 @@ static size_t resident_pages(const uint8_t *bytes) {
 
 static void check_bytes(const uint8_t *bytes, size_t changed) {
   for (size_t i = 0; i < (size_t)PAGES * PAGE; ++i) {
-    if (bytes[i] != (i == changed ? 77 : byte_at(i))) fail_msg("byte %zu is %d", i, bytes[i]);
+    if (bytes[i] != (i == changed ? 77 : byte_at(i))) fail_msg("byte %zu has the wrong value %d", i, bytes[i]);
   }
 }
 

@@ -41,9 +41,9 @@ static inline void folder_remove(const char *path) {
   rmdir(path);
 }
 
-/* For tests of missing permissions, which do not bind root. Call it in a process of its own: a process of root becomes one of the
- * user `nobody`, who also becomes the owner of the folder. Returns false if that fails, or if this user cannot access the
- * folder. */
+/* Prepares a test of missing permissions, which root can bypass. Call it in a child process: if the process runs as root, it
+ * switches to the user `nobody`, who also becomes the owner of the folder. Returns false if that fails, or if `nobody` cannot
+ * access the folder. */
 static inline bool folder_without_rights(const folder *f) {
   enum { NOBODY = 65534 };
   if (geteuid() != 0) return true;
@@ -70,7 +70,7 @@ static inline void folder_wait(pid_t child) {
   int status;
   assert_int_equal(waitpid(child, &status, 0), child);
   if (WIFEXITED(status) && WEXITSTATUS(status) == FOLDER_SKIPPED)
-    print_message("skipped: this process of root cannot become another user\n");
+    print_message("skipped: this process runs as root and cannot change its user\n");
   else
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }

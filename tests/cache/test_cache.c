@@ -131,7 +131,7 @@ static void round_trips(void **state) {
     assert_int_equal(get(cache, &m, NULL), CLV_NOT_FOUND);
     put(cache, &m);
     assert_int_equal(get(cache, &m, NULL), CLV_OK);
-    put(cache, &m); /* replaces the same file */
+    put(cache, &m); /* replaces the file */
     assert_int_equal(get(cache, &m, NULL), CLV_OK);
     unmake(&m);
   }
@@ -161,9 +161,11 @@ static void nearest_tells(void **state) {
     m.info.key.parts[part].bytes[31] ^= 1;
     if (part == CLV__KEY_STRUCTURE) m.info.key.parts[part].bytes[0] ^= 1;
     assert_int_equal(get(cache, &m, &error), CLV_NOT_FOUND);
-    if (strstr(error.message, words[part]) == NULL) fail_msg("'%s' does not say '%s'", error.message, words[part]);
+    if (strstr(error.message, words[part]) == NULL)
+      fail_msg("the error message '%s' does not name the part that differs, '%s'", error.message, words[part]);
     for (uint32_t other = 0; other < CLV__KEY_PARTS; ++other) {
-      if (other != part && strstr(error.message, words[other]) != NULL) fail_msg("'%s' says '%s'", error.message, words[other]);
+      if (other != part && strstr(error.message, words[other]) != NULL)
+        fail_msg("the error message '%s' names '%s', which does not differ", error.message, words[other]);
     }
     m.info.key.parts[part].bytes[31] ^= 1;
     if (part == CLV__KEY_STRUCTURE) m.info.key.parts[part].bytes[0] ^= 1;
@@ -190,7 +192,7 @@ static void flipped_bits(void **state) {
   path_of(&f, &m, path);
   uint8_t *data = read_all(path, &size_bytes);
   for (size_t i = 0; i < 700; ++i) {
-    size_t at = i < 300 ? i : test_random(&seed) % size_bytes; /* every byte of the header's fixed part */
+    size_t at = i < 300 ? i : test_random(&seed) % size_bytes; /* the first 300 bytes, then random ones */
     uint8_t bit = (uint8_t)(1u << test_random(&seed) % 8);
     data[at] ^= bit;
     write_all(path, data, size_bytes);
@@ -267,7 +269,7 @@ static void renamed(void **state) {
   folder_remove(f.path);
 }
 
-/* Forged files: a byte of the header is changed, and the hash fits. */
+/* Forged files: a byte of the header is changed, and the stored hash is recomputed to match. */
 static void honest_looking(void **state) {
   (void)state;
   folder f;
@@ -285,7 +287,7 @@ static void honest_looking(void **state) {
     assert_false(text.failed);
     uint8_t *data = (uint8_t *)text.data;
     size_t header = (size_t)data[12] | (size_t)data[13] << 8;
-    size_t at = 216 + test_random(&seed) % (header - 216); /* counts, weights, lengths of texts, texts */
+    size_t at = 216 + test_random(&seed) % (header - 216); /* a byte of the counts, the weights, the texts or their lengths */
     data[at] = (uint8_t)test_random(&seed);
     clv__hash content; /* the hash as described in cache/file.h */
     clv__hasher hasher;
@@ -456,7 +458,7 @@ static void read_only(void **state) {
   folder_remove(f.path);
 }
 
-/* A full disk, simulated with a limit on the size of files. The limit needs a process of its own. */
+/* A full disk, simulated with a limit on the size of files. The limit applies to a whole process, so the test uses a child. */
 static void disk_full(void **state) {
   (void)state;
   folder f;
@@ -692,7 +694,8 @@ static void racing(void **state) {
   for (int i = 0; i < PROCESSES; ++i) {
     int status;
     assert_int_equal(waitpid(children[i], &status, 0), children[i]);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("process %d: status %x", i, (unsigned)status);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+      fail_msg("process %d ended with wait status %#x, expected 0", i, (unsigned)status);
   }
   folder_count count = folder_look(f.path);
   assert_int_equal(count.damaged + count.unfinished, 0);
@@ -713,9 +716,10 @@ static void killed(void **state) {
     assert_int_equal(kill(child, SIGKILL), 0);
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
-    if (!WIFSIGNALED(status)) fail_msg("round %d: status %x", round, (unsigned)status);
+    if (!WIFSIGNALED(status))
+      fail_msg("round %d: the process ended with wait status %#x before it was killed", round, (unsigned)status);
     folder_count count = folder_look(f.path);
-    if (count.damaged > 0) fail_msg("round %d: %s: %s", round, count.name, count.problem);
+    if (count.damaged > 0) fail_msg("round %d: the file %s is damaged: %s", round, count.name, count.problem);
     left = count.unfinished;
     clv__cache *cache = open_cache(f.path, NO_LIMIT);
     made m;
@@ -727,7 +731,7 @@ static void killed(void **state) {
     unmake(&m);
     clv__cache_close(cache);
   }
-  print_message("%u files were left behind unfinished\n", left);
+  print_message("%u unfinished files are left\n", left);
   folder_remove(f.path);
 }
 

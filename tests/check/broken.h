@@ -120,7 +120,7 @@ static clv_status broken_open(void *self, const clv_host *host, const clv_device
                               clv_error *error) {
   clv_device_config given = *config;
   (void)self;
-  /* If work takes long, a wait that returns too early is noticed. */
+  /* Makes launches slow, so that the kit notices a wait that returns too early. */
   const bool is_late = broken_now == BROKEN_event_never_waits || broken_now == BROKEN_early_notice;
   const char *spec = is_late ? "{\"operators\": \"all\", \"speed\": {\"launch_overhead_us\": 2000}}" : "all";
   const clv_option with_spec = {"spec", spec};
@@ -187,7 +187,8 @@ static clv_status broken_compile(clv_device *device, const clv_graph_view *graph
 static void broken_executable_destroy(clv_device *device, clv_executable *executable) {
   broken_thing thing = broken_find(executable);
   broken_drop(executable);
-  for (uint32_t i = 0; broken_now == BROKEN_breaks_twin && i < BROKEN_THINGS; ++i) { /* as if the executables shared memory */
+  for (uint32_t i = 0; broken_now == BROKEN_breaks_twin && i < BROKEN_THINGS;
+       ++i) { /* as if executables with as many nodes shared its memory */
     if (broken_things[i].of != NULL && broken_things[i].nodes == thing.nodes) broken_things[i].is_rotten = true;
   }
   broken_inner->executable_destroy(device, executable);

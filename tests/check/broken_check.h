@@ -42,10 +42,11 @@ static void expect_only(const clv_check_report *report, const fault_info *fault)
     found += expected && section->failed > 0;
     assert_int_equal(section->failure_count > 0, section->failed > 0);
     if (expected || section->failed == 0) continue;
-    fail_msg("%s: section '%s' must not fail: %s: %s", fault->name, section->name, section->failures[0].what,
-             section->failures[0].text);
+    fail_msg("the fault '%s' must not let section '%s' fail, but it does: %s: %s", fault->name, section->name,
+             section->failures[0].what, section->failures[0].text);
   }
-  if (fault->section[0] != '\0' && found == 0) fail_msg("%s: section '%s' does not find the fault", fault->name, fault->section);
+  if (fault->section[0] != '\0' && found == 0)
+    fail_msg("the fault '%s' must let section '%s' fail, but it does not", fault->name, fault->section);
 }
 
 #endif

@@ -17,7 +17,7 @@ enum { SEED = 7, MAX_OUTPUTS = 16 };
 static void make(uint32_t index, uint64_t seed, clv__check_case *made) {
   clv_error error = {0};
   if (clv__check_case_make(clv__allocator_default(), index, seed, made, &error) != CLV_OK) {
-    fail_msg("case %u: %s", (unsigned)index, error.message);
+    fail_msg("case %u cannot be made: %s", (unsigned)index, error.message);
   }
 }
 
@@ -53,7 +53,7 @@ static void every_case_is_the_same_twice(void **state) {
     clv__graph_hash(one.graph, &first);
     clv__graph_hash(two.graph, &second);
     assert_memory_equal(&first, &second, sizeof first);
-    if (!same_data(&one, &two)) fail_msg("%s: the data differs the second time", one.what);
+    if (!same_data(&one, &two)) fail_msg("%s: made again with the same seed, the data differs", one.what);
     differ += !same_data(&one, &other);
     clv__check_case_finish(&one);
     clv__check_case_finish(&two);
@@ -230,7 +230,8 @@ static const clv__op *find_main_op(const clv__check_case *made, clv_dtype *dtype
   const clv_attribute *value = clv__attribute_find(node->attributes, "value");
   *dtype = value != NULL && value->tensor != NULL ? value->tensor->dtype : CLV_F32;
   if (node->input_count > 0) *dtype = made->graph->values[node->inputs[0]].type.dtype;
-  if (node->input_count > 0 && *dtype == CLV_DTYPE_NONE) *dtype = made->inputs[0].dtype; /* the output of another node */
+  if (node->input_count > 0 && *dtype == CLV_DTYPE_NONE)
+    *dtype = made->inputs[0].dtype; /* the operand is the output of another node */
   const size_t length = strlen(node->op);
   const char *what = node->domain[0] != '\0' ? made->what + strlen(node->domain) + 1 : made->what;
   assert_true(strncmp(what, node->op, length) == 0 && what[length] == ' ');
@@ -292,7 +293,8 @@ static uint32_t not_asked(const char *op) {
   return 0;
 }
 
-/* Returns how many dtypes of the kernel lack a case without being an exception, or have one in spite of being one. */
+/* Returns the number of errors: dtypes of the kernel that have no case and are not listed in `exceptions`, and dtypes that are
+ * listed but have a case. */
 static uint32_t check_dtypes(const clv__op *op, const clv__kernel *kernel, uint32_t dtypes) {
   const uint32_t missing = kernel->dtypes & ~dtypes, excepted = not_asked(op->name);
   uint32_t wrong = 0;

@@ -1,6 +1,6 @@
 /* The smallest backend that can be written with the plugin headers: it supports Add, one node per partition, and takes all other
- * slots from host_device.h. It must pass the conformance kit, whether it states its limit of one node or returns CLV_TOO_LARGE.
- * It must fail if it does not check the number of operands. */
+ * functions from host_device.h. It must pass the conformance kit, whether it states its limit of one node or returns
+ * CLV_TOO_LARGE. It must fail if it does not check the number of operands. */
 #include <stdio.h>
 #include <string.h>
 
@@ -157,7 +157,7 @@ static const clv_check_section *section_of(const clv_check_report *report, const
   for (uint32_t i = 0; i < report->section_count; ++i) {
     if (strcmp(report->sections[i].name, name) == 0) return &report->sections[i];
   }
-  fail_msg("no section '%s'", name);
+  fail_msg("the report has no section '%s'", name);
   return NULL;
 }
 
@@ -193,7 +193,8 @@ static void test_uncounted(void **state) {
   clv_check_report *report = check_adder(COUNTS_NOTHING);
   for (uint32_t i = 0; i < report->section_count; ++i) {
     bool expected = strcmp(report->sections[i].name, "errors") == 0;
-    if ((report->sections[i].failed > 0) != expected) fail_msg("section '%s'", report->sections[i].name);
+    if ((report->sections[i].failed > 0) != expected)
+      fail_msg("only the section 'errors' must fail, but this one is wrong: '%s'", report->sections[i].name);
   }
   clv_check_report_destroy(report);
 }

@@ -78,7 +78,7 @@ static inline json_t *document(const char *arguments, int status) {
 
 static inline json_t *member(const json_t *object, const char *name) {
   json_t *found = json_object_get(object, name);
-  if (found == NULL) fail_msg("the document has no '%s'", name);
+  if (found == NULL) fail_msg("the JSON output has no key '%s'", name);
   return found;
 }
 

@@ -23,7 +23,7 @@ static json_t *document(const char *arguments, int status) {
 
 static json_int_t number(const json_t *root, const char *name) {
   const json_t *found = json_object_get(root, name);
-  if (found == NULL) fail_msg("no '%s' in\n%s", name, out);
+  if (found == NULL) fail_msg("the JSON output has no key '%s':\n%s", name, out);
   return json_is_array(found) ? (json_int_t)json_array_size(found) : json_integer_value(found);
 }
 

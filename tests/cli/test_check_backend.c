@@ -26,7 +26,7 @@ static void test_table(void **state) {
   assert_non_null(strstr(out, " 0 failed, "));
   assert_null(strstr(out, "operators"));
   assert_null(strstr(out, "SKIP"));
-  expect("cpu --section planning -v", 0, "the backend lacks the optional node_seconds");
+  expect("cpu --section planning -v", 0, "the backend lacks the optional slot 'node_seconds'");
   expect("npu --npu-spec all --section errors -q", 0, "passed, 0 failed");
   assert_null(strstr(out, "what it checks"));
 }
@@ -51,7 +51,7 @@ static void test_json(void **state) {
   json_decref(root);
 }
 
-/* The same seed gives the same counts, and a larger --every gives smaller counts. */
+/* Two checks with the same seed print the same output. */
 static void test_seed(void **state) {
   (void)state;
   char first[sizeof out];

@@ -21,7 +21,7 @@ static void test_usage(void **state) {
   expect_error("plan seven.onnx --devices tpu", 2, "device 'tpu'");
   expect_error("run seven.onnx --shape x=1xx3", 2, "is not a shape");
   expect_error("--json plan seven.onnx", 2, "options come after the command");
-  expect("devices x", 2, NULL, "cleave: 'x' is one argument too many: cleave devices\n");
+  expect("devices x", 2, NULL, "cleave: 'x' is one argument too many; usage: cleave devices\n");
   expect_error("plan seven.onnx --npu-spec all", 2, "'--npu-spec' is given 1 time, but the devices are cpu");
 }
 
@@ -119,8 +119,10 @@ static void test_help_words(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     outcome result = run(cases[i].arguments);
     assert_int_equal(result.status, 0);
-    if (strstr(result.out, cases[i].said) == NULL) fail_msg("cleave %s: '%s' is missing", cases[i].arguments, cases[i].said);
-    if (strstr(result.out, cases[i].unsaid) != NULL) fail_msg("cleave %s: has '%s'", cases[i].arguments, cases[i].unsaid);
+    if (strstr(result.out, cases[i].said) == NULL)
+      fail_msg("cleave %s: the output does not contain '%s'", cases[i].arguments, cases[i].said);
+    if (strstr(result.out, cases[i].unsaid) != NULL)
+      fail_msg("cleave %s: the output contains '%s', but should not", cases[i].arguments, cases[i].unsaid);
     release(&result);
   }
 }
@@ -180,7 +182,8 @@ static void test_help_width(void **state) {
     assert_int_equal(help.status, 0);
     for (const char *line = help.out; *line != '\0';) {
       size_t length = strcspn(line, "\n");
-      if (length > 80 && strncmp(line, "  cleave ", 9) != 0) fail_msg("%s: %.*s", texts[i], (int)length, line);
+      if (length > 80 && strncmp(line, "  cleave ", 9) != 0)
+        fail_msg("%s: a line is longer than 80 characters: %.*s", texts[i], (int)length, line);
       line += length + (line[length] == '\n');
     }
     release(&help);
@@ -282,10 +285,10 @@ static void test_golden_plan(void **state) {
          "Step 4:  50.1 µs  partition 2 on npu [1 node]   softmax\n"
          "\n"
          "3 partitions (npu: 2 with 6 nodes, cpu: 1 with 1 node)\n"
-         "2 transfers, 3.0 KiB; and 2 transfers of the model's inputs and outputs, 2.8 KiB\n"
+         "2 transfers between partitions, 3.0 KiB; 2 transfers of the model's inputs and outputs, 2.8 KiB\n"
          "predicted 187 µs one step after the other (bound 6.48 µs, gap ×29)\n"
          "          187 µs with devices at the same time (bound 6.48 µs, gap ×29)\n"
-         "prices: nominal: no profile\n",
+         "prices from: nominal figures, because no profile is given\n",
          "");
   write_text("pins.txt", "# a comment\n\n  conc*t =\tcpu  # another \r\n");
   outcome pinned = run("plan seven.onnx --devices npu,cpu --strategy contiguous --pins pins.txt"),

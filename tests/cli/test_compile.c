@@ -32,7 +32,8 @@ static void expect_origins(const char *arguments, uint32_t loaded, uint32_t comp
   uint32_t from_folder = count_of(result.err, "on npu: loaded from the compiled directory"),
            made = count_of(result.err, "on npu: compiled");
   if (result.status != 0 || from_folder != loaded || made != compiled)
-    fail_msg("cleave %s: status %d, %u loaded, %u compiled\n%s", arguments, result.status, from_folder, made, result.err);
+    fail_msg("cleave %s: exit status %d, %u executables loaded and %u compiled, which is wrong\n%s", arguments, result.status,
+             from_folder, made, result.err);
   release(&result);
 }
 

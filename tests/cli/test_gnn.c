@@ -32,7 +32,7 @@ static json_t *document(const char *arguments) {
 
 static json_int_t number(const json_t *object, const char *name) {
   const json_t *found = json_object_get(object, name);
-  if (!json_is_integer(found)) fail_msg("no number '%s' in\n%s", name, out);
+  if (!json_is_integer(found)) fail_msg("the JSON output has no integer '%s':\n%s", name, out);
   return json_integer_value(found);
 }
 
@@ -124,7 +124,7 @@ static void help_is_of_the_verb(void **state) {
     snprintf(arguments, sizeof arguments, "%s --help", texts[i].verb);
     expect(arguments, 0, texts[i].usage);
     if (strstr(out, texts[i].has) == NULL || strstr(out, texts[i].has_not) != NULL || strstr(out, "\nExamples\n") == NULL)
-      fail_msg("help of %s:\n%s", texts[i].verb, out);
+      fail_msg("the help text of %s is not the expected one:\n%s", texts[i].verb, out);
     strcpy(first, out);
     snprintf(arguments, sizeof arguments, "--help %s", texts[i].verb);
     expect(arguments, 0, texts[i].usage);
@@ -140,7 +140,7 @@ static void wrong_usage_is_told(void **state) {
   write_text("bad.txt", "0 1\n1 x\n");
   expect("", 2, "VERB");
   expect("inspct g", 2, "unknown verb 'inspct' of 'gnn'; did you mean 'inspect'?");
-  expect("inspect", 2, "GRAPH is missing: cleave gnn inspect GRAPH");
+  expect("inspect", 2, "GRAPH is missing; usage: cleave gnn inspect GRAPH");
   expect("generate x --rmat 3", 2, "'x' is one argument too many");
   expect("generate --rmat 3", 2, "'-o FILE' is missing");
   expect("generate -o x.npz", 2, "'--rmat SCALE' is missing");

@@ -1,5 +1,5 @@
-/* Buckets: copies between a tensor and the corner of a larger one, the rule for sizes, and the described partitions. A partition
- * that runs on padded inputs gives the same results, bit for bit, as with exact sizes. */
+/* Buckets: copies between a tensor and the corner of a larger one, the rule that pads sizes, and the descriptions of padded
+ * partitions. A partition that runs on padded inputs gives the same results, bit for bit, as with exact sizes. */
 #include "compile/bucket.h"
 #include "machine.h"
 
@@ -162,7 +162,7 @@ static void assert_equal_bits(const clv_tensor *is, const clv_tensor *should, bo
     if (memcmp((char *)is->data + i * bytes, (char *)should->data + i * bytes, bytes) == 0) continue;
     double a = clv__tensor_get(is, i), b = clv__tensor_get(should, i);
     if (products && (fabs(a - b) <= 1e-4 * fmax(1, fabs(b)) || !(fabs(b) < 1e4))) continue;
-    fail_msg("%s: element %zu is %.9g padded, %.9g exact", name, i, a, b);
+    fail_msg("%s: element %zu is %.9g with padding, %.9g without", name, i, a, b);
   }
 }
 

@@ -83,8 +83,8 @@ static void open_with_cache(machine *m, const char *list, const char *spec, cons
 }
 
 typedef struct variant {
-  const char *prefix;           /* of all names in the model */
-  int64_t batch, axis, padding; /* the input's first dim; the axis of the softmax; above 0: one more node */
+  const char *prefix;           /* begins all names in the model */
+  int64_t batch, axis, padding; /* the input's first dim; the axis of Softmax; if padding is above 0, there is one more node */
   uint32_t flip;                /* number of the bit to flip in the second weight, from 1; 0: none */
 } variant;
 
@@ -101,7 +101,7 @@ static clv_graph *build(const clv_allocator *allocator, variant v) {
   uint64_t before = g.seed;
   test_graph_weight(&g, names[1], 2, DIMS(WIDTH, WIDTH));
   g.seed = before;
-  test_graph_weight(&g, names[2], 2, DIMS(WIDTH, WIDTH)); /* the same bytes again */
+  test_graph_weight(&g, names[2], 2, DIMS(WIDTH, WIDTH)); /* same seed, so both weights have the same bytes */
   if (v.flip > 0) {
     clv_error error = {0};
     clv_value_id id;
@@ -162,8 +162,8 @@ static clv__origin fresh(const folder *f, const char *list, const char *spec, va
 
 static void assert_origin(clv__origin origin, clv__source source, const char *reason) {
   if (origin.source != source || (reason == NULL ? origin.reason[0] != '\0' : strstr(origin.reason, reason) == NULL)) {
-    fail_msg("the source is '%s' (%s), not '%s' (%s)", clv__source_word(origin.source), origin.reason, clv__source_word(source),
-             reason == NULL ? "" : reason);
+    fail_msg("the source of the executable is '%s' (%s), expected '%s' (%s)", clv__source_word(origin.source), origin.reason,
+             clv__source_word(source), reason == NULL ? "" : reason);
   }
 }
 
@@ -191,7 +191,7 @@ static void sessions_share(void **state) {
   }
   assert_int_equal(second.counters.from_memory, 2);
   assert_int_equal(second.counters.uploaded_bytes, 0);
-  start(&m, plan, true, &third); /* other options: other executables, the same weights */
+  start(&m, plan, true, &third); /* with other options, the executables differ, but the weights are shared */
   assert_true(third.partitions[0].executable != first.partitions[0].executable);
   assert_int_equal(third.counters.not_kept, 2);
   assert_int_equal(third.counters.uploaded_bytes, 0);
@@ -199,7 +199,7 @@ static void sessions_share(void **state) {
   clv__executables_finish(&third);
   check_run(graph, plan, "after the first has gone");
   clv__executables_finish(&second);
-  start(&m, plan, false, &first); /* no session uses them any more */
+  start(&m, plan, false, &first); /* the executables and weights were freed with their last user, so they are made again */
   assert_int_equal(first.counters.from_memory, 0);
   assert_int_equal(first.counters.uploaded_bytes, WIDTH * WIDTH * 4);
   clv__executables_finish(&first);
@@ -449,7 +449,7 @@ static void lying_files(void **state) {
     clv__cache_info_finish(clv__allocator_default(), &info);
     clv__file_map_close(&map);
     assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED,
-                  lie == 0 ? "the device rejected the stored executable" : "needs other weights");
+                  lie == 0 ? "the device rejected the stored executable" : "the weights of the stored executable differ");
     assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_DISK, NULL);
   }
   folder_remove(f.path);
@@ -467,7 +467,7 @@ static void nowhere_to_write(void **state) {
   folder below;
   assert_true(snprintf(below.path, sizeof below.path, "%s/file/cache", f.path) < (int)sizeof below.path);
   assert_origin(fresh(&below, "npu", "all", PLAIN, false), CLV__SOURCE_NOT_KEPT, "Not a directory");
-  /* A full disk, simulated with a limit on the size of files. The limit needs a process of its own. */
+  /* A full disk, simulated with a limit on the size of files. The limit applies to a whole process, so the test uses a child. */
   fflush(NULL);
   pid_t child = fork();
   if (child == 0) {
@@ -641,7 +641,7 @@ static void expect_end(pid_t child, const char *what, int round) {
   int status;
   assert_int_equal(waitpid(child, &status, 0), child);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    fail_msg("%s, round %d: ended with status %x", what, round, (unsigned)status);
+    fail_msg("%s, round %d: the process ended with wait status %#x, expected 0", what, round, (unsigned)status);
 }
 
 static void killed(void **state) {
@@ -666,7 +666,7 @@ static void killed(void **state) {
     close(slow.begun[0]);
     close(slow.begun[1]);
     folder_count count = folder_look(f.path);
-    if (count.damaged > 0) fail_msg("round %d: %s: %s", round, count.name, count.problem);
+    if (count.damaged > 0) fail_msg("round %d: the file %s is damaged: %s", round, count.name, count.problem);
     at_it += count.unfinished > left;
     left = count.unfinished;
     whole = count.whole;
@@ -688,7 +688,8 @@ static void racing(void **state) {
   for (int i = 0; i < 2; ++i) {
     int status;
     assert_int_equal(waitpid(children[i], &status, 0), children[i]);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("process %d: status %x", i, (unsigned)status);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+      fail_msg("process %d ended with wait status %#x, expected 0", i, (unsigned)status);
   }
   folder_count count = folder_look(f.path);
   assert_int_equal(count.damaged + count.unfinished, 0);

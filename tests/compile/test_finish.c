@@ -14,10 +14,10 @@ struct clv_executable {
 static struct late {
   clv_backend table;
   const clv_backend *inner;
-  char log[512];          /* "compile compile finish(2) save save" */
+  char log[512];          /* the calls so far, such as "compile compile finish(2) save save" */
   bool fail;              /* finish() fails */
   bool fail_from_disk;    /* finish() fails if an executable was loaded from disk */
-  uint32_t live, misused; /* executables that exist; calls that came too early */
+  uint32_t live, misused; /* executables that exist; uses of executables that were not finished */
 } late;
 
 static void note(const char *format, uint32_t count) {

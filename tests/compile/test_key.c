@@ -240,13 +240,14 @@ static void one_thing_at_a_time(void **state) {
   (void)state;
   const clv__key first = key_of(&usual), again = key_of(&usual);
   assert_int_equal(clv__key_differences(&first, &again), 0);
-#define CHECK(expected, change)                                                                                         \
-  do {                                                                                                                  \
-    description d = usual;                                                                                              \
-    change;                                                                                                             \
-    const clv__key key = key_of(&d);                                                                                    \
-    const uint32_t parts = clv__key_differences(&first, &key);                                                          \
-    if (parts != (uint32_t)(expected)) fail_msg("%s: parts %#x differ, not %#x", #change, parts, (unsigned)(expected)); \
+#define CHECK(expected, change)                                                                            \
+  do {                                                                                                     \
+    description d = usual;                                                                                 \
+    change;                                                                                                \
+    const clv__key key = key_of(&d);                                                                       \
+    const uint32_t parts = clv__key_differences(&first, &key);                                             \
+    if (parts != (uint32_t)(expected))                                                                     \
+      fail_msg("%s: the parts %#x of the key differ, expected %#x", #change, parts, (unsigned)(expected)); \
   } while (0);
   VARIATIONS(CHECK)
 #undef CHECK

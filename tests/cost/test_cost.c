@@ -59,7 +59,7 @@ static void stated_by_the_device(void **state) {
   assert_int_equal(clv__cost_copy(p.model, 0, true, 1000), 8000);
   assert_int_equal(clv__cost_copy(p.model, 1, true, 1000), 0); /* the device works in host memory: no copy */
   assert_string_equal(clv__cost_origin(p.model, 0), "stated by the device");
-  assert_string_equal(clv__cost_origin(p.model, 1), "nominal: no profile");
+  assert_string_equal(clv__cost_origin(p.model, 1), "nominal figures, because no profile is given");
   assert_int_equal(saving_of(&p, "conv", "relu", 0), 0);
   done(&p);
 }
@@ -140,7 +140,7 @@ static void measured_ones(void **state) {
   assert_int_equal(saving_of(&p, "relu", "matmul", 0), 0);
   assert_int_equal(cost_of(&p, "softmax", 0).time_ns, 7000); /* 9000 minus the launch of 2000 */
   assert_int_equal(cost_of(&p, "add", 0).source, CLV__COST_ROOFLINE);
-  assert_int_equal(cost_of(&p, "add", 0).time_ns, (256 * 2 + 8) * 4); /* bytes at the measured 1 GB/s */
+  assert_int_equal(cost_of(&p, "add", 0).time_ns, (256 * 2 + 8) * 4); /* 520 elements of 4 bytes, at the measured 1 GB/s */
   assert_true(cost_of(&p, "concat", 0).infeasible);
   assert_int_equal(clv__cost_launch(p.model, 0), 2000);
   assert_string_equal(clv__cost_origin(p.model, 0), "profile of 2026-11-21");
@@ -155,7 +155,7 @@ static void of_another_device(void **state) {
   price(&p, "npu,cpu", timed, test_seven_nodes, made.profile);
   clv__profile_destroy(made.profile);
   assert_int_equal(cost_of(&p, "conv", 1).source, CLV__COST_NOMINAL);
-  assert_string_equal(clv__cost_origin(p.model, 0), "stated by the device: the profile is for other devices");
+  assert_string_equal(clv__cost_origin(p.model, 0), "stated by the device, because the profile is for other devices");
   done(&p);
 }
 

@@ -21,7 +21,7 @@ static void recovers_the_truth(void **state) {
   assert_true(fabs(fit.base_ns - 3000) < 1 && fabs(fit.per_flop_ns - 2e-2) < 1e-6 && fabs(fit.per_byte_ns - 5e-2) < 1e-5);
   assert_true(clv__fit_time(&fit, points[7].flops, points[7].bytes, &time));
   assert_true(fabs(time - points[7].time_ns) < 1e-3 * points[7].time_ns);
-  assert_false(clv__fit_time(&fit, 2e9, points[7].bytes, &time)); /* outside the domain */
+  assert_false(clv__fit_time(&fit, 2e9, points[7].bytes, &time)); /* more FLOPs than any point */
   assert_false(clv__fit_time(&fit, points[7].flops, 1, &time));
 }
 
@@ -51,7 +51,7 @@ static void is_never_negative(void **state) {
       if (step < 0)
         best = sum;
       else if (sum < best * (1 - 1e-9))
-        fail_msg("seed %u: changing coefficient %d reduces the error", (unsigned)seed, step / 2);
+        fail_msg("seed %u: the fit is not the best one: changing coefficient %d reduces the error", (unsigned)seed, step / 2);
     }
   }
 }
@@ -144,7 +144,8 @@ static void solving_finds_the_truth(void **state) {
       sum += (double)device->operators[kinds[i]].within_ns;
       assert_true(device->operators[kinds[i]].has_within);
     }
-    if (fabs(sum - whole) > 0.02 * whole) fail_msg("seed %u: the whole chain takes %g, not %g", (unsigned)seed, sum, whole);
+    if (fabs(sum - whole) > 0.02 * whole)
+      fail_msg("seed %u: the predicted time of the whole chain is %g, expected %g", (unsigned)seed, sum, whole);
     for (uint32_t i = 0; i < device->saving_count; ++i) assert_int_equal(device->savings[i].saving_ns % 2, 0);
     uint32_t missed = 0;
     for (uint32_t b = 0; b < device->block_count; ++b) {

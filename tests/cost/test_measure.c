@@ -89,7 +89,8 @@ static void whole_is_predicted(void **state) {
   /* The device sleeps until the time that its speed model states is over. A run therefore never takes less; it takes more if
    * the machine is busy, but not ten times as much. */
   if (told_ns < stated_ns * 97 / 100 || told_ns > stated_ns * 10)
-    fail_msg("measured %llu ns, stated %llu ns", (unsigned long long)told_ns, (unsigned long long)stated_ns);
+    fail_msg("the measured time is %llu ns, but the device's speed model states %llu ns", (unsigned long long)told_ns,
+             (unsigned long long)stated_ns);
   assert_true(tables->launch.time_ns >= 300000);
   clv__cost_model_destroy(stated);
   clv__cost_model_destroy(told);
@@ -120,7 +121,8 @@ static void alike_is_measured_once(void **state) {
   assert_int_equal(count, 16);
   assert_int_equal(tables->operator_count, 2);
   assert_int_equal(tables->saving_count, 2);
-  if (tables->block_count > 32) fail_msg("%u blocks, but equal blocks should be measured once", tables->block_count);
+  if (tables->block_count > 32)
+    fail_msg("%u blocks were measured, more than 32: equal blocks should be measured once", tables->block_count);
   uint32_t blocks = tables->block_count;
   (void)measure(&s, 0, &count); /* measuring again updates the entries and adds at most a few */
   assert_int_equal(tables->operator_count, 2);
@@ -169,7 +171,7 @@ static void medians(void **state) {
   m = clv__measure_of(even, 4);
   assert_true(m.time_ns == 5 && m.runs == 4);
   assert_int_equal(clv__measure_of(odd, 0).runs, 0);
-  assert_int_equal(clv__measure_runs(15, 1000000000), 3); /* runs of 1 s: only the minimum of 3 */
+  assert_int_equal(clv__measure_runs(15, 1000000000), 3); /* if a run takes 1 s, 3 runs, which is the minimum, suffice */
   assert_int_equal(clv__measure_runs(2, 1000000000), 2);
   assert_true(clv__measure_runs(15, 1000) > 15 && clv__measure_runs(15, 0) <= CLV__MEASURE_MOST_RUNS);
 }

@@ -80,7 +80,7 @@ static void reads_what_it_wrote(void **state) {
   unlink(path);
 }
 
-/* A block replaces the block with the same key. An operator with a new signature is added. */
+/* A new block replaces an old one with the same key. An operator with a new signature is added. */
 static void extends(void **state) {
   (void)state;
   made_profile p;
@@ -150,8 +150,9 @@ static void refuses_by_name(void **state) {
       {"\"infeasible\": true", "\"infeasible\": 1", "'infeasible' must be true or false"},
       {"\"saving_ns\": 3000", "\"saving_ns\": 3001", "must be even"},
       {"\"producer\": 1", "\"producer\": 1000000000", "'producer' is 1000000000; expected 0 to 2"},
-      {"\"producer\": 1, \"consumer\": 2", "\"producer\": 2, \"consumer\": 0", "savings[1]: this edge appears twice"},
-      {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1], [2, 1000000000]]", "invalid count of 1000000000"},
+      {"\"producer\": 1, \"consumer\": 2", "\"producer\": 2, \"consumer\": 0",
+       "savings[1]: an earlier entry has the same producer and consumer"},
+      {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1], [2, 1000000000]]", "the count 1000000000"},
       {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[2, 1], [1, 3]]", "index 1 after 2"},
       {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1], [3, 3]]", "index 3 after 1; indices must ascend and be below 3"},
       {"\"nodes\": [[1, 1], [2, 3]]", "\"nodes\": [[1, 1, 1]]", "not a pair"},

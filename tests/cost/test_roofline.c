@@ -34,8 +34,8 @@ static clv__group_work work_of(counted *c, const char *names) {
 static void expect_work(counted *c, const char *names, double flops, double weights, double moved, clv__peak peak) {
   const clv__group_work work = work_of(c, names);
   if (!work.is_known || work.flops != flops || work.weight_bytes != weights || work.moved_bytes != moved || work.peak != peak)
-    fail_msg("%s: %g FLOPs, %g weight bytes, %g moved bytes, peak of %s", names, work.flops, work.weight_bytes, work.moved_bytes,
-             clv__peak_name(work.peak));
+    fail_msg("%s: unexpected work: %g FLOPs, %g weight bytes, %g moved bytes, peak of %s", names, work.flops, work.weight_bytes,
+             work.moved_bytes, clv__peak_name(work.peak));
 }
 
 /* y = relu(x @ w + b) and z = y * y are outputs of the graph. Every value that enters or leaves a group counts once. */
@@ -60,8 +60,8 @@ static void counts_by_hand(void **state) {
   inferred_done(&c.on);
 }
 
-/* Special cases: a Gather reads only the rows that it selects, a product of dequantized integers has the int8 peak, and work
- * with an unknown size is not known. */
+/* Special cases: a Gather reads only the rows that it selects, a product of dequantized integers has the int8 peak, and the
+ * work of a node with an unknown size is unknown. */
 static void counts_what_is_odd(void **state) {
   (void)state;
   counted c;
@@ -123,7 +123,7 @@ static void counts_like_sets(void **state) {
       assert_ok(clv__tally_count(&c.tally, nodes, count, &work, &error), error);
       assert_int_equal(work.is_known, count > 0);
       if (work.weight_bytes != weights || work.moved_bytes != moved)
-        fail_msg("seed %d, group %u: %g weight bytes and %g moved bytes, not %g and %g", (int)seed, k, work.weight_bytes,
+        fail_msg("seed %d, group %u: %g weight bytes and %g moved bytes, expected %g and %g", (int)seed, k, work.weight_bytes,
                  work.moved_bytes, weights, moved);
       flops += work.flops;
     }
@@ -146,7 +146,7 @@ static void rooflines_by_hand(void **state) {
                             .copy_bytes_per_second = {70, 50, 5}};
   assert_true(clv__peaks_bandwidth(&peaks, 1) == 80);
   assert_true(clv__peaks_bandwidth(&peaks, 100) == 80);
-  assert_true(clv__peaks_bandwidth(&peaks, 1000) == 50); /* copying is faster than reading here */
+  assert_true(clv__peaks_bandwidth(&peaks, 1000) == 50); /* the higher of the rates of reading (40) and copying (50) */
   assert_true(clv__peaks_bandwidth(&peaks, 1e9) == 10);
   assert_true(fabs(clv__peaks_bandwidth(&peaks, sqrt(100.0 * 1000)) - 65) <
               1e-9); /* halfway between the sizes by their logarithms */

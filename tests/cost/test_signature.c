@@ -97,7 +97,7 @@ static void work_and_producers(void **state) {
   assert_int_equal(clv__node_producer(l.at.whole, conv, 1), CLV__NO_ID); /* a constant */
   assert_int_equal(clv__node_producer(l.at.whole, relu, 0), conv);
   assert_int_equal(clv__node_producer(l.at.whole, concat, 0), relu2);
-  assert_int_equal(clv__node_producer(l.at.whole, concat, 1), CLV__NO_ID); /* the same value as input 0 */
+  assert_int_equal(clv__node_producer(l.at.whole, concat, 1), CLV__NO_ID); /* reads the same value as input 0 */
   done(&l);
 }
 

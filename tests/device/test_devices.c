@@ -45,15 +45,15 @@ static void names(void **state) {
       {"npu2,npu", 3, "npu2:memory=4M", CLV_OK, ""},
       {"auto", 0, NULL, CLV_OK, ""},
       {NULL, 0, NULL, CLV_OK, ""},
-      {"npu1", 0, NULL, CLV_NOT_FOUND, "device 'npu1': there is only 1 description;"},
+      {"npu1", 0, NULL, CLV_NOT_FOUND, "device 'npu1': there is only 1 description of virtual NPUs;"},
       {"npu3", 3, NULL, CLV_NOT_FOUND, "device 'npu3': there are only 3 descriptions"},
-      {"tpu", 0, NULL, CLV_NOT_FOUND, "device 'tpu': unknown; the backends are: cpu, npu, opencl"},
+      {"tpu", 0, NULL, CLV_NOT_FOUND, "device 'tpu' is unknown; the backends are: cpu, npu, opencl"},
       {"cpu,,npu", 0, NULL, CLV_INVALID_ARGUMENT, "empty name"},
       {"", 0, NULL, CLV_INVALID_ARGUMENT, "empty name"},
       {"cpu,npu,cpu", 0, NULL, CLV_INVALID_ARGUMENT, "device 'cpu' is listed twice"},
-      {"cpu", 0, "npu:memory=1M", CLV_INVALID_ARGUMENT, "with a device of --devices"},
-      {"npu", 0, "npu:memory", CLV_INVALID_ARGUMENT, "DEVICE:key=value"},
-      {"npu", 0, "npu:=3", CLV_INVALID_ARGUMENT, "DEVICE:key=value"},
+      {"cpu", 0, "npu:memory=1M", CLV_INVALID_ARGUMENT, "where DEVICE is in --devices"},
+      {"npu", 0, "npu:memory", CLV_INVALID_ARGUMENT, "DEVICE:KEY=VALUE"},
+      {"npu", 0, "npu:=3", CLV_INVALID_ARGUMENT, "DEVICE:KEY=VALUE"},
       {"npu", 0, "npu:colour=red", CLV_INVALID_ARGUMENT, "device 'npu': "},
   };
   clv_context *context = open_context();
@@ -61,7 +61,7 @@ static void names(void **state) {
     clv_error error = {0};
     clv_status status = try_open(context, cases[i].list, cases[i].spec_count, specs, cases[i].option, &error);
     if (status != cases[i].status || strstr(error.message, cases[i].text) == NULL) {
-      fail_msg("%s: %s: %s", cases[i].list, clv_status_name(status), error.message);
+      fail_msg("the list '%s' gives an unexpected result: %s: %s", cases[i].list, clv_status_name(status), error.message);
     }
   }
   clv_error error = {0};
@@ -83,7 +83,8 @@ static void information(void **state) {
   assert_string_equal(clv_devices_name(m.devices, 1), "npu1");
   assert_null(clv_devices_name(m.devices, 3));
   assert_int_equal(clv_devices_count(NULL), 0);
-  info.struct_size = (uint32_t)offsetof(clv_device_info, description); /* the size in an older program */
+  info.struct_size =
+      (uint32_t)offsetof(clv_device_info, description); /* the struct size in a program built for an older version */
   info.description = "mine";
   clv_devices_info(m.devices, 0, &info);
   assert_string_equal(info.kind, "npu");
@@ -146,7 +147,8 @@ static void options_of_an_older_program(void **state) {
   /* struct_size is 0: the program did not use the initialiser. */
   session_options.struct_size = plan_options.struct_size = devices_options.struct_size = context_options.struct_size = 0;
   assert_int_equal(clv_plan_make(graph, devices, &plan_options, &plan, &error), CLV_INVALID_ARGUMENT);
-  assert_string_equal(error.message, "options have struct_size 0: initialise them with CLV_PLAN_OPTIONS_INIT");
+  assert_string_equal(error.message,
+                      "options have struct_size 0, which is too small: initialise them with CLV_PLAN_OPTIONS_INIT");
   clv_devices *others;
   assert_int_equal(clv_devices_open(context, &devices_options, &others, &error), CLV_INVALID_ARGUMENT);
   clv_context *other;

@@ -223,7 +223,7 @@ static void decoder(void **state) {
     clv_plan *plan = NULL;
     assert_ok(clv_plan_make(graph, m.devices, &options, &plan, &error), error);
     if (plan->partition_count != cases[i].partitions) {
-      fail_msg("%s, %s: %u partitions, not %u", cases[i].force.pattern, cases[i].split, plan->partition_count,
+      fail_msg("%s, %s: the plan has %u partitions, expected %u", cases[i].force.pattern, cases[i].split, plan->partition_count,
                cases[i].partitions);
     }
     clv_plan_destroy(plan);

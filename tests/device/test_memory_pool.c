@@ -12,7 +12,7 @@
 enum { MOST = 64 };
 
 typedef struct model {
-  clv__memory_block kept[MOST], out[MOST]; /* the blocks of one memory space */
+  clv__memory_block kept[MOST], out[MOST]; /* of one memory space: the free blocks that the pool keeps, the blocks in use */
   uint32_t kept_count, out_count;
   clv__memory_pool_counters counters;
 } model;
@@ -154,7 +154,8 @@ static void kept_memory_makes_room(void **state) {
   assert_int_equal(counters.kept_bytes, 0);
   assert_int_equal(counters.in_use_bytes, 900 << 10);
   assert_int_equal(clv__memory_pool_allocate(m.devices, 1, 900 << 10, &blocks[1], &error), CLV_OUT_OF_MEMORY);
-  assert_non_null(strstr(error.message, "921600 bytes (921600 in use of 1048576, 0 kept and freed in vain): b: "));
+  assert_non_null(strstr(error.message,
+                         "921600 bytes (921600 bytes of at most 1048576 are in use; freeing 0 unused bytes did not help): b: "));
   assert_true(blocks[1].generation == 0);
   assert_int_equal(clv__memory_pool_allocate(m.devices, CLV__NO_ID, UINT64_MAX, &blocks[1], &error), CLV_OUT_OF_MEMORY);
   assert_int_equal(clv__memory_pool_allocate(m.devices, CLV__NO_ID, UINT64_MAX / 4 + 1, &blocks[1], &error), CLV_OUT_OF_MEMORY);

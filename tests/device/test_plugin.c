@@ -42,7 +42,8 @@ static clv_devices *open_list(clv_context *context, const char *list, const char
   options.device_options = &option;
   clv_status came = clv_devices_open(context, &options, &devices, &error);
   if (came != status || (says != NULL && strstr(error.message, says) == NULL)) {
-    fail_msg("%s %s: %s: %s", list, option != NULL ? option : "", clv_status_name(came), error.message);
+    fail_msg("devices %s, option '%s': unexpected status %s: %s", list, option != NULL ? option : "", clv_status_name(came),
+             error.message);
   }
   return devices;
 }
@@ -116,7 +117,7 @@ static void refused(void **state) {
       {text, CLV_NOT_SUPPORTED, "it cannot be loaded: "},
       {BAD "/cleave_unresolved.so", CLV_NOT_SUPPORTED, "nobody_has_this_function"},
       {BAD "/cleave_no_symbol.so", CLV_NOT_SUPPORTED, "it has no symbol 'clv_backend_query'"},
-      {BAD "/cleave_other_abi.so", CLV_NOT_SUPPORTED, "backend has plugin ABI version 3, this library 2"},
+      {BAD "/cleave_other_abi.so", CLV_NOT_SUPPORTED, "backend has plugin ABI version 3, but this library has 2"},
       {BAD "/cleave_too_short.so", CLV_NOT_SUPPORTED, "at least"},
       {BAD "/cleave_lacks_slot.so", CLV_INVALID_ARGUMENT, "lacks the slot 'compile'"},
       {BAD "/cleave_fails.so", CLV_DEVICE_ERROR, "the backend's query: driver 7 is asleep"},
@@ -132,7 +133,7 @@ static void refused(void **state) {
     clv_status status = clv_context_load_plugin(context, cases[i].path, &error);
     bool names_it = strstr(error.message, cases[i].path) != NULL;
     if (status != cases[i].status || !names_it || strstr(error.message, cases[i].says) == NULL) {
-      fail_msg("%s: %s: %s", cases[i].path, clv_status_name(status), error.message);
+      fail_msg("opening %s gives an unexpected result: %s: %s", cases[i].path, clv_status_name(status), error.message);
     }
     assert_int_equal(error.status, status);
     assert_int_equal(counting.live, before);
@@ -254,8 +255,9 @@ static void keys(void **state) {
   static const struct {
     const char *list, *option, *says;
   } cases[] = {
-      {"lists:slow", "lists:slow:colour=red", "device 'lists:slow': option 'colour' is unknown; lists has speed (high or none)"},
-      {"cpu", "cpu:colour=red", "option 'colour' is unknown; cpu has profile (on or off); fuse"},
+      {"lists:slow", "lists:slow:colour=red",
+       "device 'lists:slow': option 'colour' is unknown; the options of lists are: speed (high or none)"},
+      {"cpu", "cpu:colour=red", "option 'colour' is unknown; the options of cpu are: profile (on or off); fuse"},
       {"npu", "npu:colour=red", "option 'colour' is unknown; vnpu has frequency (a number above 0)"},
       {"opencl", "opencl:colour=red", "option 'colour' is unknown; opencl has capture"},
       {"npu", "npu:frequency=0", "device option frequency=0: must be a number above 0"},
@@ -319,7 +321,8 @@ static void without_memory(void **state) {
       assert_ok(status, error);
       break;
     }
-    if (status != CLV_OUT_OF_MEMORY) fail_msg("allocation %zu: %s: %s", fail_at, clv_status_name(status), error.message);
+    if (status != CLV_OUT_OF_MEMORY)
+      fail_msg("after allocation %zu failed, unexpected status %s: %s", fail_at, clv_status_name(status), error.message);
   }
 }
 

@@ -40,9 +40,11 @@ static void expect(const char *environment, const clv_context_options *options, 
     fine = fine && strcmp(directory, expected.cache_directory) == 0;
   }
   if (!fine) {
-    fail_msg("%s: capture %d, %u entries, %llu bytes, prefill %d, directory '%s', %llu bytes", environment,
-             (int)settings->capture, settings->capture_cache_entries, (unsigned long long)settings->capture_cache_bytes,
-             settings->capture_prefill, directory == NULL ? "(none)" : directory, (unsigned long long)settings->cache_bytes);
+    fail_msg(
+        "%s: unexpected settings: capture %d of at most %u entries and %llu bytes, prefill %d, cache directory '%s' of %llu "
+        "bytes",
+        environment, (int)settings->capture, settings->capture_cache_entries, (unsigned long long)settings->capture_cache_bytes,
+        settings->capture_prefill, directory == NULL ? "(none)" : directory, (unsigned long long)settings->cache_bytes);
   }
   clv_context_destroy(context);
 }
@@ -189,7 +191,7 @@ static void unreadable(void **state) {
     clv_error error = {0};
     clv_context *context;
     if (create(cases[i].environment, NULL, &context, &error) != CLV_INVALID_ARGUMENT)
-      fail_msg("%s was accepted", cases[i].environment);
+      fail_msg("%s must be rejected, but was accepted", cases[i].environment);
     if (cases[i].message != NULL) assert_string_equal(error.message, cases[i].message);
   }
   clv_error error = {0};

@@ -93,7 +93,7 @@ static void runs(const char *devices, const char *pinned_to_cpu) {
   own = counting.calls - own;
   all = malloc_calls - all;
   if (COUNTS_MALLOC) {
-    print_message("%s: %zu allocations from Cleave's allocator in all runs, %.1f per run from other libraries\n", devices, own,
+    print_message("%s: Cleave's allocator made %zu allocations in all runs, other libraries %.1f per run\n", devices, own,
                   (double)(all - own) / RUNS);
   }
   assert_int_equal(own, 0);

@@ -1,5 +1,5 @@
-/* Slots that are alive at the same time never share a byte, whether there are few (greedy algorithm) or many (linear-time
- * algorithm). The arena is at most 1.5 times as large as the most bytes alive at once. */
+/* Slots of values that are alive at the same time never share a byte of the arena, whether there are few (greedy algorithm) or
+ * many (linear-time algorithm). The arena is at most 1.5 times as large as the most bytes alive at once. */
 #include "machine.h"
 
 #include "execute/session_own.h"
@@ -59,7 +59,7 @@ static void nothing_that_lives_together_is_shared(void **state) {
       size_t most = check_steps(slots, count, cases[c].steps, total);
       assert_true(total >= most);
       if (total > most + most / 2)
-        fail_msg("%zu slots: the arena has %zu bytes, but at most %zu are alive at once", count, total, most);
+        fail_msg("%zu slots: the arena has %zu bytes, but at most %zu are live at the same time", count, total, most);
       free(order);
       free(slots);
     }

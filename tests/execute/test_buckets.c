@@ -21,7 +21,7 @@ typedef struct way {
   uint32_t multiple, in_flight;
   uint32_t refuse; /* the first device rejects one in so many nodes; 0: none */
   bool products;
-  clv_session_options session; /* other options */
+  clv_session_options session; /* the remaining options */
 } way;
 
 typedef struct part {
@@ -65,7 +65,8 @@ static void open_devices(part *p) {
   assert_ok(clv_devices_open(p->m.context, &devices, &p->m.devices, &error), error);
 }
 
-/* Chooses, for every third random graph, a value between nodes to be kept as an output; NULL for the others. */
+/* For every third random graph, chooses an intermediate value that is kept as an additional output. Returns NULL for the others.
+ */
 static const char *choose_kept(const part *p) {
   const clv_graph *graph = p->graph;
   if (p->seed % 3 != 0) return NULL;
@@ -240,8 +241,8 @@ static void verify(part *p, int64_t n, int64_t depth) {
   make_values(p, n, depth, &v);
   assert_ok(clv__session_verify(p->session, v.inputs, p->graph->input_count, &mismatch, &error), error);
   if (mismatch.partition != CLV__NO_ID) {
-    fail_msg("seed %u, %s, N %d, T %d: partition %u differs: %.9g, not %.9g", (unsigned)p->seed, p->how.devices, (int)n,
-             (int)depth, mismatch.partition, mismatch.actual, mismatch.expected);
+    fail_msg("seed %u, %s, N %d, T %d: verification of partition %u finds %.9g, expected %.9g", (unsigned)p->seed, p->how.devices,
+             (int)n, (int)depth, mismatch.partition, mismatch.actual, mismatch.expected);
   }
   free_values(p, &v);
 }
@@ -280,13 +281,13 @@ static void run_ways(const way *ways, size_t count, uint64_t seeds, uint32_t eno
     run(&p, 9, 2, true); /* timed runs execute one step after the other */
     close_part(&p);
   }
-  if (bucketed < enough) fail_msg("%u nodes were padded", bucketed);
+  if (bucketed < enough) fail_msg("only %u nodes were padded to buckets, which is too few", bucketed);
 }
 
 static void random_graphs(void **state) {
   (void)state;
   static const way ways[] = {
-      {.devices = "npu,npu1", .specs = {fixed, any_shape}}, /* the same kernels on both devices */
+      {.devices = "npu,npu1", .specs = {fixed, any_shape}}, /* two NPUs, with the same kernels */
       {.devices = "npu,cpu", .specs = {fixed}},
       {.devices = "npu,npu1,cpu", .specs = {fixed, fixed}},
       {.devices = "npu,npu1,cpu", .specs = {in_common_memory, in_common_memory}},
@@ -392,7 +393,7 @@ static void compilers_work_once_a_bucket(void **state) {
   assert_true(first > 0 && first <= partitions);
   assert_int_equal(p.logged, first);
   for (int64_t n = 17; n <= 32; ++n) run(&p, n, 1 + n % 16, false);
-  assert_int_equal(p.session->requests[0]->prepared_count, 1); /* one prepared set served all of them */
+  assert_int_equal(p.session->requests[0]->prepared_count, 1); /* all of these runs use one prepared set */
   assert_int_equal(compiled(&p) - before, first);
   run(&p, 33, 16, false); /* buckets: N = 48, T = 16 */
   assert_true(compiled(&p) - before > first);
@@ -471,8 +472,8 @@ static void memory_does_not_grow(void **state) {
   }
 }
 
-/* A run with other sizes of the same bucket allocates no more than shape inference does, plus one; a run with the sizes of the
- * previous run allocates nothing. */
+/* A run with other sizes of the same bucket makes at most one allocation more than shape inference alone. A run with the sizes of
+ * the previous run allocates nothing. */
 static void a_steady_state_takes_nothing(void **state) {
   (void)state;
   static const char *const specs[] = {fixed, in_host_memory};
@@ -514,7 +515,8 @@ static bool fail_once(part *p, size_t fail, int64_t n, int64_t depth) {
   clv_status status = clv_session_run(p->session, v.inputs, p->graph->input_count, outputs, v.output_count, &error);
   bool failed = p->m.counting.calls >= p->m.counting.fail_at;
   p->m.counting.fail_at = 0;
-  if (status != CLV_OK && (!failed || status != CLV_OUT_OF_MEMORY)) fail_msg("%s: %s", clv_status_name(status), error.message);
+  if (status != CLV_OK && (!failed || status != CLV_OUT_OF_MEMORY))
+    fail_msg("the run fails with the wrong status %s: %s", clv_status_name(status), error.message);
   if (status == CLV_OK) check_values(p, &v, outputs); /* the run may succeed without that memory */
   free_values(p, &v);
   return !failed;

@@ -12,7 +12,7 @@ static void first_run_and_second(void **state) {
     open_part(&p, &s, make_small(&s, "Add", false, 8), NULL);
     assert_int_equal(p.plan->partition_count, 1);
     run(&p, 4, CAPTURES);
-    assert_string_equal(s.said, "nothing was captured");
+    assert_string_equal(s.said, "nothing was captured before");
     expect_issue(&p, 0, CLV__ISSUE_CAPTURED, "");
     for (int i = 0; i < 3; ++i) {
       run(&p, 4, "captured_launch");
@@ -46,7 +46,7 @@ static void partitions_on_both_sides_of_the_cpu(void **state) {
     run(&p, 4, CAPTURES " " CAPTURES);
     run(&p, 4, "captured_launch*2");
     run(&p, 4, "captured_launch*2");
-    for (uint32_t i = 0; i < 3; ++i) expect_issue(&p, i, CLV__ISSUE_REPLAYED, ""); /* also on the CPU */
+    for (uint32_t i = 0; i < 3; ++i) expect_issue(&p, i, CLV__ISSUE_REPLAYED, ""); /* the partition on the CPU is replayed, too */
     assert_int_equal(counters(&p).entries, 1);
     assert_int_equal(counters(&p).hits, 2);
     close_part(&p);
@@ -111,7 +111,8 @@ static void a_changed_graph(void **state) {
     run(&soft[0], 4, CAPTURES);
     open_part(&soft[1], &s, make_softmax(&s, 1), NULL);
     run(&soft[1], 4, CAPTURES);
-    if (strstr(s.said, "node 0 'soft'") == NULL || strstr(s.said, "axis") == NULL) fail_msg("the logged reason is: %s", s.said);
+    if (strstr(s.said, "node 0 'soft'") == NULL || strstr(s.said, "axis") == NULL)
+      fail_msg("the log does not give the expected reason: %s", s.said);
     run(&add, 4, "captured_launch");
     run(&soft[0], 4, "captured_launch");
     close_part(&soft[0]);
@@ -139,10 +140,10 @@ static void the_thirteenth_shape(void **state) {
       graphs[n] = s.launched;
     }
     run(&p, 13, "captured_launch");
-    run(&p, 1, "execute"); /* not seen more often than the resident ones */
+    run(&p, 1, "execute"); /* not captured: it was not seen more often than any shape in the cache */
     expect_issue(&p, 0, CLV__ISSUE_EAGER, "the cache is full");
     run(&p, 1, CAPTURES " captured_destroy");
-    assert_ptr_equal(s.destroyed, graphs[12]); /* the one used least recently */
+    assert_ptr_equal(s.destroyed, graphs[12]); /* the capture used least recently */
     assert_int_equal(interposer_count(s.logged, INTERPOSER_captured_destroy), 1);
     assert_int_equal(counters(&p).evictions, 1);
     assert_int_equal(counters(&p).entries, 12);

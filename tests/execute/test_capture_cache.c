@@ -26,7 +26,7 @@ static made_key *make_key(made_key *made, uint32_t number) {
   *at++ = (uint8_t)length;
   memcpy(at, digits, (size_t)length);
   at += length;
-  memset(at, 0, 3); /* 0: length of the fingerprint, partitions, nodes */
+  memset(at, 0, 3); /* length of the fingerprint, number of partitions, number of nodes: all 0 */
   made->key = (clv__capture_key){.size_bytes = (size_t)length + 4, .bytes = made->bytes};
   clv__hasher hasher;
   clv__hasher_init(&hasher);
@@ -116,7 +116,7 @@ static void model_age(model *m) {
   }
 }
 
-/* Sets `going` to the entries to evict for a capture. Returns false if it may not be admitted. */
+/* Sets `going` to the entries to evict for a capture. Returns false if the cache must not admit the capture. */
 static bool model_room(const model *m, uint32_t key, uint64_t bytes, bool going[OWNERS]) {
   uint64_t entries = m->counters.entries, held = m->counters.bytes;
   memset(going, 0, OWNERS * sizeof *going);
@@ -211,10 +211,11 @@ typedef struct trial {
 static void check(trial *t, uint64_t seed, uint32_t step) {
   clv__capture_counters is = counters_of(t->cache), should = t->m.counters;
   if (memcmp(&is, &should, sizeof is) != 0) {
-    fail_msg("seed %llu, call %u: %llu entries, %llu bytes, %llu hits, %llu evictions; the model has %llu, %llu, %llu, %llu",
-             (unsigned long long)seed, step, (unsigned long long)is.entries, (unsigned long long)is.bytes,
-             (unsigned long long)is.hits, (unsigned long long)is.evictions, (unsigned long long)should.entries,
-             (unsigned long long)should.bytes, (unsigned long long)should.hits, (unsigned long long)should.evictions);
+    fail_msg(
+        "seed %llu, call %u: the cache has %llu entries, %llu bytes, %llu hits, %llu evictions, expected %llu, %llu, %llu, %llu",
+        (unsigned long long)seed, step, (unsigned long long)is.entries, (unsigned long long)is.bytes, (unsigned long long)is.hits,
+        (unsigned long long)is.evictions, (unsigned long long)should.entries, (unsigned long long)should.bytes,
+        (unsigned long long)should.hits, (unsigned long long)should.evictions);
   }
   for (uint32_t i = 0; i < OWNERS; ++i) {
     if (t->m.entries[i].is_owned && t->contents[i].destroyed != t->m.entries[i].destroyed) {
@@ -356,7 +357,8 @@ static void first_and_second_sight(void **state) {
   assert_true(use(on, 1, NULL));
   assert_false(use(when_seen, 1, &verdict));
   assert_int_equal(verdict, CLV__CAPTURE_EAGER_SIGHT);
-  for (uint32_t i = 0; i < 300; ++i) use(when_seen, 2, NULL); /* meanwhile counts are halved, but a count of one stays one */
+  /* The cache halves its counts of how often a key was seen, but a count of one stays one. */
+  for (uint32_t i = 0; i < 300; ++i) use(when_seen, 2, NULL);
   assert_false(use(when_seen, 1, &verdict));
   assert_int_equal(verdict, CLV__CAPTURE_NOW);
   assert_true(use(when_seen, 1, NULL));
@@ -399,8 +401,8 @@ static void cycles_hit(void **state) {
     for (uint32_t i = 0; i < 10000; ++i) hits += use(u, (uint32_t)((i + seed) % 20), NULL);
     captures = counters_of(u->cache).captures - captures;
     if (hits < 5600 || captures > 60) {
-      fail_msg("seed %llu: %llu hits of 10000 runs, %llu captures", (unsigned long long)seed, (unsigned long long)hits,
-               (unsigned long long)captures);
+      fail_msg("seed %llu: the numbers of hits, %llu of 10000 runs, or of captures, %llu, are wrong", (unsigned long long)seed,
+               (unsigned long long)hits, (unsigned long long)captures);
     }
     delete_user(u);
   }
@@ -458,7 +460,7 @@ static void evicted_while_entered(void **state) {
   clv__capture_cache *cache = create(1, 1000, true);
   clv__capture_cache_ask(cache, &keys[0].key, NULL, 0);
   assert_ok(clv__capture_cache_insert(cache, &keys[0].key, &contents[0], 1, destroy, &entries[0], &error), error);
-  contents[0].is_entered = true; /* entries are inserted entered */
+  contents[0].is_entered = true; /* insertion also enters the entry */
   clv__capture_cache_ask(cache, &keys[1].key, NULL, 0);
   assert_int_equal(clv__capture_cache_ask(cache, &keys[1].key, NULL, 0), CLV__CAPTURE_NOW);
   assert_ok(clv__capture_cache_insert(cache, &keys[1].key, &contents[1], 1, destroy, &entries[1], &error), error);
@@ -538,7 +540,7 @@ static void differences(void **state) {
   char text[200];
   user *u = new_user(12, true);
   clv__capture_cache_ask(u->cache, &keys[5].key, text, sizeof text);
-  assert_string_equal(text, "nothing was captured");
+  assert_string_equal(text, "nothing was captured before");
   use(u, 5, NULL);
   use(u, 6, NULL);
   clv__capture_cache_ask(u->cache, &keys[7].key, text, sizeof text);

@@ -48,7 +48,7 @@ static void captures_that_fail(void **state) {
       expect_issue(&p, 0, CLV__ISSUE_EAGER, "its capture failed");
       assert_int_equal(counters(&p).failures, 1);
       assert_int_equal(counters(&p).entries, 0);
-      open_part(&again, &s, make_split(&s, false), "middle=cpu"); /* nor by another session */
+      open_part(&again, &s, make_split(&s, false), "middle=cpu"); /* another session does not capture it either */
       run(&again, 4, "execute*2");
       close_part(&again);
       close_part(&p);
@@ -175,7 +175,8 @@ static void memory_runs_out(void **state) {
       for (int run = 0; run < 3; ++run) {
         s.counting.fail_at = run == 0 ? s.counting.calls + at : 0;
         clv_status status = clv_session_run(p.session, &input, 1, &output, 1, &error);
-        if (run > 0 || status != CLV_OUT_OF_MEMORY) assert_ok(status, error); /* CLV_OUT_OF_MEMORY: for example for a stream */
+        /* Run 0 may fail, for example if it cannot create a stream. */
+        if (run > 0 || status != CLV_OUT_OF_MEMORY) assert_ok(status, error);
         if (status == CLV_OK) assert_same_values(&output, &expected, "a run short of memory");
         if (run == 0) done = s.counting.calls < s.counting.fail_at;
       }
@@ -210,7 +211,7 @@ static void outputs_that_move(void **state) {
       run_into(&p, 4, other);
       expect_log(&s, SCENE, "execute");
       expect_issue(&p, 0, CLV__ISSUE_EAGER, "its memory moved, and the device cannot change the bindings of a capture");
-      for (int i = 0; i < 6; ++i) run(&p, 4, "captured_launch"); /* the capture still has the first output */
+      for (int i = 0; i < 6; ++i) run(&p, 4, "captured_launch"); /* the capture is still bound to the first output's memory */
       run_into(&p, 4, other);
       expect_log(&s, SCENE, "captured_destroy " CAPTURES);
       expect_issue(&p, 0, CLV__ISSUE_CAPTURED, "");
@@ -288,7 +289,7 @@ static void sets_stay_while_their_graphs_do(void **state) {
     for (int64_t n = 9; n >= 7; --n) run(&p, n, "captured_launch*2");
     run(&p, 3, "execute*2");
     run(&p, 3, CAPTURES " " CAPTURES " captured_destroy*2");
-    /* Of the four sets, that of 9 has no captures any more, so the next new set evicts it. */
+    /* Of the four sets of prepared shapes, the one for n = 9 no longer has captures, so the next new set evicts it. */
     uint64_t instances = interposer_count(s.logged, INTERPOSER_instance_destroy);
     run(&p, 2, "execute*2");
     assert_int_equal(interposer_count(s.logged, INTERPOSER_instance_destroy), instances + 2);

@@ -225,10 +225,12 @@ static void expect(uint64_t seed, const built *now, const built *before, const c
   bool same = text == NULL;
   if (clv__capture_key_equal(&now->key, &before->key) != same ||
       (memcmp(&now->key.hash, &before->key.hash, sizeof now->key.hash) == 0) != same) {
-    fail_msg("seed %llu: keys are %s; %s", (unsigned long long)seed, same ? "different" : "equal", is);
+    fail_msg("seed %llu: the keys are %s, but should not be; their difference is: %s", (unsigned long long)seed,
+             same ? "different" : "equal", is);
   }
   if (strcmp(is, same ? "no difference" : text) != 0) {
-    fail_msg("seed %llu: '%s', expected '%s'", (unsigned long long)seed, is, same ? "no difference" : text);
+    fail_msg("seed %llu: the difference is described as '%s', expected '%s'", (unsigned long long)seed, is,
+             same ? "no difference" : text);
   }
 }
 
@@ -279,7 +281,7 @@ static void one_node_changes(void **state) {
     char text[300];
     uint32_t node = (uint32_t)(test_random(&random) % s.count), number;
     build(&before, &s, "", "npu");
-    build(&again, &s, "x_", "npu"); /* other names and other memory */
+    build(&again, &s, "x_", "npu"); /* the same graph with other names and in other memory */
     change_node(&other, node, (is_taken(&s, node, &number), number), text, sizeof text);
     build(&now, &other, "", "npu");
     make(&before);
@@ -345,7 +347,7 @@ static void one_value_changes(void **state) {
   }
 }
 
-/* Two inputs of a node share memory, or no longer do. */
+/* Compares the key of a graph in which two inputs of a node share memory with the key of one in which they do not. */
 static void memory_is_shared(void **state) {
   (void)state;
   uint32_t checked = 0;
@@ -362,7 +364,7 @@ static void memory_is_shared(void **state) {
     build(&before, &s, "", "npu");
     build(&now, &s, "", "npu");
     clv_value_id a = value_of(&now, s.nodes[node].inputs[0]), b = value_of(&now, s.nodes[node].inputs[1]);
-    before.aliases[a] = a; /* a value that shares with no other has its own id */
+    before.aliases[a] = a; /* its own id: the value shares memory with no other */
     make(&before);
     now.aliases[a] = now.aliases[b] = b;
     make(&now);
@@ -372,11 +374,13 @@ static void memory_is_shared(void **state) {
     value_name("", s.nodes[node].inputs[0], first);
     value_name("", s.nodes[node].inputs[1], second);
     char one[128], other[128]; /* the value that comes later in the key is reported */
-    snprintf(one, sizeof one, "value '%s': shares memory with '%s', was none", first, second);
-    snprintf(other, sizeof other, "value '%s': shares memory with '%s', was none", second, first);
-    if (strcmp(text, one) != 0 && strcmp(text, other) != 0) fail_msg("seed %llu: %s", (unsigned long long)seed, text);
-    assert_non_null(strstr(back, "shares memory with nothing before it, was '"));
-    before.aliases[a] = before.aliases[b] = a; /* it does not matter whose id they share */
+    snprintf(one, sizeof one, "value '%s': shares memory with '%s', previously with none", first, second);
+    snprintf(other, sizeof other, "value '%s': shares memory with '%s', previously with none", second, first);
+    if (strcmp(text, one) != 0 && strcmp(text, other) != 0)
+      fail_msg("seed %llu: the difference is described as '%s', expected '%s' or '%s'", (unsigned long long)seed, text, one,
+               other);
+    assert_non_null(strstr(back, "shares memory with no earlier value, previously with '"));
+    before.aliases[a] = before.aliases[b] = a; /* any id that both values share gives the same key */
     make(&before);
     expect(seed, &now, &before, NULL);
     release(&before);
@@ -442,7 +446,7 @@ static void the_rest_changes(void **state) {
   release(&now);
 
   other = s;
-  other.nodes[1].inputs[1] = 2; /* using another input instead only changes its name */
+  other.nodes[1].inputs[1] = 2; /* reading another graph input only changes a name, which is not in the key */
   build(&now, &other, "", "npu");
   make(&now);
   expect(7, &now, &before, NULL);
@@ -541,16 +545,16 @@ static void attributes(void **state) {
       {INTS(1, 0, true), FLOATS(1, 0), "attribute 'a': of a different kind"},
       {FLOATS(2, 0), FLOATS(2, 0), NULL},
       {FLOATS(2, 0), FLOATS(2, 1), "attribute 'a': [0.5,1], was [0.5,2]"},
-      {FLOATS(100, 0), FLOATS(100, 1), "attribute 'a': from element 1 on [1,0,0,0,0,0,0,0,...], was [2,0,0,0,0,0,0,0,...]"},
+      {FLOATS(100, 0), FLOATS(100, 1), "attribute 'a': from element 1 on: [1,0,0,0,0,0,0,0,...], was [2,0,0,0,0,0,0,0,...]"},
       {STRINGS(1, 0), STRINGS(1, 1), NULL},
       {STRINGS(2, 0), STRINGS(2, 1), "attribute 'a': 'constant', was 'edge'"},
       {TENSOR(0), TENSOR(0), NULL},
       {TENSOR(0), TENSOR(1), "attribute 'a': [0.5,1], was [0.5,2]"},
       {TENSOR(0), TENSOR(2), "attribute 'a': f32[2], was f32[100]"},
       {TENSOR(2), TENSOR(3), "attribute 'a': different content"},
-      {TENSOR(0), TENSOR(4), "attribute 'a': 8 bytes known, was 0"},
+      {TENSOR(0), TENSOR(4), "attribute 'a': the size of the known content is 8, was 0"},
       {TENSOR(5), TENSOR(6), "attribute 'a': element 1 is 'constant', was 'edge'"},
-      {TENSOR(7), TENSOR(8), "attribute 'a': from element 2 on [3,0,0,0,0,0,0,0,...], was [4,0,0,0,0,0,0,0,...]"},
+      {TENSOR(7), TENSOR(8), "attribute 'a': from element 2 on: [3,0,0,0,0,0,0,0,...], was [4,0,0,0,0,0,0,0,...]"},
       {INTS(1, 0, true),
        {.name = "b", .kind = CLV_ATTRIBUTE_INTS, .is_list = true, .count = 1, .ints = ints[0]},
        "attribute 'a', was 'b'"},

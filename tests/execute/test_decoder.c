@@ -97,8 +97,8 @@ static void expect_issue(watch *w, uint32_t device, clv__issue wanted, int64_t l
     if (w->plan->partitions[p].device != device) continue;
     clv__session_issue(w->session, p, &info);
     if (info.issue != wanted) {
-      fail_msg("%s, %u, at %d tokens: partition %u is issued %s (%s), not %s", w->how->spec, w->how->bucket_multiple, (int)length,
-               p, words[info.issue], info.why, words[wanted]);
+      fail_msg("%s, buckets of %u, at %d tokens: the status of partition %u is '%s' (%s), expected '%s'", w->how->spec,
+               w->how->bucket_multiple, (int)length, p, words[info.issue], info.why, words[wanted]);
     }
     any = true;
   }
@@ -109,7 +109,7 @@ static void expect_issue(watch *w, uint32_t device, clv__issue wanted, int64_t l
 /* Checks how a run of one token, after `length` others, was issued. */
 static void check_step(watch *w, int64_t length) {
   if (w->how->mode == CLV_CAPTURE_OFF) return;
-  if (w->grows && w->how->bucket_multiple == 1) return; /* more shapes than captures are kept */
+  if (w->grows && w->how->bucket_multiple == 1) return; /* there are more shapes than the cache can hold captures */
   int64_t in = bucket_of(w, "k0", length), out = bucket_of(w, "new_k0", length + 1);
   w->of_bucket = w->of_bucket > 0 && in == w->buckets[0] && out == w->buckets[1] ? w->of_bucket + 1 : 1;
   w->buckets[0] = in, w->buckets[1] = out;
@@ -122,7 +122,7 @@ static void check_step(watch *w, int64_t length) {
                                            : CLV__ISSUE_REPLAYED,
                    length);
     } else if (!w->grows && length > PROMPT + 3 && (w->how->spec == NULL || strcmp(w->how->spec, "all") != 0)) {
-      uint32_t replayed = w->replayed; /* restored below: it counts only the other device */
+      uint32_t replayed = w->replayed; /* restored below, because `replayed` counts only the device with fixed shapes */
       expect_issue(w, d, CLV__ISSUE_REPLAYED, length);
       w->replayed = replayed;
     }
@@ -143,7 +143,7 @@ static void check_counters(const watch *w) {
     clv__capture_counters counters;
     if (!w->plan->devices->items[d].info.static_shapes_only) continue;
     if (!clv__session_captures(w->session, d, &counters))
-      fail_msg("%s, %s: nothing of %s was captured", w->how->spec, w->how->strategy, w->plan->devices->items[d].name);
+      fail_msg("%s, %s: no partition on %s was captured", w->how->spec, w->how->strategy, w->plan->devices->items[d].name);
     assert_int_equal(counters.failures, 0);
     if (w->grows && w->how->bucket_multiple == 1) continue;
     assert_int_equal(counters.captures, w->captured);
@@ -173,7 +173,7 @@ static bool open_machine(machine *m, const generation *how) {
   return false;
 }
 
-/* Returns false if there is no such device. */
+/* Returns false if the device list needs OpenCL and it is not available. */
 static bool generate(generation *how, bool grows) {
   machine m;
   clv_error error = {0};
@@ -238,8 +238,8 @@ static void tokens_are_those_of_the_cpu(bool grows) {
     if (others[i].spec != NULL && strcmp(others[i].spec, "all") != 0) assert_true(others[i].npu_nodes > 15);
     for (int t = 0; t < GENERATED; ++t) {
       if (others[i].tokens[t] == alone.tokens[t]) continue;
-      fail_msg("%s, way %zu: token %d is %d, but %d on the CPU", grows ? "growing" : "fixed", i, t, (int)others[i].tokens[t],
-               (int)alone.tokens[t]);
+      fail_msg("%s cache, configuration %zu: token %d is %d, but %d on the CPU", grows ? "growing" : "fixed", i, t,
+               (int)others[i].tokens[t], (int)alone.tokens[t]);
     }
   }
 }

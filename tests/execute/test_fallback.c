@@ -16,7 +16,7 @@ enum { ELEMENTS = 512, FOREVER = 1000000 };
 #define HANG_LIMIT_S 0.25
 #endif
 
-/* Which calls fail: once armed, the first `after` calls of the slot pass, and the next `count` get `fate`. */
+/* Selects the calls that fail: once armed, the first `after` calls of the slot pass, and the next `count` get `fate`. */
 typedef struct script {
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -24,7 +24,7 @@ typedef struct script {
   interposer_slot slot;
   interposer_fate fate;
   uint32_t after, count;
-  uint32_t gather; /* these calls wait until there are this many of them */
+  uint32_t gather; /* the affected calls wait until so many of them have begun; 0: they do not wait */
   uint32_t met;
 } script;
 
@@ -186,11 +186,12 @@ static void check_taken_out(fixture *f, clv_session *session, uint32_t partition
   assert_int_equal(incident.partition_count, partitions);
   assert_int_equal(incident.onto, 2);
   assert_true(incident.status != CLV_OK && incident.cost_ms > 0);
-  if (strstr(incident.text, text) == NULL) fail_msg("'%s' does not say '%s'", incident.text, text);
+  if (strstr(incident.text, text) == NULL) fail_msg("the incident '%s' does not contain '%s'", incident.text, text);
   for (uint32_t p = 0; p < plan->partition_count; ++p) assert_int_equal(plan->partitions[p].device, 1);
   clv__incident_text(f->m.devices, &incident, line, sizeof line);
   snprintf(wanted, sizeof wanted, "%u partition%s moved to cpu", partitions, partitions == 1 ? " was" : "s were");
-  if (strncmp(line, "faulty was removed: ", 20) != 0 || strstr(line, wanted) == NULL) fail_msg("%s", line);
+  if (strncmp(line, "faulty was removed: ", 20) != 0 || strstr(line, wanted) == NULL)
+    fail_msg("unexpected text of the incident: %s", line);
   snprintf(wanted, sizeof wanted, "1: %s", line);
   if (strstr(f->log, wanted) == NULL) fail_msg("'%s' is not in the log:\n%s", wanted, f->log);
 }
@@ -238,7 +239,7 @@ static void wherever_it_fails(void **state) {
       check_run(&f, session);
       check_taken_out(&f, session, 2, "driver(): code 9");
       clv_session_destroy(session);
-      session = session_with(f.plan, 0, 1); /* but not from the next session */
+      session = session_with(f.plan, 0, 1); /* the next session uses the device again */
       check_run(&f, session);
       assert_int_equal(clv__session_incident_count(session), 0);
       clv_session_destroy(session);
@@ -523,7 +524,7 @@ static void go_on_without(fixture *f, clv_session *session) {
   assert_int_equal(clv__session_incident_count(session), 0);
   clv_session_destroy(session);
   clv_plan_destroy(plan);
-  session = session_with(f->plan, 0, 1); /* for the first plan, which still uses the device */
+  session = session_with(f->plan, 0, 1); /* a new session for the first plan, which still uses the device */
   check_run(f, session);
   check_taken_out(f, session, 2, "did not answer");
   clv_session_destroy(session);
@@ -555,7 +556,9 @@ static void a_device_that_hangs_is_left_alone(void **state) {
     clv_devices_close(f.m.devices);
     f.m.devices = NULL;
     interposer_log_text(f.faulty, all, called, sizeof called);
-    if (strcmp(called, "close") != 0) fail_msg("%s, way %d: %s", interposer_slot_name(slot), (int)how, called);
+    if (strcmp(called, "close") != 0)
+      fail_msg("%s, failure %d: the device must only be closed, but these slots were called: %s", interposer_slot_name(slot),
+               (int)how, called);
     end(&f);
   }
 }

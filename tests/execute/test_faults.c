@@ -122,7 +122,7 @@ static void draw(schedule *s, uint64_t seed) {
 
 /* ---- Devices, graph and plan of a schedule ---- */
 
-/* The CPU supports every node, the other devices those chosen by the seed. */
+/* The CPU supports every node. The other devices support nodes that the seed chooses. */
 static bool supports(void *user_data, const char *device, const clv_node_info *node, char reason[160]) {
   const schedule *s = user_data;
   uint64_t hash = s->seed + (uint8_t)device[0];
@@ -156,7 +156,7 @@ static interposer *make_faulty(schedule *s) {
       .name = "faulty",
       .query = is_npu ? clv__vnpu_backend_query : clv__cpu_backend_query,
       .spec = is_npu ? "all" : NULL,
-      .memory_space = s->is_asynchronous && !is_npu ? "far" : NULL, /* so that there are also copies to enqueue */
+      .memory_space = s->is_asynchronous && !is_npu ? "far" : NULL, /* a memory space of its own, so that copies are needed */
       .order = s->is_asynchronous ? INTERPOSER_ASYNCHRONOUS : INTERPOSER_SYNCHRONOUS,
       .without = left_out[test_random(&s->random) % (sizeof left_out / sizeof *left_out)],
       .finish_on_close = test_random(&s->random) % 2 == 0,
@@ -219,7 +219,7 @@ static void make_inputs(world *w) {
 
 /* Makes the plan. Returns false if a call to the faulty device failed; the error must name the device. */
 static bool make_plan(world *w) {
-  static const char *const strategies[] = {"contiguous", "contiguous", "ready", "delegate"}; /* most ignore prices */
+  static const char *const strategies[] = {"contiguous", "contiguous", "ready", "delegate"}; /* most of them ignore prices */
   clv_error error = {0};
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   uint64_t random = w->schedule->seed + 1;
@@ -229,7 +229,8 @@ static bool make_plan(world *w) {
   options.support_user_data = w->schedule;
   reach(w->schedule, STAGE_PLAN);
   clv_status status = clv_plan_make(w->graph, w->devices, &options, &w->plan, &error);
-  if (status != CLV_OK && strstr(error.message, "faulty") == NULL) fail_msg("making the plan: %s", error.message);
+  if (status != CLV_OK && strstr(error.message, "faulty") == NULL)
+    fail_msg("making the plan fails with an error that does not name the device: %s", error.message);
   return status == CLV_OK;
 }
 
@@ -268,7 +269,7 @@ static bool is_any_lost(const world *w) {
 
 static void check_error(const world *w, const clv_error *error, const char *what) {
   if (strstr(error->message, "faulty") == NULL && !is_any_lost(w))
-    fail_msg("seed %llu: %s: no device is named: %s", (unsigned long long)w->schedule->seed, what, error->message);
+    fail_msg("seed %llu: %s: the error message names no device: %s", (unsigned long long)w->schedule->seed, what, error->message);
 }
 
 static void run_without_fallback(world *w) {
@@ -305,14 +306,14 @@ static void run_with_fallback(world *w) {
   clv_session_options options = session_options(s);
   reach(s, STAGE_SESSION);
   if (clv_session_create(w->plan, &options, &session, &error) != CLV_OK)
-    fail_msg("seed %llu: creating the session: %s", (unsigned long long)s->seed, error.message);
+    fail_msg("seed %llu: creating the session fails: %s", (unsigned long long)s->seed, error.message);
   for (uint32_t i = 0; i < RUNS; ++i) {
     if (i < 2) reach(s, i == 0 ? STAGE_FIRST_RUN : STAGE_LATER_RUN);
-    if (run(w, session, &error) != CLV_OK) fail_msg("seed %llu: run %u: %s", (unsigned long long)s->seed, i, error.message);
+    if (run(w, session, &error) != CLV_OK) fail_msg("seed %llu: run %u fails: %s", (unsigned long long)s->seed, i, error.message);
   }
   arm(s, false);
   if (run(w, session, &error) != CLV_OK)
-    fail_msg("seed %llu: the run after the faults: %s", (unsigned long long)s->seed, error.message);
+    fail_msg("seed %llu: the run after the faults fails: %s", (unsigned long long)s->seed, error.message);
   clv_session_destroy(session);
 }
 
@@ -376,7 +377,7 @@ static void each_call(void (*go)(world *)) {
     }
   }
   alarm(0);
-  if (struck < test_some(200)) fail_msg("only %llu calls failed", (unsigned long long)struck);
+  if (struck < test_some(200)) fail_msg("only %llu calls failed, so the test checks too little", (unsigned long long)struck);
 }
 
 static void each_call_without_fallback(void **state) {

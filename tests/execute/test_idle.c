@@ -47,7 +47,7 @@ static void idle_after(const char *devices, const char *pins) {
     sleep_ms(200);
     least = fmin(least, (cpu_s() - begin) / 0.2);
   }
-  if (least > 0.01) fail_msg("%s: an idle process uses %.1f %% of a core", devices, least * 100);
+  if (least > 0.01) fail_msg("%s: an idle process uses %.1f %% of a core, at most 1 %% is allowed", devices, least * 100);
   clv_session_destroy(session);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);

@@ -24,8 +24,8 @@ static struct recycler {
   uint32_t freed_count;
   uint32_t distinct, given, refused; /* handles ever used; successful allocations; failed allocations */
   uint32_t refuse;                   /* how many of the next allocations fail */
-  const clv_buffer *last_output;     /* the last output passed to execute() or captured_bind(), and below its memory */
-  const clv_buffer *last_memory;
+  const clv_buffer *last_output;     /* handle of the last output passed to execute() or captured_bind() */
+  const clv_buffer *last_memory;     /* the NPU's buffer behind `last_output` */
 } recycler = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static clv_status recycle_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error) {
@@ -165,7 +165,7 @@ static void grow(part *p, int64_t n, const char *wanted) {
   recycler.refuse = 1;
   run_into(p, n, p->out);
   expect_log(p->s, SCENE, wanted);
-  assert_int_equal(recycler.refused, refused + 1); /* otherwise nothing is tested */
+  assert_int_equal(recycler.refused, refused + 1); /* the allocation must have failed once, or the test checks nothing */
   assert_int_equal(recycler.distinct, distinct);
   assert_true(recycler.given > given);
   assert_ptr_equal(recycler.last_output, handle);
@@ -186,7 +186,7 @@ static void graphs_are_bound_again(void **state) {
   run(&p, 4, "captured_launch*2");
   for (int64_t n = 12; n <= MOST; n += 8) {
     grow(&p, n, CAPTURES " " CAPTURES);
-    for (int64_t k = 4; k < n; k += 8) { /* the handles are those of the capture, but not the memory */
+    for (int64_t k = 4; k < n; k += 8) { /* the handles are the same as in the capture, but the memory behind them is not */
       run(&p, k, BOTH_BOUND);
       run(&p, k, "captured_launch*2");
     }

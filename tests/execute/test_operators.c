@@ -1,5 +1,6 @@
 /* Times of the steps inside a partition, as devices report them: on random graphs every node that does work is in a step, with
- * and without fusion, planned and node by node. Devices without this function, and failing calls. Results do not change. */
+ * and without fusion, planned and node by node. Also tests devices that cannot report these times, and failing calls. Timing does
+ * not change the results. */
 #include "backends/cpu/cpu.h"
 #include "cost/signature.h"
 #include "execute/session.h"
@@ -92,7 +93,7 @@ static void expect_all_nodes(clv_session *session, const told *t, uint32_t parti
     const clv_node_id id = plan->partitions[partition].nodes[i];
     const clv__node *node = &plan->graph->nodes[id];
     if (t->seen[i] > 0 || clv__node_is_view(node) || !is_needed(plan->graph, id)) continue;
-    fail_msg("%s: '%s' (%s) is in no step", what, node->name, node->op);
+    fail_msg("%s: no step lists the node '%s' (%s)", what, node->name, node->op);
   }
 }
 
@@ -130,7 +131,8 @@ static void check_random(const char *option, uint64_t seed, uint32_t *fused) {
   machine_check_run(r.session, r.plan, inputs, what);
   time_operators(r.session, true);
   for (uint32_t p = 0; p < r.plan->partition_count; ++p) assert_int_equal(ask(r.session, p).executions, 0);
-  for (uint32_t run = 0; run < 2; ++run) machine_check_run(r.session, r.plan, inputs, what); /* still the right outputs */
+  for (uint32_t run = 0; run < 2; ++run)
+    machine_check_run(r.session, r.plan, inputs, what); /* timing must not change the outputs */
   for (uint32_t p = 0; p < r.plan->partition_count; ++p) {
     const told t = ask(r.session, p);
     expect_all_nodes(r.session, &t, p, what);
@@ -244,10 +246,10 @@ static void silent_and_failing(void **state) {
     if (i == 0) {
       failing = INTERPOSER_instance_time_steps;
       assert_int_equal(clv__session_time_operators(r.session, true, &error), CLV_DEVICE_ERROR);
-      assert_non_null(strstr(error.message, "partition 0 on between: timing its steps: "));
+      assert_non_null(strstr(error.message, "partition 0 on between: cannot turn the timing of its steps on or off: "));
       failing = INTERPOSER_instance_steps;
       assert_int_equal(clv__session_operators(r.session, 0, listen, &t, &error), CLV_DEVICE_ERROR);
-      assert_non_null(strstr(error.message, "partition 0 on between: its steps: "));
+      assert_non_null(strstr(error.message, "partition 0 on between: cannot read the times of its steps: "));
     }
     end(&r);
     interposer_destroy(between);

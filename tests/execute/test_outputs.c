@@ -60,7 +60,9 @@ static void odd(const char *list, const char *pins) {
     clv_error error = {0};
     float x[5] = {1, -2, 3, -4, 5}, d[5] = {-1, 0.5f, 7, 3, 2}, standard[5] = {2, 3, 4, 5, 6};
     char room[6][5 * sizeof(float) + 1];
-    for (int run = 0; run < RUNS; ++run) { /* default, overridden; then the same with memory for the outputs */
+    /* Runs 0 and 2 use the default of the second input, runs 1 and 3 override it. In runs 2 and 3 the caller gives memory for the
+     * outputs. */
+    for (int run = 0; run < RUNS; ++run) {
       bool overridden = run % 2 == 1, given = run >= 2;
       clv_tensor inputs[2] = {f32(1, DIMS(5), x), f32(1, DIMS(5), d)}, outputs[6] = {{0}};
       if (!overridden) inputs[1] = (clv_tensor){0};
@@ -85,7 +87,8 @@ static void odd_outputs_on_every_device(void **state) {
   odd("npu,cpu", "a=cpu,b=npu");
 }
 
-/* A value is an output twice, only once with the caller's memory. The other one must not point to the caller's memory. */
+/* The graph lists a value as an output twice, and the caller gives memory for only one of the two. The other one must not point
+ * to that memory. */
 static void memory_is_whose_it_says(void **state) {
   (void)state;
   machine m;

@@ -183,7 +183,8 @@ static clv__phase of_node(const char *domain, const char *op, const char *source
             error);
   clv_graph *graph = test_graph_end(&g, "y");
   clv__phase phase;
-  clv_tensor *types = calloc(graph->value_count, sizeof *types); /* the operator table may not have such operators */
+  /* The types are not inferred, because the operator may be missing in the table of operators. */
+  clv_tensor *types = calloc(graph->value_count, sizeof *types);
   for (uint32_t i = 0; i < graph->value_count; ++i) types[i] = graph->values[i].type;
   clv__phase_read(graph, types, &phase);
   free(types);
@@ -230,7 +231,8 @@ static void whole_operators(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     clv__phase phase = of_node(cases[i].domain, cases[i].op, cases[i].source, cases[i].rank, cases[i].dims);
     if (phase.kind != cases[i].kind || phase.query_length != cases[i].length) {
-      fail_msg("case %zu, %s: phase %d, %lld queries", i, cases[i].op, (int)phase.kind, (long long)phase.query_length);
+      fail_msg("case %zu, %s: the phase is %d with %lld queries, which is wrong", i, cases[i].op, (int)phase.kind,
+               (long long)phase.query_length);
     }
   }
 }

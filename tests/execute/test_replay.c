@@ -1,6 +1,6 @@
 /* Many runs with more shapes than captures, in several threads, while memory is freed and allocated: every result matches the
- * reference, and memory does not grow. Also settings, and replays whose outputs are bit for bit those of execution. Run under
- * ThreadSanitizer too. */
+ * reference, and memory does not grow. Also tests the settings of captures, and that replay gives the same bits as execution.
+ * Also run this test under ThreadSanitizer. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -231,10 +231,11 @@ static void check_counters(const clv_session *session, uint64_t runs, double lea
     assert_int_equal(c.hits + c.misses, runs);
     assert_true(c.entries <= 12);
     assert_true(c.captures <= c.misses);
-    print_message("device %u: %llu hits, %llu captures, %llu evictions of %llu runs\n", d, (unsigned long long)c.hits,
+    print_message("device %u: %llu hits, %llu captures and %llu evictions in %llu runs\n", d, (unsigned long long)c.hits,
                   (unsigned long long)c.captures, (unsigned long long)c.evictions, (unsigned long long)runs);
     if ((double)c.hits < least_hits * (double)runs)
-      fail_msg("%llu hits of %llu runs", (unsigned long long)c.hits, (unsigned long long)runs);
+      fail_msg("%llu hits in %llu runs, expected at least %.0f", (unsigned long long)c.hits, (unsigned long long)runs,
+               least_hits * (double)runs);
   }
 }
 
@@ -352,7 +353,7 @@ static void settings_from_the_environment(void **state) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     assert_int_equal(create_with(bad[i][0], bad[i][1], &error), CLV_INVALID_ARGUMENT);
     if (strstr(error.message, bad[i][0]) == NULL || strstr(error.message, bad[i][1]) == NULL)
-      fail_msg("%s=%s: %s", bad[i][0], bad[i][1], error.message);
+      fail_msg("%s=%s does not give the expected error: %s", bad[i][0], bad[i][1], error.message);
   }
 }
 
@@ -362,7 +363,7 @@ enum { NODES = 20, SEEDS = RUNS / 250, MOST_OUTPUTS = 16, ELEMENTS = 32, SAME_RU
 
 typedef struct bits {
   float out[SAME_RUNS][MOST_OUTPUTS][ELEMENTS];
-  uint32_t replayed; /* partitions in the last run */
+  uint32_t replayed; /* number of partitions that were replayed in the last run */
 } bits;
 
 static void run_mode(uint64_t seed, clv_capture_policy mode, bits *result) {
@@ -413,9 +414,10 @@ static void the_same_bits(void **state) {
     run_mode(seed, CLV_CAPTURE_ON, &on);
     run_mode(seed, CLV_CAPTURE_AUTO, &automatic);
     assert_int_equal(off.replayed, 0);
-    if (memcmp(off.out, on.out, sizeof off.out) != 0) fail_msg("seed %llu: replay gives other bits", (unsigned long long)seed);
+    if (memcmp(off.out, on.out, sizeof off.out) != 0)
+      fail_msg("seed %llu: the results of the replay differ from those without capture", (unsigned long long)seed);
     if (memcmp(off.out, automatic.out, sizeof off.out) != 0)
-      fail_msg("seed %llu: replay on second sight gives other bits", (unsigned long long)seed);
+      fail_msg("seed %llu: the results with automatic capture differ from those without capture", (unsigned long long)seed);
   }
 }
 

@@ -1,5 +1,5 @@
 /* Concurrent runs: several requests in flight; runs that are started and awaited, cancelled, limited in time, or observed by
- * callbacks. Run under ThreadSanitizer too. */
+ * callbacks. Also run this test under ThreadSanitizer. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -101,7 +101,7 @@ static void started_runs(void **state) {
       assert_ok(
           clv_session_start(s.session, jobs[i].inputs, 2, jobs[i].outputs, s.graph->output_count, NULL, &jobs[i].run, &error),
           error);
-      memset(jobs[i].inputs, 0xff, sizeof jobs[i].inputs); /* the tensors were copied */
+      memset(jobs[i].inputs, 0xff, sizeof jobs[i].inputs); /* clv_session_start() has copied the tensors */
     }
     for (uint32_t i = 0; i < RUNS; ++i) assert_ok(clv_run_wait(jobs[i].run, &error), error);
     for (uint32_t i = 0; i < RUNS; ++i) check_job(&s, &jobs[i]);
@@ -246,7 +246,7 @@ static void cancelled(void **state) {
     }
     finish_job(&s, &jobs[i]);
   }
-  assert_true(stopped > 0); /* at least the last run, which had 39 before it */
+  assert_true(stopped > 0); /* at least the last run was cancelled before it began, because 39 runs were ahead of it */
   end(&s);
 }
 

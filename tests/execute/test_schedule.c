@@ -136,7 +136,7 @@ static void check_graph(machine *m, uint64_t seed, bool tight, bool streamed) {
   clv_error error = {0};
   assert_ok(clv__request_acquire(session, &request, &error), error);
   clv__prepared *prepared = request->prepared, *made = NULL;
-  if (tight) { /* the same plan in the memory that serial steps need */
+  if (tight) { /* prepares the plan again, with the memory that suffices if steps run one after another */
     made = clv__allocate_zero(session->allocator, sizeof *made);
     made->request = request;
     made->is_tight = true;
@@ -180,7 +180,7 @@ static void late_sizes_are_waited_for(void **state) {
   (void)state;
   static const char *const specs[] = {TINY("one"), TINY("two")};
   machine m;
-  uint32_t implied = 0; /* waits within a lane, which only late sizes require */
+  uint32_t implied = 0; /* dependencies within a lane, for which the host must wait only because of late sizes */
   machine_open(&m, "one,two,cpu", 2, specs);
   for (uint64_t seed = 1; seed <= GRAPHS; ++seed) {
     uint64_t random = seed;

@@ -283,7 +283,7 @@ static void every_allocation_fails_once(void **state) {
     counting.fail_at = fail_at;
     clv_status status = whole_path(&counting.allocator, model, size_bytes, inputs, input_count);
     if (counting.live != 0)
-      fail_msg("allocation %zu of %zu failed: %zu allocations were not released", fail_at, total, counting.live);
+      fail_msg("after allocation %zu of %zu failed, %zu allocations are not released", fail_at, total, counting.live);
     if (status == CLV_OK && counting.calls >= fail_at) continue; /* the allocation was optional */
   }
   clv__release(clv__allocator_default(), model);

@@ -130,7 +130,7 @@ static void run_by_data(const char *list, const char *pins) {
     snprintf(what, sizeof what, "%s %s: %d positive", list, pins, positive[run]);
     machine_check_run(session, plan, &input, what);
     clv_error error = {0};
-    clv_tensor outputs[3] = {{0}}; /* memory for the right size, and below for another */
+    clv_tensor outputs[3] = {{0}}; /* outputs[2] gets memory: first of the right size, then of a wrong one */
     outputs[2] = f32(1, DIMS(positive[run]), room);
     assert_ok(clv_session_run(session, &input, 1, outputs, 3, &error), error);
     for (int i = 0; i < positive[run]; ++i) assert_true(room[i] >= 2);

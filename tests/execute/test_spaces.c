@@ -95,7 +95,7 @@ static void host_memory(void **state) {
   clv_graph *graph = test_seven_nodes(&m.counting.allocator);
   clv_plan *plan = machine_plan(&m, graph, "concat=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
   assert_int_equal(plan->partition_count, 3);
-  assert_int_equal(plan->transfer_count, 0); /* nor for inputs and outputs */
+  assert_int_equal(plan->transfer_count, 0); /* inputs and outputs need no transfers either */
   clv_session *session = machine_session(plan);
   float data[3 * 8 * 8];
   char shifted[sizeof data + 1], room[1 * 8 * 8 * 8 * sizeof(float) + 1];

@@ -1,4 +1,4 @@
-/* Several threads share a graph and devices; each has its own plans and sessions. Also run under ThreadSanitizer. */
+/* Several threads share a graph and devices; each has its own plans and sessions. Also run this test under ThreadSanitizer. */
 #include "machine.h"
 
 #include <pthread.h>

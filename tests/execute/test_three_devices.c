@@ -124,7 +124,7 @@ static void run_mode(machine *m, const clv_graph *graph, uint64_t seed, bool is_
   clv_session *session = open_session(plan, 1);
   uint64_t random = seed;
   for (int r = 0; r < RUNS; ++r) {
-    static values given[3]; /* so that replays get other memory, and then the first again */
+    static values given[3]; /* in turn, so that a replay uses other memory than the run before */
     values *v = &given[r % 3];
     char what[160];
     make_values(graph, v, &random);
@@ -156,7 +156,8 @@ static void the_same_bits(void **state) {
       run_mode(&eager, graph, seed, false, &off);
       run_mode(&replay, graph, seed, true, &on);
       if (memcmp(&off, &on, sizeof off) != 0)
-        fail_msg("seed %llu, %s: replay gives other bits", (unsigned long long)seed, ways[way][0]);
+        fail_msg("seed %llu, %s: the results of the replay differ from those without capture", (unsigned long long)seed,
+                 ways[way][0]);
       clv_graph_destroy(graph);
     }
     clv_devices_close(eager.devices);

@@ -268,7 +268,8 @@ static void failures_at_creation(void **state) {
       {FAIL_INSTANCE, CLV_DEVICE_ERROR, "partition 2 on broken: instance(): code 8"},
       {FAIL_SILENTLY, CLV_DEVICE_ERROR, "partition 2 on broken: device error"},
       {FAIL_BUFFER, CLV_OUT_OF_MEMORY,
-       "memory for values between partitions: 4096 bytes (0 in use, 0 kept and freed in vain): broken: alloc(): code 11"},
+       "memory for values between partitions: cannot allocate 4096 bytes (0 bytes are in use; freeing 0 unused bytes did not "
+       "help): broken: alloc(): code 11"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     fixture f;
@@ -276,7 +277,7 @@ static void failures_at_creation(void **state) {
     clv_error error = {CLV_OK, "of an earlier call"};
     clv_session *session = (clv_session *)&f;
     clv_status status = clv_session_create(f.plan, &strict, &session, &error);
-    if (status != cases[i].status) fail_msg("case %zu: %s: %s", i, clv_status_name(status), error.message);
+    if (status != cases[i].status) fail_msg("case %zu: unexpected status %s: %s", i, clv_status_name(status), error.message);
     assert_null(session);
     assert_int_equal(error.status, cases[i].status);
     assert_string_equal(error.message, cases[i].text);

@@ -261,7 +261,7 @@ static void pins(void **state) {
 static void torch_call(void **state) {
   (void)state;
   static const corpus_seed seeds[] = {
-      {"sum", NULL}, {"index", NULL}, {"no-end", "the list has no end"}, {"no-type", "has no type"}};
+      {"sum", NULL}, {"index", NULL}, {"no-end", "the list has no closing bracket"}, {"no-type", "has no type"}};
   replay("torch_call", fuzz_torch_call);
   check_seeds("torch_call", seeds, sizeof seeds / sizeof *seeds, fuzz_torch_call_status);
 }

@@ -14,7 +14,7 @@ static void read_seed(const char *name, clv__file_map *map) {
   assert_ok(clv__file_map_open(path, map, &error), error);
 }
 
-/* Notes that are intact are found; of two notes with the same key, the first counts. Damaged choices are ignored completely,
+/* Notes that are intact are found; of two notes with the same key, the first is found. Damaged choices are ignored completely,
  * damaged verdicts from the damage on. fuzz_notes_found() also stores the found notes again and checks that they can be read
  * back. */
 static void seeds(void **state) {

@@ -159,7 +159,7 @@ static void run_line(reader *r, json_t *line) {
   check_source(r, graph);
   bool keep = json_is_true(json_object_get(line, "keep"));
   if (is_kept(graph) != keep)
-    complain(r, "it is %s", keep ? "lowered" : "kept");
+    complain(r, keep ? "the node is lowered, but must not be" : "the node is not lowered to ONNX operators");
   else if (!keep)
     evaluate(r, graph, line);
   clv__graph_destroy(graph);
@@ -179,7 +179,7 @@ static void damage(reader *r, json_t *line) {
     clv_error error = {0};
     clv_graph *graph = NULL;
     clv_status status = clv__irjson_load(clv__allocator_default(), NULL, text, size_bytes, NULL, &graph, &error);
-    if (status != CLV_OK && error.message[0] == '\0') complain(r, "an error without a text");
+    if (status != CLV_OK && error.message[0] == '\0') complain(r, "a changed model is rejected without an error message");
     clv__graph_destroy(graph);
     text[at] = was;
   }
@@ -200,7 +200,7 @@ static void operators(void **state) {
     clv__arena_init(&r.arena, clv__allocator_default());
     json_error_t where;
     json_t *line = json_loadb(at, (size_t)(stop - at), 0, &where);
-    if (line == NULL) fail_msg("line %zu: %s", r.line, where.text);
+    if (line == NULL) fail_msg("irjson_cases.jsonl, line %zu: %s", r.line, where.text);
     run_line(&r, line);
     damage(&r, line);
     json_decref(line);

@@ -29,13 +29,13 @@ static clv_graph *make(maker fill) {
 
 static const clv__node *node_of(const clv_graph *graph, const char *name) {
   clv_node_id node = clv__graph_find_node(graph, name);
-  if (node == CLV__NO_ID) fail_msg("no node '%s'", name);
+  if (node == CLV__NO_ID) fail_msg("there is no node '%s'", name);
   return &graph->nodes[node];
 }
 
 static const clv__value *value_of(const clv_graph *graph, const char *name) {
   clv_value_id value = clv__graph_find_value(graph, name);
-  if (value == CLV__NO_ID) fail_msg("no value '%s'", name);
+  if (value == CLV__NO_ID) fail_msg("there is no value '%s'", name);
   return &graph->values[value];
 }
 

@@ -57,7 +57,8 @@ static void expect_error(const char *bytes, size_t size_bytes, const char *text)
   clv_status status;
   do status = clv__proto_next(&reader, &field, &error);
   while (status == CLV_OK && field.tag != 0);
-  if (status != CLV_INVALID_MODEL || strstr(error.message, text) == NULL) fail_msg("'%s', not '%s'", error.message, text);
+  if (status != CLV_INVALID_MODEL || strstr(error.message, text) == NULL)
+    fail_msg("the error message is '%s', which must contain '%s'", error.message, text);
 }
 
 static void damage_is_named_with_its_place(void **state) {

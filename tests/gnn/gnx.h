@@ -44,7 +44,7 @@ static inline bool gnx_text(const char *file, clv__file_map *map) {
   char path[512];
   snprintf(path, sizeof path, "%s%s", GNX_FOLDER, file);
   if (clv__file_map_open(path, map, &error) == CLV_OK) return true;
-  print_message("%s not found: skipped\n", path);
+  print_message("skipped: there is no file %s\n", path);
   return false;
 }
 

@@ -85,7 +85,7 @@ static inline void assert_rows(const clv__gnn_graph *graph, const edges *expecte
     at = cursors[v]++;
     assert_true(at < csr->offsets[v + 1]);
     if (csr->sources[at] != expected->sources[e]) {
-      fail_msg("edge %llu: source %u, not %u", (unsigned long long)e, csr->sources[at], expected->sources[e]);
+      fail_msg("edge %llu: the source is %u, expected %u", (unsigned long long)e, csr->sources[at], expected->sources[e]);
     }
   }
   for (uint32_t v = 0; v < expected->n; ++v) assert_int_equal(cursors[v], csr->offsets[v + 1]);

@@ -1,4 +1,5 @@
-/* Tests the assignment: its bound against all assignments in all sequences, and the quick mode against its description. */
+/* Tests the assignment: its bound against all assignments in all sequences, and its quick mode against a simple
+ * implementation. */
 #include "gnn/plan/assign.h"
 
 #include <math.h>
@@ -42,7 +43,7 @@ static void close_instance(instance *in) {
   gnx_close(&in->g);
 }
 
-/* The shortest makespan of these plans over all sequences. */
+/* Returns the shortest makespan over all sequences of the subgraphs, with the plans `choices`. */
 static double best_sequence(const instance *in, const uint32_t *choices) {
   clv__pep_work works[MOST_PIECES];
   const clv__pep_work *sequence[MOST_PIECES];
@@ -99,7 +100,8 @@ static void test_bound(void **unused) {
     /* Without attempt(): a lower bound for any budget and any known makespan. */
     for (uint64_t budget = 10; budget < 10000000; budget *= 30) {
       assert_ok(clv__assign_bound(&in.assign, far, 0.01, budget, NULL, NULL, &result, &error), error);
-      if (result.bound_ns > best * (1 + 1e-9)) fail_msg("seed %u: bound %.9g, best %.9g", (unsigned)seed, result.bound_ns, best);
+      if (result.bound_ns > best * (1 + 1e-9))
+        fail_msg("seed %u: the lower bound %.9g is above the best makespan %.9g", (unsigned)seed, result.bound_ns, best);
     }
     loosest = fmin(loosest, result.bound_ns / best);
     /* With attempt(), which tries all sequences of an assignment: the optimum, within the tolerance. */
@@ -112,7 +114,7 @@ static void test_bound(void **unused) {
   assert_true(loosest > 0.6);
 }
 
-/* The least value of all assignments. */
+/* Returns the least value of all assignments. */
 static double least_value(const instance *in, uint32_t *choices) {
   double least = INFINITY;
   for (uint32_t i = 0; i < in->count; ++i) choices[i] = 0;
@@ -140,7 +142,8 @@ static void test_value(void **unused) {
     assert_ok(clv__assign_bound(&in.assign, 1.02 * least, 0.01, UINT64_MAX, NULL, NULL, &result, &error), error);
     assert_true(result.is_closed);
     if (result.bound_ns < least * (1 - 1e-9)) /* the bound may be larger, because all devices follow one sequence */
-      fail_msg("seed %u: %.9g, least %.9g", (unsigned)seed, result.bound_ns, least);
+      fail_msg("seed %u: the bound %.9g is below the least value of all assignments, %.9g", (unsigned)seed, result.bound_ns,
+               least);
     double closed_ns = result.bound_ns;
     uint64_t all = result.steps, begun = 2000ul * in.assign.offsets[in.count]; /* more steps than the relaxation takes */
     for (uint64_t budget = all / 64; budget < all; budget = budget * 2 + 1) {

@@ -1,5 +1,5 @@
-/* Tests blocks. Layers are cut into blocks in every way and run over subgraphs with halos, in the open and the padded form;
- * the results are compared with sums in double. Also tests which values cross between blocks, and which stages devices
+/* Tests blocks. Layers are cut into blocks at all possible places and run over subgraphs with halos, in the open and the padded
+ * form; the results are compared with sums in double. Also tests which values cross between blocks, and which stages devices
  * support. */
 #include <math.h>
 #include <stdio.h>
@@ -251,7 +251,7 @@ static void halves(scene *s, const clv__partitioned *parts, uint32_t n, const ch
     for (size_t i = 0; i < (size_t)n * width; ++i) largest = fmax(largest, fabs(s->expected[i]));
     for (size_t i = 0; i < (size_t)n * width; ++i) {
       if (fabs(s->expected[i] - (double)s->result[i]) > 0.03 * largest || isnan(s->result[i]))
-        fail_msg("%s, cuts %zu: %g instead of %g", what, c, (double)s->result[i], s->expected[i]);
+        fail_msg("%s, cuts %zu: a result is %g, expected %g", what, c, (double)s->result[i], s->expected[i]);
     }
   }
 }
@@ -287,7 +287,8 @@ static void test_values(void **state) {
   assert_string_equal(clv__stage_name(stages.items[0]), "transform");
   const uint32_t first[] = {0, 1}, middle[] = {1, 6}, last[] = {6, 7};
   assert_int_equal(clv__block_crossing(&stages, first, middle), CLV__VALUE_BIT(CLV__VALUE_PROJECTED));
-  assert_int_equal(clv__block_crossing(&stages, first, last), CLV__VALUE_BIT(CLV__VALUE_OWN_PROJECTED)); /* skips a block */
+  assert_int_equal(clv__block_crossing(&stages, first, last),
+                   CLV__VALUE_BIT(CLV__VALUE_OWN_PROJECTED)); /* the value skips the middle block */
   assert_int_equal(clv__layer_value_shape(&stages, CLV__VALUE_SCORES).dtype, CLV_DTYPE_NONE);
 }
 

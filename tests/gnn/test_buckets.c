@@ -160,13 +160,16 @@ static void test_merges(void **unused) {
     /* The makespan may grow by the saved compile time at most. */
     assert_true(layer->timeline.makespan_ns <= before->timeline.makespan_ns + saved_ns + 1);
     if (!(layer->bound_ns <= layer->timeline.makespan_ns && layer->bound_all_ns <= layer->bound_ns))
-      fail_msg("seed %d, %u merges: makespan %.17g, bounds %.17g and %.17g; before %.17g, %.17g, %.17g", (int)seed,
-               layer->merge_count, layer->timeline.makespan_ns, layer->bound_ns, layer->bound_all_ns,
-               before->timeline.makespan_ns, before->bound_ns, before->bound_all_ns);
+      fail_msg(
+          "seed %d, %u merges: the makespan %.17g must not be below the bound %.17g, nor that below the bound over all sequences "
+          "%.17g "
+          "(without merges: %.17g, %.17g, %.17g)",
+          (int)seed, layer->merge_count, layer->timeline.makespan_ns, layer->bound_ns, layer->bound_all_ns,
+          before->timeline.makespan_ns, before->bound_ns, before->bound_all_ns);
     for (uint32_t d = 0; d < 3; ++d) assert_true(layer->timeline.makespan_ns <= layer->single_ns[d] * (1 + 1e-9));
     if (compile_ns == 0) assert_int_equal(layer->merge_count, 0);
     if (layer->merge_count == 0) assert_true(layer->timeline.makespan_ns == before->timeline.makespan_ns);
-    if (layer->merge_count > 0 && strcmp(layer->from, before->from) == 0) { /* the same plans were merged */
+    if (layer->merge_count > 0 && strcmp(layer->from, before->from) == 0) { /* merging began with the same plans as `before` */
       assert_int_equal(is.buckets, was.buckets - layer->merge_count);
       assert_true(fabs(is.time_ns - was.time_ns - added_ns) < 1e-3);
       ++same;

@@ -87,7 +87,8 @@ static void test_flickr(void **unused) {
     const clv__chosen_k *item = &choice.items[choice.k_count - 1];
     assert_int_equal(item->k, k);
     if (!(item->gap <= 0.01))
-      fail_msg("k %u: %g ms, bound %g ms, gap %g", k, item->makespan_ns / 1e6, item->bound_ns / 1e6, item->gap);
+      fail_msg("k %u: the makespan %g ms and the bound %g ms have a gap of %g, at most 0.01 is allowed", k,
+               item->makespan_ns / 1e6, item->bound_ns / 1e6, item->gap);
     assert_ok(choose(&arena, &g, &cut, 1, CLV__EFFORT_QUICK, &quick), error);
     check_choice(&g, &quick, 1);
     clv__arena_finish(&arena);
@@ -121,8 +122,8 @@ static const clv__chosen_k *choose_kind(clv__arena *arena, const gnx *g, const c
   return &choice->items[choice->k_count - 1];
 }
 
-/* With changed prices, the choice is within 1 % of the bound, not slower than the best plans of either kind alone, and
- * reproducible. */
+/* With changed prices, the choice is within 1 % of the bound and reproducible. It is not slower than the best choice among plans
+ * of one block (shared among devices) alone, or among plans whose blocks have one part each (pipelines) alone. */
 static void test_prices(void **unused) {
   (void)unused;
   static const uint32_t ks[] = {5, 8, 12, 16, 20};
@@ -138,13 +139,15 @@ static void test_prices(void **unused) {
     assert_int_equal(gnx_subgraphs("flickr", cut.k, subgraphs), cut.k);
     const clv__chosen_k *item = choose_kind(&arena, &g, &cut, 0, 0, &choice);
     check_choice(&g, &choice, 1);
-    if (!(item->gap <= 0.01)) fail_msg("prices %u, k %u: gap %g", (unsigned)seed, cut.k, item->gap);
+    if (!(item->gap <= 0.01))
+      fail_msg("prices %u, k %u: the gap is %g, at most 0.01 is allowed", (unsigned)seed, cut.k, item->gap);
     const clv__chosen_k *again = choose_kind(&arena, &g, &cut, 0, 0, &other);
     assert_true(again->makespan_ns == item->makespan_ns && again->bound_ns == item->bound_ns);
     for (uint32_t kind = 0; kind < 2; ++kind) {
       const clv__chosen_k *alone = choose_kind(&arena, &g, &cut, kind == 0, kind == 1, &other);
       if (item->makespan_ns > alone->makespan_ns)
-        fail_msg("prices %u, k %u: %s are better", (unsigned)seed, cut.k, kind == 0 ? "shared blocks" : "pipelines");
+        fail_msg("prices %u, k %u: the choice is slower than that among %s alone", (unsigned)seed, cut.k,
+                 kind == 0 ? "shared blocks" : "pipelines");
     }
     clv__arena_finish(&arena);
     gnx_close(&g);
@@ -189,14 +192,14 @@ static void test_small(void **unused) {
     double best = best_of_two(&g.machine, lists);
     assert_true(item->layers[0].bound_all_ns <= best * (1 + 1e-9));
     if (!(item->makespan_ns <= best * 1.01 && item->makespan_ns >= best * (1 - 1e-9)))
-      fail_msg("seed %u: %g, best %g", (unsigned)seed, item->makespan_ns, best);
+      fail_msg("seed %u: the makespan is %g, not within 1 %% of the best, %g", (unsigned)seed, item->makespan_ns, best);
     clv__arena_finish(&arena);
     gnx_close(&g);
   }
 }
 
-/* With these prices, plans of one kind alone are better than the result of the search over all plans, so the search continues
- * from them. */
+/* With these prices, a search over only one kind of plan (shared blocks or pipelines) finds better plans than a search over all
+ * plans. The search therefore continues from them. */
 static void test_apart(void **unused) {
   (void)unused;
   const uint64_t seed = 5;
@@ -285,7 +288,7 @@ static void test_file(void **unused) {
   clv__gnn_plan_destroy(other);
   assert_ok(clv__gnn_plan_parse(clv__allocator_default(), text.data, text.size_bytes, "p.json", &other, &error), error);
   print(other, &again);
-  assert_string_equal(text.data, again.data); /* everything was read */
+  assert_string_equal(text.data, again.data); /* the reader kept everything */
   assert_true(other->makespan_ns == plan->makespan_ns && other->k == plan->k && other->seed == 9);
   for (uint32_t l = 0; l < plan->layer_count; ++l) {
     for (uint32_t i = 0; i < plan->k; ++i) assert_true(clv__pep_same(&plan->layers[l].peps[i], &other->layers[l].peps[i]));

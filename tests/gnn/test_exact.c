@@ -12,8 +12,8 @@
 
 #define GRAPHS CLEAVE_SOURCE_DIR "/../shared/data/graphs/"
 
-/* Random graphs test every EVERYth plan, brief rounds every BRIEFth. Files test about CORA_PLANS and PUBMED_PLANS plans per type
- * of model, from FIRST_TYPE on. */
+/* On random graphs, every EVERYth plan is tested; in brief rounds, every BRIEFth. On the graphs Cora and PubMed from files, about
+ * CORA_PLANS and PUBMED_PLANS plans are tested for each type of model from FIRST_TYPE on. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { EVERY = 5, BRIEF = 23, CORA_PLANS = 8, PUBMED_PLANS = 3, FIRST_TYPE = CLV__GNN_GAT };
 #else
@@ -31,7 +31,7 @@ static machine open_all(void) {
   clv_error error = {0};
   machine m;
   if (try_machine("cpu,npu,npu1,opencl:0", NULL, &m, &error) == CLV_OK) return m;
-  print_message("without OpenCL: %s\n", error.message);
+  print_message("OpenCL is not tested: %s\n", error.message);
   clv_context_destroy(m.context);
 #endif
   return open_machine("cpu,npu,npu1");
@@ -41,10 +41,10 @@ static machine open_all(void) {
 
 typedef struct layer_peps {
   pep_set sets[SCENE_LAYERS];
-  uint32_t most; /* the largest count of a layer */
+  uint32_t most; /* the largest number of plans of a layer */
 } layer_peps;
 
-/* Expects that OpenCL supports every block. */
+/* Checks that the OpenCL device, if there is one, supports every block. */
 static void expect_all_stages(const machine *m, const clv__stages *stages, const clv__stage_table *table) {
   for (uint32_t d = 0; d < m->devices->count; ++d) {
     for (uint32_t i = 0; i < stages->count && strcmp(m->devices->items[d].name, "opencl:0") == 0; ++i) {
@@ -178,7 +178,7 @@ static clv__gnn_model *narrow_model(clv__gnn_type type, uint32_t layers, uint32_
   }
 }
 
-/* Tests plans over a graph partitioned by METIS: about `plans` per type of model; 0: all. */
+/* Tests plans over a graph partitioned by METIS: about `plans` plans per type of model, or all plans if it is 0. */
 static void check_file(const char *name, uint32_t features, uint32_t least_layers, uint32_t most_layers, uint32_t plans,
                        uint64_t seed) {
   enum { K = 6 };
@@ -190,7 +190,7 @@ static void check_file(const char *name, uint32_t features, uint32_t least_layer
       scene s = {.k = K};
       if (!read_gnn(&s.gnn, name, features, &seed)) {
         close_machine(&m);
-        print_message("%s%s.npz not found: skipped\n", GRAPHS, name);
+        print_message("skipped: there is no file %s%s.npz\n", GRAPHS, name);
         skip();
       }
       s.model = narrow_model((clv__gnn_type)type, layers, (uint32_t)s.gnn.features.dims[1], &seed);
@@ -315,7 +315,7 @@ static void check_padded(machine *m, const scene *s, const turns *p, clv__layer_
   for (uint32_t t = 0; t < record.task_count; ++t) {
     const clv__gnn_task *task = &record.tasks[t];
     if (task->padded.rows != padded.rows || task->padded.targets != padded.rows || task->padded.edges != padded.edges)
-      fail_msg("%s: padded to %llu rows and %llu edges", what, (unsigned long long)task->padded.rows,
+      fail_msg("%s: a task is padded to %llu rows and %llu edges, which is wrong", what, (unsigned long long)task->padded.rows,
                (unsigned long long)task->padded.edges);
   }
   clv__gnn_run_destroy(run);

@@ -46,8 +46,8 @@ static bool runs(const clv__gnn_planning *p, uint32_t layer, uint32_t device, ui
   return p->runs[layer]->runs[device][first][last] && !p->chains[layer].blocks[first][last].is_empty;
 }
 
-/* Returns whether some plan contains this block. Tries all ways to cut the layer at two places (which may be its ends) and to
- * assign devices to the blocks. */
+/* Returns whether some plan contains this block. Tries every two cuts of the layer (which may be at its ends) with every
+ * assignment of devices to the blocks. */
 static bool some_plan_holds(const clv__gnn_planning *p, uint32_t layer, uint32_t device, uint32_t first, uint32_t last) {
   uint32_t stages = p->chains[layer].stage_count, count = p->machine.device_count;
   for (uint32_t one = 0; one <= stages; ++one) {
@@ -293,7 +293,7 @@ static void test_needless(void **state) {
     bool is_kept = clv__tables_find(&s.tables, s.planning.machine.devices[entry->device].name,
                                     s.planning.chains[entry->layer].layer, entry->first, entry->last) != NULL;
     assert_true(is_kept || moves);
-    if (entry->layer == 0) assert_int_equal(is_kept, !moves); /* in layer 1, rows are short and messages may pay */
+    if (entry->layer == 0) assert_int_equal(is_kept, !moves); /* in layer 1, rows are so short that copying messages may pay */
     needless += !is_kept;
   }
   assert_int_equal(measured.needless, needless);
@@ -322,7 +322,7 @@ static void test_nothing_kept(void **state) {
   clv__gnn_measure_options how = CLV__GNN_MEASURE_OPTIONS_INIT;
   how.runs = 1;
   clv_status status = clv__gnn_measure(&s.planning, &how, &s.tables, NULL, &error);
-  if (status != CLV_OK) fail_msg("%s", error.message);
+  if (status != CLV_OK) fail_msg("the measurement fails: %s", error.message);
   uint32_t compiled = 0;
   for (uint32_t t = 0; t < s.tables.table_count; ++t) compiled += s.tables.tables[t].compile_ns > 0;
   assert_true(compiled > 0 && compiled == s.tables.table_count);

@@ -28,7 +28,7 @@ static void same_tensor(const clv_tensor *a, const clv_tensor *b, const char *wh
   assert_int_equal(a->dtype, b->dtype);
   if (a->dtype == CLV_DTYPE_NONE) return;
   if (!clv__tensor_same_type(a, b) || !clv__tensor_size_bytes(a, &size_bytes) || memcmp(a->data, b->data, size_bytes) != 0)
-    fail_msg("%s: a weight differs", what);
+    fail_msg("%s: the weights read from ONNX differ from the expected ones", what);
 }
 
 static void same_model(const clv__gnn_model *a, const clv__gnn_model *b, const char *what) {
@@ -105,14 +105,14 @@ static void test_refused(void **state) {
   static const struct {
     const char *name, *part;
   } models[] = {
-      {"sum", "computes something else"},
+      {"sum", "on a random graph: it may lack self loops"},
       {"max", "node '"},
-      {"without_loops", "something else"},
+      {"without_loops", "on a random graph: it may lack self loops"},
       {"gatv2", "node '"},
       {"gin", "node '"},
       {"log_softmax", "(LogSoftmax)"},
-      {"linear", "does not follow a sum over edges"},
-      {"slope", "computes something else"},
+      {"linear", "has no sum over edges"},
+      {"slope", "on a random graph: it may lack self loops"},
       {"weighted", "input 'edge_weight'"},
   };
   for (size_t i = 0; i < sizeof models / sizeof *models; ++i) {
@@ -121,7 +121,7 @@ static void test_refused(void **state) {
     clv__gnn_model *model;
     snprintf(path, sizeof path, MODELS "refused_%s.onnx", models[i].name);
     if (clv__gnn_model_read(clv__allocator_default(), path, &model, &error) != CLV_NOT_SUPPORTED)
-      fail_msg("%s: not rejected: %s", models[i].name, error.message);
+      fail_msg("%s: not rejected with the expected status: %s", models[i].name, error.message);
     assert_null(model);
     if (strstr(error.message, models[i].part) == NULL)
       fail_msg("%s: '%s' is not in the error message: %s", models[i].name, models[i].part, error.message);
@@ -142,7 +142,8 @@ static void test_memory(void **state) {
     clv__gnn_model_destroy(model);
     assert_int_equal(counting.live, 0);
     if (status == CLV_OK) break;
-    if (status != CLV_OUT_OF_MEMORY) fail_msg("allocation %zu: %s", fail_at, error.message);
+    if (status != CLV_OUT_OF_MEMORY)
+      fail_msg("after allocation %zu failed, the status is not CLV_OUT_OF_MEMORY: %s", fail_at, error.message);
     step = 1 + fail_at / 100;
   }
 }

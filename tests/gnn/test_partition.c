@@ -405,7 +405,7 @@ static void citation_graphs(void **state) {
     char path[512];
     snprintf(path, sizeof path, "%s/../shared/data/graphs/%s.npz", CLEAVE_SOURCE_DIR, known[i].name);
     if (access(path, R_OK) != 0) {
-      print_message("%s not found: skipped\n", path);
+      print_message("skipped: there is no file %s\n", path);
       continue;
     }
     clv__gnn_graph *graph;

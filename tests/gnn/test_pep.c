@@ -62,7 +62,7 @@ static void check_plan(const gnx *g, const clv__subgraph_sizes *subgraph, const 
   assert_true(fabs(pep->time_ns - time) < 1e-3);
 }
 
-/* Counts the structures in another way: for all sets of cuts, all ways to put devices into blocks. */
+/* Counts the structures independently of pep.c: for every set of cuts, the assignments of devices to blocks. */
 static uint32_t count_structures(const gnx *g) {
   uint32_t found = 0, stages = g->chain.stage_count;
   for (uint32_t cuts = 0; cuts < 1u << (stages - 1); ++cuts) {
@@ -110,7 +110,7 @@ static void test_plans(void **unused) {
       singles += clv__pep_single(&list.items[i]) != CLV__NO_ID;
       for (uint32_t k = 0; k < i; ++k) assert_false(clv__pep_same(&list.items[i], &list.items[k]));
     }
-    assert_int_equal(singles, 2); /* the NPU does not run everything */
+    assert_int_equal(singles, 2); /* of the three devices, only the NPU cannot run the whole layer */
     uint32_t all = list.count;
     options.top_k = 3;
     assert_ok(clv__peps_make(&arena, &g.costs, &subgraph, &options, &list, &error), error);
@@ -254,7 +254,8 @@ static void test_balance(void **unused) {
     for (uint32_t a = 0; a < answers.count; ++a) got = fmin(got, answers.items[a].time_ns);
     double merge = g.machine.merge_ns;
     if (answers.items[0].ideal_ns - merge > best * 1.002)
-      fail_msg("seed %u: %g, best %g", (unsigned)seed, answers.items[0].ideal_ns, best);
+      fail_msg("seed %u: the ideal time is %g, but a cut of the edges takes only %g", (unsigned)seed, answers.items[0].ideal_ns,
+               best);
     assert_true(fabs(got - merge - rounded) <= 1e-3 * rounded);
     gnx_close(&g);
   }

@@ -61,7 +61,7 @@ static void test_shares(void **state) {
         for (uint32_t to = from + 1; to <= CLV__PEP_SHARES; ++to)
           if (from > 0 || to < CLV__PEP_SHARES) check_share(&piece, sub, from, to);
       }
-      uint64_t targets = 0, edges = 0; /* adjacent shares meet, wherever the cut is */
+      uint64_t targets = 0, edges = 0; /* sums over adjacent shares, which must neither overlap nor leave gaps */
       for (double at = 0; at < 1; at += 0.037) {
         clv__share share;
         clv__subgraph_share(&piece, at, fmin(1, at + 0.037), &share);
@@ -140,7 +140,7 @@ static void check_run(machine *m, const test_gnn *gnn, const clv__gnn_model *mod
   free(rows);
 }
 
-/* The costs of schedules were measured, and compile times for devices that need fixed shapes. */
+/* Checks that the overheads of schedules were measured, and compile times exactly for devices that need fixed shapes. */
 static void check_overheads(const machine *m, const clv__gnn_planning *planning, const clv__tables *tables) {
   assert_non_null(clv__tables_find_overhead(tables, CLV__OVERHEAD_MERGE, ""));
   assert_non_null(clv__tables_find_overhead(tables, CLV__OVERHEAD_EXCHANGE, ""));
@@ -156,7 +156,7 @@ static void check_overheads(const machine *m, const clv__gnn_planning *planning,
   }
 }
 
-/* The plan has the costs of the tables. */
+/* Checks that the plan has the costs from the tables. */
 static void check_times(const clv__tables *tables, const clv__gnn_plan *plan) {
   double sum = 0;
   assert_true(plan->machine.merge_ns == round(clv__tables_find_overhead(tables, CLV__OVERHEAD_MERGE, "")->time_ns));

@@ -202,7 +202,8 @@ static void test_device_fails(void **state) {
     open_pipeline(&l, option, 3);
     float *rows = make_rows(&l);
     clv_status status = run_pipeline(&l, rows, NULL, &error);
-    if (status != CLV_DEVICE_ERROR) fail_msg("launch %d: %s", launch, clv_status_name(status));
+    if (status != CLV_DEVICE_ERROR)
+      fail_msg("launch %d fails, so the status must be CLV_DEVICE_ERROR, but it is %s", launch, clv_status_name(status));
     assert_non_null(strstr(error.message, "npu1"));
     assert_non_null(strstr(error.message, "layer "));
     assert_non_null(strstr(error.message, "subgraph "));
@@ -259,7 +260,7 @@ static void test_refusals(void **state) {
   for (size_t i = 0; i < 8; ++i) wrong[i] = l.pep;
   wrong[0].block_count = 0;
   wrong[1].blocks[1].first = 4;
-  wrong[2].blocks[1].parts[0].device = 0; /* also the first block's device */
+  wrong[2].blocks[1].parts[0].device = 0; /* this device also runs the first block, which is not allowed */
   wrong[3].blocks[1].parts[0].device = 3;
   wrong[4].blocks[0].parts[0].to = 19;
   wrong[5].blocks[1].last = 6;

@@ -13,7 +13,7 @@ enum { MOST = 8 };
 
 static clv__pep_work random_work(uint64_t *state, uint32_t keys) {
   clv__pep_work work = {.key = test_random(state) % keys};
-  uint64_t form = work.key; /* the same key: the same blocks and devices */
+  uint64_t form = work.key; /* works with the same key have the same blocks and devices */
   uint32_t order[3] = {0, 1, 2}, at = 0, swap = (uint32_t)(form % 3);
   order[0] = swap, order[swap] = 0;
   work.block_count = (uint8_t)(1 + form % 3);
@@ -114,7 +114,8 @@ static void test_events(void **unused) {
     clv__task_time times[MOST * CLV__PEP_DEVICES];
     for (uint32_t i = 0; i < count; ++i) works[i] = random_work(&state, 1 + round % 5), sequence[i] = &works[i];
     double got = clv__simulate_time(&machine, sequence, count), other = step_by_step(&machine, sequence, count);
-    if (got != other) fail_msg("round %d, %u subgraphs: %g, but the event-driven simulation gives %g", round, count, got, other);
+    if (got != other)
+      fail_msg("round %d, %u subgraphs: the makespan is %g, but the event-driven simulation gives %g", round, count, got, other);
     clv__simulate(&machine, sequence, count, &timeline, times, &tasks);
     assert_true(timeline.makespan_ns == got);
     ended += check_within(&machine, sequence, count, got);
@@ -234,10 +235,11 @@ static void test_johnson(void **unused) {
     }
     open_pipeline(&p, count, CLV__QUEUE_DEPTH);
     double rule = johnson(&p, count);
-    if (count <= 6) assert_true(best_of_all(&p, order, 0, count) == rule); /* the queue is long enough */
+    if (count <= 6) assert_true(best_of_all(&p, order, 0, count) == rule); /* the queue between the devices is never full */
     clv__search_order(&p.search, &p.candidate);
     if (count <= CLV__QUEUE_DEPTH && p.candidate.makespan_ns != rule)
-      fail_msg("round %d, %u subgraphs: %g, but Johnson's rule gives %g", round, count, p.candidate.makespan_ns, rule);
+      fail_msg("round %d, %u subgraphs: the makespan is %g, but with Johnson's rule it is %g", round, count,
+               p.candidate.makespan_ns, rule);
     assert_true(p.candidate.makespan_ns >= rule && p.candidate.makespan_ns <= 1.02 * rule);
     assert_true(sequence_time(&p, p.candidate.sequence, count) == p.candidate.makespan_ns);
     clv__arena_finish(&p.arena);

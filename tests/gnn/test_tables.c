@@ -70,7 +70,7 @@ static void test_targets(void **unused) {
     const clv__block_table *table = clv__tables_find(&tables, "gpu", "l", 0, 7);
     assert_int_equal(clv__table_time(table, 10000, 50000, 1000, &time), CLV__KNOWN);
     double expected = 5e4 + 3e4 + 1e5 + 40 * (round == 0 ? 1e4 : 1e3);
-    if (fabs(time - expected) > 1e-3 * expected) fail_msg("round %d: %g, not %g", round, time, expected);
+    if (fabs(time - expected) > 1e-3 * expected) fail_msg("round %d: the time is %g, expected %g", round, time, expected);
     if (round == 0) assert_true(table->time.per_target == 0);
   }
   clv__text_init(&text, clv__allocator_default());
@@ -112,7 +112,8 @@ static void test_domain(void **unused) {
     char reason[256];
     clv__table_reason(table, asked[i].n, asked[i].m, reason, sizeof reason);
     if (clv__table_time(table, asked[i].n, asked[i].m, asked[i].n, &time) != asked[i].known)
-      fail_msg("n %u, m %u: expected answer %d: %s", (unsigned)asked[i].n, (unsigned)asked[i].m, asked[i].known, reason);
+      fail_msg("%u rows, %u edges: the answer is not the expected clv__known %d: %s", (unsigned)asked[i].n, (unsigned)asked[i].m,
+               asked[i].known, reason);
   }
   clv__tables_finish(&tables);
 }
@@ -205,7 +206,7 @@ static void test_overheads(void **unused) {
   assert_null(clv__tables_find_overhead(&tables, CLV__OVERHEAD_MERGE, ""));
   clv__table_overhead overhead = {CLV__OVERHEAD_MERGE, "", CLV__MEASURED, 7, 1};
   assert_ok(clv__tables_put_overhead(&tables, &overhead, &error), error);
-  overhead.time_ns = 9; /* measured again */
+  overhead.time_ns = 9; /* a second measurement replaces the first */
   assert_ok(clv__tables_put_overhead(&tables, &overhead, &error), error);
   assert_true(tables.overhead_count == 1 && tables.overheads[0].time_ns == 9);
   overhead.time_ns = NAN;
@@ -233,7 +234,7 @@ static void test_measured(void **unused) {
   const clv__block_table *npu = clv__tables_find(&g.tables, "npu", g.chain.layer, 4, 7);
   assert_true(cpu->time.is_good && gpu->time.is_good && npu->time.is_good);
   assert_true(cpu->time.error < 0.25 && gpu->time.error < 0.05 && npu->time.error < 0.06);
-  assert_true(cpu->time.error > 0.01);    /* the error is that of left-out points, so it is not 0 */
+  assert_true(cpu->time.error > 0.01);    /* the error is measured at points that were left out of the fit, so it is not 0 */
   assert_int_equal(cpu->point_count, 41); /* one time is missing */
   assert_int_equal(clv__table_time(gpu, 50000, 2500000, 50000, &time), CLV__INFEASIBLE);
   assert_int_equal(clv__table_time(gpu, 60000, 2600000, 60000, &time), CLV__INFEASIBLE);

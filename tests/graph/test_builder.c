@@ -57,7 +57,7 @@ static void refuse(void (*make)(test_graph *g), const char *text) {
   assert_ok(clv__builder_value(g.builder, "y", &y, &error), error);
   assert_ok(clv__builder_output(g.builder, y, &error), error);
   assert_int_equal(clv__builder_finish(g.builder, &graph, &error), CLV_INVALID_MODEL);
-  if (strstr(error.message, text) == NULL) fail_msg("'%s' does not say '%s'", error.message, text);
+  if (strstr(error.message, text) == NULL) fail_msg("the error message '%s' does not contain '%s'", error.message, text);
   assert_null(graph);
   assert_int_equal(counting.live, 0);
 }

@@ -51,8 +51,8 @@ grep -q 'template: [1-9][0-9]* steps' "$work/out"
 cd "$work/template"
 "$cleave" "${run[@]}" --plugin ./cleave_template.so -q
 says 'write ./cleave_template.so' "$cleave" devices --plugin cleave_template.so
-says "option 'colour' is unknown; template has trace (on or off)" "$cleave" "${run[@]}" --plugin ./cleave_template.so \
-  --device-option template:colour=red
+says "option 'colour' is unknown; the options of template are: trace (on or off)" \
+  "$cleave" "${run[@]}" --plugin ./cleave_template.so --device-option template:colour=red
 says 'no plugin cleave_template.so' "$cleave" "${run[@]}"
 cd "$work"
 # In the folders of CLEAVE_PLUGIN_PATH: by name, and in the list of all backends.

@@ -14,7 +14,8 @@ static inline int use_fast_kernels(void **state) {
   return 0;
 }
 
-/* Runs the array `tests` with both. Its value is the number of failed tests, for use as the exit status of the program. */
+/* Runs the array `tests` with the reference kernels, then with the fast kernels. The value of the macro is the number of failed
+ * tests, for use as the exit status of the program. */
 #define RUN_BOTH_KERNELS(tests)                                        \
   (cmocka_run_group_tests_name("reference loops", tests, NULL, NULL) + \
    cmocka_run_group_tests_name("fast kernels", tests, use_fast_kernels, NULL))

@@ -93,7 +93,7 @@ static inline clv_status case_try(const char *op, int32_t opset, const clv_attri
                            .output_count = output_count,
                            .error = error};
   char reason[160];
-  if (!clv__kernel_accepts(kernel, &call, reason)) fail_msg("%s: %s", op, reason);
+  if (!clv__kernel_accepts(kernel, &call, reason)) fail_msg("%s: the kernel rejects the call: %s", op, reason);
   return clv__kernel_run(kernel, &call, clv__allocator_default());
 }
 
@@ -130,7 +130,7 @@ static inline void case_expect(const char *op, const clv_tensor *tensor, size_t 
   }
   if ((isnan(got) && isnan(wanted)) || got == wanted) return;
   if (!(fabs(got - wanted) <= case_tolerance(tensor->dtype) * (fabs(wanted) + scale) + 1e-30)) {
-    fail_msg("%s %s: element %zu is %.17g, not %.17g", op, clv_dtype_name(tensor->dtype), index, got, wanted);
+    fail_msg("%s %s: element %zu is %.17g, expected %.17g", op, clv_dtype_name(tensor->dtype), index, got, wanted);
   }
 }
 

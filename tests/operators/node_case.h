@@ -198,7 +198,7 @@ static inline void case_run(node_case *c) {
                            .outputs = c->outputs,
                            .output_count = c->output_count,
                            .error = &c->error};
-  if (!clv__kernel_accepts(kernel, &call, reason)) fail_msg("%s: %s", c->op, reason);
+  if (!clv__kernel_accepts(kernel, &call, reason)) fail_msg("%s: the kernel rejects the call: %s", c->op, reason);
   assert_ok(clv__kernel_run(kernel, &call, &counting.allocator), c->error);
   assert_int_equal(counting.live, 0);
   for (uint32_t i = 0; i < c->output_count; ++i) {

@@ -43,7 +43,7 @@ static float *numbers(uint64_t *seed, int64_t count) {
 
 typedef struct joined {
   clv__channels walk;
-  clv__channels_form forms[MOST_PIECES + 1]; /* of the pieces, followed by that of the result */
+  clv__channels_form forms[MOST_PIECES + 1]; /* the layouts of the pieces, followed by that of the result */
   clv_tensor pieces[MOST_PIECES];
 } joined;
 

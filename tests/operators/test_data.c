@@ -581,7 +581,8 @@ static void topk(void **state) {
     for (size_t i = 0; i < count_of(&c->outputs[0]); ++i) {
       unravel(&c->outputs[0], i, at);
       int64_t place = at[axis], chosen = -1;
-      for (int64_t candidate = 0; candidate < dims[axis]; ++candidate) { /* the one that `place` others precede */
+      /* Find the element that is at `place` in the sorted order. */
+      for (int64_t candidate = 0; candidate < dims[axis]; ++candidate) {
         int64_t before = 0;
         at[axis] = candidate;
         double value = clv__tensor_get(x, ravel(x, at));

@@ -458,8 +458,8 @@ static void test_cast_from_floats(void **state) {
         double got = clv__tensor_get(&y, i);
         if (targets[t] == CLV_I64 || targets[t] == CLV_U64) got = got < 0x1p63 || wanted > 0x1p63 ? got : wanted;
         if (!(got == wanted || (isnan(got) && isnan(wanted)))) {
-          fail_msg("%s to %s: %g gives %g, not %g", clv_dtype_name(x.dtype), clv_dtype_name(y.dtype), clv__tensor_get(&x, i), got,
-                   wanted);
+          fail_msg("cast of %s to %s: %g becomes %g, expected %g", clv_dtype_name(x.dtype), clv_dtype_name(y.dtype),
+                   clv__tensor_get(&x, i), got, wanted);
         }
         free(rounded.data);
       }

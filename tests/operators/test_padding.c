@@ -172,7 +172,7 @@ typedef struct setting {
   const node_case *what;
   uint32_t input_count;
   test_input inputs[MOST_INPUTS];
-  uint32_t open; /* set of letters, as a bit mask */
+  uint32_t open; /* bit mask of the letters whose axes are open */
   int64_t exact[MOST_LETTERS], padded[MOST_LETTERS];
   uint64_t seed;
 } setting;
@@ -358,7 +358,7 @@ static void compare(const setting *s, const clv_tensor *exact, const clv_tensor 
     if (memcmp(is, should, bytes) == 0) continue;
     double distance = fabs(clv__tensor_get(padded, i) - clv__tensor_get(exact, (size_t)from));
     if (rounds_by_size(s->what->op) && distance < 1e-6) continue; /* results are sums of few products of numbers below 1 */
-    fail_msg("%s (%s) %s, open %x: output %u, element %zu is %g padded, %g exact", s->what->op, s->what->inputs,
+    fail_msg("%s (%s) %s, open axes %#x: output %u, element %zu is %g with padding, %g without", s->what->op, s->what->inputs,
              s->what->attributes, s->open, output, i, clv__tensor_get(padded, i), clv__tensor_get(exact, (size_t)from));
   }
 }
@@ -370,7 +370,8 @@ static void run_both(setting *s, const clv_graph *graph) {
   for (uint32_t i = 0; i < s->input_count; ++i) make_input(s, &s->inputs[i], &exact[i], &padded[i]);
   assert_ok(clv__graph_evaluate(graph, exact, NULL, of_exact, NULL, NULL, allocator, &error), error);
   clv_status status = clv__graph_evaluate(graph, padded, NULL, of_padded, NULL, NULL, allocator, &error);
-  if (status != CLV_OK) fail_msg("%s (%s), open %x, padded: %s", s->what->op, s->what->inputs, s->open, error.message);
+  if (status != CLV_OK)
+    fail_msg("%s (%s), open axes %#x: the run with padding fails: %s", s->what->op, s->what->inputs, s->open, error.message);
   for (uint32_t o = 0; o < graph->output_count; ++o) {
     compare(s, &of_exact[o], &of_padded[o], o);
     clv__release(allocator, of_exact[o].data);
@@ -399,8 +400,8 @@ static uint32_t letters_of(const char *text, bool inputs) {
   return letters;
 }
 
-/* Returns whether the node ran in both ways. It does not if the random sizes are not valid for it, or if it is not independent.
- */
+/* Returns whether the node ran both with exact and with padded inputs. It does not if the random sizes are not valid for it, or
+ * if it is not independent along the open axes. */
 static bool try_open(const node_case *what, uint32_t open, uint64_t seed, bool expected) {
   setting s = {.what = what, .open = open, .seed = seed * 977 + open};
   clv_error error = {0};
@@ -423,7 +424,8 @@ static bool try_open(const node_case *what, uint32_t open, uint64_t seed, bool e
   assert_ok(clv__open_find(graph, shapes, NULL, 0, &arena, &found, &error), error);
   const char *reason = found == NULL ? NULL : found->reasons[0];
   if ((reason == NULL) != expected)
-    fail_msg("%s (%s) %s, open %x: %s", what->op, what->inputs, what->attributes, open, reason == NULL ? "independent" : reason);
+    fail_msg("%s (%s) %s, open axes %#x: unexpected verdict: %s", what->op, what->inputs, what->attributes, open,
+             reason == NULL ? "independent of padding" : reason);
   if (reason == NULL) run_both(&s, graph);
   clv__arena_finish(&arena);
   clv__shapes_destroy(shapes);
@@ -440,7 +442,7 @@ static void marked_operators_are_independent(void **state) {
     for (uint32_t set = letters; set != 0; set = (set - 1) & letters) {
       for (uint64_t seed = 1; seed <= 5; ++seed) ran += try_open(&cases[c], set, seed, (set & ~open) == 0);
     }
-    if (open != 0 && ran == 0) fail_msg("case %zu (%s) never ran", c, cases[c].op);
+    if (open != 0 && ran == 0) fail_msg("case %zu (%s) was not run with any seed", c, cases[c].op);
   }
 }
 
@@ -487,10 +489,10 @@ static void sizes_and_places_are_traced(void **state) {
   static const char *const good[] = {"to_line", "to_thirds", "same", "line_of_x", "both", "moved", "given", "later"};
   for (size_t i = 0; i < sizeof good / sizeof *good; ++i) {
     const char *reason = reason_of(graph, open, good[i]);
-    if (reason != NULL) fail_msg("%s: %s", good[i], reason);
+    if (reason != NULL) fail_msg("%s is not independent of padding: %s", good[i], reason);
   }
   assert_non_null(strstr(reason_of(graph, open, "to_fifths"), "cannot be derived"));
-  assert_non_null(strstr(reason_of(graph, open, "computed"), "computes indices"));
+  assert_non_null(strstr(reason_of(graph, open, "computed"), "contains indices"));
   assert_non_null(strstr(reason_of(graph, open, "sums"), "combines elements along axis 0"));
   int64_t *sizes = calloc(open->symbol_count, sizeof *sizes);
   sizes[0] = 7;

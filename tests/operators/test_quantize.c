@@ -65,7 +65,7 @@ static void test_quantize(void **state) {
       float quotient = (float)clv__tensor_get(&s.x, i) / (float)clv__tensor_get(&s.scale, at);
       double wanted = rint((double)quotient) + clv__tensor_get(&s.zero, at);
       wanted = fmin(fmax(wanted, lowest[to]), highest[to]);
-      if (clv__tensor_get(&y, i) != wanted) fail_msg("element %zu is %g, not %g", i, clv__tensor_get(&y, i), wanted);
+      if (clv__tensor_get(&y, i) != wanted) fail_msg("element %zu is %g, expected %g", i, clv__tensor_get(&y, i), wanted);
     }
     release(&s, &y);
   }
@@ -134,7 +134,7 @@ static void test_dynamic_lengths(void **state) {
     for (int64_t i = 0; i < count; ++i) {
       const float rounded = isnan(values[i]) ? zero : rintf(values[i] / scale) + zero;
       const int wanted = rounded < 0 ? 0 : rounded > 255 ? 255 : (int)rounded, made = ((const uint8_t *)outputs[0].data)[i];
-      if (made != wanted) fail_msg("element %lld of %lld is %d, not %d", (long long)i, (long long)count, made, wanted);
+      if (made != wanted) fail_msg("element %lld of %lld is %d, expected %d", (long long)i, (long long)count, made, wanted);
     }
     free(x.data);
     for (int i = 0; i < 3; ++i) free(outputs[i].data);
@@ -174,8 +174,8 @@ static void test_bytes(void **state) {
       const int wanted = sum < (float)least ? least : sum > (float)most ? most : (int)sum;
       const int made = is_signed ? ((const int8_t *)y.data)[i] : ((const uint8_t *)y.data)[i];
       if (made != wanted) {
-        fail_msg("%.9g by %.9g, element %lld of %lld, is %d, not %d", (double)numbers[i], (double)scale, (long long)i,
-                 (long long)count, made, wanted);
+        fail_msg("%.9g quantised with the scale %.9g, element %lld of %lld, is %d, expected %d", (double)numbers[i],
+                 (double)scale, (long long)i, (long long)count, made, wanted);
       }
     }
     free(x.data);

@@ -303,7 +303,7 @@ static void test_refusals(void **state) {
   clv_error error;
   (void)state;
   assert_int_equal(case_try("ReduceSum", 13, NULL, 0, inputs, 2, &out, 1, &error), CLV_INVALID_ARGUMENT);
-  assert_non_null(strstr(error.message, "3 out of range"));
+  assert_non_null(strstr(error.message, "out of range for rank 1"));
   assert_int_equal(case_try("CumSum", 14, NULL, 0, inputs, 2, &out, 1, &error), CLV_INVALID_ARGUMENT);
 }
 

@@ -1,5 +1,5 @@
-/* Both tables of kernels: every fast kernel has another reference kernel for the same operator, and accepts the same dtypes and
- * calls. */
+/* Both tables of kernels: every fast kernel has a separate reference kernel for the same operator, and accepts the same dtypes
+ * and calls. */
 #include "backends/common/kernels.h"
 #include "support.h"
 

@@ -47,7 +47,7 @@ static clv_status run(const char *op, const clv_attribute *attribute, const clv_
                            .output_count = 1,
                            .error = error};
   char reason[160];
-  if (!clv__kernel_accepts(kernel, &call, reason)) fail_msg("%s: %s", op, reason);
+  if (!clv__kernel_accepts(kernel, &call, reason)) fail_msg("%s: the kernel rejects the call: %s", op, reason);
   return clv__kernel_run(kernel, &call, clv__allocator_default());
 }
 
@@ -155,7 +155,7 @@ static void attention(void **state) {
   static const float slope = 0.1f;
   for (uint32_t round = 0; round < 40; ++round) {
     int64_t heads = 1 + (int64_t)(round % 4), width = 1 + (int64_t)(test_random(&seed) % 40);
-    if (round % 3 == 1) width = 16 * (1 + (int64_t)(test_random(&seed) % 9)); /* whole vectors */
+    if (round % 3 == 1) width = 16 * (1 + (int64_t)(test_random(&seed) % 9)); /* heads that fill whole vector registers */
     int64_t columns = heads * width;
     clv_dtype dtype = round % 3 == 2 ? CLV_BF16 : CLV_F32;
     graph g = make_graph(1 + (int64_t)(test_random(&seed) % 30), 1 + (int64_t)(test_random(&seed) % 30),
@@ -199,7 +199,7 @@ static void lies(void **state) {
     int64_t offsets[4], sources[3];
     const char *text;
   } cases[] = {
-      {{0, 1, 2, 4}, {0, 1, 2}, "offsets[3] is 4: they must ascend to at most 3 edges"},
+      {{0, 1, 2, 4}, {0, 1, 2}, "offsets[3] is 4: offsets must not decrease and must be at most 3, the number of edges"},
       {{0, 2, 1, 3}, {0, 1, 2}, "offsets[2] is 1"},
       {{1, 1, 2, 3}, {0, 1, 2}, "offsets begin with 1, not 0"},
       {{0, -1, 2, 3}, {0, 1, 2}, "offsets[1] is -1"},
@@ -215,7 +215,8 @@ static void lies(void **state) {
                            clv__tensor_make(CLV_I64, 1, (const int64_t[]){4}, (void *)cases[i].offsets),
                            clv__tensor_make(CLV_I64, 1, (const int64_t[]){3}, (void *)cases[i].sources)};
     assert_int_equal(run("SparseAggregate", NULL, inputs, 3, &output, &error), CLV_INVALID_ARGUMENT);
-    if (strstr(error.message, cases[i].text) == NULL) fail_msg("%s: %s", cases[i].text, error.message);
+    if (strstr(error.message, cases[i].text) == NULL)
+      fail_msg("'%s' is not in the error message: %s", cases[i].text, error.message);
   }
 }
 

@@ -1,5 +1,5 @@
-/* `delegate`: runs of the list, groups chosen by delegates, and the remaining nodes. Worked examples, and random problems with
- * random claims. */
+/* The strategy `delegate`: runs of consecutive nodes, groups that delegates claim, and the remaining nodes. Worked examples, and
+ * random problems with random claims. */
 #include "place/groups.h"
 #include "place/node.h"
 #include "problem_checks.h"
@@ -59,15 +59,15 @@ static void pins_and_views(void **state) {
   small s;
   outcome o;
   small_begin(&s, 3, spaces, 1);
-  uint32_t x = small_view(&s, SMALL_ALL, 0); /* 0: a view of a graph input: on its reader's device */
-  x = small_view(&s, SMALL_ALL, x);          /* 1: a view of that view: likewise */
-  uint32_t a = small_node(&s, 4, x);         /* 2 */
-  uint32_t b = small_node(&s, SMALL_ALL, a); /* 3: the npu would get it, but it is pinned */
+  uint32_t x = small_view(&s, SMALL_ALL, 0); /* node 0: a view of a graph input follows its reader */
+  x = small_view(&s, SMALL_ALL, x);          /* node 1: so does a view of that view */
+  uint32_t a = small_node(&s, 4, x);         /* node 2 */
+  uint32_t b = small_node(&s, SMALL_ALL, a); /* node 3: the npu would get it, but it is pinned */
   small_pin(&s, GPU);
-  uint32_t v = small_view(&s, SMALL_ALL, b); /* 4: on its source's device */
-  uint32_t c = small_node(&s, SMALL_ALL, v); /* 5 */
-  uint32_t w = small_view(&s, 6, c);         /* 6: its source's device cannot run it: the next delegate */
-  small_node(&s, 4, w, b);                   /* 7 */
+  uint32_t v = small_view(&s, SMALL_ALL, b); /* node 4: follows its source */
+  uint32_t c = small_node(&s, SMALL_ALL, v); /* node 5 */
+  uint32_t w = small_view(&s, 6, c);         /* node 6: its source's device cannot run it, so the next delegate gets it */
+  small_node(&s, 4, w, b);                   /* node 7 */
   delegate_ok(&o, small_end(&s), NULL);
   expect(&o, &s.problem, "22211012", "00011234", "vvruvrrr");
   clv__arena_finish(&o.arena);
@@ -105,13 +105,13 @@ static void groups_that_cannot_stand_together(void **state) {
   clv_error error = {0};
   uint32_t *order;
   small_begin(&s, 3, spaces, 2);
-  uint32_t a = small_node(&s, SMALL_ALL, 0); /* 0: group 0 */
-  uint32_t b = small_node(&s, SMALL_ALL, a); /* 1 */
-  small_node(&s, SMALL_ALL, b);              /* 2: group 0 */
-  uint32_t c = small_node(&s, SMALL_ALL, 1); /* 3: group 1 */
-  uint32_t d = small_node(&s, SMALL_ALL, 1); /* 4: group 2 */
-  small_node(&s, SMALL_ALL, d);              /* 5: group 1 */
-  small_node(&s, SMALL_ALL, c);              /* 6: group 2 */
+  uint32_t a = small_node(&s, SMALL_ALL, 0); /* node 0: in group 0 */
+  uint32_t b = small_node(&s, SMALL_ALL, a); /* node 1 */
+  small_node(&s, SMALL_ALL, b);              /* node 2: in group 0 */
+  uint32_t c = small_node(&s, SMALL_ALL, 1); /* node 3: in group 1 */
+  uint32_t d = small_node(&s, SMALL_ALL, 1); /* node 4: in group 2 */
+  small_node(&s, SMALL_ALL, d);              /* node 5: in group 1 */
+  small_node(&s, SMALL_ALL, c);              /* node 6: in group 2 */
   static const uint32_t groups[] = {0, CLV__NONE, 0, 1, 2, 1, 2};
   static const uint32_t expected[] = {0, 1, 2, 3, 4, 6, 5};
   clv__arena_init(&arena, clv__allocator_default());
@@ -224,7 +224,8 @@ static void random_problems(void **state) {
     clv__arena_finish(&o.arena);
     clv__arena_finish(&arena);
   }
-  print_message("%u problems with groups, %u with partitions of several nodes\n", groups, whole);
+  print_message("%u problems have groups of nodes that a device claims; %u of these have partitions of several nodes\n", groups,
+                whole);
   assert_true(whole > groups / 2);
 }
 

@@ -85,7 +85,7 @@ static clv__problem *make_chain(uint32_t nodes, uint64_t fast_launch_ns, uint64_
   return problem;
 }
 
-/* ---- How often it is exact ---- */
+/* ---- Comparison with the exact optimum ---- */
 
 typedef struct gaps {
   uint32_t count, exact;
@@ -239,7 +239,8 @@ static void test_repricing_keeps_single_devices(void **state) {
     int64_t single = (int64_t)(test_placement_ns(&repriced, devices) - test_placement_ns(problem, devices));
     for (uint32_t n = 5; n < 15; ++n) devices[n] = 1; /* adds two boundaries */
     int64_t three = (int64_t)(test_placement_ns(&repriced, devices) - test_placement_ns(problem, devices));
-    /* In one memory: the cheaper launch, twice. In two: the host's launch on the way out and the other device's on the way in. */
+    /* With one memory, each of the two boundaries costs the cheaper launch. With two memories, the boundary into the other
+     * device's memory costs that device's launch, and the boundary back to host memory costs the host's launch. */
     assert_int_equal(three - single, shared ? 20 : 110);
     if (shared) assert_int_equal(single, -19 * 10 + 2 * 19 * 5);
     clv__arena_finish(&arena);
@@ -330,7 +331,7 @@ static void test_weights_are_streamed(void **state) {
            pays ? "pays" : "does not pay", fast, (unsigned long long)c.price.serial_ns,
            (unsigned long long)(30 * slow[pays] + 10));
     assert_true(pays ? fast == 30 : fast <= 10);
-    if (!pays) { /* only the fast device, with too little memory: refused */
+    if (!pays) { /* only the fast device supports the nodes, and its memory is too small: an error */
       uint16_t *supports = clv__arena_allocate(&arena, 30 * sizeof *supports);
       for (uint32_t n = 0; n < 30; ++n) supports[n] = 1;
       limits[0].memory_bytes = 900;
@@ -379,7 +380,7 @@ static void test_boundaries_that_do_not_pay(void **state) {
   assert_int_equal(c.cut.count, 1);
   assert_string_equal(c.placing.causes[0], "single");
   assert_string_equal(c.placing.causes[2], "only");
-  c = place_blocks(10000, 40, &arena); /* pays for the first 42 nodes */
+  c = place_blocks(10000, 40, &arena); /* the fast device supports all of nodes 0 to 41, so it pays to use it for them */
   assert_int_equal(c.cut.count, 2);
   for (uint32_t n = 0; n < 100; ++n) assert_int_equal(c.placing.devices[n], n < 42 ? 0 : 1);
   assert_string_equal(c.placing.causes[50], "back");
@@ -434,7 +435,8 @@ static void test_allocations_fail(void **state) {
       if (failed) assert_int_equal(status, CLV_OUT_OF_MEMORY);
       clv__arena_finish(&arena);
       assert_int_equal(counting.live, 0);
-      step = at < test_some(200) ? 1 : 1 + (uint32_t)(at / test_some(50)); /* fewer later: the search repeats itself */
+      /* Skips most of the later allocations, because the search repeats itself. */
+      step = at < test_some(200) ? 1 : 1 + (uint32_t)(at / test_some(50));
     }
     clv__arena_finish(&kept);
   }

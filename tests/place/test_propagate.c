@@ -34,7 +34,7 @@ static const clv__pass *pass_of(const outcome *o, const char *name) {
   for (uint32_t i = 0; i < o->placing.pass_count; ++i) {
     if (strcmp(o->placing.passes[i].name, name) == 0) return &o->placing.passes[i];
   }
-  fail_msg("no pass %s", name);
+  fail_msg("there is no pass '%s'", name);
   return NULL;
 }
 
@@ -42,7 +42,7 @@ static const clv__pass *pass_of(const outcome *o, const char *name) {
 static void expect_pass(const outcome *o, const char *name, const char *devices) {
   char text[SMALL_NODES + 1];
   const char *is = small_devices(pass_of(o, name)->devices, o->problem->node_count, text);
-  if (strcmp(is, devices) != 0) fail_msg("after pass %s: %s, expected %s", name, is, devices);
+  if (strcmp(is, devices) != 0) fail_msg("after pass %s, the devices of the nodes are %s, expected %s", name, is, devices);
 }
 
 static void expect_cause(const outcome *o, uint32_t node, const char *cause) {
@@ -161,17 +161,17 @@ static void the_four_sweeps(void **state) {
   for (int on_edges = 0; on_edges < 2; ++on_edges) {
     small s;
     small_begin(&s, 2, gpu_and_cpu, 1);
-    uint32_t x = small_node(&s, 1u << CPU, 0); /* 0: sweep d: the cpu of node 1 */
-    x = small_node(&s, SMALL_ALL, x);          /* 1: cpu by its weight */
+    uint32_t x = small_node(&s, 1u << CPU, 0); /* node 0: sweep d gives it the cpu of node 1 */
+    x = small_node(&s, SMALL_ALL, x);          /* node 1: on the cpu, because its weight is there */
     small_weight(&s, 0, CPU);
-    x = small_node(&s, SMALL_ALL, x); /* 2: sweep b: the gpu of node 3 */
-    x = small_node(&s, SMALL_ALL, x); /* 3: gpu by its weight */
+    x = small_node(&s, SMALL_ALL, x); /* node 2: sweep b gives it the gpu of node 3 */
+    x = small_node(&s, SMALL_ALL, x); /* node 3: on the gpu, because its weight is there */
     small_weight(&s, 2, GPU);
-    x = small_node(&s, 1u << CPU, x); /* 4: the gpu does not support it */
-    x = small_node(&s, SMALL_ALL, x); /* 5: sweep a: the gpu of node 3, across node 4 */
-    x = small_node(&s, SMALL_ALL, x); /* 6: cpu */
+    x = small_node(&s, 1u << CPU, x); /* node 4: the gpu does not support it */
+    x = small_node(&s, SMALL_ALL, x); /* node 5: sweep a gives it the gpu of node 3, across node 4 */
+    x = small_node(&s, SMALL_ALL, x); /* node 6: pinned to the cpu */
     small_pin(&s, CPU);
-    small_node(&s, SMALL_ALL, x); /* 7: sweep c: the cpu of node 6 */
+    small_node(&s, SMALL_ALL, x); /* node 7: sweep c gives it the cpu of node 6 */
     outcome o;
     propagate_ok(&o, small_end(&s), on_edges);
     expect_pass(&o, "1", "-1-0--1-");
@@ -224,12 +224,12 @@ static void the_strongest_flow(void **state) {
   small_pin(&s, 1);
   uint32_t c = small_node(&s, SMALL_ALL, 0);
   small_pin(&s, 1);
-  small_node(&s, SMALL_ALL, a, b, c);        /* 3: one arrives twice, the other once */
-  small_node(&s, SMALL_ALL, a, b);           /* 4: a tie */
-  small_node(&s, 1 | 4, a, b, c);            /* 5: the stronger cannot run it */
-  uint32_t d = small_node(&s, 4, a, b, c);   /* 6: neither can run it: the stronger is passed on */
-  uint32_t v = small_view(&s, SMALL_ALL, d); /* 7: also through a view */
-  small_node(&s, SMALL_ALL, v);              /* 8 */
+  small_node(&s, SMALL_ALL, a, b, c);        /* node 3: device 1 arrives twice, device 0 once */
+  small_node(&s, SMALL_ALL, a, b);           /* node 4: a tie of devices 0 and 1 */
+  small_node(&s, 1 | 4, a, b, c);            /* node 5: device 1 arrives most often, but cannot run it */
+  uint32_t d = small_node(&s, 4, a, b, c);   /* node 6: neither can run it, so device 1 is passed on */
+  uint32_t v = small_view(&s, SMALL_ALL, d); /* node 7: device 1 is passed on through a view, too */
+  small_node(&s, SMALL_ALL, v);              /* node 8 */
   outcome o;
   propagate_ok(&o, small_end(&s), true);
   expect_pass(&o, "2a", "011100--1");
@@ -240,25 +240,25 @@ static void buffers_weights_and_offload(void **state) {
   (void)state;
   small s;
   small_begin(&s, 2, gpu_and_cpu, 1);
-  uint32_t x = small_node(&s, SMALL_ALL, 0); /* 0: the user put its output on the gpu */
+  uint32_t x = small_node(&s, SMALL_ALL, 0); /* node 0: the user put its output on the gpu */
   s.value_homes[x] = GPU;
-  x = small_node(&s, 1u << CPU, x); /* 1: likewise, but the gpu cannot run it */
+  x = small_node(&s, 1u << CPU, x); /* node 1: the user put its output on the gpu, which cannot run it */
   s.value_homes[x] = GPU;
-  x = small_node(&s, SMALL_ALL, x); /* 2: its weight is in host memory */
+  x = small_node(&s, SMALL_ALL, x); /* node 2: its weight is in host memory */
   small_weight(&s, 1, CLV__NONE);
-  x = small_node(&s, SMALL_ALL, x); /* 3: likewise, and the gpu prefers it */
+  x = small_node(&s, SMALL_ALL, x); /* node 3: its weight is in host memory, and the gpu prefers to run it */
   small_weight(&s, 1, CLV__NONE);
   s.prefers[3] = 1u << GPU;
-  x = small_node(&s, SMALL_ALL, x); /* 4: without weights, preferences do not count */
+  x = small_node(&s, SMALL_ALL, x); /* node 4: the gpu prefers to run it, which is ignored for a node without weights */
   s.prefers[4] = 1u << GPU;
   small_pin(&s, CPU);
-  x = small_node(&s, SMALL_ALL, x); /* 5: its weight is too small to count */
+  x = small_node(&s, SMALL_ALL, x); /* node 5: its weight is so small that it is ignored */
   small_weight(&s, 1, GPU);
   s.flags[5] = CLV__NODE_LIGHT_WEIGHT;
-  x = small_node(&s, 1u << CPU, x); /* 6: it cannot run where its first weight is */
+  x = small_node(&s, 1u << CPU, x); /* node 6: the device of its first weight cannot run it */
   small_weight(&s, 1, GPU);
   small_weight(&s, 2, CPU);
-  x = small_node(&s, SMALL_ALL, x); /* 7: the home of the view's value is also its own */
+  x = small_node(&s, SMALL_ALL, x); /* node 7: the user put a view of its output on the gpu */
   x = small_view(&s, SMALL_ALL, x);
   s.value_homes[x] = GPU;
   outcome o;
@@ -272,12 +272,12 @@ static void buffers_weights_and_offload(void **state) {
 static void prefers_asks_only_devices_before_the_host(void **state) {
   (void)state;
   small s;
-  static const uint32_t spaces[] = {0, 1, 0}; /* a host device, a gpu, the cpu */
+  static const uint32_t spaces[] = {0, 1, 0}; /* devices: 0 works in host memory, 1 is a gpu, 2 is the cpu */
   small_begin(&s, 3, spaces, 1);
-  uint32_t x = small_node(&s, SMALL_ALL, 0); /* the first host device, by priority */
+  uint32_t x = small_node(&s, SMALL_ALL, 0); /* runs on device 0, the first one in host memory */
   small_weight(&s, 1, CLV__NONE);
   s.prefers[0] = SMALL_ALL;
-  small_node(&s, 6, x); /* the first host device cannot run it */
+  small_node(&s, 6, x); /* device 0 cannot run it */
   small_weight(&s, 1, CLV__NONE);
   s.prefers[1] = SMALL_ALL;
   outcome o;
@@ -324,14 +324,14 @@ static void best_supported_inputs(void **state) {
   uint32_t b = small_node(&s, SMALL_ALL, 0);
   small_pin(&s, 1);
   uint32_t view = small_view(&s, SMALL_ALL, b);
-  small_node(&s, 6, a, b, view); /* 3: device 1 has two of three inputs, one by its view */
+  small_node(&s, 6, a, b, view); /* node 3: device 1 has two of its three inputs, one of them through a view */
   small_pin(&s, CLV__NONE);
   outcome o;
   const clv__problem *problem = small_end(&s);
   propagate_ok(&o, problem, false);
   expect_pass(&o, "2d", "01-1"); /* device 1 spread from a neighbour in the list */
   clv__arena_finish(&o.arena);
-  for (int i = 0; i < 4; ++i) { /* pass 3 alone, without sweeps */
+  for (int i = 0; i < 4; ++i) { /* runs only pass 3, without the sweeps of pass 2 */
     static const uint16_t supports[] = {7, 5, 4 | 8, 8 | 4};
     static const uint32_t expected[] = {1, 0, 2, 2};
     uint32_t devices[] = {0, 1, CLV__NONE, CLV__NONE};
@@ -356,12 +356,12 @@ static void upgrade_in_one_memory(void **state) {
   static const uint32_t spaces[] = {1, 0, 0};
   small s;
   small_begin(&s, 3, spaces, 1);
-  uint32_t x = small_node(&s, SMALL_ALL, 0); /* 0: stays, because it is pinned */
+  uint32_t x = small_node(&s, SMALL_ALL, 0); /* node 0: stays, because it is pinned */
   small_pin(&s, 2);
-  uint32_t y = small_node(&s, 4 | 2, x); /* 1: upgraded */
-  uint32_t z = small_node(&s, 1, y);     /* 2: only the gpu can run it */
-  small_node(&s, 4 | 2, y, z);           /* 3: stays, because it reads gpu memory */
-  small_node(&s, 4, y);                  /* 4: stays, because only the cpu supports it */
+  uint32_t y = small_node(&s, 4 | 2, x); /* node 1: upgraded */
+  uint32_t z = small_node(&s, 1, y);     /* node 2: only the gpu can run it */
+  small_node(&s, 4 | 2, y, z);           /* node 3: stays, because it reads gpu memory */
+  small_node(&s, 4, y);                  /* node 4: stays, because only the cpu supports it */
   outcome o;
   propagate_ok(&o, small_end(&s), false);
   expect_pass(&o, "2d", "22-22");
@@ -376,15 +376,15 @@ static void views_make_no_boundary(void **state) {
   (void)state;
   small s;
   small_begin(&s, 2, gpu_and_cpu, 1);
-  uint32_t lead = small_view(&s, SMALL_ALL, 0); /* 0: first in the list: joins the first partition, on the gpu */
-  uint32_t a = small_node(&s, 1, lead);         /* 1 */
-  uint32_t b = small_node(&s, 2, a);            /* 2: cpu */
-  uint32_t late = small_view(&s, SMALL_ALL, a); /* 3: within the cpu's run, but its source is on the gpu */
-  b = small_node(&s, 2, b, late);               /* 4: cpu */
-  uint32_t mid = small_view(&s, 2, b);          /* 5: cpu */
-  uint32_t c = small_node(&s, 1, mid);          /* 6: gpu */
-  uint32_t own = small_view(&s, 2, c);          /* 7: its source's device cannot run it: a partition alone */
-  small_node(&s, 1, own);                       /* 8 */
+  uint32_t lead = small_view(&s, SMALL_ALL, 0); /* node 0: as the first in the list, it joins the first partition, on the gpu */
+  uint32_t a = small_node(&s, 1, lead);         /* node 1: on the gpu */
+  uint32_t b = small_node(&s, 2, a);            /* node 2: on the cpu */
+  uint32_t late = small_view(&s, SMALL_ALL, a); /* node 3: between nodes of the cpu, but its source is on the gpu */
+  b = small_node(&s, 2, b, late);               /* node 4: on the cpu */
+  uint32_t mid = small_view(&s, 2, b);          /* node 5: on the cpu */
+  uint32_t c = small_node(&s, 1, mid);          /* node 6: on the gpu */
+  uint32_t own = small_view(&s, 2, c);          /* node 7: its source's device cannot run it, so it is a partition by itself */
+  small_node(&s, 1, own);                       /* node 8: on the gpu */
   outcome o;
   propagate_ok(&o, small_end(&s), false);
   assert_int_equal(o.placing.cut.count, 5);
@@ -451,7 +451,7 @@ static void thirty_inputs(void **state) {
   clv__arena_finish(&o.arena);
 }
 
-/* A value that was copied before does not count as an input again, nor does a value computed in the same memory. */
+/* The limit on inputs does not apply to a value that was copied before, or that was computed in the same memory. */
 static void copies_are_shared(void **state) {
   (void)state;
   small s;
@@ -462,7 +462,7 @@ static void copies_are_shared(void **state) {
   uint32_t last = small_node_of(&s, 1u << GPU, 30, values);
   last = small_node(&s, 1u << CPU, last);
   values[29] = last;
-  small_node_of(&s, 1u << GPU, 30, values); /* one new value, and 29 that are already there */
+  small_node_of(&s, 1u << GPU, 30, values); /* reads one new value, and 29 that are already on the gpu */
   outcome o;
   propagate_ok(&o, small_end(&s), false);
   assert_int_equal(o.placing.cut.count, 4);
@@ -494,16 +494,16 @@ static void streamed_weights_share_a_buffer(void **state) {
   (void)state;
   small s;
   small_begin(&s, 2, gpu_and_cpu, 1);
-  uint32_t x = small_node(&s, 1u << GPU, 0); /* 0: reads no streamed weight */
-  x = small_node(&s, 1u << GPU, x);          /* 1 */
+  uint32_t x = small_node(&s, 1u << GPU, 0); /* node 0: reads no streamed weight */
+  x = small_node(&s, 1u << GPU, x);          /* node 1 */
   uint32_t shared = small_weight(&s, 1, CPU);
-  x = small_node(&s, 1u << GPU, x); /* 2: reads the same weight, which is already there */
+  x = small_node(&s, 1u << GPU, x); /* node 2: reads the same weight, which is already there */
   s.weights[s.weight_offsets[s.problem.node_count]++] = shared;
-  x = small_node(&s, 1u << GPU, x); /* 3: another streamed weight begins a partition */
+  x = small_node(&s, 1u << GPU, x); /* node 3: another streamed weight begins a partition */
   small_weight(&s, 1, CPU);
-  x = small_node(&s, 1u << GPU, x); /* 4: not placed by the user, so uploaded once */
+  x = small_node(&s, 1u << GPU, x); /* node 4: the user has not placed its weight, which is therefore uploaded only once */
   small_weight(&s, 1, CLV__NONE);
-  small_node(&s, 1u << GPU, x); /* 5 */
+  small_node(&s, 1u << GPU, x); /* node 5 */
   small_weight(&s, 1, CPU);
   outcome o;
   propagate_ok(&o, small_end(&s), false);
@@ -667,7 +667,7 @@ static void random_problems(void **state) {
     }
     clv__arena_finish(&arena);
   }
-  print_message("%u placements, %u of more than 3 partitions\n", parted, many);
+  print_message("%u placements were split; %u of them have more than 3 partitions\n", parted, many);
   assert_true(many > parted / 4);
 }
 

@@ -12,7 +12,7 @@
 
 static uint32_t scaled(uint32_t problems) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  problems = (problems + 3) / 4; /* there are still enough */
+  problems = (problems + 3) / 4; /* sanitizers are slow */
 #endif
   return test_some(problems);
 }
@@ -160,7 +160,9 @@ static void strategies_of(uint32_t problems, uint64_t first_seed, const test_pro
     uint32_t mode = i % 4;
     s.input.split = mode == 3 ? CLV__SPLIT_CONVEX : (clv__split_mode)mode;
     s.input.split_is_given = mode < 3;
-    s.input.objective = i % 128 == 127 ? CLV__OVERLAP : i % 32 == 31 ? CLV__THROUGHPUT : CLV__LATENCY; /* rarer if slow */
+    s.input.objective = i % 128 == 127 ? CLV__OVERLAP
+                        : i % 32 == 31 ? CLV__THROUGHPUT
+                                       : CLV__LATENCY; /* the slower an objective, the rarer */
     if (i % 3 == 0) draw_claims(&s, s.seed);
     check_strategies(&s, i % 5 == 0);
     subject_close(&s);
@@ -249,7 +251,7 @@ static void optimal_is_least_without_launches(void **state) {
                         (unsigned long long)least);
     subject_close(&s);
   }
-  print_message("             %u problems; %u at the least node + transfer + fusion cost\n", count, reached);
+  print_message("             %u problems; in %u, optimal has the least cost of nodes, transfers and fusion\n", count, reached);
 }
 
 /* With launches and limits: the bound is at most the best plan, which is at most the result of `optimal`. */
@@ -276,8 +278,9 @@ static void optimal_is_within_its_gap(void **state) {
     subject_close(&s);
   }
   print_message(
-      "             %u problems; optimal is the best plan in %u (worst: %.1f %% above), and the bound equals it in %u\n", count,
-      same, 100 * worst, tight);
+      "             %u problems; optimal finds the best plan in %u (at worst %.1f %% slower), and the bound equals its time in "
+      "%u\n",
+      count, same, 100 * worst, tight);
   assert_true(same * 100 >= count * 95);
 }
 
@@ -303,7 +306,8 @@ static void lanes_are_within_their_gap(void **state) {
     tight += clv__bound_of(&bounds, s.input.objective) == least;
     subject_close(&s);
   }
-  print_message("             %u problems; optimal is the best plan in %u, and the bound equals it in %u\n", count, same, tight);
+  print_message("             %u problems; optimal finds the best plan in %u, and the bound equals its time in %u\n", count, same,
+                tight);
   assert_true(same * 100 >= count * 80);
 }
 
@@ -354,7 +358,8 @@ static void splits_are_least(void **state) {
     least += fast.price.serial_ns == best.serial_ns;
     subject_close(&s);
   }
-  print_message("             %u problems; the fewest in %u, the least time in %u\n", count, fewest, least);
+  print_message("             %u problems; the split has the fewest partitions in %u, and the least time in %u\n", count, fewest,
+                least);
   assert_true(fewest * 100 >= count * 90 && least * 100 >= count * 90);
 }
 

@@ -1,4 +1,5 @@
-/* `ready`: compared with all placements of small problems; properties of its results on larger ones. */
+/* Tests the strategy `ready`: compares it with all placements of small problems, and checks properties of its results on larger
+ * ones. */
 #include "place/node.h"
 #include "problem_checks.h"
 #include "small.h"
@@ -91,7 +92,7 @@ static void fewest_of_all_placements(void **state) {
     clv__arena_finish(&o.arena);
     clv__arena_finish(&arena);
   }
-  print_message("%u problems of more than two turns\n", several);
+  print_message("in %u problems, the devices must take turns more than twice\n", several);
   assert_true(several > 300);
 }
 
@@ -102,15 +103,15 @@ static void views(void **state) {
   small s;
   outcome o;
   small_begin(&s, 2, spaces, 1);
-  uint32_t x = small_view(&s, SMALL_ALL, 0); /* 0: read by 2 and 4; the turn of 4 comes first */
+  uint32_t x = small_view(&s, SMALL_ALL, 0); /* node 0: read by nodes 2 and 4; the turn of node 4 comes first */
   uint32_t a = small_node(&s, 1, 0);         /* 1 */
   uint32_t b = small_node(&s, 2, a, x);      /* 2 */
-  uint32_t v = small_view(&s, SMALL_ALL, b); /* 3: follows its source, 2 */
+  uint32_t v = small_view(&s, SMALL_ALL, b); /* node 3: follows its source, node 2 */
   small_node(&s, 1, x);                      /* 4 */
-  uint32_t w = small_view(&s, 1, v);         /* 5: its source's device does not support it */
-  small_node(&s, SMALL_ALL, w);              /* 6: runs in the same turn */
+  uint32_t w = small_view(&s, 1, v);         /* node 5: its source's device does not support it */
+  small_node(&s, SMALL_ALL, w);              /* node 6: runs in the turn of node 5 */
   uint32_t unread = small_view(&s, SMALL_ALL, 0);
-  (void)unread; /* 7: an output and a view of a graph input: in host memory */
+  (void)unread; /* node 7: an output that is a view of a graph input, so it stays in host memory */
   ready_ok(&o, small_end(&s));
   char text[9];
   assert_string_equal(small_devices(o.placing.devices, 8, text), "00110001");
@@ -126,12 +127,12 @@ static void three_devices(void **state) {
   small s;
   outcome o;
   small_begin(&s, 3, spaces, 1);
-  uint32_t a = small_node(&s, 4 | 2, 0); /* 0: device 1 could run only this; device 2 this and the next two */
+  uint32_t a = small_node(&s, 4 | 2, 0); /* node 0: device 1 could run only this node; device 2 can run nodes 0 to 2 */
   a = small_node(&s, 4, a);
   a = small_node(&s, 4, a);
-  uint32_t b = small_node(&s, 1, a); /* 3: devices 0 and 1 can run one node each: the first device */
+  uint32_t b = small_node(&s, 1, a); /* node 3: devices 0 and 1 can run one node each, so the turn is of device 0 */
   uint32_t c = small_node(&s, 2, a);
-  small_node(&s, 6, b, c); /* 5: ready in the turn of device 1 */
+  small_node(&s, 6, b, c); /* node 5: ready in the turn of device 1 */
   ready_ok(&o, small_end(&s));
   char text[7];
   assert_string_equal(small_devices(o.placing.devices, 6, text), "222011");

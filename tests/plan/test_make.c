@@ -114,7 +114,7 @@ static void refusals_say_why(void **state) {
   close_all(&f);
 }
 
-/* Four additions whose weights and results do not fit together. They move to the CPU, unless they are pinned. */
+/* Four additions whose weights and results together exceed the NPU's memory. They move to the CPU, unless they are pinned. */
 static void memory_moves_partitions(void **state) {
   (void)state;
   fixture f;
@@ -145,7 +145,7 @@ static void memory_moves_partitions(void **state) {
   clv_assignment pin = {"v*", "npu"};
   options.pins = &pin;
   options.pin_count = 1;
-  expect_refusal(&f, &options, "is pinned to npu, but with its partition this device would need");
+  expect_refusal(&f, &options, "is pinned to npu, but with the node's partition this device would need");
   close_all(&f);
 }
 
@@ -163,7 +163,7 @@ static char *read_text(const char *path) {
 static void expect_broken(fixture *f, const char *path, const char *text, const char *from, const char *to, const char *message) {
   char *edited = calloc(1, strlen(text) + strlen(to) + 1);
   const char *at = strstr(text, from);
-  if (at == NULL) fail_msg("the plan has no '%s'", from);
+  if (at == NULL) fail_msg("the plan's text does not contain '%s'", from);
   memcpy(edited, text, (size_t)(at - text));
   strcat(edited, to);
   strcat(edited, at + strlen(from));

@@ -1,5 +1,5 @@
-/* Whatever the size of a device's memory, a plan made for it runs: what does not fit is on another device, and results do not
- * change. */
+/* Makes and runs plans for devices with memories of many sizes. Every plan must run: nodes that do not fit are placed on another
+ * device. The results must not change. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static void every_memory_size(void **state) {
     }
   }
   assert_int_equal(least, 0); /* the smallest memory fits no partition */
-  assert_true(most >= 2);     /* the largest fits both */
+  assert_true(most >= 2);     /* the largest memory fits two partitions */
 }
 
 /* If pieces of partitions do not fit either, they are cut again. This ends with a plan or with an error. */

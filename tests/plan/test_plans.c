@@ -41,13 +41,14 @@ static void check_file(machine *m, const clv_plan *plan, const char *what) {
   clv_plan *again = NULL;
   char *text = json_of(plan);
   clv_status status = clv__plan_parse(plan->graph, m->devices, text, strlen(text), NULL, &again, &error);
-  if (status != CLV_OK) fail_msg("%s: its own file is rejected: %s", what, error.message);
+  if (status != CLV_OK) fail_msg("%s: the file that was written from the plan is rejected: %s", what, error.message);
   char *text_again = json_of(again);
   size_t at = 0;
   while (text[at] != '\0' && text[at] == text_again[at]) ++at;
   if (text[at] != text_again[at]) {
     size_t from = at < 60 ? 0 : at - 60;
-    fail_msg("%s: read and written again it differs:\n%.120s\n---\n%.120s", what, text + from, text_again + from);
+    fail_msg("%s: after reading and writing the file again, its text differs:\n%.120s\n---\n%.120s", what, text + from,
+             text_again + from);
   }
   clv__release(plan->graph->allocator, text_again);
   clv__release(plan->graph->allocator, text);
@@ -70,7 +71,7 @@ static void check_run(const clv_plan *plan, const char *what) {
   clv_session *session = machine_session(plan);
   machine_check_run(session, plan, inputs, what);
   assert_ok(clv__session_verify(session, inputs, plan->graph->input_count, &mismatch, &error), error);
-  if (mismatch.partition != CLV__NO_ID) fail_msg("%s: partition %u differs", what, mismatch.partition);
+  if (mismatch.partition != CLV__NO_ID) fail_msg("%s: the results of partition %u are wrong", what, mismatch.partition);
   clv_session_destroy(session);
 }
 
@@ -123,7 +124,7 @@ static clv_graph *heavy_chain(const clv_allocator *allocator) {
   test_graph_input(&g, "v0", CLV_F32, 2, DIMS(4, 512));
   for (int i = 0; i < 4; ++i) {
     char weight[16], inputs[32], output[16];
-    snprintf(weight, sizeof weight, "w%d", i); /* one is read twice */
+    snprintf(weight, sizeof weight, "w%d", i); /* one of the weights is read twice */
     snprintf(inputs, sizeof inputs, "v%d,w%d", i, i);
     snprintf(output, sizeof output, "v%d", i + 1);
     test_graph_weight(&g, weight, 2, DIMS(512, 512));
@@ -173,7 +174,8 @@ static uint32_t with_memory(const char *spec, uint32_t kibibytes, bool pinned, u
     say(what, spec, &options);
     clv_status status = clv_plan_make(graph, m.devices, &options, &plan, &error);
     if (status != CLV_OK) {
-      if (!pinned || status != CLV_NOT_SUPPORTED) fail_msg("%s, %uK: %s", what, kibibytes, error.message);
+      if (!pinned || status != CLV_NOT_SUPPORTED)
+        fail_msg("%s, %u KiB of memory: unexpected error: %s", what, kibibytes, error.message);
       by_optimal += s % strategy_count() == 0;
       by_contiguous += s % strategy_count() == 1;
       ++*refused;
@@ -183,7 +185,8 @@ static uint32_t with_memory(const char *spec, uint32_t kibibytes, bool pinned, u
     check_file(&m, plan, what);
     clv_session *session;
     status = clv_session_create(plan, NULL, &session, &error);
-    if (status != CLV_OK) fail_msg("%s, %uK: cannot make a session of the plan: %s", what, kibibytes, error.message);
+    if (status != CLV_OK)
+      fail_msg("%s, %u KiB of memory: cannot create a session for the plan: %s", what, kibibytes, error.message);
     machine_check_run(session, plan, &input, what);
     clv_session_destroy(session);
     clv_plan_destroy(plan);
@@ -224,7 +227,7 @@ static void the_last_device_is_small(void **state) {
   }
 }
 
-/* The plan file has the kept values and the note. */
+/* A plan that is read from its file keeps the same values as the plan that was written. */
 static void kept_values_stay(void **state) {
   (void)state;
   machine m;
@@ -261,7 +264,7 @@ static void try_edit(machine *m, const clv_graph *graph, const char *text, const
   clv_error error = {0};
   clv_plan *plan = NULL;
   const char *start = strstr(text, e->after), *at = start == NULL ? NULL : strstr(start, e->from);
-  if (at == NULL) fail_msg("the plan has no '%s' after '%s'", e->from, e->after);
+  if (at == NULL) fail_msg("the plan's text does not contain '%s' after '%s'", e->from, e->after);
   clv__text edited;
   clv__text_init(&edited, graph->allocator);
   clv__text_append_bytes(&edited, text, (size_t)(at - text));
@@ -269,14 +272,14 @@ static void try_edit(machine *m, const clv_graph *graph, const char *text, const
   clv_status status = clv__plan_parse(graph, m->devices, edited.data, edited.size_bytes, NULL, &plan, &error);
   clv__text_finish(&edited);
   if (e->message == NULL) {
-    if (status != CLV_OK) fail_msg("'%s' instead of '%s': %s", e->to, e->from, error.message);
+    if (status != CLV_OK) fail_msg("the plan with '%s' instead of '%s' is rejected: %s", e->to, e->from, error.message);
     clv_plan_destroy(plan);
     return;
   }
-  if (status == CLV_OK) fail_msg("'%s' instead of '%s' is accepted", e->to, e->from);
+  if (status == CLV_OK) fail_msg("the plan with '%s' instead of '%s' is accepted", e->to, e->from);
   assert_null(plan);
   if (strstr(error.message, e->message) == NULL) {
-    fail_msg("'%s' instead of '%s': '%s' does not say '%s'", e->to, e->from, error.message, e->message);
+    fail_msg("for '%s' instead of '%s', the error message '%s' does not contain '%s'", e->to, e->from, error.message, e->message);
   }
 }
 
@@ -312,7 +315,8 @@ static void edits(void **state) {
       {"\"weight_bytes\"", "\"streamed\": [\"m\"], \"weight_bytes\"", "\"partitions\"",
        "partition 0: node 'matmul': npu cannot run it with its weights streamed"},
       {"\"weight_bytes\"", "\"streamed\": [\"w\"], \"weight_bytes\"", "\"id\": 1", "weights cannot be streamed to cpu"},
-      {"\"predicted_ms\": ", "\"predicted_ms\": -1, \"was\": ", "\"partitions\"", NULL}, /* computed again */
+      {"\"predicted_ms\": ", "\"predicted_ms\": -1, \"was\": ", "\"partitions\"",
+       NULL}, /* the value is ignored: it is computed again */
       {"\"predicted_ms\": ", "\"predicted_ms\": NaN, \"was\": ", "\"partitions\"", "line"},
       {"\"predicted_ms\": ", "\"predicted_ms\": 1e999, \"was\": ", "\"partitions\"", "line"},
       {"\"id\": 0", "\"id\": 1000000000", "\"partitions\"", NULL},
@@ -482,10 +486,10 @@ static void sweep(machine *m, const clv_plan *plan, clv_plan_options *options, s
     failed = m->counting.calls >= n;
     assert_true(failed || status == CLV_OK);
     if (m->counting.live != live)
-      fail_msg("%s: allocation %zu: %zu allocations are not released", what, n, m->counting.live - live);
+      fail_msg("%s: after allocation %zu failed, %zu allocations are not released", what, n, m->counting.live - live);
     bool refused = status == CLV_NOT_SUPPORTED && strstr(error.message, refusal) != NULL;
     if (status != CLV_OK && status != CLV_OUT_OF_MEMORY && !refused) {
-      fail_msg("%s: allocation %zu: %s: %s", what, n, clv_status_name(status), error.message);
+      fail_msg("%s: after allocation %zu failed, unexpected status %s: %s", what, n, clv_status_name(status), error.message);
     }
   }
 }

@@ -75,7 +75,7 @@ static uint32_t check_same(const clv_plan *old, const clv_plan *plan, uint32_t l
     ++same;
   }
   for (uint32_t p = 0; p < old->partition_count; ++p) most += (lost >> old->partitions[p].device & 1u) == 0;
-  if (same != most) fail_msg("%s: %u of %u partitions stayed", what, same, most);
+  if (same != most) fail_msg("%s: only %u of %u partitions are unchanged", what, same, most);
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     uint32_t before = old->placement.devices[n];
     if (before == CLV__NO_ID || (lost >> before & 1u) == 0) {
@@ -206,7 +206,7 @@ static void one_after_the_other(void **state) {
   assert_true(chains > test_some(60));
 }
 
-/* Plans read from files keep their pins, and also an unknown name of a strategy. */
+/* Plans that were read from files are made again with their pins, even if the strategy's name is unknown. */
 static void plans_from_files(void **state) {
   (void)state;
   for (uint64_t seed = 1; seed <= test_some(40); ++seed) {
@@ -317,7 +317,7 @@ static void check_streamed(const clv_plan *plan, uint32_t seed, const char *what
   for (uint32_t k = 0; k < 4 * 512; ++k) data[k] = (float)(k % 31) / 31;
   clv_tensor input = f32(2, DIMS(4, 512), data);
   check_plan(plan, seed, what);
-  if (plan->streamed == NULL) fail_msg("%s: nothing is streamed", what);
+  if (plan->streamed == NULL) fail_msg("%s: the plan streams no weights", what);
   clv_session *session = machine_session(plan);
   machine_check_run(session, plan, &input, what);
   clv_session_destroy(session);
@@ -342,7 +342,8 @@ static void what_is_streamed(void **state) {
       if (p == 1) assert_int_equal(status, CLV_NOT_SUPPORTED);
       if (p != 1 && status != CLV_OK) fail_msg("%s: %s", what, error.message);
       if (status == CLV_OK) check_streamed(without, s, what);
-      for (uint32_t i = 0; status == CLV_OK && i < without->partition_count; ++i) { /* streamed weights are inputs */
+      for (uint32_t i = 0; status == CLV_OK && i < without->partition_count;
+           ++i) { /* streamed weights count as inputs, and must still do so */
         uint32_t is = without->same_partitions[i];
         if (is == CLV__NO_ID) continue;
         assert_int_equal(without->partitions[i].view->input_count, plan->partitions[is].view->input_count);

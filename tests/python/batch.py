@@ -1,9 +1,9 @@
-"""Runs cases that only compare outputs with an oracle's. They are written as ONNX test directories, and `cleave test` runs many
-of them in one process.
+"""Runs many cases, whose outputs are compared with those of an oracle, in one process of `cleave test`.
 
-`cleave test` allows an error of atol + rtol * |expected| per element. oracle.compare allows a share of the tensor's largest
-magnitude. A batch passes such rtol and atol that PASS implies that oracle.compare agrees. A case that fails is run again alone
-and judged by oracle.compare. A result that is wrong only together with other cases counts as a failure.
+The cases are written as ONNX test directories. `cleave test` allows an error of atol + rtol * |expected| per element, but
+oracle.compare allows a share of the tensor's largest magnitude. A batch gives `cleave test` such small rtol and atol that a case
+that passes also satisfies oracle.compare. A case that fails is run again alone, and oracle.compare decides. If its outputs are
+wrong only when it runs together with other cases, it counts as a failure.
 """
 import os
 
@@ -18,13 +18,13 @@ CPU = ("--devices", "cpu")
 
 
 def strictest(expected, tolerance=None):
-    """Returns (rtol, atol) such that results within both also satisfy oracle.compare(..., tolerance): half of the error that it
-    allows, relative and absolute."""
+    """Returns (rtol, atol) such that all results that `cleave test` accepts with them also satisfy oracle.compare(...,
+    tolerance). Each is half of the error that oracle.compare allows."""
     shares, allowed = [], []
     for array in map(np.asarray, expected):
         own = oracle.TOLERANCE.get(str(array.dtype))
         if own is None and array.dtype.kind in "biu":
-            continue  # both compare these bit for bit
+            continue  # `cleave test` and oracle.compare accept only equal values of these dtypes
         if own is None:
             return 0.0, 0.0
         shares.append(own if tolerance is None else max(own, tolerance))
@@ -34,8 +34,8 @@ def strictest(expected, tolerance=None):
 
 
 class Case:
-    """A test directory and one way to run it: options of the command, number of threads, and a file of pins, whose node names no
-    other case has."""
+    """A test directory and how to run it: options of the command, number of threads, and a file of pins or None. The pinned nodes
+    must have names that no other case has."""
 
     def __init__(self, label, directory, bounds, options, pins, threads, judge):
         self.label, self.directory, self.bounds = label, directory, bounds
@@ -61,16 +61,19 @@ class Batch:
         self.cases, self.alone = [], 0
 
     def write(self, directory, model, inputs, expected):
-        """Writes a test directory. `inputs` must be in the order of the graph's inputs, with those that have defaults last."""
+        """Writes a test directory. `inputs` must be in the order of the graph's inputs. Inputs with a default value may be left
+        out at the end."""
         test_directories.write(directory, model, [(list(inputs.values()), expected)])
 
     def add(self, label, directory, expected, options=CPU, pins=None, threads=1, tolerance=None, judge=None):
-        """Adds a directory to run. judge(expected, actual) returns None if an output is right; the default is oracle.compare."""
+        """Adds a directory to run. judge(expected, actual) returns None if an output is right, otherwise what is wrong (default:
+        oracle.compare)."""
         judge = judge or (lambda e, a: oracle.compare(e, a, tolerance))
         self.cases.append(Case(label, directory, strictest(expected, tolerance), options, pins, threads, judge))
 
     def parts(self):
-        """Yields lists of cases for one process each: with equal options and threads, and similar tolerances."""
+        """Yields lists of cases. Those of a list run in one process: they have equal options and threads, and similar
+        tolerances."""
         groups = {}
         for case in self.cases:
             groups.setdefault((case.options, case.threads, case.bounds[0]), []).append(case)
@@ -108,7 +111,7 @@ class Batch:
         self.alone += 1
         try:
             if oracle.cleave_test([case.directory], *options, *case.own(), threads=case.threads)[0]["status"] == "PASS":
-                return f"only together with other cases: {reason}"
+                return f"fails only together with other cases: {reason}"
             return case.reason_alone()
         except oracle.CleaveError as error:
             return str(error)
@@ -117,7 +120,7 @@ class Batch:
         """Runs all cases and counts them."""
         for label, reason in self.run():
             tally.add(label, reason)
-        print(f"{len(self.cases)} cases, {self.alone} of them run again alone", flush=True)
+        print(f"{len(self.cases)} cases, {self.alone} of which failed in their batch and were run again alone", flush=True)
 
 
 def run_seeds(description, name, count, make):
@@ -134,7 +137,7 @@ def run_seeds(description, name, count, make):
 
 
 def add_ways(batch, seed, directory, model, inputs, ways):
-    """Adds cases that run a model on the CPU in each of `ways`, (threads, options), and compare it with ONNX Runtime."""
+    """Adds a case for each (threads, options) in `ways`, which runs the model on the CPU and compares it with ONNX Runtime."""
     expected = oracle.run_onnxruntime(model, inputs, optimize=False)
     batch.write(directory, model, inputs, expected)
     for threads, options in ways:

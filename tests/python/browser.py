@@ -1,4 +1,4 @@
-"""Controls a headless Chromium through its DevTools protocol over a pair of pipes. Needs no library and no port.
+"""Controls a headless Chromium with its DevTools protocol over two pipes, without another library or a network port.
 
     with Browser(folder) as browser:
         page = browser.open("file:///…/plan.html")
@@ -31,7 +31,7 @@ class Browser:
         profile = os.path.join(folder, "browser")
         read_commands, self._write = os.pipe()
         self._read, write_answers = os.pipe()
-        # The protocol's pipes are descriptors 3 and 4 of the browser.
+        # The browser reads commands from descriptor 3 and writes answers to descriptor 4.
         script = f'exec "$@" 3<&{read_commands} 4>&{write_answers}'
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
                  "--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--remote-debugging-pipe",
@@ -60,10 +60,10 @@ class Browser:
         while b"\0" not in self._buffer:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._read], [], [], left)[0]:
-                raise BrowserError(f"no answer from the browser in {self.timeout} s")
+                raise BrowserError(f"the browser did not answer within {self.timeout} s")
             part = os.read(self._read, 1 << 20)
             if not part:
-                raise BrowserError("the browser has ended")
+                raise BrowserError("the browser ended unexpectedly")
             self._buffer += part
         message, self._buffer = self._buffer.split(b"\0", 1)
         return json.loads(message)
@@ -119,7 +119,7 @@ class Page:
         return self.browser.call(method, self.session, **parameters)
 
     def evaluate(self, expression):
-        """Returns the value of a JavaScript expression. Waits for a promise."""
+        """Returns the value of a JavaScript expression. If it is a promise, waits for the result."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
@@ -127,7 +127,7 @@ class Page:
         return answer["result"].get("value")
 
     def click(self, selector):
-        """Scrolls the first element that matches `selector` into view, and clicks in its middle."""
+        """Scrolls the first element that matches `selector` into view, and clicks in its middle (near the top if it is tall)."""
         x, y = self.evaluate(f"""(() => {{
             const element = document.querySelector({json.dumps(selector)});
             if (!element) throw new Error('there is no ' + {json.dumps(selector)});
@@ -157,7 +157,8 @@ class Page:
             file.write(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def complaints(self):
-        """Returns the texts of all exceptions, and of errors and warnings of the console and the log."""
+        """Returns the texts of all exceptions of the page, and of all errors and warnings in the console and the browser's
+        log."""
         found = [event["exceptionDetails"].get("exception", {}).get("description", event["exceptionDetails"]["text"])
                  for event in self.browser.events("Runtime.exceptionThrown")]
         found += [" ".join(str(argument.get("value", argument.get("description"))) for argument in event["args"])
@@ -166,7 +167,7 @@ class Page:
         return found
 
     def addresses(self):
-        """Returns the addresses that were requested, including the page's own."""
+        """Returns all URLs that were requested, including that of the page itself."""
         return [event["request"]["url"] for event in self.browser.events("Network.requestWillBeSent")]
 
     def close(self):

@@ -1,7 +1,8 @@
-"""An oracle for integer products, computed exactly with NumPy. The other oracles are not exact: without VNNI, ONNX Runtime adds
-pairs of u8 x s8 products in 16 bits, which saturates. The reference evaluator of the onnx package applies zero points of rows to
-columns, and supports scales per channel only with two spatial dimensions. `evaluate` runs that evaluator with the operators of
-this file instead of its own.
+"""An oracle for products of integers, computed exactly with NumPy.
+
+The other oracles are not exact. On a processor without VNNI, ONNX Runtime adds pairs of u8 x s8 products in 16 bits, which
+saturate. The reference evaluator of the onnx package applies the zero points of rows to columns, and supports scales per channel
+only with two spatial dimensions. `evaluate` runs that evaluator with the operators of this file instead of its own.
 """
 import numpy as np
 from onnx.reference import ReferenceEvaluator
@@ -21,7 +22,7 @@ def along_channels(v, rank):
 
 
 def centered(x, zero):
-    """Returns x - zero as f64, which represents all sums of such products exactly, and for which BLAS has fast products."""
+    """Returns x - zero as f64, in which all sums of products of such numbers are exact, and which BLAS multiplies fast."""
     return x.astype(np.float64) - (0 if zero is None else zero.astype(np.float64))
 
 
@@ -30,7 +31,8 @@ def matmul_integer(a, b, a_zero=None, b_zero=None):
 
 
 def requantized(sums, factor, zero):
-    """Returns sums * factor, rounded half to even, plus the zero point, saturated to the zero point's dtype."""
+    """Returns sums * factor, rounded to the nearest integer (ties to even), plus the zero point, saturated to the zero point's
+    dtype."""
     with np.errstate(over="ignore"):
         scaled = np.rint(sums.astype(F32) * np.asarray(factor, F32)) + zero.astype(F32)
     info = np.iinfo(zero.dtype)
@@ -107,11 +109,11 @@ class DynamicQuantizeLinear(OpRun):
 
 
 class DequantizeLinear(OpRun):
-    """DequantizeLinear of opset 10 to 19. The evaluator has none before opset 19."""
+    """DequantizeLinear for opset 10 to 19. The reference evaluator has none for opsets before 19."""
 
     def _run(self, x, scale, zero=None, axis=1, block_size=None, output_dtype=None):
         if block_size or output_dtype:
-            raise NotImplementedError("DequantizeLinear in blocks")
+            raise NotImplementedError("DequantizeLinear with block_size or output_dtype")
         shape = [-1 if d == axis % max(x.ndim, 1) else 1 for d in range(x.ndim)] if scale.size > 1 else []
         zero = 0 if zero is None else zero.astype(I64).reshape(shape)
         return ((x.astype(I64) - zero).astype(scale.dtype) * scale.reshape(shape),)

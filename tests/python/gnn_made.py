@@ -1,5 +1,7 @@
-"""Shared by the tests of the `cleave gnn` commands: a graph that can be cut well, and made-up costs of devices, so that plans do
-not depend on the machine. In these costs the CPU is slow at the last stages, and the NPU is fast there."""
+"""Makes a graph, a model and costs of devices, for the tests of the `cleave gnn` commands.
+
+The graph can be cut into parts with few edges between them. The costs are made up, so that plans do not depend on the machine:
+the CPU is slow in the last stages of a layer, and the NPU is faster there."""
 import json
 import os
 
@@ -8,28 +10,28 @@ import numpy as np
 import oracle
 from test_gnn import random_model
 
-VERTICES, NEIGHBOURS, WIDTHS = 4000, 10, [12, 16, 20]  # each layer is wider than its input, so it gathers before it transforms
+VERTICES, NEIGHBOURS, WIDTHS = 4000, 10, [12, 16, 20]  # each layer has more output than input features, so it aggregates before it transforms
 DEVICES = ("--devices", "cpu,npu", "--pad", "100", "--threads", "1")
 KSET = ("--kset", "1,2,4")
 
 
 def ring(rng, width=WIDTHS[0]):
-    """Makes a ring: the sources of each vertex are the NEIGHBOURS vertices after it, so that few edges cross a cut."""
+    """Makes a ring: each vertex has edges from the NEIGHBOURS vertices after it. So few edges cross a cut."""
     targets = np.repeat(np.arange(VERTICES), NEIGHBOURS)
     sources = (targets + np.tile(np.arange(1, NEIGHBOURS + 1), VERTICES)) % VERTICES
     return {"edge_index": np.stack([sources, targets]), "x": rng.standard_normal((VERTICES, width)).astype(np.float32)}
 
 
 def made_time(device, first, last, stages, n, m):
-    """Returns a made-up time in ns for n vertices and m edges: the same on every machine."""
+    """Returns a made-up time, in ns, of stages `first` to `last` on n vertices and m edges. It is the same on every machine."""
     late = max(0, last - max(first, stages - 2))
     row = 20 + 400 * late if device == "cpu" else 20 + 150 * late
     return 3000.0 + row * n + 40 * m
 
 
 def make(folder):
-    """Writes a graph, a model and costs to the folder; returns their paths as {graph, model, costs}. The costs are measured, and
-    then their times are replaced by made-up ones."""
+    """Writes a graph, a model and costs to the folder. Returns their paths, {"graph": ..., "model": ..., "costs": ...}. The costs
+    are measured, and then the times are replaced by made-up ones."""
     rng = np.random.default_rng(3)
     made = {name: os.path.join(folder, name + end) for name, end in (("graph", ".npz"), ("model", ".json"), ("costs", ".json"))}
     np.savez(made["graph"], **ring(rng))

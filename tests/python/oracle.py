@@ -1,4 +1,4 @@
-"""Shared by the Python tests: the oracles, the tolerances, functions that run the command, and the count of results.
+"""Oracles, tolerances, functions that run the command, and counts of results, shared by the Python tests.
 
 There are two oracles: ONNX Runtime, with and without optimisations, and the reference evaluator of the onnx package. If they
 disagree on a graph, NoOracle is raised, and the graph is not used as a test.
@@ -25,13 +25,13 @@ sys.path.insert(0, os.path.join(ROOT, "tools"))
 BUILD = os.environ.get("CLEAVE_BUILD", os.path.join(ROOT, "build"))
 COMMAND = os.environ.get("CLEAVE_COMMAND", os.path.join(BUILD, "cleave"))
 DATA = os.environ.get("CLEAVE_DATA", os.path.join(ROOT, "..", "shared", "data"))
-# A folder in memory for outputs, because flushing them to a disk is slow. None (the default folder) if it has little space, as in
-# containers.
+# The folder for outputs: one in memory, because writing to a disk is slow, or None (the default folder for temporary files) if
+# there is little space, as in containers.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 2**30 else None
 
 # Largest allowed difference, relative to the largest magnitude of the expected tensor. Tensors of other dtypes must be equal.
 TOLERANCE = {"float32": 1e-4, "float64": 1e-10, "float16": 5e-3, "bfloat16": 4e-2}
-SMALLEST_MAGNITUDE = 0.05  # lower limit of that magnitude: values inside a graph are usually near 1
+SMALLEST_MAGNITUDE = 0.05  # used instead of that magnitude if it is smaller: intermediate values are usually near 1, and so are their errors
 
 
 def float_dtypes(graph):
@@ -51,8 +51,8 @@ def float_dtypes(graph):
 
 
 def tolerance_of(model):
-    """Returns the tolerance of the least precise dtype in the model: an f64 output computed from f16 values is no more precise
-    than f16."""
+    """Returns the tolerance of the least precise float dtype in the model, because an f64 output that is computed from f16 values
+    has only the precision of f16."""
     return max((TOLERANCE[name] for name in float_dtypes(model.graph)), default=TOLERANCE["float32"])
 
 
@@ -63,9 +63,9 @@ def compare(expected, actual, tolerance=None):
     if actual.dtype.kind == "V" and actual.dtype.itemsize == 2 and expected.dtype == ml_dtypes.bfloat16:
         actual = actual.view(ml_dtypes.bfloat16)  # npy files have no bf16, so it is read as raw 2-byte elements
     if expected.dtype != actual.dtype:
-        return f"dtype {actual.dtype}, expected {expected.dtype}"
+        return f"the dtype is {actual.dtype}, expected {expected.dtype}"
     if expected.shape != actual.shape:
-        return f"shape {list(actual.shape)}, expected {list(expected.shape)}"
+        return f"the shape is {list(actual.shape)}, expected {list(expected.shape)}"
     if expected.size == 0:
         return None
     own = TOLERANCE.get(str(expected.dtype))
@@ -86,13 +86,13 @@ def compare(expected, actual, tolerance=None):
     if difference[worst] <= tolerance * largest:
         return None
     return (f"element {list(map(int, worst))} is {a[worst]:.7g}, expected {e[worst]:.7g}: "
-            f"{difference[worst] / largest:.3g} of the largest magnitude {largest:.4g}, {tolerance:g} allowed")
+            f"the difference is {difference[worst] / largest:.3g} of the largest magnitude {largest:.4g}, {tolerance:g} is allowed")
 
 
 # --- oracles
 
 def without_names(model):
-    """Removes all node names if one is repeated: ONNX Runtime rejects repeated names, and names do not affect results."""
+    """Removes all node names if one is repeated, because ONNX Runtime rejects repeated names. Names do not affect results."""
     def names(graph):
         for node in graph.node:
             yield node.name
@@ -127,14 +127,15 @@ def run_onnxruntime(model, inputs, optimize=True, threads=1):
 
 
 def isolated(functions):
-    """Calls the functions in a child process, and returns their results, with an exception in place of a result if a call failed.
-    ONNX Runtime aborts when it optimises some valid graphs. After an abort, the remaining functions run in another child."""
+    """Calls the functions in a child process and returns their results. The result of a call that failed is its exception. A
+    child is needed because ONNX Runtime aborts when it optimises some valid graphs. After an abort, another child calls the
+    rest."""
     results = []
     while len(results) < len(functions):
         given, status = in_child(functions[len(results):])
         results += given
         if len(results) < len(functions):
-            results.append(RuntimeError(f"died (wait status {status})"))
+            results.append(RuntimeError(f"the process died (wait status {status})"))
     return results
 
 
@@ -194,8 +195,8 @@ def raised(result):
 
 
 def expected_outputs(model, inputs, optimised):
-    """Returns (outputs, name of the oracle). Two of the oracles must agree, or only one can run the graph; otherwise raises
-    NoOracle. `optimised`: the result of run_onnxruntime() with optimisations, from isolated()."""
+    """Returns (outputs, name of the oracle). If several oracles can run the graph and no two of them agree, or if none can,
+    raises NoOracle. `optimised`: the result of run_onnxruntime() with optimisations, or its exception, from isolated()."""
     runs, errors, tolerance = [], [], tolerance_of(model)
     oracles = [("onnxruntime", lambda: raised(optimised)),
                ("onnxruntime, not optimised", lambda: run_onnxruntime(model, inputs, optimize=False)),
@@ -224,8 +225,8 @@ class CleaveError(Exception):
 
 
 def environment(threads=1):
-    """Returns the environment of the command. The number of threads is fixed, because without AVX-512 the results of a product
-    depend on it, and some tests compare results bit for bit. Threads sleep while they wait, because other processes share the
+    """Returns the environment of the command. It fixes the number of threads, because without AVX-512 the result of a product
+    depends on that number, and some tests compare results bit for bit. Threads that wait sleep, because other tests use the same
     processors."""
     return dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive")
 
@@ -238,7 +239,7 @@ def finished(*arguments, timeout=120, threads=1):
     except subprocess.TimeoutExpired:
         raise CleaveError(f"timeout after {timeout} s: {' '.join(command)}") from None
     if done.returncode < 0:
-        raise CleaveError(f"died of signal {-done.returncode}: {' '.join(command)}\n{done.stderr[-2000:]}")
+        raise CleaveError(f"the command was killed by signal {-done.returncode}: {' '.join(command)}\n{done.stderr[-2000:]}")
     return done
 
 
@@ -250,7 +251,7 @@ def cleave(*arguments, timeout=120, check=True, threads=1):
     """Runs the command and returns its standard output. A failure or a crash raises a CleaveError with the last line."""
     done = finished(*arguments, timeout=timeout, threads=threads)
     if check and done.returncode != 0:
-        raise CleaveError(f"exit {done.returncode}: {last_line(done)}")
+        raise CleaveError(f"exit status {done.returncode}: {last_line(done)}")
     return done.stdout
 
 
@@ -287,12 +288,12 @@ def cleave_test(directories, *options, timeout=600, threads=1):
     try:
         cases = json.loads(done.stdout)["cases"]
     except (ValueError, KeyError) as error:
-        raise CleaveError(f"cleave test gave no readable JSON ({error}): {done.stdout[:200]!r}") from None
+        raise CleaveError(f"the output of cleave test is not the expected JSON ({error}): {done.stdout[:200]!r}") from None
     if len(cases) != len(directories):
-        raise CleaveError(f"cleave test reported {len(cases)} of {len(directories)} cases")
+        raise CleaveError(f"cleave test reported {len(cases)} cases, but {len(directories)} directories were given")
     right = 1 if any(case["status"] in ("FAIL", "ERROR") for case in cases) else 0
     if done.returncode != right:  # for instance because a sanitizer reported an error
-        raise CleaveError(f"exit {done.returncode} after {len(cases)} cases: {last_line(done)}")
+        raise CleaveError(f"exit status {done.returncode}, expected {right}, after {len(cases)} cases: {last_line(done)}")
     return cases
 
 
@@ -306,19 +307,19 @@ def missing_device(devices):
 
 
 def plan_nodes(model_path, *options):
-    """Plans the model and returns [{name, op, device, cause}] of its nodes."""
+    """Plans the model. Returns a list with {name, op, device, cause} of each node."""
     return json.loads(cleave("plan", model_path, "--json", *options))["nodes"]
 
 
 def random_pins(nodes, rng, devices=("npu", "cpu")):
-    """Returns lines PATTERN=DEV that place every node at random. In some placements the device changes at nearly every node, in
-    others only rarely."""
+    """Returns the lines of a file of pins, PATTERN=DEVICE, which places every node at random. Some placements change the device
+    at nearly every node, others rarely."""
     stay = rng.choice([0.0, 0.5, 0.9])
     device, lines = rng.choice(devices), []
     for node in nodes:
         if rng.random() >= stay:
             device = rng.choice(devices)
-        # characters with a meaning in patterns or in the file are replaced by "?", which matches any character
+        # "?", which matches any character, replaces those that have a meaning in a pattern or in the file
         pattern = "".join("?" if c in "*?#=" or c.isspace() else c for c in node["name"])
         lines.append(f"{pattern}={device}")
     return lines
@@ -352,11 +353,11 @@ class Tally:
         return 1 if self.failed or not self.passed + self.skipped else 0
 
 
-processes = os.cpu_count() or 1  # number of processes that a script runs at once; run.py sets it to 1
+processes = os.cpu_count() or 1  # how many processes a script runs at the same time; run.py sets it to 1
 
 
 def each(function, items):
-    """Calls function(item) in several threads, because it mostly waits for processes. Yields (item, result or exception)."""
+    """Calls function(item) for every item, in several threads. Yields (item, result or exception), in order."""
     def guarded(item):
         try:
             return function(item)

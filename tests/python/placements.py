@@ -1,4 +1,4 @@
-"""Runs a model on the CPU alone, and under random placements and strategies. Compares every run with the expected outputs."""
+"""Runs a model on the CPU alone and with random strategies and placements, and compares the outputs with the expected ones."""
 import functools
 import os
 import random
@@ -81,11 +81,11 @@ def results(model_path, model, input_arguments, expected, count, seed, timeout=1
 
 
 def add(cases, directory, model, expected, count):
-    """Adds the same configurations of a test directory as cases of a batch."""
+    """Adds cases to a batch: a test directory with the configurations of results(), and `count` random placements."""
     tolerance, name = oracle.tolerance_of(model), os.path.basename(directory)
     for label, options in shared_configurations(name):
         cases.add(f"{name} {label}", directory, expected, options, tolerance=tolerance)
-    # Unusual node names must be kept, so each placement needs its own file of pins.
+    # Unusual node names are part of the test and must stay, so these cases cannot share a process.
     if not all(re.fullmatch(r"node_\w+", node.name) for node in model.graph.node):
         for label, options in pinned_configurations(os.path.join(directory, "model.onnx"), count, name):
             cases.add(f"{name} {label}", directory, expected, options, tolerance=tolerance)
@@ -97,8 +97,8 @@ def add(cases, directory, model, expected, count):
 
 
 def write_named(target, directory, model, name, number):
-    """Copies the directory with unique node names, so that one process can run many such directories with pins. Returns the file
-    of pins."""
+    """Copies the directory, with node names that no other directory has, so that one process can run many directories with pins.
+    Writes a random placement, and returns its file."""
     shutil.rmtree(target, ignore_errors=True)
     os.makedirs(target)
     os.symlink(os.path.join(directory, "test_data_set_0"), os.path.join(target, "test_data_set_0"))

@@ -1,9 +1,10 @@
-"""Makes random graphs from seeds, with the features that tend to break partitioners and memory planners.
+"""Makes random graphs from seeds, with features in which partitioners and memory planners often have errors.
 
     python tests/python/random_graphs.py TO [--count N] [--first SEED]
 
-writes them as ONNX test directories TO/graph_SEED, with an oracle's outputs as the expected data, and prints how many graphs have
-each of the features in WANTED. If the oracles disagree on a graph, or none can run it, its seed is skipped and reported.
+It writes the graphs as ONNX test directories TO/graph_SEED, with the outputs of an oracle as expected outputs, and prints how
+many graphs have each of the features in WANTED. If the oracles disagree on a graph, or none can run it, its seed is skipped and
+reported.
 """
 import argparse
 import collections
@@ -32,7 +33,8 @@ ODD_NAMES = ["", "", "twice", "twice", "with space", "a/b/c", "größe-名前", 
 
 
 class Value:
-    """A value. Its shape is None if it depends on data. `exact`: any correct implementation computes the same bits."""
+    """A value. `shape`: None if it depends on data. `exact`: every correct implementation computes the same bits. `magnitude`: an
+    upper bound of its elements. `part`: the connected component of the graph that it belongs to, or None for a constant."""
 
     def __init__(self, name, dtype, shape, exact, magnitude, part):
         self.name, self.dtype, self.shape, self.exact, self.magnitude, self.part = name, dtype, shape, exact, magnitude, part
@@ -45,7 +47,7 @@ class RandomGraph:
         self.numpy = np.random.default_rng(seed)
         self.g = GraphBuilder(f"random_{seed}", seed, self.random.choice([13, 15, 17, 18, 19, 20, 21]))
         self.features = set()
-        self.values = []  # values that nodes of the current graph may read, those of outer graphs first
+        self.values = []  # values that nodes of the current graph may read; those of the graphs around it come first
         self.made = []  # outputs of the main graph's nodes, including those of unknown shape
         self.fed = {}
         self.depth = 0
@@ -71,7 +73,7 @@ class RandomGraph:
         return self.random.choice(fits[-6:] if self.random.random() < 0.6 else fits)
 
     def nodes(self, op, operands, outputs, **attributes):
-        """Adds a node; outputs are (dtype, shape, exact, magnitude) each."""
+        """Adds a node. `outputs`: (dtype, shape, exact, magnitude) of each."""
         names = self.g.op(op, *("" if v is None else v.name for v in operands), outputs=len(outputs), **attributes)
         names = (names,) if isinstance(names, str) else names
         made = [Value(name, *output, self.part) for name, output in zip(names, outputs)]
@@ -124,7 +126,7 @@ class RandomGraph:
         name = self.g.unique("in")
         declared = [f"d{d}" if self.symbolic and self.random.random() < 0.7 else d for d in shape]
         if any(isinstance(d, str) for d in declared):
-            self.features.add("symbolic dimensions")
+            self.features.add("symbolic dimension")
         self.g.input(name, declared, self.onnx_type(dtype))
         value = Value(name, dtype, tuple(shape), True, 5 if dtype in INTS else 1 if dtype == BOOL else 2, self.part)
         self.values.append(value)
@@ -204,7 +206,7 @@ class RandomGraph:
                     builder.output(value.name, self.onnx_type(value.dtype), list(value.shape))
             self.inside(builder, make)
             branches.append(builder.graph())
-        self.features.add("captured values in If" if self.depth == 0 else "captured values in nested bodies")
+        self.features.add("captured value in If" if self.depth == 0 else "captured value in a nested body")
         self.nodes("If", [condition], [(k.dtype, k.shape, e, min(k.magnitude + 1, 1e6)) for k, e in zip(kinds, exact)],
                    then_branch=branches[0], else_branch=branches[1])
 
@@ -240,7 +242,7 @@ class RandomGraph:
         times = trips if stop is None else min(trips, stop + 1)
         count = self.number(I64, trips)
         going_on = None if stop is None and self.random.random() < 0.5 else self.number(BOOL, True)
-        self.features.add("captured values in Loop" if self.depth == 0 else "captured values in nested bodies")
+        self.features.add("captured value in Loop" if self.depth == 0 else "captured value in a nested body")
         self.nodes("Loop", [count, going_on, carried, self.number(I64, 0)],
                    [(F32, carried.shape, False, max(1, carried.magnitude)), (I64, (), True, 100),
                     (F32, (times,) + carried.shape, False, 1)], body=builder.graph())
@@ -248,7 +250,7 @@ class RandomGraph:
     # --- the whole graph
 
     def add(self, nested=False):
-        """Adds a random node or pattern that fits the values."""
+        """Adds a random node or pattern for which there are suitable values."""
         for _ in range(20):
             kind = self.random.random()
             if kind < (0.15 if nested else 0.06) and self.depth < 2:
@@ -256,15 +258,15 @@ class RandomGraph:
                 done = emit() if not (self.bfloat16 and emit == self.loop) else False
             else:
                 emit = self.random.choice(random_nodes.COMMON if kind < 0.55 else random_nodes.OTHERS)
-                # With bf16 the reference evaluator is the only oracle. It is wrong on these operators, and on values collected by
-                # a Loop.
+                # For graphs with bf16 the reference evaluator is the only oracle. It is wrong for these operators, and for the
+                # outputs that a Loop collects.
                 done = emit(self) if not (self.bfloat16 and emit in random_nodes.ONNX_REFERENCE_ERRS) else False
             if done is not False:
                 return True
         return False
 
     def bfloat16_island(self):
-        """Adds a few nodes in bf16 between two casts: data movement and additions."""
+        """Adds a cast to bf16, a few nodes in bf16 that copy or add, and a cast back."""
         v = self.pick((F32,))
         if v is None:
             return
@@ -282,19 +284,19 @@ class RandomGraph:
         late = [v for v in self.visible()[-4:] if v.dtype == F32 and v.size]
         if not early or not late:
             return
-        self.features.add("early value read at the very end")
+        self.features.add("early value that is read by the last nodes")
         a = self.node("ReduceMean", [self.random.choice(early)], F32, (), False, 64, keepdims=0)
         late = self.random.choice(late)
         self.node("Add", [late, a], F32, late.shape, False, 64)
 
     def make(self):
-        """Makes the graph. Returns (model, inputs to feed)."""
+        """Makes the graph. Returns (model, {name: array} of its inputs)."""
         for self.part in range(self.parts):
             self.inputs()
         if self.parts > 1:
-            self.features.add("several components")
+            self.features.add("several unconnected components")
         if self.random.random() < 0.08:
-            # an initializer that is also an input; if it is not overridden, it must be the last input
+            # an initializer that is also an input; if the test does not override it, it must be the last input
             value = self.input(F32, [3], fed=self.random.random() < 0.5)
             self.g.initializers.append(numpy_helper.from_array(self.data(F32, (3,)), value.name))
             self.features.add("initializer that may be overridden")
@@ -325,9 +327,9 @@ class RandomGraph:
             chosen[self.values[0].name] = self.values[0]
             self.features.add("graph input that is an output")
         if any(name in read for name in chosen):
-            self.features.add("output that is read inside")
+            self.features.add("output that nodes also read")
         if any(v.name not in read and v.name not in chosen for v in self.made):
-            self.features.add("output that nobody reads")
+            self.features.add("unused node output")
         for name, value in chosen.items():
             known = value.shape is not None and not self.symbolic
             shape = list(value.shape) if known else None
@@ -344,14 +346,14 @@ class RandomGraph:
                     if attribute.HasField("g"):
                         rename(attribute.g.node)
         rename(self.g.nodes)
-        self.features.add("odd node names")
+        self.features.add("unusual node names")
 
 
 TOGETHER = 16  # number of graphs per process
-WANTED = ["output that is read inside", "a value read twice by one node", "views of views", "output that nobody reads",
-          "early value read at the very end", "zero-size tensor", "rank-0 tensor", "several components", "shape arithmetic",
-          "odd node names", "captured values in If", "captured values in Loop", "captured values in nested bodies",
-          "symbolic dimensions", "absent optional input", "size that depends on data", "bf16", "initializer that may be overridden",
+WANTED = ["output that nodes also read", "value that is read twice by one node", "view of a view", "unused node output",
+          "early value that is read by the last nodes", "zero-size tensor", "rank-0 tensor", "several unconnected components", "shape computed by nodes",
+          "unusual node names", "captured value in If", "captured value in Loop", "captured value in a nested body",
+          "symbolic dimension", "absent optional input", "size that depends on the data", "bf16", "initializer that may be overridden",
           "graph input that is an output"]
 
 
@@ -369,8 +371,8 @@ def write_one(folder, graph, model, fed, optimised):
     except oracle.NoOracle as error:
         return str(error)
     if any(o.dtype.kind == "f" and not np.isfinite(o).all() for o in outputs):
-        return "outputs that are not finite"
-    # the files are numbered like the graph's inputs, so an input that is not fed must be the last
+        return "the outputs are not finite"
+    # the files have the numbers of the graph's inputs, so only the last input can be without data
     ordered = [fed[info.name] for info in model.graph.input if info.name in fed]
     test_directories.write(folder, model, [(ordered, outputs)])
     return graph.features
@@ -392,7 +394,7 @@ def generate(target, count, first=0):
                     directories.append(os.path.join(target, f"graph_{seed}"))
                     features.update(result)
             if len(passed_over) > count:
-                raise SystemExit(f"more seeds were skipped than graphs made; the last reason: {passed_over[-1][1]}")
+                raise SystemExit(f"more than {count} seeds were skipped; reason of the last one: {passed_over[-1][1]}")
     return directories, features, passed_over
 
 

@@ -1,7 +1,7 @@
-"""The nodes of random graphs. Each function adds a node or a small pattern to a RandomGraph, or returns False if no values fit.
-size-ok: one function an operator family.
+"""The nodes of random graphs. Each function adds a node or a small pattern to a graph, or returns False if no value is suitable.
+size-ok: one function per operator family.
 
-The functions make graphs whose results two implementations can agree on. Values stay small. Discontinuous operators (comparisons,
+Correct implementations must agree on the results of the graphs. So values stay small. Discontinuous operators (comparisons,
 rounding, casts to integers) read only exact values, for which any correct implementation computes the same bits.
 """
 import numpy as np
@@ -25,7 +25,7 @@ def partner(r, value):
     """Returns a second operand: the value itself, another value that broadcasts with it, or a constant."""
     kind = r.random.random()
     if kind < 0.15:
-        r.features.add("a value read twice by one node")
+        r.features.add("value that is read twice by one node")
         return value
     if kind < 0.7:
         fits = [v for v in r.visible() if v.dtype == value.dtype and (s := broadcast(v.shape, value.shape)) is not None
@@ -70,7 +70,7 @@ def unary_int(r):
 
 
 def safe_root(r):
-    """Adds a Sqrt, Reciprocal or Log of values for which they are accurate."""
+    """Adds a Sqrt, Reciprocal or Log of |x| + 0.5, because their errors are large near 0."""
     v = r.pick((F32, F64))
     if v is None or v.magnitude > 30:
         return False
@@ -98,7 +98,7 @@ def binary(r):
     if magnitude > MOST[v.dtype] or int(np.prod(shape)) > MOST_ELEMENTS:
         return False
     operands = [v, w] if r.random.random() < 0.5 else [w, v]
-    # a product of multiples of 1/8 has too many bits to be exact
+    # products of products would need more bits than the dtype has, so they are not exact
     exact = v.exact and w.exact and (op in ("Max", "Min") or v.dtype in INTS)
     r.node(op, operands, v.dtype, shape, exact, magnitude)
 
@@ -263,7 +263,7 @@ def reshape_by_shape(r):
     v = any_value(r, min_rank=1, nonempty=True)
     if v is None:
         return False
-    r.features.add("shape arithmetic")
+    r.features.add("shape computed by nodes")
     axis = r.random.randrange(len(v.shape))
     shape = r.node("Shape", [v], I64, (len(v.shape),), True, 100)
     d = r.node("Gather", [shape, r.number(I64, axis)], I64, (), True, 100, axis=0)
@@ -283,7 +283,7 @@ def fill_by_shape(r):
     v = r.pick((F32,))
     if v is None:
         return False
-    r.features.add("shape arithmetic")
+    r.features.add("shape computed by nodes")
     shape = r.node("Shape", [v], I64, (len(v.shape),), True, 100)
     fill = r.node("ConstantOfShape", [shape], F32, v.shape, True, 1, value=r.tensor(np.array([0.5], np.float32)))
     r.node("Add", [v, fill], F32, v.shape, False, v.magnitude + 1)
@@ -293,7 +293,7 @@ def range_by_shape(r):
     v = any_value(r, min_rank=1)
     if v is None:
         return False
-    r.features.add("shape arithmetic")
+    r.features.add("shape computed by nodes")
     shape = r.node("Shape", [v], I64, (len(v.shape),), True, 100)
     d = r.node("Gather", [shape, r.number(I64, -1)], I64, (), True, 100, axis=0)
     r.node("Range", [r.number(I64, 0), d, r.number(I64, 1)], I64, (v.shape[-1],), True, 100)
@@ -340,7 +340,7 @@ def view_chain(r):
     v = r.pick((F32, F64, I64), nonempty=True, max_rank=3)
     if v is None:
         return False
-    r.features.add("views of views")
+    r.features.add("view of a view")
     w = moved(r, "Identity", v, v.shape)
     w = moved(r, "Unsqueeze", w, (1,) + w.shape, r.ints([0]))
     w = moved(r, "Reshape", w, (w.size,), r.ints([-1]))
@@ -390,7 +390,7 @@ def concat(r):
             and all(i == axis or a == b for i, (a, b) in enumerate(zip(w.shape, v.shape)))]
     parts = [v] + [r.random.choice(fits) for _ in range(r.random.randint(1, 3))]
     if len({id(p) for p in parts}) < len(parts):
-        r.features.add("a value read twice by one node")
+        r.features.add("value that is read twice by one node")
     shape = v.shape[:axis] + (sum(p.shape[axis] for p in parts),) + v.shape[axis + 1:]
     if np.prod(shape) > MOST_ELEMENTS:
         return False
@@ -493,7 +493,7 @@ def dropout(r):
     v = r.pick((F32,))
     if v is None:
         return False
-    r.features.add("output that nobody reads")
+    r.features.add("unused node output")
     r.nodes("Dropout", [v], [(v.dtype, v.shape, v.exact, v.magnitude), (BOOL, v.shape, True, 1)])
 
 
@@ -533,7 +533,7 @@ def einsum(r):
     equation, shape = r.random.choice([("ij,kj->ik", (v.shape[0],) * 2), ("ij,ij->i", (v.shape[0],))])
     if v.shape[1] * v.magnitude ** 2 > MOST[F32]:
         return False
-    r.features.add("a value read twice by one node")
+    r.features.add("value that is read twice by one node")
     r.node("Einsum", [v, v], F32, shape, False, v.shape[1] * v.magnitude ** 2, equation=equation)
 
 
@@ -573,7 +573,7 @@ def pool(r):
         return False
     shape = (n, c, h - 1, w - 1)
     if kind == "indices":
-        r.features.add("output that nobody reads")
+        r.features.add("unused node output")
         r.nodes("MaxPool", [v], [(F32, shape, v.exact, v.magnitude), (I64, shape, v.exact, MOST_ELEMENTS)],
                 kernel_shape=[2, 2])
     else:
@@ -696,11 +696,11 @@ def one_hot(r):
 
 
 def selected_by_data(r):
-    """Adds values whose size depends on data, and sums them up: NonZero -> Transpose -> GatherND -> ReduceSum."""
+    """Adds values whose size depends on the data, and sums them up: NonZero -> Transpose -> GatherND -> ReduceSum."""
     v = r.pick((F32,), exact=True, min_rank=1, nonempty=True)
     if v is None or v.size * v.magnitude > MOST[F32]:
         return False
-    r.features.add("size that depends on data")
+    r.features.add("size that depends on the data")
     chosen = r.node("Greater", [v, r.number(F32, 0.3)], BOOL, v.shape, True, 1)
     index = r.node("NonZero", [chosen], I64, None, True, 100)
     index = r.node("Transpose", [index], I64, None, True, 100, perm=[1, 0])
@@ -714,5 +714,6 @@ OTHERS = [unary_exact, unary_int, safe_root, exponential, modulo, power, compare
           fill_by_shape, range_by_shape, count, flatten, squeeze, unsqueeze, view_chain, expand, tile, gather_elements, scatter, pad,
           trilu, dropout, gemm, einsum, resize, depth_space, layer_normalization, arg_extreme, top_k, cumulative_sum, one_hot,
           selected_by_data]
-# The reference evaluator of onnx is wrong on indices of MaxPool, on groups, and on a depth of shape [1].
+# The reference evaluator of onnx is wrong for indices of MaxPool, groups of convolutions, and a OneHot whose depth has the shape
+# [1].
 ONNX_REFERENCE_ERRS = [pool, convolution, one_hot, resize]

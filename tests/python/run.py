@@ -1,10 +1,11 @@
-"""Runs the test scripts that compare with an oracle, in worker processes. The workers are forked, so that NumPy, onnx and ONNX
-Runtime, which are slow to load, are loaded only once.
+"""Runs the test scripts that compare with an oracle, several at a time; the last line is 'N passed, N failed, N skipped'.
 
-    python tests/python/run.py [--workers N] [SCRIPT...]     SCRIPT: of SCRIPTS, as "joins" or "test_joins.py" or "joins --count 9"
+    python tests/python/run.py [--workers N] [SCRIPT...]
 
-Each script runs in a process that is forked when a worker is free, and runs one command at a time. Its output is printed when it
-ends. Scripts can also be run directly. The last line is 'N passed, N failed, N skipped'.
+SCRIPT is a script in the list SCRIPTS, such as "joins" or "test_joins.py", optionally with arguments, as in "joins --count 9";
+default: all of them. --workers: how many scripts run at the same time. Each script runs in a process that is forked from this
+one. So NumPy, onnx and ONNX Runtime, which are slow to load, are loaded only once. A script runs one command at a time, and its
+output is printed when it ends. Scripts can also be run directly.
 """
 import argparse
 import importlib
@@ -30,12 +31,12 @@ COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE
 
 
 def named(text):
-    """Returns the words of a script's command line. If only the name is given, they are those in SCRIPTS."""
+    """Returns the words of a script's command line. If only a name is given, the arguments are those in SCRIPTS."""
     name, *arguments = shlex.split(text)
     name = os.path.basename(name).removeprefix("test_").removesuffix(".py")
     usual = next((words for words in map(shlex.split, SCRIPTS) if words[0] == name), None)
     if usual is None:
-        raise SystemExit(f"'{name}' is not one of {', '.join(script.split()[0] for script in SCRIPTS)}")
+        raise SystemExit(f"'{name}' is not one of the scripts {', '.join(script.split()[0] for script in SCRIPTS)}")
     return [name, *arguments] if arguments else usual
 
 
@@ -67,7 +68,7 @@ def finish(words, output, status, seconds, used):
     counts = COUNTS.findall(text)
     passed, failed, skipped = map(int, counts[-1]) if counts else (0, 0, 0)
     if status != 0 and failed == 0:
-        failed = 1  # it failed without reporting a failure
+        failed = 1  # the script failed, but reported no failure
     print(f"-- {' '.join(words)}\n{text}", end="", flush=True)
     return words[0], passed, failed, skipped, seconds, used.ru_utime + used.ru_stime
 
@@ -79,7 +80,7 @@ def run(scripts, workers):
         while waiting and len(running) < workers:
             words, output = waiting.pop(0), tempfile.TemporaryFile("w+", errors="replace")
             running[start(words, output)] = (words, output, time.monotonic())
-        child, status, used = os.wait4(-1, 0)  # `used` includes the time of its own children
+        child, status, used = os.wait4(-1, 0)  # `used` includes the CPU time of the child's own children
         words, output, began = running.pop(child)
         with output:
             lines.append(finish(words, output, os.waitstatus_to_exitcode(status), time.monotonic() - began, used))
@@ -93,11 +94,11 @@ def main():
     arguments = parser.parse_args()
     oracle.processes = 1  # because each worker already runs a script
     lines = run([named(text) for text in arguments.scripts or SCRIPTS], arguments.workers)
-    print(f"\n{'script':20} {'passed':>7} {'failed':>7} {'skipped':>7} {'seconds':>8} {'of CPU':>7}")
+    print(f"\n{'script':20} {'passed':>7} {'failed':>7} {'skipped':>7} {'seconds':>8} {'CPU s':>7}")
     for name, *counts, seconds, used in lines:
         print(f"{name:20} {counts[0]:7} {counts[1]:7} {counts[2]:7} {seconds:8.0f} {used:7.1f}")
     passed, failed, skipped = (sum(line[k] for line in lines) for k in (1, 2, 3))
-    print(f"{sum(line[5] for line in lines):.0f} s of CPU\n{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    print(f"{sum(line[5] for line in lines):.0f} s of CPU time in total\n{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     return 1 if failed or not passed + skipped else 0
 
 

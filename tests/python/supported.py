@@ -1,5 +1,6 @@
-"""The operators and dtypes that Cleave promises to support. A node test that uses only these must pass; other tests may be
-unsupported."""
+"""The operators and dtypes that Cleave promises to support.
+
+A test of the onnx package that uses only these must pass; other tests may be reported as unsupported."""
 
 OPERATORS = set("""
 Abs Add AffineGrid And ArgMax ArgMin Attention AveragePool BatchNormalization BitCast BlackmanWindow Cast CastLike CausalConvWithState Ceil

@@ -1,9 +1,10 @@
-"""Attention written as products, scales, masks, Softmax and transposes, as exporters write it. Seeded random variants are
-compared with ONNX Runtime, and the CPU must run the pattern as one step. In some graphs the pattern is broken at one place (an
-intermediate value is an output, there is a function in between, or Softmax has another axis): the result must still be right, but
-no step may be an attention.
+"""Compares attention that is written as single operators, as exporters write it, with ONNX Runtime.
 
     python tests/python/test_attention.py [--count N] [--first SEED]
+
+The operators are products, scales, masks, Softmax and transposes, in seeded random variants. The CPU must run the whole pattern
+as one step. In some graphs the pattern is broken at one place: an intermediate value is an output, there is a function in
+between, or Softmax has another axis. Then the result must still be right, but no step may be an attention.
 """
 import os
 import subprocess
@@ -17,11 +18,11 @@ import batch
 import oracle
 import test_directories  # from tools/, which oracle adds to the path
 
-BREAKS = ("scores leave", "masked scores leave", "shares leave", "shares are read twice", "a function between", "another axis", "the mask is scaled")
+BREAKS = ("scores are an output", "masked scores are an output", "the Softmax is an output", "the Softmax is read twice", "Tanh of the scores", "Softmax over another axis", "scaled after the mask")
 
 
 class Maker:
-    """Makes a model of one attention block. `broken` names the place where the pattern is broken."""
+    """Makes a model of one attention block. `broken`: how the pattern is broken, one of BREAKS, or None."""
 
     def __init__(self, seed, broken=None):
         self.rng = np.random.default_rng(seed)
@@ -33,7 +34,7 @@ class Maker:
         self.keys = self.queries if pick(3) else int(self.rng.choice([2, 13, 40, 300]))
         self.past = int(pick(1, 20)) if pick(4) == 0 else 0
         self.total = self.keys + self.past
-        self.flat = pick(4) == 0  # batch and heads are one axis
+        self.flat = pick(4) == 0  # whether batch and heads are one axis
 
     def op(self, op, inputs, outputs=None, **attributes):
         names = outputs or [f"{op.lower()}_{len(self.nodes)}"]
@@ -66,7 +67,7 @@ class Maker:
         return self.op("Transpose", [self.reshape(x, [self.batch, length, self.heads, size])], perm=list(perm))
 
     def joint(self):
-        """Returns Q, K and V as pieces of one product: by Split, by Slice, or along a fifth axis by Gather or Split."""
+        """Returns Q, K and V as parts of one product, which Split, Slice or Gather separates."""
         b, n, h, d = self.batch, self.queries, self.heads, self.size
         whole = self.dense(self.input((b, n, 24)), 24, 3 * h * d)
         kind = self.rng.integers(4)
@@ -114,10 +115,10 @@ class Maker:
     def model(self):
         rng, scale = self.rng, np.float32(1 / np.sqrt(self.size))
         q, k, v = self.operands()
-        if self.past:  # a cache: it is an output, too, with the new rows appended
+        if self.past:  # a cache of keys and values: an input, to which the new rows are appended, which is then an output
             k = self.leave(self.op("Concat", [self.input((self.batch, self.heads, self.past, self.size)), k], axis=2))
             v = self.leave(self.op("Concat", [self.input((self.batch, self.heads, self.past, self.width)), v], axis=2))
-        way = rng.integers(4)  # the place of the scale
+        way = rng.integers(4)  # where the scale is applied
         if way == 0:
             q = self.op("Mul", [q, self.constant(scale)])
         if way == 1:
@@ -125,24 +126,24 @@ class Maker:
         if self.flat:
             q, k, v = (self.reshape(x, [self.batch * self.heads, -1, d]) for x, d in ((q, self.size), (k, self.size), (v, self.width)))
         scores = self.op("MatMul", [q, self.op("Transpose", [k], perm=[0, 2, 1] if self.flat else [0, 1, 3, 2])])
-        if self.broken == "scores leave":
+        if self.broken == "scores are an output":
             self.leave(scores)
         if way == 2:
             scores = self.op("Mul", [scores, self.constant(scale)])
         if way == 3:
             scores = self.op("Div", [scores, self.constant(np.float32(1) / scale)])
-        if self.broken == "a function between":
+        if self.broken == "Tanh of the scores":
             scores = self.op("Tanh", [scores])
         scores = self.mask(scores)
-        if self.broken == "the mask is scaled":
+        if self.broken == "scaled after the mask":
             scores = self.op("Add", [scores, self.input((self.queries, self.total))])
             scores = self.op("Mul", [scores, self.constant(np.float32(0.5))])
-        if self.broken == "masked scores leave":
+        if self.broken == "masked scores are an output":
             self.leave(scores)
-        shares = self.op("Softmax", [scores], axis=-2 if self.broken == "another axis" else -1)
-        if self.broken == "shares leave":
+        shares = self.op("Softmax", [scores], axis=-2 if self.broken == "Softmax over another axis" else -1)
+        if self.broken == "the Softmax is an output":
             self.leave(shares)
-        if self.broken == "shares are read twice":
+        if self.broken == "the Softmax is read twice":
             self.leave(self.op("ReduceMax", [shares], axes=[-1]))
         y = self.op("MatMul", [shares, v])
         if self.flat:
@@ -160,7 +161,7 @@ class Maker:
 
 
 def count_steps(path, arguments):
-    """Returns how many of the CPU's steps are attention."""
+    """Returns how many of the CPU's steps are of the operator Attention."""
     command = [oracle.COMMAND, "run", path, *arguments, "--devices", "cpu", "--device-option", "cpu:profile=1", "-v"]
     done = subprocess.run(command, capture_output=True, text=True)
     steps = [line.split() for line in done.stderr.splitlines() if " us  " in line]
@@ -171,7 +172,8 @@ WAYS = ((), ("--threads", "2"), ("--device-option", "cpu:fuse=0"), ("--device-op
 
 
 def make(seed, directory, cases):
-    """Adds a graph in all WAYS. Returns (label, path, --input arguments, expected number of attention steps)."""
+    """Adds a case for a seeded model for each set of options in WAYS. Returns (label, path, --input arguments, expected number of
+    attention steps)."""
     broken = BREAKS[seed // 3 % len(BREAKS)] if seed % 3 == 0 else None
     maker = Maker(seed, broken)
     model, label = maker.model(), f"{seed} {broken or 'whole'}"
@@ -189,7 +191,7 @@ def main():
     made = [make(seed, os.path.join(folder, str(seed)), cases) for seed in oracle.asked_seeds(__doc__, 90)]
     cases.tally(tally)
     for (label, _, _, wanted), steps in oracle.each(lambda item: count_steps(*item[1:3]), made):
-        tally.add(label, None if steps == wanted else f"{steps} steps of attention, {wanted} expected")
+        tally.add(label, None if steps == wanted else f"the CPU runs {steps} Attention steps, expected {wanted}")
     return tally.finish()
 
 

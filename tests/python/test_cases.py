@@ -1,10 +1,10 @@
-"""Compares the cases of the conformance kit, with the outputs of Cleave's reference evaluator, with ONNX Runtime and with the
-reference evaluator of the onnx package.
+"""Compares the expected outputs of the conformance kit's cases with ONNX Runtime and with the reference evaluator of onnx.
 
-    python tests/python/test_cases.py [--seed N] [PATTERN...]     PATTERN: of case names, such as "Conv *"
+    python tests/python/test_cases.py [--seed N] [PATTERN...]     PATTERN: only cases whose name matches, such as "Conv *"
 
-`tests/check/write_cases.c` writes all cases; its program is build/write_cases, or in the folder of $CLEAVE_COMMAND. A case passes
-if one of the oracles agrees. It fails if oracles can run it, but none agrees. It is skipped if no oracle can run it.
+The expected outputs come from Cleave's reference evaluator. All cases are written by tests/check/write_cases.c, whose program
+is tests/write_cases in the folder of the command. A case passes if one of the oracles agrees, fails if oracles can run it but
+none agrees, and is skipped if no oracle can run it.
 """
 import argparse
 import collections
@@ -22,10 +22,11 @@ import oracle
 
 WRITER = os.path.join(os.path.dirname(oracle.COMMAND), "tests", "write_cases")
 
-# Cases that no oracle computes correctly: ONNX Runtime has no kernel, and the other oracle is wrong for the given reason.
+# Cases that no oracle computes correctly: pattern of names -> why the reference evaluator is wrong. ONNX Runtime has no kernel
+# for them.
 WRONG_ORACLES = {
-    "ReduceSumSquare 22, u32*": "the reference evaluator widens to u64",
-    "ConvTranspose *f64*group=*": "the reference evaluator does not support groups",
+    "ReduceSumSquare 22, u32*": "the reference evaluator computes in u64 instead of u32",
+    "ConvTranspose *f64*group=*": "the reference evaluator ignores groups",
     "LRN 22, bf16*": "the reference evaluator adds the squares of wrong channels",
     "LRN 22, f64*": "the reference evaluator adds the squares of wrong channels",
     "AffineGrid 22, bf16*": "the reference evaluator returns f32",
@@ -63,7 +64,7 @@ class Reader:
 
 
 def check(model, inputs, outputs):
-    """Returns "passed", how an oracle differs, or None if no oracle can run the case."""
+    """Returns "passed" if an oracle agrees, None if no oracle can run the case, otherwise how an oracle's outputs differ."""
     ours, reason = list(outputs.values()), None
     runs = [lambda: oracle.run_onnxruntime(model, inputs, optimize=False), lambda: oracle.run_reference(model, inputs)]
     for run in runs:

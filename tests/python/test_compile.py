@@ -1,8 +1,10 @@
-"""Compiles random graphs ahead of time under random placements. `cleave run DIR` must have bit for bit the results of `cleave run
-MODEL`, and must load every executable of the NPU instead of compiling it. The ONNX files of the partitions, run in order by ONNX
-Runtime, must have the same results within the tolerance. Before the run, the directory is moved and the model is removed.
+"""Compiles random graphs ahead of time with random placements, and runs them from the compiled directory.
 
     python tests/python/test_compile.py [--count N] [--first SEED]
+
+The results of `cleave run DIR` must have the same bits as those of `cleave run MODEL`, and every executable of the NPU must be
+loaded from the directory, not compiled. Before the run, the directory is moved and the model is hidden. The directory also has
+an ONNX file per partition: if ONNX Runtime runs these in order, the results must be the same within the tolerance.
 """
 import argparse
 import json
@@ -25,7 +27,7 @@ DEVICES = ["--devices", "npu,cpu"]
 
 
 def read_inputs(directory, model):
-    """Returns the inputs in the test directory as {name: (file, array)}."""
+    """Returns the inputs in a test directory as {name: (file, array)}."""
     data = os.path.join(directory, "test_data_set_0")
     files = test_directories.numbered_files(data, "input")
     return {value.name: (file, tensor) for value, file, tensor
@@ -45,12 +47,12 @@ def compile_model(path, to, seed, sizes):
 
 
 def run_folder(folder, input_arguments, names):
-    """Runs a compiled directory. Returns (outputs, the log), which says where executables came from."""
+    """Runs a compiled directory. Returns (outputs, the log). The log says where each executable came from."""
     out = f"{folder}.out"
     done = subprocess.run([oracle.COMMAND, "run", folder, *input_arguments, "--output-dir", out, "-v"], capture_output=True, text=True,
                           errors="replace", timeout=120, check=False)
     if done.returncode != 0:
-        raise oracle.CleaveError(f"exit {done.returncode}: {done.stderr.strip().splitlines()[-1]}")
+        raise oracle.CleaveError(f"exit status {done.returncode}: {done.stderr.strip().splitlines()[-1]}")
     return [np.load(os.path.join(out, oracle.output_file_name(name))) for name in names], done.stderr
 
 
@@ -59,21 +61,22 @@ def check_origins(said, document):
     loaded = re.findall(r"partition (\d+) on npu: loaded from the compiled directory", said)
     wanted = [str(one["id"]) for one in document["partitions"] if one["device"] == "npu"]
     if sorted(loaded, key=int) != wanted and len(set(wanted)) > 0:
-        found = re.findall(r"partition (\d+) on npu: found in memory", said)  # for two equal partitions one executable is loaded
+        found = re.findall(r"partition (\d+) on npu: found in memory", said)  # equal partitions share an executable, which is loaded for the first of them
         if sorted(loaded + found, key=int) != wanted:
-            return f"of partitions {wanted} on npu, {loaded} were loaded: {said[-500:]}"
+            return f"the executables of partitions {wanted} on npu must be loaded, but only {loaded} were; the log ends: {said[-500:]}"
     for one in document["partitions"]:
         if (one["device"] == "npu") != (len(one["executables"]) > 0) or (one["device"] == "cpu") != (one["reason"] is not None):
-            return f"partition {one['id']} on {one['device']} has {len(one['executables'])} executables, and the reason {one['reason']}"
+            return (f"partition {one['id']} on {one['device']} has {len(one['executables'])} executables and the reason {one['reason']}; on npu there "
+                    "must be an executable, on cpu a reason why there is none")
     return None
 
 
 def run_partition(model, inputs):
-    """Runs a partition with ONNX Runtime, without optimisations, because those abort on some graphs. Uses the reference evaluator
-    if ONNX Runtime has no kernel."""
+    """Runs the ONNX file of a partition with ONNX Runtime, without optimisations, because these abort on some graphs. If ONNX
+    Runtime has no kernel, the reference evaluator runs it."""
     try:
         return oracle.run_onnxruntime(model, inputs, optimize=False)
-    except Exception as first:  # whatever it throws
+    except Exception as first:  # ONNX Runtime has several types of exceptions
         try:
             return oracle.run_reference(model, inputs)
         except Exception:
@@ -86,22 +89,22 @@ def check_partitions(folder, document, fed, expected, tolerance):
     for one in document["partitions"]:
         path = os.path.join(folder, one["onnx"])
         model = onnx.load(path)
-        if not model.graph.output:  # its results are not read
+        if not model.graph.output:  # nothing reads the results of this partition
             continue
         values_of = {value.name: values[value.name] for value in model.graph.input if value.name in values}
         missing = {value.name for value in model.graph.input} - values_of.keys() - {tensor.name for tensor in model.graph.initializer}
         if missing:
-            return f"{one['onnx']}: no earlier partition computes {missing}"
+            return f"{one['onnx']}: no earlier partition computes its inputs {missing}"
         outputs = run_partition(model, values_of)
         values |= {value.name: output for value, output in zip(model.graph.output, outputs)}
     for name, e in expected.items():
         if name in values and (wrong := oracle.compare(e, values[name], tolerance)):
-            return f"'{name}', computed by the partitions: {wrong}"
+            return f"output '{name}', computed with the ONNX files of the partitions: {wrong}"
     return None
 
 
 def check(directory):
-    """Yields (name of the check, None or what is wrong)."""
+    """Checks the model in a test directory. Yields (name of the check, None or what is wrong)."""
     path = os.path.join(directory, "model.onnx")
     model = onnx.load(path)
     names = [value.name for value in model.graph.output]
@@ -122,7 +125,7 @@ def check(directory):
         os.rename(hidden, path)
     differs = next((f"output '{name}' differs from that of 'cleave run MODEL'" for name, a, b in zip(names, wanted, outputs)
                     if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes()), None)
-    fed = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}  # defaults of inputs
+    fed = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}  # default values of inputs
     fed |= {name: np.asarray(tensor) for name, (_, tensor) in inputs.items()}
     expected = dict(zip(names, test_directories.read_tensors(os.path.join(directory, "test_data_set_0"), "output")))
     yield "results", differs

@@ -1,7 +1,9 @@
-"""Checks the documents against the command. Runs every command line that the help texts, README.md and docs/*.md show, and
-compares the output they show with the real one. Also checks that every option they name exists, and that no link is broken.
+"""Checks the examples, options and links in the help texts, README.md and docs/*.md.
 
     python tests/python/test_documents.py [PATTERN]     only documents whose name contains PATTERN: 'help of plan', README.md
+
+Runs every command line that they show, and compares its output with the output that they show. Also checks that every option
+that they name exists, and that no link is broken.
 """
 import collections
 import gzip
@@ -27,10 +29,10 @@ from test_gnn import random_model  # noqa: E402
 DOCUMENTS = ["README.md", "CHANGELOG.md", *sorted(os.path.join("docs", name) for name in os.listdir(os.path.join(oracle.ROOT, "docs")) if name.endswith(".md"))]
 LINKED = [*DOCUMENTS, *(os.path.join(folder, "README.md") for folder in ("examples", "tests", "tests/python", "bench", "tools", "backends/template"))]
 TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(oracle.COMMAND)), "tests", "plugins", "template", "cleave_template.so")
-# Replacements in command lines that would otherwise take minutes or gigabytes.
+# Replacements in command lines that would otherwise need minutes or gigabytes: (regular expression, text).
 SMALLER = [(r"--rmat (?:14|20)\b", "--rmat 8"), (r"\bcheck-backend (?!.*--section)(.*?)(?=  |$)", r"check-backend \1 --section life "),
            (r"--section operators", "--section operators --every 100"), (r"^((?:build/)?cleave +(?:gnn +)?profile) ", r"\1 --runs 1 ")]
-Example = collections.namedtuple("Example", "source line shown")  # shown: the lines of output in the document, or []
+Example = collections.namedtuple("Example", "source line shown")  # shown: the output in the document, as lines, or [] if there is none
 
 
 # --- reading the documents
@@ -40,7 +42,7 @@ def verbs_of(text):
 
 
 def helps():
-    """Returns {name: text} of every help text, including those of the `gnn` verbs."""
+    """Returns {name: text} of all help texts, including those of the verbs of `cleave gnn`."""
     texts = {"help": oracle.cleave("--help")}
     for verb in verbs_of(texts["help"]):
         texts[f"help of {verb}"] = oracle.cleave("help", verb)
@@ -52,7 +54,7 @@ def helps():
 
 def examples_of_help(name, text):
     lines = [line.strip() for line in text.splitlines() if line.startswith("  cleave ") and "[OPTIONS]" not in line]
-    if name == "help":  # each command line is followed by an explanation
+    if name == "help":  # an explanation follows on the same line
         lines = [re.split(r" {4,}", line)[0] for line in lines]
     return [Example(name, line, []) for line in lines]
 
@@ -175,8 +177,8 @@ def make_common(folder):
 
 
 def smooth(path):
-    """Replaces the measured times of blocks by times on a straight line. They were measured only once, on a machine that may be
-    busy, and might otherwise not be fitted by a curve."""
+    """Replaces the measured times of blocks by a linear function of their sizes, so that a curve can always be fitted. The times
+    were measured only once, on a machine that may be busy."""
     with open(path, encoding="utf-8") as file:
         costs = json.load(file)
     for block in costs["blocks"]:
@@ -205,8 +207,8 @@ def make_gnn(folder, features):
 
 
 def make_of_readme(folder):
-    """Makes the files that README.md expects in a clone of the repository, and the full demo model for the plans that it
-    shows."""
+    """Makes the files that the examples of README.md read: those of a clone of the repository, and the full-size model of the
+    demo, whose plans README.md shows."""
     for name in ("build", "demo"):
         os.makedirs(os.path.join(folder, name))
     os.symlink(os.path.join(oracle.ROOT, "tests", "gnn"), os.path.join(folder, "tests", "gnn"))
@@ -219,16 +221,16 @@ def make_of_readme(folder):
 
 def cannot_run(line):
     if "_template.so" in line or "libmynpu.so" in line:
-        return None if os.path.exists(TEMPLATE) else "the template was not built"
+        return None if os.path.exists(TEMPLATE) else "the template backend was not built"
     for word, device in ((r"\bopenvino", "openvino:CPU"), (r"\bonnxruntime", "onnxruntime:CPU"), (r"\bopencl\b", "opencl"), (r"--devices \S*gpu\b", "gpu")):
         if re.search(word, line) and oracle.missing_device(device):
-            return f"no {device} here"
+            return f"the device {device} is not available"
     return None
 
 
 def differs(shown, printed):
-    """Compares the shown with the printed lines. Returns the first difference, or None. A line '…' matches any number of
-    lines."""
+    """Compares the lines that a document shows with those that were printed. Returns the first difference, or None. A line '…' in
+    the document matches any number of lines."""
     at = 0
     for line in [line.rstrip() for line in shown if line.strip()]:
         if line == "…":
@@ -237,14 +239,13 @@ def differs(shown, printed):
         found = [i for i in range(at or 0, len(printed)) if printed[i] == line]
         if not found or (at is not None and found[0] != at):
             nearest = printed[at or 0] if (at or 0) < len(printed) else "nothing"
-            return f"shown: {line!r}; printed: {nearest!r}"
+            return f"the document shows {line!r}, but {nearest!r} was printed"
         at = found[0] + 1
     return None
 
 
 def without_results(lines):
-    """Replaces computed numbers by '#', because the results of random weights may differ in their last digits between
-    machines."""
+    """Replaces numbers that a model computed by '#', because their last digits may differ between machines."""
     return [re.sub(r" +", " ", re.sub(r"\d+\.\d{4,}|-?\d+e-\d+", "#", line)) for line in lines]
 
 
@@ -257,12 +258,12 @@ def run_example(example, folder):
         line = line.replace("demo/resnet50.onnx", "demo/full.onnx")
     environment = dict(os.environ, PATH=os.path.dirname(os.path.abspath(oracle.COMMAND)) + ":" + os.environ["PATH"],
                        CLEAVE_CACHE_DIR=os.path.join(folder, "kept"))
-    for name in ("CLEAVE_OPENVINO", "CLEAVE_ONNXRUNTIME"):  # made absolute, because the examples run in other folders
+    for name in ("CLEAVE_OPENVINO", "CLEAVE_ONNXRUNTIME"):  # the paths are made absolute, because the examples run in another folder
         if name in environment:
             environment[name] = os.path.abspath(environment[name])
     done = subprocess.run(["bash", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode != 0:
-        return f"exit {done.returncode}: {done.stderr.strip()[-300:]}"
+        return f"exit status {done.returncode}: {done.stderr.strip()[-300:]}"
     if costs := re.search(r"gnn +profile (?!.*--import).* -o (\S+)", line):
         smooth(os.path.join(folder, costs.group(1)))
     if "--json" in line:
@@ -309,7 +310,7 @@ def check_options(tally, texts):
             if not match and not span.startswith("--"):
                 continue
             of = taken.get(f"help of {match.group(1)}", every) if match else every
-            wrong += [f"{option} in `{span}`" for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span) if option not in of | {"--help"}]
+            wrong += [f"{option} in `{span}` does not exist" for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span) if option not in of | {"--help"}]
         tally.add(f"options in {path}", "; ".join(wrong) or None)
 
 
@@ -330,7 +331,7 @@ def check_links(tally):
             name, _, anchor = link.partition("#")
             target = os.path.join(folder, name) if name else os.path.join(oracle.ROOT, path)
             if not os.path.exists(target):
-                wrong.append(f"{link} is not there")
+                wrong.append(f"{link}: no such file")
             elif anchor:
                 with open(target, encoding="utf-8") as file:
                     if anchor not in anchors(file.read()):
@@ -345,7 +346,7 @@ def main():
     sources = {name: examples_of_help(name, text) for name, text in texts.items()}
     sources |= {path: list(examples_of_document(path)) for path in DOCUMENTS}
     for name in texts:
-        tally.add(f"{name}: examples", None if sources[name] else "there is none")
+        tally.add(f"{name}: examples", None if sources[name] else "the help text has no example")
     check_options(tally, texts)
     check_links(tally)
     shutil.rmtree(folder)

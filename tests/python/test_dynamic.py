@@ -1,10 +1,11 @@
-"""Compares dynamically quantised models with exact.py. The models are seeded random chains of DynamicQuantizeLinear,
-MatMulInteger or ConvInteger, Cast, Mul and Add, as ONNX Runtime's quantize_dynamic writes them, with weights of i8 and u8, and
-with zero points and scales per tensor or per channel. Integer outputs must be equal, and float outputs may differ by f32
-rounding. The CPU must run the products in its integer kernels, according to its list of steps. Also tests an encoder that
-quantize_dynamic has written.
+"""Compares dynamically quantised models with exact.py, an oracle whose sums of integers are exact.
 
     python tests/python/test_dynamic.py [--count N] [--first SEED]
+
+The models are chains of DynamicQuantizeLinear, MatMulInteger or ConvInteger, Cast, Mul and Add, as ONNX Runtime's
+quantize_dynamic writes them. Seeds determine their sizes, weights of i8 or u8, and zero points and scales per tensor or per
+channel. Integer outputs must be equal, float outputs may differ by a few roundings in f32. The CPU's list of steps must show
+that integer kernels ran the products. An encoder that quantize_dynamic has converted is tested too.
 """
 import logging
 import os
@@ -19,8 +20,9 @@ import exact
 import oracle
 import models  # from tools/, which oracle adds to the path
 
-ROUNDINGS = 4e-7  # allowed share of the largest magnitude: a product and a sum may be rounded once or twice
-# Allowed mean error, as a share of the standard deviation: values halfway between two steps may be rounded either way.
+ROUNDINGS = 4e-7  # allowed difference as a share of the largest magnitude: implementations round products and sums once or twice
+# Allowed root mean square error, as a share of the standard deviation: values halfway between two quantisation steps may be
+# rounded up or down.
 ENCODER_ERROR = 0.03
 
 
@@ -40,7 +42,8 @@ class Maker:
         return names if outputs > 1 else names[0]
 
     def values_of(self, shape):
-        """Returns random values of several kinds, whose quantisation ranges are found in different ways."""
+        """Returns random values: all zero, all equal, all positive, all negative, or mixed, which give different quantisation
+        ranges."""
         kind = self.rng.integers(7)
         x = self.rng.standard_normal(shape).astype(np.float32)
         if kind == 0:
@@ -50,8 +53,8 @@ class Maker:
         return np.abs(x) + 1 if kind == 2 else -np.abs(x) - 1 if kind == 3 else x * np.float32(10.0 ** self.rng.integers(-6, 7))
 
     def layer(self, x, shape):
-        """Adds a layer: x is quantised, multiplied by constants, and converted back to f32. Returns the result's (name, shape).
-        Sometimes an intermediate value is an output, too."""
+        """Adds a layer, which quantises x, multiplies it by constants, and converts the result to f32. Some intermediate values
+        become outputs. Returns (name, shape) of the result."""
         rng, is_matrix = self.rng, len(shape) < 4
         unsigned = bool(rng.random() < 0.5) or not is_matrix  # ONNX Runtime supports ConvInteger only with u8 weights
         quantised, scale, zero = self.op("DynamicQuantizeLinear", [x], 3)
@@ -81,7 +84,7 @@ class Maker:
         return real, shape
 
     def model(self):
-        """Returns (model, inputs). The model has only one layer, because in a second one values halfway between two quantisation
+        """Returns (model, inputs). The model has only one layer: before a second one, values halfway between two quantisation
         steps could be rounded differently."""
         rng, open_rows = self.rng, bool(self.rng.random() < 0.5)
         shape = tuple(int(n) for n in (rng.integers(1, 12), rng.choice([1, 3, 64, 65, 200])))
@@ -99,7 +102,8 @@ class Maker:
 
 
 def kernels_of(path):
-    """Returns (number of 8-bit products, number of those in integer kernels), according to the CPU's list of steps."""
+    """Returns (number of products of 8-bit integers, number of those in integer kernels), according to the CPU's list of
+    steps."""
     command = [oracle.COMMAND, "run", path, "--devices", "cpu", "--device-option", "cpu:profile=1", "-v"]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"))
     steps = [line.split() for line in done.stderr.splitlines() if " us  " in line]
@@ -118,7 +122,7 @@ def difference(expected, actual):
         reason = oracle.compare(e, a)
         if reason is None and e.dtype == np.float32 and e.size:
             worst = np.abs(e.astype(np.float64) - a).max() / max(np.abs(e).max(), 1e-30)
-            reason = f"{worst:.2g} of the largest magnitude, {ROUNDINGS:g} allowed" if not worst <= ROUNDINGS else None
+            reason = f"the largest difference is {worst:.2g} of the largest magnitude, {ROUNDINGS:g} is allowed" if not worst <= ROUNDINGS else None
         if reason:
             return f"output {index}: {reason}"
     return None
@@ -132,9 +136,9 @@ def check(seed, folder):
 
 
 def encoder(folder):
-    """Checks the small encoder, quantised by quantize_dynamic. Returns None, or what is wrong."""
+    """Converts the small BERT with quantize_dynamic and checks its results. Returns None, or what is wrong."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
-    logging.getLogger().setLevel(logging.ERROR)  # hides a recommendation that makes no difference here
+    logging.getLogger().setLevel(logging.ERROR)  # hides a recommendation of quantize_dynamic that does not apply here
     model, inputs = models.make("bert")
     whole, path = os.path.join(folder, "bert.onnx"), os.path.join(folder, "bert_dynamic.onnx")
     onnx.save(model, whole)
@@ -145,7 +149,7 @@ def encoder(folder):
     for e, a in zip(expected, made):
         error = np.sqrt(np.square(e - a).mean()) / e.std()
         if not error <= ENCODER_ERROR:
-            return f"{error:.3g} of the deviation, {ENCODER_ERROR:g} allowed"
+            return f"the root mean square error is {error:.3g} of the standard deviation, {ENCODER_ERROR:g} is allowed"
     return None
 
 
@@ -156,10 +160,10 @@ def main():
         products, on_integers = products + found[1][0], on_integers + found[1][1]
     tally.add("encoder", encoder(oracle.build_folder("dynamic")))
     if not any(name in oracle.cleave("devices", "--devices", "cpu") for name in ("vnni", "bf16", "amx")):
-        tally.skip("integer kernels", "not used, because integer sums are not exact on this processor")
+        tally.skip("integer kernels", "Cleave does not use them on this processor, whose sums of integers are not exact")
     else:
-        print(f"{on_integers} of {products} product steps ran in integer kernels")
-        tally.add("integer kernels", "not all products used them" if on_integers < products or products == 0 else None)
+        print(f"{on_integers} of {products} products ran in integer kernels")
+        tally.add("integer kernels", f"only {on_integers} of {products} products used them" if on_integers < products or products == 0 else None)
     return tally.finish()
 
 

@@ -1,10 +1,10 @@
-"""Runs the light models, generated models and random graphs on the devices of frameworks: alone, and together with NPU and CPU.
+"""Runs models on the devices of frameworks (ONNX Runtime and OpenVINO), alone and together with NPU and CPU.
 
     python tests/python/test_frameworks.py [NAME...] [--devices DEVICE]... [--random N]
 
-Also runs a model with an operator in its middle that only the framework supports, and checks the errors if the framework's
-library is missing or is not such a library. Devices that are not available are skipped. CLEAVE_DATA is the folder that contains
-onnx-light/.
+The models are the light ones, the generated ones (NAME: only those whose name contains it), N random graphs, and one that has
+an operator which only the framework supports. Also checks the errors if the file of the framework's library is missing or is
+something else. Devices that are not available are skipped. CLEAVE_DATA is the folder that contains onnx-light/.
 """
 import argparse
 import json
@@ -32,21 +32,21 @@ def site_packages():
 
 
 class Framework:
-    """A framework's device, the environment variable with the path of its library, and the library's folder in the tests' Python
-    environment."""
+    """A device of a framework, the environment variable with the path of the framework's library, and the library's folder in the
+    tests' Python environment."""
 
     def __init__(self, device, variable, folder, has_all, foreign, may_fall_back=()):
-        self.may_fall_back = may_fall_back  # errors after which a random graph's partition may fall back to another device
+        self.may_fall_back = may_fall_back  # texts of errors: if one of them occurs, it is right that a partition of a random graph falls back to another device
         self.device, self.variable, self.has_all, self.foreign = device, variable, has_all, foreign
         self.folder = os.path.join(site_packages(), folder)
 
     def lists(self):
-        """Yields (list of devices, whether these devices support all nodes of the models here)."""
+        """Yields (list of devices, whether these devices together support all nodes of the models of this test)."""
         yield self.device, self.has_all
         yield f"npu,{self.device},cpu", True
 
 
-# `has_all`: every model here runs on the device alone. `foreign`: (domain, operator) that only this device supports.
+# `has_all`: whether the device alone runs every model of this test. `foreign`: (domain, operator) that only this device supports.
 FRAMEWORKS = [
     Framework("onnxruntime:CPU", "CLEAVE_ONNXRUNTIME", "onnxruntime/capi", True, ("com.microsoft", "QuickGelu")),
     Framework("openvino:CPU", "CLEAVE_OPENVINO", "openvino/libs", False, None,
@@ -57,8 +57,8 @@ FRAMEWORKS = [
 # --- models
 
 def squeezenet_difference(device, path, data):
-    """Compares the input of light_squeezenet's softmax instead of its output. The logits are so large (9.5e9) that the softmax is
-    right only if all channels are added up in one particular order. Returns None, or what is wrong."""
+    """Compares the input of light_squeezenet's softmax with that on the CPU. The logits are so large (9.5e9) that the softmax
+    itself is as expected only if all channels are added up in one particular order. Returns None, or what is wrong."""
     last = next(node for node in onnx.load(path, load_external_data=False).graph.node if node.op_type == "Softmax")
     found = []
     for devices in (device, "cpu"):
@@ -67,7 +67,7 @@ def squeezenet_difference(device, path, data):
             found.append(np.load(os.path.join(folder, oracle.output_file_name(last.input[0]))))
     actual, expected = found
     worst = np.abs(actual - expected).max() / np.abs(expected).max()
-    return None if worst <= 1e-3 else f"'{last.input[0]}' differs by {worst:.3g} of its largest magnitude"
+    return None if worst <= 1e-3 else f"'{last.input[0]}' differs by {worst:.3g} of its largest magnitude, 1e-3 is allowed"
 
 
 def check_light(framework, names, tally):
@@ -92,7 +92,7 @@ def check_light(framework, names, tally):
                 tally.add(f"{label}, before the softmax", squeezenet_difference(framework.device, path, data))
             else:
                 tally.add(label, None if case["status"] == "PASS" else f"{case['status']}: {case.get('reason')}")
-        print(f"light models, {devices}: {sum(case['status'] == 'PASS' for case in cases)} of {len(cases)}", flush=True)
+        print(f"light models, {devices}: {sum(case['status'] == 'PASS' for case in cases)} of {len(cases)} pass", flush=True)
 
 
 def compare_run(path, model, input_arguments, expected, devices, *options):
@@ -109,7 +109,7 @@ def compare_run(path, model, input_arguments, expected, devices, *options):
         if difference := oracle.compare(e, a, tolerance):
             return f"output '{name}': {difference}"
     if fallbacks := json.loads(text)["fallbacks"]:
-        return f"fell back: {fallbacks[0]['error']}"
+        return f"a partition fell back to another device: {fallbacks[0]['error']}"
     return None
 
 
@@ -125,7 +125,7 @@ def check_generated(framework, name):
     for devices, has_all in framework.lists():
         for option in ([], ["--device-option", f"{framework.device}:async=yes"]):
             reason = compare_run(path, model, arguments, expected, devices, "--strategy", "contiguous", *option)
-            if reason is not None and "integers=narrow allows it" in reason:  # 64-bit indices and masks, which fit in 32 bits
+            if reason is not None and "integers=narrow allows it" in reason:  # the model has 64-bit indices and masks, whose values fit in 32 bits
                 option = option + ["--device-option", f"{framework.device}:integers=narrow"]
                 reason = compare_run(path, model, arguments, expected, devices, "--strategy", "contiguous", *option)
             if reason is not None and "no device can run it" in reason and not has_all:
@@ -135,8 +135,8 @@ def check_generated(framework, name):
 
 
 def check_random(framework, directory):
-    """Runs a random graph, first with as many nodes as possible on the framework's device, then randomly placed on it, NPU and
-    CPU. Returns None, or what is wrong."""
+    """Runs a random graph, first with as many nodes as possible on the framework's device, then with a random placement on this
+    device, the NPU and the CPU. Returns None, or what is wrong."""
     path = os.path.join(directory, "model.onnx")
     model, data = onnx.load(path), os.path.join(directory, "test_data_set_0")
     files = test_directories.numbered_files(data, "input")
@@ -180,19 +180,19 @@ def check_foreign(framework, tally):
         label = f"{'.'.join(framework.foreign)} --devices {devices}"
         tally.add(label, compare_run(path, model, arguments, expected, devices, "--strategy", "contiguous"))
         nodes = {node["name"]: node["device"] for node in oracle.plan_nodes(path, "--devices", devices, "--strategy", "contiguous")}
-        tally.add(f"{label}: its device", None if nodes.get("foreign") == framework.device else f"on {nodes.get('foreign')}")
+        tally.add(f"{label}: its device", None if nodes.get("foreign") == framework.device else f"it is on {nodes.get('foreign')}")
         others = [device for name, device in nodes.items() if name != "foreign"]
         alone = devices == framework.device or framework.device not in others
-        tally.add(f"{label}: devices of the other nodes", None if alone else f"on {sorted(set(others))}")
+        tally.add(f"{label}: devices of the other nodes", None if alone else f"they are on {sorted(set(others))}")
     refused = subprocess.run([oracle.COMMAND, "run", path, "--devices", "npu,cpu"], capture_output=True, text=True, check=False)
     named = refused.returncode != 0 and framework.foreign[1] in refused.stderr and refused.stderr.strip().count("\n") == 0
-    tally.add(f"{label}: refused without it", None if named else refused.stderr)
+    tally.add(f"{label}: rejected without the framework", None if named else refused.stderr)
 
 
 # --- files that are not usable libraries
 
 def check_libraries(framework, tally):
-    """Checks the errors for unusable libraries, and that a run without the framework's device is not affected."""
+    """Checks the error for each kind of unusable library, and that a run without the framework's device still works."""
     model, inputs = models.make("lstm", seed=1)
     with tempfile.TemporaryDirectory(prefix="cleave-") as folder:
         path = os.path.join(folder, "model.onnx")
@@ -212,7 +212,7 @@ def check_libraries(framework, tally):
             alone = subprocess.run([*command, "--devices", framework.device], capture_output=True, text=True, env=environment, check=False)
             lines = alone.stderr.strip().splitlines()
             good = alone.returncode == 1 and len(lines) == 1 and framework.device in lines[0]
-            tally.add(f"{framework.device}, {what}: error in one line", None if good else f"exit {alone.returncode}: {alone.stderr[:400]}")
+            tally.add(f"{framework.device}, {what}: error in one line", None if good else f"exit status {alone.returncode}: {alone.stderr[:400]}")
             without = subprocess.run([*command, "--devices", "npu,cpu"], capture_output=True, text=True, env=environment, check=False)
             tally.add(f"{framework.device}, {what}: other devices", None if without.returncode == 0 and not without.stderr else without.stderr[:400])
 

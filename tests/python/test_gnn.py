@@ -1,9 +1,9 @@
-"""Tests `cleave gnn run` with random weights on Cora, on Pubmed's edges with random features, and on random graphs. The results
-are compared with the definitions, computed in float64, and with PyTorch Geometric if it is installed. ONNX models must have the
-results of the same models in JSON. Also tests its errors.
+"""Compares `cleave gnn run` with the definitions of the layers, computed in f64, and with PyTorch Geometric if it is installed.
 
     python tests/python/test_gnn.py [--all]          --all: also exports larger models to ONNX with both exporters of PyTorch
-CLEAVE_DATA is the folder that contains graphs/.
+
+The models have random weights. The graphs are Cora, Pubmed's edges with random features, and random graphs. ONNX models must
+have the same results as the same models in JSON. Also tests errors. CLEAVE_DATA is the folder that contains graphs/.
 """
 import argparse
 import json
@@ -24,14 +24,14 @@ except ImportError:
 
 TOLERANCE = 1e-5  # allowed difference, as a share of the largest result
 TYPES = ("graphsage", "gcn", "gat")
-# Models of PyTorch Geometric, written by both exporters, with a graph and their results.
+# Models of PyTorch Geometric that both exporters of PyTorch have written, with a graph and the expected results.
 EXPORTED = os.path.join(oracle.ROOT, "tests", "gnn", "models")
 
 
 # --- models
 
 def random_model(folder, kind, widths, heads, rng, name):
-    """Writes a random model as JSON and weights. Returns (path, layers, weights)."""
+    """Writes a model with random weights as JSON and .npz. Returns (path of the JSON, layers, weights)."""
     layers, weights, given = [], {}, widths[0]
     uniform = lambda *shape: (rng.uniform(-1, 1, shape) / np.sqrt(shape[-1])).astype(np.float32)
     for i, out in enumerate(widths[1:]):
@@ -136,11 +136,11 @@ def by_geometric(kind, layers, weights, x, edges):
 
 def difference(expected, actual):
     if expected.shape != actual.shape:
-        return f"shape {actual.shape} instead of {expected.shape}"
+        return f"the shape is {actual.shape}, expected {expected.shape}"
     largest, off = max(1, np.abs(expected).max(initial=0)), np.abs(expected - actual)
     if not np.isfinite(actual).all() or off.max(initial=0) > TOLERANCE * largest:
         at = np.unravel_index(np.argmax(off), off.shape)
-        return f"{actual[at]:.9g} instead of {expected[at]:.9g} at {tuple(map(int, at))}, largest {largest:.3g}"
+        return f"element {tuple(map(int, at))} is {actual[at]:.9g}, expected {expected[at]:.9g} (the largest magnitude is {largest:.3g})"
     return None
 
 
@@ -153,11 +153,11 @@ def run(tally, folder, name, model, graph, references, *options, same_as=None):
     except (oracle.CleaveError, ValueError) as error:
         tally.add(name, str(error))
         return None
-    reason = None if told["measured_ms"] > 0 and told["peak_rss_bytes"] > 0 else f"measured_ms or peak_rss_bytes is missing: {told}"
+    reason = None if told["measured_ms"] > 0 and told["peak_rss_bytes"] > 0 else f"measured_ms or peak_rss_bytes is not above 0: {told}"
     actual = np.load(out)["out"]
     for who, expected in references:
         wrong = difference(expected, actual)
-        reason = reason or (wrong and f"against {who}: {wrong}")
+        reason = reason or (wrong and f"compared with {who}: {wrong}")
     if same_as is not None and not np.array_equal(same_as, actual):
         reason = reason or f"{np.count_nonzero(same_as != actual)} of {actual.size} numbers differ from those of the JSON model"
     tally.add(name, reason)
@@ -179,7 +179,7 @@ def run_all(tally, folder, title, x, edges, widths, rng, devices=("cpu",)):
 # --- models as ONNX
 
 def exported_models(tally, folder):
-    """ONNX models from both exporters must have the results of the JSON model, which must match PyTorch Geometric."""
+    """Checks that the JSON models agree with PyTorch Geometric, and that the ONNX models of both exporters have the same bits."""
     for kind in TYPES:
         path = lambda name: os.path.join(EXPORTED, f"{kind}{name}")
         references = [("PyTorch Geometric", np.load(path("_expected.npz"))["out"])]
@@ -220,8 +220,8 @@ def export_all(tally, folder, title, x, edges, rng, most_layers):
 
 
 def random_edges(rng, n, m):
-    """Makes random edges: some vertices have none, one is a hub, some edges are repeated, and each vertex has at most one
-    self-loop."""
+    """Makes random edges: some vertices have none, one is the target of a third of them, some edges occur twice, and each vertex
+    has at most one self-loop."""
     edges = rng.integers(0, max(1, n - n // 5), (2, m))
     edges[1, : m // 3] = n // 3
     edges = np.concatenate([edges, edges[:, : m // 8]], axis=1)
@@ -234,11 +234,11 @@ def random_edges(rng, n, m):
 def refused(tally, name, expected, *arguments):
     try:
         oracle.cleave("gnn", "run", *arguments)
-        tally.add(name, "was not refused")
+        tally.add(name, "the command accepted it")
     except oracle.CleaveError as error:
         text = str(error)
-        missing = [part for part in ("exit 1", *expected) if part not in text]
-        tally.add(name, f"no {missing} in: {text}" if missing else None)
+        missing = [part for part in ("exit status 1", *expected) if part not in text]
+        tally.add(name, f"the error message does not contain {missing}: {text}" if missing else None)
 
 
 def bad_inputs(tally, folder, rng):
@@ -275,11 +275,11 @@ def main():
     runs_all = parser.parse_args().all
     tally, folder, rng = oracle.Tally(), oracle.build_folder("gnn"), np.random.default_rng(5)
     if geometric is None:
-        print("PyTorch Geometric is not installed: the definition in float64 is the only reference")
+        print("PyTorch Geometric is not installed: results are compared only with the definitions in f64")
     exported_models(tally, folder)
     devices = ("cpu", "npu,cpu")
     if (absent := oracle.missing_device("opencl")) is None:
-        os.environ.setdefault("POCL_CACHE_DIR", oracle.build_folder("opencl_pocl"))  # kernels compiled by POCL
+        os.environ.setdefault("POCL_CACHE_DIR", oracle.build_folder("opencl_pocl"))  # where PoCL keeps the kernels that it has compiled
         devices += ("opencl:0",)
     else:
         tally.skip("opencl", absent)

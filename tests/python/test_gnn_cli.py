@@ -1,7 +1,9 @@
-"""Tests the user interface of `cleave gnn`: help texts, printed text and JSON compared with the plan's file, METIS called once
-per k, imported costs, and errors, which must name the place, the problem and a remedy.
+"""Tests the user interface of `cleave gnn`.
 
     python tests/python/test_gnn_cli.py          CLEAVE_DATA is the folder that contains gnx/
+
+Checks the help texts, that the printed text and JSON agree with the plan's file, that METIS is called once for each k, imported
+costs, and error messages, which must name the place, the problem and a remedy.
 """
 import json
 import os
@@ -31,7 +33,7 @@ def refuse(tally, name, expected, *arguments, status=1):
     missing = [part for part in expected if part not in text]
     reason = None
     if done.returncode != status or missing or "\n" in text or done.stdout:
-        reason = f"exit {done.returncode}, no {missing} in: {text} {done.stdout[:200]}"
+        reason = f"exit status {done.returncode}, expected {status}; missing in the error: {missing}; stderr: {text}; stdout: {done.stdout[:200]}"
     tally.add(f"refused: {name}", reason)
 
 
@@ -55,17 +57,17 @@ def check_help(tally):
         examples = text[text.index("\nExamples\n"):].splitlines()[2:]
         wrong = [name for name in VERBS[verb] + OF_ALL if name not in options[verb]]
         if len(options[verb]) != len(set(options[verb])) or f"\n  cleave gnn {verb}" not in text:
-            wrong.append("a repeated option, or no usage")
+            wrong.append("an option occurs twice, or the usage line is missing")
         if not 2 <= len(examples) <= 3 or not all(line.startswith(f"  cleave gnn {verb} ") for line in examples):
-            wrong.append(f"examples {examples}")
+            wrong.append(f"there must be 2 or 3 examples of this verb, but there are {examples}")
         if text != oracle.cleave("help", "gnn", verb):
-            wrong.append("'help gnn' prints another text")
+            wrong.append(f"'cleave help gnn {verb}' prints another text")
         tally.add(f"help of {verb}", f"{wrong}" if wrong else None)
     for verb, other, name in (("plan", "generate", "rmat"), ("run", "plan", "list-peps"), ("generate", "run", "graph"), ("inspect", "plan", "model")):
-        tally.add(f"help of {verb}: no --{name}", "it is listed" if name in options[verb] or name not in options[other] else None)
+        tally.add(f"help of {verb}: no --{name}", f"--{name} is listed, or it is missing in the help of {other}" if name in options[verb] or name not in options[other] else None)
     text = oracle.cleave("help", "gnn")
     missing = [verb for verb in VERBS if f"\n  {verb} " not in text]
-    tally.add("help of all verbs", f"{missing}, or options" if missing or "--rmat SCALE  " in text else None)
+    tally.add("help of all verbs", f"the verbs {missing} are missing, or the options of a verb are listed" if missing or "--rmat SCALE  " in text else None)
     refuse(tally, "help of an unknown verb", ["did you mean 'plan'?"], "pln", "--help", status=2)
     # an option of another verb is rejected
     refuse(tally, "an option of another verb", ["'--rmat' belongs to 'cleave gnn generate'"], "plan", "--rmat", "3", status=2)
@@ -87,32 +89,33 @@ def check_numbers(tally, planned, plan):
     padding = [sum(part.get("padded", part["sizes"])[i] - part["sizes"][i] for _, _, part in parts_of(plan)) for i in (0, 2)]
     wrong = []
     if [planned["halo_rows"], planned["padding_rows"], planned["padding_edges"]] != [halo, *padding]:
-        wrong.append(f"halo {planned['halo_rows']}, should be {halo}; padding should be {padding}")
+        wrong.append(f"halo_rows is {planned['halo_rows']}, expected {halo}; padding_rows and padding_edges are {planned['padding_rows']} and "
+                     f"{planned['padding_edges']}, expected {padding[0]} and {padding[1]}")
     spent = sum(part[key] for _, _, part in parts_of(plan) for key in ("pack_ms", "in_ms", "compute_ms", "out_ms"))
     if not near(sum(block["predicted_ms"] for block in planned["blocks"]), spent):
-        wrong.append("blocks do not add up")
+        wrong.append("the predicted times of the blocks are not the sum over their tasks")
     if sum(block["tasks"] for block in planned["blocks"]) != len(list(parts_of(plan))):
-        wrong.append("tasks do not add up")
+        wrong.append("the numbers of tasks of the blocks do not add up to the tasks in the file")
     if not near(sum(layer["predicted_ms"] for layer in planned["by_layer"]), planned["makespan_ms"]):
-        wrong.append("layers do not add up")
+        wrong.append("the predicted times of the layers do not add up to the makespan")
     if any(sum(cluster["subgraphs"] for cluster in layer["clusters"]) != planned["k"] for layer in planned["by_layer"]):
-        wrong.append("clusters do not add up")
+        wrong.append("the subgraphs of the clusters of a layer do not add up to k")
     chosen = next(item for item in planned["per_k"] if item["k"] == planned["k"])
     if any(chosen[key] != planned[key] for key in ("makespan_ms", "lower_bound_ms", "switches", "halo_rows", "padding_rows", "padding_edges", "gain")):
         wrong.append("the figures of the chosen k differ from those in per_k")
     for item in planned["per_k"]:
         if not near(item["gap"], (item["makespan_ms"] - item["lower_bound_ms"]) / item["lower_bound_ms"]):
-            wrong.append(f"gap of {item['k']}")
+            wrong.append(f"the gap of k = {item['k']} is wrong")
         if not near(item["gain"], planned["best_single_device_ms"] / item["makespan_ms"]):
-            wrong.append(f"gain of {item['k']}")
+            wrong.append(f"the gain of k = {item['k']} is wrong")
         for device in item["devices"]:
             if not near(device["busy_ms"] + device["idle_ms"], item["makespan_ms"]):
-                wrong.append(f"loads of {item['k']}")
-    tally.add("plan: numbers", f"{wrong}" if wrong else None)
+                wrong.append(f"busy and idle time of a device of k = {item['k']} do not add up to the makespan")
+    tally.add("plan: the JSON output agrees with the file", f"{wrong}" if wrong else None)
 
 
 def check_text(tally, name, text, told_of):
-    """Checks the printed table: it has a line for every block, with columns under the headings."""
+    """Checks the printed table of blocks: it has a line for every block, with each column below its heading."""
     lines = text.splitlines()
     at = next((i for i, line in enumerate(lines) if line.startswith("layer  cluster  device")), None)
     if at is None:
@@ -150,14 +153,14 @@ def check_outputs(tally, made, asked, folder):
     wrong += [key for key in ("k", "makespan_ms", "gap", "switches", "halo_rows", "padding_rows", "padding_edges", "best_single_device_ms")
               if not wrong and ran[key] != planned[key]]
     if [block["predicted_ms"] for block in ran["blocks"]] != [block["predicted_ms"] for block in planned["blocks"]]:
-        wrong.append("predictions of blocks")
+        wrong.append("the predicted times of the blocks")
     for device in ran["measured_devices"]:
         spent = sum(block["measured_ms"] for block in ran["blocks"] if block["device"] == device["device"])
         if not near(spent, device["measured_busy_ms"]) or spent > ran["measured_ms"]:
-            wrong.append(f"time of {device['device']}: {spent}, {device['measured_busy_ms']} of {ran['measured_ms']}")
+            wrong.append(f"the blocks of {device['device']} take {spent} ms, but it was busy for {device['measured_busy_ms']} of {ran['measured_ms']} ms")
     if not near(sum(layer["measured_ms"] for layer in ran["by_layer"]), ran["measured_ms"]):
-        wrong.append("layers")
-    tally.add("run by a plan: the plan's numbers, and what was measured", f"{wrong}" if wrong else None)
+        wrong.append("the measured times of the layers do not add up to measured_ms")
+    tally.add("run by a plan: the JSON output has the plan's numbers and consistent measured ones", f"{wrong}" if wrong else None)
     text = oracle.cleave("gnn", *run)
     check_text(tally, "run: text", text, ran)
     tally.add("run: text: predicted and measured", None if text.count("ms predicted, ") == 2 and "; predicted " in text else text)
@@ -167,8 +170,8 @@ def check_outputs(tally, made, asked, folder):
 # --- executables
 
 def check_buckets(tally, made, asked, folder):
-    """If compiling is expensive, the planner merges executables by padding to the same size. The plan lists the merges with their
-    reasons, and a run by the plan uses them."""
+    """Checks that, if compiling is expensive, the planner pads subgraphs to the same size, so that they share an executable. The
+    plan lists these merges with their reasons, and a run by the plan uses them."""
     costs, plan_path = os.path.join(folder, "compiled.json"), os.path.join(folder, "compiled_plan.json")
     with open(made["costs"], encoding="utf-8") as file:
         known = json.load(file)
@@ -201,8 +204,8 @@ def check_buckets(tally, made, asked, folder):
         wrong.append(f"padding of {plain['padding_rows']} and {merged['padding_rows']} rows")
     tally.add("executables are merged if compiling is expensive", f"{wrong}" if wrong else None)
     text, quiet = (oracle.cleave("gnn", "run", *asked, "--plan", plan_path, *more) for more in (("-v",), ()))
-    lines = [line for line in text.splitlines() if "one executable less saves 40.000 ms" in line and " share the executable for " in line]
-    tally.add("-v lists the merges", None if len(lines) == len(merges) and "one executable less" not in quiet else f"{lines} of {merges}")
+    lines = [line for line in text.splitlines() if "one executable fewer saves 40.000 ms" in line and " share the executable for " in line]
+    tally.add("-v lists the merges", None if len(lines) == len(merges) and "one executable fewer" not in quiet else f"{lines} of {merges}")
 
 
 # --- METIS
@@ -235,8 +238,8 @@ def check_metis(tally, made, asked, folder):
 # --- parts from a file
 
 def check_parts(tally, made, asked, folder):
-    """Plans and runs with files of parts as gpmetis writes them. METIS is not called. Files that do not match the graph are
-    refused."""
+    """Plans and runs with files of parts, as gpmetis writes them. METIS must not be called, and files that do not match the graph
+    must be rejected."""
     n, path = gnn_made.VERTICES, lambda name: os.path.join(folder, name)
     costs = ("--profile", made["costs"])
 
@@ -298,7 +301,7 @@ def check_import(tally, folder, rng):
 
     tables = {block["device"]: (block["first"], block["last"], block["points"]) for block in fresh("--stages", "cpu=0-4", "--stages", "gpu=0-4",
                                                                                                   "--stages", "npu=4-7")}
-    # The NPU's stages read no edges, so it has one point per number of rows.
+    # The stages on the NPU read no edges, so the NPU has one point for each number of rows.
     expected = {"cpu": (0, 4, 41), "gpu": (0, 4, 42), "npu": (4, 7, 6)}
     tally.add("import: the stages given by --stages", None if tables == expected else f"{tables}")
     refuse(tally, "costs of half a layer only", ["imported.json", "no plan has a known price"], "plan", *asked, "--profile", costs, "--kset", "1")
@@ -309,19 +312,19 @@ def check_import(tally, folder, rng):
     low, high = 71.07, 375.42  # milliseconds for 5,000 rows with 10 edges each, and for 10,000 rows with 40 each
     wrong = [] if planned["tables"] == "imported" and low < whole["makespan_ms"] < high else [f"{planned['tables']}, {whole['makespan_ms']} ms"]
     if halves["makespan_ms"] is not None and halves["makespan_ms"] <= low:
-        wrong.append(f"{halves} was not measured")
+        wrong.append(f"k = 2 must take longer than {low} ms: {halves}")
     tally.add("import: a plan with imported costs", f"{wrong}" if wrong else None)
     text = oracle.cleave("gnn", "plan", *asked, "--profile", costs, "--kset", "1,20")
     tally.add("import: sizes out of range are reported", None if "prices are from imported costs" in text and "k = 20 has no plan: " in text
               and "is outside the measured range" in text else text)
     refuse(tally, "stages of no column", ["no column for device 'tpu'"], *take, "--stages", "tpu=0-4", status=2)
-    refuse(tally, "stages beyond the layer", ["layer 0 has stages 0-7, so 4-9 is out of range"], *take, "--stages", "npu=4-9", status=2)
+    refuse(tally, "stages beyond the layer", ["layer 0 has 7 stages, so 4-9 is out of range"], *take, "--stages", "npu=4-9", status=2)
     refuse(tally, "stages without import", ["--import"], "profile", *asked, "--stages", "npu=4-7", status=2)
 
 
 def check_seconds(tally, asked, folder):
-    """With almost no time, `profile` measures only the longest block of each device and layer, and reports the others. Without a
-    limit it measures every block. Programs that were compiled for one size are not kept in the cache."""
+    """Checks that `profile` with almost no time measures only the longest block of each device and layer, and reports the others
+    as left out. Without a limit it measures every block. Programs that were compiled for one size must not be in the cache."""
     cache = os.path.join(folder, "measured-cache")
     take = ("profile", *asked[:4], *gnn_made.DEVICES, *gnn_made.KSET, "--runs", "1", "--cache-dir", cache)
     done = subprocess.run([oracle.COMMAND, "gnn", *take, "--seconds", "0.000001", "--json"], capture_output=True, text=True, check=True)
@@ -340,7 +343,7 @@ def check_seconds(tally, asked, folder):
 
 
 def check_rows(tally, asked, folder):
-    """Imports CSV files with invalid rows: each is refused, and nothing is written."""
+    """Checks that CSV files with invalid rows are rejected, and that nothing is written."""
     csv, costs = os.path.join(folder, "bad.csv"), os.path.join(folder, "never.json")
     take = ("profile", *asked, "--kset", "1", "--import", csv, "-o", costs)
     remove(costs)
@@ -358,7 +361,7 @@ def check_rows(tally, asked, folder):
         refuse(tally, f"import: {name}", ["bad.csv", *expected], *take)
     for name, text, expected in (("empty", "", ["bad.csv", "empty"]), ("only a header", CSV, ["no rows"]),
                                  ("no device", "n_nodes,n_edges,status\n1,2,OK\n", ["no device column", "DEVICE_ms"]),
-                                 ("no edges", "n_nodes,cpu_ms\n1,2\n", ["n_nodes and n_edges are needed"]),
+                                 ("no edges", "n_nodes,cpu_ms\n1,2\n", ["the columns n_nodes and n_edges"]),
                                  ("a column too many", f"{CSV[:-1]},note\n1,2,3,OK,x\n", ["'note'"])):
         with open(csv, "w", encoding="utf-8") as file:
             file.write(text)

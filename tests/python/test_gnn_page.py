@@ -1,8 +1,10 @@
-"""Tests the pages of `cleave gnn plan --html` and `cleave gnn run --html` in a real browser. They have no errors and load no
-other files. The timeline shows every task of the plan and of the run, and works with mouse and keyboard. The tables agree with
-the JSON output. Light, dark and narrow layouts work, and hostile names are shown as text.
+"""Tests the pages that `cleave gnn plan --html` and `cleave gnn run --html` write, in a real browser.
 
     python tests/python/test_gnn_page.py [--keep FOLDER]        skipped if no Chromium is installed; CLEAVE_BROWSER can name one
+
+The pages must have no errors and load no other files. The timeline must show every task of the plan and of the run, and work
+with mouse and keyboard. The tables must agree with the JSON output. Light, dark and narrow layouts must work. Names with HTML
+in them must be shown as text.
 """
 import argparse
 import json
@@ -31,7 +33,7 @@ class Case:
         self.tally.add(f"{self.name}: {what}", None if right else f"{what} {detail}".strip())
 
     def same(self, what, actual, expected):
-        self.check(what, actual == expected, f"is {actual!r}, should be {expected!r}")
+        self.check(what, actual == expected, f"is {actual!r}, expected {expected!r}")
 
     def resize(self, width):
         self.page.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
@@ -50,7 +52,7 @@ def check_timeline(case, has_run):
     page, tasks = case.page, sum(block["tasks"] for block in case.said["blocks"])
     case.same("tasks that were predicted", len(labels(page, "predicted")), tasks)
     case.same("tasks that were measured", len(labels(page, "measured")), tasks if has_run else 0)
-    # in pixels: tasks in a row do not overlap, and the predictions end with the plan
+    # [(name of a row, [beginning and end of each task, in pixels])]
     ends = page.evaluate("""(() => {
         const rows = {};
         for (const task of document.querySelectorAll('.task')) {
@@ -123,7 +125,7 @@ def check_tables(case, has_run):
     missing = [value for value in (f"×{chosen['gain']:.2f}", str(chosen["halo_rows"]), str(chosen["padding_rows"]), str(chosen["switches"])) if value
                not in text]
     missing += [device["device"] for device in chosen["devices"] if f"{100 * device['busy_ms'] / chosen['makespan_ms']:.0f} %" not in text]
-    case.check("its gain, halo, padding, switches, loads", not missing, f"{missing} missing in {text}")
+    case.check("the row of the chosen k has its gain, halo, padding, switches and loads", not missing, f"{missing} missing in {text}")
     bars = page.evaluate("[...document.querySelectorAll('.per-k tr.this .bar-fill')].map(bar => [bar.getBoundingClientRect().width / "
                          "bar.parentElement.getBoundingClientRect().width, getComputedStyle(bar).backgroundColor])")
     case.check("loads are drawn", all(abs(bar[0] - device["busy_ms"] / chosen["makespan_ms"]) < 0.02 and "0, 0, 0, 0" not in bar[1]
@@ -167,7 +169,7 @@ def check_page(tally, browser, folder, name, has_run, *arguments):
 
 
 def check_hostile(tally, browser, folder, made, costs):
-    """Names in a model come from its author, so the page must show them as plain text."""
+    """Checks that a file name with HTML in it is shown as text."""
     model = os.path.join(os.path.dirname(made["model"]), HOSTILE)  # in the folder of its weights
     shutil.copy(made["model"], model)
     case = Case(tally, browser, folder, "hostile", "plan", "--model", model, "--graph", made["graph"], *costs)

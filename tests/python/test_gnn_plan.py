@@ -1,7 +1,9 @@
-"""Tests `cleave gnn profile`, `plan` and `run --plan` with costs measured here, also with edited plan files. The results must be
-those of a run of the whole graph. Also kills and resumes runs, and tests errors.
+"""Tests `cleave gnn profile`, `plan` and `run --plan`, with costs that are measured here.
 
     python tests/python/test_gnn_plan.py
+
+The results must be those of a run of the whole graph without a plan, also with plan files that were edited. Also kills runs and
+resumes them, and tests errors.
 """
 import glob
 import json
@@ -18,7 +20,7 @@ from test_gnn import random_model
 
 DEVICES = ("--devices", "cpu,npu", "--pad", "100", "--cache-dir", "")
 THREE = ("--devices", "cpu,npu,npu1", "--npu-spec", "default", "--npu-spec", "all", "--cache-dir", "")
-ATTEMPTS = 8  # attempts to kill a run between its layers
+ATTEMPTS = 8  # how often to try to kill a run between its layers
 KILLS = 20
 
 
@@ -29,14 +31,14 @@ def told(*arguments):
 def same(one, other):
     a, b = np.load(one)["out"], np.load(other)["out"]
     worst = np.abs(a - b).max() / max(1e-30, np.abs(a).max())
-    return None if worst <= 1e-5 else f"off by {worst:.3g}"
+    return None if worst <= 1e-5 else f"the largest difference is {worst:.3g} of the largest magnitude, 1e-5 is allowed"
 
 
 # --- edited plan files, which are run as edited
 
 def forms(stages):
-    """Returns {name: blocks of a layer}. A block is (its last stage, parts); a part is (device, from, to), in twentieths of the
-    in-edges."""
+    """Returns {name: blocks of a layer}. A block is (the stage before which it ends, parts). A part is (device, from, to): the
+    device computes from/20 to to/20 of the in-edges."""
     last = stages - 1
     return {
         "a pipeline": [(last, [("cpu", 0, 20)]), (stages, [("npu", 0, 20)])],
@@ -53,7 +55,7 @@ def force(plan, form, k):
         for key in {"busy_ms", "idle_ms", "single_device_ms"} & set(told_times):
             told_times[key]["npu1"] = 0.0
     plan["k"], plan["membership_key"] = k, ""
-    for device in plan["machine"]["devices"]:  # the older format, with one switch_ms for all devices
+    for device in plan["machine"]["devices"]:  # tests an older format of the file, with one switch_ms for all devices
         device.pop("switch_ms", None)
     plan["machine"]["switch_ms"] = 0.25
     zero = {"bytes": 0, "pack_ms": 0.0, "in_ms": 0.0, "compute_ms": 1.0, "out_ms": 0.0}
@@ -91,7 +93,7 @@ def check_kind(tally, folder, graph, kind, rng):
     events = json.load(open(path("trace.json"), encoding="utf-8"))["traceEvents"]
     reason = same(path("single.npz"), path("out.npz"))
     if not ran["measured_ms"] > 0 or not ran["peak_rss_bytes"] > 0 or len(events) < 3:
-        reason = f"measured {ran['measured_ms']}, {len(events)} events"
+        reason = f"measured_ms is {ran['measured_ms']}, peak_rss_bytes {ran['peak_rss_bytes']}, and the trace has {len(events)} events, expected at least 3"
     tally.add(f"{kind}: run by the plan", reason)
     told("run", *asked, "--kset", "3", "--effort", "quick", "--profile", path("costs.json"), "--output", path("now.npz"))
     tally.add(f"{kind}: planned by run", same(path("single.npz"), path("now.npz")))
@@ -104,7 +106,7 @@ def check_kind(tally, folder, graph, kind, rng):
         used, wanted = {block["device"] for block in ran["blocks"]}, {part[0] for block in forms(7)[form] for part in block[1]}
         reason = same(path("single.npz"), path("edited.npz"))
         if used != wanted:
-            reason = f"it ran on {used}"
+            reason = f"the run used {used}, expected {wanted}"
         tally.add(f"{kind}: an edited plan, {form}", reason)
     return asked, path
 
@@ -138,27 +140,27 @@ def check_resume(tally, asked, path):
     os.remove(output)
     os.mkdir(output)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    tally.add("a folder is no output", None if done.returncode == 1 and os.path.isdir(output) else f"exit {done.returncode}: {done.stderr}")
+    tally.add("an output that is a folder is rejected", None if done.returncode == 1 and os.path.isdir(output) else f"exit status {done.returncode}: {done.stderr}")
     os.rmdir(output)
-    # The file size limit allows the rows between the layers, but not the result.
+    # The limit of the file size allows the file with the state between layers, but not the result, which is larger.
     if os.path.getsize(path("single.npz")) > state_bytes + 4096:
         limited = subprocess.run(["bash", "-c", f'ulimit -f {state_bytes // 1024 + 2}; trap "" XFSZ; exec "$@"', "-", *command],
                                  capture_output=True, text=True, check=False)
-        reason = None if limited.returncode == 1 and not os.path.exists(output) else f"exit {limited.returncode}: {limited.stderr}"
+        reason = None if limited.returncode == 1 and not os.path.exists(output) else f"exit status {limited.returncode}: {limited.stderr}"
         if not reason and not os.path.exists(state):
-            reason = f"no state is left to resume from: {limited.stderr}"
+            reason = f"the file with the state, from which the run could be resumed, is missing: {limited.stderr}"
         if not reason:
             ran = told("run", *asked, "--plan", path("plan.json"), "--output", output, "--resume")
             reason = same(path("single.npz"), output) or (None if ran["resumed_at_layer"] == 1 else f"{ran['resumed_at_layer']}")
-        tally.add("an output without room", reason)
+        tally.add("an output without space", reason)
     else:
-        tally.skip("an output without room", f"{state_bytes} bytes of state")
+        tally.skip("an output without space", f"the state is not smaller than the result: {state_bytes} bytes")
     left = [output + ".tmp-AAAAAA", state + ".tmp-zzZZ09"]
     for name in left:
         open(name, "wb").close()
     told("run", *asked, "--plan", path("plan.json"), "--output", output)
     there = [name for name in left + [state] if os.path.exists(name)]
-    tally.add("nothing is left behind", f"{there}" if there else None)
+    tally.add("no temporary files are left", f"these exist: {there}" if there else None)
     open(state, "wb").write(b"no state")
     refuse(tally, "a damaged state", ["the state of a run"], *asked, "--plan", path("plan.json"), "--output", output, "--resume")
     os.remove(state)
@@ -201,13 +203,13 @@ def check_kills(tally, folder, rng):
             run.send_signal(signal.SIGKILL)
             run.wait()
         if os.path.exists(output) and not np.array_equal(np.load(output)["out"], expected):
-            reason = reason or f"kill {trial} left another output"
+            reason = reason or f"kill {trial}: the output has wrong numbers"
         ran = told("run", *asked, "--output", output, "--resume")
         went_on.append(ran["resumed_at_layer"])
         if not np.array_equal(np.load(output)["out"], expected):
-            reason = reason or f"kill {trial}: other numbers, resumed at layer {went_on[-1]}"
+            reason = reason or f"kill {trial}: resumed at layer {went_on[-1]}, the output has wrong numbers"
         if os.path.exists(state):
-            reason = reason or f"kill {trial}: the state is still there"
+            reason = reason or f"kill {trial}: the file with the state was not removed"
     print(f"killed {KILLS} times, resumed at layers {sorted(went_on)}")
     tally.add("killed at random moments", reason)
 
@@ -215,10 +217,10 @@ def check_kills(tally, folder, rng):
 def refuse(tally, name, expected, *arguments, verb="run"):
     try:
         oracle.cleave("gnn", verb, *arguments)
-        tally.add(name, "was not refused")
+        tally.add(name, "the command accepted it")
     except oracle.CleaveError as error:
         missing = [part for part in expected if part not in str(error)]
-        tally.add(name, f"no {missing} in: {error}" if missing else None)
+        tally.add(name, f"the error message does not contain {missing}: {error}" if missing else None)
 
 
 def main():

@@ -1,9 +1,10 @@
-"""Tests Concats over channels, which the CPU runs in a special kernel or elides, so that their readers read the pieces. Compares
-seeded random networks, whose layers concatenate earlier results, with ONNX Runtime. The pieces come from 1x1 and 3x3
-convolutions, pools, functions and inputs, and so have different layouts. A Concat is read by norms, other Concats, pools and
-sums, and may be an output.
+"""Tests Concats over channels, which the CPU runs in a special kernel or elides.
 
     python tests/python/test_joins.py [--count N] [--first SEED]
+
+If a Concat is elided, its readers read its inputs directly. Seeded random networks, whose layers concatenate earlier results,
+are compared with ONNX Runtime. The inputs of the Concats come from 1x1 and 3x3 convolutions, pools, functions and graph inputs,
+and so have different layouts. Their readers are norms, other Concats, pools and sums. Some Concats are outputs of the graph.
 """
 import sys
 
@@ -18,7 +19,7 @@ class Maker:
     def __init__(self, seed):
         self.rng, self.nodes, self.weights, self.outputs = np.random.default_rng(seed), [], [], []
         self.batch, self.spatial = int(self.rng.integers(1, 4)), [int(v) for v in self.rng.integers(3, 12, int(self.rng.choice([2, 2, 2, 1, 3])))]
-        self.channels, self.joins = {}, []  # channels of each value; the values that are Concats
+        self.channels, self.joins = {}, []  # number of channels of each value; the values that are outputs of Concats
 
     def constant(self, array):
         name = f"w_{len(self.weights)}"
@@ -46,7 +47,7 @@ class Maker:
         return self.op("Relu", [y], c) if kind < 2 else self.op("LeakyRelu", [y], c) if kind == 2 else y
 
     def piece(self, x):
-        """Returns the new piece that a layer appends to the earlier values."""
+        """Returns the new value that a layer concatenates with earlier values."""
         rng, axes = self.rng, len(self.spatial)
         channels, kind = int(rng.choice([8, 16, 32, 32, 48, 5, 20, 1])), rng.integers(6)
         if kind == 0:

@@ -1,7 +1,8 @@
-"""Runs the nine light models with `cleave test`: on the CPU, on NPU and CPU, and with each operator type in turn forced to the
-CPU.
+"""Runs the nine light models with `cleave test`: on the CPU, and on NPU and CPU.
 
     python tests/python/test_light.py [MODEL...]        CLEAVE_DATA is the folder that contains onnx-light/
+
+On NPU and CPU they run with every strategy, and once for each type of operator with all nodes of that type forced to the CPU.
 """
 import collections
 import os
@@ -34,7 +35,7 @@ def main():
     runs = [(["--devices", "cpu"], directories)]
     runs += [(["--devices", "npu,cpu", "--strategy", strategy], directories) for strategy in placements.STRATEGIES]
     for operator, having in sorted(by_operator.items()):
-        # ConstantOfShape is folded before placement, so forcing it must have no effect
+        # ConstantOfShape is computed before placement, so forcing it to the CPU must have no effect
         runs.append((["--devices", "npu,cpu", "--strategy", "contiguous", "--force", f"{operator}=cpu"], having))
 
     for options, having in runs:
@@ -49,7 +50,7 @@ def main():
             passed += right
             tally.add(f"{os.path.basename(directory)} {' '.join(options)}",
                       None if right else f"{case['status']}: {case.get('reason')}")
-        print(f"{' '.join(options)}: {passed} of {len(cases)}", flush=True)
+        print(f"{' '.join(options)}: {passed} of {len(cases)} pass", flush=True)
     return tally.finish()
 
 

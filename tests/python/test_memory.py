@@ -1,8 +1,9 @@
-"""Compares the peak memory of `cleave bench`, minus that for a model of one node, with bounds computed from the model's sizes.
-Weights must be in memory only once, model files must be unmapped while weights are packed, and scratch must not exceed the size
-of the values.
+"""Checks that the peak memory of `cleave bench` stays below bounds that are computed from the model's sizes.
 
     python tests/python/test_memory.py        skipped if the command is built with a sanitizer, which needs memory itself
+
+The peak memory for a model of one node is subtracted first. The bounds are exceeded if weights are in memory twice, if the
+model file stays mapped while weights are packed, or if scratch memory exceeds the size of the values.
 """
 import json
 import os
@@ -16,9 +17,9 @@ from onnx import helper, numpy_helper
 
 import oracle
 
-SLACK = 12e6  # for code that only one of the two models uses, oneDNN primitives and small constants
-SANITIZED = 80e6  # only builds with a sanitizer need more for a single node
-SCRATCH = 20 << 20  # scratch of Winograd's algorithm; if it needs more, it works in parts
+SLACK = 12e6  # for code that the model of one node does not use, oneDNN primitives and small constants
+SANITIZED = 80e6  # a build that needs more than this for a single node has a sanitizer
+SCRATCH = 20 << 20  # the most scratch for Winograd's algorithm, which divides its work into parts if it would need more
 FLOAT = 4
 
 
@@ -42,16 +43,16 @@ def tiny(folder):
 
 
 def product(folder):
-    """A product with a matrix of 64 MB, which is read from the mapped file and packed once."""
+    """A product with a matrix of 64 MB, which is packed once, directly from the mapped file. Returns (path, bound)."""
     depth, columns = 2048, 8192
     weights = {"w": random(1, depth, columns)}
     path = save(folder, "product", [helper.make_node("MatMul", ["x", "w"], ["y"])], weights, [1, depth], [1, columns])
-    return path, weights["w"].nbytes + (16 << 20)  # and a slice of the file that is still mapped
+    return path, weights["w"].nbytes + (16 << 20)  # the packed matrix, and a slice of the file that is mapped while it is packed
 
 
 def convolutions(folder):
     """Convolutions of large images with many channels, for which Winograd's algorithm could need more scratch than all values
-    together."""
+    need together. Returns (path, bound)."""
     channels, extent = (128, 64, 128), 128
     nodes, weights, value = [], {}, "x"
     for i, (inputs, outputs) in enumerate(zip(channels, channels[1:])):
@@ -60,7 +61,7 @@ def convolutions(folder):
         nodes.append(helper.make_node("Conv", [value, f"w{i}"], [made], pads=[1, 1, 1, 1]))
         value = made
     path = save(folder, "convolutions", nodes, weights, [1, channels[0], extent, extent], [1, channels[-1], extent, extent])
-    # The input and the output; counted twice below, because copies in blocks of channels are as large.
+    # The input and the output. They are counted twice below, because their copies in blocks of channels are as large.
     images = 2 * channels[0] * extent * extent * FLOAT
     return path, sum(array.nbytes for array in weights.values()) * 36 // 9 + 2 * images + SCRATCH
 
@@ -79,14 +80,14 @@ def main():
     with tempfile.TemporaryDirectory(prefix="cleave-memory-") as folder:
         base = peak(tiny(folder)[0])
         if base > SANITIZED:
-            print(f"one node needs {base / 1e6:.0f} MB, so a sanitizer is active\n0 passed, 0 failed, 2 skipped")
+            print(f"skipped: a model of one node needs {base / 1e6:.0f} MB, so the command is built with a sanitizer\n0 passed, 0 failed, 2 skipped")
             return 0
         for make in (product, convolutions):
             path, bound = make(folder)
             taken, bound = peak(path) - base, bound + SLACK
             passed, failed = passed + (taken <= bound), failed + (taken > bound)
             verdict = "FAIL" if taken > bound else "PASS"
-            print(f"{verdict} {make.__name__}: {taken / 1e6:.1f} MB more than the {base / 1e6:.1f} of one node, bound {bound / 1e6:.1f}")
+            print(f"{verdict} {make.__name__}: {taken / 1e6:.1f} MB more than a model of one node, limit {bound / 1e6:.1f} MB")
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 

@@ -20,7 +20,7 @@ def main():
     parser.add_argument("--full", action="store_true")
     arguments = parser.parse_args()
     names = arguments.names or list(models.MODELS)
-    # a few placements suffice at full size, to find errors that only large tensors show
+    # at full size a few placements suffice to find errors that occur only with large tensors
     work = [(name, False, arguments.placements) for name in names]
     work += [(name, True, 3) for name in names if arguments.full]
     tally = oracle.Tally()

@@ -1,13 +1,15 @@
-"""Runs ONNX's own operator tests with `cleave test`. docs/operators.md and a figure in README.md are generated from the results.
+"""Runs ONNX's own operator tests with `cleave test`, and generates a part of docs/operators.md and README.md from the results.
 
-    python tests/python/test_node_cases.py [PATTERN...]     --write-table: write the device's table in docs/operators.md
-                                                            --devices LIST: other devices than the CPU (skipped if one is absent)
+    python tests/python/test_node_cases.py [--write-table] [--devices LIST] [PATTERN...]
 
-A test of supported operators and dtypes (supported.py) must pass, or be in exclusions.txt with a reason. Other tests must pass or
-be reported as unsupported. A wrong result, an error or a crash is a failure. Without patterns, the CPU's table is compared with
-that in docs/operators.md; those of other devices depend on their drivers. Devices other than the CPU need not support a node, but
-their results must be right. If such a device needs constant inputs, the test is run again with all inputs but the first as
-initializers.
+PATTERN: only tests whose name matches. --write-table: write the results for the devices into the documents. --devices: other
+devices than the CPU (skipped if one is absent).
+
+A test of supported operators and dtypes (supported.py) must pass, or be in exclusions.txt with a reason. Other tests must pass
+or be reported as unsupported. A wrong result, an error or a crash is a failure. Without patterns, the text for the CPU is
+compared with the documents; those for other devices depend on their drivers. Devices other than the CPU need not support a
+node, but their results must be right. If such a device needs constant inputs, the test is run again with all inputs but the
+first as initializers.
 """
 import argparse
 import fnmatch
@@ -29,7 +31,7 @@ CHUNK = 64
 
 
 def read_exclusions(devices):
-    """Returns {name: reason} from exclusions.txt, and from the backend's own file if there is one."""
+    """Returns {name: reason} from exclusions.txt, and from exclusions_BACKEND.txt of the first device's backend if it exists."""
     folder = os.path.dirname(os.path.abspath(__file__))
     backend = devices.split(",")[0].split(":")[0]
     own = os.path.join(folder, f"exclusions_{backend}.txt")
@@ -45,14 +47,14 @@ def read_exclusion_file(path):
                 continue
             name, _, reason = line.partition(" ")
             if not reason.strip():
-                raise SystemExit(f"{path}:{number}: '{name}' has no reason")
+                raise SystemExit(f"{path}:{number}: a reason is missing after '{name}'")
             excluded[name] = reason.strip()
     return excluded
 
 
 def written_cases(folder):
-    """Writes the tests of the onnx package, unless files of the same versions of the package and the writer exist, because making
-    them takes seconds."""
+    """Writes the tests of the onnx package, and returns the list for cases.json. Does nothing if the same versions of the package
+    and of this code have written them before, because it takes seconds."""
     digest = hashlib.sha256(onnx.__version__.encode())
     for module in (node_tests, test_directories):
         with open(module.__file__, "rb") as file:
@@ -71,14 +73,14 @@ def written_cases(folder):
 
 
 def tolerances(case):
-    """Returns options for the tolerances that the onnx package gives for a test. If they are the package's defaults, uses those
-    of the command, which depend on the dtype."""
+    """Returns options for the tolerances that the onnx package gives for a test. There are none if these are the package's
+    defaults: then the command's defaults are used, which depend on the dtype."""
     usual = (case["rtol"], case["atol"]) == (1e-3, 1e-7)
     return [] if usual else ["--rtol", case["rtol"], "--atol", case["atol"]]
 
 
 def write_constants(folder, case, to):
-    """Writes the test with all inputs but the first as initializers."""
+    """Writes a copy of the test with all inputs but the first as initializers."""
     name = case["name"]
     source, target = os.path.join(folder, name), os.path.join(to, name)
     shutil.rmtree(target, ignore_errors=True)
@@ -148,7 +150,7 @@ def main():
         for case in again:
             write_constants(folder, case, constants)
         results |= run(constants, again, arguments.devices)
-        print(f"{len(again)} tests run again, with constants")
+        print(f"{len(again)} tests were run again with constant inputs")
     unsupported = required = 0
     for case in cases:
         name, (status, reason) = case["name"], results[case["name"]]
@@ -157,7 +159,7 @@ def main():
         case["status"], case["reason"] = status, excluded.get(name, reason)
         if name in excluded:
             if status == "PASS" and only_cpu:
-                tally.add(name, "passes, but is in exclusions.txt")
+                tally.add(name, "the test passes, but it is listed in exclusions.txt as failing")
             else:
                 tally.skipped += 1
         elif status == "UNSUPPORTED" and not promised:
@@ -165,8 +167,8 @@ def main():
         else:
             tally.add(name, None if status == "PASS" else f"{status}: {reason}")
     for name in sorted(set(excluded) - {case["name"] for case in cases}) if only_cpu and not arguments.patterns else []:
-        tally.add(name, "is in exclusions.txt, but there is no such test")
-    print(f"{len(cases)} tests: {required} of supported operators and dtypes, {unsupported} not supported")
+        tally.add(name, "exclusions.txt lists this test, but it does not exist")
+    print(f"{len(cases)} tests: {required} use only supported operators and dtypes, {unsupported} were reported as unsupported")
     if only_cpu and not arguments.patterns:
         with open(os.path.join(folder, "results.json"), "w", encoding="utf-8") as file:
             json.dump(cases, file, indent=1)

@@ -1,8 +1,10 @@
-"""Compares single nodes of recurrences, scans, integer products and losses with NumPy (integers with exact.py), for random
-shapes, attributes, dtypes and absent inputs. The NumPy code is compared with a second oracle if one supports the node: with ONNX
-Runtime, or for integers with the reference evaluator, because ONNX Runtime's sums are not exact on every processor.
+"""Compares single nodes of recurrences, Scan, products of 8-bit integers, and losses with NumPy.
 
     python tests/python/test_numpy_nodes.py [GENERATOR...] [--count N] [--first SEED] [--devices LIST]
+
+Shapes, attributes, dtypes and absent inputs are random. The products are computed by exact.py. NumPy's results are compared
+with a second oracle if one supports the node: ONNX Runtime, or for integers the reference evaluator of the onnx package,
+because ONNX Runtime's sums are not exact on every processor.
 """
 import argparse
 import os
@@ -20,7 +22,7 @@ import oracle
 
 F32, F64, F16, BF16 = (np.dtype(t) for t in ("float32", "float64", "float16", ml_dtypes.bfloat16))
 I8, U8, I32, I64 = (np.dtype(t) for t in ("int8", "uint8", "int32", "int64"))
-# Relative, absolute; other dtypes must be equal.
+# Allowed relative and absolute error; other dtypes must be equal.
 TOLERANCES = {F32: (2e-4, 2e-5), F64: (1e-9, 1e-10), F16: (1e-2, 4e-3), BF16: (6e-2, 4e-2)}
 
 # (name of the oracle, function from model and inputs to outputs)
@@ -28,7 +30,7 @@ RUNTIME, REFERENCE = ("ONNX Runtime", oracle.run_onnxruntime), ("the reference e
 
 
 class Case:
-    """A node with its inputs and expected outputs. An expected output of None is not requested."""
+    """A node with its inputs and expected outputs. If an expected output is None, the node does not have that output."""
 
     def __init__(self, op, inputs, expected, opset, second=RUNTIME, **attributes):
         self.op, self.inputs, self.expected, self.opset = op, inputs, expected, opset
@@ -70,7 +72,7 @@ FUNCTIONS = {  # name: (function, number of parameters, their defaults)
 }
 # ThresholdedRelu is discontinuous, so its results cannot be compared within a tolerance.
 STEADY = [name for name in FUNCTIONS if name != "ThresholdedRelu"]
-# For gates: with other functions the states could grow without limit.
+# The functions for gates. With others, the states could grow without limit.
 BOUNDED = ["Tanh", "Sigmoid", "ScaledTanh", "HardSigmoid", "Softsign"]
 
 
@@ -154,7 +156,7 @@ def recurrence(r, op):
     if r.random() < 0.5:
         names = [r.choice(BOUNDED if each > 1 and i % each == 0 else STEADY) for i in range(each * d)]
         attributes["activations"] = names
-        if {"Affine", "ScaledTanh"} & set(names) or r.random() < 0.5:  # implementations disagree on the defaults of these two
+        if {"Affine", "ScaledTanh"} & set(names) or r.random() < 0.5:  # implementations have different defaults for these two
             alphas = [r.uniform(0.1, 0.9) for name in names if FUNCTIONS[name][1] >= 1]
             betas = [r.uniform(0.1, 0.9) for name in names if FUNCTIONS[name][1] == 2]
             attributes |= ({"activation_alpha": alphas} if alphas else {}) | ({"activation_beta": betas} if betas else {})
@@ -218,7 +220,7 @@ def matmul_integer(r):
     row_shape = r.choice([(), (1,), (m,) if not lead else lead + (m, 1)])
     column_shape = r.choice([(), (1,), (n,), *([b.shape[:-2] + (1, n)] if b.ndim > 2 else [])])
     za, zb = r.maybe(bytes_of(r, row_shape, a_dtype)), r.maybe(bytes_of(r, column_shape, b_dtype))
-    second = REFERENCE if za is None or za.shape in ((), (1,)) else None  # it applies zero points of rows to columns
+    second = REFERENCE if za is None or za.shape in ((), (1,)) else None  # the evaluator applies the zero points of rows to columns
     return Case("MatMulInteger", [a, b, za, zb], [exact.matmul_integer(a, b, za, zb)], 10, second)
 
 
@@ -323,7 +325,7 @@ def build(case, constants):
 
 
 def write(case, folder, r):
-    """Writes an ONNX test directory. Returns how the second oracle differs from the expected outputs, or None."""
+    """Writes an ONNX test directory. Returns how the second oracle differs from the expected outputs, or None if it agrees."""
     later = [i for i, x in enumerate(case.inputs) if x is not None and i > 0]
     constants = set(later if r.random() < 0.5 else r.sample(later, r.randint(0, len(later))))
     if case.op == "Scan":
@@ -343,7 +345,7 @@ def write(case, folder, r):
         return None
     name, run = case.second
     reason = oracle.first_difference(run(model, fed), expected, 1e-4)
-    return None if reason is None else f"numpy and {name} disagree: {reason}"
+    return None if reason is None else f"NumPy and {name} disagree: {reason}"
 
 
 def main():
@@ -368,7 +370,7 @@ def main():
         for result in oracle.cleave_test(group, "--devices", arguments.devices, "--rtol", rtol, "--atol", atol):
             passed = result["status"] == "PASS"
             tally.add(result["name"], None if passed else f"{result['status']}: {result.get('reason')}")
-    print(f"a second oracle agrees with numpy on {asked} of them" if tally.failed == 0 else f"{asked} cases were compared with a second oracle")
+    print(f"for {asked} nodes, a second oracle agrees with NumPy" if tally.failed == 0 else f"{asked} nodes were compared with a second oracle")
     return tally.finish()
 
 

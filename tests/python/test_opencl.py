@@ -1,11 +1,11 @@
-"""Runs the light models and the generated ones on an OpenCL device: alone, with the CPU, with NPU and CPU, and under random
-placements.
+"""Runs the light models and the generated ones on an OpenCL device, alone and together with the CPU and the NPU.
 
     python tests/python/test_opencl.py [NAME...] [--all] [--placements N]       --all: all combinations, not a sample
 
-Each combination is run three times in one process, and the outputs of the third run are compared. With `--graph on` the third run
-is a replay, which the trace must show. `memory=own` makes a device that shares the host's memory use separate memory, so that
-values are copied. Skipped if there is no OpenCL device. CLEAVE_DATA is the folder that contains onnx-light/.
+A combination is a list of devices or a random placement, with `--graph on` or off, and with the device's own or shared memory.
+Each combination runs three times in one process, and the outputs of the third run are compared. With `--graph on` the third run
+is a replay, which the trace must show. The option `memory=own` makes a device that shares the host's memory use separate
+memory, so that values are copied. Skipped if there is no OpenCL device. CLEAVE_DATA is the folder that contains onnx-light/.
 """
 import argparse
 import json
@@ -22,11 +22,11 @@ import models
 
 RUNS = 3
 LISTS = ["opencl", "opencl,cpu", "npu,opencl,cpu"]
-MODES = [("off", "auto"), ("on", "own"), ("on", "auto"), ("off", "own")]  # --graph, memory=
+MODES = [("off", "auto"), ("on", "own"), ("on", "auto"), ("off", "own")]  # values of --graph and of the device option memory
 
 
 class Model:
-    """A model file, its inputs as options, and its expected outputs."""
+    """A model file, the options that give its inputs, its expected outputs, and a function that compares outputs with them."""
 
     def __init__(self, name, folder, input_arguments, shapes, expected, difference):
         self.name, self.folder, self.path = name, folder, os.path.join(folder, "model.onnx")
@@ -35,9 +35,9 @@ class Model:
 
 
 def light_difference(expected, actual):
-    """Compares as `cleave test` does."""
+    """Compares outputs as `cleave test` does. Returns None or how they differ."""
     if expected.shape != actual.shape or expected.dtype != actual.dtype:
-        return f"{actual.dtype}{list(actual.shape)}, expected {expected.dtype}{list(expected.shape)}"
+        return f"the output is {actual.dtype}{list(actual.shape)}, expected {expected.dtype}{list(expected.shape)}"
     wrong = ~np.isclose(actual, expected, rtol=1e-3, atol=1e-7, equal_nan=True)
     return f"{wrong.sum()} of {wrong.size} elements differ, the most by {np.abs(actual - expected)[wrong].max():.3g}" if wrong.any() else None
 
@@ -45,7 +45,7 @@ def light_difference(expected, actual):
 def light_model(folder):
     data = os.path.join(folder, "test_data_set_0")
     expected = onnx.numpy_helper.to_array(onnx.load_tensor(os.path.join(data, "output_0.pb")))
-    # their input has the declared shape; their weights are inputs, too
+    # no --shape is needed, because the shapes of these inputs are numbers
     return Model(os.path.basename(folder), folder, ["--input", os.path.join(data, "input_0.pb")], [], [expected], light_difference)
 
 
@@ -61,8 +61,8 @@ def generated_model(name):
 
 
 def partitions(trace, device):
-    """Returns (executed, replayed): the numbers of a device's partitions in a trace. Both are 0 if the device failed and was
-    replaced."""
+    """Returns (executed, replayed): how many partitions of a device were executed and replayed, according to a trace. Both are 0
+    if the device failed and its partitions ran elsewhere."""
     with open(trace, encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
     lanes = {event["tid"] for event in events if event["name"] == "thread_name" and event["args"]["name"] == device}
@@ -71,8 +71,8 @@ def partitions(trace, device):
 
 
 def random_placement(model, nodes, number):
-    """Writes a file of pins that places each node randomly on one of three devices that supports it. Returns (the file, whether
-    OpenCL has any node)."""
+    """Writes a file of pins that places each node at random on one of three devices, but on OpenCL only if it supports the node.
+    Returns (the file, whether OpenCL has any node)."""
     chance = random.Random(f"{model.name}/{number}")
     path = os.path.join(model.folder, f"opencl_{number}.pins")
     lines = oracle.random_pins(nodes, chance, ("npu", "opencl", "cpu"))
@@ -113,12 +113,12 @@ def check(model, options, has_opencl):
     executed, replayed = partitions(trace, "opencl")
     wrong, right = (executed, replayed) if "on" in options else (replayed, executed)
     if wrong or has_opencl and not right:
-        return f"{executed} partitions were executed, {replayed} replayed"
+        return f"on OpenCL, {executed} partitions were executed and {replayed} replayed, but --graph is {'on' if 'on' in options else 'off'}"
     return None
 
 
 def check_model(item, is_sample, placements):
-    """Runs all combinations. Returns ([(label, reason)], why the model does not run on OpenCL alone)."""
+    """Runs a model in all combinations. Returns ([(label, reason)], None or why the model cannot run on OpenCL alone)."""
     kind, source = item
     model = light_model(source) if kind == "light" else generated_model(source)
     nodes = [node for node in oracle.plan_nodes(model.path, "--devices", "opencl,cpu", "--strategy", "contiguous", *model.shapes)
@@ -139,7 +139,7 @@ def main():
     parser.add_argument("--placements", type=int)
     arguments = parser.parse_args()
     placements = arguments.placements if arguments.placements is not None else 4 if arguments.all else 1
-    # POCL's cache of compiled kernels, in this test's own folder
+    # a folder of this test in which PoCL keeps the kernels that it has compiled
     os.environ.setdefault("POCL_CACHE_DIR", oracle.build_folder("opencl_pocl"))
     tally = oracle.Tally()
     if (absent := oracle.missing_device("opencl")) is not None:

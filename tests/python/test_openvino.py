@@ -1,10 +1,10 @@
-"""Tests the effects of a framework on a run, with OpenVINO: an NPU that needs fixed shapes, partitions that do not compile
-although their nodes are supported, wrong results.
+"""Tests runs on OpenVINO that need special treatment: fixed shapes only, failed compilations, and wrong results.
 
     python tests/python/test_openvino.py
 
-The NPU is simulated by openvino_npu.c, a library that is compiled here and wraps the real one. test_frameworks.py tests models
-that OpenVINO computes correctly. Skipped if OpenVINO is not installed. CLEAVE_DATA is the folder that contains onnx-light/.
+An NPU supports only fixed shapes. Partitions may fail to compile although each of their nodes is supported. The NPU is
+simulated by openvino_npu.c, a library that is compiled here and wraps OpenVINO's. Models that OpenVINO computes correctly are
+tested by test_frameworks.py. Skipped if OpenVINO is not installed. CLEAVE_DATA is the folder that contains onnx-light/.
 """
 import glob
 import json
@@ -26,8 +26,8 @@ DEVICE, VARIABLE = "openvino:CPU", "CLEAVE_OPENVINO"
 
 
 def chain(batch, height=8):
-    """Makes a chain of Conv, Relu, Sigmoid and GlobalAveragePool. Sizes may be symbols. A symbolic batch can be padded to a fixed
-    one, a symbolic height cannot."""
+    """Makes a chain of Conv, Relu, Sigmoid and GlobalAveragePool. The batch and the height may be symbolic dimensions. A batch
+    can be padded to a fixed size, a height cannot."""
     weight = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32) * 0.3
     nodes = [helper.make_node("Conv", ["x", "w"], ["a"], name="first", pads=[1, 1, 1, 1]), helper.make_node("Relu", ["a"], ["b"], name="second"),
              helper.make_node("Sigmoid", ["b"], ["c"], name="third"), helper.make_node("GlobalAveragePool", ["c"], ["y"], name="fourth")]
@@ -94,15 +94,15 @@ def check_npu(folder, tally):
     found = open_sizes.devices(npu, *lists)
     tally.add("dynamic shapes: the first and fourth node are not on the NPU", None if found.get("first") == found.get("fourth") == "cpu" else found)
     alone = open_sizes.devices(npu, "--devices", "openvino:NPU")
-    tally.add("dynamic shapes on the NPU alone: refused with the reason",
+    tally.add("dynamic shapes on the NPU alone: rejected with the reason",
               None if isinstance(alone, str) and "'first' (Conv)" in alone and "openvino:NPU: " in alone and "\n" not in alone else alone)
     wrong, fallbacks, _ = Runs(folder, chain("N"), "batch").run(npu, *lists)
     tally.add("a dynamic batch, padded for an NPU", wrong or (f"fell back: {fallbacks}" if fallbacks else None))
-    # with shapes=open the device is not limited to fixed shapes, but the trial compilation of each node fails during planning
+    # with shapes=open the device accepts dynamic shapes, but then each node fails to compile when planning tries it
     found = open_sizes.devices(npu, *lists, "--device-option", "openvino:NPU:shapes=open")
-    tally.add("dynamic shapes, tried: no node is on the NPU", None if set(found.values()) == {"cpu"} else found)
+    tally.add("dynamic shapes with shapes=open: no node is on the NPU", None if set(found.values()) == {"cpu"} else found)
 
-    # the library refuses every model that contains the name of the refused node
+    # the library does not compile a model that contains the name in OPENVINO_NPU_REFUSES
     for what, refused in (("a node", "third"), ("a group", "fourth")):
         environment = dict(npu, OPENVINO_NPU_REFUSES=refused)
         found = fixed.devices(environment, *lists)
@@ -113,8 +113,8 @@ def check_npu(folder, tally):
 
 
 def check_claimed(folder, tally):
-    """Uses verdicts that were stored while the library still compiled the node: the plan places it on the NPU, but compilation
-    fails."""
+    """Tests stored verdicts that are out of date: when they were stored, the library could compile the node, so the plan places
+    it on the NPU, but now compilation fails."""
     library, problem = build_npu(folder)
     if library is None:
         tally.skip("claimed and not compiled", problem)
@@ -129,12 +129,12 @@ def check_claimed(folder, tally):
     said = len(fallbacks) == 1 and "openvino:NPU" in fallbacks[0]["error"] and "compile" in fallbacks[0]["error"] and "\n" not in fallbacks[0]["error"]
     tally.add("claimed and not compiled: one reason, on one line", None if said else f"{fallbacks} {text}")
     tally.add("claimed and not compiled: --no-fallback fails", None if runs.run(dict(npu, OPENVINO_NPU_REFUSES="fourth"), *lists, "--no-fallback")[0]
-              else "it ran")
+              else "the run succeeded")
 
 
 def check_wrong_results(tally):
-    """Runs light_squeezenet, whose softmax depends on the order in which channels are added up. If OpenVINO's result differs,
-    --verify must name the value."""
+    """Runs light_squeezenet, whose softmax depends on the order in which channels are added up. If OpenVINO's result differs from
+    the expected one, --verify must name the value."""
     source = os.path.join(oracle.DATA, "onnx-light")
     if not os.path.isdir(source):
         tally.skip("light_squeezenet", f"no folder {source} (set CLEAVE_DATA to the folder that holds onnx-light)")
@@ -146,7 +146,7 @@ def check_wrong_results(tally):
                           check=False)
     text = done.stdout + done.stderr
     if case["status"] == "PASS":
-        tally.add("light_squeezenet is right: verified", None if done.returncode == 0 else text)
+        tally.add("light_squeezenet is right: --verify succeeds", None if done.returncode == 0 else text)
         return
     print(f"light_squeezenet on {DEVICE}: {case['reason']}")
     named = re.search(r"partition \d+ on openvino:CPU: value 'softmaxout_1' \[[\d,]+\] is [-\d.e+]+, expected ", text)
@@ -160,7 +160,7 @@ def main():
     if (absent := oracle.missing_device(DEVICE)) is not None:
         tally.skip(DEVICE, absent)
         return tally.finish()
-    os.environ["CLEAVE_CACHE_DIR"] = ""  # no cache, so that stored verdicts of one test do not affect the next
+    os.environ["CLEAVE_CACHE_DIR"] = ""  # no cache, because the verdicts that one test stores would affect the next
     folder = oracle.build_folder("openvino")
     with tempfile.TemporaryDirectory(prefix="cleave-", dir=folder) as own:
         check_npu(own, tally)

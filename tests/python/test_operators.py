@@ -1,8 +1,9 @@
-"""Compares single nodes of signal and image operators with numpy or the reference evaluator of the onnx package, for random
-shapes, attributes, dtypes and absent inputs. A random selection of the inputs are constants, so that sizes are known in advance
-or only when the node runs.
+"""Compares single nodes of signal and image operators with NumPy or with the reference evaluator of the onnx package.
 
     python tests/python/test_operators.py [OPERATOR...] [--count N] [--first SEED]
+
+Shapes, attributes, dtypes and absent inputs are random. Randomly chosen inputs are constants. So the output's size is known in
+advance for some nodes, and for others only when the node runs.
 """
 import argparse
 import os
@@ -21,12 +22,12 @@ F32, F64, F16, BF16 = (np.dtype(t) for t in ("float32", "float64", "float16", ml
 FLOATS = [F32, F32, F64, F16, BF16]
 # allowed relative and absolute error; other dtypes must be equal
 TOLERANCES = {F32: (1e-4, 2e-5), F64: (1e-9, 1e-11), F16: (5e-3, 2e-3), BF16: (4e-2, 2e-2)}
-NARROW = {"GridSample", "DeformConv", "RoiAlign"}  # the evaluator computes their coordinates in f32 for every dtype
+NARROW = {"GridSample", "DeformConv", "RoiAlign"}  # the reference evaluator computes the coordinates of these in f32 for every dtype
 
 
 class Case:
-    """A node. Inputs are arrays, or None if absent. `opset` 0 means any. If `expected` is None, the reference evaluator computes
-    it."""
+    """A node. Inputs are arrays, or None if absent. If `expected` is None, the reference evaluator computes the expected
+    output."""
 
     def __init__(self, op, inputs, opset=22, expected=None, **attributes):
         self.op, self.inputs, self.opset, self.expected, self.attributes = op, inputs, opset, expected, attributes
@@ -52,9 +53,9 @@ def scalar(value, dtype=np.int64):
 # --- images
 
 def cubic_border(x, grid, align):
-    """Computes GridSample with cubic interpolation and padding "border". The evaluator clamps a point to the border before it
-    reads its neighbours; PyTorch and ONNX Runtime do not. To avoid the difference, this pads the image by repeating its border,
-    so that all points are inside."""
+    """Computes GridSample with cubic interpolation and padding "border". The reference evaluator clamps a point to the border
+    before it reads the point's neighbours; PyTorch and ONNX Runtime do not. To avoid that, this pads the image with copies of its
+    border, so that all points are inside."""
     sizes, width = np.array(x.shape[:1:-1]), 9
     wide = np.pad(x.astype(F32), [(0, 0), (0, 0)] + [(width, width)] * (x.ndim - 2), mode="edge")
     at = (grid.astype(F64) + 1) / 2 * (sizes - 1) if align else ((grid.astype(F64) + 1) * sizes - 1) / 2
@@ -99,7 +100,7 @@ def suppression(r):
         boxes[..., 2:] = boxes[..., 2:] / 2 + 0.1
     if count > 4 and r.random() < 0.6:  # all near one box, so that they overlap
         boxes = (np.array([1, 1, 2, 2] if not centered else [1, 1, 1, 1], F32) + boxes / 8).astype(F32)
-    scores = np.round(r.array((batches, classes, count), F32, 0, 1), r.choice([1, 3]))  # rounded, so that some are equal
+    scores = np.round(r.array((batches, classes, count), F32, 0, 1), r.choice([1, 3]))  # rounded, so that some scores are equal
     return Case("NonMaxSuppression", [boxes, scores, np.array([r.choice([0, 2, 5, 100])]), np.array([r.uniform(0, 0.8)], F32),
                                       r.maybe(np.array([r.uniform(0, 0.8)], F32))], r.choice([10, 11, 22]),
                 center_point_box=centered)
@@ -113,7 +114,7 @@ def roi_align(r):
     rois[:, 2:] = rois[:, :2] + np.abs(rois[:, 2:]) / 2
     attributes = {"mode": r.choice(["avg", "max"]), "output_height": r.randint(1, 4), "output_width": r.randint(1, 4),
                   "sampling_ratio": r.choice([0, 0, 1, 2, 3]), "spatial_scale": r.choice([1.0, 0.5, 0.25])}
-    if min(x.shape[2:]) >= 7 and r.random() < 0.6:  # few samples, far apart: one inside the feature map, the next outside
+    if min(x.shape[2:]) >= 7 and r.random() < 0.6:  # few samples, so far apart that one is inside the feature map and the next outside
         rois[:] = [2.5, 2.5, 14.5, 14.5]
         attributes |= {"output_height": 1, "output_width": 1, "sampling_ratio": 2, "spatial_scale": 1.0}
     opset = 22 if x.dtype == BF16 else r.choice([10, 16, 22])
@@ -174,7 +175,7 @@ def determinant(r):
     size = r.choice([0, 1, 2, 3, 7])
     x = r.array((*[r.randint(1, 3) for _ in range(r.randint(0, 3))], size, size), r.choice(FLOATS))
     if size > 1 and r.random() < 0.3:
-        x[..., 0, 0] = 0  # the first pivot is not at the first element
+        x[..., 0, 0] = 0  # so that the elimination must swap rows
     return Case("Det", [x], r.choice([11, 22]) if x.dtype != BF16 else 22, np.asarray(np.linalg.det(x.astype(F64))))
 
 
@@ -247,10 +248,10 @@ def reference(case, dtype):
     inaccurate."""
     inputs = [None if x is None else x.astype(F32) if x.dtype in (F16, BF16) else x for x in case.inputs]
     feeds = {f"x{i}": x for i, x in enumerate(inputs) if x is not None}
-    if case.op == "GridSample" and case.opset < 20:  # the evaluator knows only the newer names of its modes
+    if case.op == "GridSample" and case.opset < 20:  # the evaluator knows only the names that the modes have since opset 20
         mode = {"bilinear": "linear", "bicubic": "cubic"}.get(case.attributes["mode"], case.attributes["mode"])
         case = Case(case.op, case.inputs, 20, **(case.attributes | {"mode": mode}))
-    if case.op == "RoiAlign" and case.opset < 16:  # its only transformation is not the evaluator's default
+    if case.op == "RoiAlign" and case.opset < 16:  # before opset 16 there is one transformation, which is not the evaluator's default
         case = Case(case.op, case.inputs, 16, **(case.attributes | {"coordinate_transformation_mode": "output_half_pixel"}))
     model = build(case, inputs, F32 if dtype in (F16, BF16) else dtype, set())
     return oracle.run_reference(model, feeds)[0]

@@ -1,11 +1,11 @@
-"""Counts the instructions of a run outside its kernels with callgrind, to find regressions that would be lost in the noise of
-timings.
+"""Counts the instructions of a run outside its kernels with callgrind, and compares them with limits.
 
     python tests/python/test_overhead.py        prints a table; fails if a number is above its limit
 
-bench_overhead runs a long and a short chain of tiny nodes. The difference gives the cost per node (with one partition) or per
-partition (if nodes alternate between devices) in the calling thread. Functions of kernels are not counted. The limits are a fifth
-above the counts with gcc 12 at -O3. After a change that adds instructions on purpose, enter the new counts here.
+So it finds regressions that are too small to be measured as times. bench_overhead runs a long and a short chain of tiny nodes.
+From the difference follow the instructions of the calling thread per node (if there is one partition), or per partition (if
+nodes alternate between devices). The functions of kernels are not counted. The limits are a fifth above the counts with gcc 12
+at -O3. After a change that adds instructions on purpose, enter the new counts here.
 """
 import os
 import re
@@ -18,22 +18,23 @@ import oracle
 
 NODES, RUNS = (60, 660), 4
 PROGRAM = os.path.join(oracle.BUILD, "bench", "bench_overhead")
-# name, arguments of bench_overhead, instructions counted, per node or partition
+# (name, arguments of bench_overhead, number of instructions per node or partition with which results are compared, "node" or
+# "partition")
 SCENES = [
     ("cpu, one partition, eager", ("cpu", "default", "off", ""), 11, "node"),
     ("npu, one partition, eager", ("npu", "all", "off", ""), 538, "node"),
     ("npu, one partition, replayed", ("npu", "all", "on", ""), 0, "node"),
-    ("npu,cpu in turns, eager", ("npu,cpu", "all", "off", "Relu"), 5800, "partition"),
-    ("npu,cpu in turns, replayed", ("npu,cpu", "all", "on", "Relu"), 4120, "partition"),
+    ("npu and cpu alternating, eager", ("npu,cpu", "all", "off", "Relu"), 5800, "partition"),
+    ("npu and cpu alternating, replayed", ("npu,cpu", "all", "on", "Relu"), 4120, "partition"),
 ]
 SLACK, GRACE = 1.2, 2
-# A line of callgrind_annotate with a function. Suffixes that the compiler or linker appends to its name (.part, @version) are not
-# captured.
+# A line of callgrind_annotate: captures the number of instructions and the function's name, without suffixes of the compiler or
+# linker (.part, @version).
 LINE = re.compile(r"^\s*([\d,]+) \([ \d.]+%\)\s+\S*?:(\w+)(?:\.[.\w]+)?(?:@\S+)?(?: \[.*\])?$")
 
 
 def kernel_names():
-    """Returns the names of the functions of kernels, found in the object files of the build."""
+    """Returns the names of all functions in the object files of kernels."""
     names = set()
     for folder, _, files in os.walk(oracle.BUILD):
         paths = [os.path.join(folder, file) for file in files if file.endswith(".o")]
@@ -44,7 +45,7 @@ def kernel_names():
 
 
 def count(arguments, nodes, kernels):
-    """Returns (instructions outside kernels in all measured runs, number of partitions)."""
+    """Runs bench_overhead on a chain. Returns (instructions outside kernels in all measured runs, number of partitions)."""
     with tempfile.TemporaryDirectory(prefix="cleave-overhead-") as folder:
         path = os.path.join(folder, "callgrind.out")
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={path}", "--toggle-collect=measured_run", PROGRAM,

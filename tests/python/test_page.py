@@ -1,7 +1,9 @@
-"""Tests the page of `cleave plan --html` in a real browser. It has no errors and loads no other files. Nodes can be clicked and
-searched, and are explained. The timeline has its lanes. Hostile names are shown as text. Thousands of nodes do not slow it down.
+"""Tests the page that `cleave plan --html` writes, in a real browser.
 
     python tests/python/test_page.py [--keep FOLDER]        skipped if no Chromium is installed; CLEAVE_BROWSER can name one
+
+The page must have no errors and load no other files. Nodes can be clicked and searched for, and are then explained. The
+timeline must have its lanes. Names with HTML in them must be shown as text. Thousands of nodes must not slow the page down.
 """
 import argparse
 import json
@@ -66,7 +68,7 @@ class Case:
         self.tally.add(f"{self.name}: {what}", None if right else f"{what} {detail}".strip())
 
     def same(self, what, actual, expected):
-        self.check(what, actual == expected, f"is {actual!r}, should be {expected!r}")
+        self.check(what, actual == expected, f"is {actual!r}, expected {expected!r}")
 
     def finish(self):
         self.page.screenshot(os.path.join(self.folder, f"{self.name}.png"))
@@ -89,7 +91,7 @@ def check_view(case):
         over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         case.check(f"{width} pixels: no overflow", over <= 0, f"{over} pixels")
         page.screenshot(os.path.join(case.folder, f"{case.name}-{width}.png"))
-        case.check(f"{width} pixels: complaints", page.complaints() == [], f"{page.complaints()}")
+        case.check(f"{width} pixels: no errors or warnings", page.complaints() == [], f"{page.complaints()}")
         page.close()
 
 
@@ -108,7 +110,7 @@ def check_search(case, node):
     case.same("focus after /", page.evaluate("document.activeElement.id"), "search")
     page.write(node["name"])
     found = page.evaluate("[...document.querySelectorAll('.results li')].map(item => item.firstChild.textContent)")
-    case.check("search finds the node", node["name"] in found, f"only {found[:5]}")
+    case.check("search finds the node", node["name"] in found, f"the first results are {found[:5]}")
     page.press("Enter", 13)
     case.check("Enter explains the first result", page.evaluate("document.querySelector('.details h2').textContent") == (found or [""])[0])
     page.press("Escape", 27)
@@ -124,7 +126,7 @@ def check_timeline(case):
     spans = {}
     for schedule, total in (("serial", "serial_ms"), ("overlapped", "overlapped_ms")):
         page.click(f"[data-schedule={schedule}]")
-        # in pixels: the beginning of the first bar, the end of the last bar, and the sum of all widths
+        # [beginning of the first bar, end of the last bar, sum of all widths], in pixels
         spans[schedule] = page.evaluate("""(() => {
             const bars = [...document.querySelectorAll('.timeline .bar')].map(bar => bar.getBBox());
             return [Math.min(...bars.map(box => box.x)), Math.max(...bars.map(box => box.x + box.width)),
@@ -144,7 +146,7 @@ def check_keyboard(case):
     first = page.evaluate("document.activeElement.dataset.n ?? document.activeElement.dataset.p")
     page.press("ArrowLeft", 37)
     second = page.evaluate("document.activeElement.dataset.n ?? document.activeElement.dataset.p")
-    case.check("the arrow leads to another box", second is not None and second != first, f"{first} {second}")
+    case.check("an arrow key moves the focus to another box", second is not None and second != first, f"{first} {second}")
     page.evaluate("document.querySelector('.details').replaceChildren()")
     page.press("Enter", 13)
     case.check("Enter explains the box", bool(page.text(".details h2")))
@@ -190,10 +192,10 @@ def small(tally, browser, folder):
     check_keyboard(case)
     check_colors(case)
     case.check("the comparison has a row of this plan", page.count(".comparison tr.this") == 1)
-    case.check("the comparison has the single devices", page.evaluate(
+    case.check("the comparison has a row for each single device", page.evaluate(
         "[...document.querySelectorAll('.comparison td:first-child')].filter(cell => cell.innerText.startsWith('all on ')).length") == 2)
     page.click("[data-form=partitions]")
-    case.same("collapsed: no node in the picture", page.count(".picture [data-n]"), 0)
+    case.same("after 'partitions' the picture shows no single nodes", page.count(".picture [data-n]"), 0)
     page.click(".picture [data-p='1']")
     case.same("a partition is explained", page.text(".details h2"), "Partition 1")
     page.click(".timeline [data-t]")
@@ -225,7 +227,7 @@ def large(tally, browser, folder):
     case.same("nodes", len(case.plan["nodes"]), MANY_NODES)
     case.same("no single nodes in the picture", page.count(".picture [data-n]"), 0)
     case.check("boxes in the picture", page.count(".picture [data-p]") > 100)
-    # From the click until the page is laid out and painted again.
+    # Measures the time from an action until the page is laid out and painted again.
     page.evaluate("""window.timed = action => new Promise(done => {
         const begin = performance.now();
         action();
@@ -238,7 +240,7 @@ def large(tally, browser, folder):
                          ("the next node", "() => [...document.querySelectorAll('.details .link')].pop().click()"),
                          ("the other schedule", "() => document.querySelector('[data-schedule=overlapped]').click()")):
         elapsed = min(page.evaluate(f"timed({action})") for _ in range(3))
-        case.check(f"{what} takes at most {SLOWEST_CLICK_MS} ms", elapsed <= SLOWEST_CLICK_MS, f"but {elapsed:.0f}")
+        case.check(f"{what} takes at most {SLOWEST_CLICK_MS} ms", elapsed <= SLOWEST_CLICK_MS, f"but it takes {elapsed:.0f} ms")
     check_search(case, node_of(case, "layers.204/tanh_5"))
     check_timeline(case)
     page.click(".picture [data-p='0']")

@@ -1,9 +1,9 @@
-"""Compares the generated models (tools/models.py) in f16, in bf16, and in f32 with --precision bf16, with ONNX Runtime in f32.
-Also checks models of two dtypes, in which f32 values must keep their precision.
+"""Compares the generated models in f16, in bf16, and in f32 with --precision bf16, with ONNX Runtime in f32.
 
-    python tests/python/test_precision.py [NAME...] [--full]       --full: the published sizes instead
+    python tests/python/test_precision.py [NAME...] [--full]       --full: the published sizes instead of the small ones
 
-Also runs on OpenVINO if $CLEAVE_OPENVINO is set. The weights are rounded to the dtype first, so that only the arithmetic differs.
+The models are those of tools/models.py. Weights and inputs are rounded to the dtype first, so that only the arithmetic differs.
+Also checks that f32 values keep their precision in models of two dtypes. Also runs on OpenVINO if $CLEAVE_OPENVINO is set.
 """
 import argparse
 import os
@@ -19,18 +19,19 @@ import models  # from tools/, which oracle adds to the path
 
 NUMPY = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 ONNX = {"f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
-# Allowed share of the largest magnitude. Rounding errors add up over the layers of a deep model.
+# Allowed difference, as a share of the largest magnitude. Rounding errors add up over the layers of a deep model.
 TOLERANCE = {"f16": 1e-2, "bf16": 6e-2, "precision": 6e-2, "framework": 6e-2}
-SKIPPED = {"resnet50_int8"}  # its scales are f32 by definition
-F32_ALONE = {"Resize": {2}}  # inputs that are f32 for every dtype of the data
+SKIPPED = {"resnet50_int8"}  # the scales of this model must be f32
+F32_ALONE = {"Resize": {2}}  # {operator: inputs that are f32 for every dtype of the data}
 FRAMEWORK = "openvino:CPU,cpu" if os.environ.get("CLEAVE_OPENVINO") else None
 FRAMEWORK_TOO = {"resnet50", "bert"}
-# Outputs that depend on which of several nearly equal scores is the best: they may change, and are not compared.
+# {model: outputs that depend on which of several nearly equal scores is the highest}. They may change, and are not compared.
 CHOICES = {"multi_output": {"top_boxes", "chosen", "labels"}}
 
 
 def narrowed(model, inputs, name):
-    """Returns the model and its inputs with every f32 tensor in the dtype, and both with the same numbers in f32."""
+    """Returns (model, inputs) with every f32 tensor converted to the dtype `name`, and (model, inputs) with the same numbers in
+    f32."""
     dtype, narrow, wide = NUMPY[name], onnx.ModelProto(), onnx.ModelProto()
     narrow.CopyFrom(model)
     wide.CopyFrom(model)
@@ -98,13 +99,13 @@ def check(item):
         found["framework"] = worst(expected, runs[1], np.dtype(np.float32))
         same = all(np.array_equal(a, b) for a, b in zip(*runs))
         if same and has_bf16():
-            raise oracle.CleaveError(f"--precision bf16 changes nothing on {FRAMEWORK}")
+            raise oracle.CleaveError(f"--precision bf16 does not change the results on {FRAMEWORK}")
     return found
 
 
 def mixed(dtype, extent):
-    """Makes a model that casts a narrow value to f32, and computes with it and with another f32 value. Returns the model and its
-    inputs, and both with the same numbers in f32 only."""
+    """Makes a model that casts a value of the dtype to f32, and computes with the result and with another f32 value. Returns the
+    model and its inputs, and both with the same numbers only in f32."""
     shape, generator = [1, 16, extent, extent], np.random.default_rng(extent)
     nodes = [helper.make_node("Add", ["c", "b"], ["sum"]), helper.make_node("Mul", ["b", "c"], ["product"]),
              helper.make_node("Concat", ["c", "b"], ["both"], axis=1), helper.make_node("MatMul", ["c", "b"], ["matrix"]),
@@ -137,7 +138,7 @@ def check_mixed(tally):
             actual = run(os.path.join(folder, f"{dtype}-{extent}"), model, given)
             for output, right, ours in zip(model.graph.output, expected, actual):
                 share = difference(right, ours, np.dtype(np.float32))
-                tally.add(f"{dtype} cast to f32, {output.name} of {extent}", None if share <= 1e-5 else f"{share:.3g} of the largest magnitude")
+                tally.add(f"{dtype} cast to f32, {output.name} of {extent}", None if share <= 1e-5 else f"the difference is {share:.3g} of the largest magnitude, 1e-5 is allowed")
 
 
 def has_bf16():
@@ -161,7 +162,7 @@ def main():
             continue
         for label, share in found.items():
             allowed = TOLERANCE.get(label, 1e-4)
-            tally.add(f"{name} {label}", None if share <= allowed else f"{share:.3g} of the largest magnitude, {allowed:g} allowed")
+            tally.add(f"{name} {label}", None if share <= allowed else f"the difference is {share:.3g} of the largest magnitude, {allowed:g} is allowed")
         print(f"{name}: " + ", ".join(f"{label} {share:.2g}" for label, share in found.items()), flush=True)
     return tally.finish()
 

@@ -1,9 +1,11 @@
-"""Compares seeded random integer models, between QuantizeLinear and DequantizeLinear, with exact.py, whose sums are exact on
-every processor. They run fused, and with one step per node. A value halfway between two steps of its grid may be rounded either
-way, and everything computed from it changes too. So most results must be equal, and none may differ by more than a few steps. The
-CPU's list of steps shows whether it used integer kernels.
+"""Compares seeded random quantised models with exact.py, an oracle whose sums of integers are exact.
 
     python tests/python/test_quantised.py [--count N] [--first SEED]
+
+The models have operators between QuantizeLinear and DequantizeLinear. They run fused, and with one step per node. A value
+halfway between two quantisation steps may be rounded up or down, which changes all values that are computed from it. So most
+results must be equal, and none may differ by more than a few steps. The CPU's list of steps shows whether it used integer
+kernels.
 """
 import os
 import subprocess
@@ -16,16 +18,16 @@ from onnx import TensorProto as T, helper, numpy_helper
 import exact
 import oracle
 
-STEPS_OFF = 3  # allowed difference in steps of the last grid, for a value that was quantised several times
+STEPS_OFF = 3  # allowed difference, in quantisation steps of the output
 SHARE_OFF = 0.05  # share of the results that may differ by one step or more
 PRODUCTS = ("Conv", "MatMul", "Gemm", "QLinearConv", "QLinearMatMul")
 INTEGER_KERNELS = ("int8", "vnni", "s8s8s32", "x8s8s32", "u8s8s32")
-SHARE_ON_INTEGERS = 0.8  # required share of the products; no kernel supports some zero points of weights
+SHARE_ON_INTEGERS = 0.8  # the least share of products in integer kernels, which do not support some zero points of weights
 
 
 class Value:
-    """A float tensor of the graph. `grid`: the quantisation grid of its values, None if it has none. `integers`: the name of the
-    quantised tensor, or None."""
+    """A float tensor of the graph. `grid`: the scale, zero point and dtype to which it was quantised, or None. `integers`: the
+    name of the quantised tensor, or None."""
 
     def __init__(self, name, shape, grid=None, integers=None):
         self.name, self.shape, self.grid, self.integers = name, tuple(shape), grid, integers
@@ -37,7 +39,7 @@ class Grid:
 
 
 class Maker:
-    """Builds a graph node by node. Evaluates the graph so far to choose grids that fit the values."""
+    """Builds a graph node by node. To choose a scale and zero point (a grid) for a value, it evaluates the graph so far."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
@@ -66,7 +68,7 @@ class Maker:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
     def see(self, name):
-        """Returns the data of a value, from which its grid is chosen. Evaluates the nodes that were added since the last call."""
+        """Returns the data of a value. Evaluates the nodes that were added since the last call."""
         if name in self.inputs:
             return self.inputs[name]
         nodes = self.nodes[self.evaluated:]
@@ -83,8 +85,8 @@ class Maker:
         return Value(name, shape)
 
     def grid_of(self, name):
-        """Returns a grid that roughly fits the value, with different kinds of zero points. Some elements may be beyond its
-        ends."""
+        """Returns a grid that roughly covers the range of the value. Some elements may be outside, and are saturated. The zero
+        point is 0 or any other integer of the dtype."""
         data = self.see(name)
         low, high = float(min(data.min(), 0)), float(max(data.max(), 1e-3))
         kind = self.rng.integers(4)
@@ -100,7 +102,7 @@ class Maker:
         return self.constant(grid.scale, "scale"), self.constant(grid.dtype(grid.zero), "zero")
 
     def quantise(self, value, grid=None):
-        """Adds QuantizeLinear and DequantizeLinear."""
+        """Adds QuantizeLinear and DequantizeLinear to a value. Returns the result."""
         grid = grid or self.grid_of(value.name)
         scale, zero = self.scalars(grid)
         integers = self.op("QuantizeLinear", [value.name, scale, zero])
@@ -113,7 +115,7 @@ class Maker:
         grid = self.grid_of(self.op(op.removeprefix("QLinear"), [x.name, weights, *bias], **attributes))
         del self.nodes[count:]
         self.evaluated = count
-        if grid.dtype != x.grid.dtype:  # the output's dtype must be that of x, as in real models: ONNX Runtime supports no other
+        if grid.dtype != x.grid.dtype:  # as in real models, the output has the dtype of x, because ONNX Runtime supports no other
             grid = Grid(grid.scale, grid.zero + (128 if grid.dtype == np.int8 else -128), x.grid.dtype)
         made = next(node for node in self.nodes if node.output[0] == weights)
         parts = [x.integers, *self.scalars(x.grid), *made.input, *self.scalars(grid)]
@@ -123,13 +125,13 @@ class Maker:
         return Value(self.op("DequantizeLinear", [name, *parts[6:8]]), shape, grid, name)
 
     def integer_weights(self, shape, axis, signed=False):
-        """Returns the dequantised weights: i8 or u8, with one scale, or one per channel."""
+        """Returns the name of weights that DequantizeLinear makes from i8 or u8, with one scale or one per channel."""
         unsigned = not signed and self.rng.random() < 0.2
         integers = self.rng.integers(-127, 128, shape)
         channels = shape[axis] if self.rng.random() < 0.7 else None
         fan = np.prod(shape) / shape[axis]
         scale = (self.rng.uniform(0.5, 2, channels) / 127 / np.sqrt(fan)).astype(np.float32)
-        middle = 128 if self.rng.random() < 0.8 else 100  # weights with a zero point of 128 can be converted to i8, others cannot
+        middle = 128 if self.rng.random() < 0.8 else 100  # only weights with a zero point of 128 can be converted to i8
         dtype, zero = (np.uint8, middle) if unsigned else (np.int8, 0)
         if unsigned:
             integers = np.clip(integers + zero, 0, 255)
@@ -197,7 +199,8 @@ class Maker:
         return Value(self.function(name), (*x.shape[:-1], out))
 
     def sum_with(self, x, makes, keep):
-        """Adds another quantised value of the same shape to x, the result of a product, before or after x is quantised."""
+        """Adds another quantised value of the same shape to `makes`, the result of a product, before or after `makes` is
+        quantised."""
         shape = makes.shape
         if keep is not None and keep.shape == shape:
             other = keep
@@ -210,7 +213,7 @@ class Maker:
         return Value(self.function(self.op("Add", pair)), shape)
 
     def move(self, x):
-        """Adds an operator that only moves or selects values."""
+        """Adds an operator that moves or selects elements without computing."""
         kind = self.rng.integers(4)
         if kind == 0 and len(x.shape) > 2 and min(x.shape[2:]) >= 3:
             count = len(x.shape) - 2
@@ -258,23 +261,23 @@ class Maker:
 
 
 def difference(expected, actual, grid):
-    """Returns None, or how the results differ: in steps of the grid, or for other floats in twentieths of their standard
-    deviation."""
+    """Returns None, or how the results differ. A step is the scale of the grid, or for floats without a grid a twentieth of their
+    standard deviation."""
     if expected.shape != actual.shape or expected.dtype != actual.dtype:
-        return f"{actual.dtype}{list(actual.shape)}, expected {expected.dtype}{list(expected.shape)}"
+        return f"the output is {actual.dtype}{list(actual.shape)}, expected {expected.dtype}{list(expected.shape)}"
     e, a = expected.astype(np.float64), actual.astype(np.float64)
     step = 1.0 if expected.dtype != np.float32 else float(grid.scale) if grid else max(float(e.std()), 0.05) / 20
     steps = np.abs(e - a) / step
     if not np.isfinite(a).all() or steps.max(initial=0) > STEPS_OFF + 0.01:
-        return f"{steps.max():.2f} steps off, {STEPS_OFF} allowed"
+        return f"the largest difference is {steps.max():.2f} quantisation steps, {STEPS_OFF} are allowed"
     off = (steps > 0.99).mean()
     limit = max(SHARE_OFF, 1.5 / steps.size)
-    return None if off <= limit else f"{off:.1%} of the elements are a step off, {limit:.1%} allowed"
+    return None if off <= limit else f"{off:.1%} of the elements differ by a quantisation step or more, {limit:.1%} is allowed"
 
 
 def count_products(path):
-    """Returns how many of the CPU's steps are products, and how many of these ran in integer kernels, according to the kernels'
-    names."""
+    """Returns (number of the CPU's steps that are products, number of those in integer kernels, according to the kernels'
+    names)."""
     command = [oracle.COMMAND, "run", path, "--devices", "cpu", "--device-option", "cpu:profile=1", "-v"]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"))
     steps = [line.split() for line in done.stderr.splitlines() if " us  " in line]
@@ -304,7 +307,7 @@ def main():
             tally.add(label, reason)
         products, on_integers = products + found[1][0], on_integers + found[1][1]
     if not any(name in oracle.cleave("devices", "--devices", "cpu") for name in ("vnni", "bf16", "amx")):
-        tally.skip("integer kernels", "not used, because integer sums are not exact on this processor")
+        tally.skip("integer kernels", "Cleave does not use them on this processor, whose sums of integers are not exact")
     else:
         print(f"{on_integers} of {products} products ran in integer kernels")
         few = on_integers < SHARE_ON_INTEGERS * products or products == 0

@@ -1,10 +1,11 @@
-"""Compares random networks over [N, C, H, W], in the forms of opset 7 to 23, with ONNX Runtime without optimisations. Their nodes
-match, or nearly match, the patterns of the CPU's passes: values with several readers between convolutions, norms, functions and
-sums; constants of every shape that broadcasts, some shared by nodes in different roles; channel-blocked layouts; transposes and
-their inverses; casts to f16, and QuantizeLinear with DequantizeLinear; dynamic sizes; empty batches; inputs and weights that are
-outputs.
+"""Compares random convolutional networks, in opsets 7 to 23, with ONNX Runtime without optimisations.
 
     python tests/python/test_random_cnns.py [--count N] [--first SEED]
+
+Their nodes match, or nearly match, the patterns that the CPU's passes replace. The networks have: values with several readers
+between convolutions, norms, functions and sums; constants of every shape that broadcasts, some of them read by nodes of
+different types; channel-blocked layouts; transposes and their inverses; casts to f16; QuantizeLinear with DequantizeLinear;
+dynamic sizes; empty batches; inputs and weights that are outputs.
 """
 import argparse
 import functools
@@ -20,7 +21,7 @@ import batch
 import oracle
 
 OPSETS = {7: 3, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 17: 8, 18: 8, 20: 9, 21: 10, 22: 10, 23: 11}  # opset: IR version
-LARGEST = 20000  # elements of a value that further nodes may read
+LARGEST = 20000  # the most elements of a value that further nodes may read
 
 
 class Network:
@@ -404,8 +405,8 @@ def compare(expected, actual, tolerance, quantised):
     reason = oracle.compare(expected, actual, tolerance)
     if reason is None or not quantised or np.shape(expected) != np.shape(actual):
         return reason
-    # A value halfway between two steps of a grid may be rounded either way. So a few elements may differ, by a step or by what a
-    # norm makes of a step.
+    # A value halfway between two quantisation steps may be rounded up or down. So a few elements may differ by a step, and a norm
+    # may amplify this.
     difference, largest = np.abs(np.asarray(expected, np.float64) - np.asarray(actual, np.float64)), max(np.abs(expected).max(initial=0), 1)
     few = np.isfinite(difference).all() and (difference > 1e-3 * largest).mean() <= 0.1 and difference.max(initial=0) <= 0.3 * largest
     return None if few else reason
@@ -433,8 +434,8 @@ BEHIND = ["", "BatchNormalization", "ConvTranspose", "Conv"]
 
 
 def make_blocks(images, channels, directory, cases):
-    """Tests values in channel-blocked layouts, whose last block may be partial, with constants and values of every shape that
-    broadcasts, and with functions of sums and products of two values."""
+    """Adds a case with values in channel-blocked layouts, whose last block may be partial: their sums and products with constants
+    and values of every shape that broadcasts, and functions of these."""
     rng, h, w = np.random.default_rng([images, channels]), 6, 5
     nodes, weights, outputs = [], [], []
     inputs = {"x": rng.standard_normal((images, 17, h, w)).astype(np.float32)}
@@ -498,7 +499,7 @@ def main():
         make_blocks(images, channels, os.path.join(folder, f"blocks_{images}_{channels}"), cases)
     cases.tally(tally)
     print(f"{passed_over} seeds skipped, because ONNX Runtime cannot run them")
-    tally.add("skipped seeds", f"{passed_over} of {arguments.count}" if passed_over > arguments.count / 10 + 3 else None)
+    tally.add("skipped seeds", f"{passed_over} of {arguments.count} seeds were skipped, which is too many" if passed_over > arguments.count / 10 + 3 else None)
     return tally.finish()
 
 

@@ -1,8 +1,10 @@
-"""Compares RNN, GRU and LSTM with constant weights, which the CPU packs once, with ONNX Runtime: random sizes near those of the
-kernel's panels and chunks, all directions, sequence lengths, peepholes, initial and final states. The results must be equal bit
-for bit for any number of threads, and if weights are packed in each run.
+"""Compares RNN, GRU and LSTM with constant weights, which the CPU packs once, with ONNX Runtime.
 
     python tests/python/test_recurrent.py [--count N] [--first SEED]
+
+Random are the sizes, which are near those of the kernel's panels and chunks, the directions, the sequence lengths, the
+peepholes, and the initial and final states. The results must be equal bit for bit for any number of threads, and if the weights
+are packed in each run.
 """
 import sys
 
@@ -57,7 +59,7 @@ def make(seed):
 
 
 def check(seed, folder):
-    """Runs the model of a seed in several ways. Returns [(label, reason or None)]."""
+    """Runs the model of a seed with several numbers of threads and options. Returns [(label, reason or None)]."""
     model, feeds, label = make(seed)
     names = [output.name for output in model.graph.output]
     expected = oracle.run_onnxruntime(model, feeds)
@@ -67,7 +69,7 @@ def check(seed, folder):
         first = actual if first is None else first
         reason = next((r for r in (oracle.compare(e, a) for e, a in zip(expected, actual)) if r), None)
         if reason is None and any(a.tobytes() != f.tobytes() for a, f in zip(actual, first)):
-            reason = "differs from the result on one thread"
+            reason = "the bits differ from those of the run with one thread"
         results.append((f"{seed} {label}, {threads} threads {' '.join(options)}", reason))
     return results
 

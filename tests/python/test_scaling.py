@@ -1,11 +1,11 @@
-"""Checks that costs grow no faster than the graph: four times the nodes may take at most 4.6 times the instructions, counted by
-callgrind.
+"""Checks that costs grow no faster than the graph: four times the nodes may take at most 4.6 times the instructions.
 
-    python tests/python/test_scaling.py [SCENE...]        prints a table; fails if a number is above its limit
+    python tests/python/test_scaling.py [SCENE...]        prints a table; fails if a ratio is above its limit
 
-The count for a model of 20 nodes is subtracted from both counts. Models are made from a seed in one of several shapes. Together
-the scenes cover loading, planning, the plan file, compiling for the CPU and the virtual NPU, and a first run. A quadratic part is
-detected if it is a twentieth of the smaller count; at 100,000 nodes it would be four fifths of the total.
+callgrind counts the instructions. The count for a model of 20 nodes is subtracted from the counts for both sizes. Models are
+made from a seed, in one of several shapes. Together the scenes cover loading, planning, the plan file, compiling for the CPU
+and the virtual NPU, and a first run. A part whose cost grows with the square of the nodes is detected if it is a twentieth of
+the smaller count; at 100,000 nodes such a part would be four fifths of the total.
 """
 import os
 import re
@@ -33,13 +33,13 @@ def chain(b, count):
 
 
 def wide(b, count):
-    """A value that all nodes read, and a node that reads all their results."""
+    """All nodes read the same value, and a last node reads all their results."""
     x = b.input("x", ROW)
     return b.op("Concat", *[b.op(["Relu", "Neg", "Tanh"][i % 3], x) for i in range(count - 1)], axis=0), [count - 1, 16]
 
 
 def alive(b, count):
-    """Half of the values are live at the same time, and die in random order."""
+    """Half of the values are live at the same time, and are read for the last time in random order."""
     x = b.input("x", ROW)
     values = [b.op(["Relu", "Neg", "Tanh"][i % 3], x) for i in range(count // 2)]
     b.rng.shuffle(values)
@@ -54,7 +54,7 @@ def pick(b, values, near):
 
 
 def branchy(b, count):
-    """Values that are read several times, concatenations and small products."""
+    """Many values are read several times; the nodes are functions, sums, concatenations and small products."""
     values, weights = [b.input("x", ROW)], b.normal([32, 16], 0.2)
     while len(b.nodes) < count:
         first, second, kind = pick(b, values, 40), pick(b, values, 40), int(b.rng.integers(4))
@@ -66,7 +66,7 @@ def branchy(b, count):
 
 
 def mixed(b, count):
-    """The default NPU does not support every fifth node."""
+    """About every fifth node is a Softsign, which the default NPU does not support."""
     values = [b.input("x", ROW)]
     for _ in range(count):
         kind = int(b.rng.integers(10))
@@ -91,32 +91,32 @@ def products(b, count):
 
 
 def parts(b, count):
-    """A node with many outputs."""
+    """A node has many outputs, and another reads all that is computed from them."""
     pieces = b.op("Split", b.input("x", [count // 2, 16]), b.constant(np.ones(count // 2, np.int64)), outputs=count // 2, axis=0)
     return b.op("Concat", *[b.op("Relu", piece) for piece in pieces], axis=0), [count // 2, 16]
 
 
 def by_data(b, count):
-    """Sizes that are known only at run time."""
+    """The sizes of all values are known only at run time."""
     value = b.op("NonZero", b.input("x", ROW))
     for i in range(count):
         value = b.op(["Abs", "Neg"][i % 2], value)
     return value, None
 
 
-# name, function that draws the model, words of the command before the model (PLAN: replaced by a temporary file)
+# (name, function that makes the model, arguments of the command before the model; PLAN is replaced by a temporary file)
 SCENES = [
     ("chain, inspected", chain, ["inspect", "--devices", "npu,cpu"]),
     ("branches on the cpu", branchy, ["run"]),
     ("constants on the cpu", constants, ["run"]),
-    ("fan on the cpu", wide, ["run"]),
-    ("sizes by data", by_data, ["run"]),
-    ("living values on the npu", alive, ["run", "--devices", "npu", "--npu-spec", "all"]),
-    ("parts on the npu", parts, ["run", "--devices", "npu", "--npu-spec", "all"]),
-    ("partitions in turns", mixed, ["run", "--devices", "npu,cpu", "--strategy", "contiguous"]),
+    ("fan-out and fan-in, cpu", wide, ["run"]),
+    ("sizes that depend on data", by_data, ["run"]),
+    ("many live values, npu", alive, ["run", "--devices", "npu", "--npu-spec", "all"]),
+    ("node of many outputs, npu", parts, ["run", "--devices", "npu", "--npu-spec", "all"]),
+    ("many partitions, run", mixed, ["run", "--devices", "npu,cpu", "--strategy", "contiguous"]),
     ("products, planned", products, ["plan", "--devices", "npu,cpu", "-o", "PLAN"]),
-    ("fan, planned", wide, ["plan", "--devices", "npu,cpu", "-o", "PLAN"]),
-    ("partitions, planned", mixed, ["plan", "--devices", "npu,cpu", "--objective", "throughput", "-o", "PLAN"]),
+    ("fan-out and fan-in, planned", wide, ["plan", "--devices", "npu,cpu", "-o", "PLAN"]),
+    ("many partitions, planned", mixed, ["plan", "--devices", "npu,cpu", "--objective", "throughput", "-o", "PLAN"]),
 ]
 
 
@@ -156,8 +156,8 @@ def main():
             tally.add(name, f"{type(found).__name__}: {found}")
             continue
         each, growth = found
-        print(f"{name:28}{each:10.0f} instructions per node, x{growth:.2f} for 4 times the nodes", flush=True)
-        tally.add(name, None if growth <= MOST else f"x{growth:.2f} the instructions for 4 times the nodes, limit {MOST}")
+        print(f"{name:28}{each:10.0f} instructions per node, {growth:.2f} times as many for 4 times the nodes", flush=True)
+        tally.add(name, None if growth <= MOST else f"{growth:.2f} times the instructions for 4 times the nodes, limit {MOST}")
     return tally.finish()
 
 

@@ -1,9 +1,10 @@
-"""Tests 8-bit and 4-bit floats, and 4-bit and 2-bit integers: casts of every code to wider dtypes, casts of wide numbers to each
-of them, quantisation with scales per tensor, per slice and per block, data movement, and cases that must be refused. The results
-are compared with ml_dtypes and with formulas in numpy, on the CPU, and with a device before the CPU that does not support these
-dtypes.
+"""Tests 8-bit and 4-bit floats, and 4-bit and 2-bit integers, with ml_dtypes and NumPy as the oracle.
 
     python tests/python/test_small_dtypes.py [--count N] [--first SEED]
+
+Tests casts of every value of these dtypes to wider ones, casts of wide numbers to each of them, quantisation with scales per
+tensor, per slice and per block, operators that move data, and cases that must be rejected: on the CPU alone, and with a device
+before the CPU that does not support these dtypes.
 """
 import argparse
 import os
@@ -65,7 +66,7 @@ def cast(name, array, source, target, expected, like=False, **attributes):
 
 
 def widened(_):
-    """Yields casts of every code to all wider dtypes."""
+    """Yields casts of every bit pattern of the small dtypes to all wider dtypes."""
     for source in SMALL:
         array = every_code(source)
         for target in WIDE:
@@ -92,14 +93,15 @@ def rounded(x, target, saturate):
 
 
 def power_of(x, rounding):
-    """Rounds positive numbers in its range to f8e8m0, by the definition."""
+    """Rounds positive numbers, which are in the range of f8e8m0, to a power of two, as ONNX's Cast defines it."""
     fraction, exponent = np.frexp(x.astype(np.float64))
     up = {"up": fraction > 0.5, "down": np.zeros(x.shape, bool), "nearest": fraction >= 0.75}[rounding]
     return np.ldexp(1.0, exponent - 1 + up).astype(ml_dtypes.float8_e8m0fnu)
 
 
 def narrowed(r):
-    """Yields casts of wide numbers: equal to a code, between two codes, and far outside their range."""
+    """Yields casts of wide numbers to each small dtype: numbers that it has, numbers between two of these, and far outside its
+    range."""
     random_numbers = np.concatenate([r.normal(0, scale, 200) for scale in (1e-5, 1e-2, 1, 30, 1e3, 1e5)])
     for target in FLOATS8 | FLOAT4:
         codes = np.unique(every_code(target).astype(np.float64)[np.isfinite(every_code(target).astype(np.float64))])
@@ -109,7 +111,7 @@ def narrowed(r):
         for source in WIDE:
             with np.errstate(all="ignore"):
                 array = numbers.astype(NUMPY[source])
-                if source == T.DOUBLE:  # ml_dtypes rounds f64 to f32 first, so use f32 values
+                if source == T.DOUBLE:  # ml_dtypes rounds f64 to f32 first, so only numbers that f32 has are used
                     array = numbers.astype(np.float32).astype(np.float64)
                 for saturate in (1, 0):
                     name = f"{name_of(source)}_to_{name_of(target)}_{saturate}"
@@ -213,8 +215,8 @@ def ints(name, values):
 
 
 def moved(r):
-    """Yields operators that move data. Those that move whole tensors support every dtype, those that move elements only 8-bit
-    ones. Constants are packed or unpacked."""
+    """Yields operators that move data. Those that copy whole tensors support every dtype, those that move elements only 8-bit
+    dtypes. Constants of 4-bit and 2-bit dtypes are stored packed or unpacked."""
     for dtype in SMALL:
         array = r.choice(every_code(dtype), (3, 5, 7))
         shape, what = ints("shape", (7, 15)), name_of(dtype)

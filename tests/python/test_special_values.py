@@ -1,8 +1,10 @@
-"""Tests the CPU's operators with special values: NaN, infinities, zeros of both signs, denormals and the largest numbers among
-seeded random ones, and the extremes of integers. Many single nodes form one model, whose results are compared with ONNX Runtime
-and with IEEE 754 arithmetic in numpy. Also tests chains of operators, which the CPU may fuse.
+"""Tests the CPU's operators with special values: NaN, infinities, zeros of both signs, denormals, and extremes.
 
     python tests/python/test_special_values.py [--seed N] [--only TEXT]
+
+The data is random, with special values in between; the extremes are the largest floats, and the ends of the range of integers.
+Many single nodes form one model, whose results are compared with ONNX Runtime and with IEEE 754 arithmetic in NumPy. Also tests
+chains of operators, which the CPU may fuse.
 """
 import argparse
 import functools
@@ -22,7 +24,8 @@ import oracle
 DTYPES = {"f32": (np.dtype(np.float32), T.FLOAT), "f16": (np.dtype(np.float16), T.FLOAT16),
           "bf16": (np.dtype(ml_dtypes.bfloat16), T.BFLOAT16), "f64": (np.dtype(np.float64), T.DOUBLE)}
 SHAPES = [(7,), (1, 3, 10, 10), (2, 4, 25, 25), (3, 17, 100), (5, 60)]
-# Allowed rounding error, relative to each element. Not relative to the largest element, which is 1e38 here. See also
+# Allowed rounding error, relative to each element: the largest element is 1e38 here, so an error relative to it would be useless.
+# See also
 # Case.absolute.
 RELATIVE = {"f32": 2e-5, "f16": 3e-3, "bf16": 2e-2, "f64": 1e-9}
 
@@ -34,7 +37,7 @@ class Case:
     inputs: list  # names in the pool, arrays (which become initializers), or None (absent)
     attributes: dict = field(default_factory=dict)
     outputs: int = 1
-    absolute: float = 0.0  # additional absolute tolerance for sums whose terms cancel, in multiples of the relative tolerance
+    absolute: float = 0.0  # absolute tolerance, in multiples of the relative one: for sums whose terms cancel
     zeros: bool = True  # whether the sign of a zero must be right
     opset: int = 21
 
@@ -49,8 +52,8 @@ def specials(dtype):
 
 
 def pool_of(dtype, shape, rng):
-    """Returns {name: data}. x, y: a third are special values. r: a few NaNs and infinities. f: finite, near one. i: infinities of
-    one sign, no NaN."""
+    """Returns {name: data}. x and y: a third of the elements are special values. r: a few are NaN or infinite. f: all are finite,
+    near one. i: some are infinite, with equal signs in a row, and none is NaN."""
     values = specials(dtype)
     def mixed(share, among):
         data = (rng.standard_normal(shape) * 3).astype(dtype)
@@ -178,7 +181,7 @@ def window_cases(dtype, shape):
         if rank < 4:
             continue
         c = shape[1]
-        # the maximum of a window with a NaN and numbers may be NaN or a number
+        # the maximum of a window that contains a NaN may be NaN or a number, so MaxPool gets data without NaN
         for kernel, extra in () if data in "rs" else (((2, 2), {"strides": [2, 2]}), ((3, 3), {"pads": [1, 1, 1, 1]}), ((3, 3), {"pads": [1, 1, 1, 1], "strides": [2, 2]}),
                               ((5, 2), {"pads": [1, 0, 2, 1], "ceil_mode": 1, "strides": [2, 3]}), ((3, 3), {"dilations": [2, 2]})):
             label = f"{data}, {kernel}, {text_of(extra)}"
@@ -203,7 +206,7 @@ def window_cases(dtype, shape):
         yield Case(f"Conv({data}, 16)", "Conv", [data, weights(16, c, 3, 3)], {"pads": [1] * 4, "strides": [2, 2]}, absolute=100)
         yield Case(f"ConvTranspose({data})", "ConvTranspose", [data, weights(c, 5, 2, 2)], {"strides": [2, 2]}, absolute=100)
         scales = np.asarray([1, 1, 2, 1.5], np.float32)
-        # Weights of 0 may be skipped, so 0 times infinity need not be NaN.
+        # Implementations may skip weights of 0, so that 0 times infinity need not be NaN.
         for mode in () if dtype == np.float64 else ("nearest", "linear", "cubic") if data == "s" else ("nearest",):
             yield Case(f"Resize({data}, {mode})", "Resize", ["f" if mode != "nearest" else data, None, scales], {"mode": mode}, absolute=20, opset=19)
     if rank >= 2:
@@ -296,13 +299,13 @@ def log_sum_exp(x, axis, keepdims):
 
 
 def places(case, x):
-    """Returns the outputs of ArgMax, ArgMin or TopK. ArgMax and ArgMin find the first NaN; TopK chooses NaNs last. Of equal
-    values the first is chosen, or the last if `select_last_index` is set."""
+    """Returns the outputs of ArgMax, ArgMin or TopK. ArgMax and ArgMin choose the first NaN, TopK chooses NaNs last. Of equal
+    values they choose the first, or the last if `select_last_index` is set."""
     axis = case.attributes.get("axis", -1)
     if case.op == "TopK":
         keys = np.where(np.isnan(x), np.inf, x)
         largest = case.attributes.get("largest", 1)
-        # Of equal values the first, because the sort is stable.
+        # The sort is stable, so it chooses the first of equal values.
         order = np.lexsort((-keys if largest else keys, np.isnan(x)), axis=axis)
         order = np.take(order, range(int(case.inputs[1][0])), axis)
         return [np.take_along_axis(x, order, axis), order.astype(np.int64)]
@@ -333,7 +336,7 @@ def ieee(case, arrays):
 
 
 def joint_model(items):
-    """Returns a model of many cases, (case, arrays), and its inputs."""
+    """Returns one model of many cases, and its inputs. `items`: (case, input arrays) of each."""
     nodes, names, feeds, outputs = [], {}, {}, []
     for k, (case, arrays) in enumerate(items):
         read = ["" if a is None else names.setdefault(id(a), f"i{len(names)}") for a in arrays]
@@ -346,8 +349,8 @@ def joint_model(items):
 
 
 def run_jointly(items):
-    """Returns the outputs of every case from ONNX Runtime, or from the reference evaluator if ONNX Runtime lacks the node, or the
-    exception."""
+    """Runs many cases in one model. Returns the outputs of each case from ONNX Runtime, or from the reference evaluator if ONNX
+    Runtime does not support the node, or an exception."""
     model, feeds = joint_model(items)
     try:
         flat = oracle.run_onnxruntime(model, feeds, optimize=False)
@@ -383,11 +386,11 @@ def runtimes(cases, lists):
     return found
 
 
-DEFINED = ("TopK", "ArgMax", "ArgMin")  # only numpy's results count
+DEFINED = ("TopK", "ArgMax", "ArgMin")  # operators for which only numpy is the oracle
 
 
 def opinions(cases, lists):
-    """Returns, for each case, one or two lists of outputs, each of which is right."""
+    """Returns, for each case, the outputs of one or two oracles. The outputs of either are right."""
     with np.errstate(all="ignore"):
         own = [ieee(case, arrays) for case, arrays in zip(cases, lists)]
         asked = [k for k, case in enumerate(cases) if own[k] is None or case.op not in DEFINED]
@@ -438,12 +441,12 @@ def difference(accepted, actual, name, case, arrays):
     at = tuple(np.argwhere(wrong)[0])
     read = [str(np.broadcast_to(a, actual.shape)[at]) for a in arrays
             if a is not None and is_float(a) and np.broadcast_shapes(a.shape, actual.shape) == actual.shape] if case.op in IEEE and "axis" not in case.attributes and not case.op.startswith("Reduce") else []
-    return (f"{int(wrong.sum())} of {wrong.size} wrong, first at {[int(i) for i in at]}: {actual[at]}, expected "
-            f"{' or '.join(str(e[at]) for e in accepted)}" + (f", from {', '.join(read)}" if read else ""))
+    return (f"{int(wrong.sum())} of {wrong.size} elements are wrong, the first at {[int(i) for i in at]}: {actual[at]}, expected "
+            f"{' or '.join(str(e[at]) for e in accepted)}" + (f", computed from {', '.join(read)}" if read else ""))
 
 
-# --- integers: computed with Python's integers, whose low bits are the result. A division by zero has no result, but must not end
-# the program.
+# --- integers: the expected results are the low bits of results of Python's integers, which have no limit. The result of a
+# division by zero is not compared, but it must not crash the command.
 
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
 
@@ -467,7 +470,7 @@ def towards_zero(a, b):
     return 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-INTEGER_OPS = {  # name: attributes, function of Python's integers, whether a right operand of 0 has a result, dtypes
+INTEGER_OPS = {  # name: (attributes, function of Python's integers, whether results with a right operand of 0 are compared, dtypes)
     "Add": ({}, lambda a, b: a + b, True, "iu"), "Sub": ({}, lambda a, b: a - b, True, "iu"), "Mul": ({}, lambda a, b: a * b, True, "iu"),
     "Div": ({}, towards_zero, False, "iu"), "Mod": ({}, lambda a, b: 0 if b == 0 else a % b, False, "iu"),
     "Mod ": ({"fmod": 1}, lambda a, b: a - b * towards_zero(a, b), False, "iu"),
@@ -539,7 +542,7 @@ def check_integers(dtype, seed):
                 continue
             wrong = (actual[0] != expected[0]) & counts
             at = tuple(np.argwhere(wrong)[0]) if wrong.any() else ()
-            found.append((label, f"{int(wrong.sum())} wrong, first {actual[0][at]}, expected {expected[0][at]}, from {pool['a'][at]}" if wrong.any() else None))
+            found.append((label, f"{int(wrong.sum())} elements are wrong, the first is {actual[0][at]}, expected {expected[0][at]}; its left operand is {pool['a'][at]}" if wrong.any() else None))
     return found
 
 
@@ -548,8 +551,8 @@ def check_integers(dtype, seed):
 FUNCTIONS = [("Relu", {}), ("LeakyRelu", {"alpha": 0.1}), ("Sigmoid", {}), ("Tanh", {}), ("Abs", {}), ("Sqrt", {}), ("Exp", {}), ("Elu", {}),
              ("HardSwish", {}), ("Neg", {}), ("Clip", {}), ("HardSigmoid", {}), ("Softplus", {}), ("Log", {})]
 SUMS = ["Add", "Mul", "Sub", "Div", "Max", "Min"]
-# Functions after a product. Relu and Clip may lose a NaN, because oneDNN's instructions compare, so the data has no NaN, and no
-# infinities of opposite signs that could be added.
+# Functions after a product. Their data has no NaN, because oneDNN's Relu and Clip may turn a NaN into a number, and no infinities
+# of opposite signs, whose sum would be NaN.
 BEHIND = [("Relu", {}), ("LeakyRelu", {"alpha": 0.1}), ("Sigmoid", {}), ("Tanh", {}), ("Abs", {}), ("Elu", {}), ("Clip", {}), ("HardSigmoid", {}), ("Add", {})]
 
 

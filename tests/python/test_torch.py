@@ -1,9 +1,10 @@
-"""Runs PyTorch modules that tools/torch_to_ir.py has exported: single ATen operators, lowerings that other compilers have got
-wrong, and small models. PyTorch is the oracle.
+"""Compares PyTorch modules that tools/torch_to_ir.py has exported with PyTorch.
 
     python tests/python/test_torch.py [--quick|--all] [--devices LIST]... [NAME...]
 
-Needs PyTorch: `tools/setup torch`. --quick: two dtypes, two devices (what `make test` runs); --all: four dtypes, random placements."""
+The modules are single ATen operators, lowerings that other compilers have got wrong, and small models. --quick (the default):
+two dtypes; --all: every dtype, and more random calls and placements. Needs PyTorch: `tools/setup torch`.
+"""
 import argparse
 import os
 import shutil
@@ -25,10 +26,10 @@ if torch is not None:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only cases and models whose name contains it")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="run only cases and models whose name contains NAME")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--all", action="store_true")
-    parser.add_argument("--devices", action="append", metavar="LIST", help="default: cpu and npu,cpu; may be repeated")
+    parser.add_argument("--devices", action="append", metavar="LIST", help="a list of devices; repeat for several (default: cpu and npu,cpu)")
     arguments = parser.parse_args()
     tally = oracle.Tally()
     if torch is None:

@@ -1,8 +1,9 @@
-"""Tests Transposes that the CPU elides because the same memory, with its axes in another order, is the result. Compares seeded
-random graphs of convolutions, norms, products and sums, in channels-first and channels-last layouts, with ONNX Runtime. Values
-are read again after later steps that might have reused their memory, and are outputs.
+"""Tests Transposes that the CPU elides, because their result is the same memory with the axes in another order.
 
     python tests/python/test_transposes.py [--count N] [--first SEED]
+
+Seeded random graphs of convolutions, norms, products and sums, in channels-first and channels-last layouts, are compared with
+ONNX Runtime. Values are read again after later steps that might have reused their memory, and some are outputs.
 """
 import sys
 

@@ -1,5 +1,7 @@
-"""Calls of ATen operators for test_torch.py. Each is a function of tensors, with its inputs. They test unusual arguments: omitted
-defaults, dims that are negative or in the middle, numbers in place of tensors, mixed dtypes, sizes of 0 and 1."""
+"""Calls of ATen operators for test_torch.py: functions of tensors, with their inputs.
+
+They test unusual arguments: omitted defaults, dims that are negative or in the middle, numbers in place of tensors, mixed
+dtypes, sizes of 0 and 1."""
 import dataclasses
 
 import torch
@@ -13,9 +15,9 @@ class Case:
     name: str
     call: callable
     inputs: list
-    weights: tuple = ()  # indices in `inputs` of the weights of the model
+    weights: tuple = ()  # indices of the inputs that are weights of the model
     dtypes: tuple = (torch.float32, torch.bfloat16)  # the floating-point inputs are cast to each
-    kept: str = ""  # an operator without an ONNX form, which the error must name
+    kept: str = ""  # an operator that cannot be lowered to ONNX, which the error must name; "" if there is none
     factor: float = 1.0  # multiplies the dtype's tolerance
 
 
@@ -475,7 +477,7 @@ def reducing():
 def making():
     f = "making"
     x = real(2, 3)
-    anchor = lambda t: t + 0  # adds a node, because an output must not be a constant
+    anchor = lambda t: t + 0  # adds a node, because a case must not return a constant
     case(f, "arange", lambda x: torch.arange(5) + whole_of(x), x)
     case(f, "arange, step", lambda x: torch.arange(7, 0, -2) + whole_of(x), x)
     case(f, "arange, fractions", lambda x: torch.arange(0.5, 2.0, 0.3) + x.sum() * 0, x, dtypes=ONLY)

@@ -1,5 +1,6 @@
-"""Small models, exported and run on each list of devices, and one module for each lowering that compilers of this kind have got
-wrong. They are also run with operators forced to another device, and with random placements."""
+"""Small PyTorch models for test_torch.py, and one module for each lowering that other compilers have got wrong.
+
+Each is exported and run on each list of devices, with an operator forced to another device, and with random placements."""
 import os
 import random
 
@@ -49,7 +50,7 @@ class Dilation(nn.Module):
 
 
 def settled(norm):
-    """Gives a norm random statistics, as after training, instead of zeros and ones."""
+    """Replaces the zeros and ones of a new BatchNorm by random statistics and weights, as after training."""
     with torch.no_grad():
         norm.running_mean.copy_(torch.randn_like(norm.running_mean))
         norm.running_var.copy_(torch.rand_like(norm.running_var) + 0.5)
@@ -69,7 +70,7 @@ class NormWithoutBias(nn.Module):
 
 
 class AddReadTwice(nn.Module):
-    """Convolution, add and relu can be fused, but the sum is also an output, and is read by another node."""
+    """Convolution, add and relu could be fused, but the sum is also an output, and another node reads it."""
 
     def __init__(self):
         super().__init__()
@@ -81,7 +82,8 @@ class AddReadTwice(nn.Module):
 
 
 class EndsInAlias(nn.Module):
-    """The values that cross to another device are a view, an alias and a detached value, of a computed value and of an input."""
+    """If tanh is forced to another device, it reads a view, an alias and a detached value, of a computed value and of an
+    input."""
 
     def forward(self, x):
         y = torch.relu(x)
@@ -155,8 +157,8 @@ class RMSNorm(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A decoder layer that processes one token per step: rotary positions, grouped heads, and a cache of fixed size, which
-    index_copy fills and the step returns."""
+    """A decoder layer that processes one token per step. It has rotary position embeddings, grouped-query attention, and a cache
+    of fixed size, into which index_copy writes the new row, and which the step returns."""
 
     def __init__(self, size=32, heads=4, groups=2, room=12):
         super().__init__()
@@ -194,7 +196,7 @@ class Decoder(nn.Module):
 
 
 class DecoderWithState(nn.Module):
-    """The same layer with its cache in buffers, which a step changes in place."""
+    """A Decoder whose cache is in buffers, which a step changes in place."""
 
     def __init__(self, room=12):
         super().__init__()
@@ -210,8 +212,8 @@ class DecoderWithState(nn.Module):
 
 
 class OnlyInPyTorch(nn.Module):
-    """A model with operators without an ONNX form in its middle: with one result, several results, a list, i32, and a constant
-    input."""
+    """A model with operators in its middle that cannot be lowered to ONNX: with one output, several outputs, a list of outputs,
+    an i32 output, and a constant input."""
 
     def __init__(self):
         super().__init__()
@@ -273,7 +275,7 @@ def attempt(tally, label, exported, expected, *options):
 
 
 def run_steps(tally, name, module, exported, devices):
-    """Runs four steps of a decoder. The cache of each step is the input of the next, in Cleave as in PyTorch."""
+    """Runs four steps of a decoder in Cleave and in PyTorch. The cache that a step returns is the input of the next step."""
     buffers = dict(module.named_buffers())
     wrong = None
     for step in range(4):
@@ -292,7 +294,8 @@ def run_steps(tally, name, module, exported, devices):
 
 
 def run_only_in_pytorch(tally, folder, names):
-    """With the `torch` backend such operators run. Without it the error names them."""
+    """Checks that operators which cannot be lowered to ONNX run on the `torch` backend, and that without it the error names
+    them."""
     name, devices = "operators that only PyTorch has", "npu,cpu,torch"
     if names and not any(wanted in name for wanted in names):
         return
@@ -301,7 +304,7 @@ def run_only_in_pytorch(tally, folder, names):
     exported = torch_runs.Exported(os.path.join(folder, "only-in-pytorch"), OnlyInPyTorch().eval(), [torch.randn(2, 4, 4)])
     try:
         exported.run("--devices", "npu,cpu")
-        tally.add(f"{name}, npu,cpu", "it ran, although no device supports its operators")
+        tally.add(f"{name}, npu,cpu", "the run succeeded, although neither device supports the operators")
     except oracle.CleaveError as error:
         text = str(error)
         said = "no device can run it: npu: " in text and "; cpu: " in text and ("searchsorted" in text or "linalg" in text)
@@ -313,7 +316,8 @@ def run_only_in_pytorch(tally, folder, names):
         attempt(tally, f"{name}, {devices}", exported, exported.expected, "--devices", devices)
 
 
-# OpenVINO alone. It computes 64-bit integers as 32-bit ones, and f16 and bf16 as f32, which does not matter for these models.
+# Options for OpenVINO alone. They allow it to compute 64-bit integers in 32 bits, and f16 and bf16 in f32, which does not matter
+# for these models.
 OPENVINO = ("--devices", "openvino:CPU", "--device-option", "openvino:CPU:integers=narrow", "--device-option", "openvino:CPU:halves=wide")
 
 

@@ -1,4 +1,4 @@
-"""Calls with random arguments, for test_torch.py. torch_runs.py leaves out those that PyTorch rejects."""
+"""Random calls of PyTorch operators for test_torch.py. torch_runs.py leaves out the calls that PyTorch rejects."""
 import random
 
 import torch
@@ -12,7 +12,7 @@ def sizes(r, low, high):
 
 
 def reducible(r):
-    """Returns a shape, and a second one that broadcasts with it."""
+    """Returns two shapes that broadcast to the first."""
     shape = sizes(r, 1, 4)
     other = [size if r.random() < 0.6 else 1 for size in shape]
     return shape, other[r.randint(0, len(shape)) :]

@@ -1,5 +1,7 @@
-"""Runs the calls of torch_cases.py. Many calls form one exported module, so that a family needs only one export and one run. If
-the module fails, each call is run alone, to find the one that fails."""
+"""Runs the calls of torch_cases.py.
+
+Many calls form one exported module, so that a family of calls needs only one export and one run. If the module fails, each call
+is run in its own module, to find the one that fails."""
 import copy
 import os
 
@@ -12,7 +14,7 @@ import torch_cases
 import torch_random
 import torch_to_ir  # from tools/, which oracle adds to the path
 
-# Tolerance of a single call, as a share of those in oracle.TOLERANCE, which are for whole models.
+# The tolerance of a single call, as a share of oracle.TOLERANCE, which is for whole models.
 OF_ONE_CALL = 0.25
 
 
@@ -34,13 +36,13 @@ def flat(value):
 
 
 class Group(torch.nn.Module):
-    """A module of several calls, each with its own inputs. It returns the outputs of all of them."""
+    """A module that makes several calls, each with its own inputs, and returns the outputs of all of them."""
 
     def __init__(self, cases, dtype):
         super().__init__()
         self.cases = cases
         self.examples = []
-        self.sources = []  # per case and input: the name of a buffer, or an index in `examples`
+        self.sources = []  # for each case, a list with where each input is: the name of a buffer, or an index in `examples`
         for c, case in enumerate(cases):
             places = []
             for i, value in enumerate(case.inputs):
@@ -101,7 +103,7 @@ def check(case, expected, actual, tolerance):
 
 
 def compare(expected, actual, factor=1.0, share=OF_ONE_CALL):
-    """Compares like oracle.compare(), but more strictly."""
+    """Compares like oracle.compare(), but with `share` times `factor` of its tolerance."""
     table = oracle.TOLERANCE
     oracle.TOLERANCE = {name: share * factor * value for name, value in table.items()}
     try:
@@ -111,12 +113,12 @@ def compare(expected, actual, factor=1.0, share=OF_ONE_CALL):
 
 
 def run_alone(tally, folder, case, dtype, devices):
-    """Runs one call in its own module. If `case.kept` is set, the run must fail, and the error must name that operator."""
+    """Runs one call in a module of its own. If `case.kept` names an operator, the run must fail, and the error must name it."""
     label = f"{case.name}, {str(dtype).removeprefix('torch.')}, {devices}"
     try:
         exported = Exported(os.path.join(folder, "one"), Group([case], dtype), Group([case], dtype).examples)
     except (RuntimeError, NotImplementedError) as error:
-        tally.skip(label, f"PyTorch itself: {str(error).splitlines()[0][:100]}")
+        tally.skip(label, f"PyTorch cannot export it: {str(error).splitlines()[0][:100]}")
         return
     try:
         actual = exported.run("--devices", devices)
@@ -126,7 +128,7 @@ def run_alone(tally, folder, case, dtype, devices):
         tally.add(label, None if named else text[-600:])
         return
     if case.kept:
-        tally.add(label, f"it ran, although {case.kept} has no exact ONNX form")
+        tally.add(label, f"the run succeeded, although {case.kept} cannot be lowered to ONNX exactly")
         return
     tally.add(label, check(case, exported.expected, actual, OF_ONE_CALL))
 
@@ -151,13 +153,13 @@ def run_group(tally, folder, cases, dtype, devices):
         try:
             exported = Exported(folder, group, group.examples)
         except Exception as error:
-            print(f"   (as one module: {str(error).splitlines()[0][:160]})")
+            print(f"   (the calls cannot be exported as one module, and are run one by one: {str(error).splitlines()[0][:160]})")
             exported, alone = None, cases
         for device_list in devices if exported is not None else []:
             try:
                 actual = exported.run("--devices", device_list)
             except oracle.CleaveError as error:
-                print(f"   (as one module: {str(error)[-300:]})")
+                print(f"   (the module of all calls failed, and the calls are run one by one: {str(error)[-300:]})")
                 for case in together:
                     run_alone(tally, folder, case, dtype, device_list)
                 continue

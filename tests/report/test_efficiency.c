@@ -135,7 +135,7 @@ static void of_one_device(void **state) {
                                       "The least possible time of the model ",
                                       "of 1 separate runs"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
-    if (strstr(text.data, parts[i]) == NULL) fail_msg("no '%s' in\n%s", parts[i], text.data);
+    if (strstr(text.data, parts[i]) == NULL) fail_msg("the report does not contain '%s':\n%s", parts[i], text.data);
   }
   assert_null(strstr(text.data, "does not report"));
   assert_false(text.failed);
@@ -216,7 +216,7 @@ static clv_status query_liar(const clv_host *host, void *user_data, const clv_ba
 static void lies_are_refused(void **state) {
   (void)state;
   static const char *const texts[] = {NULL, "which belongs to another step", "which is not in the partition",
-                                      "it reports fewer steps than before", "it reports more steps than before"};
+                                      "the device reports fewer steps than before", "the device reports more steps than before"};
   for (lie = RIGHT; lie <= MORE_LATER; ++lie) {
     account a = {0};
     clv_error error = {0};
@@ -231,7 +231,7 @@ static void lies_are_refused(void **state) {
     const clv_status status = run_timed(&a, RUNS, &error);
     clv__session_time_steps(a.session, false);
     assert_int_equal(status, lie == RIGHT ? CLV_OK : CLV_DEVICE_ERROR);
-    if (lie != RIGHT && strstr(error.message, texts[lie]) == NULL) fail_msg("%s", error.message);
+    if (lie != RIGHT && strstr(error.message, texts[lie]) == NULL) fail_msg("unexpected error message: %s", error.message);
     close_session(&a);
     interposer_destroy(between);
   }
@@ -257,7 +257,7 @@ static void no_memory(void **state) {
   }
 }
 
-/* Makes the first allocations of clv__efficiency_make_rows() fail, those before it measures the peaks. */
+/* Makes each of the first four allocations of clv__efficiency_make_rows() fail, which precede the measurement of the peaks. */
 static void no_memory_for_rows(void **state) {
   (void)state;
   for (size_t k = 1; k <= 4; ++k) {

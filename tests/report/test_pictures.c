@@ -326,7 +326,7 @@ static void test_page_data(void **state) {
     assert_null(strchr(text.data, '<'));
     json_error_t wrong;
     json_t *root = json_loads(text.data, 0, &wrong);
-    if (root == NULL) fail_msg("line %d: %s", wrong.line, wrong.text);
+    if (root == NULL) fail_msg("the embedded JSON is invalid in line %d: %s", wrong.line, wrong.text);
     const json_t *nodes = json_object_get(root, "nodes"), *texts = json_object_get(root, "texts");
     const json_t *partitions = json_object_get(root, "partitions"), *transfers = json_object_get(root, "transfers");
     assert_int_equal(json_array_size(nodes), graph->node_count);

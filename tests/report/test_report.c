@@ -182,7 +182,7 @@ static bool is_documented(const char *page, const char *cause) {
   return strstr(page, quoted) != NULL;
 }
 
-/* Every cause that a strategy gives has a meaning in the texts and is described in docs/placement.md. */
+/* For every cause that a strategy gives, clv__cause_meaning() has a text, and docs/placement.md has a description. */
 static void test_causes(void **state) {
   (void)state;
   clv__file_map page;
@@ -208,7 +208,8 @@ static void test_causes(void **state) {
       assert_ok(clv_plan_make(p.graph, p.devices, &options, &p.plan, &error), error);
       for (clv_node_id n = 0; n < p.graph->node_count; ++n) {
         const char *cause = p.plan->placement.causes[n];
-        if (clv__cause_meaning(cause) == NULL) fail_msg("%s: cause '%s' has no meaning text", strategy->name, cause);
+        if (clv__cause_meaning(cause) == NULL)
+          fail_msg("%s: clv__cause_meaning() does not know the cause '%s'", strategy->name, cause);
         if (!is_documented(text, cause)) fail_msg("%s: docs/placement.md has no cause '%s'", strategy->name, cause);
       }
       finish(&p);

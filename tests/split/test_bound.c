@@ -56,8 +56,9 @@ static void test_serial(void **state) {
   double three = check_serial(2500, (test_problem_options){1, 7, 3, 3, free, TEST_SHAPE_COUNT});
   double four = check_serial(1000, (test_problem_options){1, 6, 4, 4, free, TEST_SHAPE_COUNT});
   check_serial(1000, (test_problem_options){1, 7, 1, 3, TEST_ALL, TEST_SHAPE_COUNT});
-  print_message("mean ratio to the best serial time: %.4f with one device, %.4f with two, %.4f with three, %.4f with four\n", one,
-                two, three, four);
+  print_message(
+      "mean ratio of the bound to the best serial time: %.4f with one device, %.4f with two, %.4f with three, %.4f with four\n",
+      one, two, three, four);
   assert_true(one > 0.99 && two > 0.99 && three > 0.96 && four > 0.94);
 }
 
@@ -89,7 +90,8 @@ static void test_lanes(void **state) {
     check("throughput", bounds.throughput_ns, best.throughput_ns, &throughput);
     clv__arena_finish(&arena);
   }
-  print_message("mean ratio to the best: %.4f overlapped, %.4f throughput\n", mean(&overlapped), mean(&throughput));
+  print_message("mean ratio of the bound to the best plan: %.4f for overlap, %.4f for throughput\n", mean(&overlapped),
+                mean(&throughput));
   assert_true(mean(&overlapped) > 0.9 && mean(&throughput) > 0.7);
 }
 

@@ -102,7 +102,8 @@ static void more_devices_come_close_to_the_fewest(void **state) {
     tight += bound == fewest;
     clv__arena_finish(&arena);
   }
-  print_message("more than two devices: %u of %u have the fewest partitions; in %u the bound is exact\n", exact, problems, tight);
+  print_message("more than two devices: %u of %u splits have the fewest partitions; for %u the bound is exact\n", exact, problems,
+                tight);
   assert_true(exact + 3 >= problems);
   assert_true(tight + 3 >= problems);
 }
@@ -128,12 +129,12 @@ static void expect_least_time(uint32_t min_devices, uint32_t max_devices, uint32
     if (best > 0 && (double)time / (double)best > worst) worst = (double)time / (double)best;
     clv__arena_finish(&arena);
   }
-  print_message("%u to %u devices: %u of %u splits miss the least time, at worst by %.2f %%\n", min_devices, max_devices, missed,
-                problems, 100 * (worst - 1));
+  print_message("%u to %u devices: %u of %u splits take longer than the best one, at worst by %.2f %%\n", min_devices,
+                max_devices, missed, problems, 100 * (worst - 1));
   assert_true(missed <= allowed);
 }
 
-/* The limits are hardly above the present numbers of misses. */
+/* The allowed numbers of splits that miss the least time are barely above the actual numbers. */
 static void time_is_close_to_the_least(void **state) {
   (void)state;
   expect_least_time(2, 2, TEST_SAVINGS | TEST_LAUNCHES, 2);
@@ -308,8 +309,8 @@ static void a_decoder_whose_products_are_strangers(void **state) {
   clv__arena_finish(&arena);
 }
 
-/* A node that can run early or late goes with the node with which it is fused: its producer, or its reader, which also waits for
- * the host. */
+/* A node that can run early or late joins the partition of the node with which it is fused: its producer, or its reader, which
+ * also waits for the host. */
 static void fused_pairs_stay_together(void **state) {
   (void)state;
   clv__arena arena;
@@ -320,7 +321,8 @@ static void fused_pairs_stay_together(void **state) {
   const clv__problem *problem = list_problem(l);
   clv__cut cut = split(problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
   assert_int_equal(cut.count, 3);
-  assert_int_equal(cut.partition_of[free_node], cut.partition_of[source]); /* without savings, both are equal */
+  /* Without savings, both partitions are equally good, and the node joins its producer. */
+  assert_int_equal(cut.partition_of[free_node], cut.partition_of[source]);
   l->saving_ns[2 * (l->read_offsets[both])] = 40;
   cut = split(problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
   assert_int_equal(cut.count, 3);
@@ -354,7 +356,7 @@ static void free_launches_leave_branches_apart(void **state) {
   assert_int_equal(cut.count, 3);
   l->launch_ns[0] = 0;
   cut = split(&l->problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
-  assert_int_equal(cut.count, 4);                         /* one partition more: the branches are separate */
+  assert_int_equal(cut.count, 4);                         /* the branches are separate partitions now */
   assert_true(cut.partition_of[1] < cut.partition_of[0]); /* the host waits for this branch */
   uint64_t apart = overlapped_of(&l->problem, &cut, &arena);
   cut = split(&l->problem, l->devices, NULL, CLV__SPLIT_FEWEST, &arena);
@@ -375,7 +377,8 @@ static void views_go_with_their_neighbours(void **state) {
   uint32_t again = list_two(l, 1, host, list_one(l, 0, host)), last = list_two(l, 0, view, again);
   l->flags[view] = CLV__NODE_VIEW;
   l->flags[view + 1] = CLV__NODE_VIEW;
-  /* x | host | second view | again | first view, last: the second view must be alone, but the first need not be with it. */
+  /* The partitions: {x}, {host}, {second view}, {again}, {first view, last}. The second view must be alone, because `again` waits
+   * for it. The first view need not be in its partition. */
   const clv__problem *problem = list_problem(l);
   clv__cut cut = split(problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
   assert_int_equal(cut.count, 5);
@@ -400,7 +403,7 @@ static void views_are_no_parts_of_their_own(void **state) {
   for (uint32_t first = 0; first < 2; ++first) {
     list *l = list_new(&arena);
     uint32_t view = list_add(l, 0, 0, NULL), work = list_add(l, 0, 0, NULL), other = list_add(l, 0, 0, NULL);
-    list_one(l, 1, first == 0 ? work : view); /* the host waits for one of them, which comes first */
+    list_one(l, 1, first == 0 ? work : view); /* the host reads the result of one of them, so that one must run first */
     l->flags[view] = CLV__NODE_VIEW;
     l->launch_ns[0] = 0;
     list_problem(l);

@@ -267,7 +267,7 @@ static void draw_large(network *n, uint64_t seed, uint32_t size, shape kind, ter
         add_edge(n, below(&random, v), v, forward, backward);
         if (below(&random, 2)) add_edge(n, below(&random, v), v, backward, forward);
         break;
-      default: /* HUBS: two vertices with edges to all others, one in each direction */
+      default: /* HUBS: a chain whose vertices also have edges to two hubs, the vertices 0 and 1 */
         add_edge(n, v - 1, v, forward, backward);
         if (v > 2) add_edge(n, v % 2, v, CLV__FLOW_LIMIT / 1000000 * (v % 3 == 0), forward * (v % 5 == 0));
     }
@@ -285,8 +285,8 @@ static int64_t check_large(uint64_t seed, uint32_t size, shape kind, terminals t
   for (uint32_t v = 0; v < n.vertex_count; ++v) sides[v] = clv__flow_on_sink_side(flow, v);
   int64_t value = value_of(&n, sides); /* if the work limit was reached, slightly above `cost`, a lower bound on every cut */
   if (clv__flow_is_exact(flow) ? value != cost : value < cost || value - cost > cost / 100) {
-    fail_msg("seed %llu, shape %d: the sides cost %lld, but the reported cost is %lld", (unsigned long long)seed, kind,
-             (long long)value, (long long)cost);
+    fail_msg("seed %llu, shape %d: the edges that the cut separates cost %lld, but the reported cost is %lld",
+             (unsigned long long)seed, kind, (long long)value, (long long)cost);
   }
   if (compare) assert_true(clv__flow_is_exact(flow));
   if (compare && plain_cut(&n) != cost) {
@@ -308,7 +308,7 @@ static void test_against_blocking_flows(void **state) {
   }
 }
 
-/* Networks for which a quadratic method would take minutes, and an exact one, on a grid, seconds. */
+/* Networks for which a quadratic algorithm would take minutes. On a grid, even an exact algorithm would take seconds. */
 static void test_large(void **state) {
   (void)state;
   for (shape kind = 0; kind < SHAPES; ++kind) {

@@ -1,4 +1,4 @@
-/* Two-sided placements by minimum cut, compared with all placements. */
+/* Placements on two devices by minimum cut, compared with all placements. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -272,7 +272,8 @@ static void test_large(void **state) {
       assert_ok(clv__network_solve(problem, &options, clv__allocator_default(), devices, &cost, &error), error);
       assert_ok(clv__price_placement(problem, devices, &price, &error), error);
       assert_int_equal(cost, price);
-      for (uint32_t n = 0; n < problem->node_count; n += 97) { /* no single move is better */
+      /* Moving a single node to the other device never lowers the cost. */
+      for (uint32_t n = 0; n < problem->node_count; n += 97) {
         if (devices[n] < 2) assert_true(clv__price_move(problem, devices, NULL, n, 1 - devices[n]) >= 0);
       }
     }

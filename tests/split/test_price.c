@@ -1,4 +1,4 @@
-/* Prices of cuts, compared with a second calculation; prices of placements and single copies; limits on savings. */
+/* Prices of cuts, compared with an independent calculation; prices of placements and single copies; limits on savings. */
 #include <string.h>
 
 #include "problem_brute.h"
@@ -106,7 +106,7 @@ static void a_schedule_by_hand(void **state) {
   assert_ok(clv__split_copies(&problem, &cut, NULL, &arena, &copies, &error), error);
   assert_ok(clv__price_cut(&problem, &cut, &copies, &arena, &price, &error), error);
   assert_int_equal(cut.count, 3);
-  assert_int_equal(copies.count, 4); /* values: 0 in, 1 out, 2 in, 4 out */
+  assert_int_equal(copies.count, 4); /* values 0 and 2 are copied in, 1 and 4 out */
   /* Times: copy in 0-7; node 0 7-157; copy out 157-175; node 1 175-785; copy in 785-794; nodes 2 and 3 from 794 for 100 + 70 + 80
    * - 30; copy out. */
   assert_int_equal(price.partition_start_ns[0], 7);

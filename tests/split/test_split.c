@@ -26,7 +26,8 @@ static void a_value_is_copied_once(void **state) {
   test_graph_node(&g, "c0", "Add", "v,x", "a");
   test_graph_node(&g, "n1", "Add", "a,x", "b");
   test_graph_node(&g, "c1", "Add", "v,b", "c");
-  test_graph_node(&g, "n2", "Sum", "c,v,t", "d"); /* depends on the first partition twice, but is listed once */
+  test_graph_node(&g, "n2", "Sum", "c,v,t",
+                  "d"); /* reads two values of the first partition, which must be listed once as a dependency */
   test_graph_node(&g, "c2", "Add", "v,d", "e");
   clv_graph *graph = test_graph_end(&g, "e,v");
   clv_plan *plan = machine_plan(&m, graph, "n*=npu,c*=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);

@@ -27,7 +27,9 @@ static inline void framework_find(const char *variable, const char *wheel) {
 }
 
 static inline bool framework_skipped(const char *name, const char *variable) {
-  if (library_folder == NULL) print_message("skipped: no %s: tools/setup test installs it, or set %s\n", name, variable);
+  if (library_folder == NULL)
+    print_message("skipped: %s is not installed: run 'tools/setup test', or set %s to the folder of its library\n", name,
+                  variable);
   return library_folder == NULL;
 }
 
@@ -159,7 +161,7 @@ static inline void check_wrong_library(const char *device, const char *variable,
   open_machine(&m, "cpu", NULL);
   assert_int_equal(open_devices(m.context, device, NULL, &devices, &error), CLV_NOT_SUPPORTED);
   assert_null(devices);
-  if (strstr(error.message, expected) == NULL) fail_msg("'%s' does not say '%s'", error.message, expected);
+  if (strstr(error.message, expected) == NULL) fail_msg("the error message '%s' does not contain '%s'", error.message, expected);
   assert_null(strchr(error.message, '\n'));
   machine_close(&m);
 }

@@ -114,7 +114,8 @@ uint64_t interposer_calls(interposer *self);                       /* calls of a
 uint64_t interposer_count(interposer *self, interposer_slot slot); /* calls of the slot so far */
 uint64_t interposer_live(interposer *self);                        /* objects not yet destroyed */
 uint64_t interposer_left(interposer *self);                        /* objects that existed when their device was closed */
-/* Whether there was misuse; `text` receives a description of the first. */
+/* Returns whether the host destroyed an object twice, or one that a hung device still needs. `text` receives a description of the
+ * first such call. */
 bool interposer_misused(interposer *self, char *text, size_t bytes);
 
 /* The log: the slots in `slots` (bits) that were called since interposer_log_clear(), in order, as "execute*3 captured_launch".

@@ -39,7 +39,7 @@ typedef enum deferred_kind {
 typedef struct deferred {
   struct deferred *next;
   deferred_kind kind;
-  clv_stream *stream; /* NULL: a notify */
+  clv_stream *stream; /* NULL for DEFERRED_NOTIFY */
   clv_event *event;
   clv_instance *instance;
   clv_captured *captured;

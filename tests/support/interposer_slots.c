@@ -9,7 +9,8 @@
 enum { MOST_OPTIONS = 16 };
 
 #define INNER(device) ((device)->owner->inner)
-/* ASK calls the hook and stores its decision in `fate`. ASK_OR_FAIL also hangs, or returns the failure, if demanded. */
+/* ASK calls the hook and stores its decision in `fate`. ASK_OR_FAIL also hangs or returns
+ * the failure, if the hook has decided so. */
 #define ASK(device, slot_, ...) \
   interposer_fate fate =        \
       interposer_ask((device)->owner, (interposer_call){.slot = INTERPOSER_##slot_, .device = (device)->index, ##__VA_ARGS__})
@@ -626,7 +627,7 @@ void interposer_fill(interposer *self) {
   PUT(event_notify);
   PUT(finish);
 #undef PUT
-  /* The groups that the backend has and of which no slot is left out. */
+  /* Offer each group that the backend has, unless the options leave out one of its slots. */
 #define PUT_GROUP(group, bits) \
   if (behind.group != NULL && (self->options.without & (bits)) == 0) self->table.group = &group##_slots
   PUT_GROUP(save, INTERPOSER_BLOBS);

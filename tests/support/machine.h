@@ -105,7 +105,7 @@ static inline void assert_same_values(const clv_tensor *actual, const clv_tensor
     char is[160], should[160];
     clv__tensor_text(actual, is, sizeof is);
     clv__tensor_text(expected, should, sizeof should);
-    fail_msg("%s: it is %s, not %s", what, is, should);
+    fail_msg("%s: the output is %s, expected %s", what, is, should);
   }
   assert_true(clv__tensor_count(expected, &count));
   for (size_t i = 0; i < count; ++i) {
@@ -128,7 +128,7 @@ static inline void machine_check_run(clv_session *session, const clv_plan *plan,
   }
 }
 
-/* The same in a new session with random inputs: at most two f32 inputs of up to 32 elements. */
+/* Like machine_check_run(), but in a new session with random inputs: at most two f32 inputs of up to 32 elements. */
 static inline void machine_check_random(const clv_plan *plan, const char *what) {
   float data[2][32];
   uint64_t seed = 5;

@@ -13,14 +13,14 @@ typedef struct test_graph {
 
 void test_graph_begin(test_graph *graph, const clv_allocator *allocator, uint64_t seed);
 void test_graph_input(test_graph *graph, const char *name, clv_dtype dtype, int32_t rank, const int64_t *dims);
-/* A symbolic dimension, for the dims of inputs. */
+/* Returns a symbolic dimension for use in the dims of inputs. */
 int64_t test_graph_symbol(test_graph *graph, const char *name);
-/* An initializer of seeded random numbers in [-1, 1) / sqrt(fan), fan the product of all dims but the first. */
+/* Adds an initializer: seeded random numbers in [-1, 1) / sqrt(fan), where fan is the product of all dims but the first. */
 void test_graph_weight(test_graph *graph, const char *name, int32_t rank, const int64_t *dims);
 void test_graph_ints(test_graph *graph, const char *name, int32_t count, const int64_t *values); /* an i64 vector initializer */
 void test_graph_constant(test_graph *graph, const char *name, const clv_tensor *tensor); /* any initializer; its data is copied */
 void test_graph_node(test_graph *graph, const char *name, const char *op, const char *inputs, const char *outputs);
-/* The same with one attribute of ints (count 1: a scalar). */
+/* Adds a node with one attribute of ints (a scalar unless `is_list`). */
 void test_graph_node_ints(test_graph *graph, const char *name, const char *op, const char *inputs, const char *outputs,
                           const char *attribute, bool is_list, size_t count, const int64_t *values);
 clv_value_id test_graph_value(test_graph *graph, const char *name); /* created if no value has this name */

@@ -18,8 +18,8 @@ static void *allocate(size_t count, size_t element_bytes) {
   return memory;
 }
 
-/* The time to copy all values, which does not depend on the grouping. `by_space` receives the part of each memory space; that of
- * space 0, the host, stays 0. */
+/* The time to copy all values, which does not depend on the grouping. To `by_space`, adds the time of the copies
+ * from and to each memory space; the entry of space 0, the host, stays 0. */
 static uint64_t copies_ns(const clv__problem *problem, const uint32_t *devices, uint64_t by_space[MAX_SPACES]) {
   uint64_t total = 0;
   for (uint32_t v = 0; v < problem->value_count; ++v) {

@@ -133,7 +133,7 @@ typedef struct replay {
   const clv__problem *problem;
   const clv__cut *cut;
   const clv__copies *copies;
-  bool *present;           /* [value * space_count + space] */
+  bool *present;           /* [value * space_count + space]: the value is in the memory space */
   uint32_t *weight_stamps; /* [weight * space_count + space]: number + 1 of the last partition for which it was streamed */
 } replay;
 

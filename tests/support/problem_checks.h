@@ -1,5 +1,6 @@
-/* Checks that hold for every cut, list of copies and price, computed independently from the problem: promises 1 and 6 of the
- * design document. A check that finds an error fails the test; the message names the problem set by test_problem_at(). */
+/* Checks that hold for every cut, list of copies and price, computed independently from the problem. In particular, partitions
+ * are convex and in an executable order, and values are where they are read and copied at most once per memory space. A check
+ * that finds an error fails the test; the message names the problem set by test_problem_at(). */
 #ifndef CLEAVE_TESTS_PROBLEM_CHECKS_H
 #define CLEAVE_TESTS_PROBLEM_CHECKS_H
 

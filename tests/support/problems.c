@@ -18,7 +18,7 @@ typedef struct draft {
   uint32_t features; /* the features that this problem has, a selection of those in the options */
   test_shape shape;
   uint32_t input_count;
-  uint32_t hub, lanes; /* a node whose output many nodes read, or CLV__NONE; number of parallel chains */
+  uint32_t hub, lanes; /* a node whose output many nodes read (CLV__NONE: there is none); number of parallel chains */
   uint32_t (*reads)[MAX_READS];
   uint8_t *read_counts;
   uint32_t *first_values; /* indexed by node: its first output; [node_count]: the number of values */
@@ -43,7 +43,7 @@ static bool has(const draft *d, uint32_t feature) {
 
 static void *array(draft *d, size_t count, size_t element_bytes) {
   void *memory = clv__arena_allocate_zero(d->arena, count + 1, element_bytes);
-  if (memory == NULL) abort(); /* a test's own memory */
+  if (memory == NULL) abort(); /* the test cannot continue without memory */
   return memory;
 }
 
@@ -200,7 +200,7 @@ static void draw_verdicts(draft *d) {
   uint8_t *flags = array(d, nodes, 1);
   static const uint32_t densities[] = {30, 60, 80, 95};
   uint32_t density = densities[below(d, 4)], pinned = has(d, TEST_PINS) ? (chance(d, 50) ? 5 : 40) : 0;
-  uint32_t everything = chance(d, 50) ? below(d, problem->device_count) : MAX_DEVICES; /* a device that supports all */
+  uint32_t everything = chance(d, 50) ? below(d, problem->device_count) : MAX_DEVICES; /* a device that supports all nodes */
   for (uint32_t n = 0; n < nodes; ++n) {
     for (uint32_t i = 0; i < problem->device_count; ++i) supports[n] |= (uint16_t)(chance(d, density) << i);
     if (supports[n] == 0) supports[n] = (uint16_t)(1u << below(d, problem->device_count));
@@ -246,7 +246,7 @@ static void draw_limits(draft *d) {
 static uint64_t draw_time(draft *d, uint32_t scale, uint32_t style) {
   switch (style) {
     case 0:
-      return scale; /* all the same */
+      return scale; /* equal times */
     case 1:
       return chance(d, 30) ? 0 : below(d, scale + 1); /* zeros */
     case 2:

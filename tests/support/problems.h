@@ -10,12 +10,12 @@
 
 typedef enum test_shape {
   TEST_CHAIN,
-  TEST_TREE_IN,    /* values join, each read once */
-  TEST_TREE_OUT,   /* values fan out */
-  TEST_DIAMONDS,   /* fork, two branches, join */
+  TEST_TREE_IN,    /* nodes read one or two values, and each value is read once */
+  TEST_TREE_OUT,   /* nodes read one value, and values are read several times */
+  TEST_DIAMONDS,   /* repeatedly: one node, two branches that read it, one node that reads both */
   TEST_SKIPS,      /* a chain in which nodes also read much earlier values */
-  TEST_RANDOM,     /* each node reads any earlier values */
-  TEST_OUTPUTS,    /* the same, with several outputs per node, some without readers */
+  TEST_RANDOM,     /* each node reads one or several earlier values, chosen at random */
+  TEST_OUTPUTS,    /* like TEST_RANDOM, with several outputs per node, some without readers */
   TEST_COMPONENTS, /* several chains side by side in one list */
   TEST_LADDER,     /* two parallel chains; every second node of one also reads from the other */
   TEST_SHAPE_COUNT

@@ -114,8 +114,7 @@ UNSIGNED_OP(bit_and, a &b)
 UNSIGNED_OP(bit_or, a | b)
 UNSIGNED_OP(bit_xor, a ^ b)
 
-/* A shift by at least the width of the type, or by a negative number, yields 0. A right shift of a negative number then yields
- * -1. */
+/* A shift by at least the width of the type, or by a negative number, yields 0, or -1 if it shifts a negative number right. */
 #define TOO_FAR(b) ((uint64_t)(b) >= 8 * sizeof(element))
 UNSIGNED_OP(shift_left, TOO_FAR(b) ? 0 : (element)((uint64_t)a << b))
 SIGNED_OP(shift_left, TOO_FAR(b) ? 0 : (element)((uint64_t)a << b))
@@ -295,8 +294,8 @@ WHERE_ROW(where_2, uint16_t)
 WHERE_ROW(where_4, uint32_t)
 WHERE_ROW(where_8, uint64_t)
 
-/* The row function of a call that one pass over its two or three inputs computes. NULL for other calls, and for Pow with mixed
- * dtypes. */
+/* Returns the row function that computes the call in one pass over its two or three inputs. Returns NULL if there is none, and
+ * for Pow with mixed dtypes. */
 static clv__row_fn find_rows(const clv__kernel_call *call, double *cost) {
   static const clv__row_fn floored[DTYPE_COUNT] = {FLOATS(mod), SIGNED(mod), UNSIGNED(mod)};
   static const clv__row_fn truncated[DTYPE_COUNT] = {FLOATS(fmod), SIGNED(fmod), UNSIGNED(mod)};

@@ -90,7 +90,7 @@ static inline void scale(const float *from, int64_t from_step, float *to, int64_
   }
 }
 
-/* Joins pixels [first, first + pixels) of an image. */
+/* Writes pixels [first, first + pixels) of an image of the result: copies their channels from all pieces. */
 static void join_tile(const clv__channels *channels, const clv_tensor *pieces, int64_t image, int64_t first, int64_t pixels,
                       float *result) {
   for (uint32_t r = 0; r < channels->run_count; ++r) {

@@ -14,7 +14,7 @@ static bool has_input(const clv__kernel_call *call, uint32_t input) {
 }
 
 /* slice_bytes() is the scratch that one thread needs for `count` floats, rounded up to a multiple of 64 bytes. slices_bytes() is
- * the scratch of all threads that can work on `tasks` tasks. SIZE_MAX if it overflows. */
+ * the scratch of all threads that can work on `tasks` tasks. Both return SIZE_MAX if the size overflows. */
 static size_t slice_bytes(int64_t count) {
   size_t bytes;
   if (count < 0 || __builtin_mul_overflow((size_t)count, sizeof(float), &bytes) || bytes > SIZE_MAX / 64) return SIZE_MAX;
@@ -76,8 +76,8 @@ static clv_status run_rotary(const clv__kernel_call *call) {
   for (int64_t t = 0; r.positions != NULL && t < tokens; ++t) {
     if (r.positions[t] >= -rows && r.positions[t] < rows) continue;
     return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
-                          "position_ids[%lld,%lld] is %lld, but there are angles for %lld positions", (long long)(t / r.length),
-                          (long long)(t % r.length), (long long)r.positions[t], (long long)rows);
+                          "position_ids[%lld,%lld] is %lld, but cos_cache and sin_cache have only %lld rows",
+                          (long long)(t / r.length), (long long)(t % r.length), (long long)r.positions[t], (long long)rows);
   }
   const size_t slice = slice_bytes(2 * r.size + 2 * r.half);
   const int threads = clv__kernel_threads(tokens, (double)tokens * (double)r.heads * (double)r.size);
@@ -129,7 +129,7 @@ static void convolve(const float *line, const float *taps, int64_t tap_count, fl
 
 static clv_status run_convolution(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *w = &call->inputs[1], *y = &call->outputs[0];
-  if (x->dims[0] == 0 || x->dims[1] == 0) return CLV_OK; /* nothing to compute; the other dims may be anything */
+  if (x->dims[0] == 0 || x->dims[1] == 0) return CLV_OK; /* without rows, the other dims may be too large for the sums below */
   const clv_tensor *present = call->output_count > 1 && call->outputs[1].dtype != CLV_DTYPE_NONE ? &call->outputs[1] : NULL;
   const int64_t channels = x->dims[1], length = x->dims[2], taps = w->dims[2], kept = taps - 1, rows = x->dims[0] * channels;
   const bool silu = !clv__attribute_is(call->attributes, "activation", "none", true);
@@ -172,9 +172,10 @@ static clv_status run_scatter(const clv__kernel_call *call) {
   const size_t entry = (size_t)clv__dims_product(cache, axis + 1, cache->rank) * clv_dtype_size_bytes(cache->dtype);
   for (int64_t b = 0; places != NULL && !circular && b < cache->dims[0]; ++b) {
     if (places[b] >= 0 && places[b] <= room - length) continue;
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
-                          "write_indices[%lld] is %lld, but %lld entries from there exceed the cache's length of %lld",
-                          (long long)b, (long long)places[b], (long long)length, (long long)room);
+    return clv__error_set(
+        call->error, CLV_INVALID_ARGUMENT,
+        "write_indices[%lld] is %lld, but %lld entries from that index do not fit in the cache's length of %lld", (long long)b,
+        (long long)places[b], (long long)length, (long long)room);
   }
   const int threads = clv__kernel_threads(outer, (double)outer * (double)room * (double)entry / 16);
   (void)threads; /* unused without OpenMP */

@@ -48,8 +48,8 @@ static clv_status input_read(einsum *e, uint32_t index, operand *o) {
   CLV__TRY(clv__einsum_read_input(e->call->attributes, index, &term, e->call->error));
   int32_t ellipsis = t->rank - term.count;
   if (ellipsis < 0 || (ellipsis > 0 && !term.has_ellipsis)) {
-    return clv__error_set(e->call->error, CLV_INVALID_MODEL, "input %u has rank %d, but its term has %d letters", (unsigned)index,
-                          (int)t->rank, (int)term.count);
+    return clv__error_set(e->call->error, CLV_INVALID_MODEL, "input %u has rank %d, but its term in the equation has %d letters",
+                          (unsigned)index, (int)t->rank, (int)term.count);
   }
   clv__einsum_labels(&term, ellipsis, labels);
   int64_t step = 1;
@@ -79,8 +79,8 @@ static clv_status einsum_read(const clv__kernel_call *call, einsum *e) {
   CLV__TRY(clv__einsum_read_output(call->attributes, call->input_count, &term, call->error));
   const clv_tensor *y = &call->outputs[0];
   if (y->rank < term.count || (y->rank > term.count && !term.has_ellipsis)) {
-    return clv__error_set(call->error, CLV_INVALID_MODEL, "the output has rank %d, but its term has %d letters", (int)y->rank,
-                          (int)term.count);
+    return clv__error_set(call->error, CLV_INVALID_MODEL, "the output has rank %d, but its term in the equation has %d letters",
+                          (int)y->rank, (int)term.count);
   }
   clv__einsum_labels(&term, y->rank - term.count, labels);
   e->output.dtype = y->dtype;
@@ -147,7 +147,8 @@ static void group_sort(group *g, const operand *by) {
   }
 }
 
-/* Creates a dense result over the kept labels, in scratch. */
+/* Creates an intermediate result in scratch. It is dense, with the labels of `batch`, `row` and `column` as its axes, in this
+ * order. */
 static clv_status intermediate_make(einsum *e, const group *batch, const group *row, const group *column, operand *out) {
   const group *groups[] = {batch, row, column};
   memset(out, 0, sizeof *out);

@@ -19,7 +19,7 @@ typedef struct clv__elementwise_params {
 bool clv__elementwise_find(const clv__kernel_call *call, clv__elementwise *what, clv__elementwise_params *params,
                            uint32_t *input_count);
 
-/* The same, for the operators of unary.c only and for the operators of binary.c only. */
+/* Like clv__elementwise_find(), but only for the operators of unary.c, and only for those of binary.c. */
 bool clv__elementwise_find_unary(const clv__kernel_call *call, clv__elementwise *what, clv__elementwise_params *params);
 bool clv__elementwise_find_binary(const clv__kernel_call *call, clv__elementwise *what);
 

@@ -48,7 +48,7 @@ static inline span span_of(const axis *a, int64_t output) {
   if (s.end > a->kernel) s.end = a->kernel;
   if (s.end < s.first) s.end = s.first;
   s.counted = s.end - s.first;
-  if (a->count_padding) { /* padding counts; the positions after it, which ceil_mode adds, do not */
+  if (a->count_padding) { /* the average includes the padding, but not the positions beyond it that ceil_mode adds */
     int64_t end = ceil_divide(a->input + a->pad_end - start, a->dilation);
     s.counted = end > a->kernel ? a->kernel : end;
   }

@@ -25,7 +25,7 @@ typedef struct runs {
   int64_t scale_step;
   clv_dtype precision; /* the dtype to which x / scale is rounded */
   bool saturate;       /* whether small floats saturate */
-  bool direct;         /* f32 to or from bytes, one scale for the whole tensor: RUN elements at once */
+  bool direct;         /* f32 to or from bytes with one scale for the whole tensor: process RUN elements at a time, not BLOCK */
 } runs;
 
 static clv_status runs_make(const clv__kernel_call *call, runs *r) {
@@ -199,7 +199,8 @@ static void quantize(const runs *r, int64_t first, int64_t count, const float *s
     uint8_t *to = (uint8_t *)r->y->data + first;
     int64_t done = 0;
 #ifdef __AVX512F__
-    if (scales[0] >= 0x1p-60f && scales[0] <= 0x1p60f) { /* so the products cannot overflow or lose bits where it matters */
+    /* With such scales, overflow and underflow affect only quotients that are clamped or rounded to 0 anyway. */
+    if (scales[0] >= 0x1p-60f && scales[0] <= 0x1p60f) {
       done = quantize_inverse(from, to, count, scales[0], low - zero, high - zero, zero);
     }
 #endif

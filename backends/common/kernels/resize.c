@@ -19,8 +19,10 @@ typedef struct table {
 typedef struct resize {
   clv__resize of; /* parameters of the node */
   table tables[CLV_MAX_RANK];
-  int64_t outer, slice_input, slice_largest; /* slices; elements of an input slice; most elements at any step */
-  int32_t first;                             /* the first axis of a slice */
+  /* `outer`: number of slices; `slice_input`: elements per input slice; `slice_largest`: elements per slice at its largest, as
+   * the axes are resized one after another */
+  int64_t outer, slice_input, slice_largest;
+  int32_t first; /* the first axis of a slice */
 } resize;
 
 static clv_status resize_read(const clv__kernel_call *call, resize *r) {

@@ -13,8 +13,8 @@
 
 enum {
   STRETCHES = 32,      /* stretches of rows per thread, many so that slower threads can process fewer */
-  HUB_SHARE = 8,       /* a row with more than 1 / HUB_SHARE of a thread's edges is a hub: threads share its columns... */
-  LEAST_HUB = 1 << 12, /* ...if it has more than this many edges */
+  HUB_SHARE = 8,       /* a row is a hub, whose columns threads share, if it has more than 1 / HUB_SHARE of a thread's edges */
+  LEAST_HUB = 1 << 12, /* a row with at most this many edges is never a hub */
   MOST_HUBS = CLV__KERNEL_MAX_THREADS * HUB_SHARE
 };
 
@@ -40,7 +40,8 @@ static clv_status check_offsets(const clv__kernel_call *call, const clv__sparse 
   }
   for (int64_t v = 0; v < s->rows; ++v) {
     if (s->offsets[v] <= s->offsets[v + 1] && s->offsets[v + 1] <= s->edge_count) continue;
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "offsets[%lld] is %lld: they must ascend to at most %lld edges",
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
+                          "offsets[%lld] is %lld: offsets must not decrease and must be at most %lld, the number of edges",
                           (long long)v + 1, (long long)s->offsets[v + 1], (long long)s->edge_count);
   }
   return CLV_OK;
@@ -64,7 +65,7 @@ static int64_t find_bad(const clv__sparse *s, int64_t begin, int64_t end) {
   return -1;
 }
 
-/* The first row of stretch `part` of `parts` stretches with equal work. Work counts edges and rows. */
+/* The first row of stretch `part` of `parts` stretches with equal work. The work of a row is its number of edges plus 1. */
 static int64_t first_row(const clv__sparse *s, int part, int parts) {
   double target = (double)(s->offsets[s->rows] + s->rows) * part / parts;
   int64_t low = 0, high = s->rows;

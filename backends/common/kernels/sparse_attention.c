@@ -8,8 +8,9 @@
 #include "operators/common/threads.h"
 
 enum {
-  GROUP = 16,             /* edges processed together; later edges are prefetched meanwhile */
-  SCRATCH = 1 + GROUP + 3 /* floats per column and thread, also for the heads: no more than columns */
+  GROUP = 16, /* edges processed together; later edges are prefetched meanwhile */
+  /* Floats per column and thread: 1 for the column's sum, the others for a head. There are at most as many heads as columns. */
+  SCRATCH = 1 + GROUP + 3
 };
 
 typedef struct attention {

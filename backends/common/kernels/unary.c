@@ -146,7 +146,7 @@ typedef struct unary {
   { [CLV_F32] = name##_f32, [CLV_F64] = name##_f64, [CLV_F16] = name##_f32, [CLV_BF16] = name##_f32 }
 #define FLOATS_AND(name, ...) \
   { [CLV_F32] = name##_f32, [CLV_F64] = name##_f64, [CLV_F16] = name##_f32, [CLV_BF16] = name##_f32, __VA_ARGS__ }
-/* u8 rows also serve i8, and so on, because the bits are the same. */
+/* The row function of an unsigned type also serves the signed type of that size, because the resulting bits are the same. */
 #define INTEGER_BITS(name) \
   UNSIGNED_ROWS(name), [CLV_I8] = name##_u8, [CLV_I16] = name##_u16, [CLV_I32] = name##_u32, [CLV_I64] = name##_u64
 

@@ -188,7 +188,7 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
   const size_t size_bytes = clv__dnn_layout_size_bytes(layout);
   void *made = clv__allocate(constants->arena.allocator, size_bytes);
   if (made == NULL) return clv__error_memory(error, size_bytes);
-  /* Small pages suffice if the arithmetic hides the cost of page lookups. */
+  /* Do without huge pages, unless reading the pack dominates the step's time: otherwise the arithmetic hides the page lookups. */
   if (!packing->is_streamed) clv__memory_soon(made, size_bytes);
   const int threads = clv__cpu_threads_enter_packing(size_bytes);
   clv_status status = raw_here || other == NULL ? clv__cpu_constant_write(constants, packing, layout, made, error)

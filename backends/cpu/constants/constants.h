@@ -14,7 +14,7 @@ typedef struct clv__cpu_pack {
 
 typedef struct clv__cpu_constants {
   clv__cpu_program *program;
-  const clv_graph_view *graph; /* while compiling: the view, for which the host is told which constants are packed; then NULL */
+  const clv_graph_view *graph; /* the view being compiled, passed to the host service constant_copied(); NULL after compile() */
   clv__arena arena;
   clv__cpu_pack *packs;
   size_t count, capacity;
@@ -41,7 +41,7 @@ typedef struct clv__cpu_packing {
 void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program);
 void clv__cpu_constants_finish(clv__cpu_constants *constants);
 void clv__cpu_constants_rest(clv__cpu_constants *constants); /* frees what only packing needs */
-/* Aligned row-major bytes, valid as long as the executable. */
+/* Sets *data to the constant's bytes, aligned and row-major. They are valid as long as the executable. */
 clv_status clv__cpu_constant_raw(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
 /* An f16 or bf16 constant converted to row-major f32. */
 clv_status clv__cpu_constant_wide(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);

@@ -17,7 +17,7 @@ typedef struct clv__cpu_matrix {
 enum { CLV__CPU_PANEL_COLUMNS = 64, CLV__CPU_PANEL_ROWS = 16 /* rows are padded to a multiple of this */ };
 void clv__cpu_panels_pack(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
                           float *panels);
-/* The same for two-byte elements, without factors. */
+/* Like clv__cpu_panels_pack(), for two-byte elements and without factors. */
 void clv__cpu_panels_pack_narrow(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
                                  uint16_t *panels);
 

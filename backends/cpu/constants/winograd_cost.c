@@ -12,7 +12,7 @@ static const double NS_PER_WEIGHT_BYTE = 1.0 / 6; /* read again from outside the
 static const double NS_PER_TILE_BYTE = 2.0 / 18;  /* tiles written to and read from outside that cache */
 enum {
   WEIGHTS_NEAR_BYTES = 900 << 10, /* up to this size, weights are read as fast as from the second-level cache (1 MiB) */
-  TILES_NEAR_BYTES = 1536 << 10   /* the same for tiles */
+  TILES_NEAR_BYTES = 1536 << 10   /* up to this size, tiles are written and read as fast as in that cache */
 };
 
 static int64_t tiles_along(int64_t pixels, int64_t points) {

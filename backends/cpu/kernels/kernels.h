@@ -18,7 +18,7 @@ typedef struct clv__cpu_kernel_versions {
 
 extern const clv__cpu_kernel_versions clv__cpu_kernel_table_base, clv__cpu_kernel_table_v3, clv__cpu_kernel_table_v4;
 
-/* The version for the instruction set that this process uses. Any thread. */
+/* The version for the instruction set that this process uses. Any thread may call it. */
 static inline const clv__cpu_kernel_versions *clv__cpu_kernels(void) {
   return CLV__FOR_ISA(clv__cpu_kernel_table);
 }

@@ -16,7 +16,7 @@ typedef struct clv__cpu_sums_piece {
   struct {
     enum { CLV__CPU_SUMS_ADD_ONE, CLV__CPU_SUMS_ADD_EACH, CLV__CPU_SUMS_SLOPE, CLV__CPU_SUMS_CLIP } kind;
     const float *other; /* for ADD_ONE and ADD_EACH: the other addends */
-    float low, high;    /* bounds; SLOPE: `low` multiplies values below 0 */
+    float low, high;    /* CLIP: the bounds; SLOPE: `low` multiplies values below 0 */
   } posts[CLV__CPU_MAX_POSTS];
 } clv__cpu_sums_piece;
 

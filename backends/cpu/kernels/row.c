@@ -44,7 +44,7 @@ static void panel_sums_far(const float *row, int64_t depth, const float *panel, 
   sum_panel(row, depth, panel, sums, true);
 }
 
-/* The same for a bf16 panel. The bits of a bf16 are the upper half of an f32's. */
+/* Like sum_panel(), for a panel of bf16. The bits of a bf16 are the upper half of an f32's. */
 static void panel_sums_bf16(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
   for (int column = 0; column < PANEL; column += COLUMNS) {
     lanes total[VECTORS] = {{0}};

@@ -19,7 +19,7 @@ static uint32_t leader_of(const clv__cpu_variant *variant, const clv__cpu_varian
   return leader;
 }
 
-/* ---- Over channels, by the kernel. ---- */
+/* ---- Concat over channels with the kernel channels_join(). ---- */
 
 typedef struct join_step {
   clv__cpu_own own;
@@ -107,7 +107,7 @@ clv_status clv__cpu_lower_join(clv__cpu_variant *variant, const clv__cpu_variant
   return CLV_OK;
 }
 
-/* ---- By oneDNN. ---- */
+/* ---- Concat with oneDNN. ---- */
 
 /* Chooses layouts like that of `leader` for the result and each source of a Concat over `axis`. Returns false if one of them
  * cannot have such a layout. */

@@ -39,10 +39,10 @@ static clv_status form_bytes(const clv__cpu_variant *variant, uint32_t value, co
     return CLV_OK;
   }
   if (clv__tensor_size_bytes(&variant->values[value].type, size_bytes)) return CLV_OK;
-  return clv__error_set(error, CLV_INTERNAL_ERROR, "the size of a planned value is unknown");
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "the size of a value is unknown, so no memory can be planned for it");
 }
 
-/* Records a form. If there is no room, it replaces the last one, which can be derived again from the first. */
+/* Records a form. If there is no room, the new form replaces the last one, which can be derived again from the first. */
 static void add_form(clv__cpu_variant_value *value, const clv__dnn_layout *layout, uint32_t slot) {
   const uint32_t at = value->form_count < CLV__CPU_MAX_FORMS ? value->form_count++ : CLV__CPU_MAX_FORMS - 1;
   value->forms[at] = (clv__cpu_form){layout, slot};

@@ -25,7 +25,7 @@ bool clv__cpu_form_is_blocked(const clv__cpu_variant *variant, uint32_t value);
 /* A slot for `value`, which the next step computes in `layout` (NULL: row-major). */
 clv_status clv__cpu_form_make(clv__cpu_variant *variant, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                               clv_error *error);
-/* The same in the memory of the slot `in`, whose contents are no longer needed. */
+/* Like clv__cpu_form_make(), but in the memory of the slot `in`, whose contents are no longer needed. */
 clv_status clv__cpu_form_make_in(clv__cpu_variant *variant, uint32_t value, const clv__dnn_layout *layout, uint32_t in,
                                  uint32_t *slot, clv_error *error);
 /* A slot for a constant. */
@@ -44,7 +44,7 @@ clv__cpu_step *clv__cpu_step_new(clv__cpu_variant *variant, clv__cpu_step_kind k
                                  uint32_t operand_room);
 void clv__cpu_step_input(clv__cpu_step *step, int id, uint32_t slot, const clv__dnn_layout *layout);
 void clv__cpu_step_output(clv__cpu_step *step, int id, uint32_t slot, const clv__dnn_layout *layout);
-/* Appends a step around `primitive`. The variant owns the primitive from then on, even on failure. */
+/* Appends a step that executes `primitive`. The variant owns the primitive from then on, even on failure. */
 clv_status clv__cpu_step_primitive(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const char *what,
                                    clv__dnn_primitive *primitive, uint32_t operand_room, clv__cpu_step **step, clv_error *error);
 

@@ -51,7 +51,8 @@ bool clv__cpu_product_of_real(const clv__cpu_variant *variant, const clv__cpu_va
                               const clv__cpu_grid *grid, clv__cpu_product *product) {
   const clv__cpu_program *program = variant->program;
   if (node->inputs[1] >= program->value_count || program->values[node->inputs[1]].computed == NULL) return false;
-  if (node->input_count > 2 && node->inputs[2] != CLV__CPU_NONE) return false; /* a bias that no pass could fold */
+  /* A bias that is still an input of the node is not supported. */
+  if (node->input_count > 2 && node->inputs[2] != CLV__CPU_NONE) return false;
   const clv__cpu_node *weights = program->values[node->inputs[1]].computed;
   *product = (clv__cpu_product){.node = node,
                                 .is_convolution = node->kind == CLV__CPU_CONVOLUTION,
@@ -281,7 +282,8 @@ bool clv__cpu_integers_requantise(clv__cpu_integers *integers) {
   const clv__cpu_grid *grid = &integers->grid;
   double low, high;
   range_of(grid->dtype, &low, &high);
-  if (grid->zero == 0 && !append(integers, CLV__DNN_ROUND, 0.0, 0.0, 0.0)) return false; /* else the last post rounds */
+  /* If the zero point is not 0, the last post rounds already. */
+  if (grid->zero == 0 && !append(integers, CLV__DNN_ROUND, 0.0, 0.0, 0.0)) return false;
   return append(integers, CLV__DNN_CLIP, low - grid->zero, high - grid->zero, 0.0);
 }
 

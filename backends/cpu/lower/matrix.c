@@ -1,4 +1,4 @@
-/* Gemm and MatMul: packs constant right sides and merges the leading axes of the left side. */
+/* Lowers Gemm and MatMul. Packs constant right-hand matrices, and merges the leading axes of the left-hand operand. */
 #include "backends/cpu/kernels/row.h"
 #include "backends/cpu/tune/tune.h"
 #include "lower.h"
@@ -125,7 +125,7 @@ clv_status clv__cpu_lower_matrix(clv__cpu_variant *variant, clv__cpu_variant_nod
     sum_slot = other->forms[0].slot;
   }
   const bool binary = other != NULL && sum_slot == CLV__CPU_NONE;
-  /* If the right side is not packed, its factor scales the result. */
+  /* If the right-hand matrix is not packed, its factor scales the result. */
   const float scale = !p.packed && node->scale != NULL ? node->scale[0] : 1.0f;
   clv__dnn_post posts[CLV__CPU_MAX_POSTS];
   const uint32_t post_count = clv__cpu_posts(node, binary ? p.destination : NULL, posts);

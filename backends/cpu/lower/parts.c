@@ -5,7 +5,7 @@
 #include "parts.h"
 
 enum {
-  LARGE_BYTES = 20 << 20,    /* the size of an image of 80 channels, 256 by 256, in f32 */
+  LARGE_BYTES = 20 << 20,    /* divide only if the scratch is larger; this is an f32 image of 80 channels, 256 by 256 */
   CONSTANTS_PER_SCRATCH = 8, /* if constants are this many times larger, scratch does not dominate memory */
   LEAST_CHANNELS = 64        /* channels per part: with fewer, accessing the destination takes most of the time */
 };

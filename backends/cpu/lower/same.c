@@ -179,7 +179,8 @@ static const clv__dnn_layout *widened(clv__cpu_variant *variant, const clv_tenso
   return clv__dnn_layout_dense(&variant->arena, dtype, rank, dims);
 }
 
-/* Sets row-major layouts for a first operand that is not stored in f32. The second operand keeps its own dtype. */
+/* Sets row-major layouts for a node whose first operand is not stored in f32. The result gets the dtype of the first operand; the
+ * second operand keeps its own. */
 static bool dense_forms(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv_tensor *const types[3],
                         const clv__dnn_layout *forms[3], const clv__dnn_layout *layouts[3]) {
   const clv_dtype dtype = clv__dnn_layout_dtype(forms[0]), second = clv__cpu_form_dtype(variant, node->inputs[1]);

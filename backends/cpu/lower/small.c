@@ -30,7 +30,7 @@ static bool describe(clv__cpu_variant *variant, const clv__cpu_variant_node *nod
          s->batches * s->rows * s->columns * s->depth <= MOST_WORK;
 }
 
-/* Lays out a constant right side with contiguous rows and with its factors applied. */
+/* Lays out a constant right-hand matrix with contiguous rows and with its factors applied. */
 static clv_status right_slot(clv__cpu_variant *variant, const clv__cpu_variant_node *node, clv__cpu_small *s, uint32_t *slot,
                              clv_error *error) {
   const bool constant = node->inputs[1] < variant->program->value_count && variant->program->values[node->inputs[1]].is_constant;
@@ -72,7 +72,8 @@ clv_status clv__cpu_lower_small(clv__cpu_variant *variant, clv__cpu_variant_node
   if (made.has_bias) {
     CLV__TRY(clv__cpu_slot_constant(variant, node->bias, (size_t)made.columns * sizeof(float), &bias, error));
   }
-  for (uint32_t i = 0; i < node->post_count; ++i) { /* emit any reorder of a sum's other addend before the product */
+  /* If an addend of a fused Add must be reordered, emit that step before the product. */
+  for (uint32_t i = 0; i < node->post_count; ++i) {
     uint32_t other;
     if (node->posts[i].kind != CLV__CPU_POST_ADD) continue;
     CLV__TRY(clv__cpu_form_get(variant, node->posts[i].value, NULL, &other, error));

@@ -164,13 +164,13 @@ bool clv__dnn_layout_winograd(const clv__dnn_layout *layout, clv__dnn_winograd *
 /* Primitives. */
 clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution *spec, clv__arena *arena,
                                        clv__dnn_primitive **primitive, clv_error *error);
-/* `weights_any`: oneDNN chooses the layout of b. `bias` may be NULL. */
+/* Creates a matrix product of floats. `weights_any`: oneDNN chooses the layout of b. `bias` may be NULL. */
 clv_status clv__dnn_matmul_create(clv__dnn *dnn, const clv__dnn_layout *a, const clv__dnn_layout *b, bool weights_any,
                                   const clv__dnn_layout *bias, const clv__dnn_layout *destination, float scale,
                                   const clv__dnn_post *posts, uint32_t post_count, clv__arena *arena,
                                   clv__dnn_primitive **primitive, clv_error *error);
-/* The same for integers. oneDNN chooses the layout of b. The sum and its bias (f32) are multiplied by one factor or by one per
- * column. */
+/* Creates a matrix product of integers. oneDNN chooses the layout of b. The sum and its bias (f32) are multiplied by one factor
+ * or by one per column. */
 clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout *a, const clv__dnn_layout *b,
                                            const clv__dnn_layout *bias, const clv__dnn_layout *destination, const float *scales,
                                            int64_t scale_count, int32_t destination_zero, const clv__dnn_post *posts,
@@ -189,7 +189,7 @@ clv_status clv__dnn_binary_create(clv__dnn *dnn, clv__dnn_binary algorithm, cons
  * be zeros. */
 clv_status clv__dnn_affine_create(clv__dnn *dnn, const clv__dnn_layout *layout, bool relu, clv__arena *arena,
                                   clv__dnn_primitive **primitive, clv_error *error);
-/* The same for one image, after normalising each channel to zero mean and unit variance. */
+/* Like clv__dnn_affine_create(), for one image, whose channels are first normalised to zero mean and unit variance. */
 clv_status clv__dnn_instance_norm_create(clv__dnn *dnn, const clv__dnn_layout *layout, float epsilon, bool relu,
                                          clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
 /* Resizes linearly between pixel centres, or to the nearest pixel. `dims` are those of the result. */

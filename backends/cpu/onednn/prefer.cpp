@@ -21,7 +21,7 @@ bool computes_in_halves() {
 #endif
 }
 
-// The name of the implementation to use instead of that of `desc`; null: none.
+// The name of the implementation to use instead of that of `desc`; null: keep that of `desc`.
 const char *preferred(const dnnl_convolution_desc_t &operation, const_dnnl_primitive_desc_t desc) {
   const dnnl_memory_desc_t &to = operation.dst_desc;
   const int64_t width = to.dims[to.ndims - 1], channels = to.dims[1];

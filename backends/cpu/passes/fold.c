@@ -34,7 +34,7 @@ static clv_status affine_of_batch_norm(clv__cpu_variant *variant, clv__cpu_varia
   return CLV_OK;
 }
 
-/* Copies a convolution's or Gemm's own bias and factors. */
+/* Copies the bias input of a convolution or Gemm to node->bias, multiplied by Gemm's beta, and Gemm's alpha to node->scale. */
 static clv_status copy_bias(clv__cpu_variant *variant, clv__cpu_variant_node *node, clv_error *error) {
   const int64_t channels = channels_of(variant, node);
   const bool gemm = strcmp(node->source->op, "Gemm") == 0;

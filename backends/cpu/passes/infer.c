@@ -53,7 +53,8 @@ static clv_status infer_node(clv__cpu_variant *variant, const clv_graph_view *gr
     if (known) outputs[i] = *type;
   }
   if (!known) {
-    if (graph == NULL) return clv__error_set(error, CLV_NOT_SUPPORTED, "no view to infer shapes from");
+    if (graph == NULL)
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "shapes are unknown, and there is no graph to infer them from");
     CLV__TRY(variant->device->host->infer_node(graph, index, inputs, outputs, error));
   }
   for (uint32_t i = 0; i < node->output_count; ++i) {

@@ -204,7 +204,8 @@ static clv_status side_of(walk *w, const clv__cpu_variant_node *sum, uint32_t op
   return CLV_OK;
 }
 
-/* Fuses a product, a sum with other integers, functions and QuantizeLinear. */
+/* Fuses four parts into one node: a product of integers, the addition of other integers, elementwise functions and
+ * QuantizeLinear. */
 static clv_status fuse_sum(walk *w, clv__cpu_variant_node *sum, const functions *f, const clv__cpu_grid *grid,
                            clv__cpu_variant_node *last, bool *taken) {
   clv__cpu_variant *variant = w->variant;
@@ -288,7 +289,7 @@ static clv_status fuse_real_product(walk *w, clv__cpu_variant_node *node) {
 
 /* ---- The pass. ---- */
 
-/* Handles remaining QuantizeLinear and DequantizeLinear nodes. */
+/* Turns a QuantizeLinear or DequantizeLinear that was not fused into a GRID node, if it has one scale for the whole tensor. */
 static void visit_grid(clv__cpu_variant *variant, clv__cpu_variant_node *node) {
   const bool to_integers = is_op(node, "QuantizeLinear");
   clv__cpu_grid grid;
@@ -319,7 +320,7 @@ static clv_status begin(walk *w) {
   return CLV_OK;
 }
 
-/* Inserts each integer node into the variant, after the node on real numbers that it corresponds to. */
+/* Inserts each node on integers into the variant, directly after the float node that it replaces or repeats. */
 static clv_status merge(walk *w) {
   clv__cpu_variant *variant = w->variant;
   if (w->beside_count == 0) return CLV_OK;

@@ -26,7 +26,8 @@ static bool same_bytes(clv__cpu_variant *variant, const clv__cpu_variant_node *n
   const clv_tensor *from = &variant->values[node->inputs[0]].type, *to = &clv__cpu_output(variant, node)->type;
   size_t a, b;
   const clv_dtype before = variant->values[node->inputs[0]].outer, after = clv__cpu_output(variant, node)->outer;
-  if (after != CLV_DTYPE_NONE && after != before) return false; /* a Cast to another dtype of the model, which rounds */
+  if (after != CLV_DTYPE_NONE && after != before)
+    return false; /* in the model this is a Cast to another dtype: it rounds, although both values are stored as f32 */
   return from->dtype == to->dtype && clv__tensor_size_bytes(from, &a) && clv__tensor_size_bytes(to, &b) && a == b;
 }
 

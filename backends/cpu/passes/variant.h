@@ -69,7 +69,7 @@ typedef struct clv__cpu_form {
 } clv__cpu_form;
 
 typedef struct clv__cpu_variant_value {
-  clv_tensor type;    /* static; `data` is set if the value is known when the variant is made and available */
+  clv_tensor type;    /* static; `data` is set if the value is a constant whose bytes are available */
   clv_dtype outer;    /* the model's dtype if steps see the value as f32 (widen.c); NONE: type.dtype */
   clv_dtype made;     /* dtype in which oneDNN's steps compute an f32 value: CLV_F32 or CLV_BF16 (precision.c) */
   bool is_constant;   /* from the program or folded: always available */
@@ -91,7 +91,7 @@ typedef enum clv__cpu_slot_kind {
 
 typedef struct clv__cpu_slot {
   clv__cpu_slot_kind kind;
-  uint32_t index;     /* INPUT, OUTPUT: of the variant's input or output */
+  uint32_t index;     /* for INPUT and OUTPUT: index of the variant's input or output */
   uint32_t root;      /* the slot that owns its memory; itself if it has its own */
   size_t inner_bytes; /* offset of a part from the start of its root */
   void *data;         /* CONSTANT */
@@ -184,7 +184,7 @@ void clv__cpu_pass_shuffle(clv__cpu_variant *variant);                          
 void clv__cpu_pass_fuse(clv__cpu_variant *variant);                              /* fuse.c */
 clv_status clv__cpu_pass_join(clv__cpu_variant *variant, clv_error *error);      /* join.c */
 void clv__cpu_pass_precision(clv__cpu_variant *variant);                         /* precision.c */
-void clv__cpu_pass_count(clv__cpu_variant *variant); /* removes dead nodes; counts readers, producers and last reads: uses.c */
+void clv__cpu_pass_count(clv__cpu_variant *variant); /* removes dead nodes; finds producers and readers of values: uses.c */
 clv_status clv__cpu_pass_lower(clv__cpu_variant *variant, clv_error *error);  /* lower.c */
 clv_status clv__cpu_pass_memory(clv__cpu_variant *variant, clv_error *error); /* run/memory.c */
 

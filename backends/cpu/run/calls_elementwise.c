@@ -1,4 +1,5 @@
-/* Calls of elementwise functions, on one row or on a row for each position of the outer axes. */
+/* Appends calls of elementwise row functions: for a tensor that is one contiguous row, or for one row per position of the outer
+ * axes. */
 #include "backends/cpu/lower/small.h"
 #include "calls.h"
 

@@ -221,7 +221,7 @@ clv_status clv__cpu_captured_bind(clv_device *device, clv_captured *captured, ui
                                   clv_error *error) {
   (void)device;
   if (index >= captured->count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist: the capture has %zu", index,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist: the capture has %zu executions", index,
                           captured->count);
   }
   execution *recorded = &captured->executions[index];

@@ -10,7 +10,7 @@ typedef struct dynamic {
   clv_executable *executable;
   clv__arena arena;
   clv_tensor *values; /* by value; dtype NONE: not computed yet */
-  bool *owned;        /* whether we must free `data` */
+  bool *owned;        /* by value: whether its data must be freed here */
   uint32_t *readers;  /* remaining readers */
 } dynamic;
 
@@ -116,7 +116,7 @@ static clv_status run_node(dynamic *state, uint32_t index, clv_tensor *scratch, 
   }
   if (status == CLV_OK && complete) {
     status = run_kernel(state, node, inputs, outputs, error);
-  } else if (status == CLV_OK) { /* bodies, and outputs whose size the kernel determines */
+  } else if (status == CLV_OK) { /* the node has a body, or its kernel determines the size of an output */
     for (uint32_t i = 0; i < node->output_count; ++i) {
       memset(&outputs[i], 0, sizeof outputs[i]);
       outputs[i].rank = CLV_RANK_UNKNOWN;

@@ -45,7 +45,8 @@ clv_status clv__cpu_run_execute(clv__cpu_run *run, clv_execute_args *args, clv_e
 /* Runs node by node and infers shapes as they become known (dynamic.c). Adds the time of each node to `node_ns`, which may be
  * NULL. */
 clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, uint64_t *node_ns, clv_error *error);
-/* Times of each step, and node-by-node executions, timed or not (times.c). */
+/* times.c: clv__cpu_instance_walk() runs node by node, and adds the times of the nodes if timing is on. The other functions
+ * switch timing on or off, and report the times of the steps. */
 clv_status clv__cpu_instance_walk(clv_instance *instance, clv_execute_args *args, clv_error *error);
 clv_status clv__cpu_instance_time_steps(clv_device *device, clv_instance *instance, bool on, clv_error *error);
 clv_status clv__cpu_instance_steps(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie, clv_error *error);

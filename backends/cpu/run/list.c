@@ -134,7 +134,7 @@ static clv_status bind(const clv__cpu_list *list, clv__cpu_bound *bound, void *a
   static uint64_t nothing;
   void *unaligned = NULL;
   if (address == NULL) {
-    if (bound->size_bytes > 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "a binding has no memory");
+    if (bound->size_bytes > 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "an input or output is bound without memory");
     address = &nothing;
   } else if (bound->element_bytes > 1 && bound->element_bytes <= 8 && (uintptr_t)address % bound->element_bytes != 0) {
     if (bound->staging == NULL) bound->staging = clv__allocate(list->allocator, bound->size_bytes);

@@ -53,7 +53,7 @@ static void log_profile(const clv__cpu_run *run) {
              step->primitive != NULL ? step->primitive->implementation : "kernel", step->node != NULL ? step->node->name : "");
     host->log(host->self, 2, line);
   }
-  snprintf(line, sizeof line, "%9.1f us  in total, %zu steps, %zu bytes of memory, lower bound %zu",
+  snprintf(line, sizeof line, "%9.1f us  in total, %zu steps, %zu bytes of memory (lower bound: %zu bytes)",
            (double)total_ns / 1e3 / (double)run->executions, run->variant->step_count, run->variant->memory_bytes,
            run->variant->least_memory_bytes);
   host->log(host->self, 2, line);

@@ -90,7 +90,7 @@ static clv_status create(clv__cpu_variant *variant, const shapes *s, clv__dnn_pr
   }
   if (is_exact(s, *primitive)) return CLV_OK;
   clv__dnn_primitive_release(*primitive);
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "oneDNN: no exact product of integers");
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "oneDNN: the implementation does not compute this integer product exactly");
 }
 
 /* Describes the convolution that sums the source elements that the product `s` reads. Its result has one channel per group. */

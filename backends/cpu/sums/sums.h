@@ -26,7 +26,7 @@ typedef struct clv__cpu_sums_pass {
   clv__cpu_own own;
   int64_t rows, channels, groups;
   const int32_t *shifts, *zeros; /* NULL: none */
-  uint32_t zero_operand;    /* index of the operand with the source's zero point, a byte; in all indices here, 0 means none */
+  uint32_t zero_operand;    /* index of the operand with the source's zero point, a byte. Here and below, operand index 0: none */
   uint32_t windows_operand; /* i32: the sums of the source elements, per row and group */
   uint32_t source_operand;  /* bytes, in rows of `depth`, whose sums the pass computes if windows_operand is 0 */
   int64_t depth;

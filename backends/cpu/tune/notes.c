@@ -111,7 +111,7 @@ static bool read_text(clv__cpu_notes *notes, const char *text, size_t size_bytes
   return true;
 }
 
-/* Adds stored choices that are not known here. The caller holds the lock. */
+/* Reads the stored choices, and adds those that are not in `items` yet. The caller holds the lock. */
 static void read_kept(clv__cpu_notes *notes) {
   const clv_host *host = notes->host;
   void *data = NULL;
@@ -172,7 +172,7 @@ void clv__cpu_notes_save(clv__cpu_notes *notes) {
     }
     if (sorted != NULL && !text.failed) {
       const clv_status status = host->remember(host->self, "cpu", notes->key, text.data, text.size_bytes, &error);
-      if (status != CLV_OK) log_note(notes, 2, "choices are not stored", error.message);
+      if (status != CLV_OK) log_note(notes, 2, "choices measured by --tune cannot be stored", error.message);
       notes->is_new = false;
     }
     clv__release(host->allocator, sorted);

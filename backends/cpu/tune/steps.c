@@ -1,4 +1,4 @@
-/* Builds trials of the alternative ways to make convolutions and products with constant matrices: see tune.h. */
+/* Builds trials of the alternative implementations of convolutions and of products with constant matrices: see tune.h. */
 #include <stdio.h>
 
 #include "backends/cpu/kernels/row.h"
@@ -62,7 +62,7 @@ static clv_status add_convolution(clv__cpu_variant *variant, const clv__cpu_vari
   return CLV_OK;
 }
 
-/* Builds the trial of one way to convolve. The trial stays empty if oneDNN does not support it. */
+/* Builds the trial of one implementation of a convolution. The trial stays empty if oneDNN does not support it. */
 static clv_status try_convolution(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__dnn_convolution *spec,
                                   const char *name, clv__cpu_trial *trial, clv_error *error) {
   clv__dnn_post posts[CLV__CPU_MAX_POSTS];
@@ -93,7 +93,8 @@ static clv_status try_convolution(clv__cpu_variant *variant, const clv__cpu_vari
   return CLV_OK;
 }
 
-/* Chooses between two ways. Leaves *second unchanged if one of them does not exist. */
+/* Chooses between two implementations of a convolution: sets *second to whether specs[1] is faster than specs[0]. Leaves *second
+ * unchanged if oneDNN does not support one of them. */
 static clv_status choose(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const char *question,
                          const clv__dnn_convolution *specs[2], const char *const names[2], bool *second, clv_error *error) {
   clv__cpu_trial trials[2] = {{0}};
@@ -145,7 +146,8 @@ static clv_status try_row(clv__cpu_variant *variant, const clv__cpu_row *row, co
   return CLV_OK;
 }
 
-/* The trial stays empty if oneDNN has no such product. */
+/* Builds the trial of oneDNN's product, with b packed or as the model stores it. The trial stays empty if oneDNN does not support
+ * the product. */
 static clv_status try_product(clv__cpu_variant *variant, const clv__cpu_factors *factors, bool packed, clv__cpu_trial *trial,
                               clv_error *error) {
   clv__dnn_primitive *primitive;
@@ -167,7 +169,7 @@ clv_status clv__cpu_tune_product(clv__cpu_variant *variant, const clv__cpu_varia
   static const clv__cpu_product_way ways[3] = {CLV__CPU_PRODUCT_PACKED, CLV__CPU_PRODUCT_PLAIN, CLV__CPU_PRODUCT_ROW};
   clv__cpu_trial trials[3] = {{0}};
   clv__cpu_product_way present[3];
-  clv__cpu_row row; /* without bias and addend, which cost the same in all ways */
+  clv__cpu_row row; /* without bias and addend, which cost the same in all implementations */
   char step[CLV__CPU_NOTE_ROOM];
   uint32_t chosen = 0, count = 0;
   clv_status status = CLV_OK;

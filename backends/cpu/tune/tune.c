@@ -1,4 +1,4 @@
-/* Runs the alternative ways to make a step and chooses one: see tune.h. */
+/* Runs the alternative implementations of a step and chooses the fastest: see tune.h. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 enum {
   MOST_WAYS = 4,
   ROUNDS = 7,
-  LEAST_NS = 100000, /* minimum duration of a round of one way, reached by repetition */
+  LEAST_NS = 100000, /* minimum duration of a round of one trial, reached by repetition */
   MOST_REPEATS = 64
 };
 #define FILL 0x3c /* the byte with which all buffers are filled: it forms a small number in every floating-point dtype */

@@ -1,16 +1,16 @@
-/* Choices by measurement (--tune). If a step can be made in several ways, the ways take turns running a few times on the step's
- * actual shapes. The way with the smallest median time is chosen. The context's cache keeps the choice, keyed by the step's
+/* Choices by measurement (--tune). If a step has several implementations, each runs a few times, in turn, on the step's actual
+ * shapes. The implementation with the smallest median time is chosen. The context's cache keeps the choice, keyed by the step's
  * description, the library, the CPU model and the device's settings. Later runs reuse it without measuring. */
 #ifndef CLEAVE_BACKENDS_CPU_TUNE_TUNE_H
 #define CLEAVE_BACKENDS_CPU_TUNE_TUNE_H
 
 #include "backends/cpu/passes/variant.h"
 
-/* ---- Stored choices (notes.c). Any thread. ---- */
+/* ---- Stored choices (notes.c). Any thread may call these functions. ---- */
 
 typedef struct clv__cpu_notes clv__cpu_notes;
 
-#define CLV__CPU_NOTE_ROOM 400 /* length of a step's description */
+#define CLV__CPU_NOTE_ROOM 400 /* size of a buffer for a step's description */
 #define CLV__CPU_CHOICE_ROOM 32
 
 /* `key` distinguishes machines whose times differ. */
@@ -53,7 +53,7 @@ typedef struct clv__cpu_trial_call {
   clv__cpu_trial_operand operands[CLV__CPU_TRIAL_OPERANDS];
 } clv__cpu_trial_call;
 
-/* One way to make a step. */
+/* One implementation of a step. */
 typedef struct clv__cpu_trial {
   const char *name;
   uint32_t count;
@@ -65,14 +65,14 @@ clv__cpu_trial_call *clv__cpu_trial_add(clv__cpu_trial *trial, clv__dnn_primitiv
 void clv__cpu_trial_operand_add(clv__cpu_trial_call *call, int id, clv__cpu_trial_buffer buffer, const clv__dnn_layout *layout);
 void clv__cpu_trial_finish(clv__cpu_trial *trial); /* releases its primitives; accepts a zeroed trial */
 
-/* Finds the stored way for `step`, a description. Returns false if none of the `count` ways is stored. */
+/* Finds the stored choice for `step`, a description. Returns false if there is none, or it is not one of the `count` names. */
 bool clv__cpu_tune_kept(const clv__cpu_variant *variant, const char *step, const char *const *names, uint32_t count,
                         uint32_t *chosen);
-/* Measures the ways, chooses the fastest and stores the choice. */
+/* Measures the trials, chooses the fastest and stores its name as the choice for `step`. */
 clv_status clv__cpu_tune(clv__cpu_variant *variant, const char *step, const clv__cpu_trial *trials, uint32_t count,
                          uint32_t *chosen, clv_error *error);
 
-/* ---- Steps (steps.c). If there is only one way, the caller's choice stays unchanged. ---- */
+/* ---- Steps (steps.c). If a step has only one implementation, the caller's choice stays unchanged. ---- */
 
 /* Chooses between Winograd's algorithm and the direct one. */
 clv_status clv__cpu_tune_winograd(clv__cpu_variant *variant, const clv__cpu_variant_node *node, const clv__dnn_convolution *spec,

@@ -17,7 +17,8 @@ KERNEL(rows)
   }
 }
 
-/* The same for short rows: a work item copies one element, and `dims` include the last axis. */
+/* Copies `count` elements from x to y, like the kernel `rows` but for short rows: a work item copies one element, and `dims`
+ * include the last axis. */
 KERNEL(places)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t count, int rank, dims_t dims, dims_t y_strides, index_t y_first,
  dims_t x_strides, index_t x_first) {

@@ -4,7 +4,7 @@
  * the largest score so far (Milakov, Gimelshein 2018).
  *
  * A row with more than HUB edges is a hub, and its edges are split into parts.
- *   rows    LANES work items per row of up to HUB edges, each with EACH columns; hubs get 0
+ *   rows    LANES work items per row of up to HUB edges, each with EACH columns; writes 0 to the rows of hubs
  *   parts   reduces the parts of hubs, HUB edges per part, into `partial`
  *   hubs    joins a hub's parts in order, so that a result depends only on its row, not on the order of rows or of work items
  *   wide_rows, wide_parts   the same with vectors of columns, for CPUs (with VECTORS)
@@ -127,7 +127,7 @@ KERNEL(check)
  index_t data_rows, index_t edges, index_t each) {
   const index_t item = GLOBAL_ID(0), first = each > 0 ? item * each : item, step = each > 0 ? 1 : GLOBAL_SIZE(0);
   const LONG last = offsets[rows];
-  const index_t named = last < 0 ? 0 : last < edges ? (index_t)last : edges; /* sources after this are padding */
+  const index_t named = last < 0 ? 0 : last < edges ? (index_t)last : edges; /* sources from this index on belong to no row */
   const index_t row_end = each > 0 && first + each < rows ? first + each : rows;
   const index_t edge_end = each > 0 && first + each < named ? first + each : named;
   int is_bad = 0; /* plain loops, which compilers can vectorize; the invalid element is searched for only if there is one */

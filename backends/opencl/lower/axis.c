@@ -76,7 +76,7 @@ static bool accepts_cumulate(const clv__opencl_traits *traits, const clv__opencl
   bool is_single = axis->rank == 0;
   for (int32_t d = 0; d < axis->rank; ++d) is_single = axis->dims[d] == 1;
   if (axis->rank > 1 || !is_single) {
-    snprintf(reason, 160, "axis is not known to have one element");
+    snprintf(reason, 160, "input axis is not known to have one element");
     return false;
   }
   return clv__opencl_accepts_constant(node, 1, "axis", reason);

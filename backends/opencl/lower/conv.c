@@ -21,9 +21,9 @@ typedef struct conv {
 
 /* ---- Tables ---- */
 
-/* Builds two tables with an entry for each k, which is a tap in one input channel. `taps` has four numbers: the distance in
- * elements from the base of a column (see column_t in product.cl) to the input element that the tap reads, and the same distance
- * along each axis. `places` has the position of the tap's weight. */
+/* Builds two tables with an entry for each k, which is a tap in one input channel. An entry of `taps` has four numbers: the
+ * distance in elements from the base of a column (see column_t in product.cl) to the input element that the tap reads, and its
+ * distance along each of the three axes. An entry of `places` is the position of the tap's weight. */
 static clv_status make_tables(clv__opencl_lowering *l, const conv *c, int64_t depth, uint32_t *taps, uint32_t *places,
                               clv_error *error) {
   clv__arena *arena = clv__opencl_lowering_arena(l);
@@ -179,7 +179,7 @@ static bool accepts_conv(const clv__opencl_traits *traits, const clv__opencl_nod
   for (size_t i = 0; node->op[4] != '\0' && strides != NULL && i < count; ++i) {
     phases = strides[i] > 64 || strides[i] < 1 ? 65 : phases * strides[i];
     if (phases <= 64) continue;
-    snprintf(reason, 160, "strides with more than 64 phases (stride %lld)", (long long)strides[i]);
+    snprintf(reason, 160, "strides whose product is not from 1 to 64 (stride %lld)", (long long)strides[i]);
     return false;
   }
   return true;

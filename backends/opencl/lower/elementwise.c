@@ -108,7 +108,7 @@ static clv_status lower_plain(clv__opencl_lowering *l, const clv__opencl_node *n
   static const operand operands[] = {{false, 0}, {false, 1}, {false, 2}};
   clv__opencl_function function;
   if (!clv__opencl_function_of(node, &function)) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "no expression for %s with %s", node->op,
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "no expression for operator %s with dtype %s", node->op,
                           clv_dtype_name(node->inputs[0].dtype));
   }
   if (clv__opencl_is_empty(&node->outputs[0])) return CLV_OK;
@@ -134,8 +134,8 @@ static clv_status lower_variadic(clv__opencl_lowering *l, const clv__opencl_node
   return launch(l, node, &divide, (operand[]){{true, 0}}, true);
 }
 
-/* With known bounds, Clip is lowered like any function. Otherwise the bounds are tensor operands: both, or one together with the
- * widest bound of the dtype. */
+/* If both bounds of Clip are known at compile time, it is lowered like any function. Otherwise the bounds are tensor operands. If
+ * only one is given, the dtype's smallest or largest number replaces the other. */
 static clv_status lower_clip(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
   clv__opencl_function function;
   const bool is_float = clv__opencl_dtype_in(node->inputs[0].dtype, FLOATS);

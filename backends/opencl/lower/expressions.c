@@ -142,7 +142,8 @@ static const clv__opencl_expression *find_mod(const clv__opencl_node *node) {
 
 /* ---- Parameters ---- */
 
-/* The widest bounds of a float dtype. The specification defines them as the defaults. */
+/* The widest bounds of a float dtype: its lowest and highest finite number. The specification of Clip defines them as the
+ * defaults. */
 void clv__opencl_widest_bounds(clv_dtype dtype, double *low, double *high) {
   *high = dtype == CLV_F64 ? 0x1.fffffffffffffp1023 : dtype == CLV_F16 ? 65504 : dtype == CLV_BF16 ? 0x1.fep127 : 0x1.fffffep127;
   *low = -*high;

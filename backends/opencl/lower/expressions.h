@@ -1,5 +1,5 @@
-/* Elementwise operators as expressions. An expression is either launched as a kernel or fused as a "post": the kernel of the node
- * before it applies it to its results before it stores them. */
+/* Elementwise operators as expressions in OpenCL C. An expression either gets its own kernel, or is fused as a "post": the kernel
+ * of the preceding node applies the expression to each result before it stores the result. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_EXPRESSIONS_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_EXPRESSIONS_H
 
@@ -8,10 +8,10 @@
 typedef struct clv__opencl_expression {
   const char *op;
   uint32_t operands; /* 1: x, 2: x and y, 3: x, y and z */
-  uint32_t dtypes;   /* dtypes of x */
+  uint32_t dtypes;   /* mask of the dtypes that x may have */
   const char *text;
-  const char *p_name, *q_name; /* names of the attributes */
-  float p, q;                  /* the attributes' defaults */
+  const char *p_name, *q_name; /* names of the node's attributes that set the parameters P and Q; NULL if there is none */
+  float p, q;                  /* values of P and Q if the node omits the attributes */
 } clv__opencl_expression;
 
 typedef struct clv__opencl_function {
@@ -27,10 +27,11 @@ const clv__opencl_expression *clv__opencl_expression_find(const char *op, clv_dt
 static inline bool clv__opencl_dtype_in(clv_dtype dtype, uint32_t mask) {
   return (mask & CLV__DTYPE_BIT(dtype)) != 0;
 }
-/* Finds the expression and the parameters of a node. Returns false if the node is not an elementwise operator, or if its
- * parameters are unknown. */
+/* Finds the expression and the parameters of a node. Returns false if there is no expression for the node's operator and dtype,
+ * or if a parameter is an input whose value is not known. */
 bool clv__opencl_function_of(const clv__opencl_node *node, clv__opencl_function *function);
-/* The widest bounds of a float dtype. The specification of Clip defines them as the defaults. */
+/* The widest bounds of a float dtype: its lowest and highest finite number. The specification of Clip defines them as the
+ * defaults. */
 void clv__opencl_widest_bounds(clv_dtype dtype, double *low, double *high);
 /* Formats `value` as a constant in OpenCL C, of the type in which `dtype` is computed. */
 void clv__opencl_number_text(clv_dtype dtype, double value, char text[64]);

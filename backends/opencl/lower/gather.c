@@ -142,8 +142,9 @@ static clv_status lower_scatter_nd(clv__opencl_lowering *l, const clv__opencl_no
   int64_t strides[CLV_MAX_RANK];
   if (rows == 0 || inner == 0) return CLV_OK;
   clv__opencl_strides(data, strides);
-  /* If rows of indices may collide, one work item per column of the slice applies all rows, in order. The same is done for up to
-   * 64 rows that must not collide: it costs nothing, and if they do, the last row wins. */
+  /* With a reduction, rows of indices may collide: one work item per column of the slice then applies all rows, in order. Up to
+   * 64 rows without a reduction are applied in order too, because it costs nothing: if the model breaks the rule that they must
+   * not collide, the last row wins. With more rows, each row has its own work items. */
   const bool alone = reduction_of(node) == NULL && rows > 64;
   const int64_t each = alone ? 1 : rows;
   begin_scatter(l, "scatter_rows", node);

@@ -40,7 +40,7 @@ static inline clv_dtype clv__opencl_bits(clv_dtype dtype) {
   return bytes == 1 ? CLV_U8 : bytes == 2 ? CLV_U16 : bytes == 4 ? CLV_U32 : CLV_U64;
 }
 
-/* The first element's bits, for LONG parameters. */
+/* The bits of the tensor's first element, zero-extended to 64 bits, to be passed to a kernel as a LONG. */
 static inline int64_t clv__opencl_element_bits(const clv_tensor *tensor) {
   int64_t bits = 0;
   memcpy(&bits, tensor->data, clv_dtype_size_bytes(tensor->dtype));
@@ -51,7 +51,8 @@ static inline int64_t clv__opencl_divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-/* Group size for kernels with one group per result. On a CPU it is enough for the vectors, on a GPU enough to hide latency. */
+/* Work items per group, for kernels in which each group computes one result. On a CPU there are enough to fill the vector
+ * registers, on a GPU enough to hide latency. */
 static inline uint32_t clv__opencl_group(const clv__opencl_lowering *l) {
   const clv__opencl_traits *traits = clv__opencl_lowering_traits(l);
   uint32_t group = traits->is_cpu ? 64 : 128;
@@ -59,7 +60,7 @@ static inline uint32_t clv__opencl_group(const clv__opencl_lowering *l) {
   return group;
 }
 
-/* Elements of a row per work item. On a CPU it is enough for a vectorized loop. */
+/* Elements of a row per work item. On a CPU there are many, so that each work item runs a vectorized loop. */
 static inline int64_t clv__opencl_each(const clv__opencl_lowering *l) {
   return clv__opencl_lowering_traits(l)->is_cpu ? 1024 : 1;
 }

@@ -67,7 +67,7 @@ void clv__opencl_define(clv__opencl_lowering *l, const char *name, const char *f
   va_start(arguments, format);
   int length = vsnprintf(value, sizeof value, format, arguments);
   va_end(arguments);
-  if (length < 0 || (size_t)length >= sizeof value) fail(l, CLV_INTERNAL_ERROR, "the define of %s is too long", name);
+  if (length < 0 || (size_t)length >= sizeof value) fail(l, CLV_INTERNAL_ERROR, "the value of define %s is too long", name);
   clv__text_append(&l->defines, "#define %s %s\n", name, value);
 }
 
@@ -91,7 +91,7 @@ static void pass_bytes(clv__opencl_lowering *l, const void *bytes, size_t size_b
 
 static void pass_value(clv__opencl_lowering *l, const uint32_t *values, uint32_t count, uint32_t index, const char *what) {
   if (index >= count || values[index] == CLV_NO_VALUE) {
-    fail(l, CLV_INTERNAL_ERROR, "%s passes %s %u, which the node does not have", l->kernel, what, index);
+    fail(l, CLV_INTERNAL_ERROR, "kernel %s is passed %s %u, which the node does not have", l->kernel, what, index);
     return;
   }
   pass(l, (clv__opencl_operand){.means = CLV__OPENCL_MEANS_VALUE, .value = values[index]});
@@ -281,7 +281,8 @@ static clv_status sizes_of(clv__opencl_lowering *l, clv__opencl_step *step, cons
     int64_t part = local != NULL ? local[d] : 1;
     int64_t room = 0;
     if (global[d] <= 0 || part <= 0 || __builtin_add_overflow(global[d], part - 1, &room)) {
-      fail(l, CLV_INTERNAL_ERROR, "%s over %lld work items in groups of %lld", l->kernel, (long long)global[d], (long long)part);
+      fail(l, CLV_INTERNAL_ERROR, "invalid launch of %s: %lld work items in groups of %lld", l->kernel, (long long)global[d],
+           (long long)part);
       return give_up(l);
     }
     step->global[d] = (size_t)(room / part * part);
@@ -298,7 +299,7 @@ static clv_status sizes_of(clv__opencl_lowering *l, clv__opencl_step *step, cons
 
 clv_status clv__opencl_enqueue(clv__opencl_lowering *l, uint32_t dimensions, const int64_t *global, const int64_t *local) {
   if (!l->open) fail(l, CLV_INTERNAL_ERROR, "enqueue without a launch");
-  if (dimensions == 0 || dimensions > 3) fail(l, CLV_INTERNAL_ERROR, "a launch with %u dimensions, not 1 to 3", dimensions);
+  if (dimensions == 0 || dimensions > 3) fail(l, CLV_INTERNAL_ERROR, "a launch has %u dimensions; expected 1 to 3", dimensions);
   if (l->defines.failed || l->functions.failed) fail_memory(l, l->defines.size_bytes + l->functions.size_bytes);
   if (l->failed != CLV_OK) return give_up(l);
   clv__opencl_step step = {.node = l->index, .dimensions = dimensions, .operand_count = l->operand_count};
@@ -375,7 +376,8 @@ static clv_status lower_node(clv__opencl_lowering *l, uint32_t index, clv_tensor
   }
   const clv__opencl_node node = clv__opencl_variant_node_view(l->variant, index, types, constant);
   if (variant_node->op == NULL)
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "its output is too large to be computed in advance");
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "the operator has no kernel, and its output is too large to be computed at compile time");
   l->index = index;
   l->node = &node;
   l->wide = is_wide(&node);

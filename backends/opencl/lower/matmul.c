@@ -43,8 +43,9 @@ static clv_status launch(clv__opencl_lowering *l, matrices *m) {
   return clv__opencl_product_end(l, &how);
 }
 
-/* Computes an operand's step per batch dim of the result. The result has `rank` batch dims, and the operand `own` of them, at the
- * end. Dims that are 1 or missing have step 0: they are broadcast. A matrix has `matrix` elements. */
+/* Computes an operand's step, in elements, for each batch dim of the result. The result has `rank` batch dims; the operand has
+ * only the last `own` of them. Dims that are 1 or missing have step 0: they are broadcast. A matrix of the operand has `matrix`
+ * elements. */
 static void batch_steps(const clv_tensor *t, int32_t own, int32_t rank, int64_t matrix, int64_t steps[CLV_MAX_RANK]) {
   int64_t step = matrix;
   for (int32_t i = own - 1; i >= 0; --i) {
@@ -118,7 +119,8 @@ static bool accepts_gemm(const clv__opencl_traits *traits, const clv__opencl_nod
   const float alpha = clv__attribute_float(node->attributes, "alpha", 1.0f);
   const float beta = clv__attribute_float(node->attributes, "beta", 1.0f);
   if ((CLV__DTYPE_BIT(node->inputs[0].dtype) & CLV__DTYPES_FLOAT) != 0 || (alpha == 1 && (beta == 1 || beta == 0))) return true;
-  snprintf(reason, 160, "alpha %g and beta %g of dtype %s", (double)alpha, (double)beta, clv_dtype_name(node->inputs[0].dtype));
+  snprintf(reason, 160, "alpha %g and beta %g are not supported for dtype %s", (double)alpha, (double)beta,
+           clv_dtype_name(node->inputs[0].dtype));
   return false;
 }
 

@@ -21,7 +21,7 @@ static clv_status lower_transpose(clv__opencl_lowering *l, const clv__opencl_nod
   return clv__opencl_block_move(l, node, 0, 0, &b);
 }
 
-/* Views the input as `split` dims, and permutes its axes to the order `perm`. */
+/* Reshapes the input to the dims `split` and permutes these axes to the order `perm`. */
 static clv_status permute(clv__opencl_lowering *l, const clv__opencl_node *node, const int64_t split[6], const int32_t perm[6]) {
   clv__opencl_block b = {.rank = 6};
   int64_t strides[6], step = 1;

@@ -66,7 +66,8 @@ static int is_trailing(const clv_tensor *t, const clv_tensor *x) {
   return 1;
 }
 
-/* Launches the kernel for CPUs. Its scale and bias must be as long as a row, and it does not output the statistics. */
+/* Launches the kernel for CPUs. Scale and bias must have as many elements as a row. The kernel does not output the mean and the
+ * inverse deviation. */
 static clv_status launch_layer_wide(clv__opencl_lowering *l, const clv__opencl_node *node, int64_t rows, int64_t count) {
   const bool has_bias = clv__opencl_has_input(node, 2);
   clv__opencl_launch(l, "norm", "layer_wide");
@@ -128,7 +129,7 @@ static bool accepts_layer(const clv__opencl_traits *traits, const clv__opencl_no
   for (uint32_t i = 1; i < 3; ++i) {
     if (!clv__opencl_has_input(node, i)) continue;
     if (is_trailing(&node->inputs[i], &node->inputs[0]) != 1) {
-      snprintf(reason, 160, "input %u is not known to have the input's trailing dims", (unsigned)i);
+      snprintf(reason, 160, "input %u is not known to have the trailing dims of input 0", (unsigned)i);
       return false;
     }
     if (node->inputs[i].dtype != node->inputs[1].dtype) {
@@ -138,7 +139,7 @@ static bool accepts_layer(const clv__opencl_traits *traits, const clv__opencl_no
     }
   }
   if (node->op[0] != 'L' && (clv__opencl_has_output(node, 1) || clv__opencl_has_output(node, 2))) {
-    snprintf(reason, 160, "the statistics output of RMSNormalization");
+    snprintf(reason, 160, "the statistics output of RMSNormalization is not supported");
     return false;
   }
   return clv__opencl_accepts_dtype(node, 1, CLV__DTYPES_FLOAT, reason);

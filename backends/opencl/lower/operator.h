@@ -23,14 +23,15 @@ typedef struct clv__opencl_traits {
 typedef struct clv__opencl_node {
   const char *name, *op, *domain;
   int32_t opset;
-  clv__attributes attributes; /* without graphs as values */
+  clv__attributes attributes; /* attributes whose value is a graph are omitted */
   uint32_t input_count, output_count;
   /* An absent operand has dtype CLV_DTYPE_NONE. In lower() all types are static. `data` is set if the value is known; this
    * applies to small values (axes, shapes, pads, scales), and they are aligned. It is NULL for values that are only on the
    * device. */
   const clv_tensor *inputs;
   const clv_tensor *outputs;
-  const bool *is_constant; /* by input: lower() will see `data` if the input is small, although accepts() may not see it yet */
+  const bool *is_constant; /* per input: whether it is a constant. lower() gets the `data` of a small constant; accepts() may not
+                              get it yet */
 } clv__opencl_node;
 
 typedef struct clv__opencl_lowering clv__opencl_lowering;
@@ -46,8 +47,8 @@ typedef struct clv__opencl_operator {
   clv_status (*lower)(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error);
 } clv__opencl_operator;
 
-/* An error that a launch found in its input data: fault_t of clv_kernel.h, reported by clv_say() there. The family defines the
- * meaning of `kind`, `at`, `value` and `limit`. */
+/* An error that a launch found in its input data. It has the layout of fault_t in clv_kernel.h, which a kernel fills with
+ * clv_say(). The family defines the meaning of `kind`, `at`, `value` and `limit`. */
 typedef struct clv__opencl_fault {
   int32_t said, kind;
   int64_t at, value, limit;

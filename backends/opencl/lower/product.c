@@ -17,8 +17,8 @@ static int64_t rows_each(const clv__opencl_lowering *l, const clv__opencl_produc
   return each;
 }
 
-/* Returns the number of vectors of columns. In a convolution no vector spans two rows of the output, if that leaves at most
- * `most_waste` percent of the columns in vectors unused. */
+/* Divides the columns into vectors of WIDTH and returns the number of vectors. In a convolution no vector spans two rows of the
+ * output, unless this would leave more than `most_waste` percent of the vector elements unused. */
 static int64_t cut_columns(const clv__opencl_product *p, clv__opencl_product_launch *launch, int64_t most_waste) {
   const int64_t per_row = p->is_convolution ? clv__opencl_divide_up(p->row, WIDTH) : 0, width = per_row * WIDTH;
   launch->has_per_row = p->is_convolution;
@@ -40,7 +40,7 @@ static void choose_wide(const clv__opencl_lowering *l, const clv__opencl_product
     launch->rows_each = rows_each(l, p, launch->global[0]);
     launch->global[1] = clv__opencl_divide_up(p->rows, launch->rows_each);
   }
-  launch->vectors = launch->has_local = true; /* a work item has enough work to be a group of its own */
+  launch->vectors = launch->has_local = true; /* each work item is a group by itself, because it has enough work */
   launch->local[0] = launch->local[1] = launch->local[2] = 1;
 }
 

@@ -15,7 +15,7 @@ typedef struct clv__opencl_product {
 
 typedef struct clv__opencl_product_launch {
   const char *kernel;
-  bool vectors;                    /* whether to define PANELS */
+  bool vectors; /* use the kernels for CPUs, which compute with vectors: compile product.cl with PANELS defined */
   bool has_per_row, has_rows_each; /* whether per_row and rows_each are the kernel's first arguments */
   int64_t per_row, rows_each;
   int64_t global[3], local[3];

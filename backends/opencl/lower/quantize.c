@@ -80,7 +80,7 @@ static clv_status lower_quantize(clv__opencl_lowering *l, const clv__opencl_node
 static bool accepts_output(const clv__opencl_node *node, uint32_t dtypes, char reason[160]) {
   const int64_t wanted = clv__attribute_int(node->attributes, "output_dtype", 0);
   if (wanted == 0 || (wanted > 0 && wanted <= CLV_BF16 && (dtypes >> wanted & 1u) != 0)) return true;
-  snprintf(reason, 160, "output_dtype %lld not supported", (long long)wanted);
+  snprintf(reason, 160, "output_dtype %lld is not supported", (long long)wanted);
   return false;
 }
 

@@ -30,7 +30,7 @@ static const reduction reductions[] = {
     {"ReduceLogSum", "(total) + (x)", ADD, FINISH_LOG, false, false, false},
     {"ReduceLogSumExp", "(total) + exp((x) - shift)", ADD, FINISH_LOG, false, false, true},
     {"ReduceSumSquare", "(total) + (x) * (x)", ADD, FINISH_NONE, false, false, false},
-    /* The maximum of a pool ignores NaN. */
+    /* A max pool ignores NaN, unlike ReduceMax. */
     {"GlobalMaxPool", "(x) > (total) ? (x) : (total)", "(other) > (total) ? (other) : (total)", FINISH_NONE, false, true, false},
     {"GlobalAveragePool", "(total) + (x)", ADD, FINISH_MEAN, false, false, false},
 };
@@ -180,7 +180,7 @@ const clv__opencl_operator clv__opencl_family_reduce[] = {
     {"", "ReduceProd", CLV__DTYPES_NUMBER, false, accepts_axes, lower_reduce},
     {"", "ReduceL1", CLV__DTYPES_NUMBER, false, accepts_axes, lower_reduce},
     {"", "ReduceSumSquare", CLV__DTYPES_NUMBER, false, accepts_axes, lower_reduce},
-    /* Not for integers, which would need double. */
+    /* These three do not accept integers: the square root or logarithm of the sum would have to be computed in double. */
     {"", "ReduceL2", CLV__DTYPES_FLOAT, false, accepts_axes, lower_reduce},
     {"", "ReduceLogSum", CLV__DTYPES_FLOAT, false, accepts_axes, lower_reduce},
     {"", "ReduceLogSumExp", CLV__DTYPES_FLOAT, false, accepts_axes, lower_reduce},

@@ -1,6 +1,6 @@
-/* SparseAggregate and SparseAttention: reductions over the rows that a graph in compressed rows selects (kernels/sparse.cl). The
- * number of edges of each row is known only on the device. So the launches depend only on the numbers of rows, columns and
- * edges. */
+/* SparseAggregate and SparseAttention: reductions over the rows that the edges of a graph in CSR format select
+ * (kernels/sparse.cl). The number of edges of each row is known only on the device. So the launches depend only on the total
+ * numbers of rows, columns and edges. */
 #include <stdio.h>
 
 #include "list.h"
@@ -8,10 +8,10 @@
 enum {
   LANES = 32,       /* maximum lanes per row */
   EACH = 4,         /* maximum columns per work item */
-  VECTOR = 16,      /* minimum columns for the kernels with vectors */
-  GPU_HUB = 512,    /* edges: rows with more edges are split into parts of this size */
-  CPU_HUB = 4096,   /* the same on a CPU, where fewer work items share the work */
-  ROWS_EACH = 16,   /* maximum rows per work item with vectors */
+  VECTOR = 16,      /* minimum number of columns for which the vector kernels are used */
+  GPU_HUB = 512,    /* on a GPU, rows with more edges than this are split into parts of this many edges */
+  CPU_HUB = 4096,   /* likewise on a CPU, where fewer work items run at once */
+  ROWS_EACH = 16,   /* maximum number of rows per work item of the vector kernels */
   ITEMS_A_UNIT = 16 /* target number of work items per compute unit */
 };
 
@@ -25,8 +25,9 @@ typedef struct layout {
   int64_t hub;
 } layout;
 
-/* Shares columns among lanes as evenly as possible. Each choice needs a separate program. To limit their number, the numbers of
- * lanes and of columns per lane are powers of two. With vectors, they are always the same, because lanes then only join parts. */
+/* Shares columns among lanes as evenly as possible. Each combination of lanes and columns per lane needs a separate program. To
+ * limit the number of programs, both numbers are powers of two. If the vector kernels are used, both have their maximum, because
+ * lanes are then needed only to join the parts of split rows. */
 static void share_columns(const clv__opencl_lowering *l, layout *g) {
   const int64_t group = clv__opencl_group(l), most = group < LANES ? group : LANES;
   g->lanes = g->each = 1;
@@ -74,7 +75,7 @@ static void begin(clv__opencl_lowering *l, const char *kernel, const clv__opencl
   if (g->wide && g->columns < VECTOR) clv__opencl_define(l, "FEW", "1");
 }
 
-/* Passes INPUTS of sparse.cl. */
+/* Passes the arguments that the macro INPUTS of sparse.cl declares. */
 static void pass_inputs(clv__opencl_lowering *l, const clv__opencl_node *node, const layout *g) {
   for (uint32_t i = 0; i <= g->sources; ++i) clv__opencl_pass_input(l, i);
   clv__opencl_pass_index(l, g->rows);
@@ -98,7 +99,9 @@ static clv_status enqueue_lanes(clv__opencl_lowering *l, const layout *g, int64_
 static void explain(const clv__opencl_fault *fault, char text[160]) {
   const long long at = fault->at, value = fault->value, limit = fault->limit;
   if (fault->kind == 0) snprintf(text, 160, "offsets begin with %lld, not 0", value);
-  if (fault->kind == 1) snprintf(text, 160, "offsets[%lld] is %lld: they must ascend to at most %lld edges", at, value, limit);
+  if (fault->kind == 1)
+    snprintf(text, 160, "offsets[%lld] is %lld: offsets must not decrease and must be at most %lld, the number of edges", at,
+             value, limit);
   if (fault->kind == 2) snprintf(text, 160, "sources[%lld] is %lld: data has %lld rows", at, value, limit);
 }
 
@@ -138,7 +141,8 @@ static clv_status launch_hubs(clv__opencl_lowering *l, const clv__opencl_node *n
   const int64_t chunks = clv__opencl_divide_up(g->edges, g->hub), pitch = g->columns + (g->attends ? 2 * g->heads : 0);
   int64_t size_bytes;
   if (__builtin_mul_overflow(2 * chunks * (int64_t)sizeof(float), pitch, &size_bytes)) {
-    return clv__error_set(error, CLV_OUT_OF_MEMORY, "too much memory for rows with many edges: %lld parts of %lld numbers each",
+    return clv__error_set(error, CLV_OUT_OF_MEMORY,
+                          "rows with many edges need too much memory: %lld partial results of %lld numbers each",
                           (long long)(2 * chunks), (long long)pitch);
   }
   const uint32_t partial = clv__opencl_scratch(l, (uint64_t)size_bytes);

@@ -35,7 +35,7 @@ static clv_status check_binding(const clv_tensor *expected, const clv_binding *b
                         (unsigned long long)buffer->size_bytes);
 }
 
-/* If the host did not know the size of an output in advance, asks the host to allocate it. The instance knows its type. */
+/* If the host did not know the size of an output in advance, asks the host to allocate memory for the type `expected`. */
 static clv_status give_memory(const clv_execute_args *args, uint32_t index, const clv_tensor *expected, clv_error *error) {
   clv_binding *binding = &args->outputs[index];
   if (binding->type.rank != CLV_RANK_UNKNOWN) return CLV_OK;

@@ -15,7 +15,7 @@ struct clv_captured {
   clv__object object;
   entry *entries;
   size_t count, capacity;
-  cl_command_buffer_khr commands; /* NULL: use the list */
+  cl_command_buffer_khr commands; /* NULL: a launch enqueues the steps of each entry one by one */
 };
 
 /* ---- Creation and destruction ---- */
@@ -185,7 +185,7 @@ clv_status clv__opencl_captured_launch(clv_device *device, clv_captured *capture
 clv_status clv__opencl_captured_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
                                      clv_error *error) {
   if (index >= captured->count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist: the capture has %zu", index,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u does not exist: the capture has %zu executions", index,
                           captured->count);
   }
   CLV__TRY(clv__opencl_instance_check(captured->entries[index].instance, args, error));

@@ -16,8 +16,8 @@ clv_status clv__opencl_captured_bind(clv_device *device, clv_captured *captured,
 void clv__opencl_captured_destroy(clv_device *device, clv_captured *captured);
 uint64_t clv__opencl_captured_bytes(clv_device *device, const clv_captured *captured);
 
-/* Whether this device uses command buffers or lists (capture_choice.c). Option `capture` decides; if it is auto, a measurement
- * that is made once. */
+/* Returns whether captures on this device are command buffers or lists (capture_choice.c), as option `capture` says. If it says
+ * auto, a measurement decides, which is made once. */
 clv__opencl_capture clv__opencl_capture_choice(clv_device *device);
 
 #endif

@@ -26,7 +26,8 @@ clv__opencl_watch *clv__opencl_watch_share(clv_device *device, clv__opencl_watch
 void clv__opencl_watch_release(clv_device *device, clv__opencl_watch *watch);             /* accepts NULL */
 /* Makes `*watch` (created if NULL) watch everything that `other` watches. `other` may be NULL. */
 clv_status clv__opencl_watch_join(clv_device *device, clv__opencl_watch **watch, clv__opencl_watch *other, clv_error *error);
-/* Reports the faults found. Call after the executions are complete. With a queue, the faults are also cleared. */
+/* Returns an error for a fault that was read back, CLV_OK if there is none. Call after the executions are complete. If `queue` is
+ * not NULL, also clears the faults. */
 clv_status clv__opencl_watch_check(clv_device *device, clv__opencl_watch *watch, cl_command_queue queue, clv_error *error);
 
 #endif

@@ -54,7 +54,8 @@ clv_status clv__opencl_instance_bind_scratch(clv_device *device, clv_instance *i
   uint64_t offset = clv__align_up(offset_bytes, device->alignment_bytes);
   if (needed == 0) return CLV_OK;
   if (buffer == NULL || offset > buffer->size_bytes || needed > buffer->size_bytes - offset) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scratch of %llu bytes at offset %llu; the instance needs %llu bytes",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "the scratch buffer has %llu bytes, but from offset %llu on the instance needs %llu bytes",
                           (unsigned long long)(buffer == NULL ? 0 : buffer->size_bytes), (unsigned long long)offset_bytes,
                           (unsigned long long)clv__opencl_instance_scratch_bytes(device, instance));
   }

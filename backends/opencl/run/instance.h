@@ -61,7 +61,7 @@ clv_status clv__opencl_step_kernel(clv_device *device, const clv_instance *insta
                                    cl_kernel *kernel, clv_error *error);
 clv_status clv__opencl_step_enqueue(clv_device *device, const clv_instance *instance, const clv__opencl_step *step,
                                     cl_kernel kernel, cl_command_queue queue, clv_error *error);
-/* Records the step into a command buffer, with its own kernel object in *kernel. */
+/* Records the step into a command buffer. Unless the step is a copy, creates a kernel object for it and stores it in *kernel. */
 clv_status clv__opencl_step_record(clv_device *device, const clv_instance *instance, const clv__opencl_step *step,
                                    cl_command_buffer_khr commands, cl_kernel *kernel, clv_error *error);
 

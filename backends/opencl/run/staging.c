@@ -104,7 +104,7 @@ static size_t piece_bytes(uint64_t left) {
 
 /* ---- Pending writes to host memory ---- */
 
-/* Takes ownership of `event`. */
+/* Records that `size_bytes` at `to` will be written until `event` completes. Takes ownership of `event`. */
 static void note_out(clv_device *device, clv__opencl_staging *s, cl_event event, const void *to, uint64_t size_bytes) {
   const uintptr_t from = (uintptr_t)to, end = from + (uintptr_t)size_bytes;
   pthread_mutex_lock(&device->staging_lock);
@@ -116,7 +116,7 @@ static void note_out(clv_device *device, clv__opencl_staging *s, cl_event event,
   pthread_mutex_unlock(&device->staging_lock);
 }
 
-/* Whether a pending copy out of the device, on any stream, may write the memory that is read here. */
+/* Whether a pending copy out of the device, on any stream, may still write to the `size_bytes` at `data`. */
 static bool is_awaited(clv_device *device, const void *data, uint64_t size_bytes) {
   const uintptr_t from = (uintptr_t)data, end = from + (uintptr_t)size_bytes;
   bool awaited = false;

@@ -20,7 +20,8 @@ typedef struct clv__opencl_pinned {
   cl_mem memory; /* NULL: not created yet */
   uint8_t *host;
   cl_event busy; /* the command that is using the piece; NULL: none */
-  /* For a copy out of the device: the data that `landed` needs, and the event that signals completion. */
+  /* For a copy out of the device: when its bytes are in the piece, a callback copies them to `to`, sets is_landing to false and
+   * completes the event `gate`. */
   atomic_bool is_landing;
   cl_event gate;
   void *to;
@@ -30,7 +31,7 @@ typedef struct clv__opencl_pinned {
 /* Part of a stream; only one thread at a time may use it. */
 typedef struct clv__opencl_staging {
   struct clv__opencl_staging *previous, *next; /* neighbours in device->stagings; guarded by staging_lock */
-  bool is_listed;                              /* in that list; false if the device does not stage copies */
+  bool is_listed;                              /* whether it is in device->stagings; false if the device does not stage copies */
   bool is_off;                                 /* allocating a piece failed; do not try again */
   clv__opencl_pinned pieces[CLV__OPENCL_PINNED];
   /* Host memory that pending copies out of the device will write (staging_lock): this address range, until this event. */

@@ -9,7 +9,7 @@
 struct clv_stream {
   clv__object object;
   cl_command_queue queue;  /* created on first use */
-  clv_captured *recording; /* between begin() and end() */
+  clv_captured *recording; /* the capture that is being recorded; NULL if none is */
   clv__opencl_staging staging;
   clv__opencl_watch *watch; /* input errors of its executions; NULL if no kernel checks its input */
 };

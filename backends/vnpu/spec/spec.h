@@ -36,15 +36,15 @@ typedef struct clv__vnpu_operator {
   uint32_t max_inputs; /* 0: no limit */
   int64_t max_kernel;  /* largest extent of a window; 0: no limit */
   uint32_t input_count, output_count, attribute_count, constant_count;
-  const clv__vnpu_operand *inputs;  /* inputs with dtypes of their own */
-  const clv__vnpu_operand *outputs; /* outputs with dtypes of their own */
+  const clv__vnpu_operand *inputs;  /* inputs whose allowed dtypes differ from `dtypes` */
+  const clv__vnpu_operand *outputs; /* outputs whose allowed dtypes differ from `dtypes` */
   const clv__vnpu_attribute *attributes;
   const uint32_t *constants; /* inputs that must be constants */
 } clv__vnpu_operator;
 
 /* The time of one operator's nodes as a function of their operands (speed.h defines rows and edges). */
 typedef struct clv__vnpu_operator_speed {
-  const char *name; /* the same form as in clv__vnpu_operator */
+  const char *name; /* written as in clv__vnpu_operator */
   double us, ns_per_row, ns_per_edge;
 } clv__vnpu_operator_speed;
 

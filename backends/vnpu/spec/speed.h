@@ -11,7 +11,7 @@
 uint64_t clv__vnpu_wait_until(uint64_t start_ns, double seconds);
 
 double clv__vnpu_copy_seconds(const clv__vnpu_speed *speed, uint64_t size_bytes);
-/* Time to start a program. */
+/* The overhead of one launch. */
 double clv__vnpu_launch_seconds(const clv__vnpu_speed *speed);
 /* Time of one instruction of a launch: the longer of its arithmetic and its memory traffic.
  *

@@ -20,15 +20,15 @@
  *   - Values that cross a partition boundary are dense, row-major and exactly of the dtype that the graph states. If
  *     clv_dtype_size_bytes() is 0, several elements share a byte. Inside a partition, the backend chooses the layout.
  *   - Later versions may add dtypes. supports() accepts a node only if it knows the dtype of every input and output.
- *   - A slot marked optional may be NULL. Optional slots that need each other are a group: a table of its own, to which
- *     clv_backend has a pointer, or NULL. All slots of a group are required, except those marked optional in it.
+ *   - A slot marked optional may be NULL. Optional slots that need each other form a group: a separate table, to which
+ *     clv_backend has a pointer (NULL: not implemented). All slots of a group are required, except those marked optional in it.
  *
  * Versions: structs only grow at their end. Each has a `struct_size`, the size known to the code that filled it in. A reader
  * treats fields beyond that size as zero. `abi_version` changes only if an existing field changes its meaning. The host rejects
  * other versions.
  *
- * Threads: the host calls a device's functions from one thread at a time, with two exceptions. These calls may come at any time,
- * even while another function is running:
+ * Threads: the host calls a device's functions from one thread at a time. Exceptions: these calls may come at any time, even
+ * while another function is running:
  *   - execute(), copies, events, stream_synchronize() and the slots of `capture`, from several threads on different streams
  *   - stream_stop(), from any thread
  *   - buffer_alloc() and buffer_free(), from any thread; allocate_output() calls them on the thread that it is called from
@@ -252,10 +252,10 @@ typedef struct clv_scratch_slots {
   clv_status (*bind)(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset_bytes, clv_error *error);
 } clv_scratch_slots;
 
-/* What other threads may do with the device while a stream records. */
+/* The calls that other threads may make to the device while a stream records. */
 typedef enum clv_capture_mode {
-  CLV_CAPTURE_GLOBAL = 0, /* nothing: until end(), only the recording thread calls the device */
-  CLV_CAPTURE_THREAD = 1  /* anything that the rules for threads allow, on other streams */
+  CLV_CAPTURE_GLOBAL = 0, /* none: until end(), only the recording thread calls the device */
+  CLV_CAPTURE_THREAD = 1  /* all calls that the rules for threads allow, on other streams */
 } clv_capture_mode;
 
 /* Recorded launches.
@@ -326,8 +326,8 @@ struct clv_backend {
   clv_status (*event_create)(clv_device *device, clv_event **event, clv_error *error);
   void (*event_destroy)(clv_device *device, clv_event *event);
   clv_status (*event_record)(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error);
-  clv_status (*event_wait)(clv_device *device, clv_stream *stream, clv_event *event, clv_error *error); /* waits on the device */
-  clv_status (*event_synchronize)(clv_device *device, clv_event *event, clv_error *error);              /* waits on the host */
+  clv_status (*event_wait)(clv_device *device, clv_stream *stream, clv_event *event, clv_error *error); /* the stream waits */
+  clv_status (*event_synchronize)(clv_device *device, clv_event *event, clv_error *error);              /* the caller waits */
   clv_status (*copy_in)(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
                         uint64_t size_bytes, clv_error *error);
   clv_status (*copy_out)(clv_device *device, clv_stream *stream, void *to, clv_buffer *from, uint64_t from_offset,

@@ -120,7 +120,8 @@ static inline void clv_host_info(clv_device *device, clv_device_info *info) {
   memcpy(info, &filled, size);
 }
 
-/* Opens a device that has only the base. The table's `self` is a `const clv_device_info *` with its kind, strings and limits. */
+/* Opens a device that is only a clv_host_device. The table's `self` is a `const clv_device_info *` with the device's kind,
+ * strings and limits. */
 static inline clv_status clv_host_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                                        clv_error *error) {
   const clv_device_info *info = (const clv_device_info *)self;

@@ -92,13 +92,14 @@ clv_status clv__sealed_open(const clv__sealed_kind *kind, const void *data, size
   clv__sealed_reader file = {.kind = kind, .data = data, .size_bytes = size_bytes, .error = error};
   const uint8_t *magic = clv__sealed_take_bytes(&file, 8);
   if (magic == NULL || memcmp(magic, kind->magic, 8) != 0) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "not a file of this kind (%s): the magic number is missing", kind->what);
+    return clv__error_set(error, CLV_INVALID_MODEL, "not a file of the kind '%s': the magic number is missing", kind->what);
   }
   uint64_t version = clv__sealed_take(&file, 4), reserved = clv__sealed_take(&file, 4), payload = clv__sealed_take(&file, 8);
   const uint8_t *hash = clv__sealed_take_bytes(&file, CLV__HASH_BYTES);
   if (version != kind->version && !file.failed) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: version %llu, but this library reads version %u: compile it again",
-                          kind->what, (unsigned long long)version, kind->version);
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "%s: the file has format version %llu, but this library reads version %u: compile it again", kind->what,
+                          (unsigned long long)version, kind->version);
   }
   if (file.failed || reserved != 0 || payload != size_bytes - file.at) {
     return clv__error_set(error, CLV_INVALID_MODEL,

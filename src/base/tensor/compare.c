@@ -18,7 +18,7 @@ double clv__dtype_tolerance(clv_dtype dtype) {
   }
 }
 
-/* Bit for bit: for integers, bools and strings. */
+/* Compares one element bit for bit. For integers, bools and strings. */
 static bool same_element(const clv_tensor *a, const clv_tensor *b, size_t index) {
   size_t element = clv_dtype_size_bytes(a->dtype);
   if (element == 0) return clv__tensor_get_int(a, index) == clv__tensor_get_int(b, index);

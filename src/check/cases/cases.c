@@ -20,7 +20,8 @@ typedef struct span {
   const char *at, *end;
 } span;
 
-/* The lists of alternatives in a row. A list that `multiplies` is combined with all cases that the other lists give. */
+/* The lists of alternatives in a row. If `multiplies` is set for a list, each of its alternatives is combined with every case of
+ * the other lists: see operators/cases.h. */
 typedef struct lists {
   const char *text[LISTS];
   uint32_t count[LISTS];
@@ -65,7 +66,8 @@ static span alternative(const lists *l, int list, uint32_t index) {
 static void pick(const lists *l, uint32_t index, span picked[LISTS]) {
   uint32_t chosen[LISTS] = {0}, others = 1;
   for (int i = 0; i < LISTS; ++i) others += l->multiplies[i] ? 0 : l->count[i] - 1;
-  uint32_t other = index % others, rest = index / others; /* 0: all lists that do not multiply use their first alternative */
+  /* If `other` is 0, lists that do not multiply keep their first alternative. */
+  uint32_t other = index % others, rest = index / others;
   for (int i = LISTS - 1; i >= 0; --i) {
     if (l->multiplies[i]) {
       chosen[i] = rest % l->count[i];
@@ -181,7 +183,7 @@ static clv_status add_node(making *m, const span picked[LISTS], clv_value_id *ou
                            outputs, output_count, list, attribute_count, m->error);
 }
 
-/* Adds a later node, such as "Add(r)!". *value is its first input on entry and its output on return. */
+/* Adds one of the nodes after the first, such as "Add(r)!". *value is its first input on entry and its output on return. */
 static clv_status add_after(making *m, span word, uint32_t index, clv_value_id *value) {
   clv_value_id inputs[CLV__CASE_MAX_OPERANDS] = {*value};
   uint32_t input_count = 1;
@@ -218,7 +220,7 @@ static clv_status build_row(making *m, const span picked[LISTS]) {
   CLV__TRY(import_opset(m, picked[OPS], picked[OPSETS]));
   CLV__TRY(add_node(m, picked, &value));
   for (uint32_t i = 0; next_word(&rest, &word); ++i) {
-    const bool first = *word.at == '!'; /* a "!" alone refers to the first node's output */
+    const bool first = *word.at == '!'; /* a "!" alone: the first node's output is a graph output */
     if (!first) CLV__TRY(add_after(m, word, i, &value));
     is_output = word.end[-1] == '!';
     if (is_output) CLV__TRY(clv__builder_output(m->builder, value, m->error));

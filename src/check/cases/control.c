@@ -31,7 +31,7 @@ static clv_status add_node(clv__builder *builder, const char *op, const char *a,
   return is_output ? clv__builder_output(builder, output, error) : CLV_OK;
 }
 
-/* A branch: op(x, w), where x and w come from the enclosing graph. */
+/* Builds a branch of If that computes op(x, w). It captures x and w from the enclosing graph. */
 static clv_status branch(clv__builder *parent, const char *op, const clv_graph_view **body, clv_error *error) {
   clv__builder *builder;
   CLV__TRY(clv__builder_create(clv__builder_arena(parent)->allocator, &builder, error));
@@ -68,7 +68,7 @@ static clv_status build_if_false(clv__builder *builder, clv_error *error) {
   return build_if(builder, &(uint8_t){0}, error);
 }
 
-/* A Loop body: state -> (state + x, -state). */
+/* Builds a Loop body: the next state is state + x, and the scan output is -state. */
 static clv_status loop_body(clv__builder *parent, const clv_graph_view **body, clv_error *error) {
   static const int64_t dims[] = {3};
   clv__builder *builder;
@@ -112,7 +112,7 @@ static clv_status build_loop_input(clv__builder *builder, clv_error *error) {
   return build_loop(builder, NULL, error);
 }
 
-/* A Scan body: (sum, row) -> (sum + row, sum + row). */
+/* Builds a Scan body that adds a row to the running sum, and outputs the new sum both as state and as scan output. */
 static clv_status scan_body(clv__builder *parent, const clv_graph_view **body, clv_error *error) {
   static const int64_t dims[] = {4};
   clv__builder *builder;

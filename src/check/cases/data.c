@@ -10,7 +10,7 @@ static double random_unit(uint64_t *state) {
 }
 
 typedef struct limits {
-  double largest, least; /* largest finite; smallest above 0 */
+  double largest, least; /* the largest finite number, and the smallest number above 0 */
 } limits;
 
 static limits float_limits(clv_dtype dtype) {
@@ -28,7 +28,7 @@ static limits float_limits(clv_dtype dtype) {
 
 static double special_float(clv_dtype dtype, clv__case_fill fill, uint64_t *random) {
   const limits l = float_limits(dtype);
-  const double list[] = {0, (double)INFINITY, (double)NAN, l.least}; /* the fill uses the first 2, 3 or 4 */
+  const double list[] = {0, (double)INFINITY, (double)NAN, l.least}; /* ~inf uses the first 2, ~nan 3, ~any 4 */
   const uint64_t count = fill == CLV__FILL_INF ? 2 : fill == CLV__FILL_NAN ? 3 : 4, bits = clv__random(random);
   const double value = fill == CLV__FILL_MAX ? ((bits >> 8 & 1) != 0 ? l.largest : 0) : list[(bits >> 8) % count];
   return (bits & 1) != 0 ? -value : value;

@@ -134,7 +134,8 @@ clv_status clv__case_read_operand(const char **text, const char *end, clv_dtype 
 clv_status clv__case_read_values(const char *text, const clv_tensor *tensor, clv_error *error) {
   const bool is_float = (CLV__DTYPE_BIT(tensor->dtype) & CLV__DTYPES_FLOAT) != 0;
   size_t count;
-  if (!clv__tensor_count(tensor, &count)) return clv__error_set(error, CLV_INTERNAL_ERROR, "table of cases: too large");
+  if (!clv__tensor_count(tensor, &count))
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "table of cases: a tensor is too large");
   for (size_t i = 0; i < count; ++i) {
     char *behind;
     const double real = is_float ? strtod(text, &behind) : 0;

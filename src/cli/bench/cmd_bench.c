@@ -144,8 +144,8 @@ const cli_command cli_command_bench = {
         "devices that report operator times, and the peak compute and memory speed of this machine. Operators that take long\n"
         "and are far from their roofline are the ones worth optimising.",
     .examples =
-        "  cleave bench resnet50.onnx --runs 100\n"
-        "  cleave bench resnet50.onnx --threads 2 --operators\n"
-        "  cleave bench plan.json --threads 2 --json\n",
+        "  cleave bench resnet50.onnx --runs 100                 # measure 100 runs\n"
+        "  cleave bench resnet50.onnx --threads 2 --operators    # also measure each operator\n"
+        "  cleave bench plan.json --threads 2 --json             # measure a plan; print JSON\n",
     .execute = execute,
 };

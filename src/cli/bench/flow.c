@@ -35,7 +35,7 @@ clv_status bench_make_rooms(bench *b, clv_error *error) {
 typedef struct flight {
   clv_run *run;
   uint64_t start_ns;
-  uint32_t index; /* of the run, in latencies_ms */
+  uint32_t index; /* the run's index in latencies_ms */
 } flight;
 
 static clv_status take_off(bench *b, flight *f, uint32_t place, uint32_t index, clv_error *error) {

@@ -51,7 +51,7 @@ static void put_rates(json_t *object, double flops, double bytes, double ms) {
   json_object_set_new(object, "bytes_per_second", known_real(clv__per_second(bytes, ms)));
 }
 
-/* `ms` is the total time of the steps whose roofline is known. */
+/* Adds the keys about the roofline. `ms` is the measured time of the steps whose roofline is known. */
 static void put_roof(json_t *object, bool by_compute, double roof_ms, double ms, double lost_ms) {
   json_object_set_new(object, "bound", roof_ms > 0 ? json_string(by_compute ? "compute" : "memory") : json_null());
   json_object_set_new(object, "roofline_ms", known_real(roof_ms));

@@ -120,7 +120,7 @@ static void write_executables(const bench *b, clv__text *text) {
                {counters->from_folder, "from the compiled directory"},
                {counters->from_disk, "from disk"},
                {counters->compiled, "compiled"},
-               {counters->not_kept, "compiled but not kept"}};
+               {counters->not_kept, "compiled but not cached"}};
   clv__text_append(text, "executables:");
   const char *separator = " ";
   for (uint32_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
@@ -144,7 +144,7 @@ static void write_memory(const bench *b, clv__text *text) {
   clv__table table;
   char number[CLV__LABEL_BYTES];
   clv__table_init(&table, b->cli->allocator, "lrrrrr", true);
-  static const char *const titles[] = {"memory", "between partitions", "lower bound", "scratch", "peak", "limit"};
+  static const char *const titles[] = {"memory space", "between partitions", "lower bound", "scratch", "peak", "limit"};
   for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
   for (uint32_t s = 0; s < stats.space_count; ++s) {
     const clv__space_stats *of = &stats.spaces[s];
@@ -155,6 +155,10 @@ static void write_memory(const bench *b, clv__text *text) {
   }
   clv__table_write(&table, 0, b->cli->color_out, text);
   clv__table_finish(&table);
+  clv__text_append(
+      text,
+      "'between partitions': memory for values that partitions pass to each other, inputs and outputs. 'lower bound': the "
+      "most of it needed at one time, if steps run one after the other. 'scratch': memory in which partitions compute.\n");
   clv__text_append(text, "Weights on devices: %s; ", clv__label_size(stats.weight_bytes, number));
   clv__text_append(text, "other memory of executables on devices: %s.\n\n", clv__label_size(stats.resident_bytes, number));
 }
@@ -250,7 +254,7 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
   if (b->in_flight > 1) clv__text_append(&text, "%.1f runs per second, %u in flight\n", runs_per_second(b), b->in_flight);
   const clv_plan *plan = clv__session_plan(b->session);
   double predicted = (double)plan->price.overlapped_ns / 1e6, measured = median(b->latencies_ms, b->runs);
-  clv__text_append(&text, "predicted %.3f ms (%+.0f %% relative to the measured median), prices: ", predicted,
+  clv__text_append(&text, "predicted %.3f ms (%+.0f %% relative to the measured median), prices from: ", predicted,
                    measured > 0 ? 100 * (predicted / measured - 1) : 0);
   clv__report_prices(plan, &text);
   clv__text_append(&text, "\n");
@@ -265,13 +269,16 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
     write_memory(b, &text);
     clv__table table;
     clv__table_init(&table, cli->allocator, "llrrrll", true);
-    static const char *const titles[] = {"step", "device", "predicted", "ms", "share", "graph", "what"};
+    static const char *const titles[] = {"step", "device", "predicted ms", "measured ms", "share", "capture", "contents"};
     for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
     write_step_rows(b, &table, &note);
     clv__table_write(&table, 0, cli->color_out, &text);
     clv__table_finish(&table);
     clv__text_append_bytes(&text, note.data, note.size_bytes);
-    clv__text_append(&text, "Step times are medians of %u separate runs, with a wait after each step.\n", b->step_runs);
+    clv__text_append(&text,
+                     "Step times are medians of %u separate runs, with a wait after each step. 'capture': how the "
+                     "launches of the partition were issued in the last measured run.\n",
+                     b->step_runs);
   }
   if (bench_wants_operators(b)) {
     clv__text_append(&text, "\n");

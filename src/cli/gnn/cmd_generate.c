@@ -71,7 +71,7 @@ const cli_gnn_verb cli_gnn_verb_generate = {
     .description = "The degrees are as uneven as in social networks. Edges may repeat, and some vertices may have no edges.",
     .examples =
         "  cleave gnn generate --rmat 20 --edges-per-vertex 16 --features 128 -o g.npz    # a million vertices\n"
-        "  cleave gnn generate --rmat 10 --seed 7 -o small.npz\n",
+        "  cleave gnn generate --rmat 10 --seed 7 -o small.npz                            # 1024 vertices, without features\n",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .execute = execute,

@@ -143,9 +143,9 @@ static void write_graph(const inspection *in, clv__text *text) {
   clv__text_append(text, "; %s without in-edges\n", clv__label_grouped(f->sourceless, first));
   clv__text_append(text, "  out-degree   %s to %s\n", clv__label_grouped(f->out_degree.least, first),
                    clv__label_grouped(f->out_degree.most, second));
-  clv__text_append(text, "  isolated     %s\n", clv__label_grouped(f->isolated, first));
-  clv__text_append(text, "  self loops   %s\n", clv__label_grouped(f->loops, first));
-  clv__text_append(text, "  repeated     %s\n", clv__label_grouped(f->repeated, first));
+  clv__text_append(text, "  isolated     %s of the vertices\n", clv__label_grouped(f->isolated, first));
+  clv__text_append(text, "  self loops   %s of the edges\n", clv__label_grouped(f->loops, first));
+  clv__text_append(text, "  repeated     %s of the edges\n", clv__label_grouped(f->repeated, first));
   if (in->graph->features.dtype == CLV_DTYPE_NONE) {
     clv__text_append(text, "  features     none\n");
   } else {
@@ -163,7 +163,8 @@ static void range_cell(clv__table *table, const clv__range *range) {
 }
 
 static void write_cuts(const inspection *in, clv__text *text) {
-  static const char *const titles[] = {"k", "owned", "to", "halo", "to", "in-edges", "to", "cut", "cut", "volume", "METIS"};
+  static const char *const titles[] = {"k",    "least owned", "most",  "least halo", "most", "least in-edges",
+                                       "most", "cut edges",   "share", "volume",     "METIS"};
   clv__table table;
   char label[CLV__LABEL_BYTES];
   clv__table_init(&table, in->cli->allocator, "rrrrrrrrrrr", true);
@@ -214,13 +215,13 @@ const cli_gnn_verb cli_gnn_verb_inspect = {
     .wanted = "",
     .summary = "describe a graph, and its partitioning by METIS",
     .description =
-        "With --kset, also shows for each number of subgraphs: the vertices, halo vertices and in-edges of the smallest and the\n"
-        "largest subgraph, the cut edges, the rows that cross between subgraphs, and METIS's time. The partitioning is kept in\n"
-        "the cache, where plan and run find it.",
+        "With --kset, also shows for each number of subgraphs: the least and the most owned vertices, halo vertices and\n"
+        "in-edges of a subgraph; the cut edges, the sum of all halo sizes (volume), and METIS's time. The partitioning is\n"
+        "kept in the cache, where plan and run find it.",
     .examples =
-        "  cleave gnn inspect g.npz\n"
-        "  cleave gnn inspect cora.npz --kset 1,2,4,10..20\n"
-        "  cleave gnn inspect web.txt.gz --kset 8 --json -v    # every subgraph\n",
+        "  cleave gnn inspect g.npz                            # describe the graph\n"
+        "  cleave gnn inspect cora.npz --kset 1,2,4,10..20     # compare these numbers of subgraphs\n"
+        "  cleave gnn inspect web.txt.gz --kset 8 --json -v    # list every subgraph\n",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .execute = execute,

@@ -1,4 +1,4 @@
-/* `cleave gnn profile`: measures the costs that price plans, or imports costs measured elsewhere. */
+/* `cleave gnn profile`: measures the costs from which plans are priced, or imports costs measured elsewhere. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,7 +78,7 @@ static clv_status place_columns(const cli_gnn_job *job, uint32_t layer, const cl
     placed[c] = columns[c];
     if (placed[c].last == 0) placed[c].last = chain->stage_count;
     if (placed[c].last > chain->stage_count)
-      return cli_usage(job->cli, error, "option '--stages': %s: layer %u has stages 0-%u, so %u-%u is out of range",
+      return cli_usage(job->cli, error, "option '--stages': %s: layer %u has %u stages, so %u-%u is out of range",
                        placed[c].device, layer, chain->stage_count, placed[c].first, placed[c].last);
     placed[c].has_edges = chain->blocks[placed[c].first][placed[c].last].reads_edges;
   }
@@ -186,10 +186,14 @@ static clv_status print(const cli_gnn_job *job, const char *path, const clv__gnn
                      overhead->device[0] != '\0' ? " on " : "", overhead->device,
                      clv__label_time((uint64_t)overhead->time_ns, taken), clv__label_time((uint64_t)overhead->spread_ns, spread));
   }
-  clv__text_append(&text,
-                   "The columns 'error' and 'worst' are the median and the largest error of the fit, at sizes that were left out "
-                   "of it. 'spread' is the variation of repeated measurements.\n"
-                   "Plans do not use blocks with 'no fit'.\n");
+  clv__text_append(
+      &text,
+      "'stages': the first stage, and the one after the last. 'points': the number of measured sizes. 'error' and 'worst': the "
+      "median and the largest error of the fit, at sizes that were left out of it. 'spread': the variation of repeated "
+      "measurements.\n"
+      "Plans do not use blocks with 'no fit'.\n"
+      "'merge': joining the parts of a block that devices share. 'switch': a device's change to another executable. "
+      "'exchange': ending a layer on all devices and starting the next.\n");
   if (path != NULL) {
     clv__text_append(&text, "Written to ");
     clv__label_name(&text, path);
@@ -238,14 +242,17 @@ const cli_gnn_verb cli_gnn_verb_profile = {
     .summary = "measure the costs that plans are based on",
     .description =
         "Measures the blocks of the model's layers that plans for these devices may contain, on the subgraphs of every k of\n"
-        "--kset, and copies between devices. Plans are priced from these measurements alone. Between the measured sizes, prices\n"
-        "are interpolated by fits, whose error is shown; beyond these sizes, there are no prices. Whole layers come first.\n"
-        "Other blocks are skipped if they take longer than their whole layer. --import reads costs of blocks that were measured\n"
-        "elsewhere; copies are still measured here.",
+        "--kset, and copies between devices. Plans are priced from these measurements alone. Between the measured sizes,\n"
+        "prices are interpolated by fits, whose error is shown; beyond these sizes, there are no prices. Whole layers are\n"
+        "measured first. Other blocks are skipped if they take longer than their whole layer. --import reads costs of\n"
+        "blocks that were measured elsewhere; copies are still measured here.",
     .examples =
-        "  cleave gnn profile --model sage.json --graph cora.npz --devices cpu,npu --kset 1,2,4..8 -o costs.json\n"
-        "  cleave gnn profile --model sage.json --graph cora.npz --devices gpu,cpu --import measured.csv -o costs.json\n"
-        "  cleave gnn profile --model sage.json --graph cora.npz --import measured.csv --stages cpu=0-4 --stages npu=4-7\n",
+        "  cleave gnn profile --model sage.json --graph cora.npz --devices cpu,npu --kset 1,2,4..8 -o costs.json"
+        "    # measure costs\n"
+        "  cleave gnn profile --model sage.json --graph cora.npz --devices gpu,cpu --import measured.csv -o costs.json"
+        "    # import costs that were measured elsewhere\n"
+        "  cleave gnn profile --model sage.json --graph cora.npz --import measured.csv --stages cpu=0-4 --stages npu=4-7"
+        "    # import costs of some stages only\n",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .execute = execute,

@@ -31,14 +31,14 @@ typedef struct running {
   cli_gnn_job job;
   const char *output;
   char *state_path;           /* the file for --resume, next to the output; NULL: none */
-  clv__gnn_schedule schedule; /* layer_count 0: runs in one piece */
+  clv__gnn_schedule schedule; /* of the plan; empty if the graph runs in one piece, without a plan */
   clv__stages *stages;
   clv__partitioned partitioned;
   clv__gnn_run *run;
   clv__gnn_record record;
   clv__gnn_account account;
   clv_tensor out;
-  double compile_ms, measured_ms, worst; /* worst: negative unless verified */
+  double compile_ms, measured_ms, worst; /* worst: relative difference found by --verify; -1: not verified */
   uint32_t runs;
 } running;
 
@@ -214,7 +214,7 @@ static clv_status report(const running *r, clv_error *error) {
   if (job->plan != NULL) clv__text_append(&text, "predicted %s; ", clv__label_time((uint64_t)job->plan->makespan_ns, first));
   if (job->plan != NULL && r->record.state_ns > 0)
     clv__text_append(&text, "%s more to save layers for --resume; ", clv__label_time((uint64_t)r->record.state_ns, first));
-  if (r->worst >= 0) clv__text_append(&text, "largest difference %.1e of the largest value; ", r->worst);
+  if (r->worst >= 0) clv__text_append(&text, "verified: the largest difference is %.1e of the largest value; ", r->worst);
   clv__text_append(&text, "peak memory %s\n", clv__label_size(cli_peak_rss_bytes(), first));
   return cli_print(job->cli, &text, error);
 }
@@ -288,10 +288,11 @@ const cli_gnn_verb cli_gnn_verb_run = {
         "the\n"
         "given devices. A run with a plan shows the predicted and the measured time of each block.",
     .examples =
-        "  cleave gnn run --model sage.json --graph cora.npz --output out.npz\n"
-        "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz --html "
-        "run.html\n"
-        "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz --resume\n",
+        "  cleave gnn run --model sage.json --graph cora.npz --output out.npz    # run without a plan\n"
+        "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz --html run.html"
+        "    # also write a web page\n"
+        "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz --resume"
+        "    # continue an interrupted run\n",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .execute = execute,

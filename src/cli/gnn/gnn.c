@@ -28,7 +28,7 @@ static clv_status find_verb(cli_invocation *cli, const char *name, const cli_gnn
   }
   const char *nearest = cli_nearest(name, names, VERB_COUNT);
   if (nearest != NULL) return cli_usage(cli, error, "unknown verb '%s' of 'gnn'; did you mean '%s'?", name, nearest);
-  return cli_usage(cli, error, "'%s' is not one of %s", name, list);
+  return cli_usage(cli, error, "'%s' is not a verb of 'gnn'; the verbs are: %s", name, list);
 }
 
 static const cli_option_id of_all[] = {OPTION_JSON, OPTION_VERBOSE, OPTION_QUIET, OPTION_COLOR, OPTION_HELP};
@@ -64,7 +64,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   CLV__TRY(check_options(cli, verb, error));
   bool takes_operand = verb->operands[0] != '\0';
   if (takes_operand && cli->options->operand_count < 2) {
-    return cli_usage(cli, error, "%s is missing: cleave gnn %s %s", verb->operands, verb->name, verb->operands);
+    return cli_usage(cli, error, "%s is missing; usage: cleave gnn %s %s", verb->operands, verb->name, verb->operands);
   }
   if (!takes_operand && cli->options->operand_count > 1) {
     return cli_usage(cli, error, "'%s' is one argument too many: 'gnn %s' takes only options", cli->options->operands[1],
@@ -134,10 +134,12 @@ const cli_command cli_command_gnn = {
         "'source destination' pair per line (# and % start comments). The last two may be compressed with gzip. Model formats:\n"
         "JSON with a file of weights (npz or safetensors) in the same folder, or ONNX.",
     .examples =
-        "  cleave gnn generate --rmat 20 --features 128 -o g.npz\n"
-        "  cleave gnn profile --model sage.json --graph g.npz --devices cpu,npu --kset 1,4,8 -o costs.json\n"
-        "  cleave gnn plan --model sage.json --graph g.npz --devices cpu,npu --kset 1,4,8 --profile costs.json -o plan.json\n"
-        "  cleave gnn run --model sage.json --graph g.npz --devices cpu,npu --plan plan.json --output out.npz\n",
+        "  cleave gnn generate --rmat 20 --features 128 -o g.npz    # create a graph\n"
+        "  cleave gnn profile --model sage.json --graph g.npz --devices cpu,npu --kset 1,4,8 -o costs.json    # measure costs\n"
+        "  cleave gnn plan --model sage.json --graph g.npz --devices cpu,npu --kset 1,4,8 --profile costs.json -o plan.json"
+        "    # make a plan\n"
+        "  cleave gnn run --model sage.json --graph g.npz --devices cpu,npu --plan plan.json --output out.npz"
+        "    # run the plan\n",
     .execute = execute,
     .help = help,
 };

@@ -88,7 +88,7 @@ static void tell_move(void *user, uint32_t k, uint32_t layer, const clv__assign_
   clv__text_append(&text, " -> ");
   clv__pep_describe(to, &job->planning.machine, &text);
   if (!text.failed)
-    cli_note(job->cli, "k = %u, layer %u: moved subgraph %u off %s: %s: %.3f -> %.3f ms", k, layer, move->subgraph,
+    cli_note(job->cli, "k = %u, layer %u: moved subgraph %u off %s: %s; largest load %.3f -> %.3f ms", k, layer, move->subgraph,
              job->planning.machine.devices[move->bottleneck].name, text.data, 1e-6 * move->before_ns, 1e-6 * move->after_ns);
   clv__text_finish(&text);
 }

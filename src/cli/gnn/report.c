@@ -243,7 +243,7 @@ static void append_merges(const clv__gnn_account *account, uint32_t l, clv__text
                      (unsigned long long)merge->from[0].edges, (unsigned long long)merge->from[1].rows,
                      (unsigned long long)merge->from[1].edges, (unsigned long long)merge->into.rows,
                      (unsigned long long)merge->into.edges, merge->parts);
-    clv__text_append(text, "%.3f ms, compiling one executable less saves %.3f ms\n", 1e-6 * merge->added_ns,
+    clv__text_append(text, "%.3f ms, compiling one executable fewer saves %.3f ms\n", 1e-6 * merge->added_ns,
                      1e-6 * merge->saved_ns);
   }
 }
@@ -260,7 +260,7 @@ static void append_layers(const clv__gnn_account *account, bool verbose, clv__te
       clv__text_append(text, ", done in an earlier run");
     clv__text_append(text, "\n");
     for (uint32_t c = 0; c < planned->cluster_count; ++c) {
-      clv__text_append(text, "  %4u x  ", planned->clusters[c].count);
+      clv__text_append(text, "  %4u of the subgraphs: ", planned->clusters[c].count);
       clv__pep_describe(&planned->peps[planned->sequence[planned->clusters[c].first]], &plan->machine, text);
       clv__text_append(text, "\n");
     }
@@ -305,15 +305,16 @@ void cli_gnn_report_blocks(const cli_gnn_job *job, const clv__gnn_account *accou
   const clv__gnn_overhead *overhead = &account->overhead;
   append_layers(account, job->cli->verbose, text);
   append_blocks(account, job->cli->color_out, text);
-  clv__text_append(text, "%u clusters, %u switches", account->cluster_count, account->switches);
+  clv__text_append(text, "%u clusters, %u device switches", account->cluster_count, account->switches);
   if (account->record != NULL) clv__text_append(text, ", %u executables", account->record->executables);
-  clv__text_append(text,
-                   "; in addition to %llu rows and %llu edges: halo %llu rows (%.1f %%), padding %llu rows (%.1f %%) and %llu "
-                   "edges (%.1f %%)\n",
-                   (unsigned long long)account->rows, (unsigned long long)account->edges, (unsigned long long)overhead->halo_rows,
-                   share(overhead->halo_rows, account->rows), (unsigned long long)overhead->padding_rows,
-                   share(overhead->padding_rows, account->rows), (unsigned long long)overhead->padding_edges,
-                   share(overhead->padding_edges, account->edges));
+  clv__text_append(
+      text,
+      "; %llu rows and %llu edges are processed; overhead: halo %llu rows (%.1f %%), padding %llu rows (%.1f %%) and %llu "
+      "edges (%.1f %%)\n",
+      (unsigned long long)account->rows, (unsigned long long)account->edges, (unsigned long long)overhead->halo_rows,
+      share(overhead->halo_rows, account->rows), (unsigned long long)overhead->padding_rows,
+      share(overhead->padding_rows, account->rows), (unsigned long long)overhead->padding_edges,
+      share(overhead->padding_edges, account->edges));
 }
 
 /* ---- Page ---- */

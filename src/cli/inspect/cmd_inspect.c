@@ -152,11 +152,11 @@ const cli_command cli_command_inspect = {
     .max_operands = 1,
     .summary = "show a model's operators, and which devices support them",
     .description =
-        "Shows nodes, parameters, FLOPs (a multiply-add is two of them), inputs and outputs. For every operator, shows how many "
-        "of its\n"
-        "nodes each device of --devices can run, and the reasons for those it cannot. Given a plan file, inspects its model.",
+        "Shows nodes, parameters, FLOPs (a multiply-add is two of them), inputs and outputs. For every operator, shows how\n"
+        "many of its nodes each device of --devices can run, and the reasons why it cannot run the others. In the\n"
+        "tables, 'const' means computed when planning, and '?' that sizes are unknown. Given a plan file, inspects its model.",
     .examples =
-        "  cleave inspect resnet50.onnx --devices npu,cpu\n"
-        "  cleave inspect bert.onnx --dim batch=1 --dim sequence=128 --nodes\n",
+        "  cleave inspect resnet50.onnx --devices npu,cpu                       # which operators each device can run\n"
+        "  cleave inspect bert.onnx --dim batch=1 --dim sequence=128 --nodes    # set the open sizes, and list every node\n",
     .execute = execute,
 };

@@ -9,11 +9,21 @@
 
 enum { OPSET = 21, MAX_OPERANDS = 8 };
 
-/* Lists of operands to try, one string per list and one letter per operand. The last operand repeats until the operator has
- * enough. An operator counts as supported if the device accepts it with at least one list. f h b u i  runtime f32, f16, bool, u8,
- * i64 of the rank that follows w          constant f32 [4,4,1,1] c          constant f32 [4] o s m r p  constant i64: [0], [1],
- * [-1], four ones, eight zeros z          constant i64 scalar 4 g          constant f32 [2] t          constant f32 scalar q
- * constant f32 [4] of ones j          runtime i64 [4,1] e          runtime i64 [5] n          absent */
+/* Lists of operands to try: one string per list, one letter per operand. If an operator needs more operands than the list has,
+ * the last one is repeated. An operator counts as supported if the device accepts it with at least one of the lists. The letters:
+ * - f, h, b, u, i: an input of type f32, f16, bool, u8 or i64; its rank is the digit that follows
+ * - w: constant f32 [4,4,1,1]
+ * - c: constant f32 [4]
+ * - o, s, m: constant i64 [1] with the element 0, 1 or -1
+ * - r: constant i64 [4] of ones
+ * - p: constant i64 [8] of zeros
+ * - z: constant i64 scalar 4
+ * - g: constant f32 [2]
+ * - t: constant f32 scalar
+ * - q: constant f32 [4] of ones
+ * - j: input i64 [4,1]
+ * - e: input i64 [5]
+ * - n: absent */
 static const char *const trials[] = {
     "f4",     "f2",       "f1",
     "f0",     "f3",       "i2",
@@ -186,7 +196,7 @@ static void ask(const clv_devices *devices, const clv_graph *graph, bool *suppor
   clv__shapes_destroy(shapes);
 }
 
-/* Omits operators with a body: a device's support depends on the body. */
+/* Lists all operators except those with a body, because a device's support for them depends on the body. */
 static uint32_t list_ops(const clv__op **ops) {
 #define FAMILY(name) clv__ops_##name,
   static const clv__op *const families[] = {CLV__FAMILIES(FAMILY)};

@@ -50,7 +50,7 @@ static void write_summary(cli_inspection *in, clv__text *text) {
                    strchr(number, ' ') != NULL ? "" : " ", /* "GFLOP", but "7 FLOP" */
                    in->flops_complete    ? ""
                    : inputs_are_open(in) ? " (shapes are open: --shape and --dim set them)"
-                                         : " (for some nodes, known only at run time)");
+                                         : " (the FLOPs of some nodes are known only at run time)");
 }
 
 static void write_values(cli_inspection *in, const char *title, const clv_value_id *values, uint32_t count, clv__text *text) {
@@ -140,7 +140,7 @@ static void write_reasons(cli_inspection *in, uint32_t device, clv__text *text) 
     clv__label_name(text, reason);
     clv__text_append(text, " (");
     clv__label_plural(text, count, "node");
-    clv__text_append(text, count == 1 ? ": " : ", first reason: ");
+    clv__text_append(text, count == 1 ? ": " : ", first: ");
     clv__label_short(text, graph->nodes[n].name, 40);
     clv__text_append(text, ")\n");
   }

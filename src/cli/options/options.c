@@ -173,10 +173,10 @@ clv_status cli_options_parse(cli_invocation *cli, const cli_command *command, in
   }
   if (options->given[OPTION_HELP].count > 0) return CLV_OK;
   if (options->operand_count < command->min_operands) {
-    return cli_usage(cli, error, "%s is missing: cleave %s %s", command->operands, command->name, command->operands);
+    return cli_usage(cli, error, "%s is missing; usage: cleave %s %s", command->operands, command->name, command->operands);
   }
   if (options->operand_count > command->max_operands) {
-    return cli_usage(cli, error, "'%s' is one argument too many: cleave %s%s%s", options->operands[command->max_operands],
+    return cli_usage(cli, error, "'%s' is one argument too many; usage: cleave %s%s%s", options->operands[command->max_operands],
                      command->name, command->operands[0] != '\0' ? " " : "", command->operands);
   }
   return CLV_OK;

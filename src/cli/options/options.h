@@ -91,7 +91,7 @@ typedef enum cli_option_kind {
   CLI_FLAG,
   CLI_TEXT,
   CLI_ANY_TEXT,   /* may be empty */
-  CLI_MAYBE_TEXT, /* a value after `=`, or the next argument once the operands are complete */
+  CLI_MAYBE_TEXT, /* an optional value: after `=`, or the next argument if all operands came before the option */
   CLI_PAIR,       /* TEXT=TEXT */
   CLI_NUMBER,     /* an integer of at least `least` */
   CLI_REAL,       /* a number of at least 0 */

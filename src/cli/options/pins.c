@@ -29,7 +29,7 @@ clv_status cli_pins_each(const char *name, const char *text, size_t size_bytes,
     if (line_end == NULL) line_end = end;
     const char *first = at, *last = line_end;
     while (first < last && is_space(*first)) ++first;
-    for (const char *hash = first; hash < last; ++hash) { /* a name may contain #: a comment starts after a blank */
+    for (const char *hash = first; hash < last; ++hash) { /* # may occur in a name, so it starts a comment only after a blank */
       if (*hash == '#' && (hash == first || is_space(hash[-1]))) last = hash;
     }
     while (last > first && is_space(last[-1])) --last;

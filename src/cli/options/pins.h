@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-/* Both parts point into the text. */
+/* A parsed pin. The pattern and the device point into the text. */
 typedef struct cli_pin {
   const char *pattern, *device;
   size_t pattern_length, device_length;

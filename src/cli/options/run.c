@@ -15,7 +15,7 @@ void cli_context_options(cli_invocation *cli, clv_context_options *options) {
   if (strcmp(prefill, "off") == 0) options->capture_prefill = CLV_SWITCH_OFF;
   if (strcmp(prefill, "on") == 0) options->capture_prefill = CLV_SWITCH_ON;
   if (cli_is_given(cli, OPTION_GRAPH_CACHE)) {
-    uint64_t entries = cli_number(cli, OPTION_GRAPH_CACHE, 0); /* values beyond INT32_MAX are equivalent */
+    uint64_t entries = cli_number(cli, OPTION_GRAPH_CACHE, 0); /* larger values are reduced to INT32_MAX */
     options->capture_cache_entries = entries > INT32_MAX ? INT32_MAX : (int32_t)entries;
   }
   options->cache_directory = cli_text(cli, OPTION_CACHE_DIR, NULL);

@@ -40,10 +40,14 @@ const cli_option cli_option_table[OPTION_COUNT] = {
          "read pins from a file: one PATTERN=DEV per line; a # at the start of a line or after a blank starts a comment"},
     [OPTION_FORCE] = {"force", 0, CLI_PAIR, true, PLANS, 0, "OP=DEV", NULL,
                       "run all nodes of operator OP on DEV; --pin takes precedence"},
-    [OPTION_WEIGHTS] = {"weights", 0, CLI_PAIR, true, PLANS, 0, "PATTERN=DEV", NULL,
-                        "keep weights whose name matches PATTERN in the memory of DEV; the propagate strategies start there"},
-    [OPTION_VALUE] = {"value", 0, CLI_PAIR, true, PLANS, 0, "NAME=DEV", NULL,
-                      "keep the input, output or other value NAME in the memory of DEV; the propagate strategies start there"},
+    [OPTION_WEIGHTS] =
+        {"weights", 0, CLI_PAIR, true, PLANS, 0, "PATTERN=DEV", NULL,
+         "keep weights whose name matches PATTERN in the memory of DEV; the propagate strategies first place the nodes that read "
+         "them there"},
+    [OPTION_VALUE] =
+        {"value", 0, CLI_PAIR, true, PLANS, 0, "NAME=DEV", NULL,
+         "keep the input, output or other value NAME in the memory of DEV; the propagate strategies first place the nodes that "
+         "compute or read it there"},
     [OPTION_SHAPE] = {"shape", 0, CLI_PAIR, true, SIZED | CLI_IN(profile), 0, "INPUT=1x3x224x224", NULL,
                       "set the shape of an input"},
     [OPTION_DIM] = {"dim", 0, CLI_PAIR, true, SIZED | CLI_IN(profile), 0, "NAME=N", NULL, "set the size of a symbolic dimension"},
@@ -66,7 +70,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
          "as --explain=NODE"},
     [OPTION_EXPLAIN_PASSES] =
         {"explain-passes", 0, CLI_FLAG, false, CLI_IN(plan), 0, NULL, NULL,
-         "print the device (-1: none yet) of every value and node after each pass of propagate, with the cause"},
+         "print the device (-1: none yet) of every value and node after each pass of propagate, with the cause, such "
+         "as 1.off; docs/placement.md explains the causes"},
     [OPTION_COMPARE] = {"compare", 0, CLI_FLAG, false, CLI_IN(plan), 0, NULL, NULL,
                         "compare all strategies, and each device alone"},
     [OPTION_WHAT_IF] =
@@ -78,20 +83,22 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_DUMP] = {"dump", 0, CLI_TEXT, true, CLI_IN(run), 0, "VALUE", NULL,
                      "also show a value inside the model, and write it with the outputs"},
     [OPTION_VERIFY] = {"verify", 0, CLI_FLAG, false, CLI_IN(run) | CLI_IN(gnn), 0, NULL, NULL,
-                       "run every partition on the reference's inputs and report the first whose outputs differ"},
+                       "also run every partition on inputs that the reference evaluator computes, and report the first partition "
+                       "whose outputs differ from the reference's"},
     [OPTION_TRACE] = {"trace", 0, CLI_TEXT, false, CLI_IN(run) | CLI_IN(bench) | CLI_IN(gnn), 0, "FILE", NULL,
                       "write a timeline of all devices, for Perfetto (ui.perfetto.dev) or chrome://tracing"},
     [OPTION_SEED] = {"seed", 0, CLI_NUMBER, false, RUNS | CLI_IN(check_backend) | CLI_IN(gnn), 0, "N", "0",
                      "seed of random inputs, of random placements, of random graphs"},
     [OPTION_RUNS] = {"runs", 0, CLI_NUMBER, false, MEASURED | CLI_IN(run) | CLI_IN(gnn), 1, "N",
-                     "run: 1; bench: 50; profile: 15 per measurement", "number of runs; run shows and traces the last of them"},
+                     "run: 1; bench: 50; profile: 15 per measurement",
+                     "number of runs; 'cleave run' shows and traces the last one"},
     [OPTION_WARMUP] = {"warmup", 0, CLI_NUMBER, false, CLI_IN(bench), 0, "N", "5",
                        "runs before measuring starts, in addition to the first run"},
     [OPTION_OPERATORS] = {"operators", 0, CLI_FLAG, false, CLI_IN(bench), 0, NULL, NULL,
                           "report FLOP/s, bandwidth and share of the roofline for each operator; with -v, for each step"},
     [OPTION_GRAPH] = {"graph", 0, CLI_CHOICE, false, RUNS, 0, "off|on|auto", "CLEAVE_GRAPH, else auto",
                       "capture the launches of a device and replay them as one. off: never; on: capture the first run of each "
-                      "shape; auto: the second"},
+                      "shape; auto: capture the second run"},
     [OPTION_GRAPH_CACHE] =
         {"graph-cache", 0, CLI_NUMBER, false, RUNS, 0, "N", "CLEAVE_GRAPH_CACHE, else 12",
          "number of captured graphs kept per device; the least recently used is evicted first; 0 disables capture"},
@@ -106,7 +113,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_IN_FLIGHT] = {"in-flight", 0, CLI_CHOICE, false, CLI_IN(bench), 0, "1|2|3|4", "1",
                           "number of requests that run at the same time, each with its own memory for values between partitions"},
     [OPTION_DEVICE_TIME_LIMIT] = {"device-time-limit", 0, CLI_REAL, false, RUNS, 0, "SECONDS", "0, no limit",
-                                  "remove a device if a run waits for it for longer than this"},
+                                  "stop using a device if a run waits longer than this for it"},
     [OPTION_NO_FALLBACK] = {"no-fallback", 0, CLI_FLAG, false, CLI_IN(plan) | CLI_IN(run) | CLI_IN(compile) | CLI_IN(bench), 0,
                             NULL, NULL,
                             "if a device is not available or fails, report an error; do not use other devices in its place"},
@@ -119,7 +126,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                         "prune: remove files that were not used for AGE, such as 12h or 30d"},
     [OPTION_ALL] = {"all", 0, CLI_FLAG, false, CLI_IN(cache), 0, NULL, NULL, "prune: remove everything"},
     [OPTION_DETERMINISTIC] = {"deterministic", 0, CLI_FLAG, false, COMPILES, 0, NULL, NULL,
-                              "do not use algorithms that change rounding"},
+                              "do not use faster algorithms that round differently, such as Winograd convolution"},
     [OPTION_TUNE] = {"tune", 0, CLI_FLAG, false, COMPILES, 0, NULL, NULL,
                      "when compiling for the cpu device, measure the alternative algorithms for convolutions and products with "
                      "weights, and choose the fastest. Takes milliseconds per step. The choices are cached per step, library and "
@@ -131,8 +138,10 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_ATOL] = {"atol", 0, CLI_REAL, false, CLI_IN(test), 0, "A", "1e-7", "absolute tolerance for floats"},
     [OPTION_PLACEMENTS] = {"placements", 0, CLI_NUMBER, false, CLI_IN(test), 0, "N", "0",
                            "also test N random placements per directory; placement k uses seed --seed + k"},
-    [OPTION_SECTION] = {"section", 0, CLI_TEXT, true, CLI_IN(check_backend), 0, "NAME", "all",
-                        "section to check, such as life, operators or boundaries; an unknown NAME lists them all"},
+    [OPTION_SECTION] =
+        {"section", 0, CLI_TEXT, true, CLI_IN(check_backend), 0, "NAME", "all",
+         "section to check, such as life, operators or boundaries; the error message for an unknown NAME lists all "
+         "sections"},
     [OPTION_EVERY] = {"every", 0, CLI_NUMBER, false, CLI_IN(check_backend), 1, "N", "1, all",
                       "check only every Nth of the operator cases and random graphs, which are numerous"},
     [OPTION_RMAT] = {"rmat", 0, CLI_NUMBER, false, CLI_IN(gnn), 0, "SCALE", NULL, "the graph has 2^SCALE vertices"},
@@ -145,19 +154,21 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_SECONDS] = {"seconds", 0, CLI_REAL, false, CLI_IN(gnn), 0, "N", "60",
                         "approximate number of seconds for measuring blocks. Whole layers are always measured, then the blocks "
                         "that plans may use, smaller sizes first; 0: measure every block that a device can run, without a limit"},
-    [OPTION_GNN_PARTS] = {"parts", 0, CLI_TEXT, true, CLI_IN(gnn), 0, "FILE", "METIS partitions the graph",
-                          "read the part of each vertex from FILE instead: one number per line, as gpmetis writes to "
-                          "GRAPH.part.K; give one FILE for each k"},
+    [OPTION_GNN_PARTS] =
+        {"parts", 0, CLI_TEXT, true, CLI_IN(gnn), 0, "FILE", "METIS partitions the graph",
+         "read the part of each vertex from FILE, one number per line, instead of running METIS. gpmetis writes such "
+         "files, named GRAPH.part.K for K parts; give one FILE for each number of subgraphs"},
     [OPTION_GNN_GRAPH] = {"graph", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "FILE", NULL, "the graph to run the model on"},
     [OPTION_GNN_PLAN] = {"plan", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "FILE", NULL, "a plan written by 'cleave gnn plan -o'"},
     [OPTION_EFFORT] = {"effort", 0, CLI_CHOICE, false, CLI_IN(gnn), 0, "quick|full", "full",
-                       "how thoroughly to search for plans. quick: only move subgraphs, one at a time, off the busiest device"},
+                       "how thoroughly to search for plans. quick: only move subgraphs, one at a time, off the busiest device; "
+                       "full: also search by simulated annealing"},
     [OPTION_TOP_K] = {"top-k", 0, CLI_NUMBER, false, CLI_IN(gnn), 1, "N", "all that may be useful",
                       "number of plans kept per subgraph, in addition to the plans that use a single device"},
     [OPTION_LIST_PEPS] = {"list-peps", 0, CLI_FLAG, false, CLI_IN(gnn), 0, NULL, NULL,
-                          "list the candidate plans of each subgraph and layer for the chosen k"},
+                          "list the candidate execution plans (PEPs) of each subgraph and layer for the chosen k"},
     [OPTION_PAD] = {"pad", 0, CLI_NUMBER, false, CLI_IN(gnn), 1, "N", "1000",
-                    "pad rows and edges to multiples of N on devices that need fixed shapes"},
+                    "pad the numbers of rows and edges to multiples of N on devices that need fixed shapes"},
     [OPTION_EXPORT_DIR] = {"export-dir", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "DIR", NULL,
                            "write every block of the plan as ONNX; for devices that need fixed shapes, once per padded size"},
     [OPTION_RESUME] = {"resume", 0, CLI_FLAG, false, CLI_IN(gnn), 0, NULL, NULL,
@@ -167,8 +178,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                        "means not measured, -1 means out of memory"},
     [OPTION_STAGES] = {"stages", 0, CLI_PAIR, true, CLI_IN(gnn), 0, "DEVICE=FIRST-LAST", "the whole layer",
                        "which stages of a layer the --import times of DEVICE cover: from FIRST, counted from 0, up to but not "
-                       "including LAST, such as npu=4-7"},
-    [OPTION_JSON] = {"json", 0, CLI_FLAG, false, CLI_IN_ALL, 0, NULL, NULL, "print one JSON document"},
+                       "including LAST; npu=4-7 means stages 4, 5 and 6"},
+    [OPTION_JSON] = {"json", 0, CLI_FLAG, false, CLI_IN_ALL, 0, NULL, NULL, "print the result as one JSON document"},
     [OPTION_VERBOSE] = {"verbose", 'v', CLI_FLAG, false, CLI_IN_ALL, 0, NULL, NULL,
                         "print more, including the library's messages"},
     [OPTION_QUIET] = {"quiet", 'q', CLI_FLAG, false, CLI_IN_ALL, 0, NULL, NULL, "print less: no notes, no progress"},
@@ -180,12 +191,12 @@ const cli_option_words cli_option_words_table[] = {
     {CLI_INDEX_plan, OPTION_OUTPUT, "write the plan; run and bench accept it in place of a model", NULL},
     {CLI_INDEX_profile, OPTION_OUTPUT,
      "write the measured costs, for --profile of plan, run, bench and test; an existing profile is extended", NULL},
-    {CLI_INDEX_run, OPTION_RUNS, "number of runs; the last one is shown and traced", "1"},
+    {CLI_INDEX_run, OPTION_RUNS, "number of runs; only the last one is shown and traced", "1"},
     {CLI_INDEX_bench, OPTION_RUNS, "number of measured runs", "50"},
     {CLI_INDEX_profile, OPTION_RUNS, "how often to repeat each measurement; the median is used", "15"},
     {CLI_INDEX_run, OPTION_SEED, "seed of random inputs", NULL},
     {CLI_INDEX_bench, OPTION_SEED, "seed of random inputs", NULL},
     {CLI_INDEX_test, OPTION_SEED, "seed of random placements", NULL},
-    {CLI_INDEX_check_backend, OPTION_SEED, "seed of everything random", NULL},
+    {CLI_INDEX_check_backend, OPTION_SEED, "seed of all random choices", NULL},
 };
 const uint32_t cli_option_words_count = sizeof cli_option_words_table / sizeof *cli_option_words_table;

@@ -115,12 +115,13 @@ const cli_command cli_command_test = {
         "A test directory contains model.onnx and folders test_data_set_N with input_K.pb and output_K.pb. A directory without\n"
         "a model.onnx is searched for test directories. Each test gets one line: PASS, FAIL (a result differs), UNSUPPORTED\n"
         "(the model cannot be loaded or planned) or ERROR, with the reason. The totals follow. Floats must agree within\n"
-        "atol + rtol * |expected|, and NaN with NaN; everything else must be equal. The exit status is 0 if no test has FAIL or\n"
-        "ERROR.\n"
+        "atol + rtol * |expected|, and a NaN must match a NaN; everything else must be equal. The exit status is 0 if no test\n"
+        "ends with FAIL or ERROR.\n"
         "--placements N also tests N random placements of every directory, each node on a random device that supports it. A\n"
         "failure names its seed; '--placements 1 --seed SEED' repeats it.",
     .examples =
-        "  cleave test tests/data/node --devices npu,cpu\n"
-        "  cleave test models/* --devices npu,cpu --placements 20 --seed 1 --json\n",
+        "  cleave test tests/data/node --devices npu,cpu                             # run every test below the directory\n"
+        "  cleave test models/* --devices npu,cpu --placements 20 --seed 1 --json    # also 20 random placements of each model; "
+        "print JSON\n",
     .execute = execute,
 };

@@ -107,8 +107,8 @@ static clv_status read_files(const clv_allocator *allocator, clv__arena *arena, 
   uint32_t files = count_files(folder, kind);
   bool inputs = strcmp(kind, "input") == 0;
   if (files > count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: %u %s files, but the model has %u %ss", folder, files, kind, count,
-                          kind);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: contains files for %u %ss, but the model has %u %ss", folder, files,
+                          kind, count, kind);
   }
   for (uint32_t k = 0; k < files; ++k) {
     char name[64];
@@ -160,7 +160,8 @@ static clv_status list_sets(clv__arena *arena, const char *path, unsigned long *
   }
   closedir(entries);
   qsort(*numbers, *count, sizeof **numbers, compare_numbers);
-  if (*count == 0) return clv__error_set(error, CLV_NOT_FOUND, "%s: test_data_set_0 is missing", path);
+  if (*count == 0)
+    return clv__error_set(error, CLV_NOT_FOUND, "%s: contains no folder test_data_set_N, such as test_data_set_0", path);
   return CLV_OK;
 }
 

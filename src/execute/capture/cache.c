@@ -26,7 +26,7 @@ struct clv__capture_entry {
   uint64_t counted; /* how many of `hits` are already counted in the key's sightings */
   uint32_t key;     /* index in the sightings */
   bool is_going;    /* the thread that evicted it is destroying its content; the owner waits before it frees the entry */
-  bool is_chosen;   /* chosen to make room */
+  bool is_chosen;   /* to be evicted for another entry */
 };
 
 struct clv__capture_cache {
@@ -162,7 +162,7 @@ static clv__capture_entry *evict_chosen(clv__capture_cache *cache) {
     take_out(cache, entry);
     link_entry(&cache->evicted, entry);
     ++cache->counters.evictions;
-    if ((atomic_fetch_or(&entry->state, EVICTED) & ENTERED) != 0) continue; /* then its owner destroys it on leaving */
+    if ((atomic_fetch_or(&entry->state, EVICTED) & ENTERED) != 0) continue; /* in use: its owner destroys it on leaving */
     entry->is_going = true;
     entry->next_going = going;
     going = entry;
@@ -195,7 +195,7 @@ static void tell_difference(const clv__capture_cache *cache, const clv__capture_
     }
   }
   if (last == NULL) {
-    snprintf(text, size_bytes, "nothing was captured");
+    snprintf(text, size_bytes, "nothing was captured before");
     return;
   }
   const clv__capture_key *before = &cache->sightings.items[last->key].key;

@@ -2,8 +2,8 @@
  * depend on how captures are made: the caller owns the format of an entry's content.
  *
  * An entry is all captured partitions of one plan and one set of shapes on the device, for one owner (a request's prepared
- * shapes), because captures refer to the owner's memory. Statistics beyond entries (sightings, failed keys) are by key alone and
- * bounded, see sightings.h. A sighting of a key is a run with that key: it launches an entry, or calls clv__capture_cache_ask().
+ * shapes), because captures refer to the owner's memory. Other statistics (sightings, failed keys) are kept per key, in bounded
+ * memory: see sightings.h. A sighting of a key is a run with that key: it launches an entry, or calls clv__capture_cache_ask().
  *
  * Admission when entries or bytes are full follows TinyLFU (Einziger, Friedman and Manes, 2017). The least recently used entries
  * are evicted, but only if the newcomer was seen more often than each of them, by more than a quarter. So runs that cycle over
@@ -25,7 +25,7 @@ typedef struct clv__capture_entry clv__capture_entry;
 
 typedef struct clv__capture_counters {
   uint64_t hits;      /* launches of a capture */
-  uint64_t misses;    /* runs without a capture, or that make one: calls of clv__capture_cache_ask() */
+  uint64_t misses;    /* runs without a capture, and runs that make one: calls of clv__capture_cache_ask() */
   uint64_t captures;  /* successful captures, kept or not */
   uint64_t failures;  /* captures that failed */
   uint64_t evictions; /* entries evicted for others */
@@ -52,8 +52,8 @@ clv_status clv__capture_cache_create(const clv_allocator *allocator, uint32_t en
 void clv__capture_cache_destroy(clv__capture_cache *cache);
 
 /* Reports a run without an entry: counts a sighting of the key, and returns what to do. `difference` (may be NULL) receives the
- * first difference between the key and the entry used last: "nothing was captured", "node 3 'act': Mul, was Add", "value 'x':
- * f32[1,4], was f32[1,3]". */
+ * first difference between the key and the entry used last: "nothing was captured before", "node 3 'act': Mul, was Add", "value
+ * 'x': f32[1,4], was f32[1,3]". */
 clv__capture_verdict clv__capture_cache_ask(clv__capture_cache *cache, const clv__capture_key *key, char *difference,
                                             size_t size_bytes);
 

@@ -196,7 +196,8 @@ clv_status clv__capture_execute(clv__request *request, uint32_t index, clv_strea
   state->issue = CLV__ISSUE_EAGER;
   state->why = NULL;
   if (capture == NULL) return execute(request, device, index, stream, error);
-  bool is_timed = !device->info.is_synchronous && capture->issue != CLV__ISSUE_CAPTURED; /* otherwise kernels would count */
+  /* On a synchronous device, the time would include the kernels. ready() measures the time of a capture. */
+  bool is_timed = !device->info.is_synchronous && capture->issue != CLV__ISSUE_CAPTURED;
   uint64_t begin_ns = is_timed ? clv__clock_ns() : 0;
   clv_status status = issue(request, capture, device, index, stream, error);
   if (is_timed) capture->run_ns += clv__clock_ns() - begin_ns;

@@ -132,13 +132,14 @@ static bool say_lists(comparison *c, const char *what, clv_dtype dtype, const vo
   list_text(&lists[0], count - first, is, sizeof is);
   list_text(&lists[1], count - first, was, sizeof was);
   if (first == 0) return say(c, "%s%s, was %s", what, is, was);
-  return say(c, "%sfrom element %zu on %s, was %s", what, first, is, was);
+  return say(c, "%sfrom element %zu on: %s, was %s", what, first, is, was);
 }
 
 /* Compares two constants of the same type. */
 static bool content_differs(comparison *c, clv_dtype dtype) {
   uint64_t now = get(&c->now), before = get(&c->before);
-  if (now != before) return say(c, "%llu bytes known, was %llu", (unsigned long long)now, (unsigned long long)before);
+  if (now != before)
+    return say(c, "the size of the known content is %llu, was %llu", (unsigned long long)now, (unsigned long long)before);
   if (dtype == CLV_STRING) {
     for (uint64_t i = 0; i < now; ++i) {
       clv_string a = get_text(&c->now), b = get_text(&c->before);
@@ -188,14 +189,16 @@ static bool value_differs(comparison *c) {
   if ((now & CLV__KEY_CAPTURE) != 0) {
     now = get(&c->now);
     before = get(&c->before);
-    if (now != before) return say(c, "is outer value %llu, was %llu", (unsigned long long)now, (unsigned long long)before);
+    if (now != before)
+      return say(c, "is value %llu from outside the body, was %llu", (unsigned long long)now, (unsigned long long)before);
     now = CLV__KEY_CAPTURE;
   }
   uint64_t memory = get(&c->now), memory_before = get(&c->before);
   if (memory != memory_before) {
     value_text(c, memory, is, sizeof is);
     value_text(c, memory_before, was, sizeof was);
-    return say(c, "shares memory with %s, was %s", memory == 0 ? "nothing before it" : is, memory_before == 0 ? "none" : was);
+    return say(c, "shares memory with %s, previously with %s", memory == 0 ? "no earlier value" : is,
+               memory_before == 0 ? "none" : was);
   }
   return (now & CLV__KEY_CONTENT) != 0 && content_differs(c, type.dtype);
 }

@@ -3,7 +3,7 @@
  *   key        text device, text fingerprint, partitions, nodes in all partitions, partition...
  *   partition  nodes, node...
  *   node       text domain, text op, opset, attributes, attribute..., inputs, edge..., outputs, edge...
- *   edge       0: absent; 1 + the value's number; a value seen for the first time gets the next number, and follows
+ *   edge       0: absent; 1 + the value's number; a new value gets the next number, and its `value` record follows
  *   value      flags, type, its index among captures (if CAPTURE), memory (0, or 1 + the number of the first value that shares
  *              its memory), content (if CONTENT)
  *   type       dtype, rank, dims
@@ -59,7 +59,7 @@ static void put_type(clv__text *out, const clv_tensor *type) {
   for (int32_t i = 0; i < type->rank; ++i) put_signed(out, type->dims[i]);
 }
 
-/* `size_bytes` is the size of `tensor`; 0: its data is unknown, or there is none. */
+/* Writes the content of `tensor`, which has `size_bytes` bytes; 0: its data is unknown, or it is empty. */
 static void put_content(clv__text *out, const clv_tensor *tensor, size_t size_bytes) {
   if (tensor->dtype == CLV_STRING) {
     put(out, size_bytes / sizeof(clv_string));

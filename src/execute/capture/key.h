@@ -2,9 +2,9 @@
  * raw pointers. A key is computed once per plan, device and set of shapes. Its hash finds an entry; its bytes confirm a hit and
  * locate the first difference.
  *
- * Strides are left out, because values at a boundary are dense. The content of constants above a few elements is left out too,
- * except inside attributes: a graph belongs to one session, whose weights do not change. Names are only for messages: graphs that
- * differ only in names have equal keys. */
+ * Strides are left out, because values at a boundary are dense. The content of constants above CLV__KEY_SMALL_BYTES is left out
+ * too, except inside attributes: a graph belongs to one session, whose weights do not change. Names are only for messages: graphs
+ * that differ only in names have equal keys. */
 #ifndef CLEAVE_EXECUTE_CAPTURE_KEY_H
 #define CLEAVE_EXECUTE_CAPTURE_KEY_H
 

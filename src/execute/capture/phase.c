@@ -2,7 +2,7 @@
 #include "execute/capture/phase.h"
 
 enum {
-  MOST_STEPS = 12,   /* most operators between a product and the softmax: scale, cap, bias, mask, casts */
+  MOST_STEPS = 12,   /* maximum number of operators between a product and the softmax: scale, cap, bias, mask, casts */
   MOST_VISITS = 256, /* nodes visited for one softmax */
 };
 
@@ -102,7 +102,8 @@ static bool read_node(search *s, const clv__node *node, int64_t *length) {
   }
   bool is_softmax = is_onnx(node, "Softmax");
   if (node->domain[0] == '\0' && !is_softmax) return false;
-  if (clv__node_matches_op(node, "*scaled_dot_product*attention*")) { /* as a whole, or the softmax of its decomposition */
+  /* This also matches the Softmax that such an operator was lowered to. */
+  if (clv__node_matches_op(node, "*scaled_dot_product*attention*")) {
     *length = first->rank < 2 ? CLV_DIM_UNKNOWN : first->dims[first->rank - 2];
     return true;
   }

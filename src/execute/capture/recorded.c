@@ -117,8 +117,8 @@ static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id
   return space == CLV__SPACE_HOST && (v->is_input || v->is_output || is_kept);
 }
 
-/* Returns whether no binding has moved since the capture. Only looks up the bindings of loose operands or, in a staged partition,
- * reads those already bound. */
+/* Returns whether no binding has moved since the capture. Looks up only the bindings of the loose operands. In a staged
+ * partition, compares all bindings instead, which are already known. */
 static bool have_not_moved(const clv__recorded *r, const clv__request *request, uint32_t first) {
   const recording *one = &r->recordings[first];
   const clv__prepared *prepared = request->prepared;

@@ -1,4 +1,5 @@
-/* What a prepared set can capture on each device: which partitions, under which key, in which cache. */
+/* Determines the captures of a prepared set on each device: which partitions they contain, their key, and the cache that keeps
+ * them. */
 #include "execute/capture/own.h"
 #include "execute/capture/phase.h"
 
@@ -69,14 +70,14 @@ static bool all_static(const clv_graph_view *view, const clv_tensor *types) {
   return true;
 }
 
-/* Returns whether launches are the same in every run of the same shapes: no size in the partition depends on data. */
+/* Returns whether the partition's launches are the same in every run with the same shapes: no size in it depends on data. */
 static bool is_fixed(const clv__prepared *prepared, uint32_t index) {
   const clv__partition *partition = &clv__request_plan(prepared->request)->partitions[index];
   if (prepared->partitions[index].instance == NULL) return false;
   return all_static(partition->view, partition->is_bucketed ? prepared->placed : prepared->types);
 }
 
-/* Returns whether launches differ for other shapes of the set's bucket. */
+/* Returns whether the partition's launches differ for other shapes of the set's bucket. */
 static bool follows_shapes(const clv__prepared *prepared, uint32_t index) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__partition *partition = &plan->partitions[index];

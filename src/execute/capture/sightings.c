@@ -12,7 +12,7 @@ void clv__sightings_finish(clv__sightings *sightings) {
 }
 
 static size_t bucket_of(const clv__sightings *sightings, const clv__hash *hash) {
-  size_t number; /* all bits of a hash are equally good */
+  size_t number; /* any bytes of a hash serve as a number */
   memcpy(&number, hash->bytes, sizeof number);
   return number & (sightings->bucket_count - 1);
 }

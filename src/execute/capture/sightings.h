@@ -31,7 +31,7 @@ typedef struct clv__sightings {
   uint32_t uncaptured; /* how many of them are in use and without a capture */
   uint32_t *buckets;   /* `bucket_count` of them, a power of two or zero */
   size_t bucket_count;
-  uint64_t window, sum; /* sightings since the counts were last halved */
+  uint64_t window, sum; /* `sum`: sightings since the counts were last halved; halved again when it reaches `window` */
   uint64_t clock;
 } clv__sightings;
 

@@ -69,13 +69,14 @@ static clv_status read_shape(cursor *text, clv_tensor *type, clv_error *error) {
   while (!accept_char(text, ')')) {
     int64_t dim;
     if (!take_number(text, &dim))
-      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: dimension %d is not a size", type->rank);
+      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: dimension %d of 'shape' is not a whole number of 0 or more",
+                            type->rank);
     if (type->rank == CLV_MAX_RANK) {
       return clv__error_set(error, CLV_NOT_SUPPORTED, "npy header: rank above the maximum of %d", CLV_MAX_RANK);
     }
     type->dims[type->rank++] = dim;
     if (!accept_char(text, ',') && (text->at == text->end || *text->at != ')')) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: 'shape' is truncated");
+      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: expected ',' or ')' after a number in 'shape'");
     }
   }
   return CLV_OK;
@@ -146,7 +147,7 @@ static clv_status read_dictionary(cursor *text, clv__npy_header *header, clv_err
     const char *key;
     size_t length;
     if (!take_quoted(text, &key, &length) || !accept_char(text, ':')) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: the dictionary is damaged");
+      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: expected a quoted key and ':' in the dictionary");
     }
     if (length == 5 && memcmp(key, "descr", 5) == 0) {
       has_descr = true;
@@ -164,7 +165,7 @@ static clv_status read_dictionary(cursor *text, clv__npy_header *header, clv_err
       return clv__error_set(error, CLV_INVALID_MODEL, "npy header: unknown key '%.*s'", (int)(length < 40 ? length : 40), key);
     }
     if (!accept_char(text, ',') && (text->at == text->end || *text->at != '}')) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: the dictionary is truncated");
+      return clv__error_set(error, CLV_INVALID_MODEL, "npy header: expected ',' or '}' after an entry of the dictionary");
     }
   }
   if (!has_descr || !has_order || !has_shape) {
@@ -190,7 +191,8 @@ clv_status clv__npy_header_read(const void *data, size_t size_bytes, clv__npy_he
   if (start + length > CLV__NPY_HEADER_LIMIT)
     return clv__error_set(error, CLV_INVALID_MODEL, "npy header of %zu bytes is too large", length);
   if (start > size_bytes || length > size_bytes - start) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "npy header of %zu bytes, but the file has %zu", length, size_bytes);
+    return clv__error_set(error, CLV_INVALID_MODEL, "the npy header has %zu bytes, but the whole file has only %zu", length,
+                          size_bytes);
   }
   cursor text = {(const char *)bytes + start, (const char *)bytes + start + length};
   CLV__TRY(read_dictionary(&text, header, error));
@@ -381,7 +383,7 @@ clv_status clv__npy_append_header(clv__text *out, const clv_tensor *type, clv_er
   size_t size_bytes;
   const char *descr = descr_of(type->dtype);
   if (descr == NULL || !clv__tensor_size_bytes(type, &size_bytes)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "npy: the tensor has no type or an unknown size");
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "npy: the tensor's element type cannot be stored, or its size is unknown");
   }
   append_header(out, type, descr);
   return out->failed ? clv__error_memory(error, 128) : CLV_OK;

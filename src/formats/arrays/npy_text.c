@@ -57,7 +57,7 @@ static clv_status element_bytes(const clv__npy_header *header, const uint8_t *fr
   for (size_t i = 0; i < used; i += 4) {
     uint32_t code = read_unit(from + i, header->swap);
     size_t step = encode(code, to == NULL ? NULL : to + total);
-    if (step == 0) return clv__error_set(error, CLV_INVALID_MODEL, "npy: 0x%x is not a character", code);
+    if (step == 0) return clv__error_set(error, CLV_INVALID_MODEL, "npy: 0x%x is not a valid Unicode character", code);
     total += step;
   }
   *size_bytes = total;

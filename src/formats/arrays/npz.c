@@ -21,7 +21,7 @@ static clv_status find_directory(const clv__npz *npz, directory *found, clv_erro
     uint64_t end64 = clv__zip_get64(data + at - LOCATOR64_BYTES + 8);
     if (npz->size_bytes < END64_BYTES || end64 > npz->size_bytes - END64_BYTES ||
         clv__zip_get32(data + end64) != END64_SIGNATURE) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "npz: the directory is damaged");
+      return clv__error_set(error, CLV_INVALID_MODEL, "npz: the zip directory is damaged: its 64-bit end record is missing");
     }
     *found = (directory){clv__zip_get64(data + end64 + 32), clv__zip_get64(data + end64 + 40), clv__zip_get64(data + end64 + 48)};
     return CLV_OK;
@@ -54,12 +54,12 @@ static void read_extra64(const uint8_t *extra, size_t size_bytes, clv__zip_entry
 static clv_status read_entry(clv__npz *npz, const uint8_t **at, const uint8_t *end, clv__zip_entry *item, clv_error *error) {
   const uint8_t *record = *at;
   if (end - record < CENTRAL_BYTES || clv__zip_get32(record) != CENTRAL_SIGNATURE) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "npz: entry %zu of the directory is damaged", npz->count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "npz: entry %zu of the zip directory is damaged", npz->count);
   }
   size_t name_bytes = clv__zip_get16(record + 28), extra_bytes = clv__zip_get16(record + 30),
          comment_bytes = clv__zip_get16(record + 32);
   if ((size_t)(end - record) - CENTRAL_BYTES < name_bytes + extra_bytes + comment_bytes) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "npz: entry %zu of the directory is truncated", npz->count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "npz: entry %zu of the zip directory is truncated", npz->count);
   }
   const char *name = (const char *)record + CENTRAL_BYTES;
   *item = (clv__zip_entry){NULL,
@@ -93,7 +93,8 @@ static clv_status read_directory(clv__npz *npz, clv_error *error) {
   if (found.offset > npz->size_bytes || found.size_bytes > npz->size_bytes - found.offset ||
       found.count > found.size_bytes / CENTRAL_BYTES) {
     return clv__error_set(
-        error, CLV_INVALID_MODEL, "npz: a directory of %llu entries in %llu bytes at byte %llu, in a file of %zu",
+        error, CLV_INVALID_MODEL,
+        "npz: the zip directory is damaged: %llu entries in %llu bytes from byte %llu do not fit in a file of %zu bytes",
         (unsigned long long)found.count, (unsigned long long)found.size_bytes, (unsigned long long)found.offset, npz->size_bytes);
   }
   npz->entries = clv__arena_allocate_zero(&npz->arena, (size_t)found.count, sizeof *npz->entries);

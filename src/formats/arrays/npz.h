@@ -25,7 +25,8 @@ CLV_MUST_USE clv_status clv__npz_read(const clv__npz *npz, const char *name, clv
 
 typedef struct clv__npz_stream clv__npz_stream;
 
-/* Opens an array for reading. Several streams may read the same array at once; `npz` must outlive them. Errors as above. */
+/* Opens an array for reading. Several streams may read the same array at once; `npz` must outlive them. Errors as in
+ * clv__npz_read(). */
 CLV_MUST_USE clv_status clv__npz_stream_open(const clv__npz *npz, const char *name, clv__npz_stream **stream, clv_error *error);
 void clv__npz_stream_close(clv__npz_stream *stream); /* accepts NULL */
 const clv__npy_header *clv__npz_stream_header(const clv__npz_stream *stream);

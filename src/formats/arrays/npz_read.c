@@ -39,10 +39,11 @@ static clv_status locate(const clv__npz *npz, const clv__zip_entry *item, const 
       return CLV_OK;
     }
   }
-  return clv__error_set(error, CLV_INVALID_MODEL,
-                        "npz: array '%s' is damaged: %llu bytes, compressed to %llu, at byte %llu of %zu", item->name,
-                        (unsigned long long)item->size_bytes, (unsigned long long)item->packed_bytes,
-                        (unsigned long long)item->offset, npz->size_bytes);
+  return clv__error_set(
+      error, CLV_INVALID_MODEL,
+      "npz: array '%s' is damaged: it cannot have %llu bytes, stored as %llu bytes at byte %llu of a file of %zu", item->name,
+      (unsigned long long)item->size_bytes, (unsigned long long)item->packed_bytes, (unsigned long long)item->offset,
+      npz->size_bytes);
 }
 
 /* Releases pages already read, so that a large mapped file does not count as memory in use. */
@@ -80,7 +81,7 @@ static clv_status pull(clv__npz_stream *stream, uint8_t *to, size_t size_bytes, 
   while (size_bytes > 0) {
     size_t step = size_bytes < STEP_BYTES ? size_bytes : STEP_BYTES;
     if (stream->item->method == STORED) {
-      memcpy(to, stream->packed, step); /* the lengths were compared on opening */
+      memcpy(to, stream->packed, step); /* within the file: locate() checked the entry */
       stream->packed += step;
     } else {
       CLV__TRY(unpack(stream, to, step, error));
@@ -114,8 +115,8 @@ static clv_status begin(clv__npz_stream *stream, clv_error *error) {
   CLV__TRY(pull(stream, stream->head, head_bytes, error));
   CLV__TRY(clv__npy_header_read(stream->head, head_bytes, &stream->header, error));
   if (total - stream->header.header_bytes != stream->header.data_bytes) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "its type needs %zu bytes, but it has %zu", stream->header.data_bytes,
-                          total - stream->header.header_bytes);
+    return clv__error_set(error, CLV_INVALID_MODEL, "its shape and type need %zu bytes of data, but it has %zu",
+                          stream->header.data_bytes, total - stream->header.header_bytes);
   }
   stream->head_at = stream->header.header_bytes;
   stream->head_bytes = head_bytes;
@@ -178,7 +179,8 @@ static clv_status take_bytes(clv__npz_stream *stream, uint8_t *to, size_t size_b
   stream->given_bytes += size_bytes;
   if (status == CLV_OK && stream->given_bytes == stream->header.data_bytes && !stream->has_jumped &&
       stream->crc != stream->item->crc) {
-    status = clv__error_set(error, CLV_INVALID_MODEL, "damaged: the checksum is %08lx, not %08x", stream->crc, stream->item->crc);
+    status = clv__error_set(error, CLV_INVALID_MODEL, "its data is damaged: its checksum is %08lx; expected %08x", stream->crc,
+                            stream->item->crc);
   }
   return status;
 }

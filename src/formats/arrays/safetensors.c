@@ -74,7 +74,7 @@ static clv_status read_type(const json_t *json, entry *item, uint64_t *size_byte
   uint64_t count = 1; /* product of the nonzero dims, so that a 0 cannot hide an overflow */
   for (size_t i = 0; i < json_array_size(shape); ++i) {
     uint64_t dim;
-    CLV__TRY(read_size(json_array_get(shape, i), item, "its shape contains an entry that is not a size", &dim, error));
+    CLV__TRY(read_size(json_array_get(shape, i), item, "an entry of its shape is not a whole number of 0 or more", &dim, error));
     if (i < (size_t)item->type.rank) item->type.dims[i] = (int64_t)dim;
     empty = empty || dim == 0;
     if (dim != 0 && (__builtin_mul_overflow(count, dim, &count) || count > UINT64_MAX / 128)) {
@@ -96,8 +96,10 @@ static clv_status read_entry(const clv__safetensors *file, const json_t *json, e
   CLV__TRY(read_type(json, item, &size_bytes, error));
   const json_t *offsets = json_object_get(json, "data_offsets");
   if (json_array_size(offsets) != 2) return refuse(error, item, "its data_offsets are not two numbers");
-  CLV__TRY(read_size(json_array_get(offsets, 0), item, "its data_offsets are not two sizes", &item->begin, error));
-  CLV__TRY(read_size(json_array_get(offsets, 1), item, "its data_offsets are not two sizes", &item->end, error));
+  CLV__TRY(read_size(json_array_get(offsets, 0), item, "its data_offsets are not two whole numbers of 0 or more", &item->begin,
+                     error));
+  CLV__TRY(
+      read_size(json_array_get(offsets, 1), item, "its data_offsets are not two whole numbers of 0 or more", &item->end, error));
   if (item->begin > item->end || item->end > file->data_bytes) {
     return clv__error_set(error, CLV_INVALID_MODEL, "tensor '%.200s': bytes %llu to %llu are outside the data of %llu bytes",
                           item->name, (unsigned long long)item->begin, (unsigned long long)item->end,
@@ -163,14 +165,15 @@ static clv_status read_entries(clv__safetensors *file, json_t *root, clv_error *
 
 static clv_status read_header(clv__safetensors *file, const uint8_t *bytes, size_t size_bytes, clv_error *error) {
   if (size_bytes < PREFIX_BYTES + 2) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "not safetensors, or truncated: it has %zu bytes", size_bytes);
+    return clv__error_set(error, CLV_INVALID_MODEL, "not safetensors, or truncated: it has only %zu bytes", size_bytes);
   }
   uint64_t header_bytes = 0;
   for (int i = PREFIX_BYTES - 1; i >= 0; --i) header_bytes = header_bytes << 8 | bytes[i];
   if (header_bytes > size_bytes - PREFIX_BYTES || header_bytes > HEADER_LIMIT) {
-    return clv__error_set(error, CLV_INVALID_MODEL,
-                          "not safetensors, or truncated: a header of %llu bytes in a file of %zu (maximum %d)",
-                          (unsigned long long)header_bytes, size_bytes, (int)HEADER_LIMIT);
+    return clv__error_set(
+        error, CLV_INVALID_MODEL,
+        "not safetensors, or truncated: its header would have %llu bytes, but the file has %zu, and the maximum is %d",
+        (unsigned long long)header_bytes, size_bytes, (int)HEADER_LIMIT);
   }
   if (bytes[PREFIX_BYTES] != '{')
     return clv__error_set(error, CLV_INVALID_MODEL, "not safetensors: the header is not a JSON object");
@@ -271,8 +274,8 @@ clv_status clv__safetensors_read(const clv__safetensors *file, const char *name,
   const uint8_t *data = file->data + item->begin;
   for (uint64_t i = 0; item->type.dtype == CLV_BOOL && i < item->end - item->begin; ++i) {
     if (data[i] <= 1) continue;
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s: tensor '%.200s': element %llu is %u, which is not a bool", file->path,
-                          name, (unsigned long long)i, data[i]);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s: tensor '%.200s': element %llu is %u, which is not a bool (0 or 1)",
+                          file->path, name, (unsigned long long)i, data[i]);
   }
   *tensor = item->type;
   tensor->data = (void *)data;

@@ -22,7 +22,7 @@ void clv__safetensors_close(clv__safetensors *file); /* accepts NULL */
 clv__file_map clv__safetensors_take_map(clv__safetensors *file);
 
 size_t clv__safetensors_count(const clv__safetensors *file);
-/* The string lives as long as `file`. */
+/* Returns the name of a tensor. The string lives as long as `file`. */
 const char *clv__safetensors_name(const clv__safetensors *file, size_t index);
 bool clv__safetensors_has(const clv__safetensors *file, const char *name);
 /* Reads a tensor by name. `tensor->data` points into the file, may be unaligned, and is read-only. Errors: CLV_NOT_FOUND, with

@@ -240,7 +240,7 @@ static void lower_where(aten *n) {
   value condition = clv__aten_cast(n, clv__aten_input(n, 0), CLV_BOOL);
   scalar self = clv__aten_scalar_of(n, "self"), other = clv__aten_scalar_of(n, "other");
   bool has_self = self.dtype != CLV_DTYPE_NONE, has_other = other.dtype != CLV_DTYPE_NONE;
-  if (!has_self && !has_other && n->input_count < 3) clv__aten_keep(n); /* where(condition) returns indices */
+  if (!has_self && !has_other && n->input_count < 3) clv__aten_keep(n); /* where(condition) returns indices, unlike Where */
   value x = has_self ? clv__aten_absent() : clv__aten_input(n, 1);
   value y = has_other ? clv__aten_absent() : clv__aten_input(n, has_self ? 1 : 2);
   clv_dtype dtype = n->output_count > 0 ? n->outputs[0].type.dtype : CLV_F32; /* two numbers alone do not determine the dtype */

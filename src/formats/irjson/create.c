@@ -19,14 +19,14 @@ static void lower_full(aten *n) {
   clv__aten_return(n, 0, clv__aten_filled(n, to->dtype, number, to));
 }
 
-/* Lowers to Range: start, start + step, … up to but excluding the end. Range may compute in another dtype than the declared one.
- */
+/* Lowers to Range: start, start + step, … up to but excluding the end. The dtype of Range may differ from the declared one;
+ * clv__aten_return() casts the result. */
 static void lower_arange(aten *n) {
   const clv_tensor *to = &n->outputs[0].type;
   scalar start = clv__aten_scalar_of(n, "start"), end = clv__aten_scalar_of(n, "end"), step = clv__aten_scalar_of(n, "step");
   if (start.dtype == CLV_DTYPE_NONE) start = zero;
   if (step.dtype == CLV_DTYPE_NONE) step = one;
-  if (end.dtype == CLV_DTYPE_NONE || step.real == 0) clv__aten_fail(n, "attrs.end or attrs.step is missing or 0");
+  if (end.dtype == CLV_DTYPE_NONE || step.real == 0) clv__aten_fail(n, "attrs.end is missing, or attrs.step is 0");
   bool integers = start.real == (double)start.integer && end.real == (double)end.integer && step.real == (double)step.integer;
   /* Whole numbers are computed exactly in i64, whatever the output dtype. */
   clv_dtype dtype = integers ? CLV_I64 : to->dtype == CLV_F64 ? CLV_F64 : CLV_F32;

@@ -49,7 +49,7 @@ static clv_status check_call(const clv__irjson *file, const clv__aten_node *node
     const char *text = json_string_value(json_array_get(call, i));
     if (text != NULL && is_argument(text) && check_inputs(node, text, seen)) continue;
     return clv__error_set(file->error, CLV_INVALID_MODEL,
-                          "call[%zu] is %s%.120s; expected \"TYPE NAME=VALUE\", with %%0 to %%%u for its inputs", i,
+                          "call[%zu] is %s%.120s; expected \"TYPE NAME=VALUE\", where %%0 to %%%u are its inputs", i,
                           text == NULL ? clv__irjson_kind(json_array_get(call, i)) : "", text == NULL ? "" : text,
                           node->input_count - (node->input_count > 0));
   }

@@ -141,7 +141,7 @@ static clv_status bind_constant(clv__irjson *file, const char *name, const json_
   const json_t *numbers = json_object_get(json, "data");
   if (numbers == NULL) {
     return clv__error_set(file->error, CLV_INVALID_MODEL, "%s is %s; expected an object with \"data\"", where,
-                          json_is_object(json) ? "an object without" : clv__irjson_kind(json));
+                          json_is_object(json) ? "an object without \"data\"" : clv__irjson_kind(json));
   }
   clv_tensor type = {0};
   const char *dtype = json_string_value(json_object_get(json, "dtype"));

@@ -112,7 +112,7 @@ clv__aten_value clv__aten_absent(void);
 /* Returns the tensor for the argument `name`, or the absent value if it is None. If the file does not name the arguments, returns
  * input `position`, which is the right one if all optional tensors before it are given. */
 clv__aten_value clv__aten_optional(const clv__aten_node *node, const char *name, uint32_t position);
-/* Set an attribute of the node that is emitted next. Emit the nodes that compute its inputs before. */
+/* Set an attribute of the node that is emitted next. Call them only after the nodes that compute its inputs have been emitted. */
 void clv__aten_set_int(clv__aten_node *node, const char *name, int64_t value);
 void clv__aten_set_ints(clv__aten_node *node, const char *name, const int64_t *values, uint32_t count);
 void clv__aten_set_float(clv__aten_node *node, const char *name, double value);
@@ -151,7 +151,8 @@ static inline bool clv__aten_is_float(clv_dtype dtype) {
 }
 /* ATen's type promotion of two dtypes. */
 clv_dtype clv__aten_promote(clv_dtype a, clv_dtype b);
-/* The common dtype of operands by ATen's rules. Tensors take precedence over tensors of rank 0, and these over scalars. */
+/* The common dtype of operands by ATen's rules. Tensors of rank 1 or more take precedence over tensors of rank 0, and these over
+ * scalars. */
 clv_dtype clv__aten_common(const clv__aten_value *values, size_t count, clv__aten_scalar scalar);
 /* Returns an input of an operator on real numbers, cast to f32 if it is an integer or a bool. */
 clv__aten_value clv__aten_real_input(clv__aten_node *node, uint32_t index);

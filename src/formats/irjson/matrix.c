@@ -1,5 +1,5 @@
-/* ATen's matrix products. Stored weights are used as they are: a transposed weight becomes an attribute, not a copy. See lower.h.
- */
+/* ATen's matrix products. The weight of a linear layer is not copied to transpose it: Gemm's attribute transB does that. See
+ * lower.h. */
 #include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;

@@ -13,7 +13,7 @@ static void lower_permute(aten *n) {
   int64_t order[CLV__ATEN_MAX_LIST];
   uint32_t count = clv__aten_axes(n, "dims", x.type.rank, order);
   if (n->status == CLV_OK && (int32_t)count != x.type.rank) {
-    clv__aten_fail(n, "attrs.dims has %u entries, but its tensor has rank %d", count, (int)x.type.rank);
+    clv__aten_fail(n, "attrs.dims has %u entries; expected one for each axis of its input, %d", count, (int)x.type.rank);
   }
   if (n->status == CLV_OK) clv__aten_return(n, 0, clv__aten_transpose(n, x, order));
 }
@@ -43,7 +43,7 @@ static void lower_t(aten *n) {
 static void lower_slice(aten *n) {
   value x = clv__aten_input(n, 0);
   bool narrow = strcmp(n->stem, "narrow") == 0;
-  if (x.type.rank < 1) clv__aten_fail(n, "it slices a tensor of rank 0");
+  if (x.type.rank < 1) clv__aten_fail(n, "its input has rank 0; expected 1 or more");
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank);
   int64_t start = clv__aten_int(n, "start", 0), step = clv__aten_int(n, "step", 1);
   if (narrow && !clv__aten_has(n, "start")) clv__aten_keep(n); /* then the start is a tensor */
@@ -62,7 +62,7 @@ static void lower_slice(aten *n) {
 
 static void lower_select(aten *n) {
   value x = clv__aten_input(n, 0);
-  if (x.type.rank < 1) clv__aten_fail(n, "it selects from a tensor of rank 0");
+  if (x.type.rank < 1) clv__aten_fail(n, "its input has rank 0; expected 1 or more");
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank), index = clv__aten_int(n, "index", 0);
   if (n->status != CLV_OK) return;
   if (index < -x.type.dims[axis] || index >= x.type.dims[axis]) {
@@ -103,7 +103,8 @@ static void lower_pad(aten *n) {
   uint32_t count = clv__aten_ints(n, name, given);
   if (n->status != CLV_OK) return;
   if (count % 2 != 0 || (int32_t)count > 2 * x.type.rank) {
-    clv__aten_fail(n, "attrs.%s has %u entries for rank %d", name, count, (int)x.type.rank);
+    clv__aten_fail(n, "attrs.%s has %u entries; expected an even number, at most 2 for each of the %d axes", name, count,
+                   (int)x.type.rank);
     return;
   }
   bool cuts = false;
@@ -140,7 +141,8 @@ static void lower_repeat(aten *n) {
     count = x.type.rank;
   }
   if (count > CLV_MAX_RANK || count < x.type.rank) {
-    clv__aten_fail(n, "attrs.repeats has %d entries for rank %d", (int)count, (int)x.type.rank);
+    clv__aten_fail(n, "it has %d repeats; expected at least one for each of the %d axes, and at most the maximum rank",
+                   (int)count, (int)x.type.rank);
     return;
   }
   for (int32_t i = 0; i < count; ++i) {

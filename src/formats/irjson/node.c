@@ -15,8 +15,9 @@ static clv_status resolve_producer(const clv__irjson *file, const json_t *json, 
   const json_t *producer = json_object_get(json, "producer_node"), *at = json_object_get(json, "producer_output_idx");
   const char *producer_name = json_string_value(producer);
   if (producer_name == NULL || (at != NULL && !json_is_integer(at))) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s'): its producer is %s, its output index %s", where, name,
-                          clv__irjson_kind(producer), clv__irjson_kind(at));
+    return clv__error_set(file->error, CLV_INVALID_MODEL,
+                          "%s ('%.200s'): producer_node is %s and producer_output_idx is %s; expected a string and an integer",
+                          where, name, clv__irjson_kind(producer), clv__irjson_kind(at));
   }
   long long output = at == NULL ? 0 : json_integer_value(at);
   uint32_t node = clv__map_find(&file->node_index, producer_name);
@@ -28,7 +29,8 @@ static clv_status resolve_producer(const clv__irjson *file, const json_t *json, 
                             producer_name);
     }
     *tensor = input;
-    return output == 0 ? CLV_OK : refuse(file, where, name, "a graph input has only output 0");
+    return output == 0 ? CLV_OK
+                       : refuse(file, where, name, "producer_output_idx must be 0, because the producer is a graph input");
   }
   const clv__irjson_node *made_by = &file->nodes[node];
   if (output < 0 || output >= made_by->output_count) {
@@ -59,7 +61,7 @@ clv_status clv__irjson_resolve(const clv__irjson *file, const json_t *json, cons
   char text[128], declared_text[128];
   clv__tensor_text(&type, text, sizeof text);
   clv__tensor_text(declared, declared_text, sizeof declared_text);
-  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s') is read as %s, but is %s", where, name, text,
+  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s') is %s here, but was declared as %s", where, name, text,
                         declared_text);
 }
 
@@ -75,7 +77,7 @@ static clv_status getitem_index(const clv__irjson *file, const json_t *json, siz
   }
   long long at = json_integer_value(value);
   if (at < -(long long)count || at >= (long long)count) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "attrs.index is %lld, but it lists %zu inputs", at, count);
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "attrs.index is %lld, but the node has %zu inputs", at, count);
   }
   *index = (size_t)(at < 0 ? at + (long long)count : at);
   return CLV_OK;

@@ -54,7 +54,8 @@ static int32_t normalized(aten *n, const value *x, clv_tensor *shape) {
   int64_t dims[CLV__ATEN_MAX_LIST];
   int32_t count = (int32_t)clv__aten_ints(n, "normalized_shape", dims);
   if (n->status == CLV_OK && (count < 1 || count > x->type.rank)) {
-    clv__aten_fail(n, "attrs.normalized_shape has %d entries for rank %d", (int)count, (int)x->type.rank);
+    clv__aten_fail(n, "attrs.normalized_shape has %d entries; expected 1 to %d, the rank of its input", (int)count,
+                   (int)x->type.rank);
   }
   if (n->status != CLV_OK) return 0;
   *shape = (clv_tensor){.rank = count};

@@ -6,7 +6,7 @@
 typedef clv__aten_value value;
 typedef clv__aten_node aten;
 
-/* Functions of real numbers that are one ONNX operator. Integers are cast to f32. */
+/* Lowers a function of real numbers to the one ONNX operator that computes it. Integer inputs are cast to f32. */
 static void lower_function(aten *n) {
   static const char *const names[][2] = {{"exp", "Exp"},         {"log", "Log"},
                                          {"sqrt", "Sqrt"},       {"sin", "Sin"},
@@ -51,7 +51,7 @@ static void lower_sign(aten *n) {
         n, 0, clv__aten_call(n, "Where", dtype, clv__aten_call(n, "IsNaN", CLV_BOOL, x), clv__aten_number(n, dtype, 0), sign));
 }
 
-/* Rounding returns integers unchanged. */
+/* Lowers floor, ceil and round. Integer inputs are returned unchanged. */
 static void lower_round(aten *n) {
   value x = clv__aten_input(n, 0);
   const char *op = n->stem[0] == 'f' ? "Floor" : n->stem[0] == 'c' ? "Ceil" : "Round";
@@ -182,7 +182,8 @@ static void lower_softplus(aten *n) {
 static void lower_glu(aten *n) {
   value x = clv__aten_wide_input(n, 0);
   int64_t axis = clv__aten_axis(n, "dim", -1, x.type.rank);
-  if (x.type.rank < 1 || x.type.dims[axis] % 2 != 0) clv__aten_fail(n, "the axis to split in two halves has an odd size");
+  if (x.type.rank < 1 || x.type.dims[axis] % 2 != 0)
+    clv__aten_fail(n, "its input cannot be split into two halves: its rank is 0, or attrs.dim has an odd size");
   if (n->status != CLV_OK) return;
   int64_t half = x.type.dims[axis] / 2;
   value a = clv__aten_slice(n, x, axis, 0, half, 1), b = clv__aten_slice(n, x, axis, half, 2 * half, 1);

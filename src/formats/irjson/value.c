@@ -206,8 +206,8 @@ static clv_status put_number(numbers *n, const json_t *json) {
   }
   clv__irjson_put(dtype, n->type->data, n->at, value);
   if (!clv__aten_is_float(dtype) && clv__tensor_get_int(n->type, n->at) != value.integer) {
-    return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu is %lld, but its dtype is %s", n->where, n->at,
-                          (long long)value.integer, clv_dtype_name(dtype));
+    return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu is %lld, which does not fit its dtype %s", n->where,
+                          n->at, (long long)value.integer, clv_dtype_name(dtype));
   }
   ++n->at;
   return CLV_OK;
@@ -219,8 +219,8 @@ static clv_status put_numbers(numbers *n, const json_t *json, int32_t depth) {
   if (!json_is_array(json) || (int64_t)json_array_size(json) != n->type->dims[depth]) {
     char text[128];
     clv__tensor_text(n->type, text, sizeof text);
-    return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu: expected a list of %lld for %s", n->where, n->at,
-                          (long long)n->type->dims[depth], text);
+    return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu: expected a list of %lld, because the type is %s",
+                          n->where, n->at, (long long)n->type->dims[depth], text);
   }
   for (size_t i = 0; i < json_array_size(json); ++i) CLV__TRY(put_numbers(n, json_array_get(json, i), depth + 1));
   return CLV_OK;

@@ -8,7 +8,7 @@ static void lower_identity(aten *n) {
   clv__aten_return(n, 0, clv__aten_input(n, 0));
 }
 
-/* In inference, dropout returns its input. A node in training mode is kept. */
+/* In inference, dropout returns its input. A node in training mode stays an ATen node. */
 static void lower_dropout(aten *n) {
   bool train = clv__aten_bool(n, "train", true), functional = strcmp(n->stem, "native_dropout") == 0;
   if (train && clv__aten_real(n, "p", 0.5) != 0) clv__aten_keep(n);

@@ -87,7 +87,7 @@ static void lower_pool(aten *n) {
   if (clv__aten_ints(n, "stride", given) > 0)
     clv__aten_per_axis(n, "stride", 1, spatial, strides);
   else
-    memcpy(strides, kernel, sizeof strides); /* the stride is absent or an empty list */
+    memcpy(strides, kernel, sizeof strides); /* the stride is absent or an empty list: it defaults to the kernel size */
   clv__aten_per_axis(n, "padding", 0, spatial, padding);
   clv__aten_per_axis(n, "dilation", 1, spatial, dilations);
   if (n->status != CLV_OK) return;
@@ -176,8 +176,8 @@ static void lower_adaptive(aten *n) {
 
 /* ---- Resizing ---- */
 
-/* Returns whether each output size is exactly the scale times the input size. Only then may Resize map coordinates by the sizes,
- * as emitted here, where ATen maps them by the scales. */
+/* Returns whether each output size is exactly the scale times the input size. ATen maps coordinates by the scales, but the Resize
+ * that is emitted here maps them by the sizes. Only in this case both give the same result. */
 static bool scales_are_exact(aten *n, const value *x, uint32_t spatial) {
   static const char *const single[] = {"scales_d", "scales_h", "scales_w"};
   double scales[CLV__ATEN_MAX_LIST];

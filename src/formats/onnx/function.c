@@ -114,8 +114,9 @@ typedef struct call {
   clv__proto_span function, node;
   clv__onnx_scope scope;
   clv__arena arena;
-  uint32_t input_count;      /* of the function */
-  const char **output_names; /* per output of the function: its name if an input or an earlier output has the same, else NULL */
+  uint32_t input_count; /* of the function */
+  /* Per output of the function: its name if an input or an earlier output has the same name, else NULL. */
+  const char **output_names;
   uint32_t output_count;
 } call;
 
@@ -189,7 +190,7 @@ static clv_status bind_operands(call *self, clv_error *error) {
   return CLV_OK;
 }
 
-/* Lists the attributes of the call, then the defaults of the function. The first attribute with a name applies. */
+/* Lists the attributes of the call, then the defaults of the function. If several have the same name, the first one applies. */
 static clv_status bind_attributes(call *self, clv_error *error) {
   clv__onnx_loader *loader = self->loader;
   uint32_t room = count_fields(self->node, loader->origin, BYTES_FIELD(NODE_ATTRIBUTE)) +
@@ -247,7 +248,7 @@ clv_status clv__onnx_inline_call(clv__onnx_loader *loader, clv__builder *builder
                                  clv_error *error) {
   CLV__TRY(clv__onnx_check_depth(depth, error));
   CLV__TRY(clv__onnx_charge(loader, 1, function->field_count * sizeof(void *),
-                            error)); /* every call reads the function's message again */
+                            error)); /* counts reading the function's message, which every call does again */
   call self = {.loader = loader, .builder = builder, .outer = scope, .function = function->message, .node = node};
   self.scope.call = ++loader->call_count;
   clv__arena_init(&self.arena, loader->allocator);

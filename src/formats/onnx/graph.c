@@ -15,7 +15,7 @@ clv_status clv__onnx_check_depth(uint32_t depth, clv_error *error) {
 typedef struct node_names {
   const char *name, *op, *domain, *overload;
   uint32_t operand_count;
-  size_t bytes; /* of everything except the attributes */
+  size_t bytes; /* size of the node's fields except the attributes */
 } node_names;
 
 static clv_status scan_node(clv__onnx_loader *loader, clv__proto_span span, node_names *node, clv_error *error) {

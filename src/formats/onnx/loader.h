@@ -20,7 +20,7 @@ typedef struct clv__onnx_function {
 } clv__onnx_function;
 
 typedef struct clv__onnx_file {
-  const char *location; /* as in the model */
+  const char *location; /* path of the data file, as written in the model */
   clv__file_map map;
 } clv__onnx_file;
 
@@ -39,7 +39,7 @@ struct clv__onnx_scope {
   const char *prefix;      /* of the names of the function's nodes: the name of the call and a slash */
   clv__map formals;        /* names of the function's inputs and outputs -> index into `actuals` */
   const char **actuals;    /* names of the caller's values, in the model's scope; "" if the call omits the operand */
-  uint32_t argument_count; /* the attributes of the call, then the function's defaults; the first with a name applies */
+  uint32_t argument_count; /* the attributes of the call, then the function's defaults; of equal names, the first applies */
   const clv__onnx_argument *arguments;
 };
 
@@ -88,14 +88,14 @@ clv_status clv__onnx_domain(clv__arena *arena, clv__proto_span bytes, const uint
 /* tensor.c */
 clv_status clv__onnx_tensor_scan(clv__proto_span message, const uint8_t *origin, clv__onnx_tensor_message *tensor,
                                  clv_error *error);
-/* Decodes the data of a tensor. Points into the message if its bytes already have the layout of a tensor in memory, otherwise
- * copies the data into `arena`. */
+/* Decodes the data of a tensor. If the data already has the layout of a tensor in memory, `tensor` points into the message;
+ * otherwise the data is copied into `arena`. */
 clv_status clv__onnx_tensor_decode(const clv__onnx_tensor_message *message, const uint8_t *origin, clv__arena *arena,
                                    clv_tensor *tensor, clv_error *error);
 /* Scans and decodes a tensor, including external data. Errors name the tensor. */
 clv_status clv__onnx_load_tensor(clv__onnx_loader *loader, clv__builder *builder, clv__proto_span span, clv_tensor *tensor,
                                  const char **name, clv_error *error);
-/* Makes booleans other than 0 and 1 a 1. If there are any, copies the tensor's data into `arena`. */
+/* Replaces booleans other than 0 and 1 by 1. If there are any, first copies the tensor's data into `arena`. */
 clv_status clv__onnx_check_bools(clv__arena *arena, clv_tensor *tensor, clv_error *error);
 
 /* external.c: points `tensor` at its bytes in a file in the model's folder. */

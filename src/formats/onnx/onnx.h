@@ -49,9 +49,8 @@ CLV_MUST_USE clv_status clv__onnx_write_beside(const clv_graph_view *view, const
                                                const clv_allocator *allocator, void **data, size_t *size_bytes, clv_error *error);
 
 /* Reads a TensorProto, such as `input_0.pb` of the ONNX test directories. `tensor->data` is one block from `allocator`, including
- * the text of strings; the caller releases it. Sets `*name`, unless `name` is NULL, to the tensor's name or "". The caller
- * releases
- * `*name`. */
+ * the text of strings; the caller releases it. Unless `name` is NULL, sets `*name` to the tensor's name or "", which the caller
+ * releases. */
 CLV_MUST_USE clv_status clv__onnx_tensor_read(const clv_allocator *allocator, const void *data, size_t size_bytes,
                                               clv_tensor *tensor, char **name, clv_error *error);
 CLV_MUST_USE clv_status clv__onnx_tensor_read_file(const clv_allocator *allocator, const char *path, clv_tensor *tensor,

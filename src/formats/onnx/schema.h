@@ -1,4 +1,4 @@
-/* The numbers of the fields of ONNX's messages that Cleave reads or writes. The names are those of onnx.proto. */
+/* The field numbers of the ONNX messages that Cleave reads or writes. The names are those of onnx.proto. */
 #ifndef CLEAVE_FORMATS_ONNX_SCHEMA_H
 #define CLEAVE_FORMATS_ONNX_SCHEMA_H
 
@@ -79,7 +79,7 @@ enum { /* TensorProto */
        TENSOR_UINT64_DATA = 11,
        TENSOR_EXTERNAL_DATA = 13,
        TENSOR_DATA_LOCATION = 14,
-       TENSOR_LOCATION_EXTERNAL = 1 /* of TENSOR_DATA_LOCATION */
+       TENSOR_LOCATION_EXTERNAL = 1 /* a value of field TENSOR_DATA_LOCATION */
 };
 
 enum { /* FunctionProto */

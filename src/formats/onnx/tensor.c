@@ -130,8 +130,8 @@ static typed_field field_of(clv_dtype dtype) {
   }
 }
 
-/* Returns the bytes in memory of one number of the typed field. For packed dtypes, a number contains one byte with several
- * elements. */
+/* Returns how many bytes of memory one number of the typed field takes. For packed dtypes, each number is one byte that contains
+ * several elements. */
 static size_t number_bytes(clv_dtype dtype) {
   return clv__dtype_is_in(dtype, CLV__DTYPES_PACKED) ? 1 : clv_dtype_size_bytes(dtype);
 }
@@ -150,14 +150,15 @@ static clv_status count_typed(const clv__onnx_tensor_message *message, const uin
     if (field.tag == 0) break;
     if (field.tag == CLV__PROTO_TAG(typed.number, typed.wire)) {
       ++total;
-      runs += 2; /* an unpacked number, so no single run contains all */
+      runs += 2; /* an unpacked number, so no single packed field contains all numbers */
     } else if (field.tag == BYTES_FIELD(typed.number)) {
       ++runs;
       *run = field.bytes;
       if (typed.wire == CLV__PROTO_VARINT) {
         total += clv__proto_count_varints(field.bytes);
       } else if (field.bytes.size_bytes % fixed_bytes(typed.wire) != 0) {
-        return clv__error_set(error, CLV_INVALID_MODEL, "packed numbers have %zu bytes each, but %zu bytes in total",
+        return clv__error_set(error, CLV_INVALID_MODEL,
+                              "packed numbers of %zu bytes each have %zu bytes in total, which is not a multiple",
                               fixed_bytes(typed.wire), field.bytes.size_bytes);
       } else {
         total += field.bytes.size_bytes / fixed_bytes(typed.wire);

@@ -9,8 +9,7 @@
 
 enum {
   IR_WRITTEN = 8
-}; /* the IR version of written models, whatever the source's: it has all features used here, and is old enough for most readers
-    */
+}; /* the IR version of every written model: new enough for all features used here, old enough for most readers */
 
 typedef struct writer {
   clv__text *out;
@@ -36,7 +35,7 @@ static void write_entry(clv__text *out, const char *key, const char *value) {
   clv__proto_end(out, mark, 0);
 }
 
-/* Writes where a tensor's bytes are in another file, instead of the bytes. */
+/* Writes, instead of a tensor's bytes, their location in another file. */
 static void write_place(clv__text *out, const char *file, uint64_t offset, size_t size_bytes) {
   char number[24];
   write_entry(out, "location", file);

@@ -36,7 +36,7 @@ static clv_status grow(builder *b, uint64_t vertex_count, clv_error *error) {
   bool is_known = b->source->vertex_count != CLV__VERTICES_UNKNOWN;
   if (!is_known && vertex_count > limit) {
     return clv__error_set(error, CLV_INVALID_MODEL,
-                          "vertex id %llu among %llu edges: ids must be dense, below %llu here; renumber the vertices",
+                          "vertex id %llu is too large for %llu edges: ids must be dense, here below %llu; renumber the vertices",
                           (unsigned long long)vertex_count - 1, (unsigned long long)b->edge_count, (unsigned long long)limit);
   }
   uint64_t capacity = is_known ? vertex_count : vertex_count + vertex_count / 4;
@@ -94,7 +94,7 @@ static clv_status count_edges(builder *b, clv_error *error) {
     b->edge_count += count;
     b->mark += mark;
     if (b->source->vertex_count != CLV__VERTICES_UNKNOWN)
-      b->vertex_count = b->source->vertex_count; /* this chunk may have revealed the count */
+      b->vertex_count = b->source->vertex_count; /* reading this chunk may have set it */
     else if (largest >= b->vertex_count)
       b->vertex_count = (uint64_t)largest + 1;
     CLV__TRY(grow(b, b->vertex_count, error));
@@ -104,10 +104,10 @@ static clv_status count_edges(builder *b, clv_error *error) {
     b->source->least_edges = b->edge_count; /* replaces the estimate */
     uint64_t limit = clv__vertices_limit(b->edge_count);
     if (b->vertex_count > limit) {
-      return clv__error_set(error, CLV_INVALID_MODEL,
-                            "%llu edges, but vertex ids up to %llu: ids must be dense, below %llu here; renumber the vertices",
-                            (unsigned long long)b->edge_count, (unsigned long long)b->vertex_count - 1,
-                            (unsigned long long)limit);
+      return clv__error_set(
+          error, CLV_INVALID_MODEL,
+          "there are %llu edges, but vertex ids up to %llu: ids must be dense, here below %llu; renumber the vertices",
+          (unsigned long long)b->edge_count, (unsigned long long)b->vertex_count - 1, (unsigned long long)limit);
     }
   } else {
     b->vertex_count = b->source->vertex_count;

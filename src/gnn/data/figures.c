@@ -13,7 +13,8 @@ clv_status clv__graph_figures_make(const clv_allocator *allocator, const clv__cs
                                    clv_error *error) {
   size_t n = csr->vertex_count;
   *figures = (clv__graph_figures){.rows_bytes = (n + 1) * sizeof *csr->offsets + csr->edge_count * sizeof *csr->sources};
-  uint32_t *seen = clv__allocate_zero(allocator, n * sizeof *seen); /* the last row that contained this source, plus one */
+  /* Per vertex: the last row that had it as a source, plus one; 0: none. */
+  uint32_t *seen = clv__allocate_zero(allocator, n * sizeof *seen);
   uint64_t *out = clv__allocate_zero(allocator, n * sizeof *out);
   bool *joined = clv__allocate_zero(allocator, n * sizeof *joined);
   clv_status status = CLV_OK;

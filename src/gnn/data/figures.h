@@ -20,11 +20,11 @@ typedef struct clv__graph_figures {
 clv_status clv__graph_figures_make(const clv_allocator *allocator, const clv__csr *csr, clv__graph_figures *figures,
                                    clv_error *error);
 
-/* Minimum and maximum over the subgraphs, and sums. */
+/* Ranges (minimum and maximum) over the subgraphs, and sums over all of them. */
 typedef struct clv__cut_figures {
   clv__range owned, halo, in_edges;
   uint64_t cut_edges, communication_volume;
-  uint32_t empty; /* parts that own no vertices */
+  uint32_t empty; /* number of parts that own no vertices */
 } clv__cut_figures;
 
 void clv__cut_figures_make(const clv__partitioned *partitioned, clv__cut_figures *figures);

@@ -9,7 +9,8 @@
 
 enum { MOST_SCALE = 31, SCRAMBLE_ROUNDS = 4 };
 
-/* Quadrant thresholds, scaled by 2^32: 0.57, 0.19, 0.19, 0.05. */
+/* The quadrants a, b, c and d have the probabilities 0.57, 0.19, 0.19 and 0.05. These are the sums at which b, c and d begin,
+ * scaled by 2^32. */
 static const uint32_t to_b = 2448131359u, to_c = 3264175145u, to_d = 4080218931u;
 
 typedef struct generator {

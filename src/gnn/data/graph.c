@@ -131,7 +131,7 @@ cleanup:
 
 /* ---- Self loops ---- */
 
-/* Counts the row's edges from other vertices. Copies their sources to `to` unless it is NULL. */
+/* Counts the edges of row v except self loops. Copies their sources to `to` unless it is NULL. */
 static uint64_t other_sources(const clv__csr *csr, uint32_t v, uint32_t *to) {
   uint64_t count = 0;
   for (uint64_t e = csr->offsets[v]; e < csr->offsets[v + 1]; ++e) {

@@ -10,8 +10,8 @@
 typedef struct clv__gnn_graph {
   const clv_allocator *allocator;
   clv__csr csr;
-  clv_tensor features; /* f32 [vertex_count, F]; no dtype: none */
-  clv_tensor labels;   /* i64 [vertex_count]; no dtype: none */
+  clv_tensor features; /* f32 [vertex_count, F]; dtype none: the graph has no features */
+  clv_tensor labels;   /* i64 [vertex_count]; dtype none: the graph has no labels */
   clv__hash hash;      /* of the structure: vertices, offsets, sources */
   bool borrows;        /* another graph owns features and labels and outlives this one */
 } clv__gnn_graph;
@@ -22,8 +22,8 @@ typedef struct clv__gnn_graph {
  * - a text edge list, one "source destination" per line, `#` and `%` start comments; may be gzip-compressed.
  * Without `x` and `num_nodes`, the largest id determines the vertex count. Memory beyond the CSR is bounded: files are read
  * twice and not kept. Errors: CLV_NOT_FOUND, CLV_IO_ERROR, and CLV_INVALID_MODEL for ids that are negative or out of range,
- * features that are not finite, and shapes that do not match. CLV_INVALID_MODEL names the place (line, edge), the value and
- * the expected value. */
+ * features that are not finite, and shapes that do not match. The message of CLV_INVALID_MODEL names the place (line, edge), the
+ * value and the expected value. */
 clv_status clv__gnn_graph_read(const clv_allocator *allocator, const char *path, clv__gnn_graph **graph, clv_error *error);
 /* Builds a graph from edges in memory, for tests and generators. Edge i goes from `sources[i]` to `destinations[i]`. Copies
  * `features` and `labels` (NULL: none). */

@@ -79,8 +79,8 @@ static void remember(clv__cache *cache, const clv__key *key, const clv__gnn_grap
 
 /* ---- Computing the membership ---- */
 
-/* Assigns consecutive runs of vertices of nearly equal weight to the parts. Used for graphs without edges between different
- * vertices, where no partitioning is better. */
+/* Assigns consecutive runs of vertices of nearly equal weight to the parts. Used if no edge joins two different vertices, because
+ * METIS could then do no better. */
 static void deal(const clv__csr *csr, uint32_t k, uint32_t *parts) {
   uint64_t total = csr->vertex_count + csr->edge_count, before = 0;
   for (uint32_t v = 0; v < csr->vertex_count; ++v) {

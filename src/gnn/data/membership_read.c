@@ -38,17 +38,18 @@ static clv_status read_part(reading *r, const char *at, const char *end, clv_err
   while (at < end && (unsigned)(*at - '0') <= 9 && part <= UINT32_MAX) part = 10 * part + (unsigned)(*at++ - '0');
   while (at > begin && at < end && is_blank(*at)) ++at;
   if (at < end)
-    return clv__error_set(error, CLV_INVALID_MODEL, "'%.*s' is not a valid part number: each line is one whole number, 0 or more",
+    return clv__error_set(error, CLV_INVALID_MODEL,
+                          "'%.*s' is not a valid part number: each line must be one whole number, 0 or more",
                           (int)(end - begin < 40 ? end - begin : 40), begin);
   if (r->filled == r->vertex_count)
     return clv__error_set(error, CLV_INVALID_MODEL, "there are more lines than the graph has vertices, %u", r->vertex_count);
   if (part >= r->limit) {
     if (r->is_named)
       return clv__error_set(error, CLV_INVALID_MODEL,
-                            "part %llu of vertex %u: the file's name says that there are %u parts, numbered from 0",
+                            "part %llu of vertex %u is too large: the file's name says that there are %u parts, numbered from 0",
                             (unsigned long long)part, r->filled, r->limit);
     return clv__error_set(error, CLV_INVALID_MODEL,
-                          "part %llu of vertex %u: %u vertices can have at most %u parts, numbered from 0",
+                          "part %llu of vertex %u is too large: %u vertices can have at most %u parts, numbered from 0",
                           (unsigned long long)part, r->filled, r->vertex_count, r->vertex_count);
   }
   if (part > r->most) r->most = (uint32_t)part;

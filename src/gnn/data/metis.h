@@ -1,4 +1,4 @@
-/* Isolates METIS: the graph it receives and the partitioning it returns. */
+/* The only interface to METIS: the graph that it receives, and the part of each vertex that it returns. */
 #ifndef CLEAVE_GNN_DATA_METIS_H
 #define CLEAVE_GNN_DATA_METIS_H
 
@@ -9,7 +9,7 @@ typedef struct clv__metis_graph {
   int32_t vertex_count;
   int32_t *offsets;    /* [vertex_count + 1] */
   int32_t *neighbours; /* [offsets[vertex_count]] */
-  int32_t *weights;    /* [vertex_count]: 1 + in-edges */
+  int32_t *weights;    /* [vertex_count]: 1 + the number of in-edges */
 } clv__metis_graph;
 
 /* Symmetrises and deduplicates the edges. Returns CLV_INVALID_ARGUMENT, naming the limit, for graphs beyond 32-bit indices. */

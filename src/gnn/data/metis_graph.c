@@ -8,7 +8,7 @@
 typedef struct maker {
   const clv__csr *csr;
   uint64_t *cursors; /* [n + 1]: next write position in row v */
-  uint32_t *seen;    /* [n]: the last row that contained this neighbour, plus one */
+  uint32_t *seen;    /* [n], per vertex: the last row that had it as a neighbour, plus one; 0: none */
   int32_t *neighbours;
 } maker;
 

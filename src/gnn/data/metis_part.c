@@ -66,7 +66,7 @@ static void run_child(const clv__metis_graph *graph, uint32_t k, uint64_t seed, 
     dup2(nowhere, STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
   }
-  srand(1); /* if rand()'s lock is held, hang here rather than later: see above */
+  srand(1); /* if rand()'s lock is held, hang here, before STARTED is sent: the parent then tries again */
   void *volatile probe = malloc(1 << 16);
   free(probe);
   const char started = STARTED;

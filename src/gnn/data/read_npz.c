@@ -1,5 +1,6 @@
 /* Reads graphs from npz files: `edge_index` [2,m] of any integer type, `x` [n,F] of any numeric type, `y` [n], `num_nodes`.
- * Other arrays are ignored. Edges and features are read in batches: only the final form of an array is ever held in memory. */
+ * Other arrays are ignored. Edges and features are read and converted in batches, so that no array is held in memory both as in
+ * the file and converted. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -19,7 +19,7 @@ struct clv__text_blocks {
   const clv_allocator *allocator;
   int file; /* -1: memory */
   const uint8_t *memory;
-  uint64_t size_bytes, at; /* of the file, in bytes */
+  uint64_t size_bytes, at; /* of the file or `memory`, before decompression: its size; the offset of the next byte to read */
   bool by_word;
   bool is_packed, inflating, at_end, in_member;
   z_stream inflate;

@@ -22,7 +22,7 @@ clv_status clv__text_blocks_open(const clv_allocator *allocator, const clv__byte
 void clv__text_blocks_close(clv__text_blocks *blocks); /* accepts NULL */
 clv_status clv__text_blocks_rewind(clv__text_blocks *blocks, clv_error *error);
 /* Returns the next block, valid until the next call. At the end, `size_bytes` is 0. Returns CLV_INVALID_MODEL if a gzip file
- * is damaged or truncated, or if a line does not end. */
+ * is damaged or truncated, or if a line (with `by_word`, a word) is longer than a block. */
 clv_status clv__text_blocks_next(clv__text_blocks *blocks, const char **data, size_t *size_bytes, clv_error *error);
 /* The file's size in bytes. For a compressed file, the compressed size. */
 uint64_t clv__text_blocks_size(const clv__text_blocks *blocks);

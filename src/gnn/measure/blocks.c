@@ -13,9 +13,10 @@
  * give that device all stages of the subgraph. Layers that take less than LEAST_NS are not compared, because of noise. */
 #define LONGER 1.25
 #define LEAST_NS 1e6
-#define FIRST_PART 0.5 /* maximum fraction of the time for the optional sizes of whole layers */
+#define FIRST_PART 0.5 /* the sizes of whole layers that are not needed may use up to this fraction of the time limit */
 
-enum { LEAST_WORK = 1000 }; /* added to the work of every size: measuring takes time even if the block takes none */
+/* Added to the work of every size, because a measurement takes time however short the block's run is. */
+enum { LEAST_WORK = 1000 };
 
 /* ---- Selecting blocks ---- */
 
@@ -56,7 +57,7 @@ static bool can_hold(const clv__measuring *m, const clv__measure_entry *wanted, 
 }
 
 /* Returns whether to measure the block: its device runs it and, if time is limited, some plan can contain it. If no plan of
- * the layer is possible on these devices, others may be measured later, so that every block is wanted. */
+ * the layer is possible on these devices alone, every block is wanted, because other devices may be measured later. */
 static bool is_wanted(const clv__measuring *m, const clv__measure_entry *entry) {
   const clv__gnn_planning *p = m->planning;
   const clv__measure_entry nothing = {.layer = entry->layer, .first = CLV__TABLE_STAGES};
@@ -85,7 +86,8 @@ static clv_status add(clv__measuring *m, clv__measure_entry *entry, size_t *capa
   if (!clv__array_reserve(p->arena.allocator, (void **)&m->entries, capacity, m->count + 1u, sizeof *entry, m->count))
     return clv__error_memory(error, sizeof *entry);
   clv__measure_sizes_find(p, block, p->machine.devices[entry->device].is_static, m->options->steps, &entry->sizes);
-  uint32_t count = entry->sizes.count, middle = count / 2; /* an actual share's size, with enough smaller sizes for a fit */
+  /* The trial is at a middle size that an actual share has, with enough smaller sizes for a fit. */
+  uint32_t count = entry->sizes.count, middle = count / 2;
   if (middle + 1 < CLV__MEASURE_ENOUGH && count > 0) middle = count < CLV__MEASURE_ENOUGH ? count - 1 : CLV__MEASURE_ENOUGH - 1;
   while (middle > 0 && entry->sizes.items[middle].share.targets == 0) --middle;
   entry->trial = entry->sizes.count > 0 && entry->sizes.items[middle].share.targets > 0 ? middle : CLV__NO_ID;
@@ -164,7 +166,8 @@ static bool is_done(const clv__measure_entry *entry, uint32_t size) {
   return (entry->done >> size & 1u) != 0 || is_too_large;
 }
 
-/* Time per unit of work: the block's own, otherwise its device's, otherwise the overall one. Negative: nothing measured yet. */
+/* Returns the measured time per unit of work: of the block itself or, before it is measured, of its device or of all devices.
+ * Negative if nothing is measured yet. */
 static double pace_of(const clv__measuring *m, const clv__measure_entry *entry) {
   double spent[2] = {0, 0}, work[2] = {0, 0};
   if (entry->work > 0) return entry->spent_ns / entry->work;

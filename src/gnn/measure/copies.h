@@ -12,7 +12,8 @@ clv_status clv__measure_packing(clv__tables *tables, const clv_allocator *alloca
 /* Measures copies into and out of a device's memory, up to `most_bytes`, or as much as the device has room for. */
 clv_status clv__measure_device_copies(clv__tables *tables, const clv_allocator *allocator, const clv__device *device,
                                       uint64_t most_bytes, uint32_t runs, clv_error *error);
-/* Takes the times for the same sizes from the device's own model. Returns CLV_NOT_SUPPORTED if it has none. */
+/* Like clv__measure_device_copies(), but runs nothing: the device's own speed model gives the times. Returns CLV_NOT_SUPPORTED if
+ * it has no model. */
 clv_status clv__model_device_copies(clv__tables *tables, const clv__device *device, uint64_t most_bytes, clv_error *error);
 
 #endif

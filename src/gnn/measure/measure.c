@@ -27,10 +27,11 @@ static clv_status measure_copies(const clv__measuring *m, uint64_t most_bytes, c
   return clv__tables_fit(m->tables, error);
 }
 
-/* The next power of two that covers the bytes moved. */
+/* The largest size of the copies to measure: the next power of two at or above `moved_bytes`. */
 static uint64_t copied_bytes(uint64_t moved_bytes) {
   double most = fmax((double)LEAST_COPIED, (double)moved_bytes);
-  return UINT64_C(1) << (uint32_t)fmin(32, ceil(log2(most))); /* no price is given above 4 GiB, so no plan copies more */
+  /* At most 4 GiB: larger copies get no price, so no plan contains them. */
+  return UINT64_C(1) << (uint32_t)fmin(32, ceil(log2(most)));
 }
 
 static clv_status measure_all(clv__measuring *m, clv_error *error) {

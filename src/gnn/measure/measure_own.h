@@ -5,8 +5,8 @@
 #include "gnn/measure/measure.h"
 #include "gnn/measure/sizes.h"
 
-/* A block of a layer to measure on a device. If time is limited, some plan may contain it, with other devices running the
- * stages before and after it. Otherwise it is any block that the device runs. */
+/* A block of a layer to measure on a device. With a time limit, only the blocks that some plan may contain have entries (other
+ * devices then run the stages before and after them). Without one, all blocks that the device can run have entries. */
 typedef struct clv__measure_entry {
   uint32_t layer, device, first, last;
   bool is_first; /* the longest block of the layer that its device runs, usually the whole layer; measured before all others */

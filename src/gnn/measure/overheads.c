@@ -29,7 +29,7 @@ static clv_status put(clv__tables *tables, clv__overhead_kind kind, const char *
 typedef struct court {
   pthread_mutex_t lock;
   pthread_cond_t changed;
-  uint32_t turn, turns; /* `turn`: even numbers belong to the caller */
+  uint32_t turn, turns; /* the thread that measures takes the even turns, the other thread the odd ones */
 } court;
 
 /* Waits for turn number `turn`, then starts the next turn. */
@@ -52,7 +52,7 @@ static clv_status start(pthread_t *thread, court *c, clv_error *error) {
   return code == 0 ? CLV_OK : clv__error_set(error, CLV_OUT_OF_MEMORY, "cannot create a measuring thread: %s", strerror(code));
 }
 
-/* Times a round trip; one way is half of it. */
+/* Measures the time of one signal between two threads: half of a round trip. */
 static clv_status measure_merge(clv__tables *tables, uint32_t rounds, clv_error *error) {
   court c = {.turns = 2 * (rounds + WARM)};
   uint64_t samples[MOST_ROUNDS], before_ns = 0;
@@ -72,8 +72,8 @@ static clv_status measure_merge(clv__tables *tables, uint32_t rounds, clv_error 
   return status == CLV_OK ? put(tables, CLV__OVERHEAD_MERGE, "", samples, rounds - 1, error) : status;
 }
 
-/* Times a layer's threads, one for each device except the caller's, from creation to the end of the last. The threads only
- * take the lock once. */
+/* Times a layer's threads, one for each device except the caller's, from creation to the end of the last. Each thread only
+ * acquires and releases the lock once. */
 static clv_status measure_exchange(clv__tables *tables, uint32_t device_count, uint32_t rounds, clv_error *error) {
   uint64_t samples[MOST_ROUNDS];
   court courts[CLV__PEP_DEVICES];

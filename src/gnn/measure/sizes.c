@@ -33,7 +33,7 @@ static uint64_t work_of(const clv__measured_size *size) {
   return size->sizes.rows + size->sizes.edges;
 }
 
-/* Edges per row; if the block does not read edges, targets per row. */
+/* Returns the number of edges per row or, if the block does not read edges, of targets per row. */
 static double slope_of(const finding *f, const clv__measured_size *size) {
   double over = (double)(f->block->reads_edges ? size->sizes.edges : size->sizes.targets);
   return over / (double)size->sizes.rows;
@@ -64,7 +64,7 @@ static void see_between(finding *f, const clv__measured_size *size) {
   if (f->most[step].sizes.rows == 0 || slope > slope_of(f, &f->most[step])) f->most[step] = *size;
 }
 
-/* Visits every share of every subgraph for every k. */
+/* Calls `see` for every share of every subgraph of every partitioning. */
 static void go_through(finding *f, void (*see)(finding *f, const clv__measured_size *size)) {
   const clv__gnn_planning *p = f->planning;
   for (uint32_t c = 0; c < p->cut_count; ++c) {

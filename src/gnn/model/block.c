@@ -21,8 +21,10 @@ static clv_status check_form(const clv__block_form *form, clv_error *error) {
   const clv__layer_sizes *sizes = &form->sizes;
   if (!form->is_fixed) return CLV_OK;
   if (sizes->targets > sizes->rows || (form->same_rows && sizes->targets != sizes->rows))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a block has %llu targets, but only %llu rows",
-                          (unsigned long long)sizes->targets, (unsigned long long)sizes->rows);
+    return clv__error_set(
+        error, CLV_INVALID_ARGUMENT,
+        "a block has %llu targets and %llu rows; expected no more targets than rows, or as many if both are the same vertices",
+        (unsigned long long)sizes->targets, (unsigned long long)sizes->rows);
   if (sizes->rows > INT32_MAX || sizes->edges > INT64_MAX / 1024)
     return clv__error_set(
         error, CLV_NOT_SUPPORTED,
@@ -54,7 +56,8 @@ static clv_status add_inputs(clv__block *block, clv__emitter *emitter, clv_error
     CLV__TRY(clv__builder_input(emitter->builder, id, error));
     block->inputs[block->input_count++] = (clv__layer_value)v;
   }
-  for (size_t p = 0; p < sizeof pairs / sizeof *pairs; ++p) { /* same rows: one value serves both */
+  /* If the targets are all rows and the block reads only the value of the rows, that value also serves the targets. */
+  for (size_t p = 0; p < sizeof pairs / sizeof *pairs; ++p) {
     clv__value_set both = CLV__VALUE_BIT(pairs[p][0]) | CLV__VALUE_BIT(pairs[p][1]);
     if (block->form.same_rows && (block->reads & both) == CLV__VALUE_BIT(pairs[p][1]))
       emitter->ids[pairs[p][0]] = emitter->ids[pairs[p][1]];

@@ -17,7 +17,7 @@
  * and destinations are the dummy vertex. Callers must discard the results of the padding. */
 typedef struct clv__block_form {
   bool is_fixed;
-  bool same_rows; /* targets equal rows: sizes.targets == sizes.rows if fixed */
+  bool same_rows; /* the targets are all rows; in a fixed form, sizes.targets == sizes.rows */
   clv__layer_sizes sizes;
 } clv__block_form;
 

@@ -41,8 +41,8 @@ static clv_status get_truth(const json_t *object, const char *key, bool *truth, 
   return CLV_OK;
 }
 
-/* Returns the index of a text among `words`, which end with NULL. `fallback` applies if the key is missing; with NULL, the key
- * is required. */
+/* Sets `place` to the index of the key's text in `words`, which ends with NULL. If the key is missing, `fallback` is used; if
+ * `fallback` is NULL, the key is required. */
 static clv_status get_word(const json_t *object, const char *key, const char *const *words, const char *fallback, uint32_t *place,
                            clv_error *error) {
   const json_t *value = json_object_get(object, key);
@@ -169,7 +169,7 @@ static clv_status read_model(const clv_allocator *allocator, json_t *root, const
   if (!json_is_string(weights) || json_string_length(weights) == 0)
     return clv__error_set(r->error, CLV_INVALID_MODEL, "'weights' must name a file, npz or safetensors");
   if (!json_is_array(layers) || count == 0 || count > CLV__MOST_LAYERS)
-    return clv__error_set(r->error, CLV_INVALID_MODEL, "'layers' must be a list of 1 to %d", CLV__MOST_LAYERS);
+    return clv__error_set(r->error, CLV_INVALID_MODEL, "'layers' must be a list of 1 to %d layers", CLV__MOST_LAYERS);
   CLV__TRY(clv__gnn_model_create(allocator, (clv__gnn_type)type, (uint32_t)count, &r->model, r->error));
   const char *name = json_string_value(weights);
   char *beside = name[0] == '/' ? clv__path_join(allocator, "/", name + 1) : clv__path_beside(allocator, path, name);

@@ -47,7 +47,8 @@ void clv__gnn_model_destroy(clv__gnn_model *model); /* accepts NULL */
 
 /* Hashes the model's type, widths, activations and weights. */
 void clv__gnn_model_hash(const clv__gnn_model *model, clv__hash *hash);
-/* Hashes the tensor's dtype, dims and data. A tensor without dtype hashes unlike any other. */
+/* Hashes the tensor's dtype, dims and data. The hash of a tensor without a dtype, which is absent, differs from that of any other
+ * tensor. */
 void clv__hasher_tensor(clv__hasher *hasher, const clv_tensor *tensor);
 
 #endif

@@ -161,9 +161,10 @@ static clv_status find_scores(const clv__finder *f, const aggregate *a, found *l
   }
   clv__release(f->allocator, wanted);
   if (count == 2) return CLV_OK;
-  return clv__find_refuse(f, a->scatter,
-                          "its messages are weighted by features, but not as in GAT, with two sums (ReduceSum) of products with "
-                          "constants, one for each end of an edge");
+  return clv__find_refuse(
+      f, a->scatter,
+      "its messages have weights that depend on the features, but not as in GAT. A GAT layer computes them from two "
+      "ReduceSums of products with constants, one for each end of an edge");
 }
 
 /* ---- Layers ---- */
@@ -181,7 +182,7 @@ static clv_status add_term(const clv__finder *f, clv_value_id value, found *laye
     bool is_neighbour = match_aggregate(f, p.x, &inner);
     if (is_neighbour ? a->scatter != NULL : layer->has_self)
       return clv__find_refuse(
-          f, node, "the layer has two products of gathered rows, or two of its own rows; expected one of each at most");
+          f, node, "the layer multiplies its neighbours' rows, or its own rows, by two weights; expected one for each at most");
     *(is_neighbour ? &layer->neighbour : &layer->self) = p;
     if (is_neighbour) {
       *a = inner;
@@ -197,7 +198,8 @@ static clv_status add_term(const clv__finder *f, clv_value_id value, found *laye
   if (!match_product(f, a->rows, &layer->neighbour))
     return clv__find_refuse(f, a->scatter, "neither the terms that it sums nor its sum is a product with a constant weight");
   if (layer->neighbour.bias != NULL)
-    return clv__find_refuse(f, clv__find_maker(f, a->rows), "it has a bias before rows are summed");
+    return clv__find_refuse(f, clv__find_maker(f, a->rows),
+                            "it adds a bias before the rows are summed; expected a bias only after the sum");
   layer->x = layer->neighbour.x;
   return CLV_OK;
 }
@@ -217,12 +219,12 @@ static clv_status find_layer(const clv__finder *f, clv_value_id value, found *la
   aggregate a = {0};
   const clv__node *node = clv__find_maker(f, value);
   *layer = (found){.activation = CLV__GNN_NONE};
-  if (node == NULL) return clv__find_refuse(f, NULL, "the chain of layers ends here, not at the features");
+  if (node == NULL) return clv__find_refuse(f, NULL, "the layers do not connect the output to the input for features");
   if (clv__find_is(node, "Relu")) layer->activation = CLV__GNN_RELU;
   if (clv__find_is(node, "Elu") && clv__attribute_float(node->attributes, "alpha", 1) == 1) layer->activation = CLV__GNN_ELU;
   uint32_t count = flatten(f, layer->activation == CLV__GNN_NONE ? value : node->inputs[0], terms, 0);
   for (uint32_t i = 0; i < count; ++i) CLV__TRY(add_term(f, terms[i], layer, &a));
-  if (a.scatter == NULL) return clv__find_refuse(f, node, "it does not follow a sum over edges (ScatterElements, ScatterND)");
+  if (a.scatter == NULL) return clv__find_refuse(f, node, "its layer has no sum over edges (ScatterElements or ScatterND)");
   layer->is_averaged = a.is_averaged;
   layer->type = layer->has_self ? CLV__GNN_SAGE : CLV__GNN_GCN;
   if (layer->has_self && clv__find_through_shapes(f, layer->self.x) != clv__find_through_shapes(f, layer->x))
@@ -307,7 +309,7 @@ static clv_status find_layers(const clv__finder *f, found **layers, size_t *coun
     found *layer = &(*layers)[*count];
     CLV__TRY(find_layer(f, at, layer));
     if (*count > 0 && layer->type != (*layers)[0].type)
-      return clv__find_refuse(f, clv__find_maker(f, at), "its layer is of another type than the layer after it");
+      return clv__find_refuse(f, clv__find_maker(f, at), "the type of its layer differs from that of the next layer");
     ++*count;
     at = clv__find_through(f, layer->x);
   }

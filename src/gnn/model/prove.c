@@ -25,9 +25,10 @@ static clv_status choose_sizes(proof *p) {
   int64_t n = x->dims[0] >= 0 ? x->dims[0] : FEW_VERTICES;
   p->m = edges->dims[1] >= 0 ? edges->dims[1] : FEW_EDGES;
   if (n < 1 || n > MOST_VERTICES || p->m > MOST_EDGES || (edges->dims[0] >= 0 && edges->dims[0] != 2))
-    return clv__error_set(p->f->error, CLV_NOT_SUPPORTED,
-                          "it only accepts %lld vertices and [%lld,%lld] edges: export it with dynamic sizes", (long long)n,
-                          (long long)edges->dims[0], (long long)p->m);
+    return clv__error_set(
+        p->f->error, CLV_NOT_SUPPORTED,
+        "it was exported for %lld vertices and [%lld,%lld] edges, which are too many or not valid: export it with dynamic sizes",
+        (long long)n, (long long)edges->dims[0], (long long)p->m);
   p->n = (uint32_t)n;
   return CLV_OK;
 }
@@ -138,8 +139,8 @@ static clv_status compare(const proof *p, const clv__gnn_model *model, const clv
   }
   if (off <= TOLERANCE * largest) return CLV_OK;
   return clv__error_set(p->f->error, CLV_NOT_SUPPORTED,
-                        "it looks like %u layers of %s, but computes something else: %g instead of %g on a random graph (no self "
-                        "loops, another mean, edge weights?)",
+                        "it looks like %u layers of %s, but computes %g instead of %g on a random graph: it may lack self loops, "
+                        "compute another mean, or use edge weights",
                         model->layer_count, types[model->type], (double)a[worst], (double)b[worst]);
 }
 

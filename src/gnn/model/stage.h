@@ -135,7 +135,7 @@ uint64_t clv__layer_set_bytes(const clv__stages *stages, clv__value_set set, clv
 /* Stages [first, last) that execute as one step. block.c builds a block from steps. */
 typedef struct clv__layer_step {
   uint32_t first, last;
-  bool is_fused; /* one pass over the edges; otherwise a single stage */
+  bool is_fused; /* several stages in one pass over the edges; otherwise a single stage */
   clv__value_set reads, makes;
 } clv__layer_step;
 /* The step that starts at stage `first` in a block that ends before `last`. */

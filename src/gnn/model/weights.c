@@ -8,7 +8,7 @@
 
 struct clv__gnn_weights {
   const clv_allocator *allocator;
-  clv__npz *npz; /* exactly one of the two is set */
+  clv__npz *npz; /* either `npz` or `safetensors` is set; the other is NULL */
   clv__safetensors *safetensors;
 };
 

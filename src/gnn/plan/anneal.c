@@ -52,7 +52,8 @@ void clv__search_anneal(clv__search *search, clv__candidate *candidate, const ui
       clv__pep_work_add(&works->items[offsets[subgraph] + made.choice], -1, changed);
       clv__pep_work_add(&works->items[offsets[subgraph] + choices[subgraph]], 1, changed);
     }
-    if (clv__most_loaded(changed) > most * (1 + LEAST_EXCESS)) { /* the schedule exceeds it too: skip the simulation */
+    /* No schedule is shorter than the largest load, so the simulation can be skipped. */
+    if (clv__most_loaded(changed) > most * (1 + LEAST_EXCESS)) {
       --search->budget;
       choices[subgraph] = made.choice;
       continue;

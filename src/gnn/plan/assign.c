@@ -84,7 +84,8 @@ double clv__assign_value(const clv__assign *assign, const uint32_t *choices) {
     }
     if (used == 0) continue;
     value = clv__larger(value, loads + head + tail);
-    value = clv__larger(value, worst_set(tasks, used)); /* uses only the first SOME tasks; still a bound */
+    /* Tasks beyond the first SOME are left out here, which can only lower the value. It remains a lower bound. */
+    value = clv__larger(value, worst_set(tasks, used));
   }
   return value;
 }

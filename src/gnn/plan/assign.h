@@ -27,7 +27,7 @@ typedef struct clv__assign {
   uint32_t *twins; /* [count]: the previous subgraph with identical options, or CLV__NO_ID; twins can swap plans */
 } clv__assign;
 
-/* Every list must have a plan. */
+/* Every list must have at least one plan. */
 clv_status clv__assign_init(clv__assign *assign, clv__arena *arena, uint32_t device_count, const clv__pep_list *lists,
                             uint32_t count, clv_error *error);
 

@@ -16,7 +16,7 @@ enum {
   STEPS = 120,                       /* steps of the ascent in relax() */
   WEIGHTINGS = CLV__PEP_DEVICES + 1, /* sets of weights for bounds in the tree: each device alone, then the best weights */
   MOST_BRANCHES = 128,
-  LEAF_STEPS = 8 /* per subgraph: the cost of examining an assignment */
+  LEAF_STEPS = 8 /* budget steps, per subgraph, that examining a complete assignment takes */
 };
 
 typedef struct bounding {
@@ -26,17 +26,18 @@ typedef struct bounding {
   double open; /* the smallest bound among nodes left open */
   clv__assign_try attempt;
   void *user;
-  const clv__option **live; /* options below the goal; those of subgraph i start at live_offsets[i] */
+  const clv__option **live; /* options whose time is below the goal; those of subgraph i start at live_offsets[i] */
   uint32_t *live_offsets;
   double *scratch; /* weighted loads of the live options */
   double weights[CLV__PEP_DEVICES];
   /* The tree. */
-  double weightings[WEIGHTINGS][CLV__PEP_DEVICES], constants[WEIGHTINGS]; /* constants: of the heads and tails */
+  double weightings[WEIGHTINGS][CLV__PEP_DEVICES], constants[WEIGHTINGS]; /* constants: the heads and tails in the bound */
   double *costs[WEIGHTINGS], *rests[WEIGHTINGS]; /* costs of the live options; least sums of costs from each depth on */
   uint32_t *order, *choices;
 } bounding;
 
-/* The value at which a bound is high enough. */
+/* Returns the bound from which on a node need not be searched: it cannot contain a better assignment, or only one within the
+ * tolerance. */
 static double goal_of(const bounding *b) {
   return clv__smaller(b->best_value, b->upper / (1 + b->tolerance));
 }
@@ -243,7 +244,7 @@ static void search(bounding *b, uint32_t depth, const double *partial) {
     for (uint32_t l = 0; l <= devices; ++l)
       bound = clv__larger(bound, partial[l] + b->costs[l][o] + b->rests[l][depth + 1] + b->constants[l]);
     if (bound >= goal_of(b)) continue;
-    if (count == MOST_BRANCHES) { /* leave the rest open */
+    if (count == MOST_BRANCHES) { /* no room for this branch: leave it open */
       b->open = clv__smaller(b->open, bound);
       continue;
     }
@@ -253,7 +254,7 @@ static void search(bounding *b, uint32_t depth, const double *partial) {
   ++b->nodes;
   if (count > 1) qsort(branches, count, sizeof *branches, compare_branches);
   for (uint32_t k = 0; k < count; ++k) {
-    if (branches[k].bound >= goal_of(b)) return; /* the following branches reach the goal too */
+    if (branches[k].bound >= goal_of(b)) return; /* the branches are sorted by bound, so the following ones reach the goal too */
     if (b->used >= b->budget) {
       b->open = clv__smaller(b->open, branches[k].bound);
       return;

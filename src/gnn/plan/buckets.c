@@ -7,7 +7,7 @@
 
 #include "gnn/plan/pep_cost.h"
 
-enum { MOST_COMPARED = 160 }; /* up to this many buckets, all pairs are compared; beyond it, each with the next ones only */
+enum { MOST_COMPARED = 160 }; /* with fewer buckets, all pairs are compared; otherwise, each bucket with the next two only */
 
 /* A part of a plan, as a member of the bucket that it runs in. */
 typedef struct member {
@@ -21,7 +21,7 @@ typedef struct bucket {
 } bucket;
 
 typedef struct offer {
-  double added_ns; /* INFINITY: cannot merge, or rejected */
+  double added_ns; /* padding time that the merge would add; INFINITY: the pair cannot be merged, or try_merge() rejected it */
   bool is_known;
 } offer;
 
@@ -30,7 +30,7 @@ typedef struct merging {
   uint32_t bucket_count, member_count, reach;
   bucket *buckets;
   member *members;
-  offer *offers; /* [bucket_count][reach]: one per following bucket */
+  offer *offers; /* [bucket_count][reach]: for each bucket, its merges with the next `reach` buckets */
   clv__pep_work *works;
   const clv__pep_work **sequence;
   clv__bucket_merge *merges;

@@ -23,8 +23,9 @@ typedef struct clv__bucketing {
  * compile time. */
 clv_status clv__buckets_merge(clv__bucketing *bucketing, clv_error *error);
 
-/* Merges the buckets of a layer's chosen plans, and of each device alone (`lists` has its plans), so that the chosen plans
- * stay no slower than a single device. Updates plans, sequence, timeline and single-device times of `chosen`. */
+/* Merges the buckets of a layer's chosen plans. Also merges those of the plans that run everything on one device (from `lists`),
+ * so that the comparison with single devices is fair. Keeps the fastest result in `chosen`: updates its plans, sequence, timeline
+ * and single-device times. */
 clv_status clv__choose_buckets(clv__arena *arena, const clv__costs *costs, const clv__choose_cut *cut, const clv__pep_list *lists,
                                clv__chosen_layer *chosen, clv_error *error);
 

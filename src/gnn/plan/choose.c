@@ -62,7 +62,8 @@ static clv_status all_cuts(clv__arena *arena, const clv__choose_cut *cuts, uint3
   if (whole == NULL || sizes == NULL || *sorted == NULL) return clv__error_memory(error, sizeof *whole);
   bool found = false;
   for (uint32_t c = 0; c < cut_count; ++c) {
-    if (cuts[c].k == 0 || cuts[c].subgraphs == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "k must be 1 or more");
+    if (cuts[c].k == 0 || cuts[c].subgraphs == NULL)
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "a partition has k = 0, or no subgraphs");
     (*sorted)[c] = &cuts[c];
     found = found || cuts[c].k == 1;
   }

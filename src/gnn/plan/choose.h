@@ -19,7 +19,7 @@ typedef struct clv__choose_options {
   double tolerance;   /* relative tolerance of the bound; the search stops when it is reached */
   uint64_t budget;    /* steps of the bound and of the search, per k and layer; 0: the effort's default */
   double exchange_ns; /* the time between two layers */
-  bool keeps_buckets; /* pad each part no more than it needs, however long compiling takes */
+  bool keeps_buckets; /* never merge buckets: pad each part no more than its own size requires, however long compiling takes */
   /* Called for each move of the quick mode; may be NULL. */
   void (*moves)(void *user, uint32_t k, uint32_t layer, const clv__assign_move *move, const clv__pep *from, const clv__pep *to);
   void *user;
@@ -70,7 +70,7 @@ typedef struct clv__choice {
   clv__chosen_k *items;  /* [k_count], sorted by k; 1 is always included */
   double best_single_ns; /* over all k; INFINITY: no device runs everything */
   uint32_t best_single_device, best_single_k;
-  double gain;              /* best_single_ns / makespan_ns; 0 if there is no single device */
+  double gain;              /* best_single_ns / makespan_ns; 0 if no device can run everything */
   clv__table_origin origin; /* the least trusted origin among the tables used */
   char why[512];
 } clv__choice;

@@ -29,7 +29,7 @@ static clv_status make_room(const merging *s, merged *made, clv_error *error) {
   return clv__error_memory(error, s->cut->k * sizeof *made->peps);
 }
 
-/* Reorders the sequence: subgraphs that now share a plan should be adjacent. */
+/* Reorders the sequence: merging may have made the plans of some subgraphs equal, and such subgraphs should be adjacent. */
 static clv_status order(const merging *s, merged *made, clv_error *error) {
   uint32_t k = s->cut->k;
   clv__search search;
@@ -63,7 +63,7 @@ static clv_status merge(const merging *s, merged *made, clv_error *error) {
   return made->merge_count > 0 ? order(s, made, error) : CLV_OK;
 }
 
-/* Plans everything on one device. The result counts only if buckets were merged. */
+/* Plans everything on one device. Callers must ignore the result if no buckets were merged (merge_count 0). */
 static clv_status merge_single(const merging *s, const clv__pep_list *lists, uint32_t device, merged *made, clv_error *error) {
   CLV__TRY(make_room(s, made, error));
   for (uint32_t i = 0; i < s->cut->k; ++i) {
@@ -126,8 +126,9 @@ clv_status clv__choose_buckets(clv__arena *arena, const clv__costs *costs, const
     }
   }
   if (mine.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return mine.merge_count > 0 ? adopt(&s, &mine, chosen, error) : CLV_OK;
-  /* With merged buckets, the plans would be slower than a single device: keep the original plans. They are not slower than any
-   * single device, unless merging saves that device switches. */
+  /* With merged buckets, the chosen plans are slower than the best single device. Without merging, they are normally not; then
+   * keep them unmerged. The single device can still be faster, because merging its buckets makes it switch executables less
+   * often; then use it alone. */
   if (best.peps == NULL || chosen->timeline.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return CLV_OK;
   chosen->from = "one device";
   return adopt(&s, &best, chosen, error);

@@ -139,11 +139,11 @@ static clv_status choose_among(clv__choosing *c, const clv__choose_cut *cut, dou
   c->search.budget = 2 * budget;
   clv__choosing_start(c);
   if (!is_quick) CLV__TRY(anneal(c, steps, error));
-  bool is_small = c->k <= MOST_WHOLE && !is_quick; /* few enough to try all plans in all sequences */
+  bool is_small = c->k <= MOST_WHOLE && !is_quick; /* few enough subgraphs to try all plans in all sequences */
   c->sequence_nodes = ALL_NODES;
   CLV__TRY(clv__assign_bound(&c->assign, c->best.makespan_ns, options->tolerance, is_small ? budget : budget / 16,
                              is_small ? attempt : NULL, c, &all, error));
-  if (c->k == 2 && !is_quick) { /* few enough to try all candidates */
+  if (c->k == 2 && !is_quick) { /* few enough subgraphs to try every pair of plans in both orders */
     clv__choosing_try_pairs(c);
     all.bound_ns = c->best.makespan_ns;
   }

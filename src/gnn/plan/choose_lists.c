@@ -54,7 +54,7 @@ bool clv__choosing_same_form(const clv__pep *a, const clv__pep *b) {
   return true;
 }
 
-/* Returns whether a good schedule uses this form for any subgraph. */
+/* Returns whether the best schedule or one of the starts uses, for any subgraph, a plan of the same form (choose_own.h). */
 static bool is_useful(const clv__choosing *c, const clv__pep *pep) {
   for (uint32_t i = 0; i < c->k; ++i) {
     if (clv__choosing_same_form(pep, &c->lists[i].items[c->best.choices[i]])) return true;

@@ -31,14 +31,15 @@ clv_status clv__choosing_make_lists(clv__choosing *c, const clv__choose_cut *cut
 /* Narrows each subgraph's plans to those whose forms occur in the schedules found so far, those on one device, and, up to
  * top_k, those with the least load. The bound then refers to the kept plans. */
 clv_status clv__choosing_narrow(clv__choosing *c, clv_error *error);
-/* Compares keys without padded sizes: subgraphs of different sizes can share a form. */
+/* Whether two plans have the same form: the same blocks, each divided among the same devices with the same shares. The padded
+ * sizes may differ, so subgraphs of different sizes can have plans of the same form. */
 bool clv__choosing_same_form(const clv__pep *a, const clv__pep *b);
 
 /* ---- choose_start.c ---- */
 
 void clv__choosing_keep_best(clv__choosing *c, const clv__candidate *candidate, const char *from);
-/* Tries each device alone and the greedy assignment; unless quick, also one plan for all and balanced loads. Keeps the best as
- * starts. */
+/* Tries each device alone and the greedy assignment; unless the effort is quick, also the same plan for all subgraphs, and
+ * balanced loads. Keeps the best as starts. */
 void clv__choosing_start(clv__choosing *c);
 /* For two subgraphs: tries all plans in both orders, so that the best is known exactly. */
 void clv__choosing_try_pairs(clv__choosing *c);

@@ -35,12 +35,12 @@ static void try_trial(clv__choosing *c, const char *from) {
   if (c->options->effort == CLV__EFFORT_QUICK)
     clv__search_order(&c->search, &c->trial);
   else
-    clv__search_begin(&c->search, &c->trial); /* the search later improves the best of them */
+    clv__search_begin(&c->search, &c->trial); /* an initial sequence suffices: the search improves the best starts later */
   clv__choosing_keep_best(c, &c->trial, from);
   keep_start(c, from);
 }
 
-/* Returns whether the plan runs on this device alone. A plan of a subgraph without vertices runs nothing and also counts. */
+/* Returns whether the plan runs on this device alone. True also for a plan that runs nothing, of a subgraph without vertices. */
 static bool runs_on(const clv__pep *pep, uint32_t device) {
   return clv__pep_single(pep) == device || pep->time_ns <= 0;
 }
@@ -62,7 +62,8 @@ static void try_singles(clv__choosing *c) {
   }
 }
 
-/* Tries one form for all subgraphs. A subgraph that lacks the form uses its fastest plan. */
+/* Tries plans of the same form for all subgraphs (the same blocks, devices and shares), for each form of the first subgraph. A
+ * subgraph that has no plan of the form uses its fastest plan. */
 static void try_one_form_for_all(clv__choosing *c) {
   for (uint32_t form = 0; form < c->lists[0].count && c->k > 1; ++form) {
     for (uint32_t i = 0; i < c->k; ++i) {

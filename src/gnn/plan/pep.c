@@ -215,7 +215,8 @@ static bool all_cuts(making *m, uint32_t blocks, const uint32_t *sets) {
   return true;
 }
 
-/* Tries all ways to put every device into one of the blocks or into none. No block may be without a device. */
+/* Tries all assignments of devices to blocks: each device works on one block or on none, and each block has at least one device.
+ */
 static bool all_sets(making *m) {
   uint32_t devices = m->costs->machine->device_count;
   const clv__pep_options *o = m->options;

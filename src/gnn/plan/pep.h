@@ -16,8 +16,8 @@
 typedef struct clv__pep {
   uint32_t block_count;
   clv__pep_block blocks[CLV__PEP_BLOCKS];
-  double time_ns;                                              /* alone: the sum over its blocks */
-  double ideal_ns;                                             /* the same without rounding the shares */
+  double time_ns;                                              /* if no other subgraph runs: the sum of the times of its blocks */
+  double ideal_ns;                                             /* the same, if shares were not rounded */
   double load_ns[CLV__PEP_DEVICES];                            /* per device; 0: not used */
   double head_ns[CLV__PEP_DEVICES], tail_ns[CLV__PEP_DEVICES]; /* time before and after a used device's task */
   uint8_t stage_of[CLV__PEP_DEVICES];                          /* the block that the device is in; CLV__PEP_BLOCKS: none */
@@ -39,8 +39,9 @@ void clv__block_questions(const clv__machine *machine, uint32_t blocks, const ui
                           clv__block_question *questions);
 
 typedef struct clv__pep_options {
-  uint32_t top_k;                   /* plans kept per subgraph, besides those on one device; 0: all that are not dominated */
-  uint32_t variants;                /* shares tried besides the two nearest to the balanced one, on each side */
+  uint32_t top_k; /* plans kept per subgraph, besides those on one device; 0: all that are not dominated */
+  uint32_t
+      variants; /* of a block of two parts: number of shares tried below and above the two that are nearest to the balanced one */
   uint32_t most_blocks, most_parts; /* limits on a plan's blocks, and on a block's parts; 0: none. 1 block: data parallelism only;
                                        1 part: pipelines only; both: one device */
 } clv__pep_options;

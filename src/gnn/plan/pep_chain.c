@@ -83,7 +83,8 @@ clv_status clv__costs_init(clv__costs *costs, const clv__tables *tables, const c
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u devices, but 1 to %d can share a graph: choose them with --devices",
                           machine->device_count, CLV__PEP_DEVICES);
   if (machine->pad_step == 0 || machine->queue_depth == 0)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "padding to multiples of %llu with queues of %u: both must be 1 or more",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "the padding step is %llu and the queue depth is %u; both must be 1 or more",
                           (unsigned long long)machine->pad_step, machine->queue_depth);
   for (uint32_t d = 0; d < machine->device_count; ++d) {
     const clv__machine_device *device = &machine->devices[d];

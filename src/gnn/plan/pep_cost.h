@@ -58,7 +58,7 @@ typedef struct clv__machine {
   clv__machine_device devices[CLV__PEP_DEVICES];
   uint64_t pad_step; /* default 1000 */
   double merge_ns;
-  uint32_t queue_depth; /* results of a block that may wait for the next; 2: double buffering */
+  uint32_t queue_depth; /* number of results of a block that may wait for the next block; 2: double buffering */
 } clv__machine;
 
 /* The tables that prices are computed from, looked up once. */
@@ -120,7 +120,7 @@ typedef struct clv__pep_block {
 typedef struct clv__block_question {
   uint32_t first, last;
   uint32_t set;               /* one bit per device */
-  bool shared_in, shared_out; /* results of earlier blocks, or its own, stay in a memory other than the host's */
+  bool shared_in, shared_out; /* the results of earlier blocks (in) or its own (out) stay in a memory other than the host's */
 } clv__block_question;
 
 enum { CLV__BLOCK_VARIANTS = 32 };
@@ -136,7 +136,8 @@ bool clv__block_is_legal(const clv__costs *costs, const clv__block_question *que
 /* Prices the part for its device, share, sizes and padded sizes: sets its times and bytes. */
 clv__known clv__pep_part_price(const clv__costs *costs, const clv__subgraph_sizes *subgraph, const clv__block_question *question,
                                clv__pep_part *part);
-/* Prices the block with balanced shares, rounded to twentieths in each nearby way. */
+/* Prices the block with balanced shares. Shares are multiples of a twentieth, so each boundary between two parts is rounded down
+ * and up. For two devices, the `variants` next multiples on either side are priced as well. */
 void clv__block_price(const clv__costs *costs, const clv__subgraph_sizes *subgraph, const clv__block_question *question,
                       uint32_t variants, clv__block_answers *answers);
 

@@ -213,7 +213,7 @@ static json_t *pep_json(const clv__gnn_plan *plan, const clv__pep *pep) {
   return blocks;
 }
 
-/* {"cpu": 1.5, …}; null: not possible */
+/* Makes an object of times in ms, such as {"cpu": 1.5, "npu": null}. null: the device cannot do this work. */
 static json_t *by_device(const clv__gnn_plan *plan, const double *times_ns) {
   json_t *object = json_object();
   for (uint32_t d = 0; d < plan->machine.device_count; ++d)

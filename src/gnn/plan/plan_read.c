@@ -143,7 +143,8 @@ static clv_status read_block(const reading *r, json_t *item, const char *where, 
     block->time_ns = fmax(block->time_ns, part->time_ns);
   }
   block->time_ns += block->merge_ns;
-  return at == CLV__PEP_SHARES ? CLV_OK : clv__json_bad(&r->json, "%s: shares end at %u of %d", where, at, CLV__PEP_SHARES);
+  return at == CLV__PEP_SHARES ? CLV_OK
+                               : clv__json_bad(&r->json, "%s: the shares end at %u; expected %d", where, at, CLV__PEP_SHARES);
 }
 
 static clv_status read_pep(const reading *r, json_t *blocks, uint32_t layer, uint32_t subgraph, uint32_t stages, clv__pep *pep) {
@@ -157,11 +158,11 @@ static clv_status read_pep(const reading *r, json_t *blocks, uint32_t layer, uin
     snprintf(where, sizeof where, "layers[%u]: subgraphs[%u]: block %u", layer, subgraph, b);
     CLV__TRY(read_block(r, json_array_get(blocks, b), where, stages, &used, &pep->blocks[b]));
     if (pep->blocks[b].first != at || pep->blocks[b].last <= at)
-      return clv__json_bad(&r->json, "%s: stages %u to %u, but the next stage is %u", where, pep->blocks[b].first,
-                           pep->blocks[b].last, at);
+      return clv__json_bad(&r->json, "%s: it has stages %u to %u, but must start at stage %u and end after it", where,
+                           pep->blocks[b].first, pep->blocks[b].last, at);
     at = pep->blocks[b].last;
   }
-  if (at != stages) return clv__json_bad(&r->json, "%s: stages end at %u of %u", where, at, stages);
+  if (at != stages) return clv__json_bad(&r->json, "%s: the last block ends at stage %u; expected %u", where, at, stages);
   clv__pep_finish(pep);
   return CLV_OK;
 }
@@ -207,7 +208,7 @@ static clv_status check_clusters(const reading *r, const json_t *item, const cha
   return CLV_OK;
 }
 
-/* Informational only: the parts state their own padded sizes. */
+/* Reads a merge of buckets. It is only reported: a run takes the padded sizes from the parts. */
 static clv_status read_merge(const reading *r, json_t *item, const char *where, uint32_t stages, clv__bucket_merge *merge) {
   static const char *const keys[] = {"device", "first", "last", "from", "into", "parts", "padding_ms", "compiling_ms", NULL};
   json_t *from;
@@ -217,7 +218,8 @@ static clv_status read_merge(const reading *r, json_t *item, const char *where, 
   CLV__TRY(get_index(r, item, where, "first", stages, &merge->first));
   CLV__TRY(get_index(r, item, where, "last", stages, &merge->last));
   if (merge->first >= merge->last)
-    return clv__json_bad(&r->json, "%s: stages %u to %u are not a block", where, merge->first, merge->last);
+    return clv__json_bad(&r->json, "%s: 'first' is %u, but must be less than 'last', which is %u", where, merge->first,
+                         merge->last);
   CLV__TRY(clv__json_list(&r->json, item, where, "from", 2, 2, &from));
   for (size_t i = 0; i < 2; ++i) CLV__TRY(take_sizes(r, json_array_get(from, i), where, "from", &merge->from[i]));
   CLV__TRY(get_sizes(r, item, where, "into", &merge->into));

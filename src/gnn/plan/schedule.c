@@ -176,7 +176,7 @@ struct clv__search_memory {
 typedef struct enumeration {
   clv__search *search;
   clv__candidate *candidate; /* holds the best known sequence and makespan */
-  double goal_ns;            /* prune sequences that are longer, in relaxed time */
+  double goal_ns;            /* prune sequences whose makespan, without switches and queue limits, is not below it */
   uint32_t nodes;
   bool is_spent;
 } enumeration;

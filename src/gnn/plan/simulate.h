@@ -10,7 +10,7 @@
 
 enum { CLV__QUEUE_DEPTH = 8 }; /* maximum */
 
-/* The parts of a plan that scheduling needs. */
+/* The data of a plan that scheduling needs. */
 typedef struct clv__pep_work {
   uint64_t key;
   uint8_t block_count, part_counts[CLV__PEP_BLOCKS], devices[CLV__PEP_BLOCKS][CLV__PEP_DEVICES];

@@ -12,8 +12,8 @@
 enum { CUTS = CLV__PEP_SHARES + 1 };
 
 typedef struct shares {
-  uint64_t targets[CUTS], edges[CUTS]; /* before each multiple of 1/CLV__PEP_SHARES */
-  uint64_t halo[CUTS][CUTS + 1];       /* [from][to] */
+  uint64_t targets[CUTS], edges[CUTS]; /* [i]: number in the first i / CLV__PEP_SHARES of the subgraph */
+  uint64_t halo[CUTS][CUTS + 1];       /* [from][to]: number of halo vertices of the part between these two cuts */
 } shares;
 
 /* Counts row u in each range that starts at `from` and extends beyond u's first reader. If u's owner is at or after `from`,
@@ -50,7 +50,8 @@ static double between(double low, double high, double part) {
 static void share_of(const void *user, double from, double to, clv__share *share) {
   const shares *s = user;
   double a = fmin(fmax(from, 0), 1) * CLV__PEP_SHARES, b = fmin(fmax(to, 0), 1) * CLV__PEP_SHARES;
-  uint32_t i = (uint32_t)(a + 1e-9), k = (uint32_t)(b + 1e-9); /* exact at multiples of a share */
+  /* 1e-9 absorbs rounding errors just below a multiple of a share. */
+  uint32_t i = (uint32_t)(a + 1e-9), k = (uint32_t)(b + 1e-9);
   double x = fmax(0, a - i), y = fmax(0, b - k);
   if (x < 1e-9) x = 0;
   if (y < 1e-9) y = 0;

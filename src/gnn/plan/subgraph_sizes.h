@@ -1,4 +1,4 @@
-/* Subgraphs as plans see them: their sizes, and the work in each share of the in-edges. */
+/* The data of a subgraph that planning needs: its sizes, and the work in each share of its in-edges. */
 #ifndef CLEAVE_GNN_PLAN_SUBGRAPH_SIZES_H
 #define CLEAVE_GNN_PLAN_SUBGRAPH_SIZES_H
 

@@ -49,7 +49,8 @@ static bool may_begin(const shared *s, const clv__gnn_task *task) {
   uint32_t depth = s->run->schedule->machine->queue_depth;
   if (task->block > 0 && turn->left[task->block - 1] > 0) return false;
   if (task->block + 1 == turn->block_count || turn->run < depth) return true;
-  return s->layer->turns[task->turn - depth].left[task->block + 1] == 0; /* same cluster: same number of blocks */
+  /* Both turns are in the same cluster, so they have equally many blocks. */
+  return s->layer->turns[task->turn - depth].left[task->block + 1] == 0;
 }
 
 /* Assigns a room to the turn: a buffer for the values that cross between its blocks. Call with the lock held. */

@@ -166,7 +166,7 @@ static clv_status make_layers(clv__gnn_run *run, clv_error *error) {
   return CLV_OK;
 }
 
-/* Weighs progress by predicted times if all tasks have one. */
+/* Sets each task's weight in the progress: its predicted time if all tasks have one, otherwise its number of rows and edges. */
 static void weigh(clv__gnn_run *run) {
   bool is_predicted = true;
   for (uint32_t i = 0; i < run->schedule->layer_count; ++i) {

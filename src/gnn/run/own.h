@@ -70,9 +70,9 @@ struct clv__gnn_run {
   clv__run_block *blocks;
   size_t block_count, block_capacity;
   bool is_in_order;  /* vertex order equals the order of `rows` */
-  uint32_t *rows;    /* [vertex_count]: row index of each vertex between layers: subgraph after subgraph */
+  uint32_t *rows;    /* [vertex_count]: row of each vertex in `between`, where the vertices are sorted by subgraph */
   float *degrees;    /* [vertex_count]: for GCN */
-  float *between[2]; /* the rows of inner layers, alternating */
+  float *between[2]; /* the results of all layers but the last; consecutive layers alternate between the two buffers */
   clv__run_memory scratch[CLV__PEP_DEVICES];
   /* Rooms: buffers for the values that cross between blocks. A turn takes a room and returns it when its last block is done.
    * The lock guards them while a layer runs. */

@@ -19,7 +19,7 @@ struct clv__gnn_single {
   clv__gnn_graph *looped;      /* for GCN and GAT: the graph with self loops; otherwise NULL */
   const clv__csr *csr;         /* the rows that are aggregated over */
   float *degrees;              /* for GCN */
-  float *between[2];           /* results of inner layers, alternating */
+  float *between[2];           /* the results of all layers but the last; consecutive layers alternate between the two buffers */
   single_layer *layers;
 };
 

@@ -65,7 +65,7 @@ clv_status clv__run_state_write(const char *path, const clv__hash *key, uint32_t
   if (status == CLV_OK) status = clv__file_writer_commit(&writer, error);
   clv__file_writer_abandon(&writer);
   if (status == CLV_OK) return CLV_OK;
-  return clv__error_prefix(error, status, "the rows after layer %u", layers_done - 1);
+  return clv__error_prefix(error, status, "saving the rows after layer %u", layers_done - 1);
 }
 
 static clv_status refuse(const char *path, const char *why, clv_error *error) {

@@ -17,11 +17,11 @@ typedef struct clv__sweep {
 uint32_t clv__stages_sweep_from(const clv__stages *stages);
 /* Divides block [first, last) over the vertices of `csr`, the targets, by their in-edges. piece is 0 if sweeping does not pay
  * (few pieces, or one piece with most of the edges), if the block starts before clv__stages_sweep_from(), or if it reads or
- * computes edge values or computes row values. */
+ * computes values per edge or computes values per row. */
 clv__sweep clv__sweep_find(const clv__stages *stages, uint32_t first, uint32_t last, const clv__csr *csr);
 /* Extra memory for sweeping, in bytes. */
 size_t clv__sweep_bytes(const clv__sweep *sweep);
-/* How many times the block runs over `targets`; 1 if it runs as a whole. */
+/* The number of times that the block runs to cover `targets` targets; 1 if it runs as a whole. */
 static inline uint64_t clv__sweep_pieces(const clv__sweep *sweep, uint64_t targets) {
   return sweep->piece == 0 ? 1 : (targets + sweep->piece - 1) / sweep->piece;
 }

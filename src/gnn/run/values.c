@@ -1,5 +1,6 @@
-/* Prepares the inputs and outputs of a task. Values are used in place if their layout fits the block. Rows from elsewhere are
- * gathered. For devices that need fixed shapes, everything is laid out with padding (block.h defines its content). */
+/* Prepares the inputs and outputs of a task. Values are used in place if their layout fits the block. Rows that are not
+ * contiguous are gathered. For devices that need fixed shapes, everything is laid out with padding (block.h defines its content).
+ */
 #include <string.h>
 
 #include "base/clock.h"
@@ -86,7 +87,8 @@ static const void *use_or_pad(work *w, const value_size *size, const void *from)
   return to;
 }
 
-/* For values of all vertices: returns the portion's rows, or its targets, which are the first of its rows. */
+/* Returns the portion's part of `from`, which has a row for every vertex of the graph: the first size->real of the portion's
+ * rows. These are all its rows, or its targets, which come first. */
 static const void *read_rows(work *w, const value_size *size, const void *from, const uint32_t *order) {
   const uint32_t *ids = w->portion->vertices;
   size_t first = find_run(ids, order, size->real);
@@ -137,8 +139,8 @@ static const void *read_positions(work *w, const value_size *size) {
   return to;
 }
 
-/* Returns the start of the portion in a value that crosses between blocks. If the value has one row per row read, only a whole
- * portion is contiguous in it. */
+/* Returns where the portion's part of a value that crosses between blocks begins. If the value has one row per row read, returns
+ * the start of the whole value, in which the rows of a portion are contiguous only if it is whole. */
 static char *crossing_at(const work *w, clv__layer_value value, const value_size *size) {
   char *begin = w->room + w->turn->offsets[value];
   if (size->shape.dimension == CLV__DIMENSION_TARGETS) return begin + (size_t)w->portion->from * size->row_bytes;

@@ -40,8 +40,9 @@ static clv_status take_line(const importing *in, const char *text, size_t size_b
     size_t from = at, to = end;
     while (from < to && (text[from] == ' ' || text[from] == '\t')) ++from;
     while (to > from && (text[to - 1] == ' ' || text[to - 1] == '\t' || text[to - 1] == '\r')) --to;
-    if (out->count == MOST_FIELDS) return bad(in, "more than %d fields", MOST_FIELDS);
-    if (to - from >= MOST_FIELD_BYTES) return bad(in, "field %u has %zu characters", out->count + 1, to - from);
+    if (out->count == MOST_FIELDS) return bad(in, "the line has more than %d fields", MOST_FIELDS);
+    if (to - from >= MOST_FIELD_BYTES)
+      return bad(in, "field %u has %zu characters, which is too many", out->count + 1, to - from);
     if (memchr(text + from, '\0', to - from) != NULL) return bad(in, "field %u contains a zero byte", out->count + 1);
     memcpy(out->fields[out->count], text + from, to - from);
     out->fields[out->count++][to - from] = '\0';
@@ -98,18 +99,18 @@ static clv_status check_status(const importing *in, const char *field, bool ran_
 
 typedef struct layout {
   uint32_t n, m, status, fields;
-  uint32_t of[MOST_FIELDS]; /* index of each wanted column */
+  uint32_t of[MOST_FIELDS]; /* per entry of `columns`: the index of its field in a line */
 } layout;
 
 static clv_status read_header(const importing *in, const line *header, const clv__import_column *columns, uint32_t column_count,
                               layout *places) {
   uint32_t known = 0;
-  if (column_count > MOST_FIELDS) return bad(in, "%u device columns, but at most %d are possible", column_count, MOST_FIELDS);
+  if (column_count > MOST_FIELDS) return bad(in, "%u device columns; the maximum is %d", column_count, MOST_FIELDS);
   CLV__TRY(find_column(in, header, "n_nodes", &places->n));
   CLV__TRY(find_column(in, header, "n_edges", &places->m));
   CLV__TRY(find_column(in, header, "status", &places->status));
   if (places->n == CLV__NO_ID || places->m == CLV__NO_ID)
-    return bad(in, "columns n_nodes and n_edges are needed: n_nodes,n_edges,<device>_ms,status");
+    return bad(in, "the header must have the columns n_nodes and n_edges, as in n_nodes,n_edges,<device>_ms,status");
   for (uint32_t c = 0; c < column_count; ++c) {
     CLV__TRY(find_column(in, header, columns[c].column, &places->of[c]));
     if (places->of[c] == CLV__NO_ID) return bad(in, "there is no column '%s'", columns[c].column);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LEFT_OUT = 512 }; /* most points that are left out in turn; if there are more, only a sample is */
+enum { MOST_LEFT_OUT = 512 }; /* up to this many points, each is left out in turn; of more points, only a sample */
 
 static int compare_points(const void *a, const void *b) {
   const clv__table_point *x = a, *y = b;
@@ -222,8 +222,8 @@ void clv__table_reason(const clv__block_table *table, uint64_t n, uint64_t m, ch
   else if (known == CLV__KNOWN)
     snprintf(reason, room, "the block was measured, but its inputs or outputs are larger than any measured copy or packing");
   else if (!table->time.is_good)
-    snprintf(reason, room, "the fit of %u points predicts other points only within %.0f %%: measure more", table->time.points,
-             100 * table->time.error);
+    snprintf(reason, room, "the fit of %u points predicts other points only within %.0f %%: measure more sizes",
+             table->time.points, 100 * table->time.error);
   else
     snprintf(reason, room,
              "n %llu, m %llu is outside the measured range, n %.0f to %.0f, m %.0f to %.0f, m/n %.3g to %.3g: measure this size",

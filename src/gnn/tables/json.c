@@ -168,11 +168,13 @@ static clv_status read_table(const reading *r, json_t *item, size_t number) {
   CLV__TRY(get_name(r, item, where, "layer", &layer));
   CLV__TRY(clv__json_size(&r->json, item, where, "last", CLV__TABLE_STAGES, &last));
   CLV__TRY(clv__json_size(&r->json, item, where, "first", CLV__TABLE_STAGES, &first));
-  if (first >= last) return clv__json_bad(&r->json, "%s: stages %" PRIu64 " to %" PRIu64 " are not a block", where, first, last);
+  if (first >= last)
+    return clv__json_bad(&r->json, "%s: 'first' is %" PRIu64 " and 'last' is %" PRIu64 "; 'last' must be greater", where, first,
+                         last);
   CLV__TRY(clv__json_list(&r->json, item, where, "points", 0, MOST_POINTS, &points));
   if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: 'points' is empty", where);
   if (clv__tables_find(r->tables, device, layer, (uint32_t)first, (uint32_t)last) != NULL)
-    return clv__json_bad(&r->json, "%s: this block of '%.40s' appears twice", where, device);
+    return clv__json_bad(&r->json, "%s: an entry with the same layer and stages of '%.40s' comes before", where, device);
   for (size_t i = 0; i < json_array_size(points); ++i) {
     clv__table_point point;
     snprintf(where, sizeof where, "blocks[%zu]: points[%zu]", number, i);
@@ -197,7 +199,7 @@ static clv_status read_copy(const reading *r, json_t *item, size_t number) {
   CLV__TRY(clv__json_list(&r->json, item, where, "points", 0, MOST_POINTS, &points));
   if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: 'points' is empty", where);
   if (clv__tables_find_copy(r->tables, from, to) != NULL)
-    return clv__json_bad(&r->json, "%s: this direction appears twice", where);
+    return clv__json_bad(&r->json, "%s: an entry with the same 'from' and 'to' comes before", where);
   for (size_t i = 0; i < json_array_size(points); ++i) {
     json_t *each = json_array_get(points, i);
     clv__copy_point point = {0};
@@ -251,7 +253,9 @@ static clv_status read_overhead(const reading *r, json_t *item, size_t number) {
   CLV__TRY(get_time(r, item, where, "time_ns", &overhead.time_ns));
   CLV__TRY(get_time(r, item, where, "spread_ns", &overhead.spread_ns));
   CLV__TRY(clv__tables_put_overhead(r->tables, &overhead, r->json.error));
-  return r->tables->overhead_count == before + 1 ? CLV_OK : clv__json_bad(&r->json, "%s: this overhead appears twice", where);
+  return r->tables->overhead_count == before + 1
+             ? CLV_OK
+             : clv__json_bad(&r->json, "%s: an entry with the same 'kind' and 'device' comes before", where);
 }
 
 static clv_status read_overheads(const reading *r, const json_t *root) {

@@ -61,13 +61,16 @@ clv_status clv__tables_put(clv__tables *tables, const char *device, const char *
                            const clv__table_point *point, clv_error *error) {
   const clv_allocator *allocator = tables->arena.allocator;
   if (first >= last || last > CLV__TABLE_STAGES)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: stages %u to %u are not a block of at most %d stages", device, first,
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "%s: a block begins with stage %u and ends before stage %u; expected first < end <= %d", device, first,
                           last, CLV__TABLE_STAGES);
   if (point->n > LARGEST_SIZE || point->m > LARGEST_SIZE || point->peak_bytes > LARGEST_SIZE || point->targets > point->n ||
       (!point->infeasible && !good_time(point->time_ns, point->spread_ns)) || !good_time(point->compile_ns, 0))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: n %llu, m %llu, targets %llu, %g ns is not a valid measurement",
-                          device, (unsigned long long)point->n, (unsigned long long)point->m, (unsigned long long)point->targets,
-                          point->time_ns);
+    return clv__error_set(
+        error, CLV_INVALID_ARGUMENT,
+        "%s: invalid measurement of n %llu, m %llu, targets %llu, %g ns: n and m must be at most 2^52, targets at most n, and "
+        "times from 0 to 1e18 ns",
+        device, (unsigned long long)point->n, (unsigned long long)point->m, (unsigned long long)point->targets, point->time_ns);
   clv__block_table *table = find_table(tables, device, layer, first, last);
   if (table == NULL) {
     clv__block_table made = {.device = own(tables, device), .layer = own(tables, layer), .first = first, .last = last};
@@ -95,8 +98,10 @@ clv_status clv__tables_put_copy(clv__tables *tables, const char *from, const cha
                                 clv_error *error) {
   const clv_allocator *allocator = tables->arena.allocator;
   if (point->size_bytes > LARGEST_SIZE || !good_time(point->time_ns, point->spread_ns))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s to %s: %llu bytes, %g ns is not a valid measurement", from, to,
-                          (unsigned long long)point->size_bytes, point->time_ns);
+    return clv__error_set(
+        error, CLV_INVALID_ARGUMENT,
+        "%s to %s: invalid measurement of %llu bytes, %g ns: expected at most 2^52 bytes, and times from 0 to 1e18 ns", from, to,
+        (unsigned long long)point->size_bytes, point->time_ns);
   clv__copy_table *table = find_copy(tables, from, to);
   if (table == NULL) {
     clv__copy_table made = {.from = own(tables, from), .to = own(tables, to)};
@@ -181,8 +186,10 @@ clv_status clv__tables_put_overhead(clv__tables *tables, const clv__table_overhe
   uint32_t at = 0;
   if (!good_time(overhead->time_ns, overhead->spread_ns) ||
       (overhead->kind == CLV__OVERHEAD_SWITCH) != (overhead->device[0] != '\0'))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s of '%s': %g ns is not a valid measurement",
-                          clv__overhead_name(overhead->kind), overhead->device, overhead->time_ns);
+    return clv__error_set(
+        error, CLV_INVALID_ARGUMENT,
+        "overhead %s, device '%s', %g ns: times must be from 0 to 1e18 ns, and only overhead switch has a device",
+        clv__overhead_name(overhead->kind), overhead->device, overhead->time_ns);
   while (at < tables->overhead_count && compare_overhead(&tables->overheads[at], overhead->kind, overhead->device) < 0) ++at;
   bool is_there = at < tables->overhead_count && compare_overhead(&tables->overheads[at], overhead->kind, overhead->device) == 0;
   clv__table_overhead made = *overhead;

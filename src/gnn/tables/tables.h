@@ -14,7 +14,7 @@
 #include "cost/fit.h"
 
 enum { CLV__TABLES_VERSION = 1, CLV__TABLE_STAGES = 8 };
-#define CLV__TABLE_HOST "host" /* the other end of a copy */
+#define CLV__TABLE_HOST "host" /* the name of host memory, as the source or destination of a copy */
 
 /* Sizes beyond the smallest and largest measured ones by up to this fraction, in n, m and m / n, still count as measured,
  * because subgraphs never have exactly equal sizes. */
@@ -34,7 +34,7 @@ typedef struct clv__table_point {
   double compile_ns;         /* of an executable for this size alone; 0: unknown, or executables accept any size */
 } clv__table_point;
 
-/* The rows that the block computes: all rows that it reads unless stated. */
+/* The number of rows that the block computes: all rows that it reads, unless `targets` is set. */
 static inline uint64_t clv__table_targets(const clv__table_point *point) {
   return point->targets == 0 ? point->n : point->targets;
 }
@@ -127,7 +127,7 @@ clv_status clv__tables_check_device(const clv__tables *tables, const char *name,
 /* Sorts and fits all tables. The same points give the same tables, in any insertion order. */
 clv_status clv__tables_fit(clv__tables *tables, clv_error *error);
 
-/* Returns NULL if there is none. */
+/* Find a table by its key. Return NULL if there is none. */
 const clv__block_table *clv__tables_find(const clv__tables *tables, const char *device, const char *layer, uint32_t first,
                                          uint32_t last);
 const clv__copy_table *clv__tables_find_copy(const clv__tables *tables, const char *from, const char *to);
@@ -163,7 +163,7 @@ typedef struct clv__import_column {
 clv_status clv__tables_import(clv__tables *tables, const char *layer, const clv__import_column *columns, uint32_t column_count,
                               const char *text, size_t size_bytes, const char *name, clv_error *error);
 
-/* Writes JSON: the same bytes for the same tables. Tables are fitted when read. */
+/* Write and read JSON. The same tables give the same bytes. Tables are fitted when they are read. */
 clv_status clv__tables_print(const clv__tables *tables, clv__text *text, clv_error *error);
 clv_status clv__tables_write(const clv__tables *tables, const char *path, clv_error *error);
 clv_status clv__tables_parse(clv__tables *tables, const char *text, size_t size_bytes, const char *name, clv_error *error);

@@ -1,4 +1,4 @@
-/* Cases of attention. See operators/cases.h for the syntax of the rows. */
+/* Test cases of the attention operators. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 #define PAST "q[2,4,3,8] k[2,2,5,8] v[2,2,5,6] - pk[2,2,4,8] pv[2,2,4,6]"

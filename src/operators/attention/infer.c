@@ -16,8 +16,9 @@ typedef struct heads {
 
 clv_status clv__attention_head_size(clv__infer *infer, uint32_t input, int64_t dim, int64_t count, int64_t *size) {
   if (clv__dims_quotient(&dim, 1, &count, 1, size)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u: %lld columns are not a multiple of %lld heads",
-                        (unsigned)input, (long long)dim, (long long)count);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                        "input %u has %lld columns, which is not a multiple of the number of heads, %lld", (unsigned)input,
+                        (long long)dim, (long long)count);
 }
 
 static clv_status read_heads(clv__infer *infer, uint32_t input, const char *attribute, heads *h) {
@@ -41,7 +42,7 @@ static clv_status read_heads(clv__infer *infer, uint32_t input, const char *attr
 static clv_status merge(clv__infer *infer, int64_t *dim, int64_t other, const char *what) {
   int64_t merged;
   if (!clv__dim_merge(*dim, other, &merged)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s: %lld and %lld must be equal", what, (long long)*dim,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s must be equal, but are %lld and %lld", what, (long long)*dim,
                           (long long)other);
   }
   *dim = merged;
@@ -58,10 +59,10 @@ static clv_status read_past(clv__infer *infer, uint32_t input, heads *own, int64
   const clv_tensor *t = &infer->inputs[input];
   CLV__TRY(clv__check_rank(infer, input, 4, 4));
   if (t->rank < 0) return CLV_OK;
-  CLV__TRY(merge(infer, &own->batch, t->dims[0], "batches of the input and the past"));
-  CLV__TRY(merge(infer, &own->count, t->dims[1], "heads of the input and the past"));
-  CLV__TRY(merge(infer, past, t->dims[2], "lengths of past keys and values"));
-  return merge(infer, &own->size, t->dims[3], "sizes of a head of the input and the past");
+  CLV__TRY(merge(infer, &own->batch, t->dims[0], "the batch sizes of K and past_key (or V and past_value)"));
+  CLV__TRY(merge(infer, &own->count, t->dims[1], "the numbers of heads of K and past_key (or V and past_value)"));
+  CLV__TRY(merge(infer, past, t->dims[2], "the lengths of past_key and past_value"));
+  return merge(infer, &own->size, t->dims[3], "the head sizes of K and past_key (or V and past_value)");
 }
 
 static clv_status read_cache(clv__infer *infer, shape *s) {
@@ -71,8 +72,7 @@ static clv_status read_cache(clv__infer *infer, shape *s) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "give both past_key and past_value, or neither");
   }
   if (key && clv__infer_has(infer, VALID)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                          "nonpad_kv_seqlen is for an external cache, so past_key must be absent");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "inputs nonpad_kv_seqlen and past_key cannot both be given");
   }
   if (key) {
     CLV__TRY(clv__check_same_dtype(infer, K, PAST_KEY));
@@ -81,7 +81,7 @@ static clv_status read_cache(clv__infer *infer, shape *s) {
     CLV__TRY(read_past(infer, PAST_VALUE, &s->v, &past));
   }
   if (past >= 0 && s->k.length >= 0 && past > INT64_MAX - s->k.length) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "too many past and new keys");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "past_key and K have more than 2^63 - 1 keys in total");
   }
   s->total = clv__dim_add(past, s->k.length);
   return CLV_OK;
@@ -98,15 +98,16 @@ static clv_status read_shape(clv__infer *infer, shape *s) {
   CLV__TRY(read_heads(infer, Q, "q_num_heads", &s->q));
   CLV__TRY(read_heads(infer, K, "kv_num_heads", &s->k));
   CLV__TRY(read_heads(infer, V, "kv_num_heads", &s->v));
-  CLV__TRY(merge(infer, &s->k.length, s->v.length, "lengths of K and V"));
+  CLV__TRY(merge(infer, &s->k.length, s->v.length, "the lengths of K and V"));
   CLV__TRY(read_cache(infer, s));
-  CLV__TRY(merge(infer, &s->q.batch, s->k.batch, "batches of Q and K"));
-  CLV__TRY(merge(infer, &s->q.batch, s->v.batch, "batches of Q and V"));
-  CLV__TRY(merge(infer, &s->k.count, s->v.count, "heads of K and V"));
-  CLV__TRY(merge(infer, &s->q.size, s->k.size, "sizes of a head of Q and K"));
+  CLV__TRY(merge(infer, &s->q.batch, s->k.batch, "the batch sizes of Q and K"));
+  CLV__TRY(merge(infer, &s->q.batch, s->v.batch, "the batch sizes of Q and V"));
+  CLV__TRY(merge(infer, &s->k.count, s->v.count, "the numbers of heads of K and V"));
+  CLV__TRY(merge(infer, &s->q.size, s->k.size, "the head sizes of Q and K"));
   if (s->q.count >= 0 && s->k.count >= 0 && s->q.count != s->k.count && (s->k.count == 0 || s->q.count % s->k.count != 0)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld heads of Q are not a multiple of %lld heads of K and V",
-                          (long long)s->q.count, (long long)s->k.count);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "Q has %lld heads, which is not a multiple of the %lld heads of K and V", (long long)s->q.count,
+                          (long long)s->k.count);
   }
   return CLV_OK;
 }
@@ -127,13 +128,13 @@ static clv_status check_attributes(clv__infer *infer) {
   static const char *const windows[] = {"left_window_size", "right_window_size"};
   const int64_t mode = clv__attribute_int(infer->attributes, "qk_matmul_output_mode", 0);
   if (mode < 0 || mode > 3) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute qk_matmul_output_mode is %lld, not 0 to 3",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute qk_matmul_output_mode is %lld; expected 0 to 3",
                           (long long)mode);
   }
   for (int i = 0; i < 2; ++i) {
     const int64_t size = clv__attribute_int(infer->attributes, windows[i], -1);
     if (size >= -1) continue;
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is %lld; the least value is -1, which means no bound",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is %lld; expected 0 or more, or -1 for no bound",
                           windows[i], (long long)size);
   }
   return CLV_OK;
@@ -148,7 +149,8 @@ static clv_status infer_attention(clv__infer *infer) {
   if (clv__infer_has(infer, VALID)) {
     CLV__TRY(clv__check_vector(infer, VALID, s.q.batch));
     if (in[VALID].dtype != CLV_I64) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "nonpad_kv_seqlen is %s, not i64", clv_dtype_name(in[VALID].dtype));
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "nonpad_kv_seqlen is %s; expected i64",
+                            clv_dtype_name(in[VALID].dtype));
     }
   }
   if (in[Q].rank == 3) {
@@ -173,8 +175,8 @@ static clv_status infer_flex(clv__infer *infer) {
   if (infer->input_count < 3) return clv__error_set(infer->error, CLV_INVALID_MODEL, "inputs Q, K and V are needed");
   const int64_t precision = clv__attribute_int(infer->attributes, "softmax_precision", CLV_F32);
   if (precision != CLV_F32 && precision != CLV_F64 && precision != CLV_F16 && precision != CLV_BF16) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute softmax_precision, %lld, is not a float dtype",
-                          (long long)precision);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "attribute softmax_precision is %lld, which is not the number of a float dtype", (long long)precision);
   }
   for (uint32_t i = Q; i <= V; ++i) {
     if (!clv__infer_has(infer, i)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is missing", (unsigned)i);
@@ -182,7 +184,8 @@ static clv_status infer_flex(clv__infer *infer) {
     CLV__TRY(clv__check_same_dtype(infer, Q, i));
   }
   if (in[Q].dtype != CLV_DTYPE_NONE && (CLV__DTYPES_FLOAT >> in[Q].dtype & 1u) == 0) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "Q, K and V are %s, not floats", clv_dtype_name(in[Q].dtype));
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "Q, K and V are %s; expected a float dtype",
+                          clv_dtype_name(in[Q].dtype));
   }
   CLV__TRY(read_shape(infer, &s));
   clv__infer_set(infer, 0, in[Q].dtype, 4, (const int64_t[]){s.q.batch, s.q.count, s.q.length, s.v.size});

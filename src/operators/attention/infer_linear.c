@@ -23,15 +23,15 @@ static clv_status read_linear(clv__infer *infer, linear *l) {
     CLV__TRY(clv__check_same_dtype(infer, 0, i));
     const clv_tensor *t = &infer->inputs[i];
     if (t->rank != 3) continue;
-    CLV__TRY(clv__check_same_dim(infer, l->batch, t->dims[0], "batches of query, key and value"));
-    CLV__TRY(clv__check_same_dim(infer, l->length, t->dims[1], "lengths of query, key and value"));
+    CLV__TRY(clv__check_same_dim(infer, l->batch, t->dims[0], "the batch sizes of query, key and value"));
+    CLV__TRY(clv__check_same_dim(infer, l->length, t->dims[1], "the lengths of query, key and value"));
     clv__dim_merge(l->batch, t->dims[0], &l->batch);
     clv__dim_merge(l->length, t->dims[1], &l->length);
   }
   if (q->rank == 3) CLV__TRY(clv__attention_head_size(infer, 0, q->dims[2], l->q_heads, &l->key_size));
   if (k->rank == 3) CLV__TRY(clv__attention_head_size(infer, 1, k->dims[2], l->kv_heads, &key_size));
   if (v->rank == 3) CLV__TRY(clv__attention_head_size(infer, 2, v->dims[2], l->kv_heads, &l->value_size));
-  CLV__TRY(clv__check_same_dim(infer, l->key_size, key_size, "sizes of a head of query and key"));
+  CLV__TRY(clv__check_same_dim(infer, l->key_size, key_size, "the head sizes of query and key"));
   clv__dim_merge(l->key_size, key_size, &l->key_size);
   return CLV_OK;
 }
@@ -40,19 +40,19 @@ static clv_status read_linear(clv__infer *infer, linear *l) {
 static clv_status check_gate(clv__infer *infer, const linear *l, uint32_t input, const char *name, bool needed, int64_t a,
                              int64_t b) {
   if (clv__infer_has(infer, input) != needed) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "this update_rule %s input %s", needed ? "needs" : "does not use",
-                          name);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the node's update_rule %s input %s",
+                          needed ? "needs" : "does not use", name);
   }
   if (!needed) return CLV_OK;
   const clv_tensor *t = &infer->inputs[input];
   CLV__TRY(clv__check_same_dtype(infer, 0, input));
   CLV__TRY(clv__check_rank(infer, input, 3, 3));
   if (t->rank != 3) return CLV_OK;
-  CLV__TRY(clv__check_same_dim(infer, l->batch, t->dims[0], "batches of query and gates"));
-  CLV__TRY(clv__check_same_dim(infer, l->length, t->dims[1], "lengths of query and gates"));
+  CLV__TRY(clv__check_same_dim(infer, l->batch, t->dims[0], "the batch sizes of query and decay (or beta)"));
+  CLV__TRY(clv__check_same_dim(infer, l->length, t->dims[1], "the lengths of query and decay (or beta)"));
   if (t->dims[2] < 0 || t->dims[2] == a || b < 0 || t->dims[2] == b) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s has %lld columns, not %lld or %lld", name, (long long)t->dims[2],
-                        (long long)a, (long long)b);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s has %lld columns; expected %lld or %lld", name,
+                        (long long)t->dims[2], (long long)a, (long long)b);
 }
 
 clv_status clv__infer_linear_attention(clv__infer *infer) {
@@ -77,7 +77,7 @@ clv_status clv__infer_linear_attention(clv__infer *infer) {
     const clv_tensor *past = &infer->inputs[3];
     CLV__TRY(clv__check_rank(infer, 3, 4, 4));
     for (int i = 0; past->rank == 4 && i < 4; ++i)
-      CLV__TRY(clv__check_same_dim(infer, state[i], past->dims[i], "dims of past_state"));
+      CLV__TRY(clv__check_same_dim(infer, state[i], past->dims[i], "the expected and the actual size of an axis of past_state"));
   }
   CLV__TRY(clv__infer_product(infer, (const int64_t[]){l.q_heads, l.value_size}, 2, &columns));
   clv__infer_set(infer, 0, infer->inputs[0].dtype, 3, (const int64_t[]){l.batch, l.length, columns});

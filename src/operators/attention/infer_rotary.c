@@ -10,10 +10,11 @@ static clv_status check_angles(clv__infer *infer, uint32_t input, int64_t batch,
   CLV__TRY(clv__check_rank(infer, input, by_position ? 2 : 3, by_position ? 2 : 3));
   if (t->rank < 0) return CLV_OK;
   if (!by_position) {
-    CLV__TRY(clv__check_same_dim(infer, batch, t->dims[0], "batches of X and the angles"));
-    CLV__TRY(clv__check_same_dim(infer, length, t->dims[1], "lengths of X and the angles"));
+    CLV__TRY(clv__check_same_dim(infer, batch, t->dims[0], "the batch sizes of X and cos_cache (or sin_cache)"));
+    CLV__TRY(clv__check_same_dim(infer, length, t->dims[1], "the lengths of X and cos_cache (or sin_cache)"));
   }
-  return clv__check_same_dim(infer, half, t->dims[t->rank - 1], "half of the rotated size, and number of angles");
+  return clv__check_same_dim(infer, half, t->dims[t->rank - 1],
+                             "half the number of rotated columns, and the number of columns of cos_cache (or sin_cache),");
 }
 
 clv_status clv__infer_rotary(clv__infer *infer) {
@@ -34,22 +35,26 @@ clv_status clv__infer_rotary(clv__infer *infer) {
   const int64_t rotated = clv__attribute_int(infer->attributes, "rotary_embedding_dim", 0);
   const int64_t count = rotated != 0 ? rotated : size;
   if (rotated < 0 || (count >= 0 && count % 2 != 0) || (size >= 0 && count > size)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld of %lld columns of a head cannot be rotated in pairs",
-                          (long long)count, (long long)size);
+    return clv__error_set(
+        infer->error, CLV_INVALID_MODEL,
+        "cannot rotate %lld of the %lld columns of a head: the first number must be even, and from 0 to the second",
+        (long long)count, (long long)size);
   }
   for (uint32_t i = 1; i <= 2; ++i) CLV__TRY(check_angles(infer, i, batch, length, count >= 0 ? count / 2 : CLV_DIM_UNKNOWN));
   if (infer->inputs[1].rank > 0 && infer->inputs[2].rank > 0) {
-    CLV__TRY(clv__check_same_dim(infer, infer->inputs[1].dims[0], infer->inputs[2].dims[0], "rows of cos_cache and sin_cache"));
+    CLV__TRY(clv__check_same_dim(infer, infer->inputs[1].dims[0], infer->inputs[2].dims[0],
+                                 "the numbers of rows of cos_cache and sin_cache"));
   }
   if (clv__infer_has(infer, 3)) {
     const clv_tensor *positions = &infer->inputs[3];
     CLV__TRY(clv__check_rank(infer, 3, 2, 2));
     if (positions->rank == 2) {
-      CLV__TRY(clv__check_same_dim(infer, batch, positions->dims[0], "batches of X and position_ids"));
-      CLV__TRY(clv__check_same_dim(infer, length, positions->dims[1], "lengths of X and position_ids"));
+      CLV__TRY(clv__check_same_dim(infer, batch, positions->dims[0], "the batch sizes of X and position_ids"));
+      CLV__TRY(clv__check_same_dim(infer, length, positions->dims[1], "the lengths of X and position_ids"));
     }
     if (positions->dtype != CLV_I64) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "position_ids are %s, not i64", clv_dtype_name(positions->dtype));
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "position_ids are %s; expected i64",
+                            clv_dtype_name(positions->dtype));
     }
   }
   return clv__infer_same(infer);

@@ -80,7 +80,8 @@ static attention attention_of(const clv__kernel_call *call) {
     a.scale = (double)clv__attribute_float(call->attributes, "scale", 0);
   a.cap = (double)clv__attribute_float(call->attributes, "softcap", 0);
   a.rounding = rounding_of(call);
-  /* Before opset 24, a last mask dim of 1 is broadcast. Since then it is treated like any other short one. */
+  /* A mask may have fewer columns than there are keys; the keys beyond are masked. Before opset 24, a mask with one column is
+   * broadcast to all keys instead. */
   const int64_t mask_keys = a.mask != NULL ? a.mask->dims[a.mask->rank - 1] : a.total;
   a.mask_keys = mask_keys < a.total && (call->opset >= 24 || mask_keys != 1) ? mask_keys : a.total;
   return a;
@@ -197,8 +198,9 @@ static clv_status run_attention(const clv__kernel_call *call) {
   for (int64_t b = 0; a.valid != NULL && b < a.batches; ++b) {
     const int64_t valid = clv__element_load_int(a.valid, b);
     if (valid >= 0 && valid <= a.total) continue;
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "nonpad_kv_seqlen[%lld] is %lld, but there are %lld keys",
-                          (long long)b, (long long)valid, (long long)a.total);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
+                          "nonpad_kv_seqlen[%lld] is %lld; it must be from 0 to %lld, the number of keys", (long long)b,
+                          (long long)valid, (long long)a.total);
   }
   join_cache(&a.key, a.batches, clv__call_output(call, 1));
   join_cache(&a.value, a.batches, clv__call_output(call, 2));
@@ -222,15 +224,15 @@ static bool accepts(const clv__kernel_call *call, char reason[160]) {
   const int64_t precision = clv__attribute_int(call->attributes, "softmax_precision", 0);
   const clv_tensor *mask = clv__call_input(call, 3), *value = &call->inputs[2];
   if (precision != 0 && (precision < 0 || precision > CLV_BF16 || (CLV__DTYPES_FLOAT >> precision & 1u) == 0)) {
-    snprintf(reason, 160, "softmax_precision %lld not supported", (long long)precision);
+    snprintf(reason, 160, "softmax_precision %lld is not supported", (long long)precision);
     return false;
   }
   if ((CLV__DTYPES_FLOAT & CLV__DTYPE_BIT(value->dtype)) == 0) {
-    snprintf(reason, 160, "dtype %s of V not supported", clv_dtype_name(value->dtype));
+    snprintf(reason, 160, "dtype %s of V is not supported", clv_dtype_name(value->dtype));
     return false;
   }
   if (mask != NULL && (CLV__DTYPES_ANY & CLV__DTYPE_BIT(mask->dtype)) == 0) {
-    snprintf(reason, 160, "dtype %s of attn_mask not supported", clv_dtype_name(mask->dtype));
+    snprintf(reason, 160, "dtype %s of attn_mask is not supported", clv_dtype_name(mask->dtype));
     return false;
   }
   return true;

@@ -12,8 +12,8 @@ static clv_status check_positions(const clv__kernel_call *call, const clv_tensor
     const int64_t position = clv__element_load_int(positions, t);
     if (position >= -rows && position < rows) continue;
     return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
-                          "position_ids[%lld,%lld] is %lld, but there are angles for %lld positions", (long long)(t / length),
-                          (long long)(t % length), (long long)position, (long long)rows);
+                          "position_ids[%lld,%lld] is %lld, but cos_cache and sin_cache have only %lld rows",
+                          (long long)(t / length), (long long)(t % length), (long long)position, (long long)rows);
   }
   return CLV_OK;
 }

@@ -1,4 +1,4 @@
-/* Cases of element-wise operators of several operands, which broadcast. See operators/cases.h for the syntax of the rows. */
+/* Test cases of element-wise operators of several operands, which broadcast. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 /* Broadcasting in every direction, constants on either side, empty tensors, scalars, and rows long enough for vector loops. */

@@ -81,7 +81,7 @@ static clv_status infer_pow(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* The slope broadcasts to X; X does not broadcast to the slope. */
+/* The slope of PRelu must broadcast to the shape of X, and must not enlarge it. */
 static clv_status infer_prelu(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0], *slope = &infer->inputs[1];
   CLV__TRY(infer_plain(infer));
@@ -139,7 +139,7 @@ static clv_status infer_swiglu(clv__infer *infer) {
   if (a->rank >= 0 && b->rank >= 0) {
     CLV__TRY(clv__check_rank(infer, 1, a->rank, a->rank));
     for (int32_t i = 0; i < a->rank; ++i) {
-      CLV__TRY(clv__check_same_dim(infer, a->dims[i], b->dims[i], "shapes of A and B do not broadcast"));
+      CLV__TRY(clv__check_same_dim(infer, a->dims[i], b->dims[i], "the dimensions of A and B"));
       clv__dim_merge(a->dims[i], b->dims[i], &merged.dims[i]);
     }
   } else if (a->rank < 0) {

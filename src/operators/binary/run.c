@@ -129,7 +129,7 @@ typedef struct binary {
 #define ENTRY(...) {__VA_ARGS__},
 static const binary table[] = {BINARY_OPERATORS(ENTRY)};
 
-/* Computes the operator at coordinates `at` of the result, which are its element `index`. */
+/* Computes one element of the result, which has coordinates `at` and index `index`. */
 static void run_element(const clv__kernel_call *call, const binary *how, const int64_t *at, int64_t index) {
   const clv_tensor *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
   const int64_t a_at = clv__index_broadcast(a, y->rank, at), b_at = clv__index_broadcast(b, y->rank, at);
@@ -198,7 +198,7 @@ static clv_status run_pow(const clv__kernel_call *call) {
 
 static bool accepts_pow(const clv__kernel_call *call, char reason[160]) {
   if (call->input_count < 2 || (CLV__DTYPE_BIT(call->inputs[1].dtype) & CLV__DTYPES_NUMBER) != 0) return true;
-  snprintf(reason, 160, "exponent of dtype %s not supported", clv_dtype_name(call->inputs[1].dtype));
+  snprintf(reason, 160, "an exponent of dtype %s is not supported", clv_dtype_name(call->inputs[1].dtype));
   return false;
 }
 
@@ -232,7 +232,7 @@ static void fold_reals(const clv__kernel_call *call, real_fn *fold, double divis
   clv__element_store(y, index, total / divisor);
 }
 
-/* Only Min and Max have integer versions. */
+/* Computes an element of Min or Max of integers. The other operators with any number of inputs accept only floats. */
 static void fold_integers(const clv__kernel_call *call, bool smallest, const int64_t *at, int64_t index) {
   const clv_tensor *y = &call->outputs[0];
   const bool is_signed = clv__dtype_is_in(y->dtype, CLV__DTYPES_SIGNED);

@@ -1,4 +1,4 @@
-/* The operators of the family that have their own files. run.c has the table. */
+/* Declares the kernels of this folder that are not in run.c. The table in run.c lists all kernels. */
 #ifndef CLEAVE_OPERATORS_BINARY_RUN_H
 #define CLEAVE_OPERATORS_BINARY_RUN_H
 

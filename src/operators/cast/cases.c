@@ -1,4 +1,5 @@
-/* Cases of Cast and CastLike, from every dtype to every other, and of BitCast. See operators/cases.h for the syntax of the rows.
+/* Test cases of Cast and CastLike, from every dtype to every other, and of BitCast. See operators/cases.h for the syntax of the
+ * rows.
  */
 #include "operators/cases.h"
 

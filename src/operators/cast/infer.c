@@ -23,7 +23,7 @@ static clv_status infer_to(clv__infer *infer, clv_dtype dtype) {
 /* An unsupported dtype stays unknown. Running the node reports the error. */
 static clv_status infer_cast(clv__infer *infer) {
   int64_t to = clv__attribute_int(infer->attributes, "to", 0);
-  if (to == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute to is missing");
+  if (to == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute 'to' is missing");
   return infer_to(infer, clv__dtype_is_known(to) ? (clv_dtype)to : CLV_DTYPE_NONE);
 }
 
@@ -34,7 +34,7 @@ static clv_status infer_cast_like(clv__infer *infer) {
 static clv_status infer_bit_cast(clv__infer *infer) {
   const clv_tensor *input = &infer->inputs[0];
   const int64_t to = clv__attribute_int(infer->attributes, "to", 0);
-  if (to == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute to is missing");
+  if (to == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute 'to' is missing");
   const clv_dtype dtype = clv__dtype_is_known(to) ? (clv_dtype)to : CLV_DTYPE_NONE;
   const size_t from_bits = clv_dtype_size_bits(input->dtype), to_bits = clv_dtype_size_bits(dtype);
   if ((from_bits != to_bits && from_bits > 0 && to_bits > 0) || dtype == CLV_STRING || input->dtype == CLV_STRING) {

@@ -76,7 +76,7 @@ static void run_half(const clv__elementwise *what, const clv__row *row, clv_dtyp
   }
 }
 
-/* Runs elements [from, to) of the output. */
+/* Computes elements [from, to) of the output. */
 static void run_range(const clv__elementwise *what, const clv__walk *plan, const clv_tensor *out, const clv_tensor *const *inputs,
                       int64_t from, int64_t to) {
   int64_t position[CLV_MAX_RANK] = {0}, offset[CLV__ROW_INPUTS] = {0}; /* position and offsets of the current row */

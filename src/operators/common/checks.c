@@ -3,8 +3,8 @@
 
 clv_status clv__check_same_dtype(clv__infer *infer, uint32_t a, uint32_t b) {
   if (!clv__infer_has(infer, a) || !clv__infer_has(infer, b) || infer->inputs[a].dtype == infer->inputs[b].dtype) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s, but input %u is %s", (unsigned)a,
-                        clv_dtype_name(infer->inputs[a].dtype), (unsigned)b, clv_dtype_name(infer->inputs[b].dtype));
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s, but input %u is %s: they must have the same dtype",
+                        (unsigned)a, clv_dtype_name(infer->inputs[a].dtype), (unsigned)b, clv_dtype_name(infer->inputs[b].dtype));
 }
 
 clv_status clv__check_rank(clv__infer *infer, uint32_t input, int32_t low, int32_t high) {
@@ -12,10 +12,10 @@ clv_status clv__check_rank(clv__infer *infer, uint32_t input, int32_t low, int32
   int32_t rank = infer->inputs[input].rank;
   if (rank == CLV_RANK_UNKNOWN || (rank >= low && rank <= high)) return CLV_OK;
   if (low == high) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has rank %d, %d expected", (unsigned)input, (int)rank,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has rank %d; expected %d", (unsigned)input, (int)rank,
                           (int)low);
   }
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has rank %d, %d to %d expected", (unsigned)input, (int)rank,
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has rank %d; expected %d to %d", (unsigned)input, (int)rank,
                         (int)low, (int)high);
 }
 
@@ -24,7 +24,7 @@ clv_status clv__check_vector(clv__infer *infer, uint32_t input, int64_t size) {
   if (!clv__infer_has(infer, input) || infer->inputs[input].rank != 1) return CLV_OK;
   int64_t own = infer->inputs[input].dims[0];
   if (own < 0 || size < 0 || own == size) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has %lld elements, %lld expected", (unsigned)input,
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has %lld elements; expected %lld", (unsigned)input,
                         (long long)own, (long long)size);
 }
 
@@ -48,7 +48,7 @@ clv_status clv__check_broadcasts_to(clv__infer *infer, uint32_t input, const clv
 clv_status clv__check_same_dim(clv__infer *infer, int64_t a, int64_t b, const char *what) {
   int64_t unused;
   if (clv__dim_merge(a, b, &unused)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s: %lld and %lld should be the same", what, (long long)a,
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s must be equal, but are %lld and %lld", what, (long long)a,
                         (long long)b);
 }
 

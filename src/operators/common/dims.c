@@ -21,7 +21,7 @@ clv_status clv__infer_product(clv__infer *infer, const int64_t *dims, int32_t co
   if (zero)
     *product = 0;
   else if (overflow)
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "a product of dimensions overflows");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "a product of dimensions exceeds 2^63 - 1");
   else if (unknown || (symbol != 0 && number != 1))
     *product = CLV_DIM_UNKNOWN;
   else
@@ -99,8 +99,8 @@ clv_status clv__infer_check_count(clv__infer *infer, uint32_t input, int64_t cou
   if (clv__tensor_count(tensor, &have) && have == (size_t)count) return CLV_OK;
   char text[96];
   clv__tensor_text(tensor, text, sizeof text);
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s where %lld element%s needed", input, text,
-                        (long long)count, count == 1 ? " is" : "s are");
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s; expected %lld element%s", input, text, (long long)count,
+                        count == 1 ? "" : "s");
 }
 
 void clv__infer_pass_content(clv__infer *infer) {
@@ -119,7 +119,7 @@ clv_status clv__infer_list(clv__infer *infer, const char *name, uint32_t input, 
       return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is not a list of integers", name);
     }
     if (count > CLV__MAX_CONTENT) {
-      return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute %s has %zu entries, more than %d", name, count,
+      return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute %s has %zu entries; the maximum is %d", name, count,
                             CLV__MAX_CONTENT);
     }
     for (size_t i = 0; i < count; ++i) {

@@ -4,29 +4,29 @@
 
 #include "operators/infer.h"
 
-/* An error if `rank` is above CLV_MAX_RANK. */
+/* Returns an error if `rank` is above CLV_MAX_RANK. */
 clv_status clv__infer_rank(clv__infer *infer, int64_t rank);
 
-/* The product of `count` dims: a number, a symbol (times ones), or CLV_DIM_UNKNOWN. An error if it overflows. */
+/* The product of `count` dims: a number, a symbol (times ones), or CLV_DIM_UNKNOWN. Returns an error if it overflows. */
 clv_status clv__infer_product(clv__infer *infer, const int64_t *dims, int32_t count, int64_t *product);
 
-/* The product of `above` divided by the product of `below`, after cancelling the symbols that occur in both. False if the
+/* The product of `above` divided by the product of `below`, after cancelling the symbols that occur in both. Returns false if the
  * division has a remainder. */
 bool clv__dims_quotient(const int64_t *above, int32_t above_count, const int64_t *below, int32_t below_count, int64_t *quotient);
 
 /* a + b; either may be a symbol or unknown (a symbol plus zero is itself). */
 int64_t clv__dim_add(int64_t a, int64_t b);
 
-/* The elements of input `input` if it has rank 0 or 1. False if nothing is known. */
+/* Sets `content` to the elements of input `input`, if it has rank 0 or 1. Returns false if none of them is known. */
 bool clv__infer_vector(const clv__infer *infer, uint32_t input, clv__content *content);
 
 /* Whether the content is known and all its elements are numbers: no symbol, none unknown. */
 bool clv__content_is_numbers(const clv__content *content);
 
-/* An error unless input `input` is absent or can be a list of sizes or axes (i32 or i64, rank 0 or 1). */
+/* Returns an error unless input `input` is absent or can be a list of sizes or axes (i32 or i64, rank 0 or 1). */
 clv_status clv__infer_check_list(clv__infer *infer, uint32_t input);
 
-/* An error unless input `input` is absent or can have `count` elements (rank 0 or 1). */
+/* Returns an error unless input `input` is absent or can have `count` elements (rank 0 or 1). */
 clv_status clv__infer_check_count(clv__infer *infer, uint32_t input, int64_t count);
 
 /* Gives output 0 the elements of input 0 in the same order. */

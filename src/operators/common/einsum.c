@@ -41,7 +41,7 @@ static clv_status term_read(cursor *c, clv__einsum_term *term, clv_error *error)
     }
     int label = letter_label(next);
     if (label < 0) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "equation: character %d is neither a letter nor ',', '...' or '->'",
+      return clv__error_set(error, CLV_INVALID_MODEL, "equation: the character with code %d is not a letter, ',', '...' or '->'",
                             (int)(unsigned char)next);
     }
     if (term->count == CLV_MAX_RANK) {
@@ -60,7 +60,7 @@ clv_status clv__einsum_read_input(clv__attributes attributes, uint32_t index, cl
     CLV__TRY(term_read(&c, term, error));
     if (i == index) return CLV_OK;
     if (peek(&c) != ',') {
-      return clv__error_set(error, CLV_INVALID_MODEL, "equation has %u terms, but there is an input %u", (unsigned)i + 1,
+      return clv__error_set(error, CLV_INVALID_MODEL, "equation has %u terms, so none for input %u", (unsigned)i + 1,
                             (unsigned)index);
     }
     ++c.at;
@@ -82,7 +82,7 @@ clv_status clv__einsum_read_output(clv__attributes attributes, uint32_t input_co
     ++c.at;
   }
   if (terms != input_count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "equation has %u terms for %u inputs", (unsigned)terms,
+    return clv__error_set(error, CLV_INVALID_MODEL, "equation has %u terms, but the node has %u inputs", (unsigned)terms,
                           (unsigned)input_count);
   }
   memset(term, 0, sizeof *term);
@@ -99,13 +99,13 @@ clv_status clv__einsum_read_output(clv__attributes attributes, uint32_t input_co
   CLV__TRY(term_read(&c, term, error));
   if (peek(&c) != '\0') return clv__error_set(error, CLV_INVALID_MODEL, "equation: the output has more than one term");
   if (term->has_ellipsis && !ellipsis) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "equation: the output has '...', but no input has");
+    return clv__error_set(error, CLV_INVALID_MODEL, "equation: the output has '...', but no input term has it");
   }
   for (int32_t i = 0; i < term->count; ++i) {
     int8_t label = term->letters[i];
     char letter = (char)(label < 26 ? 'A' + label : 'a' + label - 26);
     if (seen[label] == 0) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "equation: output letter '%c' is in no input", letter);
+      return clv__error_set(error, CLV_INVALID_MODEL, "equation: output letter '%c' is in no input term", letter);
     }
     if (seen[label] == INT32_MAX) {
       return clv__error_set(error, CLV_INVALID_MODEL, "equation: output letter '%c' is repeated", letter);

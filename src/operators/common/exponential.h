@@ -12,7 +12,8 @@ static inline float clv__reduce_exponent(float x, float *power) {
   memcpy(&bits, &shifted, sizeof bits);
   bits = (bits << 23) + 0x3f800000u;
   memcpy(power, &bits, sizeof *power);
-  return x - n * 0x1.62e4p-1f - n * 1.42860677e-6f; /* ln 2 in two parts; the first has few bits */
+  /* ln 2 is the sum of two constants. The first has so few bits that its product with n is exact. */
+  return x - n * 0x1.62e4p-1f - n * 1.42860677e-6f;
 }
 
 /* (e^r - 1 - r) / r^2 for |r| up to half of ln 2, by the Taylor series. Its truncation error is below half an ulp of e^r. */

@@ -47,8 +47,8 @@ clv_status clv__infer_broadcast(clv__infer *infer, const clv_tensor *inputs, uin
       clv__tensor_text(&inputs[i], text, sizeof text);
       clv__tensor_text(&inputs[0], first, sizeof first);
       return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                            "input %u, %s, does not broadcast with input 0, %s: dims %lld and %lld", (unsigned)i, text, first,
-                            (long long)inputs[i].dims[axis], (long long)dims[offset + axis]);
+                            "input %u, %s, does not broadcast with input 0, %s: dimensions %lld and %lld differ", (unsigned)i,
+                            text, first, (long long)inputs[i].dims[axis], (long long)dims[offset + axis]);
     }
   }
   out->rank = rank;
@@ -58,8 +58,7 @@ clv_status clv__infer_broadcast(clv__infer *infer, const clv_tensor *inputs, uin
 
 clv_status clv__infer_axis(clv__infer *infer, int64_t axis, int32_t rank, int32_t *out) {
   if (axis < -(int64_t)rank || axis >= rank) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute axis: %lld out of range for rank %d", (long long)axis,
-                          (int)rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %lld is out of range for rank %d", (long long)axis, (int)rank);
   }
   *out = (int32_t)(axis < 0 ? axis + rank : axis);
   return CLV_OK;
@@ -83,8 +82,8 @@ bool clv__infer_elements(const clv__infer *infer, uint32_t input, clv__content *
   content->count = (uint32_t)count;
   for (size_t i = 0; i < count; ++i) {
     int64_t value = clv__tensor_get_int(tensor, i);
-    /* Symbols use the lowest numbers. A model's INT64_MIN ("from the very start" of a Slice) is replaced by the lowest remaining
-     * number, which means the same. */
+    /* Symbols use the lowest numbers. A model may contain such a number: a Slice uses INT64_MIN for "from the very start". It is
+     * replaced by the lowest number that is not a symbol, which has the same effect. */
     content->elements[i] = clv__element_is_number(value) ? value : CLV__ELEMENT_LAST_SYMBOL + 1;
   }
   return true;

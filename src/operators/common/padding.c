@@ -16,7 +16,7 @@ bool clv__padding_ask(clv__padding *padding) {
   if (rule == NULL) return clv__padding_no(padding, "it is not independent along any axis");
   for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
     const clv_tensor *type = i < node->input_count ? &node->inputs[i] : &node->outputs[i - node->input_count];
-    if (type->dtype == CLV_STRING) return clv__padding_no(padding, "strings are not padded");
+    if (type->dtype == CLV_STRING) return clv__padding_no(padding, "it has a string input or output, which cannot be padded");
     if (type->dtype != CLV_DTYPE_NONE && type->rank < 0)
       return clv__padding_no(padding, "an input or output has an unknown rank");
   }
@@ -36,7 +36,8 @@ bool clv__padding_no(clv__padding *padding, const char *format, ...) {
 bool clv__padding_avoids(clv__padding *padding, uint32_t input, uint32_t axes) {
   uint32_t met = input < padding->node->input_count ? padding->inputs[input] & axes : 0;
   if (met == 0) return true;
-  return clv__padding_no(padding, "it combines elements along axis %d of input %u", __builtin_ctz(met), input);
+  return clv__padding_no(padding, "it combines elements along axis %d of input %u, which has an open size", __builtin_ctz(met),
+                         input);
 }
 
 bool clv__padding_whole_from(clv__padding *padding, uint32_t first) {
@@ -48,7 +49,7 @@ bool clv__padding_whole_from(clv__padding *padding, uint32_t first) {
 
 bool clv__padding_axis(clv__padding *padding, int64_t given, int32_t rank, int32_t *axis) {
   if (given < -(int64_t)rank || given >= rank)
-    return clv__padding_no(padding, "axis %lld out of range for rank %d", (long long)given, (int)rank);
+    return clv__padding_no(padding, "axis %lld is out of range for rank %d", (long long)given, (int)rank);
   *axis = (int32_t)(given < 0 ? given + rank : given);
   return true;
 }

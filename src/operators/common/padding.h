@@ -40,7 +40,7 @@ bool clv__padding_avoids(clv__padding *padding, uint32_t input, uint32_t axes);
 bool clv__padding_whole_from(clv__padding *padding, uint32_t first);
 /* Resolves an axis counted from either end of a tensor of `rank`. False if it is outside. */
 bool clv__padding_axis(clv__padding *padding, int64_t given, int32_t rank, int32_t *axis);
-/* The same for attribute `axis`, which defaults to `fallback`. */
+/* Resolves the attribute `axis`, which defaults to `fallback`. False if it is outside. */
 bool clv__padding_attribute_axis(clv__padding *padding, int64_t fallback, int32_t rank, int32_t *axis);
 /* A short list of integers: from the attribute, if `name` is not NULL and the node has it, otherwise from an input. *given is
  * false if there is neither. Returns false, with the reason, if the list is known only at run time. */

@@ -5,7 +5,7 @@
 
 #include "operators/infer.h"
 
-/* The input indices of the operands of such an operator. */
+/* The input indices of the operands of one of these four operators, and of their zero points. */
 typedef struct clv__quantized {
   uint32_t left, left_zero, right, right_zero;
   bool requantizes; /* QLinearMatMul, QLinearConv: each operand is followed by its scale; the result is u8 or i8 */

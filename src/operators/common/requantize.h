@@ -24,7 +24,7 @@ static inline float clv__scale_at(const clv_tensor *scale, int64_t index) {
   return value;
 }
 
-/* For one element: y[index] = saturate(round(sum * factor) + zero), halves to even. */
+/* Requantizes one element: y[index] = saturate(round(sum * factor) + zero). Halves are rounded to even. */
 static inline void clv__requantize_element(const clv_tensor *y, int64_t index, int32_t sum, float factor, int64_t zero) {
   const float value = (float)sum * factor;
   clv__element_store(y, index, (value == value ? (double)rintf(value) : 0) + (double)zero);
@@ -34,7 +34,7 @@ static inline void clv__requantize_element(const clv_tensor *y, int64_t index, i
  * factor_step]. */
 static inline void clv__requantize(clv_dtype dtype, void *data, int64_t first, int64_t count, const uint32_t *sums,
                                    const float *factors, int64_t factor_step, int32_t zero) {
-  const float round = 0x1.8p23f; /* adding and subtracting it rounds numbers below 2^22 */
+  const float round = 0x1.8p23f; /* adding and then subtracting it rounds a number below 2^22 to a whole number */
   const float least = (float)((dtype == CLV_I8 ? INT8_MIN : 0) - zero);
   const float most = (float)((dtype == CLV_I8 ? INT8_MAX : UINT8_MAX) - zero);
   uint8_t *y = (uint8_t *)data + first;

@@ -12,7 +12,7 @@ typedef struct clv__resize_axes {
   int32_t axes[CLV_MAX_RANK];
 } clv__resize_axes;
 
-/* Reads the attribute axes; without it, all axes. An error if one is out of range or repeated. */
+/* Reads attribute axes, which defaults to all axes. Returns an error if an axis is out of range or repeated. */
 clv_status clv__resize_axes_read(clv__attributes attributes, int32_t rank, clv__resize_axes *axes, clv_error *error);
 
 /* Sets *scales and *sizes to the indices of these inputs, which depend on the opset (UINT32_MAX: the opset has no such input). */

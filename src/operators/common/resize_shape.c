@@ -11,13 +11,13 @@ clv_status clv__resize_axes_read(clv__attributes attributes, int32_t rank, clv__
     return CLV_OK;
   }
   if (count > (size_t)rank) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "axes has %zu elements for rank %d", count, (int)rank);
+    return clv__error_set(error, CLV_INVALID_MODEL, "axes has %zu elements, but the input has rank %d", count, (int)rank);
   }
   axes->count = (int32_t)count;
   for (size_t i = 0; i < count; ++i) {
     int64_t at = given[i] < 0 ? given[i] + rank : given[i];
     if (at < 0 || at >= rank || seen[at]) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "axes[%zu] is %lld: out of range for rank %d, or repeated", i,
+      return clv__error_set(error, CLV_INVALID_MODEL, "axes[%zu] is %lld, which is out of range for rank %d, or repeated", i,
                             (long long)given[i], (int)rank);
     }
     seen[at] = true;

@@ -73,7 +73,7 @@ static clv_status axes_read(const clv__resize_node *node, clv__resize *r, clv_er
   const clv_tensor *roi =
       node->opset >= 11 && has_elements(node, 1) && r->transform == CLV__RESIZE_CROP_AND_RESIZE ? &node->inputs[1] : NULL;
   if (roi != NULL && clv__dims_product(roi, 0, roi->rank) != 2 * axes.count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "roi has %lld elements, %d expected",
+    return clv__error_set(error, CLV_INVALID_MODEL, "roi has %lld elements; expected %d",
                           (long long)clv__dims_product(roi, 0, roi->rank), 2 * (int)axes.count);
   }
   for (int32_t i = 0; i < axes.count; ++i) {
@@ -104,7 +104,8 @@ clv_status clv__resize_read(const clv__resize_node *node, clv__resize *r, clv_er
   for (int32_t i = 0; i < r->rank; ++i) {
     clv__resize_axis *a = &r->axes[i];
     if (a->input == 0 && a->output > 0) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "axis %d cannot be resized from 0 to %lld", (int)i, (long long)a->output);
+      return clv__error_set(error, CLV_INVALID_MODEL, "axis %d has no elements, so it cannot be resized to %lld", (int)i,
+                            (long long)a->output);
     }
     a->identity = a->input == a->output && fabs(a->scale - 1) < 1e-9 && a->start == 0 && a->end == 1;
     a->taps = taps_of(r, a->scale, a->input);

@@ -97,7 +97,7 @@ void clv__row_to_f64(clv_dtype dtype, const void *data, int64_t first, int64_t c
   }
 }
 
-/* `low` and `high` are the first values that do not fit. Both are exact in double. */
+/* Values up to `low` become `minimum`, values from `high` on become `maximum`. Both bounds are exact in double. */
 #define SATURATE(type, low, high, minimum, maximum) \
   (isnan(row[i]) ? (type)0 : (double)row[i] <= (low) ? (minimum) : (double)row[i] >= (high) ? (maximum) : (type)row[i])
 

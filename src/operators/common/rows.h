@@ -8,11 +8,12 @@
  * (base/tensor/small.h). */
 void clv__row_to_f32(clv_dtype dtype, const void *data, int64_t first, int64_t count, float *row);
 void clv__row_to_f64(clv_dtype dtype, const void *data, int64_t first, int64_t count, double *row);
-/* The reverse. Integers are truncated and saturate (those of less than a byte keep the low bits). Small floats saturate. A NaN
- * becomes 0 in an integer. */
+/* Convert `row` to elements [first, first + count) of `data`. Values for integer dtypes are truncated and saturate (those of less
+ * than a byte keep the low bits). Small floats saturate. A NaN becomes 0 in an integer. */
 void clv__row_from_f32(clv_dtype dtype, void *data, int64_t first, int64_t count, const float *row);
 void clv__row_from_f64(clv_dtype dtype, void *data, int64_t first, int64_t count, const double *row);
-/* For integers and bool only. u64 keeps its bits; the reverse keeps the low bits. */
+/* Convert in either direction, for integer dtypes and bool only. A u64 keeps its bits. A smaller integer receives the low bits.
+ */
 void clv__row_to_i64(clv_dtype dtype, const void *data, int64_t first, int64_t count, int64_t *row);
 void clv__row_from_i64(clv_dtype dtype, void *data, int64_t first, int64_t count, const int64_t *row);
 

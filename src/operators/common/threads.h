@@ -11,7 +11,7 @@
 #define CLV__KERNEL_MAX_THREADS 16
 #define CLV__KERNEL_PARALLEL_WORK 50000.0 /* least number of elementary operations for which several threads are used */
 
-/* The most threads that `tasks` tasks may ever run on. */
+/* The maximum number of threads for `tasks` tasks, on any machine. */
 static inline int clv__kernel_thread_limit(int64_t tasks) {
   if (tasks < 1) return 1;
   return tasks < CLV__KERNEL_MAX_THREADS ? (int)tasks : CLV__KERNEL_MAX_THREADS;

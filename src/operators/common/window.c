@@ -21,11 +21,11 @@ static clv_status list_read(clv__attributes attributes, const char *name, int32_
     return CLV_OK;
   }
   if (length != (size_t)count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s has %zu elements, %d expected", name, length, (int)count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s has %zu elements; expected %d", name, length, (int)count);
   }
   for (int32_t i = 0; i < count; ++i) {
     if (given[i] < low || given[i] > LARGEST_ATTRIBUTE) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "%s[%d] is %lld, outside [%lld, %lld]", name, (int)i, (long long)given[i],
+      return clv__error_set(error, CLV_INVALID_MODEL, "%s[%d] is %lld; expected %lld to %lld", name, (int)i, (long long)given[i],
                             (long long)low, (long long)LARGEST_ATTRIBUTE);
     }
     list[i] = given[i];
@@ -125,7 +125,7 @@ static clv_status axis_resolve(clv__window *w, int32_t i, clv_error *error) {
   }
   int64_t room = in + padding - extent;
   int64_t out = (w->ceil_mode ? ceil_divide(room, stride) : floor_divide(room, stride)) + 1;
-  /* Drops a window that would start in the padding at the end. */
+  /* Drop the last window if it would start in the padding at the end. */
   if (w->ceil_mode && out > 0 && (out - 1) * stride >= in + w->pad_begin[i]) --out;
   if (out < 0 || (out == 0 && in > 0)) {
     return clv__error_set(error, CLV_INVALID_MODEL,
@@ -192,7 +192,7 @@ clv_status clv__window_resolve_transposed(clv__attributes attributes, clv__windo
   for (int32_t i = 0; i < window->spatial; ++i) wanted[i] = -1;
   if (shape != NULL && count != 0) {
     if (count != (size_t)window->spatial) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "output_shape has %zu elements, %d expected", count, (int)window->spatial);
+      return clv__error_set(error, CLV_INVALID_MODEL, "output_shape has %zu elements; expected %d", count, (int)window->spatial);
     }
     for (int32_t i = 0; i < window->spatial; ++i) {
       if (shape[i] < 0 || shape[i] > LARGEST_ATTRIBUTE) {

@@ -33,8 +33,8 @@ clv_status clv__window_read(clv__attributes attributes, int32_t spatial, const i
  * the size provably does not change, a symbol stays the same symbol. */
 clv_status clv__window_resolve(clv__window *window, const int64_t *input, clv_error *error);
 
-/* The same for ConvTranspose, with its attributes output_padding and output_shape. A pad may become negative: then the output has
- * elements at that end to which no input element contributes. */
+/* Computes the pads and output sizes of a ConvTranspose, from its attributes output_padding and output_shape as well. A pad may
+ * become negative: then the output has elements at that end to which no input element contributes. */
 clv_status clv__window_resolve_transposed(clv__attributes attributes, clv__window *window, const int64_t *input,
                                           clv_error *error);
 

@@ -141,7 +141,7 @@ static clv_status infer_loop(clv__infer *infer) {
   if (infer->infer_body == NULL) return CLV_OK;
   const clv_graph *graph = body->graph;
   if (graph->input_count != argument_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "its body has %u inputs; expected %u", graph->input_count,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the loop's body has %u inputs; expected %u", graph->input_count,
                           argument_count);
   }
   clv_tensor *arguments, *results;
@@ -179,7 +179,8 @@ static clv_status scan_slice(clv__infer *infer, uint32_t index, const clv_tensor
   int32_t axis;
   CLV__TRY(clv__infer_axis(infer, listed(infer->attributes, "scan_input_axes", index), input->rank, &axis));
   if (!clv__dim_merge(*length, input->dims[axis], length)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "scan input %u has %lld slices, but others have %lld", index,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "scan input %u has %lld slices, but the scan inputs before it have %lld", index,
                           (long long)input->dims[axis], (long long)*length);
   }
   slice->rank--;
@@ -224,7 +225,7 @@ static clv_status scan_batched_outputs(clv__infer *infer, const clv_graph_view *
     }
     for (int32_t d = 0; d < dropped; ++d) {
       if (clv__dim_merge(outer[d], input->dims[d], &outer[d])) continue;
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has %lld %s, but others have %lld", 1 + i,
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has %lld %s, but the inputs before it have %lld", 1 + i,
                             (long long)input->dims[d], d == 0 ? "sequences" : "steps", (long long)outer[d]);
     }
     arguments[i].rank -= dropped;
@@ -249,7 +250,8 @@ static clv_status infer_scan(clv__infer *infer) {
   const uint32_t count = infer->input_count - batched; /* number of inputs of the body */
   if (body == NULL) return missing_body(infer, "body");
   if (scanned < 1 || scanned > count || infer->output_count < count - (uint32_t)scanned) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld scan inputs do not fit %u inputs and %u outputs",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "attribute num_scan_inputs is %lld, which does not fit the node's %u inputs and %u outputs",
                           (long long)scanned, infer->input_count, infer->output_count);
   }
   if (infer->infer_body == NULL) return CLV_OK;

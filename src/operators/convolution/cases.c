@@ -1,4 +1,4 @@
-/* Cases of the convolutions. See operators/cases.h for the syntax of the rows. */
+/* Test cases of the convolutions. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 #define PLAIN "x[1,3,9,8] w[4,3,3,3]= b[4]="

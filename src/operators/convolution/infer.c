@@ -11,7 +11,8 @@
 static clv_status channels_check(clv__infer *infer, bool transposed, int64_t *out_channels) {
   const clv_tensor *x = &infer->inputs[0], *w = &infer->inputs[1];
   int64_t groups = clv__attribute_int(infer->attributes, "group", 1);
-  if (groups < 1) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute group: %lld is below 1", (long long)groups);
+  if (groups < 1)
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute group is %lld; expected 1 or more", (long long)groups);
   int64_t in = x->rank > 1 ? x->dims[1] : CLV_DIM_UNKNOWN, w0 = CLV_DIM_UNKNOWN, w1 = CLV_DIM_UNKNOWN;
   if (w->rank > 1) w0 = w->dims[0], w1 = w->dims[1];
   int64_t wanted = transposed ? w0 : w1; /* input channels according to the weight: all of them, or those of a group */
@@ -26,8 +27,8 @@ static clv_status channels_check(clv__infer *infer, bool transposed, int64_t *ou
   }
   *out_channels = transposed ? w1 : w0;
   if (transposed && w1 >= 0 && __builtin_mul_overflow(w1, groups, out_channels)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld channels in each of %lld groups overflow", (long long)w1,
-                          (long long)groups);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld channels in each of %lld groups are more than 2^63 - 1 in total",
+                          (long long)w1, (long long)groups);
   }
   if (transposed && w1 < 0) *out_channels = groups == 1 ? w1 : CLV_DIM_UNKNOWN;
   return clv__check_vector(infer, 2, *out_channels);
@@ -150,8 +151,9 @@ static clv_status check_groups(clv__infer *infer, int64_t groups, int64_t offset
   char first[96], second[96];
   clv__tensor_text(x, first, sizeof first);
   clv__tensor_text(w, second, sizeof second);
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %s and weight %s do not fit %lld groups and %lld offset groups",
-                        first, second, (long long)groups, (long long)offset_groups);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                        "the channels of input %s and weight %s do not fit group %lld and offset_group %lld", first, second,
+                        (long long)groups, (long long)offset_groups);
 }
 
 /* Checks the dims of the offsets (`parts`: the number of spatial axes) or of the mask (`parts`: 1) against the output. The tensor
@@ -171,8 +173,8 @@ static clv_status check_offsets(clv__infer *infer, uint32_t input, const clv__wi
   if (fits && (!known || clv__dim_merge(t->dims[1], rows, &unused))) return CLV_OK;
   char text[96];
   clv__tensor_text(t, text, sizeof text);
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u, %s, does not match the sizes of the output and the kernel",
-                        (unsigned)input, text);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                        "the shape of input %u, %s, does not match those of the output and the kernel", (unsigned)input, text);
 }
 
 static clv_status deform_infer(clv__infer *infer) {
@@ -225,9 +227,9 @@ static clv_status causal_infer(clv__infer *infer) {
   CLV__TRY(clv__check_rank(infer, 1, 3, 3));
   if (x->rank == 3) batch = x->dims[0], channels = x->dims[1];
   if (w->rank == 3) {
-    CLV__TRY(clv__check_same_dim(infer, channels, w->dims[0], "channels of input and weight"));
-    CLV__TRY(clv__check_same_dim(infer, 1, w->dims[1], "channels per group"));
-    if (w->dims[2] == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "the weight has no kernel elements");
+    CLV__TRY(clv__check_same_dim(infer, channels, w->dims[0], "the numbers of channels of the input and the weight"));
+    CLV__TRY(clv__check_same_dim(infer, 1, w->dims[1], "the expected and the actual number of channels per group"));
+    if (w->dims[2] == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "the weight's kernel has size 0");
     clv__dim_merge(channels, w->dims[0], &channels);
     if (w->dims[2] > 0) kept = w->dims[2] - 1;
   }
@@ -237,7 +239,7 @@ static clv_status causal_infer(clv__infer *infer) {
     CLV__TRY(clv__check_rank(infer, 3, 3, 3));
     const int64_t wanted[] = {batch, channels, kept};
     for (int i = 0; past->rank == 3 && i < 3; ++i)
-      CLV__TRY(clv__check_same_dim(infer, wanted[i], past->dims[i], "shape of past_state"));
+      CLV__TRY(clv__check_same_dim(infer, wanted[i], past->dims[i], "the expected and the actual size of an axis of past_state"));
     if (past->rank == 3) clv__dim_merge(kept, past->dims[2], &kept);
   }
   clv__infer_set(infer, 1, x->dtype, 3, (const int64_t[]){batch, channels, kept});

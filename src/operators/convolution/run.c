@@ -19,7 +19,8 @@ void clv__conv_axes(const clv__window *window, clv__conv_axis axes[CLV__CONV_AXE
 bool clv__conv_accepts(const clv__kernel_call *call, char reason[160]) {
   const int32_t rank = call->inputs[0].rank;
   if (rank == CLV_RANK_UNKNOWN || (rank >= 3 && rank <= 2 + CLV__CONV_AXES)) return true;
-  snprintf(reason, 160, "rank %d not supported (1 to %d spatial axes are)", (int)rank, CLV__CONV_AXES);
+  snprintf(reason, 160, "an input of rank %d is not supported; expected a batch axis, a channel axis and 1 to %d spatial axes",
+           (int)rank, CLV__CONV_AXES);
   return false;
 }
 

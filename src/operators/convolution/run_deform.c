@@ -149,7 +149,7 @@ bool clv__kernel_deform_accepts(const clv__kernel_call *call, char reason[160]) 
   for (uint32_t i = 1; i < call->input_count; ++i) {
     clv_dtype dtype = call->inputs[i].dtype;
     if (dtype == call->inputs[0].dtype || (i > 2 && dtype == CLV_DTYPE_NONE)) continue;
-    snprintf(reason, 160, "input %u of dtype %s not supported", (unsigned)i, clv_dtype_name(dtype));
+    snprintf(reason, 160, "input %u of dtype %s is not supported", (unsigned)i, clv_dtype_name(dtype));
     return false;
   }
   return true;

@@ -15,7 +15,8 @@ static clv_status input_merge(clv__infer *infer, uint32_t index, const clv__eins
     if (*size == 1) {
       *size = own;
     } else if (*size >= 0 && own >= 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "dimension %d of input %u is %lld, but another input has %lld",
+      return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                            "dimension %d of input %u is %lld, but the same letter or ellipsis axis has size %lld elsewhere",
                             (int)i, (unsigned)index, (long long)own, (long long)*size);
     } else {
       *size = *size < 0 && own < 0 ? CLV_DIM_UNKNOWN : *size < 0 ? own : *size;
@@ -41,8 +42,9 @@ static clv_status einsum_infer(clv__infer *infer) {
     }
     int32_t ellipsis = t->rank - term.count;
     if (ellipsis < 0 || (ellipsis > 0 && !term.has_ellipsis)) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has rank %d, but its term has %d letters%s", (unsigned)i,
-                            (int)t->rank, (int)term.count, term.has_ellipsis ? " and an ellipsis" : "");
+      return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                            "input %u has rank %d, but its term in the equation has %d letters%s", (unsigned)i, (int)t->rank,
+                            (int)term.count, term.has_ellipsis ? " and an ellipsis" : "");
     }
     if (ellipsis > ellipsis_rank) ellipsis_rank = ellipsis;
     CLV__TRY(input_merge(infer, i, &term, ellipsis, sizes));

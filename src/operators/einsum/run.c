@@ -31,8 +31,8 @@ static clv_status input_read(einsum *e, uint32_t index) {
   CLV__TRY(clv__einsum_read_input(e->call->attributes, index, &term, e->call->error));
   const int32_t ellipsis = t->rank - term.count;
   if (ellipsis < 0 || (ellipsis > 0 && !term.has_ellipsis)) {
-    return clv__error_set(e->call->error, CLV_INVALID_MODEL, "input %u has rank %d, but its term has %d letters", (unsigned)index,
-                          (int)t->rank, (int)term.count);
+    return clv__error_set(e->call->error, CLV_INVALID_MODEL, "input %u has rank %d, but its term in the equation has %d letters",
+                          (unsigned)index, (int)t->rank, (int)term.count);
   }
   clv__einsum_labels(&term, ellipsis, labels);
   for (int32_t i = 0; i < t->rank; ++i) {
@@ -51,8 +51,8 @@ static clv_status einsum_read(const clv__kernel_call *call, einsum *e) {
   for (uint32_t i = 0; i < call->input_count; ++i) CLV__TRY(input_read(e, i));
   CLV__TRY(clv__einsum_read_output(call->attributes, call->input_count, &term, call->error));
   if (y->rank < term.count || (y->rank > term.count && !term.has_ellipsis)) {
-    return clv__error_set(call->error, CLV_INVALID_MODEL, "the output has rank %d, but its term has %d letters", (int)y->rank,
-                          (int)term.count);
+    return clv__error_set(call->error, CLV_INVALID_MODEL, "the output has rank %d, but its term in the equation has %d letters",
+                          (int)y->rank, (int)term.count);
   }
   clv__einsum_labels(&term, y->rank - term.count, e->labels);
   e->kept = y->rank;

@@ -1,5 +1,5 @@
-/* Cases of operators that read or write at positions given by another tensor, the indices. See operators/cases.h for the syntax
- * of the rows. */
+/* Test cases of operators that read or write at positions given by another tensor, the indices. See operators/cases.h for the
+ * syntax of the rows. */
 #include "operators/cases.h"
 
 const clv__case_row clv__cases_gather[] = {

@@ -71,11 +71,13 @@ static clv_status index_depth(clv__infer *infer, int64_t batch, int64_t *depth) 
   if (indices->rank < 1) return rank_mismatch(infer, indices->rank, data->rank);
   *depth = indices->dims[indices->rank - 1] < 0 ? -1 : indices->dims[indices->rank - 1];
   if (batch < 0 || batch >= indices->rank || (data->rank >= 0 && batch >= data->rank)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute batch_dims: %lld out of range for ranks %d and %d",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "attribute batch_dims is %lld, which is out of range for data of rank %d and indices of rank %d",
                           (long long)batch, data->rank, indices->rank);
   }
   if (*depth > (data->rank >= 0 ? data->rank : CLV_MAX_RANK) - batch) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "rows of %lld indices do not fit data of rank %d (batch_dims %lld)",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "the last axis of indices has size %lld, which is too large for data of rank %d with batch_dims %lld",
                           (long long)*depth, data->rank, (long long)batch);
   }
   return CLV_OK;
@@ -171,17 +173,18 @@ static clv_status infer_tensor_scatter(clv__infer *infer) {
   }
   CLV__TRY(clv__check_same_dtype(infer, 0, 1));
   if (clv__infer_has(infer, 2) && infer->inputs[2].dtype != CLV_I64) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "write_indices are %s, not i64",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "write_indices are %s; expected i64",
                           clv_dtype_name(infer->inputs[2].dtype));
   }
   if (cache->rank < 0) return clv__infer_same(infer);
   CLV__TRY(clv__infer_axis(infer, clv__attribute_int(infer->attributes, "axis", -2), cache->rank, &axis));
-  if (axis == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute axis is 0, the batch axis");
+  if (axis == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute axis is 0, but it must not be the batch axis");
   CLV__TRY(clv__check_rank(infer, 1, cache->rank, cache->rank));
   CLV__TRY(clv__check_vector(infer, 2, cache->dims[0]));
   for (int32_t i = 0; update->rank >= 0 && i < cache->rank; ++i) {
     if (i != axis) {
-      CLV__TRY(clv__check_same_dim(infer, cache->dims[i], update->dims[i], "sizes of past_cache and update outside the axis"));
+      CLV__TRY(clv__check_same_dim(infer, cache->dims[i], update->dims[i],
+                                   "the sizes of past_cache and update along an axis other than attribute axis"));
     } else if (cache->dims[i] >= 0 && update->dims[i] > cache->dims[i]) {
       return clv__error_set(infer->error, CLV_INVALID_MODEL,
                             "update has %lld entries along axis %d, but past_cache has room for %lld", (long long)update->dims[i],

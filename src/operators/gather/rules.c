@@ -4,7 +4,7 @@
 
 static bool places_are_valid(clv__padding *padding, uint32_t input) {
   if (padding->inputs[input] == 0 || padding->zero[input]) return true;
-  return clv__padding_no(padding, "it computes indices into input %u, and padding may contain invalid ones", input);
+  return clv__padding_no(padding, "its input %u contains indices, and padding may contain invalid ones", input);
 }
 
 bool clv__independent_gather(clv__padding *padding) {
@@ -77,7 +77,8 @@ bool clv__independent_scatter_nd(clv__padding *padding) {
   for (int32_t d = (int32_t)depth; d < data->rank; ++d) {
     if ((padding->inputs[0] >> d & 1u) != 0) wanted |= clv__axis_bit(indices->rank - 1 + d - (int32_t)depth);
   }
-  if (padding->inputs[2] != wanted) return clv__padding_no(padding, "its updates and its slices have different open sizes");
+  if (padding->inputs[2] != wanted)
+    return clv__padding_no(padding, "its updates and the slices that they replace have different open sizes");
   padding->outputs[0] = padding->inputs[0];
   return true;
 }

@@ -1,4 +1,4 @@
-/* The independence rules of the family along padded axes (common/padding.h). */
+/* The rules that decide whether this family's operators are independent along padded axes (common/padding.h). */
 #ifndef CLEAVE_OPERATORS_GATHER_RULES_H
 #define CLEAVE_OPERATORS_GATHER_RULES_H
 

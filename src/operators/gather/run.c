@@ -267,7 +267,7 @@ static reduce_fn find_reduce(clv_dtype dtype) {
 
 static bool accepts_scatter(const clv__kernel_call *call, char reason[160]) {
   if (call->inputs[0].dtype != CLV_BOOL || read_reduction(call) == REPLACE) return true;
-  snprintf(reason, 160, "reduction of bool is not supported");
+  snprintf(reason, 160, "attribute reduction is not supported for bool");
   return false;
 }
 

@@ -17,9 +17,10 @@ clv_status clv__kernel_tensor_scatter(const clv__kernel_call *call) {
   for (int64_t b = 0; places != NULL && !circular && b < cache->dims[0]; ++b) {
     const int64_t place = clv__element_load_int(places, b);
     if (place >= 0 && place <= room - length) continue;
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
-                          "write_indices[%lld] is %lld, but %lld entries from there exceed the cache's length of %lld",
-                          (long long)b, (long long)place, (long long)length, (long long)room);
+    return clv__error_set(
+        call->error, CLV_INVALID_ARGUMENT,
+        "write_indices[%lld] is %lld, but %lld entries from that index do not fit in the cache's length of %lld", (long long)b,
+        (long long)place, (long long)length, (long long)room);
   }
   for (int64_t i = 0; i < outer * room * inner; ++i) clv__element_copy(y, i, cache, i);
   for (int64_t o = 0; o < outer; ++o) {

@@ -1,4 +1,4 @@
-/* Cases of operators that create tensors from attributes, sizes and positions. See operators/cases.h for the syntax of the
+/* Test cases of operators that create tensors from attributes, sizes and positions. See operators/cases.h for the syntax of the
  * rows. */
 #include "operators/cases.h"
 

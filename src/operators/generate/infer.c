@@ -9,7 +9,7 @@ static clv_status set_list(clv__infer *infer, clv_dtype dtype, const clv_attribu
   int64_t count = (int64_t)attribute->count;
   clv__infer_set(infer, 0, dtype, is_list ? 1 : 0, &count);
   if (is_list || count == 1) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s has %lld values, not 1", attribute->name,
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s has %lld values; expected 1", attribute->name,
                         (long long)count);
 }
 
@@ -57,7 +57,7 @@ static clv_status infer_constant_of_shape(clv__infer *infer) {
   const clv_tensor *shape = &infer->inputs[0];
   size_t count;
   if (value != NULL && (!clv__tensor_count(value, &count) || count != 1 || value->data == NULL)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute value is not a single number");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute value must be a tensor with one element");
   }
   clv_dtype dtype = value != NULL ? value->dtype : CLV_F32;
   clv__content want;

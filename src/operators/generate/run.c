@@ -134,7 +134,7 @@ static clv_status run_trilu(const clv__kernel_call *call) {
   int threads = clv__kernel_threads(total, (double)total * (double)columns / 4);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t r = 0; r < total; ++r) {
-    int64_t edge = r % rows + k + (upper ? 0 : 1); /* upper: the first column that is kept; lower: the first that is cleared */
+    int64_t edge = r % rows + k + (upper ? 0 : 1); /* the first column that is kept (upper) or cleared (lower) */
     size_t cut = (size_t)(edge < 0 ? 0 : edge > columns ? columns : edge);
     const char *from = (const char *)in->data + (size_t)(r * columns) * bytes;
     char *to = (char *)call->outputs[0].data + (size_t)(r * columns) * bytes;
@@ -170,7 +170,7 @@ static clv_status run_one_hot(const clv__kernel_call *call) {
 static bool accepts_one_hot(const clv__kernel_call *call, char reason[160]) {
   clv_dtype dtype = call->input_count > 2 ? call->inputs[2].dtype : CLV_DTYPE_NONE;
   if ((CLV__DTYPE_BIT(dtype) & CLV__DTYPES_ANY) != 0) return true;
-  snprintf(reason, 160, "values of dtype %s not supported", clv_dtype_name(dtype));
+  snprintf(reason, 160, "values of dtype %s are not supported", clv_dtype_name(dtype));
   return false;
 }
 

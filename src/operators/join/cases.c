@@ -1,4 +1,4 @@
-/* Cases of operators that concatenate, split, repeat and pad. See operators/cases.h for the syntax of the rows. */
+/* Test cases of operators that concatenate, split, repeat and pad. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 #define PAD_LISTS                                                                                                   \

@@ -13,7 +13,7 @@ static void concat_content(clv__infer *infer) {
     if (infer->inputs[i].rank != 1) return;
     if (clv__infer_vector(infer, i, &part)) {
     } else if (infer->inputs[i].dims[0] >= 0 && infer->inputs[i].dims[0] <= CLV__MAX_CONTENT) {
-      part.count = (uint32_t)infer->inputs[i].dims[0]; /* if one part is unknown, the others are still known */
+      part.count = (uint32_t)infer->inputs[i].dims[0]; /* an input of unknown content: only its own elements become unknown */
       for (uint32_t k = 0; k < part.count; ++k) part.elements[k] = CLV__ELEMENT_UNKNOWN;
     } else {
       return;
@@ -90,7 +90,8 @@ static bool listed_parts(const clv__infer *infer, int64_t *sizes, size_t *count)
   }
   for (size_t i = 0; i < listed && i < infer->output_count; ++i) {
     int64_t element = ints != NULL ? ints[i] : from_data ? clv__tensor_get_int(input, i) : content.elements[i];
-    bool is_dim = ints == NULL && !from_data; /* otherwise a plain number: a negative one is an error, not a symbol */
+    /* Only an element of a clv__content may be a symbol. Otherwise it is a plain number, and a negative one is an error. */
+    bool is_dim = ints == NULL && !from_data;
     sizes[i] = is_dim ? clv__dim_from_element(element) : element < 0 ? INT64_MIN : element;
   }
   *count = listed;
@@ -100,7 +101,8 @@ static bool listed_parts(const clv__infer *infer, int64_t *sizes, size_t *count)
 static clv_status check_parts(clv__infer *infer, int64_t dim, const int64_t *sizes, size_t count) {
   int64_t total = 0;
   if (count != infer->output_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%zu sizes given for %u outputs", count, infer->output_count);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%zu sizes are given, but the node has %u outputs", count,
+                          infer->output_count);
   }
   for (size_t i = 0; i < count; ++i) {
     if (dim >= 0 && sizes[i] > dim) {
@@ -256,7 +258,8 @@ static clv_status infer_tile(clv__infer *infer) {
   bool known = clv__infer_elements(infer, 1, &repeats);
   int64_t dims[CLV_MAX_RANK];
   if (known && data->rank >= 0 && repeats.count != (uint32_t)data->rank) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%u repeats given for rank %d", repeats.count, data->rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "repeats has %u elements, but the input has rank %d", repeats.count,
+                          data->rank);
   }
   for (int32_t d = 0; d < data->rank; ++d) {
     if (known && clv__element_is_number(repeats.elements[d]) && repeats.elements[d] < 0) {

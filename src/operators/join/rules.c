@@ -47,7 +47,7 @@ bool clv__independent_pad(clv__padding *padding) {
   if (!clv__padding_list(padding, node->opset < 11 ? "pads" : NULL, 1, &given, &pads)) return false;
   if (node->opset >= 18 && !clv__padding_list(padding, NULL, 3, &axes_given, &axes)) return false;
   uint32_t count = axes_given ? axes.count : (uint32_t)node->inputs[0].rank, surrounded = 0;
-  if (!given || pads.count != 2 * count) return clv__padding_no(padding, "the number of its pads does not match its axes");
+  if (!given || pads.count != 2 * count) return clv__padding_no(padding, "its pads are not two per axis");
   for (uint32_t i = 0; i < count; ++i) {
     int32_t axis;
     if (!clv__padding_axis(padding, axes_given ? axes.elements[i] : (int64_t)i, node->inputs[0].rank, &axis)) return false;
@@ -65,7 +65,8 @@ bool clv__independent_expand(clv__padding *padding) {
   for (int32_t axis = 0; axis < node->inputs[0].rank; ++axis) {
     if ((padding->inputs[0] >> axis & 1u) == 0) continue;
     int32_t at = axis + added - (rank - (int32_t)want.count);
-    if (at >= 0 && want.elements[at] != 1) return clv__padding_no(padding, "it expands axis %d to a fixed size", (int)axis);
+    if (at >= 0 && want.elements[at] != 1)
+      return clv__padding_no(padding, "it expands axis %d, which has an open size, to a fixed size", (int)axis);
     padding->outputs[0] |= clv__axis_bit(axis + added);
   }
   return true;

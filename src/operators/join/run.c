@@ -16,8 +16,8 @@ static void copy_rows(char *to, size_t to_step, const char *from, size_t from_st
   for (int64_t r = 0; r < count; ++r) memcpy(to + (size_t)r * to_step, from + (size_t)r * from_step, row_bytes);
 }
 
-/* A list that was an attribute before opset `since` and is an input from then on. Before `since`, the input is used if
- * the attribute is absent, as in inference. */
+/* A list that is an attribute before some opset (argument `since` of read_list()) and an input from then on. Before `since`, the
+ * input is used if the attribute is absent, as in inference. */
 typedef struct list {
   const clv_attribute *attribute;
   const clv_tensor *input;

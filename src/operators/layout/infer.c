@@ -9,7 +9,8 @@ static clv_status infer_transpose(clv__infer *infer) {
   const int64_t *perm = clv__attribute_ints(infer->attributes, "perm", &count);
   int32_t rank = data->rank >= 0 || perm == NULL ? data->rank : count <= CLV_MAX_RANK ? (int32_t)count : CLV_RANK_UNKNOWN;
   if (rank >= 0 && perm != NULL && count != (size_t)rank) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute perm has %zu entries for rank %d", count, rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute perm has %zu entries, but the input has rank %d", count,
+                          rank);
   }
   int64_t dims[CLV_MAX_RANK];
   bool used[CLV_MAX_RANK] = {false};
@@ -47,8 +48,8 @@ static clv_status grow(clv__infer *infer, int64_t dim, int64_t factor, int64_t *
 
 static clv_status shrink(clv__infer *infer, const char *what, int64_t dim, int64_t divisor, int64_t *result) {
   if (clv__dims_quotient(&dim, 1, &divisor, 1, result)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s %lld is not a multiple of %lld", what, (long long)dim,
-                        (long long)divisor);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the input's %s is %lld; expected a multiple of %lld", what,
+                        (long long)dim, (long long)divisor);
 }
 
 static clv_status infer_depth_to_space(clv__infer *infer) {

@@ -1,4 +1,4 @@
-/* Cases of Det. See operators/cases.h for the syntax of the rows. */
+/* Test cases of Det. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 const clv__case_row clv__cases_linalg[] = {

@@ -1,4 +1,5 @@
-/* Det: the product of the pivots of each matrix. Gaussian elimination in f64, with the largest pivot of each column first. */
+/* Det: the product of each matrix's pivots, with the sign of the row exchanges. They come from Gaussian elimination in f64 with
+ * partial pivoting: the pivot is the element of the column with the largest absolute value. */
 #include <math.h>
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* Cases of the losses. See operators/cases.h for the syntax of the rows. */
+/* Test cases of the losses. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 #define SCORES                                                                                                  \

@@ -12,14 +12,16 @@ static clv_status check_target(clv__infer *infer) {
   }
   if (x->rank < 0 || target->rank < 0) return CLV_OK;
   if (target->rank != x->rank - 1) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "targets of rank %d do not fit scores of rank %d", (int)target->rank,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "targets have rank %d and scores rank %d; the rank of scores must be greater by one", (int)target->rank,
                           (int)x->rank);
   }
   for (int32_t i = 0; i < target->rank; ++i) {
     int64_t unused, wanted = x->dims[i == 0 ? 0 : i + 1];
     if (!clv__dim_merge(target->dims[i], wanted, &unused)) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "dimension %d of the targets is %lld, but the scores have %lld",
-                            (int)i, (long long)target->dims[i], (long long)wanted);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                            "dimension %d of the targets is %lld, but the corresponding dimension of the scores is %lld", (int)i,
+                            (long long)target->dims[i], (long long)wanted);
     }
   }
   return CLV_OK;

@@ -40,13 +40,13 @@ static clv_status check_targets(const loss *l, clv_error *error) {
   for (int64_t i = 0; i < l->targets; ++i) {
     const int64_t target = target_at(l, i);
     if ((l->has_ignored && target == l->ignored) || (target >= 0 && target < l->classes)) continue;
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "target %lld is %lld, outside the %lld classes", (long long)i,
-                          (long long)target, (long long)l->classes);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "targets[%lld] is %lld, which is not one of the %lld classes",
+                          (long long)i, (long long)target, (long long)l->classes);
   }
   return CLV_OK;
 }
 
-/* The logarithm of the sum of the exponentials of one contiguous line. */
+/* Returns the logarithm of the sum of the exponentials of one line's elements, which are contiguous. */
 static double line_logarithm(const loss *l, int64_t first) {
   double row[LINE], largest = -INFINITY, sum = 0;
   for (int64_t c = 0; c < l->classes; c += LINE) {
@@ -62,7 +62,7 @@ static double line_logarithm(const loss *l, int64_t first) {
   return largest + log(sum);
 }
 
-/* The same for `width` neighbouring lines that are strided in memory. */
+/* Like line_logarithm(), for `width` neighbouring lines, whose elements are strided in memory. */
 static void block_logarithms(const loss *l, int64_t first, int64_t width, double *logarithms) {
   double row[BLOCK], largest[BLOCK], sum[BLOCK] = {0};
   for (int64_t i = 0; i < width; ++i) largest[i] = -INFINITY;

@@ -1,4 +1,4 @@
-/* Cases of MatMul and Gemm, of floats and of 8-bit integers. See operators/cases.h for the syntax of the rows. */
+/* Test cases of MatMul and Gemm, of floats and of 8-bit integers. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 const clv__case_row clv__cases_matmul[] = {

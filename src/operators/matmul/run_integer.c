@@ -32,7 +32,8 @@ static clv_status lines_read(const clv__kernel_call *call, uint32_t input, int64
   }
   char text[128];
   clv__tensor_text(t, text, sizeof text);
-  return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "input %u, %s, does not fit a matrix with %lld %s", input, text,
+  return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
+                        "input %u is %s; expected one element, or one for each of the matrix's %lld %s", input, text,
                         (long long)count, along ? "columns" : "rows");
 }
 

@@ -1,4 +1,4 @@
-/* Cases of the normalizations. See operators/cases.h for the syntax of the rows. */
+/* Test cases of the normalizations. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 #define BATCH(x, c) "x[" x "] s[" c "]~0.5:1.5= b[" c "]= m[" c "]= v[" c "]~0.5:2="

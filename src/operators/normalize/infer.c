@@ -48,7 +48,8 @@ static clv_status layer_infer(clv__infer *infer) {
   int64_t dims[CLV_MAX_RANK];
   int64_t stash = clv__attribute_int(infer->attributes, "stash_type", 1);
   if (stash != CLV_F32 && stash != CLV_BF16 && stash != CLV_F16 && stash != CLV_F64) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "stash_type %lld is not a float dtype", (long long)stash);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "attribute stash_type is %lld, which is not the number of a float dtype", (long long)stash);
   }
   CLV__TRY(clv__check_rank(infer, 0, 1, CLV_MAX_RANK));
   CLV__TRY(clv__check_broadcasts_to(infer, 1, x));
@@ -77,7 +78,8 @@ static clv_status mean_variance_infer(clv__infer *infer) {
 static clv_status lp_infer(clv__infer *infer) {
   int64_t p = clv__attribute_int(infer->attributes, "p", 2);
   int32_t axis;
-  if (p != 1 && p != 2) return clv__error_set(infer->error, CLV_INVALID_MODEL, "p is %lld; expected 1 or 2", (long long)p);
+  if (p != 1 && p != 2)
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute p is %lld; expected 1 or 2", (long long)p);
   if (infer->inputs[0].rank != CLV_RANK_UNKNOWN) {
     CLV__TRY(clv__infer_axis(infer, clv__attribute_int(infer->attributes, "axis", -1), infer->inputs[0].rank, &axis));
   }
@@ -88,12 +90,12 @@ static clv_status lrn_infer(clv__infer *infer) {
   int64_t size = clv__attribute_int(infer->attributes, "size", 0);
   CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
   if (size < 1 || size > INT32_MAX) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "size is %lld; expected 1 to 2^31 - 1", (long long)size);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute size is %lld; expected 1 to 2^31 - 1", (long long)size);
   }
   return clv__infer_same(infer);
 }
 
-/* The usual counts of FLOPs per element. */
+/* Estimate the FLOPs: a fixed number per element for each kind of normalization. */
 static void batch_work(const clv__infer *infer, clv__work *work) {
   work->flops = 2 * clv__known_count(&infer->outputs[0]);
 }

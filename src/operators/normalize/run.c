@@ -28,7 +28,7 @@ static clv_status run_batch(const clv__kernel_call *call) {
 
 static bool accepts_batch(const clv__kernel_call *call, char reason[160]) {
   if (clv__attribute_int(call->attributes, "training_mode", 0) != 0) {
-    snprintf(reason, 160, "training_mode is not supported");
+    snprintf(reason, 160, "training mode is not supported");
     return false;
   }
   if (clv__attribute_int(call->attributes, "spatial", 1) == 0) {
@@ -37,7 +37,7 @@ static bool accepts_batch(const clv__kernel_call *call, char reason[160]) {
   }
   for (uint32_t i = 1; i < call->output_count; ++i) {
     if (call->outputs[i].dtype == CLV_DTYPE_NONE) continue;
-    snprintf(reason, 160, "output %u exists only in training", (unsigned)i);
+    snprintf(reason, 160, "output %u is only for training, which is not supported", (unsigned)i);
     return false;
   }
   return true;
@@ -90,7 +90,7 @@ static clv_status run_layer(const clv__kernel_call *call) {
   const clv_tensor *means = clv__call_output(call, 1), *inverses = clv__call_output(call, 2);
   int64_t axis = clv__attribute_int(call->attributes, "axis", -1), at[CLV_MAX_RANK] = {0};
   if (axis < 0) axis += x->rank;
-  if (clv__tensor_is_empty(x) && means == NULL && inverses == NULL) return CLV_OK; /* there may be very many empty rows */
+  if (clv__tensor_is_empty(x) && means == NULL && inverses == NULL) return CLV_OK; /* nothing to do, for any number of rows */
   const int64_t rows = clv__dims_count(x, 0, (int32_t)axis), count = clv__dims_count(x, (int32_t)axis, x->rank);
   for (int64_t row = 0; row < rows; ++row) {
     double mean, variance;
@@ -155,7 +155,7 @@ static clv_status run_mean_variance(const clv__kernel_call *call) {
   const int64_t total = clv__dims_count(x, 0, x->rank), groups = group_count(x, averaged);
   const double count = (double)(total / groups);
   double *means = call->scratch, *variances = means + groups;
-  int64_t at[CLV_MAX_RANK] = {0}; /* 0 again after the last element */
+  int64_t at[CLV_MAX_RANK] = {0}; /* after the last element, clv__index_next() resets it to 0 for the next loop */
   memset(means, 0, (size_t)groups * 2 * sizeof *means);
   for (int64_t i = 0; i < total; ++i, clv__index_next(x->rank, x->dims, at)) {
     means[group_at(x, averaged, at)] += clv__element_load(x, i) / count;

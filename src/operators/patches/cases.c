@@ -1,4 +1,4 @@
-/* Cases of operators that put elements into larger or smaller tensors. See operators/cases.h for the syntax of the rows. */
+/* Test cases of Col2Im, MaxUnpool and CenterCropPad. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 #define PLACES "={5,0,7,46,20,33,10,11,25,30,41,2}" /* indices among the 48 elements of the output */

@@ -50,7 +50,7 @@ static clv_status check_columns(clv__infer *infer, int32_t spatial, const int64_
     }
   }
   if (blocks < 0 || clv__dim_merge(x->dims[2], blocks, &unused)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "the input has %lld columns, but the image has %lld blocks",
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "dimension 2 of the input is %lld, but the image has %lld blocks",
                         (long long)x->dims[2], (long long)blocks);
 }
 
@@ -94,7 +94,7 @@ static clv_status infer_max_unpool(clv__infer *infer) {
   bool fits = x->rank < 0 || indices->rank < 0 || x->rank == indices->rank;
   for (int32_t i = 0; fits && i < x->rank && indices->rank >= 0; ++i)
     fits = clv__dim_merge(x->dims[i], indices->dims[i], &unused);
-  if (!fits) return clv__error_set(infer->error, CLV_INVALID_MODEL, "values and indices differ in shape");
+  if (!fits) return clv__error_set(infer->error, CLV_INVALID_MODEL, "the input and the indices have different shapes");
   clv__infer_set_unknown(infer, 0, x->dtype, x->rank);
   if (x->rank < 0) return CLV_OK;
   CLV__TRY(clv__patches_unpooled(infer->attributes, x, dims, infer->error));

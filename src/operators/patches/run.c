@@ -21,7 +21,7 @@ typedef struct fold {
   const clv_tensor *x, *y;
   clv__window window;
   int64_t taps, blocks, plane; /* number of elements of a block; of blocks per channel; of elements of an image's channel */
-  bool whole;                  /* the dtype is an integer dtype, summed in integers */
+  bool whole;                  /* the dtype is an integer type, so the sums are computed in integers */
 } fold;
 
 /* The index, along one axis, of the block whose tap `tap` covers element `at`; -1 if there is none. */
@@ -78,7 +78,8 @@ static clv_status run_col2im(const clv__kernel_call *call) {
   }
   int64_t rows;
   if (!fits || __builtin_mul_overflow(f.taps, y->dims[1], &rows) || rows != x->dims[1] || f.blocks != x->dims[2]) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "columns [%lld,%lld] do not fit %lld blocks of %lld elements",
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
+                          "dimensions 1 and 2 of the input, %lld and %lld, do not fit %lld blocks of %lld elements",
                           (long long)x->dims[1], (long long)x->dims[2], (long long)f.blocks, (long long)f.taps);
   }
   f.plane = clv__dims_count(y, 2, y->rank);
@@ -93,7 +94,7 @@ static clv_status run_col2im(const clv__kernel_call *call) {
 static bool accepts_col2im(const clv__kernel_call *call, char reason[160]) {
   for (uint32_t i = 1; i < 3; ++i) {
     if (call->inputs[i].dtype == CLV_I64) continue;
-    snprintf(reason, 160, "input %u of dtype %s not supported", (unsigned)i, clv_dtype_name(call->inputs[i].dtype));
+    snprintf(reason, 160, "input %u of dtype %s is not supported", (unsigned)i, clv_dtype_name(call->inputs[i].dtype));
     return false;
   }
   return true;
@@ -113,12 +114,14 @@ clv_status clv__patches_unpooled(clv__attributes attributes, const clv_tensor *x
     if (own < 0) continue;
     /* attributes are at most 2^31, so the sums below cannot overflow */
     if (__builtin_mul_overflow(own - 1, w.stride[i], &size) || size > INT64_C(1) << 60) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "axis %d of %lld elements with stride %lld is too large for any tensor",
-                            (int)i + 2, (long long)own, (long long)w.stride[i]);
+      return clv__error_set(error, CLV_INVALID_MODEL,
+                            "axis %d: input %lld with stride %lld gives an output larger than any tensor", (int)i + 2,
+                            (long long)own, (long long)w.stride[i]);
     }
     size += w.kernel[i] - w.pad_begin[i] - w.pad_end[i];
     if (size < 0) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "axis %d would have a negative size of %lld", (int)i + 2, (long long)size);
+      return clv__error_set(error, CLV_INVALID_MODEL, "axis %d of the output would have the negative size %lld", (int)i + 2,
+                            (long long)size);
     }
     dims[i + 2] = size;
   }
@@ -137,7 +140,7 @@ static clv_status run_max_unpool(const clv__kernel_call *call) {
   }
   memset(y->data, 0, size_bytes);
   const int64_t count = clv__dims_count(x, 0, x->rank);
-  for (int64_t i = 0; i < count; ++i) { /* in order: of equal indices the last one wins */
+  for (int64_t i = 0; i < count; ++i) { /* in order, so that of several elements with the same index the last one is kept */
     int64_t index = ((const int64_t *)indices->data)[i], to = 0, stride = 1;
     if (index < 0 || (uint64_t)index >= limit) {
       return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "index %lld is out of range for %zu elements", (long long)index,
@@ -155,7 +158,7 @@ static clv_status run_max_unpool(const clv__kernel_call *call) {
 
 static bool accepts_max_unpool(const clv__kernel_call *call, char reason[160]) {
   if (call->inputs[1].dtype == CLV_I64) return true;
-  snprintf(reason, 160, "indices of dtype %s not supported", clv_dtype_name(call->inputs[1].dtype));
+  snprintf(reason, 160, "indices of dtype %s are not supported", clv_dtype_name(call->inputs[1].dtype));
   return false;
 }
 
@@ -169,11 +172,12 @@ clv_status clv__patches_axes(clv__attributes attributes, int32_t rank, int32_t *
   *count = rank;
   for (int32_t i = 0; i < rank; ++i) axes[i] = i;
   if (list == NULL) return CLV_OK;
-  if (given > (size_t)rank) return clv__error_set(error, CLV_INVALID_MODEL, "%zu axes given for rank %d", given, (int)rank);
+  if (given > (size_t)rank)
+    return clv__error_set(error, CLV_INVALID_MODEL, "axes has %zu elements, but the input has rank %d", given, (int)rank);
   *count = (int32_t)given;
   for (int32_t i = 0; i < *count; ++i) {
     if (list[i] < -rank || list[i] >= rank || seen[list[i] < 0 ? list[i] + rank : list[i]]) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "axes[%d] is %lld: repeated, or out of range for rank %d", (int)i,
+      return clv__error_set(error, CLV_INVALID_MODEL, "axes[%d] is %lld, which is repeated, or out of range for rank %d", (int)i,
                             (long long)list[i], (int)rank);
     }
     axes[i] = (int32_t)(list[i] < 0 ? list[i] + rank : list[i]);

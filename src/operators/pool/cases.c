@@ -1,4 +1,4 @@
-/* Cases of the poolings. See operators/cases.h for the syntax of the rows. */
+/* Test cases of the poolings. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 #define PLANES "x[1,3,9,8] | x[2,5,13,11] | x[1,1,3,3] | x[0,3,9,8] | x[1,64,7,7] | x[3,2,33,35] | x[1,3,9,8]&"

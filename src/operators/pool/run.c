@@ -159,7 +159,8 @@ static clv_status run_global(const clv__kernel_call *call) {
 static bool pool_accepts(const clv__kernel_call *call, char reason[160]) {
   const int32_t rank = call->inputs[0].rank;
   if (rank == CLV_RANK_UNKNOWN || (rank >= 3 && rank <= 2 + AXES)) return true;
-  snprintf(reason, 160, "rank %d not supported (1 to %d spatial axes are)", (int)rank, AXES);
+  snprintf(reason, 160, "an input of rank %d is not supported; expected a batch axis, a channel axis and 1 to %d spatial axes",
+           (int)rank, AXES);
   return false;
 }
 

@@ -1,8 +1,8 @@
-/* Cases of the quantizations. See operators/cases.h for the syntax of the rows. */
+/* Test cases of the quantizations. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
-/* Where elements are multiples of 1/2, scales are powers of two: then quotients are exact also on a device that multiplies by the
- * inverse of the scale, and those halfway between two whole numbers round the same way everywhere. */
+/* Cases whose elements are multiples of 1/2 have scales that are powers of two. Then quotients are exact, also on a device that
+ * multiplies by the inverse of the scale, and every device rounds those halfway between two whole numbers equally. */
 
 const clv__case_row clv__cases_quantize[] = {
     {"QuantizeLinear", "22 21 19 13 10", "f32",

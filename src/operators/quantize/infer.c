@@ -15,8 +15,8 @@ static clv_status check_scales(clv__infer *infer) {
   if (x->rank < 0 || scale->rank < 0) return CLV_OK;
   bool one = scale->rank == 0 || (scale->rank == 1 && scale->dims[0] == 1);
   if (!one && scale->rank != 1 && scale->rank != x->rank) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "scales of rank %d do not fit an input of rank %d", (int)scale->rank,
-                          (int)x->rank);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "scale has rank %d; expected 0, 1 or the input's rank, %d",
+                          (int)scale->rank, (int)x->rank);
   }
   if (!one && scale->rank == 1 && x->rank != 1) {
     int32_t axis;
@@ -36,8 +36,9 @@ static clv_status infer_quantize(clv__infer *infer) {
   clv_dtype dtype = wanted != 0 ? dtype_from(wanted) : clv__infer_has(infer, 2) ? infer->inputs[2].dtype : CLV_U8;
   CLV__TRY(check_scales(infer));
   if (wanted != 0 && clv__infer_has(infer, 2) && infer->inputs[2].dtype != dtype) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute output_dtype, %lld, is not the zero point's dtype, %s",
-                          (long long)wanted, clv_dtype_name(infer->inputs[2].dtype));
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "attribute output_dtype is %lld, which is not the zero point's dtype, %s", (long long)wanted,
+                          clv_dtype_name(infer->inputs[2].dtype));
   }
   clv__infer_set(infer, 0, dtype, x->rank, x->dims);
   return CLV_OK;

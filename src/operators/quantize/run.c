@@ -28,8 +28,8 @@ static clv_status scales_read(const clv__kernel_call *call, scales *s) {
   if (axis < 0) axis += x->rank;
   if (x->rank == 1) axis = 0;
   if (axis < 0 || axis >= x->rank) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis: %lld out of range for rank %d", (long long)axis,
-                          (int)x->rank);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "attribute axis is %lld, which is out of range for rank %d",
+                          (long long)axis, (int)x->rank);
   }
   s->lines = (clv__lines){clv__dims_count(x, 0, (int32_t)axis), x->dims[axis], clv__dims_count(x, (int32_t)axis + 1, x->rank)};
   s->blocked = scale->rank == x->rank && x->rank > 1;
@@ -142,9 +142,9 @@ static clv_status run_dynamic(const clv__kernel_call *call) {
 static bool accepts_target(int64_t dtype, uint32_t dtypes, char reason[160]) {
   if (clv__dtype_is_known(dtype) && clv__dtype_is_in((clv_dtype)dtype, dtypes)) return true;
   if (clv__dtype_is_known(dtype))
-    snprintf(reason, 160, "output of dtype %s not supported", clv_dtype_name((clv_dtype)dtype));
+    snprintf(reason, 160, "an output of dtype %s is not supported", clv_dtype_name((clv_dtype)dtype));
   else
-    snprintf(reason, 160, "output_dtype %lld not supported", (long long)dtype);
+    snprintf(reason, 160, "output_dtype %lld is not supported", (long long)dtype);
   return false;
 }
 
@@ -156,14 +156,14 @@ static bool accepts_target(int64_t dtype, uint32_t dtypes, char reason[160]) {
 static bool accepts_operand(const clv__kernel_call *call, uint32_t index, uint32_t dtypes, char reason[160]) {
   if (index >= call->input_count || call->inputs[index].dtype == CLV_DTYPE_NONE) return true;
   if (clv__dtype_is_in(call->inputs[index].dtype, dtypes)) return true;
-  snprintf(reason, 160, "dtype %s not supported (input %u)", clv_dtype_name(call->inputs[index].dtype), index);
+  snprintf(reason, 160, "dtype %s of input %u is not supported", clv_dtype_name(call->inputs[index].dtype), index);
   return false;
 }
 
 static bool accepts_quantize(const clv__kernel_call *call, char reason[160]) {
   const int64_t precision = clv__attribute_int(call->attributes, "precision", 0);
   if (precision != 0 && precision != CLV_F32 && precision != CLV_F16 && precision != CLV_BF16) {
-    snprintf(reason, 160, "precision %lld not supported", (long long)precision);
+    snprintf(reason, 160, "precision %lld is not supported", (long long)precision);
     return false;
   }
   const int64_t wanted = clv__attribute_int(call->attributes, "output_dtype", 0);

@@ -1,4 +1,4 @@
-/* Cases of RNN, GRU and LSTM. See operators/cases.h for the syntax of the rows. The weights of the states are small, so that
+/* Test cases of RNN, GRU and LSTM. See operators/cases.h for the syntax of the rows. The weights of the states are small, so that
  * rounding differences do not grow over the steps. */
 #include "operators/cases.h"
 

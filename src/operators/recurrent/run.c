@@ -84,7 +84,7 @@ static bool functions_read(const clv__kernel_call *call, recurrence *p, char rea
   const float *alpha = clv__attribute_floats(call->attributes, "activation_alpha", &alphas);
   const float *beta = clv__attribute_floats(call->attributes, "activation_beta", &betas);
   if (given && names->count != (size_t)count) {
-    snprintf(reason, 160, "%zu activations given; expected %d", (size_t)names->count, count);
+    snprintf(reason, 160, "attribute activations has %zu entries; expected %d", (size_t)names->count, count);
     return false;
   }
   for (int i = 0; i < count; ++i) {
@@ -121,7 +121,8 @@ static bool recurrence_read(const clv__kernel_call *call, recurrence *p, char re
   p->y = clv__call_output(call, 0);
   p->last_h = clv__call_output(call, 1);
   p->last_c = clv__call_output(call, 2);
-  if (x->rank == 3 && r->rank == 3) { /* otherwise the call only asks which functions are supported */
+  /* If the shapes are unknown, the caller only asks which functions are supported. */
+  if (x->rank == 3 && r->rank == 3) {
     p->steps = x->dims[p->batch_first ? 1 : 0];
     p->batch = x->dims[p->batch_first ? 0 : 1];
     p->inputs = x->dims[2];
@@ -223,7 +224,7 @@ static void step_lstm(const sequence *s) {
 
 static void step(const sequence *s, int64_t t) {
   const recurrence *p = s->p;
-  const int64_t rows = (p->kind == GRU ? 2 : p->gates) * p->hidden; /* GRU's third gate depends on the second */
+  const int64_t rows = (p->kind == GRU ? 2 : p->gates) * p->hidden; /* step_gru() computes GRU's third gate */
   for (int64_t row = 0; row < rows; ++row) {
     s->gates[row] = of_input(s, row, t) + of_state(s, row, s->h) + bias_of(s, row, 0) + bias_of(s, row, 1);
   }
@@ -282,8 +283,9 @@ static clv_status run_recurrent(const clv__kernel_call *call) {
   for (int64_t b = 0; p.lengths != NULL && b < p.batch; ++b) {
     const int64_t length = clv__element_load_int(p.lengths, b);
     if (length >= 0 && length <= p.steps) continue;
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "sequence_lens[%lld] is %d, but there are %lld steps", (long long)b,
-                          (int)length, (long long)p.steps);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
+                          "sequence_lens[%lld] is %d; it must be from 0 to %lld, the number of steps", (long long)b, (int)length,
+                          (long long)p.steps);
   }
   if (p.hidden == 0) return CLV_OK;
   double *room = call->scratch;

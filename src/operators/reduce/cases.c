@@ -1,8 +1,8 @@
-/* Cases of the reductions and of operators that work along one axis. See operators/cases.h for the syntax of the rows. */
+/* Test cases of the reductions and of operators that work along one axis. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
-/* Inputs with lists of axes: each single axis, several axes, a negative one, all axes; long and short rows, rows of one element;
- * an empty result; a scalar. */
+/* Inputs, each with a list of axes. The lists contain each single axis, several axes, a negative axis and all axes. The inputs
+ * include long and short rows, rows of one element, an input without elements, and a scalar. */
 #define SHAPES(fill)                                                                                                    \
   "x[3,5,7,11]" fill " a:i64={1,-1} | x[3,5,7,11]" fill " a:i64={0} | x[3,5,7,11]" fill " a:i64={1} | x[3,5,7,11]" fill \
   " a:i64={3} | x[3,5,7,11]" fill " a:i64={2,3} | x[3,5,7,11]" fill " a:i64={0,2} | x[3,5,7,11]" fill                   \

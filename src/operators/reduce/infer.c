@@ -26,7 +26,7 @@ static clv_status read_axes(clv__infer *infer, int32_t rank, bool *known, uint32
   return CLV_OK;
 }
 
-/* Infers the output if the axes are unknown, and perhaps their number too. */
+/* Infers the output if the axes are unknown. Their number may be unknown too. */
 static clv_status infer_unknown_axes(clv__infer *infer, bool keeps_dims) {
   const clv_tensor *input = &infer->inputs[0], *axes = &infer->inputs[1];
   int32_t rank = CLV_RANK_UNKNOWN;

@@ -19,7 +19,8 @@ static clv_status read_axes(const clv__kernel_call *call, uint32_t *axes) {
   for (size_t i = 0; i < count; ++i) {
     const int64_t axis = input != NULL ? clv__element_load_int(input, (int64_t)i) : list[i];
     if (axis < -(int64_t)rank || axis >= rank) {
-      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axes: %lld out of range for rank %d", (long long)axis, (int)rank);
+      return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axes contains %lld, which is out of range for rank %d",
+                            (long long)axis, (int)rank);
     }
     *axes |= 1u << (axis < 0 ? axis + rank : axis);
   }

@@ -9,7 +9,7 @@ static clv_status lines_make(const clv__kernel_call *call, int64_t axis, clv__li
   *lines = (clv__lines){1, 1, 1};
   if (x->rank == 0 && (axis == 0 || axis == -1)) return CLV_OK;
   if (axis < -(int64_t)x->rank || axis >= x->rank) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis: %lld out of range for rank %d", (long long)axis,
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis is %lld, which is out of range for rank %d", (long long)axis,
                           (int)x->rank);
   }
   const int32_t at = (int32_t)(axis < 0 ? axis + x->rank : axis);
@@ -54,7 +54,7 @@ clv_status clv__kernel_arg(const clv__kernel_call *call) {
   CLV__TRY(lines_make(call, clv__attribute_int(call->attributes, "axis", 0), &lines));
   if (lines.outer == 0 || lines.inner == 0) return CLV_OK;
   if (lines.length == 0) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "an axis without elements has no %s",
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "an axis without elements has no %s element",
                           smallest ? "smallest" : "largest");
   }
   for (int64_t o = 0; o < lines.outer; ++o) {

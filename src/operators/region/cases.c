@@ -1,5 +1,5 @@
-/* Cases of operators on regions of images: NonMaxSuppression selects boxes, RoiAlign pools regions. See operators/cases.h for the
- * syntax of the rows. */
+/* Test cases of operators on regions of images: NonMaxSuppression selects boxes, RoiAlign pools regions. See operators/cases.h
+ * for the syntax of the rows. */
 #include "operators/cases.h"
 
 const clv__case_row clv__cases_region[] = {

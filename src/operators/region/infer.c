@@ -37,7 +37,7 @@ static clv_status check_suppression(clv__infer *infer) {
   clv__tensor_text(boxes, first, sizeof first);
   clv__tensor_text(scores, second, sizeof second);
   return clv__error_set(infer->error, CLV_INVALID_MODEL,
-                        "boxes %s and scores %s are not [batches,boxes,4] and [batches,classes,boxes]", first, second);
+                        "boxes are %s and scores %s; expected [batches,boxes,4] and [batches,classes,boxes]", first, second);
 }
 
 /* Whether the data of all inputs is known. */
@@ -82,11 +82,11 @@ static clv_status check_roi_attributes(clv__infer *infer, int64_t *height, int64
   *height = clv__attribute_int(a, "output_height", 1);
   *width = clv__attribute_int(a, "output_width", 1);
   if (*height < 1 || *width < 1) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "an output of %lld by %lld is not valid", (long long)*height,
-                          (long long)*width);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "output_height is %lld and output_width is %lld; both must be above 0",
+                          (long long)*height, (long long)*width);
   }
   if (ratio < 0 || ratio > MOST_SAMPLES) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "sampling_ratio is %lld, outside [0, %d]", (long long)ratio,
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "sampling_ratio is %lld; expected 0 to %d", (long long)ratio,
                           MOST_SAMPLES);
   }
   if (!isfinite(scale)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "spatial_scale is %g, which is not finite", scale);
@@ -116,7 +116,7 @@ static clv_status infer_roi_align(clv__infer *infer) {
     char first[96], second[96];
     clv__tensor_text(rois, first, sizeof first);
     clv__tensor_text(maps, second, sizeof second);
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "rois %s and batch_indices %s are not [regions,4] and [regions]",
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "rois are %s and batch_indices %s; expected [regions,4] and [regions]",
                           first, second);
   }
   clv__infer_set(infer, 0, x->dtype, 4, dims);

@@ -37,7 +37,8 @@ static span span_make(const regions *r, double from, double to, int64_t bins) {
   const double shift = r->half_pixel ? 0.5 : 0;
   span s = {.start = rounded(r, rounded(r, from * r->scale) - shift)};
   double extent = rounded(r, rounded(r, rounded(r, to * r->scale) - shift) - s.start);
-  if (!r->half_pixel && extent < 1) extent = 1; /* output_half_pixel: a region has at least the size of one element */
+  /* In mode output_half_pixel, and before opset 16, a region has at least the size of one element. */
+  if (!r->half_pixel && extent < 1) extent = 1;
   s.bin = rounded(r, extent / (double)bins);
   s.samples = r->ratio > 0 ? (double)r->ratio : fmax(ceil(s.bin), 0);
   if (!isfinite(s.start) || !isfinite(s.bin)) s = (span){0, 0, 0};
@@ -67,7 +68,7 @@ static bool sample_make(const regions *r, const span *s, int64_t bin, double ind
 static int64_t samples_inside(const span *s, int64_t bin, int64_t size, double *first) {
   const double step = s->bin / s->samples, base = s->start + (double)bin * s->bin;
   *first = 0;
-  if (!(step > 0)) return (int64_t)s->samples;                 /* as many as the attribute requests, or none */
+  if (!(step > 0)) return (int64_t)s->samples; /* all samples are at the same point: as many as the attribute requests, or none */
   const double slack = fmin(1e-6 * fabs(base), 64) + 2 * step; /* the distance by which rounding may move a sample */
   *first = fmin(fmax(floor((-1 - slack - base) / step - 0.5), 0), s->samples);
   return (int64_t)fmin(s->samples - *first, ((double)size + 1 + 2 * slack) / step + 2);
@@ -113,7 +114,8 @@ static void bin_run(const regions *r, int64_t map, const span *vertical, const s
   }
   for (int64_t c = 0; c < r->x->dims[1]; ++c) {
     if (r->average && all > 0) sums[c] /= all;
-    if (!r->average && inside < all && inside > 0) sums[c] = fmax(sums[c], 0); /* samples outside are zeros */
+    /* Samples outside the map are zeros, so a maximum that includes some is at least 0. */
+    if (!r->average && inside < all && inside > 0) sums[c] = fmax(sums[c], 0);
   }
 }
 
@@ -190,7 +192,7 @@ static clv_status run_roi_align(const clv__kernel_call *call) {
 static bool accepts_roi_align(const clv__kernel_call *call, char reason[160]) {
   clv_dtype rois = call->inputs[1].dtype, maps = call->inputs[2].dtype;
   if (rois == call->inputs[0].dtype && maps == CLV_I64) return true;
-  snprintf(reason, 160, "regions of dtype %s with batch indices of dtype %s not supported", clv_dtype_name(rois),
+  snprintf(reason, 160, "regions of dtype %s with batch indices of dtype %s are not supported", clv_dtype_name(rois),
            clv_dtype_name(maps));
   return false;
 }

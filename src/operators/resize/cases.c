@@ -1,4 +1,4 @@
-/* Cases of operators that interpolate between the elements of an image. See operators/cases.h for the syntax of the rows. */
+/* Test cases of operators that interpolate between the elements of an image. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 #define UP "x[1,2,4,5] - s:f32={1,1,2,3}"

@@ -78,7 +78,8 @@ static clv_status roi_check(clv__infer *infer, const clv__resize_axes *axes) {
   if (infer->opset < 11 || !clv__attribute_is(infer->attributes, "coordinate_transformation_mode", "tf_crop_and_resize", false)) {
     return CLV_OK;
   }
-  if (!clv__infer_has(infer, 1)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "tf_crop_and_resize needs a roi");
+  if (!clv__infer_has(infer, 1))
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "mode tf_crop_and_resize needs input roi");
   return clv__check_vector(infer, 1, 2 * (int64_t)axes->count);
 }
 
@@ -122,7 +123,7 @@ static clv_status resize_infer(clv__infer *infer) {
   }
   for (int32_t i = 0; i < x->rank; ++i) {
     if (x->dims[i] == 0 && dims[i] > 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d cannot be resized from 0 to %lld", (int)i,
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d has no elements, so it cannot be resized to %lld", (int)i,
                             (long long)dims[i]);
     }
   }
@@ -204,7 +205,7 @@ static clv_status infer_affine_grid(clv__infer *infer) {
   if (spatial != 2 && spatial != 3) return CLV_OK;
   if (theta->rank == 3 &&
       (!clv__dim_merge(theta->dims[1], spatial, &unused) || !clv__dim_merge(theta->dims[2], spatial + 1, &unused))) {
-    return refuse_inputs(infer, "theta must be [N,2,3] for a size of 4 elements, [N,3,4] for 5");
+    return refuse_inputs(infer, "theta must be [N,2,3] if size has 4 elements, or [N,3,4] if it has 5");
   }
   for (int32_t i = 0; i <= spatial; ++i) {
     int64_t element = known ? content.elements[i == 0 ? 0 : i + 1] : CLV__ELEMENT_UNKNOWN;
@@ -215,7 +216,7 @@ static clv_status infer_affine_grid(clv__infer *infer) {
     dims[i] = clv__dim_from_element(element);
   }
   if (theta->rank == 3 && !clv__dim_merge(dims[0], theta->dims[0], &dims[0])) {
-    return refuse_inputs(infer, "theta's batch must be the first element of size");
+    return refuse_inputs(infer, "theta's batch size must equal the first element of size");
   }
   dims[spatial + 1] = spatial;
   clv__infer_set(infer, 0, theta->dtype, (int32_t)spatial + 2, dims);
@@ -228,8 +229,8 @@ static void work_affine_grid(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* Not independent if input sizes also contains a size of axis 0. With scales, or with an attribute axes without 0, inference
- * gives the output the input's size of axis 0. */
+/* Axis 0 may be padded if inference gives the output's axis 0 the size of the input's: if the scale of axis 0 is 1, or if the
+ * attribute axes omits axis 0. It may not be padded if input sizes contains a size of axis 0. */
 static bool independent_resize(clv__padding *padding) {
   const clv__infer *node = padding->node;
   if (!clv__independent_batch(padding)) return false;

@@ -107,7 +107,7 @@ static void axis_taps(const sampler *s, double coordinate, int64_t size, int64_t
     return;
   }
   double first = floor(x);
-  if (!isfinite(x)) x = first = s->padding == CLV__GRID_ZEROS ? -8 : 0; /* all taps are outside, or at the edge */
+  if (!isfinite(x)) x = first = s->padding == CLV__GRID_ZEROS ? -8 : 0; /* put all taps outside the input, or at its edge */
   if (s->mode == CLV__GRID_LINEAR) {
     weights[1] = x - first;
     weights[0] = 1 - weights[1];

@@ -8,7 +8,7 @@
 typedef enum clv__grid_mode { CLV__GRID_NEAREST, CLV__GRID_LINEAR, CLV__GRID_CUBIC } clv__grid_mode;
 typedef enum clv__grid_padding { CLV__GRID_ZEROS, CLV__GRID_BORDER, CLV__GRID_REFLECTION } clv__grid_padding;
 
-/* Returns CLV_INVALID_MODEL if an attribute has an unknown name. */
+/* Reads the attributes mode and padding_mode. Returns CLV_INVALID_MODEL if one of them has an unknown value. */
 clv_status clv__grid_read(clv__attributes attributes, clv__grid_mode *mode, clv__grid_padding *padding, clv_error *error);
 
 #endif

@@ -136,7 +136,8 @@ static clv_status infer_reverse_sequence(clv__infer *infer) {
       (lengths->rank == 1 && data->rank >= 0 && !clv__dim_merge(lengths->dims[0], data->dims[batch], &merged))) {
     char text[96];
     clv__tensor_text(lengths, text, sizeof text);
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "sequence_lens is %s, not a vector of the batch size", text);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "sequence_lens is %s; expected a vector with one length per sequence of the batch", text);
   }
   return clv__infer_same(infer);
 }

@@ -150,7 +150,8 @@ static void copy_item(const clv_tensor *in, clv_tensor *out, int32_t axis, int64
   }
 }
 
-/* The input; without attribute axis, the flattened input and axis 0. */
+/* Returns the input, and sets *axis from the attribute axis. Without this attribute, returns the flattened input and sets *axis
+ * to 0. */
 static clv_tensor with_axis(const clv__kernel_call *call, int32_t *axis) {
   clv_tensor in = call->inputs[0];
   const clv_attribute *attribute = clv__attribute_find(call->attributes, "axis");
@@ -199,9 +200,10 @@ static clv_status run_unique(const clv__kernel_call *call) {
   }
   if (count == 0) return CLV_OK;
   if (clv__unique_sort(&in, along, order, room) != distinct) {
-    return clv__error_set(call->error, CLV_INTERNAL_ERROR, "the number of distinct items changed");
+    return clv__error_set(call->error, CLV_INTERNAL_ERROR, "the number of distinct items is not the size of the output");
   }
-  /* room[item]: the item's group in ascending order; first[group]: the group's first item. */
+  /* Equal items form a group. Groups are numbered in ascending order of their items. room[item] is the number of the item's
+   * group; first[group] is the group's first item. */
   for (int64_t i = 0; i < count; ++i) {
     bool fresh = i == 0 || !clv__unique_same(&in, along, order[i - 1], order[i]);
     if (fresh) first[++group] = order[i];

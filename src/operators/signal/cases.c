@@ -1,4 +1,4 @@
-/* Cases of signal transforms and related operators. See operators/cases.h for the syntax of the rows. */
+/* Test cases of signal transforms and related operators. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 const clv__case_row clv__cases_signal[] = {

@@ -4,8 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#define LONGEST (INT64_C(1) << 44) /* larger than any memory, and far too small for sizes to overflow */
-#define SHORT 32                   /* up to this length direct summation is as fast */
+/* The longest transform: too long for any memory, but short enough that sizes computed from it do not overflow. */
+#define LONGEST (INT64_C(1) << 44)
+/* Up to this length, direct summation is as fast as Bluestein's algorithm. */
+#define SHORT 32
 #define PI 3.14159265358979323846264338327950288
 
 static bool is_power(int64_t n) {

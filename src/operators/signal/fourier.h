@@ -14,14 +14,15 @@ typedef struct clv__complex {
 
 typedef struct clv__fourier {
   int64_t length;
-  int64_t inner;                /* length of the transform by radix 2, a power of two; 0: direct summation */
-  const clv__complex *roots;    /* e^(-2πik/n); for radix 2 only the first half */
+  int64_t inner; /* length of the transform by radix 2, a power of two; 0: direct summation */
+  const clv__complex
+      *roots; /* e^(-2πik/n), where n is `inner`, or `length` for direct summation; for radix 2 only the first half */
   const clv__complex *chirp;    /* e^(-πik²/length) */
   const clv__complex *spectrum; /* transform of the conjugated chirp, divided by `inner` */
 } clv__fourier;
 
-/* The number of elements of the tables for a length, which threads share, and of the work area that each thread needs. SIZE_MAX:
- * too large for any memory. */
+/* The first returns the number of elements of the tables for a length, which all threads share. The second returns that of the
+ * work area, which each thread needs for itself. Both return SIZE_MAX if the length is too large for any memory. */
 size_t clv__fourier_table_count(int64_t length);
 size_t clv__fourier_work_count(int64_t length);
 

@@ -5,8 +5,8 @@
 #include "operators/common/dims.h"
 #include "operators/infer.h"
 
-/* Reads the integer of an input with one element. *element is a number, a symbol or unknown. An error if it is below `least` or
- * above 2^48. */
+/* Reads the integer of an input with one element. *element is a number, a symbol or unknown. Returns an error if the number is
+ * below `least` or above 2^48. */
 static clv_status scalar_of(clv__infer *infer, uint32_t input, const char *what, int64_t least, int64_t *element) {
   clv__content content;
   *element = CLV__ELEMENT_UNKNOWN;
@@ -45,12 +45,13 @@ static clv_status dft_axis(clv__infer *infer, int32_t *axis) {
   const int32_t rank = infer->inputs[0].rank;
   *axis = -1;
   if (infer->opset >= 20 && clv__infer_has(infer, 2)) CLV__TRY(scalar_of(infer, 2, "axis", -CLV_MAX_RANK, &element));
-  const bool from_input = infer->opset >= 20; /* a very low attribute is a number too, not a symbol */
+  /* An attribute is always a number, but clv__element_is_number() takes very low numbers for symbols. */
+  const bool from_input = infer->opset >= 20;
   if (from_input && !clv__element_is_number(element)) return CLV_OK;
   CLV__TRY(clv__infer_axis(infer, element, rank, axis));
   if (*axis < rank - 1) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %lld is the axis of the real and imaginary parts",
-                        (long long)element);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                        "axis %lld cannot be transformed, because it contains the real and imaginary parts", (long long)element);
 }
 
 static clv_status infer_dft(clv__infer *infer) {
@@ -72,8 +73,8 @@ static clv_status infer_dft(clv__infer *infer) {
     int64_t length = clv__dim_from_element(element);
     if (!clv__infer_has(infer, 1)) length = !(inverse && onesided) ? own : own >= 0 ? 2 * (own - 1) : CLV_DIM_UNKNOWN;
     if (length == 0 || (own == 0 && inverse && onesided && !clv__infer_has(infer, 1))) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "a transform of length 0: axis %d has size %lld", (int)axis,
-                            (long long)own);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "the transform would have length 0, because axis %d has size %lld",
+                            (int)axis, (long long)own);
     }
     dims[axis] = bins_of(length, onesided && !inverse);
   }
@@ -103,7 +104,7 @@ static clv_status infer_stft(clv__infer *infer) {
   int64_t length = clv__dim_from_element(frame), signal = x->rank == 3 ? x->dims[1] : CLV_DIM_UNKNOWN;
   if (clv__infer_has(infer, 2)) {
     if (window->rank == 1 && !clv__dim_merge(window->dims[0], length, &length)) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "a window of %lld elements does not fit frames of %lld",
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "the window has %lld elements, but frame_length is %lld",
                             (long long)window->dims[0], (long long)length);
     }
   } else if (!clv__infer_has(infer, 3)) {

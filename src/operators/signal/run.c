@@ -28,7 +28,7 @@ static bool accepts_lengths(const clv__kernel_call *call, char reason[160]) {
     bool is_window = i == 2 && strcmp(call->op, "STFT") == 0;
     bool fits = is_window ? dtype == call->inputs[0].dtype : is_list_dtype(dtype);
     if (dtype == CLV_DTYPE_NONE || fits) continue;
-    snprintf(reason, 160, "input %u of dtype %s not supported", (unsigned)i, clv_dtype_name(dtype));
+    snprintf(reason, 160, "input %u of dtype %s is not supported", (unsigned)i, clv_dtype_name(dtype));
     return false;
   }
   return true;
@@ -114,8 +114,9 @@ static void complete_spectrum(clv__complex *data, int64_t length) {
 static clv_status dft_check(const clv__kernel_call *call, const dft *d) {
   const clv_tensor *x = &call->inputs[0], *y = &call->outputs[0];
   if (d->axis < 0 || d->axis >= x->rank - 1) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis %d is not a signal axis for rank %d", (int)d->axis,
-                          (int)x->rank);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
+                          "axis %d cannot be transformed: expected an axis of an input of rank %d other than its last",
+                          (int)d->axis, (int)x->rank);
   }
   int64_t wanted = d->onesided && !d->inverse ? d->length / 2 + 1 : d->length;
   if (d->length >= 1 && wanted == y->dims[d->axis]) return CLV_OK;
@@ -128,7 +129,8 @@ static clv_status run_dft(const clv__kernel_call *call) {
   dft d;
   clv__fourier fourier;
   if (clv__tensor_is_empty(y)) return CLV_OK;
-  if (!dft_read(call, &d)) return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the transform's length or axis is missing");
+  if (!dft_read(call, &d))
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "the transform's length or axis is not known");
   CLV__TRY(dft_check(call, &d));
   const int64_t outer = clv__dims_count(y, 0, d.axis), inner = clv__dims_count(y, d.axis + 1, y->rank - 1), lanes = outer * inner;
   const int64_t present = x->dims[d.axis], kept = y->dims[d.axis], work_count = (int64_t)clv__fourier_work_count(d.length);

@@ -47,8 +47,10 @@ clv_status clv__kernel_mel(const clv__kernel_call *call) {
   const double lower = clv__tensor_get(&call->inputs[3], 0), upper = clv__tensor_get(&call->inputs[4], 0);
   size_t size_bytes;
   if (!(lower >= 0) || !(upper >= lower) || !isfinite(upper) || !(rate > 0)) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
-                          "edges %g and %g are not valid for a mel scale at a sample rate of %g", lower, upper, rate);
+    return clv__error_set(
+        call->error, CLV_INVALID_ARGUMENT,
+        "lower_edge_hertz is %g, upper_edge_hertz %g and sample_rate %g; expected finite 0 <= lower <= upper, and a rate above 0",
+        lower, upper, rate);
   }
   if (clv__tensor_is_empty(y) || !clv__tensor_size_bytes(y, &size_bytes)) return CLV_OK;
   memset(y->data, 0, size_bytes);
@@ -67,7 +69,7 @@ clv_status clv__kernel_mel(const clv__kernel_call *call) {
 bool clv__kernel_window_accepts(const clv__kernel_call *call, char reason[160]) {
   int64_t dtype = clv__attribute_int(call->attributes, "output_datatype", CLV_F32);
   if (dtype > 0 && dtype <= CLV_BF16 && (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_NUMBER) != 0) return true;
-  snprintf(reason, 160, "output_datatype %lld not supported", (long long)dtype);
+  snprintf(reason, 160, "output_datatype %lld is not supported", (long long)dtype);
   return false;
 }
 
@@ -75,7 +77,7 @@ bool clv__kernel_mel_accepts(const clv__kernel_call *call, char reason[160]) {
   for (uint32_t i = 1; i < 5; ++i) {
     uint32_t allowed = i < 3 ? CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64) : CLV__DTYPES_FLOAT;
     if ((CLV__DTYPE_BIT(call->inputs[i].dtype) & allowed) != 0) continue;
-    snprintf(reason, 160, "input %u of dtype %s not supported", (unsigned)i, clv_dtype_name(call->inputs[i].dtype));
+    snprintf(reason, 160, "input %u of dtype %s is not supported", (unsigned)i, clv_dtype_name(call->inputs[i].dtype));
     return false;
   }
   return clv__kernel_window_accepts(call, reason);

@@ -1,4 +1,4 @@
-/* Cases of Softmax, LogSoftmax and Hardmax. See operators/cases.h for the syntax of the rows. */
+/* Test cases of Softmax, LogSoftmax and Hardmax. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 #define SHAPES "x[3,5,7,11] | x[4,1,6] | x[33,35] | x[5,515] | x[2,3,4,5,2] | x[1,3,1] | x[2,3]&"

@@ -6,7 +6,7 @@ static clv_status infer_softmax(clv__infer *infer) {
   const clv_tensor *input = &infer->inputs[0];
   bool flattens = infer->opset < 13;
   int64_t axis = clv__attribute_int(infer->attributes, "axis", flattens ? 1 : -1);
-  /* An axis equal to the rank flattens to lines of one element. A scalar is one line. */
+  /* Before opset 13, the axis may equal the rank: then each element is a line. A scalar is one line. */
   bool scalar = input->rank == 0 && (axis == 0 || axis == -1);
   int32_t unused;
   if (input->rank >= 0 && !scalar && !(flattens && axis == input->rank)) {

@@ -30,7 +30,8 @@ static int64_t find_largest(const clv_tensor *x, int64_t first, int64_t length, 
   return at;
 }
 
-/* y = e^(x - largest) / sum, its logarithm, or 1 at the largest element. A line that contains only -inf becomes NaNs. */
+/* Computes one line. Softmax: e^(x - largest) / sum. LogSoftmax: the logarithm of that. Hardmax: 1 at the largest element, 0
+ * elsewhere. In Softmax and LogSoftmax, a line that contains only -inf becomes NaNs. */
 static void run_line(const clv__kernel_call *call, int64_t first, int64_t length, int64_t step) {
   const clv_tensor *x = &call->inputs[0], *y = &call->outputs[0];
   const int64_t at = find_largest(x, first, length, step);

@@ -1,8 +1,8 @@
-/* Cases of Cleave's own operators over graphs in compressed rows. See operators/cases.h for the syntax of the rows. */
+/* Test cases of Cleave's own operators over graphs in compressed rows. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
-/* Rows with no source, one source and many, and repeated sources. Other operands below have unused sources after the last offset.
- */
+/* The offsets and sources of five rows, which have 2, 0, 3, 4 and 1 sources. The sources are random, so some repeat. Some cases
+ * below have other offsets, which end below 10: the remaining sources are unused. */
 #define EDGES "o:i64?{0,2,2,5,9,10} e:i64[10]~0:6"
 
 const clv__case_row clv__cases_sparse[] = {

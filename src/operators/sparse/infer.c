@@ -36,7 +36,7 @@ static clv_status row_count(clv__infer *infer, uint32_t offsets, int64_t *rows) 
   *rows = CLV_DIM_UNKNOWN;
   if (index->rank != 1 || index->dims[0] < 0) return CLV_OK;
   if (index->dims[0] == 0)
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "offsets are empty; expected one more than there are rows");
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "offsets is empty; expected one element more than there are rows");
   *rows = index->dims[0] - 1;
   return CLV_OK;
 }
@@ -60,7 +60,8 @@ static clv_status infer_aggregate(clv__infer *infer) {
 static clv_status same_dim(clv__infer *infer, int64_t a, int64_t b, const char *what) {
   int64_t dim;
   if (clv__dim_merge(a, b, &dim)) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s: %lld and %lld must be equal", what, (long long)a, (long long)b);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s must be equal, but are %lld and %lld", what, (long long)a,
+                        (long long)b);
 }
 
 static clv_status infer_attention(clv__infer *infer) {
@@ -77,10 +78,11 @@ static clv_status infer_attention(clv__infer *infer) {
   CLV__TRY(check_index(infer, 4, "sources", false));
   CLV__TRY(row_count(infer, 3, &rows));
   if (data->rank == 2 && source->rank == 2)
-    CLV__TRY(same_dim(infer, data->dims[0], source->dims[0], "rows of data and source_score"));
+    CLV__TRY(same_dim(infer, data->dims[0], source->dims[0], "the numbers of rows of data and source_score"));
   if (source->rank == 2 && target->rank == 2) {
-    CLV__TRY(same_dim(infer, source->dims[1], target->dims[1], "heads of source_score and target_score"));
-    if (rows >= 0) CLV__TRY(same_dim(infer, rows, target->dims[0], "rows of offsets and target_score"));
+    CLV__TRY(same_dim(infer, source->dims[1], target->dims[1], "the numbers of heads of source_score and target_score"));
+    if (rows >= 0)
+      CLV__TRY(same_dim(infer, rows, target->dims[0], "the numbers of rows that offsets describes and that target_score has"));
   }
   if (data->rank == 2 && source->rank == 2 && data->dims[1] >= 0 && source->dims[1] >= 0 &&
       (source->dims[1] == 0 || data->dims[1] % source->dims[1] != 0)) {
@@ -91,7 +93,8 @@ static clv_status infer_attention(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* The number of pairs of a source and a column. Each costs one addition; in attention also one multiplication. */
+/* Returns the number of pairs of a source and a column. Each pair costs one addition, and in SparseAttention also one
+ * multiplication. */
 static double pairs(const clv__infer *infer, uint32_t sources) {
   size_t count;
   const clv_tensor *data = &infer->inputs[0];

@@ -27,7 +27,8 @@ static clv_status check_graph(const graph *g, clv_error *error) {
   }
   for (int64_t v = 0; v < g->rows; ++v) {
     if (edge_of(g, v) <= edge_of(g, v + 1) && edge_of(g, v + 1) <= g->sources->dims[0]) continue;
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "offsets[%lld] is %lld: they must ascend to at most %lld edges",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "offsets[%lld] is %lld: offsets must not decrease and must be at most %lld, the number of edges",
                           (long long)v + 1, (long long)edge_of(g, v + 1), (long long)g->sources->dims[0]);
   }
   if (g->rows <= 0 || g->columns == 0) return CLV_OK;

@@ -1,4 +1,4 @@
-/* Cases of operators of one operand. See operators/cases.h for the syntax of the rows. */
+/* Test cases of operators of one operand. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 /* One shape has more elements than vector and block loops process at once, one leaves a remainder, and some are empty or a

@@ -24,7 +24,7 @@ REAL(leaky_relu, x < 0 ? a * x : x)
 REAL(thresholded_relu, x > a ? x : 0)
 REAL(elu, x < 0 ? a * expm1(x) : x)
 REAL(selu, b *(x > 0 ? x : a * expm1(x)))
-REAL(celu, x < 0 ? a * expm1(x / a) : x) /* max(0, x) + min(0, a expm1(x / a)), of which one is 0 */
+REAL(celu, x < 0 ? a * expm1(x / a) : x) /* max(0, x) + min(0, a expm1(x / a)): one of the two terms is always 0 */
 REAL(sigmoid, 1 / (1 + exp(-x)))
 REAL(hard_sigmoid, unit(a *x + b))
 REAL(hard_swish, x *unit(x / 6 + 0.5))
@@ -196,7 +196,7 @@ static clv_status run_binarizer(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* The largest number of a float dtype. */
+/* The largest finite number of a float dtype. */
 static double largest_of(clv_dtype dtype) {
   switch (dtype) {
     case CLV_F16:

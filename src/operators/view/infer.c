@@ -1,5 +1,5 @@
-/* Operators that change or read a shape and leave the bytes unchanged. The known elements of small integer tensors are passed on.
- */
+/* Operators that change or read a shape and leave the bytes unchanged. Known elements of small integer tensors are passed on to
+ * the output. */
 #include "operators/infer.h"
 #include "operators/common/dims.h"
 #include "operators/view/rules.h"
@@ -39,11 +39,12 @@ static clv_status read_target(clv__infer *infer, const clv__content *target, res
     bool number = clv__element_is_number(element);
     r->dims[i] = clv__dim_from_element(element);
     if (number && element < -1) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "new dimension %u is %lld; the least value is -1", i,
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "new dimension %u is %lld; expected -1 or more", i,
                             (long long)element);
     }
     if (number && element == -1) {
-      if (r->has_minus_one) return clv__error_set(infer->error, CLV_INVALID_MODEL, "two new dimensions are -1");
+      if (r->has_minus_one)
+        return clv__error_set(infer->error, CLV_INVALID_MODEL, "two of the new dimensions are -1; at most one may be");
       r->has_minus_one = true;
     }
     if (number && element == 0 && !keep_zero) {
@@ -113,8 +114,8 @@ static clv_status infer_flatten(clv__infer *infer) {
   int64_t axis = clv__attribute_int(infer->attributes, "axis", 1), dims[2] = {CLV_DIM_UNKNOWN, CLV_DIM_UNKNOWN};
   if (data->rank >= 0) {
     if (axis < -(int64_t)data->rank || axis > data->rank) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute axis: %lld out of range for rank %d", (long long)axis,
-                            data->rank);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute axis is %lld, which is out of range for rank %d",
+                            (long long)axis, data->rank);
     }
     int32_t at = (int32_t)(axis < 0 ? axis + data->rank : axis);
     CLV__TRY(clv__infer_product(infer, data->dims, at, &dims[0]));

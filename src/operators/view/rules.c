@@ -1,4 +1,4 @@
-/* Independence of reshapes: finds the output axis that a padded axis becomes. */
+/* The independence rule of reshapes (common/padding.h): finds the output axis that a padded input axis becomes. */
 #include "operators/view/rules.h"
 
 #include <string.h>
@@ -76,7 +76,7 @@ static bool target_follows(clv__padding *padding, int32_t from, int32_t to) {
 }
 
 /* Reshape, Flatten, Squeeze, Unsqueeze: a padded axis is kept, or it is merged with fixed axes after it, or split into one axis
- * and fixed axes after that. So the elements at its beginning stay at the beginning. */
+ * and fixed axes after that. In each case, the valid elements still come before the padding. */
 bool clv__independent_reshape(clv__padding *padding) {
   const clv_tensor *in = &padding->node->inputs[0], *out = &padding->node->outputs[0];
   size from[CLV_MAX_RANK], to[CLV_MAX_RANK];
@@ -96,7 +96,7 @@ bool clv__independent_reshape(clv__padding *padding) {
   for (int32_t a = 0; a < in->rank; ++a) {
     if ((padding->inputs[0] >> a & 1u) == 0) continue;
     int32_t b = links[a];
-    if (b < 0) return clv__padding_no(padding, "axis %d, which has an open size, is merged with others", (int)a);
+    if (b < 0) return clv__padding_no(padding, "it merges axis %d, which has an open size, with others", (int)a);
     if (strcmp(padding->op->name, "Reshape") == 0 && !target_follows(padding, a, b)) return false;
     padding->outputs[0] |= clv__axis_bit(b);
     padding->times[b] = to[b].times;

@@ -24,7 +24,8 @@ static int drops_nothing(const clv__kernel_call *call) {
 static bool accepts_dropout(const clv__kernel_call *call, char reason[160]) {
   int nothing = drops_nothing(call);
   if (nothing != 1) {
-    snprintf(reason, 160, nothing == 0 ? "training_mode is true" : "training_mode is known only at run time");
+    snprintf(reason, 160,
+             nothing == 0 ? "training_mode is true, which is not supported" : "training_mode is known only at run time");
   }
   return nothing == 1;
 }

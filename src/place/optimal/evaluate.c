@@ -21,7 +21,8 @@ void clv__evaluator_init(clv__evaluator *evaluator, const clv__problem *problem,
                          const clv_allocator *allocator) {
   *evaluator = (clv__evaluator){.problem = problem, .objective = objective, .split = split};
   evaluator->effort = 60 + (uint64_t)problem->node_count + problem->value_count + problem->read_offsets[problem->node_count];
-  if (objective == CLV__OVERLAP && split == CLV__SPLIT_CONVEX) evaluator->effort *= 7; /* seven cuts are tried */
+  if (objective == CLV__OVERLAP && split == CLV__SPLIT_CONVEX)
+    evaluator->effort *= 7; /* try_orders() makes each evaluation try seven cuts in all */
   for (uint32_t d = 0; d < problem->device_count; ++d) evaluator->has_limits |= problem->limits[d].memory_bytes != 0;
   clv__arena_init(&evaluator->arena, allocator);
 }
@@ -57,9 +58,9 @@ static void start_anew(clv__arena *arena) {
   clv__arena_init(arena, arena->allocator);
 }
 
-/* If devices work at the same time, more partitions may be better than fewer, and so may another order. So this also tries
- * partitions that are separated by what they wait for, by what waits for them, and by both; each in the given order, and with the
- * most urgent partitions first. */
+/* If devices work at the same time, more partitions may be better than fewer, and so may another order. So this also tries cuts
+ * that separate nodes by how many changes of device come before them on a path, by how many follow, and by both; each with the
+ * partitions in the given order, and with the most urgent ones first. */
 static clv_status try_orders(clv__evaluator *evaluator, const uint32_t *devices, clv__score *score, clv_error *error) {
   const clv__problem *problem = evaluator->problem;
   clv__arena arena = {evaluator->arena.allocator, NULL}, groups_arena;

@@ -2,7 +2,7 @@
  * and suffices to discard most placements. */
 #include "place/optimal/optimal.h"
 
-/* Returns the sum of one launch for each device that has any work. */
+/* Returns the time of one launch on each device that has any work. */
 static uint64_t launches_by_device(const clv__problem *problem, const uint32_t *devices) {
   uint64_t time_ns = 0;
   uint32_t used = 0;
@@ -16,7 +16,7 @@ static uint64_t launches_by_device(const clv__problem *problem, const uint32_t *
 }
 
 /* Returns the launches along the most expensive path through the graph: every change of device along a path begins another
- * partition. Views do not count, because their partition may have only views, and then has no launch. `launches` and `last` are
+ * partition. Views are left out, because their partition may have only views, and then has no launch. `launches` and `last` are
  * by node: the launches of the most expensive path to it, and the last device on that path. */
 static uint64_t launches_along(const clv__problem *problem, const uint32_t *devices, uint64_t *launches, uint8_t *last) {
   uint64_t most = 0;

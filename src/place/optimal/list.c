@@ -14,8 +14,9 @@ typedef struct urgent {
 typedef struct scheduler {
   const clv__problem *problem;
   urgent *order;
-  uint64_t *ready;   /* [value * space_count + space]: when it is available; UINT64_MAX until then */
-  uint64_t *free_at; /* by device; then, for copies, by memory space */
+  uint64_t
+      *ready; /* [value * space_count + space]: the time from which the value is in the space; UINT64_MAX while it is not there */
+  uint64_t *free_at; /* the time from which each device, and then each memory space's copy lane, is free */
   uint32_t *devices;
 } scheduler;
 
@@ -38,7 +39,7 @@ static int compare_urgent(const void *a, const void *b) {
   return x->node < y->node ? -1 : x->node > y->node;
 }
 
-/* Sorts the nodes by urgency. A node is at least as urgent as its readers, and among ties the list decides, so the order is
+/* Sorts the nodes by urgency. A node is at least as urgent as its readers, and ties keep the order of the list, so the order is
  * topological. */
 static void rank(scheduler *s, uint64_t *ranks) {
   const clv__problem *problem = s->problem;

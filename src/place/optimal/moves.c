@@ -6,7 +6,7 @@
 
 #include "place/optimal/optimal.h"
 
-#define PAIR_WORK 64u /* work limit for all pairs, as a multiple of the problem's edges */
+#define PAIR_WORK 64u /* work limit for all pairs, as a multiple of the number of nodes and reads */
 
 typedef struct maker {
   clv__state *state;
@@ -53,7 +53,7 @@ static clv_status keep(maker *m, uint32_t device, int64_t launch_ns) {
   if (!clv__array_reserve(c->allocator, (void **)&c->items, &c->capacity, c->count + 1, sizeof *c->items, c->count)) {
     return clv__error_memory(m->error, (c->count + 1) * sizeof *c->items);
   }
-  uint64_t delta = (uint64_t)launch_ns; /* unsigned: negative values wrap around, and the sum wraps back */
+  uint64_t delta = (uint64_t)launch_ns; /* unsigned: a negative value wraps around, and the final sum wraps back */
   for (size_t i = m->start; i < c->node_count; ++i) delta += (uint64_t)clv__state_move(m->state, c->nodes[i], device);
   for (size_t i = c->node_count; i-- > m->start;) (void)clv__state_move(m->state, c->nodes[i], device_of(m, c->nodes[i]));
   c->items[c->count++] = (clv__change){(uint32_t)m->start, (uint32_t)(c->node_count - m->start), device, (int64_t)delta};

@@ -13,7 +13,8 @@
 #define SHALLOW_EFFORT ((uint64_t)220000)
 enum { DEEP_NODES = 320, DEEP_TIMES = 1200, SHALLOW_TIMES = 2, SEARCH_STARTS = 3 };
 
-/* The best result among the strategies that are priced with their own cut. */
+/* The best result of the strategies that are priced with a cut, groups, streamed weights or a split mode of their own, instead of
+ * the pool's cut. */
 typedef struct rival {
   const clv__strategy *strategy;
   clv__score score;
@@ -45,11 +46,12 @@ static clv_status try_strategy(clv__optimal *o, const clv__strategy *strategy, c
   bool hopeless = false;
   clv_status status = strategy->place(&its, arena, &candidate.placing, o->error);
   if (status == CLV_OK) status = clv__pool_is_hopeless(&o->pool, candidate.placing.devices, &hopeless, o->error);
-  if (status == CLV_NOT_SUPPORTED || hopeless) return CLV_OK; /* the strategy fails here, or its placement is hopeless */
+  /* The strategy cannot place this problem, or its placement is hopeless. */
+  if (status == CLV_NOT_SUPPORTED || hopeless) return CLV_OK;
   if (status != CLV_OK) return status;
   const clv__placing *placing = &candidate.placing;
   if (!placing->has_cut && placing->groups == NULL && placing->streamed == NULL && its.split == o->evaluator.split) {
-    return clv__pool_add(&o->pool, placing->devices, o->error); /* cut in the same way as other placements of the pool */
+    return clv__pool_add(&o->pool, placing->devices, o->error); /* the pool would cut the placement in the same way */
   }
   clv__score score;
   status = clv__place_price(&its, arena, &candidate, o->error);
@@ -158,7 +160,7 @@ static clv_status give_rival(clv__optimal *o, const clv__strategy *strategy, clv
  *   single   everything on one device is cheapest
  *   view     moves no data: it stays with its source, or with its reader
  *   cut      the minimum cut of node, transfer and fusion times puts it there
- *   back     moved back: with launches, the partition boundary of the cut costs more here than it gains
+ *   back     moved from its device in the cut: with launches, the partition boundary there costs more than it gains
  *   load     moved from its device in the cut, so that devices work at the same time
  *   memory   moved from its device in the cut, because that does not fit the device's memory */
 static const char *cause_of(const clv__optimal *o, const uint32_t *devices, uint32_t node, bool is_single) {
@@ -206,7 +208,7 @@ static clv_status try_streaming(clv__optimal *o, clv__placing *streaming, clv__s
   uint32_t singles = o->problem->device_count, times = 1 + clv__optimal_times(o, STREAM_EFFORT, 13, UINT16_MAX);
   for (uint32_t i = 0; i < 1 + singles + o->pool.count; ++i) {
     bool fits = score->excess_bytes == 0 || (o->pool.count > 0 && o->pool.solutions[0].score.excess_bytes == 0);
-    if (i >= times && fits) break; /* the larger the problem, the fewer tries suffice */
+    if (i >= times && fits) break; /* the effort is spent: the larger the problem, the fewer tries it pays for */
     const uint32_t *from = o->reference;
     if (i > singles) {
       from = o->pool.solutions[i - 1 - singles].devices;
@@ -286,9 +288,9 @@ clv_status clv__place_optimal(const clv__place_input *input, clv__arena *arena, 
 }
 
 static const clv__cause causes[] = {
-    {"cut", "least predicted time, counting nodes, transfers and fusion"},
-    {"back", "moved back: with launch costs, a partition boundary here costs more than it gains"},
-    {"load", "moved so that devices work at the same time"},
+    {"cut", "placed by the minimum cut of the predicted times of nodes, transfers and fusion"},
+    {"back", "moved from its device in the minimum cut: with launch costs, a partition boundary here costs more than it gains"},
+    {"load", "moved from its device in the minimum cut, so that devices work at the same time"},
     {NULL, NULL},
 };
 

@@ -13,13 +13,13 @@ static inline uint64_t clv__add_ns(uint64_t a, uint64_t b) {
 
 /* ---- Scores ---- */
 
-/* Candidates are compared by these fields, in this order. */
+/* Candidates are compared by these fields, in this order. In each field, less is better. */
 typedef struct clv__score {
-  uint64_t excess_bytes; /* bytes above the devices' memories: 0 in any plan that is returned */
-  uint64_t time_ns;      /* by the objective */
-  uint64_t serial_ns;    /* among ties: less work */
-  uint32_t partitions;   /* then fewer partitions */
-  uint64_t priority;     /* then devices earlier in the list: the sum of their indices */
+  uint64_t excess_bytes; /* bytes by which the devices' memory limits are exceeded: 0 in any plan that is returned */
+  uint64_t time_ns;      /* predicted time by the objective */
+  uint64_t serial_ns;    /* sum of the times of all steps */
+  uint32_t partitions;   /* number of partitions */
+  uint64_t priority;     /* sum of the device indices of all nodes: devices earlier in the list are preferred */
 } clv__score;
 
 #define CLV__SCORE_WORST ((clv__score){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT32_MAX, UINT64_MAX})
@@ -35,19 +35,20 @@ typedef struct clv__evaluator {
   clv__objective objective;
   clv__split_mode split;
   const uint32_t *groups;   /* NULL, or by node: nodes of different groups must not share a partition */
-  const uint16_t *streamed; /* by weight; NULL: none */
+  const uint16_t *streamed; /* by weight: bits of the devices to which it is streamed; NULL: none */
   bool has_limits;          /* some device's memory is limited */
-  clv__arena arena;         /* of the last evaluation */
-  clv__cut cut;             /* of the last evaluation; lives in `arena` */
-  uint64_t effort;          /* of one evaluation: the number of nodes, values and reads, plus a constant */
-  uint64_t spent;           /* over all evaluations */
+  clv__arena arena;         /* holds the results of the last evaluation */
+  clv__cut cut;             /* the cut of the last evaluation; lives in `arena` */
+  uint64_t effort; /* the effort of one evaluation: the number of nodes, values and reads, plus a constant, times the number of
+                      cuts that it tries */
+  uint64_t spent;  /* the effort of all evaluations so far */
 } clv__evaluator;
 
 void clv__evaluator_init(clv__evaluator *evaluator, const clv__problem *problem, clv__objective objective, clv__split_mode split,
                          const clv_allocator *allocator);
 void clv__evaluator_finish(clv__evaluator *evaluator);
-/* A placement that the split rejects, because of a device's limit, gets the worst score. Errors never concern the placement
- * itself. */
+/* Returns CLV_OK also for a placement that the split rejects because of a device's limit: it gets the worst score. Errors have
+ * other causes, such as lack of memory. */
 clv_status clv__evaluate(clv__evaluator *evaluator, const uint32_t *devices, clv__score *score, clv_error *error);
 clv__score clv__score_make(const clv__problem *problem, const uint32_t *devices, const clv__cut *cut, const clv__price *price,
                            clv__objective objective, uint64_t excess_bytes);
@@ -58,7 +59,7 @@ clv_status clv__is_hopeless(const clv__evaluator *evaluator, const uint32_t *dev
 
 clv_status clv__cut_copy(const clv__cut *cut, uint32_t node_count, clv__arena *arena, clv__cut *copy, clv_error *error);
 
-/* order.c. Orders the partitions: those from which the longest path to the end starts come first. */
+/* order.c. Orders the partitions by the length of the longest path from each to the end of the graph, longest first. */
 clv_status clv__urgent_order(const clv__problem *problem, clv__cut *cut, clv__arena *arena, clv_error *error);
 /* Groups nodes that have equally many changes of device before them (`above`) or after them (`below`). If partitions do not span
  * several groups, they start as early as possible, or delay their readers as little as possible. */
@@ -74,11 +75,12 @@ clv_status clv__memory_excess(const clv__problem *problem, const clv__cut *cut, 
 
 /* ---- The state: state.c ---- */
 
-/* A placement of which single nodes move, and what is needed to compute the change of its node + transfer + fusion cost. */
+/* A placement that is changed one node at a time, with the counts from which the change of its cost (nodes, transfers and
+ * fusions) is computed. */
 typedef struct clv__state {
   const clv__problem *problem;
   uint32_t *devices;
-  uint32_t *reader_counts; /* [value * space_count + space] */
+  uint32_t *reader_counts; /* [value * space_count + space]: how many nodes read the value in that space */
   uint32_t *reader_reads;  /* by entry of `readers`: the index of that read in `reads` */
 } clv__state;
 
@@ -112,7 +114,7 @@ void clv__changes_finish(clv__changes *changes);
 /* ---- The search: search.c ---- */
 
 typedef struct clv__search_options {
-  uint64_t budget;     /* effort, see clv__evaluator */
+  uint64_t budget;     /* the most effort to spend, in the unit of clv__evaluator.effort */
   bool deep;           /* tries all kinds of changes, and restarts from placements with random changes */
   const clv__cut *cut; /* the cut of the initial placement, if `score` already holds its score; NULL: not known */
 } clv__search_options;
@@ -123,7 +125,7 @@ clv_status clv__search(clv__evaluator *evaluator, const clv__search_options *opt
 
 /* ---- The same problem at other prices: reprice.c ---- */
 
-/* All fields are in 1024ths. The prices represent costs that the minimum cut does not model: launches per partition, loads,
+/* Factors and prices, all in 1024ths. They represent costs that the minimum cut does not model: launches per partition, loads,
  * memory. */
 typedef struct clv__reprice {
   uint32_t boundary; /* share of a launch, added wherever a value crosses from one device to another */
@@ -149,8 +151,8 @@ clv_status clv__swap(const clv__problem *problem, uint32_t rounds, const clv_all
 
 /* ---- List scheduling: list.c ---- */
 
-/* Places each node, the most urgent first, on the device that finishes it earliest, if devices and copies work at the same
- * time. */
+/* Places each node, the most urgent first, on the device that finishes it earliest. Assumes that devices and copies work at the
+ * same time. */
 clv_status clv__list_schedule(const clv__problem *problem, const clv_allocator *allocator, uint32_t *devices, clv_error *error);
 
 /* ---- Candidates: pool.c ---- */
@@ -190,7 +192,7 @@ typedef struct clv__optimal {
   clv__evaluator evaluator;
   clv__pool pool;
   uint32_t *reference; /* by node: its device in the minimum cut at the true prices; the causes derive from it */
-  uint32_t *scratch;   /* by node */
+  uint32_t *scratch;   /* by node: room for a placement */
   bool reference_fits; /* `reference` fits the devices' memories */
   clv_error *error;
 } clv__optimal;

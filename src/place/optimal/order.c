@@ -8,7 +8,7 @@ static uint32_t later(uint32_t a, uint32_t b) {
   return a > b ? a : b;
 }
 
-/* Sets `depths` (by node) to the most changes of device on a path to the node. */
+/* Sets `depths` (by node) to the largest number of changes of device on any path to the node. */
 static void count_above(const clv__problem *problem, const uint32_t *devices, uint32_t *depths) {
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     depths[n] = 0;
@@ -19,7 +19,7 @@ static void count_above(const clv__problem *problem, const uint32_t *devices, ui
   }
 }
 
-/* Sets `depths` (by node) to the most changes of device on a path from the node. */
+/* Sets `depths` (by node) to the largest number of changes of device on any path from the node. */
 static void count_below(const clv__problem *problem, const uint32_t *devices, uint32_t *depths) {
   for (uint32_t n = problem->node_count; n-- > 0;) {
     depths[n] = 0;

@@ -57,7 +57,7 @@ clv_status clv__pool_add(clv__pool *pool, const uint32_t *devices, clv_error *er
   clv__score score;
   uint32_t at;
   CLV__TRY(clv__evaluate(pool->evaluator, devices, &score, error));
-  if (score.time_ns == UINT64_MAX) return CLV_OK; /* the split rejects it */
+  if (score.time_ns == UINT64_MAX) return CLV_OK; /* the split rejects this placement */
   CLV__TRY(make_room(pool, &score, &at, error));
   if (at == CLV__NONE) return CLV_OK;
   clv__solution *solution = &pool->solutions[at];

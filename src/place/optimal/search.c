@@ -15,12 +15,12 @@ typedef struct search {
   const clv__search_options *options;
   clv__state state;
   clv__changes changes;
-  clv__cut cut; /* of `devices` */
+  clv__cut cut; /* the cut of `devices` */
   clv__arena cut_arena;
   uint32_t *devices, *trial;
   clv__score score;
-  uint64_t *seen;   /* hashes of placements that were evaluated, by their low bits */
-  uint8_t *touched; /* by partition */
+  uint64_t *seen;   /* a hash table, indexed by the low bits: the hashes of placements that were evaluated */
+  uint8_t *touched; /* by partition: a change of the current batch affects it */
   uint64_t limit;   /* the search ends when evaluator->spent reaches it */
   uint64_t random;
   clv_error *error;
@@ -36,7 +36,7 @@ static bool is_spent(const search *s) {
   return s->evaluator->spent + s->evaluator->effort > s->limit;
 }
 
-/* Evaluates `trial`. If it is better than the placement, it replaces it. */
+/* Evaluates `trial`. If it is better than the current placement, it replaces that placement. */
 static clv_status try_trial(search *s, bool *better) {
   *better = false;
   uint64_t hash = hash_devices(s->trial, s->problem->node_count), *slot = &s->seen[hash % SEEN_SLOTS];
@@ -86,8 +86,8 @@ static bool touch(search *s, const clv__change *change) {
   return true;
 }
 
-/* Applies the best changes that are independent of each other all at once; if that does not help, only the better half of them,
- * and so on. */
+/* Applies the best changes that are independent of each other all at once. While that does not help, tries again with only the
+ * best quarter of them. */
 static clv_status try_batch(search *s, bool *better) {
   *better = false;
   uint32_t most = UINT32_MAX;
@@ -142,7 +142,7 @@ static clv_status set_placement(search *s) {
   s->score = CLV__SCORE_WORST;
   s->seen[hash_devices(s->trial, s->problem->node_count) % SEEN_SLOTS] = 0;
   CLV__TRY(try_trial(s, &better));
-  return better ? CLV_OK : CLV_NOT_SUPPORTED; /* the split rejects it */
+  return better ? CLV_OK : CLV_NOT_SUPPORTED; /* the split rejects this placement */
 }
 
 /* Applies a few random changes to the best placement, whether they help or not, and searches from there. */
@@ -152,7 +152,7 @@ static clv_status perturb(search *s, uint32_t *best, clv__score *best_score) {
   if (status != CLV_OK) return status == CLV_NOT_SUPPORTED ? CLV_OK : status;
   CLV__TRY(make_changes(s));
   if (s->changes.count == 0) {
-    s->limit = 0; /* nothing can move */
+    s->limit = 0; /* no change is possible: end the search */
     return CLV_OK;
   }
   s->random = clv__mix64(s->random);

@@ -50,7 +50,8 @@ static void measure_loads(const clv__optimal *o, uint64_t *loads) {
   for (uint32_t n = 0; n < problem->node_count; ++n) loads[o->scratch[n]] += clv__node_ns(problem, n, o->scratch[n]);
 }
 
-/* Balances the loads: raises the prices of devices with more than their share and lowers the others', by less each time. */
+/* Balances the loads in several rounds: raises the prices of devices with more than their share of the load and lowers those of
+ * the others, by less in each round. */
 static clv_status cut_at_loads(clv__optimal *o) {
   uint32_t devices = o->problem->device_count, times = 2 + clv__optimal_times(o, CUT_EFFORT, 3, 10);
   clv__reprice prices = CLV__REPRICE_AS_IS;

@@ -1,5 +1,5 @@
-/* A placement of which single nodes move. It counts the readers of each value by memory space, so the price of moving a node can
- * be computed from the node's own edges, however many readers its inputs have. */
+/* A placement that is changed one node at a time. It counts the readers of each value by memory space, so the price of moving a
+ * node can be computed from the node's own edges, however many readers its inputs have. */
 #include "place/optimal/optimal.h"
 
 #include <string.h>
@@ -77,7 +77,8 @@ int64_t clv__state_move(clv__state *state, uint32_t node, uint32_t device) {
   const clv__problem *problem = state->problem;
   uint32_t old = state->devices[node], from = problem->spaces[old], to = problem->spaces[device];
   if (old == device) return 0;
-  uint64_t delta = clv__node_ns(problem, node, device) - clv__node_ns(problem, node, old); /* wraps; the sum wraps back */
+  /* Unsigned: a negative difference wraps around, and the final sum wraps back. */
+  uint64_t delta = clv__node_ns(problem, node, device) - clv__node_ns(problem, node, old);
   delta += saved_ns(state, node);
   state->devices[node] = device;
   delta -= saved_ns(state, node);

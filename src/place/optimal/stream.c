@@ -14,7 +14,7 @@ typedef struct streamer {
   const clv__problem *problem;
   const uint32_t *devices;
   clv__placing *placing;
-  uint32_t *slots; /* by weight: its index in `order`, plus 1; 0: not on the device */
+  uint32_t *slots; /* by weight: its index in `order`, plus 1; 0 if the weight is not on the device */
   ranked *order;   /* weights on the device, in the order in which to keep them resident */
   uint32_t *seen;  /* by weight: the last group (+ 1) that reads it */
   uint32_t order_count, group;

@@ -7,7 +7,7 @@
 
 enum { NOTHING = 0xff, MAX_DEVICES = 16 };
 
-/* How many edges each device arrives on, and the devices that arrive, as bits. */
+/* The number of edges on which each device arrives, and the devices that arrive, as bits. */
 typedef struct arrivals {
   uint32_t counts[MAX_DEVICES];
   uint32_t mask;

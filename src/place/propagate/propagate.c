@@ -15,7 +15,7 @@ enum { PASS_COUNT = 8 };
 typedef struct passes {
   const clv__propagation *p;
   clv__arena *arena;
-  clv__pass *items; /* NULL: not requested */
+  clv__pass *items; /* NULL if no records are requested */
   uint32_t count;
 } passes;
 
@@ -97,7 +97,8 @@ static bool locate_by_buffers(const locating *l, uint32_t node) {
   return false;
 }
 
-/* Places the node by its first weight in the memory of a device that can run the node. */
+/* Places the node on the device that has its weights. The first weight that is in the memory of a device able to run the node
+ * decides. */
 static bool locate_by_weights(const locating *l, uint32_t node) {
   const clv__problem *problem = l->p->problem;
   uint32_t supports = problem->supports[node],
@@ -290,8 +291,8 @@ void clv__propagate_views(clv__propagation *p) {
 
 /* ---- Pass 5: the cut. ---- */
 
-/* Marks as streamed the weights that the user placed in one memory and that are read in another, except in host memory. The
- * operands of a view other than its source are not data. */
+/* Marks as streamed the weights that the user placed in one memory and that are read in another, except in host memory. Views are
+ * skipped: their operands other than the source are not data. */
 static clv_status find_streamed(const clv__problem *problem, clv__arena *arena, clv__placing *placing, clv_error *error) {
   if (problem->weight_homes == NULL) return CLV_OK;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -310,7 +311,7 @@ static clv_status find_streamed(const clv__problem *problem, clv__arena *arena, 
   return CLV_OK;
 }
 
-/* Makes the cut, unless the user asks for another kind of cut: that is made later. */
+/* Cuts the list into partitions, unless the user chose a split mode other than linear: that cut is made later. */
 static clv_status cut_list(const clv__place_input *input, clv__placing *placing, passes *recorded, clv_error *error) {
   if (input->split != CLV__SPLIT_LINEAR) return CLV_OK;
   const clv__list_cut options = {.copy_limit = CLV__PROPAGATE_COPIES, .joined = "5.cur"};
@@ -382,7 +383,7 @@ static const clv__cause causes[] = {
     {"2d.up", "on the device of the next node"},
     {"3.best", "the device that can read most of its inputs"},
     {"3.upg", "moved to a device of higher priority with the same memory"},
-    {"4.vsrc", "moves no data, so it stays where its source is"},
+    {"4.vsrc", "a view, which moves no data, so it stays where its source is"},
     {"4.cur", "no rule placed it, so it stays in the surrounding partition"},
     {"5.cur", "a view at the start of a partition joins that partition"},
     {NULL, NULL},
@@ -391,9 +392,8 @@ static const clv__cause causes[] = {
 const clv__strategy clv__strategy_propagate = {
     .name = "propagate",
     .summary =
-        "start at the devices where weights and inputs live, and spread along the node list, down and up; then the best "
-        "supported "
-        "device",
+        "start with the nodes whose weights or inputs are in a device's memory; spread their devices to later and then to "
+        "earlier nodes of the list; assign each other node to the device that can read most of its inputs",
     .place = clv__place_propagate,
     .split = CLV__SPLIT_LINEAR,
     .copy_limit = CLV__PROPAGATE_COPIES,
@@ -402,7 +402,7 @@ const clv__strategy clv__strategy_propagate = {
 
 const clv__strategy clv__strategy_propagate_graph = {
     .name = "propagate-graph",
-    .summary = "like propagate, but spread along the edges of the graph",
+    .summary = "like propagate, but spread along the edges of the graph, not along the list of nodes",
     .place = clv__place_propagate_graph,
     .split = CLV__SPLIT_LINEAR,
     .copy_limit = CLV__PROPAGATE_COPIES,

@@ -10,7 +10,7 @@ typedef struct clv__propagation {
   uint32_t *devices;   /* by node. A view has a device from pass 3 on, and a cause from pass 4 on */
   const char **causes; /* by node: "" while it has no device */
   uint32_t last;       /* the last device, which is treated as the host */
-  uint32_t left;       /* nodes without a device, not counting views */
+  uint32_t left;       /* number of nodes without a device, not counting views */
 } clv__propagation;
 
 /* Returns the device where a value is: that of its producer or, for a graph input, its home (the last device if it has none). */
@@ -21,8 +21,8 @@ static inline uint32_t clv__propagate_value_device(const clv__propagation *p, ui
   return home != CLV__NONE ? home : p->last;
 }
 
-/* Returns the device where a weight is for its reader `node`: its home, or the last device. CLV__NONE if the weight is too small
- * to count and the user did not place it: then it goes to its reader. */
+/* Returns the device where a weight is for its reader `node`: its home, or the last device. CLV__NONE if the weight is so small
+ * that it is ignored, and the user did not place it: then it goes to its reader. */
 static inline uint32_t clv__propagate_weight_device(const clv__propagation *p, uint32_t node, uint32_t weight) {
   uint32_t home = p->problem->weight_homes == NULL ? CLV__NONE : p->problem->weight_homes[weight];
   if (home != CLV__NONE) return home;

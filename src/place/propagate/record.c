@@ -29,7 +29,8 @@ static void record_values(const clv__propagation *p, recording *r) {
   }
 }
 
-/* Records the locations of weights. In pass 4, a weight without a location goes to its first reader. */
+/* Records the locations of weights. `settled`: this is pass 4 or 5, so a weight without a location goes to the device of its
+ * first reader. */
 static void record_weights(const clv__propagation *p, bool settled, recording *r) {
   const clv__problem *problem = p->problem;
   for (uint32_t w = 0; w < problem->weight_count; ++w) {

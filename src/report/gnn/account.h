@@ -30,7 +30,8 @@ typedef struct clv__gnn_layer_sum {
 } clv__gnn_layer_sum;
 
 typedef struct clv__gnn_device_sum {
-  double predicted_ns, measured_ns; /* busy time; predicted includes switches */
+  /* The time in which the device is busy; the predicted one includes the time of switching executables. */
+  double predicted_ns, measured_ns;
 } clv__gnn_device_sum;
 
 typedef struct clv__gnn_account {

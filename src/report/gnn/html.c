@@ -61,10 +61,10 @@ static void append_tiles(const clv__gnn_account *account, clv__text *text) {
   clv__html_tile(text, "lower bound for this k", time_text(plan->bound_ns, label));
   clv__html_tile(text, "gap", clv__label_gap(clv__gnn_plan_gap(plan), label));
   snprintf(value, sizeof value, "%u", plan->k);
-  clv__html_tile(text, "subgraphs", value);
+  clv__html_tile(text, "subgraphs (k)", value);
   if (isfinite(plan->best_single_ns) && plan->makespan_ns > 0) {
     snprintf(value, sizeof value, "×%.2f", plan->best_single_ns / plan->makespan_ns);
-    clv__html_tile(text, "gain over one device", value);
+    clv__html_tile(text, "gain over the best device alone", value);
   }
   snprintf(value, sizeof value, "%u", account->switches);
   clv__html_tile(text, "switches between plans", value);
@@ -83,7 +83,8 @@ static void append_header(const clv__gnn_account *account, const char *title, cl
   clv__label_xml(text, plan->why);
   clv__text_append(text, "</p>\n");
   if (plan->origin != CLV__MEASURED)
-    clv__text_append(text, "<p class=\"warning\">Prices are from %s costs.</p>\n", clv__table_origin_name(plan->origin));
+    clv__text_append(text, "<p class=\"warning\">Predicted times are from %s costs, not from measured ones.</p>\n",
+                     clv__table_origin_name(plan->origin));
   if (account->record != NULL && account->record->first_layer > 0)
     clv__text_append(text, "<p class=\"warning\">The run was resumed at layer %u, so earlier layers are not measured.</p>\n",
                      account->record->first_layer);
@@ -107,8 +108,9 @@ static void append_timeline(const clv__gnn_account *account, clv__text *text) {
                    "<div class=\"details\" aria-live=\"polite\"><p class=\"soft\">Select a task in the timeline to see what it "
                    "does.</p></div>\n"
                    "</section>\n",
-                   account->record != NULL ? "predicted times above measured times; gathering, padding and laying out are paler"
-                                           : "predicted times");
+                   account->record != NULL
+                       ? "predicted times above measured times; paler parts are gathering, padding and layout changes"
+                       : "predicted times");
 }
 
 /* ---- Every k ---- */
@@ -157,7 +159,7 @@ static void append_per_k(const clv__gnn_plan *plan, clv__text *text) {
   }
   clv__text_append(text,
                    "<section aria-label=\"every k\" class=\"per-k\">\n"
-                   "<div class=\"bar-of-tools\"><h2>Every k</h2></div>\n"
+                   "<div class=\"bar-of-tools\"><h2>Every number of subgraphs (k)</h2></div>\n"
                    "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"table of every k\"><table>\n"
                    "<thead><tr><th class=\"number\">k</th><th class=\"number\">makespan</th><th></th><th class=\"number\">lower "
                    "bound</th><th class=\"number\">gap</th><th class=\"number\">gain</th>");
@@ -170,11 +172,11 @@ static void append_per_k(const clv__gnn_plan *plan, clv__text *text) {
                    "<th class=\"number\">switches</th><th class=\"number\">halo rows</th><th class=\"number\">padding "
                    "rows</th><th class=\"number\">padding edges</th></tr></thead>\n<tbody>\n");
   for (uint32_t i = 0; i < plan->per_k_count; ++i) append_k(plan, &plan->per_k[i], most_ns, text);
-  clv__text_append(
-      text,
-      "</tbody></table></div>\n"
-      "<p class=\"soft\">The gain is relative to the best single device at any k. The mark on a bar is the lower bound.</p>\n"
-      "</section>\n");
+  clv__text_append(text,
+                   "</tbody></table></div>\n"
+                   "<p class=\"soft\">'gain' is the least makespan of a single device, for any k, divided by the makespan. The "
+                   "mark on a bar is the lower bound.</p>\n"
+                   "</section>\n");
 }
 
 /* ---- Devices, layers, blocks ---- */
@@ -194,10 +196,10 @@ static void append_devices(const clv__gnn_account *account, clv__text *text) {
                    "<section aria-label=\"devices\">\n"
                    "<div class=\"bar-of-tools\"><h2>Devices</h2></div>\n"
                    "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"table of devices\"><table>\n"
-                   "<thead><tr><th></th><th class=\"number\">busy, predicted</th><th class=\"number\">idle</th>%s<th "
-                   "class=\"number\">alone</th></tr></thead>\n"
+                   "<thead><tr><th></th><th class=\"number\">busy, predicted</th><th class=\"number\">idle, predicted</th>%s<th "
+                   "class=\"number\">makespan of this device alone</th></tr></thead>\n"
                    "<tbody>\n",
-                   has_run ? "<th class=\"number\">busy, measured</th><th class=\"number\">idle</th>" : "");
+                   has_run ? "<th class=\"number\">busy, measured</th><th class=\"number\">idle, measured</th>" : "");
   for (uint32_t d = 0; d < plan->machine.device_count; ++d) {
     const clv__gnn_device_sum *sum = &account->devices[d];
     clv__text_append(text, "<tr><td>");

@@ -1,4 +1,5 @@
-/* Writes a GNN plan, and the results of a run if there was one, as a self-contained web page: timelines, every k, every block. */
+/* Writes a GNN plan, and the results of a run if there was one, as a self-contained web page: timelines, and tables of every
+ * tried number of subgraphs (k) and of every block. */
 #ifndef CLEAVE_REPORT_GNN_HTML_H
 #define CLEAVE_REPORT_GNN_HTML_H
 

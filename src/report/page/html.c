@@ -60,16 +60,17 @@ static void append_tiles(const clv_plan *plan, clv__text *text) {
   clv__html_tile(text, "gap", clv__label_gap(clv__plan_gap(plan), label));
   clv__html_tile(text, "nodes", clv__label_grouped(plan->graph->node_count, label));
   clv__html_tile(text, "partitions", clv__label_grouped(plan->partition_count, label));
-  clv__html_tile(text, "inner transfers", clv__label_grouped(totals.inner_transfers, label));
+  clv__html_tile(text, "transfers", clv__label_grouped(totals.inner_transfers, label));
   snprintf(value, sizeof value, "%s%s", totals.bytes_known ? "" : "≥ ", clv__label_size(totals.inner_bytes, label));
   clv__html_tile(text, "bytes copied", value);
-  clv__html_tile(text, "one step after the other", clv__label_time(plan->price.serial_ns, label));
-  clv__html_tile(text, "devices at the same time", clv__label_time(plan->price.overlapped_ns, label));
+  clv__html_tile(text, "time, one step after the other", clv__label_time(plan->price.serial_ns, label));
+  clv__html_tile(text, "time, devices at the same time", clv__label_time(plan->price.overlapped_ns, label));
   clv__text_append(text, "</dl>\n");
 }
 
 static void append_header(const clv_plan *plan, const char *title, clv__text *text) {
-  static const char *const words[] = {"one step after the other", "devices at the same time", "many requests at once"};
+  static const char *const words[] = {"steps that run one after the other", "devices that work at the same time",
+                                      "many requests at once"};
   clv__plan_totals totals;
   clv__plan_totals_get(plan, &totals);
   clv__text_append(text, "<header>\n<h1>");
@@ -103,7 +104,7 @@ static void append_picture(clv__text *text) {
       "<button type=\"button\" id=\"closer\" aria-label=\"zoom in\">+</button></div>\n"
       "<div class=\"picture\"></div>\n"
       "<p class=\"soft\">Arrows between the lanes are copies. Dashed arrows are inputs and outputs of the graph. “3 ▸” "
-      "means: also from partition 3. Click a box for its explanation. Keys: <kbd>Tab</kbd> into the picture, arrows, "
+      "replaces a line from partition 3. Click a box for its explanation. Keys: <kbd>Tab</kbd> into the picture, arrows, "
       "<kbd>Enter</kbd>; <kbd>+</kbd> <kbd>−</kbd> <kbd>0</kbd> zoom; <kbd>/</kbd> searches.</p>\n"
       "</section>\n");
 }

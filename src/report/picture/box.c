@@ -91,7 +91,8 @@ static void forget_chips(clv__boxes *boxes, const clv__partition *partition, con
   }
 }
 
-/* Returns the chip that a value comes from: of an input or of a node. CLV__NO_ID for constants. */
+/* Returns the chip that a value comes from: that of the partition's input, or that of the node that computes it. CLV__NO_ID for
+ * constants. */
 static uint32_t source_of(const clv__boxes *boxes, clv_value_id value) {
   if (boxes->chip_of_value[value] != CLV__NO_ID) return boxes->chip_of_value[value];
   clv_node_id producer = boxes->plan->graph->values[value].producer;
@@ -136,9 +137,9 @@ typedef struct columns {
   uint32_t *first;      /* by column: its first rank; [count] is the number of ranks */
   uint32_t *of;         /* by rank: its column */
   uint32_t tallest;     /* the largest number of ranks in a column */
-  double *shift;        /* by column: from the x of layers.h to the x as drawn */
+  double *shift;        /* by column: what to add to an x of layers.h to get the x as drawn */
   double *left;         /* by column: its left edge as drawn */
-  double *least, *most; /* by column: its extent in the x of layers.h */
+  double *least, *most; /* by column: its smallest and largest x, in the coordinates of layers.h */
 } columns;
 
 /* Chooses columns of about equal height that end where few edges pass. */

@@ -39,8 +39,8 @@ static bool host_needs_lane(const clv_plan *plan) {
   return plan->transfer_count > 0;
 }
 
-/* Adds the lanes in the order of the device list. With three or more lanes, the first device in host memory moves to the middle
- * at the latest, because most transfers lead there. */
+/* Adds the lanes in the order of the device list. If there are three or more lanes, and the first lane of host memory is to the
+ * right of the middle, that lane moves to the middle, because most transfers lead to it. */
 static bool add_lanes(building *b) {
   clv__diagram *d = b->d;
   const clv_devices *devices = d->plan->devices;
@@ -281,7 +281,7 @@ bool clv__diagram_make(const clv_plan *plan, bool collapse, double head, clv__ar
   for (uint32_t p = 0; p < plan->partition_count; ++p) nodes += plan->partitions[p].node_count;
   bool few = nodes <= MOST_NODES && plan->step_count <= MOST_NODE_STEPS;
   bool worth = plan->partition_count <= FEW_PARTITIONS ||
-               nodes >= 3 * (uint64_t)plan->partition_count; /* otherwise, cards would show almost as much */
+               nodes >= 3 * (uint64_t)plan->partition_count; /* otherwise, one card per partition shows almost as much */
   diagram->form = !collapse && few && worth ? CLV__FORM_NODES : plan->step_count > MOST_CARDS ? CLV__FORM_LINES : CLV__FORM_CARDS;
   bool done = add_lanes(&b) && find_first_readers(&b) && add_items(&b) && index_sources(&b) && make_boxes(&b) &&
               clv__diagram_position(diagram, arena) && clv__diagram_connect(diagram, arena);

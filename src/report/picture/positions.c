@@ -52,7 +52,7 @@ static double least_y(const clv__diagram *d, const heights *h, const clv__item *
     for (uint32_t l = low + 1; l < high; ++l) y = larger(y, h->lanes[l] + label_height(d) - 4);
     if (low == high) y = larger(y, h->lanes[low] + label_height(d) - 4);
   }
-  uint32_t entered = 0; /* number of lines that enter the box above this one */
+  uint32_t entered = 0; /* number of lines counted so far that enter this box; each enters below the previous one */
   for (uint32_t i = d->source_offsets[index]; i < d->source_offsets[index + 1]; ++i) {
     const clv__item *source = &d->items[d->sources[i]];
     if (source->column != h->column) continue;

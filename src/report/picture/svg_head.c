@@ -45,7 +45,7 @@ static void draw_tiles(clv__picture *p, double width) {
   draw_tile(p, 1, tile, "lower bound", clv__label_time(plan->lower_bound_ns, label));
   draw_tile(p, 2, tile, "gap", clv__label_gap(clv__plan_gap(plan), label));
   draw_tile(p, 3, tile, "partitions", clv__label_grouped(plan->partition_count, label));
-  draw_tile(p, 4, tile, "inner transfers", clv__label_grouped(totals.inner_transfers, label));
+  draw_tile(p, 4, tile, "transfers", clv__label_grouped(totals.inner_transfers, label));
   snprintf(value, sizeof value, "%s%s", totals.bytes_known ? "" : "≥ ", clv__label_size(totals.inner_bytes, label));
   draw_tile(p, 5, tile, "bytes copied", value);
 }
@@ -87,13 +87,13 @@ static void draw_legend(clv__picture *p, double width) {
   }
   clv__svg_text(p->text, CLV__SVG_MARGIN, y + 1, "sub", 12, width - 2 * CLV__SVG_MARGIN,
                 p->diagram.mark_count > 0
-                    ? "Arrows are copies, dashed for inputs and outputs of the model. “3 ▸” means: also from partition 3."
+                    ? "Arrows are copies, dashed for inputs and outputs of the model. “3 ▸” replaces a line from partition 3."
                     : "Arrows between the lanes are copies, dashed for inputs and outputs of the model.");
 }
 
 static const char *objective_words(const clv_plan *plan) {
-  return plan->objective == CLV__LATENCY   ? "one step after the other"
-         : plan->objective == CLV__OVERLAP ? "devices at the same time"
+  return plan->objective == CLV__LATENCY   ? "steps that run one after the other"
+         : plan->objective == CLV__OVERLAP ? "devices that work at the same time"
                                            : "many requests at once";
 }
 

@@ -18,8 +18,9 @@
 clv_status clv__flow_create(const clv_allocator *allocator, uint32_t vertex_count, uint32_t edge_count, clv__flow **flow,
                             clv_error *error) {
   if (edge_count >= NO_ARC / 2 || vertex_count >= NO_VERTEX) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a network of %u vertices and %u edges is too large: at most %u of either",
-                          vertex_count, edge_count, NO_ARC / 2 - 1);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "a network of %u vertices and %u edges is too large; the maximum is %u of each", vertex_count,
+                          edge_count, NO_ARC / 2 - 1);
   }
   clv__flow *made = clv__allocate_zero(allocator, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
@@ -88,7 +89,7 @@ void clv__flow_edge(clv__flow *flow, uint32_t a, uint32_t b, int64_t forward, in
  * in `idle`, a list through `next` and `prior`. Vertices with label `end` can no longer reach the source and are in no list. */
 typedef struct levels {
   clv__flow *flow;
-  uint32_t *active, *idle; /* by label */
+  uint32_t *active, *idle; /* by label: the first vertex of the list */
   uint32_t end, highest_active, highest;
   uint64_t work;
 } levels;

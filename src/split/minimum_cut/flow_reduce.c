@@ -6,7 +6,7 @@
 #include "split/minimum_cut/flow_own.h"
 
 #define SCAN_DEGREE 16u /* vertices with more neighbours are visited once, and again only once they have fewer */
-#define MERGE_DEGREE 8u /* how far to search for an existing edge that a new one can be merged into */
+#define MERGE_DEGREE 8u /* number of arcs to search for an existing edge that a new one can be merged into */
 
 void clv__flow_feed(clv__flow *flow, clv__flow_vertex *vertex, int64_t plus, int64_t minus) {
   if (vertex->excess >= 0) {
@@ -21,7 +21,7 @@ void clv__flow_feed(clv__flow *flow, clv__flow_vertex *vertex, int64_t plus, int
 
 typedef struct reduction {
   clv__flow *flow;
-  uint32_t queue; /* a stack through `next` */
+  uint32_t queue; /* the first of the vertices to visit, a stack linked by `next` */
 } reduction;
 
 static void enqueue(reduction *r, uint32_t v) {

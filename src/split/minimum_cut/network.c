@@ -67,7 +67,7 @@ static int64_t launches_of(const clv__problem *problem, const uint8_t *places, c
 
 /* Adds a launch for each side in use. This needs no vertex, because all placements that use both sides pay both launches. So the
  * best placement is either the cut without launches or one that uses a single side. There are only two single-sided placements,
- * if the sides of views do not count. `trial` is room for another placement. */
+ * if the sides of views are ignored. `trial` is room for another placement. */
 static clv_status cut_with_launches(clv__network *n, const uint64_t launches[2], const clv_allocator *allocator, uint8_t *places,
                                     uint8_t *trial, int64_t *cost, clv_error *error) {
   bool used[2], used_alone[2];
@@ -100,7 +100,7 @@ static clv_status begin(clv__network *n, const clv_allocator *allocator, uint8_t
   size_t bytes = (size_t)problem->node_count * (sizeof *n->vertices + 2);
   uint32_t lost;
   if (problem->space_count > 32) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u memory spaces; the maximum is 32", problem->space_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "there are %u memory spaces; the maximum is 32", problem->space_count);
   }
   n->sides[PLACE_ONE].spaces = spaces_of(problem, n->sides[PLACE_ONE].devices);
   n->sides[PLACE_OTHER].spaces = spaces_of(problem, n->sides[PLACE_OTHER].devices);
@@ -110,7 +110,7 @@ static clv_status begin(clv__network *n, const clv_allocator *allocator, uint8_t
   if (number(n, PLACE_FREE, &lost)) return CLV_OK;
   clv__release(allocator, n->vertices);
   return clv__error_set(error, CLV_NOT_SUPPORTED,
-                        "node %u is not supported by any of the devices that it may be on (device bits %x and %x)", lost,
+                        "node %u is not supported by any of the devices that it may be on (device masks 0x%x and 0x%x)", lost,
                         n->sides[PLACE_ONE].devices, n->sides[PLACE_OTHER].devices);
 }
 

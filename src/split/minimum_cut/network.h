@@ -16,8 +16,8 @@ typedef struct clv__network_path {
 } clv__network_path;
 
 typedef struct clv__network_options {
-  uint32_t one, other;                         /* devices; ties go to `one` */
-  const uint32_t *fixed;                       /* by node, may be NULL: the device it stays on (any device), or CLV__NONE: free */
+  uint32_t one, other;   /* devices; ties go to `one` */
+  const uint32_t *fixed; /* by node: the device on which it stays (any device), or CLV__NONE; NULL: no node is fixed */
   const uint64_t *penalty_one, *penalty_other; /* by node, may be NULL: added to its time there (multipliers of memory limits) */
   bool launches;          /* charge one launch for each of the two devices that has a node other than a view */
   clv__network_path path; /* if count > 0, replaces `launches`: charges the first node's launch and one per change of device */
@@ -37,9 +37,10 @@ clv_status clv__network_solve(const clv__problem *problem, const clv__network_op
  * So the cost of the cut is at most that of any placement on those devices. The sets must not overlap. */
 typedef struct clv__network_sides {
   uint16_t one, other;
-  bool other_is_nothing;         /* nothing on `other` costs time, except its penalties; copies cost what they cost at `one` */
+  bool other_is_nothing; /* nodes on `other` cost only their penalties, and a copy between the sides costs only its part between
+                            the memory of `one` and the host */
   const uint64_t *penalty_other; /* by node, may be NULL */
-  clv__network_path path;        /* a change along it pays the least launch of the side it leads to */
+  clv__network_path path;        /* each change of side along it pays the cheapest launch of the side that it leads to */
   /* By device and by memory space; may be NULL. Factors for all times on that device, and for all copies to and from that space.
    * At most CLV__NETWORK_WEIGHT. */
   const uint32_t *device_weights, *space_weights;

@@ -231,7 +231,8 @@ static void add_copies(clv__network *n, uint32_t value, int64_t pair[2]) {
     add_copies_from_third(n, value, &c, home);
     return;
   }
-  bool in_host = problem->is_output[value] || c.third_spaces != 0; /* needed there wherever the free nodes are */
+  bool in_host =
+      problem->is_output[value] || c.third_spaces != 0; /* host memory needs the value wherever the free nodes are placed */
   uint64_t out[2] = {side_out_ns(n, value, PLACE_ONE), side_out_ns(n, value, PLACE_OTHER)};
   add_third_copies(n, value, c.third_spaces);
   if (in_host && c.from == PLACE_FREE) {
@@ -240,7 +241,8 @@ static void add_copies(clv__network *n, uint32_t value, int64_t pair[2]) {
   } else if (in_host && n->flow == NULL) {
     add_constant(n, out[c.from], false);
   }
-  if ((n->sides[PLACE_ONE].spaces & n->sides[PLACE_OTHER].spaces) != 0) return; /* the sides share memory, or may */
+  /* The sides share a memory space, or might: charge no copies between them. */
+  if ((n->sides[PLACE_ONE].spaces & n->sides[PLACE_OTHER].spaces) != 0) return;
   charge_copy(n, value, &c, PLACE_ONE, (in_host ? 0 : out[PLACE_OTHER]) + side_in_ns(n, value, PLACE_ONE), pair);
   charge_copy(n, value, &c, PLACE_OTHER, (in_host ? 0 : out[PLACE_ONE]) + side_in_ns(n, value, PLACE_OTHER), pair);
 }
@@ -277,7 +279,8 @@ static void add_saving(clv__network *n, uint32_t read, uint32_t producer, uint32
     if (n->flow == NULL) add_constant(n, saving, true);
     if (from == PLACE_FREE && to == PLACE_FREE) {
       charge(n, producer, opposite(side), saving);
-      pair[opposite(side)] += to_capacity(saving); /* if the reader is on the opposite side and the producer on this one */
+      pair[opposite(side)] +=
+          to_capacity(saving); /* charged if the reader is on the opposite side and the producer on this one */
     } else if (from == PLACE_FREE) {
       charge(n, producer, opposite(side), saving);
     } else if (to == PLACE_FREE) {

@@ -10,7 +10,7 @@ typedef enum network_place { PLACE_ONE, PLACE_OTHER, PLACE_FREE, PLACE_THIRD } n
 
 typedef struct network_side {
   uint16_t devices;
-  uint32_t spaces; /* of those devices, as bits */
+  uint32_t spaces; /* the memory spaces of those devices, as bits */
   bool is_nothing;
   const uint64_t *penalty;
 } network_side;
@@ -20,12 +20,12 @@ typedef struct clv__network {
   network_side sides[2];
   const uint32_t *fixed;
   clv__network_path path;
-  const uint32_t *device_weights, *space_weights; /* NULL: 1 */
+  const uint32_t *device_weights, *space_weights; /* NULL: all weights are 1 */
   /* By node: a vertex of the network, or one of the codes below. */
   uint32_t *vertices;
   uint32_t free_count;
 
-  clv__flow *flow; /* NULL: only count vertices and edges */
+  clv__flow *flow; /* NULL while clv__network_build() only counts vertices and edges */
   uint32_t vertex_count, edge_count;
   int64_t constant; /* the part of the cost that is not in the cut */
   bool overflow;

@@ -40,7 +40,7 @@ static void test_is_possible(void **state) {
   assert_true(is_possible("Add", known, known, small));
   assert_false(is_possible("Add", known, unknown, small));
   assert_false(is_possible("Add", unknown, known, small));
-  assert_true(is_possible("Neg", known, none, small)); /* an absent operand needs no value */
+  assert_true(is_possible("Neg", known, none, small)); /* the second operand is absent, so it needs no value */
   assert_false(is_possible("Identity", text, none, small));
   assert_false(is_possible("Identity", known, none, tensor(CLV_STRING, 4, NULL)));
   /* Shape and Size need only the shape of their input, not its data. */

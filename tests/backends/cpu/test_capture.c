@@ -150,7 +150,7 @@ static void assert_outputs(const parts *p, const memory *a, const memory *b, con
     size_t size_bytes;
     assert_true(clv__tensor_size_bytes(&p->shapes->types[id], &size_bytes));
     if (memcmp(a->block + a->offsets[id], b->block + b->offsets[id], size_bytes) == 0) continue;
-    fail_msg("%s: output '%s' differs", what, p->graph->values[id].name);
+    fail_msg("%s: output '%s' has other bits than without capture", what, p->graph->values[id].name);
   }
 }
 
@@ -323,7 +323,7 @@ static void test_recorded_twice(void **state) {
   clv_error error = {0};
   test_allocator counting;
   test_allocator_init(&counting);
-  clv_graph *graph = chain(&counting.allocator); /* the host uses this allocator, too */
+  clv_graph *graph = chain(&counting.allocator); /* cpu_host_open() gives the host the same allocator */
   cpu_host cpu;
   parts p;
   clv_stream *stream;
@@ -358,7 +358,7 @@ static void test_recorded_twice(void **state) {
   assert_ok(backend->capture->end(cpu.device, stream, &captured, &error), error);
   const size_t calls = counting.calls;
   assert_ok(backend->capture->launch(cpu.device, captured, stream, &error), error);
-  /* Execute the same eagerly. */
+  /* Make the same two executions eagerly, as a reference. */
   fill_inputs(&p, &c, 1);
   args = args_of(&p, &p.parts[0], &c, bindings);
   assert_ok(backend->execute(cpu.device, p.parts[0].instance, stream, &args, &error), error);
@@ -472,7 +472,7 @@ static void test_failing_kernel(void **state) {
 
 typedef struct times {
   uint32_t steps;
-  uint64_t executions, time_ns; /* executions of the last step; time of all steps */
+  uint64_t executions, time_ns; /* executions of the step reported last; time of all steps */
 } times;
 
 static clv_status count_step(void *cookie, const clv_step_info *info) {
@@ -483,7 +483,7 @@ static clv_status count_step(void *cookie, const clv_step_info *info) {
   return CLV_OK;
 }
 
-/* Launches of a capture that was recorded while steps are timed count as executions, and so do node-by-node executions. */
+/* While steps are timed, launches of a capture count as executions of its steps, and so do executions node by node. */
 static void test_times(void **state) {
   (void)state;
   for (int walked = 0; walked < 2; ++walked) {

@@ -42,7 +42,7 @@ static clv_graph *block(const clv_allocator *allocator, const int64_t dims[4]) {
 static void test_block(void **state) {
   (void)state;
   uint64_t seed = 3;
-  static const int64_t shapes[][4] = {{1, 16, 13, 11}, {1, 64, 23, 21} /* by Winograd's algorithm */, {1, 7, 13, 11}};
+  static const int64_t shapes[][4] = {{1, 16, 13, 11}, {1, 64, 23, 21} /* uses Winograd's algorithm */, {1, 7, 13, 11}};
   for (int i = 0; i < 3; ++i) {
     const int64_t *dims = shapes[i];
     clv_graph *graph = block(clv__allocator_default(), dims);
@@ -257,7 +257,7 @@ static void test_failing_memory(void **state) {
   uint64_t seed = 12;
   test_allocator failing;
   test_allocator_init(&failing);
-  clv_graph *graph = block(&failing.allocator, image); /* the host uses this allocator, too */
+  clv_graph *graph = block(&failing.allocator, image); /* check_failing_memory() gives the host the same allocator */
   clv_tensor x = random_tensor(clv__allocator_default(), &seed, 4, image);
   check_failing_memory(&failing, graph, &x);
   clv__release(clv__allocator_default(), x.data);

@@ -1,6 +1,6 @@
-/* Tests groups between DequantizeLinear and QuantizeLinear that run on integers. The results must be within two steps of the last
- * grid of the reference evaluator's, which computes in real numbers. Also tests shapes other than those of compile(), and failing
- * allocations. */
+/* Tests groups between DequantizeLinear and QuantizeLinear that run on integers. The results may differ by at most two steps of
+ * the last quantisation grid from those of the reference evaluator, which computes in real numbers. Also tests shapes other than
+ * those of compile(), and failing allocations. */
 #include "cpu_host.h"
 
 static const int64_t image[4] = {2, 12, 9, 10};
@@ -89,10 +89,12 @@ static void assert_steps(const clv_tensor *made, const clv_tensor *wanted, float
   assert_true(clv__tensor_same_type(made, wanted) && clv__tensor_count(wanted, &count));
   for (size_t i = 0; i < count; ++i) {
     const float steps = fabsf(((const float *)made->data)[i] - ((const float *)wanted->data)[i]) / grid;
-    if (!(steps < 2.01f)) fail_msg("%s: element %zu is %.2f steps off", what, i, (double)steps);
+    if (!(steps < 2.01f))
+      fail_msg("%s: element %zu differs by %.2f quantisation steps, at most 2 are allowed", what, i, (double)steps);
     off += steps > 0.5f;
   }
-  if ((float)off > share * (float)count) fail_msg("%s: %zu of %zu elements are a step off", what, off, count);
+  if ((float)off > share * (float)count)
+    fail_msg("%s: %zu of %zu elements differ by a quantisation step, which are too many", what, off, count);
 }
 
 static void run_and_compare(cpu_program *program, clv_graph *graph, const clv_tensor *x, const char *what) {
@@ -159,7 +161,7 @@ static bool is_folded(const clv_graph *graph, const clv__shapes *shapes, const c
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
     if (strcmp(graph->nodes[n].name, name) == 0) return shapes->node_folded[n];
   }
-  fail_msg("no node '%s'", name);
+  fail_msg("there is no node '%s'", name);
   return false;
 }
 

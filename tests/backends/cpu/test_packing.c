@@ -15,7 +15,7 @@ static int count_threads(void) {
   return count;
 }
 
-/* Two convolutions and a product. */
+/* Two convolutions and a matrix product. */
 static clv_graph *make(uint64_t seed, int64_t channels, int64_t columns) {
   test_graph t;
   const int64_t image[4] = {2, channels, 9, 9}, kernel[4] = {channels, channels, 3, 3};
@@ -66,7 +66,8 @@ static void check_and_close(compiled *made, uint64_t seed) {
   clv__graph_destroy(graph);
 }
 
-/* Compiles small models before the large one and runs nothing before that, because threads that OpenMP has started remain. */
+/* OpenMP keeps the threads that it has started. So the small models are compiled before the large one, and nothing runs before
+ * the last is compiled. */
 static void test_threads(void **state) {
   (void)state;
   static const int64_t channels[] = {3, 17, 64, 384}, columns[] = {1, 31, 47, 64};

@@ -117,17 +117,19 @@ static void test_equal(void **state) {
   static const layer layers[] = {
       {1, 128, 64, 128, true, false, false, "Relu"},       /* a bias, and a function that the last part can fuse */
       {1, 128, 64, 127, false, false, false, "LeakyRelu"}, /* a function that no part can fuse; partial tiles */
-      {1, 128, 70, 128, true, true, false, "Tanh"},        /* factors; output channels that do not fill the last block */
-      {1, 256, 64, 128, false, true, false, "Relu"},       /* four parts, or two */
-      {1, 128, 64, 128, true, false, true, "Relu"},        /* a sum with another value: not divided */
+      {1, 128, 70, 128, true, true, false,
+       "Tanh"}, /* factors folded into the weights; output channels that do not fill the last block */
+      {1, 256, 64, 128, false, true, false, "Relu"}, /* four parts, or two */
+      {1, 128, 64, 128, true, false, true, "Relu"},  /* a sum with another value: not divided */
       {2, 128, 64, 90, true, false, false, "Relu"},  /* two images, so the channels of a part are not contiguous: not divided */
       {1, 120, 64, 128, true, false, false, "Relu"}, /* half of 120 channels is not a multiple of 16: not divided */
   };
   int parted = 0;
   const int count = (int)(sizeof layers / sizeof *layers);
   for (int i = 0; i < count; ++i) parted += check(&layers[i], 41 + (uint64_t)i);
-  print_message("%d of %d layers were divided into parts\n", parted, count);
-  if (parted == 0) skip(); /* oneDNN does not support the algorithm on this CPU, or needs less scratch because of its caches */
+  print_message("%d of %d convolutions were divided into parts\n", parted, count);
+  if (parted == 0)
+    skip(); /* on this CPU, oneDNN does not support the algorithm, or needs less scratch because of the cache sizes */
 }
 
 static void test_failing_memory(void **state) {

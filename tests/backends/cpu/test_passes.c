@@ -123,7 +123,7 @@ static void check(const drawing *d, const char *option, const char *value) {
     }
   }
   assert_memory_equal(x.data, kept, size_bytes);
-  if (cpu.retreats != 0) fail_msg("%s: a simpler variant was needed", d->what);
+  if (cpu.retreats != 0) fail_msg("%s: the variant could not be compiled, and a simpler one was used", d->what);
   for (uint32_t i = 0; i < graph->output_count; ++i) clv__release(allocator, wanted[i].data);
   clv__release(allocator, kept);
   clv__release(allocator, x.data);

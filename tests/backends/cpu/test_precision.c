@@ -9,7 +9,7 @@
 
 static const clv_allocator *graph_allocator; /* for graphs that are made later; NULL: the default allocator */
 
-/* Makes random numbers that are exact in `rounds`, stored as `dtype`. */
+/* Makes random numbers that the dtype `rounds` represents exactly, stored as `dtype`. */
 static void *numbers(const clv_allocator *allocator, uint64_t *seed, clv_dtype rounds, clv_dtype dtype, size_t count,
                      float scale) {
   float *wide = clv__allocate(allocator, count * sizeof *wide);
@@ -61,7 +61,7 @@ static void make_conv(generator *g, made_value *x) {
   made_value *made = add(g, out);
   node(g, "Conv", list, made->name, &attribute, 1);
   if (pick(g, 2) != 0) return;
-  made_value *other = partner(g, made); /* a sum, which may be fused into the convolution */
+  made_value *other = partner(g, made); /* add another value; the sum may be fused into the convolution */
   made->read = true;
   snprintf(sum, sizeof sum, "%s,%s", made->name, other->name);
   node(g, "Add", sum, add(g, out)->name, NULL, 0);
@@ -286,7 +286,8 @@ static int narrow_operands(const clv__cpu_variant *variant, uint64_t seed) {
       if (layout == NULL || clv__dnn_layout_dtype(layout) == CLV_F32) continue;
       narrow++;
       for (size_t k = 0; k < sizeof sensitive / sizeof sensitive[0] && i < step->input_count; ++k) {
-        if (strcmp(step->what, sensitive[k]) == 0) fail_msg("seed %d: %s reads bf16", (int)seed, step->what);
+        if (strcmp(step->what, sensitive[k]) == 0)
+          fail_msg("seed %d: %s, which needs f32 inputs, reads a bf16 value", (int)seed, step->what);
       }
     }
   }
@@ -298,14 +299,14 @@ static void check_made(const clv__cpu_variant *variant, uint64_t seed) {
   for (uint32_t i = 0; i < variant->program->output_count; ++i) {
     const clv__cpu_variant_value *value = &variant->values[variant->program->outputs[i]];
     if (value->producer == CLV__CPU_NONE || value->made == CLV_F32) continue;
-    fail_msg("seed %d: output %d is computed in bf16", (int)seed, (int)i);
+    fail_msg("seed %d: output %d is computed in bf16, but must be computed in f32", (int)seed, (int)i);
   }
   for (uint32_t n = 0; n < variant->node_count; ++n) {
     const clv__cpu_variant_node *node = &variant->nodes[n];
     if (node->dead || node->output_count == 0 || variant->values[node->outputs[0]].made != CLV_F32) continue;
     for (uint32_t i = 0; i < node->post_count; ++i) {
       if (node->posts[i].kind != CLV__CPU_POST_ADD || variant->values[node->posts[i].value].made == CLV_F32) continue;
-      fail_msg("seed %d: a bf16 value is added to an f32 result", (int)seed);
+      fail_msg("seed %d: a value that is added to an f32 result is computed in bf16, but must be computed in f32", (int)seed);
     }
   }
 }
@@ -486,7 +487,7 @@ static void check_memory(clv_dtype dtype, clv_dtype rounds, uint64_t seed) {
   cpu_host cpu;
   cpu_program first;
   test_allocator_init(&failing);
-  graph_allocator = &failing.allocator; /* the host uses this allocator, too */
+  graph_allocator = &failing.allocator; /* cpu_host_open() gives the host the same allocator */
   clv_graph *graph = make_graph(seed, dtype, rounds);
   graph_allocator = NULL;
   bool done = false;
@@ -500,7 +501,8 @@ static void check_memory(clv_dtype dtype, clv_dtype rounds, uint64_t seed) {
     const clv_status status = cpu_program_open(&program, &cpu, graph, NULL, &error);
     done = failing.calls < failing.fail_at;
     failing.fail_at = 0;
-    if (status != CLV_OK && status != CLV_OUT_OF_MEMORY) fail_msg("seed %d, %zu: %s", (int)seed, after, error.message);
+    if (status != CLV_OK && status != CLV_OUT_OF_MEMORY)
+      fail_msg("seed %d: after allocation %zu failed, unexpected error: %s", (int)seed, after, error.message);
     cpu_program_close(&program);
     assert_int_equal(failing.live, live);
   }

@@ -74,7 +74,8 @@ static void look(const clv__cpu_variant *variant, counts *found, const char *wha
     int64_t dims[CLV_MAX_RANK];
     clv__dnn_layout_dims(primitive->destination, dims);
     if (strncmp(primitive->implementation, "brdgmm_dw", 9) == 0 && dims[3] >= 8) {
-      fail_msg("%s: %s computes rows of %d pixels", what, primitive->implementation, (int)dims[3]);
+      fail_msg("%s: oneDNN's %s computes rows of %d pixels, but should have been replaced from 8 pixels on", what,
+               primitive->implementation, (int)dims[3]);
     }
     found->depthwise += strncmp(primitive->implementation, "jit_dw", 6) == 0;
     found->pointwise += strcmp(primitive->implementation, "jit_1x1:avx2") == 0;

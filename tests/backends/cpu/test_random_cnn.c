@@ -182,7 +182,7 @@ static void test_random_graphs(void **state) {
     clv_graph *graph = make_graph(seed);
     uint64_t data_seed = seed * 31;
     clv_tensor x = random_tensor(graph->allocator, &data_seed, 4, graph->values[graph->inputs[0]].type.dims);
-    cpu_host_threads = seed % 8 == 0 ? 2 : 1; /* threads that wait actively are slow on a busy machine */
+    cpu_host_threads = seed % 8 == 0 ? 2 : 1; /* seldom 2: threads that busy-wait are slow on a busy machine */
     char what[32];
     snprintf(what, sizeof what, "seed %d", (int)seed);
     retreats += compare_with_reference(graph, &x, NULL, NULL, what);
@@ -210,8 +210,8 @@ static void test_memory(void **state) {
     assert_true(variant->memory_bytes >= variant->least_memory_bytes);
     const double over = variant->least_memory_bytes > 0 ? (double)variant->memory_bytes / (double)variant->least_memory_bytes : 1;
     if (over > 1.1)
-      fail_msg("seed %d: %zu bytes, but at most %zu are alive at one step", seed, variant->memory_bytes,
-               variant->least_memory_bytes);
+      fail_msg("seed %d: the values take %zu bytes of memory, but at most %zu bytes are live in any step", seed,
+               variant->memory_bytes, variant->least_memory_bytes);
     sum += over;
     cpu_program_close(&program);
     cpu_host_close(&cpu);

@@ -67,7 +67,7 @@ static void compare(const clv_tensor *made, const clv_tensor *wanted, const size
   for (size_t i = 0; i < size_bytes / sizeof(float); ++i) {
     const float a = ((const float *)made->data)[i], b = ((const float *)wanted->data)[i];
     if (!(fabsf(a - b) <= (s->dtype == CLV_F16 ? 2e-3f : 2e-2f))) {
-      fail_msg("%s, %s: element %zu is %g instead of %g", s->op, clv_dtype_name(s->dtype), i, (double)a, (double)b);
+      fail_msg("%s, %s: element %zu is %g, expected %g", s->op, clv_dtype_name(s->dtype), i, (double)a, (double)b);
     }
   }
 }
@@ -137,8 +137,8 @@ static void test_failing_memory(void **state) {
   assert_int_equal(failing.live, 0);
 }
 
-/* Each product must be summed in the order of the depth, however many products one call computes. Compares calls for several rows
- * and column panels with calls for one row and one panel. */
+/* Each product must be summed from the first to the last element of its depth, however many products one call computes. Compares
+ * calls for several rows and column panels with calls for one row and one panel. */
 static void test_products(void **state) {
   enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, ROWS = CLV__RECURRENT_ROWS, DEPTH = 37 };
   static float rows[ROWS][DEPTH], columns[COLUMNS][DEPTH * PANEL], sums[ROWS * COLUMNS * PANEL], one[PANEL];

@@ -83,7 +83,7 @@ static void check(clv_dtype dtype, int64_t depth, int64_t columns, bool by_colum
   for (int64_t i = 0; i < columns; ++i) {
     const float a = ((const float *)made.data)[i], b = ((const float *)wanted.data)[i];
     if (a != b)
-      fail_msg("%s, %lld x %lld: column %lld is %g instead of %g", clv_dtype_name(dtype), (long long)depth, (long long)columns,
+      fail_msg("%s, %lld x %lld: column %lld is %g, expected %g", clv_dtype_name(dtype), (long long)depth, (long long)columns,
                (long long)i, (double)a, (double)b);
   }
   clv__release(allocator, made.data);
@@ -112,7 +112,7 @@ static void test_more_rows(void **state) {
   uint64_t seed = 11;
   for (int i = 0; i < 4; ++i) {
     const clv_dtype dtype = i % 2 == 0 ? CLV_F16 : CLV_BF16;
-    const int64_t f16 = dtype, real = CLV_F32, matrix[2] = {200, 300}; /* large: its raw bytes are gone after compile() */
+    const int64_t f16 = dtype, real = CLV_F32, matrix[2] = {200, 300}; /* so large that compile() does not keep its raw bytes */
     clv_error error = {0};
     test_graph t;
     test_graph_begin(&t, allocator, 1);
@@ -163,7 +163,7 @@ static void test_all_numbers(void **state) {
     for (uint32_t j = 0; j < CLV__CPU_ROW_PANEL; ++j) {
       const float wanted = clv__f16_widen(panel[j]) - 2.0f * clv__f16_widen(panel[CLV__CPU_ROW_PANEL + j]);
       if (sums[j] != wanted && !(isnan(sums[j]) && isnan(wanted))) {
-        fail_msg("f16 %04x: %g instead of %g", panel[j], (double)sums[j], (double)wanted);
+        fail_msg("f16 with the bits %04x: the result is %g, expected %g", panel[j], (double)sums[j], (double)wanted);
       }
     }
   }

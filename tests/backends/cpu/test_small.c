@@ -37,7 +37,7 @@ static size_t steps_of(clv_graph *graph, clv__cpu_step_kind kind) {
 
 static void assert_direct(clv_graph *graph, const char *what) {
   if (steps_of(graph, CLV__CPU_STEP_PRIMITIVE) + steps_of(graph, CLV__CPU_STEP_KERNEL) > 0)
-    fail_msg("%s: the variant contains a primitive or a portable kernel", what);
+    fail_msg("%s: the program contains a oneDNN primitive or a portable kernel, but must not", what);
 }
 
 /* ---- Products. ---- */
@@ -76,7 +76,7 @@ static void random_product(uint64_t seed) {
   const float scales[2] = {constant && pick(&state, 2) != 0 ? 0.5f : 1.0f, 2.0f};
   const int64_t a[3] = {batch, m, k}, b[3] = {batch, k, n}, a_flat[2] = {turned[0] ? k : m, turned[0] ? m : k},
                 b_flat[2] = {turned[1] ? n : k, turned[1] ? k : n};
-  const bool leads = !gemm && (batched || pick(&state, 2) != 0); /* a has a batch axis */
+  const bool leads = !gemm && (batched || pick(&state, 2) != 0); /* input a has a batch axis */
   const int64_t out[3] = {batch, m, n};
   test_graph t;
   test_graph_begin(&t, allocator, seed);

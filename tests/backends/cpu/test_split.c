@@ -73,7 +73,7 @@ static bool may_split(const clv__cpu_variant *variant, const clv__dnn_layout *wh
     int64_t begin = 0;
     for (uint32_t i = 0; i < node->output_count; ++i) {
       const int64_t here = variant->values[node->outputs[i]].type.dims[1];
-      if (here == channels) break; /* the axis of Split is one of the pixels */
+      if (here == channels) break; /* the pieces have all channels, so Split divides a spatial axis */
       if (block != channels && begin % block != 0) return false;
       begin += here;
     }
@@ -108,15 +108,18 @@ static void test_pieces(void **state) {
       if (whole == NULL && strcmp(step->node->op, "Conv") == 0) whole = step->primitive->destination;
     }
     const bool wanted = whole != NULL && may_split(variant, whole);
-    if (has_pieces != wanted) fail_msg("%s: %s in the convolution's layout", what, wanted ? "not split" : "split");
+    if (has_pieces != wanted)
+      fail_msg("%s: the convolution's result is %s", what,
+               wanted ? "not split in its own layout, but should be" : "split in its own layout, but should not be");
     taken += has_pieces;
     cpu_program_close(&program);
     cpu_host_close(&cpu);
     clv__release(graph->allocator, x.data);
     clv__graph_destroy(graph);
   }
-  print_message("%d of %d values were split in the convolution's layout\n", taken, SEEDS);
-  assert_true(taken >= SEEDS / 8); /* there are fewer with blocked channels than with channels last */
+  print_message("%d of %d results of convolutions were split in their own layout\n", taken, SEEDS);
+  /* With blocked channels, fewer results can be split in their own layout than with channels last. */
+  assert_true(taken >= SEEDS / 8);
 }
 
 static void test_failing_memory(void **state) {

@@ -142,14 +142,15 @@ static void test_resize(void **state) {
   }
 }
 
-/* Fails unless both are equal, with NaN in the same places. There must be some NaN, but at most half of the elements. */
+/* Fails unless both are equal within 1e-4, with NaN in the same places. At least one element must be NaN, but at most half. */
 static void assert_same_nan(const clv_tensor *made, const clv_tensor *wanted, const char *what) {
   size_t count, nans = 0;
   assert_true(clv__tensor_same_type(made, wanted) && clv__tensor_count(wanted, &count));
   for (size_t i = 0; i < count; ++i) {
     const float a = ((const float *)made->data)[i], b = ((const float *)wanted->data)[i];
     nans += isnan(b) ? 1 : 0;
-    if (isnan(a) != isnan(b) || fabsf(a - b) > 1e-4f) fail_msg("%s: element %zu is %g, not %g", what, i, (double)a, (double)b);
+    if (isnan(a) != isnan(b) || fabsf(a - b) > 1e-4f)
+      fail_msg("%s: element %zu is %g, expected %g", what, i, (double)a, (double)b);
   }
   assert_in_range(nans, 1, count / 2);
 }
@@ -209,14 +210,14 @@ static void test_kernels_in_layouts(void **state) {
     for (int k = 0; k < 3; ++k) made[k].rank = CLV_RANK_UNKNOWN;
     assert_ok(cpu_program_run(&program, &x, made, &error), error);
     assert_ok(clv__graph_evaluate(graph, &x, NULL, wanted, NULL, NULL, graph->allocator, &error), error);
-    if (strcmp(cases[i].op, "Sign") != 0)
-      assert_same_nan(&made[0], &wanted[0], cases[i].op); /* rounding can change the sign of tiny numbers */
+    /* Sign is not compared, because rounding can change the sign of tiny numbers. */
+    if (strcmp(cases[i].op, "Sign") != 0) assert_same_nan(&made[0], &wanted[0], cases[i].op);
     for (int k = 0; k < 3; ++k) {
       clv__release(graph->allocator, made[k].data);
       clv__release(graph->allocator, wanted[k].data);
     }
     if (cases[i].in_layout && !is_flat(program.executable->variant, cases[i].op))
-      fail_msg("%s does not run in memory order", cases[i].op);
+      fail_msg("%s does not process its elements in memory order", cases[i].op);
     cpu_program_close(&program);
     cpu_host_close(&cpu);
     clv__release(graph->allocator, x.data);

@@ -16,7 +16,7 @@ typedef struct generator {
   bool symbolic;           /* the leading extent is symbolic */
   int64_t channels;
   clv_tensor out; /* the product's shape */
-  bool has_gelu;  /* so the result is close to that of the nodes, but does not have the same bits */
+  bool has_gelu;  /* the result is then close to that of the nodes, but does not have the same bits */
   char outputs[64];
 } generator;
 
@@ -91,7 +91,8 @@ static void source(generator *g, const int64_t *dims, int32_t rank) {
     const clv_tensor tensor = clv__tensor_make(g->out.dtype, 0, NULL, (void *)&zero);
     test_graph_constant(&g->t, "z", &tensor);
     test_graph_node_ints(&g->t, "real", "Cast", "q", "qf", "to", false, 1, &real);
-    test_graph_node_ints(&g->t, "most", "ReduceMax", "qf", "s", "keepdims", false, 1, &no); /* known only at run time */
+    /* The scale is known only at run time. */
+    test_graph_node_ints(&g->t, "most", "ReduceMax", "qf", "s", "keepdims", false, 1, &no);
     return;
   }
   test_graph_input(&g->t, "x", CLV_F32, rank, given);
@@ -282,9 +283,9 @@ static void assert_same(const clv_tensor *made, const clv_tensor *wanted, double
     if (made->dtype == CLV_F32 && fabs((double)*real - (double)*wanted_real) <= tolerance * fmax(1, fabs((double)*real)))
       continue;
     if (made->dtype == CLV_F32)
-      fail_msg("seed %llu, output %u, element %zu: %.9g instead of %.9g", (unsigned long long)seed, output, i / 4,
+      fail_msg("seed %llu, output %u, element %zu is %.9g, expected %.9g", (unsigned long long)seed, output, i / 4,
                (double)*(const float *)(const void *)a, (double)*(const float *)(const void *)b);
-    fail_msg("seed %llu, output %u, element %zu: %d instead of %d", (unsigned long long)seed, output, i / 4,
+    fail_msg("seed %llu, output %u, element %zu is %d, expected %d", (unsigned long long)seed, output, i / 4,
              *(const int32_t *)(const void *)a, *(const int32_t *)(const void *)b);
   }
 }
@@ -333,7 +334,7 @@ static void test_gelu(void **state) {
     const float x = (float)i * 1e-4f, made = clv__gelu_f32(x);
     const double wanted = 0.5 * (double)x * erfc(-(double)x / sqrt(2.0));
     if (!(fabs((double)made - wanted) <= 1e-6 * fmax(1, wanted)))
-      fail_msg("gelu(%.9g) is %.9g, not %.9g", (double)x, (double)made, wanted);
+      fail_msg("gelu(%.9g) is %.9g, expected %.9g", (double)x, (double)made, wanted);
   }
   assert_true(clv__gelu_f32(0.0f) == 0.0f && clv__gelu_f32(1e30f) > 0.999999e30f && clv__gelu_f32(INFINITY) == INFINITY);
   assert_true(clv__gelu_f32(-1e30f) == 0.0f && isnan(clv__gelu_f32(NAN)));

@@ -151,7 +151,7 @@ static ways compile_tuned(desk *d, clv_graph *graph, const char *algorithm, cons
     const ways made = run_anew(d, graph);
     if (d->measured == 0) return made;
   }
-  fail_msg("stored choices are measured again in each run:\n%s", d->text);
+  fail_msg("in every run, choices are measured again although they are stored:\n%s", d->text);
   return (ways){0};
 }
 

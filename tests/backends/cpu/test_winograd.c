@@ -87,12 +87,14 @@ static void test_orders(void **state) {
     seen[check(dnn, outputs, inputs, 7 + (int64_t)clv__random_below(&seed, 60), i % 2 == 0, (size_t)(i % 5))]++;
   }
   clv__dnn_close(dnn);
-  print_message("convolutions without Winograd: %d; orders: points and outputs %d, points and groups %d, groups and points %d\n",
-                seen[0], seen[1], seen[2], seen[3]);
+  print_message(
+      "%d convolutions do not use Winograd's algorithm; loop orders of the others: points and outputs %d, points and groups %d, "
+      "groups and points %d\n",
+      seen[0], seen[1], seen[2], seen[3]);
   if (seen[0] == count + 25) skip();
 }
 
-/* Other layouts are rejected, and nothing is written. */
+/* Layouts that are not for Winograd's algorithm are rejected, and nothing is written. */
 static void test_others(void **state) {
   (void)state;
   const int64_t dims[4] = {32, 32, 3, 3};
@@ -106,7 +108,7 @@ static void test_others(void **state) {
   clv__arena_finish(&arena);
 }
 
-/* A primitive with 4x4 points; NULL if oneDNN has none on this CPU. */
+/* A convolution primitive whose tiles have 4x4 points; NULL if oneDNN has none on this CPU. */
 static clv__dnn_primitive *over_four_points(clv__dnn *dnn, clv__arena *arena) {
   static const int64_t shapes[][3] = {{64, 64, 56}, {48, 48, 112}, {224, 224, 14}, {192, 192, 14}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {

@@ -154,7 +154,7 @@ static void signatures(void **state) {
   assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 8, false), 1);
   assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 0), 8, false), 2);  /* the attribute differs */
   assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 16, false), 1); /* sizes do not matter */
-  assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 16, true), 2);  /* unless the device has fixed shapes */
+  assert_int_equal(tries_of("Softmax", "axis", DIMS(1, 1), 16, true), 2);  /* sizes matter if the device has fixed shapes */
 }
 
 /* Returns how many trials the nodes of make_graph() need in a new context, which has no verdicts in memory, as in a new process.
@@ -205,7 +205,7 @@ static void remembered(void **state) {
   assert_false(relu);
   assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 0); /* verdicts of yes and no were both stored */
   assert_false(relu);
-  assert_int_equal(tries_with(f.path, "fake:TWO", NULL, &relu), 4); /* not stored for this device */
+  assert_int_equal(tries_with(f.path, "fake:TWO", NULL, &relu), 4); /* no verdicts are stored for this device */
   assert_true(relu);
   damage(f.path);
   assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 4);

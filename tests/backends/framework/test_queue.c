@@ -84,7 +84,7 @@ static void random_commands(void **state) {
         break;
       case 1:
         assert_ok(r.backend->event_wait(r.device, streams[s], events[e], &error), error);
-        /* both cells are written before the next command: choose one */
+        /* both cells are written before the next command, so it may copy either: choose one at random */
         if (before_event[e] != COMMANDS && test_random(&random) % 2 == 0) before_stream[s] = before_event[e];
         break;
       case 2:
@@ -237,7 +237,7 @@ static void check_earlier_record(bool fails) {
   rig r;
   work works[3];
   clv_error error = {0};
-  clv_stream *streams[3]; /* the stream that fails, a good one, the one that waits */
+  clv_stream *streams[3]; /* a stream that fails, one that works, and one that waits for the event */
   clv_event *event;
   rig_open(&r, NULL);
   for (int i = 0; i < 3; ++i) {

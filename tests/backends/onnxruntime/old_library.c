@@ -1,4 +1,4 @@
-/* A library with the version number of an ONNX Runtime that is too old to be used: for test_onnxruntime.c. */
+/* A fake ONNX Runtime library for test_onnxruntime.c. It reports a version that is too old to be used. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -29,7 +29,8 @@ static void places(void **state) {
   assert_int_not_equal(api->GetErrorCode(status), 0);
   assert_non_null(strstr(api->GetErrorMessage(status), "NoSuchThing"));
   api->ReleaseStatus(status);
-  /* If the library has no CUDA, the error names it. If it has, there are options to release. */
+  /* If the library has no CUDA, the call fails with an error that names CUDA. Otherwise it creates options, which must be
+   * released. */
   clv__ort_cuda *cuda = NULL;
   status = api->CreateCUDAProviderOptions(&cuda);
   if (status == NULL) {
@@ -241,7 +242,7 @@ static void wrong_libraries(void **state) {
   refuse("/no/such/folder/libonnxruntime.so", "No such file");
   refuse("/proc/self/task", "does not contain libonnxruntime.so*");
   refuse("libonnxruntime.so", "is not a path");
-  refuse(OLD_LIBRARY, "ONNX Runtime 1.2.0; version 1.17 or later");
+  refuse(OLD_LIBRARY, "ONNX Runtime 1.2.0; expected version 1.17 or later");
   refuse(NO_LIBRARY, "lacks OrtGetApiBase");
   if (library_folder != NULL) setenv("CLEAVE_ONNXRUNTIME", library_folder, 1);
 }

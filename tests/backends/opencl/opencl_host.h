@@ -106,7 +106,7 @@ static inline void assert_close(const clv_tensor *made, const clv_tensor *expect
   for (size_t i = 0; i < count; ++i) largest = fmax(largest, fabs(clv__tensor_get(expected, i)));
   for (size_t i = 0; i < count; ++i) {
     const double a = clv__tensor_get(made, i), b = clv__tensor_get(expected, i);
-    if (!(fabs(a - b) <= allowed * largest)) fail_msg("%s: element %zu of %zu is %g, not %g", what, i, count, a, b);
+    if (!(fabs(a - b) <= allowed * largest)) fail_msg("%s: element %zu of %zu is %g, expected %g", what, i, count, a, b);
   }
 }
 

@@ -109,11 +109,11 @@ static void refuses_what_it_cannot_open(void **state) {
     clv_status status;
     const char *says;
   } cases[] = {
-      {"opencl", 63, "", CLV_NOT_SUPPORTED, "device 63: OpenCL has "},
+      {"opencl", 63, "", CLV_NOT_SUPPORTED, "device 63 does not exist: OpenCL has "},
       {"opencl", 0, "f16=maybe", CLV_INVALID_ARGUMENT, "option f16=maybe: expected on or off"},
       {"opencl", 0, "capture=sometimes", CLV_INVALID_ARGUMENT, "expected auto, buffer, list or off"},
       {"opencl", 0, "memory=mine", CLV_INVALID_ARGUMENT, "expected auto or own"},
-      {"gpu:63", 63, "", CLV_NOT_SUPPORTED, "GPU 63: OpenCL has "},
+      {"gpu:63", 63, "", CLV_NOT_SUPPORTED, "GPU 63 does not exist: OpenCL has "},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     clv_status status = ocl_try_open(&o, cases[i].name, cases[i].ordinal, cases[i].options);
@@ -142,7 +142,7 @@ static void copies_keep_to_their_ranges(void **state) {
     assert_ok(b->stream_create(o.device, &stream, &o.error), o.error);
     memset(image, 0x5a, sizeof image);
     assert_ok(b->copy_in(o.device, stream, buffer, 0, image, REGION, &o.error), o.error);
-    for (int round = 0; round < 64; ++round) { /* without waiting for any of the copies */
+    for (int round = 0; round < 64; ++round) { /* the host waits for none of these copies */
       const size_t at = test_random(&seed) % REGION, room = REGION - at < REGION / 8 ? REGION - at : REGION / 8;
       const size_t count = test_random(&seed) % (room + 1);
       for (size_t i = 0; i < count; ++i) pieces[round][i] = (uint8_t)test_random(&seed);

@@ -105,7 +105,8 @@ static void test_pools(void **state) {
     if (kind == 1) case_int(c, "count_include_pad", i / 6 % 2);
     check(c, 0);
   }
-  node_case *c = case_begin("AveragePool", 19); /* the last windows reach beyond the padding; only the padding counts */
+  /* The last windows reach beyond the padding: averages include the padding, but no elements beyond it. */
+  node_case *c = case_begin("AveragePool", 19);
   case_input(c, &seed, CLV_F32, SHAPE(1, 2, 8, 8));
   case_ints(c, "kernel_shape", 2, (int64_t[]){3, 3});
   case_ints(c, "strides", 2, (int64_t[]){2, 2});

@@ -21,7 +21,7 @@ static void random_graphs_equal_the_reference(void **state) {
       ocl_run r;
       snprintf(what, sizeof what, "%s, graph %d", ways[w], (int)i);
       ocl_run_open(&o, &r, i == 5 ? CLV_F16 : CLV_F32, 4 + (int)(i * 7), &seed);
-      for (int again = 0; again < 2; ++again) ocl_run_check(&o, &r, what); /* with other buffers each time */
+      for (int again = 0; again < 2; ++again) ocl_run_check(&o, &r, what); /* each time with other buffers */
       ocl_run_close(&r);
     }
     ocl_close(&o);
@@ -330,7 +330,8 @@ static void damaged_files_are_refused(void **state) {
     else
       bad.data[at] ^= (uint8_t)(1u << test_random(&seed) % 8);
     clv_status status = load(&o, &bad, &executable);
-    if (status != CLV_INVALID_MODEL && status != CLV_NOT_SUPPORTED) fail_msg("byte %zu: status %d", at, (int)status);
+    if (status != CLV_INVALID_MODEL && status != CLV_NOT_SUPPORTED)
+      fail_msg("after byte %zu was changed, loading returned the wrong status %d", at, (int)status);
     assert_true(o.error.message[0] != '\0');
   }
   int taken = 0;
@@ -377,7 +378,7 @@ static void foreign_binaries_fall_back_to_sources(void **state) {
   forge(&file);
   ocl_run_close(&r);
   ocl_close(&o);
-  if (broken == 0) skip(); /* not PoCL's format */
+  if (broken == 0) skip(); /* the binaries are not in PoCL's format */
   ocl_open(&again, "");
   ocl_run_open_graph(&again, &r, small_graph(&again.counting.allocator, CLV_F32), &seed);
   assert_ok(load(&again, &file, &executable), again.error);

@@ -264,7 +264,8 @@ static void hubs(void **state) {
   uint64_t seed = 9;
   for (size_t i = 0; i < sizeof edges / sizeof *edges; ++i) {
     const bool attends = i % 2 == 1;
-    const int64_t heads = attends ? 2 : 1, columns = i % 4 == 3 ? 10 : 48; /* if 10, two heads share a vector or lanes */
+    const int64_t heads = attends ? 2 : 1,
+                  columns = i % 4 == 3 ? 10 : 48; /* with 10 columns, two heads share a vector or lanes */
     scene s = make_scene(attends, 40, 500, 3000, edges[i], columns, heads, CLV_F32, CLV_I32, &seed), alone = s;
     int64_t *offsets = s.offsets.data, ends[2];
     offsets[3] += (s.edges - offsets[3]) * (int64_t)(i % 4) / 4; /* row 2 gets a part of the edges after it */
@@ -320,15 +321,16 @@ static void expect_refused(const runner *r, scene *s, int64_t *at, int64_t lie, 
   *at = lie;
   assert_int_equal(run_once(r, s, NULL, &made, &error), CLV_INVALID_ARGUMENT);
   if (strstr(error.message, says) == NULL || strstr(error.message, "node 'node' (Sparse") == NULL)
-    fail_msg("'%s' does not say '%s' and the node", error.message, says);
+    fail_msg("the error message '%s' does not contain '%s' and the node's name", error.message, says);
   *at = truth;
   assert_ok(run_once(r, s, NULL, &made, &error), error);
   memcpy(s->out.data, made.data, case_count(&s->out) * sizeof(float));
   expect_defined(s, 1);
 }
 
-/* Each invalid number is reported with its position and value, with the text of the kernel for host memory, also in captured
- * runs. Sources after the last offset are not checked. If many numbers are invalid, nothing out of bounds is read or written. */
+/* Each invalid number is reported with its position and value, also in captured runs. The message is the same as from the kernel
+ * for host memory. Sources after the last offset are not checked. If many numbers are invalid, nothing out of bounds is read or
+ * written. */
 static void lies(void **state) {
   (void)state;
   uint64_t seed = 11;
@@ -338,12 +340,14 @@ static void lies(void **state) {
     clv_tensor made;
     scene s = make_scene(attends, 20, 30, 6000, 6000, i < 2 ? 64 : 4, attends ? 2 : 1, CLV_F32, CLV_I64, &seed);
     int64_t *sources = s.sources.data, *offsets = s.offsets.data, total = s.sources.dims[0];
-    char says[4][96];
+    char says[4][128];
     s.reduce = attends ? NULL : i == 0 ? "mean" : "max";
     snprintf(says[0], sizeof says[0], "sources[%lld] is 30: data has 30 rows", (long long)s.edges - 1);
-    snprintf(says[1], sizeof says[1], "offsets[20] is %lld: they must ascend to at most %lld edges", (long long)total + 1,
+    snprintf(says[1], sizeof says[1],
+             "offsets[20] is %lld: offsets must not decrease and must be at most %lld, the number of edges", (long long)total + 1,
              (long long)total);
-    snprintf(says[2], sizeof says[2], "offsets[7] is -1: they must ascend to at most %lld edges", (long long)total);
+    snprintf(says[2], sizeof says[2], "offsets[7] is -1: offsets must not decrease and must be at most %lld, the number of edges",
+             (long long)total);
     runner r = open_runner(&s, NULL);
     expect_refused(&r, &s, &sources[s.edges - 1], 30, says[0]);
     expect_refused(&r, &s, &sources[0], INT64_MIN, "sources[0] is -9223372036854775808: data has 30 rows");

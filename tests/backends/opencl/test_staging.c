@@ -15,7 +15,7 @@ enum fault { NO_BUFFER, NO_MAP, NO_GATE, NO_CALLBACK, NO_BARRIER, NO_READ, NO_WR
 static struct driver {
   clv__opencl_icd table;
   const clv__opencl_icd *own;
-  atomic_int made, landed; /* pieces created; callbacks set */
+  atomic_int made, landed; /* pieces created; calls of clSetEventCallback() */
   atomic_int fails_at;     /* this call of kind `fault` fails, and all after it; 0: none fails */
   enum fault fault;
   atomic_uint delay_us; /* delay of callbacks */
@@ -182,7 +182,8 @@ static void where_it_is_used(void **state) {
   (void)state;
   static const struct {
     const char *options;
-    int stages; /* -1: if the driver says that the device's memory is not the host's */
+    int stages; /* 1, 0: whether copies are staged; -1: they are if the driver reports that the device's memory is not the host's
+                 */
   } cases[] = {{"memory=own", -1}, {"memory=own,staging=auto", -1}, {STAGED, 1}, {"memory=own,staging=off", 0}};
   ocl o;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {

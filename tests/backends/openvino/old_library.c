@@ -1,4 +1,4 @@
-/* A library with the version number of an OpenVINO that is too old to be used: for test_openvino.c. */
+/* A fake OpenVINO library for test_openvino.c. It reports a version that is too old to be used. */
 typedef struct version {
   const char *build_number, *description;
 } version;

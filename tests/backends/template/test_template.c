@@ -278,7 +278,8 @@ static void without_memory(void **state) {
       assert_ok(status, error);
       break;
     }
-    if (status != CLV_OK && status != CLV_OUT_OF_MEMORY) fail_msg("allocation %zu: %s", fail_at, error.message);
+    if (status != CLV_OK && status != CLV_OUT_OF_MEMORY)
+      fail_msg("after allocation %zu failed, unexpected error: %s", fail_at, error.message);
     if (fail_at > 1) assert_true(m.counting.live <= before + 16); /* the memory pools of the device set keep a few blocks */
   }
   clv_plan_destroy(plan);

@@ -148,7 +148,7 @@ static void refusals(void **state) {
       {"int dim=99999999999999999999", "Tensor", CLV_INVALID_MODEL, "expected a whole number"},
       {"int dim=1 2", "Tensor", CLV_INVALID_MODEL, "expected a whole number"},
       {"int[] dim=1", "Tensor", CLV_INVALID_MODEL, "expected a list in brackets"},
-      {"int[] dim=[1", "Tensor", CLV_INVALID_MODEL, "the list has no end"},
+      {"int[] dim=[1", "Tensor", CLV_INVALID_MODEL, "the list has no closing bracket"},
       {"int[] dim=[1]]", "Tensor", CLV_INVALID_MODEL, "unexpected text after"},
       {"int[] dim=[1,,2]", "Tensor", CLV_INVALID_MODEL, "expected a whole number"},
       {"bool keepdim=1", "Tensor", CLV_INVALID_MODEL, "True or False"},
@@ -165,7 +165,7 @@ static void refusals(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     clv_status status = read(&f, "op.default", cases[i].argument, cases[i].result);
     if (status != cases[i].status || strstr(f.error.message, cases[i].text) == NULL)
-      fail_msg("%s: %s: %s", cases[i].argument, clv_status_name(status), f.error.message);
+      fail_msg("reading '%s' gives an unexpected result: %s: %s", cases[i].argument, clv_status_name(status), f.error.message);
   }
   clv__arena_finish(&f.arena);
 }

@@ -17,7 +17,7 @@
 typedef struct fake_host {
   clv_host host;
   const clv_allocator *allocator;
-  char log[400]; /* the last message */
+  char log[400]; /* the last log message */
   int logged;
 } fake_host;
 
@@ -307,7 +307,7 @@ static inline void assert_same(const clv_tensor *a, const clv_tensor *b, const c
     char x[100], y[100];
     clv__tensor_text(a, x, sizeof x);
     clv__tensor_text(b, y, sizeof y);
-    fail_msg("%s: %s is not %s", name, x, y);
+    fail_msg("%s: the types %s and %s differ", name, x, y);
   }
   assert_true(clv__tensor_size_bytes(a, &size_bytes));
   for (size_t i = 0; i < size_bytes; ++i) {

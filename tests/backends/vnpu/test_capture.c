@@ -14,7 +14,7 @@ typedef struct rig {
   clv_graph *graph;
   clv__shapes *shapes;
   fake_session session;
-  clv_instance *instances[INSTANCES]; /* the first one is owned by the session */
+  clv_instance *instances[INSTANCES]; /* `session` owns instances[0] */
   clv_binding in[SETS][2], out[SETS][FAKE_MAX_IO];
 } rig;
 

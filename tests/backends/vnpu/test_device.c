@@ -209,7 +209,7 @@ static void streams_keep_order_and_wait(void **state) {
   bench_open(&t);
   clv_error error = {0};
   clv_stream *stream = open_stream(&t);
-  enum { STEPS = 1000 }; /* more than a ring holds */
+  enum { STEPS = 1000 }; /* nearly as many commands as a stream's ring holds */
   static step steps[STEPS];
   for (int i = 0; i < STEPS; ++i) {
     steps[i] = make_step(&t, i);
@@ -275,7 +275,8 @@ static void failures_surface_at_synchronize(void **state) {
   assert_int_equal(clv__vnpu_stream_synchronize(&t.queue, a, NULL), CLV_DEVICE_ERROR);
   assert_int_equal(t.count, 0);
   assert_true(bad.done == 1 && skipped.done == 1 && downstream.done == 1);
-  assert_ok(clv__vnpu_stream_launch(&t.queue, a, &fresh.launch, &error), error); /* the failure was reported: runs again */
+  /* The failure was reported, so the stream runs later launches again. */
+  assert_ok(clv__vnpu_stream_launch(&t.queue, a, &fresh.launch, &error), error);
   assert_ok(clv__vnpu_stream_synchronize(&t.queue, a, &error), error);
   assert_int_equal(t.count, 1);
   assert_ok(clv__vnpu_stream_copy_in(&t.queue, a, 12345, "x", 1, &error), error);
@@ -382,13 +383,14 @@ static void operators_have_figures(void **state) {
                {"", "Gather", two, 2, 1 + 8},
                {"", "Relu", in, 1, 7},
                {"", "Relu", &none, 1, 0.007},
-               {"", "Neg", in, 1, 8000e6},       /* no parameters of its own */
-               {"other", "Relu", in, 1, 8000e6}, /* the parameters are for another domain */
+               {"", "Neg", in, 1, 8000e6},       /* the speed model has no parameters for Neg */
+               {"other", "Relu", in, 1, 8000e6}, /* the parameters for Relu are for another domain */
                {"", "SparseAggregate", in, 3, 8000e6}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     clv_node_info node = {.op = cases[i].op, .domain = cases[i].domain, .input_count = cases[i].count, .output_count = 1};
     double got = clv__vnpu_node_seconds(&speed, &node, cases[i].inputs, &in[0]), expected = cases[i].expected_us * 1e-6 * 3 / 2;
-    if (!(got > expected * 0.999 && got < expected * 1.001)) fail_msg("%zu: %g s, not %g", i, got, expected);
+    if (!(got > expected * 0.999 && got < expected * 1.001))
+      fail_msg("case %zu: the stated time is %g s, expected %g s", i, got, expected);
   }
 }
 

@@ -1,6 +1,6 @@
-/* The virtual NPU's two engines: random commands on several streams, ordered by events, have the same results as in sequence.
- * Failures reach exactly the later commands. Copies overlap with launches. Small copies wake no thread, and the compute engine
- * can run them. Notifications arrive once, and are sent without a lock. */
+/* The virtual NPU's two engines: random commands on several streams, ordered by events, have the same results as if they ran
+ * one after another. A failure reaches exactly the commands that wait for the failed one. Copies overlap with launches. Small
+ * copies wake no thread, and the compute engine can run them. Notifications arrive once, and are sent without a lock. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -62,7 +62,7 @@ typedef struct world world;
 typedef struct work {
   clv__vnpu_launch launch;
   world *world;
-  uint32_t cell, from[2]; /* indices of cells: written, read; from[i] == COMMANDS: a constant is used */
+  uint32_t cell, from[2]; /* indices of the cells that it writes and reads; from[i] == COMMANDS: it uses a constant instead */
   bool fails;
 } work;
 
@@ -73,7 +73,7 @@ typedef struct notice {
   atomic_bool wrong;
 } notice;
 
-/* What a stream or event knows to be complete, if everything ran in sequence. */
+/* The work that must be complete when a stream or event is reached, determined by executing all commands in sequence. */
 typedef struct order {
   uint32_t seen[STREAMS]; /* per stream, the last cell that is already written; COMMANDS: none */
   int failure;            /* number of the work that failed, from 1; 0: none */
@@ -220,7 +220,8 @@ static void run_world(world *w, bool may_fail, uint64_t seed) {
   }
   for (int s = 0; s < STREAMS; ++s) synchronize(w, s);
   for (uint32_t k = 0; k < COMMANDS; ++k) {
-    if (w->expected[k] != 0 && *cell(w, k) != w->expected[k]) fail_msg("command %u came too early or not at all", k);
+    if (w->expected[k] != 0 && *cell(w, k) != w->expected[k])
+      fail_msg("the result of command %u is wrong: it ran too early or not at all", k);
   }
   for (uint32_t i = 0; i < w->out_count; ++i) assert_int_equal(w->out[i], w->expected_out[i]);
   for (int e = 0; e < EVENTS; ++e) clv__vnpu_event_destroy(&w->rig.queue, w->events[e]);
@@ -292,7 +293,8 @@ static clv_status take_10_ms(clv__vnpu_launch *launch, double *seconds, clv_erro
   return CLV_OK;
 }
 
-/* By the model's clock: work on two streams takes as long as the busier engine, and work on one stream takes the sum. */
+/* With a speed model, work on two streams takes as long as the work of the busier engine. Work on one stream takes as long as the
+ * work of both engines together. */
 static void engines_take_their_time_together(void **state) {
   (void)state;
   static rig r;
@@ -345,7 +347,7 @@ static clv_status do_nothing(clv__vnpu_launch *launch, double *seconds, clv_erro
   return CLV_OK;
 }
 
-/* The ways to make a small copy start: what the caller waits for, or enqueues next. */
+/* The next call after a small copy was enqueued: each of them must make the copy start. */
 typedef enum way { STREAM, EVENT, NOTICE, LAUNCH, LARGE, DESTROY, FULL, WAYS } way;
 
 static void go_on(rig *r, way how, clv_stream *stream, clv_stream *other, clv_event *event, uint64_t memory) {
@@ -417,7 +419,7 @@ static void small_copies_are_done_by_who_computes(void **state) {
   assert_ok(clv__vnpu_stream_synchronize(&r.queue, copies, &error), error);
   let_all_sleep(&r);
   pthread_mutex_lock(&r.queue.lock);
-  r.queue.engines[CLV__VNPU_DMA].asleep = false; /* it is not signalled while it counts as awake, so it runs no copies */
+  r.queue.engines[CLV__VNPU_DMA].asleep = false; /* pretends that the engine is awake: it gets no signal, so it runs no copies */
   pthread_mutex_unlock(&r.queue.lock);
   for (uint64_t i = 0; i < 200; ++i) {
     uint64_t back = ~i;
@@ -473,7 +475,8 @@ static int calls_of(locked *l) {
   return calls;
 }
 
-/* The caller holds a lock during all its calls, and the notification takes the same lock: no call may send it. */
+/* The caller holds a lock during all its calls, and the notification function takes the same lock. A call that sent the
+ * notification itself would therefore deadlock. */
 static void notices_come_once(void **state) {
   (void)state;
   static rig r;
@@ -483,7 +486,7 @@ static void notices_come_once(void **state) {
   clv_stream *third = stream_of(&r);
   clv_event *event = event_of(&r), *follows = event_of(&r), *free_running = event_of(&r);
   locked l = {PTHREAD_MUTEX_INITIALIZER, 0};
-  /* An event that was never recorded counts as reached. */
+  /* An event that was never recorded counts as complete: its notification is sent at once. */
   assert_ok(clv__vnpu_event_notify(&r.queue, event, call_locked, &l, &error), error);
   assert_int_equal(l.calls, 1);
   for (int fails = 0; fails < 2; ++fails) {

@@ -92,7 +92,8 @@ static void a_device_that_hangs_can_be_closed(void **state) {
     assert_ok(r.b->event_notify(r.device, event, count_call, &calls, &error), error);
     assert_ok(r.b->event_wait(r.device, other, event, &error), error);
     assert_ok(r.b->event_record(r.device, later, other, &error), error);
-    /* The copy engine still works. It uses another buffer, because launches before the hung one may still read theirs. */
+    /* The copy engine still works. The copies use another buffer, because launches before the hung one may still
+     * read the bound buffers. */
     clv_stream *third = NULL;
     clv_buffer *own = NULL;
     float data[4] = {1, 2, 3, 4}, back[4] = {0};

@@ -134,7 +134,9 @@ static void the_check_sees_every_overlap(void **state) {
     }
     clv_status status = clv__vnpu_layout_check(p, &error);
     bool right = is_right(p);
-    if (right != (status == CLV_OK)) fail_msg("round %d: %s", round, right ? error.message : "an invalid layout was accepted");
+    if (right != (status == CLV_OK))
+      fail_msg("round %d: %s: %s", round, right ? "a valid layout was rejected" : "an invalid layout was accepted",
+               error.message);
     if (!right) assert_int_equal(status, CLV_INVALID_MODEL);
     ++*(right ? &taken : &refused);
     finish_program(&m);

@@ -53,7 +53,7 @@ static void memory_limits_are_told(void **state) {
   clv_error error = {0};
   clv_graph *graph = square_graph();
   clv__shapes *shapes = shapes_of(graph);
-  clv_option option = {"memory", "20000"}; /* enough memory for each node alone, but not for all */
+  clv_option option = {"memory", "20000"}; /* enough memory for each node alone, but not for all three */
   clv_device_config config = {.struct_size = sizeof config, .name = "npu", .option_count = 1, .options = &option};
   clv_device *device = NULL;
   assert_ok(b->open(NULL, &fake.host, &config, &device, &error), error);
@@ -73,7 +73,7 @@ static void memory_limits_are_told(void **state) {
   assert_ok(b->open(NULL, &fake.host, &config, &device, &error), error);
   b->supports(device, &whole, 0, &verdict);
   assert_false(verdict.supported);
-  assert_non_null(strstr(verdict.reason, "needs 18.8 KiB, but its memory is 18.6 KiB"));
+  assert_non_null(strstr(verdict.reason, "needs 18.8 KiB of memory, but the device has 18.6 KiB"));
   clv_buffer *buffer = NULL;
   assert_int_equal(b->buffer_alloc(device, 19001, &buffer, &error), CLV_OUT_OF_MEMORY);
   assert_non_null(strstr(error.message, "18.6 KiB"));
@@ -101,7 +101,7 @@ static void verdicts_have_reasons(void **state) {
       {"default", "Relu", "d", "o", "dtype f64"},
       {"default", "Relu", "five", "o", "rank 5, above the maximum of 4"},
       {"default", "Relu", "dynamic", "o", "dynamic shape f32[s0,3]"},
-      {"default", "Einsum", "f f", "o", "operator Einsum is not in its description"},
+      {"default", "Einsum", "f f", "o", "operator Einsum is not in the device's description"},
       {"default", "Relu", "nothing_known", "o", "unknown dtype"},
       {"default", "Reshape", "f asked", "o", "its shape depends on data"},
       {"default", "Reshape", "f kept", "o", NULL},
@@ -121,7 +121,7 @@ static void verdicts_have_reasons(void **state) {
       {"all", "Relu", "dynamic", "o", NULL},
       {"all", "Relu", "five", "o", NULL},
       {"all", "NoSuchOperator", "f", "o", "unknown dtype"},
-      {"{\"operators\": \"all\", \"memory\": 100}", "Relu", "f", "o", "needs 128 bytes, but its memory is 100 bytes"},
+      {"{\"operators\": \"all\", \"memory\": 100}", "Relu", "f", "o", "needs 128 bytes of memory, but the device has 100 bytes"},
   };
   fake_host fake;
   fake_host_init(&fake, heap());
@@ -156,7 +156,7 @@ static void verdicts_have_reasons(void **state) {
       clv_verdict verdict;
       b->supports(device, &view, 0, &verdict);
       if (verdict.supported || (strstr(verdict.reason, c->says) == NULL && strstr(verdict.reason, "dtype i64") == NULL)) {
-        fail_msg("case %zu: '%s'", i, verdict.reason);
+        fail_msg("case %zu: the node is supported, or the reason is not the expected one: '%s'", i, verdict.reason);
       }
       b->close(device);
       clv__graph_destroy(graph);
@@ -172,9 +172,10 @@ static void verdicts_have_reasons(void **state) {
       view.types = shapes->types;
     }
     b->supports(device, &view, 0, &verdict);
-    if (c->says == NULL && !verdict.supported) fail_msg("case %zu: refused: %s", i, verdict.reason);
+    if (c->says == NULL && !verdict.supported)
+      fail_msg("case %zu: the node must be supported, but is rejected: %s", i, verdict.reason);
     if (c->says != NULL && (verdict.supported || strstr(verdict.reason, c->says) == NULL)) {
-      fail_msg("case %zu: '%s' does not say '%s'", i, verdict.reason, c->says);
+      fail_msg("case %zu: the node is supported, or the reason '%s' does not contain '%s'", i, verdict.reason, c->says);
     }
     if (verdict.supported) { /* then a program of that node alone must compile */
       clv__arena arena;
@@ -256,7 +257,8 @@ static void mutated_files_are_refused_or_run(void **state) {
     int loads = 0;
     try_blob(b, device, graph, &good, &loads);
     assert_int_equal(loads, 1);
-    for (size_t cut = 0; cut < good.size_bytes; ++cut) { /* truncated; then also with a correct header */
+    for (size_t cut = 0; cut < good.size_bytes;
+         ++cut) { /* a truncated file, first with the old header, then with a correct one */
       bad = good;
       bad.size_bytes = cut;
       loads = 0;
@@ -332,7 +334,7 @@ static void expect_damaged(const clv_backend *b, clv_device *device, blob *bad, 
   clv_error error = {0};
   seal(bad);
   assert_int_equal(b->save->load(device, bad->data, bad->size_bytes, &executable, &error), CLV_INVALID_MODEL);
-  if (strstr(error.message, what) == NULL) fail_msg("'%s' for '%s'", error.message, what);
+  if (strstr(error.message, what) == NULL) fail_msg("the error message '%s' does not contain '%s'", error.message, what);
 }
 
 /* Changes each number of each operand in the instruction stream: the file is rejected, because the operand no longer matches the
@@ -351,7 +353,7 @@ static void operands_are_where_the_graph_has_them(void **state) {
       for (int field = 0; field < 3; ++field) { /* kind, index, offset */
         bad = good;
         bad.data[at + (size_t)field * 4] ^= 64;
-        expect_damaged(b, device, &bad, "an operand differs from the graph");
+        expect_damaged(b, device, &bad, "an operand's location differs from the one that its graph implies");
       }
     }
   }
@@ -433,9 +435,11 @@ static void every_allocation_may_fail(void **state) {
       counting.fail_at = fail_at;
       clv_status failure;
       bool done = whole_life(&counting.allocator, graph, shapes->types, dynamic ? "all" : "default", &failure);
-      if (counting.live != before) fail_msg("allocation %zu: %zu live, %zu before", fail_at, counting.live, before);
-      if (done && counting.calls < fail_at) break; /* beyond the last allocation */
-      if (!done && failure != CLV_OUT_OF_MEMORY) fail_msg("allocation %zu: %s", fail_at, clv_status_name(failure));
+      if (counting.live != before)
+        fail_msg("after allocation %zu failed, %zu allocations are live, %zu before", fail_at, counting.live, before);
+      if (done && counting.calls < fail_at) break; /* fewer allocations than `fail_at`: none of them failed */
+      if (!done && failure != CLV_OUT_OF_MEMORY)
+        fail_msg("after allocation %zu failed, the status is %s", fail_at, clv_status_name(failure));
       assert_true(fail_at < 5000);
     }
     counting.fail_at = 0;
@@ -471,7 +475,7 @@ static void unknown_operators_are_for_planning(void **state) {
   b->supports(picky, &view, 0, &verdict);
   assert_false(verdict.supported);
   b->supports(device, &view, 0, &verdict);
-  if (!verdict.supported) fail_msg("refused: %s", verdict.reason);
+  if (!verdict.supported) fail_msg("the node must be supported, but is rejected: %s", verdict.reason);
   clv_error error = {0};
   clv_executable *executable = NULL;
   assert_ok(b->compile(device, &view, NULL, &executable, &error), error);
@@ -512,7 +516,8 @@ static void unbound_weights_are_constants(void **state) {
     view.types = shapes->types;
     clv_verdict verdict;
     b->supports(device, &view, 0, &verdict);
-    if (verdict.supported != (weight == 1)) fail_msg("weight %d: %s", weight, verdict.reason);
+    if (verdict.supported != (weight == 1))
+      fail_msg("weight %d: MatMul must be supported only if its second input is a weight: %s", weight, verdict.reason);
     clv__shapes_destroy(shapes);
     clv__graph_destroy(graph);
   }

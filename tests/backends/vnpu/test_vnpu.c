@@ -389,12 +389,12 @@ static void bodies_run(void **state) {
     view.types = shapes->types;
     fake_backend(&fake)->supports(device, &view, 1, &verdict);
     assert_false(verdict.supported);
-    assert_non_null(strstr(verdict.reason, "If is not in its description"));
+    assert_non_null(strstr(verdict.reason, "If is not in the device's description"));
     fake_backend(&fake)->close(device);
     device = fake_device(&fake, "{\"operators\": {\"If\": {}, \"Add\": {}, \"Relu\": {}}, \"control_flow\": true}");
     fake_backend(&fake)->supports(device, &view, 1, &verdict);
     assert_false(verdict.supported);
-    assert_non_null(strstr(verdict.reason, "its body: operator Mul is not in its description"));
+    assert_non_null(strstr(verdict.reason, "its body: operator Mul is not in the device's description"));
     fake_backend(&fake)->close(device);
     clv__shapes_destroy(shapes);
     clv__graph_destroy(graph);
@@ -464,7 +464,7 @@ static void launches_take_the_modelled_time(void **state) {
     if (k == 0) assert_true(seconds >= 0.04);
     fake_session_close(&session);
     b->close(device);
-    if (k == 1) { /* the model is faster than this machine: warned once */
+    if (k == 1) { /* the speed model is faster than the real computation, so there is one warning */
       assert_int_equal(fake.logged, 1);
       assert_non_null(strstr(fake.log, "of its speed model"));
     }

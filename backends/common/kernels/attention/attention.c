@@ -15,7 +15,7 @@ static const clv_tensor *present_of(const clv_tensor *tensors, uint32_t count, u
 
 /* ---- Reading the call ---- */
 
-/* Wraps on overflow. If a dim is 0, the other dims may be so large that their product overflows; it is then not used. */
+/* Multiplies, and wraps on overflow. The product of dims can overflow only if another dim is 0. It is then not used. */
 static int64_t times(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a * (uint64_t)b);
 }
@@ -120,8 +120,9 @@ static void join_cache(const clv__attention_rows *rows, const clv_tensor *presen
 static clv_status check_valid(const clv__kernel_call *call, const clv__attention *a) {
   for (int64_t b = 0; a->valid != NULL && b < a->batches; ++b) {
     if (a->valid[b] >= 0 && a->valid[b] <= a->total) continue;
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "nonpad_kv_seqlen[%lld] is %lld, but there are %lld keys",
-                          (long long)b, (long long)a->valid[b], (long long)a->total);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
+                          "nonpad_kv_seqlen[%lld] is %lld; it must be from 0 to %lld, the number of keys", (long long)b,
+                          (long long)a->valid[b], (long long)a->total);
   }
   return CLV_OK;
 }

@@ -34,7 +34,7 @@ typedef struct clv__attention_mask {
 typedef struct clv__attention {
   clv__attention_rows query, key, value;
   clv__attention_mask masks[CLV__ATTENTION_MASKS]; /* applied in order */
-  const clv_tensor *scores;                        /* output of the scores; NULL: not requested */
+  const clv_tensor *scores;                        /* output tensor for the scores; NULL: not requested */
   clv__attention_rows output;
   int64_t mask_keys;             /* keys from this index on are masked out */
   const int64_t *valid;          /* number of valid keys per batch; NULL: all */

@@ -3,7 +3,8 @@
  * this file, processes a few query rows at a time with all their scores. It is used for decoding, and if the scores are output or
  * rounded. The second, in tiles.h, processes blocks of queries and keys as matrix products. */
 
-/* Returns a row as REALs: in the tensor if that has the dtype of REAL, otherwise converted, in `line`. */
+/* Returns the address of a row of REALs: in the tensor if the tensor has the dtype of REAL, otherwise `line`, to which the row is
+ * converted. */
 static const REAL *NAME(row)(const clv__attention_rows *rows, int64_t batch, int64_t head, int64_t at, REAL *line) {
   const clv_tensor *tensor;
   const int64_t first = clv__attention_row(rows, batch, head, at, &tensor);

@@ -24,7 +24,7 @@
 #include "backends/common/kernels/attention/tile.h"
 
 clv__attention_product clv__attention_product_choose(bool is_double, bool wide) {
-  (void)wide; /* used only with AVX-512, because 16 registers are too few */
+  (void)wide; /* used only with AVX-512, which has 32 registers; 16 are too few */
   if (is_double) return (clv__attention_product){CLV__ATTENTION_LANES, f64_scores, f64_sums};
 #if CLV__VECTOR_BYTES == 64
   if (wide) return (clv__attention_product){2 * CLV__ATTENTION_LANES, f32_wide_scores, f32_wide_sums};

@@ -48,7 +48,7 @@ typedef int32_t lane_bits_f32 __attribute__((vector_size(CLV__VECTOR_BYTES), ali
 typedef double lanes_f64 __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(double)), may_alias));
 typedef int64_t lane_bits_f64 __attribute__((vector_size(CLV__VECTOR_BYTES), aligned(sizeof(double)), may_alias));
 
-/* Applies clv__exp_f32() in place. */
+/* Replaces each lane by its exponential, as clv__exp_f32() computes it. */
 static inline __attribute__((always_inline)) void exponential_lanes_f32(lanes_f32 *x) {
   const lane_bits_f32 tiny = *x < -87.0f;
   const lanes_f32 low = (lanes_f32)(~tiny & (lane_bits_f32)*x);
@@ -88,7 +88,7 @@ static inline __attribute__((always_inline)) void exponential_lanes_f64(lanes_f6
 #include "backends/common/kernels/attention/body.h"
 #include "backends/common/kernels/attention/tiles.h"
 
-/* Wraps on overflow. If a dim is 0, the other dims may be so large that their product overflows; it is then not used. */
+/* Multiplies, and wraps on overflow. The product of dims can overflow only if another dim is 0. It is then not used. */
 static int64_t times(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a * (uint64_t)b);
 }
@@ -118,7 +118,7 @@ static size_t slice_bytes(const clv__attention *a, const cut *c) {
   return wide ? rows_scratch_f64(a) : rows_scratch_f32(a);
 }
 
-/* Whether there is anything to compute, in addition to joining the cache. */
+/* Whether an output or the scores must be computed. If not, only the past and new rows are copied to the cache. */
 static bool has_output(const clv__attention *a) {
   return (a->output.tensor != NULL && !clv__tensor_is_empty(a->output.tensor)) ||
          (a->scores != NULL && !clv__tensor_is_empty(a->scores));

@@ -216,7 +216,7 @@ static void NAME(scale)(REAL *numbers, int64_t count, int64_t columns, const REA
   }
 }
 
-/* Processes keys [first, first + count), stored at `keys` and `values`, for a panel. */
+/* Adds the contribution of keys [first, first + count), stored at `keys` and `values`, to the sums of a panel. */
 static void NAME(meet)(const NAME(tiles) * t, const NAME(panel) * p, int64_t first, int64_t count, const REAL *keys,
                        int64_t key_step, const REAL *values, int64_t value_step) {
   const clv__attention *a = t->a;

@@ -1,8 +1,8 @@
 /* Conv and ConvTranspose. Both gather: an output position reads one input position for each tap of the kernel. A transposed
  * convolution of stride s splits into s phases per axis. Each phase is a stride-1 convolution with a fixed subset of the taps.
  *
- * Most shapes run as a blocked matrix product whose right side is gathered block by block, so that no complete im2col matrix
- * exists. If groups have few output channels (depthwise), output rows are accumulated directly. */
+ * Most shapes run as a blocked matrix product whose right-hand matrix is gathered block by block, so that no complete im2col
+ * matrix exists. If groups have few output channels (depthwise), output rows are accumulated directly. */
 #include <stdio.h>
 
 #include "backends/common/kernels/families.h"
@@ -259,7 +259,7 @@ static size_t conv_scratch_bytes(const clv__kernel_call *call) {
                     .columns = 1,
                     .depth = c.in_channels};
   for (int32_t i = 0; i < w.spatial; ++i) {
-    int64_t stride = c.transposed ? w.stride[i] : 1; /* the first phase is the largest */
+    int64_t stride = c.transposed ? w.stride[i] : 1; /* count the columns of the first phase, which has the most */
     gemm.columns *= (w.output[i] + stride - 1) / stride;
     gemm.depth *= w.kernel[i];
   }

@@ -39,7 +39,8 @@ static clv_status lines_read(const clv__kernel_call *call, uint32_t input, int64
   } else {
     char text[128];
     clv__tensor_text(t, text, sizeof text);
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "input %u, %s, does not fit matrices of %lld %s", input, text,
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT,
+                          "input %u, a scale or zero point, is %s; expected one number, or one for each of %lld %s", input, text,
                           (long long)count, along ? "columns" : "rows");
   }
   return CLV_OK;

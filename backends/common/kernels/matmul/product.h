@@ -1,6 +1,6 @@
 /* A batch of matrix products C = A B. MatMul, Gemm and Einsum are expressed as such products. Operands are addressed with tables
- * of offsets: element (i, k) of A in batch n is a[a_batch[n] + a_row[i] + a_depth[k]], and so on. With tables instead of strides,
- * one matrix axis can combine several tensor axes. */
+ * of offsets: element (i, k) of A in batch n is a[a_batch[n] + a_row[i] + a_depth[k]]. B and C have such tables, too. With tables
+ * instead of strides, one matrix axis can combine several tensor axes. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_PRODUCT_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_PRODUCT_H
 

@@ -8,7 +8,9 @@
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 
-enum { LANES = 8 /* partial sums, so that sums vectorise; their order depends only on the count */ };
+/* The number of partial sums of a row, so that the compiler can vectorise the loops. The order of the additions depends only on
+ * the number of elements. */
+enum { LANES = 8 };
 
 double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power) {
   double lanes[LANES] = {0}, chunk[CLV__NORMALIZE_CHUNK], sum = 0;

@@ -12,7 +12,7 @@ typedef struct NAME(units) {
   int rows; /* number of sequences; the next three members are the distances between sequences, in elements */
   int64_t sums_step, x_step, state_step;
   REAL *sums;           /* [gates, PANEL]: the products of R with the states; may be overwritten */
-  const REAL *x, *bias; /* [gates, PANEL], for all gates: W times the inputs; the bias, the same for all sequences */
+  const REAL *x, *bias; /* [gates, PANEL], for all gates. x: W times the inputs; bias: the same for all sequences */
   const REAL *peephole; /* weights of the input, output and forget gates, peephole_step elements apart; NULL: none */
   int64_t peephole_step;
   const REAL *late;   /* GRU: the bias that is added before the reset gate is applied */
@@ -76,7 +76,8 @@ static void NAME(prepare)(const clv__recurrent *p, int64_t direction) {
 
 /* ---- Steps with ONNX's default gate functions ---- */
 
-/* The arrays that a loop reads and writes do not overlap, unless they are identical. */
+/* A vectorized loop over the units of a panel. An array that it writes must not partly overlap one that it reads: the two are
+ * either disjoint or the same. */
 #define UNIT_LOOP _Pragma("omp simd") for (int i = 0; i < PANEL; ++i)
 
 PLAIN static void NAME(plain_rnn)(const NAME(units) * u) {
@@ -242,7 +243,7 @@ static void NAME(finish_gru_first)(const clv__recurrent *p, const clv__gate_func
   for (int i = 0; i < PANEL; ++i) u->reset[i] = r[i] * u->before[i];
 }
 
-/* The second half: computes the state, after the product of R with r * h of all units. */
+/* The second half of that step: computes the state. u->sums holds the product of R with r * h. */
 static void NAME(finish_gru_second)(const clv__recurrent *p, const clv__gate_function *f, const NAME(units) * u) {
   const REAL *x = u->x + 2 * PANEL, *bias = u->bias + 2 * PANEL;
   for (int i = 0; i < PANEL; ++i) u->sums[i] += x[i] + bias[i];
@@ -250,7 +251,7 @@ static void NAME(finish_gru_second)(const clv__recurrent *p, const clv__gate_fun
   for (int i = 0; i < PANEL; ++i) u->h[i] = (1 - u->update[i]) * u->sums[i] + u->update[i] * u->before[i];
 }
 
-/* ---- Steps of either kind ---- */
+/* ---- Steps with the default functions (finish_plain) and with any functions (finish_any) ---- */
 static void NAME(finish_plain)(const clv__recurrent *p, const phase *ph, const NAME(units) * u) {
   if (p->kind == CLV__RNN)
     NAME(plain_rnn)(u);

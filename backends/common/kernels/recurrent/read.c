@@ -73,7 +73,7 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
   const float *alpha = clv__attribute_floats(call->attributes, "activation_alpha", &alphas);
   const float *beta = clv__attribute_floats(call->attributes, "activation_beta", &betas);
   if (given && names->count != (size_t)(each * out->directions)) {
-    snprintf(reason, 160, "%zu activations where %d are needed", (size_t)names->count, each * out->directions);
+    snprintf(reason, 160, "%zu activations are given, but %d are needed", (size_t)names->count, each * out->directions);
     return false;
   }
   out->is_plain = isinf(out->clip) && !out->couples;

@@ -18,7 +18,7 @@ enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, PACK_LINE
 typedef struct phase {
   int64_t step, in_chunk;
   int first_gate, gates;
-  bool is_first, of_reset; /* it is the first half of a step; R is multiplied by r * h, not by h */
+  bool is_first, of_reset; /* is_first: it is the first half of a step; of_reset: R is multiplied by r * h, not by h */
   int from;                /* index in h[] of the state before the step */
 } phase;
 
@@ -138,8 +138,9 @@ static clv_status check_lengths(const clv__recurrent *p, clv_error *error) {
   for (int64_t i = 0; p->lengths != NULL && i < p->batch; ++i) {
     const int32_t length = ((const int32_t *)p->lengths->data)[i];
     if (length >= 0 && length <= p->steps) continue;
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "sequence_lens[%lld] is %d, but there are %lld steps", (long long)i,
-                          (int)length, (long long)p->steps);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "sequence_lens[%lld] is %d; it must be from 0 to %lld, the number of steps", (long long)i, (int)length,
+                          (long long)p->steps);
   }
   return CLV_OK;
 }
