@@ -205,7 +205,7 @@ static clv_status write_file(writing *w, const clv_allocator *allocator, const c
   clv_error own = {0};
   clv_status status = header.failed ? clv__error_memory(w->error, sizeof *info) : save(self, write_payload, w, &own);
   if (status != CLV_OK && !header.failed && (w->error == NULL || w->error->message[0] == '\0')) {
-    clv__error_set(w->error, status, "its backend cannot save it: %s", own.message);
+    clv__error_set(w->error, status, "the device's backend cannot save the executable: %s", own.message);
   }
   uint64_t total = w->at;
   void *map = MAP_FAILED;

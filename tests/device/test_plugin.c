@@ -229,7 +229,7 @@ static void all_there_are(void **state) {
   }
   static const struct {
     const char *name, *says;
-  } left_out[] = {{"vnpu", "give them by name"},         {"fails", "driver 7 is asleep"}, {"unresolved", "nobody_has"},
+  } left_out[] = {{"vnpu", "request one by name"},         {"fails", "driver 7 is asleep"}, {"unresolved", "nobody_has"},
                   {"other_abi", "plugin ABI version 3"}, {"cpu", "named 'cpu' already"},  {"no_symbol", "not a plugin"},
                   {"needs_newer", "needs a host"},       {"too_short", "at least"},       {"lacks_slot", "compile"},
                   {"file", "is named 'other'"},          {"relative", "must start with"}, {"auto", "is reserved"}};
@@ -258,8 +258,8 @@ static void keys(void **state) {
       {"lists:slow", "lists:slow:colour=red",
        "device 'lists:slow': option 'colour' is unknown; the options of lists are: speed (high or none)"},
       {"cpu", "cpu:colour=red", "option 'colour' is unknown; the options of cpu are: profile (on or off); fuse"},
-      {"npu", "npu:colour=red", "option 'colour' is unknown; vnpu has frequency (a number above 0)"},
-      {"opencl", "opencl:colour=red", "option 'colour' is unknown; opencl has capture"},
+      {"npu", "npu:colour=red", "option 'colour' is unknown; the options of vnpu are: frequency (a number above 0)"},
+      {"opencl", "opencl:colour=red", "option 'colour' is unknown; the options of opencl are: capture"},
       {"npu", "npu:frequency=0", "device option frequency=0: must be a number above 0"},
       {"cpu", "cpu:fuse=maybe", "option fuse=maybe: expected on or off"},
       {"cpu:cores=0", NULL, "device 'cpu:cores=0': 'cores=0' is not a device number; give options separately"},

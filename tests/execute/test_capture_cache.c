@@ -329,7 +329,8 @@ static void delete_user(user *u) {
   free(u);
 }
 
-/* Runs a key: captures it if the cache says so. Returns true for a hit. */
+/* Looks the key up as a run would. After a miss, inserts an entry for the key if the cache says that the run may be captured.
+ * Returns true for a hit. */
 static bool use(user *u, uint32_t key, clv__capture_verdict *verdict) {
   clv_error error = {0};
   if (u->entries[key] != NULL && clv__capture_entry_enter(u->cache, u->entries[key]) != NULL) {

@@ -185,7 +185,7 @@ static void a_claim_that_fails(void **state) {
   clv_graph *graph = test_random_graph(&m.counting.allocator, 1, 10);
   assert_int_equal(clv_plan_make(graph, m.devices, NULL, &plan, &error), CLV_INTERNAL_ERROR);
   assert_null(plan);
-  assert_non_null(strstr(error.message, "odd: choosing its node groups: no groups today"));
+  assert_non_null(strstr(error.message, "odd: cannot choose its node groups: no groups today"));
   clv_graph_destroy(graph);
   machine_close(&m);
 }

@@ -110,7 +110,7 @@ static void refusals_say_why(void **state) {
   expect_refusal(&f, &options, "node 'conv' (Conv): no device can run it: npu: not on npu; cpu: not on cpu");
   options.support = NULL;
   options.strategy = "magic";
-  expect_refusal(&f, &options, "strategy 'magic' is unknown; there are: optimal, contiguous, propagate");
+  expect_refusal(&f, &options, "strategy 'magic' is unknown; expected one of: optimal, contiguous, propagate");
   close_all(&f);
 }
 

@@ -86,7 +86,8 @@ clv_status clv__cpu_list_memory(clv__cpu_list *list, const clv__dnn_layout *layo
 /* Records that the address at `place`, within the call appended last, is `base` + `addend`. */
 clv_status clv__cpu_list_patch(clv__cpu_list *list, const void *place, uint32_t base, size_t addend, clv_error *error);
 
-/* Sorts the patches and records the range of each base. The block does not grow after that. */
+/* Completes the list: sorts its patches by base, and records for each base which patches are its own. No call or patch may be
+ * appended after that. */
 clv_status clv__cpu_list_seal(clv__cpu_list *list, clv_error *error);
 
 /* ---- A complete list (list.c) ---- */

@@ -33,6 +33,10 @@ static void others_do_without(void **state) {
   assert_true(has_cpu);
   clv_devices_close(devices);
   options.list = "gpu,cpu";
+  assert_ok(clv_devices_open(context, &options, &devices, &error), error);
+  assert_int_equal(clv_devices_count(devices), 1);
+  clv_devices_close(devices);
+  options.no_fallback = true;
   assert_int_equal(clv_devices_open(context, &options, &devices, &error), CLV_NOT_SUPPORTED);
   assert_non_null(strstr(error.message, "device 'gpu': "));
   clv_context_destroy(context);
