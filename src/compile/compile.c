@@ -74,7 +74,7 @@ static clv_status obtain(clv__executables *all, work *w, clv__arena *arena, clv_
     status = clv__executable_obtain(all->share, all->folder, devices, w->device, w->view, &all->options, arena, &compiled->use,
                                     &compiled->origin, &by_device, error);
   }
-  if (by_device) all->failed_device = w->device;
+  if (by_device) all->failed_device = w->device, all->failed_partition = w->partition;
   if (status != CLV_OK) return add_context(all, w, status, error);
   compiled->origin.ms = now_ms() - start;
   compiled->view = w->view;
@@ -230,7 +230,8 @@ void clv__executables_drop(clv__executables *all, uint32_t partition, clv__compi
 
 clv_status clv__executables_init(const clv_plan *plan, const clv_compile_options *options, const clv_compiled *folder,
                                  clv__executables *all, clv_error *error) {
-  *all = (clv__executables){.plan = plan, .folder = folder, .options = *options, .failed_device = CLV__NO_ID};
+  *all = (clv__executables){
+      .plan = plan, .folder = folder, .options = *options, .failed_device = CLV__NO_ID, .failed_partition = CLV__NO_ID};
   clv__arena_init(&all->arena, plan->graph->allocator);
   work *list = NULL;
   clv__devices_lock(plan->devices);
@@ -258,5 +259,5 @@ void clv__executables_finish(clv__executables *all) {
     clv__executables_drop(all, p, &all->partitions[p]);
   }
   clv__arena_finish(&all->arena);
-  *all = (clv__executables){.failed_device = all->failed_device};
+  *all = (clv__executables){.failed_device = all->failed_device, .failed_partition = all->failed_partition};
 }

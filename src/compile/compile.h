@@ -53,8 +53,8 @@ typedef struct clv__executables {
   clv__executables_counters counters;
   uint64_t uploaded_bytes; /* equals counters.uploaded_bytes */
   /* The device whose call made clv__executables_init() or clv__executables_compile() fail, or CLV__NO_ID.
-   * clv__executables_finish() does not reset it. */
-  uint32_t failed_device;
+   * clv__executables_finish() does not reset them. */
+  uint32_t failed_device, failed_partition; /* the partition: if compiling it failed, otherwise CLV__NO_ID */
 } clv__executables;
 
 /* Gets an executable for every partition of the plan, and uploads their weights. `executables` is the caller's storage. The plan,

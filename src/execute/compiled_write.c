@@ -93,13 +93,29 @@ static clv_status add_executables(writing *w, clv_error *error) {
   return CLV_OK;
 }
 
+/* Adds the executables of the session. */
 static clv_status compile(writing *w, clv_error *error) {
-  CLV__TRY(clv_session_create(w->plan, &w->session_options, &w->session, error));
   if (w->options.input_count > 0) CLV__TRY(clv__session_prepare(w->session, w->options.inputs, w->options.input_count, error));
   clv__devices_lock(w->plan->devices);
   clv_status status = add_executables(w, error);
   clv__devices_unlock(w->plan->devices);
   return status;
+}
+
+static void finish(writing *w) {
+  clv_session_destroy(w->session);
+  clv_plan_destroy(w->plan);
+  clv_graph_destroy(w->graph);
+  clv__folder_end(w->writer);
+}
+
+/* Writes everything and compiles. `divided` is set if devices found partitions too large and the session divided them: what was
+ * written then has the wrong partitions. */
+static clv_status write_once(writing *w, const char *directory, bool *divided, clv_error *error) {
+  CLV__TRY(write_plan(w, directory, error));
+  CLV__TRY(clv_session_create(w->plan, &w->session_options, &w->session, error));
+  *divided = w->session->engine->plan != w->plan;
+  return *divided ? CLV_OK : compile(w, error);
 }
 
 clv_status clv_compiled_write(const clv_plan *plan, const clv_compiled_options *options, const char *directory,
@@ -110,17 +126,24 @@ clv_status clv_compiled_write(const clv_plan *plan, const clv_compiled_options *
     return clv__error_set(error, CLV_NOT_SUPPORTED,
                           "this is a what-if plan, with operators that its devices do not support: it cannot be compiled");
   }
-  writing w = {.given = plan};
+  writing first = {.given = plan}, again = {0};
+  bool divided;
   CLV__TRY(clv__graph_check_bound(plan->graph, error));
-  CLV__TRY(read_options(&w, options, error));
-  clv_status status;
-  CLV__TRY_GOTO(write_plan(&w, directory, error));
-  CLV__TRY_GOTO(compile(&w, error));
-  status = clv__folder_commit(w.writer, &w.options, error);
-cleanup:
-  clv_session_destroy(w.session);
-  clv_plan_destroy(w.plan);
-  clv_graph_destroy(w.graph);
-  clv__folder_end(w.writer);
+  CLV__TRY(read_options(&first, options, error));
+  clv_status status = write_once(&first, directory, &divided, error);
+  writing *last = &first;
+  if (status == CLV_OK && divided) { /* again, with the plan of the session */
+    clv__folder_end(first.writer);
+    first.writer = NULL;
+    again = (writing){.given = first.session->engine->plan, .options = first.options, .session_options = first.session_options};
+    again.options.session = &again.session_options;
+    last = &again;
+    status = write_once(last, directory, &divided, error);
+    if (status == CLV_OK && divided)
+      status = clv__error_set(error, CLV_DEVICE_ERROR, "a device compiled a partition and then found it too large");
+  }
+  if (status == CLV_OK) status = clv__folder_commit(last->writer, &last->options, error);
+  finish(&again);
+  finish(&first);
   return status;
 }

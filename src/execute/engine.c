@@ -36,9 +36,9 @@ static clv_status align_constants(clv__engine *engine, clv_error *error) {
 }
 
 clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_plan *own_plan, clv__engine **out,
-                              uint32_t *failed_device, clv_error *error) {
+                              clv__engine_failure *failure, clv_error *error) {
   *out = NULL;
-  *failed_device = CLV__NO_ID;
+  *failure = (clv__engine_failure){CLV__NO_ID, CLV__NO_ID};
   clv__engine *engine = clv__allocate_zero(session->allocator, sizeof *engine);
   if (engine == NULL) return clv__error_memory(error, sizeof *engine);
   *engine = (clv__engine){.users = 1, .plan = plan};
@@ -49,7 +49,7 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
                                  .precision = session->options.precision};
   clv__devices_lock(session->devices);
   clv_status status = clv__executables_init(plan, &compile, session->options.compiled, &engine->executables, error);
-  *failed_device = engine->executables.failed_device;
+  *failure = (clv__engine_failure){engine->executables.failed_device, engine->executables.failed_partition};
   clv__devices_unlock(session->devices);
   if (status == CLV_OK) status = clv__bucket_rule_create(plan, session->options.bucket_multiple, &engine->buckets, error);
   if (status == CLV_OK) status = align_constants(engine, error);

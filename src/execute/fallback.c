@@ -149,16 +149,32 @@ static clv_status take_out(fallback *f, const clv_plan *plan, uint32_t device, c
   return refused;
 }
 
-/* Makes an engine for `plan` or, if devices fail meanwhile, for a plan without them. `own` is `plan` if the engine takes
- * ownership of it, otherwise NULL. */
+/* Divides the partition if its device finds it too large, down to single nodes. Returns false if it cannot be divided. */
+static bool divide(const fallback *f, const clv_plan *plan, const clv__engine_failure *failure, clv_status status,
+                   const clv_error *error, clv_plan **next) {
+  uint32_t p = failure->partition;
+  if (status != CLV_TOO_LARGE || p == CLV__NO_ID || plan->partitions[p].node_count < 2) return false;
+  if (clv__plan_with_halves(plan, p, error->message, next, NULL) != CLV_OK) return false;
+  clv__context_log(f->session->devices->context, 2, "%s; the partition is divided into two", error->message);
+  return true;
+}
+
+/* Makes an engine for `plan`. If a device finds a partition too large, makes one for a plan with this partition divided; if a
+ * device fails, for a plan without it. The engine takes ownership of `own`, which is `plan` or NULL. */
 static clv_status make_engine(fallback *f, const clv_plan *plan, clv_plan *own, clv__engine **engine) {
   clv_session *session = f->session;
   for (;;) {
-    uint32_t device;
+    clv__engine_failure failure;
     clv_error error = {0};
     clv_plan *next;
-    clv_status status = clv__engine_create(session, plan, own, engine, &device, &error);
+    clv_status status = clv__engine_create(session, plan, own, engine, &failure, &error);
     if (status == CLV_OK) return status;
+    if (divide(f, plan, &failure, status, &error, &next)) {
+      clv_plan_destroy(own);
+      plan = own = next;
+      continue;
+    }
+    uint32_t device = failure.device;
     bool is_one = device != CLV__NO_ID && is_of_device(status);
     if (is_one && trim(f, status, device)) continue;
     note_failure(f, status, plan->gone, &error);

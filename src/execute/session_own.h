@@ -206,9 +206,15 @@ static inline bool clv__is_aligned(const void *data, clv_dtype dtype) {
   return element == 0 || (uintptr_t)data % element == 0;
 }
 
+/* What made clv__engine_create() fail; CLV__NO_ID: unknown. */
+typedef struct clv__engine_failure {
+  uint32_t device;    /* the device whose call failed */
+  uint32_t partition; /* the partition that the device could not compile */
+} clv__engine_failure;
+
 /* engine.c */
 clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_plan *own_plan, clv__engine **engine,
-                              uint32_t *failed_device, clv_error *error);
+                              clv__engine_failure *failure, clv_error *error);
 void clv__engine_release(clv_session *session, clv__engine *engine); /* accepts NULL; takes the session's lock */
 
 /* request.c: acquires a request for a run (creates it if necessary, or waits until one is free), and releases it. */

@@ -26,6 +26,11 @@ clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const 
  * pinned to a lost device, or if no other device can run it. */
 clv_status clv__plan_without_devices(const clv_plan *plan, uint32_t lost, const char *reason, clv_plan **out, clv_error *error);
 
+/* Makes the same plan with one partition divided into two on the same device, because the device cannot compile it as a whole
+ * (halves.c). `reason` goes into the notes of its nodes. The partition must have at least two nodes. plan->same_partitions lists
+ * the other partitions. The original plan (plan->origin) must outlive the new one; `plan` need not. */
+clv_status clv__plan_with_halves(const clv_plan *plan, uint32_t partition, const char *reason, clv_plan **out, clv_error *error);
+
 /* Finds a partition that does not fit its device's memory (memory.c). It then either moves the partition to the next device that
  * supports all of its nodes, or streams its weights (for groups of its nodes, if not all fit at once), whichever costs less.
  * Updates the devices, causes, groups and streamed weights of `placing`, and the notes of the plan. `changed`: the plan must be

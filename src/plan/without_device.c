@@ -239,7 +239,7 @@ static bool is_same(const clv__leaving *l, uint32_t before, uint32_t now) {
   return true;
 }
 
-static clv_status find_same(clv__leaving *l, clv_error *error) {
+clv_status clv__leaving_find_same(clv__leaving *l, clv_error *error) {
   const clv__cut *cut = &l->plan->cut;
   uint32_t *same = clv__arena_allocate(&l->plan->arena, cut->count * sizeof *same);
   if (same == NULL) return clv__error_memory(error, cut->count * sizeof *same);
@@ -252,24 +252,17 @@ static clv_status find_same(clv__leaving *l, clv_error *error) {
 }
 
 clv_status clv__plan_without_devices(const clv_plan *old, uint32_t lost, const char *reason, clv_plan **out, clv_error *error) {
-  const clv_allocator *allocator = old->arena.allocator;
+  clv__leaving l;
   *out = NULL;
-  clv_plan *plan = clv__allocate_zero(allocator, sizeof *plan);
-  if (plan == NULL) return clv__error_memory(error, sizeof *plan);
-  clv__leaving l = {.plan = plan, .old = old, .lost = lost & ~old->gone & ((1u << old->devices->count) - 1)};
-  clv__arena_init(&plan->arena, allocator);
-  clv__arena_init(&plan->capability.arena, allocator);
-  plan->origin = old->origin != NULL ? old->origin : old;
-  plan->gone = old->gone | l.lost;
-  l.strategy = clv__strategy_find(old->placement.strategy);
-  if (l.strategy == NULL) l.strategy = clv__strategies[0]; /* the plan file names an unknown strategy */
+  CLV__TRY(clv__leaving_create(old, lost, &l, error));
+  clv_plan *plan = l.plan;
   clv__devices_lock(plan->origin->devices);
   clv_status status = clv__leaving_begin(&l, reason, error);
   if (status == CLV_OK) {
     status = place_in_place(&l, error);
     if (status == CLV_NOT_SUPPORTED) status = place_anew(&l, error);
   }
-  if (status == CLV_OK) status = find_same(&l, error);
+  if (status == CLV_OK) status = clv__leaving_find_same(&l, error);
   clv__devices_unlock(plan->origin->devices);
   if (status == CLV_OK)
     *out = plan;

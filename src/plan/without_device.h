@@ -1,5 +1,5 @@
-/* Removing devices from a plan. Shared by without_device.c, which places nodes again, and without_device_begin.c, which copies
- * the rest. */
+/* Making a plan from another one while a session uses it. Shared by without_device.c, which places the nodes of lost devices
+ * again; halves.c, which divides a partition; and without_device_begin.c, which copies the rest. */
 #ifndef CLEAVE_PLAN_WITHOUT_DEVICE_H
 #define CLEAVE_PLAN_WITHOUT_DEVICE_H
 
@@ -19,6 +19,10 @@ static inline bool clv__is_bit(uint32_t bits, uint32_t device) {
 
 /* Copies a text into the arena. The copy of NULL is NULL. */
 clv_status clv__leaving_text(clv__arena *arena, const char *text, const char **copy, clv_error *error);
+/* Creates an empty plan with the same origin as `old`, without the devices `lost` (bits). The caller destroys l->plan. */
+clv_status clv__leaving_create(const clv_plan *old, uint32_t lost, clv__leaving *l, clv_error *error);
+/* Sets plan->same_partitions. */
+clv_status clv__leaving_find_same(clv__leaving *l, clv_error *error);
 /* Prepares verdicts, prices and the user's choices for placing. Fails if no remaining device supports a node, or if a node is
  * pinned to a removed device. */
 clv_status clv__leaving_begin(clv__leaving *l, const char *reason, clv_error *error);

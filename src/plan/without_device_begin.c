@@ -123,6 +123,20 @@ static clv_status copy_placement(clv__leaving *l, clv_error *error) {
   return CLV_OK;
 }
 
+clv_status clv__leaving_create(const clv_plan *old, uint32_t lost, clv__leaving *l, clv_error *error) {
+  const clv_allocator *allocator = old->arena.allocator;
+  clv_plan *plan = clv__allocate_zero(allocator, sizeof *plan);
+  if (plan == NULL) return clv__error_memory(error, sizeof *plan);
+  *l = (clv__leaving){.plan = plan, .old = old, .lost = lost & ~old->gone & ((1u << old->devices->count) - 1)};
+  clv__arena_init(&plan->arena, allocator);
+  clv__arena_init(&plan->capability.arena, allocator);
+  plan->origin = old->origin != NULL ? old->origin : old;
+  plan->gone = old->gone | l->lost;
+  l->strategy = clv__strategy_find(old->placement.strategy);
+  if (l->strategy == NULL) l->strategy = clv__strategies[0]; /* the plan file names an unknown strategy */
+  return CLV_OK;
+}
+
 clv_status clv__leaving_begin(clv__leaving *l, const char *reason, clv_error *error) {
   clv_plan *plan = l->plan;
   const clv_plan *first = plan->origin;
