@@ -114,60 +114,6 @@ static clv_status check_options(const clv_graph *graph, const clv_devices *devic
   return choose_all(options, is, error);
 }
 
-/* ---- Delegates that choose their own groups ---- */
-
-typedef struct claiming {
-  const clv_plan *plan;
-  const char *device_name;
-  uint32_t device, group;
-  uint32_t *groups; /* by problem node: the group in which the device claims it, or CLV__NONE */
-} claiming;
-
-/* Records a group that a device claims. A group is claimed as a whole or not at all. Empty groups are skipped, so there are never
- * more groups than nodes. */
-static clv_status add_claim(void *cookie, const uint32_t *nodes, uint32_t count) {
-  claiming *c = cookie;
-  if (count == 0) return CLV_OK;
-  if (nodes == NULL) return CLV_INVALID_ARGUMENT;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (nodes[i] >= c->plan->graph->node_count || (i > 0 && nodes[i] <= nodes[i - 1])) return CLV_INVALID_ARGUMENT;
-    uint32_t at = c->plan->problem_nodes[nodes[i]];
-    if (at == CLV__NONE || !clv__can_run(c->plan->problem, at, c->device) || c->groups[at] != CLV__NONE)
-      return CLV_INVALID_ARGUMENT;
-  }
-  for (uint32_t i = 0; i < count; ++i) c->groups[c->plan->problem_nodes[nodes[i]]] = c->group;
-  ++c->group;
-  return CLV_OK;
-}
-
-/* Asks the devices for the groups that they claim. `claims` is by device; an entry is NULL if the device does not choose groups.
- * `claims` itself is NULL if no device does. */
-static clv_status ask_claims(clv_plan *plan, const clv_graph_view *whole, const uint32_t *const **claims, clv_error *error) {
-  *claims = NULL;
-  const clv_graph *graph = plan->graph;
-  claiming c = {.plan = plan};
-  uint32_t **all = clv__arena_allocate_zero(&plan->arena, plan->devices->count, sizeof *all);
-  bool *is_free = clv__arena_allocate_zero(&plan->arena, graph->node_count, sizeof *is_free);
-  if (all == NULL || is_free == NULL) return clv__error_memory(error, graph->node_count);
-  for (c.device = 0; c.device < plan->devices->count; ++c.device) {
-    const clv__device *device = &plan->devices->items[c.device];
-    if (device->backend->claim == NULL || device->is_lost) continue;
-    for (clv_node_id n = 0; n < graph->node_count; ++n) {
-      uint32_t at = plan->problem_nodes[n];
-      is_free[n] = at != CLV__NONE && clv__can_run(plan->problem, at, c.device);
-    }
-    c.groups = clv__arena_allocate(&plan->arena, plan->problem->node_count * sizeof *c.groups);
-    if (c.groups == NULL) return clv__error_memory(error, plan->problem->node_count * sizeof *c.groups);
-    memset(c.groups, 0xff, plan->problem->node_count * sizeof *c.groups); /* CLV__NONE */
-    c.group = 0;
-    clv_status status = device->backend->claim(device->handle, whole, is_free, add_claim, &c, error);
-    if (status != CLV_OK) return clv__error_prefix(error, status, "%s: cannot choose its node groups", device->name);
-    all[c.device] = c.groups;
-    *claims = (const uint32_t *const *)all;
-  }
-  return CLV_OK;
-}
-
 /* ---- The plan ---- */
 
 /* Copies the strategy's causes from the problem's nodes to the graph's nodes. */
@@ -177,7 +123,7 @@ static void keep_causes(clv_plan *plan, const clv__placing *placing) {
     plan->placement.devices[n] = at == CLV__NONE ? CLV__NO_ID : placing->devices[at];
     plan->placement.causes[n] = at == CLV__NONE ? "const" : placing->causes[at];
   }
-  plan->note = placing->note;
+  if (placing->note != NULL) plan->note = placing->note;
   plan->pass_count = placing->pass_count;
   plan->passes = placing->passes;
 }
@@ -255,6 +201,8 @@ static clv_status set_problem(clv_plan *plan, const clv_plan_options *options, c
   double start = now_ms();
   clv__fixed fixed;
   clv__profile *profile = NULL;
+  clv__cost_model_destroy(plan->costs); /* of the previous attempt */
+  plan->costs = NULL;
   CLV__TRY(clv__fixed_resolve(plan, options, &fixed, error));
   if (options->profile != NULL) CLV__TRY(clv__profile_read(options->profile, plan->graph->allocator, &profile, error));
   clv_status status = clv__plan_set_problem(plan, &fixed, profile, error);
@@ -291,15 +239,18 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
                                     options.support_user_data, &plan->capability, error));
   plan->time_capability_ms = now_ms() - start;
   CLV__TRY_GOTO(clv__suppose(plan, options.supposes, options.suppose_count, error));
-  CLV__TRY_GOTO(clv__plan_check_supported(plan, error));
-  CLV__TRY_GOTO(set_problem(plan, &options, error));
+  bool is_complete;
+  do { /* again without each device that fails to choose its groups */
+    CLV__TRY_GOTO(clv__plan_check_supported(plan, error));
+    CLV__TRY_GOTO(set_problem(plan, &options, error));
+    CLV__TRY_GOTO(clv__plan_ask_claims(plan, whole, &is_complete, error));
+  } while (!is_complete);
   clv__place_input input = {.problem = plan->problem,
                             .objective = is.objective,
                             .split = is.split,
                             .split_is_given = plan->split_is_given,
-                            .record_passes = options.record_passes};
-  CLV__TRY_GOTO(ask_claims(plan, whole, &input.claims, error));
-  plan->claims = input.claims;
+                            .record_passes = options.record_passes,
+                            .claims = plan->claims};
   CLV__TRY_GOTO(clv__plan_place(plan, is.strategy, &input, error));
 cleanup:
   clv__devices_unlock(devices);

@@ -18,6 +18,10 @@ clv_status clv__plan_check_supported(const clv_plan *plan, clv_error *error);
 /* Turns plan->problem into the finished plan (make.c): places and cuts it, fits it into memory and computes its price. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error);
 
+/* Asks the devices for the groups that they claim, and sets plan->claims (claims.c). If a device fails, takes it out of the plan:
+ * its verdicts become no, and `is_complete` becomes false. The problem must then be made again, and the call be repeated. */
+clv_status clv__plan_ask_claims(clv_plan *plan, const clv_graph_view *whole, bool *is_complete, clv_error *error);
+
 /* Makes the same plan without the devices of `lost` (bits) and those removed before. Removed devices reject every node with the
  * reason "removed: <reason>", and none of their functions is called. Nodes of other devices keep their devices and partitions.
  * The plan's strategy places the nodes of lost devices again (cause "lost") within their partitions. If the result does not fit

@@ -183,9 +183,16 @@ static void a_claim_that_fails(void **state) {
   odd = (odd_backend){.table = {.claim = odd_claim}, .claim_status = CLV_INTERNAL_ERROR};
   open_odd(&m, "odd,cpu");
   clv_graph *graph = test_random_graph(&m.counting.allocator, 1, 10);
-  assert_int_equal(clv_plan_make(graph, m.devices, NULL, &plan, &error), CLV_INTERNAL_ERROR);
-  assert_null(plan);
-  assert_non_null(strstr(error.message, "odd: cannot choose its node groups: no groups today"));
+  assert_ok(clv_plan_make(graph, m.devices, NULL, &plan, &error), error);
+  assert_string_equal(plan->note, "odd: removed: it could not choose its node groups: no groups today");
+  for (clv_node_id n = 0; n < graph->node_count; ++n) assert_int_not_equal(plan->placement.devices[n], 0);
+  machine_check_random(plan, "without the device that failed to claim");
+  clv_plan_destroy(plan);
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  const clv_assignment force = {"Add", "odd"};
+  options.forces = &force, options.force_count = 1;
+  assert_int_equal(clv_plan_make(graph, m.devices, &options, &plan, &error), CLV_NOT_SUPPORTED);
+  if (strstr(error.message, "no groups today") == NULL) fail_msg("%s", error.message);
   clv_graph_destroy(graph);
   machine_close(&m);
 }
