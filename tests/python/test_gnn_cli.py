@@ -129,7 +129,7 @@ def check_text(tally, name, text, told_of):
         if not all(part in row.split() for part in wanted) or row[:end].split()[-1] != wanted[1] or len(row) > len(head):
             wrong.append(row)
     overhead = f"halo {told_of['halo_rows']} rows"
-    if overhead not in text or f"padding {told_of['padding_rows']} rows" not in text or f"{told_of['switches']} switches" not in text:
+    if overhead not in text or f"padding {told_of['padding_rows']} rows" not in text or f"{told_of['switches']} device switches" not in text:
         wrong.append(overhead)
     tally.add(name, f"{wrong}" if wrong else None)
 
