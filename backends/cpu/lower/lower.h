@@ -45,9 +45,9 @@ clv_status clv__cpu_kernel_scratch(clv__cpu_variant *variant, clv__cpu_step *ste
 /* Elementwise steps and normalisations of up to this many elements run on one thread. */
 #define CLV__CPU_SERIAL_COUNT 1024
 
-/* Whether the value has a layout that the channel-joining kernel can read (concat.c). */
+/* Whether channels_join() can read the value in place: f32, with the channels last or in blocks (concat.c). */
 bool clv__cpu_can_join(clv__cpu_variant *variant, uint32_t value);
-/* Lowers a Concat over channels, or a per-channel scale and shift, to that kernel. */
+/* Lowers a Concat over channels, or a per-channel scale and shift, to channels_join(). */
 clv_status clv__cpu_lower_join(clv__cpu_variant *variant, const clv__cpu_variant_node *node, clv_error *error);
 
 /* Lowers a post that its step could not fuse. Runs in place over `slot`, which holds the node's output in `layout`. */

@@ -23,7 +23,8 @@ uint32_t clv__subgraph_vertex_at(const clv__subgraph *subgraph, double share) {
   return low;
 }
 
-/* `places[u]`: the portion's id of the subgraph's vertex u, or CLV__NO_ID if it is not read. */
+/* Numbers the vertices that the portion needs: first its targets, then the other sources of their in-edges. Sets places[u] to the
+ * number of the subgraph's vertex u in the portion, or to CLV__NO_ID if the portion does not need u. */
 static clv_status number_rows(clv__arena *arena, clv__portion *portion, uint32_t *places, clv_error *error) {
   const clv__subgraph *sub = portion->subgraph;
   uint32_t count = sub->owned_count + sub->halo_count, used = portion->to - portion->from;

@@ -217,7 +217,8 @@ static clv_status move_pair(maker *m, uint32_t a, uint32_t b) {
   return CLV_OK;
 }
 
-/* Counts, as the work of moving each node, its own edges and those of the readers of its outputs. */
+/* Sets each node's degree, which estimates the work of moving it: the number of values that it reads, of values that it writes,
+ * and of reads of the values that it writes. */
 static void count_degrees(const maker *m) {
   const clv__problem *problem = m->problem;
   for (uint32_t n = 0; n < problem->node_count; ++n) m->degrees[n] = problem->read_offsets[n + 1] - problem->read_offsets[n];
