@@ -212,6 +212,33 @@ static void prefill_and_decode(void **state) {
   }
 }
 
+/* An encoder has several queries, but no phase: its keys are computed from the same input as the queries. */
+static void encoders_are_replayed(void **state) {
+  (void)state;
+  FOR_EACH_DEVICE(options) {
+    scene s;
+    part p;
+    test_graph g;
+    options.mode = CLV_CAPTURE_AUTO;
+    open_scene(&s, options);
+    test_graph_begin(&g, &s.counting.allocator, 3);
+    test_graph_input(&g, "x", CLV_F32, 2, DIMS(test_graph_symbol(&g, "Q"), 8));
+    test_graph_weight(&g, "w", 2, DIMS(8, 8));
+    test_graph_node(&g, "keys", "MatMul", "x,w", "k");
+    test_graph_node(&g, "turn", "Transpose", "k", "k_t");
+    test_graph_node(&g, "scores", "MatMul", "x,k_t", "s");
+    test_graph_node(&g, "weights", "Softmax", "s", "p");
+    test_graph_node(&g, "mix", "MatMul", "p,x", "y");
+    open_part(&p, &s, test_graph_end(&g, "y"), NULL);
+    run_into(&p, 7, p.out);
+    run_into(&p, 7, p.out);
+    run_into(&p, 7, p.out);
+    for (uint32_t i = 0; i < p.plan->partition_count; ++i) expect_issue(&p, i, CLV__ISSUE_REPLAYED, "");
+    close_part(&p);
+    close_scene(&s);
+  }
+}
+
 /* One prepared set serves prefill and decode, so the phase is determined in every run. */
 static void prefill_and_decode_in_a_bucket(void **state) {
   (void)state;
@@ -302,6 +329,7 @@ int main(void) {
       cmocka_unit_test(a_changed_graph),
       cmocka_unit_test(the_thirteenth_shape),
       cmocka_unit_test(prefill_and_decode),
+      cmocka_unit_test(encoders_are_replayed),
       cmocka_unit_test(prefill_and_decode_in_a_bucket),
       cmocka_unit_test(shapes_of_a_bucket),
       cmocka_unit_test(off_and_auto),
