@@ -309,6 +309,10 @@ clv_status clv__request_hand_over(clv__request *request, const clv__order *order
  * clv__request_finish_step() must run before anything reads its output. */
 clv_status clv__request_step(clv__request *request, uint32_t step, uint32_t lane, bool *is_uncut, clv_error *error);
 clv_status clv__request_partition(clv__request *request, uint32_t partition, clv_error *error);
+/* Prefixes the failure of a step with its device, and with its partition and nodes, or its value. It is the last of `steps`, in
+ * the order of their lane; if there are several, it may also have been one of the others. */
+clv_status clv__request_steps_failed(const clv__request *request, const uint32_t *steps, uint32_t count, clv_status status,
+                                     clv_error *error);
 /* Prepares the instance for its inputs, and binds inputs and outputs. clv__request_args() then returns the arguments of
  * execute(). */
 clv_status clv__request_bind(clv__request *request, uint32_t partition, clv_error *error);
@@ -358,7 +362,7 @@ clv_status clv__capture_refit(clv__prepared *prepared, clv_error *error);
 void clv__capture_finish(clv__prepared *prepared, uint32_t device); /* when the set is destroyed */
 void clv__capture_begin_run(clv__request *request);
 clv_status clv__capture_execute(clv__request *request, uint32_t partition, clv_stream *stream, clv_error *error);
-bool clv__capture_end_run(clv__request *request, clv_status status);
+bool clv__capture_end_run(clv__request *request, clv_status status, const clv_error *error);
 
 /* trace.c: does nothing unless the session is traced. */
 void clv__trace_add(clv__request *request, clv__trace_event event);
