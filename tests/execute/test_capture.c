@@ -190,6 +190,61 @@ static void the_thirteenth_shape(void **state) {
   }
 }
 
+/* ---- Modes ---- */
+
+/* A CPU whose captures may be global only, as those of some drivers. */
+static struct {
+  clv_backend table;
+  clv_capture_slots capture;
+  const clv_backend *inner;
+  bool is_global_only;
+  uint32_t begun;
+  clv_capture_mode mode; /* of the last begin() */
+} driver;
+
+static clv_status begin_in_mode(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
+  ++driver.begun;
+  driver.mode = mode;
+  if (driver.is_global_only && mode != CLV_CAPTURE_GLOBAL) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "begin(): code 4: global captures only");
+  }
+  return driver.inner->capture->begin(device, stream, mode, error);
+}
+
+static clv_status query_driver(const clv_host *host, void *self, const clv_backend **backend, clv_error *error) {
+  CLV__TRY(clv__cpu_backend_query(host, self, &driver.inner, error));
+  driver.table = *driver.inner;
+  driver.capture = *driver.inner->capture;
+  driver.capture.begin = begin_in_mode;
+  driver.table.capture = &driver.capture;
+  *backend = &driver.table;
+  return CLV_OK;
+}
+
+/* Sessions capture in the mode of one thread, because other sessions may use the device meanwhile. A device that cannot runs
+ * launch by launch, and is not asked again. */
+static void captures_are_of_one_thread(void **state) {
+  (void)state;
+  for (int is_global_only = 0; is_global_only < 2; ++is_global_only) {
+    scene s;
+    part p;
+    driver.is_global_only = is_global_only != 0;
+    driver.begun = 0;
+    open_scene(&s, (scene_options){.mode = CLV_CAPTURE_ON, .query = query_driver});
+    open_part(&p, &s, make_small(&s, "Add", false, 8), NULL);
+    run(&p, 4, is_global_only ? "capture_begin execute" : CAPTURES);
+    for (int i = 0; i < 3; ++i) run(&p, 4, is_global_only ? "execute" : "captured_launch");
+    assert_int_equal(driver.begun, 1);
+    assert_int_equal(driver.mode, CLV_CAPTURE_THREAD);
+    if (is_global_only)
+      assert_non_null(strstr(s.failed, "nodes 'act' (Add) to 'neg' (Neg): begin(): code 4: global captures only"));
+    close_part(&p);
+    close_scene(&s);
+  }
+}
+
+/* ---- Phases ---- */
+
 static void prefill_and_decode(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {
@@ -330,6 +385,7 @@ int main(void) {
       cmocka_unit_test(the_thirteenth_shape),
       cmocka_unit_test(prefill_and_decode),
       cmocka_unit_test(encoders_are_replayed),
+      cmocka_unit_test(captures_are_of_one_thread),
       cmocka_unit_test(prefill_and_decode_in_a_bucket),
       cmocka_unit_test(shapes_of_a_bucket),
       cmocka_unit_test(off_and_auto),
