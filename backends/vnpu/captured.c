@@ -33,7 +33,7 @@ static clv_status add_execution(clv_captured *captured, clv_instance *instance, 
   const clv_executable *p = instance->program;
   if (!p->is_static) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "a program whose shapes are known only at run time cannot be captured: run it without capture");
+                          "a program whose shapes depend on data cannot be captured: run it without capture");
   }
   void *lists = captured->lists;
   if (!clv__array_reserve(captured->device->allocator, &lists, &captured->capacity, captured->count + 1, sizeof *captured->lists,

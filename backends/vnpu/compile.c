@@ -1,4 +1,6 @@
 /* Compiles a partition to a program: runs the same checks as supports(), stores the graph as ONNX, and lays out its memory. */
+#include <string.h>
+
 #include "backends/common/host.h"
 #include "base/error.h"
 #include "program.h"
@@ -39,4 +41,24 @@ clv_status clv__vnpu_compile(const clv_device *device, const clv_graph_view *gra
   else
     clv__vnpu_program_destroy(program);
   return status;
+}
+
+void clv__vnpu_compile_for(const clv_executable *program, const clv_tensor *inputs, clv_executable **out) {
+  const clv_device *device = program->device;
+  *out = NULL;
+  for (uint32_t i = 0; i < program->input_count; ++i) {
+    if (!clv__tensor_is_static(&inputs[i])) return;
+  }
+  void *onnx = clv__allocate(device->allocator, program->onnx_bytes);
+  clv_executable *made = NULL;
+  if (onnx == NULL) return;
+  memcpy(onnx, program->onnx, program->onnx_bytes);
+  clv_status status = clv__vnpu_program_open(device, onnx, program->onnx_bytes, inputs, program->input_count, &made, NULL);
+  if (status == CLV_OK && !made->is_static) status = CLV_NOT_SUPPORTED;
+  if (status == CLV_OK) status = clv__vnpu_layout_make(made, NULL);
+  if (status == CLV_OK) status = clv__vnpu_program_finish(made, NULL);
+  if (status == CLV_OK)
+    *out = made;
+  else
+    clv__vnpu_program_destroy(made);
 }

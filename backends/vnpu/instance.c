@@ -63,9 +63,11 @@ static clv_status make_runs(clv_instance *instance, clv_error *error) {
 
 static clv_status init_instance(clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
                                 clv_weight *const *weights, uint32_t weight_count, clv_error *error) {
-  const clv_executable *p = instance->program;
   clv__arena *arena = &instance->arena;
-  CLV__TRY(check_inputs(p, inputs, input_count, error));
+  CLV__TRY(check_inputs(instance->program, inputs, input_count, error));
+  if (!instance->program->is_static) clv__vnpu_compile_for(instance->program, inputs, &instance->own);
+  if (instance->own != NULL) instance->program = instance->own;
+  const clv_executable *p = instance->program;
   size_t dynamic = p->is_static ? 0 : p->value_count;
   instance->weights = clv__arena_allocate_zero(arena, p->weight_count, sizeof *instance->weights);
   instance->inputs = clv__arena_allocate_zero(arena, (size_t)p->most_inputs + 1, sizeof *instance->inputs);
@@ -105,6 +107,7 @@ void clv__vnpu_instance_destroy(clv_instance *instance) {
   while (instance->idle_count < instance->run_count && clv__vnpu_queue_wait(queue, NULL, 0)) continue;
   pthread_mutex_unlock(&queue->lock);
   clv__vnpu_space_free(instance->device->space, instance->own_scratch, instance->program->scratch_bytes);
+  clv__vnpu_program_destroy(instance->own);
   clv__arena_finish(&instance->arena);
   clv__release(allocator, instance);
 }
@@ -174,9 +177,7 @@ static clv_status enqueue(clv__vnpu_run *run, clv_stream *stream, const clv_exec
   CLV__TRY(clv__vnpu_instance_need_scratch(instance, error));
   CLV__TRY(clv__vnpu_list_bind(&run->list, args, error));
   if (instance->program->is_static) CLV__TRY(clv__vnpu_list_write(&run->list, instance->scratch, error));
-  run->outputs = args->outputs;
-  run->cookie = args->cookie;
-  run->allocate_output = args->allocate_output;
+  run->args = *args;
   run->launch = (clv__vnpu_launch){.run = clv__vnpu_run_launch, .done = run_release};
   return clv__vnpu_stream_launch(&instance->device->queue, stream, &run->launch, error);
 }

@@ -11,15 +11,14 @@ typedef struct clv__vnpu_run {
   clv__vnpu_launch launch; /* must be first: a pointer to it is cast to the run */
   struct clv__vnpu_run *next;
   clv__vnpu_list list;
-  clv_binding *outputs; /* the caller's array, for outputs whose memory the host allocates later */
-  void *cookie;
-  clv_status (*allocate_output)(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error);
+  clv_execute_args args; /* for outputs whose memory the host allocates later */
 } clv__vnpu_run;
 
 struct clv_instance {
   clv__vnpu_live live;
   clv_device *device;
   clv_executable *program;
+  clv_executable *own; /* the program, if it was made for this instance; otherwise NULL */
   clv__arena arena;
   uint64_t *weights;    /* device addresses */
   uint64_t scratch;     /* device address; 0: none yet */

@@ -58,6 +58,15 @@ static clv_status check_type(const clv_executable *p, uint32_t value, bool outpu
                         clv__vnpu_value_name(p, value), a, b);
 }
 
+clv_status clv__vnpu_output_allocate(const clv_execute_args *args, uint32_t index, const clv_tensor *type, clv_error *error) {
+  clv_binding *binding = &args->outputs[index];
+  CLV__TRY(args->allocate_output(args->cookie, index, type, binding, error));
+  void *data = binding->type.data;
+  binding->type = *type;
+  binding->type.data = data;
+  return CLV_OK;
+}
+
 /* Finds the memory of binding `index` of an execution. Inputs come first, then outputs. */
 static clv_status resolve(const clv__vnpu_list *list, const clv_execute_args *args, uint32_t index, clv__vnpu_operand_at *at,
                           clv_error *error) {
@@ -65,12 +74,17 @@ static clv_status resolve(const clv__vnpu_list *list, const clv_execute_args *ar
   bool output = index >= p->input_count;
   const clv_binding *binding = output ? &args->outputs[index - p->input_count] : &args->inputs[index];
   uint32_t value = output ? p->outputs[index - p->input_count] : p->inputs[index];
-  if (output && !p->is_static && binding->type.rank < 0) {
-    *at = (clv__vnpu_operand_at){.type = binding->type, .waits = true};
-    at->type.data = NULL;
-    if (args->allocate_output != NULL) return CLV_OK;
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "output '%s' has no memory, and there is no allocate_output()",
-                          clv__vnpu_value_name(p, value));
+  if (output && binding->type.rank < 0) {
+    if (args->allocate_output == NULL) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "output '%s' has no memory, and there is no allocate_output()",
+                            clv__vnpu_value_name(p, value));
+    }
+    if (!p->is_static) {
+      *at = (clv__vnpu_operand_at){.type = binding->type, .waits = true};
+      at->type.data = NULL;
+      return CLV_OK;
+    }
+    CLV__TRY(clv__vnpu_output_allocate(args, index - p->input_count, &p->types[value], error));
   }
   CLV__TRY(clv__vnpu_binding_resolve(list, binding, value, at, error));
   return check_type(p, value, output, &binding->type, error);

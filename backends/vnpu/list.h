@@ -30,7 +30,9 @@ typedef struct clv__vnpu_list {
 
 /* Allocates the arrays of a list. `program` must already be set. */
 clv_status clv__vnpu_list_init(clv__vnpu_list *list, clv__arena *arena, clv_error *error);
-/* Checks the bindings and stores them in the list. */
+/* Asks the host for the memory of an output of this type, and binds it. */
+clv_status clv__vnpu_output_allocate(const clv_execute_args *args, uint32_t index, const clv_tensor *type, clv_error *error);
+/* Checks the bindings and stores them in the list. If an output of a static program has no memory, asks the host for it. */
 clv_status clv__vnpu_list_bind(clv__vnpu_list *list, const clv_execute_args *args, clv_error *error);
 /* Rewrites every address from the bindings, the weights and `scratch` (static programs). */
 clv_status clv__vnpu_list_write(clv__vnpu_list *list, uint64_t scratch, clv_error *error);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "backends/common/fold.h"
 #include "backends/common/host.h"
 #include "backends/common/kernels.h"
 #include "backends/vnpu/spec/speed.h"
@@ -103,6 +104,21 @@ static void fetch_types(const clv_executable *p, const uint32_t *values, uint32_
   }
 }
 
+/* Computes small outputs that depend only on shapes and constants, because shapes of later nodes may depend on them. They are
+ * kept until inference is complete. The node still runs in every launch. */
+static clv_status fold(clv_executable *p, const clv__vnpu_instruction *instruction, clv_tensor *inputs, clv_tensor *outputs,
+                       clv_error *error) {
+  const clv_node_info *node = &instruction->node;
+  clv__kernel_call call = clv__vnpu_call(node, inputs, outputs);
+  call.error = error;
+  if (!clv__fold_is_possible(node->domain, &call)) return CLV_OK;
+  CLV__TRY(clv__fold(instruction->kernel, &call, inputs, outputs, &p->arena, p->device->allocator));
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    if (node->outputs[i] != CLV_NO_VALUE) p->types[node->outputs[i]].data = outputs[i].data;
+  }
+  return CLV_OK;
+}
+
 /* Infers the types of a node's outputs, and finds its kernel. `inputs` and `outputs` are work space for the node's operands. */
 static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inputs, clv_tensor *outputs, clv_error *error) {
   const clv_host *host = p->device->host;
@@ -144,7 +160,7 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
   clv__kernel_call call = clv__vnpu_call(node, inputs, outputs);
   char reason[160] = "";
   if (!clv__kernel_accepts(instruction->kernel, &call, reason)) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
-  return CLV_OK;
+  return fold(p, instruction, inputs, outputs, error);
 }
 
 static clv_status infer_all(clv_executable *p, clv_error *error) {

@@ -5,8 +5,9 @@
  * against the inferred shapes. So no number in a file is used unchecked.
  *
  * In a *static* program every shape is known, and its instructions read and write at fixed addresses. A *dynamic* program has an
- * unknown shape, or a node with a body, such as If or Loop. It infers shapes and allocates memory while it runs. The description
- * can forbid dynamic programs. */
+ * unknown shape, or a node with a body, such as If or Loop. It infers shapes and allocates memory while it runs. If all shapes
+ * follow from those of the inputs, each instance instead has a static program for its own. The description can forbid dynamic
+ * programs. */
 #ifndef CLEAVE_BACKENDS_VNPU_PROGRAM_H
 #define CLEAVE_BACKENDS_VNPU_PROGRAM_H
 
@@ -98,6 +99,10 @@ clv_status clv__vnpu_layout_check(clv_executable *program, clv_error *error);
 
 /* Compiles a partition from the host's view of it (compile.c). */
 clv_status clv__vnpu_compile(const clv_device *device, const clv_graph_view *graph, clv_executable **program, clv_error *error);
+
+/* Makes a static program of a dynamic one for inputs of these types (compile.c). NULL: a shape or a body depends on data, or the
+ * device lacks the memory; the dynamic program then has to run. */
+void clv__vnpu_compile_for(const clv_executable *program, const clv_tensor *inputs, clv_executable **out);
 
 /* Saves and loads the `.npubin` file (npubin.c). */
 clv_status clv__vnpu_npubin_save(const clv_executable *program, clv_write_fn write, void *cookie, clv_error *error);

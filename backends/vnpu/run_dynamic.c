@@ -34,12 +34,8 @@ static clv_status output_memory(clv__vnpu_run *run, uint32_t index, uint32_t val
   clv_instance *instance = run->list.instance;
   clv__vnpu_operand_at *at = &run->list.bindings[instance->program->input_count + index];
   if (at->waits) {
-    clv_binding *binding = &run->outputs[index];
-    CLV__TRY(run->allocate_output(run->cookie, index, type, binding, error));
-    void *host_data = binding->type.data;
-    binding->type = *type;
-    binding->type.data = host_data;
-    CLV__TRY(clv__vnpu_binding_resolve(&run->list, binding, value, at, error));
+    CLV__TRY(clv__vnpu_output_allocate(&run->args, index, type, error));
+    CLV__TRY(clv__vnpu_binding_resolve(&run->list, &run->args.outputs[index], value, at, error));
   }
   if (!clv__tensor_same_type(&at->type, type)) return refuse_type(instance, value, type, &at->type, error);
   return clv__vnpu_space_reach(instance->device->space, at->address, at->size_bytes, data, error);

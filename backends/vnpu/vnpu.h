@@ -5,7 +5,7 @@
 
 #include "cleave/plugin/backend.h"
 
-#define CLV__VNPU_VERSION "1" /* part of the cache keys: raise it when programs change */
+#define CLV__VNPU_VERSION "2" /* part of the cache keys: raise it when programs change */
 
 /* Returns the backend's table. `user_data` is unused. May be called from any thread. Errors: CLV_NOT_SUPPORTED if the host has a
  * different ABI version. */

@@ -30,7 +30,8 @@ typedef struct clv_context_options {
   clv_capture_policy capture;
   int32_t capture_cache_entries; /* captures kept per device; negative: CLEAVE_GRAPH_CACHE, else 12; 0: capture nothing */
   uint64_t capture_cache_bytes;  /* limit on the memory of captures per device; 0: 256 MiB */
-  clv_switch capture_prefill;    /* also capture attention over several queries; unset: CLEAVE_PREFILL_GRAPH, else off */
+  clv_switch capture_prefill; /* also capture the prefill of a model with a cache or a causal mask; unset: CLEAVE_PREFILL_GRAPH,
+                                 else off */
   const char
       *cache_directory; /* for executables; NULL: CLEAVE_CACHE_DIR, else "cleave" in the user's cache directory; "": no cache */
   uint64_t cache_bytes; /* limit of the cache directory; 0: 1 GiB */

@@ -19,8 +19,8 @@ typedef struct clv_session_options {
   bool deterministic;         /* exclude algorithms that change rounding */
   bool tune;                  /* choose algorithms by measuring, or reuse earlier measurements; ignored if deterministic */
   uint32_t in_flight;         /* concurrent requests, each with its own boundary memory and instances: 1 to 4; 0: 1 */
-  uint32_t prepared_shapes;   /* sets of input shapes kept ready; the least recently used is evicted first. Sets with
-                                 captures are kept even beyond this limit. 0: 16 */
+  uint32_t prepared_shapes;   /* sets of input shapes kept ready; the least recently used is evicted first, and devices that
+                                 can resize reuse its instances. Sets with captures are kept even beyond this limit. 0: 16 */
   double device_time_limit_s; /* a device that takes longer to answer is removed from the session; 0: no limit */
   bool no_fallback;           /* if a device fails, return its error; do not move its partitions to other devices */
   uint32_t bucket_multiple;   /* for fixed-shape devices, pad open sizes to multiples of this; 0: 64; 1: never pad */
@@ -65,6 +65,19 @@ CLV_API void clv_session_destroy(clv_session *session);
  * Errors: CLV_INVALID_ARGUMENT, with the input, its type and the expected type; CLV_DEVICE_ERROR. */
 CLV_API CLV_MUST_USE clv_status clv_session_run(clv_session *session, const clv_tensor *inputs, uint32_t input_count,
                                                 clv_tensor *outputs, uint32_t output_count, clv_error *error);
+
+/* Prepares the session for inputs of other shapes, as the next run with such inputs would, but changes what the last run used
+ * instead of preparing another set of shapes. The device of each partition is asked to resize its instance. If it cannot, the
+ * instance is created again, if necessary after compiling, which the log records at level 2; if the device fails, its partitions
+ * move to other devices, as in clv_session_create(). Captures for the last run's shapes are released.
+ *
+ * `inputs` are as for clv_session_run(); `data` is ignored. Outputs in the session's own memory become invalid. Any thread may
+ * call this. It waits for the runs in progress, one request after the other.
+ *
+ * Errors: CLV_INVALID_ARGUMENT, with the input, its type and the expected type; CLV_OUT_OF_MEMORY; CLV_DEVICE_ERROR. After an
+ * error the session can still run. */
+CLV_API CLV_MUST_USE clv_status clv_session_resize(clv_session *session, const clv_tensor *inputs, uint32_t input_count,
+                                                   clv_error *error);
 
 typedef struct clv_run_options {
   uint32_t struct_size;

@@ -10,7 +10,7 @@ static clv_value_id output_value(const clv_plan *plan, uint32_t index) {
 
 /* ---- Inputs ---- */
 
-static clv_status check_input(const clv_plan *plan, uint32_t index, const clv_tensor *input, clv_error *error) {
+static clv_status check_input(const clv_plan *plan, uint32_t index, const clv_tensor *input, bool has_data, clv_error *error) {
   const clv_graph *graph = plan->graph;
   clv_value_id id = graph->inputs[index];
   const clv_tensor *planned = &plan->shapes->types[id];
@@ -24,7 +24,7 @@ static clv_status check_input(const clv_plan *plan, uint32_t index, const clv_te
     fits = input->dims[i] >= 0 && (planned->rank < 0 || planned->dims[i] < 0 || planned->dims[i] == input->dims[i]);
   }
   size_t count;
-  if (fits && clv__tensor_count(input, &count) && (count == 0 || input->data != NULL)) return CLV_OK;
+  if (fits && clv__tensor_count(input, &count) && (!has_data || count == 0 || input->data != NULL)) return CLV_OK;
   char is[160], should[160];
   clv__tensor_text(input, is, sizeof is);
   clv__tensor_text(planned, should, sizeof should);
@@ -51,13 +51,18 @@ static clv_status bind_input(clv__request *request, uint32_t index, const clv_te
   return CLV_OK;
 }
 
-clv_status clv__request_bind_inputs(clv__request *request, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
-  const clv_plan *plan = clv__request_plan(request);
+clv_status clv__inputs_check(const clv_plan *plan, const clv_tensor *inputs, uint32_t input_count, bool has_data,
+                             clv_error *error) {
   if (input_count != plan->graph->input_count) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "the model has %u inputs, but %u were given", plan->graph->input_count,
                           input_count);
   }
-  for (uint32_t i = 0; i < input_count; ++i) CLV__TRY(check_input(plan, i, &inputs[i], error));
+  for (uint32_t i = 0; i < input_count; ++i) CLV__TRY(check_input(plan, i, &inputs[i], has_data, error));
+  return CLV_OK;
+}
+
+clv_status clv__request_bind_inputs(clv__request *request, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
+  CLV__TRY(clv__inputs_check(clv__request_plan(request), inputs, input_count, true, error));
   CLV__TRY(clv__request_prepare(request, inputs, error));
   for (uint32_t i = 0; i < input_count; ++i) CLV__TRY(bind_input(request, i, &inputs[i], error));
   return CLV_OK;

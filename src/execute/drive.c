@@ -94,21 +94,45 @@ static clv_status record(drive *d, uint32_t step, const clv__track *track, clv_e
   return is_watched(d, track) ? clv__request_watch(request, mark, error) : CLV_OK;
 }
 
+static clv_status ask_event(const clv__request *request, uint32_t step, clv_error *error) {
+  const clv__mark *mark = &request->marks[step];
+  const clv__device *device = clv__request_device(request, mark->device);
+  clv__error_clear(error);
+  CLV__TRY(clv__device_check(device, error));
+  return device->backend->event_synchronize(device->handle, mark->event, error);
+}
+
+/* Names the step of a failure that the event of `step` reports. Failures travel with events and along streams, so it is that of
+ * the first event that reports one, or one of the steps before it in its lane without an event. */
+static clv_status name_failure(const drive *d, uint32_t step, clv_status status, clv_error *error) {
+  const clv__track *tracks = d->schedule->tracks;
+  uint32_t first = 0;
+  clv_error its;
+  for (uint32_t device = clv__lane_device(tracks[step].lane); first < step; ++first) {
+    const clv__track *track = &tracks[first];
+    if (!track->is_recorded || clv__lane_device(track->lane) != device) continue;
+    if (!clv__schedule_is_before(d->schedule, first, step) || ask_event(d->request, first, &its) == CLV_OK) continue;
+    if (error != NULL) *error = its;
+    break;
+  }
+  const uint32_t *steps = d->schedule->lane_steps[tracks[first].lane];
+  uint32_t end = tracks[first].position + 1, begin = end - 1;
+  while (begin > 0 && !tracks[steps[begin - 1]].is_recorded) --begin;
+  return clv__request_steps_failed(d->request, &steps[begin], end - begin, status, error);
+}
+
 /* Checks whether a completed step failed. */
 static clv_status check_step(const drive *d, uint32_t step, clv_error *error) {
   clv__request *request = d->request;
   const clv__track *track = &d->schedule->tracks[step];
   if (is_synchronous(request, track->lane)) return CLV_OK;
-  uint32_t index = clv__lane_device(track->lane);
-  const clv__device *device = clv__request_device(request, index);
-  clv__error_clear(error);
-  clv_status status = clv__device_check(device, error);
-  if (status == CLV_OK) status = device->backend->event_synchronize(device->handle, request->marks[step].event, error);
+  clv_status status = ask_event(request, step, error);
   if (status == CLV_OK) return status;
+  uint32_t index = clv__lane_device(track->lane);
   clv__request_blame(request, index, status);
-  const clv__step *s = &clv__request_plan(request)->steps[step];
-  if (s->is_transfer) return clv__error_prefix(error, status, "copies to and from %s", device->name);
-  return clv__error_prefix(error, status, "partition %u on %s", s->index, device->name);
+  const clv__device *device = clv__request_device(request, index);
+  if (device->is_lost) return clv__error_prefix(error, status, "%s", device->name);
+  return name_failure(d, step, status, error);
 }
 
 static clv_status check_waits(const drive *d, const clv__track *track, clv_error *error) {
@@ -381,7 +405,7 @@ clv_status clv__request_drive(clv__request *request, const clv__order *order, cl
       drain(&d);
     else
       clv__trace_steps(request);
-  } while (clv__capture_end_run(request, status));
+  } while (clv__capture_end_run(request, status, error));
   return status;
 }
 

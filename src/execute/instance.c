@@ -166,12 +166,16 @@ static clv_status create_for_shapes(clv__partition_state *state, clv_error *erro
   return clv__request_blame(request, device, status);
 }
 
-static clv_status make(clv__partition_state *state, clv_error *error) {
+/* Makes an instance for the current shapes, unless it `is_there`, and binds its scratch. */
+static clv_status make(clv__partition_state *state, bool is_there, clv_error *error) {
   clv__request *request = state->prepared->request;
   const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
-  clv__instance_drop(state);
-  fill_inputs(state);
-  clv_status status = create_for_shapes(state, error);
+  clv_status status = CLV_OK;
+  if (!is_there) {
+    clv__instance_drop(state);
+    fill_inputs(state);
+    status = create_for_shapes(state, error);
+  }
   if (status == CLV_OK) status = clv__instance_bind_scratch(state, error);
   if (status == CLV_OK) return status;
   return clv__error_prefix(error, status, "partition %u on %s", state->index,
@@ -191,32 +195,53 @@ static bool resize(clv__partition_state *state) {
     return false;
   }
   state->scratch_generation = 0;
-  return clv__instance_bind_scratch(state, NULL) == CLV_OK;
+  return true;
 }
 
-clv_status clv__instance_make(clv__partition_state *state, clv_error *error) {
+/* Returns whether the instance is for the current shapes. */
+static bool fits(const clv__partition_state *state) {
+  const clv__prepared *prepared = state->prepared;
+  const clv__partition *partition = &clv__request_plan(prepared->request)->partitions[state->index];
+  const clv_graph_view *view = partition->view;
+  for (uint32_t i = 0; i < view->input_count; ++i) {
+    clv_value_id value = view->values[view->inputs[i]];
+    if (!clv__same_dims(&state->instance_inputs[i], clv__prepared_type(prepared, partition, value))) return false;
+  }
+  return state->instance != NULL;
+}
+
+/* Moves the instance of the same partition here from a set that will be evicted. Returns whether it is, or could be resized, for
+ * the current shapes. An executable made only for the shapes of that set stays there, with its instance. */
+static bool take_over(clv__partition_state *state, clv__partition_state *from) {
+  const clv__partition *partition = &clv__request_plan(state->prepared->request)->partitions[state->index];
+  if (from->instance == NULL || from->own.executable != NULL) return false;
+  state->instance = from->instance;
+  state->scratch_generation = from->scratch_generation;
+  if (partition->view->input_count > 0) {
+    memcpy(state->instance_inputs, from->instance_inputs, partition->view->input_count * sizeof *state->instance_inputs);
+  }
+  from->instance = NULL;
+  from->scratch_generation = 0;
+  return fits(state) || resize(state);
+}
+
+clv_status clv__instance_make(clv__partition_state *state, clv__prepared *from, clv_error *error) {
   clv_devices *devices = state->prepared->request->session->devices;
   clv__devices_lock(devices);
-  clv_status status = make(state, error);
+  bool is_taken = from != NULL && take_over(state, &from->partitions[state->index]);
+  clv_status status = make(state, is_taken, error);
   clv__devices_unlock(devices);
   return status;
 }
 
 clv_status clv__instance_fit(clv__partition_state *state, clv_error *error) {
   const clv__prepared *prepared = state->prepared;
-  const clv__partition *partition = &clv__request_plan(prepared->request)->partitions[state->index];
-  const clv_graph_view *view = partition->view;
-  bool fits = state->instance != NULL;
-  for (uint32_t i = 0; i < view->input_count && fits; ++i) {
-    clv_value_id value = view->values[view->inputs[i]];
-    fits = clv__same_dims(&state->instance_inputs[i], clv__prepared_type(prepared, partition, value));
-  }
-  if (fits) return CLV_OK;
+  if (fits(state)) return CLV_OK;
   clv_devices *devices = prepared->request->session->devices;
   clv__devices_lock(devices);
   clv__capture_forget(state->prepared, state->index);
   state->is_fixed = false; /* its sizes change from run to run */
-  clv_status status = resize(state) ? CLV_OK : make(state, error);
+  clv_status status = make(state, resize(state), error);
   if (status == CLV_OK) status = clv__scratch_follow(state->prepared, error);
   clv__devices_unlock(devices);
   return status;

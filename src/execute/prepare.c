@@ -100,13 +100,14 @@ static clv_status fill_types(clv__prepared *prepared, const clv_tensor *inputs, 
   return CLV_OK;
 }
 
-static clv_status make(clv__prepared *prepared, const clv_tensor *inputs, const clv__shapes *shapes, clv_error *error) {
+static clv_status make(clv__prepared *prepared, const clv_tensor *inputs, const clv__shapes *shapes, clv__prepared *from,
+                       clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   CLV__TRY(allocate_bindings(prepared, error));
   CLV__TRY(fill_types(prepared, inputs, shapes, error));
   CLV__TRY(clv__prepared_plan_memory(prepared, error));
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
-    if (inputs_are_static(prepared, p)) CLV__TRY(clv__instance_make(&prepared->partitions[p], error));
+    if (inputs_are_static(prepared, p)) CLV__TRY(clv__instance_make(&prepared->partitions[p], from, error));
   }
   for (uint32_t s = 0; s < plan->step_count; ++s) {
     if (!plan->steps[s].is_transfer) prepared->partitions[plan->steps[s].index].step = s;
@@ -193,14 +194,20 @@ static bool has_graphs(const clv__prepared *prepared) {
   return false;
 }
 
-/* Evicts sets beyond the limit, the least recently used first, except those whose captures are kept, because a capture keeps its
- * memory. A set that only served to size the memory is evicted at once. */
+/* Sets beyond the limit are evicted, the least recently used first, except those whose captures are kept, because a capture keeps
+ * its memory. A set that only served to size the memory is evicted at once. `kept` counts the sets before this one that stay. */
+static bool stays(const clv__prepared *prepared, uint32_t *kept) {
+  uint32_t limit = prepared->request->session->options.prepared_shapes;
+  if (*kept > 0 && !(prepared->is_whole && (*kept < limit || has_graphs(prepared)))) return false;
+  ++*kept;
+  return true;
+}
+
 static void trim(clv__request *request) {
-  uint32_t limit = request->session->options.prepared_shapes, kept = 0;
+  uint32_t kept = 0;
   for (clv__prepared **link = &request->prepared; *link != NULL;) {
     clv__prepared *prepared = *link;
-    if (prepared == request->prepared || (prepared->is_whole && (kept < limit || has_graphs(prepared)))) {
-      ++kept;
+    if (stays(prepared, &kept)) {
       link = &prepared->next;
       continue;
     }
@@ -210,14 +217,30 @@ static void trim(clv__request *request) {
   }
 }
 
-static clv_status make_new(clv__request *request, const clv_tensor *inputs, const clv__shapes *shapes, bool is_tight,
-                           clv_error *error) {
+/* Returns the least recently used of the sets that will be evicted when there is a new one; NULL: none. */
+static clv__prepared *find_evicted(const clv__request *request) {
+  clv__prepared *found = NULL;
+  uint32_t kept = 1; /* the new set */
+  for (clv__prepared *prepared = request->prepared; prepared != NULL; prepared = prepared->next) {
+    if (!stays(prepared, &kept)) found = prepared;
+  }
+  return found;
+}
+
+/* Makes a set and evicts others. `from`, which may be NULL, is evicted too. Its instances are resized for the new set if they
+ * can be. */
+static clv_status make_new(clv__request *request, const clv_tensor *inputs, const clv__shapes *shapes, clv__prepared *from,
+                           bool is_tight, clv_error *error) {
   clv__prepared *prepared = clv__allocate_zero(request->session->allocator, sizeof *prepared);
   if (prepared == NULL) return clv__error_memory(error, sizeof *prepared);
   prepared->request = request;
   prepared->is_tight = is_tight;
   clv__arena_init(&prepared->arena, request->session->allocator);
-  clv_status status = make(prepared, inputs, shapes, error);
+  if (from != NULL) {
+    from->is_whole = false; /* no run uses it any more */
+    for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) clv__capture_drop(from, d);
+  }
+  clv_status status = make(prepared, inputs, shapes, from, error);
   if (status != CLV_OK) {
     clv__prepared_destroy(prepared);
     return status;
@@ -231,15 +254,17 @@ static clv_status make_new(clv__request *request, const clv_tensor *inputs, cons
   return status;
 }
 
-static clv_status prepare(clv__request *request, const clv_tensor *inputs, const clv__shapes *shapes, clv_error *error) {
+static clv_status prepare(clv__request *request, const clv_tensor *inputs, const clv__shapes *shapes, bool is_resize,
+                          clv_error *error) {
   uint64_t begin_ns = clv__clock_ns();
   clv__devices_lock(request->session->devices);
-  clv_status status = make_new(request, inputs, shapes, false, error);
+  clv__prepared *from = is_resize ? request->prepared : find_evicted(request);
+  clv_status status = make_new(request, inputs, shapes, from, false, error);
   if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* try serial steps, which need less memory */
     clv__request_free_memory(request);
     clv__memory_pool_trim(request->session->devices); /* frees blocks that the pool keeps for reuse */
     request->failed_device = CLV__NO_ID;
-    status = make_new(request, inputs, shapes, true, error);
+    status = make_new(request, inputs, shapes, NULL, true, error);
   }
   clv__devices_unlock(request->session->devices);
   clv__trace_add(request, (clv__trace_event){
@@ -259,7 +284,8 @@ static clv_status bring_to_front(clv__request *request, clv__prepared **link, cl
   return CLV_OK;
 }
 
-static clv_status prepare_for(clv__request *request, const clv_tensor *inputs, const clv__shapes *shapes, clv_error *error) {
+static clv_status prepare_for(clv__request *request, const clv_tensor *inputs, const clv__shapes *shapes, bool is_resize,
+                              clv_error *error) {
   for (clv__prepared **link = &request->prepared; *link != NULL; link = &(*link)->next) {
     if (!is_of_bucket(*link, shapes)) continue;
     CLV__TRY(bring_to_front(request, link, error));
@@ -268,16 +294,24 @@ static clv_status prepare_for(clv__request *request, const clv_tensor *inputs, c
     request->failed_device = CLV__NO_ID; /* make a new set: it needs less memory than one whose slots have grown */
     break;
   }
-  return prepare(request, inputs, shapes, error);
+  return prepare(request, inputs, shapes, is_resize, error);
 }
 
-clv_status clv__request_prepare(clv__request *request, const clv_tensor *inputs, clv_error *error) {
+static clv_status find_or_make(clv__request *request, const clv_tensor *inputs, bool is_resize, clv_error *error) {
   clv__shapes *shapes;
   for (clv__prepared **link = &request->prepared; *link != NULL; link = &(*link)->next) {
     if (is_exactly_for(*link, inputs)) return bring_to_front(request, link, error);
   }
   CLV__TRY(infer_actual(request, inputs, &shapes, error));
-  clv_status status = prepare_for(request, inputs, shapes, error);
+  clv_status status = prepare_for(request, inputs, shapes, is_resize, error);
   clv__shapes_destroy(shapes);
   return status;
+}
+
+clv_status clv__request_prepare(clv__request *request, const clv_tensor *inputs, clv_error *error) {
+  return find_or_make(request, inputs, false, error);
+}
+
+clv_status clv__request_resize(clv__request *request, const clv_tensor *inputs, clv_error *error) {
+  return find_or_make(request, inputs, true, error);
 }

@@ -167,17 +167,19 @@ void clv__request_destroy(clv__request *request) {
 
 /* ---- Assigning requests to runs ---- */
 
-static uint32_t find_free(const clv_session *session) {
+/* Returns request `wanted` if it is free, or any free one if `wanted` is CLV__NO_ID; otherwise CLV__NO_ID. */
+static uint32_t find_free(const clv_session *session, uint32_t wanted) {
+  if (wanted != CLV__NO_ID) return session->is_busy[wanted] ? CLV__NO_ID : wanted;
   for (uint32_t i = 0; i < session->options.in_flight; ++i) {
     if (!session->is_busy[i]) return i;
   }
   return CLV__NO_ID;
 }
 
-clv_status clv__request_acquire(clv_session *session, clv__request **out, clv_error *error) {
+clv_status clv__request_acquire(clv_session *session, uint32_t wanted, clv__request **out, clv_error *error) {
   pthread_mutex_lock(&session->lock);
-  uint32_t index = find_free(session);
-  for (; index == CLV__NO_ID; index = find_free(session)) pthread_cond_wait(&session->freed, &session->lock);
+  uint32_t index = find_free(session, wanted);
+  for (; index == CLV__NO_ID; index = find_free(session, wanted)) pthread_cond_wait(&session->freed, &session->lock);
   session->is_busy[index] = true;
   clv__request *request = session->requests[index];
   clv__engine *engine = session->engine;
@@ -201,7 +203,7 @@ clv_status clv__request_acquire(clv_session *session, clv__request **out, clv_er
     return status;
   }
   session->is_busy[index] = false;
-  pthread_cond_signal(&session->freed);
+  pthread_cond_broadcast(&session->freed);
   pthread_mutex_unlock(&session->lock);
   clv__engine_release(session, engine);
   return status;
@@ -221,7 +223,7 @@ void clv__session_sweep(clv_session *session) {
     clv__request_destroy(request);
     pthread_mutex_lock(&session->lock);
     session->is_busy[i] = false;
-    pthread_cond_signal(&session->freed);
+    pthread_cond_broadcast(&session->freed);
     pthread_mutex_unlock(&session->lock);
   }
 }
@@ -245,6 +247,6 @@ void clv__request_release(clv__request *request) {
   pthread_mutex_lock(&session->lock);
   session->is_busy[request->index] = false;
   session->last_request = request->index;
-  pthread_cond_signal(&session->freed);
+  pthread_cond_broadcast(&session->freed);
   pthread_mutex_unlock(&session->lock);
 }

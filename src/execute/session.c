@@ -52,6 +52,28 @@ clv_status clv__session_prepare(clv_session *session, const clv_tensor *types, u
   return clv__session_attempt(session, prepare_types, types, error);
 }
 
+static clv_status resize_request(clv__request *request, const void *cookie, clv_error *error) {
+  return clv__request_resize(request, cookie, error);
+}
+
+static bool has_request(clv_session *session, uint32_t index) {
+  pthread_mutex_lock(&session->lock);
+  bool has = session->requests[index] != NULL;
+  pthread_mutex_unlock(&session->lock);
+  return has;
+}
+
+clv_status clv_session_resize(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
+  if (session == NULL || (inputs == NULL && input_count > 0)) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "session and inputs must not be NULL");
+  }
+  CLV__TRY(clv__inputs_check(session->plan, inputs, input_count, false, error));
+  for (uint32_t i = 0; i < session->options.in_flight; ++i) { /* the next run may take any free request */
+    if (i == 0 || has_request(session, i)) CLV__TRY(clv__session_attempt_at(session, i, resize_request, inputs, error));
+  }
+  return CLV_OK;
+}
+
 static clv_status create(clv_session *session, clv_error *error) {
   CLV__TRY(clv__session_begin(session, error));
   return clv__session_attempt(session, prepare_first, NULL, error);

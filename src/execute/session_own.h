@@ -217,8 +217,9 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
                               clv__engine_failure *failure, clv_error *error);
 void clv__engine_release(clv_session *session, clv__engine *engine); /* accepts NULL; takes the session's lock */
 
-/* request.c: acquires a request for a run (creates it if necessary, or waits until one is free), and releases it. */
-clv_status clv__request_acquire(clv_session *session, clv__request **request, clv_error *error);
+/* request.c: acquires a request for a run (creates it if necessary, or waits until one is free), and releases it. `wanted` is its
+ * index, or CLV__NO_ID for any. */
+clv_status clv__request_acquire(clv_session *session, uint32_t wanted, clv__request **request, clv_error *error);
 void clv__request_release(clv__request *request);
 /* Accepts NULL. Nothing of the request may still run, except on devices that were removed. Memory that these could still access
  * is kept until the devices are closed (abandoned.c). */
@@ -235,6 +236,8 @@ clv_status clv__request_reserve_scratch(clv__request *request, uint32_t device, 
 /* prepare.c: prepares the request for inputs of these types; the result is request->prepared. If `inputs` is NULL, uses the sizes
  * that the plan knows. */
 clv_status clv__request_prepare(clv__request *request, const clv_tensor *inputs, clv_error *error);
+/* The same, but instead of another set, changes the current set to these types. */
+clv_status clv__request_resize(clv__request *request, const clv_tensor *inputs, clv_error *error);
 /* The type of a value as seen by a partition: at the bucket's sizes if the partition is bucketed. */
 static inline const clv_tensor *clv__prepared_type(const clv__prepared *prepared, const clv__partition *partition,
                                                    clv_value_id value) {
@@ -247,8 +250,9 @@ void clv__prepared_close(clv__prepared *prepared);
 void clv__prepared_free(clv__prepared *prepared);
 bool clv__same_dims(const clv_tensor *a, const clv_tensor *b);
 
-/* instance.c: creates a partition's instance for the current shapes of its inputs. */
-clv_status clv__instance_make(clv__partition_state *state, clv_error *error);
+/* instance.c: creates a partition's instance for the current shapes of its inputs, or takes and resizes that of `from`, a set
+ * without captures that will be evicted. NULL: there is none. */
+clv_status clv__instance_make(clv__partition_state *state, clv__prepared *from, clv_error *error);
 /* During a run: replaces the instance if it does not fit. */
 clv_status clv__instance_fit(clv__partition_state *state, clv_error *error);
 /* Binds the request's scratch, growing it if necessary. */
@@ -298,6 +302,9 @@ uint32_t clv__space_owner(const clv_plan *plan, uint32_t space);
 clv_status clv__slots_arrange(clv__slot **slots, size_t count, const clv__schedule *schedule, const clv_allocator *allocator,
                               size_t *total, clv_error *error);
 
+/* bind.c: checks the number and types of a run's inputs and, if `has_data`, that they have data. */
+clv_status clv__inputs_check(const clv_plan *plan, const clv_tensor *inputs, uint32_t input_count, bool has_data,
+                             clv_error *error);
 /* bind.c: checks the caller's inputs, prepares the request for their shapes and binds them. Binds outputs that can be written in
  * place. Copies the results to the caller after the run. */
 clv_status clv__request_bind_inputs(clv__request *request, const clv_tensor *inputs, uint32_t input_count, clv_error *error);
@@ -308,6 +315,10 @@ clv_status clv__request_hand_over(clv__request *request, const clv__order *order
  * clv__request_finish_step() must run before anything reads its output. */
 clv_status clv__request_step(clv__request *request, uint32_t step, uint32_t lane, bool *is_uncut, clv_error *error);
 clv_status clv__request_partition(clv__request *request, uint32_t partition, clv_error *error);
+/* Prefixes the failure of a step with its device, and with its partition and nodes, or its value. It is the last of `steps`, in
+ * the order of their lane; if there are several, it may also have been one of the others. */
+clv_status clv__request_steps_failed(const clv__request *request, const uint32_t *steps, uint32_t count, clv_status status,
+                                     clv_error *error);
 /* Prepares the instance for its inputs, and binds inputs and outputs. clv__request_args() then returns the arguments of
  * execute(). */
 clv_status clv__request_bind(clv__request *request, uint32_t partition, clv_error *error);
@@ -357,7 +368,7 @@ clv_status clv__capture_refit(clv__prepared *prepared, clv_error *error);
 void clv__capture_finish(clv__prepared *prepared, uint32_t device); /* when the set is destroyed */
 void clv__capture_begin_run(clv__request *request);
 clv_status clv__capture_execute(clv__request *request, uint32_t partition, clv_stream *stream, clv_error *error);
-bool clv__capture_end_run(clv__request *request, clv_status status);
+bool clv__capture_end_run(clv__request *request, clv_status status, const clv_error *error);
 
 /* trace.c: add one event, or the steps of the run that just ended. They do nothing unless the session is traced. */
 void clv__trace_add(clv__request *request, clv__trace_event event);
@@ -374,6 +385,9 @@ void clv__session_wake(clv_session *session);
  * again, and `go` is called again from the start. So `go` may be called several times. */
 typedef clv_status (*clv__attempt_fn)(clv__request *request, const void *cookie, clv_error *error);
 clv_status clv__session_attempt(clv_session *session, clv__attempt_fn go, const void *cookie, clv_error *error);
+/* The same with the request of this index. */
+clv_status clv__session_attempt_at(clv_session *session, uint32_t index, clv__attempt_fn go, const void *cookie,
+                                   clv_error *error);
 /* Creates the first engine. */
 clv_status clv__session_begin(clv_session *session, clv_error *error);
 /* Releases requests that are not in use and belong to a replaced engine. (request.c) */

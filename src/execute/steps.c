@@ -3,6 +3,43 @@
 
 #include "execute/session_own.h"
 
+/* ---- Failures ---- */
+
+static clv_status partitions_failed(const clv__request *request, uint32_t first, uint32_t last, clv_status status,
+                                    clv_error *error) {
+  const clv_plan *plan = clv__request_plan(request);
+  const clv__partition *from = &plan->partitions[first], *to = &plan->partitions[last];
+  const clv__node *begin = &plan->graph->nodes[from->nodes[0]], *end = &plan->graph->nodes[to->nodes[to->node_count - 1]];
+  const char *device = clv__request_device(request, to->device)->name;
+  bool is_named = error != NULL && strstr(error->message, "node '") != NULL; /* by the backend */
+  if (!is_named && begin == end) clv__error_prefix(error, status, "node '%.40s' (%s)", begin->name, begin->op);
+  if (!is_named && begin != end) {
+    clv__error_prefix(error, status, "nodes '%.40s' (%s) to '%.40s' (%s)", begin->name, begin->op, end->name, end->op);
+  }
+  if (first == last) return clv__error_prefix(error, status, "partition %u on %s", first, device);
+  return clv__error_prefix(error, status, "partitions %u to %u on %s", first, last, device);
+}
+
+static clv_status transfer_failed(const clv__request *request, const clv__transfer *transfer, clv_status status,
+                                  clv_error *error) {
+  return clv__error_prefix(
+      error, status, "transfer of '%s' %s %s", clv__request_plan(request)->graph->values[transfer->value].name,
+      transfer->from == CLV__SPACE_HOST ? "to" : "from", clv__request_device(request, transfer->device)->name);
+}
+
+clv_status clv__request_steps_failed(const clv__request *request, const uint32_t *steps, uint32_t count, clv_status status,
+                                     clv_error *error) {
+  const clv_plan *plan = clv__request_plan(request);
+  const clv__step *last = &plan->steps[steps[count - 1]], *first = last;
+  for (uint32_t i = count; i-- > 0;) {
+    if (!plan->steps[steps[i]].is_transfer) first = &plan->steps[steps[i]];
+  }
+  if (!last->is_transfer) return partitions_failed(request, first->index, last->index, status, error);
+  const clv__transfer *transfer = &plan->transfers[last->index];
+  if (count == 1) return transfer_failed(request, transfer, status, error);
+  return clv__error_prefix(error, status, "copies to and from %s", clv__request_device(request, transfer->device)->name);
+}
+
 clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_error *error) {
   uint32_t d = clv__lane_device(lane), first = request->pending_first, last = request->pending_last;
   const clv__device *device = clv__request_device(request, d);
@@ -15,8 +52,7 @@ clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_er
   clv__request_blame(request, d, status);
   if (lane % 2 == 1) return clv__error_prefix(error, status, "copies to and from %s", device->name);
   if (first == CLV__NO_ID) return clv__error_prefix(error, status, "%s", device->name);
-  if (first == last) return clv__error_prefix(error, status, "partition %u on %s", first, device->name);
-  return clv__error_prefix(error, status, "partitions %u to %u on %s", first, last, device->name);
+  return partitions_failed(request, first, last, status, error);
 }
 
 /* ---- Partitions ---- */
@@ -112,7 +148,7 @@ clv_status clv__request_partition(clv__request *request, uint32_t index, clv_err
   clv_status status = clv__capture_execute(request, index, stream, error);
   if (status == CLV_OK) return status;
   clv__request_blame(request, partition->device, status);
-  return clv__error_prefix(error, status, "partition %u on %s", index, clv__request_device(request, partition->device)->name);
+  return partitions_failed(request, index, index, status, error);
 }
 
 /* ---- Transfers ---- */
@@ -136,7 +172,6 @@ static clv_status copy(clv__request *request, const clv__transfer *transfer, uin
 static clv_status transfer_value(clv__request *request, const clv__transfer *transfer, uint32_t lane, bool *is_uncut,
                                  clv_error *error) {
   clv__prepared *prepared = request->prepared;
-  const clv__device *device = clv__request_device(request, transfer->device);
   clv__slot *from = clv__prepared_slot(prepared, transfer->value, transfer->from);
   clv__slot *to = clv__prepared_slot(prepared, transfer->value, transfer->to);
   const char *name = clv__request_plan(request)->graph->values[transfer->value].name;
@@ -149,8 +184,7 @@ static clv_status transfer_value(clv__request *request, const clv__transfer *tra
   clv_status status = copy(request, transfer, lane, from, to, is_uncut, error);
   if (status == CLV_OK) return status;
   clv__request_blame(request, transfer->device, status);
-  return clv__error_prefix(error, status, "transfer of '%s' %s %s", name, transfer->from == CLV__SPACE_HOST ? "to" : "from",
-                           device->name);
+  return transfer_failed(request, transfer, status, error);
 }
 
 static void cut_transfer(clv__request *request, const clv__transfer *transfer) {

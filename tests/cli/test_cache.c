@@ -57,7 +57,7 @@ static void life(void **state) {
   assert_non_null(strstr(err, "loaded from disk"));
   assert_null(strstr(err, "compiled and kept"));
   expect("cache ls", 0, "2 executables");
-  assert_non_null(strstr(out, "vnpu 1"));
+  assert_non_null(strstr(out, "vnpu 2"));
   assert_non_null(strstr(out, "MatMul"));
   expect("cache ls -q", 0, "device");
   assert_null(strstr(out, "executables"));

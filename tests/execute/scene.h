@@ -37,19 +37,20 @@ typedef struct scene {
   clv_context *context;
   clv_devices *devices;
   char said[256];          /* the reason logged with the last capture */
+  char failed[256];        /* the log's last line about a capture that failed */
   interposer_slot failing; /* the backend slot to fail: its `fails_at`-th call from now */
   uint32_t fails_at;       /* 0: no call fails */
   interposer_action action;
   const void *launched, *destroyed; /* the captures last launched and last destroyed */
-  pthread_mutex_t lock;             /* protects `launched`, `destroyed`, `fails_at` and `said` */
+  pthread_mutex_t lock;             /* protects `launched`, `destroyed`, `fails_at`, `said` and `failed` */
 } scene;
 
 static inline void listen(void *user_data, int level, const char *text) {
   scene *s = user_data;
   const char *at = strstr(text, "logged: captured: ");
-  if (level != 3 || at == NULL) return;
   pthread_mutex_lock(&s->lock);
-  snprintf(s->said, sizeof s->said, "%s", at + strlen("logged: captured: "));
+  if (level == 3 && at != NULL) snprintf(s->said, sizeof s->said, "%s", at + strlen("logged: captured: "));
+  if (level == 2 && strstr(text, "captur") != NULL) snprintf(s->failed, sizeof s->failed, "%s", text);
   pthread_mutex_unlock(&s->lock);
 }
 

@@ -82,6 +82,40 @@ static void partitions_one_after_the_other(void **state) {
   close_scene(&s);
 }
 
+/* y = Neg(Reshape(x + b, Shape(x)[:, columns])): the sizes inside depend on those of the input only. */
+static clv_graph *make_reshaped(const scene *s) {
+  test_graph g;
+  test_graph_begin(&g, &s->counting.allocator, 3);
+  test_graph_input(&g, "x", CLV_F32, 2, DIMS(test_graph_symbol(&g, "N"), 8));
+  test_graph_weight(&g, "b", 1, DIMS(8));
+  test_graph_node(&g, "add", "Add", "x,b", "t");
+  test_graph_node(&g, "shape", "Shape", "x", "sizes");
+  test_graph_node(&g, "again", "Reshape", "t,sizes", "u");
+  test_graph_node(&g, "neg", "Neg", "u", "y");
+  return test_graph_end(&g, "y");
+}
+
+/* A device that compiles once for open sizes makes one capture for each set of shapes. */
+static void open_sizes_on_one_executable(void **state) {
+  (void)state;
+  for (int is_reshaped = 0; is_reshaped < 2; ++is_reshaped) {
+    scene s;
+    part p;
+    open_scene(&s, (scene_options){.is_npu = true, .is_asynchronous = true, .mode = CLV_CAPTURE_ON, .spec = "all"});
+    open_part(&p, &s, is_reshaped ? make_reshaped(&s) : make_small(&s, "Add", true, 8), "*=logged");
+    for (int64_t n = 1; n <= 6; ++n) run(&p, n, CAPTURES);
+    for (int64_t n = 1; n <= 6; ++n) {
+      run_into(&p, n, p.out); /* some are bound again, because the memory grew and moved */
+      expect_issue(&p, 0, CLV__ISSUE_REPLAYED, "");
+    }
+    for (int i = 0; i < 8; ++i) run(&p, 3 + i % 2, "captured_launch");
+    assert_int_equal(interposer_count(s.logged, INTERPOSER_compile), 1);
+    assert_int_equal(counters(&p).failures, 0);
+    close_part(&p);
+    close_scene(&s);
+  }
+}
+
 static void a_changed_graph(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {
@@ -157,6 +191,61 @@ static void the_thirteenth_shape(void **state) {
   }
 }
 
+/* ---- Modes ---- */
+
+/* A CPU whose captures may be global only, as those of some drivers. */
+static struct {
+  clv_backend table;
+  clv_capture_slots capture;
+  const clv_backend *inner;
+  bool is_global_only;
+  uint32_t begun;
+  clv_capture_mode mode; /* of the last begin() */
+} driver;
+
+static clv_status begin_in_mode(clv_device *device, clv_stream *stream, clv_capture_mode mode, clv_error *error) {
+  ++driver.begun;
+  driver.mode = mode;
+  if (driver.is_global_only && mode != CLV_CAPTURE_GLOBAL) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "begin(): code 4: global captures only");
+  }
+  return driver.inner->capture->begin(device, stream, mode, error);
+}
+
+static clv_status query_driver(const clv_host *host, void *self, const clv_backend **backend, clv_error *error) {
+  CLV__TRY(clv__cpu_backend_query(host, self, &driver.inner, error));
+  driver.table = *driver.inner;
+  driver.capture = *driver.inner->capture;
+  driver.capture.begin = begin_in_mode;
+  driver.table.capture = &driver.capture;
+  *backend = &driver.table;
+  return CLV_OK;
+}
+
+/* Sessions capture in the mode of one thread, because other sessions may use the device meanwhile. A device that cannot runs
+ * launch by launch, and is not asked again. */
+static void captures_are_of_one_thread(void **state) {
+  (void)state;
+  for (int is_global_only = 0; is_global_only < 2; ++is_global_only) {
+    scene s;
+    part p;
+    driver.is_global_only = is_global_only != 0;
+    driver.begun = 0;
+    open_scene(&s, (scene_options){.mode = CLV_CAPTURE_ON, .query = query_driver});
+    open_part(&p, &s, make_small(&s, "Add", false, 8), NULL);
+    run(&p, 4, is_global_only ? "capture_begin execute" : CAPTURES);
+    for (int i = 0; i < 3; ++i) run(&p, 4, is_global_only ? "execute" : "captured_launch");
+    assert_int_equal(driver.begun, 1);
+    assert_int_equal(driver.mode, CLV_CAPTURE_THREAD);
+    if (is_global_only)
+      assert_non_null(strstr(s.failed, "nodes 'act' (Add) to 'neg' (Neg): begin(): code 4: global captures only"));
+    close_part(&p);
+    close_scene(&s);
+  }
+}
+
+/* ---- Phases ---- */
+
 static void prefill_and_decode(void **state) {
   (void)state;
   FOR_EACH_DEVICE(options) {
@@ -176,6 +265,33 @@ static void prefill_and_decode(void **state) {
       close_part(&p);
       close_scene(&s);
     }
+  }
+}
+
+/* An encoder has several queries, but no phase: its keys are computed from the same input as the queries. */
+static void encoders_are_replayed(void **state) {
+  (void)state;
+  FOR_EACH_DEVICE(options) {
+    scene s;
+    part p;
+    test_graph g;
+    options.mode = CLV_CAPTURE_AUTO;
+    open_scene(&s, options);
+    test_graph_begin(&g, &s.counting.allocator, 3);
+    test_graph_input(&g, "x", CLV_F32, 2, DIMS(test_graph_symbol(&g, "Q"), 8));
+    test_graph_weight(&g, "w", 2, DIMS(8, 8));
+    test_graph_node(&g, "keys", "MatMul", "x,w", "k");
+    test_graph_node(&g, "turn", "Transpose", "k", "k_t");
+    test_graph_node(&g, "scores", "MatMul", "x,k_t", "s");
+    test_graph_node(&g, "weights", "Softmax", "s", "p");
+    test_graph_node(&g, "mix", "MatMul", "p,x", "y");
+    open_part(&p, &s, test_graph_end(&g, "y"), NULL);
+    run_into(&p, 7, p.out);
+    run_into(&p, 7, p.out);
+    run_into(&p, 7, p.out);
+    for (uint32_t i = 0; i < p.plan->partition_count; ++i) expect_issue(&p, i, CLV__ISSUE_REPLAYED, "");
+    close_part(&p);
+    close_scene(&s);
   }
 }
 
@@ -265,9 +381,12 @@ int main(void) {
       cmocka_unit_test(first_run_and_second),
       cmocka_unit_test(partitions_on_both_sides_of_the_cpu),
       cmocka_unit_test(partitions_one_after_the_other),
+      cmocka_unit_test(open_sizes_on_one_executable),
       cmocka_unit_test(a_changed_graph),
       cmocka_unit_test(the_thirteenth_shape),
       cmocka_unit_test(prefill_and_decode),
+      cmocka_unit_test(encoders_are_replayed),
+      cmocka_unit_test(captures_are_of_one_thread),
       cmocka_unit_test(prefill_and_decode_in_a_bucket),
       cmocka_unit_test(shapes_of_a_bucket),
       cmocka_unit_test(off_and_auto),

@@ -305,7 +305,9 @@ static void the_first_error_is_told(void **state) {
     f.script.fate.status = CLV_IO_ERROR;
     arm(&f, INTERPOSER_execute, INTERPOSER_FAIL, 0, FOREVER);
     assert_int_equal(run(&f, session, NULL, &error), CLV_IO_ERROR);
-    static const char first[] = "partition 0 on faulty: driver(): code 9; then, without faulty: node '";
+    static const char first[] =
+        "partition 0 on faulty: nodes 'conv' (Conv) to 'softmax' (Softmax): driver(): code 9; "
+        "then, without faulty: node '";
     if (strncmp(error.message, first, sizeof first - 1) != 0) fail_msg("%s", error.message);
     assert_int_equal(clv_session_run(session, &f.input, 1, &(clv_tensor){0}, 1, NULL), CLV_IO_ERROR);
     assert_int_equal(clv__session_incident_count(session), 0);
@@ -313,6 +315,37 @@ static void the_first_error_is_told(void **state) {
     check_run(&f, session); /* the device was not removed */
     clv_session_destroy(session);
     end(&f);
+  }
+}
+
+/* An error of a run names the device's first step that failed, although a later copy reports it. */
+static void a_failed_step_is_named(void **state) {
+  (void)state;
+  static const struct {
+    interposer_slot slot;
+    const char *text;
+  } cases[] = {
+      {INTERPOSER_execute, "partition 0 on faulty: nodes 'conv' (Conv) to 'softmax' (Softmax): driver(): code 9"},
+      {INTERPOSER_copy_in, "transfer of 'x' to faulty: driver(): code 9"},
+      {INTERPOSER_copy_out, "transfer of 'y' from faulty: driver(): code 9"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    for (int is_late = 0; is_late < 2; ++is_late) {
+      fixture f;
+      clv_error error = {0};
+      clv_session *session;
+      clv_session_options options = CLV_SESSION_OPTIONS_INIT;
+      options.no_fallback = true;
+      begin(&f, &(setting){.pins = "*=faulty"});
+      assert_ok(clv_session_create(f.plan, &options, &session, &error), error);
+      arm(&f, cases[i].slot, is_late ? INTERPOSER_FAIL_LATER : INTERPOSER_FAIL, 0, 1);
+      assert_int_equal(run(&f, session, NULL, &error), CLV_DEVICE_ERROR);
+      assert_string_equal(error.message, cases[i].text);
+      disarm(&f);
+      check_run(&f, session);
+      clv_session_destroy(session);
+      end(&f);
+    }
   }
 }
 
@@ -377,7 +410,8 @@ static void two_devices_and_no_third(void **state) {
   clv_session *session = session_with(f.plan, 0, 1);
   arm(&f, INTERPOSER_execute, INTERPOSER_FAIL, 0, FOREVER);
   assert_int_equal(run(&f, session, NULL, &error), CLV_DEVICE_ERROR);
-  static const char first[] = "partition 0 on faulty: driver(): code 9; then, without faulty: ";
+  static const char first[] =
+      "partition 0 on faulty: nodes 'conv' (Conv) to 'softmax' (Softmax): driver(): code 9; then, without faulty: ";
   if (strncmp(error.message, first, sizeof first - 1) != 0) fail_msg("%s", error.message);
   assert_non_null(strstr(error.message + sizeof first, "launch 1 failed"));
   assert_non_null(strstr(error.message + sizeof first, "; then, without faulty and npu: "));
@@ -710,6 +744,7 @@ int main(void) {
       cmocka_unit_test(short_of_memory_once),
       cmocka_unit_test(short_of_memory_for_a_weight),
       cmocka_unit_test(the_first_error_is_told),
+      cmocka_unit_test(a_failed_step_is_named),
       cmocka_unit_test(what_the_caller_wants_is_no_failure),
       cmocka_unit_test(two_devices_one_after_the_other),
       cmocka_unit_test(two_devices_and_no_third),

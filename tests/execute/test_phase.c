@@ -1,6 +1,7 @@
 /* The phase of a run, on generated graphs with attention in many forms, and with patterns that only resemble attention. */
 #include "execute/capture/phase.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,9 +165,11 @@ static void generated(void **state) {
   }
 }
 
-/* Returns the phase of a graph with one node of the given domain, operator and source format, and a first input of the given
- * shape. */
-static clv__phase of_node(const char *domain, const char *op, const char *source, int32_t rank, const int64_t *dims) {
+/* Returns the phase of a graph with one node of the given domain, operator and source format, with an attribute that is 1, and
+ * with a first input of the given shape. Its keys and values are graph inputs, as if from a cache, if they are inputs of the
+ * operator. */
+static clv__phase of_node(const char *domain, const char *op, const char *source, const char *attribute, int32_t rank,
+                          const int64_t *dims) {
   clv_error error = {0};
   test_graph g;
   clv_value_id in[3], out;
@@ -179,7 +182,10 @@ static clv__phase of_node(const char *domain, const char *op, const char *source
   assert_ok(clv__builder_value(g.builder, "y", &out, &error), error);
   if (domain[0] != '\0') assert_ok(clv__builder_import(g.builder, domain, 1, &error), error);
   if (source != NULL) assert_ok(clv__builder_source(g.builder, "its_source", source, &error), error);
-  assert_ok(clv__builder_node(g.builder, "node", domain, op, in, strcmp(op, "Softmax") == 0 ? 1 : 3, &out, 1, NULL, 0, &error),
+  const int64_t one = 1;
+  clv_attribute set = {.name = attribute, .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = &one};
+  assert_ok(clv__builder_node(g.builder, "node", domain, op, in, strcmp(op, "Softmax") == 0 ? 1 : 3, &out, 1, &set,
+                              attribute != NULL, &error),
             error);
   clv_graph *graph = test_graph_end(&g, "y");
   clv__phase phase;
@@ -195,24 +201,28 @@ static clv__phase of_node(const char *domain, const char *op, const char *source
 static void whole_operators(void **state) {
   (void)state;
   static const struct {
-    const char *domain, *op, *source;
+    const char *domain, *op, *source, *attribute;
     int32_t rank;
     int64_t dims[5];
     clv__phase_kind kind;
     int64_t length;
   } cases[] = {
-      {"", "Attention", NULL, 3, {1, 16, 8}, CLV__PHASE_PREFILL, 16},
-      {"", "Attention", NULL, 4, {1, 2, 1, 8}, CLV__PHASE_DECODE, 1},
-      {"com.microsoft", "Attention", NULL, 3, {4, 1, 8}, CLV__PHASE_DECODE, 1},
-      {"com.microsoft", "MultiHeadAttention", NULL, 5, {1, 7, 2, 3, 4}, CLV__PHASE_PREFILL, 7},
-      {"com.microsoft", "GroupQueryAttention", NULL, 3, {1, 1, 24}, CLV__PHASE_DECODE, 1},
-      {"com.microsoft", "GroupQueryAttention", NULL, 3, {1, CLV_DIM_UNKNOWN, 24}, CLV__PHASE_PREFILL, CLV_DIM_UNKNOWN},
-      {"com.microsoft", "GroupQueryAttention", NULL, CLV_RANK_UNKNOWN, {0}, CLV__PHASE_PREFILL, CLV_DIM_UNKNOWN},
-      {"com.microsoft", "BiasGelu", NULL, 3, {1, 16, 24}, CLV__PHASE_NONE, 0},
-      {"own", "Attention", NULL, 3, {1, 16, 24}, CLV__PHASE_NONE, 0},
+      {"", "Attention", NULL, NULL, 3, {1, 16, 8}, CLV__PHASE_PREFILL, 16},
+      {"", "Attention", NULL, NULL, 4, {1, 2, 1, 8}, CLV__PHASE_DECODE, 1},
+      {"", "Attention", NULL, "is_causal", 3, {1, 16, 8}, CLV__PHASE_PREFILL, 16},
+      {"com.microsoft", "Attention", NULL, NULL, 3, {4, 9, 8}, CLV__PHASE_NONE, 0},
+      {"com.microsoft", "Attention", NULL, "unidirectional", 3, {4, 9, 8}, CLV__PHASE_PREFILL, 9},
+      {"com.microsoft", "Attention", NULL, "unidirectional", 3, {4, 1, 8}, CLV__PHASE_DECODE, 1},
+      {"com.microsoft", "MultiHeadAttention", NULL, NULL, 5, {1, 7, 2, 3, 4}, CLV__PHASE_PREFILL, 7},
+      {"com.microsoft", "GroupQueryAttention", NULL, NULL, 3, {1, 1, 24}, CLV__PHASE_DECODE, 1},
+      {"com.microsoft", "GroupQueryAttention", NULL, NULL, 3, {1, CLV_DIM_UNKNOWN, 24}, CLV__PHASE_PREFILL, CLV_DIM_UNKNOWN},
+      {"com.microsoft", "GroupQueryAttention", NULL, NULL, CLV_RANK_UNKNOWN, {0}, CLV__PHASE_PREFILL, CLV_DIM_UNKNOWN},
+      {"com.microsoft", "BiasGelu", NULL, NULL, 3, {1, 16, 24}, CLV__PHASE_NONE, 0},
+      {"own", "Attention", NULL, "is_causal", 3, {1, 16, 24}, CLV__PHASE_NONE, 0},
       {"aten",
        "scaled_dot_product_attention.default",
        "aten.scaled_dot_product_attention.default",
+       NULL,
        4,
        {1, 2, 9, 4},
        CLV__PHASE_PREFILL,
@@ -220,16 +230,16 @@ static void whole_operators(void **state) {
       {"aten",
        "_scaled_dot_product_flash_attention.default",
        "aten._scaled_dot_product_flash_attention.default",
+       "is_causal",
        4,
        {1, 2, 1, 4},
        CLV__PHASE_DECODE,
        1},
-      {"", "Softmax", "aten.scaled_dot_product_attention.default", 4, {1, 2, 5, 9}, CLV__PHASE_PREFILL, 5},
-      {"", "Softmax", "aten.softmax.int", 4, {1, 2, 5, 9}, CLV__PHASE_NONE, 0},
-      {"", "MatMul", "aten.scaled_dot_product_attention.default", 4, {1, 2, 5, 9}, CLV__PHASE_NONE, 0},
+      {"", "Softmax", "aten.scaled_dot_product_attention.default", NULL, 4, {1, 2, 5, 9}, CLV__PHASE_NONE, 0},
+      {"", "MatMul", "aten.scaled_dot_product_attention.default", NULL, 4, {1, 2, 5, 9}, CLV__PHASE_NONE, 0},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
-    clv__phase phase = of_node(cases[i].domain, cases[i].op, cases[i].source, cases[i].rank, cases[i].dims);
+    clv__phase phase = of_node(cases[i].domain, cases[i].op, cases[i].source, cases[i].attribute, cases[i].rank, cases[i].dims);
     if (phase.kind != cases[i].kind || phase.query_length != cases[i].length) {
       fail_msg("case %zu, %s: the phase is %d with %lld queries, which is wrong", i, cases[i].op, (int)phase.kind,
                (long long)phase.query_length);
@@ -263,11 +273,117 @@ static void chains(void **state) {
   }
 }
 
+/* ---- What gives an attention a phase ---- */
+
+enum { QUERIES = 5, OTHER_KEYS = 3 };
+
+typedef enum mask_kind {
+  UNMASKED,
+  PADDING,       /* from an input: which keys exist */
+  LENGTHS,       /* positions compared with lengths from an input */
+  BIAS,          /* a constant that is no triangle */
+  LOCAL,         /* distances of positions compared with a constant */
+  TRIANGLE,      /* a constant that is added */
+  BOOL_TRIANGLE, /* a constant that selects */
+  LONG_TRIANGLE, /* cut from a larger constant */
+  TRILU,
+  POSITIONS, /* positions compared with positions */
+  MASK_KINDS
+} mask_kind;
+
+static void constant_mask(test_graph *g, const char *name, bool is_bool, int64_t size, bool is_triangle) {
+  clv_tensor t = clv__tensor_make(is_bool ? CLV_BOOL : CLV_F32, 2, DIMS(size, size), NULL);
+  float numbers[4 * QUERIES * QUERIES];
+  bool bools[4 * QUERIES * QUERIES];
+  for (int64_t i = 0; i < size * size; ++i) {
+    bool seen = i % size <= i / size;
+    numbers[i] = !is_triangle ? (float)(i % size - i / size) / 8 : seen ? 0 : -INFINITY;
+    bools[i] = seen;
+  }
+  t.data = is_bool ? (void *)bools : (void *)numbers;
+  test_graph_constant(g, name, &t);
+}
+
+/* Adds "selected", a bool mask, or "added", a float mask. */
+static void add_mask(test_graph *g, mask_kind kind) {
+  test_graph_ints(g, "rows", 1, DIMS(1));
+  test_graph_ints(g, "columns", 1, DIMS(0));
+  test_graph_node(g, "as_rows", "Unsqueeze", "range,rows", "row");
+  test_graph_node(g, "as_columns", "Unsqueeze", "range,columns", "column");
+  if (kind == PADDING) test_graph_input(g, "selected", CLV_BOOL, 4, DIMS(1, 1, 1, QUERIES));
+  if (kind == LENGTHS) {
+    test_graph_input(g, "lengths", CLV_I64, 2, DIMS(1, 1));
+    test_graph_node(g, "compare", "Less", "column,lengths", "selected");
+  }
+  if (kind == BIAS || kind == TRIANGLE) constant_mask(g, "added", false, QUERIES, kind == TRIANGLE);
+  if (kind == LOCAL) {
+    test_graph_ints(g, "width", 1, DIMS(2));
+    test_graph_node(g, "distance", "Sub", "row,column", "far");
+    test_graph_node(g, "compare", "Less", "far,width", "selected");
+  }
+  if (kind == BOOL_TRIANGLE) constant_mask(g, "selected", true, QUERIES, true);
+  if (kind == LONG_TRIANGLE) {
+    constant_mask(g, "all", true, 2 * QUERIES, true);
+    test_graph_ints(g, "from", 2, DIMS(0, 0));
+    test_graph_ints(g, "to", 2, DIMS(QUERIES, QUERIES));
+    test_graph_node(g, "cut", "Slice", "all,from,to", "selected");
+  }
+  if (kind == TRILU) {
+    test_graph_input(g, "ones", CLV_BOOL, 2, DIMS(QUERIES, QUERIES));
+    test_graph_node_ints(g, "lower", "Trilu", "ones", "selected", "upper", false, 1, DIMS(0));
+  }
+  if (kind == POSITIONS) test_graph_node(g, "compare", "GreaterOrEqual", "row,column", "selected");
+}
+
+/* Self-attention over an input x, as in an encoder. With a cache, other keys and values, from inputs, come first. */
+static clv__phase of_self_attention(mask_kind kind, bool has_cache) {
+  test_graph g;
+  test_graph_begin(&g, clv__allocator_default(), 4);
+  test_graph_input(&g, "x", CLV_F32, 4, DIMS(1, 2, QUERIES, 4));
+  test_graph_input(&g, "past_k", CLV_F32, 4, DIMS(1, 2, OTHER_KEYS, 4));
+  test_graph_input(&g, "past_v", CLV_F32, 4, DIMS(1, 2, OTHER_KEYS, 4));
+  int64_t positions[QUERIES] = {0, 1, 2, 3, 4};
+  test_graph_ints(&g, "range", QUERIES, positions);
+  for (int i = 0; i < 3; ++i) {
+    static const char *const weights[] = {"wq", "wk", "wv"}, *const inputs[] = {"x,wq", "x,wk", "x,wv"},
+                             *const outputs[] = {"q", "new_k", "new_v"};
+    test_graph_weight(&g, weights[i], 2, DIMS(4, 4));
+    test_graph_node(&g, outputs[i], "MatMul", inputs[i], outputs[i]);
+  }
+  test_graph_node_ints(&g, "join_k", "Concat", "past_k,new_k", "all_k", "axis", false, 1, DIMS(2));
+  test_graph_node_ints(&g, "join_v", "Concat", "past_v,new_v", "all_v", "axis", false, 1, DIMS(2));
+  test_graph_node_ints(&g, "turn", "Transpose", has_cache ? "all_k" : "new_k", "k", "perm", true, 4, DIMS(0, 1, 3, 2));
+  test_graph_node(&g, "product", "MatMul", "q,k", "scores");
+  test_graph_weight(&g, "lowest", 1, DIMS(1));
+  bool is_added = kind == BIAS || kind == TRIANGLE;
+  if (kind != UNMASKED) {
+    add_mask(&g, kind);
+    test_graph_node(&g, "mask", is_added ? "Add" : "Where", is_added ? "scores,added" : "selected,scores,lowest", "masked");
+  }
+  test_graph_node_ints(&g, "softmax", "Softmax", kind != UNMASKED ? "masked" : "scores", "weights", "axis", false, 1, DIMS(-1));
+  test_graph_node(&g, "mix", "MatMul", has_cache ? "weights,all_v" : "weights,new_v", "y");
+  clv_graph *graph = test_graph_end(&g, "y,all_k,all_v");
+  clv__phase phase = read_phase(graph);
+  clv__graph_destroy(graph);
+  return phase;
+}
+
+static void encoders_have_none(void **state) {
+  (void)state;
+  for (int kind = 0; kind < MASK_KINDS; ++kind) {
+    clv__phase phase = of_self_attention((mask_kind)kind, false);
+    clv__phase_kind wanted = kind >= TRIANGLE ? CLV__PHASE_PREFILL : CLV__PHASE_NONE;
+    if (phase.kind != wanted) fail_msg("mask %d: phase %d", kind, (int)phase.kind);
+  }
+  assert_int_equal(of_self_attention(UNMASKED, true).kind, CLV__PHASE_PREFILL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(generated),
       cmocka_unit_test(whole_operators),
       cmocka_unit_test(chains),
+      cmocka_unit_test(encoders_have_none),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

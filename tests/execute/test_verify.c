@@ -317,10 +317,10 @@ static void failures_in_a_run(void **state) {
   fault = FAIL_EXECUTE;
   for (int i = 0; i < 2; ++i) {
     assert_int_equal(clv_session_run(session, &input, 1, &output, 1, &error), CLV_DEVICE_ERROR);
-    assert_string_equal(error.message, "partition 2 on broken: launch(): code 9");
+    assert_string_equal(error.message, "partition 2 on broken: node 'softmax' (Softmax): launch(): code 9");
     assert_null(output.data);
     assert_int_equal(clv__session_verify(session, &input, 1, &mismatch, &error), CLV_DEVICE_ERROR);
-    assert_string_equal(error.message, "verify: partition 2 on broken: launch(): code 9");
+    assert_string_equal(error.message, "verify: partition 2 on broken: node 'softmax' (Softmax): launch(): code 9");
   }
   fault = CORRUPT_NOTHING; /* the session remains usable */
   machine_check_run(session, f.plan, &input, "after failures");

@@ -102,9 +102,9 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_GRAPH_CACHE] =
         {"graph-cache", 0, CLI_NUMBER, false, RUNS, 0, "N", "CLEAVE_GRAPH_CACHE, else 12",
          "number of captured graphs kept per device; the least recently used is evicted first; 0 disables capture"},
-    [OPTION_PREFILL_GRAPH] =
-        {"prefill-graph", 0, CLI_CHOICE, false, RUNS, 0, "on|off", "CLEAVE_PREFILL_GRAPH, else off",
-         "also capture runs in which attention handles several queries at once (prefill), not only those with a single query"},
+    [OPTION_PREFILL_GRAPH] = {"prefill-graph", 0, CLI_CHOICE, false, RUNS, 0, "on|off", "CLEAVE_PREFILL_GRAPH, else off",
+                              "also capture runs in which attention with a cache or a causal mask has several queries (prefill), "
+                              "not only a single one"},
     [OPTION_BUCKET] = {"bucket", 0, CLI_NUMBER, false, COMPILES, 1, "N",
                        "the plan is for fixed sizes; 64 if a plan file leaves sizes open",
                        "make one plan for all sizes, so that --dim, --shape and --input apply to the runs only. For devices that "

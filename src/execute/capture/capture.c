@@ -160,8 +160,10 @@ static clv_status execute(clv__request *request, const clv__device *device, uint
  * is not the cause. */
 static clv_status do_without(clv__request *request, clv__capture *capture, const clv__device *device, uint32_t index,
                              clv_stream *stream, clv_error *error) {
-  clv__context_log(request->session->devices->context, 2, "partition %u on %s: not captured: %s", index, device->name,
-                   error != NULL ? error->message : "");
+  uint32_t step = request->prepared->partitions[index].step;
+  clv_error why = error != NULL ? *error : (clv_error){0};
+  clv__request_steps_failed(request, &step, 1, why.status, &why);
+  clv__context_log(request->session->devices->context, 2, "not captured: %s", why.message);
   stop(capture, clv__capture_verdict_text(CLV__CAPTURE_EAGER_FAILED));
   clv_status status = execute(request, device, index, stream, error);
   if (status == CLV_OK)
@@ -250,7 +252,7 @@ static void close_recording(clv__prepared *prepared, uint32_t device, clv_status
   capture->recorded = NULL;
 }
 
-bool clv__capture_end_run(clv__request *request, clv_status status) {
+bool clv__capture_end_run(clv__request *request, clv_status status, const clv_error *error) {
   clv__prepared *prepared = request->prepared;
   uint32_t count = request->session->devices->count;
   bool again = false;
@@ -259,8 +261,8 @@ bool clv__capture_end_run(clv__request *request, clv_status status) {
     if (capture == NULL) continue;
     const clv__device *device = clv__request_device(request, d);
     if (is_to_be_repeated(request, d, status)) {
-      clv__context_log(request->session->devices->context, 2, "%s: a run with captures failed and was repeated without them",
-                       device->name);
+      clv__context_log(request->session->devices->context, 2, "a run with captures failed and was repeated without them: %s",
+                       error != NULL ? error->message : device->name);
       capture->is_suspected = capture->is_over = again = true;
     }
     if (status == CLV_OK) count_time(device, capture);

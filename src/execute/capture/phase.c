@@ -1,22 +1,67 @@
 /* See phase.h. */
 #include "execute/capture/phase.h"
 
-enum {
-  MOST_STEPS = 12,   /* maximum number of operators between a product and the softmax: scale, cap, bias, mask, casts */
-  MOST_VISITS = 256, /* nodes visited for one softmax */
+#include "execute/capture/attention.h"
+
+typedef clv__attention_search search;
+
+enum { MOST_STEPS = 12 }; /* most operators between a product and the softmax: scale, cap, bias, mask, casts */
+
+/* The operands of an attention. CLV__NO_ID: absent. */
+typedef struct attention {
+  clv_value_id queries, keys, values, mask;
+  clv_value_id past;    /* keys and values, or a first part of them, from a cache */
+  bool is_causal;       /* the operator says so */
+  const clv_tensor *of; /* has one row per query */
+} attention;
+
+/* ---- Operators ---- */
+
+enum { NO_INPUT = -1 };
+
+/* An operator that is an attention as a whole, and the indices of its inputs. */
+typedef struct whole {
+  const char *domain, *op;
+  int32_t keys, values, mask, past;
+  const char *causal; /* its attribute; NULL: it is always causal */
+} whole;
+
+static const whole wholes[] = {
+    {"", "Attention", 1, 2, 3, 4, "is_causal"},
+    {"com.microsoft", "Attention", NO_INPUT, NO_INPUT, 5, 4, "unidirectional"},
+    {"com.microsoft", "QAttention", NO_INPUT, NO_INPUT, NO_INPUT, 8, "unidirectional"},
+    {"com.microsoft", "MultiHeadAttention", 1, 2, 5, 6, "unidirectional"},
+    {"com.microsoft", "DecoderMaskedMultiHeadAttention", NO_INPUT, NO_INPUT, NO_INPUT, NO_INPUT, NULL},
+    {"com.microsoft", "DecoderMaskedSelfAttention", NO_INPUT, NO_INPUT, NO_INPUT, NO_INPUT, NULL},
+    {"com.microsoft", "GroupQueryAttention", NO_INPUT, NO_INPUT, NO_INPUT, NO_INPUT, NULL},
+    {"com.microsoft", "SparseAttention", NO_INPUT, NO_INPUT, NO_INPUT, NO_INPUT, NULL},
 };
+static const whole aten = {"aten", "*scaled_dot_product*attention*", 1, 2, 3, NO_INPUT, "is_causal"};
 
-static bool is_onnx(const clv__node *node, const char *op) {
-  return node->domain[0] == '\0' && strcmp(node->op, op) == 0;
-}
-
-static bool is_one_of(const clv__node *node, const char *const *ops) {
-  if (node->domain[0] != '\0') return false;
-  for (; *ops != NULL; ++ops) {
-    if (strcmp(node->op, *ops) == 0) return true;
+static const whole *find_whole(const clv__node *node) {
+  for (size_t i = 0; i < sizeof wholes / sizeof *wholes; ++i) {
+    if (strcmp(node->domain, wholes[i].domain) == 0 && strcmp(node->op, wholes[i].op) == 0) return &wholes[i];
   }
-  return false;
+  return node->domain[0] != '\0' && clv__node_matches_op(node, aten.op) ? &aten : NULL;
 }
+
+static clv_value_id input_of(const clv__node *node, int32_t index) {
+  return index >= 0 && (uint32_t)index < node->input_count ? node->inputs[index] : CLV__NO_ID;
+}
+
+static bool read_whole(const search *s, const clv__node *node, const whole *w, attention *a) {
+  if (input_of(node, 0) == CLV__NO_ID) return false;
+  *a = (attention){.queries = node->inputs[0],
+                   .keys = input_of(node, w->keys),
+                   .values = input_of(node, w->values),
+                   .mask = input_of(node, w->mask),
+                   .past = input_of(node, w->past),
+                   .is_causal = w->causal == NULL || clv__attribute_int(node->attributes, w->causal, 0) != 0,
+                   .of = &s->types[node->inputs[0]]};
+  return true;
+}
+
+/* ---- The pattern ---- */
 
 /* Returns whether the operator, between a product and the softmax in either order, maps each row of scores to a row. It may add
  * or remove columns (attention sinks). */
@@ -24,96 +69,81 @@ static bool keeps_rows(const clv__node *node) {
   static const char *const ops[] = {"Mul",      "Div",     "Add",    "Sub", "Where",  "Cast",    "CastLike",
                                     "Identity", "Clip",    "Min",    "Max", "Tanh",   "Reshape", "Unsqueeze",
                                     "Squeeze",  "Dropout", "Expand", "Neg", "Concat", "Slice",   NULL};
-  return is_one_of(node, ops);
-}
-
-typedef struct search {
-  const clv_graph *graph;
-  const clv_tensor *types;
-  uint32_t visits;
-} search;
-
-static bool is_computed(const search *s, clv_value_id value) {
-  return value != CLV__NO_ID && !clv__value_is_constant(s->graph, s->types, value);
+  return clv__attention_is_one_of(node, ops);
 }
 
 /* Returns whether the node multiplies two computed values, as opposed to a layer with weights. */
 static bool is_product(const search *s, const clv__node *node) {
   static const char *const ops[] = {"MatMul", "Einsum", "Gemm", "MatMulInteger", NULL};
-  return is_one_of(node, ops) && node->input_count >= 2 && is_computed(s, node->inputs[0]) && is_computed(s, node->inputs[1]);
+  return clv__attention_is_one_of(node, ops) && node->input_count >= 2 && clv__attention_is_computed(s, node->inputs[0]) &&
+         clv__attention_is_computed(s, node->inputs[1]);
 }
 
-/* Returns whether `value` comes from a product, through operators that keep rows. */
-static bool comes_from_product(search *s, clv_value_id value, uint32_t steps) {
-  clv_node_id producer = is_computed(s, value) ? s->graph->values[value].producer : CLV__NO_ID;
-  if (producer == CLV__NO_ID || s->visits == MOST_VISITS) return false;
+/* Returns the product that `value` comes from, through operators that keep rows; NULL if there is none. */
+static const clv__node *product_before(search *s, clv_value_id value, uint32_t steps) {
+  static const char *const reshapes[] = {"Reshape", "Unsqueeze", "Squeeze", "Expand", NULL};
+  clv_node_id producer = clv__attention_is_computed(s, value) ? s->graph->values[value].producer : CLV__NO_ID;
+  if (producer == CLV__NO_ID || s->visits == CLV__ATTENTION_VISITS) return NULL;
   ++s->visits;
   const clv__node *node = &s->graph->nodes[producer];
-  if (is_product(s, node)) return true;
-  if (steps == 0 || !keeps_rows(node)) return false;
-  bool shapes = is_onnx(node, "Reshape") || is_onnx(node, "Unsqueeze") || is_onnx(node, "Squeeze") || is_onnx(node, "Expand");
-  for (uint32_t i = 0; i < (shapes ? 1 : node->input_count); ++i) {
-    if (comes_from_product(s, node->inputs[i], steps - 1)) return true;
+  if (is_product(s, node)) return node;
+  if (steps == 0 || !keeps_rows(node)) return NULL;
+  for (uint32_t i = 0; i < (clv__attention_is_one_of(node, reshapes) ? 1 : node->input_count); ++i) {
+    const clv__node *found = product_before(s, node->inputs[i], steps - 1);
+    if (found != NULL) return found;
   }
-  return false;
+  return NULL;
 }
 
-/* Returns whether a product reads `value`, through operators that keep rows. */
-static bool goes_to_product(search *s, clv_value_id value, uint32_t steps) {
+/* Returns the value that a product multiplies with `value`, which may pass through operators that keep rows; CLV__NO_ID if there
+ * is none. */
+static clv_value_id multiplied_with(search *s, clv_value_id value, uint32_t steps) {
+  if (value == CLV__NO_ID) return CLV__NO_ID;
   for (uint32_t i = s->graph->use_offsets[value]; i < s->graph->use_offsets[value + 1]; ++i) {
-    if (s->visits == MOST_VISITS) return false;
+    if (s->visits == CLV__ATTENTION_VISITS) return CLV__NO_ID;
     ++s->visits;
     const clv__node *node = &s->graph->nodes[s->graph->use_nodes[i]];
-    if (is_product(s, node)) return true;
-    if (steps > 0 && keeps_rows(node) && goes_to_product(s, node->outputs[0], steps - 1)) return true;
+    if (is_product(s, node)) return node->inputs[node->inputs[0] == value ? 1 : 0];
+    clv_value_id found = steps > 0 && keeps_rows(node) ? multiplied_with(s, node->outputs[0], steps - 1) : CLV__NO_ID;
+    if (found != CLV__NO_ID) return found;
   }
-  return false;
+  return CLV__NO_ID;
 }
 
-/* Returns the number of rows: the dimension before the last or, of five dimensions (batch, sequence, heads, 3, head: packed
- * queries, keys and values), the second. */
-static int64_t rows_of(const clv_tensor *type) {
-  return type->rank < 2 ? CLV_DIM_UNKNOWN : type->rank == 5 ? type->dims[1] : type->dims[type->rank - 2];
-}
-
-static bool is_last_axis(const clv__node *softmax, const clv_tensor *scores) {
-  int64_t axis = clv__attribute_int(softmax->attributes, "axis", softmax->opset >= 13 ? -1 : 1);
-  return axis == -1 || (scores->rank > 0 && axis == scores->rank - 1);
-}
-
-/* Returns whether a node is an attention operator, or the Softmax of an attention pattern. `length` is then the number of its
- * queries. */
-static bool read_node(search *s, const clv__node *node, int64_t *length) {
-  static const char *const whole[] = {"Attention",
-                                      "QAttention",
-                                      "MultiHeadAttention",
-                                      "DecoderMaskedMultiHeadAttention",
-                                      "DecoderMaskedSelfAttention",
-                                      "GroupQueryAttention",
-                                      "SparseAttention"};
-  bool is_microsoft = strcmp(node->domain, "com.microsoft") == 0, is_whole = is_onnx(node, "Attention");
-  if (node->input_count == 0 || node->inputs[0] == CLV__NO_ID || node->output_count == 0) return false;
-  for (size_t i = 0; is_microsoft && i < sizeof whole / sizeof *whole; ++i)
-    is_whole = is_whole || strcmp(node->op, whole[i]) == 0;
-  const clv_tensor *first = &s->types[node->inputs[0]];
-  if (is_whole) {
-    *length = rows_of(first);
-    return true;
-  }
-  bool is_softmax = is_onnx(node, "Softmax");
-  if (node->domain[0] == '\0' && !is_softmax) return false;
-  /* This also matches the Softmax that such an operator was lowered to. */
-  if (clv__node_matches_op(node, "*scaled_dot_product*attention*")) {
-    *length = first->rank < 2 ? CLV_DIM_UNKNOWN : first->dims[first->rank - 2];
-    return true;
-  }
-  if (!is_softmax || node->outputs[0] == CLV__NO_ID || !is_last_axis(node, first)) return false;
+/* Returns whether the node is a Softmax over the last axis, between two products. */
+static bool read_pattern(search *s, const clv__node *node, attention *a) {
+  static const char *const softmax[] = {"Softmax", NULL};
+  if (!clv__attention_is_one_of(node, softmax) || input_of(node, 0) == CLV__NO_ID || node->outputs[0] == CLV__NO_ID) return false;
+  const clv_tensor *scores = &s->types[node->inputs[0]];
+  int64_t axis = clv__attribute_int(node->attributes, "axis", node->opset >= 13 ? -1 : 1);
+  if (axis != -1 && (scores->rank <= 0 || axis != scores->rank - 1)) return false;
   s->visits = 0;
-  if (!comes_from_product(s, node->inputs[0], MOST_STEPS)) return false;
+  const clv__node *product = product_before(s, node->inputs[0], MOST_STEPS);
+  if (product == NULL) return false;
   s->visits = 0;
-  if (!goes_to_product(s, node->outputs[0], MOST_STEPS)) return false;
-  *length = first->rank < 2 ? CLV_DIM_UNKNOWN : first->dims[first->rank - 2];
+  clv_value_id values = multiplied_with(s, node->outputs[0], MOST_STEPS);
+  if (values == CLV__NO_ID) return false;
+  *a = (attention){.queries = product->inputs[0],
+                   .keys = product->inputs[1],
+                   .values = values,
+                   .mask = node->inputs[0], /* the scores: the search for a mask ends at the product */
+                   .past = CLV__NO_ID,
+                   .of = scores};
   return true;
+}
+
+/* ---- The phase ---- */
+
+/* Returns whether the node is an attention with a phase. `length` is then the number of its queries. */
+static bool read_node(search *s, const clv__node *node, int64_t *length) {
+  attention a;
+  const whole *w = find_whole(node);
+  if (!(w != NULL ? read_whole(s, node, w, &a) : read_pattern(s, node, &a))) return false;
+  /* The rows: the dimension before the last or, of five dimensions (batch, sequence, heads, 3, head: packed queries, keys and
+   * values), the second. */
+  *length = a.of->rank < 2 ? CLV_DIM_UNKNOWN : w != NULL && a.of->rank == 5 ? a.of->dims[1] : a.of->dims[a.of->rank - 2];
+  return a.is_causal || a.past != CLV__NO_ID || clv__attention_has_cache(s, a.queries, a.keys) ||
+         clv__attention_has_cache(s, a.queries, a.values) || clv__attention_is_causal(s, a.mask);
 }
 
 void clv__phase_read(const clv_graph *graph, const clv_tensor *types, clv__phase *phase) {
