@@ -212,6 +212,17 @@ def check_kills(tally, folder, rng):
     tally.add("killed at random moments", reason)
 
 
+def check_nominal(tally, asked, path):
+    """Without a profile, `plan` and `run` use nominal prices and say so."""
+    command = [oracle.COMMAND, "gnn", "plan", *asked, "--kset", "2", "--output", path("nominal.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=oracle.environment())
+    plan = json.load(open(path("nominal.json"), encoding="utf-8")) if done.returncode == 0 else {}
+    said = "nominal" in done.stderr and "gnn profile" in done.stderr and "nominal" in done.stdout and plan.get("prices") == "nominal"
+    tally.add("no profile", None if said else f"exit {done.returncode}: {done.stdout} {done.stderr}")
+    ran = told("run", *asked, "--kset", "2", "--output", path("nominal.npz"))
+    tally.add("run without a profile", same(path("single.npz"), path("nominal.npz")) or (None if ran["tables"] == "nominal" else ran["tables"]))
+
+
 def refuse(tally, name, expected, *arguments, verb="run"):
     try:
         oracle.cleave("gnn", verb, *arguments)
@@ -238,7 +249,7 @@ def main():
     refuse(tally, "a device that is not open", ["npu"], *asked[:4], "--devices", "cpu", "--plan", path("edited.json"))
     refuse(tally, "a device without a profile", ["npu1", "profile"], *asked[:4], *THREE, "--kset", "2", "--profile", path("costs.json"),
            verb="plan")
-    refuse(tally, "no profile", ["--profile"], *asked, "--kset", "2", verb="plan")
+    check_nominal(tally, asked, path)
     refuse(tally, "k above n", ["3001"], *asked, "--kset", "3001", "--profile", path("costs.json"), verb="plan")
     return tally.finish()
 

@@ -153,12 +153,13 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
 const cli_gnn_verb cli_gnn_verb_plan = {
     .name = "plan",
     .operands = "",
-    .wanted = "--model FILE --graph FILE --profile FILE",
+    .wanted = "--model FILE --graph FILE",
     .summary = "choose the number of subgraphs and their devices",
     .description =
         "Partitions the graph into k subgraphs, for k = 1 and every k of --kset, and plans each subgraph and layer: blocks of\n"
         "stages, each on one device or divided among several. Shows for every k the predicted time (makespan), a lower bound\n"
-        "for any plan with that k, the gap to it, the gain over the best single device, and the load of each device.",
+        "for any plan with that k, the gap to it, the gain over the best single device, and the load of each device. Without\n"
+        "--profile, prices are nominal: they rank plans but do not predict times.",
     .examples =
         "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --kset 1,2,4 --profile costs.json -o plan.json\n"
         "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --profile costs.json --html plan.html\n"

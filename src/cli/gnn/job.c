@@ -6,6 +6,7 @@
 
 #include "cli/console.h"
 #include "cli/job.h"
+#include "gnn/measure/nominal.h"
 #include "gnn/run/single.h"
 
 clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error) {
@@ -93,14 +94,19 @@ static void tell_move(void *user, uint32_t k, uint32_t layer, const clv__assign_
   clv__text_finish(&text);
 }
 
+/* Reads the profile. Without one, prices are nominal. */
+static clv_status find_prices(cli_gnn_job *job, const char *path, clv_error *error) {
+  clv__tables_init(&job->tables, clv__context_allocator(job->cli->context));
+  if (path != NULL) return clv__tables_read(&job->tables, path, error);
+  cli_note(job->cli, "prices are nominal, because there is no --profile: measure the devices with 'cleave gnn profile -o FILE'");
+  return clv__gnn_nominal(&job->planning, &job->tables, error);
+}
+
 clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error) {
   cli_invocation *cli = job->cli;
   const char *path = cli_text(cli, OPTION_PROFILE, NULL);
   clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
-  if (path == NULL)
-    return cli_usage(cli, error, "option '--profile FILE' is missing: measure the devices with 'cleave gnn profile -o FILE'");
-  clv__tables_init(&job->tables, clv__context_allocator(cli->context));
-  CLV__TRY(clv__tables_read(&job->tables, path, error));
+  CLV__TRY(find_prices(job, path, error));
   options.effort = strcmp(cli_text(cli, OPTION_EFFORT, "full"), "quick") == 0 ? CLV__EFFORT_QUICK : CLV__EFFORT_FULL;
   options.peps.top_k = (uint32_t)cli_number(cli, OPTION_TOP_K, 0);
   if (cli->verbose) options.moves = tell_move;
@@ -109,7 +115,7 @@ clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error) {
   uint64_t begin_ns = clv__clock_ns();
   clv_status status = clv__gnn_planning_choose(&job->planning, &job->tables, &options, &job->choice, error);
   job->plan_ms = cli_ms(begin_ns, clv__clock_ns());
-  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", path);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", path != NULL ? path : job->graph_path);
   return clv__gnn_planning_plan(&job->planning, &job->tables, &job->choice, job->model_path, job->graph_path, &job->plan, error);
 }
 

@@ -337,11 +337,11 @@ static clv_status read_head(const reading *r, const json_t *root) {
   CLV__TRY(get_text(r, root, "plan", "best_single_device", &plan->best_single_device));
   CLV__TRY(get_text(r, root, "plan", "why", &plan->why));
   CLV__TRY(get_text(r, root, "plan", "prices", &prices));
-  for (int o = CLV__MEASURED; o <= CLV__SYNTHETIC; ++o) {
+  for (int o = CLV__MEASURED; o <= CLV__NOMINAL; ++o) {
     if (strcmp(prices, clv__table_origin_name((clv__table_origin)o)) == 0) plan->origin = (clv__table_origin)o, prices = "";
   }
   if (prices[0] != '\0')
-    return clv__json_bad(&r->json, "plan: 'prices' is '%.40s'; expected measured, imported or synthetic", prices);
+    return clv__json_bad(&r->json, "plan: 'prices' is '%.40s'; expected measured, imported, synthetic or nominal", prices);
   CLV__TRY(clv__json_size(&r->json, root, "plan", "seed", INT64_MAX, &plan->seed));
   CLV__TRY(get_index(r, root, "plan", "k", MOST_K, &plan->k));
   CLV__TRY(get_index(r, root, "plan", "best_single_device_k", MOST_K, &plan->best_single_k));
