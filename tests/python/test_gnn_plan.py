@@ -223,6 +223,33 @@ def check_nominal(tally, asked, path):
     tally.add("run without a profile", same(path("single.npz"), path("nominal.npz")) or (None if ran["tables"] == "nominal" else ran["tables"]))
 
 
+def check_memory(tally, folder, graph, kinds):
+    """A device with too little memory for one piece: the plans that are made run, within what they state. What never fits is refused
+    with the memory that every k would need."""
+    def asked(kind, memory, devices):
+        path = os.path.join(folder, f"npu_{memory}.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"name": "small", "operators": "all", "memory": memory}, file)
+        model = os.path.join(folder, f"plan_{kind}.json")
+        return ("--model", model, "--graph", graph, "--devices", devices, "--npu-spec", path, "--pad", "100", "--cache-dir", "")
+    plan, output = os.path.join(folder, "memory_plan.json"), os.path.join(folder, "memory.npz")
+    for kind in kinds:
+        for memory in (1_000_000, 2_000_000):
+            for devices in ("npu,cpu", "npu"):
+                name, reason = f"{kind}: {devices} with {memory} bytes", None
+                try:
+                    told("plan", *asked(kind, memory, devices), "--kset", "1,2", "--output", plan)
+                    ran = told("run", *asked(kind, memory, devices), "--plan", plan, "--output", output)
+                    used = ran["memory"][0]
+                    if not used["taken_bytes"] <= used["planned_bytes"] <= used["limit_bytes"] == memory:
+                        reason = f"{used}"
+                    reason = reason or same(os.path.join(folder, f"{kind}_single.npz"), output)
+                except oracle.CleaveError as error:
+                    reason = str(error)
+                tally.add(name, reason)
+    refuse(tally, "no k fits", ["k = 1 needs", "k = 2 needs", "k = 4 needs", "npu has 200000"], *asked(kinds[0], 200_000, "npu"), "--kset", "1,2", verb="plan")
+
+
 def refuse(tally, name, expected, *arguments, verb="run"):
     try:
         oracle.cleave("gnn", verb, *arguments)
@@ -240,6 +267,7 @@ def main():
     np.savez(graph, edge_index=edges, x=rng.standard_normal((n, 12)).astype(np.float32))
     for kind in ("graphsage", "gat", "gcn"):
         asked, path = check_kind(tally, folder, graph, kind, rng)
+    check_memory(tally, folder, graph, ("graphsage", "gat", "gcn"))
     check_resume(tally, asked, path)
     check_kills(tally, folder, rng)
     other = os.path.join(folder, "other.npz")

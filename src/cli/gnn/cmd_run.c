@@ -149,6 +149,7 @@ static clv_status verify(running *r, clv_error *error) {
   size_t count, at = 0, columns = (size_t)r->out.dims[1];
   const float *actual = r->out.data;
   r->runs = 1;
+  clv__gnn_run_close(r->run); /* both would need the devices' memory */
   clv_status status = make_rows(r, &expected, error);
   if (status == CLV_OK) status = run_single(r, &expected, &compile_ms, &measured_ms, error);
   if (status == CLV_OK && clv__tensor_count(&expected, &count)) {
