@@ -54,6 +54,13 @@ static clv_status ask_layers(clv__gnn_planning *p, clv_error *error) {
   return CLV_OK;
 }
 
+static clv_status init_memory(clv__gnn_planning *p, clv_error *error) {
+  uint32_t device_of[CLV__PEP_DEVICES];
+  for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) device_of[d] = d;
+  return clv__memory_init(&p->memory, &p->arena, p->devices, device_of, p->machine.device_count, p->stages, p->model->layer_count,
+                          error);
+}
+
 /* ---- Cuts: the partitioning of the graph for each k ---- */
 
 /* The settings for partitioning the graph for each k. */
@@ -115,6 +122,23 @@ static clv_status make_cuts(clv__gnn_planning *p, const cutting *how, clv_error 
   return CLV_OK;
 }
 
+clv_status clv__gnn_planning_cut(clv__gnn_planning *p, uint32_t k, clv__cache *cache, clv_error *error) {
+  uint32_t count = p->cut_count;
+  const cutting how = {.cache = cache};
+  clv__gnn_cut *cuts = clv__arena_allocate_zero(&p->arena, count + 1u, sizeof *cuts);
+  clv__choose_cut *choose_cuts = clv__arena_allocate_zero(&p->arena, count + 1u, sizeof *choose_cuts);
+  if (cuts == NULL || choose_cuts == NULL) return clv__error_memory(error, (count + 1u) * sizeof *cuts);
+  memcpy(cuts, p->cuts, count * sizeof *cuts);
+  memcpy(choose_cuts, p->choose_cuts, count * sizeof *choose_cuts);
+  cuts[count].membership.k = k;
+  p->cuts = cuts;
+  p->choose_cuts = choose_cuts;
+  p->cut_count = count + 1;
+  CLV__TRY(make_cut(p, &how, count, &cuts[count], error));
+  choose_cuts[count] = (clv__choose_cut){k, cuts[count].subgraphs};
+  return CLV_OK;
+}
+
 clv_status clv__gnn_planning_subgraphs(const clv__gnn_planning *p, uint32_t k, clv__partitioned *partitioned, clv_error *error) {
   const clv__gnn_graph *graph = p->looped != NULL ? p->looped : p->graph;
   for (uint32_t i = 0; i < p->cut_count; ++i) {
@@ -130,6 +154,7 @@ static clv_status init(clv__gnn_planning *p, uint64_t pad_step, const cutting *h
   if (status == CLV_OK && p->model->type != CLV__GNN_SAGE) status = clv__gnn_graph_with_loops(p->graph, &p->looped, error);
   if (status == CLV_OK) status = make_machine(p, pad_step, error);
   if (status == CLV_OK) status = ask_layers(p, error);
+  if (status == CLV_OK) status = init_memory(p, error);
   if (status == CLV_OK) status = make_cuts(p, how, error);
   if (status != CLV_OK) clv__gnn_planning_finish(p);
   return status;
@@ -185,11 +210,14 @@ clv_status clv__gnn_planning_choose(clv__gnn_planning *p, const clv__tables *tab
     clv_status status = clv__costs_init(&costs[i], tables, &p->machine, &p->chains[i], error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u", i);
     costs[i].is_last = i + 1 == count;
+    costs[i].memory = &p->memory;
+    costs[i].layer = i;
   }
   p->costs = costs;
   clv__choose_options asked = *options;
   asked.exchange_ns = p->exchange_ns;
-  return clv__choose(&p->arena, costs, count, p->choose_cuts, p->cut_count, &asked, choice, error);
+  clv_status status = clv__choose(&p->arena, costs, count, p->choose_cuts, p->cut_count, &asked, choice, error);
+  return p->memory.status == CLV_OK ? status : clv__error_set(error, p->memory.status, "%s", p->memory.error.message);
 }
 
 /* ---- The plan ---- */

@@ -7,6 +7,7 @@
 #include "gnn/data/graph.h"
 #include "gnn/model/block.h"
 #include "gnn/plan/choose.h"
+#include "gnn/plan/memory.h"
 #include "gnn/plan/plan.h"
 #include "gnn/run/run.h"
 
@@ -25,6 +26,7 @@ typedef struct clv__gnn_planning {
   clv__gnn_graph *looped; /* the graph with self loops; NULL: the model uses none */
   uint64_t seed;          /* METIS's seed */
   clv__machine machine;
+  clv__gnn_memory memory;
   clv__stages *stages; /* [layer_count] */
   clv__chain *chains;
   clv__stage_table **runs;
@@ -48,6 +50,9 @@ clv_status clv__gnn_planning_init_parts(clv__gnn_planning *planning, clv_devices
                                         const clv__gnn_graph *graph, const clv__membership *given, uint32_t count,
                                         uint64_t pad_step, clv_error *error);
 void clv__gnn_planning_finish(clv__gnn_planning *planning); /* accepts a zeroed struct */
+
+/* Partitions the graph into k more subgraphs, because no k so far has a plan. k must be above all others. */
+clv_status clv__gnn_planning_cut(clv__gnn_planning *planning, uint32_t k, clv__cache *cache, clv_error *error);
 
 /* Prices the plans of all layers for every k, and chooses the best. The tables also give the merge, switch and exchange costs;
  * they override the options. Returns CLV_NOT_FOUND unless `tables` has every device, and CLV_INVALID_ARGUMENT if measured

@@ -227,9 +227,8 @@ double clv__plan_gap(const clv_plan *plan) {
 
 /* A value between the partition's nodes needs memory from the node that computes it, in node order, to its last reader. Inputs
  * and outputs need memory throughout. */
-uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *partition) {
-  const clv_graph_view *view = clv__partition_sized(partition);
-  uint32_t *last = clv__allocate_zero(plan->graph->allocator, (size_t)view->value_count * sizeof *last);
+uint64_t clv__view_peak_bytes(const clv_allocator *allocator, const clv_graph_view *view) {
+  uint32_t *last = clv__allocate_zero(allocator, (size_t)view->value_count * sizeof *last);
   if (last == NULL) return 0;
   uint64_t alive = 0, peak;
   for (uint32_t i = 0; i < view->node_count; ++i) {
@@ -257,6 +256,10 @@ uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *p
       last[value] = UINT32_MAX; /* subtract it only once, even if a node reads it twice */
     }
   }
-  clv__release(plan->graph->allocator, last);
+  clv__release(allocator, last);
   return peak;
+}
+
+uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *partition) {
+  return clv__view_peak_bytes(plan->graph->allocator, clv__partition_sized(partition));
 }

@@ -145,6 +145,7 @@ double clv__plan_gap(const clv_plan *plan);
 
 /* Returns the bytes that a device needs for a partition without its weights: its inputs, its outputs and the peak of the values
  * between them, 64-byte aligned. 0 if shapes are unknown. */
+uint64_t clv__view_peak_bytes(const clv_allocator *allocator, const clv_graph_view *view);
 uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *partition);
 
 /* Writes the plan as JSON (file_write.c). `timings` adds the figures that differ between runs. The text is allocated with the

@@ -353,8 +353,10 @@ static void test_refusals(void **unused) {
   assert_int_equal(clv__peps_make(&arena, &g.costs, &huge, &options, &list, &error), CLV_NOT_SUPPORTED);
   assert_non_null(strstr(error.message, "is outside the measured range"));
   for (uint32_t d = 0; d < 3; ++d) g.machine.devices[d].memory_bytes = 1000;
-  assert_int_equal(clv__peps_make(&arena, &g.costs, &subgraph, &options, &list, &error), CLV_NOT_SUPPORTED);
-  assert_true(list.infeasible > 0);
+  assert_int_equal(clv__peps_make(&arena, &g.costs, &subgraph, &options, &list, &error), CLV_TOO_LARGE);
+  assert_true(list.infeasible > 0 && list.least.size_bytes > 1000);
+  for (uint32_t d = 0; d < 3; ++d) g.machine.devices[d].memory_bytes = list.least.size_bytes; /* which is enough */
+  assert_ok(clv__peps_make(&arena, &g.costs, &subgraph, &options, &list, &error), error);
   g.machine.devices[GNX_GPU].name = "opencl:0";
   assert_int_equal(clv__costs_init(&g.costs, &g.tables, &g.machine, &g.chain, &error), CLV_NOT_FOUND);
   assert_non_null(strstr(error.message, "opencl:0"));

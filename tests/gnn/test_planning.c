@@ -1,5 +1,5 @@
 /* Tests planning from a graph to a run: the shares of subgraphs against a count; tables measured by the test, the plan made
- * from them and its file; the result of the plan's run; and the export of its blocks as ONNX. */
+ * from them and its file; plans with nominal prices; the result of the plan's run; and the export of its blocks as ONNX. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "formats/onnx/onnx.h"
 #include "gnn.h"
 #include "gnn/export.h"
+#include "gnn/measure/nominal.h"
 #include "gnn/measure/point.h"
 #include "gnn/plan/portion.h"
 #include "gnn/plan/subgraph_sizes.h"
@@ -335,8 +336,75 @@ static void test_large_parts(void **state) {
   }
 }
 
+/* ---- Nominal prices ---- */
+
+/* Without measurements, every k has a plan, and every size that a plan can contain has a price. Two calls give the same tables.
+ */
+static void plan_nominally(machine *m, clv__gnn_type type, uint64_t seed) {
+  static const uint32_t ks[] = {1, 2, 5};
+  test_gnn gnn;
+  clv__gnn_planning planning;
+  clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
+  clv__tables tables, again;
+  clv__text text, same;
+  clv__choice choice;
+  clv__gnn_plan *plan;
+  clv_error error = {0};
+  test_gnn_make(&gnn, clv__allocator_default(), 400, 3000, 6, seed);
+  clv__gnn_model *model = test_gnn_model(clv__allocator_default(), type, 2, 6, seed + 1);
+  double *expected = test_gnn_expected(&gnn, model);
+  assert_ok(clv__gnn_planning_init(&planning, m->devices, model, gnn.graph, ks, 3, 0, 16, NULL, NULL, NULL, &error), error);
+  clv__tables_init(&tables, clv__allocator_default());
+  clv__tables_init(&again, clv__allocator_default());
+  clv__text_init(&text, clv__allocator_default());
+  clv__text_init(&same, clv__allocator_default());
+  assert_ok(clv__gnn_nominal(&planning, &tables, &error), error);
+  assert_ok(clv__gnn_nominal(&planning, &again, &error), error);
+  assert_ok(clv__tables_print(&tables, &text, &error), error);
+  assert_ok(clv__tables_print(&again, &same, &error), error);
+  assert_string_equal(text.data, same.data);
+  for (uint32_t t = 0; t < tables.table_count; ++t) {
+    if (!tables.tables[t].time.is_good)
+      fail_msg("%s: stages %u to %u have no good fit", tables.tables[t].device, tables.tables[t].first, tables.tables[t].last);
+    assert_int_equal(tables.tables[t].origin, CLV__NOMINAL);
+  }
+  assert_ok(clv__gnn_planning_choose(&planning, &tables, &options, &choice, &error), error);
+  assert_int_equal(choice.origin, CLV__NOMINAL);
+  for (uint32_t k = 0; k < 3; ++k) {
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    assert_true(choice.items[k].has_plan);
+    for (uint32_t i = 0; i < ks[k]; ++i) {
+      clv__pep_list list;
+      assert_ok(clv__peps_make(&arena, &planning.costs[0], &planning.cuts[k].subgraphs[i], &options.peps, &list, &error), error);
+      assert_int_equal(list.unknown, 0);
+    }
+    clv__arena_finish(&arena);
+    choice.chosen = k;
+    assert_ok(clv__gnn_planning_plan(&planning, &tables, &choice, "m", "g", &plan, &error), error);
+    check_run(m, &gnn, model, plan, expected);
+    clv__gnn_plan_destroy(plan);
+  }
+  clv__text_finish(&same);
+  clv__text_finish(&text);
+  clv__tables_finish(&again);
+  clv__tables_finish(&tables);
+  clv__gnn_planning_finish(&planning);
+  free(expected);
+  clv__gnn_model_destroy(model);
+  test_gnn_finish(&gnn);
+}
+
+static void test_nominal(void **state) {
+  (void)state;
+  machine m = open_machine("cpu,npu,npu1");
+  for (int type = 0; type < 3; ++type) plan_nominally(&m, (clv__gnn_type)type, 60 + (uint64_t)type);
+  close_machine(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_nominal),
       cmocka_unit_test(test_large_parts),
       cmocka_unit_test(test_shares),
       cmocka_unit_test(test_plans),

@@ -255,7 +255,7 @@ static void make_tables(clv__tables *tables, const clv_allocator *allocator, boo
     point.infeasible = at % 11 == 10;
     if (at % 2 == 0) point.compile_ns = 1e6 + at / 3.0;
     if (point.infeasible) point.time_ns = point.spread_ns = point.compile_ns = 0, point.peak_bytes = 0;
-    point.origin = (clv__table_origin)(at % 3);
+    point.origin = (clv__table_origin)(at % 4);
     if (clv__tables_put(tables, at % 2 == 0 ? "npu \"1\"" : "cpu", at % 5 == 0 ? "b" : "a", at % 3, 4 + at % 2, &point, &error) !=
         CLV_OK)
       return;

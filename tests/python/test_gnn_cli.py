@@ -278,7 +278,6 @@ def check_parts(tally, made, asked, folder):
     refuse(tally, "parts of a k twice", ["graph.part.2", "k = 2"], *plan, "--parts", two, "--parts", two, status=2)
     refuse(tally, "parts without their k", ["--kset", "k = 4"], *plan, "--parts", two, "--parts", four, "--kset", "2", status=2)
     refuse(tally, "a k without parts", ["--kset", "k = 3"], *plan, "--parts", two, "--kset", "2,3", status=2)
-    refuse(tally, "parts of a run in one piece", ["--parts", "--plan"], "run", *asked, "--parts", two, status=2)
 
 
 # --- imported costs

@@ -214,6 +214,44 @@ def check_kills(tally, folder, rng):
     tally.add("killed at random moments", reason)
 
 
+def check_nominal(tally, asked, path):
+    """Without a profile, `plan` and `run` use nominal prices and say so."""
+    command = [oracle.COMMAND, "gnn", "plan", *asked, "--kset", "2", "--output", path("nominal.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=oracle.environment())
+    plan = json.load(open(path("nominal.json"), encoding="utf-8")) if done.returncode == 0 else {}
+    said = "nominal" in done.stderr and "gnn profile" in done.stderr and "nominal" in done.stdout and plan.get("prices") == "nominal"
+    tally.add("no profile", None if said else f"exit {done.returncode}: {done.stdout} {done.stderr}")
+    ran = told("run", *asked, "--kset", "2", "--output", path("nominal.npz"))
+    tally.add("run without a profile", same(path("single.npz"), path("nominal.npz")) or (None if ran["tables"] == "nominal" else ran["tables"]))
+
+
+def check_memory(tally, folder, graph, kinds):
+    """A device with too little memory for one piece: the plans that are made run, within what they state. What never fits is refused
+    with the memory that every k would need."""
+    def asked(kind, memory, devices):
+        path = os.path.join(folder, f"npu_{memory}.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"name": "small", "operators": "all", "memory": memory}, file)
+        model = os.path.join(folder, f"plan_{kind}.json")
+        return ("--model", model, "--graph", graph, "--devices", devices, "--npu-spec", path, "--pad", "100", "--cache-dir", "")
+    plan, output = os.path.join(folder, "memory_plan.json"), os.path.join(folder, "memory.npz")
+    for kind in kinds:
+        for memory in (1_000_000, 2_000_000):
+            for devices in ("npu,cpu", "npu"):
+                name, reason = f"{kind}: {devices} with {memory} bytes", None
+                try:
+                    told("plan", *asked(kind, memory, devices), "--kset", "1,2", "--output", plan)
+                    ran = told("run", *asked(kind, memory, devices), "--plan", plan, "--output", output)
+                    used = ran["memory"][0]
+                    if not used["taken_bytes"] <= used["planned_bytes"] <= used["limit_bytes"] == memory:
+                        reason = f"{used}"
+                    reason = reason or same(os.path.join(folder, f"{kind}_single.npz"), output)
+                except oracle.CleaveError as error:
+                    reason = str(error)
+                tally.add(name, reason)
+    refuse(tally, "no k fits", ["k = 1 needs", "k = 2 needs", "k = 4 needs", "npu has 200000"], *asked(kinds[0], 200_000, "npu"), "--kset", "1,2", verb="plan")
+
+
 def refuse(tally, name, expected, *arguments, verb="run"):
     try:
         oracle.cleave("gnn", verb, *arguments)
@@ -231,6 +269,7 @@ def main():
     np.savez(graph, edge_index=edges, x=rng.standard_normal((n, 12)).astype(np.float32))
     for kind in ("graphsage", "gat", "gcn"):
         asked, path = check_kind(tally, folder, graph, kind, rng)
+    check_memory(tally, folder, graph, ("graphsage", "gat", "gcn"))
     check_resume(tally, asked, path)
     check_kills(tally, folder, rng)
     other = os.path.join(folder, "other.npz")
@@ -240,7 +279,7 @@ def main():
     refuse(tally, "a device that is not open", ["npu"], *asked[:4], "--devices", "cpu", "--plan", path("edited.json"))
     refuse(tally, "a device without a profile", ["npu1", "profile"], *asked[:4], *THREE, "--kset", "2", "--profile", path("costs.json"),
            verb="plan")
-    refuse(tally, "no profile", ["--profile"], *asked, "--kset", "2", verb="plan")
+    check_nominal(tally, asked, path)
     refuse(tally, "k above n", ["3001"], *asked, "--kset", "3001", "--profile", path("costs.json"), verb="plan")
     return tally.finish()
 

@@ -153,14 +153,15 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
 const cli_gnn_verb cli_gnn_verb_plan = {
     .name = "plan",
     .operands = "",
-    .wanted = "--model FILE --graph FILE --profile FILE",
+    .wanted = "--model FILE --graph FILE",
     .summary = "choose the number of subgraphs and their devices",
     .description =
         "Partitions the graph into k subgraphs, for k = 1 and every k of --kset, and plans each subgraph and layer: blocks\n"
         "of stages, each on one device or divided among several. Shows for every k the predicted time (makespan), a lower\n"
         "bound for any plan with that k, the gap to it, the gain over the best single device, and the load of each device.\n"
         "A switch is a device's change to another executable. The line '3 of the subgraphs: cpu 0-4 | npu 4-7' means that\n"
-        "in 3 subgraphs cpu runs the layer's stages 0 to 3, and then npu its stages 4 to 6.",
+        "in 3 subgraphs cpu runs the layer's stages 0 to 3, and then npu its stages 4 to 6. Without --profile, prices are\n"
+        "nominal: they rank plans but do not predict times.",
     .examples =
         "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --kset 1,2,4 --profile costs.json -o plan.json"
         "    # save the plan\n"

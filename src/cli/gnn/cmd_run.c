@@ -149,6 +149,7 @@ static clv_status verify(running *r, clv_error *error) {
   size_t count, at = 0, columns = (size_t)r->out.dims[1];
   const float *actual = r->out.data;
   r->runs = 1;
+  clv__gnn_run_close(r->run); /* both would need the devices' memory */
   clv_status status = make_rows(r, &expected, error);
   if (status == CLV_OK) status = run_single(r, &expected, &compile_ms, &measured_ms, error);
   if (status == CLV_OK && clv__tensor_count(&expected, &count)) {
@@ -244,14 +245,14 @@ static clv_status find_state(running *r, clv_error *error) {
 static clv_status run(running *r, clv_error *error) {
   static const char *const names[] = {"out"};
   cli_invocation *cli = r->job.cli;
-  bool has_plan = cli_is_given(cli, OPTION_GNN_PLAN) || cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE);
+  bool has_plan = cli_is_given(cli, OPTION_GNN_PLAN) || cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE) ||
+                  cli_is_given(cli, OPTION_GNN_PARTS);
   if (cli_is_given(cli, OPTION_GNN_PLAN) && (cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE)))
     return cli_usage(cli, error, "option '--plan' cannot be combined with --kset or --profile, which make a new plan");
-  bool wants_plan = cli_is_given(cli, OPTION_RESUME) || cli_is_given(cli, OPTION_TRACE) || cli_is_given(cli, OPTION_HTML) ||
-                    cli_is_given(cli, OPTION_GNN_PARTS);
+  bool wants_plan = cli_is_given(cli, OPTION_RESUME) || cli_is_given(cli, OPTION_TRACE) || cli_is_given(cli, OPTION_HTML);
   if (!has_plan && wants_plan)
     return cli_usage(cli, error,
-                     "options '--resume', '--trace', '--html' and '--parts' need a plan: give --plan, or --profile to make one");
+                     "options '--resume', '--trace' and '--html' need a plan: give --plan, or --kset or --profile to make one");
   CLV__TRY(find_state(r, error));
   CLV__TRY(make_rows(r, &r->out, error));
   if (has_plan)
@@ -284,9 +285,10 @@ const cli_gnn_verb cli_gnn_verb_run = {
     .wanted = "--model FILE --graph FILE",
     .summary = "run a model on a graph",
     .description =
-        "With --plan, runs that plan. With --profile, makes a plan first. With neither, runs the whole graph in one piece on "
+        "With --plan, runs that plan. With --kset, --parts or --profile, makes a plan first; without --profile, its prices are\n"
+        "nominal. Otherwise, runs the whole graph in one piece on the given devices. A run with a plan shows the predicted and "
         "the\n"
-        "given devices. A run with a plan shows the predicted and the measured time of each block.",
+        "measured time of each block.",
     .examples =
         "  cleave gnn run --model sage.json --graph cora.npz --output out.npz    # run without a plan\n"
         "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz --html run.html"

@@ -6,7 +6,10 @@
 
 #include "cli/console.h"
 #include "cli/job.h"
+#include "gnn/measure/nominal.h"
 #include "gnn/run/single.h"
+
+#define LESS_MEMORY 0.9 /* of the memory before: more subgraphs that need no less than this do not help */
 
 clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error) {
   const clv_allocator *allocator = clv__context_allocator(cli->context);
@@ -93,23 +96,55 @@ static void tell_move(void *user, uint32_t k, uint32_t layer, const clv__assign_
   clv__text_finish(&text);
 }
 
+/* Reads the profile. Without one, prices are nominal. */
+static clv_status find_prices(cli_gnn_job *job, const char *path, clv_error *error) {
+  clv__tables_init(&job->tables, clv__context_allocator(job->cli->context));
+  if (path != NULL) return clv__tables_read(&job->tables, path, error);
+  cli_note(job->cli, "prices are nominal, because there is no --profile: measure the devices with 'cleave gnn profile -o FILE'");
+  return clv__gnn_nominal(&job->planning, &job->tables, error);
+}
+
+/* Returns twice the largest k, if more subgraphs may help: METIS partitions the graph, and the last k needs clearly less memory
+ * than a quarter as many subgraphs. Otherwise, returns 0. */
+static uint32_t next_k(const cli_gnn_job *job) {
+  const clv__choice *choice = &job->choice;
+  const clv__chosen_k *last = &choice->items[choice->k_count - 1];
+  if (job->part_count > 0 || last->least.size_bytes == 0 || last->k > job->graph->csr.vertex_count / 2) return 0;
+  for (uint32_t c = 0; c + 1 < choice->k_count; ++c) {
+    const clv__chosen_k *item = &choice->items[c];
+    if (4 * item->k == last->k && (double)last->least.size_bytes > LESS_MEMORY * (double)item->least.size_bytes) return 0;
+  }
+  return 2 * last->k;
+}
+
+/* Chooses a plan. If no k fits the memory of the devices, tries more and smaller subgraphs. */
+static clv_status choose_fitting(cli_gnn_job *job, const clv__choose_options *options, clv_error *error) {
+  const char *reason;
+  clv__cache *cache = clv__context_cache(job->cli->context, &reason);
+  for (;;) {
+    clv_status status = clv__gnn_planning_choose(&job->planning, &job->tables, options, &job->choice, error);
+    uint32_t k = status == CLV_TOO_LARGE ? next_k(job) : 0;
+    if (k == 0) return status;
+    cli_note(job->cli, "no k up to %u fits the memory of the devices: trying k = %u", k / 2, k);
+    clv__error_clear(error);
+    CLV__TRY(clv__gnn_planning_cut(&job->planning, k, cache, error));
+  }
+}
+
 clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error) {
   cli_invocation *cli = job->cli;
   const char *path = cli_text(cli, OPTION_PROFILE, NULL);
   clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
-  if (path == NULL)
-    return cli_usage(cli, error, "option '--profile FILE' is missing: measure the devices with 'cleave gnn profile -o FILE'");
-  clv__tables_init(&job->tables, clv__context_allocator(cli->context));
-  CLV__TRY(clv__tables_read(&job->tables, path, error));
+  CLV__TRY(find_prices(job, path, error));
   options.effort = strcmp(cli_text(cli, OPTION_EFFORT, "full"), "quick") == 0 ? CLV__EFFORT_QUICK : CLV__EFFORT_FULL;
   options.peps.top_k = (uint32_t)cli_number(cli, OPTION_TOP_K, 0);
   if (cli->verbose) options.moves = tell_move;
   options.user = job;
   cli_progress(cli, "planning");
   uint64_t begin_ns = clv__clock_ns();
-  clv_status status = clv__gnn_planning_choose(&job->planning, &job->tables, &options, &job->choice, error);
+  clv_status status = choose_fitting(job, &options, error);
   job->plan_ms = cli_ms(begin_ns, clv__clock_ns());
-  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", path);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", path != NULL ? path : job->graph_path);
   return clv__gnn_planning_plan(&job->planning, &job->tables, &job->choice, job->model_path, job->graph_path, &job->plan, error);
 }
 

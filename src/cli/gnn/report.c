@@ -9,6 +9,7 @@
 #include "cli/console.h"
 #include "cli/json.h"
 #include "report/gnn/html.h"
+#include "report/label.h"
 #include "report/table.h"
 
 static json_t *ms(double ns) {
@@ -126,6 +127,22 @@ static json_t *layer_json(const clv__gnn_account *account, uint32_t l) {
   return object;
 }
 
+static json_t *memory_json(const clv__gnn_account *account) {
+  json_t *list = json_array();
+  for (uint32_t d = 0; d < account->plan->machine.device_count; ++d) {
+    const clv__gnn_plan_memory *memory = &account->plan->memory[d];
+    if (memory->limit_bytes == 0) continue;
+    json_t *object = json_object();
+    json_object_set_new(object, "device", cli_json_text(account->plan->machine.devices[d].name));
+    json_object_set_new(object, "limit_bytes", count(memory->limit_bytes));
+    json_object_set_new(object, "planned_bytes", count(memory->taken_bytes));
+    json_object_set_new(object, "least_bytes", count(memory->least_bytes));
+    if (account->record != NULL) json_object_set_new(object, "taken_bytes", count(account->record->taken_bytes[d]));
+    json_array_append_new(list, object);
+  }
+  return list;
+}
+
 static void record_json(const clv__gnn_account *account, json_t *root) {
   const clv__gnn_record *record = account->record;
   json_t *layers = json_array(), *devices = json_array();
@@ -162,6 +179,7 @@ void cli_gnn_report_json(const cli_gnn_job *job, const clv__gnn_account *account
   json_object_set_new(root, "tables", cli_json_text(clv__table_origin_name(plan->origin)));
   json_object_set_new(root, "why", cli_json_text(plan->why));
   json_object_set_new(root, "by_layer", layers);
+  json_object_set_new(root, "memory", memory_json(account));
   json_object_set_new(root, "blocks", blocks);
   json_object_set_new(root, "clusters", json_integer(account->cluster_count));
   json_object_set_new(root, "switches", json_integer(account->switches));
@@ -297,6 +315,20 @@ static void append_blocks(const clv__gnn_account *account, bool bold, clv__text 
   finish_table(&table, bold, text);
 }
 
+/* Reports the memory of the devices that have a limit. */
+static void append_memory(const clv__gnn_account *account, clv__text *text) {
+  char taken[CLV__LABEL_BYTES], planned[CLV__LABEL_BYTES], least[CLV__LABEL_BYTES], limit[CLV__LABEL_BYTES];
+  for (uint32_t d = 0; d < account->plan->machine.device_count; ++d) {
+    const clv__gnn_plan_memory *memory = &account->plan->memory[d];
+    if (memory->limit_bytes == 0) continue;
+    clv__text_append(text, "%s: up to %s of its memory of %s, at least %s", account->plan->machine.devices[d].name,
+                     clv__label_size(memory->taken_bytes, planned), clv__label_size(memory->limit_bytes, limit),
+                     clv__label_size(memory->least_bytes, least));
+    if (account->record != NULL) clv__text_append(text, "; taken %s", clv__label_size(account->record->taken_bytes[d], taken));
+    clv__text_append(text, "\n");
+  }
+}
+
 static double share(uint64_t part, uint64_t whole) {
   return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
@@ -315,6 +347,7 @@ void cli_gnn_report_blocks(const cli_gnn_job *job, const clv__gnn_account *accou
       share(overhead->halo_rows, account->rows), (unsigned long long)overhead->padding_rows,
       share(overhead->padding_rows, account->rows), (unsigned long long)overhead->padding_edges,
       share(overhead->padding_edges, account->edges));
+  append_memory(account, text);
 }
 
 /* ---- Page ---- */

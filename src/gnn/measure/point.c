@@ -21,6 +21,10 @@ static const clv__machine_device *device_of(const clv__measured_block *b) {
   return &b->planning->machine.devices[b->device];
 }
 
+static bool runs_fixed(const clv__measured_block *b) {
+  return clv__device_runs_fixed(&b->planning->devices->items[b->device]);
+}
+
 static uint64_t edges_before(clv__layer_sizes sizes, uint64_t target) {
   return sizes.targets == 0 ? 0 : (uint64_t)((__uint128_t)sizes.edges * target / sizes.targets);
 }
@@ -90,8 +94,7 @@ typedef struct working {
 /* Finds the pieces in which a run of a plan executes the block (sweep.h). Only blocks of devices that work in host memory have
  * pieces. */
 static clv__sweep find_sweep(const clv__measured_block *b, const clv__csr *csr) {
-  const clv__machine_device *about = device_of(b);
-  if (about->is_static || about->space != 0) return (clv__sweep){0, 0};
+  if (runs_fixed(b) || device_of(b)->space != 0) return (clv__sweep){0, 0};
   return clv__sweep_find(&b->planning->stages[b->layer], b->first, b->last, csr);
 }
 
@@ -118,7 +121,7 @@ static clv_status begin(working *w, uint64_t *compile_ns, clv_error *error) {
   const clv__gnn_planning *p = b->planning;
   const clv__stages *stages = &p->stages[b->layer];
   clv_session_options options = CLV_SESSION_OPTIONS_INIT;
-  clv__block_form form = device_of(b)->is_static ? clv__block_form_fixed(w->sizes) : clv__block_form_open(false);
+  clv__block_form form = runs_fixed(b) ? clv__block_form_fixed(w->sizes) : clv__block_form_open(false);
   clv__block block;
   uint64_t seed = b->options->seed, begin_ns = clv__clock_ns();
   options.no_fallback = true;
@@ -198,8 +201,8 @@ clv_status clv__measure_block(const clv__measured_block *b, clv__layer_sizes siz
     point->peak_bytes = clv__block_peak_bytes(&w.run, about->space, b->planning->devices);
     if (w.sweep.piece > 0) point->peak_bytes += clv__sweep_bytes(&w.sweep);
     if (about->is_static) point->compile_ns = (double)compile_ns;
-  } else if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE || (status == CLV_NOT_SUPPORTED && about->is_static)) {
-    clv__error_clear(error); /* a device that needs fixed shapes may reject some sizes, for lack of memory */
+  } else if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE || (status == CLV_NOT_SUPPORTED && runs_fixed(b))) {
+    clv__error_clear(error); /* a device that compiles for one size may reject some sizes, for lack of memory */
     point->infeasible = true;
     status = CLV_OK;
   }

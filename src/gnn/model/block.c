@@ -125,34 +125,44 @@ void clv__block_finish(clv__block *block) {
   block->graph = NULL;
 }
 
+/* ---- Views ---- */
+
+clv_status clv__block_view_make(const clv__block *block, clv__block_view *view, clv_error *error) {
+  *view = (clv__block_view){.shapes = NULL};
+  clv__arena_init(&view->arena, block->graph->allocator);
+  clv_status status = clv__shapes_infer(block->graph, NULL, 0, 0, &view->shapes, error);
+  if (status == CLV_OK) status = clv__view_create_whole(block->graph, view->shapes->types, &view->arena, &view->view, error);
+  if (status != CLV_OK) clv__block_view_finish(view);
+  return status;
+}
+
+void clv__block_view_finish(clv__block_view *view) {
+  clv__shapes_destroy(view->shapes);
+  if (view->arena.allocator != NULL) clv__arena_finish(&view->arena);
+  *view = (clv__block_view){.shapes = NULL};
+}
+
 /* ---- Devices' support ---- */
 
-static clv_status ask(clv_devices *devices, uint32_t device, const clv__block *block, const clv__shapes *shapes, bool *runs,
-                      char reason[200], clv_error *error) {
-  const clv_allocator *allocator = clv__context_allocator(devices->context);
+static clv_status ask(clv_devices *devices, uint32_t device, const clv__block_view *whole, bool *runs, char reason[200],
+                      clv_error *error) {
   clv__capability capability;
-  clv_graph_view *whole;
-  clv__arena arena;
-  clv__arena_init(&arena, allocator);
-  clv_status status = clv__view_create_whole(block->graph, shapes->types, &arena, &whole, error);
-  if (status == CLV_OK) status = clv__capability_ask(devices, whole, shapes->node_folded, NULL, NULL, NULL, &capability, error);
-  if (status == CLV_OK) {
-    *runs = true;
-    for (uint32_t n = 0; n < whole->node_count && *runs; ++n) {
-      const char *why = clv__capability_reason(&capability, n, device);
-      if (why == NULL) continue;
-      *runs = false;
-      snprintf(reason, 200, "%.60s: %.130s", block->graph->nodes[n].op, why);
-    }
-    clv__capability_finish(&capability);
+  const clv_graph_view *view = whole->view;
+  CLV__TRY(clv__capability_ask(devices, view, whole->shapes->node_folded, NULL, NULL, NULL, &capability, error));
+  *runs = true;
+  for (uint32_t n = 0; n < view->node_count && *runs; ++n) {
+    const char *why = clv__capability_reason(&capability, n, device);
+    if (why == NULL) continue;
+    *runs = false;
+    snprintf(reason, 200, "%.60s: %.130s", view->graph->nodes[n].op, why);
   }
-  clv__arena_finish(&arena);
-  return status;
+  clv__capability_finish(&capability);
+  return CLV_OK;
 }
 
 clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__block *block, bool *runs, char reason[200],
                           clv_error *error) {
-  clv__shapes *shapes;
+  clv__block_view whole;
   *runs = false;
   reason[0] = '\0';
   if (!block->form.is_fixed && devices->items[device].info.static_shapes_only) { /* such a device would receive padded shapes */
@@ -164,11 +174,11 @@ clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__bloc
     clv__block_finish(&fixed);
     return status;
   }
-  CLV__TRY(clv__shapes_infer(block->graph, NULL, 0, 0, &shapes, error));
+  CLV__TRY(clv__block_view_make(block, &whole, error));
   clv__devices_lock(devices);
-  clv_status status = ask(devices, device, block, shapes, runs, reason, error);
+  clv_status status = ask(devices, device, &whole, runs, reason, error);
   clv__devices_unlock(devices);
-  clv__shapes_destroy(shapes);
+  clv__block_view_finish(&whole);
   return status;
 }
 

@@ -4,6 +4,7 @@
 #ifndef CLEAVE_GNN_MODEL_BLOCK_H
 #define CLEAVE_GNN_MODEL_BLOCK_H
 
+#include "analysis/shapes.h"
 #include "cleave/session.h"
 #include "device/device.h"
 #include "gnn/data/partition.h"
@@ -44,6 +45,15 @@ typedef struct clv__block {
 clv_status clv__block_make(const clv_allocator *allocator, const clv__stages *stages, uint32_t first, uint32_t last,
                            const clv__block_form *form, clv__block *block, clv_error *error);
 void clv__block_finish(clv__block *block); /* accepts a zeroed struct */
+
+/* A block's graph as one view, with the types inferred from the block's form. */
+typedef struct clv__block_view {
+  clv__arena arena;
+  clv__shapes *shapes;
+  clv_graph_view *view;
+} clv__block_view;
+clv_status clv__block_view_make(const clv__block *block, clv__block_view *view, clv_error *error);
+void clv__block_view_finish(clv__block_view *view); /* accepts the result of a failed call */
 
 /* Returns whether a device can run the whole block. If not, `reason` names the first unsupported node and the cause. If the
  * device needs fixed shapes, an open form is first converted to the padded form that the device would receive. */

@@ -1,10 +1,92 @@
-/* Computes a compiled block's memory on its device, and whether it was compiled. These functions have a file of their own
- * because the headers of sessions and those of prices each define a type clv__share. */
+/* Computes a block's memory on its device, before and after it is compiled, and whether it was compiled. These functions have a
+ * file of their own because the headers of sessions and those of prices each define a type clv__share. */
 #include <string.h>
 
 #include "execute/session.h"
 #include "gnn/model/block_memory.h"
 #include "plan/plan.h"
+
+/* A guess of what the kernels of a block need besides values and weights. It is used only where it is a small part of the memory.
+ */
+#define SCRATCH_GUESS_BYTES ((uint64_t)16 << 20)
+#define SMALL_PART 8
+
+/* Adds the bytes of a value, aligned as in the device's memory. */
+static void add_value(const clv_graph_view *view, uint32_t value, uint64_t alignment, uint64_t *total) {
+  size_t size_bytes;
+  if (!clv__tensor_size_bytes(clv__view_type(view, value), &size_bytes)) size_bytes = SIZE_MAX / 4;
+  uint64_t bytes = clv__align_up((uint64_t)size_bytes + (size_bytes == 0), alignment);
+  if (__builtin_add_overflow(*total, bytes, total)) *total = UINT64_MAX / 4;
+}
+
+/* Counts weights and boundary values. `inner` receives the bytes of all values inside the block. */
+static void count_values(const clv_graph_view *view, uint64_t alignment, clv__block_need *need, uint64_t *inner) {
+  uint64_t all = 0;
+  for (uint32_t v = 0; v < view->value_count; ++v) {
+    bool is_constant = clv__value_is_constant(view->graph, view->types, view->values[v]);
+    add_value(view, v, alignment, is_constant ? &need->weight_bytes : &all);
+  }
+  for (uint32_t i = 0; i < view->input_count; ++i) add_value(view, view->inputs[i], alignment, &need->value_bytes);
+  for (uint32_t i = 0; i < view->output_count; ++i) add_value(view, view->outputs[i], alignment, &need->value_bytes);
+  *inner = all > need->value_bytes ? all - need->value_bytes : 0;
+}
+
+static clv_status ask_compiler(const clv__device *device, const clv_graph_view *view, clv__block_need *need, clv_error *error) {
+  clv_compile_options options = {.struct_size = sizeof options};
+  clv_executable_info info = {.struct_size = sizeof info};
+  clv_executable *executable = NULL;
+  clv_status status = device->backend->compile(device->handle, view, &options, &executable, error);
+  need->fits = status == CLV_OK;
+  if (status == CLV_TOO_LARGE || status == CLV_NOT_SUPPORTED) { /* this size, not the block: its device runs smaller ones */
+    clv__error_clear(error);
+    return CLV_OK;
+  }
+  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", device->name);
+  device->backend->executable_info(device->handle, executable, &info);
+  need->scratch_bytes = clv__align_up(info.scratch_bytes, CLV__ALIGNMENT) + clv__align_up(info.resident_bytes, CLV__ALIGNMENT);
+  device->backend->executable_destroy(device->handle, executable);
+  return CLV_OK;
+}
+
+static clv_status count(clv_devices *devices, uint32_t device, const clv_graph_view *view, uint64_t budget_bytes,
+                        clv__block_need *need, clv_error *error) {
+  const clv__device *about = &devices->items[device];
+  const clv_device_info *info = &about->info;
+  uint64_t alignment = clv__devices_alignment(devices, about->space), inner, peak, held, guess;
+  count_values(view, alignment, need, &inner);
+  peak = clv__view_peak_bytes(view->graph->allocator, view);
+  held = need->weight_bytes + (peak > need->value_bytes ? peak : need->value_bytes); /* with the least scratch possible */
+  guess = need->weight_bytes + need->value_bytes + inner + SCRATCH_GUESS_BYTES;
+  bool is_split = (info->max_partition_nodes > 0 && view->node_count > info->max_partition_nodes) ||
+                  (info->max_partition_inputs > 0 && view->input_count > info->max_partition_inputs);
+  need->fits = held <= budget_bytes;
+  if (need->fits && guess <= budget_bytes / SMALL_PART) {
+    need->scratch_bytes = inner + SCRATCH_GUESS_BYTES;
+  } else if (need->fits) {
+    CLV__TRY(ask_compiler(about, view, need, error));
+  }
+  if (is_split) { /* into partitions: what is inside the block may cross between them, and may be in the scratch of each */
+    need->value_bytes += inner;
+    need->scratch_bytes += inner;
+  }
+  if (!need->fits) need->scratch_bytes = inner; /* an estimate: a compiler that rejects the size does not say by how much */
+  need->total_bytes = need->weight_bytes + need->value_bytes + need->scratch_bytes;
+  if (!need->fits && need->total_bytes <= budget_bytes) need->total_bytes = budget_bytes + 1;
+  need->fits = need->fits && need->total_bytes <= budget_bytes;
+  return CLV_OK;
+}
+
+clv_status clv__block_need_of(clv_devices *devices, uint32_t device, const clv__block *block, uint64_t budget_bytes,
+                              clv__block_need *need, clv_error *error) {
+  clv__block_view whole;
+  *need = (clv__block_need){.fits = false};
+  CLV__TRY(clv__block_view_make(block, &whole, error));
+  clv__devices_lock(devices);
+  clv_status status = count(devices, device, whole.view, budget_bytes, need, error);
+  clv__devices_unlock(devices);
+  clv__block_view_finish(&whole);
+  return status;
+}
 
 uint64_t clv__block_peak_bytes(const clv__block_run *run, uint32_t space, clv_devices *devices) {
   clv__session_stats stats;

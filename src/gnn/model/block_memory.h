@@ -1,8 +1,20 @@
-/* The memory of a compiled block, and where its executables came from. */
+/* The memory of a block, before and after it is compiled, and where its executables came from. */
 #ifndef CLEAVE_GNN_MODEL_BLOCK_MEMORY_H
 #define CLEAVE_GNN_MODEL_BLOCK_MEMORY_H
 
 #include "gnn/model/block.h"
+
+/* The memory of a device that a block of fixed sizes needs while it is open: its weights, the values that it reads and computes,
+ * its executable and its scratch. It is never less than what a session of the block takes. */
+typedef struct clv__block_need {
+  uint64_t weight_bytes, value_bytes, scratch_bytes, total_bytes; /* scratch: including the executable. total: the sum */
+  bool fits;                                                      /* into the budget. If not, the total is an estimate */
+} clv__block_need;
+
+/* Computes the need of a block of fixed form. The device's compiler is asked for the scratch, unless the block is too large
+ * without it, or small enough with a generous guess. */
+clv_status clv__block_need_of(clv_devices *devices, uint32_t device, const clv__block *block, uint64_t budget_bytes,
+                              clv__block_need *need, clv_error *error);
 
 /* Bytes of weights, executables, values and scratch for the shapes of the last run, in the devices' memory space `space`. */
 uint64_t clv__block_peak_bytes(const clv__block_run *run, uint32_t space, clv_devices *devices);

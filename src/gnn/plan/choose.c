@@ -16,6 +16,45 @@ typedef struct asking {
   uint64_t reserve;
 } asking;
 
+/* Finds the least memory with which every subgraph and layer has a plan. */
+static clv_status find_least(const asking *a, const clv__choose_cut *cut, clv__chosen_k *item, clv_error *error) {
+  for (uint32_t l = 0; l < a->layer_count; ++l) {
+    for (uint32_t i = 0; i < cut->k; ++i) {
+      clv__arena arena;
+      clv__pep_list list;
+      clv_error why = {0};
+      clv__arena_init(&arena, a->arena->allocator);
+      clv_status status = clv__peps_make(&arena, &a->costs[l], &cut->subgraphs[i], &a->options->peps, &list, &why);
+      clv__arena_finish(&arena);
+      if (status == CLV_OUT_OF_MEMORY) return clv__error_set(error, status, "%s", why.message);
+      if (status == CLV_TOO_LARGE && list.least.size_bytes > item->least.size_bytes) item->least = list.least;
+    }
+  }
+  return CLV_OK;
+}
+
+/* Reports that no k has a plan: the least memory of every k that lacks memory, and the reasons of the others. */
+static clv_status refuse(const clv__choice *choice, const clv__machine *machine, clv_error *error) {
+  char text[sizeof error->message] = "no k has a plan: ";
+  size_t used = strlen(text), room = sizeof text;
+  const clv__machine_device *device = NULL;
+  for (uint32_t c = 0; c < choice->k_count && used < room; ++c) {
+    const clv__chosen_k *item = &choice->items[c];
+    int written;
+    if (item->least.size_bytes == 0) {
+      written = snprintf(text + used, room - used, "%sk = %u: %.150s", c > 0 ? "; " : "", item->k, item->reason);
+    } else {
+      device = &machine->devices[item->least.device];
+      written = snprintf(text + used, room - used, "%sk = %u needs about %llu bytes of %s", c > 0 ? "; " : "", item->k,
+                         (unsigned long long)item->least.size_bytes, device->name);
+    }
+    used += written > 0 ? (size_t)written : 0;
+  }
+  if (device == NULL) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", text);
+  return clv__error_set(error, CLV_TOO_LARGE, "%.900s; %.60s has %llu", text, device->name,
+                        (unsigned long long)device->memory_bytes);
+}
+
 /* Plans all layers for one k. If there is no plan, records the reason. Only running out of memory aborts the whole choice. */
 static clv_status choose_cut(asking *a, const clv__choose_cut *cut, clv__chosen_k *item, clv_error *error) {
   const clv__machine *machine = a->costs->machine;
@@ -31,7 +70,7 @@ static clv_status choose_cut(asking *a, const clv__choose_cut *cut, clv__chosen_
     if (status != CLV_OK) {
       item->has_plan = false;
       snprintf(item->reason, sizeof item->reason, "layer %u: %.230s", l, why.message);
-      return CLV_OK;
+      return status == CLV_TOO_LARGE ? find_least(a, cut, item, error) : CLV_OK;
     }
     double exchange = l > 0 ? a->options->exchange_ns : 0;
     item->makespan_ns += layer->timeline.makespan_ns + exchange;
@@ -134,8 +173,7 @@ clv_status clv__choose(clv__arena *arena, const clv__costs *costs, uint32_t laye
     if (!item->has_plan) continue;
     if (choice->chosen == CLV__NO_ID || item->makespan_ns < choice->items[choice->chosen].makespan_ns) choice->chosen = c;
   }
-  if (choice->chosen == CLV__NO_ID)
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "k = %u: %s", choice->items[0].k, choice->items[0].reason);
+  if (choice->chosen == CLV__NO_ID) return refuse(choice, costs->machine, error);
   find_best_single(choice, costs->machine->device_count);
   double makespan = choice->items[choice->chosen].makespan_ns;
   if (isfinite(choice->best_single_ns) && makespan > 0) choice->gain = choice->best_single_ns / makespan;

@@ -58,6 +58,7 @@ typedef struct clv__chosen_k {
   uint32_t k;
   bool has_plan;
   char reason[256];          /* why there is no plan */
+  clv__least_memory least;   /* with which there would be one; 0: memory is not why */
   clv__chosen_layer *layers; /* [layer_count] */
   double makespan_ns, bound_ns, bound_all_ns, gap;
   double single_ns[CLV__PEP_DEVICES]; /* over all layers */
@@ -76,7 +77,8 @@ typedef struct clv__choice {
 } clv__choice;
 
 /* Chooses k, and a plan for every subgraph and layer. `costs` has one entry per layer, all for one machine. The arena owns
- * everything in the choice. Returns CLV_NOT_SUPPORTED with the reason if no k has a plan. The same inputs give the same
+ * everything in the choice. If no k has a plan, returns CLV_TOO_LARGE if more memory would help, otherwise CLV_NOT_SUPPORTED,
+ * with the reason of every k. The same inputs give the same
  * choice. */
 clv_status clv__choose(clv__arena *arena, const clv__costs *costs, uint32_t layer_count, const clv__choose_cut *cuts,
                        uint32_t cut_count, const clv__choose_options *options, clv__choice *choice, clv_error *error);

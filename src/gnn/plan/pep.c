@@ -174,6 +174,7 @@ static bool put_together(making *m, uint32_t blocks, const uint32_t *cuts, const
   const clv__block_answers *answers[CLV__PEP_BLOCKS];
   clv__block_question questions[CLV__PEP_BLOCKS];
   clv__known known = CLV__KNOWN;
+  clv__least_memory most = {0, 0};
   clv__block_questions(m->costs->machine, blocks, cuts, sets, questions);
   for (uint32_t b = 0; b < blocks; ++b) {
     if (!clv__block_is_legal(m->costs, &questions[b])) return true;
@@ -183,7 +184,10 @@ static bool put_together(making *m, uint32_t blocks, const uint32_t *cuts, const
     answers[b] = ask(m, &questions[b]);
     if (answers[b] == NULL) return false;
     if (known != CLV__INFEASIBLE && answers[b]->known != CLV__KNOWN) known = answers[b]->known;
+    if (answers[b]->least.size_bytes > most.size_bytes) most = answers[b]->least;
   }
+  bool is_least = m->list->least.size_bytes == 0 || most.size_bytes < m->list->least.size_bytes;
+  if (known == CLV__INFEASIBLE && most.size_bytes > 0 && is_least) m->list->least = most;
   m->list->unknown += known == CLV__UNKNOWN;
   m->list->infeasible += known == CLV__INFEASIBLE;
   if (known != CLV__KNOWN) return true;
@@ -256,11 +260,17 @@ static clv_status fill_list(making *m, clv__arena *arena, clv_error *error) {
   return CLV_OK;
 }
 
-/* Reports that no plan has a price, with the reason for the whole layer on the first device that has a table of it. */
+/* Reports that no plan has a price: the least memory if that is why, otherwise the reason for the whole layer on the first device
+ * that has a table of it. */
 static clv_status refuse(const making *m, clv_error *error) {
   const clv__costs *costs = m->costs;
   uint32_t stages = costs->chain->stage_count;
   char reason[256] = "no combination of devices can run all of its stages, according to the profile";
+  if (m->list->least.size_bytes > 0)
+    return clv__error_set(error, CLV_TOO_LARGE,
+                          "layer %s, %llu vertices, %llu in-edges: at least %llu bytes of the memory of %s are needed",
+                          costs->chain->layer, (unsigned long long)m->subgraph->owned, (unsigned long long)m->subgraph->edges,
+                          (unsigned long long)m->list->least.size_bytes, costs->machine->devices[m->list->least.device].name);
   for (uint32_t d = 0; d < costs->machine->device_count; ++d) {
     const clv__block_table *table = costs->blocks[d][0][stages];
     if (table == NULL) continue;

@@ -54,10 +54,11 @@ typedef struct clv__pep_list {
   uint32_t structures;          /* assignments of blocks to device sets that the stages allow */
   uint32_t priced;              /* plans: structures with shares, whose costs are all known */
   uint32_t unknown, infeasible; /* structures without a price: outside the tables; beyond a device's memory */
+  clv__least_memory least;      /* over the infeasible structures; set even if there is no plan */
 } clv__pep_list;
 
-/* Makes all plans of a subgraph. If there is none, returns CLV_NOT_SUPPORTED with the reason for the whole layer on the first
- * device. */
+/* Makes all plans of a subgraph. If there is none, returns CLV_TOO_LARGE with the least memory that a device would need, or
+ * CLV_NOT_SUPPORTED with the reason for the whole layer on the first device. */
 clv_status clv__peps_make(clv__arena *arena, const clv__costs *costs, const clv__subgraph_sizes *subgraph,
                           const clv__pep_options *options, clv__pep_list *list, clv_error *error);
 

@@ -79,22 +79,31 @@ static clv__known price_moves(const pricing *p, bool is_part, clv__pep_part *par
   return clv__copy_table_time(p->costs->out[part->device], (uint64_t)out, &part->out_ns) ? CLV__KNOWN : CLV__UNKNOWN;
 }
 
+static bool has_room(const pricing *p, const clv__block_table *table, clv__pep_part *part) {
+  const clv__machine_device *device = &p->costs->machine->devices[part->device];
+  uint32_t form = device->is_static ? 1 : 0;
+  part->memory_bytes = 0;
+  if (p->costs->memory != NULL) {
+    const clv__memory_key key = {p->costs->layer, part->device, p->question->first, p->question->last, part->padded};
+    return clv__memory_fits(p->costs->memory, &key, &part->memory_bytes);
+  }
+  if (device->memory_bytes == 0) return true;
+  uint64_t peak = clv__table_peak(table, part->padded.rows, part->padded.edges, part->padded.targets);
+  double held = bytes_of(&p->block->given[form], part->padded) + bytes_of(&p->block->made[form], part->padded) +
+                bytes_of(&p->block->out, part->padded);
+  part->memory_bytes = clv__larger((double)peak, held) > (double)peak ? (uint64_t)held : peak;
+  return part->memory_bytes <= device->memory_bytes;
+}
+
 /* Prices the part for its sizes. `is_part`: the block has other parts. */
 static clv__known price_sizes(const pricing *p, bool is_part, clv__pep_part *part) {
-  const clv__machine_device *device = &p->costs->machine->devices[part->device];
   const clv__block_table *table = p->costs->blocks[part->device][p->question->first][p->question->last];
   part->pack_ns = part->in_ns = part->compute_ns = part->out_ns = part->time_ns = 0;
   part->bytes = 0;
   if (part->sizes.targets == 0) return CLV__KNOWN; /* nothing to do */
+  if (!has_room(p, table, part)) return CLV__INFEASIBLE;
   clv__known known = clv__table_time(table, part->padded.rows, part->padded.edges, part->padded.targets, &part->compute_ns);
   if (known != CLV__KNOWN) return known;
-  if (device->memory_bytes > 0) {
-    uint32_t form = device->is_static ? 1 : 0;
-    uint64_t peak = clv__table_peak(table, part->padded.rows, part->padded.edges, part->padded.targets);
-    double held = bytes_of(&p->block->given[form], part->padded) + bytes_of(&p->block->made[form], part->padded) +
-                  bytes_of(&p->block->out, part->padded);
-    if (peak > device->memory_bytes || held > (double)device->memory_bytes) return CLV__INFEASIBLE;
-  }
   known = price_moves(p, is_part, part);
   /* Whole nanoseconds stay the same when a plan is written and read back. */
   part->pack_ns = round(part->pack_ns), part->in_ns = round(part->in_ns);
@@ -154,15 +163,20 @@ static double balance(const pricing *p, const uint32_t *devices, uint32_t count,
 static clv__known try_cuts(const pricing *p, const uint32_t *devices, uint32_t count, const int *cuts, double ideal_ns,
                            clv__block_answers *answers) {
   clv__pep_block block = {.first = p->question->first, .last = p->question->last, .part_count = count};
+  clv__known all = CLV__KNOWN;
+  clv__least_memory most = {0, 0};
   for (uint32_t i = 0; i < count; ++i) {
     clv__pep_part *part = &block.parts[i];
     *part = (clv__pep_part){.device = devices[i], .is_static = p->costs->machine->devices[devices[i]].is_static};
     part->from = i == 0 ? 0 : (uint32_t)cuts[i - 1];
     part->to = i + 1 == count ? CLV__PEP_SHARES : (uint32_t)cuts[i];
     clv__known known = price_part(p, (double)part->from / CLV__PEP_SHARES, (double)part->to / CLV__PEP_SHARES, part);
-    if (known != CLV__KNOWN) return known;
+    if (part->memory_bytes > most.size_bytes) most = (clv__least_memory){part->memory_bytes, devices[i]};
+    if (known != CLV__KNOWN && all != CLV__INFEASIBLE) all = known;
     block.time_ns = clv__larger(block.time_ns, part->time_ns);
   }
+  if (answers->least.size_bytes == 0 || most.size_bytes < answers->least.size_bytes) answers->least = most;
+  if (all != CLV__KNOWN) return all;
   block.merge_ns = round(p->costs->machine->merge_ns * (count - 1));
   block.time_ns += block.merge_ns;
   block.ideal_ns = count == 1 ? block.time_ns : clv__smaller(block.time_ns, round(ideal_ns) + block.merge_ns);
@@ -176,6 +190,20 @@ bool clv__block_is_legal(const clv__costs *costs, const clv__block_question *que
     if ((question->set >> d & 1u) != 0 && costs->blocks[d][question->first][question->last] == NULL) return false;
   }
   return question->set != 0 && !((question->set & (question->set - 1)) != 0 && block->is_whole);
+}
+
+/* For two devices, one of which has too little memory for its balanced share: tries all other shares, from the balanced one on.
+ */
+static void try_all_cuts(const pricing *p, const uint32_t *devices, double balanced, double ideal_ns,
+                         clv__block_answers *answers) {
+  int middle = (int)lround(balanced * CLV__PEP_SHARES);
+  for (int away = 0; away <= CLV__PEP_SHARES && answers->known != CLV__KNOWN; ++away) {
+    for (int side = -1; side <= 1; side += 2) {
+      int at = middle + side * away;
+      if (at <= 0 || at >= CLV__PEP_SHARES) continue;
+      if (try_cuts(p, devices, 2, &at, ideal_ns, answers) == CLV__KNOWN) answers->known = CLV__KNOWN;
+    }
+  }
 }
 
 void clv__block_price(const clv__costs *costs, const clv__subgraph_sizes *subgraph, const clv__block_question *question,
@@ -208,4 +236,5 @@ void clv__block_price(const clv__costs *costs, const clv__subgraph_sizes *subgra
       if (!more) at[i] = least[i];
     }
   }
+  if (count == 2 && answers->known == CLV__INFEASIBLE) try_all_cuts(&p, devices, cuts[0], ideal_ns, answers);
 }

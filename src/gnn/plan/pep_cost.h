@@ -3,6 +3,7 @@
 #define CLEAVE_GNN_PLAN_PEP_COST_H
 
 #include "gnn/model/stage.h"
+#include "gnn/plan/memory.h"
 #include "gnn/tables/tables.h"
 
 enum { CLV__PEP_DEVICES = 4, CLV__PEP_BLOCKS = 3, CLV__PEP_SHARES = 20, CLV__PEP_FORMS = 2 };
@@ -70,6 +71,9 @@ typedef struct clv__costs {
   const clv__copy_table *in[CLV__PEP_DEVICES], *out[CLV__PEP_DEVICES], *pack; /* into and out of the device; within host memory */
   clv__table_origin origin;                                                   /* the least trusted origin among the tables used */
   bool is_last; /* the last layer of the model; callers set it, default false */
+  /* The memory of the open devices; callers set it. NULL: there are no devices to ask, only the tables' peaks. */
+  clv__gnn_memory *memory;
+  uint32_t layer; /* in `memory` */
 } clv__costs;
 
 /* Looks up the tables. Returns CLV_NOT_FOUND if a device has no block of this layer in the tables, or lacks copies that it
@@ -105,6 +109,7 @@ typedef struct clv__pep_part {
   clv__layer_sizes sizes, padded; /* the actual sizes and the compiled sizes; equal unless the device needs fixed shapes */
   double pack_ns, in_ns, compute_ns, out_ns, time_ns; /* time_ns is the sum */
   uint64_t bytes;                                     /* bytes copied in and out */
+  uint64_t memory_bytes;                              /* of the device, while the part runs; 0: the device has no limit */
 } clv__pep_part;
 
 typedef struct clv__pep_block {
@@ -123,10 +128,18 @@ typedef struct clv__block_question {
   bool shared_in, shared_out; /* the results of earlier blocks (in) or its own (out) stay in a memory other than the host's */
 } clv__block_question;
 
+/* The least memory with which some choice is possible, and the device that needs it; 0: the choice needs none of a limited
+ * device. */
+typedef struct clv__least_memory {
+  uint64_t size_bytes;
+  uint32_t device;
+} clv__least_memory;
+
 enum { CLV__BLOCK_VARIANTS = 32 };
 
 typedef struct clv__block_answers {
   clv__known known; /* CLV__KNOWN: at least one variant has a price */
+  clv__least_memory least;
   uint32_t count;
   clv__pep_block items[CLV__BLOCK_VARIANTS];
 } clv__block_answers;

@@ -96,6 +96,27 @@ static clv_status make_per_k(clv__gnn_plan *plan, const clv__choice *choice, clv
   return CLV_OK;
 }
 
+/* Counts every part of every plan. */
+static clv_status count_memory(clv__gnn_plan *plan, clv__gnn_memory *memory, clv_error *error) {
+  if (memory == NULL) return CLV_OK;
+  clv__memory_count_none(memory);
+  for (uint32_t l = 0; l < plan->layer_count; ++l) {
+    for (uint32_t i = 0; i < plan->k; ++i) {
+      const clv__pep *pep = &plan->layers[l].peps[i];
+      for (uint32_t b = 0; b < pep->block_count; ++b) {
+        const clv__pep_block *block = &pep->blocks[b];
+        for (uint32_t n = 0; n < block->part_count; ++n) {
+          const clv__memory_key key = {l, block->parts[n].device, block->first, block->last, block->parts[n].padded};
+          if (block->parts[n].sizes.targets > 0) CLV__TRY(clv__memory_count(memory, &key, error));
+        }
+      }
+    }
+  }
+  for (uint32_t d = 0; d < plan->machine.device_count; ++d)
+    plan->memory[d] = (clv__gnn_plan_memory){memory->limit_bytes[d], clv__memory_taken(memory, d), memory->most_bytes[d]};
+  return CLV_OK;
+}
+
 static clv_status fill(clv__gnn_plan *plan, const clv__gnn_plan_names *names, const clv__costs *costs, const clv__choice *choice,
                        clv_error *error) {
   const clv__chosen_k *chosen = &choice->items[choice->chosen];
@@ -121,6 +142,7 @@ static clv_status fill(clv__gnn_plan *plan, const clv__gnn_plan_names *names, co
   if (!good) return clv__error_memory(error, plan->layer_count * sizeof *plan->layers);
   for (uint32_t l = 0; l < plan->layer_count; ++l)
     CLV__TRY(make_layer(plan, &costs[l], &chosen->layers[l], &plan->layers[l], error));
+  CLV__TRY(count_memory(plan, costs->memory, error));
   return make_per_k(plan, choice, error);
 }
 
@@ -300,6 +322,11 @@ static json_t *machine_json(const clv__gnn_plan *plan) {
     set_size(device, "space", plan->machine.devices[d].space);
     json_object_set_new(device, "static", json_boolean(plan->machine.devices[d].is_static));
     json_object_set_new(device, "switch_ms", milliseconds(plan->machine.devices[d].switch_ns));
+    if (plan->memory[d].limit_bytes > 0) {
+      set_size(device, "memory_limit_bytes", plan->memory[d].limit_bytes);
+      set_size(device, "memory_bytes", plan->memory[d].taken_bytes);
+      set_size(device, "least_memory_bytes", plan->memory[d].least_bytes);
+    }
     json_array_append_new(devices, device);
   }
   json_object_set_new(object, "devices", devices);

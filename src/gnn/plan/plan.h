@@ -21,6 +21,11 @@ typedef struct clv__gnn_plan_layer {
   clv__bucket_merge *merges; /* merged executables */
 } clv__gnn_plan_layer;
 
+/* The memory of a device: what the run takes at most, and its largest block, which it needs at least; 0: it has no limit. */
+typedef struct clv__gnn_plan_memory {
+  uint64_t limit_bytes, taken_bytes, least_bytes;
+} clv__gnn_plan_memory;
+
 /* Work beyond the graph itself: rows that parts gather in addition to those that they compute, and the padding for devices
  * that need fixed shapes. Sums over all layers and parts. */
 typedef struct clv__gnn_overhead {
@@ -46,6 +51,7 @@ typedef struct clv__gnn_plan {
   clv__table_origin origin;
   clv__machine machine; /* names, memory spaces, is_static, padding, queues, merge and switch costs */
   double exchange_ns;
+  clv__gnn_plan_memory memory[CLV__PEP_DEVICES];
   /* The decisions. */
   uint32_t k, layer_count;
   clv__gnn_plan_layer *layers;

@@ -272,9 +272,18 @@ static clv_status read_layer(const reading *r, json_t *item, uint32_t number) {
 
 /* ---- The rest ---- */
 
+/* Older plans, and devices without a limit, state no memory. */
+static clv_status read_memory(const reading *r, const json_t *item, clv__gnn_plan_memory *memory) {
+  if (json_object_get(item, "memory_limit_bytes") == NULL) return CLV_OK;
+  CLV__TRY(clv__json_size(&r->json, item, "machine: devices", "memory_limit_bytes", INT64_MAX, &memory->limit_bytes));
+  CLV__TRY(clv__json_size(&r->json, item, "machine: devices", "memory_bytes", INT64_MAX, &memory->taken_bytes));
+  return clv__json_size(&r->json, item, "machine: devices", "least_memory_bytes", INT64_MAX, &memory->least_bytes);
+}
+
 static clv_status read_machine(const reading *r, const json_t *root) {
   static const char *const keys[] = {"devices", "pad_step", "queue_depth", "merge_ms", "switch_ms", "exchange_ms", NULL};
-  static const char *const device_keys[] = {"name", "space", "static", "switch_ms", NULL};
+  static const char *const device_keys[] = {
+      "name", "space", "static", "switch_ms", "memory_limit_bytes", "memory_bytes", "least_memory_bytes", NULL};
   double switch_ns = 0; /* for all devices: older plans have a single switch time */
   clv__machine *machine = &r->plan->machine;
   json_t *object = json_object_get(root, "machine"), *devices;
@@ -296,6 +305,8 @@ static clv_status read_machine(const reading *r, const json_t *root) {
     if (!json_is_boolean(json_object_get(item, "static")))
       return clv__json_bad(&r->json, "machine: devices: 'static' must be true or false");
     device->is_static = json_is_true(json_object_get(item, "static"));
+    CLV__TRY(read_memory(r, item, &r->plan->memory[d]));
+    device->memory_bytes = r->plan->memory[d].limit_bytes;
     device->switch_ns = switch_ns;
     if (json_object_get(item, "switch_ms") != NULL)
       CLV__TRY(get_time(r, item, "machine: devices", "switch_ms", &device->switch_ns));
@@ -339,11 +350,11 @@ static clv_status read_head(const reading *r, const json_t *root) {
   CLV__TRY(get_text(r, root, "plan", "best_single_device", &plan->best_single_device));
   CLV__TRY(get_text(r, root, "plan", "why", &plan->why));
   CLV__TRY(get_text(r, root, "plan", "prices", &prices));
-  for (int o = CLV__MEASURED; o <= CLV__SYNTHETIC; ++o) {
+  for (int o = CLV__MEASURED; o <= CLV__NOMINAL; ++o) {
     if (strcmp(prices, clv__table_origin_name((clv__table_origin)o)) == 0) plan->origin = (clv__table_origin)o, prices = "";
   }
   if (prices[0] != '\0')
-    return clv__json_bad(&r->json, "plan: 'prices' is '%.40s'; expected measured, imported or synthetic", prices);
+    return clv__json_bad(&r->json, "plan: 'prices' is '%.40s'; expected measured, imported, synthetic or nominal", prices);
   CLV__TRY(clv__json_size(&r->json, root, "plan", "seed", INT64_MAX, &plan->seed));
   CLV__TRY(get_index(r, root, "plan", "k", MOST_K, &plan->k));
   CLV__TRY(get_index(r, root, "plan", "best_single_device_k", MOST_K, &plan->best_single_k));

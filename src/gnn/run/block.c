@@ -1,25 +1,28 @@
-/* The executables of a run: one for each block of a layer and device, and, on devices that need fixed shapes, one for each
- * padded size. */
+/* The executables of a run: one for each block of a layer and device, and, on devices that need fixed shapes or have a memory
+ * limit, one for each size. If a device's memory is too small for all of its blocks at once, they take turns (plan/memory.h). */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "device/memory_pool.h"
 #include "gnn/run/own.h"
 
 enum { MOST_SHAPES = 64 }; /* limit on the shapes that a session keeps prepared */
 
-static bool is_it(const clv__run_block *compiled, const clv__gnn_task *task, bool is_static) {
+static bool is_it(const clv__run_block *compiled, const clv__gnn_task *task) {
   return compiled->layer == task->layer && compiled->first == task->first && compiled->last == task->last &&
-         compiled->device == task->device && compiled->is_static == is_static &&
-         (!is_static || (compiled->sizes.rows == task->padded.rows && compiled->sizes.edges == task->padded.edges));
+         compiled->device == task->device &&
+         (!compiled->is_fixed || (compiled->sizes.rows == task->padded.rows && compiled->sizes.targets == task->padded.targets &&
+                                  compiled->sizes.edges == task->padded.edges));
 }
 
 clv_status clv__run_block_find(clv__gnn_run *run, const clv__gnn_task *task, bool is_static, size_t *index, clv_error *error) {
   for (*index = 0; *index < run->block_count; ++*index) {
-    if (!is_it(&run->blocks[*index], task, is_static)) continue;
+    if (!is_it(&run->blocks[*index], task)) continue;
     ++run->blocks[*index].uses;
     return CLV_OK;
   }
+  const clv__device *device = &run->devices->items[run->device_of[task->device]];
   if (!clv__array_reserve(run->allocator, (void **)&run->blocks, &run->block_capacity, run->block_count + 1, sizeof *run->blocks,
                           run->block_count))
     return clv__error_memory(error, sizeof *run->blocks);
@@ -28,6 +31,7 @@ clv_status clv__run_block_find(clv__gnn_run *run, const clv__gnn_task *task, boo
                                                      .last = task->last,
                                                      .device = task->device,
                                                      .is_static = is_static,
+                                                     .is_fixed = clv__device_runs_fixed(device),
                                                      .sizes = task->padded,
                                                      .uses = 1};
   return CLV_OK;
@@ -35,7 +39,7 @@ clv_status clv__run_block_find(clv__gnn_run *run, const clv__gnn_task *task, boo
 
 static clv_status open_block(clv__gnn_run *run, clv__run_block *compiled, clv_error *error) {
   clv_session_options options = CLV_SESSION_OPTIONS_INIT;
-  clv__block_form form = compiled->is_static ? clv__block_form_fixed(compiled->sizes) : clv__block_form_open(false);
+  clv__block_form form = compiled->is_fixed ? clv__block_form_fixed(compiled->sizes) : clv__block_form_open(false);
   clv__block block;
   options.no_fallback = true; /* the plan decides where blocks run */
   options.prepared_shapes = compiled->uses < MOST_SHAPES ? compiled->uses : MOST_SHAPES;
@@ -53,14 +57,99 @@ static clv_status prepare_task(clv__gnn_run *run, const clv__run_layer *layer, c
   clv__run_block *compiled = &run->blocks[task->block];
   if (task->portion->sizes.targets == 0) return CLV_OK;
   CLV__TRY(clv__run_task_reserve(run, layer, task, error));
-  if (compiled->is_static) return CLV_OK;
+  if (compiled->is_fixed) return CLV_OK; /* opening it prepared it */
   clv__layer_sizes sizes = task->said.padded;
   if (task->sweep.piece > 0) sizes = clv__sweep_sizes(&task->sweep, sizes.rows);
   return clv__block_prepare(&compiled->run, sizes, error);
 }
 
+/* ---- Devices with a memory limit ---- */
+
+static bool is_limited(const clv__gnn_run *run, const clv__run_block *compiled) {
+  return run->memory.budget_bytes[compiled->device] > 0;
+}
+
+static bool has_room(const clv__gnn_run *run, const clv__run_block *compiled) {
+  return compiled->need_bytes <= run->memory.budget_bytes[compiled->device] - run->spaces[compiled->device].open_bytes;
+}
+
+/* Closes the block of the device that was not used for the longest time. */
+static void close_oldest(clv__gnn_run *run, uint32_t device) {
+  clv__run_block *oldest = NULL;
+  for (size_t i = 0; i < run->block_count; ++i) {
+    clv__run_block *block = &run->blocks[i];
+    if (block->device == device && block->is_open && (oldest == NULL || block->used_at < oldest->used_at)) oldest = block;
+  }
+  if (oldest == NULL) return;
+  clv__block_close(&oldest->run);
+  oldest->is_open = false;
+  run->spaces[device].open_bytes -= oldest->need_bytes;
+}
+
+/* Records what the device's open blocks take, according to their sessions. */
+static void count_taken(clv__gnn_run *run, uint32_t device) {
+  uint64_t taken = 0;
+  uint32_t space = run->devices->items[run->device_of[device]].space;
+  for (size_t i = 0; i < run->block_count; ++i) {
+    const clv__run_block *block = &run->blocks[i];
+    if (block->device == device && block->is_open) taken += clv__block_peak_bytes(&block->run, space, run->devices);
+  }
+  if (taken > run->spaces[device].taken_bytes) run->spaces[device].taken_bytes = taken;
+}
+
+/* Other blocks give back memory and this one takes its own while no other device does either: what is given back is freed before
+ * anything else can reuse a part of it. */
+static clv_status take_turn(clv__gnn_run *run, clv__run_block *compiled, clv_error *error) {
+  clv__run_space *space = &run->spaces[compiled->device];
+  while (!has_room(run, compiled)) close_oldest(run, compiled->device);
+  clv__memory_pool_trim(run->devices);
+  CLV__TRY(open_block(run, compiled, error));
+  compiled->is_open = true;
+  space->open_bytes += compiled->need_bytes;
+  count_taken(run, compiled->device);
+  return CLV_OK;
+}
+
+clv_status clv__run_block_hold(clv__gnn_run *run, clv__run_block *compiled, clv_error *error) {
+  clv_status status = CLV_OK;
+  if (!is_limited(run, compiled)) return status;
+  pthread_mutex_lock(&run->memory_lock);
+  compiled->used_at = ++run->spaces[compiled->device].uses;
+  if (!compiled->is_open) status = take_turn(run, compiled, error);
+  pthread_mutex_unlock(&run->memory_lock);
+  return status;
+}
+
+/* Asks for the memory of all blocks, before any of them takes some. */
+static clv_status count_needs(clv__gnn_run *run, clv_error *error) {
+  clv__memory_count_none(&run->memory);
+  for (size_t i = 0; i < run->block_count; ++i) {
+    clv__run_block *block = &run->blocks[i];
+    const clv__memory_key key = {block->layer, block->device, block->first, block->last, block->sizes};
+    clv__memory_entry *entry;
+    if (!is_limited(run, block)) continue;
+    CLV__TRY(clv__memory_count(&run->memory, &key, error));
+    CLV__TRY(clv__memory_need(&run->memory, &key, &entry, error));
+    block->need_bytes = entry->need.total_bytes;
+  }
+  return CLV_OK;
+}
+
+/* Opens all blocks; on a device with a memory limit, as many as there is room for. */
+static clv_status open_all(clv__gnn_run *run, clv_error *error) {
+  CLV__TRY(count_needs(run, error));
+  for (size_t i = 0; i < run->block_count; ++i) {
+    clv__run_block *block = &run->blocks[i];
+    if (!is_limited(run, block))
+      CLV__TRY(open_block(run, block, error));
+    else if (has_room(run, block))
+      CLV__TRY(clv__run_block_hold(run, block, error));
+  }
+  return CLV_OK;
+}
+
 clv_status clv__run_blocks_open(clv__gnn_run *run, clv_error *error) {
-  for (size_t i = 0; i < run->block_count; ++i) CLV__TRY(open_block(run, &run->blocks[i], error));
+  CLV__TRY(open_all(run, error));
   for (uint32_t l = 0; l < run->schedule->layer_count; ++l) {
     const clv__run_layer *layer = &run->layers[l];
     for (uint32_t t = 0; t < layer->task_count; ++t) {

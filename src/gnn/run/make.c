@@ -92,7 +92,8 @@ static clv_status make_task(clv__gnn_run *run, uint32_t layer, const clv__gnn_ta
   const clv__pep *pep = run->schedule->layers[layer][where->turn].pep;
   const clv__pep_block *block = &pep->blocks[where->block];
   const clv__pep_part *part = &block->parts[where->part];
-  bool is_static = run->devices->items[run->device_of[part->device]].info.static_shapes_only;
+  const clv__device *device = &run->devices->items[run->device_of[part->device]];
+  bool is_static = device->info.static_shapes_only;
   task->said = *where;
   task->said.first = block->first;
   task->said.last = block->last;
@@ -104,7 +105,7 @@ static clv_status make_task(clv__gnn_run *run, uint32_t layer, const clv__gnn_ta
     task->said.predicted_ns = 0;
     return CLV_OK;
   }
-  if (!is_static && run->schedule->machine->devices[part->device].space == 0) {
+  if (!clv__device_runs_fixed(device) && run->schedule->machine->devices[part->device].space == 0) {
     const clv__csr csr = clv__run_portion_csr(task->portion);
     task->sweep = clv__sweep_find(&run->layers[layer].stages, block->first, block->last, &csr);
   }
@@ -209,6 +210,15 @@ static clv_status make_memory(clv__gnn_run *run, clv_error *error) {
   return CLV_OK;
 }
 
+/* Prepares asking for the memory of devices. */
+static clv_status make_limits(clv__gnn_run *run, clv_error *error) {
+  clv__stages *stages = clv__arena_allocate_zero(&run->arena, run->model->layer_count, sizeof *stages);
+  if (stages == NULL) return clv__error_memory(error, run->model->layer_count * sizeof *stages);
+  for (uint32_t i = 0; i < run->model->layer_count; ++i) stages[i] = run->layers[i].stages;
+  return clv__memory_init(&run->memory, &run->arena, run->devices, run->device_of, run->schedule->machine->device_count, stages,
+                          run->model->layer_count, error);
+}
+
 static clv_status make(clv__gnn_run *run, clv_error *error) {
   const clv__gnn_model *model = run->model;
   CLV__TRY(clv__gnn_check_fit(model, run->graph, error));
@@ -218,6 +228,7 @@ static clv_status make(clv__gnn_run *run, clv_error *error) {
   for (uint32_t i = 0; i < model->layer_count; ++i)
     clv__stages_of(model->type, &model->layers[i], CLV_F32, &run->layers[i].stages);
   CLV__TRY(clv__run_check_schedule(run, error));
+  CLV__TRY(make_limits(run, error));
   CLV__TRY(number_vertices(run, error));
   if (model->type == CLV__GNN_GCN) CLV__TRY(count_degrees(run, error));
   CLV__TRY(make_layers(run, error));
@@ -241,6 +252,7 @@ clv_status clv__gnn_run_create(clv_devices *devices, const clv__gnn_model *model
                         .schedule = schedule,
                         .vertex_count = graph->csr.vertex_count};
   clv__arena_init(&run->arena, allocator);
+  pthread_mutex_init(&run->memory_lock, NULL);
   clv_status status = make(run, error);
   if (status == CLV_OK)
     *out = run;
@@ -249,12 +261,17 @@ clv_status clv__gnn_run_create(clv_devices *devices, const clv__gnn_model *model
   return status;
 }
 
+void clv__gnn_run_close(clv__gnn_run *run) {
+  if (run != NULL) clv__run_blocks_close(run);
+}
+
 void clv__gnn_run_destroy(clv__gnn_run *run) {
   if (run == NULL) return;
   clv__run_blocks_close(run);
   for (uint32_t i = 0; i < 2; ++i) clv__release(run->allocator, run->between[i]);
   for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) clv__release(run->allocator, run->scratch[d].data);
   for (uint32_t r = 0; run->rooms != NULL && r < run->schedule->k; ++r) clv__release(run->allocator, run->rooms[r].data);
+  pthread_mutex_destroy(&run->memory_lock);
   clv__arena_finish(&run->arena);
   clv__release(run->allocator, run);
 }

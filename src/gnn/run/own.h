@@ -3,18 +3,25 @@
 #ifndef CLEAVE_GNN_RUN_OWN_H
 #define CLEAVE_GNN_RUN_OWN_H
 
+#include <pthread.h>
+
 #include "gnn/data/graph.h"
+#include "gnn/plan/memory.h"
 #include "gnn/plan/portion.h"
 #include "gnn/run/run.h"
 #include "gnn/run/sweep.h"
 
-/* A block compiled for one device, either for any size or for one padded size. */
+/* A block compiled for one device, either for any size or for one size. */
 typedef struct clv__run_block {
   uint32_t layer, first, last, device; /* device: index in the machine */
-  bool is_static;
-  clv__layer_sizes sizes; /* set if is_static */
-  uint32_t uses;          /* the run's tasks that use it */
+  bool is_static;                      /* the device needs fixed shapes: values are padded */
+  bool is_fixed;                       /* compiled for `sizes`: is_static, or the device has a memory limit */
+  clv__layer_sizes sizes;
+  uint32_t uses; /* the run's tasks that use it */
   clv__block_run run;
+  /* For devices with a memory limit; guarded by the run's memory_lock. */
+  bool is_open;
+  uint64_t need_bytes, used_at; /* used_at: the number of the last use */
 } clv__run_block;
 
 typedef struct clv__run_task {
@@ -50,6 +57,12 @@ typedef struct clv__run_memory {
   size_t size_bytes;
 } clv__run_memory;
 
+/* The memory of a device with a limit: that of its open blocks. */
+typedef struct clv__run_space {
+  uint64_t open_bytes, taken_bytes, uses; /* open: as needed; taken: the most that open blocks took at one time, as their sessions
+                                             report it; uses: counts them */
+} clv__run_space;
+
 typedef struct clv__run_portion {
   clv__portion portion;
   struct clv__run_portion *next; /* next portion of the same subgraph */
@@ -74,6 +87,9 @@ struct clv__gnn_run {
   float *degrees;    /* [vertex_count]: for GCN */
   float *between[2]; /* the results of all layers but the last; consecutive layers alternate between the two buffers */
   clv__run_memory scratch[CLV__PEP_DEVICES];
+  clv__gnn_memory memory;
+  pthread_mutex_t memory_lock;
+  clv__run_space spaces[CLV__PEP_DEVICES];
   /* Rooms: buffers for the values that cross between blocks. A turn takes a room and returns it when its last block is done.
    * The lock guards them while a layer runs. */
   clv__run_memory *rooms; /* [k] */
@@ -94,6 +110,9 @@ static inline clv__csr clv__run_portion_csr(const clv__portion *portion) {
  * move until all exist. */
 clv_status clv__run_block_find(clv__gnn_run *run, const clv__gnn_task *task, bool is_static, size_t *index, clv_error *error);
 clv_status clv__run_blocks_open(clv__gnn_run *run, clv_error *error);
+/* Opens the block if it is closed. Closes other blocks of its device if the memory is needed, the least recently used first.
+ * Called by the device's thread before each task. */
+clv_status clv__run_block_hold(clv__gnn_run *run, clv__run_block *block, clv_error *error);
 void clv__run_blocks_close(clv__gnn_run *run);
 
 /* ---- values.c ---- */

@@ -104,6 +104,7 @@ void clv__gnn_run_record(const clv__gnn_run *run, clv__gnn_record *record) {
                               .state_ns = run->state_ns,
                               .switches = count_switches(run),
                               .executables = (uint32_t)run->block_count};
+  for (uint32_t d = 0; d < run->schedule->machine->device_count; ++d) record->taken_bytes[d] = run->spaces[d].taken_bytes;
   for (uint32_t i = 0; i < run->schedule->layer_count; ++i) {
     const clv__run_layer *layer = &run->layers[i];
     record->measured_ns += run->layer_ns[i];

@@ -29,11 +29,14 @@ typedef struct clv__gnn_run clv__gnn_run;
 /* Compiles every block of the schedule for each of its devices: for any size if the device accepts that, otherwise for padded
  * sizes. `graph` provides the features, and the hash that identifies a state. `partitioned` has the rows for aggregation, with
  * self loops for GCN and GAT. All must outlive the run. Errors: those of clv__gnn_check_fit(); CLV_INVALID_ARGUMENT if
- * schedule, model and subgraphs do not match; those of blocks, prefixed with layer, block and device. */
+ * schedule, model and subgraphs do not match; CLV_TOO_LARGE if a block does not fit its device's memory (plan/memory.h); those of
+ * blocks, prefixed with layer, block and device. */
 clv_status clv__gnn_run_create(clv_devices *devices, const clv__gnn_model *model, const clv__gnn_graph *graph,
                                const clv__partitioned *partitioned, const clv__gnn_schedule *schedule, clv__gnn_run **run,
                                clv_error *error);
 void clv__gnn_run_destroy(clv__gnn_run *run); /* accepts NULL */
+/* Closes all blocks, which frees the devices' memory. The record of the last run stays valid; the run must not run again. */
+void clv__gnn_run_close(clv__gnn_run *run); /* accepts NULL */
 
 typedef struct clv__gnn_progress {
   uint32_t layer, layer_count;
@@ -84,6 +87,8 @@ typedef struct clv__gnn_record {
   uint32_t executables;             /* number of sessions created */
   uint64_t halo_rows, packed_rows;  /* rows gathered in addition to targets; padding rows */
   uint64_t packed_edges;            /* padding edges */
+  /* By device of the machine: the most memory that its open blocks took at one time; 0: it has no limit. */
+  uint64_t taken_bytes[CLV__PEP_DEVICES];
 } clv__gnn_record;
 
 void clv__gnn_run_record(const clv__gnn_run *run, clv__gnn_record *record);

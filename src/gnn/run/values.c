@@ -285,6 +285,7 @@ clv_status clv__run_task_execute(clv__gnn_run *run, clv__run_layer *layer, clv__
             .is_static = compiled->is_static,
             .room = room};
   said->begin_ns = clv__clock_ns() - start_ns;
+  CLV__TRY(clv__run_block_hold(run, compiled, error));
   CLV__TRY(reserve_scratch(run, &w, error));
   for (uint32_t i = 0; i < w.block->input_count; ++i) read_value(&w, w.block->inputs[i]);
   for (uint32_t i = 0; i < w.block->output_count; ++i) {

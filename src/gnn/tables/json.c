@@ -127,11 +127,11 @@ static clv_status get_name(const reading *r, const json_t *object, const char *w
 static clv_status get_origin(const reading *r, const json_t *object, const char *where, clv__table_origin *origin) {
   const char *name = NULL;
   CLV__TRY(get_name(r, object, where, "origin", &name));
-  for (int o = CLV__MEASURED; o <= CLV__SYNTHETIC; ++o) {
+  for (int o = CLV__MEASURED; o <= CLV__NOMINAL; ++o) {
     *origin = (clv__table_origin)o;
     if (strcmp(name, clv__table_origin_name(*origin)) == 0) return CLV_OK;
   }
-  return clv__json_bad(&r->json, "%s: 'origin' is '%.40s'; expected measured, imported or synthetic", where, name);
+  return clv__json_bad(&r->json, "%s: 'origin' is '%.40s'; expected measured, imported, synthetic or nominal", where, name);
 }
 
 static clv_status read_point(const reading *r, json_t *item, const char *where, clv__table_point *point) {

@@ -9,7 +9,7 @@
 #define LARGEST_SIZE ((uint64_t)1 << 52) /* a double represents it exactly */
 
 const char *clv__table_origin_name(clv__table_origin origin) {
-  static const char *const names[] = {"measured", "imported", "synthetic"};
+  static const char *const names[] = {"measured", "imported", "synthetic", "nominal"};
   return names[origin];
 }
 

@@ -20,7 +20,7 @@ enum { CLV__TABLES_VERSION = 1, CLV__TABLE_STAGES = 8 };
  * because subgraphs never have exactly equal sizes. */
 #define CLV__TABLE_TOLERANCE 0.05
 
-typedef enum clv__table_origin { CLV__MEASURED, CLV__IMPORTED, CLV__SYNTHETIC } clv__table_origin;
+typedef enum clv__table_origin { CLV__MEASURED, CLV__IMPORTED, CLV__SYNTHETIC, CLV__NOMINAL } clv__table_origin;
 const char *clv__table_origin_name(clv__table_origin origin);
 
 typedef enum clv__known { CLV__KNOWN, CLV__UNKNOWN, CLV__INFEASIBLE } clv__known;

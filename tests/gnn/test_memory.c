@@ -1,0 +1,176 @@
+/* Tests that a plan that is called feasible runs: random graphs, models, numbers of subgraphs and memories of one or two virtual
+ * NPUs, with or without a CPU. Every plan runs, gives the result of one device, and takes no more of each device's memory than it
+ * states, according to the sessions and to the memory pool. What has no plan is refused for lack of memory. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/memory_pool.h"
+#include "gnn.h"
+#include "gnn/measure/nominal.h"
+#include "gnn/run/single.h"
+#include "machines.h"
+#include "support.h"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { ROUNDS = 40 };
+#else
+enum { ROUNDS = 160 };
+#endif
+enum { MOST_VERTICES = 500 };
+
+static struct tally { uint32_t plans, tight, refused; } tally;
+
+static uint32_t below(uint64_t *seed, uint32_t limit) {
+  return (uint32_t)(test_random(seed) % limit);
+}
+
+/* Opens devices with little memory: one NPU or two, which may share their memory, and perhaps the CPU. */
+static machine open_small(uint64_t *seed) {
+  static const char *const lists[] = {"npu,cpu", "npu", "npu,npu1", "cpu,npu,npu1"};
+  char specs[2][400];
+  const char *given[] = {specs[0], specs[1]};
+  uint64_t memory_bytes = (UINT64_C(4096) << below(seed, 8)) + below(seed, 4096);
+  bool is_static = below(seed, 2) == 0, is_shared = below(seed, 2) == 0;
+  const char *list = lists[below(seed, 4)], *limits = below(seed, 4) == 0 ? ", \"max_partition_nodes\": 4" : "";
+  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
+  clv_error error = {0};
+  machine m;
+  for (int i = 0; i < 2; ++i) {
+    char space[64] = "";
+    if (is_shared) strcpy(space, ", \"memory_space\": \"small\"");
+    snprintf(specs[i], sizeof specs[i],
+             "{\"name\": \"small%d\", \"operators\": \"all\", \"static_shapes\": %s, \"memory\": %llu%s%s}", i,
+             is_static ? "true" : "false", (unsigned long long)memory_bytes, space, limits);
+  }
+  context.cache_directory = "";
+  options.list = list;
+  options.thread_count = MACHINE_THREADS;
+  options.npu_specs = given;
+  options.npu_spec_count = strstr(list, "npu1") != NULL ? 2 : 1;
+  assert_ok(clv_context_create(&context, &m.context, &error), error);
+  assert_ok(clv_devices_open(m.context, &options, &m.devices, &error), error);
+  return m;
+}
+
+/* `most`: by memory space, the most that any plan on this machine stated so far; the pool counts its peak over all runs. */
+static void check_memory(const machine *m, const clv__gnn_plan *plan, const clv__gnn_record *record, uint64_t *most) {
+  uint64_t stated[CLV__MAX_DEVICES + 1] = {0};
+  for (uint32_t d = 0; d < plan->machine.device_count; ++d) {
+    const clv__gnn_plan_memory *memory = &plan->memory[d];
+    assert_int_equal(memory->limit_bytes, m->devices->items[d].info.memory_limit_bytes);
+    if (memory->limit_bytes == 0) continue;
+    if (record->taken_bytes[d] > memory->taken_bytes || memory->taken_bytes > memory->limit_bytes)
+      fail_msg("%s took %llu bytes, the plan states %llu, the limit is %llu", plan->machine.devices[d].name,
+               (unsigned long long)record->taken_bytes[d], (unsigned long long)memory->taken_bytes,
+               (unsigned long long)memory->limit_bytes);
+    assert_true(memory->least_bytes <= memory->taken_bytes);
+    stated[m->devices->items[d].space] += memory->taken_bytes;
+  }
+  for (uint32_t s = 1; s < m->devices->space_count; ++s) {
+    clv__memory_pool_counters counters;
+    clv__memory_pool_counters_get(m->devices, s, &counters);
+    if (stated[s] > most[s]) most[s] = stated[s];
+    if (counters.peak_bytes > most[s])
+      fail_msg("space %u: the pool gave %llu bytes, the plans state %llu", s, (unsigned long long)counters.peak_bytes,
+               (unsigned long long)most[s]);
+  }
+}
+
+static void run_plan(machine *m, const test_gnn *gnn, const clv__gnn_model *model, const clv__gnn_planning *planning,
+                     const clv__gnn_plan *plan, const double *expected, const char *what, uint64_t *most) {
+  uint32_t width = clv__gnn_layer_width(&model->layers[model->layer_count - 1]);
+  float *rows = malloc(((size_t)gnn->vertex_count * width + 1) * sizeof *rows);
+  clv_tensor out = clv__tensor_make(CLV_F32, 2, (const int64_t[]){gnn->vertex_count, width}, rows);
+  clv__partitioned partitioned;
+  clv__gnn_schedule schedule;
+  clv__gnn_run *run;
+  clv__gnn_record record;
+  clv__arena arena;
+  clv_error error = {0};
+  clv__arena_init(&arena, clv__allocator_default());
+  assert_ok(clv__gnn_planning_subgraphs(planning, plan->k, &partitioned, &error), error);
+  assert_ok(clv__gnn_schedule_of(&arena, plan, &schedule, &error), error);
+  if (clv__gnn_run_create(m->devices, model, gnn->graph, &partitioned, &schedule, &run, &error) != CLV_OK)
+    fail_msg("%s: the plan is not accepted: %s", what, error.message);
+  for (int round = 0; round < 2; ++round) {
+    if (clv__gnn_run_execute(run, NULL, &out, NULL, &error) != CLV_OK) fail_msg("%s: the plan fails: %s", what, error.message);
+    test_gnn_compare(expected, rows, gnn->vertex_count, width, what);
+  }
+  clv__gnn_run_record(run, &record);
+  check_memory(m, plan, &record, most);
+  clv__gnn_run_destroy(run);
+  clv__partitioned_finish(&partitioned);
+  clv__arena_finish(&arena);
+  free(rows);
+}
+
+/* Plans for every k, and runs the plan of each. */
+static void plan_and_run(uint64_t *seed, uint32_t number) {
+  static uint32_t parts[2][MOST_VERTICES];
+  uint32_t n = 20 + below(seed, MOST_VERTICES - 20), features = 1 + below(seed, 14), ks[2] = {1, 2 + below(seed, 6)};
+  clv__gnn_type type = (clv__gnn_type)below(seed, 3);
+  machine m = open_small(seed);
+  test_gnn gnn;
+  clv__gnn_planning planning;
+  clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
+  clv__membership given[2];
+  clv__tables tables;
+  clv__choice choice;
+  clv_error error = {0};
+  char what[96];
+  uint64_t most[CLV__MAX_DEVICES + 1] = {0};
+  options.effort = CLV__EFFORT_QUICK;
+  test_gnn_make(&gnn, clv__allocator_default(), n, test_random(seed) % (8 * n), features, test_random(seed));
+  clv__gnn_model *model = test_gnn_model(clv__allocator_default(), type, 1 + below(seed, 3), features, test_random(seed));
+  double *expected = test_gnn_expected(&gnn, model);
+  for (int c = 0; c < 2; ++c) {
+    for (uint32_t v = 0; v < n; ++v) parts[c][v] = below(seed, ks[c]);
+    given[c] = (clv__membership){.k = ks[c], .vertex_count = n, .parts = parts[c]};
+  }
+  clv__tables_init(&tables, clv__allocator_default());
+  assert_ok(clv__gnn_planning_init_parts(&planning, m.devices, model, gnn.graph, given, 2, 16, &error), error);
+  assert_ok(clv__gnn_nominal(&planning, &tables, &error), error);
+  clv_status status = clv__gnn_planning_choose(&planning, &tables, &options, &choice, &error);
+  bool is_rejected = false; /* a device whose memory is too small for any block rejects its nodes */
+  for (uint32_t d = 0; d < planning.machine.device_count; ++d)
+    is_rejected = is_rejected || planning.machine.devices[d].cannot != 0;
+  if (status != CLV_OK && status != CLV_TOO_LARGE && !is_rejected) fail_msg("round %u: %s", number, error.message);
+  for (uint32_t c = 0; c < choice.k_count; ++c) {
+    clv__gnn_plan *plan;
+    snprintf(what, sizeof what, "round %u, type %d, k %u", number, (int)type, choice.items[c].k);
+    if (!choice.items[c].has_plan) {
+      assert_true(is_rejected || choice.items[c].least.size_bytes > 0);
+      ++tally.refused;
+      continue;
+    }
+    choice.chosen = c;
+    assert_ok(clv__gnn_planning_plan(&planning, &tables, &choice, "m", "g", &plan, &error), error);
+    run_plan(&m, &gnn, model, &planning, plan, expected, what, most);
+    ++tally.plans;
+    for (uint32_t d = 0; d < plan->machine.device_count; ++d)
+      tally.tight += plan->memory[d].taken_bytes > 0 && plan->memory[d].taken_bytes < planning.memory.sum_bytes[d];
+    clv__gnn_plan_destroy(plan);
+  }
+  clv__tables_finish(&tables);
+  clv__gnn_planning_finish(&planning);
+  free(expected);
+  clv__gnn_model_destroy(model);
+  test_gnn_finish(&gnn);
+  close_machine(&m);
+}
+
+static void test_feasible_plans_run(void **state) {
+  (void)state;
+  uint64_t seed = 16;
+  for (uint32_t round = 0; round < ROUNDS; ++round) plan_and_run(&seed, round);
+  print_message("%u plans ran, %u devices took blocks in turns, %u numbers of subgraphs had no plan\n", tally.plans, tally.tight,
+                tally.refused);
+  assert_true(tally.plans > ROUNDS / 2 && tally.tight > ROUNDS / 20 && tally.refused > ROUNDS / 20);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_feasible_plans_run)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
