@@ -252,6 +252,7 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
                             .record_passes = options.record_passes,
                             .claims = plan->claims};
   CLV__TRY_GOTO(clv__plan_place(plan, is.strategy, &input, error));
+  CLV__TRY_GOTO(clv__graph_check_files(graph, error));
 cleanup:
   clv__devices_unlock(devices);
   if (status != CLV_OK)

@@ -200,7 +200,7 @@ clv_status clv__onnx_load_file(const clv_allocator *allocator, const char *path,
   CLV__TRY(clv__file_map_open(path, &map, error));
   clv__builder *root = NULL;
   clv_status status = clv__builder_create(allocator, &root, error);
-  if (status == CLV_OK) status = clv__builder_own_map(root, &map, error);
+  if (status == CLV_OK) status = clv__builder_own_map(root, &map, path, error);
   if (status != CLV_OK) {
     clv__file_map_close(&map);
     clv__builder_destroy(root);
