@@ -17,8 +17,14 @@ import operator
 import os
 import re
 import sys
+import traceback
 
-import torch
+try:
+    import torch
+except ImportError as missing:
+    if __name__ != "__main__":
+        raise
+    sys.exit(f"torch_to_ir: PyTorch is missing ({missing}): 'tools/setup torch' installs it in .venv; run .venv/bin/python {sys.argv[0]}")
 
 DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.int64: "int64",
           torch.int32: "int32", torch.int16: "int16", torch.int8: "int8", torch.uint8: "uint8", torch.uint16: "uint16",
@@ -346,24 +352,39 @@ def export(module, args, kwargs=None, path="model.json", params=None, name=None)
 # ---- The command ---------------------------------------------------------------------------------------------------------------
 
 
+def parse_dtype(text):
+    dtype = getattr(torch, text, None)
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a floating-point dtype of PyTorch, such as bfloat16")
+    return dtype
+
+
 def parse_input(text):
-    """Parses [NAME=]SHAPE[:DTYPE], such as 1x3x224x224 or, for a tensor of rank 0, scalar. Returns (name or None, tensor). The
-    tensor has random floats, or zeros if its dtype is an integer, because these may be indices."""
+    """Parses [NAME=]SHAPE[:DTYPE], such as 1x3x224x224 or, for a tensor of rank 0, scalar. Returns (name or None, shape, dtype or
+    None)."""
     match = re.fullmatch(r"(?:(\w+)=)?(scalar|\d+(?:x\d+)*)(?::(\w+))?", text)
     dtype = getattr(torch, match.group(3) or "float32", None) if match else None
     if not isinstance(dtype, torch.dtype):
         raise argparse.ArgumentTypeError(f"'{text}' is not [NAME=]SIZExSIZE...[:DTYPE] with a dtype of PyTorch, such as 1x3x224x224 or ids=1x16:int64")
     shape = [] if match.group(2) == "scalar" else [int(size) for size in match.group(2).split("x")]
-    tensor = torch.randn(shape).to(dtype) if dtype.is_floating_point else torch.zeros(shape, dtype=dtype)
-    return match.group(1), tensor
+    return match.group(1), shape, dtype if match.group(3) else None
+
+
+def make_input(shape, dtype):
+    """Makes an example input: random floats, or zeros if the dtype is an integer, because these may be indices."""
+    return torch.randn(shape).to(dtype) if dtype.is_floating_point else torch.zeros(shape, dtype=dtype)
 
 
 def load_module(path, name):
     spec = importlib.util.spec_from_file_location("exported_module", path)
+    if spec is None:
+        raise ExportError(f"{path}: expected a Python file, whose name ends in .py")
     source = importlib.util.module_from_spec(spec)
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec.loader.exec_module(source)
-    found = getattr(source, name)
+    found = getattr(source, name, None)
+    if found is None:
+        raise ExportError(f"{path} does not define '{name}'")
     module = found if isinstance(found, torch.nn.Module) else found()
     if not isinstance(module, torch.nn.Module):
         raise ExportError(f"{path}: '{name}' is a {type(module).__name__}, not a torch.nn.Module")
@@ -378,19 +399,30 @@ def main():
                         help="the shape of an input, in the order of forward()'s arguments or with its name; repeat for each input")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.json")
     parser.add_argument("--params", metavar="FILE.safetensors", help="the file for the weights (default: that of --output, ending in .safetensors)")
-    parser.add_argument("--dtype", help="cast the module's floating-point weights to this dtype first")
+    parser.add_argument("--dtype", type=parse_dtype,
+                        help="cast the module's floating-point weights to this dtype first; also the dtype of inputs given without one")
+    parser.add_argument("--traceback", action="store_true", help="if an error occurs, also print where in the Python code")
     parser.add_argument("--seed", type=int, default=0, help="seed of random weights and inputs")
     arguments = parser.parse_args()
     torch.manual_seed(arguments.seed)
     try:
         module = load_module(arguments.file, arguments.name).eval()
         if arguments.dtype:
-            module = module.to(getattr(torch, arguments.dtype))
-        args = [tensor for name, tensor in arguments.input if name is None]
-        kwargs = {name: tensor for name, tensor in arguments.input if name is not None}
+            module = module.to(arguments.dtype)
+        inputs = [(name, make_input(shape, dtype or arguments.dtype or torch.float32)) for name, shape, dtype in arguments.input]
+        args = [tensor for name, tensor in inputs if name is None]
+        kwargs = {name: tensor for name, tensor in inputs if name is not None}
         model = export(module, args, kwargs, arguments.output, arguments.params, arguments.name)
-    except (ExportError, OSError, AttributeError) as error:
+    except (ExportError, OSError) as error:
         print(f"torch_to_ir: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:  # of the user's module or of torch.export, which raises many kinds
+        if arguments.traceback:
+            traceback.print_exc()
+        said = str(error).strip().split("\n\n")[0]  # torch.export appends advice and the user's stack
+        print(f"torch_to_ir: {arguments.file}: '{arguments.name}' cannot be exported: {type(error).__name__}: {said}", file=sys.stderr)
+        if not arguments.traceback:
+            print("torch_to_ir: --traceback shows where", file=sys.stderr)
         return 1
     print(f"{arguments.output}: {len(model['nodes'])} nodes, {len(model['weights'])} weights, "
           f"{len(model['graph_inputs'])} inputs, {len(model['graph_outputs'])} outputs")

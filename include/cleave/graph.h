@@ -16,14 +16,17 @@ typedef enum clv_ownership {
 } clv_ownership;
 
 /* Loads an ONNX file or an IR JSON file. The first character that is not white space tells them apart. Weights stay in the mapped
- * file and its external data, which must not change while the graph exists. IR JSON holds no weights: such a graph can be
- * planned, but a session cannot be created from it. clv_graph_load_params() adds the weights. Errors: CLV_NOT_FOUND,
- * CLV_IO_ERROR, CLV_INVALID_MODEL, CLV_NOT_SUPPORTED, CLV_OUT_OF_MEMORY. Any thread may call it. */
+ * file and its external data, which must not be written to while the graph exists. To replace such a file, rename a new one over
+ * it. If a file was written to, every later call that reads weights fails with CLV_IO_ERROR: plans, new sessions, and runs of
+ * sessions that stream weights or return them. docs/runtime.md ("The model's files") has the limits of this check.
+ * IR JSON holds no weights: such a graph can be planned, but a session cannot be created from it. clv_graph_load_params() adds
+ * the weights. Errors: CLV_NOT_FOUND, CLV_IO_ERROR, CLV_INVALID_MODEL, CLV_NOT_SUPPORTED, CLV_OUT_OF_MEMORY. Any thread may call
+ * it. */
 CLV_API CLV_MUST_USE clv_status clv_graph_load(clv_context *context, const char *path, clv_graph **graph, clv_error *error);
 
 /* Loads an IR JSON file together with its weights. `params` are safetensors files, which stay mapped, or npz files. Each weight
- * comes from the first file that has a tensor of its name. The files must not change while the graph exists. If `param_count` is
- * 0, this is clv_graph_load().
+ * comes from the first file that has a tensor of its name. The files must not be written to while the graph exists, as above. If
+ * `param_count` is 0, this is clv_graph_load().
  * Errors: those of clv_graph_load(); CLV_INVALID_ARGUMENT if the model is ONNX, which contains its own weights.
  * Any thread may call it. */
 CLV_API CLV_MUST_USE clv_status clv_graph_load_params(clv_context *context, const char *path, const char *const *params,

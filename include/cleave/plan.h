@@ -56,11 +56,13 @@ typedef struct clv_plan_options {
   uint32_t suppose_count; /* operators assumed to be supported by a device, for a what-if. The plan cannot be run */
   const clv_assignment *supposes;
   bool record_passes; /* record the result of each pass of the strategy `propagate` */
+  bool name_others;   /* if no device supports a node, open the other devices found here, as "auto" does, and name those that
+                         support it in the error. Opening them may take seconds */
 } clv_plan_options;
 #define CLV_PLAN_OPTIONS_INIT                                                                                                    \
   {                                                                                                                              \
     sizeof(clv_plan_options), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, \
-        false                                                                                                                    \
+        false, false                                                                                                             \
   }
 
 /* Plans `graph` for `devices`. Both must outlive the plan.

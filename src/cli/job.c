@@ -278,6 +278,7 @@ clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool to_run, clv_erro
     options->keep_count = cli->options->given[OPTION_DUMP].count;
     options->keeps = cli->options->given[OPTION_DUMP].values;
     options->record_passes = cli_is_given(cli, OPTION_EXPLAIN_PASSES);
+    options->name_others = true;
     status = clv_plan_make(job->graph, job->devices, options, &job->plan, error);
     if (status != CLV_OK) {
       cli_suggest(cli, job, OPTION_FORCE, options->forces, options->force_count, error);

@@ -27,10 +27,11 @@ static clv_status get_weights(clv__executables *all, uint32_t device, const clv_
     const clv_tensor *data = clv__view_type(view, value);
     const char *name = view->graph->values[view->values[value]].name;
     size_t size_bytes = 0;
-    bool uploaded;
-    clv_status status = clv__share_weight(all->share, device, name, data, &compiled->weight_uses[i], &uploaded, error);
+    bool uploaded, by_device;
+    clv_status status =
+        clv__share_weight(all->share, device, view->graph, name, data, &compiled->weight_uses[i], &uploaded, &by_device, error);
     if (status != CLV_OK) {
-      all->failed_device = device;
+      if (by_device) all->failed_device = device;
       return status;
     }
     compiled->weights[i] = compiled->weight_uses[i].of->weight;
@@ -88,6 +89,7 @@ static clv_status keep_and_upload(clv__executables *all, work *w, clv__arena *ar
   clv_devices *devices = all->plan->devices;
   clv__compiled *compiled = w->compiled;
   double start = now_ms();
+  CLV__TRY(clv__graph_check_files(w->view->graph, error)); /* the executable must not be kept under the key of other weights */
   if (compiled->origin.is_to_be_kept) clv__executable_keep(devices, w->view, compiled->use->of, &compiled->origin);
   double kept = now_ms();
   compiled->origin.ms += kept - start;
@@ -188,7 +190,7 @@ static clv_status finish_device(clv__executables *all, uint32_t d, work *list, u
 
 /* If a device has no finish(), completes its partitions one after the other, so that no weight is in memory for longer than
  * necessary. */
-static clv_status compile_all(clv__executables *all, work *list, uint32_t count, clv__arena *arena, clv_error *error) {
+static clv_status compile_list(clv__executables *all, work *list, uint32_t count, clv__arena *arena, clv_error *error) {
   clv_devices *devices = all->plan->devices;
   for (uint32_t i = 0; i < count; ++i) {
     CLV__TRY(obtain(all, &list[i], arena, error));
@@ -202,6 +204,16 @@ static clv_status compile_all(clv__executables *all, work *list, uint32_t count,
     }
   }
   return CLV_OK;
+}
+
+/* If a file of the graph was changed, that is the error, whatever happened because of it. No device is to blame. */
+static clv_status compile_all(clv__executables *all, work *list, uint32_t count, clv__arena *arena, clv_error *error) {
+  CLV__TRY(clv__graph_check_files(all->plan->graph, error));
+  clv_status status = compile_list(all, list, count, arena, error);
+  clv_status changed = clv__graph_check_files(all->plan->graph, error);
+  if (changed == CLV_OK) return status;
+  all->failed_device = CLV__NO_ID;
+  return changed;
 }
 
 clv_status clv__executables_compile(clv__executables *all, uint32_t partition, const clv_graph_view *view, clv__arena *arena,

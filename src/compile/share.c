@@ -123,6 +123,17 @@ static uint64_t hash_key(uint32_t device, const clv__key *key, const clv_graph_v
   return hash;
 }
 
+/* Whether the bytes of this use are still those that the device has. `graph` itself has been checked by the caller. */
+static bool is_intact(const clv_graph *of, const clv_graph *graph) {
+  return of == graph || clv__graph_check_files(of, NULL) == CLV_OK;
+}
+
+static const clv__executable_use *find_intact(const clv__shared_executable *e, const clv_graph *graph) {
+  const clv__executable_use *use = e->uses;
+  while (use != NULL && !is_intact(use->graph, graph)) use = use->next;
+  return use;
+}
+
 static bool same_key(const clv__key *a, const clv__key *b) {
   for (uint32_t i = 0; i < CLV__KEY_PARTS; ++i) {
     if (i != CLV__KEY_CONSTANTS && memcmp(&a->parts[i], &b->parts[i], sizeof a->parts[i]) != 0) return false;
@@ -130,10 +141,11 @@ static bool same_key(const clv__key *a, const clv__key *b) {
   return true;
 }
 
-static clv__executable_use *begin_use(clv__shared_executable *e, const void **constants, clv__arena *arena) {
+static clv__executable_use *begin_use(clv__shared_executable *e, const clv_graph *graph, const void **constants,
+                                      clv__arena *arena) {
   clv__executable_use *use = clv__arena_allocate_zero(arena, 1, sizeof *use);
   if (use == NULL) return NULL;
-  *use = (clv__executable_use){.next = e->uses, .of = e, .constants = constants};
+  *use = (clv__executable_use){.next = e->uses, .of = e, .graph = graph, .constants = constants};
   if (e->uses != NULL) e->uses->previous = use;
   e->uses = use;
   return use;
@@ -148,8 +160,9 @@ clv_status clv__share_find(clv__share *share, uint32_t device, const clv__key *k
   for (thing *at = table_first(&share->executables, hash); at != NULL; at = at->next) {
     clv__shared_executable *e = (clv__shared_executable *)at;
     if (e->link.hash != hash || e->device != device || !same_key(&e->key, key)) continue;
-    if (!same_constants(view, constants, e->uses->constants)) continue;
-    *use = begin_use(e, constants, arena);
+    const clv__executable_use *other = find_intact(e, view->graph);
+    if (other == NULL || !same_constants(view, constants, other->constants)) continue;
+    *use = begin_use(e, view->graph, constants, arena);
     return *use != NULL ? CLV_OK : clv__error_memory(error, sizeof **use);
   }
   return CLV_OK;
@@ -169,7 +182,7 @@ clv_status clv__share_add(clv__share *share, uint32_t device, const clv__key *ke
   e->info = info;
   e->weights = (uint32_t *)(e + 1);
   if (info.weight_count > 0) memcpy(e->weights, weights, info.weight_count * sizeof *weights);
-  *use = begin_use(e, constants, arena);
+  *use = begin_use(e, view->graph, constants, arena);
   if (*use != NULL && table_add(share->allocator, &share->executables, &e->link)) return CLV_OK;
   *use = NULL;
   clv__release(share->allocator, e);
@@ -207,30 +220,70 @@ static uint64_t hash_weight(uint32_t device, const clv_tensor *data, size_t size
   return mix(hash, bytes + size_bytes - sample, sample);
 }
 
-static void begin_weight_use(clv__shared_weight *w, const clv_tensor *data, clv__weight_use *use) {
-  *use = (clv__weight_use){.next = w->uses, .of = w, .data = data->data};
+static void begin_weight_use(clv__shared_weight *w, const clv_graph *graph, const clv_tensor *data, clv__weight_use *use) {
+  *use = (clv__weight_use){.next = w->uses, .of = w, .graph = graph, .data = data->data};
   if (w->uses != NULL) w->uses->previous = use;
   w->uses = use;
 }
 
-clv_status clv__share_weight(clv__share *share, uint32_t device, const char *name, const clv_tensor *data, clv__weight_use *use,
-                             bool *uploaded, clv_error *error) {
+static const clv__weight_use *find_intact_weight(const clv__shared_weight *w, const clv_graph *graph) {
+  const clv__weight_use *use = w->uses;
+  while (use != NULL && !is_intact(use->graph, graph)) use = use->next;
+  return use;
+}
+
+static clv__shared_weight *find_weight(const clv__share *share, uint32_t device, uint64_t hash, const clv_graph *graph,
+                                       const clv_tensor *data) {
+  for (thing *at = table_first(&share->weights, hash); at != NULL; at = at->next) {
+    clv__shared_weight *w = (clv__shared_weight *)at;
+    if (w->link.hash != hash || w->device != device || !clv__tensor_same_type(&w->type, data)) continue;
+    const clv__weight_use *use = find_intact_weight(w, graph);
+    if (use == NULL) continue;
+    clv_tensor other = *data;
+    other.data = (void *)use->data;
+    if (clv__content_equal(data, &other)) return w;
+  }
+  return NULL;
+}
+
+/* Uploads the bytes. Those in a file are read, because the mapping of a file that is truncated meanwhile raises a signal. */
+static clv_status upload(const clv__share *share, uint32_t device, const clv_graph *graph, const char *name,
+                         const clv_tensor *data, size_t size_bytes, clv_weight **weight, bool *by_device, clv_error *error) {
+  const clv__device *d = &share->devices->items[device];
+  clv_tensor bytes = *data;
+  void *read = NULL;
+  *by_device = false;
+  if (size_bytes > 0 && clv__graph_is_in_file(graph, data->data)) {
+    bytes.data = read = clv__allocate(share->allocator, size_bytes);
+    if (read == NULL) return clv__error_memory(error, size_bytes);
+    clv_status status = clv__graph_read_file(graph, data->data, size_bytes, read, error);
+    if (status != CLV_OK) {
+      clv__release(share->allocator, read);
+      return status;
+    }
+  }
+  *by_device = true;
+  clv__error_clear(error);
+  clv_status status = d->backend->weight_upload(d->handle, name, &bytes, weight, error);
+  clv__release(share->allocator, read);
+  return status;
+}
+
+clv_status clv__share_weight(clv__share *share, uint32_t device, const clv_graph *graph, const char *name, const clv_tensor *data,
+                             clv__weight_use *use, bool *uploaded, bool *by_device, clv_error *error) {
   size_t size_bytes;
   *uploaded = false;
+  *by_device = true;
   if (!clv__tensor_size_bytes(data, &size_bytes)) {
     return clv__error_set(error, CLV_INTERNAL_ERROR, "weight '%s' has an unknown size", name);
   }
   uint64_t hash = hash_weight(device, data, size_bytes);
-  for (thing *at = table_first(&share->weights, hash); at != NULL; at = at->next) {
-    clv__shared_weight *w = (clv__shared_weight *)at;
-    if (w->link.hash != hash || w->device != device || !clv__tensor_same_type(&w->type, data)) continue;
-    clv_tensor other = *data;
-    other.data = (void *)w->uses->data;
-    if (!clv__content_equal(data, &other)) continue;
-    begin_weight_use(w, data, use);
+  clv__shared_weight *w = find_weight(share, device, hash, graph, data);
+  if (w != NULL) {
+    begin_weight_use(w, graph, data, use);
     return CLV_OK;
   }
-  clv__shared_weight *w = clv__allocate_zero(share->allocator, sizeof *w);
+  w = clv__allocate_zero(share->allocator, sizeof *w);
   if (w == NULL) return clv__error_memory(error, sizeof *w);
   w->link.hash = hash;
   w->device = device;
@@ -240,15 +293,13 @@ clv_status clv__share_weight(clv__share *share, uint32_t device, const char *nam
     clv__release(share->allocator, w);
     return clv__error_memory(error, share->weights.capacity * sizeof(thing *));
   }
-  const clv__device *d = &share->devices->items[device];
-  clv__error_clear(error);
-  clv_status status = d->backend->weight_upload(d->handle, name, data, &w->weight, error);
+  clv_status status = upload(share, device, graph, name, data, size_bytes, &w->weight, by_device, error);
   if (status != CLV_OK) {
     table_remove(&share->weights, &w->link);
     clv__release(share->allocator, w);
     return clv__error_prefix(error, status, "weight '%s'", name);
   }
-  begin_weight_use(w, data, use);
+  begin_weight_use(w, graph, data, use);
   *uploaded = true;
   return CLV_OK;
 }

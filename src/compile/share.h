@@ -4,7 +4,8 @@
  * Two executables are the same if their keys without constants are equal, and their constants are the same memory or compare
  * equal. Two weights are the same if their bytes are. So no content is hashed, and it does not matter where constants come from.
  * Each use points to its user's own bytes, for later comparisons. They stay valid as long as the use lasts, and an executable or
- * weight exists only as long as it has a use.
+ * weight exists only as long as it has a use. If the file behind the bytes was changed, the device still has the old ones, so
+ * nothing is compared with such a use.
  *
  * The caller of every function holds the devices' lock. */
 #ifndef CLEAVE_COMPILE_SHARE_H
@@ -27,12 +28,14 @@ typedef struct clv__share_link {
 typedef struct clv__executable_use {
   struct clv__executable_use *next, *previous;
   clv__shared_executable *of;
+  const clv_graph *graph;
   const void **constants; /* the bytes of the view's constants, by value */
 } clv__executable_use;
 
 typedef struct clv__weight_use {
   struct clv__weight_use *next, *previous;
   clv__shared_weight *of;
+  const clv_graph *graph;
   const void *data;
 } clv__weight_use;
 
@@ -67,10 +70,11 @@ clv_status clv__share_add(clv__share *share, uint32_t device, const clv__key *ke
 /* Ends a use. The last one destroys the executable. Accepts NULL. */
 void clv__share_drop(clv__share *share, clv__executable_use *use);
 
-/* Begins a use of a weight with these bytes. `use` is the caller's memory. If there is no such weight, it is uploaded as `name`.
- * The bytes must outlive the use. */
-clv_status clv__share_weight(clv__share *share, uint32_t device, const char *name, const clv_tensor *data, clv__weight_use *use,
-                             bool *uploaded, clv_error *error);
+/* Begins a use of a weight of `graph` with these bytes. `use` is the caller's memory. If there is no such weight, it is uploaded
+ * as `name`, with bytes that are read from the graph's file. The bytes must outlive the use. If the call fails, `by_device` says
+ * whether the device is to blame. */
+clv_status clv__share_weight(clv__share *share, uint32_t device, const clv_graph *graph, const char *name, const clv_tensor *data,
+                             clv__weight_use *use, bool *uploaded, bool *by_device, clv_error *error);
 /* Ends a use and clears it; accepts one that is all zero. */
 void clv__share_drop_weight(clv__share *share, clv__weight_use *use);
 

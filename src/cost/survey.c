@@ -145,7 +145,9 @@ clv_status clv__measure_graph(clv_devices *devices, uint32_t device, const clv_g
   clv__arena_init(&s.arena, allocator);
   clv__map_init(&s.seen, allocator);
   clv__devices_lock(devices);
-  clv_status status = survey_graph(&s, device, measured, error);
+  clv_status status = clv__graph_check_files(graph, error);
+  if (status == CLV_OK) status = survey_graph(&s, device, measured, error);
+  if (status == CLV_OK) status = clv__graph_check_files(graph, error);
   clv__devices_unlock(devices);
   clv__release(allocator, s.measures);
   clv__release(allocator, s.indices);

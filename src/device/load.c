@@ -27,14 +27,21 @@ clv_status clv_graph_load_params(clv_context *context, const char *path, const c
   clv__file_map map;
   CLV__TRY(clv__file_map_open(path, &map, error));
   bool is_json = clv__irjson_recognise(map.data, map.size_bytes);
-  clv_status status = is_json ? load_json(context, path, &map, params, param_count, graph, error) : CLV_OK;
-  clv__file_map_close(&map);
-  if (is_json) return status;
-  if (param_count > 0) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: an ONNX model contains its weights, so no weight files can be given",
-                          path);
+  clv_status status = CLV_OK;
+  if (is_json) {
+    status = load_json(context, path, &map, params, param_count, graph, error);
+  } else if (param_count > 0) {
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT,
+                            "%s: an ONNX model contains its weights, so no weight files can be given", path);
   }
-  return clv__onnx_load_file(clv__context_allocator(context), path, graph, error);
+  clv__file_map_close(&map);
+  if (status == CLV_OK && !is_json) status = clv__onnx_load_file(clv__context_allocator(context), path, graph, error);
+  if (status == CLV_OK) status = clv__graph_check_files(*graph, error);
+  if (status != CLV_OK) {
+    clv__graph_destroy(*graph);
+    *graph = NULL;
+  }
+  return status;
 }
 
 clv_status clv_graph_load(clv_context *context, const char *path, clv_graph **graph, clv_error *error) {

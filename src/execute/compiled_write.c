@@ -66,7 +66,9 @@ static clv_status check_same(const clv_graph *a, const clv_graph *b, clv_error *
 static clv_status write_plan(writing *w, const char *directory, clv_error *error) {
   const clv_plan *given = w->given;
   CLV__TRY(clv__folder_begin(given, directory, &w->writer, error));
+  CLV__TRY(clv__graph_check_files(given->graph, error));
   CLV__TRY(clv__folder_write_models(w->writer, error));
+  CLV__TRY(clv__graph_check_files(given->graph, error));
   const char *path = clv__folder_path(w->writer, CLV__FOLDER_MODEL, error);
   if (path == NULL) return CLV_OUT_OF_MEMORY;
   CLV__TRY(clv_graph_load(given->devices->context, path, &w->graph, error));

@@ -32,7 +32,24 @@ static clv_status align_constants(clv__engine *engine, clv_error *error) {
     clv_value_id value = i < graph->output_count ? graph->outputs[i] : plan->kept[i - graph->output_count];
     CLV__TRY(align_constant(engine, &plan->shapes->types[value], &engine->constants[i], error));
   }
-  return CLV_OK;
+  return clv__graph_check_files(graph, error);
+}
+
+/* Devices have copied the other constants. */
+static bool reads_files(const clv__engine *engine) {
+  const clv_plan *plan = engine->plan;
+  const clv_graph *graph = plan->graph;
+  for (uint32_t i = 0; i < plan->transfer_count; ++i) {
+    const clv_tensor *type = &plan->shapes->types[plan->transfers[i].value];
+    if (plan->transfers[i].boundary == CLV__BOUNDARY_WEIGHT && clv__graph_is_in_file(graph, type->data)) return true;
+  }
+  for (uint32_t i = 0; i < graph->input_count; ++i) {
+    if (clv__graph_is_in_file(graph, engine->defaults[i])) return true;
+  }
+  for (uint32_t i = 0; i < graph->output_count + plan->kept_count; ++i) {
+    if (clv__graph_is_in_file(graph, engine->constants[i])) return true;
+  }
+  return false;
 }
 
 clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_plan *own_plan, clv__engine **out,
@@ -58,6 +75,7 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
     return status;
   }
   engine->own_plan = own_plan;
+  engine->reads_files = reads_files(engine);
   *out = engine;
   return CLV_OK;
 }

@@ -95,6 +95,7 @@ typedef struct clv__engine {
   uint64_t *step_times_ns; /* of the last timed run */
   const void **defaults;   /* by input: the bytes of its initializer, aligned to their element; NULL if there is none */
   const void **constants;  /* by output, then by kept value: its bytes if they were known at planning time, otherwise NULL */
+  bool reads_files;        /* runs read constants in the model's files: streamed weights, or some of the two above */
 } clv__engine;
 
 /* A step's event, and the data for its notification. */

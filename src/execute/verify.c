@@ -274,8 +274,11 @@ typedef struct asked {
 static clv_status bind_and_verify(clv__request *request, const void *cookie, clv_error *error) {
   const asked *what = cookie;
   *what->mismatch = (clv__mismatch){.partition = CLV__NO_ID};
+  const clv_graph *graph = request->session->plan->graph;
+  CLV__TRY(clv__graph_check_files(graph, error)); /* the reference reads the model's files */
   CLV__TRY(clv__request_bind_inputs(request, what->inputs, what->input_count, error));
-  return verify(request, what->inputs, what->mismatch, error);
+  CLV__TRY(verify(request, what->inputs, what->mismatch, error));
+  return clv__graph_check_files(graph, error);
 }
 
 clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv__mismatch *mismatch,

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Returns a description with advice, such as "a NumPy array: ...", or NULL if the first bytes match no known format. */
+/* Returns a description with advice, such as "a NumPy array: ...", or NULL if the bytes match no known format. */
 const char *clv__foreign_format(const void *data, size_t size_bytes);
 
 #endif

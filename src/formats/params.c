@@ -91,7 +91,7 @@ static clv_status read_mapped(source *s, clv__builder *builder, const char *name
   CLV__TRY(clv__safetensors_read(s->safetensors, name, tensor, error));
   if (s->is_owned) return CLV_OK;
   clv__file_map map = clv__safetensors_take_map(s->safetensors);
-  clv_status status = clv__builder_own_map(builder, &map, error);
+  clv_status status = clv__builder_own_map(builder, &map, s->path, error);
   if (status != CLV_OK) clv__file_map_close(&map);
   s->is_owned = status == CLV_OK;
   return status;

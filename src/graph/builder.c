@@ -158,8 +158,8 @@ void clv__builder_info(clv__builder *builder, const char *name, const char *path
   graph->ir_version = ir_version;
 }
 
-clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map, clv_error *error) {
-  return clv__graph_own_map(builder->graph, map, error);
+clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map, const char *path, clv_error *error) {
+  return clv__graph_own_map(builder->graph, map, path, error);
 }
 
 /* Adds the outer names that a body reads to the inputs of its node, once each, after the explicit inputs. */

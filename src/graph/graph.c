@@ -12,14 +12,46 @@
 struct clv__graph_owned {
   clv__graph_owned *next;
   clv__file_map map;
+  const char *path;
 };
 
-clv_status clv__graph_own_map(clv_graph *graph, const clv__file_map *map, clv_error *error) {
+clv_status clv__graph_own_map(clv_graph *graph, const clv__file_map *map, const char *path, clv_error *error) {
   clv__graph_owned *owned = clv__arena_allocate(&graph->arena, sizeof *owned);
-  if (owned == NULL) return clv__error_memory(error, sizeof *owned);
-  *owned = (clv__graph_owned){graph->owned, *map};
+  const char *copy = clv__arena_string(&graph->arena, path, strlen(path));
+  if (owned == NULL || copy == NULL) return clv__error_memory(error, sizeof *owned + strlen(path));
+  *owned = (clv__graph_owned){graph->owned, *map, copy};
   graph->owned = owned;
   return CLV_OK;
+}
+
+clv_status clv__graph_check_files(const clv_graph *graph, clv_error *error) {
+  for (const clv__graph_owned *owned = graph->owned; owned != NULL; owned = owned->next) {
+    if (clv__file_map_check(&owned->map)) continue;
+    return clv__error_set(error, CLV_IO_ERROR,
+                          "%s: the file was changed after it was loaded: load the model again (a new file that is renamed over "
+                          "the old one can replace it at any time)",
+                          owned->path);
+  }
+  return CLV_OK;
+}
+
+static const clv__graph_owned *find_file(const clv_graph *graph, const void *data) {
+  const uint8_t *at = data;
+  const clv__graph_owned *owned = graph->owned;
+  while (owned != NULL && (owned->map.data == NULL || at < owned->map.data || at >= owned->map.data + owned->map.size_bytes)) {
+    owned = owned->next;
+  }
+  return owned;
+}
+
+bool clv__graph_is_in_file(const clv_graph *graph, const void *data) {
+  return data != NULL && find_file(graph, data) != NULL;
+}
+
+clv_status clv__graph_read_file(const clv_graph *graph, const void *data, size_t size_bytes, void *to, clv_error *error) {
+  const clv__graph_owned *owned = find_file(graph, data);
+  clv_status status = clv__file_map_read(&owned->map, data, size_bytes, to, error);
+  return status == CLV_OK ? status : clv__error_prefix(error, status, "%s", owned->path);
 }
 
 void clv__graph_drop_pages(const clv_graph *graph, const void *data, size_t size_bytes) {

@@ -104,6 +104,14 @@ bool clv__node_matches_op(const clv__node *node, const char *pattern);
 /* Whether `pattern` matches the node's unique name (Concat#7) or its name in the source. */
 bool clv__node_matches_name(const clv__node *node, const char *pattern);
 
+/* CLV_IO_ERROR, with its path, if a file that holds constants of the graph was changed after it was loaded. Whoever reads
+ * constants calls it before, so that a truncated file is an error, and after, so that the results of an overwritten one are
+ * discarded. It costs one fstat() for each file. */
+clv_status clv__graph_check_files(const clv_graph *graph, clv_error *error);
+/* Whether the bytes are part of such a file; if so, clv__graph_read_file() copies them without touching the mapping. */
+bool clv__graph_is_in_file(const clv_graph *graph, const void *data);
+clv_status clv__graph_read_file(const clv_graph *graph, const void *data, size_t size_bytes, void *to, clv_error *error);
+
 void clv__graph_destroy(clv_graph *graph); /* accepts NULL; also destroys the bodies */
 /* Find the value or node called `name`; return CLV__NO_ID if there is none. Their time is linear in the size of the graph: for
  * tools and tests only. */
@@ -137,7 +145,7 @@ clv_status clv__builder_output(clv__builder *builder, clv_value_id value, clv_er
 clv_status clv__builder_import(clv__builder *builder, const char *domain, int32_t version, clv_error *error);
 clv_status clv__builder_metadata(clv__builder *builder, const char *key, const char *value, clv_error *error);
 void clv__builder_info(clv__builder *builder, const char *name, const char *path, int64_t ir_version);
-clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map, clv_error *error);
+clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map, const char *path, clv_error *error);
 /* Records the node of the source format that the nodes added next come from. Copies both texts. NULL for both: the nodes added
  * next are nodes of the model itself. */
 clv_status clv__builder_source(clv__builder *builder, const char *name, const char *op, clv_error *error);

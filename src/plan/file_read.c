@@ -50,6 +50,7 @@ static clv_status read_kept(const json_t *root, const char ***names, uint32_t *c
 static clv_status check_hash(const json_t *root, const clv_graph *graph, clv_error *error) {
   clv__hash hash;
   char is[2 * CLV__HASH_BYTES + 1];
+  CLV__TRY(clv__graph_check_files(graph, error));
   clv__graph_hash(graph, &hash);
   clv__hash_text(&hash, is);
   const char *should = json_string_value(json_object_get(root, "model_hash"));

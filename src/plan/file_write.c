@@ -275,13 +275,15 @@ static void set_relative(json_t *root, const char *key, const char *plan_path, c
 
 clv_status clv__plan_write_for(const clv_plan *plan, const clv_graph *graph, const char *profile, const char *path,
                                clv_error *error) {
+  CLV__TRY(clv__graph_check_files(graph, error)); /* the hash reads them */
   json_t *root = plan_json(plan, graph, false);
   if (root != NULL) set_relative(root, "model", path, graph->path);
   if (root != NULL && profile != NULL) set_relative(root, "profile_file", path, profile);
   char *text = root == NULL ? NULL : json_dumps(root, PLAN_FLAGS);
   json_decref(root);
   if (text == NULL) return json_memory(error);
-  clv_status status = clv__file_write(path, text, strlen(text), error);
+  clv_status status = clv__graph_check_files(graph, error);
+  if (status == CLV_OK) status = clv__file_write(path, text, strlen(text), error);
   free(text);
   return status;
 }

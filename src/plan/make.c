@@ -11,43 +11,6 @@ static double now_ms(void) {
   return (double)clv__clock_ns() / 1e6;
 }
 
-/* Formats the call of an ATen operator, if the importer kept it: ": Tensor A=%0, bool upper=False". */
-static void call_text(const clv__node *node, char *text, size_t room) {
-  const clv_attribute *call = clv__attribute_find(node->attributes, "call");
-  size_t used = 0;
-  text[0] = '\0';
-  if (strcmp(node->domain, "aten") != 0 || call == NULL || call->kind != CLV_ATTRIBUTE_STRINGS) return;
-  for (size_t i = 0; i < call->count && used < room; ++i) {
-    int written = snprintf(text + used, room - used, "%s %.*s", i > 0 ? "," : ":",
-                           (int)(call->strings[i].size_bytes < room ? call->strings[i].size_bytes : room), call->strings[i].data);
-    used += written < 0 ? 0 : (size_t)written;
-  }
-}
-
-clv_status clv__plan_check_supported(const clv_plan *plan, clv_error *error) {
-  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
-    if (plan->shapes->node_folded[n]) continue;
-    char reasons[768];
-    size_t used = 0;
-    bool supported = false;
-    for (uint32_t d = 0; d < plan->devices->count && !supported; ++d) {
-      const char *reason = clv__capability_reason(&plan->capability, n, d);
-      supported = reason == NULL;
-      if (supported || used >= sizeof reasons) continue;
-      int written =
-          snprintf(reasons + used, sizeof reasons - used, "%s%s: %s", used > 0 ? "; " : "", plan->devices->items[d].name, reason);
-      used += written < 0 ? 0 : (size_t)written;
-    }
-    if (supported) continue;
-    const clv__node *node = &plan->graph->nodes[n];
-    char call[256];
-    call_text(node, call, sizeof call);
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' (%s%s): no device can run it: %s", node->name, node->op, call,
-                          reasons);
-  }
-  return CLV_OK;
-}
-
 static clv_status check_assignments(const clv_assignment *items, uint32_t count, const char *what, clv_error *error) {
   CLV__TRY(clv__options_list(items, count, what, error));
   for (uint32_t i = 0; i < count; ++i) {
@@ -241,7 +204,7 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
   CLV__TRY_GOTO(clv__suppose(plan, options.supposes, options.suppose_count, error));
   bool is_complete;
   do { /* again without each device that fails to choose its groups */
-    CLV__TRY_GOTO(clv__plan_check_supported(plan, error));
+    CLV__TRY_GOTO(clv__plan_check_supported(plan, options.name_others ? whole : NULL, error));
     CLV__TRY_GOTO(set_problem(plan, &options, error));
     CLV__TRY_GOTO(clv__plan_ask_claims(plan, whole, &is_complete, error));
   } while (!is_complete);
@@ -252,6 +215,7 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
                             .record_passes = options.record_passes,
                             .claims = plan->claims};
   CLV__TRY_GOTO(clv__plan_place(plan, is.strategy, &input, error));
+  CLV__TRY_GOTO(clv__graph_check_files(graph, error));
 cleanup:
   clv__devices_unlock(devices);
   if (status != CLV_OK)

@@ -13,8 +13,9 @@ clv_status clv__fixed_resolve(clv_plan *plan, const clv_plan_options *options, c
  * error. */
 clv_status clv__suppose(clv_plan *plan, const clv_assignment *items, uint32_t count, clv_error *error);
 
-/* Returns an error with every device's reason if there is a node that no device supports (make.c). */
-clv_status clv__plan_check_supported(const clv_plan *plan, clv_error *error);
+/* Returns an error with every device's reason if there is a node that no device supports (unsupported.c). If `whole` is not NULL,
+ * opens the other devices found here, and names those that support the node. */
+clv_status clv__plan_check_supported(const clv_plan *plan, const clv_graph_view *whole, clv_error *error);
 /* Turns plan->problem into the finished plan (make.c): places and cuts it, fits it into memory and computes its price. */
 clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error);
 

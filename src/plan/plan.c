@@ -87,7 +87,8 @@ clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const 
   clv__arena_init(&plan->capability.arena, graph->allocator);
   plan->graph = graph;
   plan->devices = devices;
-  clv_status status = take_sizes(plan, sizes, size_count, error);
+  clv_status status = clv__graph_check_files(graph, error);
+  if (status == CLV_OK) status = take_sizes(plan, sizes, size_count, error);
   if (status == CLV_OK) status = resolve_kept(plan, keeps, keep_count, error);
   if (status == CLV_OK) status = clv__shapes_infer(graph, plan->sizes, size_count, fold_limit(devices), &plan->shapes, error);
   if (status == CLV_OK) status = check_kept(plan, error);

@@ -15,6 +15,7 @@ static clv_status price(const clv_plan *plan, const clv_plan_options *options, c
   with.supposes = supposes;
   with.suppose_count = count;
   with.record_passes = false;
+  with.name_others = false;
   CLV__TRY(clv_plan_make(plan->graph, plan->devices, &with, &other, error));
   row->partitions = other->partition_count;
   row->predicted_ns = other->predicted_ns;

@@ -156,5 +156,5 @@ clv_status clv__leaving_begin(clv__leaving *l, const char *reason, clv_error *er
   CLV__TRY(set_problem(plan, error));
   CLV__TRY(check_pins(plan, error));
   CLV__TRY(copy_placement(l, error));
-  return clv__plan_check_supported(plan, error);
+  return clv__plan_check_supported(plan, NULL, error);
 }

@@ -22,6 +22,11 @@ static const sample samples[] = {
     SAMPLE("<!DOCTYPE html><html></html>", "web page"),
     SAMPLE("<?xml version=\"1.0\"?><net name=\"m\"/>", "OpenVINO"),
     SAMPLE("PK\3\4\24\0\0\0", "zip archive"),
+    SAMPLE("PK\3\4....PK\1\2....model/archive_format....", "torch.export"),
+    SAMPLE("PK\3\4....PK\1\2....serialized_exported_program.json....", "torch.export"),
+    SAMPLE("PK\3\4....PK\1\2....model/data.pkl....", ".pth"),
+    SAMPLE("PK\3\4....PK\1\2....model.weights.h5....", "Keras"),
+    SAMPLE("PK\3\4....PK\1\2....w.npy....", "--params"),
     SAMPLE("\x80\2\x8a\nl\xfc", "pickle"),
     SAMPLE("\x89HDF\r\n\x1a\n", "HDF5"),
     SAMPLE("\x93NUMPY\1\0", "NumPy array"),
@@ -29,6 +34,10 @@ static const sample samples[] = {
     SAMPLE("\x1f\x8b\x08\0", "gzip"),
     SAMPLE("\x1c\0\0\0TFL3\0\0", "TensorFlow Lite"),
     SAMPLE("\x1c\0\0\0ORTM\0\0", "ONNX Runtime"),
+    SAMPLE("\x1c\0\0\0MSL2\0\0", "MindSpore Lite"),
+    SAMPLE("\n\0050.1.1\x12\11MindSpore", "MindIR"),
+    SAMPLE("\x08\4\x12\2\n\0\xa2\x1f\0", "Core ML"),     /* field 500 */
+    SAMPLE("\x08\7\x12\2\n\0\xb2\x1f\2\n\0", "Core ML"), /* field 502 */
     SAMPLE("\2\0\0\0\0\0\0\0{}", "safetensors"),
     /* no known format */
     SAMPLE("", NULL),
@@ -36,6 +45,7 @@ static const sample samples[] = {
     SAMPLE("\x1c\0\0\0TFL", NULL),
     SAMPLE("\3\0\0\0\0\0\0\0{}", NULL), /* a header of 3 bytes, but the file has only 2 after the length */
     SAMPLE("\x08\x0a\x12\0", NULL),
+    SAMPLE("\x08\4\x12\2\n\0\xa2\x1f\1", NULL), /* ends within field 500 */
     SAMPLE("plain text", NULL),
 };
 
@@ -54,15 +64,20 @@ static void test_samples(void **state) {
 }
 
 /* The complete error message. */
-static void test_error(void **state) {
-  (void)state;
+static void check_error(const char *bytes, size_t size_bytes, const char *message) {
   clv_graph *graph = NULL;
   clv_error error = {0};
-  const char *text = "version https://git-lfs.github.com/spec/v1\n";
-  clv_status status = clv__onnx_load_memory(clv__allocator_default(), text, strlen(text), true, &graph, &error);
+  clv_status status = clv__onnx_load_memory(clv__allocator_default(), bytes, size_bytes, true, &graph, &error);
   assert_int_equal(status, CLV_INVALID_MODEL);
   assert_null(graph);
-  assert_non_null(strstr(error.message, "not an ONNX model: it is a Git LFS pointer"));
+  if (strstr(error.message, message) == NULL) fail_msg("'%s' does not contain '%s'", error.message, message);
+}
+
+static void test_error(void **state) {
+  (void)state;
+  const char lfs[] = "version https://git-lfs.github.com/spec/v1\n", core_ml[] = "\x08\4\x12\2\n\0\xa2\x1f\0";
+  check_error(lfs, sizeof lfs - 1, "not an ONNX model: it is a Git LFS pointer");
+  check_error(core_ml, sizeof core_ml - 1, "not an ONNX model: it is a Core ML model");
 }
 
 int main(void) {

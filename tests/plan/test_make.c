@@ -114,6 +114,30 @@ static void refusals_say_why(void **state) {
   close_all(&f);
 }
 
+/* The NPU does not support Relu, and the CPU is not in the list. */
+static void other_devices_are_named(void **state) {
+  (void)state;
+  fixture f = {.graph = test_seven_nodes(clv__allocator_default())};
+  clv_error error = {0};
+  const char *spec = "{\"operators\": {\"Conv\": {}}}";
+  assert_ok(clv_context_create(NULL, &f.context, &error), error);
+  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+  devices.list = "npu";
+  devices.npu_specs = &spec;
+  devices.npu_spec_count = 1;
+  assert_ok(clv_devices_open(f.context, &devices, &f.devices, &error), error);
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  clv_plan *plan;
+  assert_int_equal(clv_plan_make(f.graph, f.devices, &options, &plan, &error), CLV_NOT_SUPPORTED);
+  assert_null(strstr(error.message, "able to run it"));
+  options.name_others = true;
+  assert_int_equal(clv_plan_make(f.graph, f.devices, &options, &plan, &error), CLV_NOT_SUPPORTED);
+  const char *others = strstr(error.message, "; not in the list of devices, but able to run it: ");
+  if (others == NULL || strstr(others, "cpu") == NULL) fail_msg("%s", error.message);
+  assert_non_null(strstr(error.message, "node 'relu' (Relu): no device can run it: npu: "));
+  close_all(&f);
+}
+
 /* Four additions whose weights and results together exceed the NPU's memory. They move to the CPU, unless they are pinned. */
 static void memory_moves_partitions(void **state) {
   (void)state;
@@ -237,6 +261,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pins_hold),
       cmocka_unit_test(refusals_say_why),
+      cmocka_unit_test(other_devices_are_named),
       cmocka_unit_test(memory_moves_partitions),
       cmocka_unit_test(plan_files_read_back),
   };

@@ -12,6 +12,7 @@ import sys
 import warnings
 
 import oracle
+import torch_command
 
 try:
     import torch
@@ -32,12 +33,14 @@ def main():
     parser.add_argument("--devices", action="append", metavar="LIST", help="a list of devices; repeat for several (default: cpu and npu,cpu)")
     arguments = parser.parse_args()
     tally = oracle.Tally()
+    torch_command.check_without_pytorch(tally)
     if torch is None:
         tally.skip("PyTorch models", f"no PyTorch in {sys.executable}: 'tools/setup torch' installs it")
         return tally.finish()
     warnings.simplefilter("ignore")
     torch.set_num_threads(2)
     folder = oracle.build_folder("torch")
+    torch_command.check_command(tally, folder)
     devices = arguments.devices or ["cpu", "npu,cpu"]
     torch_runs.run_cases(tally, folder, arguments.names, devices, arguments.all)
     torch_models.run_models(tally, folder, arguments.names, devices, arguments.all)

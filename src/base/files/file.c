@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,6 +13,21 @@
 #include "base/error.h"
 #include "base/files/file_writer.h"
 #include "base/memory.h"
+
+static atomic_int kept_open; /* mappings that keep their file open */
+
+static int64_t modified_ns(const struct stat *info) {
+  return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
+}
+
+/* Fills `map`, which takes over the file if there is room for another one. */
+static void keep_open(clv__file_map *map, const void *data, const struct stat *info, int file) {
+  *map = (clv__file_map){data, (size_t)info->st_size, -1, modified_ns(info)};
+  if (atomic_fetch_add(&kept_open, 1) < CLV__FILES_KEPT_OPEN)
+    map->file = file;
+  else
+    atomic_fetch_sub(&kept_open, 1);
+}
 
 clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *error) {
   *map = (clv__file_map){0};
@@ -31,16 +47,45 @@ clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *e
       status =
           clv__error_set(error, CLV_IO_ERROR, "%s: cannot map %lld bytes: %s", path, (long long)info.st_size, strerror(errno));
     } else {
-      *map = (clv__file_map){data, (size_t)info.st_size};
+      keep_open(map, data, &info, file);
     }
   }
-  close(file);
+  if (map->data == NULL || map->file != file) close(file);
   return status;
 }
 
 void clv__file_map_close(clv__file_map *map) {
   if (map->data != NULL) munmap((void *)map->data, map->size_bytes);
+  if (map->data != NULL && map->file >= 0) {
+    close(map->file);
+    atomic_fetch_sub(&kept_open, 1);
+  }
   *map = (clv__file_map){0};
+}
+
+bool clv__file_map_check(const clv__file_map *map) {
+  struct stat info;
+  if (map->data == NULL || map->file < 0) return true;
+  return fstat(map->file, &info) == 0 && (size_t)info.st_size == map->size_bytes && modified_ns(&info) == map->modified_ns;
+}
+
+clv_status clv__file_map_read(const clv__file_map *map, const void *data, size_t size_bytes, void *to, clv_error *error) {
+  if (map->file < 0) {
+    memcpy(to, data, size_bytes);
+    return CLV_OK;
+  }
+  off_t offset = (const uint8_t *)data - map->data;
+  for (size_t done = 0; done < size_bytes;) {
+    ssize_t more = pread(map->file, (char *)to + done, size_bytes - done, offset + (off_t)done);
+    if (more < 0 && errno == EINTR) continue;
+    if (more < 0) return clv__error_set(error, CLV_IO_ERROR, "cannot read %zu bytes: %s", size_bytes, strerror(errno));
+    if (more == 0) {
+      return clv__error_set(error, CLV_IO_ERROR, "the file ends at byte %lld, but had %zu bytes when it was loaded",
+                            (long long)offset + (long long)done, map->size_bytes);
+    }
+    done += (size_t)more;
+  }
+  return CLV_OK;
 }
 
 void clv__file_map_drop(const clv__file_map *map, const void *data, size_t size_bytes) {
@@ -91,7 +136,7 @@ clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t 
     if (data != MAP_FAILED) munmap(data, size_bytes);
     return clv__error_set(error, CLV_NOT_SUPPORTED, "cannot map %zu bytes: %s", size_bytes, strerror(errno));
   }
-  *map = (clv__file_map){data, size_bytes};
+  *map = (clv__file_map){.data = data, .size_bytes = size_bytes, .file = -1};
   return CLV_OK;
 }
 

@@ -4,14 +4,25 @@
 
 #include "cleave/types.h"
 
-/* A read-only mapping of a whole regular file. An empty file has data NULL and size 0. */
+/* A read-only mapping of a whole regular file. An empty file has data NULL and size 0. The mapping shows later changes of the
+ * file, and reading beyond a new end of the file raises SIGBUS. So users of a long-lived mapping call clv__file_map_check(). */
 typedef struct clv__file_map {
   const uint8_t *data;
   size_t size_bytes;
+  int file;            /* the open file, for checks and reads; -1 if it is not kept open */
+  int64_t modified_ns; /* its modification time when it was mapped */
 } clv__file_map;
 
 clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *error);
 void clv__file_map_close(clv__file_map *map);
+/* Whether the file still has the size and the modification time that it had when it was mapped. A file that was replaced or
+ * deleted is intact, because the mapping keeps it. True if the file is not kept open: the first CLV__FILES_KEPT_OPEN mappings of
+ * a process keep theirs. */
+enum { CLV__FILES_KEPT_OPEN = 256 };
+bool clv__file_map_check(const clv__file_map *map);
+/* Copies a part of the mapping to `to`. Reads from the file if it is kept open, so a file that has become shorter causes
+ * CLV_IO_ERROR and no signal. */
+clv_status clv__file_map_read(const clv__file_map *map, const void *data, size_t size_bytes, void *to, clv_error *error);
 /* Returns the pages of this part of the mapping to the system; the next access reads them again. Used for weights that a device
  * has copied. */
 void clv__file_map_drop(const clv__file_map *map, const void *data, size_t size_bytes);

@@ -73,7 +73,7 @@ static clv_status open_file(clv__onnx_loader *loader, const char *location, cons
   }
   clv__file_map opened;
   CLV__TRY(clv__file_map_open(path, &opened, error));
-  clv_status status = clv__builder_own_map(loader->root, &opened, error);
+  clv_status status = clv__builder_own_map(loader->root, &opened, path, error);
   if (status != CLV_OK) {
     clv__file_map_close(&opened);
     return status;

@@ -162,10 +162,10 @@ static clv_status load_model(clv__onnx_loader *loader, clv_error *error) {
   if (loader->model.size_bytes == 0) return clv__error_set(error, CLV_INVALID_MODEL, "the model is empty: 0 bytes");
   model_message model = {0};
   clv_status status = scan_model(loader, &model, error);
-  if (status == CLV_INVALID_MODEL && loader->ir_version < 1) {
+  if (status == CLV_INVALID_MODEL) {
     const char *foreign = clv__foreign_format(loader->model.data, loader->model.size_bytes);
     if (foreign != NULL) return clv__error_set(error, status, "not an ONNX model: it is %s", foreign);
-    return clv__error_prefix(error, status, "not an ONNX model");
+    return loader->ir_version < 1 ? clv__error_prefix(error, status, "not an ONNX model") : status;
   }
   CLV__TRY(status);
   CLV__TRY(read_properties(loader, &model, error));
@@ -200,7 +200,7 @@ clv_status clv__onnx_load_file(const clv_allocator *allocator, const char *path,
   CLV__TRY(clv__file_map_open(path, &map, error));
   clv__builder *root = NULL;
   clv_status status = clv__builder_create(allocator, &root, error);
-  if (status == CLV_OK) status = clv__builder_own_map(root, &map, error);
+  if (status == CLV_OK) status = clv__builder_own_map(root, &map, path, error);
   if (status != CLV_OK) {
     clv__file_map_close(&map);
     clv__builder_destroy(root);
