@@ -36,7 +36,9 @@ clv_status clv__vnpu_weight_upload(clv_device *device, const char *id, const clv
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "weight '%s' of type %s cannot be uploaded", id, text);
   }
   uint64_t hash = hash_id(id);
+  clv__vnpu_space_enter(device->space);
   clv_weight *weight = find_weight(device, id, hash, data);
+  clv__vnpu_space_leave(device->space);
   if (weight != NULL) {
     ++weight->users;
     *out = weight;
@@ -57,7 +59,9 @@ clv_status clv__vnpu_weight_upload(clv_device *device, const char *id, const clv
     clv__release(device->allocator, weight);
     return clv__error_prefix(error, status, "weight '%s'", id);
   }
+  clv__vnpu_space_enter(device->space);
   if (size_bytes > 0) memcpy(clv__vnpu_space_translate(device->space, weight->address, size_bytes), data->data, size_bytes);
+  clv__vnpu_space_leave(device->space);
   weight->next = device->weights;
   device->weights = weight;
   *out = weight;
