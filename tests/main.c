@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/vnpu/spec/spec.h"
+
 #define X(entry, name) int main_of_##entry(void);
 #include "tests.inc"
 #undef X
@@ -18,6 +20,7 @@ static const struct {
 
 int main(int argc, char **argv) {
   const size_t count = sizeof tests / sizeof *tests;
+  clv__vnpu_guard_default = true; /* the memory of virtual NPUs can be accessed only while an engine works */
   for (size_t i = 0; i < count; ++i) {
     if (argc < 2) {
       puts(tests[i].name);

@@ -141,3 +141,10 @@ clv_status clv__opencl_executable_load(clv_device *device, const void *data, siz
     clv__opencl_executable_destroy(device, e);
   return status;
 }
+
+const clv_graph_view *clv__opencl_executable_graph(clv_device *device, const clv_executable *executable,
+                                                   size_t *inline_limit_bytes) {
+  (void)device;
+  *inline_limit_bytes = CLV__OPENCL_INLINE_BYTES;
+  return executable->view;
+}

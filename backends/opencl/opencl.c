@@ -51,6 +51,7 @@ static const clv_save_slots save_slots = {
     .struct_size = sizeof save_slots,
     .save = clv__opencl_executable_save,
     .load = clv__opencl_executable_load,
+    .graph = clv__opencl_executable_graph,
 };
 
 static const clv_scratch_slots scratch_slots = {

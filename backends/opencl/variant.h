@@ -162,6 +162,8 @@ void clv__opencl_executable_info(clv_device *device, clv_executable *executable,
 /* Saves and loads files (blob.c). */
 clv_status clv__opencl_executable_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
                                        clv_error *error);
+const clv_graph_view *clv__opencl_executable_graph(clv_device *device, const clv_executable *executable,
+                                                   size_t *inline_limit_bytes);
 /* Does the part of loading that needs no driver: it builds no program and calls no OpenCL function. */
 clv_status clv__opencl_executable_read(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
                                        clv_error *error);

@@ -140,7 +140,7 @@ static clv_status hang(clv__vnpu_engine *engine, clv_error *error) {
   return clv__error_set(error, CLV_DEVICE_ERROR, "launch %llu hung and was abandoned", (unsigned long long)queue->hang_at);
 }
 
-static clv_status work_at(clv__vnpu_engine *engine, const clv__vnpu_command *c, double *seconds, clv_error *error) {
+static clv_status work_inside(clv__vnpu_engine *engine, const clv__vnpu_command *c, double *seconds, clv_error *error) {
   clv__vnpu_queue *queue = engine->queue;
   if (c->kind != CLV__VNPU_LAUNCH) {
     *seconds = clv__vnpu_copy_seconds(queue->speed, c->copy.size_bytes);
@@ -153,6 +153,14 @@ static clv_status work_at(clv__vnpu_engine *engine, const clv__vnpu_command *c, 
                           (unsigned long long)number);
   }
   return c->launch->run(c->launch, seconds, error);
+}
+
+/* Opens the device's memory for the time of one launch or copy. */
+static clv_status work_at(clv__vnpu_engine *engine, const clv__vnpu_command *c, double *seconds, clv_error *error) {
+  clv__vnpu_space_enter(engine->queue->space);
+  clv_status status = work_inside(engine, c, seconds, error);
+  clv__vnpu_space_leave(engine->queue->space);
+  return status;
 }
 
 static uint64_t later(uint64_t a, uint64_t b) {

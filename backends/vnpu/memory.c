@@ -1,4 +1,4 @@
-/* The device's own memory. It consists of banks: contiguous ranges of device addresses, each backed by one allocation of host
+/* The device's own memory. It consists of banks: contiguous ranges of device addresses, each backed by one mapping of host
  * memory. Addresses between banks are never valid. A bank has a list of its blocks, used and free, sorted by address. Allocation
  * is first-fit. Adjacent free blocks are merged only when no block is large enough. */
 #include "memory.h"
@@ -9,10 +9,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "mapping.h"
 
-#define BANK_BYTES (UINT64_C(4) << 20) /* minimum size of a bank */
-#define BANK_GAP (UINT64_C(1) << 20)   /* invalid addresses after each bank */
-#define FIRST_ADDRESS (UINT64_C(1) << 32)
+#define BANK_BYTES (UINT64_C(4) << 20)    /* minimum size of a bank */
+#define BANK_GAP (UINT64_C(1) << 20)      /* invalid addresses after each bank */
+#define FIRST_ADDRESS (UINT64_C(1) << 62) /* no processor has host memory here: dereferencing a device address is a fault */
 
 typedef struct block {
   uint64_t offset; /* in its bank */
@@ -24,7 +25,7 @@ typedef struct bank {
   struct bank *next; /* by rising address */
   uint64_t address;
   uint64_t size_bytes;
-  uint8_t *memory;
+  clv__vnpu_mapping mapping;
   block *blocks;
   size_t count, capacity;
   size_t low;          /* all blocks before this index are in use */
@@ -46,6 +47,8 @@ struct clv__vnpu_space {
   uint64_t used_bytes;
   uint64_t next_address;
   bank *banks;
+  bool is_guarded;  /* the banks are shut while nobody works on them */
+  uint32_t workers; /* engines and uploads at work */
 };
 
 /* All open spaces, in which the devices of a host find shared spaces by name. Closing its last device removes a space. */
@@ -137,7 +140,7 @@ clv_status clv__vnpu_space_open(const clv_host *host, const char *name, bool sha
 }
 
 static void bank_destroy(clv__vnpu_space *space, bank *b) {
-  clv__release(space->host->allocator, b->memory);
+  clv__vnpu_mapping_close(&b->mapping);
   clv__release(space->host->allocator, b->blocks);
   clv__release(space->host->allocator, b);
 }
@@ -160,6 +163,39 @@ void clv__vnpu_space_close(clv__vnpu_space *space) {
   }
   pthread_mutex_destroy(&space->lock);
   clv__release(space->host->allocator, space);
+}
+
+/* ---- Access ---- */
+
+static void shut_banks(const clv__vnpu_space *space, bool shut) {
+  for (const bank *b = space->banks; b != NULL; b = b->next) clv__vnpu_mapping_shut(&b->mapping, shut);
+}
+
+static void enter_locked(clv__vnpu_space *space) {
+  if (space->workers++ == 0 && space->is_guarded) shut_banks(space, false);
+}
+
+static void leave_locked(clv__vnpu_space *space) {
+  if (--space->workers == 0 && space->is_guarded) shut_banks(space, true);
+}
+
+void clv__vnpu_space_guard(clv__vnpu_space *space) {
+  pthread_mutex_lock(&space->lock);
+  space->is_guarded = true;
+  if (space->workers == 0) shut_banks(space, true);
+  pthread_mutex_unlock(&space->lock);
+}
+
+void clv__vnpu_space_enter(clv__vnpu_space *space) {
+  pthread_mutex_lock(&space->lock);
+  enter_locked(space);
+  pthread_mutex_unlock(&space->lock);
+}
+
+void clv__vnpu_space_leave(clv__vnpu_space *space) {
+  pthread_mutex_lock(&space->lock);
+  leave_locked(space);
+  pthread_mutex_unlock(&space->lock);
 }
 
 bool clv__vnpu_space_is_host(const clv__vnpu_space *space) {
@@ -221,7 +257,7 @@ static bool allocate_in_bank(bank *b, uint64_t size_bytes, uint64_t *address) {
   found->used = true;
   b->free_bytes -= size_bytes;
   *address = b->address + found->offset;
-  memset(b->memory + found->offset, CLV__VNPU_POISON, size_bytes);
+  memset(b->mapping.memory + found->offset, CLV__VNPU_POISON, size_bytes);
   return true;
 }
 
@@ -245,12 +281,13 @@ static bank *grow(clv__vnpu_space *space, uint64_t size_bytes) {
   bank *b = clv__allocate_zero(allocator, sizeof *b);
   if (b == NULL) return NULL;
   void *blocks = NULL;
-  b->memory = allocator->allocate(allocator->user_data, bank_bytes, space->alignment_bytes);
-  if (b->memory == NULL || !clv__array_reserve(allocator, &blocks, &b->capacity, 2, sizeof(block), 0)) {
+  if (!clv__vnpu_mapping_open(bank_bytes, space->alignment_bytes, &b->mapping) ||
+      !clv__array_reserve(allocator, &blocks, &b->capacity, 2, sizeof(block), 0)) {
     bank_destroy(space, b);
     return NULL;
   }
   b->blocks = blocks;
+  bank_bytes = b->mapping.size_bytes;
   b->blocks[b->count++] = (block){0, bank_bytes, false};
   b->size_bytes = b->free_bytes = bank_bytes;
   uint64_t step = space->alignment_bytes > BANK_GAP ? space->alignment_bytes : BANK_GAP;
@@ -289,8 +326,10 @@ clv_status clv__vnpu_space_allocate(clv__vnpu_space *space, uint64_t size_bytes,
   pthread_mutex_lock(&space->lock);
   uint64_t in_use = space->used_bytes;
   bool fits = rounded <= space->limit_bytes && in_use <= space->limit_bytes - rounded;
+  enter_locked(space);
   bool done = fits && allocate_locked(space, rounded, address);
   if (done) space->used_bytes += rounded;
+  leave_locked(space);
   pthread_mutex_unlock(&space->lock);
   if (done) return CLV_OK;
   clv__vnpu_bytes_text(rounded, asked);
@@ -331,12 +370,14 @@ void clv__vnpu_space_free(clv__vnpu_space *space, uint64_t address, uint64_t siz
     bank *b = bank_of(space, address);
     size_t i = b != NULL ? block_at(b, address - b->address) : 0;
     if (b != NULL && b->blocks[i].used && b->blocks[i].offset == address - b->address) {
+      enter_locked(space);
       space->used_bytes -= b->blocks[i].size_bytes;
-      memset(b->memory + b->blocks[i].offset, CLV__VNPU_POISON, b->blocks[i].size_bytes);
+      memset(b->mapping.memory + b->blocks[i].offset, CLV__VNPU_POISON, b->blocks[i].size_bytes);
       b->blocks[i].used = false;
       b->free_bytes += b->blocks[i].size_bytes;
       if (i < b->low) b->low = i;
       b->is_loose = true;
+      leave_locked(space);
     }
   }
   pthread_mutex_unlock(&space->lock);
@@ -351,7 +392,8 @@ void *clv__vnpu_space_translate(clv__vnpu_space *space, uint64_t address, uint64
     uint64_t offset = address - b->address;
     const block *found = &b->blocks[block_at(b, offset)];
     uint64_t inside = offset - found->offset;
-    if (found->used && inside <= found->size_bytes && size_bytes <= found->size_bytes - inside) pointer = b->memory + offset;
+    if (found->used && inside <= found->size_bytes && size_bytes <= found->size_bytes - inside)
+      pointer = b->mapping.memory + offset;
   }
   pthread_mutex_unlock(&space->lock);
   return pointer;

@@ -1,5 +1,5 @@
-/* The device's own memory: addresses that the host cannot dereference. Allocation is first-fit, freed memory is poisoned, and
- * every access is checked.
+/* The device's own memory: addresses that the host cannot dereference, backed by mappings between guard pages. Allocation is
+ * first-fit, freed memory is poisoned, and every access is checked.
  *
  * Each space has a name: devices of one host that give the same name share the space. The space named "host" is plain host
  * memory, and its addresses are host addresses.
@@ -33,6 +33,13 @@ void clv__vnpu_space_free(clv__vnpu_space *space, uint64_t address, uint64_t siz
 uint64_t clv__vnpu_space_round(const clv__vnpu_space *space, uint64_t size_bytes);
 uint64_t clv__vnpu_space_used(clv__vnpu_space *space);
 bool clv__vnpu_space_is_host(const clv__vnpu_space *space);
+
+/* Opens the memory for the caller, and closes it again. In between, the caller may use translated addresses. Calls nest, also
+ * from several threads. In a guarded space, an access outside of such a section is a fault; otherwise nothing happens. */
+void clv__vnpu_space_enter(clv__vnpu_space *space);
+void clv__vnpu_space_leave(clv__vnpu_space *space);
+/* Guards the space from now on. Has no effect on the space "host". */
+void clv__vnpu_space_guard(clv__vnpu_space *space);
 
 /* Translates a device address to a host pointer. Returns NULL unless [address, address + size) lies inside one allocation. In the
  * space "host", returns every address unchanged and unchecked. Only code that acts as the device may call this function: the

@@ -58,6 +58,7 @@ clv_status clv__vnpu_device_open(void *self, const clv_host *host, const clv_dev
     clv__release(allocator, device);
     return status;
   }
+  if (device->spec.is_guarded) clv__vnpu_space_guard(device->space);
   clv__vnpu_queue_init(&device->queue, allocator, device->space, &device->spec.speed, config->thread_count);
   device->queue.hang_at = device->spec.hang_at;
   device->queue.fail_at = device->spec.fail_at;

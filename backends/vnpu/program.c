@@ -333,6 +333,7 @@ clv_status clv__vnpu_program_finish(clv_executable *p, clv_error *error) {
   CLV__TRY(check_fits(p, error));
   if (p->constant_bytes > 0) {
     CLV__TRY(clv__vnpu_space_allocate(p->device->space, p->constant_bytes, &p->constants, error));
+    clv__vnpu_space_enter(p->device->space);
     uint8_t *memory = clv__vnpu_space_translate(p->device->space, p->constants, p->constant_bytes);
     for (uint32_t v = 0; v < p->value_count; ++v) {
       size_t size_bytes;
@@ -341,6 +342,7 @@ clv_status clv__vnpu_program_finish(clv_executable *p, clv_error *error) {
       host->graph_value(p->view, v, &info);
       if (size_bytes > 0) memcpy(memory + p->locations[v].offset, info.type.data, size_bytes);
     }
+    clv__vnpu_space_leave(p->device->space);
   }
   for (uint32_t v = 0; v < p->value_count; ++v) p->types[v].data = NULL;
   return p->is_static ? clv__vnpu_layout_index(p, error) : CLV_OK;

@@ -91,6 +91,12 @@ static clv_status executable_load(clv_device *device, const void *data, size_t s
   return CLV_OK;
 }
 
+static const clv_graph_view *executable_graph(clv_device *device, const clv_executable *executable, size_t *inline_limit_bytes) {
+  (void)device;
+  *inline_limit_bytes = CLV__VNPU_INLINE_BYTES;
+  return executable->view;
+}
+
 static clv_status instance_create(clv_device *device, clv_executable *executable, const clv_tensor *inputs, uint32_t input_count,
                                   clv_weight *const *weights, uint32_t weight_count, clv_instance **instance, clv_error *error) {
   CLV__TRY(clv__vnpu_instance_create(device, executable, inputs, input_count, weights, weight_count, instance, error));
@@ -165,6 +171,7 @@ static const clv_save_slots save_slots = {
     .struct_size = sizeof save_slots,
     .save = executable_save,
     .load = executable_load,
+    .graph = executable_graph,
 };
 
 static const clv_scratch_slots scratch_slots = {

@@ -37,7 +37,9 @@ clv_status clv__vnpu_weight_upload(clv_device *device, const char *id, const clv
                           "weight '%s' of type %s has no data, contains strings, or has an unknown size", id, text);
   }
   uint64_t hash = hash_id(id);
+  clv__vnpu_space_enter(device->space);
   clv_weight *weight = find_weight(device, id, hash, data);
+  clv__vnpu_space_leave(device->space);
   if (weight != NULL) {
     ++weight->users;
     *out = weight;
@@ -58,7 +60,9 @@ clv_status clv__vnpu_weight_upload(clv_device *device, const char *id, const clv
     clv__release(device->allocator, weight);
     return clv__error_prefix(error, status, "weight '%s'", id);
   }
+  clv__vnpu_space_enter(device->space);
   if (size_bytes > 0) memcpy(clv__vnpu_space_translate(device->space, weight->address, size_bytes), data->data, size_bytes);
+  clv__vnpu_space_leave(device->space);
   weight->next = device->weights;
   device->weights = weight;
   *out = weight;

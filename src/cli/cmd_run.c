@@ -8,6 +8,7 @@
 #include "cli/job.h"
 #include "cli/json.h"
 #include "cli/values.h"
+#include "cli/verdict.h"
 #include "execute/session.h"
 #include "report/label.h"
 #include "report/trace.h"
@@ -73,48 +74,12 @@ static clv_status verify(run *r, clv_error *error) {
   return CLV_OK;
 }
 
-/* Appends the position of an element, given its flat index: as "[0,3,2]", or as "[5]" if the shape is unknown. */
-static void append_position(const clv_plan *plan, clv_value_id value, size_t element, clv__text *text) {
-  const clv_tensor *type = &plan->shapes->types[value];
-  size_t count;
-  if (!clv__tensor_count(type, &count) || type->rank == 0) {
-    clv__text_append(text, "[%zu]", element);
-    return;
-  }
-  clv__text_append(text, "[");
-  for (int32_t d = 0; d < type->rank; ++d) {
-    size_t inner = (size_t)clv__dims_product(type, d + 1, type->rank);
-    clv__text_append(text, "%s%zu", d > 0 ? "," : "", inner == 0 ? 0 : element / inner % (size_t)type->dims[d]);
-  }
-  clv__text_append(text, "]");
-}
-
-static void write_verdict(const run *r, clv__text *text) {
-  const clv__mismatch *m = &r->mismatch;
-  if (m->partition == CLV__NO_ID) {
-    clv__text_append(text, "%sverified%s ", cli_begin(r->cli, CLI_GREEN), cli_reset(r->cli));
-    clv__label_plural(text, m->partitions_checked - m->partitions_unknown, "partition");
-    clv__text_append(text, ": all match the reference within tolerance");
-    if (m->partitions_unknown > 0)
-      clv__text_append(text, "; %u not verified: the reference does not support their operators", m->partitions_unknown);
-    clv__text_append(text, "\n");
-    return;
-  }
-  const clv_plan *plan = clv__session_plan(r->session);
-  clv__text_append(text, "%sdiffers%s: partition %u on %s: value '", cli_begin(r->cli, CLI_RED), cli_reset(r->cli), m->partition,
-                   plan->devices->items[plan->partitions[m->partition].device].name);
-  clv__label_name(text, r->job.graph->values[m->value].name);
-  clv__text_append(text, "' ");
-  append_position(plan, m->value, m->element, text);
-  clv__text_append(text, " is %.9g, expected %.9g (difference %.3g, tolerance %.3g, largest magnitude %.6g)\n", m->actual,
-                   m->expected, m->actual - m->expected, m->tolerance, m->largest);
-}
-
 /* Prints the result of --verify, if given, and the devices that were removed in any run of the session. */
 static clv_status print_verdict(run *r, clv_error *error) {
+  const cli_invocation *cli = r->cli;
   clv__text text;
-  clv__text_init(&text, r->cli->allocator);
-  if (r->verified) write_verdict(r, &text);
+  clv__text_init(&text, cli->allocator);
+  if (r->verified) cli_verdict_write(cli, clv__session_plan(r->session), &r->mismatch, &text);
   cli_incidents_write(r->cli, r->session, &text);
   return cli_print(r->cli, &text, error);
 }
@@ -132,29 +97,11 @@ static clv_status print_outputs(run *r, clv_error *error) {
   return cli_print(cli, &text, error);
 }
 
-static json_t *verdict_json(const run *r) {
-  const clv__mismatch *m = &r->mismatch;
-  const clv_plan *plan = clv__session_plan(r->session);
-  json_t *object = json_object();
-  json_object_set_new(object, "equal", json_boolean(m->partition == CLV__NO_ID));
-  json_object_set_new(object, "partitions_checked", json_integer(m->partitions_checked - m->partitions_unknown));
-  json_object_set_new(object, "partitions_unknown", json_integer(m->partitions_unknown));
-  if (m->partition == CLV__NO_ID) return object;
-  json_object_set_new(object, "partition", json_integer(m->partition));
-  json_object_set_new(object, "device", cli_json_text(plan->devices->items[plan->partitions[m->partition].device].name));
-  json_object_set_new(object, "value", cli_json_text(r->job.graph->values[m->value].name));
-  json_object_set_new(object, "element", json_integer((json_int_t)m->element));
-  json_object_set_new(object, "expected", cli_json_real(m->expected));
-  json_object_set_new(object, "actual", cli_json_real(m->actual));
-  json_object_set_new(object, "tolerance", cli_json_real(m->tolerance));
-  return object;
-}
-
 static clv_status print_json(run *r, json_t *outputs, clv_error *error) {
   json_t *root = json_object(), *timings = json_object();
   json_object_set_new(root, "model", cli_json_text(r->job.model_path));
   json_object_set_new(root, "outputs", outputs);
-  if (r->verified) json_object_set_new(root, "verify", verdict_json(r));
+  if (r->verified) json_object_set_new(root, "verify", cli_verdict_json(clv__session_plan(r->session), &r->mismatch));
   json_object_set_new(root, "fallbacks", cli_incidents_json(r->session));
   json_object_set_new(timings, "load", cli_json_real(r->job.load_ms));
   json_object_set_new(timings, "plan", cli_json_real(r->job.plan_ms));

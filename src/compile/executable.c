@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compile/confirm.h"
 #include "compile/folder.h"
 
 typedef struct obtaining {
@@ -32,17 +33,21 @@ static void destroy(obtaining *o) {
 
 /* ---- From disk ---- */
 
-/* The file's weights must be constants of this view. The matching key implies that, but the file may be forged. */
-static bool takes_weights(obtaining *o, const clv__cache_info *info) {
+/* The file's graph must be this view, and its weights must be constants of the view. The matching key implies that, but the file
+ * may be forged. */
+static clv_status confirm(obtaining *o, const clv__cache_info *info, clv_error *error) {
   clv_executable_info made = {.struct_size = sizeof made};
   o->device->backend->executable_info(o->device->handle, o->executable, &made);
-  if (made.weight_count != info->weight_count) return false;
+  bool fits = made.weight_count == info->weight_count;
+  for (uint32_t i = 0; fits && i < info->weight_count; ++i)
+    fits = info->weights[i] < o->view->value_count && clv__key_has_bytes(o->view, info->weights[i]);
+  if (!fits)
+    return clv__error_set(error, CLV_INVALID_MODEL, "the weights of the stored executable differ from those of the partition");
+  CLV__TRY(clv__executable_confirm(o->device, o->executable, o->view, &made, info->weights, error));
   o->weights = clv__arena_allocate_zero(o->arena, info->weight_count, sizeof *o->weights);
-  for (uint32_t i = 0; o->weights != NULL && i < info->weight_count; ++i) {
-    if (info->weights[i] >= o->view->value_count || !clv__key_has_bytes(o->view, info->weights[i])) return false;
-    o->weights[i] = info->weights[i];
-  }
-  return o->weights != NULL;
+  if (o->weights == NULL) return clv__error_memory(error, info->weight_count * sizeof *o->weights);
+  if (info->weight_count > 0) memcpy(o->weights, info->weights, info->weight_count * sizeof *o->weights);
+  return CLV_OK;
 }
 
 static void warn(const obtaining *o, const char *text) {
@@ -58,10 +63,12 @@ static clv_status load_executable(obtaining *o, const clv__cache_info *info, con
   if (status != CLV_OK) {
     o->executable = NULL;
     snprintf(text, text_bytes, "the device rejected the stored executable: %.*s", 150, error.message);
-  } else if (!takes_weights(o, info)) {
-    destroy(o);
-    snprintf(text, text_bytes, "the weights of the stored executable differ from those of the partition");
+    return status;
   }
+  status = confirm(o, info, &error);
+  if (status == CLV_OK) return CLV_OK;
+  destroy(o);
+  snprintf(text, text_bytes, "%.*s", (int)text_bytes - 1, error.message);
   return status;
 }
 

@@ -147,11 +147,15 @@ static void hash_types(const clv_graph_view *view, clv__hash *hash) {
   clv__hasher_finish(&hasher, hash);
 }
 
-void clv__key_make(const clv_graph_view *view, const clv__device *device, const clv_compile_options *options, clv__key *key) {
-  clv__hasher hasher;
+void clv__key_make_graph(const clv_graph_view *view, clv__key *key) {
   *key = (clv__key){0};
   hash_structure(view, &key->parts[CLV__KEY_STRUCTURE]);
   hash_types(view, &key->parts[CLV__KEY_TYPES]);
+}
+
+void clv__key_make(const clv_graph_view *view, const clv__device *device, const clv_compile_options *options, clv__key *key) {
+  clv__hasher hasher;
+  clv__key_make_graph(view, key);
   clv__hasher_init(&hasher);
   clv__hasher_string(&hasher, device->backend->name);
   clv__hasher_string(&hasher, device->backend->version);

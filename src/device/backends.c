@@ -71,9 +71,8 @@ static const char *missing_slot(const clv_backend *b) {
   NEED(instance_destroy);
   NEED(execute);
 #undef NEED
-/* A group whose table is smaller than this version's counts as lacking the slot. */
 #define NEED(group, slot) \
-  if (b->group != NULL && (b->group->struct_size < sizeof *b->group || b->group->slot == NULL)) return #group "->" #slot
+  if (b->group != NULL && (!CLV__GROUP_HAS(b->group, slot) || b->group->slot == NULL)) return #group "->" #slot
   NEED(save, save);
   NEED(save, load);
   NEED(scratch, size_bytes);

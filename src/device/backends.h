@@ -11,6 +11,9 @@
 
 enum { CLV__MAX_BACKENDS = 64 };
 
+/* Whether a group of optional slots, which may be of an earlier version, is long enough to contain a slot. */
+#define CLV__GROUP_HAS(group, slot) ((group)->struct_size >= (size_t)((const char *)(&(group)->slot + 1) - (const char *)(group)))
+
 /* The shared library that a backend was loaded from. */
 typedef struct clv__plugin {
   void *handle; /* NULL: no file, the backend is part of the program */

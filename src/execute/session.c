@@ -115,6 +115,7 @@ void clv_session_destroy(clv_session *session) {
   pthread_cond_destroy(&session->freed);
   pthread_mutex_destroy(&session->lock);
   clv__release(session->allocator, session->trace);
+  clv__release(session->allocator, session->checks);
   clv__release(session->allocator, session);
 }
 

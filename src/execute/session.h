@@ -2,6 +2,7 @@
 #ifndef CLEAVE_EXECUTE_SESSION_H
 #define CLEAVE_EXECUTE_SESSION_H
 
+#include "base/tensor/compare.h"
 #include "cleave/session.h"
 #include "compile/compile.h"
 
@@ -69,6 +70,13 @@ void clv__session_stats_get(clv_session *session, clv__session_stats *stats);
 
 /* ---- verify.c ---- */
 
+/* How a partition compared: its output that came closest to its tolerance, or went furthest beyond it. */
+typedef struct clv__partition_check {
+  clv_value_id value;         /* CLV__NO_ID: not compared, because an operator has no reference, or there is nothing to compare */
+  clv__tolerance allowed;     /* where the tolerance comes from */
+  clv__difference difference; /* and its worst element */
+} clv__partition_check;
+
 typedef struct clv__mismatch {
   uint32_t partition; /* CLV__NO_ID: everything agreed */
   clv_value_id value;
@@ -78,11 +86,15 @@ typedef struct clv__mismatch {
   double tolerance; /* the allowed difference, absolute */
   uint32_t partitions_checked;
   uint32_t partitions_unknown; /* of these: executed but not compared, because an operator has no reference */
+  /* One per checked partition. The session owns them; its next verification frees them. */
+  const clv__partition_check *checks;
 } clv__mismatch;
 
 /* Runs every partition on the reference evaluator's inputs and compares its outputs with the reference. The tolerance is that of
  * the dtype (base/tensor/compare.h) times the largest magnitude of the value. If the session's precision is bf16, f32 has the
- * tolerance of bf16. If a partition rounds to integers, the tolerance is a tenth of the largest magnitude. */
+ * tolerance of bf16. A value that the partition rounded to integers may also be off by one step of its quantisation grid; if it
+ * was rounded n times in sequence, by the square root of n steps, because independent errors add up like that. A float that is
+ * computed from such a value and lies on no grid has steps of 1/127 of its largest magnitude. */
 clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv__mismatch *mismatch,
                                clv_error *error);
 

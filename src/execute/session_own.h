@@ -180,6 +180,7 @@ struct clv_session {
   bool is_traced;
   clv__trace_event *trace;
   size_t trace_count, trace_capacity;
+  clv__partition_check *checks; /* of the last verification */
 };
 
 static inline const clv_plan *clv__request_plan(const clv__request *request) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/evaluate.h"
+#include "analysis/rounding.h"
 #include "base/hash.h"
 #include "base/tensor/compare.h"
 #include "execute/session_own.h"
@@ -30,41 +31,26 @@ static clv_status keep_value(reference *ref, clv_value_id value, const clv_tenso
   return CLV_OK;
 }
 
-/* Returns whether the partition rounds numbers to integers. A number close to the middle between two integers may round either
- * way, and values computed from it change in steps. */
-static bool rounds(const clv_graph_view *view) {
-  static const char *const ops[] = {"QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul"};
-  for (uint32_t n = 0; n < view->node_count; ++n) {
-    const clv__node *node = clv__view_node(view, n);
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; ++i) {
-      if (node->domain[0] == '\0' && strcmp(node->op, ops[i]) == 0) return true;
-    }
-  }
-  return false;
+/* Returns the tolerance of a value. `precision` is the dtype in which the session's devices may compute f32. */
+static clv__tolerance tolerance_of(clv_dtype dtype, const clv__rounding *rounding, clv_dtype precision) {
+  const bool is_float = clv__dtype_is_in(dtype, CLV__DTYPES_FLOAT), is_coarse = precision != CLV_DTYPE_NONE;
+  const bool has_steps = rounding->times > 0 && (is_float || rounding->step > 0);
+  clv__tolerance allowed = {.share = clv__dtype_tolerance(dtype)};
+  if (is_coarse && (dtype == CLV_F32 || (has_steps && !is_float))) allowed.share = clv__dtype_tolerance(precision);
+  if (has_steps) allowed.steps = (uint32_t)ceil(sqrt(rounding->times));
+  allowed.step = rounding->step;
+  return allowed;
 }
 
-#define ROUNDED_TOLERANCE 0.1 /* as a share of the largest magnitude */
-
-/* Returns the tolerance as a share of the largest magnitude; 0: that of the dtype applies. `precision` is the dtype in which the
- * session's devices may compute f32. */
-static double share_allowed(const clv_graph_view *view, clv_dtype dtype, clv_dtype precision) {
-  const bool is_coarse = precision != CLV_DTYPE_NONE && dtype == CLV_F32;
-  if ((dtype == CLV_F32 || dtype == CLV_I8 || dtype == CLV_U8) && rounds(view)) return ROUNDED_TOLERANCE;
-  return is_coarse ? clv__dtype_tolerance(precision) : 0;
-}
-
-static void compare(const clv_tensor *expected, const clv_tensor *actual, double share, clv__mismatch *worst, bool *differs) {
+/* Compares an output. Keeps the comparison in `check` if it is the partition's worst so far. */
+static bool agrees(const clv_tensor *expected, const clv_tensor *actual, const clv__tolerance *allowed, clv_value_id value,
+                   clv__partition_check *check) {
   clv__difference difference;
-  *differs = !clv__tensor_agrees(expected, actual, &difference);
-  if (share > 0) {
-    difference.tolerance = share * difference.largest;
-    *differs = *differs && !(fabs(difference.actual - difference.expected) <= difference.tolerance);
-  }
-  worst->element = difference.element;
-  worst->expected = difference.expected;
-  worst->actual = difference.actual;
-  worst->largest = difference.largest;
-  worst->tolerance = difference.tolerance;
+  const bool agree = clv__tensor_agrees_within(expected, actual, allowed, &difference);
+  const clv__difference *worst = &check->difference;
+  if (check->value == CLV__NO_ID || !agree || difference.difference * worst->tolerance > worst->difference * difference.tolerance)
+    *check = (clv__partition_check){value, *allowed, difference};
+  return agree;
 }
 
 /* Copies a reference value, or a streamed weight, into the slot that a partition reads. */
@@ -107,8 +93,8 @@ static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot 
   return CLV_OK;
 }
 
-static clv_status check_output(reference *ref, const clv__partition *partition, clv_value_id value, clv__mismatch *mismatch,
-                               bool *differs, clv_error *error) {
+static clv_status check_output(reference *ref, const clv__partition *partition, clv_value_id value, const clv__rounding *rounding,
+                               clv__partition_check *check, bool *differs, clv_error *error) {
   clv__request *request = ref->request;
   const clv_plan *plan = clv__request_plan(request);
   clv__slot *slot = clv__prepared_slot(request->prepared, value, plan->devices->items[partition->device].space);
@@ -128,8 +114,8 @@ static clv_status check_output(reference *ref, const clv__partition *partition, 
       status = clv__error_set(error, CLV_INTERNAL_ERROR, "'%s' was computed as %s, but the reference has %s",
                               plan->graph->values[value].name, is, should);
     } else {
-      const double share = share_allowed(partition->view, expected->dtype, request->session->options.precision);
-      compare(expected, &actual, share, mismatch, differs);
+      const clv__tolerance allowed = tolerance_of(expected->dtype, rounding, request->session->options.precision);
+      *differs = !agrees(expected, &actual, &allowed, value, check);
     }
   }
   clv__memory_pool_free(request->session->devices, &copy);
@@ -189,6 +175,33 @@ static clv_status check_inputs(const reference *ref, uint32_t index, const clv__
                         plan->devices->items[partition->device].name);
 }
 
+static clv_status check_outputs(reference *ref, uint32_t index, clv__mismatch *mismatch, bool *differs, clv_error *error) {
+  clv_session *session = ref->request->session;
+  const clv__partition *partition = &clv__request_plan(ref->request)->partitions[index];
+  const clv_graph_view *view = partition->view;
+  clv__rounding *roundings = clv__allocate_zero(session->allocator, view->value_count * sizeof *roundings);
+  if (roundings == NULL) return clv__error_memory(error, view->value_count * sizeof *roundings);
+  clv__view_roundings(view, roundings);
+  clv__partition_check *check = &session->checks[index];
+  clv_status status = CLV_OK;
+  for (uint32_t i = 0; status == CLV_OK && !*differs && i < view->output_count; ++i) {
+    const uint32_t output = view->outputs[i];
+    status = check_output(ref, partition, view->values[output], &roundings[output], check, differs, error);
+  }
+  if (status == CLV_OK && *differs) {
+    const clv__difference *worst = &check->difference;
+    mismatch->partition = index;
+    mismatch->value = check->value;
+    mismatch->element = worst->element;
+    mismatch->expected = worst->expected;
+    mismatch->actual = worst->actual;
+    mismatch->largest = worst->largest;
+    mismatch->tolerance = worst->tolerance;
+  }
+  clv__release(session->allocator, roundings);
+  return status;
+}
+
 static clv_status verify_partition(reference *ref, uint32_t index, clv__mismatch *mismatch, bool *differs, clv_error *error) {
   clv__request *request = ref->request;
   clv__prepared *prepared = request->prepared;
@@ -216,15 +229,7 @@ static clv_status verify_partition(reference *ref, uint32_t index, clv__mismatch
   CLV__TRY(clv__request_synchronize(request, 2 * partition->device, error));
   CLV__TRY(clv__stage_finish(&prepared->partitions[index], error));
   CLV__TRY(check_inputs(ref, index, &before, error));
-  for (uint32_t i = 0; i < view->output_count; ++i) {
-    clv_value_id value = view->values[view->outputs[i]];
-    CLV__TRY(check_output(ref, partition, value, mismatch, differs, error));
-    if (!*differs) continue;
-    mismatch->partition = index;
-    mismatch->value = value;
-    return CLV_OK;
-  }
-  return CLV_OK;
+  return check_outputs(ref, index, mismatch, differs, error);
 }
 
 static clv_status keep_inputs(reference *ref, const clv_tensor *inputs, clv_error *error) {
@@ -236,6 +241,15 @@ static clv_status keep_inputs(reference *ref, const clv_tensor *inputs, clv_erro
   return CLV_OK;
 }
 
+/* Makes room for the comparisons of a verification, in place of those of the last one. */
+static clv_status begin_checks(clv_session *session, uint32_t count, clv_error *error) {
+  clv__release(session->allocator, session->checks);
+  session->checks = clv__allocate_zero(session->allocator, count * sizeof *session->checks);
+  if (session->checks == NULL && count > 0) return clv__error_memory(error, count * sizeof *session->checks);
+  for (uint32_t p = 0; p < count; ++p) session->checks[p].value = CLV__NO_ID;
+  return CLV_OK;
+}
+
 static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__mismatch *mismatch, clv_error *error) {
   const clv_plan *plan = clv__request_plan(request);
   const clv_allocator *allocator = request->session->allocator;
@@ -244,7 +258,9 @@ static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__m
                    .values = clv__allocate_zero(allocator, count * sizeof *ref.values),
                    .blocks = clv__allocate_zero(allocator, count * sizeof *ref.blocks)};
   clv_status status = ref.values == NULL || ref.blocks == NULL ? clv__error_memory(error, count * sizeof *ref.blocks) : CLV_OK;
+  if (status == CLV_OK) status = begin_checks(request->session, plan->partition_count, error);
   if (status == CLV_OK) status = keep_inputs(&ref, inputs, error);
+  mismatch->checks = request->session->checks;
   bool differs = false;
   for (uint32_t p = 0; status == CLV_OK && !differs && p < plan->partition_count; ++p) {
     status = verify_partition(&ref, p, mismatch, &differs, error);

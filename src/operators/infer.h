@@ -78,7 +78,9 @@ enum {
   CLV__OP_NO_FOLD = 1u << 2,     /* not a function of its inputs (random numbers), so never folded to a constant */
   CLV__OP_HAS_BODY = 1u << 3,    /* If, Loop, Scan */
   CLV__OP_PICKS = 1u << 4,       /* reads only part of input 0, as many bytes as it writes: for example, some rows of a table */
-  CLV__OP_KEEPS_ZERO = 1u << 5   /* writes zeros at positions where its inputs are padded with zeros */
+  CLV__OP_KEEPS_ZERO = 1u << 5,  /* writes zeros at positions where its inputs are padded with zeros */
+  CLV__OP_ROUNDS = 1u << 6,      /* rounds numbers to integers: a quantised output 0 */
+  CLV__OP_KEEPS_STEPS = 1u << 7  /* if an input element changes by one step, no output element changes by more */
 };
 
 #define CLV__ANY_COUNT 255

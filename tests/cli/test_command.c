@@ -350,6 +350,13 @@ static void test_run(void **state) {
   json_t *verified = document("run plans/p.json --verify --json", 0);
   assert_true(json_is_true(member(member(verified, "verify"), "equal")));
   assert_int_equal(json_integer_value(member(member(verified, "verify"), "partitions_checked")), 3);
+  json_t *checks = member(member(verified, "verify"), "partitions");
+  assert_int_equal(json_array_size(checks), 3);
+  for (size_t p = 0; p < 3; ++p) {
+    json_t *check = json_array_get(checks, p);
+    assert_true(json_is_true(member(check, "compared")) && json_number_value(member(check, "share")) == 1e-4);
+    assert_true(json_number_value(member(check, "difference")) <= json_number_value(member(check, "tolerance")));
+  }
   json_decref(verified);
   expect_error("run plans/p.json --force Conv=cpu", 2, "'--force' has no effect on a finished plan");
   expect_error("run seven.onnx --model seven.onnx", 2, "'--model' is for plan files");
@@ -372,6 +379,8 @@ static void test_dump_and_verify(void **state) {
   outcome wrong =
       run("run seven.onnx --devices npu,cpu --npu-spec coarse.json --strategy contiguous --force Concat=cpu --verify");
   assert_int_equal(wrong.status, 1);
+  assert_non_null(strstr(wrong.out, "partition  device  worst output  difference  tolerance  allowed\n        0  npu     r2 "));
+  assert_non_null(strstr(wrong.out, "  0.0001 of "));
   assert_non_null(strstr(wrong.out, "differs: partition 0 on npu: value 'r2' ["));
   release(&wrong);
 }

@@ -414,6 +414,37 @@ static clv_status save_forged(void *self, clv_write_fn write, void *cookie, clv_
   return write(cookie, what->payload, what->payload_bytes);
 }
 
+/* The contents of the only file of the cache. */
+typedef struct stored {
+  clv__file_map map;
+  clv__cache_info info;
+  forged what;
+} stored;
+
+static void stored_open(const folder *f, stored *s) {
+  char path[512];
+  clv_error error = {0};
+  path_of_only(f, path, sizeof path);
+  assert_ok(clv__file_map_open(path, &s->map, &error), error);
+  assert_ok(clv__cache_file_read(clv__allocator_default(), s->map.data, s->map.size_bytes, &s->info, &s->what.payload,
+                                 &s->what.payload_bytes, &error),
+            error);
+}
+
+static void stored_close(stored *s) {
+  clv__cache_info_finish(clv__allocator_default(), &s->info);
+  clv__file_map_close(&s->map);
+}
+
+/* Writes a file with a valid hash: the key and the weights of `info`, and the program in `what`. */
+static void forge(const folder *f, const clv__cache_info *info, forged what) {
+  clv_error error = {0};
+  clv__cache *cache;
+  assert_ok(clv__cache_open(clv__allocator_default(), f->path, 1 << 20, false, &cache, &error), error);
+  assert_ok(clv__cache_put(cache, info, save_forged, &what, &error), error);
+  clv__cache_close(cache);
+}
+
 /* Forged files with a valid hash, but another payload or other weights. */
 static void lying_files(void **state) {
   (void)state;
@@ -421,37 +452,76 @@ static void lying_files(void **state) {
   folder_make(&f);
   const variant plain = PLAIN;
   fresh(&f, "npu", "all", plain, false);
-  clv_error error = {0};
   for (int lie = 0; lie < 5; ++lie) {
-    char path[512];
-    path_of_only(&f, path, sizeof path);
-    clv__file_map map;
-    clv__cache *cache;
-    clv__cache_info info;
-    const void *payload;
-    size_t payload_bytes;
-    assert_ok(clv__file_map_open(path, &map, &error), error);
-    assert_ok(clv__cache_file_read(clv__allocator_default(), map.data, map.size_bytes, &info, &payload, &payload_bytes, &error),
-              error);
-    forged what = {payload, payload_bytes};
-    uint32_t weights[3] = {info.weights[0], info.weights[1], 0};
-    assert_int_equal(info.weight_count, 2);
-    clv__cache_info told = info;
+    stored s;
+    stored_open(&f, &s);
+    uint32_t weights[3] = {s.info.weights[0], s.info.weights[1], 0};
+    assert_int_equal(s.info.weight_count, 2);
+    clv__cache_info told = s.info;
     told.weights = weights;
-    if (lie == 0) what = (forged){"nonsense", 8};
     if (lie == 1) told.weight_count = 1;
     if (lie == 2) told.weight_count = 3;
     if (lie == 3) weights[1] = UINT32_MAX;
     if (lie == 4) weights[0] = 0; /* value 0 is the input, which is not a constant */
-    assert_ok(clv__cache_open(clv__allocator_default(), f.path, 1 << 20, false, &cache, &error), error);
-    assert_ok(clv__cache_put(cache, &told, save_forged, &what, &error), error);
-    clv__cache_close(cache);
-    clv__cache_info_finish(clv__allocator_default(), &info);
-    clv__file_map_close(&map);
+    forge(&f, &told, lie == 0 ? (forged){"nonsense", 8} : s.what);
+    stored_close(&s);
     assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED,
                   lie == 0 ? "the device rejected the stored executable" : "the weights of the stored executable differ");
     assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_DISK, NULL);
   }
+  folder_remove(f.path);
+}
+
+/* A program of another graph under this graph's key. Names may differ, and nothing else. */
+static void programs_of_other_graphs(void **state) {
+  (void)state;
+  const variant plain = PLAIN;
+  static const struct {
+    variant other;
+    const char *reason; /* NULL: the program is accepted */
+  } cases[] = {
+      {{.prefix = "other.", .batch = 4, .axis = 1}, NULL},
+      {{.prefix = "", .batch = 4, .axis = 0}, "the stored executable computes another graph: other nodes"},
+      {{.prefix = "", .batch = 4, .axis = 1, .padding = 1}, "the stored executable computes another graph: other nodes"},
+      {{.prefix = "", .batch = 5, .axis = 1}, "the stored executable computes another graph: other shapes or dtypes"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    folder f, other;
+    stored mine, theirs;
+    folder_make(&f);
+    folder_make(&other);
+    fresh(&f, "npu", "all", plain, false);
+    fresh(&other, "npu", "all", cases[i].other, false);
+    stored_open(&f, &mine);
+    stored_open(&other, &theirs);
+    forge(&f, &mine.info, theirs.what);
+    stored_close(&theirs);
+    stored_close(&mine);
+    assert_origin(fresh(&f, "npu", "all", plain, false), cases[i].reason == NULL ? CLV__SOURCE_DISK : CLV__SOURCE_COMPILED,
+                  cases[i].reason);
+    assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_DISK, NULL);
+    folder_remove(other.path);
+    folder_remove(f.path);
+  }
+}
+
+/* Two weights of the same type, bound in the wrong order. */
+static void swapped_weights(void **state) {
+  (void)state;
+  folder f;
+  stored s;
+  const variant flipped = {.prefix = "", .batch = 4, .axis = 1, .flip = 1};
+  folder_make(&f);
+  fresh(&f, "npu", "all", flipped, false);
+  stored_open(&f, &s);
+  assert_int_equal(s.info.weight_count, 2);
+  const uint32_t weights[2] = {s.info.weights[1], s.info.weights[0]};
+  clv__cache_info told = s.info;
+  told.weights = weights;
+  forge(&f, &told, s.what);
+  stored_close(&s);
+  assert_origin(fresh(&f, "npu", "all", flipped, false), CLV__SOURCE_COMPILED,
+                "the stored executable computes another graph: other weights");
   folder_remove(f.path);
 }
 
@@ -700,10 +770,20 @@ static void racing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(killed), /* first, because it forks: no thread may be running */
-      cmocka_unit_test(racing),           cmocka_unit_test(nowhere_to_write),   cmocka_unit_test(read_only),
-      cmocka_unit_test(sessions_share),   cmocka_unit_test(equal_models_share), cmocka_unit_test(different_models_do_not_share),
-      cmocka_unit_test(coming_and_going), cmocka_unit_test(hits_and_misses),    cmocka_unit_test(damaged_files),
-      cmocka_unit_test(lying_files),      cmocka_unit_test(no_memory),          cmocka_unit_test(threads),
+      cmocka_unit_test(racing),
+      cmocka_unit_test(nowhere_to_write),
+      cmocka_unit_test(read_only),
+      cmocka_unit_test(sessions_share),
+      cmocka_unit_test(equal_models_share),
+      cmocka_unit_test(different_models_do_not_share),
+      cmocka_unit_test(coming_and_going),
+      cmocka_unit_test(hits_and_misses),
+      cmocka_unit_test(damaged_files),
+      cmocka_unit_test(lying_files),
+      cmocka_unit_test(programs_of_other_graphs),
+      cmocka_unit_test(swapped_weights),
+      cmocka_unit_test(no_memory),
+      cmocka_unit_test(threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,6 +153,11 @@ static void a_wrong_element_is_named(void **state) {
     assert_float_equal(mismatch.expected, clv__tensor_get(&expected, 5), 0);
     assert_float_equal(mismatch.actual, 1234.5, 0);
     assert_int_equal(mismatch.partitions_checked, 3);
+    assert_int_equal(mismatch.checks[2].value, mismatch.value);
+    for (uint32_t p = 0; p < 2; ++p) {
+      const clv__difference *worst = &mismatch.checks[p].difference;
+      assert_true(worst->tolerance > 0 && worst->difference <= worst->tolerance && worst->beyond == 0);
+    }
     clv_tensor output = {0};
     assert_ok(clv_session_run(session, &input, 1, &output, 1, &error), error);
     assert_float_equal(clv__tensor_get(&output, 5), 1234.5, 0);
@@ -184,16 +189,20 @@ static void the_first_wrong_partition_is_named(void **state) {
   end(&f);
 }
 
-/* ---- A device that overwrites its input ---- */
+/* ---- A device that overwrites its input, or is a few quantisation steps off ---- */
 
 static const clv_backend *cpu;
 static clv_backend scribbler;
 static bool scribbles;
+static int32_t shift;    /* added to elements of the quantised output 0 */
+static uint32_t shifted; /* how many of its elements */
 
 static clv_status scribble(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
                            clv_error *error) {
   CLV__TRY(cpu->execute(device, instance, stream, args, error));
   if (scribbles) ((float *)args->inputs[0].type.data)[1] += 1;
+  uint8_t *quantised = args->outputs[0].type.data;
+  for (uint32_t i = 0; shift != 0 && i < shifted; ++i) quantised[i] = (uint8_t)(quantised[i] + shift);
   return CLV_OK;
 }
 
@@ -207,16 +216,66 @@ static clv_status scribbler_query(const clv_host *host, void *user_data, const c
   return CLV_OK;
 }
 
+static void open_scribbler(machine *m) {
+  clv_error error = {0};
+  test_allocator_init(&m->counting);
+  assert_ok(clv_context_create(NULL, &m->context, &error), error);
+  assert_ok(clv_context_add_backend(m->context, scribbler_query, NULL, &error), error);
+  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+  devices.list = "scribbler";
+  assert_ok(clv_devices_open(m->context, &devices, &m->devices, &error), error);
+}
+
+/* A quantised value may be off by one step, and one of 100 elements by two. */
+static void quantised_values_are_held_to_steps(void **state) {
+  (void)state;
+  static const struct {
+    int32_t shift;
+    uint32_t shifted;
+    bool agrees;
+  } cases[] = {{0, 0, true}, {1, 200, true}, {2, 2, true}, {2, 3, false}, {3, 1, false}, {20, 1, false}, {-2, 1, true}};
+  machine m;
+  clv_error error = {0};
+  open_scribbler(&m);
+  test_graph g;
+  test_graph_begin(&g, clv__allocator_default(), 3);
+  test_graph_input(&g, "x", CLV_F32, 1, DIMS(200));
+  float scale = 0.02f, x[200];
+  uint8_t zero = 128;
+  test_graph_constant(&g, "scale", &(clv_tensor){CLV_F32, 0, {0}, &scale});
+  test_graph_constant(&g, "zero", &(clv_tensor){CLV_U8, 0, {0}, &zero});
+  test_graph_node(&g, "quantise", "QuantizeLinear", "x,scale,zero", "q");
+  clv_graph *graph = test_graph_end(&g, "q");
+  clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  clv_session *session = machine_session(plan);
+  for (int i = 0; i < 200; ++i) x[i] = (float)(i - 100) * 0.02f;
+  clv_tensor input = f32(1, DIMS(200), x);
+  clv__mismatch mismatch;
+  scribbles = false;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    shift = cases[i].shift;
+    shifted = cases[i].shifted;
+    assert_ok(clv__session_verify(session, &input, 1, &mismatch, &error), error);
+    if ((mismatch.partition == CLV__NO_ID) != cases[i].agrees) fail_msg("%u elements off by %d", shifted, (int)shift);
+    const clv__partition_check *check = &mismatch.checks[0];
+    assert_int_equal(check->value, clv__graph_find_value(graph, "q"));
+    assert_int_equal(check->allowed.steps, 1);
+    assert_float_equal(check->difference.tolerance, 1, 0);
+    assert_float_equal(check->difference.difference, shift < 0 ? -shift : shift, 0);
+    assert_int_equal(check->difference.beyond, shift > 1 || shift < -1 ? shifted : 0);
+  }
+  shift = 0;
+  clv_session_destroy(session);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
 static void an_input_that_is_written_is_told(void **state) {
   (void)state;
   machine m;
   clv_error error = {0};
-  test_allocator_init(&m.counting);
-  assert_ok(clv_context_create(NULL, &m.context, &error), error);
-  assert_ok(clv_context_add_backend(m.context, scribbler_query, NULL, &error), error);
-  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
-  devices.list = "scribbler";
-  assert_ok(clv_devices_open(m.context, &devices, &m.devices, &error), error);
+  open_scribbler(&m);
   test_graph g;
   test_graph_begin(&g, clv__allocator_default(), 3);
   test_graph_input(&g, "x", CLV_F32, 2, DIMS(2, 3));
@@ -337,6 +396,7 @@ int main(void) {
       cmocka_unit_test(failures_in_a_run),
       cmocka_unit_test(a_failed_upload_names_the_weight),
       cmocka_unit_test(an_input_that_is_written_is_told),
+      cmocka_unit_test(quantised_values_are_held_to_steps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

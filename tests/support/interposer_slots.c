@@ -396,6 +396,11 @@ static clv_status executable_load(clv_device *device, const void *data, size_t s
   return CLV_OK;
 }
 
+static const clv_graph_view *executable_graph(clv_device *device, const clv_executable *executable, size_t *inline_limit_bytes) {
+  const clv_save_slots *save = INNER(device)->save;
+  return save->graph != NULL ? save->graph(device->inner, executable, inline_limit_bytes) : NULL;
+}
+
 /* ---- Instances ---- */
 
 static clv_status instance_create(clv_device *device, clv_executable *executable, const clv_tensor *inputs, uint32_t input_count,
@@ -565,7 +570,8 @@ static clv_status list_devices(void *self, const clv_host *host, const clv_optio
 
 /* ---- The table ---- */
 
-static const clv_save_slots save_slots = {.struct_size = sizeof save_slots, .save = executable_save, .load = executable_load};
+static const clv_save_slots save_slots = {
+    .struct_size = sizeof save_slots, .save = executable_save, .load = executable_load, .graph = executable_graph};
 static const clv_scratch_slots scratch_slots = {
     .struct_size = sizeof scratch_slots, .size_bytes = instance_scratch_bytes, .bind = instance_bind_scratch};
 static const clv_capture_slots capture_slots = {.struct_size = sizeof capture_slots,

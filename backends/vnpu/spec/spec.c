@@ -134,6 +134,8 @@ static bool parse_count(const char *text, uint64_t *count) {
   return true;
 }
 
+bool clv__vnpu_guard_default;
+
 const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT] = {
     {"frequency", "a number above 0",
      "clock frequency of the speed model: computing times are divided by it (default: as in the description)"},
@@ -141,6 +143,7 @@ const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT] = {
     {"memory", "bytes, such as 64M or 1G (0: no limit)", "size of the device memory (default: as in the description)"},
     {"hang", "a launch number from 1, or 0", "for tests: this launch never ends (default: 0, none)"},
     {"fail", "a launch number from 1, or 0", "for tests: this launch fails (default: 0, none)"},
+    {"guard", "1 or 0", "for tests: device memory cannot be read or written while no engine works (default: 0)"},
     {"spec", "default, all or a file", "the device description, as with --npu-spec (default: default)"},
 };
 
@@ -174,6 +177,10 @@ static clv_status apply_option(clv__vnpu_spec *spec, const clv_option *option, c
     case 4:
       is_read = parse_count(value, &spec->fail_at);
       break;
+    case 5:
+      is_read = strcmp(value, "0") == 0 || strcmp(value, "1") == 0;
+      spec->is_guarded = value[0] == '1';
+      break;
     default: /* "spec" is read before the other options */
       break;
   }
@@ -182,8 +189,8 @@ static clv_status apply_option(clv__vnpu_spec *spec, const clv_option *option, c
                         clv__vnpu_options[i].values);
 }
 
-/* Writes the description in canonical form, then the settings that options can change. `hang` and `fail` are omitted because they
- * do not change programs. */
+/* Writes the description in canonical form, then the settings that options can change. `hang`, `fail` and `guard` are omitted
+ * because they do not change programs. */
 static clv_status make_canonical(clv__spec_reader *r, json_t *root) {
   clv__vnpu_spec *spec = r->spec;
   char *json = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
@@ -215,6 +222,7 @@ static clv_status read_text(clv__spec_reader *r, const clv_option *options, uint
 clv_status clv__vnpu_spec_open(const clv_allocator *allocator, const char *text, const clv_option *options, uint32_t option_count,
                                clv__vnpu_spec *spec, clv_error *error) {
   *spec = (clv__vnpu_spec){.name = "", .description = "virtual NPU", .memory_space = "", .dtypes = CLV__DTYPES_ANY};
+  spec->is_guarded = clv__vnpu_guard_default;
   clv__arena_init(&spec->arena, allocator);
   clv__map_init(&spec->index, allocator);
   if (text == NULL) text = "default";

@@ -81,12 +81,14 @@ typedef struct clv__vnpu_spec {
   const clv__vnpu_operator *operators;
   clv__map index; /* operator name -> index */
   clv__vnpu_speed speed;
+  bool is_guarded;           /* the device's memory is shut while no engine works */
   uint64_t hang_at, fail_at; /* injected faults: number, counted from 1, of the launch that never ends or fails; 0: none */
   const char *canonical;     /* canonical text of the description and the options; the fingerprint is computed from it */
 } clv__vnpu_spec;
 
 /* A device's options, which override its description. */
-enum { CLV__VNPU_OPTION_COUNT = 6 };
+extern bool clv__vnpu_guard_default; /* of the option `guard`: false; the unit tests set it before any device is opened */
+enum { CLV__VNPU_OPTION_COUNT = 7 };
 extern const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT];
 
 /* The value of the option `spec`: of the last one if there are several, NULL if there is none. */

@@ -27,28 +27,36 @@ static bool same_element(const clv_tensor *a, const clv_tensor *b, size_t index)
   return x->size_bytes == y->size_bytes && (x->size_bytes == 0 || memcmp(x->data, y->data, x->size_bytes) == 0);
 }
 
-bool clv__tensor_agrees(const clv_tensor *expected, const clv_tensor *actual, clv__difference *worst) {
-  size_t count;
+bool clv__tensor_agrees_within(const clv_tensor *expected, const clv_tensor *actual, const clv__tolerance *tolerance,
+                               clv__difference *worst) {
   bool is_float = clv__dtype_is_in(expected->dtype, CLV__DTYPES_FLOAT | CLV__DTYPES_SMALL_FLOAT);
   *worst = (clv__difference){0};
-  if (!clv__tensor_count(expected, &count)) return true;
-  double largest = 0, gap = -1;
-  for (size_t i = 0; i < count; ++i) {
+  if (!clv__tensor_count(expected, &worst->count)) return true;
+  for (size_t i = 0; i < worst->count; ++i) {
     double value = fabs(clv__tensor_get(expected, i));
-    if (isfinite(value) && value > largest) largest = value;
+    if (isfinite(value) && value > worst->largest) worst->largest = value;
   }
-  worst->largest = largest;
-  worst->tolerance = clv__dtype_tolerance(expected->dtype) * largest;
-  for (size_t i = 0; i < count; ++i) {
+  if (tolerance->steps > 0) worst->step = tolerance->step > 0 ? tolerance->step : worst->largest / 127;
+  const double in_steps = tolerance->steps * worst->step;
+  worst->tolerance = tolerance->share * worst->largest + in_steps;
+  double gap = -1;
+  for (size_t i = 0; i < worst->count; ++i) {
     double e = clv__tensor_get(expected, i), a = clv__tensor_get(actual, i);
     if (is_float ? e == a || (isnan(e) && isnan(a)) : same_element(expected, actual, i)) continue;
     double difference = isfinite(e) && isfinite(a) ? fabs(e - a) : INFINITY;
     if (!is_float && difference == 0) difference = 1; /* the values differ, but a double cannot represent the difference */
+    worst->beyond += difference > worst->tolerance;
     if (difference <= gap) continue;
     gap = difference;
     worst->element = i;
     worst->expected = e;
     worst->actual = a;
+    worst->difference = difference;
   }
-  return gap <= worst->tolerance;
+  return worst->beyond == 0 || (worst->difference <= worst->tolerance + in_steps && worst->beyond <= worst->count / 100);
+}
+
+bool clv__tensor_agrees(const clv_tensor *expected, const clv_tensor *actual, clv__difference *worst) {
+  const clv__tolerance tolerance = {.share = clv__dtype_tolerance(expected->dtype)};
+  return clv__tensor_agrees_within(expected, actual, &tolerance, worst);
 }

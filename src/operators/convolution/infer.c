@@ -255,7 +255,7 @@ const clv__op clv__ops_convolution[] = {
     {"", "Conv", 2, 3, 1, 1, 0, forward_infer, conv_work, clv__independent_batch},
     {"", "ConvTranspose", 2, 3, 1, 1, 0, transposed_infer, conv_work, clv__independent_batch},
     {"", "ConvInteger", 2, 4, 1, 1, 0, integer_infer, integer_work, NULL},
-    {"", "QLinearConv", 8, 9, 1, 1, 0, integer_infer, integer_work, NULL},
+    {"", "QLinearConv", 8, 9, 1, 1, CLV__OP_ROUNDS, integer_infer, integer_work, NULL},
     {"", "DeformConv", 3, 5, 1, 1, 0, deform_infer, deform_work, NULL},
     {"", "CausalConvWithState", 2, 4, 2, 2, 0, causal_infer, causal_work, NULL},
     {.name = NULL},

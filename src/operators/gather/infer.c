@@ -195,7 +195,7 @@ static clv_status infer_tensor_scatter(clv__infer *infer) {
 }
 
 const clv__op clv__ops_gather[] = {
-    {"", "Gather", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather, clv__work_none, clv__independent_gather},
+    {"", "Gather", 2, 2, 1, 1, CLV__OP_PICKS | CLV__OP_KEEPS_STEPS, infer_gather, clv__work_none, clv__independent_gather},
     {"", "GatherElements", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather_elements, clv__work_none, clv__independent_gather_elements},
     {"", "GatherND", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather_nd, clv__work_none, clv__independent_gather_nd},
     {"", "Scatter", 3, 3, 1, 1, 0, infer_scatter_elements, clv__work_none, clv__independent_scatter_elements},

@@ -274,11 +274,14 @@ static clv_status infer_tile(clv__infer *infer) {
 }
 
 const clv__op clv__ops_join[] = {
-    {"", "Concat", 1, CLV__ANY_COUNT, 1, 1, CLV__OP_KEEPS_ZERO, infer_concat, clv__work_none, clv__independent_concat},
-    {"", "Split", 1, 2, 1, CLV__ANY_COUNT, CLV__OP_KEEPS_ZERO, infer_split, clv__work_none, clv__independent_split},
-    {"", "Slice", 1, 5, 1, 1, CLV__OP_PICKS | CLV__OP_KEEPS_ZERO, clv__infer_slice, clv__work_none, clv__independent_slice},
+    {"", "Concat", 1, CLV__ANY_COUNT, 1, 1, CLV__OP_KEEPS_ZERO | CLV__OP_KEEPS_STEPS, infer_concat, clv__work_none,
+     clv__independent_concat},
+    {"", "Split", 1, 2, 1, CLV__ANY_COUNT, CLV__OP_KEEPS_ZERO | CLV__OP_KEEPS_STEPS, infer_split, clv__work_none,
+     clv__independent_split},
+    {"", "Slice", 1, 5, 1, 1, CLV__OP_PICKS | CLV__OP_KEEPS_ZERO | CLV__OP_KEEPS_STEPS, clv__infer_slice, clv__work_none,
+     clv__independent_slice},
     {"", "Pad", 1, 4, 1, 1, 0, infer_pad, clv__work_none, clv__independent_pad},
-    {"", "Expand", 2, 2, 1, 1, CLV__OP_KEEPS_ZERO, infer_expand, clv__work_none, clv__independent_expand},
-    {"", "Tile", 2, 2, 1, 1, CLV__OP_KEEPS_ZERO, infer_tile, clv__work_none, clv__independent_tile},
+    {"", "Expand", 2, 2, 1, 1, CLV__OP_KEEPS_ZERO | CLV__OP_KEEPS_STEPS, infer_expand, clv__work_none, clv__independent_expand},
+    {"", "Tile", 2, 2, 1, 1, CLV__OP_KEEPS_ZERO | CLV__OP_KEEPS_STEPS, infer_tile, clv__work_none, clv__independent_tile},
     {.name = NULL},
 };

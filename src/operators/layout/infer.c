@@ -94,8 +94,9 @@ static bool independent_transpose(clv__padding *padding) {
 }
 
 const clv__op clv__ops_layout[] = {
-    {"", "Transpose", 1, 1, 1, 1, CLV__OP_KEEPS_ZERO, infer_transpose, clv__work_none, independent_transpose},
-    {"", "DepthToSpace", 1, 1, 1, 1, 0, infer_depth_to_space, clv__work_none, clv__independent_batch},
+    {"", "Transpose", 1, 1, 1, 1, CLV__OP_KEEPS_ZERO | CLV__OP_KEEPS_STEPS, infer_transpose, clv__work_none,
+     independent_transpose},
+    {"", "DepthToSpace", 1, 1, 1, 1, CLV__OP_KEEPS_STEPS, infer_depth_to_space, clv__work_none, clv__independent_batch},
     {"", "SpaceToDepth", 1, 1, 1, 1, 0, infer_space_to_depth, clv__work_none, clv__independent_batch},
     {.name = NULL},
 };

@@ -112,6 +112,6 @@ const clv__op clv__ops_matmul[] = {
     {"", "MatMul", 2, 2, 1, 1, 0, matmul_infer, matmul_work, independent_matmul},
     {"", "Gemm", 2, 3, 1, 1, 0, gemm_infer, gemm_work, independent_gemm},
     {"", "MatMulInteger", 2, 4, 1, 1, 0, integer_infer, matmul_work, NULL},
-    {"", "QLinearMatMul", 8, 8, 1, 1, 0, integer_infer, matmul_work, NULL},
+    {"", "QLinearMatMul", 8, 8, 1, 1, CLV__OP_ROUNDS, integer_infer, matmul_work, NULL},
     {.name = NULL},
 };

@@ -53,10 +53,10 @@ static bool independent_planes(clv__padding *padding) {
 }
 
 const clv__op clv__ops_pool[] = {
-    {"", "MaxPool", 1, 1, 1, 2, 0, pool_infer, pool_work, independent_planes},
+    {"", "MaxPool", 1, 1, 1, 2, CLV__OP_KEEPS_STEPS, pool_infer, pool_work, independent_planes},
     {"", "AveragePool", 1, 1, 1, 1, 0, pool_infer, pool_work, independent_planes},
     {"", "LpPool", 1, 1, 1, 1, 0, pool_infer, pool_work, independent_planes},
-    {"", "GlobalMaxPool", 1, 1, 1, 1, 0, global_infer, global_work, independent_planes},
+    {"", "GlobalMaxPool", 1, 1, 1, 1, CLV__OP_KEEPS_STEPS, global_infer, global_work, independent_planes},
     {"", "GlobalAveragePool", 1, 1, 1, 1, 0, global_infer, global_work, independent_planes},
     {"", "GlobalLpPool", 1, 1, 1, 1, 0, global_infer, global_work, independent_planes},
     {.name = NULL},

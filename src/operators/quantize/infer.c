@@ -83,8 +83,8 @@ static bool independent_quantize(clv__padding *padding) {
 }
 
 const clv__op clv__ops_quantize[] = {
-    {"", "QuantizeLinear", 2, 3, 1, 1, 0, infer_quantize, work_linear, independent_quantize},
+    {"", "QuantizeLinear", 2, 3, 1, 1, CLV__OP_ROUNDS, infer_quantize, work_linear, independent_quantize},
     {"", "DequantizeLinear", 2, 3, 1, 1, 0, infer_dequantize, work_linear, independent_quantize},
-    {"", "DynamicQuantizeLinear", 1, 1, 1, 3, 0, infer_dynamic, work_linear, NULL},
+    {"", "DynamicQuantizeLinear", 1, 1, 1, 3, CLV__OP_ROUNDS, infer_dynamic, work_linear, NULL},
     {.name = NULL},
 };

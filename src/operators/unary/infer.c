@@ -76,9 +76,9 @@ static void work_function(const clv__infer *infer, clv__work *work) {
 #define FUNCTION(name) UNARY(name, clv__infer_same, work_function)
 
 const clv__op clv__ops_unary[] = {
-    {"", "Relu", 1, 1, 1, 1, CLV__OP_ELEMENTWISE | CLV__OP_KEEPS_ZERO, infer_relu, NULL, NULL},
-    {"", "Abs", 1, 1, 1, 1, CLV__OP_ELEMENTWISE | CLV__OP_KEEPS_ZERO, infer_abs, NULL, NULL},
-    {"", "Neg", 1, 1, 1, 1, CLV__OP_ELEMENTWISE | CLV__OP_KEEPS_ZERO, infer_neg, NULL, NULL},
+    {"", "Relu", 1, 1, 1, 1, CLV__OP_ELEMENTWISE | CLV__OP_KEEPS_ZERO | CLV__OP_KEEPS_STEPS, infer_relu, NULL, NULL},
+    {"", "Abs", 1, 1, 1, 1, CLV__OP_ELEMENTWISE | CLV__OP_KEEPS_ZERO | CLV__OP_KEEPS_STEPS, infer_abs, NULL, NULL},
+    {"", "Neg", 1, 1, 1, 1, CLV__OP_ELEMENTWISE | CLV__OP_KEEPS_ZERO | CLV__OP_KEEPS_STEPS, infer_neg, NULL, NULL},
     UNARY("IsNaN", infer_test, NULL),
     UNARY("IsInf", infer_test, NULL),
     UNARY("Not", infer_not, NULL),
@@ -119,6 +119,6 @@ const clv__op clv__ops_unary[] = {
     FUNCTION("Acosh"),
     FUNCTION("Atanh"),
     {"ai.onnx.ml", "Binarizer", 1, 1, 1, 1, CLV__OP_ELEMENTWISE, clv__infer_same, NULL, NULL},
-    {"", "Clip", 1, 3, 1, 1, CLV__OP_ELEMENTWISE, infer_clip, NULL, NULL},
+    {"", "Clip", 1, 3, 1, 1, CLV__OP_ELEMENTWISE | CLV__OP_KEEPS_STEPS, infer_clip, NULL, NULL},
     {.name = NULL},
 };

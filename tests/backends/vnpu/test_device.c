@@ -1,7 +1,10 @@
 /* The virtual NPU's memory and queues: unwritten and freed memory is poisoned, limits are enforced, commands run in order, and
  * events pass order and failures between streams. */
 #include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "backends/vnpu/memory.h"
 #include "backends/vnpu/queue.h"
@@ -51,6 +54,56 @@ static void blocks_are_apart_poisoned_and_checked(void **state) {
   assert_null(clv__vnpu_space_translate(space, UINT64_MAX, 1));
   for (int i = 0; i < BLOCKS; ++i) clv__vnpu_space_free(space, addresses[i], sizes[i]);
   assert_int_equal(clv__vnpu_space_used(space), 0);
+  clv__vnpu_space_close(space);
+}
+
+/* Returns whether reading a byte is a fault, tried in a process of its own. */
+static bool faults(const volatile uint8_t *at) {
+  fflush(NULL);
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGSEGV, SIG_DFL); /* no report of a sanitizer */
+    signal(SIGBUS, SIG_DFL);
+    _exit(*at == 0 ? 0 : 1);
+  }
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFSIGNALED(status);
+}
+
+/* Device addresses are no host addresses. The memory behind them lies between guard pages. In a guarded space it can be accessed
+ * only while somebody works on it. */
+static void memory_is_out_of_reach(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, clv__allocator_default());
+  clv__vnpu_space *space = open_space(&fake, "a", 0);
+  clv_error error = {0};
+  enum { BYTES = 8 << 20 }; /* a bank of its own */
+  uint64_t address, other;
+  assert_ok(clv__vnpu_space_allocate(space, BYTES, &address, &error), error);
+  uint8_t *memory = clv__vnpu_space_translate(space, address, BYTES);
+  assert_true(faults((const uint8_t *)(uintptr_t)address));
+  assert_true(faults(memory - 1));
+  assert_true(faults(memory + BYTES));
+  assert_false(faults(memory));
+  clv__vnpu_space_guard(space);
+  assert_true(faults(memory) && faults(memory + BYTES - 1));
+  assert_ok(clv__vnpu_space_allocate(space, 100, &other, &error), error); /* in another bank, which is shut too */
+  assert_true(faults(clv__vnpu_space_translate(space, other, 100)));
+  clv__vnpu_space_enter(space);
+  clv__vnpu_space_enter(space);
+  clv__vnpu_space_leave(space);
+  assert_false(faults(memory));
+  memory[0] = 7;
+  clv__vnpu_space_leave(space);
+  assert_true(faults(memory));
+  clv__vnpu_space_enter(space);
+  assert_int_equal(memory[0], 7);
+  assert_int_equal(*(uint8_t *)clv__vnpu_space_translate(space, other, 100), CLV__VNPU_POISON);
+  clv__vnpu_space_leave(space);
+  clv__vnpu_space_free(space, other, 100);
+  clv__vnpu_space_free(space, address, BYTES);
   clv__vnpu_space_close(space);
 }
 
@@ -397,6 +450,7 @@ static void operators_have_figures(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(blocks_are_apart_poisoned_and_checked),
+      cmocka_unit_test(memory_is_out_of_reach),
       cmocka_unit_test(freed_blocks_are_poisoned),
       cmocka_unit_test(limits_and_sharing),
       cmocka_unit_test(host_space_is_host_memory),

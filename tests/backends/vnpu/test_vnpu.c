@@ -170,10 +170,12 @@ static void scratch_is_poisoned_before_every_run(void **state) {
   clv__release(heap(), y.data);
   uint8_t *scratch = clv__vnpu_space_translate(device->space, session.instance->scratch, 64);
   assert_non_null(scratch);
+  clv__vnpu_space_enter(device->space);
   memset(scratch, 0, 64);
   assert_ok(fake_session_run(&session, heap(), &x, 1, &y, 1, &error), error);
   assert_true(*(float *)y.data == 1);
   for (int i = 4; i < 64; ++i) assert_int_equal(scratch[i], CLV__VNPU_POISON);
+  clv__vnpu_space_leave(device->space);
   clv__release(heap(), y.data);
   fake_session_close(&session);
   clv__shapes_destroy(shapes);
