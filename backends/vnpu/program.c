@@ -111,6 +111,9 @@ static clv_status fold(clv_executable *p, const clv__vnpu_instruction *instructi
   const clv_node_info *node = &instruction->node;
   clv__kernel_call call = clv__vnpu_call(node, inputs, outputs);
   call.error = error;
+  for (uint32_t i = 0; i < call.input_count; ++i) { /* Shape and Size would read unknown sizes */
+    if (node->inputs[i] != CLV_NO_VALUE && !clv__tensor_is_static(&inputs[i])) return CLV_OK;
+  }
   if (!clv__fold_is_possible(node->domain, &call)) return CLV_OK;
   CLV__TRY(clv__fold(instruction->kernel, &call, inputs, outputs, &p->arena, p->device->allocator));
   for (uint32_t i = 0; i < node->output_count; ++i) {
