@@ -104,6 +104,18 @@ static void fetch_types(const clv_executable *p, const uint32_t *values, uint32_
   }
 }
 
+/* Copies the data of a constant that is unaligned in the program's file. */
+static clv_status align(clv_executable *p, clv_tensor *constant, clv_error *error) {
+  size_t size_bytes, element = clv_dtype_size_bytes(constant->dtype);
+  if (constant->data == NULL || element < 2 || (uintptr_t)constant->data % element == 0) return CLV_OK;
+  if (!clv__tensor_size_bytes(constant, &size_bytes)) return clv__error_memory(error, SIZE_MAX);
+  void *copy = clv__arena_allocate_data(&p->arena, size_bytes);
+  if (copy == NULL) return clv__error_memory(error, size_bytes);
+  if (size_bytes > 0) memcpy(copy, constant->data, size_bytes);
+  constant->data = copy;
+  return CLV_OK;
+}
+
 /* Computes small outputs that depend only on shapes and constants, because shapes of later nodes may depend on them. They are
  * kept until inference is complete. The node still runs in every launch. */
 static clv_status fold(clv_executable *p, const clv__vnpu_instruction *instruction, clv_tensor *inputs, clv_tensor *outputs,
@@ -111,7 +123,14 @@ static clv_status fold(clv_executable *p, const clv__vnpu_instruction *instructi
   const clv_node_info *node = &instruction->node;
   clv__kernel_call call = clv__vnpu_call(node, inputs, outputs);
   call.error = error;
+  for (uint32_t i = 0; i < call.input_count; ++i) {
+    size_t size_bytes;
+    if (node->inputs[i] == CLV_NO_VALUE) continue;
+    if (!clv__tensor_size_bytes(&inputs[i], &size_bytes)) return CLV_OK; /* Shape and Size would read unknown sizes */
+    if (inputs[i].data != NULL && size_bytes > CLV__VNPU_INLINE_BYTES) return CLV_OK; /* not a size, and costly */
+  }
   if (!clv__fold_is_possible(node->domain, &call)) return CLV_OK;
+  for (uint32_t i = 0; i < call.input_count; ++i) CLV__TRY(align(p, &inputs[i], error));
   CLV__TRY(clv__fold(instruction->kernel, &call, inputs, outputs, &p->arena, p->device->allocator));
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (node->outputs[i] != CLV_NO_VALUE) p->types[node->outputs[i]].data = outputs[i].data;

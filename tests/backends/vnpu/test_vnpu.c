@@ -334,10 +334,16 @@ static clv_graph *make_open(bool is_sized_by_data, uint64_t *seed) {
   random_constant(&g, "w", CLV_F32, 2, (int64_t[]){COLUMNS, COLUMNS}, seed);
   fake_node(&g, "MatMul", "x w", "xw", NULL, 0);
   fake_node(&g, "Relu", "xw", "r", NULL, 0);
-  if (is_sized_by_data) fake_node(&g, "NonZero", "r", "where", NULL, 0);
+  if (is_sized_by_data) {
+    fake_node(&g, "NonZero", "r", "where", NULL, 0);
+    fake_node(&g, "Shape", "where", "size", NULL, 0); /* the sizes of a value whose sizes are unknown */
+    fake_node(&g, "Expand", "one size", "ones", NULL, 0);
+    random_constant(&g, "one", CLV_F32, 1, (int64_t[]){1}, seed);
+  }
   fake_node(&g, "Shape", "r", "shape", NULL, 0);
   fake_node(&g, "Reshape", "xw shape", "again", NULL, 0);
   if (is_sized_by_data) fake_output(&g, "where");
+  if (is_sized_by_data) fake_output(&g, "ones");
   fake_output(&g, "again");
   fake_output(&g, "x"); /* an input that is an output */
   return fake_graph_end(&g);
