@@ -404,6 +404,21 @@ static void views_make_no_boundary(void **state) {
 
 /* ---- Pass 5: limits and streaming ---- */
 
+/* The shape operand of a view is not data: it does not attract a view that its source's device cannot run. */
+static void shapes_attract_no_view(void **state) {
+  (void)state;
+  static const uint32_t spaces[] = {1, 2, 0};
+  small s;
+  outcome o;
+  small_begin(&s, 3, spaces, 1);
+  uint32_t x = small_node(&s, 1, 0);
+  small_view(&s, 6, x);
+  small_weight(&s, 1, CLV__NONE);
+  propagate_ok(&o, small_end(&s), false);
+  expect_pass(&o, "3", "01"); /* no device can read its source: the first one */
+  clv__arena_finish(&o.arena);
+}
+
 /* `width` nodes on the cpu, whose values gpu nodes read, `reads` values each. */
 static void feed(small *s, uint32_t width, uint32_t reads) {
   uint32_t values[SMALL_NODES];
@@ -745,6 +760,7 @@ int main(void) {
       cmocka_unit_test(best_supported_inputs),
       cmocka_unit_test(upgrade_in_one_memory),
       cmocka_unit_test(views_make_no_boundary),
+      cmocka_unit_test(shapes_attract_no_view),
       cmocka_unit_test(thirty_inputs),
       cmocka_unit_test(copies_are_shared),
       cmocka_unit_test(stated_limits_are_exact),
