@@ -34,13 +34,11 @@ static uint32_t any_node_of(const walk *w, uint32_t partition) {
 
 /* ---- The inputs that a node adds to its partition ---- */
 
-/* Returns the memory space in which a value is computed; for a graph input, the one in which it starts. */
+/* Returns the memory space in which a value is computed. A graph input starts in host memory even if the user placed it on a
+ * device, as in clv__split_copies(). */
 static uint32_t birth_of(const walk *w, uint32_t value) {
-  const clv__problem *problem = w->problem;
-  uint32_t producer = problem->producers[value];
-  if (producer != CLV__NONE) return problem->spaces[w->placing->devices[producer]];
-  uint32_t home = problem->value_homes == NULL ? CLV__NONE : problem->value_homes[value];
-  return home == CLV__NONE ? 0 : problem->spaces[home];
+  uint32_t producer = w->problem->producers[value];
+  return producer == CLV__NONE ? 0 : w->problem->spaces[w->placing->devices[producer]];
 }
 
 static bool is_copied(const walk *w, uint32_t value, uint32_t space) {
@@ -182,8 +180,9 @@ static bool fits_open(const walk *w, uint32_t node, uint32_t *inputs) {
   return limit == 0 || run->inputs + *inputs <= limit;
 }
 
+/* A node that alone exceeds a limit which its device does not state gets a partition of its own. */
 static clv_status open_with(walk *w, uint32_t node, uint32_t *inputs, clv_error *error) {
-  uint32_t device = w->placing->devices[node], partition = w->cut->count++, limit = limit_of(w, device);
+  uint32_t device = w->placing->devices[node], partition = w->cut->count++, limit = w->problem->limits[device].max_inputs;
   w->cut->devices[partition] = device;
   w->cut->nodes[partition] = node;
   w->parts[partition] = (part){0};

@@ -18,7 +18,7 @@ typedef struct clv__list_cut {
 /* Cuts `placing` (devices, causes, groups, streamed) and stores the cut in it. A view inside the run of another device goes into
  * the partition of its source. If it has no source partition, as a view of a graph input, it joins the run and changes its
  * device, unless it is pinned or that device does not support it. Views before all other nodes join the first run in the same
- * way. A node whose own inputs exceed the limit gives CLV_NOT_SUPPORTED; the message names the node. */
+ * way. A node whose own inputs exceed the stated limit gives CLV_NOT_SUPPORTED; the message names the node. */
 clv_status clv__place_cut_list(const clv__problem *problem, const clv__list_cut *options, clv__arena *arena,
                                clv__placing *placing, clv_error *error);
 
