@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "place/node.h"
+#include "place/views.h"
 
 typedef struct part {
   uint32_t node_count;
@@ -21,7 +22,7 @@ typedef struct walk {
   uint32_t *seen;        /* by value, for devices with an input limit: the last partition (+ 1) that reads it from outside */
   uint32_t *weight_seen; /* by weight: the last partition (+ 1) that it is streamed for */
   uint32_t latest[16];   /* by device: its last partition */
-  uint32_t lead;         /* the device of the first run */
+  clv__views views;
 } walk;
 
 static uint32_t group_of(const walk *w, uint32_t node) {
@@ -145,19 +146,18 @@ static uint32_t find_earlier(const walk *w, uint32_t view) {
   return latest != CLV__NONE && fits_earlier(w, view, latest) ? latest : CLV__NONE;
 }
 
-/* Puts the view into an earlier partition if one has room, and returns whether it did. If not, the view may have changed to the
- * device of the run around it. */
+/* Puts the view into an earlier partition if one has room, and returns whether it did. If none has, the view may have changed to
+ * the device of the run around it. */
 static bool place_view(walk *w, uint32_t view) {
-  bool is_open = w->cut->count > 0;
-  uint32_t around = is_open ? w->cut->devices[w->cut->count - 1] : w->lead;
-  uint32_t around_group = is_open ? group_of(w, any_node_of(w, w->cut->count - 1)) : group_of(w, view);
+  if (w->cut->count == 0) return false;
+  uint32_t open = w->cut->count - 1, around = w->cut->devices[open], around_group = group_of(w, any_node_of(w, open));
   if (w->placing->devices[view] == around && group_of(w, view) == around_group) return false;
   uint32_t earlier = find_earlier(w, view);
   if (earlier != CLV__NONE) {
     add_to_partition(w, view, earlier, bound_inputs(w, view, earlier));
     return true;
   }
-  bool is_fixed = w->problem->pins[view] != CLV__NONE || group_of(w, view) != CLV__NONE;
+  bool is_fixed = w->problem->pins[view] != CLV__NONE || group_of(w, view) != CLV__NONE || w->views.stays[view];
   if (is_fixed || !clv__can_run(w->problem, view, around) || (w->options->closed >> around & 1u) != 0) return false;
   w->placing->devices[view] = around;
   w->placing->causes[view] = w->options->joined;
@@ -208,17 +208,9 @@ static void gather(const clv__problem *problem, const part *parts, clv__cut *cut
 
 static clv_status walk_list(walk *w, clv_error *error) {
   const clv__problem *problem = w->problem;
-  const uint32_t *order = w->options->order;
   memset(w->latest, 0xff, sizeof w->latest); /* CLV__NONE */
   for (uint32_t i = 0; i < problem->node_count; ++i) {
-    uint32_t node = order == NULL ? i : order[i];
-    if (i == 0) w->lead = w->placing->devices[node];
-    if (clv__node_is_view(problem, node)) continue;
-    w->lead = w->placing->devices[node];
-    break;
-  }
-  for (uint32_t i = 0; i < problem->node_count; ++i) {
-    uint32_t node = order == NULL ? i : order[i];
+    uint32_t node = w->views.order[i];
     if (clv__node_is_view(problem, node) && place_view(w, node)) continue;
     uint32_t inputs;
     if (!fits_open(w, node, &inputs)) CLV__TRY(open_with(w, node, &inputs, error));
@@ -246,6 +238,8 @@ clv_status clv__place_cut_list(const clv__problem *problem, const clv__list_cut 
     status = clv__error_memory(error, count * sizeof *w.parts);
     goto cleanup;
   }
+  const clv__view_options views = {options->order, options->joined, options->closed};
+  CLV__TRY_GOTO(clv__place_views(problem, &views, arena, placing, &w.views, error));
   CLV__TRY_GOTO(walk_list(&w, error));
   gather(problem, w.parts, &cut);
   placing->cut = cut;

@@ -386,7 +386,7 @@ static const clv__cause causes[] = {
     {"3.upg", "moved to a device of higher priority with the same memory"},
     {"4.vsrc", "moves no data, so it stays where its source is"},
     {"4.cur", "no rule placed it, so it stays in the surrounding partition"},
-    {"5.cur", "a view at the start of a partition joins that partition"},
+    {"5.cur", "a view of a graph input joins its readers, or its source's partition is full"},
     {NULL, NULL},
 };
 
