@@ -189,10 +189,7 @@ static clv_status open_with(walk *w, uint32_t node, uint32_t *inputs, clv_error 
   w->latest[device] = partition;
   *inputs = count_inputs(w, node, partition);
   if (limit == 0 || *inputs <= limit) return CLV_OK;
-  char text[16], device_text[16];
-  return clv__error_set(
-      error, CLV_NOT_SUPPORTED, "node '%s' reads %u values from other partitions; %s supports at most %u per partition",
-      clv__problem_node_name(w->problem, node, text), *inputs, clv__problem_device_name(w->problem, device, device_text), limit);
+  return clv__split_too_many_inputs(w->problem, node, device, *inputs, error);
 }
 
 /* Collects the nodes of each partition, ascending. */

@@ -123,6 +123,8 @@ static inline const clv_graph_view *clv__partition_sized(const clv__partition *p
 /* The user's choices, by graph node or value: a device, or CLV__NO_ID. Values are inputs, outputs, state and weights. */
 typedef struct clv__fixed {
   const uint32_t *nodes, *values;
+  bool
+      is_grouped; /* a plan file gives the partitions: a node beyond a device's limit of inputs may be within a partition there */
 } clv__fixed;
 
 /* Computes prices and fills plan->problem (problem.c). `fixed` may be NULL, and so may its arrays. */

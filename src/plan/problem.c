@@ -191,20 +191,33 @@ static void describe_devices(making *m) {
   problem->spaces = spaces, problem->limits = limits, problem->launch_ns = launch_ns, problem->device_names = names;
 }
 
-/* Returns whether to exclude the node from a device because the profile shows that it is too large for it. It is not excluded if
- * the user fixed its device or no other device supports it. */
-static bool is_too_large(const making *m, uint32_t node, uint32_t device) {
+/* Returns why the node is too large for the device, although the device supports it: according to the profile, or because it
+ * alone reads more values than a partition may. NULL: it is not. */
+static const char *find_excess(making *m, uint32_t node, uint32_t device) {
+  const clv__problem *problem = m->problem;
+  uint32_t inputs = problem->read_offsets[node + 1] - problem->read_offsets[node], most = problem->limits[device].max_inputs;
+  if (clv__cost_node(m->plan->costs, problem->node_ids[node], device).infeasible)
+    return "too large for this device, according to the profile";
+  if (most == 0 || inputs <= most || (m->fixed != NULL && m->fixed->is_grouped)) return NULL;
+  char text[80];
+  snprintf(text, sizeof text, "it reads %u values; a partition may read at most %u", inputs, most);
+  const char *reason = clv__arena_string(&m->plan->arena, text, strlen(text));
+  if (reason == NULL) m->failed = true;
+  return reason;
+}
+
+/* Excludes the node from a device that it is too large for, and returns whether it did. A node is not excluded if the user fixed
+ * its device or no other device supports it: a partition with the producers of its inputs may read fewer values. */
+static bool exclude_too_large(making *m, uint32_t node, uint32_t device) {
   clv__capability *capability = &m->plan->capability;
   clv_node_id id = m->problem->node_ids[node];
   bool is_fixed = m->problem->pins[node] != CLV__NONE, has_other = false;
-  if (is_fixed || !clv__cost_node(m->plan->costs, id, device).infeasible) return false;
   for (uint32_t d = 0; d < m->problem->device_count; ++d) {
     has_other = has_other || (d != device && clv__capability_reason(capability, id, d) == NULL);
   }
-  if (has_other) {
-    capability->reasons[(size_t)id * capability->device_count + device] = "too large for this device, according to the profile";
-  }
-  return has_other;
+  const char *reason = is_fixed || !has_other ? NULL : find_excess(m, node, device);
+  if (reason != NULL) capability->reasons[(size_t)id * capability->device_count + device] = reason;
+  return reason != NULL;
 }
 
 static void price_nodes(making *m, const clv_graph_view *whole) {
@@ -225,7 +238,7 @@ static void price_nodes(making *m, const clv_graph_view *whole) {
       const clv__device *device = &plan->devices->items[d];
       uint64_t *time_ns = &node_ns[(size_t)n * device_count + d];
       *time_ns = CLV__NO_TIME;
-      if (clv__capability_reason(&plan->capability, id, d) != NULL || is_too_large(m, n, d)) continue;
+      if (clv__capability_reason(&plan->capability, id, d) != NULL || exclude_too_large(m, n, d)) continue;
       supports[n] |= (uint16_t)(1u << d);
       if (!device->is_lost && device->backend->prefers != NULL && device->backend->prefers(device->handle, whole, id))
         prefers[n] |= (uint16_t)(1u << d);

@@ -364,6 +364,44 @@ static void edits_beyond_the_inputs_of_a_device(void **state) {
   machine_close(&m);
 }
 
+/* A node that alone reads more values than a partition may is not supported there, so every strategy places it elsewhere. If no
+ * other device runs it, or it is pinned, the plan is refused. */
+static void a_node_beyond_the_inputs_of_a_device(void **state) {
+  (void)state;
+  static const char *const strategies[] = {"contiguous", "delegate", "ready", "propagate", "propagate-graph", "optimal"};
+  machine m;
+  const char *specs[] = {"{\"operators\": {\"Sum\": {}, \"Relu\": {}}, \"max_partition_inputs\": 2}"};
+  machine_open(&m, "npu,cpu", 1, specs);
+  test_graph g;
+  test_graph_begin(&g, &m.counting.allocator, 5);
+  for (uint32_t i = 0; i < 3; ++i) test_graph_input(&g, (const char *[]){"a", "b", "c"}[i], CLV_F32, 1, (const int64_t[]){8});
+  test_graph_node(&g, "relu", "Relu", "a", "r");
+  test_graph_node(&g, "sum", "Sum", "r,b,c", "s");
+  test_graph_node(&g, "last", "Relu", "s", "y");
+  clv_graph *graph = test_graph_end(&g, "y");
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  for (size_t i = 0; i < sizeof strategies / sizeof *strategies; ++i) {
+    options.strategy = strategies[i];
+    clv_plan *plan = machine_plan(&m, graph, NULL, options);
+    assert_int_equal(plan->placement.devices[1], 1);
+    const char *reason = clv__capability_reason(&plan->capability, 1, 0);
+    assert_non_null(reason);
+    assert_string_equal(reason, "it reads 3 values; a partition may read at most 2");
+    assert_null(clv__capability_reason(&plan->capability, 0, 0));
+    clv_plan_destroy(plan);
+    const clv_assignment pin = {"sum", "npu"};
+    options.pins = &pin;
+    options.pin_count = 1;
+    clv_error error;
+    assert_int_equal(clv_plan_make(graph, m.devices, &options, &plan, &error), CLV_NOT_SUPPORTED);
+    if (strstr(error.message, "node 'sum' reads 3 values from other partitions; npu supports at most 2") == NULL)
+      fail_msg("%s: %s", strategies[i], error.message);
+    options.pin_count = 0;
+  }
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
 /* A what-if plan can neither be run nor read back as an ordinary plan, unless the devices support all its operators anyway. */
 static void supposed_plans(void **state) {
   (void)state;
@@ -549,6 +587,7 @@ int main(void) {
       cmocka_unit_test(kept_values_stay),
       cmocka_unit_test(edits),
       cmocka_unit_test(edits_beyond_the_inputs_of_a_device),
+      cmocka_unit_test(a_node_beyond_the_inputs_of_a_device),
       cmocka_unit_test(supposed_plans),
       cmocka_unit_test(nothing_to_do),
       cmocka_unit_test(allocations_fail),
