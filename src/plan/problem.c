@@ -220,28 +220,24 @@ static bool exclude_too_large(making *m, uint32_t node, uint32_t device) {
   return reason != NULL;
 }
 
-static void price_nodes(making *m, const clv_graph_view *whole) {
+static void price_nodes(making *m) {
   const clv_plan *plan = m->plan;
   clv__problem *problem = m->problem;
   uint32_t device_count = problem->device_count;
-  uint16_t *supports = make_array(m, problem->node_count, sizeof *supports),
-           *prefers = make_array(m, problem->node_count, sizeof *prefers);
+  uint16_t *supports = make_array(m, problem->node_count, sizeof *supports);
   uint32_t *pins = make_array(m, problem->node_count, sizeof *pins);
   uint64_t *node_ns = make_array(m, (size_t)problem->node_count * device_count, sizeof *node_ns);
   uint64_t *saving_ns = make_array(m, (size_t)problem->read_offsets[problem->node_count] * device_count, sizeof *saving_ns);
   if (m->failed) return;
-  problem->supports = supports, problem->prefers = prefers, problem->pins = pins, problem->node_ns = node_ns;
+  problem->supports = supports, problem->pins = pins, problem->node_ns = node_ns;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     clv_node_id id = problem->node_ids[n];
     pins[n] = m->fixed == NULL || m->fixed->nodes == NULL ? CLV__NONE : m->fixed->nodes[id];
     for (uint32_t d = 0; d < device_count; ++d) {
-      const clv__device *device = &plan->devices->items[d];
       uint64_t *time_ns = &node_ns[(size_t)n * device_count + d];
       *time_ns = CLV__NO_TIME;
       if (clv__capability_reason(&plan->capability, id, d) != NULL || exclude_too_large(m, n, d)) continue;
       supports[n] |= (uint16_t)(1u << d);
-      if (!device->is_lost && device->backend->prefers != NULL && device->backend->prefers(device->handle, whole, id))
-        prefers[n] |= (uint16_t)(1u << d);
       *time_ns = (problem->flags[n] & CLV__NODE_VIEW) != 0 ? 0 : clv__cost_node(plan->costs, id, d).time_ns;
     }
   }
@@ -307,10 +303,11 @@ clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const 
   if (!m.failed) index_values(&m);
   if (!m.failed) describe_values(&m);
   if (!m.failed) describe_devices(&m);
-  if (!m.failed) price_nodes(&m, whole);
+  if (!m.failed) price_nodes(&m);
   if (!m.failed) price_copies(&m);
   if (m.failed) return clv__error_memory(error, (size_t)plan->graph->value_count * sizeof *m.values);
   CLV__TRY(clv__plan_ask_streams(plan, problem, error));
+  CLV__TRY(clv__plan_ask_prefers(plan, whole, problem, error));
   plan->problem = problem;
   plan->problem_nodes = m.nodes;
   if (profile != NULL) {
