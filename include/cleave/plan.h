@@ -55,14 +55,17 @@ typedef struct clv_plan_options {
   const clv_assignment *values;
   uint32_t suppose_count; /* operators assumed to be supported by a device, for a what-if. The plan cannot be run */
   const clv_assignment *supposes;
-  bool record_passes; /* record the result of each pass of the strategy `propagate` */
-  bool name_others;   /* if no device supports a node, open the other devices found here, as "auto" does, and name those that
-                         support it in the error. Opening them may take seconds */
+  bool record_passes;  /* record the result of each pass of the strategy `propagate` */
+  bool name_others;    /* if no device supports a node, open the other devices found here, as "auto" does, and name those that
+                          support it in the error. Opening them may take seconds */
+  const char *offload; /* whether `propagate` gives a device the nodes that it prefers although their weights are in host memory.
+                          "auto" (also NULL): unless copying placed weights in every run takes longer than the node gains; "on":
+                          always; "off": never */
 } clv_plan_options;
 #define CLV_PLAN_OPTIONS_INIT                                                                                                    \
   {                                                                                                                              \
     sizeof(clv_plan_options), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, \
-        false, false                                                                                                             \
+        false, false, NULL                                                                                                       \
   }
 
 /* Plans `graph` for `devices`. Both must outlive the plan.

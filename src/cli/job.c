@@ -196,8 +196,9 @@ static clv_status refuse_decided(cli_invocation *cli, cli_option_id option, clv_
 
 /* Rejects options that a plan file has already decided. Sizes may still be open; see complete_sizes(). */
 static clv_status refuse_planning_options(cli_invocation *cli, clv_error *error) {
-  static const cli_option_id decided[] = {OPTION_STRATEGY, OPTION_SPLIT,   OPTION_OBJECTIVE, OPTION_PIN,  OPTION_PINS,
-                                          OPTION_FORCE,    OPTION_WEIGHTS, OPTION_VALUE,     OPTION_DUMP, OPTION_EXPLAIN_PASSES};
+  static const cli_option_id decided[] = {OPTION_STRATEGY, OPTION_SPLIT, OPTION_OBJECTIVE,     OPTION_PIN,
+                                          OPTION_PINS,     OPTION_FORCE, OPTION_WEIGHTS,       OPTION_VALUE,
+                                          OPTION_OFFLOAD,  OPTION_DUMP,  OPTION_EXPLAIN_PASSES};
   for (size_t i = 0; i < sizeof decided / sizeof *decided; ++i) CLV__TRY(refuse_decided(cli, decided[i], error));
   return CLV_OK;
 }

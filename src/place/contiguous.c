@@ -1,6 +1,7 @@
 /* `contiguous`: each node goes to the first device, in order of priority, that supports it. Views go to the device of their
  * source, so they cause no boundary. */
 #include "place/list_cut.h"
+#include "place/views.h"
 
 /* Returns the device of a view's source; CLV__NONE if the node is not a view, or if the source is a graph input. */
 static uint32_t source_device(const clv__problem *problem, uint32_t node, const uint32_t *devices) {
@@ -27,7 +28,10 @@ clv_status clv__place_contiguous(const clv__place_input *input, clv__arena *aren
     placing->causes[n] = *device == 0 ? "first" : "supported";
   }
   const clv__list_cut options = {.joined = "view"};
-  return input->split == CLV__SPLIT_LINEAR ? clv__place_cut_list(problem, &options, arena, placing, error) : CLV_OK;
+  if (input->split == CLV__SPLIT_LINEAR) return clv__place_cut_list(problem, &options, arena, placing, error);
+  const clv__view_options view_options = {.joined = "view"};
+  clv__views views;
+  return clv__place_views(problem, &view_options, arena, placing, &views, error);
 }
 
 static const clv__cause causes[] = {

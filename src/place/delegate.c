@@ -6,6 +6,7 @@
 #include "place/groups.h"
 #include "place/list_cut.h"
 #include "place/node.h"
+#include "place/views.h"
 
 typedef struct delegating {
   const clv__problem *problem;
@@ -30,8 +31,7 @@ static uint32_t takers(const delegating *d, uint32_t node) {
   return mask;
 }
 
-/* Places one node. With `wait`, a view of a graph input gets no device and no cause yet, because it follows its readers. */
-static clv_status place_node(const delegating *d, uint32_t node, bool wait, clv_error *error) {
+static clv_status place_node(const delegating *d, uint32_t node, clv_error *error) {
   const clv__problem *problem = d->problem;
   uint32_t *device = &d->placing->devices[node], take = takers(d, node);
   const char **cause = &d->placing->causes[node];
@@ -42,7 +42,6 @@ static clv_status place_node(const delegating *d, uint32_t node, bool wait, clv_
   }
   if (clv__node_is_view(problem, node)) {
     uint32_t source = clv__node_source(problem, node), at = source == CLV__NONE ? CLV__NONE : d->placing->devices[source];
-    if (at == CLV__NONE && wait) return CLV_OK;
     uint32_t rest = problem->supports[node] & ~(((1u << d->last) - 1) & d->closed);
     if (at != CLV__NONE && ((take | rest) >> at & 1u) != 0) {
       *device = at;
@@ -59,21 +58,6 @@ static clv_status place_node(const delegating *d, uint32_t node, bool wait, clv_
   *device = clv__can_run(problem, node, d->last) ? d->last : (uint32_t)__builtin_ctz(problem->supports[node]);
   *cause = "rest";
   return CLV_OK;
-}
-
-/* Places a view that had to wait until its readers were placed: on the first of their devices that can run it. */
-static clv_status place_waiting(const delegating *d, uint32_t node, clv_error *error) {
-  const clv__problem *problem = d->problem;
-  uint32_t value = problem->writes[problem->write_offsets[node]];
-  uint32_t open = problem->supports[node] & (takers(d, node) | ~(((1u << d->last) - 1) & d->closed));
-  for (uint32_t i = problem->reader_offsets[value]; i < problem->reader_offsets[value + 1]; ++i) {
-    uint32_t device = d->placing->devices[problem->readers[i]];
-    if (device == CLV__NONE || (open >> device & 1u) == 0) continue;
-    d->placing->devices[node] = device;
-    d->placing->causes[node] = "view";
-    return CLV_OK;
-  }
-  return place_node(d, node, false, error);
 }
 
 /* Renumbers groups, so that no two devices share a number and there are at most as many groups as nodes. */
@@ -117,14 +101,7 @@ clv_status clv__place_delegate(const clv__place_input *input, clv__arena *arena,
   for (uint32_t device = 0; input->claims != NULL && device < d.last; ++device) {
     if (input->claims[device] != NULL) d.closed |= 1u << device;
   }
-  bool is_waiting = false;
-  for (uint32_t n = 0; n < problem->node_count; ++n) {
-    CLV__TRY(place_node(&d, n, true, error));
-    is_waiting = is_waiting || placing->devices[n] == CLV__NONE;
-  }
-  for (uint32_t n = problem->node_count; is_waiting && n-- > 0;) {
-    if (placing->devices[n] == CLV__NONE) CLV__TRY(place_waiting(&d, n, error));
-  }
+  for (uint32_t n = 0; n < problem->node_count; ++n) CLV__TRY(place_node(&d, n, error));
   clv__list_cut options = {.joined = "view", .closed = d.closed};
   uint32_t *order = NULL;
   if (d.closed != 0) {
@@ -132,7 +109,10 @@ clv_status clv__place_delegate(const clv__place_input *input, clv__arena *arena,
     CLV__TRY(clv__groups_order(problem, placing->groups, arena, &order, error));
     options.order = order;
   }
-  return input->split == CLV__SPLIT_LINEAR ? clv__place_cut_list(problem, &options, arena, placing, error) : CLV_OK;
+  if (input->split == CLV__SPLIT_LINEAR) return clv__place_cut_list(problem, &options, arena, placing, error);
+  const clv__view_options view_options = {.joined = "view", .closed = d.closed};
+  clv__views views;
+  return clv__place_views(problem, &view_options, arena, placing, &views, error);
 }
 
 static const clv__cause causes[] = {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "place/node.h"
+#include "place/views.h"
 
 typedef struct part {
   uint32_t node_count;
@@ -21,7 +22,7 @@ typedef struct walk {
   uint32_t *seen;        /* by value, for devices with an input limit: the last partition (+ 1) that reads it from outside */
   uint32_t *weight_seen; /* by weight: the last partition (+ 1) that it is streamed for */
   uint32_t latest[16];   /* by device: its latest partition so far */
-  uint32_t lead;         /* the device of the first node that is not a view */
+  clv__views views;
 } walk;
 
 static uint32_t group_of(const walk *w, uint32_t node) {
@@ -34,13 +35,11 @@ static uint32_t any_node_of(const walk *w, uint32_t partition) {
 
 /* ---- The inputs that a node adds to its partition ---- */
 
-/* Returns the memory space in which a value is computed; for a graph input, the one in which it starts. */
+/* Returns the memory space in which a value is computed. A graph input starts in host memory even if the user placed it on a
+ * device, as in clv__split_copies(). */
 static uint32_t birth_of(const walk *w, uint32_t value) {
-  const clv__problem *problem = w->problem;
-  uint32_t producer = problem->producers[value];
-  if (producer != CLV__NONE) return problem->spaces[w->placing->devices[producer]];
-  uint32_t home = problem->value_homes == NULL ? CLV__NONE : problem->value_homes[value];
-  return home == CLV__NONE ? 0 : problem->spaces[home];
+  uint32_t producer = w->problem->producers[value];
+  return producer == CLV__NONE ? 0 : w->problem->spaces[w->placing->devices[producer]];
 }
 
 static bool is_copied(const walk *w, uint32_t value, uint32_t space) {
@@ -147,19 +146,18 @@ static uint32_t find_earlier(const walk *w, uint32_t view) {
   return latest != CLV__NONE && fits_earlier(w, view, latest) ? latest : CLV__NONE;
 }
 
-/* Puts the view into an earlier partition if one has room, and returns whether it did. If not, the view may have changed to the
- * device of the run around it. */
+/* Puts the view into an earlier partition if one has room, and returns whether it did. If none has, the view may have changed to
+ * the device of the run around it. */
 static bool place_view(walk *w, uint32_t view) {
-  bool is_open = w->cut->count > 0;
-  uint32_t around = is_open ? w->cut->devices[w->cut->count - 1] : w->lead;
-  uint32_t around_group = is_open ? group_of(w, any_node_of(w, w->cut->count - 1)) : group_of(w, view);
+  if (w->cut->count == 0) return false;
+  uint32_t open = w->cut->count - 1, around = w->cut->devices[open], around_group = group_of(w, any_node_of(w, open));
   if (w->placing->devices[view] == around && group_of(w, view) == around_group) return false;
   uint32_t earlier = find_earlier(w, view);
   if (earlier != CLV__NONE) {
     add_to_partition(w, view, earlier, bound_inputs(w, view, earlier));
     return true;
   }
-  bool is_fixed = w->problem->pins[view] != CLV__NONE || group_of(w, view) != CLV__NONE;
+  bool is_fixed = w->problem->pins[view] != CLV__NONE || group_of(w, view) != CLV__NONE || w->views.stays[view];
   if (is_fixed || !clv__can_run(w->problem, view, around) || (w->options->closed >> around & 1u) != 0) return false;
   w->placing->devices[view] = around;
   w->placing->causes[view] = w->options->joined;
@@ -182,18 +180,16 @@ static bool fits_open(const walk *w, uint32_t node, uint32_t *inputs) {
   return limit == 0 || run->inputs + *inputs <= limit;
 }
 
+/* A node that alone exceeds a limit which its device does not state gets a partition of its own. */
 static clv_status open_with(walk *w, uint32_t node, uint32_t *inputs, clv_error *error) {
-  uint32_t device = w->placing->devices[node], partition = w->cut->count++, limit = limit_of(w, device);
+  uint32_t device = w->placing->devices[node], partition = w->cut->count++, limit = w->problem->limits[device].max_inputs;
   w->cut->devices[partition] = device;
   w->cut->nodes[partition] = node;
   w->parts[partition] = (part){0};
   w->latest[device] = partition;
   *inputs = count_inputs(w, node, partition);
   if (limit == 0 || *inputs <= limit) return CLV_OK;
-  char text[16], device_text[16];
-  return clv__error_set(
-      error, CLV_NOT_SUPPORTED, "node '%s' reads %u values from other partitions; %s supports at most %u per partition",
-      clv__problem_node_name(w->problem, node, text), *inputs, clv__problem_device_name(w->problem, device, device_text), limit);
+  return clv__split_too_many_inputs(w->problem, node, device, *inputs, error);
 }
 
 /* Collects the nodes of each partition, ascending. */
@@ -209,17 +205,9 @@ static void gather(const clv__problem *problem, const part *parts, clv__cut *cut
 
 static clv_status walk_list(walk *w, clv_error *error) {
   const clv__problem *problem = w->problem;
-  const uint32_t *order = w->options->order;
   memset(w->latest, 0xff, sizeof w->latest); /* CLV__NONE */
   for (uint32_t i = 0; i < problem->node_count; ++i) {
-    uint32_t node = order == NULL ? i : order[i];
-    if (i == 0) w->lead = w->placing->devices[node];
-    if (clv__node_is_view(problem, node)) continue;
-    w->lead = w->placing->devices[node];
-    break;
-  }
-  for (uint32_t i = 0; i < problem->node_count; ++i) {
-    uint32_t node = order == NULL ? i : order[i];
+    uint32_t node = w->views.order[i];
     if (clv__node_is_view(problem, node) && place_view(w, node)) continue;
     uint32_t inputs;
     if (!fits_open(w, node, &inputs)) CLV__TRY(open_with(w, node, &inputs, error));
@@ -247,6 +235,8 @@ clv_status clv__place_cut_list(const clv__problem *problem, const clv__list_cut 
     status = clv__error_memory(error, count * sizeof *w.parts);
     goto cleanup;
   }
+  const clv__view_options views = {options->order, options->joined, options->closed};
+  CLV__TRY_GOTO(clv__place_views(problem, &views, arena, placing, &w.views, error));
   CLV__TRY_GOTO(walk_list(&w, error));
   gather(problem, w.parts, &cut);
   placing->cut = cut;

@@ -12,14 +12,14 @@ enum { CLV__PROPAGATE_COPIES = 30 }; /* the copy_limit of `propagate` */
 typedef struct clv__list_cut {
   const uint32_t *order; /* the list: all nodes in a topological order. NULL: in the order of their numbers */
   uint32_t copy_limit;   /* most values and streamed weights copied per partition if its device has no input limit; 0: none */
-  const char *joined;    /* cause of a view that moves to the device of the run around it */
+  const char *joined;    /* cause of a view that moves to the device of its readers, or of the run around it */
   uint32_t closed;       /* bit d: no view may move to device d */
 } clv__list_cut;
 
-/* Cuts `placing` (devices, causes, groups, streamed) and stores the cut in it. A view inside the run of another device goes into
- * the partition of its source. If it has no source partition, as a view of a graph input, it joins the run and changes its
- * device, unless it is pinned or that device does not support it. Views before all other nodes join the first run in the same
- * way. A node whose own inputs exceed the limit gives CLV_NOT_SUPPORTED; the message names the node. */
+/* Cuts `placing` (devices, causes, groups, streamed) and stores the cut in it. Views of graph inputs are placed by their readers
+ * (views.h). Any other view inside the run of another device goes into the partition of its source. If that partition is full,
+ * the view joins the run and changes its device, unless it is pinned or that device does not support it. A node whose own inputs
+ * exceed the stated limit of its device gives CLV_NOT_SUPPORTED; the message names the node. */
 clv_status clv__place_cut_list(const clv__problem *problem, const clv__list_cut *options, clv__arena *arena,
                                clv__placing *placing, clv_error *error);
 

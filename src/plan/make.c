@@ -25,6 +25,7 @@ typedef struct chosen {
   const clv__strategy *strategy;
   clv__split_mode split;
   clv__objective objective;
+  clv__offload offload;
 } chosen;
 
 /* Finds the index of `word` in a NULL-terminated list. The error lists the known words. */
@@ -45,6 +46,7 @@ static clv_status choose_all(const clv_plan_options *options, chosen *is, clv_er
                                 clv__split_name(CLV__SPLIT_FEWEST), NULL};
   const char *const objectives[] = {clv__objective_name(CLV__LATENCY), clv__objective_name(CLV__OVERLAP),
                                     clv__objective_name(CLV__THROUGHPUT), NULL};
+  static const char *const offloads[] = {"auto", "on", "off", NULL};
   const char *names[32] = {NULL};
   uint32_t index = 0;
   for (; clv__strategies[index] != NULL && index < 31; ++index) names[index] = clv__strategies[index]->name;
@@ -58,6 +60,8 @@ static clv_status choose_all(const clv_plan_options *options, chosen *is, clv_er
   CLV__TRY(
       choose("objective", options->objective == NULL ? objectives[CLV__LATENCY] : options->objective, objectives, &index, error));
   is->objective = (clv__objective)index;
+  CLV__TRY(choose("offload", options->offload == NULL ? "auto" : options->offload, offloads, &index, error));
+  is->offload = (clv__offload)index;
   return CLV_OK;
 }
 
@@ -191,6 +195,7 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
   CLV__TRY(clv__plan_create(graph, devices, options.sizes, options.size_count, options.keeps, options.keep_count, &plan, error));
   plan->time_load_ms = now_ms() - start;
   plan->objective = is.objective;
+  plan->offload = is.offload;
   plan->split = is.split;
   plan->split_is_given = options.split != NULL;
   clv_status status;

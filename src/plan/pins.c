@@ -103,6 +103,6 @@ clv_status clv__fixed_resolve(clv_plan *plan, const clv_plan_options *options, c
   CLV__TRY(fix_nodes(plan, options, nodes, error));
   CLV__TRY(fix_values(plan, options->weights, options->weight_count, true, values, error));
   CLV__TRY(fix_values(plan, options->values, options->value_count, false, values, error));
-  *fixed = (clv__fixed){nodes, values};
+  *fixed = (clv__fixed){.nodes = nodes, .values = values};
   return CLV_OK;
 }

@@ -43,6 +43,13 @@ typedef struct clv__transfer {
   clv__boundary boundary;
 } clv__transfer;
 
+/* Whether a device gets nodes that it prefers although their weights are in another memory. */
+typedef enum clv__offload {
+  CLV__OFFLOAD_AUTO, /* if that pays for copying the weights in every run */
+  CLV__OFFLOAD_ON,
+  CLV__OFFLOAD_OFF
+} clv__offload;
+
 typedef struct clv__step {
   bool is_transfer;
   uint32_t index;            /* index of the partition or transfer */
@@ -91,6 +98,7 @@ struct clv_plan {
   clv__split_mode split;
   bool split_is_given; /* the user or the file chose `split`; otherwise it is the strategy's default */
   clv__objective objective;
+  clv__offload offload;
 
   uint32_t gone;                          /* bits of the devices that were removed, also before the plan was made */
   const char *gone_why[CLV__MAX_DEVICES]; /* by device: "removed: …" */
@@ -123,6 +131,8 @@ static inline const clv_graph_view *clv__partition_sized(const clv__partition *p
 /* The user's choices, by graph node or value: a device, or CLV__NO_ID. Values are inputs, outputs, state and weights. */
 typedef struct clv__fixed {
   const uint32_t *nodes, *values;
+  bool
+      is_grouped; /* a plan file gives the partitions: a node beyond a device's limit of inputs may be within a partition there */
 } clv__fixed;
 
 /* Computes prices and fills plan->problem (problem.c). `fixed` may be NULL, and so may its arrays. */
@@ -130,6 +140,9 @@ clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const 
 
 /* Asks devices which weights they accept as inputs (streams.c) and fills problem->streams. clv__plan_set_problem() calls it. */
 clv_status clv__plan_ask_streams(clv_plan *plan, clv__problem *problem, clv_error *error);
+/* Asks devices which nodes they prefer to run although the weights are elsewhere, and fills problem->prefers (offload.c).
+ * clv__plan_set_problem() calls it; everything else of `problem` must be filled. */
+clv_status clv__plan_ask_prefers(clv_plan *plan, const clv_graph_view *whole, clv__problem *problem, clv_error *error);
 
 /* Adopts a cut of plan->problem (plan.c): builds the views of its partitions and sets plan->placement from it. `streamed`: see
  * clv__split_copies(). The cut and `streamed` must live in the plan's arena. */

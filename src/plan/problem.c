@@ -191,44 +191,53 @@ static void describe_devices(making *m) {
   problem->spaces = spaces, problem->limits = limits, problem->launch_ns = launch_ns, problem->device_names = names;
 }
 
-/* Returns whether to exclude the node from a device because the profile shows that the node is too large for the device. A node
- * is not excluded if the user fixed its device or no other device supports it. */
-static bool is_too_large(const making *m, uint32_t node, uint32_t device) {
+/* Returns why the node is too large for the device, although the device supports it: according to the profile, or because it
+ * alone reads more values than a partition may. NULL: it is not. */
+static const char *find_excess(making *m, uint32_t node, uint32_t device) {
+  const clv__problem *problem = m->problem;
+  uint32_t inputs = problem->read_offsets[node + 1] - problem->read_offsets[node], most = problem->limits[device].max_inputs;
+  if (clv__cost_node(m->plan->costs, problem->node_ids[node], device).infeasible)
+    return "too large for this device, according to the profile";
+  if (most == 0 || inputs <= most || (m->fixed != NULL && m->fixed->is_grouped)) return NULL;
+  char text[80];
+  snprintf(text, sizeof text, "it reads %u values; a partition may read at most %u", inputs, most);
+  const char *reason = clv__arena_string(&m->plan->arena, text, strlen(text));
+  if (reason == NULL) m->failed = true;
+  return reason;
+}
+
+/* Excludes the node from a device that the node is too large for, and returns whether it did. A node is not excluded if the user
+ * fixed its device or no other device supports it: a partition with the producers of its inputs may read fewer values. */
+static bool exclude_too_large(making *m, uint32_t node, uint32_t device) {
   clv__capability *capability = &m->plan->capability;
   clv_node_id id = m->problem->node_ids[node];
   bool is_fixed = m->problem->pins[node] != CLV__NONE, has_other = false;
-  if (is_fixed || !clv__cost_node(m->plan->costs, id, device).infeasible) return false;
   for (uint32_t d = 0; d < m->problem->device_count; ++d) {
     has_other = has_other || (d != device && clv__capability_reason(capability, id, d) == NULL);
   }
-  if (has_other) {
-    capability->reasons[(size_t)id * capability->device_count + device] = "too large for this device, according to the profile";
-  }
-  return has_other;
+  const char *reason = is_fixed || !has_other ? NULL : find_excess(m, node, device);
+  if (reason != NULL) capability->reasons[(size_t)id * capability->device_count + device] = reason;
+  return reason != NULL;
 }
 
-static void price_nodes(making *m, const clv_graph_view *whole) {
+static void price_nodes(making *m) {
   const clv_plan *plan = m->plan;
   clv__problem *problem = m->problem;
   uint32_t device_count = problem->device_count;
-  uint16_t *supports = make_array(m, problem->node_count, sizeof *supports),
-           *prefers = make_array(m, problem->node_count, sizeof *prefers);
+  uint16_t *supports = make_array(m, problem->node_count, sizeof *supports);
   uint32_t *pins = make_array(m, problem->node_count, sizeof *pins);
   uint64_t *node_ns = make_array(m, (size_t)problem->node_count * device_count, sizeof *node_ns);
   uint64_t *saving_ns = make_array(m, (size_t)problem->read_offsets[problem->node_count] * device_count, sizeof *saving_ns);
   if (m->failed) return;
-  problem->supports = supports, problem->prefers = prefers, problem->pins = pins, problem->node_ns = node_ns;
+  problem->supports = supports, problem->pins = pins, problem->node_ns = node_ns;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
     clv_node_id id = problem->node_ids[n];
     pins[n] = m->fixed == NULL || m->fixed->nodes == NULL ? CLV__NONE : m->fixed->nodes[id];
     for (uint32_t d = 0; d < device_count; ++d) {
-      const clv__device *device = &plan->devices->items[d];
       uint64_t *time_ns = &node_ns[(size_t)n * device_count + d];
       *time_ns = CLV__NO_TIME;
-      if (clv__capability_reason(&plan->capability, id, d) != NULL || is_too_large(m, n, d)) continue;
+      if (clv__capability_reason(&plan->capability, id, d) != NULL || exclude_too_large(m, n, d)) continue;
       supports[n] |= (uint16_t)(1u << d);
-      if (!device->is_lost && device->backend->prefers != NULL && device->backend->prefers(device->handle, whole, id))
-        prefers[n] |= (uint16_t)(1u << d);
       *time_ns = (problem->flags[n] & CLV__NODE_VIEW) != 0 ? 0 : clv__cost_node(plan->costs, id, d).time_ns;
     }
   }
@@ -294,10 +303,11 @@ clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const 
   if (!m.failed) index_values(&m);
   if (!m.failed) describe_values(&m);
   if (!m.failed) describe_devices(&m);
-  if (!m.failed) price_nodes(&m, whole);
+  if (!m.failed) price_nodes(&m);
   if (!m.failed) price_copies(&m);
   if (m.failed) return clv__error_memory(error, (size_t)plan->graph->value_count * sizeof *m.values);
   CLV__TRY(clv__plan_ask_streams(plan, problem, error));
+  CLV__TRY(clv__plan_ask_prefers(plan, whole, problem, error));
   plan->problem = problem;
   plan->problem_nodes = m.nodes;
   if (profile != NULL) {

@@ -34,10 +34,7 @@ static clv_status begin(walk *w, uint32_t node, clv_error *error) {
   w->first = node;
   w->inputs = limit > 0 ? count_new_inputs(w, node) : 0;
   if (limit == 0 || w->inputs <= limit) return CLV_OK;
-  char text[16];
-  return clv__error_set(error, CLV_NOT_SUPPORTED,
-                        "node '%s' reads %u values from other partitions; its device supports at most %u per partition",
-                        clv__problem_node_name(w->problem, node, text), w->inputs, limit);
+  return clv__split_too_many_inputs(w->problem, node, w->devices[node], w->inputs, error);
 }
 
 static bool must_end(walk *w, uint32_t node) {

@@ -16,3 +16,12 @@ clv_status clv__split(const clv__problem *problem, const uint32_t *devices, cons
   if (mode == CLV__SPLIT_LINEAR) return clv__split_linear(problem, devices, groups, arena, cut, error);
   return clv__split_convex(problem, devices, groups, mode == CLV__SPLIT_FEWEST, arena, cut, error);
 }
+
+clv_status clv__split_too_many_inputs(const clv__problem *problem, uint32_t node, uint32_t device, uint32_t inputs,
+                                      clv_error *error) {
+  char text[16], device_text[16];
+  return clv__error_set(error, CLV_NOT_SUPPORTED,
+                        "node '%s' reads %u values from other partitions; %s supports at most %u per partition",
+                        clv__problem_node_name(problem, node, text), inputs,
+                        clv__problem_device_name(problem, device, device_text), problem->limits[device].max_inputs);
+}

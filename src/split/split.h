@@ -25,14 +25,16 @@ const char *clv__split_name(clv__split_mode mode); /* as spelled in options and 
 
 /* Cuts the placement `devices` (by node). `groups` (by node, may be NULL) are the groups that delegates claimed: nodes of
  * different groups never share a partition. Nodes with CLV__NONE form a group, too. The cut honours the limits of devices: it
- * splits a run that would exceed them. A node whose own inputs exceed its device's limit is an error (CLV_NOT_SUPPORTED; the
- * message names the node by index, see problem.node_ids). */
+ * splits a run that would exceed them. A node whose own inputs exceed its device's limit is an error (CLV_NOT_SUPPORTED). */
 clv_status clv__split(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, clv__split_mode mode,
                       clv__arena *arena, clv__cut *cut, clv_error *error);
 clv_status clv__split_linear(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, clv__arena *arena,
                              clv__cut *cut, clv_error *error); /* linear.c */
 clv_status clv__split_convex(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, bool fewest,
                              clv__arena *arena, clv__cut *cut, clv_error *error); /* convex.c */
+/* The error of a node that reads `inputs` values, more than a partition of its device may. */
+clv_status clv__split_too_many_inputs(const clv__problem *problem, uint32_t node, uint32_t device, uint32_t inputs,
+                                      clv_error *error);
 /* Computes the fewest partitions in any acyclic grouping of this placement, ignoring limits and groups. The count is exact for
  * two devices and a lower bound for more. */
 clv_status clv__split_fewest_bound(const clv__problem *problem, const uint32_t *devices, clv__arena *arena, uint32_t *count,

@@ -163,13 +163,8 @@ static clv_status cut_in_order(clv__convex *c, const clv__slots *slots, const li
         m.nodes = m.inputs = 0;
         colors[m.slot] = slots->colors[s];
         fresh = limits->max_inputs > 0 ? count_new_inputs(&m, node) : 0;
-        if (fresh > limits->max_inputs) {
-          char text[16];
-          return clv__error_set(
-              error, CLV_NOT_SUPPORTED,
-              "node %u ('%s') reads %u values from other partitions; its device %u supports at most %u per partition", node,
-              clv__problem_node_name(problem, node, text), fresh, c->color_devices[slots->colors[s]], limits->max_inputs);
-        }
+        if (fresh > limits->max_inputs)
+          return clv__split_too_many_inputs(problem, node, c->color_devices[slots->colors[s]], fresh, error);
       }
       slot_of[node] = m.slot;
       m.inputs += fresh;

@@ -368,6 +368,92 @@ static void edits_beyond_the_inputs_of_a_device(void **state) {
   machine_close(&m);
 }
 
+/* A node that alone reads more values than a partition may is not supported there, so every strategy places it elsewhere. If no
+ * other device runs it, or it is pinned, the plan is refused. */
+static void a_node_beyond_the_inputs_of_a_device(void **state) {
+  (void)state;
+  static const char *const strategies[] = {"contiguous", "delegate", "ready", "propagate", "propagate-graph", "optimal"};
+  machine m;
+  const char *specs[] = {"{\"operators\": {\"Sum\": {}, \"Relu\": {}}, \"max_partition_inputs\": 2}"};
+  machine_open(&m, "npu,cpu", 1, specs);
+  test_graph g;
+  test_graph_begin(&g, &m.counting.allocator, 5);
+  for (uint32_t i = 0; i < 3; ++i) test_graph_input(&g, (const char *[]){"a", "b", "c"}[i], CLV_F32, 1, (const int64_t[]){8});
+  test_graph_node(&g, "relu", "Relu", "a", "r");
+  test_graph_node(&g, "sum", "Sum", "r,b,c", "s");
+  test_graph_node(&g, "last", "Relu", "s", "y");
+  clv_graph *graph = test_graph_end(&g, "y");
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  for (size_t i = 0; i < sizeof strategies / sizeof *strategies; ++i) {
+    options.strategy = strategies[i];
+    clv_plan *plan = machine_plan(&m, graph, NULL, options);
+    assert_int_equal(plan->placement.devices[1], 1);
+    const char *reason = clv__capability_reason(&plan->capability, 1, 0);
+    assert_non_null(reason);
+    assert_string_equal(reason, "it reads 3 values; a partition may read at most 2");
+    assert_null(clv__capability_reason(&plan->capability, 0, 0));
+    clv_plan_destroy(plan);
+    const clv_assignment pin = {"sum", "npu"};
+    options.pins = &pin;
+    options.pin_count = 1;
+    clv_error error;
+    assert_int_equal(clv_plan_make(graph, m.devices, &options, &plan, &error), CLV_NOT_SUPPORTED);
+    if (strstr(error.message, "node 'sum' reads 3 values from other partitions; npu supports at most 2") == NULL)
+      fail_msg("%s: %s", strategies[i], error.message);
+    options.pin_count = 0;
+  }
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
+/* Six products in a row, the weights of three placed on each device. With one row, no product leaves its weight; with many, the
+ * accelerator is worth the copies. */
+static void offload_weighs_the_weights(void **state) {
+  (void)state;
+  static const struct {
+    const char *offload;
+    int64_t rows;
+    bool goes;
+  } cases[] = {{NULL, 1, false},  {"auto", 1, false},   {"on", 1, true},
+               {"off", 1, false}, {"auto", 4096, true}, {"off", 4096, false}};
+  static const clv_assignment homes[] = {{"w0", "npu"}, {"w1", "npu"}, {"w2", "npu"},
+                                         {"w3", "cpu"}, {"w4", "cpu"}, {"w5", "cpu"}};
+  machine m;
+  machine_open(&m, "npu,cpu", 0, NULL);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    test_graph g;
+    test_graph_begin(&g, &m.counting.allocator, 6);
+    test_graph_input(&g, "v0", CLV_F32, 2, (const int64_t[]){cases[i].rows, 512});
+    for (int n = 0; n < 6; ++n) {
+      char weight[8], inputs[16], output[8];
+      snprintf(weight, sizeof weight, "w%d", n);
+      snprintf(inputs, sizeof inputs, "v%d,w%d", n, n);
+      snprintf(output, sizeof output, "v%d", n + 1);
+      test_graph_weight(&g, weight, 2, (const int64_t[]){512, 512});
+      test_graph_node(&g, weight, "MatMul", inputs, output);
+    }
+    clv_graph *graph = test_graph_end(&g, "v6");
+    clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+    options.strategy = "propagate";
+    options.offload = cases[i].offload;
+    options.weights = homes;
+    options.weight_count = 6;
+    clv_plan *plan = machine_plan(&m, graph, NULL, options);
+    for (uint32_t n = 0; n < 6; ++n) {
+      assert_int_equal(plan->placement.devices[n], n < 3 || cases[i].goes ? 0 : 1);
+      assert_string_equal(plan->placement.causes[n], n >= 3 && cases[i].goes ? "1.off" : "1.wgt1");
+    }
+    if (!cases[i].goes) assert_int_equal(plan->partition_count, 2);
+    clv_plan_destroy(plan);
+    options.offload = "soup";
+    clv_error error;
+    assert_int_equal(clv_plan_make(graph, m.devices, &options, &plan, &error), CLV_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "offload 'soup' is unknown; there are: auto, on, off"));
+    clv_graph_destroy(graph);
+  }
+  machine_close(&m);
+}
+
 /* A what-if plan can neither be run nor read back as an ordinary plan, unless the devices support all its operators anyway. */
 static void supposed_plans(void **state) {
   (void)state;
@@ -553,6 +639,8 @@ int main(void) {
       cmocka_unit_test(kept_values_stay),
       cmocka_unit_test(edits),
       cmocka_unit_test(edits_beyond_the_inputs_of_a_device),
+      cmocka_unit_test(a_node_beyond_the_inputs_of_a_device),
+      cmocka_unit_test(offload_weighs_the_weights),
       cmocka_unit_test(supposed_plans),
       cmocka_unit_test(nothing_to_do),
       cmocka_unit_test(allocations_fail),

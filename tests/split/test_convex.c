@@ -465,7 +465,7 @@ static void too_many_inputs_are_refused(void **state) {
   l->limits[0].max_inputs = 2;
   for (uint32_t fewest = 0; fewest < 2; ++fewest) {
     assert_int_equal(clv__split_convex(problem, l->devices, NULL, fewest != 0, &arena, &cut, &error), CLV_NOT_SUPPORTED);
-    assert_non_null(strstr(error.message, "node 3"));
+    assert_non_null(strstr(error.message, "node '#3'"));
     assert_non_null(strstr(error.message, "reads 3"));
     assert_non_null(strstr(error.message, "at most 2"));
   }

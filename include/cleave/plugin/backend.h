@@ -316,7 +316,8 @@ struct clv_backend {
 
   /* Capability. */
   void (*supports)(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
-  /* Optional; true: the device should get the node even if the node's weights are in another device's memory. */
+  /* Optional; true: the device suits the node, for example because of much arithmetic, and should get it even if the node's
+   * weights are in another device's memory. The host weighs the copies of the weights against the gain; the backend need not. */
   bool (*prefers)(clv_device *device, const clv_graph_view *graph, uint32_t node);
 
   /* Memory. Buffers are aligned to alignment_bytes. */

@@ -66,6 +66,7 @@ clv_status cli_plan_options(cli_invocation *cli, clv_plan_options *options, clv_
   CLV__TRY(check_strategy(cli, options->strategy, error));
   options->split = cli_text(cli, OPTION_SPLIT, NULL);
   options->objective = cli_text(cli, OPTION_OBJECTIVE, NULL);
+  options->offload = cli_text(cli, OPTION_OFFLOAD, NULL);
   options->profile = cli_text(cli, OPTION_PROFILE, NULL);
   assignments pins = {.cli = cli}, forces = {.cli = cli}, weights = {.cli = cli}, values = {.cli = cli};
   clv_status status = CLV_OK;

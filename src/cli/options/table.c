@@ -48,6 +48,9 @@ const cli_option cli_option_table[OPTION_COUNT] = {
         {"value", 0, CLI_PAIR, true, PLANS, 0, "NAME=DEV", NULL,
          "keep the input, output or other value NAME in the memory of DEV; the propagate strategies first place the nodes that "
          "compute or read it there"},
+    [OPTION_OFFLOAD] = {"offload", 0, CLI_CHOICE, false, PLANS, 0, "auto|on|off", "auto",
+                        "whether the propagate strategies give a device the nodes that it prefers although their weights are in "
+                        "host memory. auto: unless copying placed weights in every run takes longer than the node gains"},
     [OPTION_SHAPE] = {"shape", 0, CLI_PAIR, true, SIZED | CLI_IN(profile), 0, "INPUT=1x3x224x224", NULL,
                       "set the shape of an input"},
     [OPTION_DIM] = {"dim", 0, CLI_PAIR, true, SIZED | CLI_IN(profile), 0, "NAME=N", NULL, "set the size of a symbolic dimension"},

@@ -209,14 +209,16 @@ typedef struct third_pass {
 } third_pass;
 
 /* Returns the device that can read the most inputs of the node, among those that support it; among ties, or if none can read any,
- * the first. */
+ * the first. The operands of a view other than its source are not data. */
 static uint32_t most_readable(const clv__propagation *p, uint32_t node) {
   const clv__problem *problem = p->problem;
   uint32_t counts[MAX_SPACES] = {0}, best = CLV__NONE;
-  for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+  bool is_view = clv__node_is_view(problem, node);
+  uint32_t reads_end = is_view ? problem->read_offsets[node] + 1 : problem->read_offsets[node + 1];
+  for (uint32_t r = problem->read_offsets[node]; r < reads_end; ++r) {
     ++counts[problem->spaces[clv__propagate_value_device(p, problem->reads[r])]];
   }
-  for (uint32_t k = problem->weight_offsets[node]; k < problem->weight_offsets[node + 1]; ++k) {
+  for (uint32_t k = problem->weight_offsets[node]; !is_view && k < problem->weight_offsets[node + 1]; ++k) {
     uint32_t device = clv__propagate_weight_device(p, node, problem->weights[k]);
     if (device != CLV__NONE) ++counts[problem->spaces[device]];
   }
@@ -385,7 +387,7 @@ static const clv__cause causes[] = {
     {"3.upg", "moved to a device of higher priority with the same memory"},
     {"4.vsrc", "a view, which moves no data, so it stays where its source is"},
     {"4.cur", "no rule placed it, so it stays in the surrounding partition"},
-    {"5.cur", "a view at the start of a partition joins that partition"},
+    {"5.cur", "a view of a graph input joins its readers, or its source's partition is full"},
     {NULL, NULL},
 };
 
