@@ -20,6 +20,14 @@ static clv_status check_nodes(const clv_device *device, const clv_graph_view *gr
   return CLV_OK;
 }
 
+/* A larger group can be split. The limit of inputs is the planner's: streamed weights, which it does not count, look like inputs
+ * here. */
+static clv_status check_size(const clv_device *device, const clv_graph_view *graph, clv_error *error) {
+  const uint32_t count = device->host->graph_node_count(graph), most = device->spec.max_partition_nodes;
+  if (most == 0 || count <= most) return CLV_OK;
+  return clv__error_set(error, CLV_TOO_LARGE, "%u nodes, but a program has at most %u ('max_partition_nodes')", count, most);
+}
+
 clv_status clv__vnpu_compile(const clv_device *device, const clv_graph_view *graph, clv_executable **out, clv_error *error) {
   *out = NULL;
   clv__arena arena;
@@ -29,7 +37,8 @@ clv_status clv__vnpu_compile(const clv_device *device, const clv_graph_view *gra
   uint32_t count = 0;
   void *onnx = NULL;
   size_t onnx_bytes = 0;
-  clv_status status = check_nodes(device, graph, error);
+  clv_status status = check_size(device, graph, error);
+  if (status == CLV_OK) status = check_nodes(device, graph, error);
   if (status == CLV_OK) status = clv__host_input_types(device->host, graph, &arena, &types, &count, error);
   if (status == CLV_OK) status = device->host->graph_to_onnx(graph, CLV__VNPU_INLINE_BYTES, &onnx, &onnx_bytes, error);
   if (status == CLV_OK) status = clv__vnpu_program_open(device, onnx, onnx_bytes, types, count, &program, error);

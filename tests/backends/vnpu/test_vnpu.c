@@ -98,6 +98,38 @@ static void partitions_equal_evaluation(void **state) {
   b->close(device);
 }
 
+/* A program has at most as many nodes as the description says. */
+static void larger_programs_are_refused(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  const clv_backend *b = fake_backend(&fake);
+  clv_graph *graph = small_graph(heap(), CLV_F32);
+  clv__shapes *shapes = shapes_of(graph);
+  clv__arena arena;
+  clv__arena_init(&arena, heap());
+  clv_graph_view *view;
+  clv_error error = {0};
+  assert_ok(clv__view_create_whole(graph, shapes->types, &arena, &view, &error), error);
+  for (uint32_t most = view->node_count - 1; most <= view->node_count; ++most) {
+    char spec[80];
+    snprintf(spec, sizeof spec, "{\"operators\": \"all\", \"max_partition_nodes\": %u}", most);
+    clv_device *device;
+    clv_executable *executable;
+    assert_ok(fake_device_open(&fake, "npu", spec, &device, &error), error);
+    const clv_status status = b->compile(device, view, NULL, &executable, &error);
+    assert_int_equal(status, most < view->node_count ? CLV_TOO_LARGE : CLV_OK);
+    if (status == CLV_OK)
+      b->executable_destroy(device, executable);
+    else
+      assert_non_null(strstr(error.message, "'max_partition_nodes'"));
+    b->close(device);
+  }
+  clv__arena_finish(&arena);
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+}
+
 static void what_was_not_transferred_is_poison(void **state) {
   (void)state;
   fake_rig r;
@@ -492,6 +524,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(programs_equal_evaluation),
       cmocka_unit_test(partitions_equal_evaluation),
+      cmocka_unit_test(larger_programs_are_refused),
       cmocka_unit_test(what_was_not_transferred_is_poison),
       cmocka_unit_test(scratch_is_poisoned_before_every_run),
       cmocka_unit_test(devices_share_memory_spaces),
