@@ -168,7 +168,7 @@ static clv_status try_apart(clv__choosing *c, const clv__choose_cut *cut, const 
   options.peps = *peps;
   options.moves = NULL;
   clv_status status = choose_among(&apart, cut, c->best.makespan_ns, &found, error);
-  if (status == CLV_NOT_SUPPORTED) { /* no plans of this kind */
+  if (status == CLV_NOT_SUPPORTED || status == CLV_TOO_LARGE) { /* no plans of this kind */
     clv__error_clear(error);
     return CLV_OK;
   }
